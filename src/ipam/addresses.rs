@@ -1,0 +1,82 @@
+//! The addresses of one subnet.
+
+use std::net::IpAddr;
+
+use roaring::RoaringBitmap;
+
+use crate::{Error, Subnet};
+
+/// Hands out the addresses of one subnet. A freed address is not given out again until the others
+/// have been: traffic for the pod that had it may still be on its way.
+#[derive(Debug, Clone)]
+pub struct AddressPool {
+    subnet: Subnet,
+    /// Offsets from the network address.
+    used: RoaringBitmap,
+    last: u32,
+    cursor: u32,
+}
+
+impl AddressPool {
+    /// A pool over `subnet` whose first `reserved` addresses (the network address among them) are
+    /// never given out or taken. IPv4 broadcast addresses are left out too, and of larger IPv6
+    /// subnets only the first 2³² − 1 addresses are used.
+    pub fn new(subnet: Subnet, reserved: u32) -> Self {
+        let size = 1u128.checked_shl(u32::from(subnet.host_bits())).unwrap_or(u128::MAX);
+        let end = if subnet.is_ipv6() { size } else { size.saturating_sub(1) };
+        let last = u32::try_from(end.saturating_sub(1)).unwrap_or(u32::MAX - 1);
+        let mut used = RoaringBitmap::new();
+        used.insert_range(0..reserved.min(last.saturating_add(1)));
+        Self { subnet, used, last, cursor: reserved }
+    }
+
+    pub fn subnet(&self) -> Subnet {
+        self.subnet
+    }
+
+    /// Addresses that can still be given out.
+    pub fn free_count(&self) -> u64 {
+        (u64::from(self.last) + 1).saturating_sub(self.used.len())
+    }
+
+    /// Marks an address that somebody has already.
+    pub fn take(&mut self, ip: IpAddr) -> Result<(), Error> {
+        let offset = self.offset(ip)?;
+        if self.used.insert(offset) { Ok(()) } else { Err(Error::Taken { what: ip.to_string() }) }
+    }
+
+    /// A free address: the first one after the one given out last.
+    pub fn allocate(&mut self) -> Result<IpAddr, Error> {
+        if self.free_count() == 0 {
+            return Err(self.exhausted());
+        }
+        let offset = self.free_from(self.cursor).or_else(|| self.free_from(0)).ok_or_else(|| self.exhausted())?;
+        let ip = self.subnet.nth(u128::from(offset)).ok_or_else(|| self.exhausted())?;
+        self.used.insert(offset);
+        self.cursor = offset.saturating_add(1);
+        Ok(ip)
+    }
+
+    /// Gives an address back. Freeing what is free or foreign does nothing.
+    pub fn free(&mut self, ip: IpAddr) {
+        if let Ok(offset) = self.offset(ip) {
+            self.used.remove(offset);
+        }
+    }
+
+    fn free_from(&self, start: u32) -> Option<u32> {
+        (start..=self.last).find(|offset| !self.used.contains(*offset))
+    }
+
+    fn offset(&self, ip: IpAddr) -> Result<u32, Error> {
+        self.subnet
+            .offset(ip)
+            .and_then(|offset| u32::try_from(offset).ok())
+            .filter(|offset| *offset <= self.last)
+            .ok_or_else(|| Error::Outside { what: ip.to_string(), range: self.subnet.to_string() })
+    }
+
+    fn exhausted(&self) -> Error {
+        Error::Exhausted { what: "address", range: self.subnet.to_string() }
+    }
+}
