@@ -1,2 +1,144 @@
-//! (being written)
-fn main() {}
+//! `ovn-k8s-cni-overlay`: the program the container runtime runs for every pod.
+//!
+//! ```text
+//! runtime ──CNI_* + stdin──▶ shim ──POST /, unix socket──▶ node agent
+//!         ◀─stdout, exit──        ◀── {"Result": …} ──────
+//! ```
+//! It decides nothing: the node agent does the work. The shim bounds what it reads, answers
+//! `VERSION` by itself, and prints the result in the version the network configuration asks for.
+
+mod convert;
+mod failure;
+mod log;
+mod wire;
+
+use std::io::{Read, Write};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use failure::Failure;
+use serde_json::{Map, Value, json};
+
+/// What this plugin speaks, oldest first.
+const VERSIONS: [&str; 4] = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"];
+const STDIN_LIMIT: u64 = 512 * 1024;
+
+fn main() -> ExitCode {
+    let started = Instant::now();
+    let mut call = Call::default();
+    let outcome = call.run();
+    let (text, code) = match &outcome {
+        Ok(text) => (text.clone(), ExitCode::SUCCESS),
+        Err(failure) => (failure.json(&call.version), ExitCode::FAILURE),
+    };
+    call.log(&outcome, started);
+    let mut out = std::io::stdout().lock();
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if printed.is_err() { ExitCode::FAILURE } else { code }
+}
+
+/// One run of the plugin; filled as far as the input could be read, for the error and the log.
+#[derive(Default)]
+struct Call {
+    command: String,
+    /// cniVersion of the network configuration; empty until known.
+    version: String,
+    conf: Value,
+    env: Map<String, Value>,
+}
+
+impl Call {
+    /// What goes to stdout.
+    fn run(&mut self) -> Result<String, Failure> {
+        self.env = cni_env()?;
+        self.command = self.var("CNI_COMMAND").to_owned();
+        let stdin = stdin()?;
+        if self.command == "VERSION" {
+            return Ok(versions(&stdin));
+        }
+        if self.command.is_empty() {
+            return Err(Failure::env("CNI_COMMAND is not set; a container runtime starts this program"));
+        }
+        self.conf = serde_json::from_slice(&stdin)
+            .map_err(|e| Failure::decode(&format!("parse network configuration on stdin: {e}")))?;
+        if !self.conf.is_object() {
+            return Err(Failure::decode("parse network configuration on stdin: not a JSON object"));
+        }
+        let version = match self.conf.get("cniVersion") {
+            None => "0.3.1",
+            Some(version) => version
+                .as_str()
+                .ok_or_else(|| Failure::decode("parse network configuration on stdin: cniVersion is not a string"))?,
+        };
+        if !VERSIONS.contains(&version) {
+            return Err(Failure::version(version, &VERSIONS));
+        }
+        version.clone_into(&mut self.version);
+        self.forward(&stdin)
+    }
+
+    fn forward(&self, stdin: &[u8]) -> Result<String, Failure> {
+        let body = json!({ "env": self.env, "config": wire::base64(stdin) }).to_string();
+        let reply = wire::post(&wire::socket(), &body).map_err(|e| Failure::agent(&self.command, &e))?;
+        if reply.status != 200 {
+            return Err(Failure::refused(reply.cni_code, &reply.text()));
+        }
+        let reply: Value = serde_json::from_slice(&reply.body)
+            .map_err(|e| Failure::decode(&format!("parse the node agent's reply: {e}")))?;
+        match (self.command.as_str(), reply.get("Result")) {
+            ("ADD", Some(result @ Value::Object(_))) => Ok(convert::to_version(result, &self.version).to_string()),
+            ("ADD", _) => Err(Failure::decode("parse the node agent's reply: no Result")),
+            _ => Ok(String::new()),
+        }
+    }
+
+    fn var(&self, name: &str) -> &str {
+        self.env.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn log(&self, outcome: &Result<String, Failure>, started: Instant) {
+        let took = started.elapsed().as_secs_f64() * 1000.0;
+        let subject = format!(
+            "{} {} {} {}",
+            self.command,
+            self.var("CNI_CONTAINERID"),
+            self.var("CNI_IFNAME"),
+            self.var("CNI_ARGS")
+        );
+        match outcome {
+            Ok(_) => log::write(&self.conf, log::INFO, &format!("{subject}: done in {took:.1} ms")),
+            Err(failure) => log::write(&self.conf, log::ERROR, &format!("{subject}: {failure} ({took:.1} ms)")),
+        }
+    }
+}
+
+fn versions(stdin: &[u8]) -> String {
+    let asked: Option<Value> = serde_json::from_slice(stdin).ok();
+    let version =
+        asked.as_ref().and_then(|v| v.get("cniVersion")).and_then(Value::as_str).filter(|v| VERSIONS.contains(v));
+    json!({ "cniVersion": version.unwrap_or("1.1.0"), "supportedVersions": VERSIONS }).to_string()
+}
+
+/// The `CNI_*` variables of this process.
+fn cni_env() -> Result<Map<String, Value>, Failure> {
+    let mut env = Map::new();
+    for (name, value) in std::env::vars_os() {
+        let Some(name) = name.to_str().filter(|name| name.starts_with("CNI_")) else { continue };
+        let value = value.to_str().ok_or_else(|| Failure::env(&format!("{name} is not UTF-8")))?;
+        env.insert(name.to_owned(), value.into());
+    }
+    Ok(env)
+}
+
+fn stdin() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(STDIN_LIMIT + 1).read_to_end(&mut bytes);
+    read.map_err(|e| Failure::io(&format!("read stdin: {e}")))?;
+    if bytes.len() as u64 > STDIN_LIMIT {
+        return Err(Failure::decode(&format!("read stdin: longer than {STDIN_LIMIT} bytes")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

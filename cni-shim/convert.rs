@@ -1,0 +1,28 @@
+//! The agent's result (CNI 1.x) in the version a network configuration asks for.
+
+use serde_json::{Map, Value};
+
+/// `result` as CNI `version` wants it. Before 1.0.0 each address carries its family and the
+/// result always has `dns`; since 1.0.0 the family is gone.
+pub(crate) fn to_version(result: &Value, version: &str) -> Value {
+    let mut result = result.as_object().cloned().unwrap_or_default();
+    result.insert("cniVersion".to_owned(), version.into());
+    let old = version.starts_with("0.");
+    for ip in result.get_mut("ips").and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+    {
+        if old {
+            ip.insert("version".to_owned(), family(ip).into());
+        } else {
+            ip.remove("version");
+        }
+    }
+    if old {
+        result.entry("dns").or_insert_with(|| Value::Object(Map::new()));
+    }
+    Value::Object(result)
+}
+
+fn family(ip: &Map<String, Value>) -> &'static str {
+    let address = ip.get("address").and_then(Value::as_str).unwrap_or_default();
+    if address.contains(':') { "6" } else { "4" }
+}

@@ -1,0 +1,53 @@
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn base64_is_the_standard_one() {
+    for (plain, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
+        assert_eq!(wire::base64(plain.as_bytes()), coded);
+    }
+    assert_eq!(wire::base64(&[0xff, 0xfe, 0xfd]), "//79");
+}
+
+#[test]
+fn dates() {
+    assert_eq!(log::date(0), (1970, 1, 1));
+    assert_eq!(log::date(11_016), (2000, 2, 29));
+    assert_eq!(log::date(20_778), (2026, 11, 21));
+}
+
+fn result() -> Value {
+    json!({
+        "cniVersion": "1.0.0",
+        "interfaces": [{"name": "0123456789abcde", "mac": "76:90:f1:60:68:85"}, {"name": "eth0", "mac": "0a:58:0a:80:00:03", "sandbox": "/run/netns/p"}],
+        "ips": [{"interface": 1, "address": "10.128.0.3/23", "gateway": "10.128.0.1"}, {"interface": 1, "address": "fd00::3/64"}],
+    })
+}
+
+#[test]
+fn older_results_name_the_address_family() {
+    let old = convert::to_version(&result(), "0.4.0");
+    assert_eq!(old["cniVersion"], "0.4.0");
+    assert_eq!(
+        old["ips"][0],
+        json!({"version": "4", "interface": 1, "address": "10.128.0.3/23", "gateway": "10.128.0.1"})
+    );
+    assert_eq!(old["ips"][1]["version"], "6");
+    assert_eq!(old["dns"], json!({}));
+}
+
+#[test]
+fn newer_results_do_not() {
+    let new = convert::to_version(&convert::to_version(&result(), "0.3.1"), "1.1.0");
+    assert_eq!(new["cniVersion"], "1.1.0");
+    assert_eq!(new["ips"], result()["ips"]);
+}
+
+#[test]
+fn version_answers_in_the_version_asked_for() {
+    let answer: Value = serde_json::from_str(&versions(br#"{"cniVersion":"0.4.0"}"#)).unwrap();
+    assert_eq!(answer, json!({"cniVersion": "0.4.0", "supportedVersions": ["0.3.1", "0.4.0", "1.0.0", "1.1.0"]}));
+    let answer: Value = serde_json::from_str(&versions(b"")).unwrap();
+    assert_eq!(answer["cniVersion"], "1.1.0");
+}

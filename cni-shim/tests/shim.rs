@@ -1,0 +1,150 @@
+//! The built program against a socket: what the runtime and the agent see.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+
+const CONF: &str = r#"{"cniVersion":"0.4.0","name":"ovn-kubernetes","type":"ovn-k8s-cni-overlay"}"#;
+
+struct Agent {
+    socket: PathBuf,
+    thread: JoinHandle<String>,
+}
+
+/// Answers one request with `reply` and returns what was asked.
+fn agent(name: &str, reply: &str) -> Agent {
+    let socket = std::env::temp_dir().join(format!("shim-{}-{name}.sock", std::process::id()));
+    let _ = std::fs::remove_file(&socket);
+    let listener = UnixListener::bind(&socket).unwrap();
+    let reply = reply.to_owned();
+    let thread = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut asked = String::new();
+        let mut buffer = [0; 4096];
+        while !complete(&asked) {
+            let n = stream.read(&mut buffer).unwrap();
+            asked.push_str(std::str::from_utf8(&buffer[..n]).unwrap());
+        }
+        stream.write_all(reply.as_bytes()).unwrap();
+        asked
+    });
+    Agent { socket, thread }
+}
+
+fn complete(asked: &str) -> bool {
+    let Some((head, body)) = asked.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|l| l.strip_prefix("Content-Length: ")).unwrap();
+    body.len() >= length.parse::<usize>().unwrap()
+}
+
+fn shim(command: &str, socket: &std::path::Path, stdin: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ovn-k8s-cni-overlay"))
+        .env_clear()
+        .envs([
+            ("CNI_COMMAND", command),
+            ("CNI_CONTAINERID", "abc"),
+            ("CNI_IFNAME", "eth0"),
+            ("CNI_ARGS", "A=b=c"),
+            ("SECRET", "x"),
+        ])
+        .env("OVN_CNI_SOCKET", socket)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // the shim stops reading at its limit: a broken pipe is right
+    let _ = child.stdin.take().unwrap().write_all(stdin);
+    child.wait_with_output().unwrap()
+}
+
+fn error(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(1));
+    let error: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(!error["msg"].as_str().unwrap().is_empty());
+    error
+}
+
+#[test]
+fn add_forwards_and_converts() {
+    let agent = agent(
+        "add",
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"Result\":{\"cniVersion\":\"1.0.0\",\"ips\":[{\"address\":\"10.0.0.3/24\"}]}}",
+    );
+    let output = shim("ADD", &agent.socket, CONF.as_bytes());
+    let asked = agent.thread.join().unwrap();
+    assert!(asked.starts_with("POST / HTTP/1.0\r\nHost: dummy\r\n"), "{asked}");
+    let body: Value = serde_json::from_str(asked.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!(
+        body["env"],
+        json!({"CNI_COMMAND": "ADD", "CNI_CONTAINERID": "abc", "CNI_IFNAME": "eth0", "CNI_ARGS": "A=b=c"})
+    );
+    assert!(body["config"].as_str().unwrap().starts_with("eyJjbmlWZXJzaW9uIjoiMC40LjAi"));
+    assert_eq!(output.status.code(), Some(0));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result, json!({"cniVersion": "0.4.0", "dns": {}, "ips": [{"version": "4", "address": "10.0.0.3/24"}]}));
+}
+
+#[test]
+fn del_prints_nothing() {
+    let agent = agent("del", "HTTP/1.1 200 OK\r\n\r\n{\"Result\":null}");
+    let output = shim("DEL", &agent.socket, CONF.as_bytes());
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"".as_slice()));
+}
+
+#[test]
+fn the_agents_error_is_printed_with_its_code() {
+    let agent = agent("err", "HTTP/1.1 400 Bad Request\r\nCNI-Code: 7\r\n\r\n[a/b] invalid netns\n");
+    let error = error(&shim("ADD", &agent.socket, CONF.as_bytes()));
+    assert_eq!(
+        (&error["code"], &error["msg"], &error["cniVersion"]),
+        (&json!(7), &json!("[a/b] invalid netns"), &json!("0.4.0"))
+    );
+}
+
+#[test]
+fn half_a_reply_is_an_error() {
+    let agent = agent("half", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"Result\":{}}");
+    assert_eq!(error(&shim("ADD", &agent.socket, CONF.as_bytes()))["code"], 11);
+}
+
+#[test]
+fn no_agent() {
+    let nowhere = PathBuf::from("/nonexistent/cni.sock");
+    assert_eq!(error(&shim("ADD", &nowhere, CONF.as_bytes()))["code"], 11);
+    assert_eq!(error(&shim("STATUS", &nowhere, CONF.as_bytes()))["code"], 50);
+    // VERSION needs none
+    let output = shim("VERSION", &nowhere, br#"{"cniVersion":"1.0.0"}"#);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["cniVersion"], "1.0.0");
+}
+
+#[test]
+fn bad_stdin_is_a_cni_error() {
+    let nowhere = PathBuf::from("/nonexistent/cni.sock");
+    let deep = "[".repeat(100_000);
+    let long = vec![b' '; 10 << 20];
+    for stdin in [b"".as_slice(), b"{", b"[]", b"null", b"\xff\xfe", br#"{"cniVersion":7}"#, deep.as_bytes(), &long] {
+        assert_eq!(error(&shim("ADD", &nowhere, stdin))["code"], 6);
+    }
+    assert_eq!(error(&shim("ADD", &nowhere, br#"{"cniVersion":"9.9.9"}"#))["code"], 1);
+    assert_eq!(error(&shim("", &nowhere, CONF.as_bytes()))["code"], 4);
+}
+
+#[test]
+fn log_file_is_written_and_rotated() {
+    let path = std::env::temp_dir().join(format!("shim-{}.log", std::process::id()));
+    let rotated = PathBuf::from(format!("{}.1", path.display()));
+    std::fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
+    let conf = json!({"cniVersion": "0.4.0", "logFile": path, "logLevel": "5", "logfile-maxsize": 1, "logfile-maxbackups": 1, "logfile-maxage": 5});
+    shim("ADD", &PathBuf::from("/nonexistent/cni.sock"), conf.to_string().as_bytes());
+    let line = std::fs::read_to_string(&path).unwrap();
+    assert!(line.contains("ERROR ADD abc eth0 A=b=c: code 11"), "{line}");
+    assert_eq!(std::fs::metadata(&rotated).unwrap().len(), 1 << 20);
+    std::fs::remove_file(path).unwrap();
+    std::fs::remove_file(rotated).unwrap();
+}
