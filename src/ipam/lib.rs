@@ -16,6 +16,7 @@ mod subnet;
 mod subnets;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use addresses::AddressPool;
 pub use ids::IdPool;

@@ -1,1 +1,37 @@
-//! (being written)
+//! The cluster as ovnkube sees it: only the fields that can change what is written to OVN.
+//!
+//! ```text
+//!  watch ──Change──▶ World::apply ──Touched──▶ plan
+//!                      │
+//!                      ├ nodes, namespaces, pods   what Kubernetes says
+//!                      └ networks, addresses       what ovnkube decided (or found annotated)
+//! ```
+//!
+//! Everything that comes from outside is parsed once, here, into small types; what cannot be parsed
+//! becomes a [`BadAnnotation`] on its object and never a guess. No clock, no IO, no randomness: the
+//! same changes in the same order give the same world.
+
+mod annotations;
+mod change;
+mod names;
+mod namespace;
+mod network;
+mod node;
+mod notice;
+mod pod;
+mod pod_network;
+#[cfg(test)]
+mod tests;
+mod world;
+
+pub use annotations::{BadAnnotation, keys};
+pub use change::{Change, Kind, Touched};
+pub use names::{Name, PodKey};
+pub use namespace::Namespace;
+pub use network::{Family, Network, Roles};
+pub use node::Node;
+pub use notice::{Notice, Object, Severity};
+pub use ovnkube_ipam::{ClusterSubnet, Mac, Subnet};
+pub use pod::{AddressRequest, Meta, Pod, PodFields};
+pub use pod_network::{PodAddresses, PodAnnotation, PodNetwork, Route, render_pod_networks};
+pub use world::{NodeNetwork, PodEntry, World};

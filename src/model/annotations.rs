@@ -1,0 +1,37 @@
+//! Names of the annotations ovnkube reads and writes, and how a bad one is reported.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Name;
+
+/// Annotation names, as ovn-kubernetes has them.
+pub mod keys {
+    pub const NODE_SUBNETS: &str = "k8s.ovn.org/node-subnets";
+    pub const NODE_ID: &str = "k8s.ovn.org/node-id";
+    pub const NETWORK_IDS: &str = "k8s.ovn.org/network-ids";
+    pub const JOIN_ADDRESSES: &str = "k8s.ovn.org/node-gateway-router-lrp-ifaddrs";
+    pub const CHASSIS_ID: &str = "k8s.ovn.org/node-chassis-id";
+    pub const ZONE: &str = "k8s.ovn.org/zone-name";
+    pub const MGMT_PORT_MACS: &str = "k8s.ovn.org/node-mgmt-port-mac-addresses";
+    pub const PRIMARY_IFADDR: &str = "k8s.ovn.org/node-primary-ifaddr";
+    pub const HOST_CIDRS: &str = "k8s.ovn.org/host-cidrs";
+    pub const ENCAP_IPS: &str = "k8s.ovn.org/node-encap-ips";
+    pub const HYBRID_SUBNET: &str = "k8s.ovn.org/hybrid-overlay-node-subnet";
+    pub const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
+    /// Network selection of Multus for the default network: where users ask for a fixed IP or MAC.
+    pub const DEFAULT_NETWORK: &str = "v1.multus-cni.io/default-network";
+}
+
+/// An annotation that says something impossible. It is not obeyed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BadAnnotation {
+    pub key: Name,
+    /// What is wrong with it and what would be right.
+    pub problem: String,
+}
+
+impl BadAnnotation {
+    pub(crate) fn new(key: &str, problem: impl std::fmt::Display) -> Self {
+        Self { key: key.into(), problem: problem.to_string() }
+    }
+}

@@ -1,0 +1,35 @@
+//! What comes in, and what it touched.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Name, Namespace, Node, Pod, PodKey};
+
+/// One thing that happened outside. `None` means the object is gone. Serialisable, so that a run can
+/// be recorded and replayed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Change {
+    Node(Name, Option<Box<Node>>),
+    Namespace(Name, Option<Namespace>),
+    Pod(PodKey, Option<Box<Pod>>),
+    /// The first full list of this kind is in: everything that exists has been said.
+    Synced(Kind),
+}
+
+/// The kinds of objects that are watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    Node,
+    Namespace,
+    Pod,
+}
+
+/// What a change made worth planning again.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Touched {
+    /// All first lists are in: plan everything.
+    Everything,
+    /// A node, its network or its existence.
+    Node(Name),
+    Namespace(Name),
+    Pod(PodKey),
+}

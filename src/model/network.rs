@@ -1,0 +1,101 @@
+//! What the operator decided about the cluster's network.
+
+use std::net::IpAddr;
+
+use ovnkube_ipam::{ClusterSubnet, Subnet};
+
+use crate::Name;
+
+/// IPv4 or IPv6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    pub const ALL: [Self; 2] = [Self::V4, Self::V6];
+
+    pub fn of(ip: IpAddr) -> Self {
+        if ip.is_ipv6() { Self::V6 } else { Self::V4 }
+    }
+
+    pub fn of_subnet(subnet: Subnet) -> Self {
+        Self::of(subnet.base())
+    }
+
+    /// `v4` or `v6`, as owner ids spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "v4",
+            Self::V6 => "v6",
+        }
+    }
+
+    /// Prefix length of a single address.
+    pub fn bits(self) -> u8 {
+        match self {
+            Self::V4 => 32,
+            Self::V6 => 128,
+        }
+    }
+}
+
+/// The parts this process plays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Roles {
+    /// Gives nodes their numbers, subnets and join addresses.
+    pub cluster_manager: bool,
+    /// Writes OVN rows for nodes, namespaces and pods.
+    pub controller: bool,
+}
+
+/// Settings the plan depends on.
+#[derive(Debug, Clone)]
+pub struct Network {
+    pub roles: Roles,
+    /// The zone this process writes for; `global` in central mode.
+    pub zone: Name,
+    pub cluster_subnets: Vec<ClusterSubnet>,
+    pub service_cidrs: Vec<Subnet>,
+    /// Where the gateway routers meet the cluster router: 100.64.0.0/16 and fd98::/64.
+    pub join_subnets: Vec<Subnet>,
+    /// 169.254.169.0/29 and fd69::/125.
+    pub masquerade_subnets: Vec<Subnet>,
+    /// MTU of pods, bytes.
+    pub mtu: u32,
+    /// Namespace whose address set stands for host-network traffic.
+    pub host_network_namespace: Option<Name>,
+    pub multicast: bool,
+    /// Leaves `requested-chassis` off pod ports.
+    pub disable_requested_chassis: bool,
+    /// Leaves `iface-id-ver` off pod ports.
+    pub disable_iface_id_ver: bool,
+    /// Log messages a second of all ACLs together.
+    pub acl_logging_rate_limit: u32,
+}
+
+impl Network {
+    /// The families the cluster has, in the order of the cluster subnets.
+    pub fn families(&self) -> Vec<Family> {
+        let mut families = Vec::new();
+        for range in &self.cluster_subnets {
+            let family = Family::of_subnet(range.cidr);
+            if !families.contains(&family) {
+                families.push(family);
+            }
+        }
+        families
+    }
+
+    pub fn join_subnet(&self, family: Family) -> Option<Subnet> {
+        self.join_subnets.iter().copied().find(|s| Family::of_subnet(*s) == family)
+    }
+
+    /// The source address of a pod that reaches itself through a service: the fifth of the
+    /// masquerade subnet.
+    pub fn hairpin_address(&self, family: Family) -> Option<IpAddr> {
+        let subnet = self.masquerade_subnets.iter().find(|s| Family::of_subnet(**s) == family)?;
+        subnet.nth(5)
+    }
+}

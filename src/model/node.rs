@@ -1,0 +1,98 @@
+//! Nodes.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ovnkube_ipam::{Mac, Subnet};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{BadAnnotation, Meta, Name, keys};
+
+/// Annotations the cluster manager writes; kept as text to see whether they must be written.
+const WRITTEN: [&str; 4] = [keys::NODE_SUBNETS, keys::NODE_ID, keys::NETWORK_IDS, keys::JOIN_ADDRESSES];
+
+/// The part of a node that can change what is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    pub uid: Name,
+    /// Seconds since 1970.
+    pub created: i64,
+    /// `status.addresses` of type InternalIP.
+    pub addresses: Vec<IpAddr>,
+    /// OVS system-id of the node's chassis; set by the node's agent.
+    pub chassis_id: Option<Name>,
+    /// `global` where nothing else is annotated.
+    pub zone: Name,
+    pub id: Option<u32>,
+    /// Subnets of the default network, at most one per family.
+    pub subnets: Vec<Subnet>,
+    /// Subnet that a hybrid-overlay node manages by itself.
+    pub foreign_subnet: Option<Subnet>,
+    /// MAC of the management port where it is not the one that follows from its address.
+    pub mgmt_mac: Option<Mac>,
+    /// Text of the annotations the cluster manager writes.
+    pub written: BTreeMap<Name, Name>,
+    pub bad: Vec<BadAnnotation>,
+}
+
+impl Node {
+    pub fn parse(meta: &Meta<'_>, internal_ips: &[IpAddr]) -> Self {
+        let mut read = Reader { annotations: meta.annotations, bad: Vec::new() };
+        Self {
+            uid: meta.uid.into(),
+            created: meta.created,
+            addresses: internal_ips.to_vec(),
+            chassis_id: read.text(keys::CHASSIS_ID),
+            zone: read.text(keys::ZONE).unwrap_or_else(|| "global".into()),
+            id: read.parsed(keys::NODE_ID, |text| text.parse().map_err(|_| format!("{text:?} is not a number"))),
+            subnets: read.parsed(keys::NODE_SUBNETS, subnets).unwrap_or_default(),
+            foreign_subnet: read.parsed(keys::HYBRID_SUBNET, str::parse),
+            mgmt_mac: read.parsed(keys::MGMT_PORT_MACS, mgmt_mac).flatten(),
+            written: WRITTEN.iter().filter_map(|key| Some(((*key).into(), read.text(key)?))).collect(),
+            bad: read.bad,
+        }
+    }
+}
+
+struct Reader<'a> {
+    annotations: &'a BTreeMap<String, String>,
+    bad: Vec<BadAnnotation>,
+}
+
+impl Reader<'_> {
+    fn text(&self, key: &str) -> Option<Name> {
+        self.annotations.get(key).filter(|v| !v.is_empty()).map(|v| v.as_str().into())
+    }
+
+    fn parsed<T>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        let text = self.annotations.get(key)?;
+        parse(text).map_err(|problem| self.bad.push(BadAnnotation::new(key, problem))).ok()
+    }
+}
+
+/// `{"default":["10.128.0.0/23"]}`, or the older `{"default":"10.128.0.0/23"}`.
+fn subnets(text: &str) -> Result<Vec<Subnet>, String> {
+    let networks: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
+    let mut subnets: Vec<Subnet> = Vec::new();
+    let list = match networks.get("default") {
+        None => return Ok(subnets),
+        Some(Value::Array(list)) => list.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+    };
+    for item in list {
+        let subnet: Subnet = item.as_str().ok_or_else(|| format!("{item} is not a CIDR"))?.parse()?;
+        if subnets.iter().any(|s| s.is_ipv6() == subnet.is_ipv6()) {
+            return Err(format!("{text} has two subnets of one family"));
+        }
+        subnets.push(subnet);
+    }
+    Ok(subnets)
+}
+
+/// `{"default":"0a:58:…"}`.
+fn mgmt_mac(text: &str) -> Result<Option<Mac>, String> {
+    let networks: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
+    let Some(mac) = networks.get("default") else { return Ok(None) };
+    mac.as_str().unwrap_or_default().parse().map(Some)
+}

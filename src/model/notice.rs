@@ -1,0 +1,30 @@
+//! What people should hear about an object: becomes a Kubernetes Event.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Name, PodKey};
+
+/// The object a notice is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Object {
+    Node { name: Name, uid: Name },
+    Pod { key: PodKey, uid: Name },
+    Namespace { name: Name, uid: Name },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Severity {
+    Normal,
+    Warning,
+}
+
+/// One message about one object. The same notice again says nothing new.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Notice {
+    pub object: Object,
+    pub severity: Severity,
+    /// CamelCase, as Kubernetes wants it: `AddressConflict`.
+    pub reason: &'static str,
+    /// What happened, to which field, and what to do.
+    pub message: String,
+}

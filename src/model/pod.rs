@@ -1,0 +1,122 @@
+//! Pods.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ovnkube_ipam::Mac;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{BadAnnotation, Name, PodAnnotation, keys};
+
+/// What every object has, borrowed from wherever it was decoded.
+#[derive(Debug, Clone, Copy)]
+pub struct Meta<'a> {
+    pub uid: &'a str,
+    /// Creation, seconds since 1970.
+    pub created: i64,
+    pub labels: &'a BTreeMap<String, String>,
+    pub annotations: &'a BTreeMap<String, String>,
+}
+
+/// The fields of a pod beside its metadata that matter.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PodFields<'a> {
+    pub node_name: Option<&'a str>,
+    pub host_network: bool,
+    /// `Succeeded` or `Failed`: its containers will never run again.
+    pub finished: bool,
+}
+
+/// The part of a pod that can change what is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pod {
+    pub uid: Name,
+    /// Seconds since 1970; of two pods that claim an address the older one keeps it.
+    pub created: i64,
+    pub node: Option<Name>,
+    pub host_network: bool,
+    pub finished: bool,
+    pub annotated: Option<PodAnnotation>,
+    pub request: Option<AddressRequest>,
+    pub bad: Vec<BadAnnotation>,
+}
+
+/// A fixed IP or MAC that a user asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AddressRequest {
+    pub ips: Vec<IpAddr>,
+    pub mac: Option<Mac>,
+}
+
+impl Pod {
+    pub fn parse(meta: &Meta<'_>, fields: PodFields<'_>) -> Self {
+        let mut bad = Vec::new();
+        let mut keep = |result: Result<_, BadAnnotation>| result.map_err(|b| bad.push(b)).ok();
+        let annotated = meta.annotations.get(keys::POD_NETWORKS).and_then(|text| keep(PodAnnotation::parse(text)));
+        let request = match meta.annotations.get(keys::DEFAULT_NETWORK).map(|text| AddressRequest::parse(text)) {
+            Some(Ok(request)) => request,
+            Some(Err(problem)) => {
+                bad.push(problem);
+                None
+            }
+            None => None,
+        };
+        Self {
+            uid: meta.uid.into(),
+            created: meta.created,
+            node: fields.node_name.filter(|n| !n.is_empty()).map(Into::into),
+            host_network: fields.host_network,
+            finished: fields.finished,
+            annotated,
+            request,
+            bad,
+        }
+    }
+
+    /// The node this pod needs a logical port on; `None` for pods that need none: unscheduled ones,
+    /// those in the host's network, and those that have finished.
+    pub fn wired_on(&self) -> Option<&Name> {
+        self.node.as_ref().filter(|_| !self.host_network && !self.finished)
+    }
+}
+
+impl AddressRequest {
+    /// Reads a network selection: `[{"name":"…","namespace":"…","ips":["10.1.2.3/24"],"mac":"…"}]`,
+    /// one object alone, or the short form `namespace/name@interface`, which asks for nothing.
+    fn parse(text: &str) -> Result<Option<Self>, BadAnnotation> {
+        let bad = |problem: String| BadAnnotation::new(keys::DEFAULT_NETWORK, problem);
+        if !text.trim_start().starts_with(['[', '{']) {
+            return Ok(None);
+        }
+        let value: Value = serde_json::from_str(text).map_err(|e| bad(format!("is not JSON: {e}")))?;
+        let selection = match &value {
+            Value::Array(list) if list.len() == 1 => list.first().unwrap_or(&Value::Null),
+            Value::Array(list) => return Err(bad(format!("selects {} networks, one is wanted", list.len()))),
+            other => other,
+        };
+        let request = Self { ips: ips(selection).map_err(bad)?, mac: mac(selection).map_err(bad)? };
+        Ok((request != Self::default()).then_some(request))
+    }
+}
+
+fn ips(selection: &Value) -> Result<Vec<IpAddr>, String> {
+    let Some(list) = selection.get("ips") else { return Ok(Vec::new()) };
+    let list = list.as_array().ok_or("\"ips\" is not a list")?;
+    let mut ips = Vec::new();
+    for item in list {
+        let text = item.as_str().unwrap_or_default();
+        let address = text.split_once('/').map_or(text, |(address, _)| address);
+        ips.push(address.parse().map_err(|_| format!("\"ips\" holds {item}, not an address"))?);
+    }
+    Ok(ips)
+}
+
+fn mac(selection: &Value) -> Result<Option<Mac>, String> {
+    let Some(value) = selection.get("mac") else { return Ok(None) };
+    let mac: Mac = value.as_str().unwrap_or_default().parse()?;
+    if !mac.is_unicast() {
+        return Err(format!("\"mac\" {mac} is not unicast"));
+    }
+    Ok(Some(mac))
+}

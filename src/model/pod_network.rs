@@ -1,0 +1,132 @@
+//! The `k8s.ovn.org/pod-networks` annotation: how a pod's addresses get from the controller to the
+//! node that wires it.
+
+use std::net::IpAddr;
+
+use ipnetwork::IpNetwork;
+use ovnkube_ipam::Mac;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{BadAnnotation, Name, keys};
+
+/// Longest annotation that is read, bytes.
+const LONGEST: usize = 64 * 1024;
+
+/// The addresses of a pod on the default network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodAddresses {
+    /// One per family, with the prefix length of the node's subnet.
+    pub ips: Vec<IpNetwork>,
+    pub mac: Mac,
+}
+
+impl PodAddresses {
+    /// `"0a:58:0a:80:00:03 10.128.0.3"`, as `Logical_Switch_Port.addresses` wants it.
+    pub fn port_address(&self) -> String {
+        use std::fmt::Write;
+        let mut text = self.mac.to_string();
+        for ip in &self.ips {
+            let _ = write!(text, " {}", ip.ip());
+        }
+        text
+    }
+}
+
+/// What was found annotated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodAnnotation {
+    pub addresses: PodAddresses,
+    /// Digest of the whole `default` entry, to tell whether it has to be written again.
+    pub digest: u64,
+    /// The annotation as it is, where it has entries of other networks, which must be kept.
+    pub with_others: Option<Name>,
+}
+
+/// One network's entry of the annotation. Field order is that of ovn-kubernetes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodNetwork {
+    #[serde(default)]
+    pub ip_addresses: Vec<IpNetwork>,
+    pub mac_address: Mac,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gateway_ips: Vec<IpAddr>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
+    /// The single address of a single-stack pod; what old readers look at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_address: Option<IpNetwork>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway_ip: Option<IpAddr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+}
+
+/// A route in the pod's namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    pub dest: IpNetwork,
+    #[serde(rename = "nextHop")]
+    pub next_hop: IpAddr,
+}
+
+impl PodNetwork {
+    /// Reads the `default` entry of the annotation; the text may hold other networks too.
+    pub fn parse(text: &str) -> Result<Self, BadAnnotation> {
+        let bad = |problem: String| BadAnnotation::new(keys::POD_NETWORKS, problem);
+        let mut networks = object(text).map_err(bad)?;
+        let entry = networks.remove("default").ok_or_else(|| bad("has no \"default\" network".into()))?;
+        let network: Self = serde_json::from_value(entry).map_err(|e| bad(format!("default network: {e}")))?;
+        network.check().map_err(bad)
+    }
+
+    fn check(mut self) -> Result<Self, String> {
+        if self.ip_addresses.is_empty() {
+            self.ip_addresses.extend(self.ip_address);
+        }
+        if self.ip_addresses.len() > 2 {
+            return Err(format!("default network: {} addresses, at most one per family", self.ip_addresses.len()));
+        }
+        if !self.mac_address.is_unicast() {
+            return Err(format!("default network: mac_address {} is not unicast", self.mac_address));
+        }
+        Ok(self)
+    }
+
+    /// Digest of the entry, equal for equal entries whatever the spacing and order of its text.
+    pub fn digest(&self) -> u64 {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+}
+
+impl PodAnnotation {
+    pub fn parse(text: &str) -> Result<Self, BadAnnotation> {
+        let network = PodNetwork::parse(text)?;
+        let others = object(text).is_ok_and(|o| o.len() > 1);
+        Ok(Self {
+            digest: network.digest(),
+            addresses: PodAddresses { ips: network.ip_addresses, mac: network.mac_address },
+            with_others: others.then(|| text.into()),
+        })
+    }
+}
+
+/// The annotation's text with `network` as its default entry; entries of other networks in `have`
+/// stay.
+pub fn render_pod_networks(network: &PodNetwork, have: Option<&str>) -> String {
+    let mut networks = have.and_then(|text| object(text).ok()).unwrap_or_default();
+    if networks.keys().all(|name| name == "default") {
+        // the common case, with the field order kept
+        return format!(r#"{{"default":{}}}"#, serde_json::to_string(network).unwrap_or_default());
+    }
+    networks.insert("default".into(), serde_json::to_value(network).unwrap_or_default());
+    Value::Object(networks).to_string()
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    if text.len() > LONGEST {
+        return Err(format!("{} bytes long, at most {LONGEST} are read", text.len()));
+    }
+    serde_json::from_str(text).map_err(|e| format!("is not a JSON object: {e}"))
+}

@@ -1,0 +1,134 @@
+//! The world: what Kubernetes says and what ovnkube decided, with the rules that keep the two apart.
+//!
+//! Until every first list is in (`Change::Synced` for all kinds) nothing is decided, so that an
+//! address somebody has already is never given to somebody else. From then on each change settles
+//! what it can: a node gets its subnet, a pod its address; who finds nothing free waits and is
+//! served when something is.
+
+mod nodes;
+mod pods;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ovnkube_ipam::{IdPool, SubnetPool};
+
+pub use self::nodes::NodeNetwork;
+pub use self::pods::PodEntry;
+use self::pods::Switch;
+use crate::{Change, Family, Kind, Name, Namespace, Network, Node, Notice, PodKey, Touched};
+
+/// Node numbers start here: ovn-kubernetes keeps 0 unused and 1 for the cluster router.
+const FIRST_NODE_ID: u32 = 2;
+const LAST_NODE_ID: u32 = 65_533;
+
+/// See the module.
+#[derive(Debug)]
+pub struct World {
+    pub network: Network,
+    pub nodes: BTreeMap<Name, Node>,
+    pub namespaces: BTreeMap<Name, Namespace>,
+    pub pods: BTreeMap<PodKey, PodEntry>,
+    /// What was decided for each node.
+    pub networks: BTreeMap<Name, NodeNetwork>,
+    subnets: BTreeMap<Family, SubnetPool>,
+    ids: IdPool,
+    /// Address pools of the node switches that pods may be put on.
+    switches: BTreeMap<Name, Switch>,
+    pods_on: BTreeMap<Name, BTreeSet<PodKey>>,
+    synced: BTreeSet<Kind>,
+    /// Everything first lists must bring before anything is decided.
+    awaited: BTreeSet<Kind>,
+    settled: bool,
+    touched: BTreeSet<Touched>,
+}
+
+impl World {
+    /// An empty world that starts to decide once all of `awaited` are synced.
+    pub fn new(network: Network, awaited: impl IntoIterator<Item = Kind>) -> Self {
+        let mut subnets = BTreeMap::new();
+        for family in Family::ALL {
+            let ranges = network.cluster_subnets.iter().copied().filter(|r| Family::of_subnet(r.cidr) == family);
+            subnets.insert(family, SubnetPool::new(ranges));
+        }
+        Self {
+            network,
+            nodes: BTreeMap::new(),
+            namespaces: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            networks: BTreeMap::new(),
+            subnets,
+            ids: IdPool::new(FIRST_NODE_ID, LAST_NODE_ID),
+            switches: BTreeMap::new(),
+            pods_on: BTreeMap::new(),
+            synced: BTreeSet::new(),
+            awaited: awaited.into_iter().collect(),
+            settled: false,
+            touched: BTreeSet::new(),
+        }
+    }
+
+    /// True once all first lists are in.
+    pub fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    /// Takes a change in; what it made worth planning again is returned, sorted. A change that says
+    /// nothing new touches nothing.
+    pub fn apply(&mut self, change: Change) -> BTreeSet<Touched> {
+        match change {
+            Change::Node(name, node) => self.apply_node(name, node.map(|n| *n)),
+            Change::Namespace(name, namespace) => self.apply_namespace(name, namespace),
+            Change::Pod(key, pod) => self.apply_pod(key, pod.map(|p| *p)),
+            Change::Synced(kind) => self.sync(kind),
+        }
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Node subnets given out and there in all, by family.
+    pub fn subnet_counts(&self, family: Family) -> (usize, u64) {
+        self.subnets.get(&family).map_or((0, 0), |pool| (pool.used(), pool.count()))
+    }
+
+    /// Pods placed on a node, wired or not.
+    pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &PodKey> {
+        self.pods_on.get(node).into_iter().flatten()
+    }
+
+    /// What people should hear about an object; empty for one that is in order.
+    pub fn notices(&self, touched: &Touched) -> Vec<Notice> {
+        match touched {
+            Touched::Node(name) => self.node_notices(name),
+            Touched::Pod(key) => self.pod_notices(key),
+            Touched::Namespace(_) | Touched::Everything => Vec::new(),
+        }
+    }
+
+    fn touch(&mut self, what: Touched) {
+        if self.settled {
+            self.touched.insert(what);
+        }
+    }
+
+    fn apply_namespace(&mut self, name: Name, new: Option<Namespace>) {
+        let old = self.namespaces.get(&name);
+        if old == new.as_ref() {
+            return;
+        }
+        match new {
+            Some(namespace) => self.namespaces.insert(name.clone(), namespace),
+            None => self.namespaces.remove(&name),
+        };
+        self.touch(Touched::Namespace(name));
+    }
+
+    fn sync(&mut self, kind: Kind) {
+        self.synced.insert(kind);
+        if self.settled || !self.awaited.is_subset(&self.synced) {
+            return;
+        }
+        self.settled = true;
+        self.settle_all_nodes();
+        self.settle_all_pods();
+        self.touched = BTreeSet::from([Touched::Everything]);
+    }
+}
