@@ -1,0 +1,49 @@
+# The network implementation under test. Its file (lab/impl/*.sh) sets these; the commands are run by `bash -c` and see NODE, NODE_IP,
+# APISERVER, CA, TOKEN, KUBECONFIG, NB, SB, DB_KEY, DB_CERT, DB_CA, DB_TLS, CLUSTER_CIDR, SERVICE_CIDR, MTU in their environment:
+#   IMPL_SETUP      run once before everything (CRDs, namespaces); kubectl is in PATH                                  [nothing]
+#   IMPL_MASTER     the master as a process of its own in the control plane's namespace; empty: IMPL_NODE1 has it in it
+#   IMPL_NODE1      the agent of the first node                                                                     [IMPL_NODE]
+#   IMPL_NODE       the agent of a node, in its namespaces, OVS daemons and ovn-controller running
+#   IMPL_SHIM       the CNI binary, installed as /opt/cni/bin/ovn-k8s-cni-overlay
+#   IMPL_BR_INT     1: the lab makes br-int beforehand; 0: the agent does                                                    [0]
+#   IMPL_CNI_TXOFF  1: the lab switches TX checksum offload off in pods, for a shim that doesn't on a userspace datapath     [0]
+#   IMPL_MP_TXOFF   1: the same for the management ports                                                                     [0]
+# Sourced by lab/cluster.
+
+load_impl() {
+  IMPL_SETUP=: IMPL_MASTER='' IMPL_NODE1='' IMPL_NODE='' IMPL_SHIM='' IMPL_BR_INT=0 IMPL_CNI_TXOFF=0 IMPL_MP_TXOFF=0
+  . "$IMPL"
+  IMPL_NODE1=${IMPL_NODE1:-$IMPL_NODE}
+  [ -x "$IMPL_SHIM" ] || die "no CNI binary $IMPL_SHIM (for the project's own: cargo build --profile lab)"
+}
+cni_programs() { # what the nodes see as /opt/cni/bin
+  local d shim=$D/cnibin/ovn-k8s-cni-overlay
+  for d in /usr/lib/cni /opt/cni/bin; do [ ! -x $d/loopback ] || { cp $d/loopback "$D/cnibin/"; break; }; done # containerd wants it
+  cp "$IMPL_SHIM" "$shim"
+  [ "$IMPL_CNI_TXOFF" = 1 ] || return 0
+  mv "$shim" "$shim.real"
+  cat >"$shim" <<'W'
+#!/bin/bash
+out=$(mktemp) || exit 1; trap 'rm -f "$out"' EXIT
+"$0.real" >"$out"; rc=$?
+[ "$CNI_COMMAND" != ADD ] || [ $rc != 0 ] || nsenter --net="$CNI_NETNS" ethtool -K "$CNI_IFNAME" tx off >/dev/null 2>&1
+cat "$out"; exit $rc
+W
+  chmod +x "$shim"
+}
+agent_env() { # nI: what the commands see
+  local PORT
+  PORT=$(sed -n 's/^PORT=//p' "$D/k8s/ports")
+  export NODE=$1 NODE_IP APISERVER=https://$CP_IP:$PORT CA=$D/k8s/ca.crt KUBECONFIG=$D/k8s/admin.kubeconfig TOKEN NB SB
+  NODE_IP=$(node_ip "$1") TOKEN=$(cat "$D/k8s/admin.token") NB=$(db_remotes nb) SB=$(db_remotes sb)
+  export DB_KEY= DB_CERT= DB_CA= DB_TLS=
+  [ "$SSL" = 0 ] || {
+    DB_KEY=$D/pki/key.pem DB_CERT=$D/pki/cert.pem DB_CA=$D/pki/ca.pem
+    DB_TLS="--nb-client-privkey=$DB_KEY --nb-client-cert=$DB_CERT --nb-client-cacert=$DB_CA --sb-client-privkey=$DB_KEY --sb-client-cert=$DB_CERT --sb-client-cacert=$DB_CA"
+  }
+}
+agent_start() ( # nI
+  agent_env "$1"
+  cmd=$IMPL_NODE; [ "$1" != n1 ] || cmd=$IMPL_NODE1
+  innode "$1" bash -c 'setsid bash -c "$1" >>"$2" 2>&1 </dev/null & echo $! >/run/agent.pid' _ "$cmd" "$D/log/agent-$1.log"
+)

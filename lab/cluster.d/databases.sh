@@ -1,0 +1,103 @@
+# NB, SB and northd. Members are called nb-1, nb-2, … and listen on addresses of their own in the control plane's namespace.
+#   standalone     one member
+#   raft3          three members; clients get all three addresses
+#   active-backup  two members; clients get one address, on which the active one listens and from which the other copies
+# Programs of the lab itself (northd, nbctl) use unix sockets: what comes in over TCP is the implementation's.
+# Sourced by lab/cluster.
+
+db_members() { case $DB in standalone) echo 1 ;; raft3) echo 1 2 3 ;; active-backup) echo 1 2 ;; esac; }
+db_ip() { echo "$NET4.$((1 + $1))"; }
+db_port() { [ "$1" = nb ] && echo 6641 || echo 6642; }
+db_schema() { [ "$1" = nb ] && echo OVN_Northbound || echo OVN_Southbound; }
+db_proto() { [ "$SSL" = 1 ] && echo ssl || echo tcp; }
+db_shared() { echo "$(db_proto):$NET4.9:$(db_port "$1")"; }
+db_remotes() { # nb|sb: what the implementation is told
+  local i s=
+  [ "$DB" != active-backup ] || { db_shared "$1"; return; }
+  for i in $(db_members); do s+=${s:+,}$(db_proto):$(db_ip "$i"):$(db_port "$1"); done
+  echo "$s"
+}
+db_sockets() { # nb|sb: the same for the lab's own programs
+  local i s=
+  [ "$DB" != active-backup ] || { echo "unix:$D/db/$1-$(cat "$D/db/active").sock"; return; }
+  for i in $(db_members); do s+=${s:+,}unix:$D/db/$1-$i.sock; done
+  echo "$s"
+}
+db_keys() { # TLS arguments of OVS and OVN programs
+  [ "$SSL" = 0 ] || echo "--private-key=$D/pki/key.pem --certificate=$D/pki/cert.pem --ca-cert=$D/pki/ca.pem"
+}
+pki() { # one authority and one key pair, valid for every database address and as a client
+  local i names=DNS:ovnkube,IP:$NET4.9 d=$D/pki
+  mkdir -m 700 "$d"
+  for i in $(db_members); do names+=,IP:$(db_ip "$i"); done
+  {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=lab-ca -keyout "$d/ca-key.pem" -out "$d/ca.pem" \
+      -addext keyUsage=critical,keyCertSign
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=ovnkube -keyout "$d/key.pem" -out "$d/req.pem"
+    openssl x509 -req -in "$d/req.pem" -CA "$d/ca.pem" -CAkey "$d/ca-key.pem" -CAcreateserial -days 30 -out "$d/cert.pem" \
+      -extfile <(printf 'basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth,clientAuth\nsubjectAltName=%s\n' "$names")
+  } >>"$D/log/pki.log" 2>&1 || { cat "$D/log/pki.log"; die "making certificates failed"; }
+}
+schema_file() { # PATH below /usr/share
+  if [ -n "$OVN_ROOTFS" ]; then echo "$OVN_ROOTFS/usr/share/$1"; else echo "/usr/share/$1"; fi
+}
+db_start() { # nb-1: starts it, making its file the first time
+  local m=$1 k=${1%-*} i=${1#*-} name schema file=$D/db/$1.db port raft args=()
+  name=$(db_schema "$k") schema=$(schema_file "ovn/ovn-$k.ovsschema") port=$(db_port "$k")
+  raft() { echo "$(db_proto):$(db_ip "$1"):$((port + 2))"; }
+  if [ ! -e "$file" ]; then
+    case $DB-$i in
+      raft3-1) ovsdb-tool create-cluster "$file" "$schema" "$(raft 1)" ;;
+      raft3-*) ovsdb-tool join-cluster "$file" "$name" "$(raft "$i")" "$(raft 1)" ;;
+      *) ovsdb-tool create "$file" "$schema" ;;
+    esac
+  fi
+  if [ "$DB" != active-backup ]; then args=(--remote="p$(db_proto):$port:$(db_ip "$i")")
+  elif [ "$(cat "$D/db/active")" = "$i" ]; then args=(--remote="p$(db_proto):$port:$NET4.9")
+  else args=(--sync-from="$(db_shared "$k")"); fi
+  # shellcheck disable=SC2046 # the keys are words
+  bg "$m" ovsdb-server -vconsole:info -vsyslog:off "$file" --remote="punix:$D/db/$m.sock" --unixctl="$D/db/$m.ctl" "${args[@]}" $(db_keys)
+  wait_for 10 test -S "$D/db/$m.ctl" || die "$m did not start ($D/log/$m.log)"
+}
+northd_start() {
+  local remotes=() k
+  # a backup is read-only, and only the shared address says who is active
+  for k in nb sb; do remotes+=("--ovn${k}-db=$([ "$DB" = active-backup ] && db_shared $k || db_sockets $k)"); done
+  # shellcheck disable=SC2046
+  bg northd ovn-northd -vconsole:info -vsyslog:off "${remotes[@]}" --unixctl="$D/db/northd.ctl" $(db_keys)
+}
+databases_up() {
+  local k i
+  for i in $(db_members) 8; do inns cp ip addr add "$(db_ip "$i")/24" dev br0; done # 8: the shared address, .9
+  [ "$SSL" = 0 ] || pki
+  echo 1 >"$D/db/active"
+  for i in $(db_members); do for k in nb sb; do db_start $k-"$i"; done; done
+  for i in $(db_members); do
+    for k in nb sb; do wait_for 30 ovsdb-client -t 2 wait "unix:$D/db/$k-$i.sock" "$(db_schema $k)" connected || die "$k-$i did not join its cluster"; done
+  done
+  for k in nb sb; do ovn-${k}ctl --db="$(db_sockets $k)" init; done
+  northd_start
+}
+db_leader() { # nb|sb
+  local i
+  [ "$DB" = raft3 ] || { echo "$1-$(cat "$D/db/active")"; return; }
+  for i in $(db_members); do
+    ovs-appctl -T 3 -t "$D/db/$1-$i.ctl" cluster/status "$(db_schema "$1")" 2>/dev/null | grep '^Role: leader' >/dev/null || continue
+    echo "$1-$i"; return
+  done
+  die "no member of $1 leads now"
+}
+db_failover() { # active-backup: the members not active now take over the shared address
+  local old new k
+  [ "$DB" = active-backup ] || die "failover: the cluster is not active-backup"
+  old=$(cat "$D/db/active") new=$((3 - old))
+  for k in nb sb; do
+    # a dead member has let the address go already
+    ovs-appctl -T 3 -t "$D/db/$k-$old.ctl" ovsdb-server/remove-remote "p$(db_proto):$(db_port $k):$NET4.9" 2>/dev/null || true
+    ovs-appctl -t "$D/db/$k-$new.ctl" ovsdb-server/disconnect-active-ovsdb-server
+    ovs-appctl -t "$D/db/$k-$new.ctl" ovsdb-server/add-remote "p$(db_proto):$(db_port $k):$NET4.9"
+    ovs-appctl -T 3 -t "$D/db/$k-$old.ctl" ovsdb-server/set-active-ovsdb-server "$(db_shared $k)" 2>/dev/null || true
+    ovs-appctl -T 3 -t "$D/db/$k-$old.ctl" ovsdb-server/connect-active-ovsdb-server 2>/dev/null || true
+  done
+  echo $new >"$D/db/active"
+}

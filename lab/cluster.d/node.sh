@@ -1,0 +1,91 @@
+# A node: namespaces with OVS, ovn-controller, containerd, kubelet and the implementation's agent, all on their default paths.
+# Sourced by lab/cluster; the second half runs inside the node.
+
+# OVS and OVN of another root file system as wrapper scripts that use its own loader. Not chroot: /run, /etc and /var stay the node's.
+ovn_programs() {
+  local r=$OVN_ROOTFS f real libs
+  mkdir -p "$D/ovnbin"
+  [ -n "$r" ] || return 0
+  libs=$r/usr/lib/x86_64-linux-gnu:$r/lib/x86_64-linux-gnu
+  for f in ovs-appctl ovs-ofctl ovs-vsctl ovs-dpctl ovsdb-client ovsdb-tool ovn-appctl ovn-controller ovn-nbctl ovn-sbctl ovn-northd ovn-trace ovsdb-server ovs-vswitchd; do
+    # ovs-vswitchd is an alternative, a dangling link until a package manager configures it
+    for real in "$r"/usr/{bin,sbin,lib/openvswitch-switch}/$f; do [ ! -x "$real" ] || break; done
+    printf '#!/bin/sh\nexec %s --argv0 %s --library-path %s %s "$@"\n' "$r/lib64/ld-linux-x86-64.so.2" $f "$libs" "$real" >"$D/ovnbin/$f"
+    chmod +x "$D/ovnbin/$f"
+  done
+}
+node_up() { # nI
+  local u=$1 m mounts= role='topology.kubernetes.io/zone=zone-'${1#n}
+  netns_add "$u"
+  # directories that OVS, OVN and the agent write to
+  for m in var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/ovn; do
+    mkdir -p "$D/nodes/$u/$m"; mounts+=" $D/nodes/$u/$m:/$m"
+  done
+  K8SNODE_MOUNTS="$mounts" K8SNODE_PRE="$SELF in-node $u" K8SNODE_CNI_BIN=$D/cnibin K8SNODE_LABELS=$role \
+    K8SNODE_IMAGES="$LAB_HOME/images/pause.tar $LAB_HOME/images/agnhost.tar" \
+    "$HERE/k8snode" up "$u" "$P-$u" "$(node_ip "$u")" "$D/k8s/admin.kubeconfig" "$D/k8s/ca.crt"
+  wait_for 60 kubectl_ get node "$u" || die "kubelet of $u did not register"
+  # a kubelet may not give itself this label
+  [ "$u" != n1 ] || kubectl_ label node n1 node-role.kubernetes.io/control-plane= >/dev/null
+  agent_start "$u"
+}
+
+# ---- inside the node ----
+in_node() { # nI [vswitchd|controller]
+  local u=$1
+  OVS_STATE=$D/nodes/$u/ovs
+  case ${2:-} in
+    vswitchd) vswitchd; br_ex_net "$u"; return ;;
+    controller) controller; return ;;
+  esac
+  mkdir -p "$OVS_STATE" /run/openvswitch /run/ovn
+  seal
+  ip link set lo up; ip link set eth0 up; offload eth0
+  ovsdb-tool create "$OVS_STATE/conf.db" "$(schema_file openvswitch/vswitch.ovsschema)"
+  daemon ovsdb-server "$OVS_STATE/conf.db" --remote=punix:/run/openvswitch/db.sock
+  ovs-vsctl --no-wait init
+  # what the operating system's start scripts set; the userspace datapath is the lab's choice for its nodes
+  ovs-vsctl --no-wait set Open_vSwitch . external_ids:system-id="$(cat /proc/sys/kernel/random/uuid)" external_ids:hostname="$u" \
+    external_ids:ovn-bridge-datapath-type=netdev ovs_version="$(ovs-vsctl --version | sed -n '1s/.* //p')"
+  vswitchd
+  # br-ex holds the NIC and the node's address: userspace tunnels need the encapsulation address on a bridge
+  ovs-vsctl add-br br-ex -- set bridge br-ex datapath_type=netdev fail_mode=standalone "other_config:hwaddr=\"$(cat /sys/class/net/eth0/address)\"" \
+    -- add-port br-ex eth0 -- br-set-external-id br-ex bridge-id br-ex -- br-set-external-id br-ex bridge-uplink eth0
+  [ "$IMPL_BR_INT" = 0 ] || ovs-vsctl add-br br-int -- set bridge br-int datapath_type=netdev fail_mode=secure other_config:disable-in-band=true
+  br_ex_net "$u"
+  controller
+  [ "$IMPL_MP_TXOFF" = 0 ] || mp_txoff
+}
+daemon() { # PROGRAM ARGS...
+  local name=$1; shift
+  "$name" "$@" --pidfile --log-file="$OVS_STATE/$name.log" -vconsole:off -vsyslog:off --detach --no-chdir
+}
+vswitchd() { daemon ovs-vswitchd unix:/run/openvswitch/db.sock; }
+controller() { daemon ovn-controller unix:/run/openvswitch/db.sock; }
+br_ex_net() { # nI: br-ex is a TAP of ovs-vswitchd and loses its addresses when that ends; putting them back is the machine's task
+  ip link set br-ex mtu $UMTU up; offload br-ex
+  ip addr replace "$(node_ip "$1")/24" dev br-ex
+  ip route replace default via "$EXT_IP"
+}
+# The userspace datapath does not take packets away from the kernel: without this the node's own stack would answer and forward
+# everything that comes in on eth0 and on pods' veths too. Only ports internal to OVS may reach it.
+seal() {
+  local inner='{ "lo", "br-ex", "br-int", "ovn-k8s-mp*", "breth*" }'
+  nft -f - <<NFT
+table inet lab { chain pre { type filter hook prerouting priority -300; policy accept; iifname $inner accept
+ counter drop
+ }
+}
+table arp lab { chain in { type filter hook input priority 0; policy accept; iifname $inner accept
+ counter drop
+ }
+}
+NFT
+}
+mp_txoff() { # for an implementation that leaves checksum offload on its management port
+  setsid bash -c 'while sleep 0.5; do
+    for d in /sys/class/net/ovn-k8s-mp*; do
+      [ -e "$d" ] || continue
+      i=$(cat "$d/ifindex"); [ "${seen[$i]:-}" = 1 ] || { ethtool -K "${d##*/}" tx off; seen[$i]=1; }
+    done; done' >/dev/null 2>&1 </dev/null &
+}
