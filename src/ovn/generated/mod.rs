@@ -1,0 +1,8 @@
+//! Tables and columns, written from `../schema`.
+
+#[rustfmt::skip]
+pub mod nb;
+#[rustfmt::skip]
+pub mod sb;
+#[rustfmt::skip]
+pub mod vswitch;

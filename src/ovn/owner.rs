@@ -1,0 +1,81 @@
+//! Who owns a row: the ids that mark rows as ours, and the names made from them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The controller of the cluster's default network.
+pub const DEFAULT_NETWORK: &str = "default-network-controller";
+/// External id that carries [`OwnerId::id`].
+pub const ID: &str = "k8s.ovn.org/id";
+/// External id that carries the owner's name.
+pub const NAME: &str = "k8s.ovn.org/name";
+/// External id that carries the controller.
+pub const OWNER_CONTROLLER: &str = "k8s.ovn.org/owner-controller";
+/// External id that carries the owner type.
+pub const OWNER_TYPE: &str = "k8s.ovn.org/owner-type";
+
+/// Identity of a row: controller, owner type, then key values in the type's own order.
+///
+/// ```
+/// use ovnkube_ovn::OwnerId;
+/// let set = OwnerId::new("Namespace").name("a").key("ip-family", "v4");
+/// assert_eq!(set.id(), "default-network-controller:Namespace:a:v4");
+/// assert_eq!(set.hashed_name(), "a4702457242462544204");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerId {
+    id: String,
+    external_ids: BTreeMap<&'static str, String>,
+}
+
+impl OwnerId {
+    /// An owner of the default network.
+    pub fn new(owner_type: &str) -> Self {
+        Self::of(DEFAULT_NETWORK, owner_type)
+    }
+
+    /// An owner of another controller, such as `udn-enabled-svc`.
+    pub fn of(controller: &str, owner_type: &str) -> Self {
+        let marks = [(OWNER_CONTROLLER, controller.to_owned()), (OWNER_TYPE, owner_type.to_owned())];
+        OwnerId { id: format!("{controller}:{owner_type}"), external_ids: marks.into() }
+    }
+
+    /// Adds the owner's name as the next key.
+    pub fn name(self, name: &str) -> Self {
+        self.key(NAME, name)
+    }
+
+    /// Adds the next key.
+    pub fn key(mut self, key: &'static str, value: &str) -> Self {
+        self.id.push(':');
+        self.id.push_str(value);
+        self.external_ids.insert(key, value.to_owned());
+        self
+    }
+
+    /// `controller:type:key:key…`
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Name of the address set or port group with this id.
+    pub fn hashed_name(&self) -> String {
+        hashed_name(&self.id)
+    }
+
+    /// The external ids that mark the row.
+    pub fn external_ids(&self) -> BTreeMap<&'static str, String> {
+        let mut ids = self.external_ids.clone();
+        ids.insert(ID, self.id.clone());
+        ids
+    }
+}
+
+/// `a` and the decimal FNV-1a-64 of `id`: a name OVN's expressions can hold, whatever `id` holds.
+pub fn hashed_name(id: &str) -> String {
+    let mut name = String::from("a");
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    // writing to a String cannot fail
+    let _ = write!(name, "{hash}");
+    name
+}

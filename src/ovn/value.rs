@@ -1,0 +1,269 @@
+//! Values of OVSDB columns.
+//!
+//! A [`Datum`] is what one column of one row holds: one atom, a set of atoms or a map. It is kept
+//! the way the wire writes it: a set of one atom *is* that atom, an empty set and an empty map are
+//! both [`Datum::EMPTY`], everything else is sorted and without duplicates. So equality is plain
+//! `==`, output is always in the same order, and membership is a binary search.
+
+use std::fmt;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+/// Which of the five OVSDB types an atom has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Int,
+    Real,
+    Bool,
+    Str,
+    Uuid,
+}
+
+/// A floating point number with a total order, so that sets and maps of it can be sorted.
+#[derive(Clone, Copy)]
+pub struct Real(pub f64);
+
+impl PartialEq for Real {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Real {}
+impl PartialOrd for Real {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Real {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+/// One value. Strings are shared: a clone of a row copies no text.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Atom {
+    Int(i64),
+    Real(Real),
+    Bool(bool),
+    Str(Arc<str>),
+    Uuid(Uuid),
+}
+
+impl Atom {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Atom::Int(_) => Kind::Int,
+            Atom::Real(_) => Kind::Real,
+            Atom::Bool(_) => Kind::Bool,
+            Atom::Str(_) => Kind::Str,
+            Atom::Uuid(_) => Kind::Uuid,
+        }
+    }
+
+    /// The text of a string atom.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Atom::Str(s) = self { Some(s) } else { None }
+    }
+
+    pub fn as_int(&self) -> Option<i64> {
+        if let Atom::Int(i) = self { Some(*i) } else { None }
+    }
+
+    pub fn as_uuid(&self) -> Option<Uuid> {
+        if let Atom::Uuid(u) = self { Some(*u) } else { None }
+    }
+
+    /// Whether this is what the server leaves out of an insert: 0, 0.0, false, "" or the zero uuid.
+    pub fn is_default(&self) -> bool {
+        match self {
+            Atom::Int(i) => *i == 0,
+            Atom::Real(r) => r.0 == 0.0,
+            Atom::Bool(b) => !b,
+            Atom::Str(s) => s.is_empty(),
+            Atom::Uuid(u) => u.is_nil(),
+        }
+    }
+}
+
+/// Everything one column of one row holds. See the module's text for its canonical form.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Datum(Repr);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Repr {
+    Empty,
+    One(Atom),
+    /// Two or more, sorted.
+    Set(Box<[Atom]>),
+    /// One or more, sorted by key, keys unique.
+    Map(Box<[(Atom, Atom)]>),
+}
+
+impl Datum {
+    pub const EMPTY: Datum = Datum(Repr::Empty);
+
+    pub fn one(atom: Atom) -> Self {
+        Datum(Repr::One(atom))
+    }
+
+    /// A set of any number of atoms, in any order, duplicates folded.
+    pub fn set(atoms: impl IntoIterator<Item = Atom>) -> Self {
+        let mut atoms: Vec<Atom> = atoms.into_iter().collect();
+        if !atoms.is_sorted_by(|a, b| a < b) {
+            atoms.sort_unstable();
+            atoms.dedup();
+        }
+        match atoms.len() {
+            0 => Datum::EMPTY,
+            1 => atoms.pop().map_or(Datum::EMPTY, Datum::one),
+            _ => Datum(Repr::Set(atoms.into_boxed_slice())),
+        }
+    }
+
+    /// A map of any pairs; of two pairs with one key the later counts.
+    pub fn map(pairs: impl IntoIterator<Item = (Atom, Atom)>) -> Self {
+        let mut pairs: Vec<(Atom, Atom)> = pairs.into_iter().collect();
+        if !pairs.is_sorted_by(|a, b| a.0 < b.0) {
+            pairs.reverse();
+            pairs.sort_by(|a, b| a.0.cmp(&b.0));
+            pairs.dedup_by(|a, b| a.0 == b.0);
+        }
+        if pairs.is_empty() { Datum::EMPTY } else { Datum(Repr::Map(pairs.into_boxed_slice())) }
+    }
+
+    /// The members of a scalar, optional or set, sorted; nothing for a map.
+    pub fn atoms(&self) -> &[Atom] {
+        match &self.0 {
+            Repr::One(a) => std::slice::from_ref(a),
+            Repr::Set(s) => s,
+            Repr::Empty | Repr::Map(_) => &[],
+        }
+    }
+
+    /// The pairs of a map, sorted by key; nothing for anything else.
+    pub fn pairs(&self) -> &[(Atom, Atom)] {
+        if let Repr::Map(m) = &self.0 { m } else { &[] }
+    }
+
+    /// The only atom of a scalar or a set of one.
+    pub fn single(&self) -> Option<&Atom> {
+        if let Repr::One(a) = &self.0 { Some(a) } else { None }
+    }
+
+    /// Number of atoms or pairs.
+    pub fn len(&self) -> usize {
+        self.atoms().len() + self.pairs().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        matches!(self.0, Repr::Empty)
+    }
+
+    pub fn is_map(&self) -> bool {
+        matches!(self.0, Repr::Map(_))
+    }
+
+    /// Whether a set holds `atom`, in O(log n).
+    pub fn contains(&self, atom: &Atom) -> bool {
+        self.atoms().binary_search(atom).is_ok()
+    }
+
+    /// The value a string key maps to.
+    pub fn value_of(&self, key: &str) -> Option<&Atom> {
+        let pairs = self.pairs();
+        let at = pairs.binary_search_by(|(k, _)| k.as_str().unwrap_or_default().cmp(key)).ok()?;
+        pairs.get(at).map(|(_, v)| v)
+    }
+
+    /// Every uuid in it: members of a set, keys and values of a map.
+    pub fn uuids(&self) -> impl Iterator<Item = Uuid> + '_ {
+        let pairs = self.pairs().iter().flat_map(|(k, v)| [k, v]);
+        self.atoms().iter().chain(pairs).filter_map(Atom::as_uuid)
+    }
+
+    /// What this becomes by a `modify` of update2/update3 on a column that can hold more than one:
+    /// sets take the symmetric difference; a map's pair is removed when key and value are there
+    /// already, replaced when the value differs, else added.
+    #[must_use]
+    pub fn patched(&self, diff: &Datum) -> Datum {
+        match (&self.0, &diff.0) {
+            (_, Repr::Empty) => self.clone(),
+            (Repr::Map(_) | Repr::Empty, Repr::Map(change)) => patch_map(self.pairs(), change),
+            _ => patch_set(self.atoms(), diff.atoms()),
+        }
+    }
+}
+
+impl Default for Datum {
+    fn default() -> Self {
+        Datum::EMPTY
+    }
+}
+
+fn patch_set(old: &[Atom], change: &[Atom]) -> Datum {
+    let mut out = Vec::with_capacity(old.len() + change.len());
+    let (mut a, mut b) = (old.iter().peekable(), change.iter().peekable());
+    loop {
+        match (a.peek(), b.peek()) {
+            (Some(x), Some(y)) if x == y => {
+                a.next();
+                b.next();
+            }
+            (Some(x), Some(y)) if x < y => out.extend(a.next().cloned()),
+            (Some(_), None) => out.extend(a.next().cloned()),
+            (_, Some(_)) => out.extend(b.next().cloned()),
+            (None, None) => return Datum::set(out),
+        }
+    }
+}
+
+fn patch_map(old: &[(Atom, Atom)], change: &[(Atom, Atom)]) -> Datum {
+    let mut out = Vec::with_capacity(old.len() + change.len());
+    let (mut a, mut b) = (old.iter().peekable(), change.iter().peekable());
+    loop {
+        match (a.peek(), b.peek()) {
+            (Some((k, v)), Some((l, w))) if k == l => {
+                if v != w {
+                    out.push((k.clone(), w.clone()));
+                }
+                a.next();
+                b.next();
+            }
+            (Some((k, _)), Some((l, _))) if k < l => out.extend(a.next().cloned()),
+            (Some(_), None) => out.extend(a.next().cloned()),
+            (_, Some(_)) => out.extend(b.next().cloned()),
+            (None, None) => return Datum::map(out),
+        }
+    }
+}
+
+impl fmt::Debug for Real {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Atom::Int(i) => write!(f, "{i}"),
+            Atom::Real(r) => write!(f, "{:?}", r.0),
+            Atom::Bool(b) => write!(f, "{b}"),
+            Atom::Str(s) => write!(f, "{s:?}"),
+            Atom::Uuid(u) => write!(f, "{u}"),
+        }
+    }
+}
+
+impl fmt::Debug for Datum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Empty => f.write_str("[]"),
+            Repr::One(a) => a.fmt(f),
+            Repr::Set(s) => f.debug_list().entries(s.iter()).finish(),
+            Repr::Map(m) => f.debug_map().entries(m.iter().map(|(k, v)| (k, v))).finish(),
+        }
+    }
+}

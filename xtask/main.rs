@@ -1,0 +1,13 @@
+//! Chores of this repository: `cargo run -p xtask -- codegen` writes the typed rows of
+//! `src/ovn/generated` from the `.ovsschema` files of `src/ovn/schema`.
+
+mod codegen;
+
+use anyhow::{Result, bail};
+
+fn main() -> Result<()> {
+    match std::env::args().nth(1).as_deref() {
+        Some("codegen") => codegen::write(),
+        _ => bail!("usage: cargo run -p xtask -- codegen"),
+    }
+}
