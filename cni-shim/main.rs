@@ -97,7 +97,7 @@ impl Call {
     }
 
     fn log(&self, outcome: &Result<String, Failure>, started: Instant) {
-        let took = started.elapsed().as_secs_f64() * 1000.0;
+        let took = started.elapsed().as_micros();
         let subject = format!(
             "{} {} {} {}",
             self.command,
@@ -106,8 +106,8 @@ impl Call {
             self.var("CNI_ARGS")
         );
         match outcome {
-            Ok(_) => log::write(&self.conf, log::INFO, &format!("{subject}: done in {took:.1} ms")),
-            Err(failure) => log::write(&self.conf, log::ERROR, &format!("{subject}: {failure} ({took:.1} ms)")),
+            Ok(_) => log::write(&self.conf, log::INFO, &format!("{subject}: done in {took} us")),
+            Err(failure) => log::write(&self.conf, log::ERROR, &format!("{subject}: {failure} ({took} us)")),
         }
     }
 }

@@ -1,1 +1,50 @@
-//! (being written)
+//! Small verbs on the host: network namespaces, links, addresses, routes, neighbours, sysctls.
+//!
+//! ```text
+//! Netns::open ─▶ Net::within ─▶ link / ensure_address / ensure_route / … (rtnetlink)
+//!             └▶ Netns::run  ─▶ sysctl::set, ethtool::tx_checksum_off    (std thread)
+//! ```
+//! A runtime thread never changes its namespace: a short-lived std thread enters it, opens the
+//! socket there and ends; the socket stays in that namespace. `ensure_*` verbs leave the host as
+//! it is when it is already right, so they can run on every event.
+
+pub mod changes;
+pub mod ethtool;
+mod net;
+mod netns;
+pub mod sysctl;
+
+use std::io;
+use std::path::PathBuf;
+
+pub use net::{Link, Net, Route, Veth};
+pub use netns::Netns;
+
+/// MAC address of a link.
+pub type Mac = [u8; 6];
+
+/// What failed on which object of the host.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("open network namespace {path}: {source}")]
+    OpenNetns { path: PathBuf, source: io::Error },
+    #[error("open network namespace {path}: not a namespace file")]
+    NotNetns { path: PathBuf },
+    #[error("open network namespace {path}: it is the node's own")]
+    OwnNetns { path: PathBuf },
+    #[error("enter network namespace {path}: {source}")]
+    EnterNetns { path: PathBuf, source: io::Error },
+    #[error("open netlink socket: {0}")]
+    Socket(#[source] io::Error),
+    #[error("{what}: {source}")]
+    Netlink { what: String, source: io::Error },
+    #[error("write sysctl {key}: {source}")]
+    Sysctl { key: String, source: io::Error },
+    #[error("{what}: no reply from the kernel")]
+    NoReply { what: String },
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests;

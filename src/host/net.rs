@@ -1,0 +1,346 @@
+//! Links, addresses, routes and neighbours of one network namespace.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd};
+
+use futures::{Stream, TryStreamExt};
+use ipnetwork::IpNetwork;
+use nix::errno::Errno;
+use rtnetlink::packet_route::AddressFamily;
+use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage};
+use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkFlags, LinkMessage};
+use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, RouteMessage};
+use rtnetlink::sys::protocols::NETLINK_ROUTE;
+use rtnetlink::sys::{AsyncSocket, TokioSocket};
+use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder, from_socket};
+
+use crate::netns::on_thread;
+use crate::{Error, Mac, Netns, Result};
+
+/// An rtnetlink socket in one namespace; cheap to clone, closed with the last clone.
+#[derive(Debug, Clone)]
+pub struct Net {
+    handle: Handle,
+}
+
+/// The part of a link that we look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    pub index: u32,
+    pub name: String,
+    pub mac: Option<Mac>,
+    pub mtu: u32,
+    pub up: bool,
+}
+
+/// A pair to create: one end here, the other in `peer_netns`.
+#[derive(Debug, Clone, Copy)]
+pub struct Veth<'a> {
+    pub name: &'a str,
+    pub peer: &'a str,
+    pub peer_netns: &'a Netns,
+    pub peer_mac: Mac,
+    pub mtu: u32,
+}
+
+/// A route of the main table through one link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Route {
+    pub destination: IpNetwork,
+    pub gateway: Option<IpAddr>,
+}
+
+impl Net {
+    /// In the process's own namespace.
+    pub async fn here() -> Result<Self> {
+        Ok(Self::wrap(on_thread(socket).await?))
+    }
+
+    pub async fn within(netns: &Netns) -> Result<Self> {
+        Ok(Self::wrap(netns.run(socket).await??))
+    }
+
+    // === links
+
+    /// `None` when there is no such link.
+    pub async fn link(&self, name: &str) -> Result<Option<Link>> {
+        let get = self.handle.link().get().match_name(name).execute();
+        match first(get).await {
+            Ok(message) => Ok(message.as_ref().map(Link::from)),
+            Err(e) if is(&e, Errno::ENODEV) => Ok(None),
+            Err(e) => Err(failed(format!("look up link {name}"), e)),
+        }
+    }
+
+    pub async fn links(&self) -> Result<Vec<Link>> {
+        let all: Vec<LinkMessage> =
+            all(self.handle.link().get().execute()).await.map_err(|e| failed("list links".into(), e))?;
+        Ok(all.iter().map(Link::from).collect())
+    }
+
+    /// Both ends in one request: there is never half a pair.
+    pub async fn add_veth(&self, veth: Veth<'_>) -> Result<()> {
+        let peer = LinkMessageBuilder::<LinkUnspec>::default()
+            .name(veth.peer)
+            .mtu(veth.mtu)
+            .address(veth.peer_mac.to_vec())
+            .setns_by_fd(veth.peer_netns.as_fd().as_raw_fd())
+            .build();
+        let pair = LinkVeth::new(veth.name, veth.peer)
+            .mtu(veth.mtu)
+            .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
+            .build();
+        let added = self.handle.link().add(pair).execute().await;
+        added.map_err(|e| {
+            failed(format!("create veth {} with {} in {}", veth.name, veth.peer, veth.peer_netns.path().display()), e)
+        })
+    }
+
+    pub async fn set_up(&self, link: &Link) -> Result<()> {
+        if link.up {
+            return Ok(());
+        }
+        self.set(link, "set up", LinkUnspec::new_with_index(link.index).up()).await
+    }
+
+    pub async fn ensure_mtu(&self, link: &Link, mtu: u32) -> Result<()> {
+        if link.mtu == mtu {
+            return Ok(());
+        }
+        self.set(link, "set the MTU of", LinkUnspec::new_with_index(link.index).mtu(mtu)).await
+    }
+
+    pub async fn ensure_mac(&self, link: &Link, mac: Mac) -> Result<()> {
+        if link.mac == Some(mac) {
+            return Ok(());
+        }
+        self.set(link, "set the MAC address of", LinkUnspec::new_with_index(link.index).address(mac.to_vec())).await
+    }
+
+    pub async fn rename(&self, link: &Link, name: &str) -> Result<()> {
+        self.set(link, "rename", LinkUnspec::new_with_index(link.index).name(name)).await
+    }
+
+    pub async fn move_to(&self, link: &Link, netns: &Netns) -> Result<()> {
+        let target = LinkUnspec::new_with_index(link.index).setns_by_fd(netns.as_fd().as_raw_fd());
+        self.set(link, "move to another namespace", target).await
+    }
+
+    /// A link that is not there is fine.
+    pub async fn delete(&self, name: &str) -> Result<()> {
+        let Some(link) = self.link(name).await? else { return Ok(()) };
+        match self.handle.link().del(link.index).execute().await {
+            Err(e) if !is(&e, Errno::ENODEV) => Err(failed(format!("delete link {name}"), e)),
+            _ => Ok(()),
+        }
+    }
+
+    async fn set(&self, link: &Link, what: &str, to: LinkMessageBuilder<LinkUnspec>) -> Result<()> {
+        let set = self.handle.link().set(to.build()).execute().await;
+        set.map_err(|e| failed(format!("{what} link {}", link.name), e))
+    }
+
+    // === addresses
+
+    /// Addresses with their prefix, link-local IPv6 ones left out: the kernel makes those.
+    pub async fn addresses(&self, link: &Link) -> Result<Vec<IpNetwork>> {
+        let get = self.handle.address().get().execute();
+        let all: Vec<AddressMessage> =
+            all(get).await.map_err(|e| failed(format!("list addresses of {}", link.name), e))?;
+        Ok(all.iter().filter(|message| message.header.index == link.index).filter_map(address).collect())
+    }
+
+    /// IPv6 addresses skip duplicate detection: OVN gives each out once, and a pod that starts
+    /// must be able to use its own at once.
+    pub async fn ensure_address(&self, link: &Link, address: IpNetwork) -> Result<()> {
+        let mut add = self.handle.address().add(link.index, address.ip(), address.prefix());
+        if address.is_ipv6() {
+            let message = add.message_mut();
+            message.header.flags |= AddressHeaderFlags::Nodad;
+            message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+        }
+        match add.execute().await {
+            Err(e) if !is(&e, Errno::EEXIST) => Err(failed(format!("add address {address} to {}", link.name), e)),
+            _ => Ok(()),
+        }
+    }
+
+    pub async fn delete_address(&self, link: &Link, unwanted: IpNetwork) -> Result<()> {
+        let get = self.handle.address().get().execute();
+        let all: Vec<AddressMessage> =
+            all(get).await.map_err(|e| failed(format!("list addresses of {}", link.name), e))?;
+        for message in all.into_iter().filter(|m| m.header.index == link.index && address(m) == Some(unwanted)) {
+            match self.handle.address().del(message).execute().await {
+                Err(e) if !is(&e, Errno::EADDRNOTAVAIL) => {
+                    return Err(failed(format!("delete address {unwanted} of {}", link.name), e));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    // === routes
+
+    /// The main table's routes through `link` that somebody set: no kernel or router-advertised ones.
+    pub async fn routes(&self, link: &Link) -> Result<Vec<Route>> {
+        let messages = self.route_messages(link).await?;
+        let mut routes: Vec<Route> = messages.iter().filter_map(route).collect();
+        routes.sort();
+        Ok(routes)
+    }
+
+    /// Adds the route or replaces one to the same destination.
+    pub async fn ensure_route(&self, link: &Link, want: Route) -> Result<()> {
+        let what = || format!("add route {want:?} through {}", link.name);
+        let builder = RouteMessageBuilder::<IpAddr>::new().output_interface(link.index);
+        let invalid = |_| Error::Netlink { what: what(), source: io::ErrorKind::InvalidInput.into() };
+        let mut builder =
+            builder.destination_prefix(want.destination.network(), want.destination.prefix()).map_err(invalid)?;
+        if let Some(gateway) = want.gateway {
+            builder = builder.gateway(gateway).map_err(invalid)?;
+        }
+        let added = self.handle.route().add(builder.build()).replace().execute().await;
+        added.map_err(|e| failed(what(), e))
+    }
+
+    pub async fn delete_route(&self, link: &Link, unwanted: Route) -> Result<()> {
+        for message in self.route_messages(link).await?.into_iter().filter(|m| route(m) == Some(unwanted)) {
+            match self.handle.route().del(message).execute().await {
+                Err(e) if !is(&e, Errno::ESRCH) => {
+                    return Err(failed(format!("delete route {unwanted:?} through {}", link.name), e));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn route_messages(&self, link: &Link) -> Result<Vec<RouteMessage>> {
+        let mut found = Vec::new();
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            let mut query = RouteMessageBuilder::<IpAddr>::new().build();
+            query.header.address_family = family;
+            let routes = all(self.handle.route().get(query).execute()).await;
+            found.extend(routes.map_err(|e| failed(format!("list routes of {}", link.name), e))?);
+        }
+        found.retain(|m: &RouteMessage| {
+            m.header.table == RouteHeader::RT_TABLE_MAIN && m.attributes.contains(&RouteAttribute::Oif(link.index))
+        });
+        Ok(found)
+    }
+
+    // === neighbours
+
+    /// A permanent entry.
+    pub async fn ensure_neighbour(&self, link: &Link, ip: IpAddr, mac: Mac) -> Result<()> {
+        let what = || format!("add neighbour {ip} on {}", link.name);
+        let have: Vec<NeighbourMessage> =
+            all(self.handle.neighbours().get().execute()).await.map_err(|e| failed(what(), e))?;
+        if have.iter().any(|m| m.header.ifindex == link.index && is_permanent(m, ip, mac)) {
+            return Ok(());
+        }
+        let add = self.handle.neighbours().add(link.index, ip).link_layer_address(&mac).replace();
+        add.execute().await.map_err(|e| failed(what(), e))
+    }
+
+    fn wrap(socket: TokioSocket) -> Self {
+        let (connection, handle, _) = from_socket(socket);
+        // ends with the last handle
+        tokio::spawn(connection);
+        Self { handle }
+    }
+}
+
+impl From<&LinkMessage> for Link {
+    fn from(message: &LinkMessage) -> Self {
+        let mut link = Self {
+            index: message.header.index,
+            name: String::new(),
+            mac: None,
+            mtu: 0,
+            up: message.header.flags.contains(LinkFlags::Up),
+        };
+        for attribute in &message.attributes {
+            match attribute {
+                LinkAttribute::IfName(name) => link.name.clone_from(name),
+                LinkAttribute::Mtu(mtu) => link.mtu = *mtu,
+                LinkAttribute::Address(mac) => link.mac = mac.as_slice().try_into().ok(),
+                _ => {}
+            }
+        }
+        link
+    }
+}
+
+fn socket() -> Result<TokioSocket> {
+    let mut socket = TokioSocket::new(NETLINK_ROUTE).map_err(Error::Socket)?;
+    socket.socket_mut().bind_auto().map_err(Error::Socket)?;
+    Ok(socket)
+}
+
+fn address(message: &AddressMessage) -> Option<IpNetwork> {
+    // Local is the own end, Address the peer's on point-to-point links; IPv6 has Address alone
+    let local =
+        message.attributes.iter().find_map(|a| if let AddressAttribute::Local(ip) = a { Some(*ip) } else { None });
+    let any =
+        message.attributes.iter().find_map(|a| if let AddressAttribute::Address(ip) = a { Some(*ip) } else { None });
+    let ip = local.or(any)?;
+    let link_local = matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    if link_local { None } else { IpNetwork::new(ip, message.header.prefix_len).ok() }
+}
+
+fn route(message: &RouteMessage) -> Option<Route> {
+    use rtnetlink::packet_route::route::RouteProtocol::{Kernel, Ra};
+    if matches!(message.header.protocol, Kernel | Ra) {
+        return None;
+    }
+    let ip = |address: &RouteAddress| match address {
+        RouteAddress::Inet(v4) => Some(IpAddr::from(*v4)),
+        RouteAddress::Inet6(v6) => Some(IpAddr::from(*v6)),
+        _ => None,
+    };
+    let any: IpAddr =
+        if message.header.address_family == AddressFamily::Inet { [0; 4].into() } else { [0u16; 8].into() };
+    let destination =
+        message.attributes.iter().find_map(|a| if let RouteAttribute::Destination(d) = a { ip(d) } else { None });
+    let gateway = message.attributes.iter().find_map(|a| if let RouteAttribute::Gateway(g) = a { ip(g) } else { None });
+    let destination = IpNetwork::new(destination.unwrap_or(any), message.header.destination_prefix_length).ok()?;
+    Some(Route { destination, gateway })
+}
+
+fn is_permanent(message: &NeighbourMessage, ip: IpAddr, mac: Mac) -> bool {
+    let destination = match ip {
+        IpAddr::V4(v4) => NeighbourAddress::Inet(v4),
+        IpAddr::V6(v6) => NeighbourAddress::Inet6(v6),
+    };
+    message.header.state == NeighbourState::Permanent
+        && message.attributes.contains(&NeighbourAttribute::Destination(destination))
+        && message.attributes.contains(&NeighbourAttribute::LinkLayerAddress(mac.to_vec()))
+}
+
+async fn first<T>(
+    messages: impl Stream<Item = std::result::Result<T, rtnetlink::Error>>,
+) -> std::result::Result<Option<T>, rtnetlink::Error> {
+    std::pin::pin!(messages).try_next().await
+}
+
+async fn all<T>(
+    messages: impl Stream<Item = std::result::Result<T, rtnetlink::Error>>,
+) -> std::result::Result<Vec<T>, rtnetlink::Error> {
+    messages.try_collect().await
+}
+
+fn is(error: &rtnetlink::Error, errno: Errno) -> bool {
+    matches!(error, rtnetlink::Error::NetlinkError(message) if message.raw_code() == -(errno as i32))
+}
+
+fn failed(what: String, error: rtnetlink::Error) -> Error {
+    let source = match error {
+        rtnetlink::Error::NetlinkError(message) => message.to_io(),
+        other => io::Error::other(other),
+    };
+    Error::Netlink { what, source }
+}

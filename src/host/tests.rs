@@ -1,0 +1,155 @@
+//! On namespaces that the test makes; needs root.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::*;
+
+/// A named namespace that goes away with the value.
+struct Scratch(String);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("ovnkube-host-{}-{name}", std::process::id());
+        run("ip", &["netns", "add", &name]);
+        Self(name)
+    }
+
+    fn path(&self) -> String {
+        format!("/run/netns/{}", self.0)
+    }
+
+    fn open(&self) -> Netns {
+        Netns::open_other(Path::new(&self.path())).unwrap()
+    }
+
+    fn ip(&self, args: &str) -> String {
+        let args: Vec<&str> = ["-n", &self.0].into_iter().chain(args.split(' ')).collect();
+        run("ip", &args)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).status();
+    }
+}
+
+fn run(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(args)
+        .output()
+        .unwrap_or_else(|e| panic!("{program}: {e}; install it with lab/install"));
+    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const MAC: Mac = [0x0a, 0x58, 10, 128, 0, 3];
+
+#[tokio::test]
+async fn a_pair_between_two_namespaces() {
+    let (node, pod) = (Scratch::new("n1"), Scratch::new("p1"));
+    let (node_ns, pod_ns) = (node.open(), pod.open());
+    let (here, there) = (Net::within(&node_ns).await.unwrap(), Net::within(&pod_ns).await.unwrap());
+    here.add_veth(Veth { name: "0123456789abcde", peer: "eth0", peer_netns: &pod_ns, peer_mac: MAC, mtu: 1400 })
+        .await
+        .unwrap();
+    let host_end = here.link("0123456789abcde").await.unwrap().unwrap();
+    let eth0 = there.link("eth0").await.unwrap().unwrap();
+    assert_eq!((host_end.mtu, eth0.mtu, eth0.mac, eth0.up), (1400, 1400, Some(MAC), false));
+
+    let route = Route { destination: "10.128.0.0/14".parse().unwrap(), gateway: Some("10.128.0.1".parse().unwrap()) };
+    let default6 = Route { destination: "::/0".parse().unwrap(), gateway: Some("fd00::1".parse().unwrap()) };
+    pod_ns.run(|| sysctl::set_link("ipv6", "eth0", "accept_dad", "0")).await.unwrap().unwrap();
+    // twice: the second time nothing is left to do
+    for _ in 0..2 {
+        here.set_up(&host_end).await.unwrap();
+        there.set_up(&eth0).await.unwrap();
+        for address in ["10.128.0.3/23", "fd00::3/64"] {
+            there.ensure_address(&eth0, address.parse().unwrap()).await.unwrap();
+        }
+        there.ensure_route(&eth0, route).await.unwrap();
+        there.ensure_route(&eth0, default6).await.unwrap();
+        there.ensure_neighbour(&eth0, "10.128.0.1".parse().unwrap(), MAC).await.unwrap();
+    }
+    let mut addresses = there.addresses(&eth0).await.unwrap();
+    addresses.sort();
+    assert_eq!(addresses, ["10.128.0.3/23", "fd00::3/64"].map(|a| a.parse().unwrap()));
+    assert_eq!(there.routes(&eth0).await.unwrap(), [route, default6]);
+    assert!(pod.ip("route").contains("10.128.0.0/14 via 10.128.0.1 dev eth0"));
+    assert!(pod.ip("neigh show dev eth0").contains("10.128.0.1 lladdr 0a:58:0a:80:00:03 PERMANENT"));
+    assert!(!pod.ip("addr show dev eth0").contains("tentative"));
+
+    there.delete_route(&eth0, route).await.unwrap();
+    there.delete_address(&eth0, "10.128.0.3/23".parse().unwrap()).await.unwrap();
+    assert_eq!(there.routes(&eth0).await.unwrap(), [default6]);
+    for _ in 0..2 {
+        here.delete("0123456789abcde").await.unwrap();
+    }
+    assert_eq!(there.link("eth0").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn links_change_in_place() {
+    let (first, second) = (Scratch::new("n2"), Scratch::new("p2"));
+    first.ip("link add name a type veth peer name z");
+    let (first, second) = (first.open(), second.open());
+    let (here, there) = (Net::within(&first).await.unwrap(), Net::within(&second).await.unwrap());
+    let link = here.link("a").await.unwrap().unwrap();
+    here.ensure_mtu(&link, 1234).await.unwrap();
+    here.ensure_mac(&link, MAC).await.unwrap();
+    here.rename(&link, "b").await.unwrap();
+    here.move_to(&link, &second).await.unwrap();
+    let moved = there.link("b").await.unwrap().unwrap();
+    assert_eq!((moved.mtu, moved.mac), (1234, Some(MAC)));
+    assert!(here.links().await.unwrap().iter().all(|l| l.name != "b"));
+}
+
+#[tokio::test]
+async fn tx_checksum_goes_off() {
+    let pod = Scratch::new("p3");
+    pod.ip("link add v0 type veth peer name v1");
+    let features = || run("ip", &["netns", "exec", &pod.0, "ethtool", "-k", "v0"]);
+    assert!(features().contains("tx-checksumming: on"));
+    for _ in 0..2 {
+        ethtool::tx_checksum_off(Some(&pod.open()), "v0").await.unwrap();
+    }
+    assert!(features().contains("tx-checksumming: off"), "{}", features());
+    assert!(features().contains("rx-checksumming: on"));
+    let missing = ethtool::tx_checksum_off(Some(&pod.open()), "v9").await.unwrap_err();
+    assert!(missing.to_string().starts_with("switch TX checksum offload of v9 off: No such device"), "{missing}");
+}
+
+#[tokio::test]
+async fn changes_wake() {
+    // the process's own namespace: loopback, where nothing else happens to this address
+    let mut changes = changes::Changes::watch().unwrap();
+    run("ip", &["addr", "add", "127.77.77.77/32", "dev", "lo"]);
+    assert!(changes.next().await);
+    run("ip", &["addr", "del", "127.77.77.77/32", "dev", "lo"]);
+    assert!(changes.next().await);
+}
+
+#[test]
+fn only_other_namespaces_are_opened() {
+    let dir = std::env::temp_dir().join(format!("ovnkube-host-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let (file, link, fifo) = (dir.join("file"), dir.join("link"), dir.join("fifo"));
+    std::fs::write(&file, "x").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    run("mkfifo", &[fifo.to_str().unwrap()]);
+    for path in [&file, &link, &fifo, &dir] {
+        assert!(matches!(Netns::open(path), Err(Error::NotNetns { .. })), "{}", path.display());
+    }
+    assert!(matches!(Netns::open(&dir.join("nothing")), Err(Error::OpenNetns { .. })));
+    assert!(matches!(Netns::open_other(Path::new("/proc/self/ns/net")), Err(Error::OwnNetns { .. })));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn sysctl_stays_in_its_tree() {
+    for key in [&["net", "..", "kernel", "hostname"][..], &["net/ipv4"], &["net", ""], &["a\0b"]] {
+        assert!(sysctl::set(key, "1").is_err(), "{key:?}");
+    }
+    assert!(sysctl::set_link("ipv4", "nosuchlink", "forwarding", "1").is_err());
+}
