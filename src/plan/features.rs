@@ -1,0 +1,63 @@
+//! The list of features; the product's table of contents.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use ovnkube_model::{Roles, Touched, World};
+
+use crate::Want;
+use crate::{cluster_manager, namespaces, pods, topology};
+
+/// One thing OVN does for Kubernetes. Pure: same world, same want.
+pub trait Feature {
+    /// What it is computed per: a node, a namespace, a pod.
+    type Key: Ord + Clone + fmt::Display;
+
+    /// Whether a process with these roles has it.
+    fn is_ours(roles: Roles) -> bool;
+
+    /// The keys that may want something else now.
+    fn touched(what: &Touched, world: &World) -> Vec<Self::Key>;
+
+    /// All that this key should have now. Nothing = it should not exist.
+    fn want(key: &Self::Key, world: &World) -> Want;
+}
+
+macro_rules! features {
+    ($($(#[$doc:meta])* $name:ident: $feature:ty,)*) => {
+        /// A key of any feature. The order is the order of writing: what others refer to comes first.
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Key {
+            $($(#[$doc])* $name(<$feature as Feature>::Key),)*
+        }
+
+        impl fmt::Display for Key {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self { $(Self::$name(key) => write!(f, concat!(stringify!($name), " {}"), key),)* }
+            }
+        }
+
+        /// The keys of all features that `what` touches.
+        pub fn touched(what: &Touched, world: &World, into: &mut BTreeSet<Key>) {
+            $(if <$feature>::is_ours(world.network.roles) {
+                into.extend(<$feature>::touched(what, world).into_iter().map(Key::$name));
+            })*
+        }
+
+        /// What a key wants.
+        pub fn want(key: &Key, world: &World) -> Want {
+            match key { $(Key::$name(key) => <$feature>::want(key, world),)* }
+        }
+    };
+}
+
+features! {
+    /// Numbers, subnets and join addresses of nodes.
+    NodeAnnotations: cluster_manager::NodeAnnotations,
+    /// Cluster router, join switch, node switches and their ports.
+    Topology: topology::Topology,
+    /// Address sets and port groups of namespaces.
+    Namespaces: namespaces::Namespaces,
+    /// Logical ports and addresses of pods.
+    Pods: pods::Pods,
+}

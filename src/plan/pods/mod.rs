@@ -1,0 +1,146 @@
+//! Pods: a logical port each, its addresses, and the annotation that tells the node about them.
+//!
+//! ```text
+//! LSP <ns>_<pod> under LS <node>
+//!    ├ addresses, port_security   "MAC IP[ IP6]"
+//!    └ options                    iface-id-ver=<uid>, requested-chassis=<node>
+//! Address_Set of the namespace  += its IPs
+//! Port_Group of the namespace   += its port
+//! annotation k8s.ovn.org/pod-networks
+//! ```
+//!
+//! All rows of a pod change in one transaction, so that it is in its groups before its first packet.
+
+use ipnetwork::IpNetwork;
+use ovnkube_model::{
+    Family, Name, Network, NodeNetwork, PodAddresses, PodEntry, PodKey, PodNetwork, Roles, Route, Touched, World, keys,
+    render_pod_networks,
+};
+use ovnkube_ovn::Row;
+use ovnkube_ovn::nb::{address_set, logical_switch, logical_switch_port as lsp, port_group};
+
+use crate::{Feature, Patch, PatchTarget, RowWant, Want, names};
+
+pub struct Pods;
+
+impl Feature for Pods {
+    type Key = PodKey;
+
+    fn is_ours(roles: Roles) -> bool {
+        roles.controller
+    }
+
+    fn touched(what: &Touched, world: &World) -> Vec<PodKey> {
+        match what {
+            Touched::Everything => world.pods.keys().cloned().collect(),
+            Touched::Pod(key) => vec![key.clone()],
+            Touched::Node(name) => world.pods_on(name).cloned().collect(),
+            Touched::Namespace(name) => world.pods_in(name).cloned().collect(),
+        }
+    }
+
+    fn want(key: &PodKey, world: &World) -> Want {
+        wired(key, world)
+            .map(|(entry, addresses, node, network)| pod(key, entry, addresses, node, network, world))
+            .unwrap_or_default()
+    }
+}
+
+/// The pod with all that its port hangs on: addresses, a node of this zone, a namespace.
+fn wired<'a>(key: &PodKey, world: &'a World) -> Option<(&'a PodEntry, &'a PodAddresses, &'a Name, &'a NodeNetwork)> {
+    let entry = world.pods.get(key)?;
+    let addresses = entry.addresses.as_ref()?;
+    let node = entry.pod.wired_on()?;
+    let here = world.nodes.get(node)?.zone == world.network.zone;
+    let network = world.networks.get(node)?;
+    (here && world.namespaces.contains_key(&key.namespace)).then_some((entry, addresses, node, network))
+}
+
+fn pod(
+    key: &PodKey,
+    entry: &PodEntry,
+    addresses: &PodAddresses,
+    node: &Name,
+    network: &NodeNetwork,
+    world: &World,
+) -> Want {
+    let mut want = Want::default();
+    let port = want.row(port(key, entry, addresses, node, &world.network));
+    want.member(&names::switch(node), logical_switch::PORTS, &port);
+    want.member(&names::group_key(&names::namespace_group(&key.namespace)), port_group::PORTS, &port);
+    for ip in &addresses.ips {
+        let set = names::set_key(&names::namespace_set(&key.namespace, Family::of(ip.ip())));
+        want.text(&set, address_set::ADDRESSES, ip.ip().to_string());
+    }
+    want.patch = annotation(key, entry, &pod_network(addresses, network, &world.network));
+    want
+}
+
+fn port(key: &PodKey, entry: &PodEntry, addresses: &PodAddresses, node: &Name, network: &Network) -> RowWant {
+    let name = key.port_name();
+    let mut options = Vec::with_capacity(2);
+    if !network.disable_iface_id_ver {
+        options.push(("iface-id-ver", entry.pod.uid.as_ref()));
+    }
+    if !network.disable_requested_chassis {
+        options.push(("requested-chassis", node.as_ref()));
+    }
+    let address = addresses.port_address();
+    RowWant::new(name.as_str(), Row::new(lsp::TABLE))
+        .with(lsp::NAME, name.as_str())
+        .with(lsp::ADDRESSES, [address.as_str()])
+        .with(lsp::PORT_SECURITY, [address.as_str()])
+        .with(lsp::OPTIONS, options)
+        .with(lsp::EXTERNAL_IDS, [("namespace", key.namespace.as_ref()), ("pod", "true")])
+}
+
+fn pod_network(addresses: &PodAddresses, node: &NodeNetwork, network: &Network) -> PodNetwork {
+    let gateways: Vec<_> = node.gateways().map(|g| g.ip()).collect();
+    let gateway = |family| gateways.iter().copied().find(|g| Family::of(*g) == family);
+    let mut routes = Vec::new();
+    for dest in routed(network) {
+        if let Some(next_hop) = gateway(Family::of(dest.ip())) {
+            routes.push(Route { dest, next_hop });
+        }
+    }
+    let single = addresses.ips.len() == 1;
+    PodNetwork {
+        ip_addresses: addresses.ips.clone(),
+        mac_address: addresses.mac,
+        ip_address: addresses.ips.first().copied().filter(|_| single),
+        gateway_ip: gateways.first().copied().filter(|_| single),
+        gateway_ips: gateways,
+        routes,
+        role: Some("primary".into()),
+    }
+}
+
+/// What pods reach through their switch's router whatever their default route is: other pods,
+/// services, themselves behind a service, and the join network.
+fn routed(network: &Network) -> Vec<IpNetwork> {
+    let whole = |subnet: ovnkube_model::Subnet| IpNetwork::new(subnet.base(), subnet.prefix()).ok();
+    let clusters = network.cluster_subnets.iter().map(|r| r.cidr);
+    let families = network.families();
+    let hairpins = families.iter().filter_map(|f| IpNetwork::new(network.hairpin_address(*f)?, f.bits()).ok());
+    let joins = families.iter().filter_map(|f| network.join_subnet(*f));
+    clusters
+        .chain(network.service_cidrs.iter().copied())
+        .filter_map(whole)
+        .chain(hairpins)
+        .chain(joins.filter_map(whole))
+        .collect()
+}
+
+/// The annotation, unless the pod has it already.
+fn annotation(key: &PodKey, entry: &PodEntry, network: &PodNetwork) -> Option<Patch> {
+    let have = entry.pod.annotated.as_ref();
+    if have.is_some_and(|a| a.digest == network.digest()) {
+        return None;
+    }
+    let text = render_pod_networks(network, have.and_then(|a| a.with_others.as_deref()));
+    Some(Patch {
+        target: PatchTarget::Pod(key.clone()),
+        uid: entry.pod.uid.clone(),
+        annotations: vec![(keys::POD_NETWORKS, text)],
+    })
+}

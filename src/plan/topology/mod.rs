@@ -1,0 +1,67 @@
+//! The logical network that pods hang on.
+//!
+//! ```text
+//!   LS <node>  ──stor-<node>/rtos-<node>──  LR ovn_cluster_router  ──rtoj-/jtor-──  LS join
+//!     ├ k8s-<node>      the node's management port, .2 of its subnet
+//!     └ <ns>_<pod> …    put in by the pods
+//! ```
+//!
+//! Per cluster: the router, the join switch, control-plane protection, load balancer groups and the
+//! port groups that hold all nodes' ports. Per node of this zone: its switch and router port.
+
+mod cluster;
+mod node;
+
+use std::fmt;
+
+use ovnkube_model::{Name, Roles, Touched, World};
+
+use crate::{Feature, Want};
+
+pub struct Topology;
+
+/// The cluster as a whole, or one node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TopologyKey {
+    Cluster,
+    Node(Name),
+}
+
+impl fmt::Display for TopologyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster => f.write_str("of the cluster"),
+            Self::Node(name) => write!(f, "of node {name}"),
+        }
+    }
+}
+
+impl Feature for Topology {
+    type Key = TopologyKey;
+
+    fn is_ours(roles: Roles) -> bool {
+        roles.controller
+    }
+
+    fn touched(what: &Touched, world: &World) -> Vec<TopologyKey> {
+        match what {
+            Touched::Everything => {
+                let nodes = world.nodes.keys().cloned().map(TopologyKey::Node);
+                std::iter::once(TopologyKey::Cluster).chain(nodes).collect()
+            }
+            Touched::Node(name) => vec![TopologyKey::Node(name.clone())],
+            // the host-network namespace's set holds addresses of every node
+            Touched::Namespace(name) if world.network.host_network_namespace.as_ref() == Some(name) => {
+                world.nodes.keys().cloned().map(TopologyKey::Node).collect()
+            }
+            Touched::Namespace(_) | Touched::Pod(_) => Vec::new(),
+        }
+    }
+
+    fn want(key: &TopologyKey, world: &World) -> Want {
+        match key {
+            TopologyKey::Cluster => cluster::want(world),
+            TopologyKey::Node(name) => node::want(name, world),
+        }
+    }
+}

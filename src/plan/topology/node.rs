@@ -1,0 +1,116 @@
+//! What each node of this zone has.
+
+use ovnkube_model::{Family, Name, Node, NodeNetwork, World};
+use ovnkube_ovn::Row;
+use ovnkube_ovn::nb::{
+    address_set, gateway_chassis as gc, logical_router as lr, logical_router_port as lrp, logical_switch as ls,
+    logical_switch_port as lsp, port_group,
+};
+
+use super::cluster::join_addresses;
+use crate::{RowKey, RowWant, Want, names};
+
+pub(super) fn want(name: &Name, world: &World) -> Want {
+    let mut want = Want::default();
+    let (Some(node), Some(network)) = (world.nodes.get(name), world.networks.get(name)) else { return want };
+    if network.subnets.is_empty() || node.zone != world.network.zone {
+        return want;
+    }
+    let switch = switch(&mut want, name, network, world);
+    router_port(&mut want, name, node, network, world, &switch);
+    management_port(&mut want, name, node, network, &switch);
+    host_network_addresses(&mut want, network, world);
+    want
+}
+
+fn switch(want: &mut Want, name: &Name, network: &NodeNetwork, world: &World) -> RowKey {
+    let mut config: Vec<(&str, String)> = Vec::new();
+    for subnet in &network.subnets {
+        let key = if subnet.is_ipv6() { "ipv6_prefix" } else { "subnet" };
+        // OVN wants the prefix of an IPv6 switch without its length
+        let value = if subnet.is_ipv6() { subnet.base().to_string() } else { subnet.to_string() };
+        config.push((key, value));
+    }
+    if world.network.multicast {
+        config.push(("mcast_snoop", "true".into()));
+        config.push(("mcast_querier", "true".into()));
+        config.extend(network.gateway_mac().map(|mac| ("mcast_eth_src", mac.to_string())));
+        for gateway in network.gateways() {
+            let key = if gateway.is_ipv6() { "mcast_ip6_src" } else { "mcast_ip4_src" };
+            config.push((key, gateway.ip().to_string()));
+        }
+    }
+    let groups = [names::CLUSTER_LB_GROUP, names::SWITCH_LB_GROUP].map(names::lb_group);
+    want.row(
+        RowWant::new(name.clone(), Row::new(ls::TABLE))
+            .with(ls::NAME, name.as_ref())
+            .with(ls::OTHER_CONFIG, config)
+            .refers(ls::LOAD_BALANCER_GROUP, groups),
+    )
+}
+
+/// The cable between the node's switch and the cluster router.
+fn router_port(want: &mut Want, name: &Name, node: &Node, network: &NodeNetwork, world: &World, switch: &RowKey) {
+    let router_side = format!("rtos-{name}");
+    let switch_side = format!("stor-{name}");
+    let mac = network.gateway_mac().map(|mac| mac.to_string()).unwrap_or_default();
+    let mut port = RowWant::new(router_side.as_str(), Row::new(lrp::TABLE))
+        .with(lrp::NAME, router_side.as_str())
+        .with(lrp::MAC, mac)
+        .with(lrp::NETWORKS, network.gateways().map(|g| g.to_string()));
+    let chassis = node.chassis_id.as_ref().map(|chassis| {
+        let id = format!("{router_side}-{chassis}");
+        want.row(
+            RowWant::new(id.as_str(), Row::new(gc::TABLE))
+                .with(gc::NAME, id.as_str())
+                .with(gc::CHASSIS_NAME, chassis.as_ref())
+                .with(gc::PRIORITY, 1),
+        )
+    });
+    port = port.refers(lrp::GATEWAY_CHASSIS, chassis);
+    let port = want.row(port);
+    want.member(&names::cluster_router(), lr::PORTS, &port);
+
+    // pods ask for any address of the cluster or the link-local gateway: the router answers
+    let proxy = format!("0a:58:a9:fe:01:01 169.254.1.1 fe80::1 {}", names::cluster_cidrs(&world.network));
+    let port = want.row(
+        RowWant::new(switch_side.as_str(), Row::new(lsp::TABLE))
+            .with(lsp::NAME, switch_side.as_str())
+            .with(lsp::TYPE, "router")
+            .with(lsp::ADDRESSES, ["router"])
+            .with(lsp::OPTIONS, [("router-port", router_side), ("arp_proxy", proxy)]),
+    );
+    want.member(switch, ls::PORTS, &port);
+    want.member(&names::group_key(&names::cluster_router_port_group()), port_group::PORTS, &port);
+}
+
+/// The node's own leg in its switch.
+fn management_port(want: &mut Want, name: &Name, node: &Node, network: &NodeNetwork, switch: &RowKey) {
+    let Some(mac) = node.mgmt_mac.or(network.management_mac()) else { return };
+    let mut address = mac.to_string();
+    for ip in network.management() {
+        address.push(' ');
+        address.push_str(&ip.ip().to_string());
+    }
+    let port_name = format!("k8s-{name}");
+    let port = want.row(
+        RowWant::new(port_name.as_str(), Row::new(lsp::TABLE))
+            .with(lsp::NAME, port_name.as_str())
+            .with(lsp::ADDRESSES, [address]),
+    );
+    want.member(switch, ls::PORTS, &port);
+    want.member(&names::group_key(&names::cluster_port_group()), port_group::PORTS, &port);
+}
+
+/// Addresses that traffic from this node's own stack arrives with.
+fn host_network_addresses(want: &mut Want, network: &NodeNetwork, world: &World) {
+    let Some(namespace) = &world.network.host_network_namespace else { return };
+    if !world.namespaces.contains_key(namespace) {
+        return;
+    }
+    let joins: Vec<_> = network.id.map(|id| join_addresses(world, id).collect()).unwrap_or_default();
+    for ip in network.management().chain(joins) {
+        let set = names::set_key(&names::namespace_set(namespace, Family::of(ip.ip())));
+        want.text(&set, address_set::ADDRESSES, ip.ip().to_string());
+    }
+}

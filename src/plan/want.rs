@@ -1,0 +1,147 @@
+//! What a key wants: rows, memberships in rows of others, and annotations.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ovnkube_model::{Name, PodKey};
+use ovnkube_ovn::{Column, ColumnId, IntoDatum, Row, Table};
+
+/// A row by what it is, not by its uuid: a table and its [`identity`](crate::identity) in it, and
+/// for rows that are told apart only by whose they are (routes of two routers), the parent's identity.
+#[derive(Clone)]
+pub struct RowKey {
+    pub table: &'static Table,
+    pub id: Arc<str>,
+    pub within: Option<Arc<str>>,
+}
+
+impl RowKey {
+    pub fn new(table: &'static Table, id: impl Into<Arc<str>>) -> Self {
+        Self { table, id: id.into(), within: None }
+    }
+
+    fn parts(&self) -> (&'static str, &str, Option<&str>) {
+        (self.table.name, &self.id, self.within.as_deref())
+    }
+}
+
+impl PartialEq for RowKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+impl Eq for RowKey {}
+impl PartialOrd for RowKey {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for RowKey {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.parts().cmp(&other.parts())
+    }
+}
+impl std::hash::Hash for RowKey {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+impl fmt::Display for RowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.table.name, self.id)?;
+        self.within.as_ref().map_or(Ok(()), |parent| write!(f, " of {parent}"))
+    }
+}
+impl fmt::Debug for RowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A row as it should be. Columns that are absent are nobody's business here.
+#[derive(Debug, Clone)]
+pub struct RowWant {
+    pub key: RowKey,
+    pub row: Row,
+    /// Reference columns that are wholly this row's own.
+    pub refs: Vec<(ColumnId, Vec<RowKey>)>,
+}
+
+impl RowWant {
+    pub fn new(id: impl Into<Arc<str>>, row: Row) -> Self {
+        Self { key: RowKey::new(row.table(), id), row, refs: Vec::new() }
+    }
+
+    /// Says whose row this is, where its identity alone does not tell.
+    pub fn within(mut self, parent: &RowKey) -> Self {
+        self.key.within = Some(parent.id.clone());
+        self
+    }
+
+    pub fn with<T>(mut self, column: Column<T>, value: impl IntoDatum<T>) -> Self {
+        self.row.set(column, value);
+        self
+    }
+
+    pub fn refers<T>(mut self, column: Column<T>, rows: impl IntoIterator<Item = RowKey>) -> Self {
+        self.refs.push((column.id(), rows.into_iter().collect()));
+        self
+    }
+}
+
+/// One element of a set column of a row: the port of a switch, the address of an address set. The
+/// set is the sum of what all keys want in it; nobody writes it whole.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member {
+    pub of: RowKey,
+    pub column: ColumnId,
+    pub value: MemberValue,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemberValue {
+    Row(RowKey),
+    Text(Arc<str>),
+}
+
+/// Annotations to set on an object; those already as wanted are not listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patch {
+    pub target: PatchTarget,
+    /// The object of this name may be another one by now: then nothing is written.
+    pub uid: Name,
+    pub annotations: Vec<(&'static str, String)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PatchTarget {
+    Node(Name),
+    Pod(PodKey),
+}
+
+/// Everything one key wants. Nothing at all = it should not exist.
+#[derive(Debug, Clone, Default)]
+pub struct Want {
+    pub rows: Vec<RowWant>,
+    pub members: Vec<Member>,
+    pub patch: Option<Patch>,
+}
+
+impl Want {
+    /// Wants a row; its key is returned for references to it.
+    pub fn row(&mut self, row: RowWant) -> RowKey {
+        let key = row.key.clone();
+        self.rows.push(row);
+        key
+    }
+
+    /// Wants `row` among the rows that `of` refers to in `column`.
+    pub fn member<T>(&mut self, of: &RowKey, column: Column<T>, row: &RowKey) {
+        self.members.push(Member { of: of.clone(), column: column.id(), value: MemberValue::Row(row.clone()) });
+    }
+
+    /// Wants a text in a set column of `of`.
+    pub fn text<T>(&mut self, of: &RowKey, column: Column<T>, text: impl Into<Arc<str>>) {
+        self.members.push(Member { of: of.clone(), column: column.id(), value: MemberValue::Text(text.into()) });
+    }
+}
