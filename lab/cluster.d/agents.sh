@@ -39,7 +39,7 @@ agent_env() { # nI: what the commands see
   export DB_KEY= DB_CERT= DB_CA= DB_TLS=
   [ "$SSL" = 0 ] || {
     DB_KEY=$D/pki/key.pem DB_CERT=$D/pki/cert.pem DB_CA=$D/pki/ca.pem
-    DB_TLS="--nb-client-privkey=$DB_KEY --nb-client-cert=$DB_CERT --nb-client-cacert=$DB_CA --sb-client-privkey=$DB_KEY --sb-client-cert=$DB_CERT --sb-client-cacert=$DB_CA"
+    DB_TLS="--nb-client-privkey=$DB_KEY --nb-client-cert=$DB_CERT --nb-client-cacert=$DB_CA --sb-client-privkey=$DB_KEY --sb-client-cert=$DB_CERT --sb-client-cacert=$DB_CA --nb-cert-common-name=ovnkube --sb-cert-common-name=ovnkube"
   }
 }
 agent_start() ( # nI

@@ -47,9 +47,9 @@ db_start() { # nb-1: starts it, making its file the first time
   raft() { echo "$(db_proto):$(db_ip "$1"):$((port + 2))"; }
   if [ ! -e "$file" ]; then
     case $DB-$i in
-      raft3-1) ovsdb-tool create-cluster "$file" "$schema" "$(raft 1)" ;;
-      raft3-*) ovsdb-tool join-cluster "$file" "$name" "$(raft "$i")" "$(raft 1)" ;;
-      *) ovsdb-tool create "$file" "$schema" ;;
+      raft3-1) ovsdb-tool -vconsole:err create-cluster "$file" "$schema" "$(raft 1)" ;;
+      raft3-*) ovsdb-tool -vconsole:err join-cluster "$file" "$name" "$(raft "$i")" "$(raft 1)" ;;
+      *) ovsdb-tool -vconsole:err create "$file" "$schema" ;;
     esac
   fi
   if [ "$DB" != active-backup ]; then args=(--remote="p$(db_proto):$port:$(db_ip "$i")")

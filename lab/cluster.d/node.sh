@@ -58,7 +58,7 @@ in_node() { # nI [vswitchd|controller]
 }
 daemon() { # PROGRAM ARGS...
   local name=$1; shift
-  "$name" "$@" --pidfile --log-file="$OVS_STATE/$name.log" -vconsole:off -vsyslog:off --detach --no-chdir
+  "$name" -vconsole:off -vsyslog:off "$@" --pidfile --log-file="$OVS_STATE/$name.log" --detach --no-chdir
 }
 vswitchd() { daemon ovs-vswitchd unix:/run/openvswitch/db.sock; }
 controller() { daemon ovn-controller unix:/run/openvswitch/db.sock; }
