@@ -1,1 +1,88 @@
-//! (being written)
+//! Everything a person can set about ovnkube: flags, configuration file, environment, service account.
+//!
+//! ```text
+//!  argv ──▶ flags ───────┐
+//!  file ──▶ gcfg reader ─┤                                    ┌─▶ Settings (typed, complete)
+//!  env  ──▶ variables ───┼─▶ layers (highest wins) ─▶ typed ──┤
+//!  pod  ──▶ token, CA ───┤         │                validated  └─▶ Mode, KubeAccess, Database
+//!  table ─▶ defaults ────┘         └─▶ `ovnkube config`: each value and its layer
+//! ```
+//! [`load`] does all of it and writes nothing; every mistake is one line that names the key, the value
+//! and the remedy. What can be set is one list, [`settings`]; help, sample file and docs come from it.
+
+pub mod access;
+pub mod cli;
+pub mod database;
+pub mod env;
+pub mod error;
+pub mod file;
+pub mod flags;
+pub mod layers;
+pub mod mode;
+pub mod settings;
+pub mod table;
+mod validate;
+pub mod values;
+
+use std::ffi::OsString;
+
+pub use access::{Authority, KubeAccess, Token};
+pub use database::{Database, DbAddress, Remote, Tls};
+pub use env::Places;
+pub use error::Error;
+pub use flags::Command;
+pub use layers::{Effective, Source};
+pub use mode::Mode;
+pub use settings::Settings;
+pub use values::{ClusterSubnet, Collector, EncapType, GatewayMode, NodeMode, Secret, UdnIsolation};
+
+use layers::Layer;
+use table::Stage;
+
+/// What [`load`] found.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// Checked settings.
+    pub settings: Settings,
+    /// What to do.
+    pub command: Command,
+    /// Every setting with its text and layer, in the order of help.
+    pub sources: Vec<Effective>,
+    /// Things to log that do not keep ovnkube from starting: unknown keys, old names, flags without effect.
+    pub warnings: Vec<String>,
+}
+
+/// Reads the command line `args` (without the program's name), the configuration file, the
+/// environment and the service account, and checks the outcome.
+///
+/// For [`Command::Print`] nothing but the command line is read. Files that settings name (certificates,
+/// kubeconfig) must exist for [`Command::Run`]; for [`Command::Config`] a missing one is a warning.
+pub fn load(
+    args: impl IntoIterator<Item = OsString>,
+    env: impl Fn(&str) -> Option<String>,
+    places: &Places,
+) -> Result<Loaded, Error> {
+    let line = flags::parse(args.into_iter())?;
+    let mut warnings = line.notes;
+    let layered = if matches!(line.command, Command::Print(_)) {
+        layers::layered(Layer::default(), Layer::default(), Layer::default(), Layer::default())?
+    } else {
+        let file = file::layer(line.layer.text("--config-file"), &places.config_file, &mut warnings)?;
+        let service_account = env::service_account(&places.service_account, &env);
+        layers::layered(service_account, env::layer(&env)?, file, line.layer)?
+    };
+    let (settings, layered) = validate::resolve(layered, &line.command, &mut warnings)?;
+    Ok(Loaded { settings, command: line.command, sources: layered.all().to_vec(), warnings })
+}
+
+impl Loaded {
+    /// Settings that were given a value whose effect is still to be built, for example `--nodeport=true`.
+    /// Saying nothing about them would be a lie.
+    pub fn not_yet(&self) -> Vec<String> {
+        self.sources
+            .iter()
+            .filter(|one| one.setting.stage == Stage::Later && one.text != one.setting.default)
+            .map(|one| format!("{} = {:?}", one.setting.title(), one.shown()))
+            .collect()
+    }
+}

@@ -1,0 +1,141 @@
+//! What is printed about settings: `ovnkube config`, help lines, the sample file and the docs page.
+//! All of it comes from the table, so it is complete.
+
+use std::fmt::Write as _;
+use std::io;
+
+use serde::Serialize;
+
+use crate::Loaded;
+use crate::settings::{HEADINGS, SETTINGS};
+use crate::table::{Kind, Setting, Stage};
+
+pub use crate::flags::help;
+
+/// One line of `ovnkube config -o json`.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    section: &'a str,
+    key: &'a str,
+    value: &'a str,
+    source: &'a str,
+}
+
+/// Writes every effective value and its layer: a table, or a JSON array of
+/// `{section, key, value, source}`. Secrets that are set are `***`.
+pub fn run_config(loaded: &Loaded, json: bool, out: &mut impl io::Write) -> io::Result<()> {
+    let rows = loaded.sources.iter().map(|one| Row {
+        section: one.setting.section,
+        key: one.setting.name(),
+        value: one.shown(),
+        source: one.source.word(),
+    });
+    if json {
+        serde_json::to_writer_pretty(&mut *out, &rows.collect::<Vec<_>>())?;
+        return writeln!(out);
+    }
+    writeln!(out, "{:<22} {:<42} {:<40} SOURCE", "SECTION", "KEY", "VALUE")?;
+    for (row, one) in rows.zip(&loaded.sources) {
+        let section = if row.section.is_empty() { "(command line)" } else { row.section };
+        let value = row.value.escape_debug().to_string();
+        writeln!(out, "{section:<22} {:<42} {value:<40} {}", row.key, one.source)?;
+    }
+    Ok(())
+}
+
+/// Help, default, file key and variable of a flag.
+pub(crate) fn flag_help(setting: &Setting) -> String {
+    let mut text = setting.help().to_owned();
+    if !setting.default.is_empty() {
+        let _ = write!(text, " Default: {}.", setting.default);
+    }
+    if !setting.section.is_empty() {
+        let _ = write!(text, " File: [{}] {}.", setting.section, setting.key);
+    }
+    if !setting.env.is_empty() {
+        let _ = write!(text, " Environment: {}.", setting.env);
+    }
+    text + &stage(setting)
+}
+
+fn stage(setting: &Setting) -> String {
+    match setting.stage {
+        Stage::Works => String::new(),
+        Stage::Later => " (no effect yet)".to_owned(),
+        Stage::Ignored(reason) => format!(" (does nothing: {reason})"),
+    }
+}
+
+/// The annotated sample `ovn_k8s.conf`: every key with its default, commented out, so that the file
+/// can be installed as it is without winning over the environment.
+pub fn sample() -> String {
+    let mut text = String::from(
+        "# Configuration of ovnkube, by default /etc/openvswitch/ovn_k8s.conf.\n\
+         # Every key is here with its default. To change one, take away the ; before it.\n\
+         # Flags win over this file; this file wins over the environment.\n",
+    );
+    for (section, heading) in HEADINGS.iter().filter(|(section, _)| !section.is_empty()) {
+        let _ = write!(text, "\n# === {} ===\n[{section}]\n", heading.trim());
+        for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
+            let _ = write!(text, "\n# {}{}\n;{} = {}\n", setting.help(), stage(setting), setting.key, setting.default);
+        }
+    }
+    text
+}
+
+/// The page docs/configuration.md.
+pub fn docs() -> String {
+    let mut text = String::from(
+        "# Configuration\n\n\
+         Everything that can be set, by section of the configuration file. A flag wins over the file, the file\n\
+         over the environment, the environment over the pod's service account, and that over the default. A flag\n\
+         wins even when its value is the default. `ovnkube config` takes the same flags and prints every effective\n\
+         value with the layer it came from (`-o json` for programs).\n\n\
+         Flags may be written `-name value`, `-name=value`, `--name value` or `--name=value`; a boolean is `-name`\n\
+         or `-name=false`. Of a repeated flag the last counts. The file is INI: names ignore case, `;` and `#` start\n\
+         a comment, values with such characters go in double quotes, a boolean key alone on its line is on. An\n\
+         unknown key is warned about; what is not INI keeps ovnkube from starting. An empty environment variable\n\
+         counts as not set; an empty flag or key is an empty value.\n\n\
+         *Later* marks what is read and checked but has no effect yet: ovnkube says so when it is set.\n",
+    );
+    for (section, heading) in HEADINGS {
+        let _ = write!(text, "\n## {}", heading.trim());
+        if section.is_empty() {
+            text.push_str("\n\nOnly on the command line.\n");
+        } else {
+            let _ = writeln!(text, ": `[{section}]`");
+        }
+        text.push_str("\n| key | flag | default | meaning |\n|---|---|---|---|\n");
+        for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
+            text.push_str(&docs_row(setting));
+        }
+    }
+    text
+}
+
+fn docs_row(setting: &Setting) -> String {
+    let code = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
+    let mut flags: Vec<String> = Vec::new();
+    if !setting.flag.is_empty() {
+        flags.push(format!("`-{}`", setting.flag));
+    }
+    flags.extend(setting.aliases.iter().map(|alias| format!("(old: `-{alias}`)")));
+    let mut meaning = setting.help().replace('|', "\\|");
+    if !setting.env.is_empty() {
+        let _ = write!(meaning, " Environment: `{}`.", setting.env);
+    }
+    if let (Kind::Int, Some((least, most))) = (setting.kind, setting.range) {
+        let _ = write!(meaning, " {least} to {most}.");
+    }
+    for (section, key) in setting.old_keys {
+        let _ = write!(meaning, " Old key: `[{section}] {key}`.");
+    }
+    match setting.stage {
+        Stage::Works => {}
+        Stage::Later => meaning.push_str(" *Later.*"),
+        Stage::Ignored(reason) => {
+            let _ = write!(meaning, " *Does nothing: {reason}.*");
+        }
+    }
+    format!("| {} | {} | {} | {meaning} |\n", code(setting.key), flags.join(" "), code(setting.default))
+}

@@ -1,0 +1,65 @@
+//! Why ovnkube does not start: one line, with the key, the value and the remedy.
+
+use std::path::PathBuf;
+
+use crate::file::SyntaxError;
+use crate::layers::Source;
+use crate::table::Setting;
+
+/// A mistake in what was set. Every message is one line.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The command line itself is wrong: unknown flag, missing value, modes that do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// A value cannot be used.
+    #[error("cannot use {value} for {title}, given by {source_text}: {problem}")]
+    Value {
+        /// Section, key and flag.
+        title: String,
+        /// The value in quotes, or `***`.
+        value: String,
+        /// Layer that gave it.
+        source_text: String,
+        /// What is wrong and what to write.
+        problem: String,
+    },
+    /// The configuration file is not gcfg.
+    #[error("{}:{error}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Line and problem.
+        error: SyntaxError,
+    },
+    /// The configuration file cannot be read.
+    #[error("cannot read the configuration file {:?}, given by {given_by}: {problem}", path.display().to_string())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// `--config-file` or `default`.
+        given_by: &'static str,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// Layers could not be put together.
+    #[error("merge the layers of settings: {0}")]
+    Layers(#[from] config::ConfigError),
+}
+
+impl Error {
+    /// 2 for a wrong command line, 1 for a wrong value or file.
+    pub fn exit_code(&self) -> u8 {
+        if matches!(self, Self::Usage(_)) { 2 } else { 1 }
+    }
+
+    /// A value that cannot be used; a secret's text is left out.
+    pub(crate) fn value(setting: &Setting, source: &Source, text: &str, problem: impl Into<String>) -> Self {
+        Self::Value {
+            title: setting.title(),
+            value: if setting.secret { "***".to_owned() } else { format!("{text:?}") },
+            source_text: source.to_string(),
+            problem: problem.into(),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The command line: Go's flag style over clap.
+//!
+//! `-name` is `--name`; a value follows after `=` or as the next word, whatever that word looks like;
+//! a boolean stands alone or takes `=true`, `=F`, `=0`…; of a repeated flag the last counts; old names
+//! are taken for the new ones, with a note. The one word that is not a flag is the command.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::builder::StringValueParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches};
+
+use crate::Error;
+use crate::layers::{Layer, Source};
+use crate::settings::{HEADINGS, SETTINGS};
+use crate::table::{Kind, Setting, nearest};
+use crate::values::{Dialect, canonical, go_bool};
+
+/// What the process is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Run the parts that the mode flags name.
+    Run,
+    /// Print every effective value and its layer.
+    Config {
+        /// As JSON instead of a table.
+        json: bool,
+    },
+    /// Print this text (help or version) and end.
+    Print(String),
+}
+
+/// A command line, taken apart.
+pub(crate) struct CommandLine {
+    pub(crate) command: Command,
+    pub(crate) layer: Layer,
+    pub(crate) notes: Vec<String>,
+}
+
+/// The words that may stand on the command line, with what they do.
+const COMMANDS: &[(&str, &str)] =
+    &[("config", "print every effective setting and where it comes from; -o json for programs")];
+
+/// Takes a command line (without the program's name) apart.
+pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<CommandLine, Error> {
+    let mut notes = Vec::new();
+    let words = normalise(args, &mut notes)?;
+    let matches = match clap_command().try_get_matches_from(words) {
+        Ok(matches) => matches,
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            let command = Command::Print(error.render().to_string());
+            return Ok(CommandLine { command, layer: Layer::default(), notes });
+        }
+        Err(error) => return Err(usage(&error)),
+    };
+    let mut layer = Layer::default();
+    for setting in SETTINGS.iter().filter(|setting| !setting.flag.is_empty()) {
+        if let Some(text) = matches.get_one::<String>(setting.flag) {
+            let text = canonical(setting.kind, Dialect::Flag, text)
+                .map_err(|problem| Error::value(setting, &Source::Flag, text, problem))?;
+            layer.set(setting, text, Source::Flag);
+        }
+    }
+    Ok(CommandLine { command: command(&matches)?, layer, notes })
+}
+
+/// The whole help text.
+pub fn help() -> String {
+    clap_command().render_help().to_string()
+}
+
+/// The flag of this name, old or new, and its row.
+fn find(name: &str) -> Option<(&'static Setting, bool)> {
+    SETTINGS.iter().filter(|setting| !setting.flag.is_empty()).find_map(|setting| {
+        let old = setting.aliases.contains(&name);
+        (setting.flag == name || old).then_some((setting, old))
+    })
+}
+
+/// Brings Go's spelling to clap's: two dashes, today's names, values behind `=`.
+fn normalise(args: impl Iterator<Item = OsString>, notes: &mut Vec<String>) -> Result<Vec<OsString>, Error> {
+    let mut args = args;
+    let mut words = Vec::new();
+    let mut switch: Option<&str> = None;
+    while let Some(word) = args.next() {
+        let before = switch.take();
+        let bytes = word.as_encoded_bytes();
+        if let Some(flag) = before
+            && word.to_str().is_some_and(|text| go_bool(text).is_some())
+        {
+            let value = word.to_string_lossy();
+            return Err(Error::Usage(format!("--{flag} takes no separate value; write --{flag}={value}")));
+        }
+        if bytes == b"--" {
+            words.push(word);
+            words.extend(args);
+            break;
+        }
+        let Some((name, value)) = long_flag(&word) else {
+            words.push(word);
+            continue;
+        };
+        let Some((setting, old)) = find(&name) else {
+            words.push(joined(&name, value.as_deref()));
+            continue;
+        };
+        if old {
+            notes.push(format!("--{name} is an old name; write --{}", setting.flag));
+        }
+        let value = match (setting.kind, value) {
+            (Kind::Bool, None) => {
+                switch = Some(setting.flag);
+                None
+            }
+            (_, Some(value)) => Some(value),
+            (_, None) => {
+                Some(args.next().ok_or_else(|| Error::Usage(format!("--{name} has no value; write --{name}=VALUE")))?)
+            }
+        };
+        words.push(joined(setting.flag, value.as_deref()));
+    }
+    Ok(words)
+}
+
+/// `-name`, `--name`, `-name=value`; single letters such as `-o` are not long flags.
+fn long_flag(word: &OsStr) -> Option<(String, Option<OsString>)> {
+    let text = word.to_string_lossy();
+    let body = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
+    let name = body.split('=').next().unwrap_or(body);
+    let long = name.chars().count() > 1 || text.starts_with("--");
+    if !long || name.starts_with('-') || !name.starts_with(char::is_alphabetic) {
+        return None;
+    }
+    // a value that is not text is kept as it came, so that the error names it and not its repair
+    let value = body.contains('=').then(|| after_equals(word));
+    Some((name.to_owned(), value))
+}
+
+fn after_equals(word: &OsStr) -> OsString {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let bytes = word.as_bytes();
+    let value = bytes.iter().position(|byte| *byte == b'=').and_then(|at| bytes.get(at + 1..)).unwrap_or_default();
+    OsString::from_vec(value.to_vec())
+}
+
+fn joined(name: &str, value: Option<&OsStr>) -> OsString {
+    let mut word = OsString::from(format!("--{name}"));
+    if let Some(value) = value {
+        word.push("=");
+        word.push(value);
+    }
+    word
+}
+
+fn clap_command() -> clap::Command {
+    let commands: Vec<String> = COMMANDS.iter().map(|(word, does)| format!("  {word:<8} {does}")).collect();
+    let mut command = clap::Command::new("ovnkube")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Turns a Kubernetes cluster's objects into an OVN network: master, node agent or both.")
+        .override_usage("ovnkube [COMMAND] [FLAGS]\n       ovnkube --init-master NAME --init-node NAME [FLAGS]")
+        .before_help("Flags win over the configuration file, that over environment variables, these over service account files.")
+        .after_help(format!(
+            "Commands:\n{}\n\nFlags may be written with one dash or two, as -name value, -name=value. Booleans: -name, -name=false.",
+            commands.join("\n")
+        ))
+        .no_binary_name(true)
+        .args_override_self(true)
+        .next_line_help(true)
+        .term_width(100)
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("format")
+                .value_parser(["text", "json"])
+                .default_value("text")
+                .hide_default_value(true)
+                .help("Form of what a command prints: text or json.")
+                .display_order(0),
+        )
+        .arg(Arg::new("words").num_args(0..).hide(true));
+    for (order, setting) in SETTINGS.iter().filter(|setting| !setting.flag.is_empty()).enumerate() {
+        command = command.arg(clap_arg(setting).display_order(order + 1));
+    }
+    command
+}
+
+fn clap_arg(setting: &'static Setting) -> Arg {
+    let heading = HEADINGS.iter().find(|(section, _)| *section == setting.section).map_or("", |(_, heading)| heading);
+    let arg = Arg::new(setting.flag)
+        .long(setting.flag)
+        .visible_aliases(setting.aliases)
+        .action(ArgAction::Set)
+        .value_parser(StringValueParser::new())
+        .help(crate::cli::flag_help(setting))
+        .help_heading(heading.trim());
+    match setting.kind {
+        Kind::Bool => arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("bool"),
+        Kind::Int => arg.value_name("int"),
+        Kind::Text(word) => arg.value_name(word),
+    }
+}
+
+fn command(matches: &ArgMatches) -> Result<Command, Error> {
+    let json = matches.get_one::<String>("output").is_some_and(|format| format == "json");
+    let mut words = matches.get_many::<String>("words").into_iter().flatten().map(String::as_str);
+    let command = match words.next() {
+        None => Command::Run,
+        Some("config") => Command::Config { json },
+        Some("help") => Command::Print(help()),
+        Some(word) => return Err(unknown_command(word)),
+    };
+    match words.next() {
+        None => Ok(command),
+        Some(word) => Err(Error::Usage(format!("do not know what to do with {word:?}; flags begin with a dash"))),
+    }
+}
+
+fn unknown_command(word: &str) -> Error {
+    let known: Vec<&str> = COMMANDS.iter().map(|(word, _)| *word).collect();
+    let hint = nearest(word, known.iter().copied()).map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+    Error::Usage(format!("unknown command {word:?}; {hint}known commands: {}", known.join(", ")))
+}
+
+/// clap's paragraphs as one line.
+fn usage(error: &clap::Error) -> Error {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+        _ => None,
+    };
+    let flag = text(ContextKind::InvalidArg).unwrap_or_default();
+    Error::Usage(match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let names = SETTINGS.iter().map(|setting| setting.flag).filter(|flag| !flag.is_empty());
+            let near = nearest(flag.trim_start_matches('-'), names).map(|name| format!("--{name}"));
+            match text(ContextKind::SuggestedArg).or(near) {
+                Some(near) => format!("unknown flag {flag}; did you mean {near}? --help lists all"),
+                None => format!("unknown flag {flag}; --help lists all"),
+            }
+        }
+        ErrorKind::InvalidUtf8 => "a flag's value is not UTF-8 text; write it in UTF-8".to_owned(),
+        ErrorKind::InvalidValue => {
+            let value = text(ContextKind::InvalidValue).unwrap_or_default();
+            format!("cannot use {value:?} for {flag}: write text or json")
+        }
+        _ => error.render().to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
+    })
+}

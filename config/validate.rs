@@ -1,0 +1,471 @@
+//! Checks that need more than one value, and the choices that follow from them.
+//!
+//! Order: every value by itself (its type), modes, numbers against each other, ranges against each
+//! other, databases, Kubernetes access, and last the files that the settings name.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use ipnetwork::IpNetwork;
+
+use crate::Error;
+use crate::access::{self, Authority, KubeAccess, Token};
+use crate::database::{Database, DbAddress, Remote, Tls};
+use crate::flags::Command;
+use crate::layers::{Layered, Source};
+use crate::mode::Mode;
+use crate::settings::{OvnNorth, OvnSouth, Settings};
+use crate::table::Stage;
+use crate::values::ClusterSubnet;
+
+/// Types the layers, checks the whole and fills in what follows: mode, databases, Kubernetes access.
+pub(crate) fn resolve(
+    mut layered: Layered,
+    command: &Command,
+    warnings: &mut Vec<String>,
+) -> Result<(Settings, Layered), Error> {
+    gateway_mode(&mut layered);
+    let mut settings = Settings::resolve(&layered)?;
+    let check = Check { layered: &layered };
+    if !matches!(command, Command::Print(_)) {
+        settings.mode = Mode::of(&settings.command_line, &layered)?;
+    }
+    if *command == Command::Run && settings.mode.is_empty() {
+        return Err(Error::Usage(
+            "nothing to run; give --init-master NAME, --init-node NAME or both, or see --help".to_owned(),
+        ));
+    }
+    check.numbers(&settings)?;
+    check.texts(&settings)?;
+    check.ranges(&settings)?;
+    settings.nb = check.database(&northbound(&settings.ovnnorth))?;
+    settings.sb = check.database(&southbound(&settings.ovnsouth))?;
+    settings.kube_access = access::choose(&settings, &layered);
+    check.kube_access(&settings, command)?;
+    match (command, check.files(&settings)) {
+        (Command::Run, Err(error)) => return Err(error),
+        (Command::Config { .. }, Err(error)) => warnings.push(error.to_string()),
+        _ => {}
+    }
+    check.notes(&settings, warnings);
+    Ok((settings, layered))
+}
+
+/// `--init-gateways` and `--gateway-local` are older words for `[gateway] mode`, which wins over them.
+fn gateway_mode(layered: &mut Layered) {
+    let on = |flag| layered.get("", flag).filter(|one| one.text == "true").map(|one| one.source.clone());
+    let mode = match (on("gateway-local"), on("init-gateways")) {
+        (Some(source), _) => ("local", source),
+        (None, Some(source)) => ("shared", source),
+        (None, None) => return,
+    };
+    if layered.get("gateway", "mode").is_some_and(|one| one.text.is_empty()) {
+        layered.replace("gateway", "mode", mode.0, mode.1);
+    }
+}
+
+/// Finds the text and the layer of a value for error messages.
+struct Check<'a> {
+    layered: &'a Layered,
+}
+
+impl Check<'_> {
+    fn fault(&self, section: &str, key: &str, problem: impl Into<String>) -> Error {
+        match self.layered.get(section, key) {
+            Some(one) => Error::value(one.setting, &one.source, &one.text, problem),
+            None => Error::Usage(problem.into()),
+        }
+    }
+
+    /// `[section] key (--flag) = "text"`, for the other party of a conflict.
+    fn other(&self, section: &str, key: &str) -> String {
+        self.layered.get(section, key).map_or_else(String::new, |one| {
+            format!("{} = {:?}, given by {}", one.setting.title(), one.shown(), one.source)
+        })
+    }
+
+    fn numbers(&self, settings: &Settings) -> Result<(), Error> {
+        let default = &settings.default;
+        if default.cluster_subnets.iter().any(|subnet| subnet.net.is_ipv6()) && default.mtu < 1280 {
+            return Err(self.fault(
+                "default",
+                "mtu",
+                "ipv6 needs at least 1280; raise it or leave ipv6 out of cluster-subnets",
+            ));
+        }
+        let leases = [
+            (
+                "masterha",
+                settings.masterha.election_lease_duration,
+                settings.masterha.election_renew_deadline,
+                settings.masterha.election_retry_period,
+            ),
+            (
+                "clustermgrha",
+                settings.clustermgrha.election_lease_duration,
+                settings.clustermgrha.election_renew_deadline,
+                settings.clustermgrha.election_retry_period,
+            ),
+        ];
+        for (section, lease, renew, retry) in leases {
+            if renew >= lease {
+                let problem = format!("it must be shorter than election-lease-duration, which is {lease}");
+                return Err(self.fault(section, "election-renew-deadline", problem));
+            }
+            if retry >= renew {
+                let problem = format!("it must be shorter than election-renew-deadline, which is {renew}");
+                return Err(self.fault(section, "election-retry-period", problem));
+            }
+        }
+        Ok(())
+    }
+
+    fn texts(&self, settings: &Settings) -> Result<(), Error> {
+        let plugin = &settings.cni.plugin;
+        if plugin.is_empty() || plugin.contains('/') || plugin.starts_with('.') {
+            return Err(self.fault(
+                "cni",
+                "plugin",
+                "it must be a file name without directory, such as ovn-k8s-cni-overlay",
+            ));
+        }
+        let zone = &settings.default.zone;
+        if zone.is_empty() || zone.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(self.fault("default", "zone", "a zone needs a name without blanks; leave it out for global"));
+        }
+        let absolute = [
+            ("cni", "conf-dir", &settings.cni.conf_dir),
+            ("ovnnorth", "run-dir", &settings.ovnnorth.run_dir),
+            ("ovnsouth", "run-dir", &settings.ovnsouth.run_dir),
+            ("ovspaths", "run-dir", &settings.ovspaths.run_dir),
+        ];
+        for (section, key, path) in absolute {
+            if !path.is_absolute() {
+                return Err(self.fault(section, key, "it must be an absolute path; begin it with /"));
+            }
+        }
+        if settings.default.db_txn_timeout.is_zero() {
+            return Err(self.fault("default", "db-txn-timeout", "it must be longer than 0; leave it out for 1m40s"));
+        }
+        if settings.kubernetes.ovn_config_namespace.is_empty() {
+            return Err(self.fault(
+                "kubernetes",
+                "ovn-config-namespace",
+                "it is empty; leave it out for ovn-kubernetes",
+            ));
+        }
+        let services = settings.default.udn_allowed_default_services.iter();
+        if let Some(wrong) =
+            services.into_iter().find(|service| service.split('/').filter(|part| !part.is_empty()).count() != 2)
+        {
+            return Err(self.fault(
+                "default",
+                "udn-allowed-default-services",
+                format!("{wrong:?} is not namespace/name"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Pods, services, join switch, masquerade addresses and transit switch must not share addresses.
+    fn ranges(&self, settings: &Settings) -> Result<(), Error> {
+        if settings.default.cluster_subnets.is_empty() {
+            return Err(self.fault(
+                "default",
+                "cluster-subnets",
+                "pods need addresses; give a CIDR such as 10.128.0.0/14/23",
+            ));
+        }
+        self.families(settings)?;
+        self.room(settings)?;
+        let mut ranges: Vec<(&str, &str, IpNetwork)> = Vec::new();
+        let subnets = |list: &[ClusterSubnet]| list.iter().map(|subnet| subnet.net).collect::<Vec<_>>();
+        ranges.extend(
+            subnets(&settings.default.cluster_subnets).into_iter().map(|net| ("default", "cluster-subnets", net)),
+        );
+        ranges.extend(settings.kubernetes.service_cidrs.iter().map(|net| ("kubernetes", "service-cidrs", *net)));
+        ranges.push(("gateway", "v4-join-subnet", settings.gateway.v4_join_subnet.into()));
+        ranges.push(("gateway", "v6-join-subnet", settings.gateway.v6_join_subnet.into()));
+        ranges.push(("gateway", "v4-masquerade-subnet", settings.gateway.v4_masquerade_subnet.into()));
+        ranges.push(("gateway", "v6-masquerade-subnet", settings.gateway.v6_masquerade_subnet.into()));
+        if settings.features.interconnect {
+            ranges.push((
+                "clustermanager",
+                "v4-transit-switch-subnet",
+                settings.clustermanager.v4_transit_subnet.into(),
+            ));
+            ranges.push((
+                "clustermanager",
+                "v6-transit-switch-subnet",
+                settings.clustermanager.v6_transit_subnet.into(),
+            ));
+        }
+        if settings.hybridoverlay.enabled {
+            let hybrid = subnets(&settings.hybridoverlay.cluster_subnets);
+            ranges.extend(hybrid.into_iter().map(|net| ("hybridoverlay", "cluster-subnets", net)));
+        }
+        for (at, (section, key, net)) in ranges.iter().enumerate() {
+            for (other_section, other_key, other) in ranges.iter().skip(at + 1) {
+                if overlap(*net, *other) {
+                    return Err(self.overlap((section, key, *net), (other_section, other_key, *other)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Names the one that somebody chose, rather than a default, as the culprit.
+    fn overlap(&self, a: (&str, &str, IpNetwork), b: (&str, &str, IpNetwork)) -> Error {
+        let rank = |(section, key, _): (&str, &str, IpNetwork)| {
+            self.layered.get(section, key).map_or(0, |one| one.source.rank())
+        };
+        let (culprit, other) = if rank(b) > rank(a) { (b, a) } else { (a, b) };
+        let problem = if (a.0, a.1) == (b.0, b.1) {
+            format!("{} and {} overlap; give ranges that share no address", a.2, b.2)
+        } else {
+            format!("{} overlaps {} of {}; move one of them", culprit.2, other.2, self.other(other.0, other.1))
+        };
+        self.fault(culprit.0, culprit.1, problem)
+    }
+
+    /// Services must have the families that pods have; one range each.
+    fn families(&self, settings: &Settings) -> Result<(), Error> {
+        let services = &settings.kubernetes.service_cidrs;
+        for (v4, family) in [(true, "ipv4"), (false, "ipv6")] {
+            let of_services = services.iter().filter(|net| net.is_ipv4() == v4).count();
+            let of_pods = settings.default.cluster_subnets.iter().any(|subnet| subnet.net.is_ipv4() == v4);
+            if of_services > 1 {
+                return Err(self.fault(
+                    "kubernetes",
+                    "service-cidrs",
+                    format!("it has {of_services} {family} ranges; give one per family"),
+                ));
+            }
+            if !services.is_empty() && (of_services == 1) != of_pods {
+                let pods = self.other("default", "cluster-subnets");
+                let problem = if of_pods {
+                    format!(
+                        "it has no {family} range, but pods have {family} by {pods}; add one, or change the pods' ranges"
+                    )
+                } else {
+                    format!(
+                        "it has an {family} range, but pods have no {family} by {pods}; drop it, or change the pods' ranges"
+                    )
+                };
+                return Err(self.fault("kubernetes", "service-cidrs", problem));
+            }
+        }
+        Ok(())
+    }
+
+    fn room(&self, settings: &Settings) -> Result<(), Error> {
+        let gateway = &settings.gateway;
+        let rules = [
+            ("v4-join-subnet", gateway.v4_join_subnet.prefix(), 29),
+            ("v6-join-subnet", gateway.v6_join_subnet.prefix(), 125),
+            ("v4-masquerade-subnet", gateway.v4_masquerade_subnet.prefix(), 29),
+            ("v6-masquerade-subnet", gateway.v6_masquerade_subnet.prefix(), 125),
+        ];
+        for (key, prefix, longest) in rules {
+            if prefix > longest {
+                return Err(self.fault(
+                    "gateway",
+                    key,
+                    format!("a /{prefix} is too small; take /{longest} or a shorter prefix"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The way to a database; certificates go with `ssl:` and with nothing else.
+    fn database(&self, keys: &DatabaseKeys) -> Result<Database, Error> {
+        let DatabaseKeys { section, address, .. } = keys;
+        let said = || self.other(section, "address");
+        for (key, path) in
+            [("client-privkey", keys.privkey), ("client-cert", keys.cert), ("client-cacert", keys.cacert)]
+        {
+            let empty = path.as_os_str().is_empty();
+            let given = self.layered.get(section, key).is_some_and(|one| one.source != Source::Default);
+            if address.is_ssl() && empty {
+                return Err(self.fault(section, key, format!("it is empty, but {} needs it; name a PEM file", said())));
+            }
+            if !address.is_ssl() && given && !empty {
+                let problem = format!(
+                    "certificates go with ssl addresses only, but {}; write ssl:host:port there or leave this out",
+                    said()
+                );
+                return Err(self.fault(section, key, problem));
+            }
+        }
+        let tls = address.is_ssl().then(|| Tls {
+            privkey: keys.privkey.clone(),
+            cert: keys.cert.clone(),
+            cacert: keys.cacert.clone(),
+            common_name: keys.common_name.clone(),
+        });
+        Ok(Database { remotes: remotes(address, keys.run_dir, keys.socket), tls })
+    }
+
+    fn kube_access(&self, settings: &Settings, command: &Command) -> Result<(), Error> {
+        let KubeAccess::Server { url, ca, token } = &settings.kube_access else { return Ok(()) };
+        let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
+        if host.is_empty()
+            || host.starts_with(['/', ':'])
+            || host.contains(|c: char| c.is_whitespace() || c.is_control())
+        {
+            return Err(self.fault("kubernetes", "apiserver", "it is not a URL; write https://host:port"));
+        }
+        if *command != Command::Run || !settings.mode.uses_kubernetes() || !url.starts_with("https://") {
+            return Ok(());
+        }
+        let address = self.other("kubernetes", "apiserver");
+        if ca.is_none() {
+            return Err(self.fault("kubernetes", "cacert", format!("it is empty, but {address} is https; name the PEM file of the API server's authority, or give a kubeconfig")));
+        }
+        if token.is_none() && settings.kubernetes.cert_dir.is_none() {
+            return Err(self.fault(
+                "kubernetes",
+                "tokenFile",
+                format!("neither it nor token is set, but {address} is https; give one of them, or a kubeconfig"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Files that the process needs can be read. The server's authority may be missing: it is learned.
+    fn files(&self, settings: &Settings) -> Result<(), Error> {
+        if settings.mode.uses_databases() || settings.mode.is_empty() {
+            for (section, database) in [("ovnnorth", &settings.nb), ("ovnsouth", &settings.sb)] {
+                if let Some(tls) = &database.tls {
+                    let address = self.other(section, "address");
+                    let why = |problem| format!("{problem}, but {address} needs it; name a PEM file");
+                    readable(&tls.privkey).map_err(|problem| self.fault(section, "client-privkey", why(problem)))?;
+                    readable(&tls.cert).map_err(|problem| self.fault(section, "client-cert", why(problem)))?;
+                }
+            }
+        }
+        if !settings.mode.uses_kubernetes() && !settings.mode.is_empty() {
+            return Ok(());
+        }
+        let fault = |key, problem| self.fault("kubernetes", key, format!("{problem}; name a file that can be read"));
+        match &settings.kube_access {
+            KubeAccess::Kubeconfig(path) => readable(path).map_err(|problem| fault("kubeconfig", problem)),
+            KubeAccess::Server { ca, token, .. } => {
+                if let Some(Authority::File(path)) = ca {
+                    readable(path).map_err(|problem| fault("cacert", problem))?;
+                }
+                if let Some(Token::File(path)) = token {
+                    readable(path).map_err(|problem| fault("tokenFile", problem))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What is allowed but worth a line in the log.
+    fn notes(&self, settings: &Settings, warnings: &mut Vec<String>) {
+        for one in self.layered.all() {
+            if let Stage::Ignored(reason) = one.setting.stage
+                && one.source != Source::Default
+            {
+                warnings.push(format!("{} does nothing: {reason}", one.setting.title()));
+            }
+        }
+        for flag in [("init-gateways", "shared"), ("gateway-local", "local")] {
+            if self.layered.get("", flag.0).is_some_and(|one| one.source != Source::Default) {
+                warnings.push(format!("--{} is an old name; write --gateway-mode={}", flag.0, flag.1));
+            }
+        }
+        if settings.kubernetes.service_cidrs.is_empty() {
+            warnings.push(format!(
+                "{}: services have no range; give the API server's",
+                self.other("kubernetes", "service-cidrs")
+            ));
+        }
+        for (section, database) in [("ovnnorth", &settings.nb), ("ovnsouth", &settings.sb)] {
+            if let Some(tls) = &database.tls
+                && !tls.cacert.exists()
+            {
+                let title = self.other(section, "client-cacert");
+                warnings.push(format!("{title}: no such file; the first server's authority is trusted and kept there"));
+            }
+        }
+    }
+}
+
+/// The keys of one database; northbound and southbound have the same.
+struct DatabaseKeys<'a> {
+    section: &'static str,
+    address: &'a DbAddress,
+    privkey: &'a PathBuf,
+    cert: &'a PathBuf,
+    cacert: &'a PathBuf,
+    common_name: &'a Option<String>,
+    run_dir: &'a Path,
+    socket: &'static str,
+}
+
+fn northbound(nb: &OvnNorth) -> DatabaseKeys<'_> {
+    DatabaseKeys {
+        section: "ovnnorth",
+        address: &nb.address,
+        privkey: &nb.client_privkey,
+        cert: &nb.client_cert,
+        cacert: &nb.client_cacert,
+        common_name: &nb.cert_common_name,
+        run_dir: &nb.run_dir,
+        socket: "ovnnb_db.sock",
+    }
+}
+
+fn southbound(sb: &OvnSouth) -> DatabaseKeys<'_> {
+    DatabaseKeys {
+        section: "ovnsouth",
+        address: &sb.address,
+        privkey: &sb.client_privkey,
+        cert: &sb.client_cert,
+        cacert: &sb.client_cacert,
+        common_name: &sb.cert_common_name,
+        run_dir: &sb.run_dir,
+        socket: "ovnsb_db.sock",
+    }
+}
+
+/// An empty address means the local socket; OVN before 20.03 kept it with Open vSwitch's.
+fn remotes(address: &DbAddress, run_dir: &Path, socket: &str) -> Vec<Remote> {
+    if !address.0.is_empty() {
+        return address.0.clone();
+    }
+    let mut dirs = vec![run_dir];
+    if run_dir == Path::new("/var/run/ovn/") {
+        dirs.push(Path::new("/var/run/openvswitch/"));
+    }
+    dirs.into_iter().map(|dir| Remote::Unix(dir.join(socket))).collect()
+}
+
+fn overlap(a: IpNetwork, b: IpNetwork) -> bool {
+    a.contains(b.network()) || b.contains(a.network())
+}
+
+/// Says what keeps a file from being read. Opens nothing but regular files: a pipe would make us wait.
+fn readable(path: &Path) -> Result<(), String> {
+    let meta = fs::metadata(path).map_err(|error| said(&error))?;
+    if !meta.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    match fs::read(path) {
+        Err(error) => Err(said(&error)),
+        Ok(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => Err("the file is empty".to_owned()),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// The error without its number.
+fn said(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "reading it is not permitted".to_owned(),
+        _ => error.to_string(),
+    }
+}
