@@ -134,7 +134,6 @@ impl World {
         }
         self.settled = true;
         self.settle_all_nodes();
-        self.settle_all_pods();
         self.touched = BTreeSet::from([Touched::Everything]);
     }
 }

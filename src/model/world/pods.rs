@@ -126,21 +126,6 @@ impl World {
         self.touch(Touched::Pod(key));
     }
 
-    /// First settlement. Annotated pods come first and the older one keeps a contested address; the
-    /// rest are served in the order they were made.
-    pub(super) fn settle_all_pods(&mut self) {
-        let mut keys: Vec<_> = self
-            .pods
-            .iter()
-            .filter(|(_, e)| e.pod.wired_on().is_some())
-            .map(|(key, e)| (e.pod.annotated.is_none(), e.pod.created, e.pod.uid.clone(), key.clone()))
-            .collect();
-        keys.sort();
-        for (.., key) in keys {
-            self.settle_pod(&key);
-        }
-    }
-
     /// Makes, keeps or drops the pools of a node as its network says, and settles its pods.
     pub(super) fn settle_switch(&mut self, node: &Name) {
         let Some(network) = self.networks.get(node).filter(|n| !n.subnets.is_empty()) else {
@@ -156,10 +141,20 @@ impl World {
         let switch = Switch::new(&network.subnets);
         self.drop_switch(node);
         self.switches.insert(node.clone(), switch);
-        for key in self.pods_on(node).cloned().collect::<Vec<_>>() {
+        for key in self.by_seniority(node) {
             self.settle_pod(&key);
             self.touch(Touched::Pod(key));
         }
+    }
+
+    /// The pods of a node in the order of their claims: what is annotated first, then what is older.
+    fn by_seniority(&self, node: &str) -> Vec<PodKey> {
+        let mut keys: Vec<&PodKey> = self.pods_on(node).collect();
+        keys.sort_by_key(|key| {
+            let pod = self.pods.get(*key).map(|e| &e.pod);
+            pod.map(|pod| (pod.annotated.is_none(), pod.request.is_none(), pod.created, pod.uid.clone()))
+        });
+        keys.into_iter().cloned().collect()
     }
 
     pub(super) fn drop_switch(&mut self, node: &Name) {
@@ -210,8 +205,12 @@ impl World {
     }
 
     fn serve_waiting(&mut self, node: &Name) {
-        let waits = |key: &&PodKey| self.pods.get(*key).is_some_and(|e| e.addresses.is_none());
-        for key in self.pods_on(node).filter(waits).cloned().collect::<Vec<_>>() {
+        let waits = |key: &PodKey| self.pods.get(key).is_some_and(|e| e.addresses.is_none());
+        if !self.pods_on(node).any(waits) {
+            return;
+        }
+        let waiting: Vec<_> = self.by_seniority(node).into_iter().filter(waits).collect();
+        for key in waiting {
             self.settle_pod(&key);
             self.touch(Touched::Pod(key));
         }
