@@ -1,1 +1,37 @@
-//! (being written)
+//! The only place that talks to the Kubernetes API.
+//!
+//! ```text
+//!                    ┌ list in pages, then watch; relist as a diff ┐
+//!  kube-apiserver ──▶│ pods.rs  nodes.rs  namespaces.rs            │──Change──▶ World
+//!                    └─────────────────────────────────────────────┘
+//!                 ◀── annotate_pod, annotate_node    guarded by uid
+//!                 ◀── Events                         one Event per Notice, counted
+//!                 ◀──▶ Leader                        the lease that says who may write
+//! ```
+//!
+//! Objects are decoded straight into the few fields that matter; of what was seen only keys and
+//! uids are kept. A kind more is one file like `namespaces.rs` and one line in `scope.rs`.
+
+mod access;
+mod backoff;
+mod client;
+mod error;
+mod events;
+mod leader;
+mod namespaces;
+mod nodes;
+mod object;
+mod patch;
+mod pods;
+mod scope;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use access::{Access, Secret};
+pub use client::Client;
+pub use error::Error;
+pub use events::Events;
+pub use leader::{Leader, LeaderTask, LeaseSettings};
+pub use patch::Annotations;
+pub use scope::{Scope, Watches, start};

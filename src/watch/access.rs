@@ -1,0 +1,235 @@
+//! How the API server is reached: kubeconfig, explicit settings, or the pod's service account.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::header::{AUTHORIZATION, HeaderValue, USER_AGENT};
+use http::{Request, Uri};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::Config;
+use kube::client::{Body, ConfigExt};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tower::{Layer, ServiceExt};
+
+use crate::error::{chain, one_line};
+use crate::{Client, Error};
+
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// A peer that answers no TCP probe for so long is dead.
+const DEAD_AFTER: Duration = Duration::from_secs(30);
+const IDLE_CONNECTION: Duration = Duration::from_secs(60);
+/// Token files are read again after this long: service account tokens rotate.
+const REREAD_TOKEN: Duration = Duration::from_secs(10);
+const LARGEST_KUBECONFIG: u64 = 4 * 1024 * 1024;
+
+/// Where the API server is and who we are. A kubeconfig counts before `apiserver`; without either
+/// the pod's service account is used.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// Its current context is used.
+    pub kubeconfig: Option<PathBuf>,
+    /// `https://host:port` or `http://host:port`.
+    pub apiserver: Option<String>,
+    /// Certificates the API server is checked with; the system's without. Read again when it changes.
+    pub ca: Option<PathBuf>,
+    /// The same as PEM text.
+    pub ca_data: Option<String>,
+    pub token: Option<Secret>,
+    /// Counts before `token`; read again when it changes.
+    pub token_file: Option<PathBuf>,
+    /// What this process is, for the API server's logs: `controller`, `node`.
+    pub role: String,
+}
+
+/// A text that is not shown.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+impl Client {
+    /// Reads the settings and all files they name. Nothing is sent: an API server that is down is
+    /// waited for later.
+    pub async fn connect(access: &Access) -> Result<Self, Error> {
+        let config = access.config().await?;
+        let token = Token::of(&config).map_err(Error::Access)?;
+        let agent = format!("ovnkube/{} ({})", env!("CARGO_PKG_VERSION"), access.role);
+        let agent =
+            HeaderValue::from_str(&agent).map_err(|_| Error::Access(format!("use the role {:?}", access.role)))?;
+        let problem = |e: kube::Error| Error::Access(format!("set up TLS to {}: {}", config.cluster_url, chain(&e)));
+
+        let tls = config.rustls_https_connector_with_connector(connector()).map_err(problem)?;
+        let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_CONNECTION)
+            .build::<_, Body>(tls);
+        let service = http.map_request(move |mut request: Request<Body>| {
+            request.headers_mut().insert(USER_AGENT, agent.clone());
+            if let Some(token) = &token {
+                request.headers_mut().insert(AUTHORIZATION, token.header());
+            }
+            request
+        });
+        let service = config.extra_headers_layer().map_err(problem)?.layer(service);
+        let service = config.base_uri_layer().layer(service);
+        Ok(Self { kube: kube::Client::new(service, "default") })
+    }
+}
+
+fn connector() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT_WITHIN));
+    connector.set_keepalive(Some(DEAD_AFTER / 3));
+    connector.set_keepalive_interval(Some(DEAD_AFTER / 6));
+    connector.set_keepalive_retries(Some(4));
+    connector.set_tcp_user_timeout(Some(DEAD_AFTER));
+    connector
+}
+
+impl Access {
+    async fn config(&self) -> Result<Config, Error> {
+        if let Some(path) = &self.kubeconfig {
+            return from_kubeconfig(path)
+                .await
+                .map_err(|p| Error::Access(format!("read kubeconfig {}: {p}", path.display())));
+        }
+        let Some(server) = &self.apiserver else {
+            return Config::incluster().map_err(|e| {
+                Error::Access(format!(
+                    "find the API server: no kubeconfig, no apiserver, and not in a pod ({}); set k8s-kubeconfig or k8s-apiserver",
+                    chain(&e)
+                ))
+            });
+        };
+        let mut config = Config::new(address(server).map_err(Error::Access)?);
+        self.trust(&mut config).map_err(Error::Access)?;
+        config.auth_info.token = self.token.as_ref().map(|t| t.0.clone().into());
+        config.auth_info.token_file = self.token_file.as_ref().map(|p| p.display().to_string());
+        Ok(config)
+    }
+
+    fn trust(&self, config: &mut Config) -> Result<(), String> {
+        if let Some(path) = &self.ca {
+            let pem = std::fs::read(path).map_err(|e| format!("read k8s-cacert {}: {e}", path.display()))?;
+            certificates(&pem).map_err(|p| format!("read k8s-cacert {}: {p}", path.display()))?;
+            // what counts is the file, now and later
+            config.root_cert = Some(Vec::new());
+            config.root_cert_file = Some(path.clone());
+        } else if let Some(pem) = &self.ca_data {
+            config.root_cert = Some(certificates(pem.as_bytes()).map_err(|p| format!("read K8S_CACERT_DATA: {p}"))?);
+        }
+        Ok(())
+    }
+}
+
+fn address(server: &str) -> Result<Uri, String> {
+    let uri: Uri = server.parse().map_err(|e| format!("use k8s-apiserver {server:?}: {e}"))?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
+        return Err(format!("use k8s-apiserver {server:?}: not an address; write https://host:port"));
+    }
+    Ok(uri)
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let certificates: Result<Vec<_>, _> =
+        CertificateDer::pem_slice_iter(pem).map(|c| c.map(|der| der.to_vec())).collect();
+    match certificates {
+        Ok(list) if list.is_empty() => Err("has no certificate".into()),
+        other => other.map_err(|e| chain(&e)),
+    }
+}
+
+async fn from_kubeconfig(path: &Path) -> Result<Config, String> {
+    let about = std::fs::metadata(path).map_err(|e| e.to_string())?;
+    if !about.is_file() || about.len() > LARGEST_KUBECONFIG {
+        return Err("is not a regular file of a sensible size".into());
+    }
+    let file = Kubeconfig::read_from(path).map_err(|e| kubeconfig_problem(&e))?;
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(file, &options).await.map_err(|e| kubeconfig_problem(&e))?;
+    if config.auth_info.exec.is_some() || config.auth_info.auth_provider.is_some() {
+        return Err(
+            "its user runs a credential plugin, which is not supported; use a client certificate or token".into()
+        );
+    }
+    if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) {
+        return Err(format!("server {:?} is not an address; write https://host:port", config.cluster_url.to_string()));
+    }
+    Ok(config)
+}
+
+/// Says where a YAML error is and never quotes the text there: it may be a key or token.
+fn kubeconfig_problem(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::Parse(error) => match error.location() {
+            Some(at) => format!("is not a kubeconfig: line {} column {}", at.line(), at.column()),
+            None => "is not a kubeconfig".into(),
+        },
+        KubeconfigError::CurrentContextNotSet => "has no current-context; kubectl config use-context sets one".into(),
+        other => one_line(&chain(other)),
+    }
+}
+
+/// The bearer token, as header; a file's is read again now and then.
+struct Token {
+    file: Option<PathBuf>,
+    read: Mutex<(HeaderValue, Instant)>,
+}
+
+impl Token {
+    fn of(config: &Config) -> Result<Option<Arc<Self>>, String> {
+        use secrecy::ExposeSecret;
+        let file = config.auth_info.token_file.as_ref().map(PathBuf::from);
+        let header = match (&file, &config.auth_info.token) {
+            (Some(path), _) => read_token(path)?,
+            (None, Some(token)) => {
+                bearer(token.expose_secret()).ok_or("use the token: it holds characters that no token has")?
+            }
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Arc::new(Self { file, read: Mutex::new((header, Instant::now())) })))
+    }
+
+    fn header(&self) -> HeaderValue {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = self.file.as_ref().filter(|_| read.1.elapsed() > REREAD_TOKEN) {
+            match read_token(path) {
+                Ok(header) => read.0 = header,
+                // the last one may still be good
+                Err(problem) => tracing::warn!("{problem}; the last one is used"),
+            }
+            read.1 = Instant::now();
+        }
+        read.0.clone()
+    }
+}
+
+fn read_token(path: &Path) -> Result<HeaderValue, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("read token file {}: {e}", path.display()))?;
+    bearer(&text)
+        .ok_or_else(|| format!("read token file {}: it is empty or holds characters that no token has", path.display()))
+}
+
+fn bearer(token: &str) -> Option<HeaderValue> {
+    let token = token.trim();
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok().filter(|_| !token.is_empty())?;
+    value.set_sensitive(true);
+    Some(value)
+}

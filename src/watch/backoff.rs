@@ -1,0 +1,33 @@
+//! Pauses between attempts: doubled each time, never in step with other clients.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_millis(100);
+/// Short enough that everything is back five seconds after the API server is.
+const LONGEST: Duration = Duration::from_secs(3);
+
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    pub(crate) fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    /// The next pause: 100 ms, 200 ms … 3 s, of which half is random.
+    pub(crate) fn next(&mut self) -> Duration {
+        let pause = FIRST.saturating_mul(1 << self.failures.min(5)).min(LONGEST);
+        self.failures += 1;
+        between(pause / 2, pause)
+    }
+}
+
+/// Some duration from `low` to `high`.
+pub(crate) fn between(low: Duration, high: Duration) -> Duration {
+    // a fresh hasher's keys are random: good enough for spreading load
+    let random = RandomState::new().hash_one(0_u8) >> 32;
+    low + high.saturating_sub(low).mul_f64(random as f64 / f64::from(u32::MAX))
+}

@@ -1,0 +1,206 @@
+//! Notices become Kubernetes Events: what `kubectl describe` shows at the end.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
+
+use http::Method;
+use ovnkube_model::{Notice, Object, Severity};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use crate::client::{JSON, MERGE_PATCH, query_value};
+use crate::{Client, Error};
+
+/// Notices that wait to be sent; more are dropped.
+const QUEUE: usize = 1024;
+/// Notices remembered, to count instead of repeating them.
+const REMEMBERED: usize = 4096;
+/// An Event's count is raised no more often; the API server forgets Events after an hour.
+const RAISE_EVERY: Duration = Duration::from_secs(60);
+/// At most 20 Events a second.
+const PAUSE: Duration = Duration::from_millis(50);
+const ATTEMPTS: u32 = 3;
+/// What the API takes, bytes.
+const LONGEST_MESSAGE: usize = 1000;
+
+/// Publishes notices. Clones share one queue.
+#[derive(Debug, Clone)]
+pub struct Events {
+    queue: mpsc::Sender<Notice>,
+}
+
+impl Events {
+    /// Publishes in the name of `component` on `host`, until all clones are dropped.
+    pub fn start(client: &Client, component: &str, host: &str) -> Self {
+        let (queue, notices) = mpsc::channel(QUEUE);
+        let recorder =
+            Recorder { client: client.clone(), component: component.into(), host: host.into(), sent: BTreeMap::new() };
+        tokio::spawn(recorder.run(notices));
+        Self { queue }
+    }
+
+    /// Never waits: where more comes in than can be sent, the rest is dropped. The same notice
+    /// again raises the count of its Event, once a minute at most.
+    pub fn publish(&self, notice: Notice) {
+        if let Err(error) = self.queue.try_send(notice) {
+            tracing::debug!("drop an event: {error}");
+        }
+    }
+}
+
+/// What is known of a notice's Event.
+struct Sent {
+    /// How often it was published, counting those not written yet.
+    count: u64,
+    written: Instant,
+}
+
+struct Recorder {
+    client: Client,
+    component: String,
+    host: String,
+    sent: BTreeMap<u64, Sent>,
+}
+
+#[derive(Deserialize)]
+struct Counted {
+    #[serde(default)]
+    count: u64,
+}
+
+impl Recorder {
+    async fn run(mut self, mut notices: mpsc::Receiver<Notice>) {
+        while let Some(notice) = notices.recv().await {
+            let id = digest(&notice);
+            if let Some(sent) = self.sent.get_mut(&id) {
+                sent.count += 1;
+                if sent.written.elapsed() < RAISE_EVERY {
+                    continue;
+                }
+            }
+            match self.write(id, &notice).await {
+                Ok(count) => self.remember(id, count),
+                Err(error) => {
+                    self.sent.remove(&id);
+                    tracing::debug!("{error}");
+                }
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    fn remember(&mut self, id: u64, count: u64) {
+        if self.sent.len() >= REMEMBERED {
+            let oldest = self.sent.iter().min_by_key(|(_, sent)| sent.written).map(|(id, _)| *id);
+            oldest.map(|id| self.sent.remove(&id));
+        }
+        self.sent.insert(id, Sent { count, written: Instant::now() });
+    }
+
+    async fn write(&self, id: u64, notice: &Notice) -> Result<u64, Error> {
+        let mut attempt = 1;
+        loop {
+            let result = match self.sent.get(&id) {
+                Some(sent) => self.raise(id, notice, Some(sent.count)).await,
+                None => self.create(id, notice).await,
+            };
+            match result {
+                Err(error) if error.is_retryable() && attempt < ATTEMPTS => sleep(PAUSE * 10 * attempt).await,
+                result => return result,
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn create(&self, id: u64, notice: &Notice) -> Result<u64, Error> {
+        let about = About::of(&notice.object);
+        let now = now();
+        let kind = if notice.severity == Severity::Warning { "Warning" } else { "Normal" };
+        let body = json!({
+            "apiVersion": "v1", "kind": "Event",
+            "metadata": { "name": event_name(&about, id), "namespace": about.event_namespace() },
+            "involvedObject": { "apiVersion": "v1", "kind": about.kind, "name": about.name, "namespace": about.namespace, "uid": about.uid },
+            "type": kind, "reason": notice.reason, "message": shortened(&notice.message),
+            "source": { "component": self.component, "host": self.host },
+            "reportingComponent": self.component, "reportingInstance": self.host,
+            "firstTimestamp": now, "lastTimestamp": now, "count": 1,
+        });
+        let action = format!("create event {} for {} {}", notice.reason, about.kind, about.name);
+        match self.client.send(&action, Method::POST, &events_path(&about), JSON, body.to_string().into_bytes()).await {
+            Ok(()) => Ok(1),
+            // an earlier run of ours made it
+            Err(Error::Conflict { .. }) => self.raise(id, notice, None).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Raises the count to `count`, or by one.
+    async fn raise(&self, id: u64, notice: &Notice, count: Option<u64>) -> Result<u64, Error> {
+        let about = About::of(&notice.object);
+        let path = format!("{}/{}", events_path(&about), query_value(&event_name(&about, id)));
+        let action = format!("count event {} for {} {}", notice.reason, about.kind, about.name);
+        let count = match count {
+            Some(count) => count,
+            None => self.client.exchange::<Counted>(&action, Method::GET, &path, JSON, Vec::new()).await?.count + 1,
+        };
+        let body = json!({ "count": count, "lastTimestamp": now() }).to_string().into_bytes();
+        match self.client.send(&action, Method::PATCH, &path, MERGE_PATCH, body).await {
+            Ok(()) => Ok(count),
+            // its hour is over
+            Err(Error::Gone { .. }) => Box::pin(self.create(id, notice)).await,
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The object of a notice in the API's words.
+struct About<'a> {
+    kind: &'static str,
+    namespace: Option<&'a str>,
+    name: &'a str,
+    uid: &'a str,
+}
+
+impl<'a> About<'a> {
+    fn of(object: &'a Object) -> Self {
+        match object {
+            Object::Node { name, uid } => Self { kind: "Node", namespace: None, name, uid },
+            Object::Namespace { name, uid } => Self { kind: "Namespace", namespace: None, name, uid },
+            Object::Pod { key, uid } => Self { kind: "Pod", namespace: Some(&key.namespace), name: &key.name, uid },
+        }
+    }
+
+    /// Events about objects outside of namespaces go to `default`.
+    fn event_namespace(&self) -> &'a str {
+        self.namespace.unwrap_or("default")
+    }
+}
+
+fn events_path(about: &About<'_>) -> String {
+    format!("/api/v1/namespaces/{}/events", query_value(about.event_namespace()))
+}
+
+/// The same notice has the same name, in every run.
+fn event_name(about: &About<'_>, id: u64) -> String {
+    // names are ASCII and have 253 bytes at most
+    let name = about.name.get(..230).unwrap_or(about.name).trim_end_matches(['.', '-']);
+    format!("{name}.{id:016x}")
+}
+
+fn digest(notice: &Notice) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    notice.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn shortened(message: &str) -> &str {
+    let end = (0..=LONGEST_MESSAGE).rev().find(|end| message.is_char_boundary(*end));
+    if message.len() <= LONGEST_MESSAGE { message } else { message.get(..end.unwrap_or_default()).unwrap_or_default() }
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

@@ -1,0 +1,335 @@
+//! The lease that says who may write.
+//!
+//! Only one process at a time holds it. The holder renews it every [`LeaseSettings::retry`]; another
+//! takes it when it has not seen it change for [`LeaseSettings::lease`] on its own clock, so neither
+//! the wall clock nor its steps count. The holder counts from the moment it *sent* its last renewal
+//! that got through, and only for the shorter [`LeaseSettings::renew`]: what it writes while
+//! [`Leader::is_leader_now`] has two seconds to arrive before anybody else can write.
+//!
+//! ```text
+//!  holder     renewal sent ├──────── may write ────────┤ 8 s
+//!  others        └─▶ seen  ├──────────── wait ─────────────────┤ 10 s  take it
+//! ```
+
+use std::time::Duration;
+
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::backoff::between;
+use crate::client::{JSON, MERGE_PATCH, query_value};
+use crate::{Client, Error};
+
+/// Which lease, who wants it, and its times.
+#[derive(Debug, Clone)]
+pub struct LeaseSettings {
+    pub namespace: String,
+    pub name: String,
+    /// Names this process. The lease found in this name is taken at once, so that a restart needs
+    /// no wait: two processes of one identity must never run side by side.
+    pub identity: String,
+    /// How long others leave an unchanged lease alone.
+    pub lease: Duration,
+    /// How long the holder may write after it sent a renewal.
+    pub renew: Duration,
+    /// Time between renewals, or between looks at somebody else's lease.
+    pub retry: Duration,
+}
+
+impl LeaseSettings {
+    /// 10 s, 8 s and 2 s in the namespace `ovn-kubernetes`.
+    pub fn new(name: impl Into<String>, identity: impl Into<String>) -> Self {
+        Self {
+            namespace: "ovn-kubernetes".into(),
+            name: name.into(),
+            identity: identity.into(),
+            lease: Duration::from_secs(10),
+            renew: Duration::from_secs(8),
+            retry: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Tells whether this process may write. Clones tell the same.
+#[derive(Debug, Clone)]
+pub struct Leader {
+    claim: watch::Receiver<Claim>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Claim {
+    holder: String,
+    /// Until when this process may write.
+    until: Option<Instant>,
+}
+
+/// The task that holds or seeks the lease.
+#[derive(Debug)]
+pub struct LeaderTask {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Leader {
+    /// Seeks the lease from now on.
+    pub fn run(client: &Client, settings: LeaseSettings) -> (Self, LeaderTask) {
+        let (publish, claim) = watch::channel(Claim::default());
+        let (stop, stopped) = oneshot::channel();
+        let election = Election { client: client.clone(), settings, publish, mine: None, seen: None };
+        (Self { claim }, LeaderTask { stop, task: tokio::spawn(election.run(stopped)) })
+    }
+
+    /// Whether a write may be sent now.
+    pub fn is_leader_now(&self) -> bool {
+        self.remaining().is_some()
+    }
+
+    /// How long writes may be sent without another renewal; `None` if not at all.
+    pub fn remaining(&self) -> Option<Duration> {
+        let left = self.claim.borrow().until?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Who holds the lease, as far as is known.
+    pub fn holder(&self) -> String {
+        self.claim.borrow().holder.clone()
+    }
+
+    /// Waits until this process may write.
+    pub async fn elected(&mut self) {
+        while !self.is_leader_now() {
+            if self.claim.changed().await.is_err() {
+                // nobody seeks the lease any more
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Waits until this process may not write any more.
+    pub async fn lost(&mut self) {
+        while let Some(left) = self.remaining() {
+            tokio::select! {
+                () = sleep(left) => {}
+                changed = self.claim.changed() => if changed.is_err() { sleep(left).await },
+            }
+        }
+    }
+}
+
+impl LeaderTask {
+    /// Gives the lease back, so that another takes it at once. To be called when nothing writes any
+    /// more.
+    pub async fn release(self) {
+        let _ = self.stop.send(());
+        let _ = self.task.await;
+    }
+}
+
+/// A lease as the API has it.
+#[derive(Debug, Clone, Deserialize)]
+struct Lease {
+    metadata: LeaseMeta,
+    #[serde(default)]
+    spec: LeaseSpec,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LeaseMeta {
+    resource_version: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct LeaseSpec {
+    holder_identity: Option<String>,
+    lease_duration_seconds: Option<u32>,
+    lease_transitions: Option<i64>,
+}
+
+impl Lease {
+    fn holder(&self) -> &str {
+        self.spec.holder_identity.as_deref().unwrap_or_default()
+    }
+}
+
+struct Election {
+    client: Client,
+    settings: LeaseSettings,
+    publish: watch::Sender<Claim>,
+    /// The lease as we wrote it last; `None` when it is not ours.
+    mine: Option<Lease>,
+    /// The version of somebody else's lease, and when it was seen first.
+    seen: Option<(String, Instant)>,
+}
+
+impl Election {
+    async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
+        // a handle that is dropped does not stop the election
+        let mut asked = false;
+        loop {
+            let pause = self.step().await;
+            tokio::select! {
+                () = sleep(pause) => {}
+                result = &mut stopped, if !asked => {
+                    if result.is_ok() {
+                        return self.release().await;
+                    }
+                    asked = true;
+                }
+            }
+        }
+    }
+
+    /// One renewal, or one look at somebody else's lease; how long to wait then is returned.
+    async fn step(&mut self) -> Duration {
+        // two attempts fit into the time a renewal has
+        let limit = self.settings.renew / 2;
+        match timeout(limit, self.renew_or_seek()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("{error}; trying again"),
+            Err(_) => tracing::warn!(
+                "renew lease {}: no answer within {} ms; trying again",
+                self.settings.name,
+                limit.as_millis()
+            ),
+        }
+        let retry = self.settings.retry;
+        match &self.seen {
+            None => retry,
+            Some((_, since)) => (*since + self.settings.lease)
+                .saturating_duration_since(Instant::now())
+                .clamp(retry / 10, between(retry, retry * 6 / 5)),
+        }
+    }
+
+    async fn renew_or_seek(&mut self) -> Result<(), Error> {
+        if let Some(mine) = self.mine.clone() {
+            match self.take(&mine).await {
+                // somebody else wrote it, or it was deleted
+                Err(Error::Conflict { .. } | Error::Gone { .. }) => self.mine = None,
+                result => return result,
+            }
+        }
+        let action = format!("read lease {}", self.settings.name);
+        match self.client.exchange::<Lease>(&action, Method::GET, &self.path(), JSON, Vec::new()).await {
+            Ok(lease) => self.seek(lease).await,
+            Err(Error::Gone { .. }) => self.create().await,
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn seek(&mut self, lease: Lease) -> Result<(), Error> {
+        let now = Instant::now();
+        let version = &lease.metadata.resource_version;
+        let since = match &self.seen {
+            Some((known, since)) if known == version => *since,
+            _ => now,
+        };
+        // the holder's own word on how long it counts on the lease
+        let duration = lease.spec.lease_duration_seconds.map_or(self.settings.lease, |s| Duration::from_secs(s.into()));
+        let free = lease.holder().is_empty() || lease.holder() == self.settings.identity;
+        if free || now.duration_since(since) >= duration.max(self.settings.lease) {
+            return self.take(&lease).await;
+        }
+        self.seen = Some((version.clone(), since));
+        self.publish.send_replace(Claim { holder: lease.holder().to_owned(), until: None });
+        Ok(())
+    }
+
+    /// Writes our name and the time into the lease, if nobody has changed it since it was read.
+    async fn take(&mut self, lease: &Lease) -> Result<(), Error> {
+        let began = Instant::now();
+        let mut body = self.body(lease);
+        body["metadata"] = json!({ "resourceVersion": lease.metadata.resource_version });
+        let action = format!("renew lease {}", self.settings.name);
+        let body = body.to_string().into_bytes();
+        let written = self.client.exchange(&action, Method::PATCH, &self.path(), MERGE_PATCH, body).await?;
+        self.won(written, began);
+        Ok(())
+    }
+
+    async fn create(&mut self) -> Result<(), Error> {
+        let began = Instant::now();
+        let LeaseSettings { namespace, name, .. } = &self.settings;
+        let mut body =
+            self.body(&Lease { metadata: LeaseMeta { resource_version: String::new() }, spec: LeaseSpec::default() });
+        body["metadata"] = json!({ "name": name, "namespace": namespace });
+        let action = format!("create lease {namespace}/{name}");
+        let body = body.to_string().into_bytes();
+        match self.client.exchange(&action, Method::POST, &self.all(), JSON, body).await {
+            Ok(written) => self.won(written, began),
+            Err(Error::Gone { .. }) => self.create_namespace().await?,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The next step creates the lease.
+    async fn create_namespace(&self) -> Result<(), Error> {
+        let namespace = &self.settings.namespace;
+        let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        let action = format!("create namespace {namespace} for the lease");
+        let result =
+            self.client.send(&action, Method::POST, "/api/v1/namespaces", JSON, body.to_string().into_bytes()).await;
+        result.map_err(|error| match error {
+            Error::Refused { action, problem } => {
+                Error::Refused { action, problem: format!("{problem}; kubectl create namespace {namespace}") }
+            }
+            other => other,
+        })
+    }
+
+    fn won(&mut self, lease: Lease, began: Instant) {
+        let identity = &self.settings.identity;
+        if self.mine.is_none() {
+            tracing::info!("{identity} holds lease {}", self.settings.name);
+        }
+        self.mine = Some(lease);
+        self.seen = None;
+        self.publish.send_replace(Claim { holder: identity.clone(), until: Some(began + self.settings.renew) });
+    }
+
+    /// The lease with our name in it.
+    fn body(&self, before: &Lease) -> Value {
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+        let transitions = before.spec.lease_transitions.unwrap_or_default();
+        let mut spec = json!({
+            "holderIdentity": self.settings.identity,
+            "leaseDurationSeconds": self.settings.lease.as_secs().max(1),
+            "renewTime": now,
+        });
+        if before.holder() != self.settings.identity {
+            spec["acquireTime"] = json!(now);
+            spec["leaseTransitions"] = json!(transitions + 1);
+        }
+        json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec })
+    }
+
+    async fn release(mut self) {
+        self.publish.send_replace(Claim::default());
+        let Some(mine) = self.mine.take() else { return };
+        let body = json!({
+            "metadata": { "resourceVersion": mine.metadata.resource_version },
+            "spec": { "holderIdentity": null, "leaseDurationSeconds": 1 },
+        });
+        let action = format!("release lease {}", self.settings.name);
+        let (path, body) = (self.path(), body.to_string().into_bytes());
+        let send = self.client.send(&action, Method::PATCH, &path, MERGE_PATCH, body);
+        if let Ok(Err(error)) = timeout(self.settings.retry, send).await {
+            tracing::warn!("{error}; others wait until it runs out");
+        }
+    }
+
+    fn all(&self) -> String {
+        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", query_value(&self.settings.namespace))
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.all(), query_value(&self.settings.name))
+    }
+}

@@ -1,0 +1,58 @@
+//! Nodes.
+
+use std::net::IpAddr;
+
+use ovnkube_model::{Change, Kind, Name, Node};
+use serde::Deserialize;
+
+use crate::object::{Metadata, Watched};
+
+pub(crate) struct Nodes;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct NodeObject<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Status {
+    #[serde(default)]
+    addresses: Vec<Address>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Address {
+    #[serde(rename = "type")]
+    kind: String,
+    address: String,
+}
+
+impl Watched for Nodes {
+    const KIND: Kind = Kind::Node;
+    const PATH: &'static str = "/api/v1/nodes";
+    /// A node lists the images it has: 10 to 20 kB each.
+    const PAGE: u32 = 100;
+    type Key = Name;
+    type Object<'a> = NodeObject<'a>;
+
+    fn key(meta: &Metadata<'_>) -> Name {
+        meta.name()
+    }
+
+    fn metadata<'o, 'a: 'o>(object: &'o NodeObject<'a>) -> &'o Metadata<'a> {
+        &object.metadata
+    }
+
+    fn change(key: Name, object: &NodeObject<'_>) -> Change {
+        let internal = object.status.addresses.iter().filter(|a| a.kind == "InternalIP");
+        let addresses: Vec<IpAddr> = internal.filter_map(|a| a.address.parse().ok()).collect();
+        Change::Node(key, Some(Box::new(Node::parse(&object.metadata.meta(), &addresses))))
+    }
+
+    fn gone(key: Name) -> Change {
+        Change::Node(key, None)
+    }
+}

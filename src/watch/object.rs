@@ -1,0 +1,94 @@
+//! The parts of an object that all kinds share.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use ovnkube_model::{Change, Kind, Meta, Name};
+use serde::Deserialize;
+
+/// A kind of object that is watched.
+pub(crate) trait Watched: 'static {
+    const KIND: Kind;
+    /// Of the list over all namespaces.
+    const PATH: &'static str;
+    /// Objects in a page of a list; bounds the memory of a list to some 2 MB.
+    const PAGE: u32;
+    type Key: Ord + Clone + Display + Send + Sync;
+    /// The fields that matter, borrowed from the text.
+    type Object<'a>: Deserialize<'a>;
+
+    fn key(meta: &Metadata<'_>) -> Self::Key;
+    fn metadata<'o, 'a: 'o>(object: &'o Self::Object<'a>) -> &'o Metadata<'a>;
+    fn change(key: Self::Key, object: &Self::Object<'_>) -> Change;
+    fn gone(key: Self::Key) -> Change;
+}
+
+/// `metadata` without what nobody reads; `managedFields` alone would be half of a pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Metadata<'a> {
+    #[serde(borrow, default)]
+    pub(crate) name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) namespace: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) uid: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) resource_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    creation_timestamp: Option<Cow<'a, str>>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+impl Metadata<'_> {
+    pub(crate) fn name(&self) -> Name {
+        self.name.as_ref().into()
+    }
+
+    /// For the model.
+    pub(crate) fn meta(&self) -> Meta<'_> {
+        let created = self.creation_timestamp.as_ref().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+        Meta {
+            uid: &self.uid,
+            created: created.map_or(0, jiff::Timestamp::as_second),
+            labels: &self.labels,
+            annotations: &self.annotations,
+        }
+    }
+}
+
+/// Who an object is: all that is needed of a deleted one, or of one that cannot be read.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Identified<'a> {
+    #[serde(borrow)]
+    pub(crate) metadata: Identity<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Identity<'a> {
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow, default)]
+    uid: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) resource_version: Cow<'a, str>,
+}
+
+impl<'a> Identity<'a> {
+    pub(crate) fn into_metadata(self) -> Metadata<'a> {
+        Metadata {
+            name: self.name,
+            namespace: self.namespace,
+            uid: self.uid,
+            resource_version: self.resource_version,
+            ..Metadata::default()
+        }
+    }
+}

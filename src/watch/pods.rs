@@ -1,0 +1,60 @@
+//! Pods.
+
+use ovnkube_model::{Change, Kind, Pod, PodFields, PodKey};
+use serde::Deserialize;
+
+use crate::object::{Metadata, Watched};
+
+pub(crate) struct Pods;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct PodObject<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    node_name: Option<String>,
+    host_network: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    phase: Option<String>,
+}
+
+impl Watched for Pods {
+    const KIND: Kind = Kind::Pod;
+    const PATH: &'static str = "/api/v1/pods";
+    const PAGE: u32 = 500;
+    type Key = PodKey;
+    type Object<'a> = PodObject<'a>;
+
+    fn key(meta: &Metadata<'_>) -> PodKey {
+        PodKey::new(meta.namespace.as_ref(), meta.name.as_ref())
+    }
+
+    fn metadata<'o, 'a: 'o>(object: &'o PodObject<'a>) -> &'o Metadata<'a> {
+        &object.metadata
+    }
+
+    fn change(key: PodKey, object: &PodObject<'_>) -> Change {
+        let fields = PodFields {
+            node_name: object.spec.node_name.as_deref(),
+            host_network: object.spec.host_network.unwrap_or_default(),
+            finished: matches!(object.status.phase.as_deref(), Some("Succeeded" | "Failed")),
+        };
+        Change::Pod(key, Some(Box::new(Pod::parse(&object.metadata.meta(), fields))))
+    }
+
+    fn gone(key: PodKey) -> Change {
+        Change::Pod(key, None)
+    }
+}

@@ -1,0 +1,64 @@
+//! Which objects each role watches.
+
+use ovnkube_model::{Change, Kind, Name};
+use tokio::sync::mpsc::Sender;
+use tokio::task::JoinSet;
+
+use crate::Client;
+use crate::client::query_value;
+use crate::namespaces::Namespaces;
+use crate::nodes::Nodes;
+use crate::pods::Pods;
+use crate::stream::run;
+
+/// The objects a role needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything: what the network controller writes OVN rows for.
+    Controller,
+    /// Nodes only.
+    ClusterManager,
+    /// The node of this name and the pods on it.
+    Node(Name),
+}
+
+impl Scope {
+    /// The kinds for which a [`Change::Synced`] will come.
+    pub fn kinds(&self) -> &'static [Kind] {
+        match self {
+            Self::Controller => &[Kind::Node, Kind::Namespace, Kind::Pod],
+            Self::ClusterManager => &[Kind::Node],
+            Self::Node(_) => &[Kind::Node, Kind::Pod],
+        }
+    }
+
+    /// What of a kind is wanted, as a part of the query.
+    fn selector(&self, kind: Kind) -> String {
+        let Self::Node(name) = self else { return String::new() };
+        let field = if kind == Kind::Node { "metadata.name" } else { "spec.nodeName" };
+        format!("&fieldSelector={}", query_value(&format!("{field}={name}")))
+    }
+}
+
+/// The running watches; dropping them ends them.
+#[derive(Debug)]
+pub struct Watches {
+    _tasks: JoinSet<()>,
+}
+
+/// Starts to watch. Every object there is and every later change comes through `changes`, in order
+/// for each object; after a kind's first full list comes its [`Change::Synced`], once. Where the
+/// receiver is slow the watches wait. They go on through every fault until they or the receiver are
+/// dropped.
+pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watches {
+    let mut tasks = JoinSet::new();
+    for kind in scope.kinds() {
+        let (client, selector, changes) = (client.clone(), scope.selector(*kind), changes.clone());
+        match kind {
+            Kind::Node => tasks.spawn(run::<Nodes>(client, selector, changes)),
+            Kind::Namespace => tasks.spawn(run::<Namespaces>(client, selector, changes)),
+            Kind::Pod => tasks.spawn(run::<Pods>(client, selector, changes)),
+        };
+    }
+    Watches { _tasks: tasks }
+}

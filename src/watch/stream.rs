@@ -1,0 +1,268 @@
+//! One kind's list and watch, for ever.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::{Duration, Instant};
+
+use futures::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
+use ovnkube_model::{Change, Name};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc::Sender;
+use tokio::time::{sleep, timeout};
+
+use crate::backoff::{Backoff, between};
+use crate::client::query_value;
+use crate::error::chain;
+use crate::object::{Identified, Metadata, Watched};
+use crate::{Client, Error};
+
+/// How long the API server is asked to serve one watch.
+const SHORTEST_WATCH: Duration = Duration::from_secs(290);
+const LONGEST_WATCH: Duration = Duration::from_secs(590);
+/// A quiet watch brings a bookmark a minute; one that says nothing for longer is dead.
+const SILENCE: Duration = Duration::from_secs(150);
+/// A watch that ends sooner was not worth its request: pause before the next.
+const SHORT_LIVED: Duration = Duration::from_secs(5);
+/// Longest line of a watch, bytes; etcd takes objects of 1.5 MB.
+const LONGEST_LINE: u64 = 64 * 1024 * 1024;
+
+/// Lists and watches until nobody listens any more.
+pub(crate) async fn run<W: Watched>(client: Client, selector: String, changes: Sender<Change>) {
+    let mut stream = Stream::<W> {
+        client,
+        selector,
+        changes,
+        known: BTreeMap::new(),
+        round: 0,
+        version: None,
+        paged: true,
+        synced: false,
+    };
+    let mut backoff = Backoff::default();
+    loop {
+        let began = Instant::now();
+        let end = if stream.version.is_some() { stream.watch().await } else { stream.list().await };
+        if began.elapsed() > SHORT_LIVED {
+            backoff.reset();
+        }
+        match end {
+            Ok(End::Listed) => continue,
+            Ok(End::Ended) => {}
+            Err(Stop::NobodyListens) => return,
+            Err(Stop::Expired) => {
+                tracing::info!("{}: the version watched from is too old; listing again", stream.action("watch"));
+                stream.expire();
+            }
+            Err(Stop::Failed(error)) => tracing::warn!("{error}; trying again"),
+        }
+        if began.elapsed() < SHORT_LIVED {
+            sleep(backoff.next()).await;
+        }
+    }
+}
+
+struct Stream<W: Watched> {
+    client: Client,
+    /// Goes into every query.
+    selector: String,
+    changes: Sender<Change>,
+    /// What the receiver believes to exist: the uid, and the round of lists it was last seen in.
+    known: BTreeMap<W::Key, (Name, u32)>,
+    round: u32,
+    /// Where to watch from; `None` asks for a list.
+    version: Option<String>,
+    /// Whether lists come in pages; not after a page that came too late.
+    paged: bool,
+    synced: bool,
+}
+
+enum End {
+    Listed,
+    Ended,
+}
+
+enum Stop {
+    NobodyListens,
+    /// The version to watch from, or the list being paged through, is too old.
+    Expired,
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        if error.is_gone() { Self::Expired } else { Self::Failed(error) }
+    }
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    metadata: PageMeta,
+    #[serde(borrow, default)]
+    items: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageMeta {
+    resource_version: String,
+    #[serde(default)]
+    r#continue: String,
+}
+
+#[derive(Deserialize)]
+struct Frame<'a> {
+    r#type: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Problem {
+    #[serde(default)]
+    code: u16,
+    #[serde(default)]
+    message: String,
+}
+
+impl<W: Watched> Stream<W> {
+    fn action(&self, verb: &str) -> String {
+        format!("{verb} {}", W::PATH.rsplit('/').next().unwrap_or_default())
+    }
+
+    fn expire(&mut self) {
+        // a list that expires between its pages would do so again
+        self.paged = self.version.take().is_some();
+    }
+
+    /// Says all there is, then what there is no more: a relist is a diff.
+    async fn list(&mut self) -> Result<End, Stop> {
+        let action = self.action("list");
+        self.round += 1;
+        let (mut text, mut next) = (String::new(), String::new());
+        loop {
+            let limit = if self.paged { format!("limit={}", W::PAGE) } else { String::new() };
+            let path = format!("{}?{limit}&continue={}{}", W::PATH, query_value(&next), self.selector);
+            self.client.get(&action, &path, &mut text).await?;
+            let page: Page<'_> = serde_json::from_str(&text).map_err(|e| Error::failed(&action, e))?;
+            for item in page.items {
+                self.put(item.get()).await?;
+            }
+            next = page.metadata.r#continue;
+            if next.is_empty() {
+                self.version = Some(page.metadata.resource_version);
+                break;
+            }
+        }
+        self.paged = true;
+        let round = self.round;
+        let gone: Vec<W::Key> = self.known.iter().filter(|(_, seen)| seen.1 != round).map(|(k, _)| k.clone()).collect();
+        for key in gone {
+            self.remove(key).await?;
+        }
+        if !self.synced {
+            self.synced = true;
+            self.say(Change::Synced(W::KIND)).await?;
+        }
+        Ok(End::Listed)
+    }
+
+    async fn watch(&mut self) -> Result<End, Stop> {
+        let action = self.action("watch");
+        let path = format!(
+            "{}?watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}{}",
+            W::PATH,
+            between(SHORTEST_WATCH, LONGEST_WATCH).as_secs(),
+            query_value(self.version.as_deref().unwrap_or_default()),
+            self.selector,
+        );
+        let stream = self.client.stream(&action, &path).await?;
+        let mut stream = std::pin::pin!(stream);
+        let mut line = Vec::new();
+        while read_line(&action, &mut stream, &mut line).await? {
+            let frame: Frame<'_> = serde_json::from_slice(&line).map_err(|e| Error::failed(&action, e))?;
+            let text = frame.object.get();
+            match frame.r#type {
+                "ADDED" | "MODIFIED" => self.version = self.put(text).await?.or(self.version.take()),
+                "DELETED" | "BOOKMARK" => {
+                    let meta = identify(text).map_err(|e| Error::failed(&action, e))?;
+                    self.version = Some(meta.resource_version.to_string());
+                    if frame.r#type == "DELETED" {
+                        self.remove(W::key(&meta)).await?;
+                    }
+                }
+                _ => {
+                    let problem: Problem = serde_json::from_str(text).map_err(|e| Error::failed(&action, e))?;
+                    return Err(Error::from_status(&action, problem.code, &problem.message).into());
+                }
+            }
+        }
+        Ok(End::Ended)
+    }
+
+    /// Takes an object in; its version is returned. One that cannot be read stays as it was.
+    async fn put(&mut self, text: &str) -> Result<Option<String>, Stop> {
+        let (key, uid, version, change) = match serde_json::from_str::<W::Object<'_>>(text) {
+            Ok(object) => {
+                let meta = W::metadata(&object);
+                let key = W::key(meta);
+                let change = W::change(key.clone(), &object);
+                (key, Name::from(meta.uid.as_ref()), meta.resource_version.to_string(), Some(change))
+            }
+            Err(problem) => {
+                let Ok(meta) = identify(text) else {
+                    tracing::warn!("{}: skip an object without a name: {problem}", self.action("read"));
+                    return Ok(None);
+                };
+                let key = W::key(&meta);
+                tracing::warn!("{}: skip {key}: {problem}", self.action("read"));
+                (key, Name::from(meta.uid.as_ref()), meta.resource_version.to_string(), None)
+            }
+        };
+        let replaced = match self.known.entry(key.clone()) {
+            Entry::Vacant(entry) => {
+                if change.is_some() {
+                    entry.insert((uid, self.round));
+                }
+                false
+            }
+            Entry::Occupied(mut entry) => {
+                let replaced = entry.get().0 != uid;
+                entry.insert((uid, self.round));
+                replaced
+            }
+        };
+        if replaced {
+            self.say(W::gone(key)).await?;
+        }
+        if let Some(change) = change {
+            self.say(change).await?;
+        }
+        Ok(Some(version))
+    }
+
+    async fn remove(&mut self, key: W::Key) -> Result<(), Stop> {
+        if self.known.remove(&key).is_some() {
+            self.say(W::gone(key)).await?;
+        }
+        Ok(())
+    }
+
+    async fn say(&self, change: Change) -> Result<(), Stop> {
+        self.changes.send(change).await.map_err(|_| Stop::NobodyListens)
+    }
+}
+
+fn identify(text: &str) -> serde_json::Result<Metadata<'_>> {
+    Ok(serde_json::from_str::<Identified<'_>>(text)?.metadata.into_metadata())
+}
+
+/// Reads a line; `false` at the end, also where it comes in the middle of a line.
+async fn read_line(action: &str, stream: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> Result<bool, Error> {
+    line.clear();
+    let mut stream = stream.take(LONGEST_LINE);
+    let read = timeout(SILENCE, stream.read_until(b'\n', line)).await;
+    let silent = |_| Error::failed(action, format!("nothing heard for {} s", SILENCE.as_secs()));
+    read.map_err(silent)?.map_err(|e| Error::failed(action, chain(&e)))?;
+    Ok(line.ends_with(b"\n"))
+}
