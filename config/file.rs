@@ -82,7 +82,7 @@ pub fn print(entries: &[Entry]) -> String {
     for entry in entries {
         if section != Some((&entry.section, &entry.subsection)) {
             let _ = match &entry.subsection {
-                Some(subsection) => writeln!(text, "[{} {}]", entry.section, quoted(subsection)),
+                Some(subsection) => writeln!(text, "[{} {}]", entry.section, name_quoted(subsection)),
                 None => writeln!(text, "[{}]", entry.section),
             };
             section = Some((&entry.section, &entry.subsection));
@@ -109,6 +109,11 @@ const NUL: &str = "NUL character; the file is not text";
 fn quoted(value: &str) -> String {
     let escaped = value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n").replace('\t', r"\t");
     format!("\"{escaped}\"")
+}
+
+/// Subsection names know two escapes only.
+fn name_quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('\\', r"\\").replace('"', "\\\""))
 }
 
 fn is_letter(c: char) -> bool {

@@ -28,11 +28,11 @@ pub enum Source {
 }
 
 /// The values that one layer sets.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Layer(Vec<(&'static Setting, String, Source)>);
 
 /// One setting with its effective value.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Effective {
     /// Its row of the table.
     pub setting: &'static Setting,
@@ -127,6 +127,13 @@ impl Layer {
     }
 }
 
+/// Without the texts: one of them may be a token.
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(setting, ..)| setting.title())).finish()
+    }
+}
+
 impl config::Source for Layer {
     fn clone_into_box(&self) -> Box<dyn config::Source + Send + Sync> {
         Box::new(self.clone())
@@ -205,6 +212,14 @@ fn check_range(setting: &Setting, text: &str) -> Result<(), String> {
             Err(format!("it must be a whole number from {least} to {most}"))
         }
         _ => Ok(()),
+    }
+}
+
+// === impl Effective ===
+
+impl fmt::Debug for Effective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {:?} ({})", self.setting.title(), self.shown(), self.source)
     }
 }
 

@@ -1,49 +1,52 @@
-//! `ovnkube` as far as settings go, for trying and for snapshots: `config` prints, a run that would
-//! start says which mode. `SHOW_ROOT` moves the default file and the service account below a directory.
+//! `ovnkube` as far as settings go, for trying: `cargo run -p ovnkube-config --example show -- config -mtu=1500`.
+//! `config` prints every value; a run that would start says how it would.
 
-use std::io::Write;
-use std::path::Path;
+use std::ffi::OsString;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-use ovnkube_config::{Command, Error, Places, cli, load};
+use ovnkube_config::{Command, Loaded, Places, cli, load};
 
 fn main() -> ExitCode {
-    match show(&mut std::io::stdout().lock()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "ovnkube: {error}");
-            ExitCode::from(error.exit_code())
-        }
+    let env = |name: &str| std::env::var(name).ok();
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    match show(std::env::args_os().skip(1), env, &Places::default(), &mut out, &mut err) {
+        Ok(code) => ExitCode::from(code),
+        Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn show(out: &mut impl Write) -> Result<(), Error> {
-    let mut places = Places::default();
-    if let Ok(root) = std::env::var("SHOW_ROOT") {
-        let below = |path: &Path| Path::new(&root).join(path.strip_prefix("/").unwrap_or(path));
-        places = Places { config_file: below(&places.config_file), service_account: below(&places.service_account) };
-    }
-    let loaded = load(std::env::args_os().skip(1), |name| std::env::var(name).ok(), &places)?;
-    let mut err = std::io::stderr().lock();
-    for warning in &loaded.warnings {
-        let _ = writeln!(err, "warning: {warning}");
-    }
-    let _ = match &loaded.command {
-        Command::Print(text) => write!(out, "{text}"),
-        Command::Config { json } => cli::run_config(&loaded, *json, out),
-        Command::Run => {
-            for one in loaded.not_yet() {
-                let _ = writeln!(err, "not yet: {one}");
-            }
-            writeln!(
-                out,
-                "{:#?}\n{:#?}\nnb {}\nsb {}",
-                loaded.settings.mode,
-                loaded.settings.kube_access,
-                loaded.settings.nb.address(),
-                loaded.settings.sb.address()
-            )
+/// Prints what the command line asks for and gives the exit code.
+pub fn show(
+    args: impl IntoIterator<Item = OsString>,
+    env: impl Fn(&str) -> Option<String>,
+    places: &Places,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> io::Result<u8> {
+    let loaded = match load(args, env, places) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            writeln!(err, "ovnkube: {error}")?;
+            return Ok(error.exit_code());
         }
     };
-    Ok(())
+    for warning in &loaded.warnings {
+        writeln!(err, "warning: {warning}")?;
+    }
+    match &loaded.command {
+        Command::Print(text) => write!(out, "{text}")?,
+        Command::Config { json } => cli::run_config(&loaded, *json, out)?,
+        Command::Run => run(&loaded, out, err)?,
+    }
+    Ok(0)
+}
+
+fn run(loaded: &Loaded, out: &mut impl Write, err: &mut impl Write) -> io::Result<()> {
+    for one in loaded.not_yet() {
+        writeln!(err, "not yet: {one}")?;
+    }
+    let settings = &loaded.settings;
+    writeln!(out, "{:?}\n{:?}", settings.mode, settings.kube_access)?;
+    writeln!(out, "nb {}\nsb {}", settings.nb.address(), settings.sb.address())
 }
