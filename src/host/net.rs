@@ -33,6 +33,8 @@ pub struct Link {
     pub mac: Option<Mac>,
     pub mtu: u32,
     pub up: bool,
+    /// Free text on the link; says whose it is.
+    pub alias: Option<String>,
 }
 
 /// A pair to create: one end here, the other in `peer_netns`.
@@ -119,6 +121,12 @@ impl Net {
         self.set(link, "set the MAC address of", LinkUnspec::new_with_index(link.index).address(mac.to_vec())).await
     }
 
+    pub async fn set_alias(&self, link: &Link, alias: &str) -> Result<()> {
+        let to =
+            LinkUnspec::new_with_index(link.index).append_extra_attribute(LinkAttribute::IfAlias(alias.to_owned()));
+        self.set(link, "set the alias of", to).await
+    }
+
     pub async fn rename(&self, link: &Link, name: &str) -> Result<()> {
         self.set(link, "rename", LinkUnspec::new_with_index(link.index).name(name)).await
     }
@@ -150,6 +158,14 @@ impl Net {
         let all: Vec<AddressMessage> =
             all(get).await.map_err(|e| failed(format!("list addresses of {}", link.name), e))?;
         Ok(all.iter().filter(|message| message.header.index == link.index).filter_map(address).collect())
+    }
+
+    /// Every address of every other link than `except`.
+    pub async fn all_addresses(&self, except: &str) -> Result<Vec<IpNetwork>> {
+        let skip = self.link(except).await?.map(|link| link.index);
+        let get = self.handle.address().get().execute();
+        let all: Vec<AddressMessage> = all(get).await.map_err(|e| failed("list addresses".into(), e))?;
+        Ok(all.iter().filter(|message| Some(message.header.index) != skip).filter_map(address).collect())
     }
 
     /// IPv6 addresses skip duplicate detection: OVN gives each out once, and a pod that starts
@@ -262,10 +278,12 @@ impl From<&LinkMessage> for Link {
             mac: None,
             mtu: 0,
             up: message.header.flags.contains(LinkFlags::Up),
+            alias: None,
         };
         for attribute in &message.attributes {
             match attribute {
                 LinkAttribute::IfName(name) => link.name.clone_from(name),
+                LinkAttribute::IfAlias(alias) => link.alias = Some(alias.clone()),
                 LinkAttribute::Mtu(mtu) => link.mtu = *mtu,
                 LinkAttribute::Address(mac) => link.mac = mac.as_slice().try_into().ok(),
                 _ => {}

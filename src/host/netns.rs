@@ -36,11 +36,11 @@ impl Netns {
         Ok(Self { file: Arc::new(file), path: path.to_owned() })
     }
 
-    /// As [`Netns::open`], refusing the namespace this process runs in: a pod must not be wired
+    /// As [`Netns::open`], refusing the namespace this thread runs in: a pod must not be wired
     /// into the node's own network.
     pub fn open_other(path: &Path) -> Result<Self> {
         let netns = Self::open(path)?;
-        let own = Self::open(Path::new("/proc/self/ns/net"))?;
+        let own = Self::open(Path::new("/proc/thread-self/ns/net"))?;
         if netns.id()? == own.id()? {
             return Err(Error::OwnNetns { path: path.to_owned() });
         }

@@ -98,10 +98,11 @@ async fn links_change_in_place() {
     let link = here.link("a").await.unwrap().unwrap();
     here.ensure_mtu(&link, 1234).await.unwrap();
     here.ensure_mac(&link, MAC).await.unwrap();
+    here.set_alias(&link, "whose").await.unwrap();
     here.rename(&link, "b").await.unwrap();
     here.move_to(&link, &second).await.unwrap();
     let moved = there.link("b").await.unwrap().unwrap();
-    assert_eq!((moved.mtu, moved.mac), (1234, Some(MAC)));
+    assert_eq!((moved.mtu, moved.mac, moved.alias.as_deref()), (1234, Some(MAC), Some("whose")));
     assert!(here.links().await.unwrap().iter().all(|l| l.name != "b"));
 }
 

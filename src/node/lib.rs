@@ -1,1 +1,168 @@
-//! (being written)
+//! The node agent: wires this node's pods, and keeps the node's own place in the network.
+//!
+//! ```text
+//!  shim ──▶ server ─▶ request ─▶ cni ─┬▶ sandbox   veth, addresses, routes   (netlink)
+//!                                     └▶ ovs       port, ovn-installed       (OVSDB)
+//!  Node ──▶ keep ─▶ chassis           Open_vSwitch settings, br-int, mp0     (OVSDB)
+//!               ├─▶ mgmt              mp0's addresses, routes, neighbour     (netlink)
+//!               ├─▶ annotations       what the node says about itself
+//!               └─▶ conf              10-ovn-kubernetes.conf while pods can be wired
+//! ```
+//! `keep` is level-triggered: any change of links, OVS rows or the Node makes it compare all of
+//! the node's own state and put back what is missing. Nothing is polled.
+
+mod annotations;
+mod bandwidth;
+mod chassis;
+mod cni;
+mod conf;
+mod keep;
+mod mgmt;
+mod ovs;
+mod pods;
+mod reply;
+mod request;
+mod sandbox;
+mod server;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ovnkube_host::Net;
+use ovnkube_model::{PodKey, Subnet};
+use tokio::sync::{mpsc, watch};
+
+pub use annotations::Annotations;
+pub use conf::CniConf;
+pub use pods::PodOnNode;
+pub use reply::{CniResult, Refusal};
+pub use request::{Request, Sandbox};
+pub use settings::{ChassisSettings, NodeSettings, Tls};
+
+/// What the agent is told about the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A pod of this node that is not in the host's network; `None`: it is gone.
+    Pod(PodKey, Option<PodOnNode>),
+    /// The own Node.
+    Node(OwnNode),
+}
+
+/// The part of the own Node that the agent depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnNode {
+    /// `status.addresses` of type InternalIP.
+    pub internal_ips: Vec<IpAddr>,
+    /// Annotation `k8s.ovn.org/node-subnets`, default network.
+    pub subnets: Vec<Subnet>,
+}
+
+impl From<&ovnkube_model::Node> for OwnNode {
+    fn from(node: &ovnkube_model::Node) -> Self {
+        Self { internal_ips: node.addresses.clone(), subnets: node.subnets.clone() }
+    }
+}
+
+/// Whether pods can be wired, and if not, why.
+pub(crate) type Readiness = std::result::Result<(), String>;
+
+/// What failed on the node.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Host(#[from] ovnkube_host::Error),
+    #[error("{what}: {source}")]
+    Transact { what: String, source: ovnkube_ovsdb::TxnError },
+    #[error("connect to Open_vSwitch at {remote}: {why}")]
+    OvsRemote { remote: String, why: String },
+    #[error("find the Open_vSwitch row: the database is empty, run `ovs-vsctl init`")]
+    NoOvs,
+    #[error("find bridge br-int: it is not there yet")]
+    NoBridge,
+    #[error("use link {name}: it is there and not of this sandbox")]
+    LinkTaken { name: String },
+    #[error("use link {name}: it vanished")]
+    LinkGone { name: String },
+    #[error("wait for OVS port {link}: it was removed or given to a later sandbox of the pod")]
+    PortGone { link: String },
+    #[error("wire {iface_id}: sandbox {by} of the same pod came later and counts")]
+    Superseded { iface_id: String, by: String },
+    #[error("serve {path}: {source}", path = path.display())]
+    Socket { path: PathBuf, source: io::Error },
+    #[error("write {path}: {source}", path = path.display())]
+    WriteConf { path: PathBuf, source: io::Error },
+    #[error("use CNI plugin {name:?}: want the name of a file, without '/'")]
+    PluginName { name: String },
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// Runs the agent until `stop` resolves; then the network configuration is taken away, so that the
+/// runtime starts no pods that nobody wires. Running pods keep their network.
+///
+/// `annotations` always holds what the own Node should be annotated with; the caller patches it.
+pub async fn run(
+    settings: NodeSettings,
+    changes: mpsc::Receiver<Change>,
+    annotations: watch::Sender<Annotations>,
+    stop: impl Future<Output = ()>,
+) -> Result<()> {
+    settings.cni_conf.check()?;
+    let conf = settings.cni_conf.clone();
+    let socket = settings.cni_socket.clone();
+    let listener = server::listen(&socket)?;
+    let outcome = tokio::select! {
+        () = stop => Ok(()),
+        outcome = serve(settings, listener, changes, annotations) => outcome,
+    };
+    let removed = conf.remove();
+    let _ = std::fs::remove_file(socket);
+    outcome.and(removed)
+}
+
+async fn serve(
+    settings: NodeSettings,
+    listener: tokio::net::UnixListener,
+    changes: mpsc::Receiver<Change>,
+    annotations: watch::Sender<Annotations>,
+) -> Result<()> {
+    let (ready, readiness) = watch::channel(Err("the agent has just started".to_owned()));
+    let (node, own_node) = watch::channel(OwnNode::default());
+    let cni = Arc::new(cni::Cni {
+        here: Net::here().await?,
+        ovs: ovs::Ovs::connect(&settings.ovs_remote)?,
+        pods: pods::Pods::new(),
+        turns: turns::Turns::default(),
+        mtu: settings.mtu,
+        ready: readiness,
+    });
+    let failed = |source| Error::Socket { path: settings.cni_socket.clone(), source };
+    let keeper = keep::Keeper::new(&settings, Arc::clone(&cni), own_node, ready, annotations);
+    tokio::select! {
+        outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
+        outcome = keeper.run() => outcome,
+        () = listen(changes, &cni, node) => Ok(()),
+    }
+}
+
+/// Takes changes in until the watches end.
+async fn listen(mut changes: mpsc::Receiver<Change>, cni: &cni::Cni, node: watch::Sender<OwnNode>) {
+    while let Some(change) = changes.recv().await {
+        match change {
+            Change::Pod(key, pod) => cni.pods.set(key, pod),
+            Change::Node(now) => {
+                node.send_if_modified(|have| {
+                    let changed = *have != now;
+                    *have = now;
+                    changed
+                });
+            }
+        }
+    }
+}

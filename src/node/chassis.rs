@@ -1,0 +1,184 @@
+//! What the local OVS must hold besides pods: the settings ovn-controller reads, br-int, and the
+//! management port's place on it. Written as the difference to what is there.
+
+use std::collections::BTreeMap;
+
+use ovnkube_model::Mac;
+use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch, port, ssl};
+use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, vswitch};
+use ovnkube_ovsdb::{Cache, Txn};
+
+use crate::mgmt;
+use crate::ovs::{self, BR_INT};
+use crate::settings::{ChassisSettings, Tls};
+use crate::{Error, Result};
+
+/// external_ids that are only there when set.
+const OPTIONAL: [&str; 2] = ["ovn-limit-lflow-cache", "ovn-memlimit-lflow-cache-kb"];
+
+/// The wanted content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chassis {
+    pub(crate) external_ids: BTreeMap<&'static str, String>,
+    pub(crate) tls: Option<Tls>,
+    /// Taken when OVS has no system-id.
+    pub(crate) fresh_system_id: String,
+    pub(crate) mgmt: Option<MgmtPort>,
+}
+
+/// The management port's interface row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MgmtPort {
+    pub(crate) iface_id: String,
+    pub(crate) mac: Mac,
+    pub(crate) mtu: u32,
+}
+
+/// The external_ids of the Open_vSwitch row. `encap_ips` may be empty while the node's address is
+/// not known.
+pub(crate) fn external_ids(
+    node: &str,
+    settings: &ChassisSettings,
+    encap_ips: &[String],
+) -> BTreeMap<&'static str, String> {
+    let flag = |on: bool| on.to_string();
+    let mut ids = BTreeMap::from([
+        ("hostname", node.to_owned()),
+        ("ovn-enable-lflow-cache", flag(settings.lflow_cache)),
+        ("ovn-encap-type", settings.encap_type.clone()),
+        ("ovn-is-interconn", flag(settings.interconnect)),
+        ("ovn-monitor-all", flag(settings.monitor_all)),
+        ("ovn-ofctrl-wait-before-clear", settings.ofctrl_wait_before_clear.to_string()),
+        ("ovn-openflow-probe-interval", settings.openflow_probe_interval.to_string()),
+        ("ovn-remote", settings.sb_remote.clone()),
+        ("ovn-remote-probe-interval", settings.remote_probe_interval.to_string()),
+        ("ovn-set-local-ip", flag(settings.set_local_ip)),
+    ]);
+    if !encap_ips.is_empty() {
+        ids.insert("ovn-encap-ip", encap_ips.join(","));
+    }
+    if let Some(limit) = settings.lflow_cache_limit {
+        ids.insert("ovn-limit-lflow-cache", limit.to_string());
+    }
+    if let Some(limit) = settings.lflow_cache_limit_kb {
+        ids.insert("ovn-memlimit-lflow-cache-kb", limit.to_string());
+    }
+    ids
+}
+
+impl Chassis {
+    /// Empty when OVS is as wanted.
+    pub(crate) fn plan(&self, cache: &Cache) -> Result<Txn> {
+        let mut txn = Txn::new(&vswitch::DATABASE);
+        let (root, have) = cache.iter(open_vswitch::TABLE).next().ok_or(Error::NoOvs)?;
+        self.plan_root(&mut txn, root, have);
+        self.plan_tls(&mut txn, cache, root, have);
+        let br_int = plan_bridge(&mut txn, cache, root, have);
+        if let Some(mgmt) = &self.mgmt {
+            mgmt.plan(&mut txn, cache, br_int);
+        }
+        Ok(txn)
+    }
+
+    fn plan_root(&self, txn: &mut Txn, root: Uuid, have: &Row) {
+        let ids = have.map(open_vswitch::EXTERNAL_IDS);
+        let mut set: Vec<(&str, &str)> = self.external_ids.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        if ids.get("system-id").is_none_or(str::is_empty) {
+            set.push(("system-id", &self.fresh_system_id));
+        }
+        set.retain(|(key, value)| ids.get(key) != Some(value));
+        if !set.is_empty() {
+            txn.set_keys(open_vswitch::TABLE, root, open_vswitch::EXTERNAL_IDS, set);
+        }
+        let unwanted = |key: &&str| ids.contains_key(key) && !self.external_ids.contains_key(key);
+        let gone: Vec<&str> = OPTIONAL.into_iter().filter(unwanted).collect();
+        if !gone.is_empty() {
+            txn.remove_keys(open_vswitch::TABLE, root, open_vswitch::EXTERNAL_IDS, gone);
+        }
+        // seconds; the default of 10 would break up northd's large flow bundles on a busy node
+        let timeout = ("bundle-idle-timeout", "180");
+        if have.map(open_vswitch::OTHER_CONFIG).get(timeout.0) != Some(timeout.1) {
+            txn.set_keys(open_vswitch::TABLE, root, open_vswitch::OTHER_CONFIG, [timeout]);
+        }
+    }
+
+    fn plan_tls(&self, txn: &mut Txn, cache: &Cache, root: Uuid, have: &Row) {
+        let Some(tls) = &self.tls else { return };
+        let want = Row::new(ssl::TABLE)
+            .with(ssl::PRIVATE_KEY, &tls.private_key)
+            .with(ssl::CERTIFICATE, &tls.certificate)
+            .with(ssl::CA_CERT, &tls.ca_certificate);
+        let present = have.uuid(open_vswitch::SSL).and_then(|uuid| Some((uuid, cache.get(ssl::TABLE, uuid)?)));
+        match present {
+            Some((uuid, row)) => update(txn, uuid, &want, row),
+            None => {
+                let uuid = derived_uuid("SSL", "ovn-controller");
+                txn.insert(uuid, want);
+                txn.update(root, Row::new(open_vswitch::TABLE).with(open_vswitch::SSL, Some(uuid)));
+            }
+        }
+    }
+}
+
+/// br-int as ovn-controller would make it.
+fn plan_bridge(txn: &mut Txn, cache: &Cache, root: Uuid, have: &Row) -> Uuid {
+    let mut want = Row::new(bridge::TABLE).with(bridge::FAIL_MODE, Some("secure"));
+    if let Some(datapath) = have.map(open_vswitch::EXTERNAL_IDS).get("ovn-bridge-datapath-type") {
+        want.set(bridge::DATAPATH_TYPE, datapath);
+    }
+    if let Some((uuid, row)) = ovs::bridge(cache) {
+        update(txn, uuid, &want, row);
+        if row.map(bridge::OTHER_CONFIG).get("disable-in-band") != Some("true") {
+            txn.set_keys(bridge::TABLE, uuid, bridge::OTHER_CONFIG, [("disable-in-band", "true")]);
+        }
+        return uuid;
+    }
+    let id = |table: &str| derived_uuid(table, BR_INT);
+    let local = Row::new(interface::TABLE).with(interface::NAME, BR_INT).with(interface::TYPE, "internal");
+    txn.insert(id("Interface"), local);
+    txn.insert(id("Port"), Row::new(port::TABLE).with(port::NAME, BR_INT).with(port::INTERFACES, [id("Interface")]));
+    want.set(bridge::NAME, BR_INT);
+    want.set(bridge::PORTS, [id("Port")]);
+    want.set(bridge::OTHER_CONFIG, [("disable-in-band", "true")]);
+    txn.insert(id("Bridge"), want);
+    txn.insert_into(open_vswitch::TABLE, root, open_vswitch::BRIDGES, Datum::one(Atom::Uuid(id("Bridge"))));
+    id("Bridge")
+}
+
+impl MgmtPort {
+    fn plan(&self, txn: &mut Txn, cache: &Cache, br_int: Uuid) {
+        // the tap gets MAC and MTU from ovs-vswitchd, also after its restart
+        let mut want = Row::new(interface::TABLE)
+            .with(interface::TYPE, "internal")
+            .with(interface::MAC, Some(self.mac.to_string()))
+            .with(interface::MTU_REQUEST, Some(i64::from(self.mtu)));
+        let ids = [("iface-id", self.iface_id.as_str())];
+        if let Some((uuid, row)) = ovs::interface(cache, mgmt::LINK) {
+            update(txn, uuid, &want, row);
+            if row.map(interface::EXTERNAL_IDS).get("iface-id") != Some(&self.iface_id) {
+                txn.set_keys(interface::TABLE, uuid, interface::EXTERNAL_IDS, ids);
+            }
+            return;
+        }
+        let id = |table: &str| derived_uuid(table, mgmt::LINK);
+        want.set(interface::NAME, mgmt::LINK);
+        want.set(interface::EXTERNAL_IDS, ids);
+        txn.insert(id("Interface"), want);
+        txn.insert(
+            id("Port"),
+            Row::new(port::TABLE).with(port::NAME, mgmt::LINK).with(port::INTERFACES, [id("Interface")]),
+        );
+        txn.insert_into(bridge::TABLE, br_int, bridge::PORTS, Datum::one(Atom::Uuid(id("Port"))));
+    }
+}
+
+/// The columns of `want` that `have` holds otherwise.
+fn update(txn: &mut Txn, uuid: Uuid, want: &Row, have: &Row) {
+    let mut row = Row::new(want.table());
+    for (column, datum) in want.differing(have) {
+        row.put(column, datum.clone());
+    }
+    if !row.is_empty() {
+        txn.update(uuid, row);
+    }
+}

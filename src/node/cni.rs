@@ -1,0 +1,243 @@
+//! The CNI verbs.
+//!
+//! ```text
+//! ADD ─ wait for the pod's annotation ─┬ veth pair ┬ addresses, routes, offload ┬ result
+//!                                      │           └ OVS port ─ ovn-installed ──┘
+//!                                      └ anything fails: port and pair are taken away again
+//! ```
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ovnkube_host::{Net, Netns};
+use ovnkube_model::PodKey;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::bandwidth::{self, Bandwidth};
+use crate::ovs::{Ovs, PodPort};
+use crate::pods::{PodOnNode, Pods};
+use crate::reply::{CniResult, Refusal};
+use crate::request::{Request, Sandbox};
+use crate::sandbox::{Wiring, delete_pair, host_name};
+use crate::turns::Turns;
+use crate::{Error, Readiness, Result};
+
+/// How long a request may take; the kubelet gives up a little later.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// Everything the verbs work with.
+pub(crate) struct Cni {
+    pub(crate) here: Net,
+    pub(crate) ovs: Ovs,
+    pub(crate) pods: Pods,
+    pub(crate) turns: Turns,
+    pub(crate) mtu: u32,
+    pub(crate) ready: watch::Receiver<Readiness>,
+}
+
+/// A pod to wire: the parts of the request that ADD and CHECK can't do without.
+struct Subject<'a> {
+    sandbox: &'a Sandbox,
+    netns: Netns,
+    pod: &'a PodKey,
+}
+
+impl Cni {
+    pub(crate) async fn serve(&self, request: Request) -> std::result::Result<Option<CniResult>, Refusal> {
+        match request {
+            Request::Add(sandbox) => self.add(&sandbox).await.map(Some).map_err(|e| e.about(&sandbox)),
+            Request::Del(sandbox) => self.del(&sandbox).await.map(|()| None).map_err(|e| e.about(&sandbox)),
+            Request::Check(sandbox) => self.check(&sandbox).await.map(|()| None).map_err(|e| e.about(&sandbox)),
+            Request::Gc(valid) => self.gc(&valid).await.map(|()| None),
+            Request::Status => self.status().map(|()| None),
+        }
+    }
+
+    // === ADD
+
+    async fn add(&self, sandbox: &Sandbox) -> std::result::Result<CniResult, Refusal> {
+        let started = Instant::now();
+        let subject = Subject::open(sandbox)?;
+        let port = subject.pod.port_name();
+        self.turns.claim(&port, &sandbox.container_id);
+        let queue = self.turns.queue(&sandbox.container_id);
+        let cancelled = queue.cancel.notified();
+        tokio::pin!(cancelled);
+        // from now on, also while it waits for its turn
+        cancelled.as_mut().enable();
+        let waiting_for = Mutex::new("an earlier request for this sandbox".to_owned());
+        let _turn = tokio::select! {
+            turn = queue.turn.lock() => turn,
+            () = &mut cancelled => return Err(deleted()),
+            () = sleep_until(started + LIMIT) => return Err(late(&waiting_for)),
+        };
+        let outcome = tokio::select! {
+            outcome = self.wire(&subject, &waiting_for) => outcome,
+            () = &mut cancelled => Err(deleted()),
+            () = sleep_until(started + LIMIT) => Err(late(&waiting_for)),
+        };
+        match &outcome {
+            Ok(_) => {
+                tracing::info!(pod = %subject.pod, sandbox = sandbox.container_id, took_ms = started.elapsed().as_millis(), "wired")
+            }
+            Err(_) => self.unwind(sandbox).await,
+        }
+        outcome
+    }
+
+    async fn wire(
+        &self,
+        subject: &Subject<'_>,
+        waiting_for: &Mutex<String>,
+    ) -> std::result::Result<CniResult, Refusal> {
+        let uid = subject.sandbox.pod_uid.as_deref();
+        let (pod, network) = self.pods.annotated(subject.pod, uid, waiting_for).await;
+        let port = PodPort::new(subject.pod, &pod, &network, subject.sandbox);
+        let bandwidth = limits(&pod)?;
+        let wiring = self.wiring(subject, network);
+        note(waiting_for, "the node's network");
+        let host = wiring.ensure_pair(&self.here).await?;
+        let plugged = async {
+            self.ovs.plug(&port, bandwidth, || self.still_counts(&port)).await?;
+            note(
+                waiting_for,
+                "ovn-controller to set ovn-installed on the port; is it connected, and is the logical port there?",
+            );
+            self.ovs.installed(&port).await
+        };
+        tokio::try_join!(wiring.configure(), plugged)?;
+        self.still_counts(&port)?;
+        Ok(wiring.result(&host))
+    }
+
+    fn wiring(&self, subject: &Subject<'_>, network: ovnkube_model::PodNetwork) -> Wiring {
+        Wiring {
+            container_id: subject.sandbox.container_id.clone(),
+            netns: subject.netns.clone(),
+            interface: subject.sandbox.interface.clone(),
+            network,
+            mtu: self.mtu,
+            checksums_in_software: self.ovs.is_userspace(),
+        }
+    }
+
+    /// A later sandbox of the same pod wins.
+    fn still_counts(&self, port: &PodPort) -> Result<()> {
+        match self.turns.successor(&port.iface_id, &port.sandbox) {
+            Some(by) => Err(Error::Superseded { iface_id: port.iface_id.clone(), by }),
+            None => Ok(()),
+        }
+    }
+
+    async fn unwind(&self, sandbox: &Sandbox) {
+        for error in self.remove(&sandbox.container_id).await {
+            tracing::warn!(sandbox = sandbox.container_id, "undo ADD: {error}");
+        }
+    }
+
+    // === DEL, GC
+
+    async fn del(&self, sandbox: &Sandbox) -> std::result::Result<(), Refusal> {
+        let queue = self.turns.queue(&sandbox.container_id);
+        queue.cancel.notify_waiters();
+        let work = async {
+            let _turn = queue.turn.lock().await;
+            let errors = self.remove(&sandbox.container_id).await;
+            self.turns.release(&sandbox.container_id);
+            all(&errors)
+        };
+        tokio::time::timeout(LIMIT, work)
+            .await
+            .unwrap_or_else(|_| Err(Refusal::again("took longer than two minutes".to_owned())))
+    }
+
+    /// Port and pair of a sandbox; what is not there is fine.
+    async fn remove(&self, container_id: &str) -> Vec<Error> {
+        let mut errors = Vec::new();
+        let removed = self.ovs.unplug(|port| port.sandbox == container_id).await.unwrap_or_else(|e| {
+            errors.push(e);
+            Vec::new()
+        });
+        let known = removed.iter().any(|port| port.link == host_name(container_id));
+        errors.extend(delete_pair(&self.here, container_id, known).await.err());
+        errors
+    }
+
+    async fn gc(&self, valid: &[String]) -> std::result::Result<(), Refusal> {
+        let mut dead: Vec<String> = self.ovs.pod_ports().into_iter().map(|port| port.sandbox).collect();
+        dead.sort();
+        dead.dedup();
+        let mut errors = Vec::new();
+        for container_id in dead.iter().filter(|id| !valid.contains(id) && !self.turns.busy(id)) {
+            tracing::info!(sandbox = container_id, "remove port of a sandbox that is gone");
+            errors.extend(self.remove(container_id).await);
+        }
+        all(&errors)
+    }
+
+    /// Ports whose link is gone with its pod while we were not looking.
+    pub(crate) async fn remove_dead_ports(&self) -> Result<()> {
+        let links: Vec<String> = self.here.links().await?.into_iter().map(|link| link.name).collect();
+        let removed = self.ovs.unplug(|port| !links.contains(&port.link) && !self.turns.busy(&port.sandbox)).await?;
+        for port in removed {
+            tracing::info!(port = port.link, pod = port.iface_id, "removed port of a dead sandbox");
+        }
+        Ok(())
+    }
+
+    // === CHECK, STATUS
+
+    async fn check(&self, sandbox: &Sandbox) -> std::result::Result<(), Refusal> {
+        let subject = Subject::open(sandbox)?;
+        let (pod, network) = self.pods.ready(subject.pod, sandbox.pod_uid.as_deref()).map_err(Refusal::again)?;
+        let want = PodPort::new(subject.pod, &pod, &network, sandbox);
+        let mut faults = self.wiring(&subject, network).faults().await?;
+        let have = self.ovs.pod_ports();
+        match have.iter().find(|port| port.link == want.link) {
+            None => faults.push(format!("OVS has no port {}", want.link)),
+            Some(port) if port.iface_id != want.iface_id || port.sandbox != want.sandbox => {
+                faults.push(format!("OVS port {} belongs to {} of sandbox {}", port.link, port.iface_id, port.sandbox));
+            }
+            Some(_) => {}
+        }
+        if faults.is_empty() { Ok(()) } else { Err(Refusal::failed(faults.join("; "))) }
+    }
+
+    fn status(&self) -> std::result::Result<(), Refusal> {
+        self.ready.borrow().clone().map_err(|why| Refusal::not_ready(format!("the node's network is not ready: {why}")))
+    }
+}
+
+impl<'a> Subject<'a> {
+    fn open(sandbox: &'a Sandbox) -> std::result::Result<Self, Refusal> {
+        let (Some(path), Some(pod)) = (&sandbox.netns, &sandbox.pod) else {
+            return Err(Refusal::env("CNI_NETNS or the pod's name is missing".to_owned()));
+        };
+        let netns = Netns::open_other(path).map_err(|e| Refusal::env(e.to_string()))?;
+        Ok(Self { sandbox, netns, pod })
+    }
+}
+
+fn limits(pod: &PodOnNode) -> std::result::Result<Bandwidth, Refusal> {
+    let parse = |text: &Option<_>| text.as_deref().map(bandwidth::parse).transpose().map_err(Refusal::failed);
+    Ok(Bandwidth { ingress: parse(&pod.ingress_bandwidth)?, egress: parse(&pod.egress_bandwidth)? })
+}
+
+fn all(errors: &[Error]) -> std::result::Result<(), Refusal> {
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    if texts.is_empty() { Ok(()) } else { Err(Refusal::again(texts.join("; "))) }
+}
+
+fn note(waiting_for: &Mutex<String>, what: &str) {
+    what.clone_into(&mut waiting_for.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+fn late(waiting_for: &Mutex<String>) -> Refusal {
+    let what = waiting_for.lock().unwrap_or_else(PoisonError::into_inner);
+    Refusal::again(format!("gave up after two minutes; waited for: {what}"))
+}
+
+fn deleted() -> Refusal {
+    Refusal::failed("the sandbox was deleted while it was being wired")
+}

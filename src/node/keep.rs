@@ -1,0 +1,160 @@
+//! Keeps the node's own state: compares all of it whenever something changed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ovnkube_host::changes::Changes;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::annotations::{Annotations, Facts};
+use crate::chassis::{Chassis, MgmtPort, external_ids};
+use crate::cni::Cni;
+use crate::mgmt::{self, Mgmt};
+use crate::settings::NodeSettings;
+use crate::{OwnNode, Readiness, Result};
+
+/// Changes come in bursts: one comparison serves them all.
+const SETTLE: Duration = Duration::from_millis(20);
+/// After a failure that no change may follow.
+const RETRY: Duration = Duration::from_secs(1);
+
+pub(crate) struct Keeper<'a> {
+    settings: &'a NodeSettings,
+    cni: Arc<Cni>,
+    node: watch::Receiver<OwnNode>,
+    ready: watch::Sender<Readiness>,
+    annotations: watch::Sender<Annotations>,
+    fresh_system_id: String,
+    /// Index of the management link whose offload is off.
+    offload_off: Option<u32>,
+    conf_written: bool,
+}
+
+impl<'a> Keeper<'a> {
+    pub(crate) fn new(
+        settings: &'a NodeSettings,
+        cni: Arc<Cni>,
+        node: watch::Receiver<OwnNode>,
+        ready: watch::Sender<Readiness>,
+        annotations: watch::Sender<Annotations>,
+    ) -> Self {
+        let fresh_system_id = fresh_system_id();
+        Self { settings, cni, node, ready, annotations, fresh_system_id, offload_off: None, conf_written: false }
+    }
+
+    /// Until the process ends; only a socket that can't be opened is an error.
+    pub(crate) async fn run(mut self) -> Result<()> {
+        let mut links = Changes::watch()?;
+        let mut rows = self.cni.ovs.changes();
+        self.cni.ovs.synced().await;
+        if let Err(e) = self.cni.remove_dead_ports().await {
+            tracing::warn!("remove ports of dead sandboxes: {e}");
+        }
+        loop {
+            let outcome = self.once().await;
+            // what is merely missing comes with a change; a failure may not
+            let mut failed = outcome.is_err();
+            let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
+            failed |= now.is_ok() && !self.write_conf();
+            self.publish(now);
+            tokio::select! {
+                alive = links.next() => if !alive { links = Changes::watch()? },
+                _ = rows.changed() => {},
+                _ = self.node.changed() => {},
+                () = sleep(RETRY), if failed => {},
+            }
+            sleep(SETTLE).await;
+        }
+    }
+
+    /// One comparison of everything.
+    async fn once(&mut self) -> Result<Readiness> {
+        let node = self.node.borrow_and_update().clone();
+        let ovs = &self.cni.ovs;
+        if !ovs.is_connected() {
+            return Ok(Err("no connection to the Open_vSwitch database".to_owned()));
+        }
+        let encap_ips = if self.settings.chassis.encap_ips.is_empty() {
+            node.internal_ips.first().copied().into_iter().collect()
+        } else {
+            self.settings.chassis.encap_ips.clone()
+        };
+        let mgmt = Mgmt::new(&node.subnets, &self.settings.cluster_subnets, self.settings.mtu, ovs.is_userspace());
+        let encap: Vec<String> = encap_ips.iter().map(ToString::to_string).collect();
+        let chassis = Chassis {
+            external_ids: external_ids(&self.settings.node, &self.settings.chassis, &encap),
+            tls: self.settings.chassis.sb_tls.clone(),
+            fresh_system_id: self.fresh_system_id.clone(),
+            mgmt: mgmt.as_ref().and_then(|mgmt| {
+                Some(MgmtPort {
+                    iface_id: format!("k8s-{}", self.settings.node),
+                    mac: mgmt.mac()?,
+                    mtu: self.settings.mtu,
+                })
+            }),
+        };
+        ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache)).await?;
+        self.annotate(&node, &encap_ips).await?;
+        let Some(mgmt) = mgmt else {
+            return Ok(Err("the node has no subnet yet (annotation k8s.ovn.org/node-subnets)".to_owned()));
+        };
+        if !mgmt.ensure(&self.cni.here, &mut self.offload_off).await? {
+            return Ok(Err(format!("ovs-vswitchd has not made {}", mgmt::LINK)));
+        }
+        if !self.cni.ovs.has_installed(mgmt::LINK) {
+            return Ok(Err(format!("ovn-controller has not installed the flows of {}", mgmt::LINK)));
+        }
+        Ok(Ok(()))
+    }
+
+    async fn annotate(&self, node: &OwnNode, encap_ips: &[std::net::IpAddr]) -> Result<()> {
+        let Some(system_id) = self.cni.ovs.system_id() else { return Ok(()) };
+        let addresses = self.cni.here.all_addresses(mgmt::LINK).await?;
+        let facts = Facts {
+            system_id: &system_id,
+            zone: &self.settings.zone,
+            addresses: &addresses,
+            internal_ips: &node.internal_ips,
+            encap_ips,
+            masquerade: &self.settings.masquerade_subnets,
+        };
+        let now = facts.annotations();
+        self.annotations.send_if_modified(|have| {
+            let changed = *have != now;
+            *have = now;
+            changed
+        });
+        Ok(())
+    }
+
+    /// The first time all is well. False when it failed.
+    fn write_conf(&mut self) -> bool {
+        if !self.conf_written {
+            let written = self.settings.cni_conf.write();
+            self.conf_written = written.is_ok();
+            if let Err(e) = written {
+                tracing::error!("{e}");
+            }
+        }
+        self.conf_written
+    }
+
+    /// For STATUS and the log.
+    fn publish(&self, now: Readiness) {
+        if *self.ready.borrow() == now {
+            return;
+        }
+        match &now {
+            Ok(()) => tracing::info!("node is ready for pods"),
+            Err(why) => tracing::info!("node is not ready for pods: {why}"),
+        }
+        let _ = self.ready.send_replace(now);
+    }
+}
+
+/// The id the OVS packages keep, or a new one.
+fn fresh_system_id() -> String {
+    let read = |path| std::fs::read_to_string(path).ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
+    read("/etc/openvswitch/system-id.conf").or_else(|| read("/proc/sys/kernel/random/uuid")).unwrap_or_default()
+}

@@ -1,0 +1,106 @@
+//! The management port `ovn-k8s-mp0`: the node's own place in its pod subnet.
+//!
+//! Under the userspace datapath the link is a tap of ovs-vswitchd and vanishes with it, taking
+//! addresses and routes along. So nothing here is done once: [`Mgmt::ensure`] runs on every change
+//! and puts back what is missing.
+
+use std::net::IpAddr;
+
+use ipnetwork::IpNetwork;
+use ovnkube_host::{Link, Net, Route, ethtool, sysctl};
+use ovnkube_model::{Mac, Subnet};
+
+use crate::Result;
+
+pub(crate) const LINK: &str = "ovn-k8s-mp0";
+
+/// How the port shall be, worked out from the node's subnets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mgmt {
+    /// The second address of each node subnet.
+    pub(crate) addresses: Vec<IpNetwork>,
+    /// The first address of each: the node's router port.
+    gateways: Vec<IpAddr>,
+    routes: Vec<Route>,
+    mtu: u32,
+    checksums_in_software: bool,
+}
+
+impl Mgmt {
+    /// `None` until the node has a subnet.
+    pub(crate) fn new(subnets: &[Subnet], cluster: &[Subnet], mtu: u32, checksums_in_software: bool) -> Option<Self> {
+        let nth = |subnet: &Subnet, n| subnet.nth(n);
+        let addresses: Vec<_> =
+            subnets.iter().filter_map(|subnet| IpNetwork::new(nth(subnet, 2)?, subnet.prefix()).ok()).collect();
+        let gateways: Vec<IpAddr> = subnets.iter().filter_map(|subnet| nth(subnet, 1)).collect();
+        let routes = cluster.iter().filter_map(|range| {
+            let gateway = gateways.iter().find(|gateway| gateway.is_ipv6() == range.is_ipv6())?;
+            Some(Route { destination: IpNetwork::new(range.base(), range.prefix()).ok()?, gateway: Some(*gateway) })
+        });
+        let routes = routes.collect();
+        (!addresses.is_empty()).then_some(Self { addresses, gateways, routes, mtu, checksums_in_software })
+    }
+
+    /// The MAC that follows from the first address.
+    pub(crate) fn mac(&self) -> Option<Mac> {
+        self.addresses.first().map(|address| Mac::of(address.ip()))
+    }
+
+    /// `offload_off` is the index of the link whose offload was switched off already. Returns false
+    /// when there is no link yet.
+    pub(crate) async fn ensure(&self, here: &Net, offload_off: &mut Option<u32>) -> Result<bool> {
+        let Some(link) = here.link(LINK).await? else { return Ok(false) };
+        if let Some(mac) = self.mac() {
+            here.ensure_mac(&link, mac.0).await?;
+        }
+        here.ensure_mtu(&link, self.mtu).await?;
+        self.sysctls()?;
+        if self.checksums_in_software && *offload_off != Some(link.index) {
+            ethtool::tx_checksum_off(None, LINK).await?;
+            *offload_off = Some(link.index);
+        }
+        here.set_up(&link).await?;
+        self.ensure_addresses(here, &link).await?;
+        self.ensure_routes(here, &link).await?;
+        for gateway in &self.gateways {
+            here.ensure_neighbour(&link, *gateway, Mac::of(*gateway).0).await?;
+        }
+        Ok(true)
+    }
+
+    fn sysctls(&self) -> Result<()> {
+        // replies to pods may come in on another link than the route back uses
+        sysctl::set_link("ipv4", LINK, "rp_filter", "2")?;
+        sysctl::set_link("ipv4", LINK, "forwarding", "1")?;
+        if self.addresses.iter().any(IpNetwork::is_ipv6) {
+            sysctl::set_link("ipv6", LINK, "accept_ra", "0")?;
+            sysctl::set_link("ipv6", LINK, "forwarding", "1")?;
+        }
+        Ok(())
+    }
+
+    async fn ensure_addresses(&self, here: &Net, link: &Link) -> Result<()> {
+        let have = here.addresses(link).await?;
+        // of a subnet that the node had before
+        for old in have.iter().filter(|address| !self.addresses.contains(address)) {
+            here.delete_address(link, *old).await?;
+        }
+        for new in self.addresses.iter().filter(|address| !have.contains(address)) {
+            here.ensure_address(link, *new).await?;
+        }
+        Ok(())
+    }
+
+    async fn ensure_routes(&self, here: &Net, link: &Link) -> Result<()> {
+        let have = here.routes(link).await?;
+        // through a router port that the node had before; others' routes through ours stay
+        let ours = |route: &&Route| route.gateway.is_some_and(|gateway| !self.gateways.contains(&gateway));
+        for old in have.iter().filter(ours) {
+            here.delete_route(link, *old).await?;
+        }
+        for new in self.routes.iter().filter(|route| !have.contains(route)) {
+            here.ensure_route(link, *new).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! The pods of this node, as far as wiring needs them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use ovnkube_model::{Meta, Name, PodKey, PodNetwork, keys};
+use tokio::sync::watch;
+
+/// The part of a pod that wiring depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodOnNode {
+    pub uid: Name,
+    /// Annotation `kubernetes.io/config.hash`: the uid the kubelet uses for a static pod.
+    pub config_hash: Option<Name>,
+    /// Annotation `k8s.ovn.org/pod-networks`, as it is.
+    pub networks: Option<Name>,
+    /// Annotation `kubernetes.io/ingress-bandwidth`.
+    pub ingress_bandwidth: Option<Name>,
+    /// Annotation `kubernetes.io/egress-bandwidth`.
+    pub egress_bandwidth: Option<Name>,
+}
+
+impl PodOnNode {
+    /// Takes what matters from a pod's metadata.
+    pub fn parse(meta: &Meta<'_>) -> Self {
+        let text = |key: &str| meta.annotations.get(key).map(|value| value.as_str().into());
+        Self {
+            uid: meta.uid.into(),
+            config_hash: text("kubernetes.io/config.hash"),
+            networks: text(keys::POD_NETWORKS),
+            ingress_bandwidth: text("kubernetes.io/ingress-bandwidth"),
+            egress_bandwidth: text("kubernetes.io/egress-bandwidth"),
+        }
+    }
+}
+
+/// Pods by name; waiters wake on every change.
+#[derive(Debug)]
+pub(crate) struct Pods {
+    pods: Mutex<HashMap<PodKey, PodOnNode>>,
+    changed: watch::Sender<()>,
+}
+
+impl Pods {
+    pub(crate) fn new() -> Self {
+        Self { pods: Mutex::default(), changed: watch::Sender::new(()) }
+    }
+
+    /// `None`: the pod is gone.
+    pub(crate) fn set(&self, key: PodKey, pod: Option<PodOnNode>) {
+        let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        match pod {
+            Some(pod) => pods.insert(key, pod),
+            None => pods.remove(&key),
+        };
+        drop(pods);
+        self.changed.send_replace(());
+    }
+
+    pub(crate) fn get(&self, key: &PodKey) -> Option<PodOnNode> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    /// Waits until the pod with that uid has its addresses. What is still missing goes to
+    /// `missing`, for the error of a caller that gives up.
+    pub(crate) async fn annotated(
+        &self,
+        key: &PodKey,
+        uid: Option<&str>,
+        missing: &Mutex<String>,
+    ) -> (PodOnNode, PodNetwork) {
+        let mut changed = self.changed.subscribe();
+        loop {
+            match self.ready(key, uid) {
+                Ok(ready) => return ready,
+                Err(why) => *missing.lock().unwrap_or_else(PoisonError::into_inner) = why,
+            }
+            if changed.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// The pod and its addresses, or what is missing.
+    pub(crate) fn ready(&self, key: &PodKey, uid: Option<&str>) -> Result<(PodOnNode, PodNetwork), String> {
+        let pod = self.get(key).ok_or_else(|| "the pod is not on this node".to_owned())?;
+        if let Some(uid) = uid.filter(|uid| **uid != *pod.uid && Some(*uid) != pod.config_hash.as_deref()) {
+            return Err(format!("the pod has uid {}, the sandbox is for {uid}", pod.uid));
+        }
+        let text = pod.networks.as_ref().ok_or_else(|| format!("annotation {} has not come", keys::POD_NETWORKS))?;
+        let network = PodNetwork::parse(text).map_err(|bad| format!("annotation {} {}", bad.key, bad.problem))?;
+        if network.ip_addresses.is_empty() {
+            return Err(format!("annotation {} holds no address", keys::POD_NETWORKS));
+        }
+        Ok((pod, network))
+    }
+}

@@ -1,0 +1,205 @@
+//! What the shim asks for, decoded and checked before anything is done.
+//!
+//! Everything here comes from outside: a request that is not exactly well-formed is refused as a
+//! whole, with the CNI error code that fits.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ovnkube_model::PodKey;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::reply::Refusal;
+
+/// A request of the shim (ours or the Go original's).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    Add(Sandbox),
+    Del(Sandbox),
+    Check(Sandbox),
+    Status,
+    /// Container ids that are still in use.
+    Gc(Vec<String>),
+}
+
+/// The sandbox a request is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sandbox {
+    pub container_id: String,
+    /// Name of the interface in the pod.
+    pub interface: String,
+    /// `None` only for DEL: the namespace may be gone.
+    pub netns: Option<PathBuf>,
+    /// `None` only for DEL.
+    pub pod: Option<PodKey>,
+    pub pod_uid: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(default)]
+    config: String,
+}
+
+#[derive(Deserialize)]
+struct Conf {
+    #[serde(default, rename = "runtimeConfig")]
+    runtime: Option<RuntimeConf>,
+    #[serde(default, rename = "cni.dev/valid-attachments")]
+    valid: Option<Vec<Attachment>>,
+}
+
+#[derive(Deserialize)]
+struct RuntimeConf {
+    #[serde(default, rename = "CNIDeviceInfoFile")]
+    device_info: String,
+}
+
+#[derive(Deserialize)]
+struct Attachment {
+    #[serde(rename = "containerID")]
+    container_id: String,
+}
+
+impl Request {
+    /// `body` is the HTTP body: `{"env": {"CNI_…": …}, "config": <base64 of the shim's stdin>}`.
+    pub fn decode(body: &[u8]) -> Result<Self, Refusal> {
+        let wire: Wire = object(body).map_err(|e| Refusal::decode(format!("parse request: {e}")))?;
+        let conf = conf(&wire.config)?;
+        let command = wire.env.get("CNI_COMMAND").map_or("", String::as_str);
+        match command {
+            "ADD" => Ok(Self::Add(sandbox(&wire.env, Need::Everything)?)),
+            "CHECK" => Ok(Self::Check(sandbox(&wire.env, Need::Everything)?)),
+            "DEL" => Ok(Self::Del(sandbox(&wire.env, Need::Identity)?)),
+            "STATUS" => Ok(Self::Status),
+            "GC" => gc(conf),
+            other => Err(Refusal::env(format!("CNI_COMMAND {other:?} is not one of ADD, DEL, CHECK, STATUS, GC"))),
+        }
+    }
+}
+
+fn conf(config: &str) -> Result<Conf, Refusal> {
+    let text = STANDARD.decode(config).map_err(|e| Refusal::decode(format!("decode network configuration: {e}")))?;
+    let conf: Conf = object(&text).map_err(|e| Refusal::decode(format!("parse network configuration: {e}")))?;
+    if conf.runtime.as_ref().is_some_and(|runtime| !runtime.device_info.is_empty()) {
+        return Err(Refusal::unsupported("runtimeConfig.CNIDeviceInfoFile: devices are not supported".to_owned()));
+    }
+    Ok(conf)
+}
+
+/// A JSON object: serde alone would take a list for a struct.
+fn object<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
+    let object: Map<String, Value> = serde_json::from_slice(text)?;
+    serde_json::from_value(Value::Object(object))
+}
+
+fn gc(conf: Conf) -> Result<Request, Refusal> {
+    // without the list GC would remove every pod's port
+    let valid = conf.valid.ok_or_else(|| Refusal::conf("cni.dev/valid-attachments is missing".to_owned()))?;
+    Ok(Request::Gc(valid.into_iter().map(|attachment| attachment.container_id).collect()))
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Need {
+    Everything,
+    Identity,
+}
+
+fn sandbox(env: &BTreeMap<String, String>, need: Need) -> Result<Sandbox, Refusal> {
+    let var = |name: &str| env.get(name).map(String::as_str).filter(|value| !value.is_empty());
+    let required = |name: &str| var(name).ok_or_else(|| Refusal::env(format!("{name} is not set")));
+    let container_id = required("CNI_CONTAINERID")?;
+    if !is_container_id(container_id) {
+        return Err(Refusal::env(format!(
+            "CNI_CONTAINERID {container_id:?}: want a letter or digit, then letters, digits, '_', '.', '-', at most 255"
+        )));
+    }
+    let interface = required("CNI_IFNAME")?;
+    if !is_interface(interface) {
+        return Err(Refusal::env(format!(
+            "CNI_IFNAME {interface:?}: want at most 15 characters without '/', ':', spaces and control characters"
+        )));
+    }
+    let netns = var("CNI_NETNS").map(netns).transpose()?;
+    let mut sandbox = Sandbox {
+        container_id: container_id.to_owned(),
+        interface: interface.to_owned(),
+        netns,
+        pod: None,
+        pod_uid: None,
+    };
+    args(var("CNI_ARGS").unwrap_or_default(), &mut sandbox)?;
+    if need == Need::Everything {
+        required("CNI_NETNS")?;
+        if sandbox.pod.is_none() {
+            return Err(Refusal::env("CNI_ARGS has no K8S_POD_NAMESPACE and K8S_POD_NAME".to_owned()));
+        }
+    }
+    Ok(sandbox)
+}
+
+/// `K=V;K=V`; a value may hold `=`. Keys other than the three are the runtime's own.
+fn args(text: &str, sandbox: &mut Sandbox) -> Result<(), Refusal> {
+    let (mut namespace, mut name) = (None, None);
+    for (key, value) in text.split(';').filter_map(|pair| pair.split_once('=')) {
+        let checked = |ok: bool| {
+            if ok {
+                Ok(value)
+            } else {
+                Err(Refusal::env(format!("CNI_ARGS: {key} {value:?} is not a Kubernetes name")))
+            }
+        };
+        match key {
+            "K8S_POD_NAMESPACE" => namespace = Some(checked(is_dns_name(value))?),
+            "K8S_POD_NAME" => name = Some(checked(is_dns_name(value))?),
+            "K8S_POD_UID" => sandbox.pod_uid = Some(checked(is_uid(value))?.to_owned()).filter(|uid| !uid.is_empty()),
+            _ => {}
+        }
+    }
+    sandbox.pod = namespace.zip(name).map(|(namespace, name)| PodKey::new(namespace, name));
+    Ok(())
+}
+
+fn netns(path: &str) -> Result<PathBuf, Refusal> {
+    let wrong = |why: &str| Refusal::env(format!("CNI_NETNS {path:?}: {why}"));
+    if path.contains('\0') || path.len() > 4096 {
+        return Err(wrong("not a path"));
+    }
+    let path = Path::new(path);
+    if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
+        return Err(wrong("want an absolute path without '..'"));
+    }
+    Ok(path.to_owned())
+}
+
+/// The CNI specification's rule, with a bound.
+fn is_container_id(id: &str) -> bool {
+    id.len() <= 255
+        && id.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
+}
+
+/// What the kernel accepts as the name of a link.
+fn is_interface(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 15
+        && name != "."
+        && name != ".."
+        && !name.bytes().any(|b| b == b'/' || b == b':' || b.is_ascii_whitespace() || b.is_ascii_control())
+}
+
+fn is_dns_name(name: &str) -> bool {
+    name.len() <= 253
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
+}
+
+fn is_uid(uid: &str) -> bool {
+    uid.len() <= 128 && uid.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}

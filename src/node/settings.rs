@@ -1,0 +1,62 @@
+//! What the agent has to be told.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use ovnkube_model::{Name, Subnet};
+
+use crate::conf::CniConf;
+
+/// Filled by the binary from its flags and files.
+#[derive(Debug, Clone)]
+pub struct NodeSettings {
+    /// Name of the own Node.
+    pub node: Name,
+    pub zone: Name,
+    /// Bytes; of pods and the management port.
+    pub mtu: u32,
+    pub cluster_subnets: Vec<Subnet>,
+    /// 169.254.169.0/29 and the like: addresses that every node has.
+    pub masquerade_subnets: Vec<Subnet>,
+    /// The local ovsdb-server, as `unix:/var/run/openvswitch/db.sock`.
+    pub ovs_remote: String,
+    /// The shim's socket: `/var/run/ovn-kubernetes/cni/ovn-cni-server.sock`.
+    pub cni_socket: PathBuf,
+    pub cni_conf: CniConf,
+    pub chassis: ChassisSettings,
+}
+
+/// What ovn-controller reads from the local Open_vSwitch row.
+#[derive(Debug, Clone)]
+pub struct ChassisSettings {
+    /// The SB databases, comma separated.
+    pub sb_remote: String,
+    /// Set for `ssl:` remotes.
+    pub sb_tls: Option<Tls>,
+    /// `geneve`.
+    pub encap_type: String,
+    /// Empty: the node's InternalIP.
+    pub encap_ips: Vec<IpAddr>,
+    /// Milliseconds.
+    pub remote_probe_interval: u32,
+    /// Seconds.
+    pub openflow_probe_interval: u32,
+    pub monitor_all: bool,
+    /// Milliseconds.
+    pub ofctrl_wait_before_clear: u32,
+    pub lflow_cache: bool,
+    /// Entries; `None`: ovn-controller's default.
+    pub lflow_cache_limit: Option<u32>,
+    /// KiB; `None`: ovn-controller's default.
+    pub lflow_cache_limit_kb: Option<u32>,
+    pub set_local_ip: bool,
+    pub interconnect: bool,
+}
+
+/// Files for ovn-controller's TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    pub private_key: String,
+    pub certificate: String,
+    pub ca_certificate: String,
+}

@@ -1,0 +1,277 @@
+//! The parts that need no node: requests, bandwidths, annotations, the wanted state.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ovnkube_model::PodKey;
+use serde_json::{Value, json};
+
+use crate::annotations::Facts;
+use crate::bandwidth;
+use crate::conf::CniConf;
+use crate::mgmt::Mgmt;
+use crate::pods::{PodOnNode, Pods};
+use crate::reply::Refusal;
+use crate::request::{Request, Sandbox};
+use crate::turns::Turns;
+
+fn request(env: &Value, conf: &str) -> Result<Request, Refusal> {
+    let body = json!({ "env": env, "config": STANDARD.encode(conf) });
+    Request::decode(body.to_string().as_bytes())
+}
+
+fn add_env() -> Value {
+    json!({
+        "CNI_COMMAND": "ADD", "CNI_CONTAINERID": "0123456789abcdef0123", "CNI_NETNS": "/run/netns/p", "CNI_IFNAME": "eth0",
+        "CNI_ARGS": "IgnoreUnknown=1;K8S_POD_NAMESPACE=a;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=x;K8S_POD_UID=617450f5-33fb;X=a=b==",
+    })
+}
+
+fn env_with(key: &str, value: &str) -> Value {
+    let mut env = add_env();
+    env[key] = value.into();
+    env
+}
+
+const CONF: &str = r#"{"cniVersion":"0.4.0","name":"ovn-kubernetes","type":"ovn-k8s-cni-overlay"}"#;
+
+#[test]
+fn a_good_request() {
+    let want = Sandbox {
+        container_id: "0123456789abcdef0123".into(),
+        interface: "eth0".into(),
+        netns: Some("/run/netns/p".into()),
+        pod: Some(PodKey::new("a", "web-0")),
+        pod_uid: Some("617450f5-33fb".into()),
+    };
+    assert_eq!(request(&add_env(), CONF), Ok(Request::Add(want)));
+    assert_eq!(request(&env_with("CNI_COMMAND", "STATUS"), CONF), Ok(Request::Status));
+}
+
+#[test]
+fn del_needs_neither_namespace_nor_pod() {
+    let env =
+        json!({"CNI_COMMAND": "DEL", "CNI_CONTAINERID": "abc", "CNI_IFNAME": "eth0", "CNI_NETNS": "", "CNI_ARGS": ""});
+    assert!(
+        matches!(request(&env, CONF), Ok(Request::Del(sandbox)) if sandbox.netns.is_none() && sandbox.pod.is_none())
+    );
+}
+
+#[test]
+fn gc_needs_its_list() {
+    let env = env_with("CNI_COMMAND", "GC");
+    assert_eq!(request(&env, CONF).unwrap_err().code, 7);
+    let conf = r#"{"cniVersion":"1.1.0","cni.dev/valid-attachments":[{"containerID":"a","ifname":"eth0"},{"containerID":"b"}]}"#;
+    assert_eq!(request(&env, conf), Ok(Request::Gc(vec!["a".into(), "b".into()])));
+}
+
+#[test]
+fn bad_values_are_refused() {
+    let long = "x".repeat(256);
+    let bad: &[(&str, &[&str])] = &[
+        ("CNI_COMMAND", &["", "add", "VERSION", "RUN"]),
+        ("CNI_CONTAINERID", &["", "a/b", "../a", "..", ".a", "-a", "a\0b", "a b", "ä", &long]),
+        ("CNI_IFNAME", &["", "a/b", "..", ".", "a\0", "sixteencharsxxxx", "a b", "a:b", "a\n"]),
+        ("CNI_NETNS", &["", "run/netns/p", "/run/../etc", "/run/netns/..", "/run/\0"]),
+        (
+            "CNI_ARGS",
+            &[
+                "",
+                "K8S_POD_NAMESPACE=a",
+                "K8S_POD_NAMESPACE=a/b;K8S_POD_NAME=c",
+                "K8S_POD_NAMESPACE=a;K8S_POD_NAME=..",
+                "K8S_POD_NAMESPACE=a;K8S_POD_NAME=b_c",
+                "K8S_POD_NAMESPACE=a;K8S_POD_NAME=b;K8S_POD_UID=c d",
+            ],
+        ),
+    ];
+    for (key, values) in bad {
+        for value in *values {
+            let refusal = request(&env_with(key, value), CONF).unwrap_err();
+            assert_eq!(refusal.code, 4, "{key}={value:?}: {refusal}");
+        }
+    }
+}
+
+#[test]
+fn bad_bodies_are_refused() {
+    let deep = "[".repeat(100_000);
+    for conf in
+        ["", "{", "[]", "7", "null", deep.as_str(), r#"{"runtimeConfig":7}"#, r#"{"cni.dev/valid-attachments":{}}"#]
+    {
+        assert_eq!(request(&add_env(), conf).unwrap_err().code, 6, "{conf:.40}");
+    }
+    for body in [
+        &b""[..],
+        b"{",
+        b"[]",
+        deep.as_bytes(),
+        br#"{"env":{"A":1},"config":""}"#,
+        br#"{"env":{},"config":"%%"}"#,
+        br#"{"env":{},"config":7}"#,
+    ] {
+        assert_eq!(Request::decode(body).unwrap_err().code, 6);
+    }
+    let device = r#"{"runtimeConfig":{"CNIDeviceInfoFile":"/x"}}"#;
+    assert_eq!(request(&add_env(), device).unwrap_err().code, 2);
+}
+
+/// What passes holds nothing that could lead out of a name.
+#[test]
+fn fuzz_requests() {
+    bolero::check!().with_type::<(Vec<u8>, Vec<u8>, u8)>().for_each(|(bytes, conf, which)| {
+        let _ = Request::decode(bytes);
+        let names = ["CNI_COMMAND", "CNI_CONTAINERID", "CNI_IFNAME", "CNI_NETNS", "CNI_ARGS"];
+        let key = names[usize::from(*which) % names.len()];
+        let _ = request(&add_env(), &String::from_utf8_lossy(conf));
+        if let Ok(Request::Add(sandbox)) = request(&env_with(key, &String::from_utf8_lossy(bytes)), CONF) {
+            for name in [&sandbox.container_id, &sandbox.interface] {
+                assert!(!name.is_empty() && name != ".." && !name.contains(['/', '\0']));
+            }
+            let netns = sandbox.netns.unwrap();
+            assert!(netns.is_absolute() && !netns.to_string_lossy().contains("/../"));
+            assert!(!sandbox.pod.unwrap().port_name().contains(['/', '\0', '"']));
+        }
+    });
+}
+
+#[test]
+fn quantities() {
+    for (text, rate) in [
+        ("10M", 10_000_000),
+        ("1.5G", 1_500_000_000),
+        ("1k", 1000),
+        ("1Ki", 1024),
+        ("1e6", 1_000_000),
+        ("1000", 1000),
+        ("1P", 1_000_000_000_000_000),
+    ] {
+        assert_eq!(bandwidth::parse(text), Ok(rate), "{text}");
+    }
+    for text in ["", "M", "10Q", "999", "-5M", "2P", "1E", "1e6k", "10 M", "NaN", "inf", "0x10"] {
+        assert!(bandwidth::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn node_annotations() {
+    let addresses =
+        ["172.18.0.2/16", "127.0.0.1/8", "169.254.169.2/29", "fd00::2/64", "::1/128"].map(|a| a.parse().unwrap());
+    let facts = Facts {
+        system_id: "c0ffee",
+        zone: "global",
+        addresses: &addresses,
+        internal_ips: &["172.18.0.2".parse().unwrap()],
+        encap_ips: &["172.18.0.2".parse().unwrap()],
+        masquerade: &["169.254.169.0/29".parse().unwrap(), "fd69::/125".parse().unwrap()],
+    };
+    let want: BTreeMap<String, String> = [
+        ("host-cidrs", r#"["172.18.0.2/16","fd00::2/64"]"#),
+        ("node-chassis-id", "c0ffee"),
+        ("node-encap-ips", r#"["172.18.0.2"]"#),
+        ("node-masquerade-subnet", r#"{"ipv4":"169.254.169.0/29","ipv6":"fd69::/125"}"#),
+        ("node-primary-ifaddr", r#"{"ipv4":"172.18.0.2/16"}"#),
+        ("zone-name", "global"),
+    ]
+    .into_iter()
+    .map(|(key, value)| (format!("k8s.ovn.org/{key}"), value.to_owned()))
+    .collect();
+    assert_eq!(facts.annotations(), want);
+}
+
+#[test]
+fn management_port_of_a_subnet() {
+    let subnets = ["10.128.0.0/23", "fd00:10::/64"].map(|s| s.parse().unwrap());
+    let mgmt = Mgmt::new(&subnets, &["10.128.0.0/14".parse().unwrap()], 1400, false).unwrap();
+    assert_eq!(mgmt.addresses, ["10.128.0.2/23", "fd00:10::2/64"].map(|a| a.parse().unwrap()));
+    assert_eq!(mgmt.mac().unwrap().to_string(), "0a:58:0a:80:00:02");
+    assert_eq!(Mgmt::new(&[], &[], 1400, false), None);
+}
+
+fn conf(plugin: &str) -> CniConf {
+    CniConf {
+        dir: std::env::temp_dir().join(format!("ovnkube-conf-{}", std::process::id())),
+        plugin: plugin.into(),
+        log_file: "/var/log/ovn-kubernetes/ovn-k8s-cni-overlay.log".into(),
+        log_level: 5,
+        log_max_size: 100,
+        log_max_backups: 5,
+        log_max_age: 5,
+    }
+}
+
+#[test]
+fn network_configuration() {
+    let conf = conf("ovn-k8s-cni-overlay");
+    let peer = r#"{"cniVersion":"0.4.0","name":"ovn-kubernetes","type":"ovn-k8s-cni-overlay","ipam":{},"dns":{},"logFile":"/var/log/ovn-kubernetes/ovn-k8s-cni-overlay.log","logLevel":"5","logfile-maxsize":100,"logfile-maxbackups":5,"logfile-maxage":5,"runtimeConfig":{}}"#;
+    let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(parse(&conf.text()), parse(peer));
+    let path = conf.dir.join("10-ovn-kubernetes.conf");
+    conf.remove().unwrap();
+    conf.write().unwrap();
+    conf.write().unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), conf.text());
+    assert_eq!(std::fs::read_dir(&conf.dir).unwrap().count(), 1);
+    conf.remove().unwrap();
+    std::fs::remove_dir(&conf.dir).unwrap();
+}
+
+#[test]
+fn plugin_stays_in_its_directory() {
+    for name in ["", "..", "../sh", "/bin/sh", "a/b", "a\0"] {
+        assert!(conf(name).check().is_err(), "{name:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pod_is_awaited_with_its_uid() {
+    let pods = Pods::new();
+    let key = PodKey::new("a", "b");
+    let missing = Mutex::default();
+    let networks = r#"{"default":{"ip_addresses":["10.128.0.3/23"],"mac_address":"0a:58:0a:80:00:03"}}"#;
+    let pod = |uid: &str, networks: Option<&str>| {
+        Some(PodOnNode { uid: uid.into(), networks: networks.map(Into::into), ..PodOnNode::default() })
+    };
+    let waiting = pods.annotated(&key, Some("2"), &missing);
+    let telling = async {
+        for (step, why) in [
+            (None, "not on this node"),
+            (pod("1", Some(networks)), "uid 1"),
+            (pod("2", None), "has not come"),
+            (pod("2", Some("{")), "not a JSON object"),
+            (pod("2", Some(r#"{"default":{"mac_address":"0a:58:0a:80:00:03"}}"#)), "no address"),
+        ] {
+            pods.set(key.clone(), step);
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            let said = missing.lock().unwrap().clone();
+            assert!(said.contains(why), "{said}");
+        }
+        pods.set(key.clone(), pod("2", Some(networks)));
+    };
+    let ((pod, network), ()) = tokio::join!(waiting, telling);
+    assert_eq!((&*pod.uid, network.mac_address.to_string().as_str()), ("2", "0a:58:0a:80:00:03"));
+    // a static pod's sandbox carries the hash of its file
+    pods.set(key.clone(), Some(PodOnNode { config_hash: Some("h".into()), ..pod }));
+    assert!(pods.ready(&key, Some("h")).is_ok());
+}
+
+#[test]
+fn the_later_sandbox_counts() {
+    let turns = Turns::default();
+    turns.claim("a_b", "s1");
+    assert_eq!(turns.successor("a_b", "s1"), None);
+    turns.claim("a_b", "s2");
+    assert_eq!(turns.successor("a_b", "s1").as_deref(), Some("s2"));
+    turns.release("s1");
+    assert_eq!(turns.successor("a_b", "s2"), None);
+    turns.release("s2");
+    assert_eq!(turns.successor("a_b", "s1"), None);
+    let queue = turns.queue("s1");
+    assert!(turns.busy("s1"));
+    drop(queue);
+    assert!(!turns.busy("s1"));
+}

@@ -1,0 +1,62 @@
+//! Who may work on a sandbox, and which sandbox of a pod counts.
+//!
+//! Requests for one sandbox run one after the other; a DEL makes the ADD before it give up. Of two
+//! sandboxes of one pod the later one wins, however long the earlier one took.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Mutex as Turn, Notify};
+
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sandboxes: HashMap<String, Arc<Queue>>,
+    /// The newest sandbox of each logical port that has an ADD running.
+    newest: HashMap<String, String>,
+}
+
+/// Requests of one sandbox in the order they came.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) turn: Turn<()>,
+    /// Wakes the ADDs that run or wait.
+    pub(crate) cancel: Notify,
+}
+
+impl Turns {
+    pub(crate) fn queue(&self, sandbox: &str) -> Arc<Queue> {
+        let mut state = self.lock();
+        // those that nobody uses
+        state.sandboxes.retain(|_, queue| Arc::strong_count(queue) > 1);
+        state.sandboxes.entry(sandbox.to_owned()).or_default().clone()
+    }
+
+    /// Whether a request for that sandbox runs or waits.
+    pub(crate) fn busy(&self, sandbox: &str) -> bool {
+        self.lock().sandboxes.get(sandbox).is_some_and(|queue| Arc::strong_count(queue) > 1)
+    }
+
+    /// From now on `sandbox` is the one that counts for logical port `port`.
+    pub(crate) fn claim(&self, port: &str, sandbox: &str) {
+        self.lock().newest.insert(port.to_owned(), sandbox.to_owned());
+    }
+
+    /// The sandbox that took `port` over from `sandbox`.
+    pub(crate) fn successor(&self, port: &str, sandbox: &str) -> Option<String> {
+        self.lock().newest.get(port).filter(|newest| *newest != sandbox).cloned()
+    }
+
+    /// The pod's last sandbox is gone: forget it.
+    pub(crate) fn release(&self, sandbox: &str) {
+        self.lock().newest.retain(|_, newest| newest != sandbox);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
