@@ -176,9 +176,13 @@ impl Row {
         Some(self.cells.remove(at).1)
     }
 
-    /// Gives back memory kept for columns that never came.
-    pub fn shrink(&mut self) {
-        self.cells.shrink_to_fit();
+    /// A row of cells in any order, in no more memory than they need.
+    pub fn from_cells(table: &'static Table, cells: impl IntoIterator<Item = (ColumnId, Datum)>) -> Self {
+        let mut cells: Vec<_> = cells.into_iter().collect();
+        cells.sort_by_key(|c| c.0);
+        cells.dedup_by_key(|c| c.0);
+        cells.shrink_to_fit();
+        Row { table, cells }
     }
 
     pub fn get(&self, column: impl Into<ColumnId>) -> Option<&Datum> {

@@ -1,0 +1,175 @@
+//! One connection: requests out, replies back to who asked.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio_rustls::TlsConnector;
+
+use crate::client::Flight;
+use crate::fault::Fault;
+use crate::layout::Layout;
+use crate::remote::Remote;
+use crate::rpc::{self, RpcError};
+use crate::tls::TlsFiles;
+
+pub(crate) type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type WriteHalf = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Connects to `remote`.
+pub(crate) async fn open(remote: &Remote, tls: Option<&TlsFiles>) -> Result<(ReadHalf, WriteHalf), Fault> {
+    match remote {
+        Remote::Unix(path) => {
+            let (read, write) = UnixStream::connect(path).await?.into_split();
+            Ok((Box::new(read), Box::new(write)))
+        }
+        Remote::Tcp { host, port } => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            stream.set_nodelay(true)?;
+            let (read, write) = stream.into_split();
+            Ok((Box::new(read), Box::new(write)))
+        }
+        Remote::Ssl { host, port } => {
+            let config = tls.ok_or(Fault::NoCertificate)?.load()?;
+            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            stream.set_nodelay(true)?;
+            let name = host.clone().try_into().map_err(|_| Fault::HostName(host.clone()))?;
+            let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+            let (read, write) = tokio::io::split(stream);
+            Ok((Box::new(read), Box::new(write)))
+        }
+    }
+}
+
+/// Sends what is queued, several messages per write when they pile up. Reading goes on meanwhile:
+/// the server does not read from who does not read from it.
+pub(crate) async fn write(mut to: WriteHalf, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) -> Fault {
+    while let Some(mut bytes) = queue.recv().await {
+        while bytes.len() < 1 << 16
+            && let Ok(more) = queue.try_recv()
+        {
+            bytes.extend_from_slice(&more);
+        }
+        if let Err(e) = async { to.write_all(&bytes).await.and(to.flush().await) }.await {
+            return e.into();
+        }
+    }
+    Fault::Closed
+}
+
+/// Something that ends or restarts a session, found out by somebody else than its driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// The server cancelled our monitor: its schema changed.
+    MonitorCanceled,
+    /// A transaction got no reply in time.
+    Stuck,
+    /// A transaction was refused because the server only reads.
+    ReadOnly,
+}
+
+pub(crate) type RpcResult = Result<Box<RawValue>, RpcError>;
+
+/// Who waits for a reply.
+pub(crate) enum Pending {
+    Call(oneshot::Sender<RpcResult>),
+    Txn {
+        reply: oneshot::Sender<RpcResult>,
+        flight: Flight,
+        permit: OwnedSemaphorePermit,
+    },
+    /// The first monitor of `_Server`.
+    Server(oneshot::Sender<Result<(), RpcError>>),
+    /// The monitor of our database.
+    Monitor {
+        monitor: Monitor,
+        done: oneshot::Sender<Result<(), RpcError>>,
+    },
+    Lock(String),
+    /// An echo or an unlock.
+    Nobody,
+}
+
+/// A monitor and how it was asked for.
+#[derive(Clone)]
+pub(crate) struct Monitor {
+    pub(crate) cookie: String,
+    pub(crate) layout: Arc<Layout>,
+    /// Whether replies and updates carry transaction ids (`monitor_cond_since`).
+    pub(crate) since: bool,
+}
+
+pub(crate) struct Conn {
+    next_id: AtomicU64,
+    queue: mpsc::UnboundedSender<Vec<u8>>,
+    signal: mpsc::UnboundedSender<Signal>,
+    /// None once the connection is closed.
+    pending: Mutex<Option<HashMap<u64, Pending>>>,
+    pub(crate) window: Arc<Semaphore>,
+}
+
+impl Conn {
+    pub(crate) fn new(
+        queue: mpsc::UnboundedSender<Vec<u8>>,
+        signal: mpsc::UnboundedSender<Signal>,
+        window: usize,
+    ) -> Self {
+        Conn {
+            next_id: AtomicU64::new(1),
+            queue,
+            signal,
+            pending: Mutex::new(Some(HashMap::new())),
+            window: Arc::new(Semaphore::new(window)),
+        }
+    }
+
+    /// Queues a request. The number of bytes, or nothing if the connection is closed.
+    pub(crate) fn request(&self, method: &str, params: &impl Serialize, pending: Pending) -> Result<usize, Fault> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let bytes = rpc::request(id, method, params).map_err(Fault::Encode)?;
+        let length = bytes.len();
+        let mut all = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        all.as_mut().ok_or(Fault::Closed)?.insert(id, pending);
+        self.queue.send(bytes).map_err(|_| Fault::Closed)?;
+        Ok(length)
+    }
+
+    /// A request and its reply.
+    pub(crate) async fn call(&self, method: &str, params: &impl Serialize) -> Result<RpcResult, Fault> {
+        let (tx, rx) = oneshot::channel();
+        self.request(method, params, Pending::Call(tx))?;
+        rx.await.map_err(|_| Fault::Closed)
+    }
+
+    /// Sends bytes that get no reply.
+    pub(crate) fn send(&self, bytes: Vec<u8>) {
+        // a closed connection has nobody to send to
+        let _ = self.queue.send(bytes);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // a driver that is gone has ended the session already
+        let _ = self.signal.send(signal);
+    }
+
+    /// Who waits for reply `id`.
+    pub(crate) fn take(&self, id: u64) -> Option<Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.remove(&id)
+    }
+
+    /// Lets everybody know that no reply will come.
+    pub(crate) fn close(&self) {
+        let all = self.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.window.close();
+        drop(all);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}

@@ -1,0 +1,139 @@
+//! Changes for whoever wants to know: per row the first old and the last new value, so a queue is
+//! never longer than there are rows and nothing has to be dropped.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use ovnkube_ovn::{Row, Table, Uuid};
+use tokio::sync::Notify;
+
+use crate::cache::RowChange;
+
+/// Something a subscriber is told.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The connection is gone: the cache keeps the last known rows but nothing is sent any more.
+    Lost,
+    /// A row appeared (`old` is none), changed, or went (`new` is none).
+    Row(RowEvent),
+    /// The cache is what the server has. Comes after the rows that made it so.
+    Synced,
+}
+
+/// All that happened to one row since the last [`Subscription::recv`].
+#[derive(Clone, Debug)]
+pub struct RowEvent {
+    pub table: &'static Table,
+    pub uuid: Uuid,
+    pub old: Option<Arc<Row>>,
+    pub new: Option<Arc<Row>>,
+    /// Every change in it is what transactions of this client wrote.
+    pub own: bool,
+}
+
+#[derive(Default)]
+struct Pending {
+    lost: bool,
+    synced: bool,
+    /// Each with whether an own change is in it.
+    rows: Vec<(RowEvent, bool)>,
+    place: HashMap<(u16, Uuid), usize>,
+}
+
+#[derive(Default)]
+struct Queue {
+    pending: Mutex<Pending>,
+    ready: Notify,
+}
+
+/// One subscriber's place. Dropping it ends the subscription.
+pub struct Subscription(Arc<Queue>);
+
+impl Subscription {
+    /// Waits for events: a `Lost` if the connection went meanwhile, then rows in the order of their
+    /// first change, then a `Synced` if the cache became whole and still is.
+    pub async fn recv(&mut self) -> Vec<Event> {
+        loop {
+            let events = self.take();
+            if !events.is_empty() {
+                return events;
+            }
+            self.0.ready.notified().await;
+        }
+    }
+
+    /// What has come so far, without waiting.
+    pub fn take(&mut self) -> Vec<Event> {
+        let Pending { lost, synced, rows, .. } =
+            std::mem::take(&mut *self.0.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        // a change that others made and unmade is none; one of ours that others unmade must be told
+        let rows = rows.into_iter().filter(|(e, any_own)| *any_own || e.old.as_deref() != e.new.as_deref());
+        let rows = rows.map(|(event, _)| Event::Row(event));
+        lost.then_some(Event::Lost).into_iter().chain(rows).chain(synced.then_some(Event::Synced)).collect()
+    }
+}
+
+/// The subscribers of one client.
+#[derive(Default)]
+pub(crate) struct Subscribers(Mutex<Vec<Weak<Queue>>>);
+
+impl Subscribers {
+    pub(crate) fn add(&self, synced: bool) -> Subscription {
+        let queue = Arc::new(Queue::default());
+        let all = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Arc::downgrade(&queue));
+        if synced {
+            queue.tell(|p| p.synced = true);
+        }
+        Subscription(queue)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    fn each(&self, mut tell: impl FnMut(&mut Pending)) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|queue| {
+            let alive = queue.upgrade();
+            alive.iter().for_each(|queue| queue.tell(&mut tell));
+            alive.is_some()
+        });
+    }
+
+    /// Rows changed; `own` of each is decided by the caller.
+    pub(crate) fn rows(&self, changes: &[(RowChange, bool)]) {
+        if !changes.is_empty() {
+            self.each(|pending| changes.iter().for_each(|(change, own)| pending.fold(change, *own)));
+        }
+    }
+
+    pub(crate) fn synced(&self) {
+        self.each(|pending| pending.synced = true);
+    }
+
+    pub(crate) fn lost(&self) {
+        self.each(|pending| (pending.lost, pending.synced) = (true, false));
+    }
+}
+
+impl Queue {
+    fn tell(&self, tell: impl FnOnce(&mut Pending)) {
+        tell(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        self.ready.notify_one();
+    }
+}
+
+impl Pending {
+    fn fold(&mut self, change: &RowChange, own: bool) {
+        let key = (change.table.id, change.uuid);
+        if let Some((event, any_own)) = self.place.get(&key).and_then(|at| self.rows.get_mut(*at)) {
+            event.new.clone_from(&change.new);
+            event.own &= own;
+            *any_own |= own;
+            return;
+        }
+        self.place.insert(key, self.rows.len());
+        let RowChange { table, uuid, old, new } = change.clone();
+        self.rows.push((RowEvent { table, uuid, old, new, own }, own));
+    }
+}

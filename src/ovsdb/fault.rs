@@ -1,0 +1,51 @@
+//! Why a session ended.
+
+use std::io;
+
+use crate::frame::FrameError;
+use crate::rpc::RpcError;
+use crate::tls::TlsError;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("connect with ssl: no certificate configured")]
+    NoCertificate,
+    #[error("connect: {0:?} is no host name")]
+    HostName(String),
+    #[error("connection closed by the server")]
+    Eof,
+    #[error("connection closed")]
+    Closed,
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error("read message: {0}")]
+    Decode(#[from] serde_json::Error),
+    #[error("write message: {0}")]
+    Encode(serde_json::Error),
+    #[error("read message: reply {0} was not asked for")]
+    UnknownReply(String),
+    #[error("{step}: {error}")]
+    Refused { step: &'static str, error: RpcError },
+    #[error("{0}: no answer in time")]
+    Deadline(&'static str),
+    #[error("server is silent, even to an echo")]
+    Silent,
+    #[error("server has no database {0}")]
+    NoDatabase(&'static str),
+    #[error("server is not the leader of its cluster")]
+    NotLeader,
+    #[error("server lost its cluster")]
+    Partitioned,
+    #[error("server only reads")]
+    ReadOnly,
+    #[error("server is behind: it has entry {has}, entry {seen} was seen already")]
+    Stale { has: u64, seen: u64 },
+    #[error("{0}")]
+    Inconsistent(String),
+    #[error("session task ended: {0}")]
+    Task(#[from] tokio::task::JoinError),
+}

@@ -1,0 +1,108 @@
+//! Which columns of which tables are monitored on one connection: those the caller asked for and
+//! the server has.
+
+use ovnkube_ovn::schema::ColumnInfo;
+use ovnkube_ovn::{ColumnId, Database, ServerSchema, Table};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::json;
+
+/// A table to keep in the cache.
+#[derive(Clone, Debug)]
+pub struct Monitored {
+    pub table: &'static Table,
+    pub columns: Columns,
+}
+
+/// Which columns of a table.
+#[derive(Clone, Debug)]
+pub enum Columns {
+    All,
+    Only(Vec<ColumnId>),
+}
+
+impl Monitored {
+    /// All columns of `table`.
+    pub fn all(table: &'static Table) -> Self {
+        Monitored { table, columns: Columns::All }
+    }
+
+    /// Some columns of `table`.
+    pub fn only(table: &'static Table, columns: impl IntoIterator<Item = ColumnId>) -> Self {
+        Monitored { table, columns: Columns::Only(columns.into_iter().collect()) }
+    }
+
+    /// All columns of all tables of `database`.
+    pub fn whole(database: &Database) -> Vec<Self> {
+        database.tables.iter().map(|t| Monitored::all(t)).collect()
+    }
+}
+
+/// How a monitored column's `modify` is to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reads {
+    /// Not monitored.
+    Nothing,
+    /// The new value.
+    Value,
+    /// The difference from the old value.
+    Difference,
+}
+
+/// What one monitor asks for, by table id and column id.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Layout {
+    tables: Vec<Option<(&'static Table, Vec<Reads>)>>,
+}
+
+impl Layout {
+    pub(crate) fn new(database: &Database, asked: &[Monitored], server: &ServerSchema) -> Self {
+        let mut tables: Vec<Option<(&'static Table, Vec<Reads>)>> = database.tables.iter().map(|_| None).collect();
+        for Monitored { table, columns } in asked.iter().filter(|m| server.tables.contains_key(m.table.name)) {
+            let wanted = |id| match columns {
+                Columns::All => true,
+                Columns::Only(list) => list.contains(&id),
+            };
+            let reads = |(id, info): (ColumnId, &ColumnInfo)| match server.column(table, info) {
+                Some(theirs) if wanted(id) && theirs.ty.max > 1 => Reads::Difference,
+                Some(_) if wanted(id) => Reads::Value,
+                _ => Reads::Nothing,
+            };
+            if let Some(place) = tables.get_mut(usize::from(table.id)) {
+                *place = Some((table, table.iter().map(reads).collect()));
+            }
+        }
+        Layout { tables }
+    }
+
+    /// The monitored tables.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &'static Table> + '_ {
+        self.tables.iter().flatten().map(|(t, _)| *t)
+    }
+
+    pub(crate) fn has(&self, table: &Table) -> bool {
+        self.tables.get(usize::from(table.id)).is_some_and(Option::is_some)
+    }
+
+    pub(crate) fn reads(&self, table: &Table, column: ColumnId) -> Reads {
+        let of = self.tables.get(usize::from(table.id)).and_then(Option::as_ref);
+        of.and_then(|(_, reads)| reads.get(usize::from(column.0))).copied().unwrap_or(Reads::Nothing)
+    }
+
+    fn columns(&self, table: &'static Table) -> Vec<&'static str> {
+        let monitored = |(id, info): (ColumnId, &'static ColumnInfo)| {
+            (self.reads(table, id) != Reads::Nothing).then_some(info.name)
+        };
+        table.iter().filter_map(monitored).collect()
+    }
+}
+
+/// `{table: [{columns: […]}]}`; columns are always listed, as an empty request also sends `_version`.
+impl Serialize for Layout {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(None)?;
+        for table in self.tables() {
+            map.serialize_entry(table.name, &json!([{ "columns": self.columns(table) }]))?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,222 @@
+//! Takes in what the server sends. Everything is done in the order it came: a transaction's
+//! changes are in the cache before its reply is handed over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ovnkube_ovn::wire::Interner;
+use serde_json::Value;
+use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
+
+use crate::client::Shared;
+use crate::conn::{Conn, Monitor, Pending, ReadHalf, Signal};
+use crate::fault::Fault;
+use crate::frame::Framer;
+use crate::rpc::{self, Message, RpcError};
+use crate::server::{self, ServerRow};
+use crate::update::Decoder;
+
+/// Messages longer than this are worked on outside the tasks that do IO.
+const BIG: usize = 1 << 20;
+
+pub(crate) struct Reader {
+    shared: Arc<Shared>,
+    conn: Arc<Conn>,
+    texts: Interner,
+    server: Option<ServerRow>,
+    monitor: Option<Monitor>,
+}
+
+impl Reader {
+    pub(crate) fn new(shared: Arc<Shared>, conn: Arc<Conn>) -> Self {
+        Reader { shared, conn, texts: Interner::default(), server: None, monitor: None }
+    }
+
+    /// Reads until something is wrong.
+    pub(crate) async fn run(mut self, mut from: ReadHalf, probe: Option<Duration>) -> Fault {
+        let mut framer = Framer::new(self.shared.options.max_message);
+        loop {
+            loop {
+                let range = match framer.next() {
+                    Ok(Some(range)) => range,
+                    Ok(None) => break,
+                    Err(e) => return e.into(),
+                };
+                let result = if range.len() > BIG {
+                    let bytes = framer.take(range);
+                    let work = move || (self.take_in(&bytes), self);
+                    match tokio::task::spawn_blocking(work).await {
+                        Ok((result, reader)) => {
+                            self = reader;
+                            result
+                        }
+                        Err(e) => return e.into(),
+                    }
+                } else {
+                    self.take_in(framer.message(range))
+                };
+                if let Err(fault) = result {
+                    return fault;
+                }
+            }
+            match self.read(&mut from, framer.buffer(), probe).await {
+                Ok(0) => return Fault::Eof,
+                Ok(n) => self.shared.stats.received(n),
+                Err(fault) => return fault,
+            }
+        }
+    }
+
+    /// Reads some bytes. A live server that is silent for `probe` is sent an echo and given that
+    /// long again; during the steps before, their own deadlines count.
+    async fn read(&self, from: &mut ReadHalf, to: &mut Vec<u8>, probe: Option<Duration>) -> Result<usize, Fault> {
+        let Some(probe) = probe else { return Ok(from.read_buf(to).await?) };
+        let mut asked = false;
+        loop {
+            if let Ok(n) = timeout(probe, from.read_buf(to)).await {
+                return Ok(n?);
+            }
+            if !self.shared.is_live() {
+                continue;
+            }
+            if asked {
+                return Err(Fault::Silent);
+            }
+            asked = true;
+            self.conn.request("echo", &[(); 0], Pending::Nobody)?;
+        }
+    }
+
+    fn take_in(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let message: Message<'_> = serde_json::from_slice(bytes)?;
+        match &message.method {
+            Some(method) => self.request(method, &message),
+            None => self.reply(&message),
+        }
+    }
+
+    fn request(&mut self, method: &str, message: &Message<'_>) -> Result<(), Fault> {
+        let params = message.params.map_or("[]", |p| p.get());
+        match (method, message.id) {
+            ("echo", Some(id)) => self.conn.send(rpc::reply(id, message.params, None)),
+            ("update" | "update2" | "update3", _) => return self.update(params, method == "update3"),
+            ("monitor_canceled", _) if self.is_for(params).is_some() => {
+                self.monitor = None;
+                self.conn.signal(Signal::MonitorCanceled);
+            }
+            ("locked" | "stolen", _) => {
+                if let Ok([lock]) = serde_json::from_str::<[String; 1]>(params) {
+                    self.shared.locks.set(&lock, method == "locked");
+                }
+            }
+            (_, Some(id)) => self.conn.send(rpc::reply(id, None, Some("unknown method"))),
+            (_, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Our monitor, if a notification with these parameters is for it.
+    fn is_for(&self, params: &str) -> Option<Monitor> {
+        self.monitor.as_ref().filter(|m| cookie_is(params, &m.cookie)).cloned()
+    }
+
+    fn update(&mut self, params: &str, with_txn: bool) -> Result<(), Fault> {
+        if cookie_is(params, server::COOKIE) {
+            return self.server_update(params);
+        }
+        // what still comes for a monitor that was cancelled says nothing
+        let Some(monitor) = self.is_for(params) else { return Ok(()) };
+        let (txn, updates) = self.decoder(&monitor).notification(params, with_txn)?;
+        self.shared.apply(&self.conn, updates, &monitor, txn)
+    }
+
+    fn decoder<'a>(&'a mut self, monitor: &'a Monitor) -> Decoder<'a> {
+        Decoder { database: self.shared.options.database, layout: &monitor.layout, texts: &mut self.texts }
+    }
+
+    fn server_update(&mut self, params: &str) -> Result<(), Fault> {
+        let params: Value = serde_json::from_str(params)?;
+        if let (Some(row), Some(updates)) = (&mut self.server, params.get(1)) {
+            row.update(updates, self.shared.options.database.name);
+            self.shared.check_server(row)?;
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, message: &Message<'_>) -> Result<(), Fault> {
+        let id = message.id.map_or("null", |id| id.get());
+        let unknown = || Fault::UnknownReply(id.chars().take(40).collect());
+        let pending = id.parse().ok().and_then(|id| self.conn.take(id)).ok_or_else(unknown)?;
+        let result = match message.error {
+            Some(error) => Err(RpcError::read(error)),
+            None => Ok(message.result.map_or("null", |r| r.get())),
+        };
+        let owned = |result: Result<&str, RpcError>| match result {
+            Ok(json) => Ok(Ok(serde_json::value::RawValue::from_string(json.to_owned())?)),
+            Err(e) => Ok::<_, serde_json::Error>(Err(e)),
+        };
+        // whoever stopped waiting does not want to know
+        match pending {
+            Pending::Call(reply) => drop(reply.send(owned(result)?)),
+            Pending::Txn { reply, flight, permit } => {
+                drop((flight, permit));
+                drop(reply.send(owned(result)?));
+            }
+            Pending::Lock(lock) => {
+                let held = result.is_ok_and(|r| r.contains("true"));
+                self.shared.locks.set(&lock, held);
+            }
+            Pending::Server(done) => drop(done.send(result.map(|json| self.server_reply(json)).transpose_inner()?)),
+            Pending::Monitor { monitor, done } => {
+                let result = result.map(|json| self.monitor_reply(json, monitor)).transpose_inner()?;
+                drop(done.send(result));
+            }
+            Pending::Nobody => {}
+        }
+        Ok(())
+    }
+
+    fn server_reply(&mut self, json: &str) -> Result<(), Fault> {
+        let mut row = ServerRow::default();
+        row.update(&serde_json::from_str(json)?, self.shared.options.database.name);
+        self.shared.check_server(&row)?;
+        self.server = Some(row);
+        Ok(())
+    }
+
+    fn monitor_reply(&mut self, json: &str, monitor: Monitor) -> Result<(), Fault> {
+        let decoder = self.decoder(&monitor);
+        let (found, txn, updates) = if monitor.since {
+            let (found, txn, updates) = decoder.since_reply(json)?;
+            (found, Some(txn), updates)
+        } else {
+            (false, None, decoder.updates(json)?)
+        };
+        if found {
+            self.shared.apply(&self.conn, updates, &monitor, txn)?;
+        } else {
+            self.shared.replace(&self.conn, updates, &monitor, txn)?;
+        }
+        self.monitor = Some(monitor);
+        Ok(())
+    }
+}
+
+/// An error of the server stays inside, one of the session gets out.
+trait TransposeInner {
+    fn transpose_inner(self) -> Result<Result<(), RpcError>, Fault>;
+}
+impl TransposeInner for Result<Result<(), Fault>, RpcError> {
+    fn transpose_inner(self) -> Result<Result<(), RpcError>, Fault> {
+        match self {
+            Ok(done) => done.map(Ok),
+            Err(e) => Ok(Err(e)),
+        }
+    }
+}
+
+fn cookie_is(params: &str, cookie: &str) -> bool {
+    let rest = params.trim_start().strip_prefix('[').map(str::trim_start).and_then(|p| p.strip_prefix('"'));
+    rest.and_then(|p| p.strip_prefix(cookie)).is_some_and(|p| p.starts_with('"'))
+}

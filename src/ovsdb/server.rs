@@ -1,0 +1,79 @@
+//! The `_Server` database: whether the member we are connected to is one to trust.
+
+use serde_json::{Map, Value, json};
+
+use crate::fault::Fault;
+
+pub(crate) const COOKIE: &str = "_Server";
+
+/// Parameters of the monitor.
+pub(crate) fn monitor() -> Value {
+    let columns = ["name", "model", "connected", "leader", "cid", "sid", "index"];
+    json!(["_Server", COOKIE, { "Database": [{ "columns": columns }] }])
+}
+
+/// How far a cluster was seen to be: its id and log index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) cluster: String,
+    pub(crate) index: u64,
+}
+
+/// The row of our database.
+#[derive(Debug, Default)]
+pub(crate) struct ServerRow {
+    uuid: Option<String>,
+    fields: Map<String, Value>,
+}
+
+impl ServerRow {
+    /// Takes up the contents of an `update2` or of the monitor's reply.
+    pub(crate) fn update(&mut self, updates: &Value, database: &str) {
+        let Some(rows) = updates.get("Database").and_then(Value::as_object) else { return };
+        for (uuid, change) in rows {
+            let is_ours = self.uuid.as_ref() == Some(uuid);
+            if let Some(row) = change.get("initial").or_else(|| change.get("insert")).and_then(Value::as_object) {
+                if row.get("name").and_then(Value::as_str) == Some(database) {
+                    *self = ServerRow { uuid: Some(uuid.clone()), fields: row.clone() };
+                }
+            } else if let Some(row) = change.get("modify").and_then(Value::as_object) {
+                if is_ours {
+                    self.fields.extend(row.clone());
+                }
+            } else if is_ours && change.get("delete").is_some() {
+                *self = ServerRow::default();
+            }
+        }
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.fields.get(name).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// The cluster's id and the member's log index, if it is a cluster.
+    pub(crate) fn seen(&self) -> Option<Seen> {
+        let cluster = self.fields.get("cid")?.get(1)?.as_str()?.to_owned();
+        Some(Seen { cluster, index: self.fields.get("index")?.as_u64()? })
+    }
+
+    /// Whether to stay: the member has the database, is connected to its cluster, leads it if it
+    /// must, and is not behind what was seen before.
+    pub(crate) fn check(&self, database: &'static str, leader_only: bool, seen: Option<&Seen>) -> Result<(), Fault> {
+        if self.uuid.is_none() {
+            return Err(Fault::NoDatabase(database));
+        }
+        let model = self.fields.get("model").and_then(Value::as_str).unwrap_or("standalone");
+        match model {
+            "clustered" | "relay" if !self.flag("connected") => Err(Fault::Partitioned),
+            "clustered" if leader_only && !self.flag("leader") => Err(Fault::NotLeader),
+            "relay" if leader_only => Err(Fault::NotLeader),
+            "clustered" => match (self.seen(), seen) {
+                (Some(now), Some(seen)) if now.cluster == seen.cluster && now.index < seen.index => {
+                    Err(Fault::Stale { has: now.index, seen: seen.index })
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Real `ovsdb-server` processes for tests.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use ovnkube_ovn::{Row, nb};
+use ovnkube_ovsdb::{Client, Options, Remote};
+
+/// Which OVS the server is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// What is installed on this machine: OVS 3.1, OVN 23.03 on Debian 12.
+    Host,
+    /// Debian 13's OVS 3.5 and OVN 25.03, unpacked beside it.
+    Trixie,
+}
+pub use Release::{Host, Trixie};
+
+fn rootfs() -> PathBuf {
+    let home = std::env::var_os("LAB_HOME").unwrap_or_else(|| "/var/lib/ovnkube-lab".into());
+    PathBuf::from(home).join("trixie")
+}
+
+impl Release {
+    pub fn schema(self, name: &str) -> PathBuf {
+        let root = if self == Host { PathBuf::from("/") } else { rootfs() };
+        let path = root.join("usr/share").join(name);
+        assert!(path.exists(), "{} is missing: run lab/install", path.display());
+        path
+    }
+
+    /// A command of one of the release's programs.
+    pub fn command(self, program: &str) -> Command {
+        let dirs = ["usr/sbin", "usr/bin"];
+        let root = if self == Host { PathBuf::from("/") } else { rootfs() };
+        let found = dirs.iter().map(|d| root.join(d).join(program)).find(|p| p.exists());
+        let path = found.unwrap_or_else(|| panic!("{program} of {self:?} is missing: run lab/install"));
+        if self == Host {
+            return Command::new(path);
+        }
+        let mut command = Command::new(root.join("lib64/ld-linux-x86-64.so.2"));
+        let libraries = format!("{0}/usr/lib/x86_64-linux-gnu:{0}/lib/x86_64-linux-gnu", root.display());
+        command.args(["--argv0", program, "--library-path", &libraries]).arg(path);
+        command
+    }
+
+    pub fn run<S: AsRef<OsStr>>(self, program: &str, args: &[S]) -> String {
+        let out = self.command(program).args(args).output().unwrap();
+        assert!(out.status.success(), "{program}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    }
+}
+
+/// A directory that goes with the test.
+pub struct Dir(pub PathBuf);
+
+impl Dir {
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("ovnkube-ovsdb-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Dir(path)
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running `ovsdb-server`, killed with the value.
+pub struct Server {
+    child: Child,
+    release: Release,
+    pub db: PathBuf,
+    pub socket: PathBuf,
+    ctl: PathBuf,
+    args: Vec<String>,
+}
+
+impl Server {
+    /// A standalone server of an empty database of `schema` (such as `ovn/ovn-nb.ovsschema`).
+    pub fn standalone(release: Release, dir: &Dir, schema: &str) -> Self {
+        let db = dir.file("db");
+        release.run("ovsdb-tool", &[OsStr::new("create"), db.as_os_str(), release.schema(schema).as_os_str()]);
+        Self::start(release, dir, "s", &db, &[])
+    }
+
+    /// A server of a database file, listening on a unix socket and as `args` say.
+    pub fn start(release: Release, dir: &Dir, name: &str, db: &Path, args: &[String]) -> Self {
+        let (socket, ctl) = (dir.file(&format!("{name}.sock")), dir.file(&format!("{name}.ctl")));
+        let mut server =
+            Server { child: spawn_nothing(), release, db: db.to_owned(), socket, ctl, args: args.to_owned() };
+        server.restart();
+        server
+    }
+
+    /// Starts it again after [`Server::kill`].
+    pub fn restart(&mut self) {
+        let _ = std::fs::remove_file(&self.ctl);
+        self.child = self
+            .release
+            .command("ovsdb-server")
+            .arg(format!("--remote=punix:{}", self.socket.display()))
+            .arg(format!("--unixctl={}", self.ctl.display()))
+            .arg(format!("--log-file={}.log", self.socket.display()))
+            .args(["-vconsole:off", "-vsyslog:off", "-vfile:info", "--no-chdir"])
+            .args(&self.args)
+            .arg(&self.db)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !self.appctl_try(&["version"]).0 {
+            assert!(Instant::now() < deadline, "ovsdb-server does not start: {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills it at once.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Stops it (SIGSTOP) or lets it go on (SIGCONT).
+    pub fn signal(&self, signal: &str) {
+        assert!(Command::new("kill").args([signal, &self.pid().to_string()]).status().unwrap().success());
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(format!("{}.log", self.socket.display())).unwrap_or_default()
+    }
+
+    fn appctl_try(&self, args: &[&str]) -> (bool, String) {
+        let out =
+            self.release.command("ovs-appctl").args(["-T", "20", "-t"]).arg(&self.ctl).args(args).output().unwrap();
+        (out.status.success(), String::from_utf8_lossy(&out.stdout).into_owned())
+    }
+
+    pub fn appctl(&self, args: &[&str]) -> String {
+        let (done, out) = self.appctl_try(args);
+        assert!(done, "ovs-appctl {args:?}: {}", self.log());
+        out
+    }
+
+    pub fn remote(&self) -> Remote {
+        Remote::Unix(self.socket.clone())
+    }
+
+    /// Runs a program of `ovsdb-client` against it.
+    pub fn client(&self, args: &[&str]) -> String {
+        self.release.run("ovsdb-client", args)
+    }
+
+    /// Changes the database's schema while it runs.
+    pub fn convert(&self, schema: &Path) {
+        let socket = format!("unix:{}", self.socket.display());
+        let args = ["convert".as_ref(), OsStr::new(&socket), schema.as_os_str()];
+        self.release.run("ovsdb-client", &args);
+    }
+}
+
+fn spawn_nothing() -> Child {
+    Command::new("true").spawn().unwrap()
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Options for a northbound database with quick deadlines.
+pub fn options(remotes: Vec<Remote>) -> Options {
+    let identity = |row: &Row| {
+        let table = row.table();
+        let name = table.column("name").and_then(|c| row.get(c)?.single()?.as_str().map(str::to_owned));
+        name.filter(|n| !n.is_empty())
+    };
+    Options { identity, ..Options::new(&nb::DATABASE, remotes) }
+}
+
+/// Waits for something, failing with `what` after 60 seconds.
+pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.unwrap_or_else(|_| panic!("waited in vain: {what}"))
+}
+
+pub async fn live(options: Options) -> Client {
+    let client = Client::connect(options);
+    within("first download", client.synced()).await;
+    client
+}
+
+/// Everything in a client's cache, sorted.
+pub fn dump(client: &Client) -> Vec<String> {
+    let cache = client.cache();
+    let tables = nb::DATABASE.tables.iter();
+    let mut rows: Vec<String> =
+        tables.flat_map(|t| cache.iter(t).map(|(uuid, row)| format!("{uuid} {row}")).collect::<Vec<_>>()).collect();
+    rows.sort();
+    rows
+}
+
+/// The oracle: a fresh full download holds what `client`'s cache holds, and its indexes agree.
+pub async fn assert_cache_is_fresh(client: &Client, remote: Remote) {
+    let fresh = live(Options { leader_only: false, ..options(vec![remote]) }).await;
+    // what others wrote last may still be on its way
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while dump(client) != dump(&fresh) && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(dump(client), dump(&fresh));
+    let (have, want) = (client.cache(), fresh.cache());
+    for table in nb::DATABASE.tables {
+        for (uuid, row) in want.iter(table) {
+            let parents = |c: &ovnkube_ovsdb::Cache| {
+                c.parents(uuid).map(|p| (p.table.name, p.column, p.uuid)).collect::<Vec<_>>()
+            };
+            assert_eq!(parents(&have), parents(&want), "who refers to {uuid} {row}");
+            if let Some(name) = table.column("name").and_then(|c| row.get(c)?.single()?.as_str()) {
+                assert_eq!(have.lookup(table, name), want.lookup(table, name));
+                assert!(have.lookup(table, name).contains(&uuid));
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Building transactions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ovnkube_ovn::{Atom, Column, ColumnId, Database, Datum, IntoDatum, Row, Table, Uuid};
+
+use crate::cache::{RowChange, UuidMap};
+
+/// Operations that happen all or not at all. Every method that adds one returns its number, which
+/// is what [`crate::TxnError::op`] names; changes of one set of one row share an operation.
+#[derive(Debug, Clone)]
+pub struct Txn {
+    pub(crate) database: &'static Database,
+    pub(crate) ops: Vec<Op>,
+    /// The operations that write a row or remove references to it.
+    pub(crate) touched: UuidMap<Vec<usize>>,
+    /// The last operation on a cell, for adding to it.
+    last: HashMap<(Uuid, ColumnId), usize>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Op {
+    Insert { uuid: Uuid, row: Row },
+    Update { uuid: Uuid, row: Row },
+    Delete { table: &'static Table, uuid: Uuid },
+    Mutate { table: &'static Table, uuid: Uuid, column: ColumnId, mutation: Mutation },
+    Wait { table: &'static Table, wait: Wait },
+    Comment(String),
+    Assert(String),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Mutation {
+    Insert(Datum),
+    Remove(Datum),
+    /// Pairs to have: a plain insert would keep the old value of a key that is there.
+    SetKeys(Datum),
+    /// Keys, as a set.
+    RemoveKeys(Datum),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Wait {
+    /// No row has this in that column.
+    Absent(ColumnId, Datum),
+    /// The row holds these cells.
+    Holds(Uuid, Row),
+}
+
+impl Txn {
+    pub fn new(database: &'static Database) -> Self {
+        Txn { database, ops: Vec::new(), touched: UuidMap::default(), last: HashMap::new() }
+    }
+
+    /// Number of operations.
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    pub(crate) fn inserts(&self, uuid: Uuid) -> bool {
+        let ops = self.touched.get(&uuid).into_iter().flatten();
+        ops.filter_map(|at| self.ops.get(*at)).any(|op| op.inserts(uuid))
+    }
+
+    fn push(&mut self, op: Op) -> usize {
+        self.ops.push(op);
+        self.ops.len() - 1
+    }
+
+    fn touch(&mut self, uuid: Uuid, op: usize) {
+        self.touched.entry(uuid).or_default().push(op);
+    }
+
+    /// Makes a row with a uuid of our choice. A row of a table that is not a root must be referred to
+    /// strongly by another row of this transaction, or the server would drop it without a word.
+    pub fn insert(&mut self, uuid: Uuid, row: Row) -> usize {
+        self.write(uuid, row, |uuid, row| Op::Insert { uuid, row })
+    }
+
+    /// Sets the columns that `row` has, leaving others as they are.
+    pub fn update(&mut self, uuid: Uuid, row: Row) -> usize {
+        self.write(uuid, row, |uuid, row| Op::Update { uuid, row })
+    }
+
+    fn write(&mut self, uuid: Uuid, row: Row, op: impl FnOnce(Uuid, Row) -> Op) -> usize {
+        let at = self.ops.len();
+        self.last.extend(row.cells().map(|(column, _)| ((uuid, column), at)));
+        self.touch(uuid, at);
+        self.push(op(uuid, row))
+    }
+
+    /// Deletes a row. That it is gone already is no error.
+    pub fn delete(&mut self, table: &'static Table, uuid: Uuid) -> usize {
+        self.touch(uuid, self.ops.len());
+        self.push(Op::Delete { table, uuid })
+    }
+
+    /// Adds members to a set; those that are there stay.
+    pub fn insert_into(
+        &mut self,
+        table: &'static Table,
+        uuid: Uuid,
+        column: impl Into<ColumnId>,
+        datum: Datum,
+    ) -> usize {
+        self.mutate(table, uuid, column.into(), Mutation::Insert(datum))
+    }
+
+    /// Takes members out of a set; those that are not there don't matter.
+    pub fn remove_from(
+        &mut self,
+        table: &'static Table,
+        uuid: Uuid,
+        column: impl Into<ColumnId>,
+        datum: Datum,
+    ) -> usize {
+        // what loses its last strong reference goes with it
+        let at = self.ops.len();
+        datum.uuids().for_each(|child| self.touch(child, at));
+        self.mutate(table, uuid, column.into(), Mutation::Remove(datum))
+    }
+
+    /// Makes a map hold these pairs, whatever their keys had before.
+    pub fn set_keys<T>(
+        &mut self,
+        table: &'static Table,
+        uuid: Uuid,
+        column: Column<T>,
+        pairs: impl IntoDatum<T>,
+    ) -> usize {
+        self.mutate(table, uuid, column.id(), Mutation::SetKeys(pairs.into_datum()))
+    }
+
+    /// Takes keys out of a map of text keys.
+    pub fn remove_keys<'a>(
+        &mut self,
+        table: &'static Table,
+        uuid: Uuid,
+        column: impl Into<ColumnId>,
+        keys: impl IntoIterator<Item = &'a str>,
+    ) -> usize {
+        let keys = Datum::set(keys.into_iter().map(|key| Atom::Str(key.into())));
+        self.mutate(table, uuid, column.into(), Mutation::RemoveKeys(keys))
+    }
+
+    fn mutate(&mut self, table: &'static Table, uuid: Uuid, column: ColumnId, mutation: Mutation) -> usize {
+        // adding 500 ports to a switch is one operation: the server copies the set once, not 500 times
+        let joined = self.last.get(&(uuid, column)).copied();
+        if let Some(at) = joined
+            && let Some(Op::Mutate { mutation: before, .. }) = self.ops.get_mut(at)
+            && before.join(&mutation)
+        {
+            return at;
+        }
+        let at = self.push(Op::Mutate { table, uuid, column, mutation });
+        self.touch(uuid, at);
+        self.last.insert((uuid, column), at);
+        at
+    }
+
+    /// Fails the transaction with [`crate::Class::Conflict`] if a row has `value` in `column`: what
+    /// stands in for an index where the schema has none.
+    pub fn wait_absent<T>(&mut self, table: &'static Table, column: Column<T>, value: impl IntoDatum<T>) -> usize {
+        self.push(Op::Wait { table, wait: Wait::Absent(column.id(), value.into_datum()) })
+    }
+
+    /// Fails the transaction with [`crate::Class::Conflict`] unless the row still has these cells.
+    pub fn wait_holds(&mut self, uuid: Uuid, cells: Row) -> usize {
+        self.push(Op::Wait { table: cells.table(), wait: Wait::Holds(uuid, cells) })
+    }
+
+    /// Leaves a remark in the database's log.
+    pub fn comment(&mut self, text: impl Into<String>) -> usize {
+        self.push(Op::Comment(text.into()))
+    }
+
+    /// Fails the transaction with [`crate::Class::NotOwner`] unless this client holds the lock.
+    pub fn assert_lock(&mut self, lock: impl Into<String>) -> usize {
+        self.push(Op::Assert(lock.into()))
+    }
+}
+
+impl Mutation {
+    /// Takes up a later mutation of the same cell, if doing both at once is the same.
+    fn join(&mut self, later: &Mutation) -> bool {
+        match (self, later) {
+            (Mutation::Insert(all), Mutation::Insert(more))
+            | (Mutation::Remove(all), Mutation::Remove(more))
+            | (Mutation::RemoveKeys(all), Mutation::RemoveKeys(more)) => {
+                if all.is_map() || more.is_map() {
+                    return false;
+                }
+                *all = Datum::set(all.atoms().iter().chain(more.atoms()).cloned());
+                true
+            }
+            (Mutation::SetKeys(all), Mutation::SetKeys(more)) => {
+                *all = Datum::map(all.pairs().iter().chain(more.pairs()).cloned());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a cell that now holds `have` is as this left it.
+    fn explains(&self, have: Option<&Datum>) -> bool {
+        let nothing = Datum::EMPTY;
+        let have = have.unwrap_or(&nothing);
+        match self {
+            Mutation::Insert(d) if d.is_map() => true,
+            Mutation::Insert(d) => d.atoms().iter().all(|a| have.contains(a)),
+            Mutation::Remove(d) => !d.atoms().iter().any(|a| have.contains(a)),
+            Mutation::SetKeys(d) => d.pairs().iter().all(|pair| have.pairs().binary_search(pair).is_ok()),
+            Mutation::RemoveKeys(d) => !have.pairs().iter().any(|(key, _)| d.contains(key)),
+        }
+    }
+}
+
+impl Op {
+    /// Whether this operation explains that `column` of `uuid` is as it is in `new`.
+    fn explains(&self, uuid: Uuid, column: ColumnId, new: &Row) -> bool {
+        match self {
+            Op::Insert { uuid: of, row } | Op::Update { uuid: of, row } => {
+                *of == uuid && row.get(column).is_some_and(|want| new.holds(column, want))
+            }
+            Op::Mutate { uuid: of, column: at, mutation, .. } => {
+                *of == uuid && *at == column && mutation.explains(new.get(column))
+            }
+            _ => false,
+        }
+    }
+
+    fn inserts(&self, of: Uuid) -> bool {
+        matches!(self, Op::Insert { uuid, .. } if *uuid == of)
+    }
+
+    fn removes(&self, of: Uuid) -> bool {
+        match self {
+            Op::Delete { uuid, .. } => *uuid == of,
+            Op::Mutate { mutation: Mutation::Remove(gone), .. } => gone.contains(&Atom::Uuid(of)),
+            _ => false,
+        }
+    }
+}
+
+/// Whether transactions in flight explain all of a change.
+pub(crate) fn is_own<'a>(change: &RowChange, flights: impl Iterator<Item = &'a Arc<Txn>>) -> bool {
+    let uuid = change.uuid;
+    let ops: Vec<&Op> = flights
+        .flat_map(|txn| txn.touched.get(&uuid).into_iter().flatten().filter_map(|at| txn.ops.get(*at)))
+        .collect();
+    if ops.is_empty() {
+        return false;
+    }
+    match (&change.old, &change.new) {
+        (_, None) => ops.iter().any(|op| op.removes(uuid)),
+        (None, Some(new)) => {
+            ops.iter().any(|op| op.inserts(uuid))
+                && new.cells().all(|(column, _)| ops.iter().any(|op| op.explains(uuid, column, new)))
+        }
+        (Some(old), Some(new)) => {
+            let differs = |(column, _): &(ColumnId, &'static _)| old.get(*column) != new.get(*column);
+            new.table().iter().filter(differs).all(|(column, _)| ops.iter().any(|op| op.explains(uuid, column, new)))
+        }
+    }
+}
