@@ -1,0 +1,48 @@
+# make help shows the targets. What they need beyond cargo is installed by lab/install (root).
+PREFIX ?= /usr
+CNI_BIN ?= /opt/cni/bin
+DESTDIR ?=
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+RELEASE := $(TARGET)/release
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo demo-down test lint bench install clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  variables: PREFIX=$(PREFIX) CNI_BIN=$(CNI_BIN) DESTDIR=$(DESTDIR)"
+
+build: ## ovnkube and ovn-k8s-cni-overlay, optimised, in target/release
+	$(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay
+
+demo: ## a cluster of three nodes on this machine, with pods that talk (root)
+	@lab/demo up
+
+demo-down: ## removes the demo's cluster
+	@lab/demo down
+
+test: ## unit tests, then real clusters: OVN 25.03 and 23.03, kills, Raft (root)
+	@.ci/step "what is missing" lab/install
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@.ci/step "cargo test" $(CARGO) test --workspace --locked
+	@.ci/step "real clusters" tests/lab/run
+
+lint: ## formatting, clippy, shell syntax, rules of the repository
+	@.ci/step "format" $(CARGO) fmt --all --check
+	@.ci/step "clippy" $(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@.ci/step "rules of the repository" .ci/tidy
+	@if $(CARGO) deny --version >/dev/null 2>&1; then .ci/step "cargo deny" $(CARGO) deny --all-features check; fi
+
+bench: ## the benchmarks; writes bench/results.md
+	@bench/run
+
+# no cargo where the binaries are built already: `make build` as a user, `sudo make install`
+install: $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay ## to $(PREFIX)/bin and $(CNI_BIN) (below DESTDIR)
+	install -D -m 755 $(RELEASE)/ovnkube $(DESTDIR)$(PREFIX)/bin/ovnkube
+	install -D -m 755 $(RELEASE)/ovn-k8s-cni-overlay $(DESTDIR)$(CNI_BIN)/ovn-k8s-cni-overlay
+$(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay:
+	$(MAKE) build
+
+clean: ## what cargo built (the lab's parts stay: lab/install)
+	$(CARGO) clean

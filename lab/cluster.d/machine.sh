@@ -1,0 +1,28 @@
+# What a cluster can't help changing on the machine itself: sysctls that every kubelet sets, and directories that must exist for a
+# node to mount its own over them. Kept by the first `up`, put back by the last `down`. Sourced by lab/cluster.
+SYSCTLS="vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes"
+NODE_DIRS="var/lib/containerd var/lib/kubelet var/lib/cni etc/cni/net.d opt/cni/bin var/log/pods var/log/containers
+ var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/ovn"
+
+machine_keep() {
+  local keep=$LAB_HOME/clusters/.machine d path part
+  [ ! -e "$keep" ] || return 0
+  mkdir -p "$keep"
+  # shellcheck disable=SC2086 # names are words
+  sysctl -e $SYSCTLS >"$keep/sysctls" 2>/dev/null || true
+  : >"$keep/dirs"
+  for d in $NODE_DIRS; do
+    path=
+    for part in ${d//\// }; do
+      path+=/$part
+      [ -d "$path" ] || { mkdir "$path"; echo "$path" >>"$keep/dirs"; }
+    done
+  done
+}
+machine_restore() {
+  local keep=$LAB_HOME/clusters/.machine d
+  [ -d "$keep" ] && [ -z "$(ls "$LAB_HOME/clusters")" ] || return 0
+  sysctl -q -p "$keep/sysctls" 2>/dev/null || true
+  for d in $(tac "$keep/dirs"); do rmdir "$d" 2>/dev/null || true; done # one that is used by now stays
+  rm -r "$LAB_HOME/clusters"
+}
