@@ -1,5 +1,6 @@
 //! Why ovnkube does not start: one line, with the key, the value and the remedy.
 
+use std::io;
 use std::path::PathBuf;
 
 use crate::file::SyntaxError;
@@ -61,5 +62,15 @@ impl Error {
             source_text: source.to_string(),
             problem: problem.into(),
         }
+    }
+}
+
+/// An operating system's error without its number.
+pub(crate) fn said(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "reading it is not permitted".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        _ => error.to_string(),
     }
 }

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::str::Chars;
 
 use crate::Error;
+use crate::error::said;
 use crate::layers::{Layer, Source};
 use crate::settings::SETTINGS;
 use crate::table::{Kind, Setting, nearest};
@@ -320,7 +321,7 @@ pub(crate) fn layer(named: Option<&str>, default: &Path, warnings: &mut Vec<Stri
     let failed = |problem: String| Error::File { path: path.to_owned(), given_by, problem };
     let text = match std::fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound && named.is_none() => return Ok(Layer::default()),
-        Err(error) => return Err(failed(format!("{error}; name a file that can be read"))),
+        Err(error) => return Err(failed(format!("{}; name a file that can be read", said(&error)))),
         Ok(bytes) => String::from_utf8(bytes).map_err(|error| {
             let line = error.as_bytes().iter().take(error.utf8_error().valid_up_to()).filter(|b| **b == b'\n').count();
             failed(format!("line {} is not UTF-8 text; save the file as UTF-8", line + 1))

@@ -41,6 +41,9 @@ pub(crate) struct CommandLine {
 const COMMANDS: &[(&str, &str)] =
     &[("config", "print every effective setting and where it comes from; -o json for programs")];
 
+/// Long flags that are no settings.
+const CLAPS_OWN: [&str; 3] = ["help", "version", "output"];
+
 /// Takes a command line (without the program's name) apart.
 pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<CommandLine, Error> {
     let mut notes = Vec::new();
@@ -101,6 +104,9 @@ fn normalise(args: impl Iterator<Item = OsString>, notes: &mut Vec<String>) -> R
             continue;
         };
         let Some((setting, old)) = find(&name) else {
+            if !CLAPS_OWN.contains(&name.as_str()) {
+                return Err(unknown_flag(&name));
+            }
             words.push(joined(&name, value.as_deref()));
             continue;
         };
@@ -216,6 +222,12 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
     }
 }
 
+fn unknown_flag(name: &str) -> Error {
+    let names = SETTINGS.iter().map(|setting| setting.flag).filter(|flag| !flag.is_empty()).chain(CLAPS_OWN);
+    let hint = nearest(name, names).map(|near| format!("did you mean --{near}? ")).unwrap_or_default();
+    Error::Usage(format!("unknown flag --{}; {hint}--help lists all", name.escape_debug()))
+}
+
 fn unknown_command(word: &str) -> Error {
     let known: Vec<&str> = COMMANDS.iter().map(|(word, _)| *word).collect();
     let hint = nearest(word, known.iter().copied()).map(|near| format!("did you mean {near}? ")).unwrap_or_default();
@@ -231,14 +243,7 @@ fn usage(error: &clap::Error) -> Error {
     };
     let flag = text(ContextKind::InvalidArg).unwrap_or_default();
     Error::Usage(match error.kind() {
-        ErrorKind::UnknownArgument => {
-            let names = SETTINGS.iter().map(|setting| setting.flag).filter(|flag| !flag.is_empty());
-            let near = nearest(flag.trim_start_matches('-'), names).map(|name| format!("--{name}"));
-            match text(ContextKind::SuggestedArg).or(near) {
-                Some(near) => format!("unknown flag {flag}; did you mean {near}? --help lists all"),
-                None => format!("unknown flag {flag}; --help lists all"),
-            }
-        }
+        ErrorKind::UnknownArgument => format!("unknown flag {}; --help lists all", flag.escape_debug()),
         ErrorKind::InvalidUtf8 => "a flag's value is not UTF-8 text; write it in UTF-8".to_owned(),
         ErrorKind::InvalidValue => {
             let value = text(ContextKind::InvalidValue).unwrap_or_default();

@@ -19,6 +19,7 @@ pub mod file;
 pub mod flags;
 pub mod layers;
 pub mod mode;
+pub mod selector;
 pub mod settings;
 pub mod table;
 mod validate;
@@ -33,6 +34,7 @@ pub use error::Error;
 pub use flags::Command;
 pub use layers::{Effective, Source};
 pub use mode::Mode;
+pub use selector::LabelSelector;
 pub use settings::Settings;
 pub use values::{ClusterSubnet, Collector, EncapType, GatewayMode, NodeMode, Secret, UdnIsolation};
 

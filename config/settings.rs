@@ -10,6 +10,7 @@ use std::time::Duration;
 use ipnetwork::{IpNetwork, Ipv4Network, Ipv6Network};
 
 use crate::database::DbAddress;
+use crate::selector::LabelSelector;
 use crate::table::Stage::{Ignored, Later};
 use crate::table::settings;
 use crate::values::{ClusterSubnet, Collector, EncapType, GatewayMode, NodeMode, Secret, UdnIsolation};
@@ -160,7 +161,7 @@ settings! {
         /// Accepted for old command lines.
         pod_ip: Option<String> { key: "pod-ip", flag: "pod-ip", stage: Ignored("the address is taken from the node object") }
         /// Label selector of nodes that keep their own subnets: no subnet is handed out to them.
-        no_hostsubnet_nodes: Option<String> { key: "no-hostsubnet-nodes", flag: "no-hostsubnet-nodes" }
+        no_hostsubnet_nodes: Option<LabelSelector> { key: "no-hostsubnet-nodes", flag: "no-hostsubnet-nodes" }
         /// Namespace that stands for the nodes' own traffic in network policies.
         host_network_namespace: Option<String> { key: "host-network-namespace", flag: "host-network-namespace", env: "OVN_HOST_NETWORK_NAMESPACE" }
         /// Do not bind logical ports to a chassis.

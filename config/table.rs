@@ -169,6 +169,10 @@ pub(crate) use settings;
 
 /// The nearest of `names` to a mistyped one, if any is near enough to be meant.
 pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // nobody means one of ours by a page of text, and comparing it would take long
+    if typed.len() > 64 {
+        return None;
+    }
     names
         .map(|name| (strsim::jaro_winkler(&typed.to_lowercase(), &name.to_lowercase()), name))
         .filter(|(likeness, _)| *likeness > 0.8)

@@ -3,14 +3,15 @@
 //! Order: every value by itself (its type), modes, numbers against each other, ranges against each
 //! other, databases, Kubernetes access, and last the files that the settings name.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use ipnetwork::IpNetwork;
 
 use crate::Error;
 use crate::access::{self, Authority, KubeAccess, Token};
 use crate::database::{Database, DbAddress, Remote, Tls};
+use crate::error::said;
 use crate::flags::Command;
 use crate::layers::{Layered, Source};
 use crate::mode::Mode;
@@ -77,11 +78,15 @@ impl Check<'_> {
         }
     }
 
-    /// `[section] key (--flag) = "text"`, for the other party of a conflict.
+    /// `[section] key (--flag) = "text" (flag)`, for the other party of a conflict.
     fn other(&self, section: &str, key: &str) -> String {
-        self.layered.get(section, key).map_or_else(String::new, |one| {
-            format!("{} = {:?}, given by {}", one.setting.title(), one.shown(), one.source)
-        })
+        self.layered
+            .get(section, key)
+            .map_or_else(String::new, |one| format!("{} = {:?} ({})", one.setting.title(), one.shown(), one.source))
+    }
+
+    fn rank(&self, section: &str, key: &str) -> u8 {
+        self.layered.get(section, key).map_or(0, |one| one.source.rank())
     }
 
     fn numbers(&self, settings: &Settings) -> Result<(), Error> {
@@ -93,29 +98,36 @@ impl Check<'_> {
                 "ipv6 needs at least 1280; raise it or leave ipv6 out of cluster-subnets",
             ));
         }
-        let leases = [
-            (
-                "masterha",
-                settings.masterha.election_lease_duration,
-                settings.masterha.election_renew_deadline,
-                settings.masterha.election_retry_period,
-            ),
-            (
-                "clustermgrha",
-                settings.clustermgrha.election_lease_duration,
-                settings.clustermgrha.election_renew_deadline,
-                settings.clustermgrha.election_retry_period,
-            ),
+        let (master, manager) = (&settings.masterha, &settings.clustermgrha);
+        self.lease(
+            "masterha",
+            master.election_lease_duration,
+            master.election_renew_deadline,
+            master.election_retry_period,
+        )?;
+        self.lease(
+            "clustermgrha",
+            manager.election_lease_duration,
+            manager.election_renew_deadline,
+            manager.election_retry_period,
+        )
+    }
+
+    /// A lease must outlast its renewal, and renewal several attempts; the value somebody chose is named.
+    fn lease(&self, section: &str, lease: u32, renew: u32, retry: u32) -> Result<(), Error> {
+        let pairs = [
+            ("election-lease-duration", lease, "election-renew-deadline", renew),
+            ("election-renew-deadline", renew, "election-retry-period", retry),
         ];
-        for (section, lease, renew, retry) in leases {
-            if renew >= lease {
-                let problem = format!("it must be shorter than election-lease-duration, which is {lease}");
-                return Err(self.fault(section, "election-renew-deadline", problem));
+        for (long_key, long, short_key, short) in pairs {
+            if long > short {
+                continue;
             }
-            if retry >= renew {
-                let problem = format!("it must be shorter than election-renew-deadline, which is {renew}");
-                return Err(self.fault(section, "election-retry-period", problem));
-            }
+            return Err(if self.rank(section, long_key) > self.rank(section, short_key) {
+                self.fault(section, long_key, format!("it must be longer than {}", self.other(section, short_key)))
+            } else {
+                self.fault(section, short_key, format!("it must be shorter than {}", self.other(section, long_key)))
+            });
         }
         Ok(())
     }
@@ -216,10 +228,7 @@ impl Check<'_> {
 
     /// Names the one that somebody chose, rather than a default, as the culprit.
     fn overlap(&self, a: (&str, &str, IpNetwork), b: (&str, &str, IpNetwork)) -> Error {
-        let rank = |(section, key, _): (&str, &str, IpNetwork)| {
-            self.layered.get(section, key).map_or(0, |one| one.source.rank())
-        };
-        let (culprit, other) = if rank(b) > rank(a) { (b, a) } else { (a, b) };
+        let (culprit, other) = if self.rank(b.0, b.1) > self.rank(a.0, a.1) { (b, a) } else { (a, b) };
         let problem = if (a.0, a.1) == (b.0, b.1) {
             format!("{} and {} overlap; give ranges that share no address", a.2, b.2)
         } else {
@@ -228,32 +237,20 @@ impl Check<'_> {
         self.fault(culprit.0, culprit.1, problem)
     }
 
-    /// Services must have the families that pods have; one range each.
+    /// One service range per family, and none of a family that pods do not have.
     fn families(&self, settings: &Settings) -> Result<(), Error> {
-        let services = &settings.kubernetes.service_cidrs;
         for (v4, family) in [(true, "ipv4"), (false, "ipv6")] {
-            let of_services = services.iter().filter(|net| net.is_ipv4() == v4).count();
+            let of_services = settings.kubernetes.service_cidrs.iter().filter(|net| net.is_ipv4() == v4).count();
             let of_pods = settings.default.cluster_subnets.iter().any(|subnet| subnet.net.is_ipv4() == v4);
-            if of_services > 1 {
-                return Err(self.fault(
-                    "kubernetes",
-                    "service-cidrs",
-                    format!("it has {of_services} {family} ranges; give one per family"),
-                ));
-            }
-            if !services.is_empty() && (of_services == 1) != of_pods {
+            let problem = if of_services > 1 {
+                format!("it has {of_services} {family} ranges; give one per family")
+            } else if of_services == 1 && !of_pods && self.rank("kubernetes", "service-cidrs") > 0 {
                 let pods = self.other("default", "cluster-subnets");
-                let problem = if of_pods {
-                    format!(
-                        "it has no {family} range, but pods have {family} by {pods}; add one, or change the pods' ranges"
-                    )
-                } else {
-                    format!(
-                        "it has an {family} range, but pods have no {family} by {pods}; drop it, or change the pods' ranges"
-                    )
-                };
-                return Err(self.fault("kubernetes", "service-cidrs", problem));
-            }
+                format!("it has an {family} range, but pods have none in {pods}; drop it, or add a range for pods")
+            } else {
+                continue;
+            };
+            return Err(self.fault("kubernetes", "service-cidrs", problem));
         }
         Ok(())
     }
@@ -281,19 +278,23 @@ impl Check<'_> {
     /// The way to a database; certificates go with `ssl:` and with nothing else.
     fn database(&self, keys: &DatabaseKeys) -> Result<Database, Error> {
         let DatabaseKeys { section, address, .. } = keys;
-        let said = || self.other(section, "address");
+        let address_of = || self.other(section, "address");
         for (key, path) in
             [("client-privkey", keys.privkey), ("client-cert", keys.cert), ("client-cacert", keys.cacert)]
         {
             let empty = path.as_os_str().is_empty();
             let given = self.layered.get(section, key).is_some_and(|one| one.source != Source::Default);
             if address.is_ssl() && empty {
-                return Err(self.fault(section, key, format!("it is empty, but {} needs it; name a PEM file", said())));
+                return Err(self.fault(
+                    section,
+                    key,
+                    format!("it is empty, but {} needs it; name a PEM file", address_of()),
+                ));
             }
             if !address.is_ssl() && given && !empty {
                 let problem = format!(
                     "certificates go with ssl addresses only, but {}; write ssl:host:port there or leave this out",
-                    said()
+                    address_of()
                 );
                 return Err(self.fault(section, key, problem));
             }
@@ -458,14 +459,5 @@ fn readable(path: &Path) -> Result<(), String> {
         Err(error) => Err(said(&error)),
         Ok(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => Err("the file is empty".to_owned()),
         Ok(_) => Ok(()),
-    }
-}
-
-/// The error without its number.
-fn said(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        io::ErrorKind::PermissionDenied => "reading it is not permitted".to_owned(),
-        _ => error.to_string(),
     }
 }

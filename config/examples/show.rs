@@ -17,7 +17,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints what the command line asks for and gives the exit code.
-pub fn show(
+pub(crate) fn show(
     args: impl IntoIterator<Item = OsString>,
     env: impl Fn(&str) -> Option<String>,
     places: &Places,

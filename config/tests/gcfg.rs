@@ -1,6 +1,8 @@
 //! The file reader against the Go library that defines the dialect, on a corpus of corner cases and on
 //! thousands of made-up files; and as a fuzz target.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are not in test functions
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -124,7 +126,7 @@ fn theirs(paths: &[PathBuf]) -> Vec<Value> {
         .spawn()
         .expect("go is needed for this test; lab/install installs it");
     let mut stdin = go.stdin.take().unwrap();
-    let list: String = paths.iter().map(|path| format!("{}\n", path.display())).collect();
+    let list = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n");
     let feed = std::thread::spawn(move || stdin.write_all(list.as_bytes()).unwrap());
     let output = go.wait_with_output().unwrap();
     feed.join().unwrap();
@@ -141,10 +143,10 @@ fn compare(paths: &[PathBuf]) -> (usize, usize) {
         let ours = ours(path);
         let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
         if theirs.get("error").is_some() {
-            assert!(ours.get("error").is_some(), "{path:?} {text:?}\n go: {theirs}\nours: {ours}");
+            assert!(ours.get("error").is_some(), "{} {text:?}\n go: {theirs}\nours: {ours}", path.display());
             counts.1 += 1;
         } else {
-            assert_eq!(ours, theirs, "{path:?} {text:?}");
+            assert_eq!(ours, theirs, "{} {text:?}", path.display());
             counts.0 += 1;
         }
     }

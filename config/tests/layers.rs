@@ -1,5 +1,7 @@
 //! Which layer wins, how each spells its values, and what is checked.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are not in test functions
+
 use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};

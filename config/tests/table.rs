@@ -1,6 +1,8 @@
 //! The table against the outside: names and defaults that existing installations use, the sample file
 //! and the docs page.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are not in test functions
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -107,7 +109,7 @@ fn is_current(path: &str, made: &str) {
         fs::write(&path, made).unwrap();
     }
     let have = fs::read_to_string(&path).unwrap_or_default();
-    assert!(have == made, "{path:?} is old; renew it: UPDATE=1 cargo test -p ovnkube-config --test table");
+    assert!(have == made, "{} is old; renew it: UPDATE=1 cargo test -p ovnkube-config --test table", path.display());
 }
 
 #[test]
