@@ -1,19 +1,6 @@
 # A node: namespaces with OVS, ovn-controller, containerd, kubelet and the implementation's agent, all on their default paths.
 # Sourced by lab/cluster; the second half runs inside the node.
 
-# OVS and OVN of another root file system as wrapper scripts that use its own loader. Not chroot: /run, /etc and /var stay the node's.
-ovn_programs() {
-  local r=$OVN_ROOTFS f real libs
-  mkdir -p "$D/ovnbin"
-  [ -n "$r" ] || return 0
-  libs=$r/usr/lib/x86_64-linux-gnu:$r/lib/x86_64-linux-gnu
-  for f in ovs-appctl ovs-ofctl ovs-vsctl ovs-dpctl ovsdb-client ovsdb-tool ovn-appctl ovn-controller ovn-nbctl ovn-sbctl ovn-northd ovn-trace ovsdb-server ovs-vswitchd; do
-    # ovs-vswitchd is an alternative, a dangling link until a package manager configures it
-    for real in "$r"/usr/{bin,sbin,lib/openvswitch-switch}/$f; do [ ! -x "$real" ] || break; done
-    printf '#!/bin/sh\nexec %s --argv0 %s --library-path %s %s "$@"\n' "$r/lib64/ld-linux-x86-64.so.2" $f "$libs" "$real" >"$D/ovnbin/$f"
-    chmod +x "$D/ovnbin/$f"
-  done
-}
 node_up() { # nI
   local u=$1 m mounts= role='topology.kubernetes.io/zone=zone-'${1#n}
   netns_add "$u"
