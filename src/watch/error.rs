@@ -1,6 +1,7 @@
 //! What can go wrong with the Kubernetes API, and whether trying again helps.
 
 use std::error::Error as StdError;
+use std::fmt::Display;
 
 use thiserror::Error as ThisError;
 
@@ -35,7 +36,7 @@ impl Error {
         matches!(self, Self::Gone { .. })
     }
 
-    pub(crate) fn failed(action: &str, problem: impl ToString) -> Self {
+    pub(crate) fn failed(action: &str, problem: impl Display) -> Self {
         Self::Failed { action: action.to_owned(), problem: problem.to_string() }
     }
 
@@ -62,7 +63,7 @@ impl Error {
 }
 
 fn is_uid_mismatch(message: &str) -> bool {
-    message.contains("metadata.uid") || message.contains("UID in precondition") || message.contains("the UID")
+    message.contains("metadata.uid") || message.contains("UID in precondition")
 }
 
 /// The error and all its causes in one line; each cause once.

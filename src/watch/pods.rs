@@ -30,6 +30,17 @@ struct Status {
     phase: Option<String>,
 }
 
+impl PodObject<'_> {
+    fn pod(&self) -> Pod {
+        let fields = PodFields {
+            node_name: self.spec.node_name.as_deref(),
+            host_network: self.spec.host_network.unwrap_or_default(),
+            finished: matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed")),
+        };
+        Pod::parse(&self.metadata.meta(), fields)
+    }
+}
+
 impl Watched for Pods {
     const KIND: Kind = Kind::Pod;
     const PATH: &'static str = "/api/v1/pods";
@@ -46,12 +57,34 @@ impl Watched for Pods {
     }
 
     fn change(key: PodKey, object: &PodObject<'_>) -> Change {
-        let fields = PodFields {
-            node_name: object.spec.node_name.as_deref(),
-            host_network: object.spec.host_network.unwrap_or_default(),
-            finished: matches!(object.status.phase.as_deref(), Some("Succeeded" | "Failed")),
-        };
-        Change::Pod(key, Some(Box::new(Pod::parse(&object.metadata.meta(), fields))))
+        Change::Pod(key, Some(Box::new(object.pod())))
+    }
+
+    fn gone(key: PodKey) -> Change {
+        Change::Pod(key, None)
+    }
+}
+
+/// Pods of one node, with what its agent needs.
+pub(crate) struct NodePods;
+
+impl Watched for NodePods {
+    const KIND: Kind = Kind::Pod;
+    const PATH: &'static str = Pods::PATH;
+    const PAGE: u32 = Pods::PAGE;
+    type Key = PodKey;
+    type Object<'a> = PodObject<'a>;
+
+    fn key(meta: &Metadata<'_>) -> PodKey {
+        Pods::key(meta)
+    }
+
+    fn metadata<'o, 'a: 'o>(object: &'o PodObject<'a>) -> &'o Metadata<'a> {
+        &object.metadata
+    }
+
+    fn change(key: PodKey, object: &PodObject<'_>) -> Change {
+        Change::Pod(key, Some(Box::new(object.pod().with_wiring(&object.metadata.meta()))))
     }
 
     fn gone(key: PodKey) -> Change {

@@ -8,7 +8,7 @@ use crate::Client;
 use crate::client::query_value;
 use crate::namespaces::Namespaces;
 use crate::nodes::Nodes;
-use crate::pods::Pods;
+use crate::pods::{NodePods, Pods};
 use crate::stream::run;
 
 /// The objects a role needs.
@@ -57,6 +57,7 @@ pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watche
         match kind {
             Kind::Node => tasks.spawn(run::<Nodes>(client, selector, changes)),
             Kind::Namespace => tasks.spawn(run::<Namespaces>(client, selector, changes)),
+            Kind::Pod if matches!(scope, Scope::Node(_)) => tasks.spawn(run::<NodePods>(client, selector, changes)),
             Kind::Pod => tasks.spawn(run::<Pods>(client, selector, changes)),
         };
     }

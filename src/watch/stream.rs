@@ -51,7 +51,7 @@ pub(crate) async fn run<W: Watched>(client: Client, selector: String, changes: S
             Ok(End::Ended) => {}
             Err(Stop::NobodyListens) => return,
             Err(Stop::Expired) => {
-                tracing::info!("{}: the version watched from is too old; listing again", stream.action("watch"));
+                tracing::info!("{}: the version watched from is too old; listing again", Stream::<W>::action("watch"));
                 stream.expire();
             }
             Err(Stop::Failed(error)) => tracing::warn!("{error}; trying again"),
@@ -126,7 +126,7 @@ struct Problem {
 }
 
 impl<W: Watched> Stream<W> {
-    fn action(&self, verb: &str) -> String {
+    fn action(verb: &str) -> String {
         format!("{verb} {}", W::PATH.rsplit('/').next().unwrap_or_default())
     }
 
@@ -137,7 +137,7 @@ impl<W: Watched> Stream<W> {
 
     /// Says all there is, then what there is no more: a relist is a diff.
     async fn list(&mut self) -> Result<End, Stop> {
-        let action = self.action("list");
+        let action = Self::action("list");
         self.round += 1;
         let (mut text, mut next) = (String::new(), String::new());
         loop {
@@ -168,7 +168,7 @@ impl<W: Watched> Stream<W> {
     }
 
     async fn watch(&mut self) -> Result<End, Stop> {
-        let action = self.action("watch");
+        let action = Self::action("watch");
         let path = format!(
             "{}?watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}{}",
             W::PATH,
@@ -211,11 +211,11 @@ impl<W: Watched> Stream<W> {
             }
             Err(problem) => {
                 let Ok(meta) = identify(text) else {
-                    tracing::warn!("{}: skip an object without a name: {problem}", self.action("read"));
+                    tracing::warn!("{}: skip an object without a name: {problem}", Self::action("read"));
                     return Ok(None);
                 };
                 let key = W::key(&meta);
-                tracing::warn!("{}: skip {key}: {problem}", self.action("read"));
+                tracing::warn!("{}: skip {key}: {problem}", Self::action("read"));
                 (key, Name::from(meta.uid.as_ref()), meta.resource_version.to_string(), None)
             }
         };

@@ -1,0 +1,172 @@
+use std::fs::{self, read_to_string};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tracing::Level;
+
+use crate::logs::{filter, rotating};
+use crate::rotate::Rotating;
+use crate::{Error, LogSettings, Metrics, Readiness, serve};
+
+/// A directory of its own for each test.
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("ovnkube-telemetry-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn names(directory: &PathBuf) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn levels_are_those_of_the_contract() {
+    let shown = |level: u8, target: &str| {
+        let filter = filter(level).unwrap();
+        [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG].iter().filter(|l| filter.would_enable(target, l)).count()
+    };
+    assert_eq!([1, 2, 3, 4, 5].map(|level| shown(level, "ovnkube_watch::stream")), [0, 1, 2, 3, 4]);
+    assert_eq!([1, 2, 3, 4, 5].map(|level| shown(level, "hyper::proto")), [0, 1, 2, 2, 2]);
+    assert_eq!([1, 5].map(|level| shown(level, crate::FATAL)), [1, 1]);
+    assert!(matches!(filter(0), Err(Error::LogLevel(0))));
+    assert_eq!(
+        filter(9).unwrap_err().to_string(),
+        "use loglevel 9: 1 (fatal), 2 (error), 3 (warning), 4 (info) or 5 (debug) are known"
+    );
+}
+
+#[test]
+fn full_file_is_put_aside_and_old_ones_removed() {
+    let directory = directory("rotate");
+    let path = directory.join("ovnkube.log");
+    fs::write(directory.join("ovnkube-notes.log"), "of somebody else").unwrap();
+    let mut log = Rotating::open(path.clone(), 100, 2, None).unwrap();
+    for number in 0..50 {
+        log.write_all(format!("line {number:04} {:30}\n", "").as_bytes()).unwrap();
+    }
+    let names = names(&directory);
+    assert_eq!(names.len(), 4, "{names:?}");
+    assert!(names.contains(&"ovnkube-notes.log".to_owned()), "{names:?}");
+    let mut newest = String::new();
+    for name in names.iter().filter(|n| *n != "ovnkube-notes.log") {
+        let text = read_to_string(directory.join(name)).unwrap();
+        assert!(text.len() <= 100 && text.lines().all(|l| l.len() == 40), "{name}: {text}");
+        newest += &text;
+    }
+    // sorted by name the backups come in order, the file itself last: nothing is lost in between
+    let numbers: Vec<u32> = newest.lines().map(|l| l[5..9].parse().unwrap()).collect();
+    assert_eq!(numbers, (50 - numbers.len() as u32..50).collect::<Vec<_>>());
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn files_too_old_are_removed_and_a_found_log_is_continued() {
+    let directory = directory("age");
+    let path = directory.join("ovnkube.log");
+    let (old, young) = ("ovnkube-2020-01-02T03-04-05.678.log", "ovnkube-2999-01-02T03-04-05.678.log");
+    for name in [old, young] {
+        fs::write(directory.join(name), "x").unwrap();
+    }
+    fs::write(&path, "found\n").unwrap();
+    let mut log = Rotating::open(path.clone(), 10, 0, Some(Duration::from_secs(60))).unwrap();
+    log.write_all(b"abc\n").unwrap();
+    assert_eq!(read_to_string(&path).unwrap(), "found\nabc\n");
+    log.write_all(b"next\n").unwrap();
+    assert_eq!(read_to_string(&path).unwrap(), "next\n");
+    let names = names(&directory);
+    assert!(!names.contains(&old.to_owned()), "{names:?}");
+    assert_eq!(names.len(), 3, "{names:?}");
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn log_comes_back_after_its_directory_was_away() {
+    let directory = directory("away");
+    let inner = directory.join("inner");
+    fs::create_dir(&inner).unwrap();
+    let mut log = Rotating::open(inner.join("a.log"), 5, 1, None).unwrap();
+    log.write_all(b"12345\n").unwrap();
+    fs::remove_dir_all(&inner).unwrap();
+    assert!(log.write_all(b"lost\n").is_err());
+    fs::create_dir(&inner).unwrap();
+    log.write_all(b"back\n").unwrap();
+    assert_eq!(read_to_string(inner.join("a.log")).unwrap(), "back\n");
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn log_file_that_cannot_be_opened_is_one_line_with_a_remedy() {
+    let error = rotating(&LogSettings::default(), "/nonexistent/ovnkube.log".into()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "open log file /nonexistent/ovnkube.log: No such file or directory (os error 2); \
+         set logfile to a file in a directory that exists and is writable"
+    );
+}
+
+async fn ask(address: std::net::SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
+}
+
+#[tokio::test]
+async fn server_tells_metrics_and_health() {
+    let metrics = Metrics::new("1.2.3");
+    let mine = Counter::<u64>::default();
+    metrics.register("ovnkube_mine", "Mine", mine.clone());
+    mine.inc_by(3);
+    metrics.leader.set(1);
+    let readiness = Readiness::default();
+    readiness.wait("nb", "no connection to tcp:127.0.0.1:6641");
+    let address = serve("127.0.0.1:0".parse().unwrap(), metrics, readiness.clone()).await.unwrap();
+
+    let text = ask(address, "/metrics").await;
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    for line in
+        ["ovnkube_build_info{version=\"1.2.3\"} 1", "ovnkube_mine_total 3", "ovnkube_controller_leader 1", "# EOF"]
+    {
+        assert!(text.lines().any(|l| l == line), "{line} is not in {text}");
+    }
+    let memory = text.lines().find_map(|l| l.strip_prefix("process_resident_memory_bytes ")).unwrap();
+    assert!(memory.parse::<u64>().unwrap() > 100_000, "{memory}");
+    let cpu = text.lines().find_map(|l| l.strip_prefix("process_cpu_seconds_total ")).unwrap();
+    assert!(cpu.parse::<f64>().unwrap() >= 0.0, "{cpu}");
+
+    assert!(ask(address, "/healthz").await.starts_with("HTTP/1.1 200"));
+    let waiting = ask(address, "/readyz").await;
+    assert!(
+        waiting.starts_with("HTTP/1.1 503") && waiting.ends_with("nb: no connection to tcp:127.0.0.1:6641\n"),
+        "{waiting}"
+    );
+    readiness.ready("nb");
+    assert!(ask(address, "/readyz").await.starts_with("HTTP/1.1 200"));
+    assert!(ask(address, "/debug/pprof").await.starts_with("HTTP/1.1 404"));
+
+    let taken = serve(address, Metrics::new("x"), Readiness::default()).await.unwrap_err().to_string();
+    assert!(taken.starts_with(&format!("listen on {address} for metrics: Address already in use")), "{taken}");
+}
+
+#[test]
+fn logging_goes_to_the_file_and_starts_once() {
+    let directory = directory("log");
+    let settings = LogSettings { file: Some(directory.join("o.log")), level: 3, ..LogSettings::default() };
+    crate::start_logging(&settings).unwrap();
+    tracing::info!(target: "ovnkube_x", "not shown");
+    tracing::warn!(target: "ovnkube_x", node = "n1", "shown");
+    let text = read_to_string(directory.join("o.log")).unwrap();
+    assert!(text.contains("WARN ovnkube_x: shown node=\"n1\"") && text.lines().count() == 1, "{text}");
+    assert!(matches!(crate::start_logging(&settings), Err(Error::LoggingTwice)));
+    fs::remove_dir_all(directory).unwrap();
+}
