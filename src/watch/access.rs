@@ -1,9 +1,10 @@
 //! How the API server is reached: kubeconfig, explicit settings, or the pod's service account.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::header::{AUTHORIZATION, HeaderValue, USER_AGENT};
 use http::{Request, Uri};
@@ -14,6 +15,7 @@ use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use secrecy::ExposeSecret;
 use tower::{Layer, ServiceExt};
 
 use crate::error::{chain, one_line};
@@ -23,8 +25,6 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// A peer that answers no TCP probe for so long is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 const IDLE_CONNECTION: Duration = Duration::from_secs(60);
-/// Token files are read again after this long: service account tokens rotate.
-const REREAD_TOKEN: Duration = Duration::from_secs(10);
 const LARGEST_KUBECONFIG: u64 = 4 * 1024 * 1024;
 
 /// Where the API server is and who we are. A kubeconfig counts before `apiserver`; without either
@@ -187,38 +187,47 @@ fn kubeconfig_problem(error: &KubeconfigError) -> String {
     }
 }
 
-/// The bearer token, as header; a file's is read again now and then.
+/// The bearer token, as header; a file is read again when it changes: service account tokens rotate.
 struct Token {
     file: Option<PathBuf>,
-    read: Mutex<(HeaderValue, Instant)>,
+    read: Mutex<(HeaderValue, Option<Stamp>)>,
 }
+
+/// Tells one content of a file from the next.
+type Stamp = (i64, i64, u64);
 
 impl Token {
     fn of(config: &Config) -> Result<Option<Arc<Self>>, String> {
-        use secrecy::ExposeSecret;
         let file = config.auth_info.token_file.as_ref().map(PathBuf::from);
+        let stamp = file.as_deref().and_then(stamp);
         let header = match (&file, &config.auth_info.token) {
             (Some(path), _) => read_token(path)?,
-            (None, Some(token)) => {
-                bearer(token.expose_secret()).ok_or("use the token: it holds characters that no token has")?
-            }
+            (None, Some(token)) => bearer(token.expose_secret())
+                .ok_or("use the token: it is empty or holds characters that no token has")?,
             (None, None) => return Ok(None),
         };
-        Ok(Some(Arc::new(Self { file, read: Mutex::new((header, Instant::now())) })))
+        Ok(Some(Arc::new(Self { file, read: Mutex::new((header, stamp)) })))
     }
 
     fn header(&self) -> HeaderValue {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(path) = self.file.as_ref().filter(|_| read.1.elapsed() > REREAD_TOKEN) {
-            match read_token(path) {
-                Ok(header) => read.0 = header,
-                // the last one may still be good
-                Err(problem) => tracing::warn!("{problem}; the last one is used"),
+        if let Some(path) = &self.file {
+            let stamp = stamp(path);
+            if stamp != read.1 {
+                read.1 = stamp;
+                match read_token(path) {
+                    Ok(header) => read.0 = header,
+                    Err(problem) => tracing::warn!("{problem}; the last one is used"),
+                }
             }
-            read.1 = Instant::now();
         }
         read.0.clone()
     }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let about = std::fs::metadata(path).ok()?;
+    Some((about.mtime(), about.mtime_nsec(), about.ino()))
 }
 
 fn read_token(path: &Path) -> Result<HeaderValue, String> {

@@ -24,12 +24,15 @@ const LONGEST_WATCH: Duration = Duration::from_secs(590);
 const SILENCE: Duration = Duration::from_secs(150);
 /// A watch that ends sooner was not worth its request: pause before the next.
 const SHORT_LIVED: Duration = Duration::from_secs(5);
+/// More than a cluster can have.
+const WHOLE: u32 = 500_000;
 /// Longest line of a watch, bytes; etcd takes objects of 1.5 MB.
 const LONGEST_LINE: u64 = 64 * 1024 * 1024;
 
 /// Lists and watches until nobody listens any more.
 pub(crate) async fn run<W: Watched>(client: Client, selector: String, changes: Sender<Change>) {
-    let mut stream = Stream::<W> {
+    let listened_to = changes.clone();
+    let stream = Stream::<W> {
         client,
         selector,
         changes,
@@ -39,6 +42,13 @@ pub(crate) async fn run<W: Watched>(client: Client, selector: String, changes: S
         paged: true,
         synced: false,
     };
+    tokio::select! {
+        () = forever(stream) => {}
+        () = listened_to.closed() => {}
+    }
+}
+
+async fn forever<W: Watched>(mut stream: Stream<W>) {
     let mut backoff = Backoff::default();
     loop {
         let began = Instant::now();
@@ -141,8 +151,8 @@ impl<W: Watched> Stream<W> {
         self.round += 1;
         let (mut text, mut next) = (String::new(), String::new());
         loop {
-            let limit = if self.paged { format!("limit={}", W::PAGE) } else { String::new() };
-            let path = format!("{}?{limit}&continue={}{}", W::PATH, query_value(&next), self.selector);
+            let limit = if self.paged { W::PAGE } else { WHOLE };
+            let path = format!("{}?limit={limit}&continue={}{}", W::PATH, query_value(&next), self.selector);
             self.client.get(&action, &path, &mut text).await?;
             let page: Page<'_> = serde_json::from_str(&text).map_err(|e| Error::failed(&action, e))?;
             for item in page.items {

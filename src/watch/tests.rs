@@ -1,1 +1,289 @@
+//! What a real API server never does, and what needs none.
 
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ovnkube_model::{Change, Kind};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::time::timeout;
+
+use crate::backoff::Backoff;
+use crate::error::Error;
+use crate::nodes::NodeObject;
+use crate::object::{Identified, Watched};
+use crate::pods::{PodObject, Pods};
+use crate::{Access, Client, Scope, start};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Answers each connection with the next of `answers`, then nothing more; the paths asked for are
+/// returned.
+async fn server(answers: Vec<String>) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let apiserver = format!("http://{}", listener.local_addr().unwrap());
+    let paths = Arc::new(Mutex::new(Vec::new()));
+    let asked = paths.clone();
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        let mut answers = answers.into_iter();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).await.is_ok_and(|n| n > 0) {
+                head.extend(byte);
+            }
+            let head = String::from_utf8(head).unwrap();
+            asked.lock().unwrap().push(head.split(' ').nth(1).unwrap_or_default().to_owned());
+            match answers.next() {
+                Some(answer) => stream.write_all(answer.as_bytes()).await.unwrap(),
+                None => held.push(stream),
+            }
+        }
+    });
+    let access = Access { apiserver: Some(apiserver), ..Access::default() };
+    (Client::connect(&access).await.unwrap(), paths)
+}
+
+fn answer(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+/// A watch that is cut off after these frames.
+fn frames(frames: &[Value]) -> String {
+    let body: String = frames.iter().map(|f| format!("{f}\n")).collect();
+    format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{body}")
+}
+
+fn list(version: &str, next: &str, items: &[Value]) -> String {
+    let body = json!({"kind": "NodeList", "metadata": {"resourceVersion": version, "continue": next}, "items": items});
+    answer("200 OK", &body.to_string())
+}
+
+fn node(name: &str, uid: &str, version: &str) -> Value {
+    json!({"metadata": {"name": name, "uid": uid, "resourceVersion": version}})
+}
+
+/// The next changes, each as `+name uid`, `-name` or `synced`.
+async fn heard(changes: &mut Receiver<Change>, count: usize) -> Vec<String> {
+    let mut heard = Vec::new();
+    while heard.len() < count {
+        let change = timeout(PATIENCE, changes.recv()).await;
+        heard.push(match change.unwrap_or_else(|_| panic!("only {heard:?}")).unwrap() {
+            Change::Node(name, Some(node)) => format!("+{name} {}", node.uid),
+            Change::Node(name, None) => format!("-{name}"),
+            Change::Synced(Kind::Node) => "synced".into(),
+            other => panic!("{other:?}"),
+        });
+    }
+    heard
+}
+
+#[tokio::test]
+async fn list_that_expires_between_pages_is_asked_for_whole() {
+    let gone = r#"{"kind":"Status","status":"Failure","reason":"Expired","code":410,"message":"too old"}"#;
+    let (client, paths) = server(vec![
+        list("5", "tok/en=", &[node("a", "1", "1")]),
+        answer("410 Gone", gone),
+        list("9", "", &[node("a", "1", "1"), node("b", "2", "2")]),
+    ])
+    .await;
+    let (sender, mut changes) = channel(9);
+    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    assert_eq!(heard(&mut changes, 4).await, ["+a 1", "+a 1", "+b 2", "synced"]);
+    let paths = paths.lock().unwrap().clone();
+    assert_eq!(paths[0], "/api/v1/nodes?limit=100&continue=");
+    assert_eq!(paths[1], "/api/v1/nodes?limit=100&continue=tok%2Fen%3D");
+    assert_eq!(paths[2], "/api/v1/nodes?limit=500000&continue=");
+}
+
+#[tokio::test]
+async fn one_bad_object_stops_nothing_and_is_not_taken_for_a_deleted_one() {
+    let mut bad = node("bad", "3", "3");
+    bad["status"] = json!({"addresses": "none"});
+    let added = |object: &Value| json!({"type": "ADDED", "object": object});
+    let (client, paths) = server(vec![
+        list("5", "", &[json!({"metadata": {"name": 5}}), bad.clone(), node("a", "1", "1")]),
+        frames(&[
+            added(&node("bad", "3", "6")),
+            added(&bad),
+            json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "8"}}}),
+        ]),
+        // a watch broken off in the middle of a line, and one that answers with garbage
+        "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"type\":\"ADDED\",\"obj".into(),
+        "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n\u{1}garbage\n".into(),
+        answer("500 Internal Server Error", "no"),
+        frames(&[json!({"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}})]),
+        // "a" was made anew, "bad" still is as bad
+        list("20", "", &[bad, node("a", "9", "19")]),
+        frames(&[json!({"type": "DELETED", "object": node("bad", "3", "21")})]),
+    ])
+    .await;
+    let (sender, mut changes) = channel(9);
+    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    assert_eq!(heard(&mut changes, 6).await, ["+a 1", "synced", "+bad 3", "-a", "+a 9", "-bad"]);
+    // every watch began where the last one got to
+    let paths = paths.lock().unwrap().clone();
+    let versions: Vec<_> = paths.iter().filter_map(|p| p.split("resourceVersion=").nth(1)).collect();
+    assert_eq!(versions[..6], ["5", "8", "8", "8", "8", "20"]);
+}
+
+#[tokio::test]
+async fn slow_receiver_makes_the_watch_wait() {
+    let items: Vec<_> = (0..50).map(|n| node(&format!("n{n}"), "1", "1")).collect();
+    let (client, _paths) = server(vec![list("5", "", &items)]).await;
+    let (sender, mut changes) = channel(1);
+    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(heard(&mut changes, 51).await.last().unwrap(), "synced");
+}
+
+#[test]
+fn pod_is_read_down_to_what_matters() {
+    let text = r#"{"kind":"Pod","metadata":{"name":"w\u0065b","namespace":"ns","uid":"u1","resourceVersion":"7",
+        "creationTimestamp":"2026-01-02T03:04:05Z","managedFields":[{"fieldsV1":{"f:a":{}}}],"labels":{"a":"b"}},
+        "spec":{"nodeName":"n1","hostNetwork":true,"containers":[{"name":"c"}]},"status":{"phase":"Failed","podIPs":[]}}"#;
+    let object: PodObject<'_> = serde_json::from_str(text).unwrap();
+    let key = Pods::key(Pods::metadata(&object));
+    assert_eq!(key.to_string(), "ns/web");
+    let Change::Pod(_, Some(pod)) = Pods::change(key, &object) else { panic!("not a pod") };
+    assert_eq!((pod.uid.as_ref(), pod.created, pod.node.as_deref()), ("u1", 1_767_323_045, Some("n1")));
+    assert!(pod.host_network && pod.finished);
+}
+
+#[test]
+fn any_text_is_read_or_refused() {
+    bolero::check!().for_each(|bytes| {
+        let _ = serde_json::from_slice::<PodObject<'_>>(bytes).map(|o| Pods::change(Pods::key(Pods::metadata(&o)), &o));
+        let _ = serde_json::from_slice::<NodeObject<'_>>(bytes).is_ok();
+        let _ = serde_json::from_slice::<Identified<'_>>(bytes).is_ok();
+    });
+}
+
+/// A value for each step: objects of odd shapes, most of them nearly right.
+#[test]
+fn odd_objects_are_read_or_refused_and_keep_their_name() {
+    let odd =
+        [json!(null), json!(5), json!("x"), json!([]), json!({}), json!({"a": null}), json!(["x", 1]), json!(true)];
+    bolero::check!().with_type::<Vec<(u8, u8)>>().for_each(|steps| {
+        let mut pod = json!({
+            "metadata": {"name": "p", "namespace": "ns", "uid": "u", "resourceVersion": "1", "annotations": {}, "labels": {}},
+            "spec": {"nodeName": "n"}, "status": {"phase": "Running"},
+        });
+        let keys = ["metadata/annotations", "metadata/labels", "spec/nodeName", "spec/hostNetwork", "status/phase",
+            "metadata/creationTimestamp", "spec", "status", "metadata/annotations/k8s.ovn.org~1pod-networks"];
+        for (key, value) in steps.iter().take(8) {
+            let (parent, child) = keys[*key as usize % keys.len()].rsplit_once('/').unwrap_or(("", keys[*key as usize % keys.len()]));
+            let parent = if parent.is_empty() { Some(&mut pod) } else { pod.pointer_mut(&format!("/{parent}")) };
+            if let Some(Value::Object(parent)) = parent {
+                parent.insert(child.replace("~1", "/"), odd[*value as usize % odd.len()].clone());
+            }
+        }
+        let text = pod.to_string();
+        if let Ok(object) = serde_json::from_str::<PodObject<'_>>(&text) {
+            assert_eq!(Pods::key(Pods::metadata(&object)).to_string(), "ns/p");
+            Pods::change(Pods::key(Pods::metadata(&object)), &object);
+        }
+        let identity = serde_json::from_str::<Identified<'_>>(&text).unwrap().metadata.into_metadata();
+        assert_eq!(Pods::key(&identity).to_string(), "ns/p");
+    });
+}
+
+#[test]
+fn pauses_grow_to_a_bound() {
+    let mut backoff = Backoff::default();
+    let pauses: Vec<_> = (0..40).map(|_| backoff.next()).collect();
+    assert!(pauses[0] >= Duration::from_millis(50) && pauses[0] <= Duration::from_millis(100), "{pauses:?}");
+    assert!(pauses[39] >= Duration::from_millis(1500) && pauses[39] <= Duration::from_secs(3), "{pauses:?}");
+    backoff.reset();
+    assert!(backoff.next() <= Duration::from_millis(100));
+}
+
+#[test]
+fn answers_are_sorted_by_what_to_do() {
+    let class = |code, text| Error::from_status("do it", code, text);
+    assert!(class(404, "not found").is_gone());
+    assert!(class(422, "metadata.uid: Invalid value: \"x\": field is immutable").is_gone());
+    assert!(class(409, "Precondition failed: UID in precondition: a, UID in object meta: b").is_gone());
+    assert!(matches!(class(422, "metadata.annotations: too long"), Error::Refused { .. }));
+    assert!(matches!(class(409, "the object has been modified"), Error::Conflict { .. }));
+    for code in [401, 408, 429, 500, 503, 504] {
+        assert!(class(code, "x").is_retryable(), "{code}");
+    }
+    for code in [400, 403, 405, 413] {
+        assert!(!class(code, "x").is_retryable() && !class(code, "x").is_gone(), "{code}");
+    }
+    assert_eq!(class(403, "a\n b").to_string(), "do it: a b (403)");
+}
+
+/// A file of its own for each test.
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("ovnkube-watch-{}-{name}", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+async fn refused(access: Access) -> String {
+    let error = Client::connect(&access).await.unwrap_err();
+    assert!(matches!(error, Error::Access(_)) && !error.is_retryable());
+    let text = error.to_string();
+    assert!(!text.contains('\n') && !text.contains("s3cret"), "{text}");
+    text
+}
+
+#[tokio::test]
+async fn access_that_cannot_work_is_refused_in_one_line() {
+    let kubeconfig = async |name: &str, text: &str| {
+        let path = file(name, text);
+        let said = refused(Access { kubeconfig: Some(path.clone()), ..Access::default() }).await;
+        std::fs::remove_file(&path).unwrap();
+        said.replace(&path.display().to_string(), "FILE")
+    };
+    let missing = Access { kubeconfig: Some("/nonexistent".into()), ..Access::default() };
+    assert_eq!(refused(missing).await, "read kubeconfig /nonexistent: No such file or directory (os error 2)");
+    let endless = Access { kubeconfig: Some("/dev/zero".into()), ..Access::default() };
+    assert_eq!(refused(endless).await, "read kubeconfig /dev/zero: is not a regular file of a sensible size");
+    let said = kubeconfig("broken", "users:\n- user: {token: s3cret\n  - ]: s3cret").await;
+    assert!(said.starts_with("read kubeconfig FILE: is not a kubeconfig: line "), "{said}");
+    let said = kubeconfig("typed", "users: s3cret").await;
+    assert!(said.starts_with("read kubeconfig FILE: is not a kubeconfig"), "{said}");
+    let said = kubeconfig("empty", "{}").await;
+    assert!(said.starts_with("read kubeconfig FILE: has no current-context"), "{said}");
+    let said = kubeconfig("context", "{current-context: c, contexts: []}").await;
+    assert!(said.starts_with("read kubeconfig FILE: failed to load current context: c"), "{said}");
+    let whole = |user: &str| {
+        format!(
+            "{{current-context: c, contexts: [{{name: c, context: {{cluster: k, user: u}}}}],
+            clusters: [{{name: k, cluster: {{server: 'https://127.0.0.1:1'}}}}], users: [{{name: u, user: {user}}}]}}"
+        )
+    };
+    let said = kubeconfig("exec", &whole("{exec: {command: touch, args: [/tmp/never], apiVersion: x}}")).await;
+    assert!(said.contains("credential plugin, which is not supported"), "{said}");
+    let said = kubeconfig("certificate", &whole("{client-certificate: /nonexistent, client-key: /nonexistent}")).await;
+    assert!(said.contains("/nonexistent"), "{said}");
+
+    let explicit = |apiserver: &str| Access { apiserver: Some(apiserver.into()), ..Access::default() };
+    for address in ["localhost:8443", "ftp://x", "https://", "/var/run/x", "http://a b"] {
+        let said = refused(explicit(address)).await;
+        assert!(said.starts_with(&format!("use k8s-apiserver {address:?}: ")), "{said}");
+    }
+    let said = refused(Access { token: Some("s3cret\u{7}".to_owned().into()), ..explicit("https://x") }).await;
+    assert!(said.starts_with("use the token: "), "{said}");
+    let said = refused(Access { token_file: Some("/nonexistent".into()), ..explicit("https://x") }).await;
+    assert_eq!(said, "read token file /nonexistent: No such file or directory (os error 2)");
+    let said = refused(Access { ca: Some("/dev/null".into()), ..explicit("https://x") }).await;
+    assert_eq!(said, "read k8s-cacert /dev/null: has no certificate");
+    let said = refused(Access::default()).await;
+    assert!(
+        said.starts_with("find the API server: ") && said.ends_with("set k8s-kubeconfig or k8s-apiserver"),
+        "{said}"
+    );
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let access = Access { token: Some("s3cret".to_owned().into()), ..Access::default() };
+    assert!(!format!("{access:?}").contains("s3cret"));
+}

@@ -1,0 +1,164 @@
+//! Watches while the API server and the way to it fail.
+
+mod lab;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lab::{Cluster, Door, next, until};
+use ovnkube_model::{Change, Kind};
+use ovnkube_watch::{Client, Scope, start};
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::time::{sleep, timeout};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// What is logged in a test.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn holds(&self, text: &str) -> bool {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).contains(text)
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(text)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// A pod that came (its uid) or went.
+fn pod(change: Change) -> Option<(String, Option<String>)> {
+    match change {
+        Change::Pod(key, pod) => Some((key.to_string(), pod.map(|p| p.uid.to_string()))),
+        _ => None,
+    }
+}
+
+/// Pods by name, with their uids, as the API has them.
+async fn pods(cluster: &Cluster) -> BTreeMap<String, String> {
+    let list = cluster.get("/api/v1/pods").await;
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let entry = |pod: &serde_json::Value| {
+        let meta = &pod["metadata"];
+        (format!("{}/{}", text(&meta["namespace"]), text(&meta["name"])), text(&meta["uid"]))
+    };
+    list["items"].as_array().unwrap().iter().map(entry).collect()
+}
+
+async fn synced(changes: &mut Receiver<Change>) {
+    next(changes, |change| (change == Change::Synced(Kind::Pod)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn what_happened_while_the_history_was_lost_comes_as_a_diff() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let cluster = Cluster::up();
+    let door = Door::to(cluster.port()).await;
+    cluster.namespace("ns").await;
+    for name in ["stays", "goes", "again"] {
+        cluster.pod("ns", name, "n1").await;
+    }
+    let client = Client::connect(&cluster.access(door.port)).await.unwrap();
+    let (sender, mut changes) = channel(16);
+    let _watches = start(&client, &Scope::Node("n1".into()), &sender);
+    synced(&mut changes).await;
+
+    door.shut();
+    cluster.delete_pod("ns", "goes").await;
+    cluster.delete_pod("ns", "again").await;
+    let again = cluster.pod("ns", "again", "n1").await;
+    cluster.pod("ns", "new", "n1").await;
+    cluster.restart_apiserver();
+    door.open();
+
+    let mut heard = Vec::new();
+    while heard.len() < 5 {
+        heard.push(next(&mut changes, pod).await);
+    }
+    assert!(log.holds("too old; listing again"), "the watch was resumed instead");
+    // the one made again went before it came; the order of the others is free
+    let at =
+        |wanted: (&str, Option<&str>)| heard.iter().position(|(n, u)| (n.as_str(), u.as_deref()) == wanted).unwrap();
+    assert!(at(("ns/again", None)) < at(("ns/again", Some(&again))));
+    at(("ns/goes", None));
+    assert!(heard.iter().any(|(name, uid)| name == "ns/new" && uid.is_some()));
+    assert!(heard.iter().any(|(name, uid)| name == "ns/stays" && uid.is_some()));
+    // synced is said once only; and what comes next is watched again
+    cluster.delete_pod("ns", "new").await;
+    let change = timeout(lab::PATIENCE, changes.recv()).await.unwrap().unwrap();
+    assert!(matches!(&change, Change::Pod(key, _) if key.name.as_ref() == "new"), "{change:?}");
+}
+
+#[tokio::test]
+async fn nothing_is_lost_while_connections_break() {
+    let cluster = Cluster::up();
+    let door = Arc::new(Door::to(cluster.port()).await);
+    cluster.namespace("ns").await;
+    let client = Client::connect(&cluster.access(door.port)).await.unwrap();
+    let (sender, mut changes) = channel(4);
+    let _watches = start(&client, &Scope::Controller, &sender);
+    let have = Arc::new(Mutex::new(BTreeMap::new()));
+    let kept = have.clone();
+    tokio::spawn(async move {
+        while let Some(change) = changes.recv().await {
+            let Some((name, uid)) = pod(change) else { continue };
+            let mut have = kept.lock().unwrap();
+            match uid {
+                Some(uid) => have.insert(name, uid),
+                None => have.remove(&name),
+            };
+        }
+    });
+    let breaking = door.clone();
+    let breaks = tokio::spawn(async move {
+        loop {
+            sleep(Duration::from_millis(150)).await;
+            breaking.shut();
+            sleep(Duration::from_millis(30)).await;
+            breaking.open();
+        }
+    });
+    for round in 0..300_u32 {
+        let name = format!("p{}", round.wrapping_mul(2_654_435_761) % 7);
+        if pods(&cluster).await.contains_key(&format!("ns/{name}")) {
+            cluster.delete_pod("ns", &name).await;
+        } else {
+            cluster.pod("ns", &name, "n1").await;
+        }
+    }
+    breaks.abort();
+    door.open();
+    let want = pods(&cluster).await;
+    until("the same pods", async || *have.lock().unwrap() == want).await;
+}
+
+#[tokio::test]
+async fn starts_before_the_api_server_answers() {
+    let cluster = Cluster::shared();
+    let door = Door::to(cluster.port()).await;
+    door.shut();
+    let client = Client::connect(&cluster.access(door.port)).await.unwrap();
+    let (sender, mut changes) = channel(4);
+    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    assert!(timeout(Duration::from_millis(500), changes.recv()).await.is_err(), "a change through a shut door");
+    door.open();
+    next(&mut changes, |change| (change == Change::Synced(Kind::Node)).then_some(())).await;
+}

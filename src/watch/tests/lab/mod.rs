@@ -1,0 +1,218 @@
+//! A throw-away Kubernetes API, a door to it that can be shut, and requests to prepare it.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use http::Method;
+use ovnkube_model::Change;
+use ovnkube_watch::{Access, Client};
+use serde_json::{Value, json};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// Longer than anything here takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// etcd and kube-apiserver, stopped when dropped.
+pub(crate) struct Cluster {
+    directory: PathBuf,
+}
+
+impl Cluster {
+    pub(crate) fn up() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ovnkube-watch-{}-{number}", std::process::id());
+        let cluster = Self { directory: std::env::temp_dir().join(name) };
+        cluster.k8slab(&["up"]);
+        cluster
+    }
+
+    /// One for all tests of a binary that run at the same time.
+    pub(crate) fn shared() -> Arc<Self> {
+        static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap();
+        shared.upgrade().unwrap_or_else(|| {
+            let cluster = Arc::new(Self::up());
+            *shared = Arc::downgrade(&cluster);
+            cluster
+        })
+    }
+
+    fn k8slab(&self, words: &[&str]) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/k8slab");
+        let lab = std::env::var("LAB_HOME").unwrap_or_else(|_| "/var/lib/ovnkube-lab".into());
+        let mut command = Command::new(script);
+        command.args(words).env("K8SLAB_DIR", &self.directory).env("KUBEBUILDER_ASSETS", format!("{lab}/bin"));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "k8slab {words:?}: {said}; lab/install builds what is missing");
+    }
+
+    /// Kills the API server and starts it again: it has forgotten all versions of objects but the last.
+    pub(crate) fn restart_apiserver(&self) {
+        let file = self.directory.join("apiserver.pid");
+        let pid = std::fs::read_to_string(&file).unwrap();
+        assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+        while Path::new("/proc").join(pid.trim()).join("exe").exists() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::fs::remove_file(file).unwrap();
+        self.k8slab(&["up"]);
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.directory.join("admin.kubeconfig")
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    pub(crate) fn token(&self) -> String {
+        std::fs::read_to_string(self.file("admin.token")).unwrap().trim().to_owned()
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        let ports = std::fs::read_to_string(self.file("ports")).unwrap();
+        ports.lines().find_map(|l| l.strip_prefix("PORT=")).unwrap().parse().unwrap()
+    }
+
+    /// Access by token, through `port` of loopback.
+    pub(crate) fn access(&self, port: u16) -> Access {
+        Access {
+            apiserver: Some(format!("https://127.0.0.1:{port}")),
+            ca: Some(self.file("ca.crt")),
+            token: Some(self.token().into()),
+            role: "test".into(),
+            ..Access::default()
+        }
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(&self.access(self.port())).await.unwrap()
+    }
+
+    /// Sends a request past the code under test.
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, kube::Error> {
+        let kubeconfig = kube::config::Kubeconfig::read_from(self.kubeconfig()).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+        let client = kube::Client::try_from(config).unwrap();
+        let patch = method == Method::PATCH;
+        let kind = if patch { "application/merge-patch+json" } else { "application/json" };
+        let request = http::Request::builder().method(method).uri(path).header("content-type", kind);
+        client
+            .request(request.body(if body.is_null() { Vec::new() } else { body.to_string().into_bytes() }).unwrap())
+            .await
+    }
+
+    pub(crate) async fn create(&self, path: &str, body: Value) -> Value {
+        self.ask(Method::POST, path, body).await.unwrap()
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        self.ask(Method::GET, path, Value::Null).await.unwrap()
+    }
+
+    /// A namespace in which pods can be made.
+    pub(crate) async fn namespace(&self, name: &str) {
+        self.create("/api/v1/namespaces", json!({"metadata": {"name": name}})).await;
+        let account = json!({"metadata": {"name": "default"}});
+        self.create(&format!("/api/v1/namespaces/{name}/serviceaccounts"), account).await;
+    }
+
+    /// Makes a pod on a node; its uid is returned.
+    pub(crate) async fn pod(&self, namespace: &str, name: &str, node: &str) -> String {
+        let spec = json!({"nodeName": node, "containers": [{"name": "c", "image": "none"}]});
+        let pod = json!({"metadata": {"name": name}, "spec": spec});
+        let pod = self.create(&format!("/api/v1/namespaces/{namespace}/pods"), pod).await;
+        pod["metadata"]["uid"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn node(&self, name: &str) -> String {
+        let node = self.create("/api/v1/nodes", json!({"metadata": {"name": name}})).await;
+        node["metadata"]["uid"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn delete_pod(&self, namespace: &str, name: &str) {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+        self.ask(Method::DELETE, &path, json!({"gracePeriodSeconds": 0})).await.unwrap();
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.k8slab(&["down"]);
+    }
+}
+
+/// A port of loopback that leads to another one while it is open.
+pub(crate) struct Door {
+    pub(crate) port: u16,
+    open: Arc<AtomicBool>,
+    connections: Arc<Mutex<JoinSet<()>>>,
+}
+
+impl Door {
+    pub(crate) async fn to(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let door = Self {
+            port: listener.local_addr().unwrap().port(),
+            open: Arc::new(AtomicBool::new(true)),
+            connections: Arc::default(),
+        };
+        let (open, connections) = (door.open.clone(), door.connections.clone());
+        tokio::spawn(async move {
+            while let Ok((mut outside, _)) = listener.accept().await {
+                if open.load(Ordering::SeqCst) {
+                    connections.lock().unwrap().spawn(async move {
+                        if let Ok(mut inside) = TcpStream::connect(("127.0.0.1", port)).await {
+                            let _ = copy_bidirectional(&mut outside, &mut inside).await;
+                        }
+                    });
+                }
+            }
+        });
+        door
+    }
+
+    /// Cuts what is connected and whoever comes.
+    pub(crate) fn shut(&self) {
+        self.open.store(false, Ordering::SeqCst);
+        self.connections.lock().unwrap().abort_all();
+    }
+
+    pub(crate) fn open(&self) {
+        self.open.store(true, Ordering::SeqCst);
+    }
+}
+
+/// The next change that `wanted` makes something of; others are passed over.
+pub(crate) async fn next<T>(changes: &mut Receiver<Change>, mut wanted: impl FnMut(Change) -> Option<T>) -> T {
+    let find = async {
+        loop {
+            let change = changes.recv().await.unwrap();
+            if let Some(found) = wanted(change) {
+                return found;
+            }
+        }
+    };
+    timeout(PATIENCE, find).await.expect("the change never came")
+}
+
+/// Waits until `condition` holds.
+pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !condition().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never came: {what}"));
+}

@@ -1,0 +1,152 @@
+//! The lease: one holder at a time, whatever happens.
+
+mod lab;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use http::Method;
+use lab::{Cluster, Door, PATIENCE, until};
+use ovnkube_watch::{Client, Leader, LeaseSettings};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+fn settings(name: &str, identity: &str) -> LeaseSettings {
+    LeaseSettings {
+        lease: Duration::from_secs(2),
+        renew: Duration::from_millis(1500),
+        retry: Duration::from_millis(300),
+        ..LeaseSettings::new(name, identity)
+    }
+}
+
+fn path(name: &str) -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/{name}")
+}
+
+async fn elected(leader: &mut Leader) {
+    timeout(PATIENCE, leader.elected()).await.expect("never elected");
+}
+
+#[tokio::test]
+async fn released_lease_goes_to_the_next() {
+    let cluster = Cluster::shared();
+    let client = cluster.client().await;
+    // the first of all tests makes the namespace too
+    let (mut first, first_task) = Leader::run(&client, settings("released", "first"));
+    elected(&mut first).await;
+    let (mut second, second_task) = Leader::run(&client, settings("released", "second"));
+    until("the second sees the first", async || second.holder() == "first").await;
+    assert!(first.is_leader_now() && !second.is_leader_now());
+    let lease = cluster.get(&path("released")).await["spec"].clone();
+    assert_eq!((&lease["holderIdentity"], &lease["leaseDurationSeconds"]), (&json!("first"), &json!(2)));
+
+    first_task.release().await;
+    assert!(!first.is_leader_now());
+    elected(&mut second).await;
+    assert_eq!(second.holder(), "second");
+    assert_eq!(cluster.get(&path("released")).await["spec"]["leaseTransitions"], json!(2));
+    second_task.release().await;
+    assert_eq!(cluster.get(&path("released")).await["spec"]["holderIdentity"], Value::Null);
+}
+
+#[tokio::test]
+async fn same_identity_takes_its_lease_again_at_once() {
+    let cluster = Cluster::shared();
+    let client = cluster.client().await;
+    // an hour long: nobody could wait for its end
+    let long = LeaseSettings { lease: Duration::from_secs(3600), ..settings("again", "me") };
+    let (mut before, task) = Leader::run(&client, long.clone());
+    elected(&mut before).await;
+    // killed: nothing is given back
+    drop((before, task));
+    let (mut after, _task) = Leader::run(&client, long);
+    elected(&mut after).await;
+    assert_eq!(cluster.get(&path("again")).await["spec"]["leaseTransitions"], json!(1));
+}
+
+#[tokio::test]
+async fn holder_cut_off_stops_by_itself_before_another_starts() {
+    let cluster = Cluster::shared();
+    let door = Door::to(cluster.port()).await;
+    let behind = Client::connect(&cluster.access(door.port)).await.unwrap();
+    let (mut first, _first_task) = Leader::run(&behind, settings("cut", "first"));
+    elected(&mut first).await;
+    let (mut second, _second_task) = Leader::run(&cluster.client().await, settings("cut", "second"));
+    until("the second sees the first", async || second.holder() == "first").await;
+    door.shut();
+    timeout(PATIENCE, first.lost()).await.expect("the first never stops");
+    assert!(!second.is_leader_now(), "two leaders");
+    elected(&mut second).await;
+    assert!(!first.is_leader_now());
+    // back again, the first finds out and waits
+    door.open();
+    until("the first sees the second", async || first.holder() == "second").await;
+    assert!(!first.is_leader_now() && second.is_leader_now());
+}
+
+#[test]
+fn holder_stopped_in_the_middle_is_fenced() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let cluster = Cluster::shared();
+    let (tell, told) = mpsc::channel();
+    let (freeze, frozen) = mpsc::channel::<()>();
+    let (thaw, thawed) = mpsc::channel::<()>();
+    let access = cluster.access(cluster.port());
+    // all of the first's tasks run in this one thread: it stops as if by SIGSTOP
+    let first_thread = thread::spawn(move || {
+        runtime().block_on(async {
+            let client = Client::connect(&access).await.unwrap();
+            let (mut first, _task) = Leader::run(&client, settings("frozen", "first"));
+            elected(&mut first).await;
+            tell.send(first.clone()).unwrap();
+            while frozen.try_recv().is_err() {
+                sleep(Duration::from_millis(10)).await;
+            }
+            thawed.recv().unwrap();
+            // the very first thing after waking up
+            assert!(!first.is_leader_now(), "may write with a lease that is lost");
+            until("the first sees the second", async || first.holder() == "second").await;
+        });
+    });
+    let first: Leader = told.recv().unwrap();
+    runtime().block_on(async {
+        let (mut second, _task) = Leader::run(&cluster.client().await, settings("frozen", "second"));
+        until("the second sees the first", async || second.holder() == "first").await;
+        freeze.send(()).unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let (until_over, asked) = (over.clone(), second.clone());
+        let watcher = thread::spawn(move || {
+            let mut both = 0;
+            while !until_over.load(Ordering::SeqCst) {
+                // the second is asked first: meanwhile the first can only lose the lease
+                both += u32::from(asked.is_leader_now() && first.is_leader_now());
+                thread::sleep(Duration::from_millis(1));
+            }
+            both
+        });
+        elected(&mut second).await;
+        sleep(Duration::from_millis(300)).await;
+        over.store(true, Ordering::SeqCst);
+        assert_eq!(watcher.join().unwrap(), 0, "two leaders at once");
+        thaw.send(()).unwrap();
+        // the second goes on to renew while the first wakes up
+        until("the end of the first", async || first_thread.is_finished()).await;
+    });
+    first_thread.join().unwrap();
+}
+
+#[tokio::test]
+async fn lease_taken_by_force_or_deleted_is_noticed() {
+    let cluster = Cluster::shared();
+    let (mut leader, _task) = Leader::run(&cluster.client().await, settings("force", "me"));
+    elected(&mut leader).await;
+    let thief = json!({"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 3600}});
+    cluster.ask(Method::PATCH, &path("force"), thief).await.unwrap();
+    timeout(PATIENCE, leader.lost()).await.expect("never lost");
+    until("the thief is seen", async || leader.holder() == "thief").await;
+    cluster.ask(Method::DELETE, &path("force"), Value::Null).await.unwrap();
+    elected(&mut leader).await;
+}

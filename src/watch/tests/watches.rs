@@ -1,0 +1,267 @@
+//! Watches, patches and access against a real API server.
+
+mod lab;
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use lab::{Cluster, next, until};
+use ovnkube_model::{Change, Kind, Notice, Object, PodKey, Severity};
+use ovnkube_watch::{Access, Annotations, Client, Error, Events, Scope, start};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::channel;
+
+fn set(key: &str, value: &str) -> Annotations {
+    Annotations::from([(key.to_owned(), Some(value.to_owned()))])
+}
+
+#[tokio::test]
+async fn everything_there_is_comes_before_synced_and_in_pages() {
+    let cluster = Cluster::shared();
+    // a page of nodes holds 100
+    for number in 0..130 {
+        cluster.node(&format!("page-{number}")).await;
+    }
+    let (sender, mut changes) = channel(1);
+    let _watches = start(&cluster.client().await, &Scope::ClusterManager, &sender);
+    let mut seen = BTreeSet::new();
+    next(&mut changes, |change| match change {
+        Change::Node(name, Some(node)) => {
+            assert!(!node.uid.is_empty() && node.created > 1_600_000_000);
+            if name.starts_with("page-") {
+                assert!(seen.insert(name.clone()), "{name} came twice");
+            }
+            None
+        }
+        Change::Synced(Kind::Node) => Some(()),
+        other => panic!("a cluster manager has no use for {other:?}"),
+    })
+    .await;
+    assert_eq!(seen.len(), 130);
+}
+
+#[tokio::test]
+async fn pods_come_change_and_go() {
+    let cluster = Cluster::shared();
+    cluster.namespace("life").await;
+    let (sender, mut changes) = channel(16);
+    let _watches = start(&cluster.client().await, &Scope::Controller, &sender);
+    let mut missing: BTreeSet<Kind> = Scope::Controller.kinds().iter().copied().collect();
+    let mut namespace = None;
+    while !missing.is_empty() {
+        let kind = next(&mut changes, |change| match change {
+            Change::Synced(kind) => Some(kind),
+            Change::Namespace(name, Some(found)) => {
+                namespace = namespace.take().or((name.as_ref() == "life").then_some(found.uid));
+                None
+            }
+            _ => None,
+        })
+        .await;
+        assert!(missing.remove(&kind), "{kind:?} was synced twice");
+    }
+    assert!(namespace.is_some());
+
+    let pod = |change| match change {
+        Change::Pod(key, pod) if key.namespace.as_ref() == "life" => Some((key, pod)),
+        _ => None,
+    };
+    let uid = cluster.pod("life", "web", "n1").await;
+    let (key, found) = next(&mut changes, pod).await;
+    assert_eq!((key.to_string().as_str(), found.as_ref().unwrap().uid.as_ref()), ("life/web", uid.as_str()));
+    assert_eq!(found.unwrap().node.as_deref(), Some("n1"));
+
+    let path = "/api/v1/namespaces/life/pods/web/status";
+    cluster.ask(Method::PATCH, path, json!({"status": {"phase": "Succeeded"}})).await.unwrap();
+    next(&mut changes, |change| pod(change).filter(|(_, pod)| pod.as_ref().unwrap().finished)).await;
+    cluster.delete_pod("life", "web").await;
+    next(&mut changes, |change| pod(change).filter(|(_, pod)| pod.is_none())).await;
+}
+
+#[tokio::test]
+async fn node_sees_itself_and_its_pods_only() {
+    let cluster = Cluster::shared();
+    cluster.namespace("mine").await;
+    for node in ["scope-a", "scope-b"] {
+        cluster.node(node).await;
+        cluster.pod("mine", &format!("on-{node}"), node).await;
+    }
+    let (sender, mut changes) = channel(16);
+    let scope = Scope::Node("scope-a".into());
+    let _watches = start(&cluster.client().await, &scope, &sender);
+    cluster.pod("mine", "later-b", "scope-b").await;
+    cluster.pod("mine", "later-a", "scope-a").await;
+    let mut wanted = BTreeSet::from(["scope-a", "mine/on-scope-a", "mine/later-a"].map(String::from));
+    while !wanted.is_empty() {
+        let name = next(&mut changes, |change| match change {
+            Change::Node(name, Some(_)) => Some(name.to_string()),
+            Change::Pod(key, Some(_)) => Some(key.to_string()),
+            _ => None,
+        })
+        .await;
+        assert!(name == "scope-a" || name.ends_with("-a"), "{name} is not on scope-a");
+        wanted.remove(&name);
+    }
+}
+
+#[tokio::test]
+async fn patch_touches_only_the_pod_it_was_meant_for() {
+    let cluster = Cluster::shared();
+    let client = cluster.client().await;
+    cluster.namespace("patch").await;
+    let key = PodKey::new("patch", "again");
+    let path = "/api/v1/namespaces/patch/pods/again";
+
+    let old = cluster.pod("patch", "again", "n1").await;
+    client.annotate_pod(&key, &old, &set("k8s.ovn.org/pod-networks", "{}")).await.unwrap();
+    client.annotate_pod(&key, &old, &set("other", "\"quoted\"")).await.unwrap();
+    let have = cluster.get(path).await["metadata"]["annotations"].clone();
+    assert_eq!(have, json!({"k8s.ovn.org/pod-networks": "{}", "other": "\"quoted\""}));
+    let remove = Annotations::from([("other".to_owned(), None)]);
+    client.annotate_pod(&key, &old, &remove).await.unwrap();
+    assert_eq!(cluster.get(path).await["metadata"]["annotations"], json!({"k8s.ovn.org/pod-networks": "{}"}));
+
+    cluster.delete_pod("patch", "again").await;
+    let error = client.annotate_pod(&key, &old, &set("late", "1")).await.unwrap_err();
+    assert!(error.is_gone() && !error.is_retryable(), "{error:?}");
+    cluster.pod("patch", "again", "n1").await;
+    let error = client.annotate_pod(&key, &old, &set("late", "1")).await.unwrap_err();
+    assert!(error.is_gone(), "{error:?}");
+    assert!(error.to_string().starts_with("annotate pod patch/again: "), "{error}");
+    assert_eq!(cluster.get(path).await["metadata"]["annotations"], Value::Null);
+
+    let error = client.annotate_pod(&key, &old, &set("not a key", "1")).await.unwrap_err();
+    assert!(matches!(error, Error::Refused { .. } | Error::Gone { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn nodes_are_annotated_too() {
+    let cluster = Cluster::shared();
+    let client = cluster.client().await;
+    let uid = cluster.node("annotated").await;
+    client.annotate_node("annotated", &uid, &set("k8s.ovn.org/node-id", "2")).await.unwrap();
+    let have = cluster.get("/api/v1/nodes/annotated").await["metadata"]["annotations"].clone();
+    assert_eq!(have["k8s.ovn.org/node-id"], "2");
+    assert!(client.annotate_node("annotated", "other", &set("a", "1")).await.unwrap_err().is_gone());
+    assert!(client.annotate_node("nobody", &uid, &set("a", "1")).await.unwrap_err().is_gone());
+    let error = client.annotate_node("annotated", &uid, &set("not a key", "1")).await.unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn token_file_is_read_again_when_it_changes() {
+    let cluster = Cluster::shared();
+    let uid = cluster.node("token").await;
+    let file = cluster.file("rotating.token");
+    let write = |token: &str| {
+        // as kubelet does it: a new file in place of the old one
+        let next = file.with_extension("next");
+        std::fs::write(&next, format!("{token}\n")).unwrap();
+        std::fs::rename(&next, &file).unwrap();
+    };
+    write(&cluster.token());
+    let access = Access { token: None, token_file: Some(file.clone()), ..cluster.access(cluster.port()) };
+    let client = Client::connect(&access).await.unwrap();
+    client.annotate_node("token", &uid, &set("n", "1")).await.unwrap();
+    write("expired");
+    let error = client.annotate_node("token", &uid, &set("n", "2")).await.unwrap_err();
+    assert!(error.is_retryable(), "{error:?}");
+    assert_eq!(error.to_string(), "annotate node token: Unauthorized (401); check the token or client certificate");
+    write(&cluster.token());
+    client.annotate_node("token", &uid, &set("n", "3")).await.unwrap();
+    std::fs::remove_file(&file).unwrap();
+    client.annotate_node("token", &uid, &set("n", "4")).await.unwrap();
+}
+
+#[tokio::test]
+async fn access_by_kubeconfig_and_refusals() {
+    let cluster = Cluster::shared();
+    let uid = cluster.node("access").await;
+    let kubeconfig = Access { kubeconfig: Some(cluster.kubeconfig()), ..Access::default() };
+    let client = Client::connect(&kubeconfig).await.unwrap();
+    client.annotate_node("access", &uid, &set("n", "1")).await.unwrap();
+
+    let stranger = Access { ca: None, ca_data: Some(other_ca(&cluster)), ..cluster.access(cluster.port()) };
+    let client = Client::connect(&stranger).await.unwrap();
+    let error = client.annotate_node("access", &uid, &set("n", "2")).await.unwrap_err();
+    assert!(error.is_retryable() && error.to_string().contains("set k8s-cacert to the CA"), "{error}");
+
+    let nobody = Access { token: None, ..cluster.access(cluster.port()) };
+    let client = Client::connect(&nobody).await.unwrap();
+    let error = client.annotate_node("access", &uid, &set("n", "2")).await.unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }) && error.to_string().contains("forbidden"), "{error}");
+}
+
+/// A CA that did not sign the API server's certificate.
+fn other_ca(cluster: &Cluster) -> String {
+    std::fs::read_to_string(cluster.file("front-proxy-ca.crt")).unwrap()
+}
+
+#[tokio::test]
+async fn same_notice_is_one_event() {
+    let cluster = Cluster::shared();
+    let client = cluster.client().await;
+    cluster.namespace("told").await;
+    let uid = cluster.pod("told", "p", "n1").await;
+    let object = Object::Pod { key: PodKey::new("told", "p"), uid: uid.as_str().into() };
+    let notice =
+        |reason, message: String| Notice { object: object.clone(), severity: Severity::Warning, reason, message };
+    let list = async || cluster.get("/api/v1/namespaces/told/events").await["items"].as_array().unwrap().clone();
+
+    let events = Events::start(&client, "ovnkube", "host1");
+    for _ in 0..5 {
+        events.publish(notice("AddressConflict", "10.0.0.3 is taken".into()));
+    }
+    events.publish(notice("BadAnnotation", "ä".repeat(5000)));
+    until("two events", async || list().await.len() == 2).await;
+    let found = list().await;
+    let conflict = found.iter().find(|e| e["reason"] == "AddressConflict").unwrap();
+    assert_eq!((&conflict["count"], &conflict["type"]), (&json!(1), &json!("Warning")));
+    assert_eq!(conflict["involvedObject"]["uid"], json!(uid));
+    assert_eq!(conflict["source"], json!({"component": "ovnkube", "host": "host1"}));
+
+    // after a restart the same Event goes on
+    let again = Events::start(&client, "ovnkube", "host1");
+    again.publish(notice("AddressConflict", "10.0.0.3 is taken".into()));
+    until("a count of two", async || list().await.iter().any(|e| e["count"] == 2)).await;
+    assert_eq!(list().await.len(), 2);
+
+    let node = Object::Node { name: "n1".into(), uid: "u1".into() };
+    again.publish(Notice { object: node, severity: Severity::Normal, reason: "SubnetGiven", message: "x".into() });
+    until("the node's event in default", async || {
+        let all = cluster.get("/api/v1/namespaces/default/events").await;
+        all["items"].as_array().unwrap().iter().any(|e| e["reason"] == "SubnetGiven" && e["type"] == "Normal")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn publishing_never_waits() {
+    let cluster = Cluster::shared();
+    let client = cluster.client().await;
+    let events = Events::start(&client, "ovnkube", "host1");
+    for number in 0..100_000 {
+        let object = Object::Namespace { name: "nowhere".into(), uid: "u".into() };
+        let message = number.to_string();
+        events.publish(Notice { object, severity: Severity::Normal, reason: "Many", message });
+    }
+    // the first of them go out, in order
+    until("an event", async || {
+        let all = cluster.get("/api/v1/namespaces/default/events").await;
+        all["items"].as_array().unwrap().iter().any(|e| e["reason"] == "Many" && e["message"] == "0")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn watches_end_with_their_receiver() {
+    let cluster = Cluster::shared();
+    let (sender, mut changes) = channel(1);
+    let _watches = start(&cluster.client().await, &Scope::Controller, &sender);
+    for _ in Scope::Controller.kinds() {
+        next(&mut changes, |change| matches!(change, Change::Synced(_)).then_some(())).await;
+    }
+    assert!(sender.strong_count() > 1);
+    drop(changes);
+    until("the end of the watches", async || sender.strong_count() == 1).await;
+}
