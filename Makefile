@@ -41,7 +41,7 @@ bench: ## the benchmarks; writes bench/results.md
 install: $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay ## to $(PREFIX)/bin and $(CNI_BIN) (below DESTDIR)
 	install -D -m 755 $(RELEASE)/ovnkube $(DESTDIR)$(PREFIX)/bin/ovnkube
 	install -D -m 755 $(RELEASE)/ovn-k8s-cni-overlay $(DESTDIR)$(CNI_BIN)/ovn-k8s-cni-overlay
-$(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay:
+$(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay &:
 	$(MAKE) build
 
 clean: ## what cargo built (the lab's parts stay: lab/install)
