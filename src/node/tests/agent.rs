@@ -1,0 +1,311 @@
+//! The agent on a real node: what the kubelet, a pod and an operator see.
+#![allow(clippy::unwrap_used)]
+
+mod lab;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use lab::{CONF, container, error, eventually, in_node, result, run};
+use ovnkube_node::Change;
+use serde_json::json;
+
+#[test]
+fn the_node_is_set_up() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        let ids = lab.vsctl("get Open_vSwitch . external_ids");
+        assert_eq!(
+            ids.replace(&lab.path(""), ""),
+            r#"{hostname=node-1, ovn-bridge-datapath-type=netdev, ovn-enable-lflow-cache="true", ovn-encap-ip="172.18.0.2", ovn-encap-type=geneve, ovn-is-interconn="false", ovn-monitor-all="true", ovn-ofctrl-wait-before-clear="0", ovn-openflow-probe-interval="180", ovn-remote="unix:sb.sock", ovn-remote-probe-interval="100000", ovn-set-local-ip="true", system-id=chassis-1}"#
+        );
+        assert_eq!(lab.vsctl("get Open_vSwitch . other_config:bundle-idle-timeout"), r#""180""#);
+        assert_eq!(lab.vsctl("get Bridge br-int fail_mode datapath_type"), "secure\nnetdev");
+        assert_eq!(lab.vsctl("get Interface ovn-k8s-mp0 external_ids:iface-id type"), "k8s-node-1\ninternal");
+        mgmt_port_is_right();
+        let annotations = lab.annotations();
+        assert_eq!(annotations["k8s.ovn.org/node-chassis-id"], "chassis-1");
+        assert_eq!(annotations["k8s.ovn.org/node-primary-ifaddr"], r#"{"ipv4":"172.18.0.2/16"}"#);
+        assert_eq!(annotations["k8s.ovn.org/host-cidrs"], r#"["172.18.0.2/16"]"#);
+        let features = run("ethtool", &["-k", "ovn-k8s-mp0"]);
+        assert!(features.contains("tx-checksumming: off"), "{features}");
+        // an operator breaks things
+        run("ip", &["route", "del", "10.128.0.0/14"]);
+        run("ip", &["neigh", "del", "10.128.0.1", "dev", "ovn-k8s-mp0"]);
+        lab.vsctl("remove Open_vSwitch . external_ids ovn-monitor-all -- set Bridge br-int fail_mode=standalone");
+        eventually("the route", || run("ip", &["route"]).contains("10.128.0.0/14 via 10.128.0.1 dev ovn-k8s-mp0"));
+        eventually("the bridge", || lab.vsctl("get Bridge br-int fail_mode") == "secure");
+        mgmt_port_is_right();
+        lab.stop_agent();
+        assert!(!lab.conf().exists());
+        mgmt_port_is_right();
+    });
+}
+
+fn mgmt_port_is_right() {
+    let address = run("ip", &["addr", "show", "dev", "ovn-k8s-mp0"]);
+    assert!(
+        address.contains("inet 10.128.0.2/24") && address.contains("mtu 1400") && address.contains("0a:58:0a:80:00:02"),
+        "{address}"
+    );
+    let routes = run("ip", &["route"]);
+    assert!(routes.contains("10.128.0.0/14 via 10.128.0.1 dev ovn-k8s-mp0"), "{routes}");
+    eventually("the neighbour", || {
+        run("ip", &["neigh"]).contains("10.128.0.1 dev ovn-k8s-mp0 lladdr 0a:58:0a:80:00:01 PERMANENT")
+    });
+    let sysctl = |key: &str| run("sysctl", &["-n", &format!("net.ipv4.conf.ovn-k8s-mp0.{key}")]);
+    assert_eq!((sysctl("rp_filter").trim(), sysctl("forwarding").trim()), ("2", "1"));
+}
+
+#[test]
+fn a_pods_life() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        let pod = lab.pod("web", 3);
+        lab.annotate(&pod);
+        let id = container("0123456789abcdef");
+        let started = Instant::now();
+        let first = result(&lab.shim(&pod, &id, "ADD"));
+        eprintln!("ADD took {:?}", started.elapsed());
+        let host_mac = first["interfaces"][0]["mac"].clone();
+        let want = json!({
+            "cniVersion": "0.4.0",
+            "interfaces": [{"name": "0123456789abcde", "mac": host_mac}, {"name": "eth0", "mac": "0a:58:0a:80:00:03", "sandbox": pod.path()}],
+            "ips": [{"version": "4", "interface": 1, "address": "10.128.0.3/24", "gateway": "10.128.0.1"}],
+            "routes": [{"dst": "0.0.0.0/0", "gw": "10.128.0.1"}, {"dst": "10.128.0.0/14", "gw": "10.128.0.1"}, {"dst": "169.254.169.5/32", "gw": "10.128.0.1"}],
+            "dns": {},
+        });
+        assert_eq!(first, want);
+        assert_eq!(
+            lab.vsctl("get Interface 0123456789abcde external_ids:attached_mac external_ids:iface-id external_ids:iface-id-ver external_ids:ip_addresses external_ids:sandbox external_ids:ovn-installed"),
+            format!("\"0a:58:0a:80:00:03\"\ndefault_web\nuid-web\n\"10.128.0.3/24\"\n\"{id}\"\n\"true\"")
+        );
+        assert_eq!(lab.vsctl("get Port 0123456789abcde other_config"), r#"{transient="true"}"#);
+        let routes = pod.ip_cmd("route");
+        assert!(
+            routes.contains("default via 10.128.0.1 dev eth0") && routes.contains("169.254.169.5 via 10.128.0.1"),
+            "{routes}"
+        );
+
+        // again: the same
+        assert_eq!(result(&lab.shim(&pod, &id, "ADD")), first);
+        result(&lab.shim(&pod, &id, "CHECK"));
+        assert!(pod.pings("10.128.0.2"));
+        transfers(&pod);
+
+        // CHECK sees what is broken, ADD puts it right
+        pod.ip_cmd("route del 10.128.0.0/14");
+        let (_, text) = error(&lab.shim(&pod, &id, "CHECK"));
+        assert!(text.contains("[default/web ") && text.contains("the route to 10.128.0.0/14 is missing"), "{text}");
+        assert_eq!(result(&lab.shim(&pod, &id, "ADD")), first);
+        result(&lab.shim(&pod, &id, "CHECK"));
+
+        for _ in 0..2 {
+            result(&lab.shim(&pod, &id, "DEL"));
+            assert!(!run("ip", &["link"]).contains("0123456789abcde"));
+            assert!(!lab.vsctl("show").contains("0123456789abcde"));
+        }
+        let (_, text) = error(&lab.shim(&pod, &id, "CHECK"));
+        assert!(text.contains("eth0 is missing") && text.contains("OVS has no port"), "{text}");
+    });
+}
+
+/// TCP in both directions, enough for many segments: checksums are right.
+fn transfers(pod: &lab::Pod) {
+    let at_pod = pod.enter(|| TcpListener::bind("0.0.0.0:8080").unwrap()).join().unwrap();
+    let (ip, from_node) = (pod.ip(), std::thread::spawn(move || receive(&at_pod)));
+    send(&format!("{ip}:8080"));
+    assert_eq!(from_node.join().unwrap(), SIZE);
+    let at_node = TcpListener::bind("10.128.0.2:8080").unwrap();
+    let from_pod = pod.enter(|| send("10.128.0.2:8080"));
+    assert_eq!(receive(&at_node), SIZE);
+    from_pod.join().unwrap();
+}
+
+const SIZE: usize = 1 << 20;
+
+fn send(to: &str) {
+    let mut stream = TcpStream::connect_timeout(&to.parse().unwrap(), Duration::from_secs(30)).unwrap();
+    stream.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(&vec![7; SIZE]).unwrap();
+}
+
+fn receive(listener: &TcpListener) -> usize {
+    let mut stream = listener.accept().unwrap().0;
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut got = Vec::new();
+    stream.read_to_end(&mut got).unwrap();
+    got.len()
+}
+
+#[test]
+fn two_pods_talk_and_gc_keeps_the_living() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        let (one, two) = (lab.pod("one", 3), lab.pod("two", 4));
+        for (pod, id) in [(&one, "aaaa"), (&two, "bbbb")] {
+            lab.annotate(pod);
+            result(&lab.shim(pod, &container(id), "ADD"));
+        }
+        assert!(one.pings("10.128.0.4"));
+        let conf = json!({"cniVersion": "1.1.0", "name": "ovn-kubernetes", "type": "x", "cni.dev/valid-attachments": [{"containerID": container("bbbb"), "ifname": "eth0"}]});
+        let gc = [("CNI_COMMAND", "GC")];
+        result(&lab.shim_env(&gc, conf.to_string().as_bytes()));
+        let show = lab.vsctl("show");
+        assert!(!show.contains("aaaa00") && show.contains("bbbb00"), "{show}");
+        assert!(!run("ip", &["link"]).contains("aaaa00"));
+        result(&lab.shim(&two, &container("bbbb"), "CHECK"));
+        // without the list nothing is removed
+        assert_eq!(error(&lab.shim_env(&gc, CONF.as_bytes())).0, 7);
+        result(&lab.shim_env(&[("CNI_COMMAND", "STATUS")], CONF.as_bytes()));
+    });
+}
+
+#[test]
+fn a_later_sandbox_wins() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        let pod = lab.pod("web", 3);
+        let later = lab::Pod { netns: lab.pod("other", 9).netns, ..pod.clone() };
+        std::thread::scope(|scope| {
+            // no annotation yet: both wait
+            let slow = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
+            std::thread::sleep(Duration::from_millis(200));
+            let fast = scope.spawn(|| lab.shim(&later, &container("s2"), "ADD"));
+            std::thread::sleep(Duration::from_millis(200));
+            lab.annotate(&pod);
+            result(&fast.join().unwrap());
+            let (_, text) = error(&slow.join().unwrap());
+            assert!(text.contains("came later and counts"), "{text}");
+        });
+        // one after the other: the second takes over in one step
+        result(&lab.shim(&pod, &container("s3"), "ADD"));
+        assert_eq!(
+            lab.vsctl("--bare --columns=name find Interface external_ids:iface-id=default_web"),
+            container("s3")[..15]
+        );
+        // DEL of the older leaves the newer alone
+        result(&lab.shim(&later, &container("s2"), "DEL"));
+        result(&lab.shim(&pod, &container("s3"), "CHECK"));
+        assert!(pod.pings("10.128.0.2"));
+    });
+}
+
+#[test]
+fn del_ends_a_waiting_add() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_agent();
+        let pod = lab.pod("web", 3);
+        std::thread::scope(|scope| {
+            let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
+            std::thread::sleep(Duration::from_millis(200));
+            result(&lab.shim(&pod, &container("s1"), "DEL"));
+            let (_, text) = error(&add.join().unwrap());
+            assert!(text.contains("deleted while"), "{text}");
+        });
+        // br-int is there but nobody installs flows: ADD waits there, DEL takes all away again
+        lab.annotate(&pod);
+        eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
+        std::thread::scope(|scope| {
+            let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
+            eventually("the port", || lab.vsctl("list-ports br-int").contains("s1000"));
+            result(&lab.shim(&pod, &container("s1"), "DEL"));
+            error(&add.join().unwrap());
+        });
+        assert!(!lab.vsctl("show").contains("s1000"));
+        assert!(!run("ip", &["link"]).contains("s1000"));
+    });
+}
+
+#[test]
+fn bandwidth_becomes_limits() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        let pod = lab.pod("web", 3);
+        let mut annotated = pod.annotated();
+        annotated.ingress_bandwidth = Some("10M".into());
+        annotated.egress_bandwidth = Some("5M".into());
+        lab.tell(Change::Pod(pod.key(), Some(annotated.clone())));
+        let id = container("abcdef");
+        result(&lab.shim(&pod, &id, "ADD"));
+        assert_eq!(lab.vsctl(&format!("get Interface {} ingress_policing_rate", &id[..15])), "5000");
+        assert_eq!(lab.vsctl("--bare --columns=type,other_config list QoS"), "linux-htb\nmax-rate=10000000");
+        result(&lab.shim(&pod, &id, "DEL"));
+        assert_eq!(lab.vsctl("list QoS"), "");
+        annotated.egress_bandwidth = Some("much".into());
+        lab.tell(Change::Pod(pod.key(), Some(annotated)));
+        let (_, text) = error(&lab.shim(&pod, &id, "ADD"));
+        assert!(text.contains("bandwidth \"much\" is not a quantity"), "{text}");
+    });
+}
+
+#[test]
+fn switch_and_database_restarts_are_survived() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        let pod = lab.pod("web", 3);
+        lab.annotate(&pod);
+        result(&lab.shim(&pod, &container("abc"), "ADD"));
+        lab.kill("vswitchd");
+        lab.start_vswitchd();
+        eventually("mp0 to work again", || pod.pings("10.128.0.2"));
+        mgmt_port_is_right();
+        let features = run("ethtool", &["-k", "ovn-k8s-mp0"]);
+        assert!(features.contains("tx-checksumming: off"), "{features}");
+        transfers(&pod);
+
+        lab.kill("db");
+        lab.start_database_server("db");
+        let other = lab.pod("other", 4);
+        lab.annotate(&other);
+        eventually("an ADD after the database's restart", || {
+            lab.shim(&other, &container("def"), "ADD").status.success()
+        });
+        result(&lab.shim(&pod, &container("abc"), "CHECK"));
+        eventually("the pods to talk", || pod.pings("10.128.0.4"));
+    });
+}
+
+#[test]
+fn ports_of_the_dead_go_at_start() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        let (alive, dead) = (lab.pod("alive", 3), lab.pod("dead", 4));
+        for (pod, id) in [(&alive, "aaaa"), (&dead, "dddd")] {
+            lab.annotate(pod);
+            result(&lab.shim(pod, &container(id), "ADD"));
+        }
+        lab.crash_agent();
+        run("ip", &["netns", "del", &dead.netns]);
+        eventually("the link to go with its namespace", || !run("ip", &["link"]).contains("dddd00"));
+        lab.start_agent();
+        lab.ready();
+        eventually("the dead port to go", || !lab.vsctl("show").contains("dddd00"));
+        lab.annotate(&alive);
+        result(&lab.shim(&alive, &container("aaaa"), "CHECK"));
+        assert!(alive.pings("10.128.0.2"));
+    });
+}

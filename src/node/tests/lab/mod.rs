@@ -1,0 +1,449 @@
+//! One node on real parts, in a network namespace of its own: ovsdb-server, ovs-vswitchd
+//! (userspace datapath), NB, SB, ovn-northd, ovn-controller, the agent and the shim.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, dead_code, unreachable_pub)]
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sched::{CloneFlags, setns, unshare};
+use ovnkube_model::PodKey;
+use ovnkube_node::{Annotations, Change, ChassisSettings, CniConf, NodeSettings, OwnNode, PodOnNode};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+pub const CONF: &str = r#"{"cniVersion":"0.4.0","name":"ovn-kubernetes","type":"ovn-k8s-cni-overlay"}"#;
+pub const NODE: &str = "node-1";
+static SERIAL: AtomicU32 = AtomicU32::new(0);
+
+/// Runs `test` in a fresh network namespace with the node's address on eth0.
+pub fn in_node(test: impl FnOnce(&mut Lab) + Send + 'static) {
+    let log =
+        tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_test_writer();
+    let _ = log.try_init();
+    let test = move || {
+        unshare(CloneFlags::CLONE_NEWNET).expect("make a network namespace; run the tests as root");
+        for args in [
+            "link set lo up",
+            "link add name eth0 type veth peer name wire",
+            "addr add 172.18.0.2/16 dev eth0",
+            "link set eth0 up",
+            "link set wire up",
+        ] {
+            run("ip", &args.split(' ').collect::<Vec<_>>());
+        }
+        let mut lab = Lab::new();
+        test(&mut lab);
+    };
+    if let Err(panic) = std::thread::spawn(test).join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+pub struct Lab {
+    pub dir: PathBuf,
+    pub runtime: Runtime,
+    serial: u32,
+    daemons: BTreeMap<&'static str, Child>,
+    pods: Vec<String>,
+    agent: Option<Agent>,
+}
+
+struct Agent {
+    changes: mpsc::Sender<Change>,
+    annotations: watch::Receiver<Annotations>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<String>,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("ovnkube-node-{}-{serial}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        // workers made here live in this namespace
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        Self { dir, runtime, serial, daemons: BTreeMap::new(), pods: Vec::new(), agent: None }
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.dir.join(name).display().to_string()
+    }
+
+    fn unix(&self, name: &str) -> String {
+        format!("unix:{}", self.path(name))
+    }
+
+    // === daemons
+
+    /// Open_vSwitch with its switch.
+    pub fn start_ovs(&mut self) {
+        self.start_database("db", "/usr/share/openvswitch/vswitch.ovsschema");
+        self.vsctl("--no-wait init");
+        self.vsctl("--no-wait set Open_vSwitch . external_ids:system-id=chassis-1 external_ids:ovn-bridge-datapath-type=netdev");
+        self.start_vswitchd();
+        // frames of the userspace switch's ports also reach the node's own stack
+        let rules = r#"
+            table inet seal { chain pre { type filter hook prerouting priority -300; iifname { "lo", "br-int", "ovn-k8s-mp0" } accept; drop; }; }
+            table arp seal { chain in { type filter hook input priority 0; iifname { "lo", "br-int", "ovn-k8s-mp0" } accept; drop; }; }"#;
+        run("nft", &[rules]);
+    }
+
+    pub fn start_vswitchd(&mut self) {
+        let db = self.unix("db.sock");
+        self.start("vswitchd", "ovs-vswitchd", &[&db, "--disable-system"]);
+    }
+
+    /// Databases, northd and ovn-controller, with a switch for the node.
+    pub fn start_ovn(&mut self) {
+        self.start_database("nb", "/usr/share/ovn/ovn-nb.ovsschema");
+        self.start_database("sb", "/usr/share/ovn/ovn-sb.ovsschema");
+        let (nb, sb, db) = (self.unix("nb.sock"), self.unix("sb.sock"), self.unix("db.sock"));
+        self.start("northd", "ovn-northd", &[&format!("--ovnnb-db={nb}"), &format!("--ovnsb-db={sb}")]);
+        self.nbctl("ls-add node-1 -- lsp-add node-1 k8s-node-1 -- lsp-set-addresses k8s-node-1");
+        self.nbctl_args(&["lsp-set-addresses", "k8s-node-1", "0a:58:0a:80:00:02 10.128.0.2"]);
+        self.start("controller", "ovn-controller", &[&db]);
+    }
+
+    fn start_database(&mut self, name: &'static str, schema: &str) {
+        let file = self.path(&format!("{name}.conf"));
+        run("ovsdb-tool", &["create", &file, schema]);
+        self.start_database_server(name);
+    }
+
+    pub fn start_database_server(&mut self, name: &'static str) {
+        let (file, socket) =
+            (self.path(&format!("{name}.conf")), format!("--remote=p{}", self.unix(&format!("{name}.sock"))));
+        self.start(name, "ovsdb-server", &[&file, &socket]);
+        let socket = self.dir.join(format!("{name}.sock"));
+        eventually("a database socket", || socket.exists());
+    }
+
+    fn start(&mut self, name: &'static str, program: &str, args: &[&str]) {
+        let log = format!("--log-file={}", self.path(&format!("{name}.log")));
+        let mut command = Command::new(program);
+        command.args(args).args(["-vconsole:off", "-vsyslog:off", &log]);
+        if program != "ovn-controller" {
+            command.arg(format!("--unixctl={}", self.path(&format!("{name}.ctl"))));
+        }
+        command.envs([("OVS_RUNDIR", &self.dir), ("OVN_RUNDIR", &self.dir)]).stdin(Stdio::null());
+        let child = command.spawn().unwrap_or_else(|e| panic!("{program}: {e}; install it with lab/install"));
+        self.daemons.insert(name, child);
+    }
+
+    /// As a crash would.
+    pub fn kill(&mut self, name: &str) {
+        let mut child = self.daemons.remove(name).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    pub fn vsctl(&self, args: &str) -> String {
+        self.vsctl_args(&args.split(' ').collect::<Vec<_>>())
+    }
+
+    pub fn vsctl_args(&self, args: &[&str]) -> String {
+        let db = format!("--db={}", self.unix("db.sock"));
+        run("ovs-vsctl", &[&[db.as_str()], args].concat()).trim().to_owned()
+    }
+
+    pub fn nbctl(&self, args: &str) -> String {
+        self.nbctl_args(&args.split(' ').collect::<Vec<_>>())
+    }
+
+    pub fn nbctl_args(&self, args: &[&str]) -> String {
+        let db = format!("--db={}", self.unix("nb.sock"));
+        run("ovn-nbctl", &[&[db.as_str()], args].concat()).trim().to_owned()
+    }
+
+    // === the agent
+
+    pub fn start_agent(&mut self) {
+        let (changes, received) = mpsc::channel(16);
+        let (annotations, annotated) = watch::channel(Annotations::new());
+        let (stop, stopped) = oneshot::channel();
+        let settings = self.settings();
+        let task = self.runtime.spawn(async move {
+            let stop = async { drop(stopped.await) };
+            format!("{:?}", ovnkube_node::run(settings, received, annotations, stop).await)
+        });
+        self.agent = Some(Agent { changes, annotations: annotated, stop, task });
+        eventually("the agent's socket", || self.socket().exists());
+    }
+
+    /// Tells the agent of its node, and waits until pods can be wired.
+    pub fn ready(&self) {
+        let node = OwnNode {
+            internal_ips: vec!["172.18.0.2".parse().unwrap()],
+            subnets: vec!["10.128.0.0/24".parse().unwrap()],
+        };
+        self.tell(Change::Node(node));
+        eventually("the network configuration", || self.conf().exists());
+    }
+
+    /// Stops the agent the clean way.
+    pub fn stop_agent(&mut self) {
+        let agent = self.agent.take().unwrap();
+        agent.stop.send(()).unwrap();
+        assert_eq!(self.runtime.block_on(agent.task).unwrap(), "Ok(())");
+    }
+
+    /// Stops the agent as a crash would.
+    pub fn crash_agent(&mut self) {
+        let agent = self.agent.take().unwrap();
+        agent.task.abort();
+        let _ = self.runtime.block_on(agent.task);
+    }
+
+    pub fn tell(&self, change: Change) {
+        self.agent.as_ref().unwrap().changes.blocking_send(change).unwrap();
+    }
+
+    pub fn annotations(&self) -> Annotations {
+        self.agent.as_ref().unwrap().annotations.borrow().clone()
+    }
+
+    pub fn conf(&self) -> PathBuf {
+        self.dir.join("net.d/10-ovn-kubernetes.conf")
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join("cni/ovn-cni-server.sock")
+    }
+
+    fn settings(&self) -> NodeSettings {
+        NodeSettings {
+            node: NODE.into(),
+            zone: "global".into(),
+            mtu: 1400,
+            cluster_subnets: vec!["10.128.0.0/14".parse().unwrap()],
+            masquerade_subnets: vec!["169.254.169.0/29".parse().unwrap()],
+            ovs_remote: self.unix("db.sock"),
+            cni_socket: self.socket(),
+            cni_conf: CniConf {
+                dir: self.dir.join("net.d"),
+                plugin: "ovn-k8s-cni-overlay".into(),
+                log_file: self.path("shim.log"),
+                log_level: 5,
+                log_max_size: 100,
+                log_max_backups: 5,
+                log_max_age: 5,
+            },
+            chassis: ChassisSettings {
+                sb_remote: self.unix("sb.sock"),
+                sb_tls: None,
+                encap_type: "geneve".into(),
+                encap_ips: vec![],
+                remote_probe_interval: 100_000,
+                openflow_probe_interval: 180,
+                monitor_all: true,
+                ofctrl_wait_before_clear: 0,
+                lflow_cache: true,
+                lflow_cache_limit: None,
+                lflow_cache_limit_kb: None,
+                set_local_ip: true,
+                interconnect: false,
+            },
+        }
+    }
+
+    // === pods
+
+    /// A pod's namespace and its logical port, as the controller would make it. `n` is the last
+    /// part of its address.
+    pub fn pod(&mut self, name: &str, n: u8) -> Pod {
+        let netns = format!("ovnkube-node-{}-{}-{name}", std::process::id(), self.serial);
+        run("ip", &["netns", "add", &netns]);
+        self.pods.push(netns.clone());
+        let pod = Pod { name: name.to_owned(), uid: format!("uid-{name}"), netns, n };
+        if self.daemons.contains_key("nb") {
+            let port = format!("default_{name}");
+            self.nbctl_args(&[
+                "lsp-add",
+                NODE,
+                &port,
+                "--",
+                "lsp-set-addresses",
+                &port,
+                &format!("{} 10.128.0.{n}", pod.mac()),
+                "--",
+                "lsp-set-options",
+                &port,
+                &format!("iface-id-ver={}", pod.uid),
+            ]);
+        }
+        pod
+    }
+
+    pub fn annotate(&self, pod: &Pod) {
+        self.tell(Change::Pod(pod.key(), Some(pod.annotated())));
+    }
+
+    pub fn shim(&self, pod: &Pod, container_id: &str, command: &str) -> Output {
+        let args = format!(
+            "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={};K8S_POD_UID={};X=a=b",
+            pod.name, pod.uid
+        );
+        self.shim_env(
+            &[
+                ("CNI_COMMAND", command),
+                ("CNI_CONTAINERID", container_id),
+                ("CNI_NETNS", &pod.path()),
+                ("CNI_IFNAME", "eth0"),
+                ("CNI_ARGS", &args),
+            ],
+            CONF.as_bytes(),
+        )
+    }
+
+    pub fn shim_env(&self, env: &[(&str, &str)], stdin: &[u8]) -> Output {
+        let mut child = Command::new(shim_binary())
+            .env_clear()
+            .envs(env.iter().copied())
+            .env("OVN_CNI_SOCKET", self.socket())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // the shim stops reading at its limit
+        let _ = child.stdin.take().unwrap().write_all(stdin);
+        child.wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for child in self.daemons.values_mut() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        for netns in &self.pods {
+            let _ = Command::new("ip").args(["netns", "del", netns]).status();
+        }
+        if std::thread::panicking() {
+            eprintln!("logs are in {}", self.dir.display());
+        } else {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct Pod {
+    pub name: String,
+    pub uid: String,
+    pub netns: String,
+    pub n: u8,
+}
+
+impl Pod {
+    pub fn key(&self) -> PodKey {
+        PodKey::new("default", self.name.as_str())
+    }
+
+    pub fn ip(&self) -> String {
+        format!("10.128.0.{}", self.n)
+    }
+
+    pub fn mac(&self) -> String {
+        format!("0a:58:0a:80:00:{:02x}", self.n)
+    }
+
+    pub fn path(&self) -> String {
+        format!("/run/netns/{}", self.netns)
+    }
+
+    /// As the controller annotates it.
+    pub fn annotated(&self) -> PodOnNode {
+        let networks = json!({"default": {
+            "ip_addresses": [format!("{}/24", self.ip())], "mac_address": self.mac(), "gateway_ips": ["10.128.0.1"],
+            "routes": [{"dest": "10.128.0.0/14", "nextHop": "10.128.0.1"}, {"dest": "169.254.169.5/32", "nextHop": "10.128.0.1"}],
+            "ip_address": format!("{}/24", self.ip()), "gateway_ip": "10.128.0.1", "role": "primary",
+        }});
+        PodOnNode { uid: self.uid.as_str().into(), networks: Some(networks.to_string().into()), ..PodOnNode::default() }
+    }
+
+    /// `ip` in the pod.
+    pub fn ip_cmd(&self, args: &str) -> String {
+        let args: Vec<&str> = ["-n", &self.netns].into_iter().chain(args.split(' ')).collect();
+        run("ip", &args)
+    }
+
+    pub fn pings(&self, ip: &str) -> bool {
+        let args = ["netns", "exec", &self.netns, "ping", "-c", "1", "-W", "1", "-q", ip];
+        Command::new("ip").args(args).stdout(Stdio::null()).status().unwrap().success()
+    }
+
+    /// Runs `work` in the pod's namespace.
+    pub fn enter<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> std::thread::JoinHandle<T> {
+        let file = std::fs::File::open(self.path()).unwrap();
+        std::thread::spawn(move || {
+            setns(file, CloneFlags::CLONE_NEWNET).unwrap();
+            work()
+        })
+    }
+}
+
+/// A container id that starts with `name`, as long as containerd's.
+pub fn container(name: &str) -> String {
+    format!("{name:0<64}")
+}
+
+pub fn result(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+    if output.stdout.is_empty() { Value::Null } else { serde_json::from_slice(&output.stdout).unwrap() }
+}
+
+/// Code and message of a CNI error.
+pub fn error(output: &Output) -> (u64, String) {
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
+    let error: Value = serde_json::from_slice(&output.stdout).unwrap();
+    (
+        error["code"].as_u64().unwrap(),
+        format!("{} {}", error["msg"].as_str().unwrap(), error["details"].as_str().unwrap()),
+    )
+}
+
+pub fn run(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(args)
+        .output()
+        .unwrap_or_else(|e| panic!("{program}: {e}; install it with lab/install"));
+    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The bound is far above what anything here takes.
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The shim, built as these tests were.
+fn shim_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        run(
+            env!("CARGO"),
+            &[
+                "build",
+                "--quiet",
+                "--manifest-path",
+                concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"),
+                "-p",
+                "ovn-k8s-cni-overlay",
+            ],
+        );
+        let test = std::env::current_exe().unwrap();
+        test.parent().unwrap().parent().unwrap().join("ovn-k8s-cni-overlay")
+    })
+}
