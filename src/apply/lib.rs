@@ -1,1 +1,17 @@
-//! (being written)
+//! Makes OVN and Kubernetes hold what the plan wants: the one place where the controller writes.
+//!
+//! - [`Engine`]: the loop from changes to transactions
+//! - [`diff`]: wanted minus had
+//! - [`garbage`]: what is ours and nobody wants
+//! - [`Patches`]: annotations on their way to the API server
+//! - [`Ledger`](ledger::Ledger): who has what written
+
+pub mod diff;
+mod engine;
+pub mod garbage;
+pub mod ledger;
+mod parking;
+mod patches;
+
+pub use engine::{Engine, MayWrite, Parts};
+pub use patches::{Outcome, Patches};

@@ -18,6 +18,10 @@ pub mod keys {
     pub const ENCAP_IPS: &str = "k8s.ovn.org/node-encap-ips";
     pub const HYBRID_SUBNET: &str = "k8s.ovn.org/hybrid-overlay-node-subnet";
     pub const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
+    pub const INGRESS_BANDWIDTH: &str = "kubernetes.io/ingress-bandwidth";
+    pub const EGRESS_BANDWIDTH: &str = "kubernetes.io/egress-bandwidth";
+    /// On the mirror of a static pod: the uid that the kubelet knows it by.
+    pub const CONFIG_HASH: &str = "kubernetes.io/config.hash";
     /// Network selection of Multus for the default network: where users ask for a fixed IP or MAC.
     pub const DEFAULT_NETWORK: &str = "v1.multus-cni.io/default-network";
 }

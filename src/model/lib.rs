@@ -32,6 +32,6 @@ pub use network::{Family, Network, Roles};
 pub use node::Node;
 pub use notice::{Notice, Object, Severity};
 pub use ovnkube_ipam::{ClusterSubnet, Mac, Subnet};
-pub use pod::{AddressRequest, Meta, Pod, PodFields};
+pub use pod::{AddressRequest, Meta, Pod, PodFields, Wiring};
 pub use pod_network::{PodAddresses, PodAnnotation, PodNetwork, Route, render_pod_networks};
 pub use world::{NodeNetwork, PodEntry, World};

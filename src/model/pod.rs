@@ -40,6 +40,19 @@ pub struct Pod {
     pub annotated: Option<PodAnnotation>,
     pub request: Option<AddressRequest>,
     pub bad: Vec<BadAnnotation>,
+    /// Only for a pod of the own node: what its agent needs beside.
+    pub wiring: Option<Box<Wiring>>,
+}
+
+/// Annotations that only the agent of the pod's node reads, as they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wiring {
+    pub networks: Option<Name>,
+    /// Bits per second, like `10M`.
+    pub ingress_bandwidth: Option<Name>,
+    pub egress_bandwidth: Option<Name>,
+    /// The uid that the kubelet uses for a static pod.
+    pub config_hash: Option<Name>,
 }
 
 /// A fixed IP or MAC that a user asked for.
@@ -71,7 +84,20 @@ impl Pod {
             annotated,
             request,
             bad,
+            wiring: None,
         }
+    }
+
+    /// The pod with what its node's agent needs.
+    pub fn with_wiring(mut self, meta: &Meta<'_>) -> Self {
+        let text = |key| meta.annotations.get(key).map(|text| text.as_str().into());
+        self.wiring = Some(Box::new(Wiring {
+            networks: text(keys::POD_NETWORKS),
+            ingress_bandwidth: text(keys::INGRESS_BANDWIDTH),
+            egress_bandwidth: text(keys::EGRESS_BANDWIDTH),
+            config_hash: text(keys::CONFIG_HASH),
+        }));
+        self
     }
 
     /// The node this pod needs a logical port on; `None` for pods that need none: unscheduled ones,

@@ -1,2 +1,43 @@
-//! (being written)
-fn main() {}
+//! `ovnkube`: turns a Kubernetes cluster into an OVN network. See `ovnkube --help`.
+
+mod controller;
+mod node;
+mod roles;
+mod translate;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use ovnkube_config::{Command, Loaded, Places, cli};
+
+fn main() -> ExitCode {
+    let env = |name: &str| std::env::var(name).ok();
+    match ovnkube_config::load(std::env::args_os().skip(1), env, &Places::default()) {
+        Ok(loaded) => run(&loaded),
+        Err(error) => fail(&error, error.exit_code()),
+    }
+}
+
+fn run(loaded: &Loaded) -> ExitCode {
+    let printed = match &loaded.command {
+        Command::Print(text) => write!(std::io::stdout(), "{text}"),
+        Command::Config { json } => {
+            warn(loaded);
+            cli::run_config(loaded, *json, &mut std::io::stdout().lock())
+        }
+        Command::Run => return roles::run(loaded).map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS),
+    };
+    // whoever reads our output may have enough of it
+    printed.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+}
+
+fn warn(loaded: &Loaded) {
+    for warning in &loaded.warnings {
+        let _ = writeln!(std::io::stderr(), "ovnkube: {warning}");
+    }
+}
+
+fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "ovnkube: {error}");
+    ExitCode::from(code)
+}

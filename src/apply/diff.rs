@@ -1,0 +1,256 @@
+//! Wanted minus had: the smallest transaction that makes the database hold what keys want.
+//!
+//! ```text
+//!  old Owned ─┐
+//!  Want ──────┼─ resolve names to uuids ─▶ rows to insert, columns to set ──┐
+//!  cache ─────┘                            members to add, members to drop ─┴─▶ Txn
+//! ```
+//!
+//! *Invariant*: an unchanged key gives nothing, and no transaction at all is sent for nothing.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid, derived_uuid};
+use ovnkube_ovsdb::{Cache, Txn};
+use ovnkube_plan::{Member, MemberValue, RowKey, RowWant, Want, identity};
+
+/// What a key had written: remembered to know what goes away when it wants less.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Owned {
+    pub rows: Box<[RowKey]>,
+    pub members: Box<[Member]>,
+}
+
+impl Owned {
+    pub fn of(want: &Want) -> Self {
+        Self { rows: want.rows.iter().map(|r| r.key.clone()).collect(), members: want.members.clone().into() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.members.is_empty()
+    }
+}
+
+/// A key refers to a row that does not exist and that nobody in this batch makes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0} does not exist yet")]
+pub struct Missing(pub RowKey);
+
+type Cell = (Uuid, ColumnId);
+
+/// Collects the differences of many keys and gives one transaction.
+pub struct Diff<'a> {
+    cache: &'a Cache,
+    /// Uuids of the rows named so far, those to be made among them.
+    known: HashMap<RowKey, Uuid>,
+    placed: HashSet<Uuid>,
+    inserts: Vec<(Uuid, Row)>,
+    updates: Vec<(Uuid, Row)>,
+    deletes: BTreeMap<Uuid, &'static Table>,
+    added: BTreeMap<Cell, BTreeSet<Atom>>,
+    dropped: BTreeMap<Cell, BTreeSet<Atom>>,
+    tables: HashMap<Uuid, &'static Table>,
+}
+
+impl<'a> Diff<'a> {
+    pub fn new(cache: &'a Cache) -> Self {
+        Self {
+            cache,
+            known: HashMap::new(),
+            placed: HashSet::new(),
+            inserts: Vec::new(),
+            updates: Vec::new(),
+            deletes: BTreeMap::new(),
+            added: BTreeMap::new(),
+            dropped: BTreeMap::new(),
+            tables: HashMap::new(),
+        }
+    }
+
+    /// The uuid of a row that exists or that this diff makes.
+    pub fn find(&mut self, key: &RowKey) -> Option<Uuid> {
+        if let Some(uuid) = self.known.get(key) {
+            return Some(*uuid);
+        }
+        let uuid = existing(self.cache, key)?;
+        self.known.insert(key.clone(), uuid);
+        Some(uuid)
+    }
+
+    /// Takes in what one key wants now and what it had before. Nothing is taken in when something
+    /// it refers to is missing.
+    pub fn key(&mut self, want: &Want, old: &Owned, elsewhere: impl Fn(&RowKey) -> bool) -> Result<(), Missing> {
+        self.check(want)?;
+        for row in &want.rows {
+            self.row(row);
+        }
+        let kept: HashSet<_> = want.rows.iter().map(|r| &r.key).collect();
+        let members: HashSet<_> = want.members.iter().collect();
+        for member in old.members.iter().filter(|m| !members.contains(m)) {
+            self.drop_member(member);
+        }
+        for member in &want.members {
+            self.add_member(member);
+        }
+        for key in old.rows.iter().filter(|k| !kept.contains(k) && !elsewhere(k)) {
+            self.drop_row(key);
+        }
+        Ok(())
+    }
+
+    /// Makes sure every row that is referred to can be found, giving uuids to those to be made.
+    fn check(&mut self, want: &Want) -> Result<(), Missing> {
+        let own: HashSet<_> = want.rows.iter().map(|r| &r.key).collect();
+        let referred = want.rows.iter().flat_map(|r| r.refs.iter().flat_map(|(_, keys)| keys));
+        let values = want.members.iter().filter_map(|m| match &m.value {
+            MemberValue::Row(key) => Some(key),
+            MemberValue::Text(_) => None,
+        });
+        for key in referred.chain(want.members.iter().map(|m| &m.of)).chain(values) {
+            if !own.contains(key) && self.find(key).is_none() {
+                return Err(Missing(key.clone()));
+            }
+        }
+        for row in &want.rows {
+            if self.find(&row.key).is_none() {
+                let uuid = self.fresh_uuid(&row.key);
+                self.known.insert(row.key.clone(), uuid);
+                self.tables.insert(uuid, row.key.table);
+            }
+        }
+        Ok(())
+    }
+
+    /// Always the same uuid for the same row, so that a retried insert cannot make a second one.
+    fn fresh_uuid(&self, key: &RowKey) -> Uuid {
+        let mut id = format!("{}\0{}", key.within.as_deref().unwrap_or_default(), key.id);
+        loop {
+            let uuid = derived_uuid(key.table.name, &id);
+            if self.cache.get(key.table, uuid).is_none() {
+                return uuid;
+            }
+            // that row was renamed by somebody: leave it alone
+            id.push('\0');
+        }
+    }
+
+    fn row(&mut self, want: &RowWant) {
+        let Some(uuid) = self.find(&want.key) else { return };
+        let mut row = want.row.clone();
+        for (column, keys) in &want.refs {
+            let uuids: Vec<_> = keys.iter().filter_map(|k| self.find(k)).map(Atom::Uuid).collect();
+            row.put(*column, Datum::set(uuids));
+        }
+        match self.cache.get(want.key.table, uuid) {
+            Some(have) => {
+                let mut change = Row::new(want.key.table);
+                for (column, datum) in row.differing(have) {
+                    change.put(column, datum.clone());
+                }
+                if !change.is_empty() {
+                    self.updates.push((uuid, change));
+                }
+                self.deletes.remove(&uuid);
+            }
+            // several keys may want one row, each the same
+            None => {
+                if self.placed.insert(uuid) {
+                    self.inserts.push((uuid, row));
+                }
+            }
+        }
+    }
+
+    fn add_member(&mut self, member: &Member) {
+        let (Some(of), Some(value)) = (self.find(&member.of), self.value(&member.value)) else { return };
+        let cell = (of, member.column);
+        if let Some(dropped) = self.dropped.get_mut(&cell) {
+            dropped.remove(&value);
+        }
+        let there = self.cache.get(member.of.table, of).and_then(|row| row.get(member.column));
+        if !there.is_some_and(|have| have.contains(&value)) {
+            self.tables.insert(of, member.of.table);
+            self.added.entry(cell).or_default().insert(value);
+        }
+    }
+
+    fn drop_member(&mut self, member: &Member) {
+        let (Some(of), Some(value)) = (self.find(&member.of), self.value(&member.value)) else { return };
+        self.drop_value(member.of.table, of, member.column, value);
+    }
+
+    /// Drops a value from a set, unless it is not in there or somebody wants it in this very batch.
+    pub fn drop_value(&mut self, table: &'static Table, of: Uuid, column: ColumnId, value: Atom) {
+        let cell = (of, column);
+        let there = self.cache.get(table, of).and_then(|row| row.get(column)).is_some_and(|d| d.contains(&value));
+        let wanted = self.added.get(&cell).is_some_and(|added| added.contains(&value));
+        if there && !wanted {
+            self.tables.insert(of, table);
+            self.dropped.entry(cell).or_default().insert(value);
+        }
+    }
+
+    fn drop_row(&mut self, key: &RowKey) {
+        if let Some(uuid) = existing(self.cache, key) {
+            self.delete(key.table, uuid);
+        }
+    }
+
+    /// Deletes a row. One that lives by a reference goes when the last reference does, which is the
+    /// member or column that is dropped with it.
+    pub fn delete(&mut self, table: &'static Table, uuid: Uuid) {
+        if table.is_root {
+            self.deletes.insert(uuid, table);
+        }
+    }
+
+    fn value(&mut self, value: &MemberValue) -> Option<Atom> {
+        match value {
+            MemberValue::Row(key) => self.find(key).map(Atom::Uuid),
+            MemberValue::Text(text) => Some(Atom::Str(text.clone())),
+        }
+    }
+
+    /// The transaction; empty when nothing differs.
+    pub fn into_txn(self, database: &'static Database) -> Txn {
+        let mut txn = Txn::new(database);
+        for (uuid, row) in self.inserts {
+            txn.insert(uuid, row);
+        }
+        for (uuid, row) in self.updates {
+            txn.update(uuid, row);
+        }
+        let gone = |cell: &Cell| self.deletes.contains_key(&cell.0);
+        for (cell, values) in self.dropped.iter().filter(|(cell, values)| !values.is_empty() && !gone(cell)) {
+            if let Some(table) = self.tables.get(&cell.0) {
+                txn.remove_from(table, cell.0, cell.1, Datum::set(values.iter().cloned()));
+            }
+        }
+        for (cell, values) in self.added.iter().filter(|(cell, values)| !values.is_empty() && !gone(cell)) {
+            if let Some(table) = self.tables.get(&cell.0) {
+                txn.insert_into(table, cell.0, cell.1, Datum::set(values.iter().cloned()));
+            }
+        }
+        for (uuid, table) in &self.deletes {
+            txn.delete(table, *uuid);
+        }
+        txn
+    }
+}
+
+/// The row a key names, if there is one. Of several (a name without an index may stand twice) the
+/// one with the lowest uuid; the others are garbage.
+pub fn existing(cache: &Cache, key: &RowKey) -> Option<Uuid> {
+    let candidates = cache.lookup(key.table, &key.id).iter().copied();
+    match &key.within {
+        None => candidates.min(),
+        Some(parent) => candidates.filter(|uuid| has_parent(cache, *uuid, parent)).min(),
+    }
+}
+
+fn has_parent(cache: &Cache, uuid: Uuid, name: &str) -> bool {
+    cache.parents(uuid).any(|parent| {
+        let row = cache.get(parent.table, parent.uuid);
+        row.and_then(|row| identity(row)).is_some_and(|id| id == name)
+    })
+}

@@ -1,0 +1,347 @@
+//! The loop: changes in, transactions and patches out.
+//!
+//! ```text
+//!  watch ──Change──▶ World ──Touched──▶ dirty keys ──plan, diff──▶ one transaction at a time ──▶ NB
+//!                                          ▲                          patches, a few at a time ──▶ API
+//!                      parked keys ────────┤
+//!                      drift seen in NB ───┘
+//! ```
+//!
+//! While a transaction is on its way keys collect, and the next one carries them all: a burst costs
+//! few transactions, a single pod waits for nothing.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ovnkube_model::{Change, Severity, Touched, World};
+use ovnkube_ovn::nb;
+use ovnkube_ovsdb::{Class, Client, Event, RowEvent, State, Subscription, Txn, TxnError};
+use ovnkube_plan::{Key, identity, is_garbage};
+use ovnkube_telemetry::Metrics;
+use ovnkube_watch::Events;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use crate::diff::{Diff, Missing, Owned};
+use crate::garbage;
+use crate::ledger::Ledger;
+use crate::parking::Parking;
+use crate::patches::{Outcome, Patches};
+
+/// Keys of one transaction at most: large enough to carry a burst, small enough that its reply does
+/// not hold up the next pod.
+const BATCH: usize = 500;
+/// After somebody else meddled with our rows, or a sweep failed, this passes before the next sweep.
+const SWEEP_AFTER: Duration = Duration::from_secs(1);
+/// How often to look whether writing is allowed again.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Answers whether this process may write right now.
+pub type MayWrite = Box<dyn Fn() -> bool + Send>;
+
+/// What the engine works with.
+pub struct Parts {
+    pub world: World,
+    /// The northbound database; without one only annotations are written.
+    pub nb: Option<Client>,
+    pub patches: Patches,
+    pub events: Events,
+    pub may_write: MayWrite,
+    pub metrics: Arc<Metrics>,
+}
+
+/// See the module.
+pub struct Engine {
+    world: World,
+    nb: Option<Nb>,
+    patches: Patches,
+    events: Events,
+    may_write: MayWrite,
+    dirty: BTreeSet<Key>,
+    /// Batches that are being taken apart to find the key that cannot be written.
+    halves: VecDeque<Vec<Key>>,
+    ledger: Ledger,
+    parked: Parking,
+    /// When to look for what nobody wants. Before the first time nothing is written.
+    sweep_at: Option<Instant>,
+    metrics: Arc<Metrics>,
+    /// Set until everything was written for the first time.
+    started: Option<Instant>,
+}
+
+struct Nb {
+    client: Client,
+    changes: Subscription,
+    state: watch::Receiver<State>,
+}
+
+/// Keys of a transaction and what they had before it, should it fail.
+type Batch = Vec<(Key, Owned)>;
+type InFlight = std::pin::Pin<Box<dyn Future<Output = (Batch, Result<(), TxnError>)> + Send>>;
+
+impl Engine {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { world, nb, patches, events, may_write, metrics } = parts;
+        Self {
+            world,
+            nb: nb.map(|client| Nb { changes: client.subscribe(), state: client.state(), client }),
+            patches,
+            events,
+            may_write,
+            dirty: BTreeSet::new(),
+            halves: VecDeque::new(),
+            ledger: Ledger::default(),
+            parked: Parking::default(),
+            sweep_at: Some(Instant::now()),
+            metrics,
+            started: Some(Instant::now()),
+        }
+    }
+
+    /// Runs until the changes end (their senders are gone).
+    pub async fn run(mut self, mut changes: mpsc::Receiver<Change>) {
+        let mut news = Vec::new();
+        let mut in_flight: Option<InFlight> = None;
+        loop {
+            if in_flight.is_none() {
+                in_flight = self.next_batch();
+            }
+            let wake = self.next_wake();
+            tokio::select! {
+                biased;
+                (batch, result) = or_never(in_flight.as_mut()) => {
+                    in_flight = None;
+                    self.finish(batch, result);
+                }
+                count = changes.recv_many(&mut news, 1024) => {
+                    if count == 0 {
+                        return;
+                    }
+                    for change in news.drain(..) {
+                        self.take(change);
+                    }
+                }
+                seen = or_never(self.nb.as_mut().map(|nb| Box::pin(nb.changes.recv()))) => self.see(seen),
+                outcome = self.patches.finished() => self.patched(outcome),
+                () = tokio::time::sleep_until(wake) => self.wake(),
+            }
+        }
+    }
+
+    fn next_wake(&self) -> Instant {
+        let parked = self.parked.next_wake();
+        // nobody tells when the lease is ours again
+        let blocked = (!self.dirty.is_empty() && !(self.may_write)()).then(|| Instant::now() + LOOK_AGAIN);
+        [parked, blocked, self.sweep_at.filter(|at| *at > Instant::now())].into_iter().flatten().min().unwrap_or_else(|| Instant::now() + Duration::from_secs(3600))
+    }
+
+    fn wake(&mut self) {
+        for key in self.parked.due(Instant::now()) {
+            self.patches.doubt(&key);
+            self.dirty.insert(key);
+        }
+    }
+
+    fn take(&mut self, change: Change) {
+        self.metrics.changes.inc();
+        for touched in self.world.apply(change) {
+            if touched == Touched::Everything {
+                info!(nodes = self.world.nodes.len(), pods = self.world.pods.len(), "all lists are in");
+            }
+            ovnkube_plan::touched(&touched, &self.world, &mut self.dirty);
+            for notice in self.world.notices(&touched) {
+                debug_assert_eq!(notice.severity, Severity::Warning);
+                self.events.publish(notice);
+            }
+        }
+    }
+
+    fn patched(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Accepted(key) => {
+                self.metrics.patches.inc();
+                self.parked.forgive(&key);
+            }
+            Outcome::Failed(key) => {
+                self.metrics.patch_errors.inc();
+                self.parked.park(key, Instant::now());
+            }
+            Outcome::Gone(_) => {}
+        }
+    }
+
+    /// Sends the next transaction; `None` when there is nothing to wait for.
+    fn next_batch(&mut self) -> Option<InFlight> {
+        if !self.world.is_settled() || !(self.may_write)() {
+            return None;
+        }
+        if self.nb.as_ref().is_some_and(|nb| !nb.state.borrow().is_live()) {
+            return None;
+        }
+        if self.sweep_at.is_some_and(|at| at <= Instant::now()) {
+            self.sweep_at = None;
+            if let Some(sweep) = self.sweep() {
+                return Some(sweep);
+            }
+        }
+        while let Some(keys) = self.take_keys() {
+            if let Some(batch) = self.plan(keys) {
+                return Some(batch);
+            }
+        }
+        if let Some(started) = self.started.take() {
+            let seconds = started.elapsed().as_secs_f64();
+            self.metrics.ready_duration.set(seconds);
+            info!(seconds, "everything is written");
+        }
+        None
+    }
+
+    fn take_keys(&mut self) -> Option<Vec<Key>> {
+        if let Some(half) = self.halves.pop_front() {
+            return Some(half);
+        }
+        let mut keys = Vec::new();
+        while keys.len() < BATCH {
+            let Some(key) = self.dirty.pop_first() else { break };
+            keys.push(key);
+        }
+        (!keys.is_empty()).then_some(keys)
+    }
+
+    /// Learns what all keys want and removes what is ours and wanted by none of them.
+    fn sweep(&mut self) -> Option<InFlight> {
+        for key in &self.dirty {
+            self.ledger.write(key, Owned::of(&ovnkube_plan::want(key, &self.world)));
+        }
+        let nb = self.nb.as_ref()?;
+        let txn = {
+            let cache = nb.client.cache();
+            let mut diff = Diff::new(&cache);
+            garbage::collect(&mut diff, &cache, &nb::DATABASE, self.ledger.all());
+            diff.into_txn(&nb::DATABASE)
+        };
+        if txn.is_empty() {
+            return None;
+        }
+        info!(operations = txn.len(), "removing rows that nobody wants any more");
+        Some(send(nb, Vec::new(), txn))
+    }
+
+    /// Plans these keys; a transaction is sent only if something differs.
+    fn plan(&mut self, keys: Vec<Key>) -> Option<InFlight> {
+        let Self { world, nb, patches, parked, ledger, .. } = self;
+        let now = Instant::now();
+        let mut batch = Vec::with_capacity(keys.len());
+        let cache = nb.as_ref().map(|nb| nb.client.cache());
+        let mut diff = cache.as_ref().map(|cache| Diff::new(cache));
+        for key in keys {
+            let mut want = ovnkube_plan::want(&key, world);
+            let patch = want.patch.take();
+            if let Some(diff) = &mut diff {
+                let owned = Owned::of(&want);
+                let old = ledger.get(&key).cloned().unwrap_or_default();
+                if let Err(Missing(row)) = diff.key(&want, &old, |row| ledger.is_anothers(row, &key)) {
+                    debug!(%key, missing = %row, "waits for a row");
+                    parked.park(key, now);
+                    continue;
+                }
+                ledger.write(&key, owned);
+                batch.push((key.clone(), old));
+            }
+            if let Some(again) = patches.want(&key, patch) {
+                parked.look_again(key, again);
+            }
+        }
+        let txn = diff?.into_txn(&nb::DATABASE);
+        drop(cache);
+        if txn.is_empty() {
+            self.done(batch);
+            return None;
+        }
+        self.nb.as_ref().map(|nb| send(nb, batch, txn))
+    }
+
+    fn done(&mut self, batch: Batch) {
+        for (key, _) in batch {
+            self.parked.forgive(&key);
+        }
+    }
+
+    fn finish(&mut self, batch: Batch, result: Result<(), TxnError>) {
+        self.metrics.transactions.inc();
+        let Err(error) = result else { return self.done(batch) };
+        self.metrics.transaction_errors.inc();
+        warn!(%error, keys = batch.len(), "transaction failed");
+        // what the keys had before is still to be taken back
+        let keys: Vec<_> = batch.into_iter().map(|(key, old)| self.ledger.restore(key, old)).collect();
+        if keys.is_empty() {
+            self.sweep_soon();
+        }
+        if error.is_retryable() || error.class == Class::Duplicate {
+            // planned anew from what the database has by then
+            self.retry_soon(keys);
+        } else if keys.len() == 1 {
+            for key in keys {
+                warn!(%key, %error, "cannot be written; others go on");
+                self.parked.park(key, Instant::now());
+            }
+        } else {
+            let (left, right) = keys.split_at(keys.len() / 2);
+            self.halves.extend([left.to_vec(), right.to_vec()].into_iter().filter(|half| !half.is_empty()));
+        }
+    }
+
+    fn retry_soon(&mut self, keys: Vec<Key>) {
+        for key in keys {
+            self.parked.park(key, Instant::now());
+        }
+    }
+
+    /// Looks at what others did to the database.
+    fn see(&mut self, events: Vec<Event>) {
+        for event in events {
+            match event {
+                Event::Lost => warn!("the northbound database is away; what changes meanwhile is written later"),
+                Event::Synced => debug!("the northbound database is as cached"),
+                Event::Row(row) if !row.own => self.drifted(&row),
+                Event::Row(_) => {}
+            }
+        }
+    }
+
+    /// Somebody else changed a row: whoever wants it, or something in it, looks again.
+    fn drifted(&mut self, event: &RowEvent) {
+        let Some(row) = event.new.as_deref().or(event.old.as_deref()) else { return };
+        let keys = identity(row).map(|id| self.ledger.interested(event.table, &id)).unwrap_or_default();
+        // rows that look like ours and elements of ours: there may be too many now
+        if !keys.is_empty() || is_garbage(row, std::iter::empty()) {
+            debug!(%row, "changed by somebody else");
+            self.sweep_soon();
+        }
+        self.dirty.extend(keys);
+    }
+
+    fn sweep_soon(&mut self) {
+        let soon = Instant::now() + SWEEP_AFTER;
+        self.sweep_at = Some(self.sweep_at.map_or(soon, |at| at.min(soon)));
+    }
+}
+
+fn send(nb: &Nb, batch: Batch, txn: Txn) -> InFlight {
+    let client = nb.client.clone();
+    Box::pin(async move {
+        let result = client.transact(txn).await.map(|_| ());
+        (batch, result)
+    })
+}
+
+/// The future's result, or never where there is none.
+async fn or_never<F: Future + Unpin>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}

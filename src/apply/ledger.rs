@@ -1,0 +1,70 @@
+//! Who has which rows written: what a key wants less than before is what goes away.
+
+use std::collections::{BTreeSet, HashMap};
+
+use ovnkube_ovn::Table;
+use ovnkube_plan::{Key, RowKey};
+
+use crate::diff::Owned;
+
+/// What each key wants, as far as it is known.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    owned: HashMap<Key, Owned>,
+    owner_of: HashMap<RowKey, Key>,
+}
+
+impl Ledger {
+    pub fn get(&self, key: &Key) -> Option<&Owned> {
+        self.owned.get(key)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Owned> {
+        self.owned.values()
+    }
+
+    /// True for a row that another key wants: then it is not this one's to remove.
+    pub fn is_anothers(&self, row: &RowKey, key: &Key) -> bool {
+        self.owner_of.get(row).is_some_and(|owner| owner != key)
+    }
+
+    /// Notes what a key wants now.
+    pub fn write(&mut self, key: &Key, owned: Owned) {
+        let old = self.owned.get(key);
+        if old == Some(&owned) {
+            return;
+        }
+        for row in old.into_iter().flat_map(|old| old.rows.iter()) {
+            if self.owner_of.get(row) == Some(key) {
+                self.owner_of.remove(row);
+            }
+        }
+        for row in &owned.rows {
+            self.owner_of.insert(row.clone(), key.clone());
+        }
+        if owned.is_empty() {
+            self.owned.remove(key);
+        } else {
+            self.owned.insert(key.clone(), owned);
+        }
+    }
+
+    /// A transaction failed: the key may still have what it had before it, beside what it wants.
+    pub fn restore(&mut self, key: Key, old: Owned) -> Key {
+        let now = self.owned.remove(&key).unwrap_or_default();
+        let rows: BTreeSet<_> = now.rows.into_iter().chain(old.rows).collect();
+        let members: BTreeSet<_> = now.members.into_iter().chain(old.members).collect();
+        self.write(&key, Owned { rows: rows.into_iter().collect(), members: members.into_iter().collect() });
+        key
+    }
+
+    /// The keys that want the row of this identity, or something in it. Looks at everything: only
+    /// for what others did to our rows, which is rare.
+    pub fn interested(&self, table: &Table, id: &str) -> Vec<Key> {
+        let is_it = |row: &RowKey| row.table.name == table.name && &*row.id == id;
+        let concerns = |owned: &Owned| {
+            owned.rows.iter().any(is_it) || owned.members.iter().any(|member| is_it(&member.of))
+        };
+        self.owned.iter().filter(|(_, owned)| concerns(owned)).map(|(key, _)| key.clone()).collect()
+    }
+}

@@ -1,0 +1,144 @@
+//! Annotations on their way to the API server.
+//!
+//! Each key has at most one patch on its way. A patch that was sent is remembered until the watch
+//! shows it, so that the events in between do not send it again.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use ovnkube_plan::{Key, Patch, PatchTarget};
+use ovnkube_watch::Client;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+/// Patches on their way at one time. The API server does some 500 a second on one core; more at
+/// once only makes each one slower.
+const AT_ONCE: usize = 32;
+/// After this long a patch that was accepted and yet is not seen is looked at again.
+const SEEN_WITHIN: Duration = Duration::from_secs(3);
+
+/// How a patch ended, and when its key should be looked at again.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The server has it. The watch will show it.
+    Accepted(Key),
+    /// Worth another try.
+    Failed(Key),
+    /// The object is gone or is another one of the same name.
+    Gone(Key),
+}
+
+/// See the module.
+pub struct Patches {
+    api: Client,
+    queue: VecDeque<Key>,
+    records: HashMap<Key, Record>,
+    tasks: JoinSet<(Key, Result<(), ovnkube_watch::Error>)>,
+}
+
+struct Record {
+    patch: Patch,
+    state: State,
+}
+
+#[derive(PartialEq)]
+enum State {
+    Queued,
+    Sent,
+    Accepted,
+}
+
+impl Patches {
+    pub fn new(api: Client) -> Self {
+        Self { api, queue: VecDeque::new(), records: HashMap::new(), tasks: JoinSet::new() }
+    }
+
+    /// Takes note of what a key wants; returns when to look at the key again, if that is needed to
+    /// be sure that an accepted patch stays.
+    pub fn want(&mut self, key: &Key, patch: Option<Patch>) -> Option<Instant> {
+        let Some(patch) = patch else {
+            // as wanted; a patch still on its way is left to arrive
+            if self.records.get(key).is_some_and(|r| r.state != State::Sent) {
+                self.records.remove(key);
+            }
+            return None;
+        };
+        match self.records.get_mut(key) {
+            Some(record) if record.patch == patch => {
+                return (record.state == State::Accepted).then(|| Instant::now() + SEEN_WITHIN);
+            }
+            Some(record) if record.state == State::Queued => record.patch = patch,
+            // the answer of the one on its way brings this key up again
+            Some(record) if record.state == State::Sent => {}
+            _ => {
+                self.records.insert(key.clone(), Record { patch, state: State::Queued });
+                self.queue.push_back(key.clone());
+            }
+        }
+        self.start();
+        None
+    }
+
+    /// Forgets an accepted patch that nobody has seen yet, so that it is sent again if it is still
+    /// wanted.
+    pub fn doubt(&mut self, key: &Key) {
+        if self.records.get(key).is_some_and(|r| r.state == State::Accepted) {
+            self.records.remove(key);
+        }
+    }
+
+    /// Waits for the next patch to end. Never returns while none is on its way.
+    pub async fn finished(&mut self) -> Outcome {
+        let (key, result) = loop {
+            match self.tasks.join_next().await {
+                Some(Ok(done)) => break done,
+                Some(Err(error)) => warn!(%error, "a patch was aborted"),
+                None => std::future::pending().await,
+            }
+        };
+        let outcome = match result {
+            Ok(()) => {
+                if let Some(record) = self.records.get_mut(&key) {
+                    record.state = State::Accepted;
+                }
+                Outcome::Accepted(key)
+            }
+            Err(error) => {
+                self.records.remove(&key);
+                if error.is_gone() {
+                    debug!(%key, %error, "the object of a patch is gone");
+                    Outcome::Gone(key)
+                } else {
+                    warn!(%key, %error, "cannot annotate");
+                    Outcome::Failed(key)
+                }
+            }
+        };
+        self.start();
+        outcome
+    }
+
+    /// Patches queued or on their way.
+    pub fn pending(&self) -> usize {
+        self.queue.len() + self.tasks.len()
+    }
+
+    fn start(&mut self) {
+        while self.tasks.len() < AT_ONCE {
+            let Some(key) = self.queue.pop_front() else { return };
+            let Some(record) = self.records.get_mut(&key) else { continue };
+            record.state = State::Sent;
+            let (api, patch) = (self.api.clone(), record.patch.clone());
+            self.tasks.spawn(async move {
+                let annotations = patch.annotations.into_iter().map(|(name, value)| (name.to_owned(), Some(value)));
+                let annotations = annotations.collect();
+                let result = match &patch.target {
+                    PatchTarget::Node(name) => api.annotate_node(name, &patch.uid, &annotations).await,
+                    PatchTarget::Pod(pod) => api.annotate_pod(pod, &patch.uid, &annotations).await,
+                };
+                (key, result)
+            });
+        }
+    }
+}

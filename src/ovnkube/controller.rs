@@ -1,0 +1,109 @@
+//! Master, cluster manager or network controller: whoever holds the lease plans and writes.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use ovnkube_apply::{Engine, Parts, Patches};
+use ovnkube_config::Settings;
+use ovnkube_model::{Roles, World};
+use ovnkube_ovn::{ColumnId, nb};
+use ovnkube_ovsdb::{Client as Database, Monitored, Options};
+use ovnkube_telemetry::Metrics;
+use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+use crate::roles::Stop;
+use crate::translate;
+
+/// Changes that may wait for the engine; then the watches wait.
+const CHANGES: usize = 4096;
+
+/// Runs until told to stop. Nothing is watched, decided or written without the lease: what a
+/// standby had in memory could be older than the last leader's last write.
+pub(crate) async fn run(settings: Settings, roles: Roles, identity: String, metrics: Arc<Metrics>, mut stop: Stop) -> Result<()> {
+    let role = if roles.controller { "controller" } else { "cluster-manager" };
+    let api = Client::connect(&translate::access(&settings, role)).await?;
+    let (mut leader, lease) = Leader::run(&api, lease(&settings, roles, &identity));
+    let events = Events::start(&api, "ovnkube", &identity);
+    let nb = roles.controller.then(|| northbound(&settings));
+    let scope = if roles.controller { Scope::Controller } else { Scope::ClusterManager };
+    loop {
+        tokio::select! {
+            () = stop.wait() => break,
+            () = leader.elected() => info!(%identity, role, "holds the lease"),
+        }
+        metrics.leader.set(1);
+        let (changes, incoming) = mpsc::channel(CHANGES);
+        let watches = ovnkube_watch::start(&api, &scope, &changes);
+        drop(changes);
+        let fence = leader.clone();
+        let engine = Engine::new(Parts {
+            world: World::new(translate::network(&settings, roles), scope.kinds().iter().copied()),
+            nb: nb.clone(),
+            patches: Patches::new(api.clone()),
+            events: events.clone(),
+            may_write: Box::new(move || fence.is_leader_now()),
+            metrics: metrics.clone(),
+        });
+        tokio::select! {
+            () = stop.wait() => break,
+            () = leader.lost() => warn!("lost the lease; starting over when it is back"),
+            () = engine.run(incoming) => warn!("the watches ended; starting over"),
+        }
+        drop(watches);
+        metrics.leader.set(0);
+    }
+    lease.release().await;
+    Ok(())
+}
+
+fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
+    let zone = settings.default.zone.as_str();
+    let name = if roles.cluster_manager || zone == "global" {
+        "ovn-kubernetes-master".to_owned()
+    } else {
+        format!("ovn-kubernetes-master-{zone}")
+    };
+    let seconds = |n: u32| std::time::Duration::from_secs(u64::from(n));
+    let (lease, renew, retry) = if roles.controller {
+        let ha = &settings.masterha;
+        (ha.election_lease_duration, ha.election_renew_deadline, ha.election_retry_period)
+    } else {
+        let ha = &settings.clustermgrha;
+        (ha.election_lease_duration, ha.election_renew_deadline, ha.election_retry_period)
+    };
+    LeaseSettings {
+        namespace: settings.kubernetes.ovn_config_namespace.clone(),
+        lease: seconds(lease),
+        renew: seconds(renew),
+        retry: seconds(retry),
+        ..LeaseSettings::new(name, identity)
+    }
+}
+
+/// The northbound database, with what the plan reads and writes.
+fn northbound(settings: &Settings) -> Database {
+    Database::connect(Options {
+        tls: translate::tls(&settings.nb),
+        tables: monitored(),
+        identity: ovnkube_plan::identity,
+        txn_timeout: settings.default.db_txn_timeout,
+        ..Options::new(&nb::DATABASE, translate::remotes(&settings.nb))
+    })
+}
+
+/// All tables and columns but those that northd and others write and nobody here reads: each change
+/// of one would have to be looked at.
+fn monitored() -> Vec<Monitored> {
+    use nb::logical_switch_port as lsp;
+    let others = ["NB_Global", "Connection", "SSL", "DNS", "BFD", "Mirror", "Forwarding_Group"];
+    let unread = [lsp::UP.id(), lsp::DYNAMIC_ADDRESSES.id()];
+    let mut tables = Monitored::whole(&nb::DATABASE);
+    tables.retain(|monitored| !others.contains(&monitored.table.name));
+    for monitored in tables.iter_mut().filter(|monitored| monitored.table.name == lsp::TABLE.name) {
+        let columns = (0..lsp::TABLE.columns.len()).map(|n| ColumnId(n as u16)).filter(|id| !unread.contains(id));
+        *monitored = Monitored::only(lsp::TABLE, columns);
+    }
+    tables
+}

@@ -1,0 +1,167 @@
+//! The node agent's part of the process: watches the own Node and its pods, and patches what the
+//! agent says about the node.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use ovnkube_config::Settings;
+use ovnkube_model::{Change, Name, Node, Pod};
+use ovnkube_node::{Annotations, ChassisSettings, CniConf, NodeSettings, OwnNode, PodOnNode, Tls};
+use ovnkube_watch::{Client, Scope};
+use tokio::sync::{mpsc, watch};
+use tracing::{debug, warn};
+
+use crate::roles::Stop;
+use crate::translate;
+
+const CHANGES: usize = 1024;
+const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
+/// Pause after an annotation could not be written.
+const TRY_AGAIN: Duration = Duration::from_secs(2);
+
+/// Runs until told to stop.
+pub(crate) async fn run(settings: Settings, name: String, mut stop: Stop) -> Result<()> {
+    let api = Client::connect(&translate::access(&settings, "node")).await?;
+    let (changes, incoming) = mpsc::channel(CHANGES);
+    let watches = ovnkube_watch::start(&api, &Scope::Node(name.as_str().into()), &changes);
+    drop(changes);
+    let (to_agent, agent_changes) = mpsc::channel(CHANGES);
+    let (annotations, wanted) = watch::channel(Annotations::new());
+    let (own, own_node) = watch::channel(None);
+    let node_name: Name = name.as_str().into();
+    tokio::select! {
+        outcome = ovnkube_node::run(node_settings(&settings, &node_name), agent_changes, annotations, async move { stop.wait().await }) => outcome?,
+        () = forward(incoming, to_agent, own) => {}
+        () = annotate(&api, &node_name, wanted, own_node) => {}
+    }
+    drop(watches);
+    Ok(())
+}
+
+/// What is known of the own Node: its uid, and how it is annotated.
+type Own = Option<(Name, Box<Node>)>;
+
+/// Hands the watched objects to the agent, as far as it needs them.
+async fn forward(
+    mut incoming: mpsc::Receiver<Change>,
+    agent: mpsc::Sender<ovnkube_node::Change>,
+    own: watch::Sender<Own>,
+) {
+    while let Some(change) = incoming.recv().await {
+        let change = match change {
+            Change::Pod(key, pod) => ovnkube_node::Change::Pod(key, pod.and_then(|pod| on_node(*pod))),
+            Change::Node(_, Some(node)) => {
+                let change = ovnkube_node::Change::Node(OwnNode::from(&*node));
+                own.send_replace(Some((node.uid.clone(), node)));
+                change
+            }
+            Change::Node(_, None) => {
+                own.send_replace(None);
+                continue;
+            }
+            Change::Namespace(..) | Change::Synced(_) => continue,
+        };
+        if agent.send(change).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn on_node(pod: Pod) -> Option<PodOnNode> {
+    if pod.host_network {
+        return None;
+    }
+    let wiring = *pod.wiring?;
+    Some(PodOnNode {
+        uid: pod.uid,
+        config_hash: wiring.config_hash,
+        networks: wiring.networks,
+        ingress_bandwidth: wiring.ingress_bandwidth,
+        egress_bandwidth: wiring.egress_bandwidth,
+    })
+}
+
+/// Keeps the own Node annotated as the agent says.
+async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotations>, mut own: watch::Receiver<Own>) {
+    let mut written: HashMap<String, String> = HashMap::new();
+    let mut of = None;
+    loop {
+        let uid = own.borrow_and_update().as_ref().map(|(uid, _)| uid.clone());
+        let want = wanted.borrow_and_update().clone();
+        if of != uid {
+            // another Node of this name knows nothing of what the last one was told
+            written.clear();
+            of.clone_from(&uid);
+        }
+        if let Some(uid) = uid {
+            let missing: Annotations =
+                want.iter().filter(|(key, value)| written.get(*key) != Some(value)).map(|(k, v)| (k.clone(), v.clone())).collect();
+            if !missing.is_empty() {
+                let patch = missing.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
+                match api.annotate_node(name, &uid, &patch).await {
+                    Ok(()) => written.extend(missing),
+                    Err(error) if error.is_gone() => debug!(%error, "the node is gone"),
+                    Err(error) => {
+                        warn!(%error, "cannot annotate the own node");
+                        tokio::time::sleep(TRY_AGAIN).await;
+                        continue;
+                    }
+                }
+            }
+        }
+        tokio::select! {
+            changed = wanted.changed() => if changed.is_err() { std::future::pending::<()>().await },
+            changed = own.changed() => if changed.is_err() { std::future::pending::<()>().await },
+        }
+    }
+}
+
+fn node_settings(settings: &Settings, node: &Name) -> NodeSettings {
+    let logging = &settings.logging;
+    NodeSettings {
+        node: node.clone(),
+        zone: settings.default.zone.as_str().into(),
+        mtu: settings.default.mtu,
+        cluster_subnets: translate::cluster_subnets(settings).iter().map(|range| range.cidr).collect(),
+        masquerade_subnets: translate::masquerade_subnets(settings),
+        ovs_remote: format!("unix:{}", settings.ovspaths.run_dir.join("db.sock").display()),
+        cni_socket: CNI_SOCKET.into(),
+        cni_conf: CniConf {
+            dir: settings.cni.conf_dir.clone(),
+            plugin: settings.cni.plugin.clone(),
+            log_file: logging.cnilogfile.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+            log_level: logging.loglevel.into(),
+            log_max_size: logging.logfile_maxsize,
+            log_max_backups: logging.logfile_maxbackups,
+            log_max_age: logging.logfile_maxage,
+        },
+        chassis: chassis(settings),
+    }
+}
+
+fn chassis(settings: &Settings) -> ChassisSettings {
+    let general = &settings.default;
+    let path = |path: &std::path::Path| path.display().to_string();
+    let limit = |n: u32| (n > 0).then_some(n);
+    let remotes: Vec<_> = translate::remotes(&settings.sb).iter().map(ToString::to_string).collect();
+    ChassisSettings {
+        sb_remote: remotes.join(","),
+        sb_tls: settings.sb.tls.as_ref().map(|tls| Tls {
+            private_key: path(&tls.privkey),
+            certificate: path(&tls.cert),
+            ca_certificate: path(&tls.cacert),
+        }),
+        encap_type: general.encap_type.to_string(),
+        encap_ips: general.encap_ip.clone(),
+        remote_probe_interval: general.inactivity_probe,
+        openflow_probe_interval: general.openflow_probe,
+        monitor_all: general.monitor_all,
+        ofctrl_wait_before_clear: general.ofctrl_wait_before_clear,
+        lflow_cache: general.enable_lflow_cache,
+        lflow_cache_limit: limit(general.lflow_cache_limit),
+        lflow_cache_limit_kb: limit(general.lflow_cache_limit_kb),
+        set_local_ip: true,
+        interconnect: settings.features.interconnect,
+    }
+}

@@ -1,0 +1,93 @@
+//! Which parts run, and how they end.
+
+use anyhow::{Context as _, Result, bail};
+use ovnkube_config::Loaded;
+use ovnkube_model::Roles;
+use ovnkube_telemetry::{LogSettings, Metrics, Readiness};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::{controller, node};
+
+/// Tells the parts to stop.
+#[derive(Clone)]
+pub(crate) struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    pub(crate) async fn wait(&mut self) {
+        // the sender lives as long as the parts do
+        let _ = self.0.wait_for(|stopped| *stopped).await;
+    }
+}
+
+/// Runs the parts that the mode names until SIGTERM or SIGINT, or until one of them fails.
+pub(crate) fn run(loaded: &Loaded) -> Result<()> {
+    let settings = &loaded.settings;
+    let mode = &settings.mode;
+    if mode.is_empty() {
+        bail!("nothing to run: give --init-master, --init-cluster-manager, --init-ovnkube-controller or --init-node with this host's name");
+    }
+    if mode.cleanup_node.is_some() || mode.remove_node.is_some() {
+        bail!("--cleanup-node and --remove-node do not work yet");
+    }
+    ovnkube_telemetry::start_logging(&log(loaded))?;
+    for warning in &loaded.warnings {
+        warn!("{warning}");
+    }
+    for setting in loaded.not_yet() {
+        warn!("no effect yet: {setting}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let outcome = runtime.block_on(parts(loaded));
+    // what still runs is only waiting
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    outcome
+}
+
+async fn parts(loaded: &Loaded) -> Result<()> {
+    let settings = &loaded.settings;
+    let mode = &settings.mode;
+    let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
+    let readiness = Readiness::default();
+    for address in [settings.metrics.bind_address, settings.kubernetes.healthz_bind_address].into_iter().flatten() {
+        ovnkube_telemetry::serve(address, metrics.clone(), readiness.clone()).await?;
+    }
+    let (stop, stopped) = watch::channel(false);
+    let mut tasks = tokio::task::JoinSet::new();
+    let roles = Roles { cluster_manager: mode.cluster_manager.is_some(), controller: mode.controller.is_some() };
+    if let Some(identity) = mode.controller.clone().or(mode.cluster_manager.clone()) {
+        tasks.spawn(controller::run(settings.clone(), roles, identity, metrics.clone(), Stop(stopped.clone())));
+    }
+    if let Some(name) = mode.node.clone() {
+        tasks.spawn(node::run(settings.clone(), name, Stop(stopped.clone())));
+    }
+    let mut term = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let first = tokio::select! {
+        _ = term.recv() => { info!("SIGTERM: stopping"); None }
+        _ = interrupt.recv() => { info!("SIGINT: stopping"); None }
+        ended = tasks.join_next() => ended,
+    };
+    let _ = stop.send(true);
+    let mut outcome = first.map_or(Ok(()), |ended| ended.context("a part was aborted").flatten());
+    while let Some(ended) = tasks.join_next().await {
+        outcome = outcome.and(ended.context("a part was aborted").flatten());
+    }
+    outcome
+}
+
+fn log(loaded: &Loaded) -> LogSettings {
+    let logging = &loaded.settings.logging;
+    LogSettings {
+        level: logging.loglevel,
+        file: logging.logfile.clone(),
+        max_size_mb: logging.logfile_maxsize.into(),
+        max_backups: logging.logfile_maxbackups as usize,
+        max_age_days: logging.logfile_maxage.into(),
+    }
+}

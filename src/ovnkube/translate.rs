@@ -1,0 +1,82 @@
+//! From settings, as a person wrote them, to what each part wants to know.
+
+use std::path::Path;
+
+use ovnkube_config::{Authority, Database, KubeAccess, Settings, Token};
+use ovnkube_model::{ClusterSubnet, Name, Network, Roles, Subnet};
+use ovnkube_ovsdb::{Remote, TlsFiles};
+use ovnkube_watch::Access;
+
+/// How to reach the Kubernetes API.
+pub(crate) fn access(settings: &Settings, role: &str) -> Access {
+    let mut access = Access { role: role.to_owned(), ..Access::default() };
+    match &settings.kube_access {
+        KubeAccess::Kubeconfig(path) => access.kubeconfig = Some(path.clone()),
+        KubeAccess::Server { url, ca, token } => {
+            access.apiserver = Some(url.clone());
+            match ca {
+                Some(Authority::File(path)) => access.ca = Some(path.clone()),
+                Some(Authority::Base64(text)) => access.ca_data = Some(text.clone()),
+                None => {}
+            }
+            match token {
+                Some(Token::File(path)) => access.token_file = Some(path.clone()),
+                Some(Token::Text(token)) => access.token = Some(token.expose().to_owned().into()),
+                None => {}
+            }
+        }
+    }
+    access
+}
+
+/// What the plan depends on.
+pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
+    let gateway = &settings.gateway;
+    let join = [gateway.v4_join_subnet.into(), gateway.v6_join_subnet.into()];
+    Network {
+        roles,
+        zone: settings.default.zone.as_str().into(),
+        cluster_subnets: cluster_subnets(settings),
+        service_cidrs: settings.kubernetes.service_cidrs.iter().map(|net| Subnet::of(*net)).collect(),
+        join_subnets: join.map(Subnet::of).into(),
+        masquerade_subnets: masquerade_subnets(settings),
+        mtu: settings.default.mtu,
+        host_network_namespace: settings.kubernetes.host_network_namespace.as_deref().map(Name::from),
+        multicast: settings.command_line.enable_multicast,
+        disable_requested_chassis: settings.kubernetes.disable_requestedchassis,
+        disable_iface_id_ver: settings.command_line.disable_ovn_iface_id_ver,
+        acl_logging_rate_limit: settings.logging.acl_logging_rate_limit,
+    }
+}
+
+/// Addresses that every node has for talking to itself and to services.
+pub(crate) fn masquerade_subnets(settings: &Settings) -> Vec<Subnet> {
+    let gateway = &settings.gateway;
+    [gateway.v4_masquerade_subnet.into(), gateway.v6_masquerade_subnet.into()].map(Subnet::of).into()
+}
+
+/// The ranges that node subnets come from.
+pub(crate) fn cluster_subnets(settings: &Settings) -> Vec<ClusterSubnet> {
+    let range = |range: &ovnkube_config::ClusterSubnet| ClusterSubnet {
+        cidr: Subnet::of(range.net),
+        host_prefix: range.host_prefix,
+    };
+    settings.default.cluster_subnets.iter().map(range).collect()
+}
+
+/// Where a database listens. Of the local sockets only those that exist count, if any does.
+pub(crate) fn remotes(database: &Database) -> Vec<Remote> {
+    let all: Vec<Remote> = database.remotes.iter().filter_map(|r| Remote::parse(&r.to_string()).ok()).collect();
+    let there = |remote: &Remote| !matches!(remote, Remote::Unix(path) if !Path::new(path).exists());
+    let existing: Vec<Remote> = all.iter().filter(|r| there(r)).cloned().collect();
+    if existing.is_empty() { all } else { existing }
+}
+
+pub(crate) fn tls(database: &Database) -> Option<TlsFiles> {
+    database.tls.as_ref().map(|tls| TlsFiles {
+        private_key: tls.privkey.clone(),
+        certificate: tls.cert.clone(),
+        ca: tls.cacert.clone(),
+        common_name: tls.common_name.clone(),
+    })
+}
