@@ -1,10 +1,11 @@
 //! The cache: rows as the server has them, with an index by identity and one of who refers to
 //! whom, all kept in the same step.
 
-use std::collections::{BTreeSet, HashMap, hash_map::Entry};
+use std::collections::{BTreeSet, HashMap, HashSet, hash_map::Entry};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use ovnkube_ovn::schema::ColumnInfo;
 use ovnkube_ovn::{ColumnId, Database, Datum, Row, Table, Uuid};
 
 use crate::layout::{Layout, Reads};
@@ -160,8 +161,7 @@ impl Cache {
         if self.tables.iter().all(|t| t.rows.is_empty()) {
             return self.fill(updates);
         }
-        let mut stale: Vec<UuidMap<()>> =
-            self.tables.iter().map(|t| t.rows.keys().map(|uuid| (*uuid, ())).collect()).collect();
+        let mut stale: Vec<HashSet<Uuid>> = self.tables.iter().map(|t| t.rows.keys().copied().collect()).collect();
         let mut done = Vec::new();
         for (table, rows) in updates {
             for (uuid, change) in rows {
@@ -176,7 +176,7 @@ impl Cache {
             }
         }
         for (table, gone) in self.database.tables.iter().zip(stale) {
-            for uuid in gone.into_keys() {
+            for uuid in gone {
                 let old = self.get(table, uuid).cloned();
                 done.push(self.put(table, uuid, old, None));
             }
@@ -212,8 +212,12 @@ impl Cache {
         if let Some(into) = self.tables.get_mut(usize::from(table.id)) {
             let (was, is) = (old.as_deref().and_then(self.identity), new.as_deref().and_then(self.identity));
             if was != is {
-                was.into_iter().for_each(|id| into.remove_id(&id, uuid));
-                is.into_iter().for_each(|id| into.add_id(id, uuid));
+                if let Some(id) = was {
+                    into.remove_id(&id, uuid);
+                }
+                if let Some(id) = is {
+                    into.add_id(id, uuid);
+                }
             }
             match &new {
                 Some(row) => into.rows.insert(uuid, Arc::clone(row)),
@@ -269,7 +273,7 @@ fn modified(old: &Row, cells: Vec<(ColumnId, Datum)>, layout: &Layout) -> Row {
             (Reads::Difference, Some(have)) => have.patched(&change),
             // an absent value of a set that cannot be empty is its default, and part of the difference
             (Reads::Difference, None) => {
-                table.info(column).map_or(Datum::EMPTY, |c| c.default_datum()).patched(&change)
+                table.info(column).map_or(Datum::EMPTY, ColumnInfo::default_datum).patched(&change)
             }
             _ => change,
         };

@@ -94,9 +94,9 @@ impl Subscribers {
 
     fn each(&self, mut tell: impl FnMut(&mut Pending)) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|queue| {
-            let alive = queue.upgrade();
-            alive.iter().for_each(|queue| queue.tell(&mut tell));
-            alive.is_some()
+            let Some(queue) = queue.upgrade() else { return false };
+            queue.tell(&mut tell);
+            true
         });
     }
 

@@ -50,7 +50,7 @@ impl Framer {
     }
 
     /// Place of the next whole message; nothing when more bytes are needed.
-    pub fn next(&mut self) -> Result<Option<Range<usize>>, FrameError> {
+    pub fn next_message(&mut self) -> Result<Option<Range<usize>>, FrameError> {
         if self.depth == 0 {
             self.skip_space()?;
         }

@@ -38,7 +38,7 @@ impl Reader {
         let mut framer = Framer::new(self.shared.options.max_message);
         loop {
             loop {
-                let range = match framer.next() {
+                let range = match framer.next_message() {
                     Ok(Some(range)) => range,
                     Ok(None) => break,
                     Err(e) => return e.into(),

@@ -168,7 +168,7 @@ impl<'de> Visitor<'de> for ChangeSeed<'_, '_> {
             match &*what.0 {
                 // "new" is the plain monitor's: it has all columns
                 "initial" | "insert" | "new" => {
-                    out = Some(Change::Full(map.next_value_seed(cells)?.into_row(self.table)))
+                    out = Some(Change::Full(map.next_value_seed(cells)?.into_row(self.table)));
                 }
                 "modify" => out = Some(Change::Modify(map.next_value_seed(cells)?.0)),
                 // a plain monitor's row with "old" and no "new" is gone
@@ -216,7 +216,7 @@ impl<'de> Visitor<'de> for CellsSeed<'_, '_> {
         while let Some(name) = map.next_key::<Text>()? {
             match self.column(&name.0) {
                 Some((id, column)) => {
-                    out.push((id, map.next_value_seed(DatumSeed { column, texts: self.decoder.texts })?))
+                    out.push((id, map.next_value_seed(DatumSeed { column, texts: self.decoder.texts })?));
                 }
                 None => drop(map.next_value::<IgnoredAny>()?),
             }

@@ -4,9 +4,7 @@ use ovnkube_ovn::nb::{acl, load_balancer, logical_switch as ls, logical_switch_p
 use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, nb};
 use ovnkube_ovsdb::{Class, Event, RowEvent, Subscription, Txn};
 
-use crate::lab::{Dir, Host, Release, Server, Trixie, assert_cache_is_fresh, live, options, within};
-
-const NB: &str = "ovn/ovn-nb.ovsschema";
+use crate::lab::{Dir, Host, NB, Release, Server, Trixie, assert_cache_is_fresh, live, options, within};
 
 fn one(uuid: Uuid) -> Datum {
     Datum::one(Atom::Uuid(uuid))

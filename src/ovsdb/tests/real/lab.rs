@@ -9,15 +9,18 @@ use std::time::{Duration, Instant};
 use ovnkube_ovn::{Row, nb};
 use ovnkube_ovsdb::{Client, Options, Remote};
 
+/// The northbound schema.
+pub(crate) const NB: &str = "ovn/ovn-nb.ovsschema";
+
 /// Which OVS the server is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Release {
+pub(crate) enum Release {
     /// What is installed on this machine: OVS 3.1, OVN 23.03 on Debian 12.
     Host,
     /// Debian 13's OVS 3.5 and OVN 25.03, unpacked beside it.
     Trixie,
 }
-pub use Release::{Host, Trixie};
+pub(crate) use Release::{Host, Trixie};
 
 fn rootfs() -> PathBuf {
     let home = std::env::var_os("LAB_HOME").unwrap_or_else(|| "/var/lib/ovnkube-lab".into());
@@ -25,7 +28,7 @@ fn rootfs() -> PathBuf {
 }
 
 impl Release {
-    pub fn schema(self, name: &str) -> PathBuf {
+    pub(crate) fn schema(self, name: &str) -> PathBuf {
         let root = if self == Host { PathBuf::from("/") } else { rootfs() };
         let path = root.join("usr/share").join(name);
         assert!(path.exists(), "{} is missing: run lab/install", path.display());
@@ -33,7 +36,7 @@ impl Release {
     }
 
     /// A command of one of the release's programs.
-    pub fn command(self, program: &str) -> Command {
+    pub(crate) fn command(self, program: &str) -> Command {
         let dirs = ["usr/sbin", "usr/bin"];
         let root = if self == Host { PathBuf::from("/") } else { rootfs() };
         let found = dirs.iter().map(|d| root.join(d).join(program)).find(|p| p.exists());
@@ -47,7 +50,7 @@ impl Release {
         command
     }
 
-    pub fn run<S: AsRef<OsStr>>(self, program: &str, args: &[S]) -> String {
+    pub(crate) fn run<S: AsRef<OsStr>>(self, program: &str, args: &[S]) -> String {
         let out = self.command(program).args(args).output().unwrap();
         assert!(out.status.success(), "{program}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()
@@ -55,10 +58,10 @@ impl Release {
 }
 
 /// A directory that goes with the test.
-pub struct Dir(pub PathBuf);
+pub(crate) struct Dir(PathBuf);
 
 impl Dir {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("ovnkube-ovsdb-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
@@ -66,7 +69,7 @@ impl Dir {
         Dir(path)
     }
 
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -78,25 +81,25 @@ impl Drop for Dir {
 }
 
 /// A running `ovsdb-server`, killed with the value.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     release: Release,
-    pub db: PathBuf,
-    pub socket: PathBuf,
+    pub(crate) db: PathBuf,
+    pub(crate) socket: PathBuf,
     ctl: PathBuf,
     args: Vec<String>,
 }
 
 impl Server {
     /// A standalone server of an empty database of `schema` (such as `ovn/ovn-nb.ovsschema`).
-    pub fn standalone(release: Release, dir: &Dir, schema: &str) -> Self {
+    pub(crate) fn standalone(release: Release, dir: &Dir, schema: &str) -> Self {
         let db = dir.file("db");
         release.run("ovsdb-tool", &[OsStr::new("create"), db.as_os_str(), release.schema(schema).as_os_str()]);
         Self::start(release, dir, "s", &db, &[])
     }
 
     /// A server of a database file, listening on a unix socket and as `args` say.
-    pub fn start(release: Release, dir: &Dir, name: &str, db: &Path, args: &[String]) -> Self {
+    pub(crate) fn start(release: Release, dir: &Dir, name: &str, db: &Path, args: &[String]) -> Self {
         let (socket, ctl) = (dir.file(&format!("{name}.sock")), dir.file(&format!("{name}.ctl")));
         let mut server =
             Server { child: spawn_nothing(), release, db: db.to_owned(), socket, ctl, args: args.to_owned() };
@@ -105,7 +108,7 @@ impl Server {
     }
 
     /// Starts it again after [`Server::kill`].
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         let _ = std::fs::remove_file(&self.ctl);
         self.child = self
             .release
@@ -121,57 +124,66 @@ impl Server {
             .spawn()
             .unwrap();
         let deadline = Instant::now() + Duration::from_secs(30);
-        while !self.appctl_try(&["version"]).0 {
+        while !self.answers() {
             assert!(Instant::now() < deadline, "ovsdb-server does not start: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     /// Kills it at once.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Stops it (SIGSTOP) or lets it go on (SIGCONT).
-    pub fn signal(&self, signal: &str) {
-        assert!(Command::new("kill").args([signal, &self.pid().to_string()]).status().unwrap().success());
+    pub(crate) fn signal(&self, signal: &str) {
+        assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
     }
 
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(format!("{}.log", self.socket.display())).unwrap_or_default()
     }
 
-    fn appctl_try(&self, args: &[&str]) -> (bool, String) {
-        let out =
-            self.release.command("ovs-appctl").args(["-T", "20", "-t"]).arg(&self.ctl).args(args).output().unwrap();
-        (out.status.success(), String::from_utf8_lossy(&out.stdout).into_owned())
+    fn answers(&self) -> bool {
+        let mut command = self.release.command("ovs-appctl");
+        command.args(["-T", "20", "-t"]).arg(&self.ctl).arg("version").output().unwrap().status.success()
     }
 
-    pub fn appctl(&self, args: &[&str]) -> String {
-        let (done, out) = self.appctl_try(args);
-        assert!(done, "ovs-appctl {args:?}: {}", self.log());
-        out
-    }
-
-    pub fn remote(&self) -> Remote {
+    pub(crate) fn remote(&self) -> Remote {
         Remote::Unix(self.socket.clone())
     }
 
-    /// Runs a program of `ovsdb-client` against it.
-    pub fn client(&self, args: &[&str]) -> String {
-        self.release.run("ovsdb-client", args)
+    pub(crate) fn appctl(&self, args: &[&str]) {
+        let out = self.release.command("ovs-appctl").arg("-t").arg(&self.ctl).args(args).output().unwrap();
+        assert!(out.status.success(), "ovs-appctl {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+
+    /// The port of its TCP or TLS listener, which the system chose.
+    pub(crate) fn port(&self) -> u16 {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let log = std::fs::read_to_string(format!("{}.log", self.socket.display())).unwrap_or_default();
+            let said = log.lines().find_map(|line| line.split_once("listening on port ")?.1.trim().parse().ok());
+            if let Some(port) = said {
+                return port;
+            }
+            assert!(Instant::now() < deadline, "no port in its log: {log}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until a member takes part in its cluster.
+    pub(crate) fn wait_joined(&self) {
+        let remote = format!("unix:{}", self.socket.display());
+        self.release.run("ovsdb-client", &["-t", "30", "wait", &remote, "OVN_Northbound", "connected"]);
     }
 
     /// Changes the database's schema while it runs.
-    pub fn convert(&self, schema: &Path) {
+    pub(crate) fn convert(&self, schema: &Path) -> std::process::Output {
         let socket = format!("unix:{}", self.socket.display());
         let args = ["convert".as_ref(), OsStr::new(&socket), schema.as_os_str()];
-        self.release.run("ovsdb-client", &args);
+        self.release.command("ovsdb-client").args(args).output().unwrap()
     }
 }
 
@@ -186,7 +198,7 @@ impl Drop for Server {
 }
 
 /// Options for a northbound database with quick deadlines.
-pub fn options(remotes: Vec<Remote>) -> Options {
+pub(crate) fn options(remotes: Vec<Remote>) -> Options {
     let identity = |row: &Row| {
         let table = row.table();
         let name = table.column("name").and_then(|c| row.get(c)?.single()?.as_str().map(str::to_owned));
@@ -196,18 +208,18 @@ pub fn options(remotes: Vec<Remote>) -> Options {
 }
 
 /// Waits for something, failing with `what` after 60 seconds.
-pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.unwrap_or_else(|_| panic!("waited in vain: {what}"))
 }
 
-pub async fn live(options: Options) -> Client {
+pub(crate) async fn live(options: Options) -> Client {
     let client = Client::connect(options);
     within("first download", client.synced()).await;
     client
 }
 
 /// Everything in a client's cache, sorted.
-pub fn dump(client: &Client) -> Vec<String> {
+pub(crate) fn dump(client: &Client) -> Vec<String> {
     let cache = client.cache();
     let tables = nb::DATABASE.tables.iter();
     let mut rows: Vec<String> =
@@ -217,14 +229,17 @@ pub fn dump(client: &Client) -> Vec<String> {
 }
 
 /// The oracle: a fresh full download holds what `client`'s cache holds, and its indexes agree.
-pub async fn assert_cache_is_fresh(client: &Client, remote: Remote) {
+pub(crate) async fn assert_cache_is_fresh(client: &Client, remote: Remote) {
     let fresh = live(Options { leader_only: false, ..options(vec![remote]) }).await;
     // what others wrote last may still be on its way
     let deadline = Instant::now() + Duration::from_secs(20);
     while dump(client) != dump(&fresh) && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(dump(client), dump(&fresh));
+    let (cached, right) = (dump(client), dump(&fresh));
+    let missing = right.iter().find(|row| !cached.contains(row));
+    let extra = cached.iter().find(|row| !right.contains(row));
+    assert_eq!((missing, extra), (None, None), "first row missing and first row too many");
     let (have, want) = (client.cache(), fresh.cache());
     for table in nb::DATABASE.tables {
         for (uuid, row) in want.iter(table) {

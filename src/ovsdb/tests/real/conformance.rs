@@ -1,0 +1,145 @@
+//! Points of the protocol that the other tests do not touch.
+
+use std::time::Duration;
+
+use ovnkube_ovn::nb::{logical_switch as ls, nb_global};
+use ovnkube_ovn::sb::chassis;
+use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch as ovs, port};
+use ovnkube_ovn::{Atom, Datum, Row, Uuid, nb, sb, vswitch};
+use ovnkube_ovsdb::{Class, Monitored, Options, Remote, Txn};
+
+use crate::lab::{Dir, Host, NB, Server, Trixie, assert_cache_is_fresh, live, options, within};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_are_waited_for_and_can_be_stolen() {
+    let dir = Dir::new();
+    let mut server = Server::standalone(Trixie, &dir, NB);
+    let (a, b) = (live(options(vec![server.remote()])).await, live(options(vec![server.remote()])).await);
+    let mut first = a.lock("L");
+    within("lock", first.until(true)).await;
+    let mut second = b.lock("L");
+    let mut txn = Txn::new(&nb::DATABASE);
+    txn.assert_lock("L");
+    assert_eq!(b.transact(txn.clone()).await.unwrap_err().class, Class::NotOwner);
+    assert!(!second.is_held());
+    drop(first);
+    within("lock handed on", second.until(true)).await;
+    b.transact(txn.clone()).await.unwrap();
+    let mut thief = a.steal("L");
+    within("theft", thief.until(true)).await;
+    within("loss", second.until(false)).await;
+    a.transact(txn.clone()).await.unwrap();
+    // with the connection goes the lock; whoever comes back first has it
+    server.kill();
+    within("loss", thief.until(false)).await;
+    drop(second);
+    server.restart();
+    within("lock again", thief.until(true)).await;
+    a.transact(txn).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_sides_answer_echoes() {
+    let dir = Dir::new();
+    let server = Server::standalone(Trixie, &dir, NB);
+    // a listener from the database, with a server that asks 5 times a second
+    let admin = live(options(vec![server.remote()])).await;
+    let (global, connection) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let mut txn = Txn::new(&nb::DATABASE);
+    use nb::connection as c;
+    let listener = Row::new(c::TABLE).with(c::TARGET, "ptcp:0:127.0.0.1").with(c::INACTIVITY_PROBE, Some(200));
+    txn.insert(connection, listener);
+    txn.insert(global, Row::new(nb_global::TABLE).with(nb_global::CONNECTIONS, [connection]));
+    admin.transact(txn).await.unwrap();
+    server.appctl(&["ovsdb-server/add-remote", "db:OVN_Northbound,NB_Global,connections"]);
+    let remote = Remote::Tcp { host: "127.0.0.1".to_owned(), port: server.port() };
+    let client = live(Options { probe: Some(Duration::from_millis(150)), ..options(vec![remote]) }).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(client.stats().sessions, 1, "nobody gave up on the other");
+    assert!(client.state().borrow().is_live());
+    // a server that does not answer is given up
+    server.signal("-STOP");
+    within("silence noticed", client.state().wait_for(|s| !s.is_live())).await.unwrap();
+    server.signal("-CONT");
+    within("recovery", client.synced()).await;
+    assert_cache_is_fresh(&client, server.remote()).await;
+}
+
+#[tokio::test]
+async fn only_what_was_asked_for_is_kept() {
+    let dir = Dir::new();
+    let server = Server::standalone(Host, &dir, NB);
+    let writer = live(options(vec![server.remote()])).await;
+    let tables = vec![Monitored::only(ls::TABLE, [ls::NAME.id()])];
+    let client = live(Options { tables, ..options(vec![server.remote()]) }).await;
+    let uuid = Uuid::from_u128(1);
+    let mut txn = Txn::new(&nb::DATABASE);
+    txn.insert(uuid, Row::new(ls::TABLE).with(ls::NAME, "n").with(ls::OTHER_CONFIG, [("a", "b")]));
+    writer.transact(txn).await.unwrap();
+    // a write of an unmonitored column comes back without an update
+    let mut txn = Txn::new(&nb::DATABASE);
+    txn.set_keys(ls::TABLE, uuid, ls::OTHER_CONFIG, [("c", "d")]);
+    client.transact(txn).await.unwrap();
+    assert_eq!(*client.cache().get(ls::TABLE, uuid).unwrap().as_ref(), Row::new(ls::TABLE).with(ls::NAME, "n"));
+    assert_eq!(client.cache().len(nb_global::TABLE), 0);
+}
+
+#[tokio::test]
+async fn the_other_databases_work_too() {
+    let dir = Dir::new();
+    let server = Server::standalone(Host, &dir, "openvswitch/vswitch.ovsschema");
+    let client = live(Options::new(&vswitch::DATABASE, vec![server.remote()])).await;
+    let [root, br, p, i] = [1, 2, 3, 4].map(Uuid::from_u128);
+    let one = |u| Datum::one(Atom::Uuid(u));
+    let mut txn = Txn::new(&vswitch::DATABASE);
+    txn.insert(root, Row::new(ovs::TABLE).with(ovs::EXTERNAL_IDS, [("system-id", "n1")]));
+    txn.insert(br, Row::new(bridge::TABLE).with(bridge::NAME, "br-int").with(bridge::PORTS, [p]));
+    txn.insert(p, Row::new(port::TABLE).with(port::NAME, "p").with(port::INTERFACES, [i]));
+    txn.insert(i, Row::new(interface::TABLE).with(interface::NAME, "p").with(interface::OFPORT_REQUEST, Some(7)));
+    txn.insert_into(ovs::TABLE, root, ovs::BRIDGES, one(br));
+    client.transact(txn).await.unwrap();
+    assert_eq!(client.cache().parents(i).map(|p| p.uuid).collect::<Vec<_>>(), [p]);
+    assert_eq!(client.cache().get(interface::TABLE, i).unwrap().opt_int(interface::OFPORT_REQUEST), Some(7));
+    let mut txn = Txn::new(&vswitch::DATABASE);
+    txn.remove_from(ovs::TABLE, root, ovs::BRIDGES, one(br));
+    client.transact(txn).await.unwrap();
+    assert!(client.cache().is_empty(interface::TABLE), "everything below went with it");
+
+    let dir = Dir::new();
+    let server = Server::standalone(Trixie, &dir, "ovn/ovn-sb.ovsschema");
+    let client = live(Options::new(&sb::DATABASE, vec![server.remote()])).await;
+    use sb::encap;
+    let mut txn = Txn::new(&sb::DATABASE);
+    let mut tunnel = Row::new(encap::TABLE).with(encap::TYPE, "geneve").with(encap::IP, "192.0.2.1");
+    txn.insert(p, tunnel.clone());
+    txn.insert(i, Row::new(chassis::TABLE).with(chassis::NAME, "n1").with(chassis::ENCAPS, [p]));
+    client.transact(txn).await.unwrap();
+    // the same twice violates an index
+    tunnel.set(encap::CHASSIS_NAME, "");
+    let mut txn = Txn::new(&sb::DATABASE);
+    txn.insert(br, tunnel);
+    txn.insert_into(chassis::TABLE, i, chassis::ENCAPS, one(br));
+    assert_eq!(client.transact(txn).await.unwrap_err().class, Class::Constraint);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn databases_of_many_rows_arrive_whole() {
+    let dir = Dir::new();
+    let server = Server::standalone(Trixie, &dir, NB);
+    let writer = live(options(vec![server.remote()])).await;
+    // more than the reader takes in at once: this goes the way of big messages
+    for batch in 0..5_u128 {
+        let mut txn = Txn::new(&nb::DATABASE);
+        for n in 0..2000 {
+            let text = "\\\"{}[]é".repeat(20);
+            let row =
+                Row::new(ls::TABLE).with(ls::NAME, format!("s{batch}-{n}")).with(ls::EXTERNAL_IDS, [("text", text)]);
+            txn.insert(Uuid::from_u128(batch * 10_000 + n + 1), row);
+        }
+        writer.transact(txn).await.unwrap();
+    }
+    let client = live(options(vec![server.remote()])).await;
+    assert_eq!(client.cache().len(ls::TABLE), 10_000);
+    assert!(client.stats().bytes_received > 2_000_000);
+    assert_cache_is_fresh(&writer, server.remote()).await;
+}
