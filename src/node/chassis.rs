@@ -109,13 +109,12 @@ impl Chassis {
             .with(ssl::CERTIFICATE, &tls.certificate)
             .with(ssl::CA_CERT, &tls.ca_certificate);
         let present = have.uuid(open_vswitch::SSL).and_then(|uuid| Some((uuid, cache.get(ssl::TABLE, uuid)?)));
-        match present {
-            Some((uuid, row)) => update(txn, uuid, &want, row),
-            None => {
-                let uuid = derived_uuid("SSL", "ovn-controller");
-                txn.insert(uuid, want);
-                txn.update(root, Row::new(open_vswitch::TABLE).with(open_vswitch::SSL, Some(uuid)));
-            }
+        if let Some((uuid, row)) = present {
+            update(txn, uuid, &want, row);
+        } else {
+            let uuid = derived_uuid("SSL", "ovn-controller");
+            txn.insert(uuid, want);
+            txn.update(root, Row::new(open_vswitch::TABLE).with(open_vswitch::SSL, Some(uuid)));
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::turns::Turns;
 use crate::{Error, Readiness, Result};
 
 /// How long a request may take; the kubelet gives up a little later.
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Everything the verbs work with.
 pub(crate) struct Cni {
@@ -79,7 +79,7 @@ impl Cni {
         };
         match &outcome {
             Ok(_) => {
-                tracing::info!(pod = %subject.pod, sandbox = sandbox.container_id, took_ms = started.elapsed().as_millis(), "wired")
+                tracing::info!(pod = %subject.pod, sandbox = sandbox.container_id, took_ms = started.elapsed().as_millis(), "wired");
             }
             Err(_) => self.unwind(sandbox).await,
         }

@@ -28,7 +28,6 @@ pub(crate) struct Keeper<'a> {
     fresh_system_id: String,
     /// Index of the management link whose offload is off.
     offload_off: Option<u32>,
-    conf_written: bool,
 }
 
 impl<'a> Keeper<'a> {
@@ -40,7 +39,7 @@ impl<'a> Keeper<'a> {
         annotations: watch::Sender<Annotations>,
     ) -> Self {
         let fresh_system_id = fresh_system_id();
-        Self { settings, cni, node, ready, annotations, fresh_system_id, offload_off: None, conf_written: false }
+        Self { settings, cni, node, ready, annotations, fresh_system_id, offload_off: None }
     }
 
     /// Until the process ends; only a socket that can't be opened is an error.
@@ -128,16 +127,12 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// The first time all is well. False when it failed.
-    fn write_conf(&mut self) -> bool {
-        if !self.conf_written {
-            let written = self.settings.cni_conf.write();
-            self.conf_written = written.is_ok();
-            if let Err(e) = written {
-                tracing::error!("{e}");
-            }
+    fn write_conf(&self) -> bool {
+        let written = self.settings.cni_conf.write();
+        if let Err(e) = &written {
+            tracing::error!("{e}");
         }
-        self.conf_written
+        written.is_ok()
     }
 
     /// For STATUS and the log.

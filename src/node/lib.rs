@@ -158,9 +158,9 @@ async fn listen(mut changes: mpsc::Receiver<Change>, cni: &cni::Cni, node: watch
             Change::Pod(key, pod) => cni.pods.set(key, pod),
             Change::Node(now) => {
                 node.send_if_modified(|have| {
-                    let changed = *have != now;
+                    let differs = *have != now;
                     *have = now;
-                    changed
+                    differs
                 });
             }
         }

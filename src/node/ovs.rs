@@ -133,6 +133,7 @@ impl Ovs {
                 Err(e) if is_retryable(&e) => {
                     tracing::debug!("{what}: {e}; trying again");
                     tokio::time::sleep(RETRY).await;
+                    self.client.synced().await;
                 }
                 Err(source) => return Err(Error::Transact { what: what.to_owned(), source }),
             }
@@ -333,6 +334,10 @@ fn remove(cache: &Cache, txn: &mut Txn, which: impl Fn(&PodPort) -> bool) {
         let limits =
             cache.iter(qos::TABLE).filter(|(_, row)| row.map(qos::EXTERNAL_IDS).get("sandbox") == Some(&gone.sandbox));
         for (limit, _) in limits {
+            // the reference of a port that goes with the same commit still counts
+            for port in cache.parents(limit).filter(|parent| parent.table.id == port::TABLE.id) {
+                txn.update(port.uuid, Row::new(port::TABLE).with(port::QOS, None::<Uuid>));
+            }
             txn.delete(qos::TABLE, limit);
         }
     }

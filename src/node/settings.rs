@@ -28,6 +28,7 @@ pub struct NodeSettings {
 
 /// What ovn-controller reads from the local Open_vSwitch row.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a setting of ovn-controller's own")]
 pub struct ChassisSettings {
     /// The SB databases, comma separated.
     pub sb_remote: String,

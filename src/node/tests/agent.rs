@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use lab::{CONF, container, error, eventually, in_node, result, run};
-use ovnkube_node::Change;
+use ovnkube_node::{Change, PodOnNode, Tls};
 use serde_json::json;
 
 #[test]
@@ -175,32 +175,26 @@ fn two_pods_talk_and_gc_keeps_the_living() {
 fn a_later_sandbox_wins() {
     in_node(|lab| {
         lab.start_ovs();
-        lab.start_ovn();
         lab.start_agent();
-        lab.ready();
         let pod = lab.pod("web", 3);
         let later = lab::Pod { netns: lab.pod("other", 9).netns, ..pod.clone() };
+        lab.annotate(&pod);
+        let ports =
+            |lab: &lab::Lab| lab.vsctl("--bare --columns=name find Interface external_ids:iface-id=default_web");
         std::thread::scope(|scope| {
-            // no annotation yet: both wait
-            let slow = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
-            std::thread::sleep(Duration::from_millis(200));
-            let fast = scope.spawn(|| lab.shim(&later, &container("s2"), "ADD"));
-            std::thread::sleep(Duration::from_millis(200));
-            lab.annotate(&pod);
-            result(&fast.join().unwrap());
-            let (_, text) = error(&slow.join().unwrap());
-            assert!(text.contains("came later and counts"), "{text}");
+            // nobody installs flows yet: both wait
+            let first = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
+            eventually("the first port", || ports(lab) == container("s1")[..15]);
+            let second = scope.spawn(|| lab.shim(&later, &container("s2"), "ADD"));
+            eventually("the second port alone", || ports(lab) == container("s2")[..15]);
+            let (_, text) = error(&first.join().unwrap());
+            assert!(text.contains("later sandbox"), "{text}");
+            lab.vsctl(&format!("set Interface {} external_ids:ovn-installed=true", &container("s2")[..15]));
+            result(&second.join().unwrap());
         });
-        // one after the other: the second takes over in one step
-        result(&lab.shim(&pod, &container("s3"), "ADD"));
-        assert_eq!(
-            lab.vsctl("--bare --columns=name find Interface external_ids:iface-id=default_web"),
-            container("s3")[..15]
-        );
         // DEL of the older leaves the newer alone
-        result(&lab.shim(&later, &container("s2"), "DEL"));
-        result(&lab.shim(&pod, &container("s3"), "CHECK"));
-        assert!(pod.pings("10.128.0.2"));
+        result(&lab.shim(&pod, &container("s1"), "DEL"));
+        result(&lab.shim(&later, &container("s2"), "CHECK"));
     });
 }
 
@@ -287,6 +281,34 @@ fn switch_and_database_restarts_are_survived() {
 }
 
 #[test]
+fn a_second_start_writes_nothing() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        let pod = lab.pod("web", 3);
+        lab.annotate(&pod);
+        result(&lab.shim(&pod, &container("abc"), "ADD"));
+        let file = lab.path("db.conf");
+        let transactions = || run("ovsdb-tool", &["show-log", &file]).matches("record ").count();
+        // the daemons may still have something to write
+        let mut before = 0;
+        eventually("quiet", || {
+            std::thread::sleep(Duration::from_millis(500));
+            std::mem::replace(&mut before, transactions()) == before
+        });
+        lab.crash_agent();
+        std::fs::remove_file(lab.conf()).unwrap();
+        lab.start_agent();
+        lab.ready();
+        assert_eq!(transactions(), before);
+        lab.annotate(&pod);
+        result(&lab.shim(&pod, &container("abc"), "CHECK"));
+    });
+}
+
+#[test]
 fn ports_of_the_dead_go_at_start() {
     in_node(|lab| {
         lab.start_ovs();
@@ -307,5 +329,58 @@ fn ports_of_the_dead_go_at_start() {
         lab.annotate(&alive);
         result(&lab.shim(&alive, &container("aaaa"), "CHECK"));
         assert!(alive.pings("10.128.0.2"));
+    });
+}
+
+#[test]
+fn both_address_families() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        let pod = lab.pod("web", 3);
+        let networks = json!({"default": {
+            "ip_addresses": ["10.128.0.3/24", "fd00:10::3/64"], "mac_address": pod.mac(), "gateway_ips": ["10.128.0.1", "fd00:10::1"],
+            "routes": [{"dest": "fd00:10::/48", "nextHop": "fd00:10::1"}],
+        }});
+        let annotated = PodOnNode { networks: Some(networks.to_string().into()), ..pod.annotated() };
+        lab.tell(Change::Pod(pod.key(), Some(annotated)));
+        let id = container("six");
+        let wired = result(&lab.shim(&pod, &id, "ADD"));
+        assert_eq!(
+            wired["ips"][1],
+            json!({"version": "6", "interface": 1, "address": "fd00:10::3/64", "gateway": "fd00:10::1"})
+        );
+        result(&lab.shim(&pod, &id, "CHECK"));
+        assert_eq!(result(&lab.shim(&pod, &id, "ADD")), wired);
+        // usable at once, and no router but ours
+        let addresses = pod.ip_cmd("-6 addr show dev eth0");
+        assert!(addresses.contains("fd00:10::3/64") && !addresses.contains("tentative"), "{addresses}");
+        let routes = pod.ip_cmd("-6 route");
+        assert!(
+            routes.contains("default via fd00:10::1") && routes.contains("fd00:10::/48 via fd00:10::1"),
+            "{routes}"
+        );
+        let accept_ra = pod.enter(|| std::fs::read_to_string("/proc/sys/net/ipv6/conf/eth0/accept_ra").unwrap());
+        assert_eq!(accept_ra.join().unwrap(), "0\n");
+        let ips = lab.vsctl(&format!("get Interface {} external_ids:ip_addresses", &id[..15]));
+        assert_eq!(ips, r#""10.128.0.3/24,fd00:10::3/64""#);
+    });
+}
+
+#[test]
+fn tls_files_reach_ovn_controller() {
+    in_node(|lab| {
+        lab.start_ovs();
+        let file = |name: &str| format!("/etc/openvswitch/{name}.pem");
+        lab.sb_tls = Some(Tls { private_key: file("key"), certificate: file("cert"), ca_certificate: file("ca") });
+        lab.start_agent();
+        let want = "Private key: /etc/openvswitch/key.pem\nCertificate: /etc/openvswitch/cert.pem\nCA Certificate: /etc/openvswitch/ca.pem\nBootstrap: false";
+        eventually("the TLS files", || lab.vsctl("get-ssl") == want);
+        lab.crash_agent();
+        lab.vsctl("set-ssl a b c");
+        lab.start_agent();
+        eventually("the TLS files again", || lab.vsctl("get-ssl") == want);
     });
 }

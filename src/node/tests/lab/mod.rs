@@ -1,6 +1,6 @@
 //! One node on real parts, in a network namespace of its own: ovsdb-server, ovs-vswitchd
 //! (userspace datapath), NB, SB, ovn-northd, ovn-controller, the agent and the shim.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, dead_code, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used, dead_code, unreachable_pub)]
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns, unshare};
 use ovnkube_model::PodKey;
-use ovnkube_node::{Annotations, Change, ChassisSettings, CniConf, NodeSettings, OwnNode, PodOnNode};
+use ovnkube_node::{Annotations, Change, ChassisSettings, CniConf, NodeSettings, OwnNode, PodOnNode, Tls};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -53,6 +53,8 @@ pub struct Lab {
     daemons: BTreeMap<&'static str, Child>,
     pods: Vec<String>,
     agent: Option<Agent>,
+    /// Given to the agent at its start.
+    pub sb_tls: Option<Tls>,
 }
 
 struct Agent {
@@ -69,7 +71,7 @@ impl Lab {
         std::fs::create_dir_all(&dir).unwrap();
         // workers made here live in this namespace
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        Self { dir, runtime, serial, daemons: BTreeMap::new(), pods: Vec::new(), agent: None }
+        Self { dir, runtime, serial, daemons: BTreeMap::new(), pods: Vec::new(), agent: None, sb_tls: None }
     }
 
     pub fn path(&self, name: &str) -> String {
@@ -165,6 +167,7 @@ impl Lab {
     // === the agent
 
     pub fn start_agent(&mut self) {
+        shim_binary();
         let (changes, received) = mpsc::channel(16);
         let (annotations, annotated) = watch::channel(Annotations::new());
         let (stop, stopped) = oneshot::channel();
@@ -237,7 +240,7 @@ impl Lab {
             },
             chassis: ChassisSettings {
                 sb_remote: self.unix("sb.sock"),
-                sb_tls: None,
+                sb_tls: self.sb_tls.clone(),
                 encap_type: "geneve".into(),
                 encap_ips: vec![],
                 remote_probe_interval: 100_000,
@@ -324,7 +327,7 @@ impl Drop for Lab {
             let _ = child.wait();
         }
         for netns in &self.pods {
-            let _ = Command::new("ip").args(["netns", "del", netns]).status();
+            let _ = Command::new("ip").args(["netns", "del", netns]).output();
         }
         if std::thread::panicking() {
             eprintln!("logs are in {}", self.dir.display());
