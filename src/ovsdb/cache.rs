@@ -6,9 +6,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use ovnkube_ovn::schema::ColumnInfo;
-use ovnkube_ovn::{ColumnId, Database, Datum, Row, Table, Uuid};
+use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid};
 
 use crate::layout::{Layout, Reads};
+use crate::txn::only_in;
 use crate::update::{Change, Updates};
 
 /// Gives a row's identity: what [`Cache::lookup`] finds it by. Any number of rows may share one.
@@ -252,13 +253,7 @@ fn gone(a: Option<&Datum>, b: Option<&Datum>) -> Vec<Uuid> {
         let kept: BTreeSet<Uuid> = b.uuids().collect();
         return a.uuids().filter(|u| !kept.contains(u)).collect();
     }
-    // both sorted: one walk over the two
-    let mut rest = b.atoms().iter().peekable();
-    let missing = a.atoms().iter().filter(|atom| {
-        while rest.next_if(|r| r < atom).is_some() {}
-        rest.peek() != Some(atom)
-    });
-    missing.filter_map(ovnkube_ovn::Atom::as_uuid).collect()
+    only_in(a.atoms(), b.atoms()).filter_map(Atom::as_uuid).collect()
 }
 
 fn refers(table: &Table, column: ColumnId) -> bool {

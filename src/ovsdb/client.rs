@@ -279,8 +279,9 @@ impl Client {
         self.shared.locks.add(id, steal, &self.shared)
     }
 
-    /// Runs a transaction. When this returns `Ok`, the cache has the changes. An empty transaction is
-    /// not sent. Dropping the future does not take back what was sent.
+    /// Runs a transaction. When this returns `Ok`, the cache has the changes (unless the server is a
+    /// cluster's follower, which may be behind its leader). An empty transaction is not sent. Dropping
+    /// the future does not take back what was sent.
     pub async fn transact(&self, txn: Txn) -> Result<Reply, TxnError> {
         if txn.is_empty() {
             return Ok(Reply::default());

@@ -42,6 +42,8 @@ mod render;
 mod rpc;
 mod server;
 mod session;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod txn;
 mod update;

@@ -205,33 +205,22 @@ impl Mutation {
             _ => false,
         }
     }
-
-    /// Whether a cell that now holds `have` is as this left it.
-    fn explains(&self, have: Option<&Datum>) -> bool {
-        let nothing = Datum::EMPTY;
-        let have = have.unwrap_or(&nothing);
-        match self {
-            Mutation::Insert(d) if d.is_map() => true,
-            Mutation::Insert(d) => d.atoms().iter().all(|a| have.contains(a)),
-            Mutation::Remove(d) => !d.atoms().iter().any(|a| have.contains(a)),
-            Mutation::SetKeys(d) => d.pairs().iter().all(|pair| have.pairs().binary_search(pair).is_ok()),
-            Mutation::RemoveKeys(d) => !have.pairs().iter().any(|(key, _)| d.contains(key)),
-        }
-    }
 }
 
 impl Op {
-    /// Whether this operation explains that `column` of `uuid` is as it is in `new`.
-    fn explains(&self, uuid: Uuid, column: ColumnId, new: &Row) -> bool {
+    /// Whether this operation wrote `column` as it is in `new`.
+    fn wrote(&self, column: ColumnId, new: &Row) -> bool {
         match self {
-            Op::Insert { uuid: of, row } | Op::Update { uuid: of, row } => {
-                *of == uuid && row.get(column).is_some_and(|want| new.holds(column, want))
-            }
-            Op::Mutate { uuid: of, column: at, mutation, .. } => {
-                *of == uuid && *at == column && mutation.explains(new.get(column))
+            Op::Insert { row, .. } | Op::Update { row, .. } => {
+                row.get(column).is_some_and(|want| new.holds(column, want))
             }
             _ => false,
         }
+    }
+
+    /// What this operation does to some members of `column`.
+    fn mutation(&self, of: ColumnId) -> Option<&Mutation> {
+        if let Op::Mutate { column, mutation, .. } = self { Some(mutation).filter(|_| *column == of) } else { None }
     }
 
     fn inserts(&self, of: Uuid) -> bool {
@@ -247,7 +236,8 @@ impl Op {
     }
 }
 
-/// Whether transactions in flight explain all of a change.
+/// Whether transactions in flight explain all of a change: the cells they wrote are as they wrote
+/// them, and of sets and maps nothing changed but what they added or took out.
 pub(crate) fn is_own<'a>(change: &RowChange, flights: impl Iterator<Item = &'a Arc<Txn>>) -> bool {
     let uuid = change.uuid;
     let ops: Vec<&Op> = flights
@@ -259,12 +249,49 @@ pub(crate) fn is_own<'a>(change: &RowChange, flights: impl Iterator<Item = &'a A
     match (&change.old, &change.new) {
         (_, None) => ops.iter().any(|op| op.removes(uuid)),
         (None, Some(new)) => {
-            ops.iter().any(|op| op.inserts(uuid))
-                && new.cells().all(|(column, _)| ops.iter().any(|op| op.explains(uuid, column, new)))
+            let empty = Row::new(new.table());
+            ops.iter().any(|op| op.inserts(uuid)) && columns_are_own(&ops, &empty, new)
         }
-        (Some(old), Some(new)) => {
-            let differs = |(column, _): &(ColumnId, &'static _)| old.get(*column) != new.get(*column);
-            new.table().iter().filter(differs).all(|(column, _)| ops.iter().any(|op| op.explains(uuid, column, new)))
-        }
+        (Some(old), Some(new)) => columns_are_own(&ops, old, new),
     }
+}
+
+fn columns_are_own(ops: &[&Op], old: &Row, new: &Row) -> bool {
+    new.table().iter().map(|(column, _)| column).all(|column| {
+        let (was, is) = (old.get(column), new.get(column));
+        was == is || ops.iter().any(|op| op.wrote(column, new)) || {
+            let mutations: Vec<&Mutation> = ops.iter().filter_map(|op| op.mutation(column)).collect();
+            let nothing = Datum::EMPTY;
+            members_are_own(&mutations, was.unwrap_or(&nothing), is.unwrap_or(&nothing))
+        }
+    })
+}
+
+fn members_are_own(mutations: &[&Mutation], was: &Datum, is: &Datum) -> bool {
+    let any = |wanted: &dyn Fn(&Mutation) -> bool| mutations.iter().any(|m| wanted(m));
+    let came = |a: &Atom| any(&|m| matches!(m, Mutation::Insert(d) if d.contains(a)));
+    let went = |a: &Atom| any(&|m| matches!(m, Mutation::Remove(d) if d.contains(a)));
+    let set = |p: &(Atom, Atom)| {
+        any(&|m| matches!(m, Mutation::Insert(d) | Mutation::SetKeys(d) if d.pairs().binary_search(p).is_ok()))
+    };
+    // a pair whose key has a new value went too
+    let unset = |(key, _): &(Atom, Atom)| {
+        let replaced = |d: &Datum| d.pairs().binary_search_by(|(k, _)| k.cmp(key)).is_ok();
+        any(&|m| {
+            matches!(m, Mutation::RemoveKeys(d) if d.contains(key)) || matches!(m, Mutation::SetKeys(d) if replaced(d))
+        })
+    };
+    only_in(is.atoms(), was.atoms()).all(came)
+        && only_in(was.atoms(), is.atoms()).all(went)
+        && only_in(is.pairs(), was.pairs()).all(set)
+        && only_in(was.pairs(), is.pairs()).all(unset)
+}
+
+/// What sorted `a` has and sorted `b` has not, in one walk over both.
+pub(crate) fn only_in<'a, T: Ord>(a: &'a [T], b: &'a [T]) -> impl Iterator<Item = &'a T> {
+    let mut rest = b.iter().peekable();
+    a.iter().filter(move |item| {
+        while rest.next_if(|r| r < item).is_some() {}
+        rest.peek() != Some(item)
+    })
 }

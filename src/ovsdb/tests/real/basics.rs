@@ -20,6 +20,12 @@ fn switch_and_port(name: &str) -> (Txn, Uuid, Uuid) {
     (txn, switch, port)
 }
 
+fn written(write: impl FnOnce(&mut Txn)) -> Txn {
+    let mut txn = Txn::new(&nb::DATABASE);
+    write(&mut txn);
+    txn
+}
+
 async fn rows(sub: &mut Subscription) -> Vec<RowEvent> {
     let events = within("events", sub.recv()).await;
     events.into_iter().filter_map(|e| if let Event::Row(row) = e { Some(row) } else { None }).collect()
@@ -123,88 +129,37 @@ async fn what_the_server_would_swallow_is_refused() {
     client.transact(txn).await.unwrap();
     let sent = client.stats().transactions;
     let new = |n| Uuid::from_u128(n);
-    let cases: Vec<(&str, Box<dyn Fn(&mut Txn)>)> = vec![
-        ("refers to it strongly", Box::new(move |t| drop(t.insert(new(1), Row::new(lsp::TABLE).with(lsp::NAME, "x"))))),
-        (
-            "which Logical_Switch_Port does not have",
-            Box::new(move |t| drop(t.insert_into(ls::TABLE, switch, ls::PORTS, one(new(2))))),
-        ),
+    let weak = Row::new(pg::TABLE).with(pg::NAME, "g").with(pg::PORTS, [new(2)]);
+    let rule = |row: Row| {
+        written(|t| {
+            t.insert(new(4), row.with(acl::DIRECTION, "to-lport"));
+            t.insert_into(ls::TABLE, switch, ls::ACLS, one(new(4)));
+        })
+    };
+    let drops = || Row::new(acl::TABLE).with(acl::ACTION, "drop");
+    let cell = |column, datum| written(|t| _ = t.update(port, Row::from_cells(lsp::TABLE, [(column, datum)])));
+    let text = Datum::one(Atom::Str("x".into()));
+    let cases = [
+        ("refers to it strongly", written(|t| _ = t.insert(new(1), Row::new(lsp::TABLE).with(lsp::NAME, "x")))),
+        ("Port does not have", written(|t| _ = t.insert_into(ls::TABLE, switch, ls::PORTS, one(new(2))))),
         // a weak reference the server would drop silently
-        (
-            "which Logical_Switch_Port does not have",
-            Box::new(move |t| {
-                drop(t.insert(new(3), Row::new(pg::TABLE).with(pg::NAME, "g").with(pg::PORTS, [new(2)])))
-            }),
-        ),
-        (
-            "is not one of allow",
-            Box::new(move |t| {
-                t.insert(new(4), Row::new(acl::TABLE).with(acl::ACTION, "bogus").with(acl::DIRECTION, "to-lport"));
-                t.insert_into(ls::TABLE, switch, ls::ACLS, one(new(4)));
-            }),
-        ),
-        (
-            "99999 is not in 0..=32767",
-            Box::new(move |t| {
-                t.insert(
-                    new(4),
-                    Row::new(acl::TABLE)
-                        .with(acl::ACTION, "drop")
-                        .with(acl::DIRECTION, "to-lport")
-                        .with(acl::PRIORITY, 99999),
-                );
-                t.insert_into(ls::TABLE, switch, ls::ACLS, one(new(4)));
-            }),
-        ),
-        (
-            "where 0 to 63 is allowed",
-            Box::new(move |t| {
-                t.insert(
-                    new(4),
-                    Row::new(acl::TABLE)
-                        .with(acl::ACTION, "drop")
-                        .with(acl::DIRECTION, "to-lport")
-                        .with(acl::NAME, Some("x".repeat(64))),
-                );
-                t.insert_into(ls::TABLE, switch, ls::ACLS, one(new(4)));
-            }),
-        ),
-        (
-            "0 values where 1 to 1 are allowed",
-            Box::new(move |t| {
-                let mut row = Row::new(lsp::TABLE);
-                row.put(lsp::NAME.id(), Datum::EMPTY);
-                t.update(port, row);
-            }),
-        ),
-        (
-            "is not of type Str",
-            Box::new(move |t| {
-                let mut row = Row::new(lsp::TABLE);
-                row.put(lsp::NAME.id(), Datum::one(Atom::Int(5)));
-                t.update(port, row);
-            }),
-        ),
-        (
-            "is a map",
-            Box::new(move |t| {
-                let mut row = Row::new(lsp::TABLE);
-                row.put(lsp::OPTIONS.id(), Datum::one(Atom::Str("x".into())));
-                t.update(port, row);
-            }),
-        ),
+        ("Port does not have", written(|t| _ = t.insert(new(3), weak))),
+        ("is not one of allow", rule(Row::new(acl::TABLE).with(acl::ACTION, "bogus"))),
+        ("99999 is not in 0..=32767", rule(drops().with(acl::PRIORITY, 99999))),
+        ("64 long where 0 to 63 is allowed", rule(drops().with(acl::NAME, Some("x".repeat(64))))),
+        ("0 values where 1 to 1 are allowed", cell(lsp::NAME.id(), Datum::EMPTY)),
+        ("is not of type Str", cell(lsp::NAME.id(), Datum::one(Atom::Int(5)))),
+        ("is a map", cell(lsp::OPTIONS.id(), text)),
         (
             "inserted twice",
-            Box::new(move |t| {
+            written(|t| {
                 t.insert(new(5), Row::new(ls::TABLE));
                 t.insert(new(5), Row::new(ls::TABLE));
             }),
         ),
-        ("is not a table of", Box::new(move |t| drop(t.delete(ovnkube_ovn::sb::chassis::TABLE, new(5))))),
+        ("is not a table of", written(|t| _ = t.delete(ovnkube_ovn::sb::chassis::TABLE, new(5)))),
     ];
-    for (reason, build) in cases {
-        let mut txn = Txn::new(&nb::DATABASE);
-        build(&mut txn);
+    for (reason, txn) in cases {
         let error = client.transact(txn).await.unwrap_err();
         assert_eq!(error.class, Class::Invalid, "{error}");
         assert!(error.to_string().contains(reason), "{error}");
@@ -305,7 +260,9 @@ async fn many_transactions_at_once_arrive() {
     let ports: Vec<Uuid> = client.cache().iter(lsp::TABLE).map(|(uuid, _)| uuid).collect();
     let (mut txn, group) = (Txn::new(&nb::DATABASE), Uuid::from_u128(9));
     txn.insert(group, Row::new(pg::TABLE).with(pg::NAME, "g"));
-    ports.iter().for_each(|p| drop(txn.insert_into(pg::TABLE, group, pg::PORTS, one(*p))));
+    for port in &ports {
+        txn.insert_into(pg::TABLE, group, pg::PORTS, one(*port));
+    }
     assert_eq!(txn.len(), 2);
     client.transact(txn).await.unwrap();
     assert_eq!(client.cache().get(pg::TABLE, group).unwrap().uuids(pg::PORTS).count(), 501);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ovnkube_ovn::nb::{logical_switch as ls, nb_global};
-use ovnkube_ovn::sb::chassis;
+use ovnkube_ovn::nb::{connection as c, logical_switch as ls, nb_global};
+use ovnkube_ovn::sb::{chassis, encap};
 use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch as ovs, port};
 use ovnkube_ovn::{Atom, Datum, Row, Uuid, nb, sb, vswitch};
 use ovnkube_ovsdb::{Class, Monitored, Options, Remote, Txn};
@@ -46,7 +46,6 @@ async fn both_sides_answer_echoes() {
     let admin = live(options(vec![server.remote()])).await;
     let (global, connection) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let mut txn = Txn::new(&nb::DATABASE);
-    use nb::connection as c;
     let listener = Row::new(c::TABLE).with(c::TARGET, "ptcp:0:127.0.0.1").with(c::INACTIVITY_PROBE, Some(200));
     txn.insert(connection, listener);
     txn.insert(global, Row::new(nb_global::TABLE).with(nb_global::CONNECTIONS, [connection]));
@@ -108,7 +107,6 @@ async fn the_other_databases_work_too() {
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, "ovn/ovn-sb.ovsschema");
     let client = live(Options::new(&sb::DATABASE, vec![server.remote()])).await;
-    use sb::encap;
     let mut txn = Txn::new(&sb::DATABASE);
     let mut tunnel = Row::new(encap::TABLE).with(encap::TYPE, "geneve").with(encap::IP, "192.0.2.1");
     txn.insert(p, tunnel.clone());

@@ -172,7 +172,7 @@ async fn a_server_killed_and_started_again_under_load() {
         let before = follower.stats().changes;
         within("load", async {
             while follower.stats().changes < before + 100 {
-                tokio::time::sleep(Duration::from_millis(5)).await
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
         .await;
@@ -249,7 +249,7 @@ async fn schemas_convert_under_load() {
         let before = client.stats().transactions;
         within("load", async {
             while client.stats().transactions < before + 20 {
-                tokio::time::sleep(Duration::from_millis(5)).await
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
         .await;

@@ -56,15 +56,15 @@ fn transaction(step: &Step, client: &Client) -> Txn {
     let cache = client.cache();
     let (switch, port, group) = (|n| id("s", n), |n| id("p", n), id("g", 0));
     match step {
-        Step::Switch(n) => drop(txn.insert(switch(*n), Row::new(ls::TABLE).with(ls::NAME, format!("s{n}")))),
-        Step::Delete(n) => drop(txn.delete(ls::TABLE, switch(*n))),
+        Step::Switch(n) => _ = txn.insert(switch(*n), Row::new(ls::TABLE).with(ls::NAME, format!("s{n}"))),
+        Step::Delete(n) => _ = txn.delete(ls::TABLE, switch(*n)),
         Step::Port(s, p) => {
             if cache.get(lsp::TABLE, port(*p)).is_none() {
                 txn.insert(port(*p), Row::new(lsp::TABLE).with(lsp::NAME, format!("p{p}")));
             }
             txn.insert_into(ls::TABLE, switch(*s), ls::PORTS, one(port(*p)));
         }
-        Step::Unplug(s, p) => drop(txn.remove_from(ls::TABLE, switch(*s), ls::PORTS, one(port(*p)))),
+        Step::Unplug(s, p) => _ = txn.remove_from(ls::TABLE, switch(*s), ls::PORTS, one(port(*p))),
         Step::Keys(s, pairs) => {
             let pairs = pairs.iter().map(|(k, v)| (format!("k{k}"), format!("v{v}")));
             txn.set_keys(ls::TABLE, switch(*s), ls::EXTERNAL_IDS, pairs);
