@@ -26,8 +26,6 @@ pub(crate) struct Keeper<'a> {
     ready: watch::Sender<Readiness>,
     annotations: watch::Sender<Annotations>,
     fresh_system_id: String,
-    /// Index of the management link whose offload is off.
-    offload_off: Option<u32>,
 }
 
 impl<'a> Keeper<'a> {
@@ -39,7 +37,7 @@ impl<'a> Keeper<'a> {
         annotations: watch::Sender<Annotations>,
     ) -> Self {
         let fresh_system_id = fresh_system_id();
-        Self { settings, cni, node, ready, annotations, fresh_system_id, offload_off: None }
+        Self { settings, cni, node, ready, annotations, fresh_system_id }
     }
 
     /// Until the process ends; only a socket that can't be opened is an error.
@@ -98,7 +96,7 @@ impl<'a> Keeper<'a> {
         let Some(mgmt) = mgmt else {
             return Ok(Err("the node has no subnet yet (annotation k8s.ovn.org/node-subnets)".to_owned()));
         };
-        if !mgmt.ensure(&self.cni.here, &mut self.offload_off).await? {
+        if !mgmt.ensure(&self.cni.here).await? {
             return Ok(Err(format!("ovs-vswitchd has not made {}", mgmt::LINK)));
         }
         if !self.cni.ovs.has_installed(mgmt::LINK) {

@@ -46,18 +46,17 @@ impl Mgmt {
         self.addresses.first().map(|address| Mac::of(address.ip()))
     }
 
-    /// `offload_off` is the index of the link whose offload was switched off already. Returns false
-    /// when there is no link yet.
-    pub(crate) async fn ensure(&self, here: &Net, offload_off: &mut Option<u32>) -> Result<bool> {
+    /// Returns false when there is no link yet.
+    pub(crate) async fn ensure(&self, here: &Net) -> Result<bool> {
         let Some(link) = here.link(LINK).await? else { return Ok(false) };
         if let Some(mac) = self.mac() {
             here.ensure_mac(&link, mac.0).await?;
         }
         here.ensure_mtu(&link, self.mtu).await?;
         self.sysctls()?;
-        if self.checksums_in_software && *offload_off != Some(link.index) {
+        if self.checksums_in_software {
+            // an ovs-vswitchd that takes up the tap of the one before switches it on again
             ethtool::tx_checksum_off(None, LINK).await?;
-            *offload_off = Some(link.index);
         }
         here.set_up(&link).await?;
         self.ensure_addresses(here, &link).await?;

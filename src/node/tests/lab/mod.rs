@@ -2,6 +2,8 @@
 //! (userspace datapath), NB, SB, ovn-northd, ovn-controller, the agent and the shim.
 #![allow(clippy::unwrap_used, clippy::expect_used, dead_code, unreachable_pub)]
 
+mod release;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,12 +20,19 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+pub use release::Release;
+
 pub const CONF: &str = r#"{"cniVersion":"0.4.0","name":"ovn-kubernetes","type":"ovn-k8s-cni-overlay"}"#;
 pub const NODE: &str = "node-1";
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
 /// Runs `test` in a fresh network namespace with the node's address on eth0.
 pub fn in_node(test: impl FnOnce(&mut Lab) + Send + 'static) {
+    in_node_of(Release::Trixie, test);
+}
+
+/// As [`in_node`] with the OVS and OVN of that release.
+pub fn in_node_of(release: Release, test: impl FnOnce(&mut Lab) + Send + 'static) {
     let log =
         tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_test_writer();
     let _ = log.try_init();
@@ -38,7 +47,7 @@ pub fn in_node(test: impl FnOnce(&mut Lab) + Send + 'static) {
         ] {
             run("ip", &args.split(' ').collect::<Vec<_>>());
         }
-        let mut lab = Lab::new();
+        let mut lab = Lab::new(release);
         test(&mut lab);
     };
     if let Err(panic) = std::thread::spawn(test).join() {
@@ -47,6 +56,7 @@ pub fn in_node(test: impl FnOnce(&mut Lab) + Send + 'static) {
 }
 
 pub struct Lab {
+    release: Release,
     pub dir: PathBuf,
     pub runtime: Runtime,
     serial: u32,
@@ -65,13 +75,13 @@ struct Agent {
 }
 
 impl Lab {
-    fn new() -> Self {
+    fn new(release: Release) -> Self {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("ovnkube-node-{}-{serial}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         // workers made here live in this namespace
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        Self { dir, runtime, serial, daemons: BTreeMap::new(), pods: Vec::new(), agent: None, sb_tls: None }
+        Self { release, dir, runtime, serial, daemons: BTreeMap::new(), pods: Vec::new(), agent: None, sb_tls: None }
     }
 
     pub fn path(&self, name: &str) -> String {
@@ -86,7 +96,7 @@ impl Lab {
 
     /// Open_vSwitch with its switch.
     pub fn start_ovs(&mut self) {
-        self.start_database("db", "/usr/share/openvswitch/vswitch.ovsschema");
+        self.start_database("db", "openvswitch/vswitch.ovsschema");
         self.vsctl("--no-wait init");
         self.vsctl("--no-wait set Open_vSwitch . external_ids:system-id=chassis-1 external_ids:ovn-bridge-datapath-type=netdev");
         self.start_vswitchd();
@@ -104,8 +114,8 @@ impl Lab {
 
     /// Databases, northd and ovn-controller, with a switch for the node.
     pub fn start_ovn(&mut self) {
-        self.start_database("nb", "/usr/share/ovn/ovn-nb.ovsschema");
-        self.start_database("sb", "/usr/share/ovn/ovn-sb.ovsschema");
+        self.start_database("nb", "ovn/ovn-nb.ovsschema");
+        self.start_database("sb", "ovn/ovn-sb.ovsschema");
         let (nb, sb, db) = (self.unix("nb.sock"), self.unix("sb.sock"), self.unix("db.sock"));
         self.start("northd", "ovn-northd", &[&format!("--ovnnb-db={nb}"), &format!("--ovnsb-db={sb}")]);
         self.nbctl("ls-add node-1 -- lsp-add node-1 k8s-node-1 -- lsp-set-addresses k8s-node-1");
@@ -115,7 +125,7 @@ impl Lab {
 
     fn start_database(&mut self, name: &'static str, schema: &str) {
         let file = self.path(&format!("{name}.conf"));
-        run("ovsdb-tool", &["create", &file, schema]);
+        self.tool("ovsdb-tool", &["create", &file, &self.release.schema(schema)]);
         self.start_database_server(name);
     }
 
@@ -129,7 +139,7 @@ impl Lab {
 
     fn start(&mut self, name: &'static str, program: &str, args: &[&str]) {
         let log = format!("--log-file={}", self.path(&format!("{name}.log")));
-        let mut command = Command::new(program);
+        let mut command = self.release.command(program);
         command.args(args).args(["-vconsole:off", "-vsyslog:off", &log]);
         if program != "ovn-controller" {
             command.arg(format!("--unixctl={}", self.path(&format!("{name}.ctl"))));
@@ -137,6 +147,11 @@ impl Lab {
         command.envs([("OVS_RUNDIR", &self.dir), ("OVN_RUNDIR", &self.dir)]).stdin(Stdio::null());
         let child = command.spawn().unwrap_or_else(|e| panic!("{program}: {e}; install it with lab/install"));
         self.daemons.insert(name, child);
+    }
+
+    /// What a program of the release prints.
+    pub fn tool(&self, program: &str, args: &[&str]) -> String {
+        output(program, self.release.command(program).args(args))
     }
 
     /// As a crash would.
@@ -152,7 +167,7 @@ impl Lab {
 
     pub fn vsctl_args(&self, args: &[&str]) -> String {
         let db = format!("--db={}", self.unix("db.sock"));
-        run("ovs-vsctl", &[&[db.as_str()], args].concat()).trim().to_owned()
+        self.tool("ovs-vsctl", &[&[db.as_str()], args].concat()).trim().to_owned()
     }
 
     pub fn nbctl(&self, args: &str) -> String {
@@ -161,7 +176,7 @@ impl Lab {
 
     pub fn nbctl_args(&self, args: &[&str]) -> String {
         let db = format!("--db={}", self.unix("nb.sock"));
-        run("ovn-nbctl", &[&[db.as_str()], args].concat()).trim().to_owned()
+        self.tool("ovn-nbctl", &[&[db.as_str()], args].concat()).trim().to_owned()
     }
 
     // === the agent
@@ -414,11 +429,12 @@ pub fn error(output: &Output) -> (u64, String) {
 }
 
 pub fn run(program: &str, args: &[&str]) -> String {
-    let output = Command::new(program)
-        .args(args)
-        .output()
-        .unwrap_or_else(|e| panic!("{program}: {e}; install it with lab/install"));
-    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output(program, Command::new(program).args(args))
+}
+
+fn output(program: &str, command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{program}: {e}; install it with lab/install"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 

@@ -1,0 +1,42 @@
+//! The OVS and OVN programs of one release.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// What is installed on this machine: OVS 3.1 and OVN 23.03 on Debian 12, the oldest supported.
+    Host,
+    /// Debian 13's OVS 3.5 and OVN 25.03, unpacked beside it.
+    Trixie,
+}
+
+impl Release {
+    fn root(self) -> PathBuf {
+        let home = std::env::var_os("LAB_HOME").unwrap_or_else(|| "/var/lib/ovnkube-lab".into());
+        if self == Self::Host { "/".into() } else { PathBuf::from(home).join("trixie") }
+    }
+
+    /// `name` as `ovn/ovn-nb.ovsschema`.
+    pub fn schema(self, name: &str) -> String {
+        let path = self.root().join("usr/share").join(name);
+        assert!(path.exists(), "{} is missing: run lab/install", path.display());
+        path.display().to_string()
+    }
+
+    pub fn command(self, program: &str) -> Command {
+        let root = self.root();
+        // ovs-vswitchd is an alternative, a dangling link until a package manager configures it
+        let found =
+            ["usr/sbin", "usr/bin", "usr/lib/openvswitch-switch"].iter().map(|dir| root.join(dir).join(program));
+        let path = found.into_iter().find(|path| path.exists());
+        let path = path.unwrap_or_else(|| panic!("{program} of {self:?} is missing: run lab/install"));
+        if self == Self::Host {
+            return Command::new(path);
+        }
+        let mut command = Command::new(root.join("lib64/ld-linux-x86-64.so.2"));
+        let libraries = format!("{0}/usr/lib/x86_64-linux-gnu:{0}/lib/x86_64-linux-gnu", root.display());
+        command.args(["--argv0", program, "--library-path", &libraries]).arg(path);
+        command
+    }
+}
