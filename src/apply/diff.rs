@@ -12,7 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid, derived_uuid};
 use ovnkube_ovsdb::{Cache, Txn};
-use ovnkube_plan::{Member, MemberValue, RowKey, RowWant, Want, identity};
+use ovnkube_plan::{Key, Member, MemberValue, RowKey, RowWant, Want, identity};
+
+use crate::ledger::Ledger;
 
 /// What a key had written: remembered to know what goes away when it wants less.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub struct Diff<'a> {
     updates: Vec<(Uuid, Row)>,
     deletes: BTreeMap<Uuid, &'static Table>,
     added: BTreeMap<Cell, BTreeSet<Atom>>,
+    /// Elements that are there already and that somebody in this batch wants.
+    kept: BTreeSet<(Uuid, ColumnId, Atom)>,
     dropped: BTreeMap<Cell, BTreeSet<Atom>>,
     tables: HashMap<Uuid, &'static Table>,
 }
@@ -62,6 +66,7 @@ impl<'a> Diff<'a> {
             updates: Vec::new(),
             deletes: BTreeMap::new(),
             added: BTreeMap::new(),
+            kept: BTreeSet::new(),
             dropped: BTreeMap::new(),
             tables: HashMap::new(),
         }
@@ -79,21 +84,21 @@ impl<'a> Diff<'a> {
 
     /// Takes in what one key wants now and what it had before. Nothing is taken in when something
     /// it refers to is missing.
-    pub fn key(&mut self, want: &Want, old: &Owned, elsewhere: impl Fn(&RowKey) -> bool) -> Result<(), Missing> {
+    pub fn key(&mut self, key: &Key, want: &Want, old: &Owned, ledger: &Ledger) -> Result<(), Missing> {
         self.check(want)?;
         for row in &want.rows {
             self.row(row);
         }
         let kept: HashSet<_> = want.rows.iter().map(|r| &r.key).collect();
         let members: HashSet<_> = want.members.iter().collect();
-        for member in old.members.iter().filter(|m| !members.contains(m)) {
+        for member in old.members.iter().filter(|m| !members.contains(m) && !ledger.is_shared(m)) {
             self.drop_member(member);
         }
         for member in &want.members {
             self.add_member(member);
         }
-        for key in old.rows.iter().filter(|k| !kept.contains(k) && !elsewhere(k)) {
-            self.drop_row(key);
+        for row in old.rows.iter().filter(|row| !kept.contains(row) && !ledger.is_anothers(row, key)) {
+            self.drop_row(row);
         }
         Ok(())
     }
@@ -167,8 +172,10 @@ impl<'a> Diff<'a> {
         if let Some(dropped) = self.dropped.get_mut(&cell) {
             dropped.remove(&value);
         }
-        let there = self.cache.get(member.of.table, of).and_then(|row| row.get(member.column));
-        if !there.is_some_and(|have| have.contains(&value)) {
+        let have = self.cache.get(member.of.table, of).and_then(|row| row.get(member.column));
+        if have.is_some_and(|have| have.contains(&value)) {
+            self.kept.insert((of, member.column, value));
+        } else {
             self.tables.insert(of, member.of.table);
             self.added.entry(cell).or_default().insert(value);
         }
@@ -183,8 +190,7 @@ impl<'a> Diff<'a> {
     pub fn drop_value(&mut self, table: &'static Table, of: Uuid, column: ColumnId, value: Atom) {
         let cell = (of, column);
         let there = self.cache.get(table, of).and_then(|row| row.get(column)).is_some_and(|d| d.contains(&value));
-        let wanted = self.added.get(&cell).is_some_and(|added| added.contains(&value));
-        if there && !wanted {
+        if there && !self.kept.contains(&(of, column, value.clone())) {
             self.tables.insert(of, table);
             self.dropped.entry(cell).or_default().insert(value);
         }

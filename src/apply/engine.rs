@@ -39,7 +39,7 @@ const SWEEP_AFTER: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Answers whether this process may write right now.
-pub type MayWrite = Box<dyn Fn() -> bool + Send>;
+pub type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// What the engine works with.
 pub struct Parts {
@@ -134,7 +134,11 @@ impl Engine {
         let parked = self.parked.next_wake();
         // nobody tells when the lease is ours again
         let blocked = (!self.dirty.is_empty() && !(self.may_write)()).then(|| Instant::now() + LOOK_AGAIN);
-        [parked, blocked, self.sweep_at.filter(|at| *at > Instant::now())].into_iter().flatten().min().unwrap_or_else(|| Instant::now() + Duration::from_secs(3600))
+        [parked, blocked, self.sweep_at.filter(|at| *at > Instant::now())]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or_else(|| Instant::now() + Duration::from_secs(3600))
     }
 
     fn wake(&mut self) {
@@ -243,7 +247,7 @@ impl Engine {
             if let Some(diff) = &mut diff {
                 let owned = Owned::of(&want);
                 let old = ledger.get(&key).cloned().unwrap_or_default();
-                if let Err(Missing(row)) = diff.key(&want, &old, |row| ledger.is_anothers(row, &key)) {
+                if let Err(Missing(row)) = diff.key(&key, &want, &old, ledger) {
                     debug!(%key, missing = %row, "waits for a row");
                     parked.park(key, now);
                     continue;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use ovnkube_ovn::Table;
-use ovnkube_plan::{Key, RowKey};
+use ovnkube_plan::{Key, Member, MemberValue, RowKey};
 
 use crate::diff::Owned;
 
@@ -12,6 +12,9 @@ use crate::diff::Owned;
 pub struct Ledger {
     owned: HashMap<Key, Owned>,
     owner_of: HashMap<RowKey, Key>,
+    /// Keys that want a text in a set. An address passes from one pod to another, and which of the
+    /// two is planned first is chance: only the last holder's going takes it out.
+    holders: HashMap<Member, u32>,
 }
 
 impl Ledger {
@@ -28,6 +31,11 @@ impl Ledger {
         self.owner_of.get(row).is_some_and(|owner| owner != key)
     }
 
+    /// True for an element that more than one key wants.
+    pub fn is_shared(&self, member: &Member) -> bool {
+        self.holders.get(member).is_some_and(|count| *count > 1)
+    }
+
     /// Notes what a key wants now.
     pub fn write(&mut self, key: &Key, owned: Owned) {
         let old = self.owned.get(key);
@@ -38,6 +46,17 @@ impl Ledger {
             if self.owner_of.get(row) == Some(key) {
                 self.owner_of.remove(row);
             }
+        }
+        for member in old.into_iter().flat_map(texts) {
+            if let Some(count) = self.holders.get_mut(member) {
+                *count -= 1;
+                if *count == 0 {
+                    self.holders.remove(member);
+                }
+            }
+        }
+        for member in texts(&owned) {
+            *self.holders.entry(member.clone()).or_default() += 1;
         }
         for row in &owned.rows {
             self.owner_of.insert(row.clone(), key.clone());
@@ -62,9 +81,12 @@ impl Ledger {
     /// for what others did to our rows, which is rare.
     pub fn interested(&self, table: &Table, id: &str) -> Vec<Key> {
         let is_it = |row: &RowKey| row.table.name == table.name && &*row.id == id;
-        let concerns = |owned: &Owned| {
-            owned.rows.iter().any(is_it) || owned.members.iter().any(|member| is_it(&member.of))
-        };
+        let concerns =
+            |owned: &Owned| owned.rows.iter().any(is_it) || owned.members.iter().any(|member| is_it(&member.of));
         self.owned.iter().filter(|(_, owned)| concerns(owned)).map(|(key, _)| key.clone()).collect()
     }
+}
+
+fn texts(owned: &Owned) -> impl Iterator<Item = &Member> {
+    owned.members.iter().filter(|member| matches!(member.value, MemberValue::Text(_)))
 }

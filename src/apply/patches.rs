@@ -6,11 +6,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use ovnkube_plan::{Key, Patch, PatchTarget};
-use ovnkube_watch::Client;
+use ovnkube_plan::{Key, Patch, PatchTarget, Unavailable};
+use ovnkube_watch::{Annotations, Client, Condition};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, warn};
+
+use crate::MayWrite;
 
 /// Patches on their way at one time. The API server does some 500 a second on one core; more at
 /// once only makes each one slower.
@@ -32,6 +34,7 @@ pub enum Outcome {
 /// See the module.
 pub struct Patches {
     api: Client,
+    may_write: MayWrite,
     queue: VecDeque<Key>,
     records: HashMap<Key, Record>,
     tasks: JoinSet<(Key, Result<(), ovnkube_watch::Error>)>,
@@ -50,8 +53,8 @@ enum State {
 }
 
 impl Patches {
-    pub fn new(api: Client) -> Self {
-        Self { api, queue: VecDeque::new(), records: HashMap::new(), tasks: JoinSet::new() }
+    pub fn new(api: Client, may_write: MayWrite) -> Self {
+        Self { api, may_write, queue: VecDeque::new(), records: HashMap::new(), tasks: JoinSet::new() }
     }
 
     /// Takes note of what a key wants; returns when to look at the key again, if that is needed to
@@ -125,20 +128,32 @@ impl Patches {
     }
 
     fn start(&mut self) {
-        while self.tasks.len() < AT_ONCE {
+        while self.tasks.len() < AT_ONCE && (self.may_write)() {
             let Some(key) = self.queue.pop_front() else { return };
             let Some(record) = self.records.get_mut(&key) else { continue };
             record.state = State::Sent;
             let (api, patch) = (self.api.clone(), record.patch.clone());
             self.tasks.spawn(async move {
-                let annotations = patch.annotations.into_iter().map(|(name, value)| (name.to_owned(), Some(value)));
-                let annotations = annotations.collect();
-                let result = match &patch.target {
-                    PatchTarget::Node(name) => api.annotate_node(name, &patch.uid, &annotations).await,
-                    PatchTarget::Pod(pod) => api.annotate_pod(pod, &patch.uid, &annotations).await,
-                };
+                let result = send(&api, patch).await;
                 (key, result)
             });
         }
     }
+}
+
+async fn send(api: &Client, patch: Patch) -> Result<(), ovnkube_watch::Error> {
+    let annotations: Annotations =
+        patch.annotations.into_iter().map(|(name, value)| (name.to_owned(), Some(value))).collect();
+    let name = match &patch.target {
+        PatchTarget::Pod(pod) => return api.annotate_pod(pod, &patch.uid, &annotations).await,
+        PatchTarget::Node(name) => name,
+    };
+    if !annotations.is_empty() {
+        api.annotate_node(name, &patch.uid, &annotations).await?;
+    }
+    if let Some(Unavailable { status, reason, message }) = patch.network_unavailable {
+        let condition = Condition { kind: "NetworkUnavailable", status, reason, message };
+        api.set_node_condition(name, &patch.uid, &condition).await?;
+    }
+    Ok(())
 }

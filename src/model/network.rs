@@ -1,6 +1,9 @@
 //! What the operator decided about the cluster's network.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ovnkube_ipam::{ClusterSubnet, Subnet};
 
@@ -50,6 +53,18 @@ pub struct Roles {
     pub controller: bool,
 }
 
+/// Chooses nodes by their labels.
+#[derive(Clone)]
+pub struct NodeSelector(pub Arc<Predicate>);
+
+type Predicate = dyn Fn(&BTreeMap<String, String>) -> bool + Send + Sync;
+
+impl fmt::Debug for NodeSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NodeSelector")
+    }
+}
+
 /// Settings the plan depends on.
 #[derive(Debug, Clone)]
 pub struct Network {
@@ -66,6 +81,8 @@ pub struct Network {
     pub mtu: u32,
     /// Namespace whose address set stands for host-network traffic.
     pub host_network_namespace: Option<Name>,
+    /// Nodes that keep subnets of their own: they get nothing.
+    pub no_hostsubnet_nodes: Option<NodeSelector>,
     pub multicast: bool,
     /// Leaves `requested-chassis` off pod ports.
     pub disable_requested_chassis: bool,

@@ -31,18 +31,32 @@ pub struct Node {
     pub foreign_subnet: Option<Subnet>,
     /// MAC of the management port where it is not the one that follows from its address.
     pub mgmt_mac: Option<Mac>,
+    pub labels: BTreeMap<String, String>,
+    /// Reason of its condition NetworkUnavailable while that is true.
+    pub network_unavailable: Option<Name>,
     /// Text of the annotations the cluster manager writes.
     pub written: BTreeMap<Name, Name>,
     pub bad: Vec<BadAnnotation>,
 }
 
+/// The fields of a node beside its metadata that matter.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NodeFields<'a> {
+    /// `status.addresses` of type InternalIP.
+    pub addresses: &'a [IpAddr],
+    /// Reason of the condition NetworkUnavailable while that is true.
+    pub network_unavailable: Option<&'a str>,
+}
+
 impl Node {
-    pub fn parse(meta: &Meta<'_>, internal_ips: &[IpAddr]) -> Self {
+    pub fn parse(meta: &Meta<'_>, fields: NodeFields<'_>) -> Self {
         let mut read = Reader { annotations: meta.annotations, bad: Vec::new() };
         Self {
             uid: meta.uid.into(),
             created: meta.created,
-            addresses: internal_ips.to_vec(),
+            addresses: fields.addresses.to_vec(),
+            network_unavailable: fields.network_unavailable.map(Into::into),
+            labels: meta.labels.clone(),
             chassis_id: read.text(keys::CHASSIS_ID),
             zone: read.text(keys::ZONE).unwrap_or_else(|| "global".into()),
             id: read.parsed(keys::NODE_ID, |text| text.parse().map_err(|_| format!("{text:?} is not a number"))),

@@ -18,6 +18,7 @@ fn network(subnets: &[(&str, u8)]) -> Network {
         masquerade_subnets: vec!["169.254.169.0/29".parse().unwrap()],
         mtu: 1400,
         host_network_namespace: None,
+        no_hostsubnet_nodes: None,
         multicast: false,
         disable_requested_chassis: false,
         disable_iface_id_ver: false,
@@ -47,7 +48,9 @@ impl Story {
     }
 
     fn node(&mut self, name: &str, annotations: &[(&str, &str)]) -> BTreeSet<Touched> {
-        let node = with_meta(name, 1, annotations, |meta| Node::parse(meta, &["172.18.0.2".parse().unwrap()]));
+        let addresses = ["172.18.0.2".parse().unwrap()];
+        let fields = NodeFields { addresses: &addresses, network_unavailable: None };
+        let node = with_meta(name, 1, annotations, |meta| Node::parse(meta, fields));
         self.world.apply(Change::Node(name.into(), Some(Box::new(node))))
     }
 
@@ -241,6 +244,21 @@ fn exhausted_ranges_serve_the_waiting_node_when_one_leaves() {
     let touched = story.world.apply(Change::Node("n1".into(), None));
     assert!(touched.contains(&Touched::Node("n3".into())));
     assert_eq!(story.world.networks["n3"].subnets, ["10.1.0.0/24".parse().unwrap()]);
+}
+
+#[test]
+fn selected_nodes_keep_subnets_of_their_own() {
+    let mut settings = network(ONE);
+    settings.no_hostsubnet_nodes = Some(NodeSelector(std::sync::Arc::new(|labels| labels.contains_key("windows"))));
+    let mut story = Story { world: World::new(settings, []) };
+    story.world.apply(Change::Synced(Kind::Node));
+    let labels = BTreeMap::from([("windows".to_string(), String::new())]);
+    let meta = Meta { uid: "w", created: 1, labels: &labels, annotations: &BTreeMap::new() };
+    let node = Node::parse(&meta, NodeFields::default());
+    story.world.apply(Change::Node("w".into(), Some(Box::new(node))));
+    assert!(story.world.networks.get("w").is_none_or(|n| n.subnets.is_empty() && n.id.is_none()));
+    story.node("l", &[]);
+    assert_eq!(story.world.networks["l"].subnets.len(), 1);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use ovnkube_apply::{Engine, Parts, Patches};
+use ovnkube_apply::{Engine, MayWrite, Parts, Patches};
 use ovnkube_config::Settings;
 use ovnkube_model::{Roles, World};
 use ovnkube_ovn::{ColumnId, nb};
@@ -21,7 +21,13 @@ const CHANGES: usize = 4096;
 
 /// Runs until told to stop. Nothing is watched, decided or written without the lease: what a
 /// standby had in memory could be older than the last leader's last write.
-pub(crate) async fn run(settings: Settings, roles: Roles, identity: String, metrics: Arc<Metrics>, mut stop: Stop) -> Result<()> {
+pub(crate) async fn run(
+    settings: Settings,
+    roles: Roles,
+    identity: String,
+    metrics: Arc<Metrics>,
+    mut stop: Stop,
+) -> Result<()> {
     let role = if roles.controller { "controller" } else { "cluster-manager" };
     let api = Client::connect(&translate::access(&settings, role)).await?;
     let (mut leader, lease) = Leader::run(&api, lease(&settings, roles, &identity));
@@ -38,12 +44,13 @@ pub(crate) async fn run(settings: Settings, roles: Roles, identity: String, metr
         let watches = ovnkube_watch::start(&api, &scope, &changes);
         drop(changes);
         let fence = leader.clone();
+        let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
         let engine = Engine::new(Parts {
             world: World::new(translate::network(&settings, roles), scope.kinds().iter().copied()),
             nb: nb.clone(),
-            patches: Patches::new(api.clone()),
+            patches: Patches::new(api.clone(), may_write.clone()),
             events: events.clone(),
-            may_write: Box::new(move || fence.is_leader_now()),
+            may_write,
             metrics: metrics.clone(),
         });
         tokio::select! {

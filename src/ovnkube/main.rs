@@ -25,7 +25,9 @@ fn run(loaded: &Loaded) -> ExitCode {
             warn(loaded);
             cli::run_config(loaded, *json, &mut std::io::stdout().lock())
         }
-        Command::Run => return roles::run(loaded).map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS),
+        Command::Run => {
+            return roles::run(loaded).map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
+        }
     };
     // whoever reads our output may have enough of it
     printed.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)

@@ -95,8 +95,11 @@ async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotati
             of.clone_from(&uid);
         }
         if let Some(uid) = uid {
-            let missing: Annotations =
-                want.iter().filter(|(key, value)| written.get(*key) != Some(value)).map(|(k, v)| (k.clone(), v.clone())).collect();
+            let missing: Annotations = want
+                .iter()
+                .filter(|(key, value)| written.get(*key) != Some(value))
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect();
             if !missing.is_empty() {
                 let patch = missing.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
                 match api.annotate_node(name, &uid, &patch).await {

@@ -26,7 +26,9 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     let settings = &loaded.settings;
     let mode = &settings.mode;
     if mode.is_empty() {
-        bail!("nothing to run: give --init-master, --init-cluster-manager, --init-ovnkube-controller or --init-node with this host's name");
+        bail!(
+            "nothing to run: give --init-master, --init-cluster-manager, --init-ovnkube-controller or --init-node with this host's name"
+        );
     }
     if mode.cleanup_node.is_some() || mode.remove_node.is_some() {
         bail!("--cleanup-node and --remove-node do not work yet");

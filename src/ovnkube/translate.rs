@@ -1,9 +1,10 @@
 //! From settings, as a person wrote them, to what each part wants to know.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ovnkube_config::{Authority, Database, KubeAccess, Settings, Token};
-use ovnkube_model::{ClusterSubnet, Name, Network, Roles, Subnet};
+use ovnkube_model::{ClusterSubnet, Name, Network, NodeSelector, Roles, Subnet};
 use ovnkube_ovsdb::{Remote, TlsFiles};
 use ovnkube_watch::Access;
 
@@ -42,11 +43,17 @@ pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
         masquerade_subnets: masquerade_subnets(settings),
         mtu: settings.default.mtu,
         host_network_namespace: settings.kubernetes.host_network_namespace.as_deref().map(Name::from),
+        no_hostsubnet_nodes: no_hostsubnet_nodes(settings),
         multicast: settings.command_line.enable_multicast,
         disable_requested_chassis: settings.kubernetes.disable_requestedchassis,
         disable_iface_id_ver: settings.command_line.disable_ovn_iface_id_ver,
         acl_logging_rate_limit: settings.logging.acl_logging_rate_limit,
     }
+}
+
+fn no_hostsubnet_nodes(settings: &Settings) -> Option<NodeSelector> {
+    let selector = settings.kubernetes.no_hostsubnet_nodes.clone()?;
+    Some(NodeSelector(Arc::new(move |labels| selector.matches(|key| labels.get(key).map(String::as_str)))))
 }
 
 /// Addresses that every node has for talking to itself and to services.

@@ -23,4 +23,4 @@ mod want;
 
 pub use features::{Feature, Key, touched, want};
 pub use rows::{identity, is_garbage, member_columns};
-pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowWant, Want};
+pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowWant, Unavailable, Want};

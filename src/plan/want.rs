@@ -111,6 +111,17 @@ pub struct Patch {
     /// The object of this name may be another one by now: then nothing is written.
     pub uid: Name,
     pub annotations: Vec<(&'static str, String)>,
+    /// For a node: what its condition NetworkUnavailable should say, where it says otherwise.
+    pub network_unavailable: Option<Unavailable>,
+}
+
+/// State of a node's condition NetworkUnavailable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    pub status: bool,
+    /// CamelCase.
+    pub reason: &'static str,
+    pub message: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ovnkube_model::{Change, Kind, Name, Node};
+use ovnkube_model::{Change, Kind, Name, Node, NodeFields};
 use serde::Deserialize;
 
 use crate::object::{Metadata, Watched};
@@ -21,6 +21,17 @@ pub(crate) struct NodeObject<'a> {
 struct Status {
     #[serde(default)]
     addresses: Vec<Address>,
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    #[serde(default)]
+    reason: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -49,7 +60,10 @@ impl Watched for Nodes {
     fn change(key: Name, object: &NodeObject<'_>) -> Change {
         let internal = object.status.addresses.iter().filter(|a| a.kind == "InternalIP");
         let addresses: Vec<IpAddr> = internal.filter_map(|a| a.address.parse().ok()).collect();
-        Change::Node(key, Some(Box::new(Node::parse(&object.metadata.meta(), &addresses))))
+        let unavailable = |c: &&Condition| c.kind == "NetworkUnavailable" && c.status == "True";
+        let condition = object.status.conditions.iter().find(unavailable);
+        let fields = NodeFields { addresses: &addresses, network_unavailable: condition.map(|c| c.reason.as_str()) };
+        Change::Node(key, Some(Box::new(Node::parse(&object.metadata.meta(), fields))))
     }
 
     fn gone(key: Name) -> Change {

@@ -6,6 +6,8 @@ use ovnkube_ipam::{Mac, Subnet};
 use super::World;
 use crate::{Family, Name, Node, Notice, Object, Severity, Touched, keys};
 
+const SUBNETS_EXHAUSTED: &str = "SubnetsExhausted";
+
 /// The network decided for a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeNetwork {
@@ -17,6 +19,11 @@ pub struct NodeNetwork {
 }
 
 impl NodeNetwork {
+    /// What the node lacks because nothing is free, if it lacks something.
+    pub fn exhausted(&self) -> Option<&str> {
+        self.problems.iter().find(|(reason, _)| *reason == SUBNETS_EXHAUSTED).map(|(_, message)| message.as_str())
+    }
+
     /// The address of the node's router port, `.1` of each subnet.
     pub fn gateways(&self) -> impl Iterator<Item = IpNetwork> + '_ {
         self.subnets.iter().filter_map(|s| s.nth_with_prefix(1))
@@ -68,8 +75,8 @@ impl World {
     pub(super) fn settle_all_nodes(&mut self) {
         let mut names: Vec<_> = self.nodes.iter().map(|(name, n)| (n.created, name.clone())).collect();
         names.sort();
-        for (_, name) in &names {
-            self.claim_annotated(name);
+        for (_, name) in names.iter().filter(|(_, name)| !self.keeps_own_subnets(name)).cloned().collect::<Vec<_>>() {
+            self.claim_annotated(&name);
         }
         for (_, name) in &names {
             self.settle_node(name);
@@ -78,10 +85,18 @@ impl World {
     }
 
     fn settle_node(&mut self, name: &Name) {
+        if self.keeps_own_subnets(name) {
+            return self.release_network(name);
+        }
         self.claim_annotated(name);
         if self.network.roles.cluster_manager {
             self.allocate_node(name);
         }
+    }
+
+    fn keeps_own_subnets(&self, name: &Name) -> bool {
+        let selector = self.network.no_hostsubnet_nodes.as_ref();
+        selector.zip(self.nodes.get(name)).is_some_and(|(selector, node)| (selector.0)(&node.labels))
     }
 
     /// Takes over what the node is annotated with, as far as it is possible.
@@ -148,7 +163,7 @@ impl World {
             match self.subnets.get_mut(&family).map(ovnkube_ipam::SubnetPool::allocate) {
                 Some(Ok(subnet)) => network.subnets.push(subnet),
                 Some(Err(error)) => network.problems.push((
-                    "SubnetsExhausted",
+                    SUBNETS_EXHAUSTED,
                     format!("{error}: the node has no pod network; widen cluster-subnets or remove nodes"),
                 )),
                 None => {}
@@ -162,6 +177,16 @@ impl World {
     fn forget_node(&mut self, name: &Name) {
         self.nodes.remove(name);
         self.drop_switch(name);
+        self.release_network(name);
+        let waiting: Vec<_> =
+            self.networks.iter().filter(|(_, n)| !n.problems.is_empty()).map(|(name, _)| name.clone()).collect();
+        for other in waiting {
+            self.settle_node(&other);
+            self.touch(Touched::Node(other));
+        }
+    }
+
+    fn release_network(&mut self, name: &Name) {
         let Some(network) = self.networks.remove(name) else { return };
         for subnet in network.subnets {
             if let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) {
@@ -170,12 +195,6 @@ impl World {
         }
         if let Some(id) = network.id {
             self.ids.free(id);
-        }
-        let waiting: Vec<_> =
-            self.networks.iter().filter(|(_, n)| !n.problems.is_empty()).map(|(name, _)| name.clone()).collect();
-        for other in waiting {
-            self.settle_node(&other);
-            self.touch(Touched::Node(other));
         }
     }
 

@@ -9,12 +9,18 @@
 //! k8s.ovn.org/network-ids                      {"default":"0"}
 //! ```
 //!
+//! A node for which no subnet is left gets the condition NetworkUnavailable, so that no pod is sent
+//! there, until one is.
+//!
 //! Entries of other networks in the same annotations stay. What somebody else changed is put right.
 
 use ovnkube_model::{Family, Name, Network, Node, NodeNetwork, Roles, Touched, World, keys};
 use serde_json::{Map, Value, json};
 
-use crate::{Feature, Patch, PatchTarget, Want};
+use crate::{Feature, Patch, PatchTarget, Unavailable, Want};
+
+/// Reason of the condition while the ranges are exhausted.
+const NO_SUBNET: &str = "NoSubnet";
 
 pub struct NodeAnnotations;
 
@@ -47,8 +53,27 @@ impl Feature for NodeAnnotations {
         .filter_map(|(key, value)| Some((key, value?)))
         .filter(|(key, value)| node.written.get(*key).map(AsRef::as_ref) != Some(value.as_str()))
         .collect();
-        let patch = Patch { target: PatchTarget::Node(name.clone()), uid: node.uid.clone(), annotations };
-        Want { patch: (!patch.annotations.is_empty()).then_some(patch), ..Want::default() }
+        let network_unavailable = unavailable(node, network);
+        if annotations.is_empty() && network_unavailable.is_none() {
+            return Want::default();
+        }
+        let target = PatchTarget::Node(name.clone());
+        Want {
+            patch: Some(Patch { target, uid: node.uid.clone(), annotations, network_unavailable }),
+            ..Want::default()
+        }
+    }
+}
+
+/// A node without a subnet says so, and says when it has one; other reasons are not ours.
+fn unavailable(node: &Node, network: &NodeNetwork) -> Option<Unavailable> {
+    let ours = node.network_unavailable.as_deref() == Some(NO_SUBNET);
+    match network.exhausted() {
+        Some(message) if !ours => Some(Unavailable { status: true, reason: NO_SUBNET, message: message.to_owned() }),
+        None if ours => {
+            Some(Unavailable { status: false, reason: "SubnetAssigned", message: "the node has its subnets".into() })
+        }
+        _ => None,
     }
 }
 

@@ -142,5 +142,6 @@ fn annotation(key: &PodKey, entry: &PodEntry, network: &PodNetwork) -> Option<Pa
         target: PatchTarget::Pod(key.clone()),
         uid: entry.pod.uid.clone(),
         annotations: vec![(keys::POD_NETWORKS, text)],
+        network_unavailable: None,
     })
 }
