@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::{AsyncBufRead, AsyncReadExt};
+use futures::{AsyncBufRead, AsyncBufReadExt};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};
 use serde::de::DeserializeOwned;
@@ -14,10 +14,12 @@ use crate::error::chain;
 /// An answer that takes longer is none. Watches are bound by their own silence limit.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// No answer that is read whole is longer, bytes.
-const LONGEST_ANSWER: u64 = 256 * 1024 * 1024;
+const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+/// Lists are merged by their key: conditions by type.
+pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 /// Asks for the answer without spec and status.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
@@ -36,14 +38,26 @@ impl std::fmt::Debug for Client {
 
 impl Client {
     /// Reads into `text`, which is cleared first.
-    pub(crate) async fn get(&self, action: &str, path: &str, text: &mut String) -> Result<(), Error> {
+    pub(crate) async fn get(&self, action: &str, path: &str, text: &mut Vec<u8>) -> Result<(), Error> {
         text.clear();
         let read = async {
             let stream = self.open(action, request(action, Method::GET, path, Vec::new())?).await?;
-            let mut stream = std::pin::pin!(stream.take(LONGEST_ANSWER));
-            stream.read_to_string(text).await.map_err(|e| Error::failed(action, chain(&e)))
+            let mut stream = std::pin::pin!(stream);
+            // read_to_end would zero the free part of `text` before each of its reads
+            loop {
+                let part = stream.fill_buf().await.map_err(|e| Error::failed(action, chain(&e)))?;
+                if part.is_empty() {
+                    return Ok(());
+                }
+                if text.len() + part.len() > LONGEST_ANSWER {
+                    return Err(Error::failed(action, format!("the answer is longer than {LONGEST_ANSWER} bytes")));
+                }
+                text.extend_from_slice(part);
+                let length = part.len();
+                stream.consume_unpin(length);
+            }
         };
-        within(action, read).await.map(|_| ())
+        within(action, read).await
     }
 
     /// Opens an answer that is read bit by bit.

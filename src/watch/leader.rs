@@ -163,7 +163,7 @@ struct Election {
     publish: watch::Sender<Claim>,
     /// The lease as we wrote it last; `None` when it is not ours.
     mine: Option<Lease>,
-    /// The version of somebody else's lease, and when it was seen first.
+    /// The version of somebody else's lease, and when it may be taken if it stays so.
     seen: Option<(String, Instant)>,
 }
 
@@ -191,6 +191,7 @@ impl Election {
         let limit = self.settings.renew / 2;
         match timeout(limit, self.renew_or_seek()).await {
             Ok(Ok(())) => {}
+            Ok(Err(error @ Error::Conflict { .. })) => tracing::debug!("{error}; another was faster"),
             Ok(Err(error)) => tracing::warn!("{error}; trying again"),
             Err(_) => tracing::warn!(
                 "renew lease {}: no answer within {} ms; trying again",
@@ -199,12 +200,8 @@ impl Election {
             ),
         }
         let retry = self.settings.retry;
-        match &self.seen {
-            None => retry,
-            Some((_, since)) => (*since + self.settings.lease)
-                .saturating_duration_since(Instant::now())
-                .clamp(retry / 10, between(retry, retry * 6 / 5)),
-        }
+        let Some((_, free_at)) = &self.seen else { return retry };
+        free_at.saturating_duration_since(Instant::now()).clamp(retry / 10, between(retry, retry * 6 / 5))
     }
 
     async fn renew_or_seek(&mut self) -> Result<(), Error> {
@@ -218,7 +215,13 @@ impl Election {
         let action = format!("read lease {}", self.settings.name);
         match self.client.exchange::<Lease>(&action, Method::GET, &self.path(), JSON, Vec::new()).await {
             Ok(lease) => self.seek(lease).await,
-            Err(Error::Gone { .. }) => self.create().await,
+            Err(Error::Gone { .. }) => match self.create().await {
+                Err(Error::Gone { .. }) => {
+                    self.create_namespace().await?;
+                    self.create().await
+                }
+                result => result,
+            },
             Err(error) => Err(error),
         }
     }
@@ -226,17 +229,18 @@ impl Election {
     async fn seek(&mut self, lease: Lease) -> Result<(), Error> {
         let now = Instant::now();
         let version = &lease.metadata.resource_version;
-        let since = match &self.seen {
-            Some((known, since)) if known == version => *since,
-            _ => now,
+        let free_at = match &self.seen {
+            Some((known, free_at)) if known == version => *free_at,
+            _ => {
+                // the holder's own word on how long it counts on the lease
+                let word = lease.spec.lease_duration_seconds.map(|s| Duration::from_secs(s.into()));
+                now + word.unwrap_or_default().max(self.settings.lease)
+            }
         };
-        // the holder's own word on how long it counts on the lease
-        let duration = lease.spec.lease_duration_seconds.map_or(self.settings.lease, |s| Duration::from_secs(s.into()));
-        let free = lease.holder().is_empty() || lease.holder() == self.settings.identity;
-        if free || now.duration_since(since) >= duration.max(self.settings.lease) {
+        if lease.holder().is_empty() || lease.holder() == self.settings.identity || now >= free_at {
             return self.take(&lease).await;
         }
-        self.seen = Some((version.clone(), since));
+        self.seen = Some((version.clone(), free_at));
         self.publish.send_replace(Claim { holder: lease.holder().to_owned(), until: None });
         Ok(())
     }
@@ -261,15 +265,11 @@ impl Election {
         body["metadata"] = json!({ "name": name, "namespace": namespace });
         let action = format!("create lease {namespace}/{name}");
         let body = body.to_string().into_bytes();
-        match self.client.exchange(&action, Method::POST, &self.all(), JSON, body).await {
-            Ok(written) => self.won(written, began),
-            Err(Error::Gone { .. }) => self.create_namespace().await?,
-            Err(error) => return Err(error),
-        }
+        let written = self.client.exchange(&action, Method::POST, &self.all(), JSON, body).await?;
+        self.won(written, began);
         Ok(())
     }
 
-    /// The next step creates the lease.
     async fn create_namespace(&self) -> Result<(), Error> {
         let namespace = &self.settings.namespace;
         let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });

@@ -4,7 +4,7 @@
 //!                    ┌ list in pages, then watch; relist as a diff ┐
 //!  kube-apiserver ──▶│ pods.rs  nodes.rs  namespaces.rs            │──Change──▶ World
 //!                    └─────────────────────────────────────────────┘
-//!                 ◀── annotate_pod, annotate_node    guarded by uid
+//!                 ◀── annotate_pod, annotate_node …  guarded by uid
 //!                 ◀── Events                         one Event per Notice, counted
 //!                 ◀──▶ Leader                        the lease that says who may write
 //! ```
@@ -15,6 +15,7 @@
 mod access;
 mod backoff;
 mod client;
+mod decode;
 mod error;
 mod events;
 mod leader;
@@ -30,8 +31,9 @@ mod tests;
 
 pub use access::{Access, Secret};
 pub use client::Client;
+pub use decode::decode;
 pub use error::Error;
 pub use events::Events;
 pub use leader::{Leader, LeaderTask, LeaseSettings};
-pub use patch::Annotations;
+pub use patch::{Annotations, Condition};
 pub use scope::{Scope, Watches, start};

@@ -1,4 +1,4 @@
-//! Annotations on pods and nodes.
+//! Annotations on pods and nodes, conditions of nodes.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,22 @@ use http::Method;
 use ovnkube_model::PodKey;
 use serde_json::json;
 
-use crate::client::{MERGE_PATCH, query_value};
+use crate::client::{MERGE_PATCH, STRATEGIC_PATCH, query_value};
 use crate::{Client, Error};
 
 /// Annotations to set, and those (`None`) to remove. All others stay.
 pub type Annotations = BTreeMap<String, Option<String>>;
+
+/// One line of a node's `status.conditions`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// `NetworkUnavailable`, for one.
+    pub kind: &'static str,
+    pub status: bool,
+    /// CamelCase.
+    pub reason: &'static str,
+    pub message: String,
+}
 
 impl Client {
     /// Annotates the pod of this name if it still is the one of this uid; [`Error::Gone`] if not.
@@ -24,12 +35,28 @@ impl Client {
     /// Annotates the node of this name if it still is the one of this uid; [`Error::Gone`] if not.
     /// Needs the right to patch `nodes/status`.
     pub async fn annotate_node(&self, name: &str, uid: &str, annotations: &Annotations) -> Result<(), Error> {
-        let path = format!("/api/v1/nodes/{}/status", query_value(name));
-        self.annotate(&format!("annotate node {name}"), &path, uid, annotations).await
+        self.annotate(&format!("annotate node {name}"), &node_status(name), uid, annotations).await
+    }
+
+    /// Sets a condition of the node of this name and uid, to be called when it changes; others stay.
+    /// Needs the right to patch `nodes/status`.
+    pub async fn set_node_condition(&self, name: &str, uid: &str, condition: &Condition) -> Result<(), Error> {
+        let Condition { kind, status, reason, message } = condition;
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let body = json!({ "metadata": { "uid": uid }, "status": { "conditions": [{
+            "type": kind, "status": if *status { "True" } else { "False" }, "reason": reason, "message": message,
+            "lastHeartbeatTime": now, "lastTransitionTime": now,
+        }] } });
+        let (action, path) = (format!("set condition {kind} of node {name}"), node_status(name));
+        self.send(&action, Method::PATCH, &path, STRATEGIC_PATCH, body.to_string().into_bytes()).await
     }
 
     async fn annotate(&self, action: &str, path: &str, uid: &str, annotations: &Annotations) -> Result<(), Error> {
         let body = json!({ "metadata": { "uid": uid, "annotations": annotations } });
         self.send(action, Method::PATCH, path, MERGE_PATCH, body.to_string().into_bytes()).await
     }
+}
+
+fn node_status(name: &str) -> String {
+    format!("/api/v1/nodes/{}/status", query_value(name))
 }

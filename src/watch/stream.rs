@@ -149,12 +149,12 @@ impl<W: Watched> Stream<W> {
     async fn list(&mut self) -> Result<End, Stop> {
         let action = Self::action("list");
         self.round += 1;
-        let (mut text, mut next) = (String::new(), String::new());
+        let (mut text, mut next) = (Vec::new(), String::new());
         loop {
             let limit = if self.paged { W::PAGE } else { WHOLE };
             let path = format!("{}?limit={limit}&continue={}{}", W::PATH, query_value(&next), self.selector);
             self.client.get(&action, &path, &mut text).await?;
-            let page: Page<'_> = serde_json::from_str(&text).map_err(|e| Error::failed(&action, e))?;
+            let page: Page<'_> = serde_json::from_slice(&text).map_err(|e| Error::failed(&action, e))?;
             for item in page.items {
                 self.put(item.get()).await?;
             }

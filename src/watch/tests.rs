@@ -20,25 +20,25 @@ use crate::{Access, Client, Scope, start};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Answers each connection with the next of `answers`, then nothing more; the paths asked for are
+/// Answers each connection with the next of `script`, then nothing more; the paths asked for are
 /// returned.
-async fn server(answers: Vec<String>) -> (Client, Arc<Mutex<Vec<String>>>) {
+async fn server(script: Vec<String>) -> (Client, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let apiserver = format!("http://{}", listener.local_addr().unwrap());
     let paths = Arc::new(Mutex::new(Vec::new()));
-    let asked = paths.clone();
+    let log = paths.clone();
     tokio::spawn(async move {
         let mut held = Vec::new();
-        let mut answers = answers.into_iter();
+        let mut script = script.into_iter();
         while let Ok((mut stream, _)) = listener.accept().await {
-            let (mut head, mut byte) = (Vec::new(), [0]);
-            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).await.is_ok_and(|n| n > 0) {
-                head.extend(byte);
+            let (mut asked, mut byte) = (Vec::new(), [0]);
+            while !asked.ends_with(b"\r\n\r\n") && stream.read(&mut byte).await.is_ok_and(|n| n > 0) {
+                asked.extend(byte);
             }
-            let head = String::from_utf8(head).unwrap();
-            asked.lock().unwrap().push(head.split(' ').nth(1).unwrap_or_default().to_owned());
-            match answers.next() {
-                Some(answer) => stream.write_all(answer.as_bytes()).await.unwrap(),
+            let asked = String::from_utf8(asked).unwrap();
+            log.lock().unwrap().push(asked.split(' ').nth(1).unwrap_or_default().to_owned());
+            match script.next() {
+                Some(text) => stream.write_all(text.as_bytes()).await.unwrap(),
                 None => held.push(stream),
             }
         }
@@ -53,7 +53,7 @@ fn answer(status: &str, body: &str) -> String {
 
 /// A watch that is cut off after these frames.
 fn frames(frames: &[Value]) -> String {
-    let body: String = frames.iter().map(|f| format!("{f}\n")).collect();
+    let body = frames.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n";
     format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{body}")
 }
 

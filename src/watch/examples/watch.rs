@@ -13,7 +13,7 @@ use ovnkube_watch::{Access, Client, Scope, start};
 use tokio::sync::mpsc::channel;
 use tokio::time::interval;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let (flags, words): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|word| word.starts_with('-'));
     let kubeconfig = words.first().context("usage: watch KUBECONFIG [-q] [NODE]")?;

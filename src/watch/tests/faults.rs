@@ -1,4 +1,5 @@
 //! Watches while the API server and the way to it fail.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod lab;
 

@@ -1,4 +1,5 @@
 //! The lease: one holder at a time, whatever happens.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod lab;
 

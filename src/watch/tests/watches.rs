@@ -1,4 +1,5 @@
 //! Watches, patches and access against a real API server.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod lab;
 
@@ -7,7 +8,7 @@ use std::collections::BTreeSet;
 use http::Method;
 use lab::{Cluster, next, until};
 use ovnkube_model::{Change, Kind, Notice, Object, PodKey, Severity};
-use ovnkube_watch::{Access, Annotations, Client, Error, Events, Scope, start};
+use ovnkube_watch::{Access, Annotations, Client, Condition, Error, Events, Scope, start};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
 
@@ -143,6 +144,19 @@ async fn nodes_are_annotated_too() {
     let have = cluster.get("/api/v1/nodes/annotated").await["metadata"]["annotations"].clone();
     assert_eq!(have["k8s.ovn.org/node-id"], "2");
     assert!(client.annotate_node("annotated", "other", &set("a", "1")).await.unwrap_err().is_gone());
+
+    let status = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    cluster.ask(Method::PATCH, "/api/v1/nodes/annotated/status", status).await.unwrap();
+    let mut condition =
+        Condition { kind: "NetworkUnavailable", status: true, reason: "NoSubnet", message: "none is left".into() };
+    client.set_node_condition("annotated", &uid, &condition).await.unwrap();
+    condition.status = false;
+    client.set_node_condition("annotated", &uid, &condition).await.unwrap();
+    assert!(client.set_node_condition("annotated", "other", &condition).await.unwrap_err().is_gone());
+    let have = cluster.get("/api/v1/nodes/annotated").await["status"]["conditions"].clone();
+    let mut have: Vec<_> = have.as_array().unwrap().iter().map(|c| format!("{}={}", c["type"], c["status"])).collect();
+    have.sort();
+    assert_eq!(have, [r#""NetworkUnavailable"="False""#, r#""Ready"="True""#]);
     assert!(client.annotate_node("nobody", &uid, &set("a", "1")).await.unwrap_err().is_gone());
     let error = client.annotate_node("annotated", &uid, &set("not a key", "1")).await.unwrap_err();
     assert!(matches!(error, Error::Refused { .. }), "{error:?}");

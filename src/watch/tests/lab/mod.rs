@@ -103,10 +103,11 @@ impl Cluster {
     /// Sends a request past the code under test.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, kube::Error> {
         let kubeconfig = kube::config::Kubeconfig::read_from(self.kubeconfig()).unwrap();
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
+            .await
+            .unwrap();
         let client = kube::Client::try_from(config).unwrap();
-        let patch = method == Method::PATCH;
-        let kind = if patch { "application/merge-patch+json" } else { "application/json" };
+        let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let request = http::Request::builder().method(method).uri(path).header("content-type", kind);
         client
             .request(request.body(if body.is_null() { Vec::new() } else { body.to_string().into_bytes() }).unwrap())
