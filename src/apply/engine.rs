@@ -35,6 +35,8 @@ use crate::patches::{Outcome, Patches};
 const BATCH: usize = 500;
 /// After somebody else meddled with our rows, or a sweep failed, this passes before the next sweep.
 const SWEEP_AFTER: Duration = Duration::from_secs(1);
+/// Rows changed by others at one time from which on it is cheaper to look at everything.
+const MANY: usize = 64;
 /// How often to look whether writing is allowed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -66,6 +68,7 @@ pub struct Engine {
     parked: Parking,
     /// When to look for what nobody wants. Before the first time nothing is written.
     sweep_at: Option<Instant>,
+    swept: bool,
     metrics: Arc<Metrics>,
     /// Set until everything was written for the first time.
     started: Option<Instant>,
@@ -95,6 +98,7 @@ impl Engine {
             ledger: Ledger::default(),
             parked: Parking::default(),
             sweep_at: Some(Instant::now()),
+            swept: false,
             metrics,
             started: Some(Instant::now()),
         }
@@ -220,7 +224,11 @@ impl Engine {
         for key in &self.dirty {
             self.ledger.write(key, Owned::of(&ovnkube_plan::want(key, &self.world)));
         }
-        let nb = self.nb.as_ref()?;
+        let nb = self.nb.as_mut()?;
+        if !std::mem::replace(&mut self.swept, true) {
+            // the download: looked at here, all of it
+            nb.changes.take();
+        }
         let txn = {
             let cache = nb.client.cache();
             let mut diff = Diff::new(&cache);
@@ -306,12 +314,22 @@ impl Engine {
 
     /// Looks at what others did to the database.
     fn see(&mut self, events: Vec<Event>) {
+        let mut foreign = Vec::new();
         for event in events {
             match event {
                 Event::Lost => warn!("the northbound database is away; what changes meanwhile is written later"),
                 Event::Synced => debug!("the northbound database is as cached"),
-                Event::Row(row) if !row.own => self.drifted(&row),
+                Event::Row(row) if !row.own && self.swept => foreign.push(row),
                 Event::Row(_) => {}
+            }
+        }
+        if foreign.len() > MANY {
+            info!(rows = foreign.len(), "others changed much of the database: looking at everything");
+            ovnkube_plan::touched(&Touched::Everything, &self.world, &mut self.dirty);
+            self.sweep_soon();
+        } else {
+            for event in &foreign {
+                self.drifted(event);
             }
         }
     }
