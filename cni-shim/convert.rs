@@ -4,8 +4,7 @@ use serde_json::{Map, Value};
 
 /// `result` as CNI `version` wants it. Before 1.0.0 each address carries its family and the
 /// result always has `dns`; since 1.0.0 the family is gone.
-pub(crate) fn to_version(result: &Value, version: &str) -> Value {
-    let mut result = result.as_object().cloned().unwrap_or_default();
+pub(crate) fn to_version(mut result: Map<String, Value>, version: &str) -> Value {
     result.insert("cniVersion".to_owned(), version.into());
     let old = version.starts_with("0.");
     for ip in result.get_mut("ips").and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)

@@ -15,7 +15,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// 1: the configuration asks for a version that this plugin doesn't speak.
     pub(crate) fn version(asked: &str, known: &[&str]) -> Self {
-        Self::new(1, "incompatible CNI versions", &format!("config is {asked:?}, plugin supports {known:?}"))
+        Self::new(1, "incompatible CNI versions", &format!("config is {asked}, plugin supports {}", known.join(", ")))
     }
 
     /// 4: environment variables.

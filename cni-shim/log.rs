@@ -21,14 +21,15 @@ pub(crate) fn write(conf: &Value, level: u64, line: &str) {
         return;
     }
     let _ = rotate(path, conf);
-    // the file may hold pod names: for root only
+    // one line stays one line, whatever the runtime passed
+    let line = line.replace(char::is_control, " ");
     if let Ok(mut file) = open(path) {
-        let _ = file.write_all(
-            format!("{} {} {}\n", now(), if level == ERROR { "ERROR" } else { "INFO" }, line.escape_debug()).as_bytes(),
-        );
+        let word = if level == ERROR { "ERROR" } else { "INFO" };
+        let _ = file.write_all(format!("{} {word} {line}\n", now()).as_bytes());
     }
 }
 
+/// The file names pods: it is for root only.
 fn open(path: &Path) -> std::io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)

@@ -27,11 +27,11 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let mut call = Call::default();
     let outcome = call.run();
-    let (text, code) = match &outcome {
-        Ok(text) => (text.clone(), ExitCode::SUCCESS),
+    call.log(&outcome, started);
+    let (text, code) = match outcome {
+        Ok(text) => (text, ExitCode::SUCCESS),
         Err(failure) => (failure.json(&call.version), ExitCode::FAILURE),
     };
-    call.log(&outcome, started);
     let mut out = std::io::stdout().lock();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     if printed.is_err() { ExitCode::FAILURE } else { code }
@@ -44,7 +44,8 @@ struct Call {
     /// cniVersion of the network configuration; empty until known.
     version: String,
     conf: Value,
-    env: Map<String, Value>,
+    /// The `CNI_*` variables, as a JSON object.
+    env: Value,
 }
 
 impl Call {
@@ -78,17 +79,19 @@ impl Call {
     }
 
     fn forward(&self, stdin: &[u8]) -> Result<String, Failure> {
-        let body = json!({ "env": self.env, "config": wire::base64(stdin) }).to_string();
+        let body = format!(r#"{{"env":{},"config":"{}"}}"#, self.env, wire::base64(stdin));
         let reply = wire::post(&wire::socket(), &body).map_err(|e| Failure::agent(&self.command, &e))?;
         if reply.status != 200 {
             return Err(Failure::refused(reply.cni_code, &reply.text()));
         }
-        let reply: Value = serde_json::from_slice(&reply.body)
+        let mut reply: Value = serde_json::from_slice(&reply.body)
             .map_err(|e| Failure::decode(&format!("parse the node agent's reply: {e}")))?;
-        match (self.command.as_str(), reply.get("Result")) {
-            ("ADD", Some(result @ Value::Object(_))) => Ok(convert::to_version(result, &self.version).to_string()),
-            ("ADD", _) => Err(Failure::decode("parse the node agent's reply: no Result")),
-            _ => Ok(String::new()),
+        if self.command != "ADD" {
+            return Ok(String::new());
+        }
+        match reply.get_mut("Result").map(Value::take) {
+            Some(Value::Object(result)) => Ok(convert::to_version(result, &self.version).to_string()),
+            _ => Err(Failure::decode("parse the node agent's reply: no Result")),
         }
     }
 
@@ -120,14 +123,14 @@ fn versions(stdin: &[u8]) -> String {
 }
 
 /// The `CNI_*` variables of this process.
-fn cni_env() -> Result<Map<String, Value>, Failure> {
+fn cni_env() -> Result<Value, Failure> {
     let mut env = Map::new();
     for (name, value) in std::env::vars_os() {
         let Some(name) = name.to_str().filter(|name| name.starts_with("CNI_")) else { continue };
         let value = value.to_str().ok_or_else(|| Failure::env(&format!("{name} is not UTF-8")))?;
         env.insert(name.to_owned(), value.into());
     }
-    Ok(env)
+    Ok(Value::Object(env))
 }
 
 fn stdin() -> Result<Vec<u8>, Failure> {

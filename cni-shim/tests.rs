@@ -17,17 +17,18 @@ fn dates() {
     assert_eq!(log::date(20_778), (2026, 11, 21));
 }
 
-fn result() -> Value {
-    json!({
+fn result() -> Map<String, Value> {
+    let result = json!({
         "cniVersion": "1.0.0",
         "interfaces": [{"name": "0123456789abcde", "mac": "76:90:f1:60:68:85"}, {"name": "eth0", "mac": "0a:58:0a:80:00:03", "sandbox": "/run/netns/p"}],
         "ips": [{"interface": 1, "address": "10.128.0.3/23", "gateway": "10.128.0.1"}, {"interface": 1, "address": "fd00::3/64"}],
-    })
+    });
+    result.as_object().unwrap().clone()
 }
 
 #[test]
 fn older_results_name_the_address_family() {
-    let old = convert::to_version(&result(), "0.4.0");
+    let old = convert::to_version(result(), "0.4.0");
     assert_eq!(old["cniVersion"], "0.4.0");
     assert_eq!(
         old["ips"][0],
@@ -39,7 +40,8 @@ fn older_results_name_the_address_family() {
 
 #[test]
 fn newer_results_do_not() {
-    let new = convert::to_version(&convert::to_version(&result(), "0.3.1"), "1.1.0");
+    let old = convert::to_version(result(), "0.3.1").as_object().unwrap().clone();
+    let new = convert::to_version(old, "1.1.0");
     assert_eq!(new["cniVersion"], "1.1.0");
     assert_eq!(new["ips"], result()["ips"]);
 }

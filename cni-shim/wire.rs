@@ -52,7 +52,7 @@ fn exchange(stream: &mut UnixStream, body: &str) -> std::io::Result<Vec<u8>> {
 fn parse(reply: &[u8]) -> Option<Reply> {
     let end = reply.windows(4).position(|w| w == b"\r\n\r\n")?;
     let (head, body) = reply.split_at(end);
-    let mut lines = std::str::from_utf8(head).ok()?.split("\r\n");
+    let mut lines = std::str::from_utf8(head).ok()?.lines();
     let status = lines.next()?.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
     let mut length = None;
     let mut cni_code = None;
