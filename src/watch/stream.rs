@@ -21,7 +21,7 @@ use crate::{Client, Error};
 const SHORTEST_WATCH: Duration = Duration::from_secs(290);
 const LONGEST_WATCH: Duration = Duration::from_secs(590);
 /// A quiet watch brings a bookmark a minute; one that says nothing for longer is dead.
-const SILENCE: Duration = Duration::from_secs(150);
+const SILENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 150 });
 /// A watch that ends sooner was not worth its request: pause before the next.
 const SHORT_LIVED: Duration = Duration::from_secs(5);
 /// More than a cluster can have.

@@ -37,9 +37,10 @@ async fn server(script: Vec<String>) -> (Client, Arc<Mutex<Vec<String>>>) {
             }
             let asked = String::from_utf8(asked).unwrap();
             log.lock().unwrap().push(asked.split(' ').nth(1).unwrap_or_default().to_owned());
-            match script.next() {
-                Some(text) => stream.write_all(text.as_bytes()).await.unwrap(),
-                None => held.push(stream),
+            let text = script.next();
+            stream.write_all(text.as_deref().unwrap_or_default().as_bytes()).await.unwrap();
+            if text.is_none_or(|text| text.contains(": keep-alive")) {
+                held.push(stream);
             }
         }
     });
@@ -128,6 +129,20 @@ async fn one_bad_object_stops_nothing_and_is_not_taken_for_a_deleted_one() {
     let paths = paths.lock().unwrap().clone();
     let versions: Vec<_> = paths.iter().filter_map(|p| p.split("resourceVersion=").nth(1)).collect();
     assert_eq!(versions[..6], ["5", "8", "8", "8", "8", "20"]);
+}
+
+#[tokio::test]
+async fn watch_that_says_nothing_is_given_up() {
+    let (client, paths) = server(vec![
+        list("5", "", &[]),
+        "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n".into(),
+        frames(&[json!({"type": "ADDED", "object": node("a", "1", "6")})]),
+    ])
+    .await;
+    let (sender, mut changes) = channel(9);
+    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    assert_eq!(heard(&mut changes, 2).await, ["synced", "+a 1"]);
+    assert!(paths.lock().unwrap()[2].contains("&resourceVersion=5"));
 }
 
 #[tokio::test]
