@@ -60,7 +60,7 @@ fn table_of(op: &Op) -> Option<&'static Table> {
     match op {
         Op::Insert { row, .. } | Op::Update { row, .. } => Some(row.table()),
         Op::Delete { table, .. } | Op::Mutate { table, .. } | Op::Wait { table, .. } => Some(table),
-        Op::Comment(_) | Op::Assert(_) => None,
+        Op::Comment(_) | Op::Assert(_) | Op::Commit => None,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::conn::{Conn, Monitor, Pending, Signal};
 use crate::error::{Class, TxnError};
 use crate::events::{Subscribers, Subscription};
 use crate::fault::Fault;
-use crate::layout::{Layout, Monitored};
+use crate::layout::{Condition, Conditions, Layout, Monitored};
 use crate::lock::{Lock, Locks};
 use crate::outcome::{self, Reply};
 use crate::remote::Remote;
@@ -165,6 +165,7 @@ pub(crate) struct Shared {
     schema: RwLock<Option<Arc<ServerSchema>>>,
     seen: Mutex<Option<Seen>>,
     flights: Mutex<HashMap<u64, Arc<Txn>>>,
+    conditions: Mutex<Conditions>,
     counter: AtomicU64,
 }
 
@@ -221,6 +222,7 @@ impl Client {
             schema: RwLock::default(),
             seen: Mutex::default(),
             flights: Mutex::default(),
+            conditions: Mutex::default(),
             counter: AtomicU64::new(0),
         });
         let session = Session(tokio::spawn(session::run(Arc::clone(&shared))));
@@ -263,6 +265,20 @@ impl Client {
 
     pub fn stats(&self) -> Stats {
         self.shared.stats.read()
+    }
+
+    /// Keeps only some rows of a table, from now on; rows come and go as events when the server has
+    /// taken note.
+    pub fn set_condition(&self, table: &Table, condition: Condition) {
+        let mut conditions = self.shared.conditions.lock().unwrap_or_else(PoisonError::into_inner);
+        match condition {
+            Condition::All => conditions.remove(&table.id),
+            Condition::Any(values) => conditions.insert(table.id, values),
+        };
+        drop(conditions);
+        if let Some(conn) = self.shared.conn() {
+            conn.signal(Signal::Conditions);
+        }
     }
 
     /// Asks for a lock, waiting in line for it, now and after every reconnection.
@@ -337,6 +353,17 @@ impl Shared {
         format!("ovnkube-{}", self.counter.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// What to monitor on a server with that schema, as things are now.
+    pub(crate) fn layout(&self, schema: &ServerSchema) -> Layout {
+        let conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Layout::new(self.options.database, &self.options.tables, schema, conditions)
+    }
+
+    /// The monitor was changed to this: it is what the cache holds now.
+    pub(crate) fn set_layout(&self, layout: &Arc<Layout>) {
+        self.store.write().unwrap_or_else(PoisonError::into_inner).layout = Some(Arc::clone(layout));
+    }
+
     /// The transaction to go on from; zero for none.
     pub(crate) fn last_txn(&self, layout: &Arc<Layout>) -> Uuid {
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
@@ -352,10 +379,13 @@ impl Shared {
     fn check(&self, txn: &Txn, live: &Live) -> Result<(), TxnError> {
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
         let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        let conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
+        // of a table that is kept in part nothing can be said to be missing
+        let is_whole = |table: &Table| live.layout.has(table) && !conditions.contains_key(&table.id);
         let has_row = |table: &Table, uuid: Uuid| {
             let there = || store.cache.get(table, uuid).is_some();
             let coming = || flights.values().any(|txn| txn.inserts(uuid));
-            live.layout.has(table).then(|| there() || coming())
+            is_whole(table).then(|| there() || coming())
         };
         check::check(txn, &Known { database: self.options.database, schema: &live.schema, has_row: &has_row })
     }
@@ -434,6 +464,7 @@ impl Shared {
         self.locks.ask_all(conn);
         self.stats.add(4, 1);
         self.subscribers.synced();
+        tracing::info!(database = self.options.database.name, %remote, "database session is live");
         self.state.send_replace(State::Live { remote: remote.clone() });
     }
 

@@ -67,6 +67,8 @@ pub(crate) async fn write(mut to: WriteHalf, mut queue: mpsc::UnboundedReceiver<
 pub(crate) enum Signal {
     /// The server cancelled our monitor: its schema changed.
     MonitorCanceled,
+    /// Other rows are wanted.
+    Conditions,
     /// A transaction got no reply in time.
     Stuck,
     /// A transaction was refused because the server only reads.

@@ -32,6 +32,8 @@ pub(crate) enum Fault {
     Refused { step: &'static str, error: RpcError },
     #[error("{0}: no answer in time")]
     Deadline(&'static str),
+    #[error("server has no way to monitor a database")]
+    NoMonitor,
     #[error("server is silent, even to an echo")]
     Silent,
     #[error("server has no database {0}")]

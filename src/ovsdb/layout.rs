@@ -1,10 +1,13 @@
 //! Which columns of which tables are monitored on one connection: those the caller asked for and
 //! the server has.
 
+use std::collections::BTreeMap;
+
 use ovnkube_ovn::schema::ColumnInfo;
-use ovnkube_ovn::{ColumnId, Database, ServerSchema, Table};
+use ovnkube_ovn::wire::WireDatum;
+use ovnkube_ovn::{ColumnId, Database, Datum, ServerSchema, Table};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A table to keep in the cache.
 #[derive(Clone, Debug)]
@@ -37,6 +40,18 @@ impl Monitored {
     }
 }
 
+/// Which rows of a table are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    #[default]
+    All,
+    /// Rows that hold one of these values in that column (a set must hold exactly that).
+    Any(Vec<(ColumnId, Datum)>),
+}
+
+/// Conditions by table id; none is all rows.
+pub(crate) type Conditions = BTreeMap<u16, Vec<(ColumnId, Datum)>>;
+
 /// How a monitored column's `modify` is to be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reads {
@@ -52,10 +67,11 @@ pub(crate) enum Reads {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     tables: Vec<Option<(&'static Table, Vec<Reads>)>>,
+    conditions: Conditions,
 }
 
 impl Layout {
-    pub(crate) fn new(database: &Database, asked: &[Monitored], server: &ServerSchema) -> Self {
+    pub(crate) fn new(database: &Database, asked: &[Monitored], server: &ServerSchema, conditions: Conditions) -> Self {
         let mut tables: Vec<Option<(&'static Table, Vec<Reads>)>> = database.tables.iter().map(|_| None).collect();
         for Monitored { table, columns } in asked.iter().filter(|m| server.tables.contains_key(m.table.name)) {
             let wanted = |id| match columns {
@@ -71,7 +87,7 @@ impl Layout {
                 *place = Some((table, table.iter().map(reads).collect()));
             }
         }
-        Layout { tables }
+        Layout { tables, conditions }
     }
 
     /// The monitored tables.
@@ -96,12 +112,37 @@ impl Layout {
     }
 }
 
+impl Layout {
+    fn wanted_rows(&self, table: &Table) -> Option<Value> {
+        let clause = |(column, datum): &(ColumnId, Datum)| {
+            let info = table.info(*column)?;
+            Some(json!([info.name, "==", WireDatum { datum, is_map: info.is_map() }]))
+        };
+        let clauses: Vec<Value> = self.conditions.get(&table.id)?.iter().filter_map(clause).collect();
+        // an empty list would mean every row
+        Some(if clauses.is_empty() { json!([false]) } else { json!(clauses) })
+    }
+
+    /// What `monitor_cond_change` is to say to get from `old` to this.
+    pub(crate) fn condition_changes(&self, old: &Layout) -> Value {
+        let changed = |t: &&'static Table| self.conditions.get(&t.id) != old.conditions.get(&t.id);
+        let tables = self.tables().filter(changed);
+        tables
+            .map(|t| (t.name.to_owned(), json!([{ "where": self.wanted_rows(t).unwrap_or(json!([true])) }])))
+            .collect()
+    }
+}
+
 /// `{table: [{columns: […]}]}`; columns are always listed, as an empty request also sends `_version`.
 impl Serialize for Layout {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut map = s.serialize_map(None)?;
         for table in self.tables() {
-            map.serialize_entry(table.name, &json!([{ "columns": self.columns(table) }]))?;
+            let mut request = json!({ "columns": self.columns(table) });
+            if let Some(rows) = self.wanted_rows(table) {
+                request["where"] = rows;
+            }
+            map.serialize_entry(table.name, &[request])?;
         }
         map.end()
     }

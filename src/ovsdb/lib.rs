@@ -53,7 +53,7 @@ pub use client::{CacheGuard, Client, Options, State, Stats};
 pub use error::{Class, TxnError};
 pub use events::{Event, RowEvent, Subscription};
 pub use frame::{FrameError, Framer};
-pub use layout::{Columns, Monitored};
+pub use layout::{Columns, Condition, Monitored};
 pub use lock::Lock;
 pub use outcome::Reply;
 pub use remote::{Remote, RemoteError};

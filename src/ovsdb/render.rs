@@ -105,6 +105,10 @@ impl Serialize for WireOp<'_> {
                 map.serialize_entry("op", "comment")?;
                 map.serialize_entry("comment", text)?;
             }
+            Op::Commit => {
+                map.serialize_entry("op", "commit")?;
+                map.serialize_entry("durable", &true)?;
+            }
             Op::Assert(lock) => {
                 map.serialize_entry("op", "assert")?;
                 map.serialize_entry("lock", lock)?;

@@ -110,15 +110,27 @@ async fn drive(
         let name = shared.options.database.name;
         let schema = deadline("get_schema", step, conn.call("get_schema", &[name])).await?;
         let schema: ServerSchema = serde_json::from_str(schema.get())?;
-        let layout = Arc::new(Layout::new(shared.options.database, &shared.options.tables, &schema));
-        start_monitor(shared, conn, &layout).await?;
-        shared.go_live(conn, Arc::new(schema), layout, remote);
+        let mut layout = Arc::new(shared.layout(&schema));
+        let cookie = start_monitor(shared, conn, &layout).await?;
+        shared.go_live(conn, Arc::new(schema.clone()), Arc::clone(&layout), remote);
         live_since.get_or_insert_with(Instant::now);
-        match signals.recv().await {
-            Some(Signal::MonitorCanceled) => shared.pause(),
-            Some(Signal::Stuck) => return Err(Fault::Deadline("transact")),
-            Some(Signal::ReadOnly) => return Err(Fault::ReadOnly),
-            None => return Err(Fault::Closed),
+        loop {
+            // what was asked for between making the layout and going live
+            let wanted = Arc::new(shared.layout(&schema));
+            if wanted != layout {
+                let params = json!([cookie, cookie, wanted.condition_changes(&layout)]);
+                let monitor_timeout = shared.options.monitor_timeout;
+                deadline("change conditions", monitor_timeout, conn.call("monitor_cond_change", &params)).await?;
+                shared.set_layout(&wanted);
+                layout = wanted;
+            }
+            match signals.recv().await {
+                Some(Signal::Conditions) => {}
+                Some(Signal::MonitorCanceled) => break shared.pause(),
+                Some(Signal::Stuck) => return Err(Fault::Deadline("transact")),
+                Some(Signal::ReadOnly) => return Err(Fault::ReadOnly),
+                None => return Err(Fault::Closed),
+            }
         }
     }
 }
@@ -141,12 +153,14 @@ fn optional<T>(step: Result<T, Fault>) -> Result<(), Fault> {
     }
 }
 
-/// Starts the monitor with the best method the server knows. Its reply is applied by the reader.
-async fn start_monitor(shared: &Arc<Shared>, conn: &Conn, layout: &Arc<Layout>) -> Result<(), Fault> {
+/// Starts the monitor with the best method the server knows and gives its cookie. The reply is
+/// applied by the reader.
+async fn start_monitor(shared: &Arc<Shared>, conn: &Conn, layout: &Arc<Layout>) -> Result<String, Fault> {
     let name = shared.options.database.name;
     for method in ["monitor_cond_since", "monitor_cond", "monitor"] {
         let since = method == "monitor_cond_since";
-        let monitor = Monitor { cookie: shared.next_cookie(), layout: Arc::clone(layout), since };
+        let cookie = shared.next_cookie();
+        let monitor = Monitor { cookie: cookie.clone(), layout: Arc::clone(layout), since };
         let mut params = vec![json!(name), json!(monitor.cookie), json!(**layout)];
         if since {
             params.push(json!(shared.last_txn(layout)));
@@ -156,8 +170,8 @@ async fn start_monitor(shared: &Arc<Shared>, conn: &Conn, layout: &Arc<Layout>) 
         let reply = async { rx.await.map_err(|_| Fault::Closed) };
         match deadline("monitor", shared.options.monitor_timeout, reply).await {
             Err(Fault::Refused { error, .. }) if error.is_unknown_method() && method != "monitor" => {}
-            other => return other,
+            other => return other.map(|()| cookie),
         }
     }
-    Ok(())
+    Err(Fault::NoMonitor)
 }

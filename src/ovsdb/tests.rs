@@ -11,7 +11,7 @@ use crate::cache::{Cache, RowChange};
 use crate::events::{Event, Subscribers};
 use crate::fault::Fault;
 use crate::frame::{FrameError, Framer};
-use crate::layout::{Layout, Monitored};
+use crate::layout::{Conditions, Layout, Monitored};
 use crate::outcome;
 use crate::remote::Remote;
 use crate::rpc::{Message, RpcError};
@@ -21,7 +21,7 @@ use crate::update::Decoder;
 
 fn layout() -> Layout {
     let schema = nb::DATABASE.server_schema().unwrap();
-    Layout::new(&nb::DATABASE, &Monitored::whole(&nb::DATABASE), &schema)
+    Layout::new(&nb::DATABASE, &Monitored::whole(&nb::DATABASE), &schema, Conditions::new())
 }
 
 /// Cuts `bytes`, handed over in pieces of `size`, into messages.

@@ -28,6 +28,7 @@ pub(crate) enum Op {
     Wait { table: &'static Table, wait: Wait },
     Comment(String),
     Assert(String),
+    Commit,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -177,6 +178,11 @@ impl Txn {
     /// Leaves a remark in the database's log.
     pub fn comment(&mut self, text: impl Into<String>) -> usize {
         self.push(Op::Comment(text.into()))
+    }
+
+    /// Has the reply wait until the transaction is on disk. Clusters always do.
+    pub fn durable(&mut self) -> usize {
+        self.push(Op::Commit)
     }
 
     /// Fails the transaction with [`crate::Class::NotOwner`] unless this client holds the lock.

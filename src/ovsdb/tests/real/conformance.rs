@@ -6,7 +6,7 @@ use ovnkube_ovn::nb::{connection as c, logical_switch as ls, nb_global};
 use ovnkube_ovn::sb::{chassis, encap};
 use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch as ovs, port};
 use ovnkube_ovn::{Atom, Datum, Row, Uuid, nb, sb, vswitch};
-use ovnkube_ovsdb::{Class, Monitored, Options, Remote, Txn};
+use ovnkube_ovsdb::{Class, Client, Condition, Monitored, Options, Remote, Txn};
 
 use crate::lab::{Dir, Host, NB, Server, Trixie, assert_cache_is_fresh, live, options, within};
 
@@ -140,4 +140,52 @@ async fn databases_of_many_rows_arrive_whole() {
     assert_eq!(client.cache().len(ls::TABLE), 10_000);
     assert!(client.stats().bytes_received > 2_000_000);
     assert_cache_is_fresh(&writer, server.remote()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_change_while_it_runs() {
+    let dir = Dir::new();
+    let mut server = Server::standalone(Trixie, &dir, NB);
+    let writer = live(options(vec![server.remote()])).await;
+    let mut txn = Txn::new(&nb::DATABASE);
+    for n in 1..5_u128 {
+        txn.insert(Uuid::from_u128(n), Row::new(ls::TABLE).with(ls::NAME, format!("s{n}")));
+    }
+    txn.durable();
+    writer.transact(txn).await.unwrap();
+    let client = Client::connect(options(vec![server.remote()]));
+    let named = |names: &[&str]| {
+        let name = |n: &&str| (ls::NAME.id(), Datum::one(Atom::Str((*n).into())));
+        Condition::Any(names.iter().map(name).collect())
+    };
+    let names = || {
+        let mut names: Vec<String> = client.cache().iter(ls::TABLE).map(|(_, r)| r.str(ls::NAME).to_owned()).collect();
+        names.sort();
+        names
+    };
+    client.set_condition(ls::TABLE, named(&["s1", "s2"]));
+    within("first download", client.synced()).await;
+    let mut events = client.subscribe();
+    for wanted in [&["s1", "s2"][..], &["s2", "s3"], &[], &["s4"]] {
+        client.set_condition(ls::TABLE, named(wanted));
+        within("rows wanted", async {
+            while names() != wanted {
+                events.recv().await;
+            }
+        })
+        .await;
+    }
+    server.kill();
+    within("loss", client.state().wait_for(|s| !s.is_live())).await.unwrap();
+    server.restart();
+    within("reconnection", client.synced()).await;
+    assert_eq!(names(), ["s4"], "the condition outlives the connection");
+    client.set_condition(ls::TABLE, Condition::All);
+    within("all rows", async {
+        while names().len() != 4 {
+            events.recv().await;
+        }
+    })
+    .await;
+    assert_cache_is_fresh(&client, server.remote()).await;
 }
