@@ -132,7 +132,7 @@ async fn serve(
     changes: mpsc::Receiver<Change>,
     annotations: watch::Sender<Annotations>,
 ) -> Result<()> {
-    let (ready, readiness) = watch::channel(Err("the agent has just started".to_owned()));
+    let (ready, readiness) = watch::channel(Err("no connection to the Open_vSwitch database yet".to_owned()));
     let (node, own_node) = watch::channel(OwnNode::default());
     let cni = Arc::new(cni::Cni {
         here: Net::here().await?,

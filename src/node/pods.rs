@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use ovnkube_model::{Meta, Name, PodKey, PodNetwork, keys};
+use ovnkube_model::{Name, PodKey, PodNetwork, keys};
 use tokio::sync::watch;
 
 /// The part of a pod that wiring depends on.
@@ -18,20 +18,6 @@ pub struct PodOnNode {
     pub ingress_bandwidth: Option<Name>,
     /// Annotation `kubernetes.io/egress-bandwidth`.
     pub egress_bandwidth: Option<Name>,
-}
-
-impl PodOnNode {
-    /// Takes what matters from a pod's metadata.
-    pub fn parse(meta: &Meta<'_>) -> Self {
-        let text = |key: &str| meta.annotations.get(key).map(|value| value.as_str().into());
-        Self {
-            uid: meta.uid.into(),
-            config_hash: text("kubernetes.io/config.hash"),
-            networks: text(keys::POD_NETWORKS),
-            ingress_bandwidth: text("kubernetes.io/ingress-bandwidth"),
-            egress_bandwidth: text("kubernetes.io/egress-bandwidth"),
-        }
-    }
 }
 
 /// Pods by name; waiters wake on every change.

@@ -85,8 +85,8 @@ impl Wiring {
     pub(crate) async fn configure(&self) -> Result<()> {
         let pod = Net::within(&self.netns).await?;
         let link = self.link(&pod).await?;
-        let name = self.interface.clone();
-        self.netns.run(move || quiet_ipv6(&name)).await??;
+        let (name, wanted) = (self.interface.clone(), self.network.ip_addresses.iter().any(IpNetwork::is_ipv6));
+        self.netns.run(move || set_ipv6(&name, wanted)).await??;
         if self.checksums_in_software {
             ethtool::tx_checksum_off(Some(&self.netns), &self.interface).await?;
             ethtool::tx_checksum_off(None, self.host_name()).await?;
@@ -180,11 +180,12 @@ fn default(gateway: IpAddr) -> Option<IpNetwork> {
 }
 
 /// No duplicate detection, which would hold addresses back for a second, and no router but ours.
-fn quiet_ipv6(link: &str) -> Result<()> {
+/// A runtime may have switched IPv6 off; `wanted` switches it on.
+fn set_ipv6(link: &str, wanted: bool) -> Result<()> {
     for key in ["accept_dad", "accept_ra"] {
         optional(sysctl::set_link("ipv6", link, key, "0"))?;
     }
-    Ok(())
+    if wanted { Ok(sysctl::set_link("ipv6", link, "disable_ipv6", "0")?) } else { Ok(()) }
 }
 
 /// A kernel without IPv6 has no such sysctls.

@@ -351,6 +351,9 @@ fn both_address_families() {
         }});
         let annotated = PodOnNode { networks: Some(networks.to_string().into()), ..pod.annotated() };
         lab.tell(Change::Pod(pod.key(), Some(annotated)));
+        // as some runtimes leave it
+        let off = pod.enter(|| std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap());
+        off.join().unwrap();
         let id = container("six");
         let wired = result(&lab.shim(&pod, &id, "ADD"));
         assert_eq!(
