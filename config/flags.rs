@@ -7,6 +7,8 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::builder::StringValueParser;
+use std::path::PathBuf;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches};
 
@@ -26,6 +28,11 @@ pub enum Command {
         /// As JSON instead of a table.
         json: bool,
     },
+    /// Print what a recording leads to.
+    Replay {
+        /// Made with `--record`.
+        file: PathBuf,
+    },
     /// Print this text (help or version) and end.
     Print(String),
 }
@@ -38,8 +45,10 @@ pub(crate) struct CommandLine {
 }
 
 /// The words that may stand on the command line, with what they do.
-const COMMANDS: &[(&str, &str)] =
-    &[("config", "print every effective setting and where it comes from; -o json for programs")];
+const COMMANDS: &[(&str, &str)] = &[
+    ("config", "print every effective setting and where it comes from; -o json for programs"),
+    ("replay", "print what a recording made with --record leads to: rows, annotations, events"),
+];
 
 /// Long flags that are no settings.
 const CLAPS_OWN: [&str; 3] = ["help", "version", "output"];
@@ -213,6 +222,11 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
     let command = match words.next() {
         None => Command::Run,
         Some("config") => Command::Config { json },
+        Some("replay") => {
+            let file =
+                words.next().ok_or_else(|| Error::Usage("replay what? give the file made with --record".into()))?;
+            Command::Replay { file: file.into() }
+        }
         Some("help") => Command::Print(help()),
         Some(word) => return Err(unknown_command(word)),
     };

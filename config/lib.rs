@@ -57,7 +57,7 @@ pub struct Loaded {
 /// Reads the command line `args` (without the program's name), the configuration file, the
 /// environment and the service account, and checks the outcome.
 ///
-/// For [`Command::Print`] nothing but the command line is read. Files that settings name (certificates,
+/// For [`Command::Print`] and [`Command::Replay`] nothing but the command line is read. Files that settings name (certificates,
 /// kubeconfig) must exist for [`Command::Run`]; for [`Command::Config`] a missing one is a warning.
 pub fn load(
     args: impl IntoIterator<Item = OsString>,
@@ -66,7 +66,7 @@ pub fn load(
 ) -> Result<Loaded, Error> {
     let line = flags::parse(args.into_iter())?;
     let mut warnings = line.notes;
-    let layered = if matches!(line.command, Command::Print(_)) {
+    let layered = if matches!(line.command, Command::Print(_) | Command::Replay { .. }) {
         layers::layered(Layer::default(), Layer::default(), Layer::default(), Layer::default())?
     } else {
         let file = file::layer(line.layer.text("--config-file"), &places.config_file, &mut warnings)?;

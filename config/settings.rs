@@ -39,7 +39,7 @@ settings! {
         /// File that holds the process id while ovnkube runs.
         pidfile: Option<PathBuf> { flag: "pidfile", stage: Later }
         /// Write every input of the controller to this file, to be played back by `ovnkube replay`.
-        record: Option<PathBuf> { flag: "record", stage: Later }
+        record: Option<PathBuf> { flag: "record" }
         /// Run the node agent without privileges; the CNI program wires the pods.
         unprivileged_mode: bool { flag: "unprivileged-mode", default: "false", stage: Later }
         /// Support multicast between pods.

@@ -37,6 +37,7 @@ pub(crate) fn show(
     match &loaded.command {
         Command::Print(text) => write!(out, "{text}")?,
         Command::Config { json } => cli::run_config(&loaded, *json, out)?,
+        Command::Replay { file } => writeln!(out, "replay {}", file.display())?,
         Command::Run => run(&loaded, out, err)?,
     }
     Ok(0)

@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 use crate::{Error, Subnet};
 
 /// One entry of `cluster-subnets`: `10.128.0.0/14/23` gives every node a /23 of 10.128.0.0/14.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ClusterSubnet {
     pub cidr: Subnet,
     /// Prefix length of a node's subnet.

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ovnkube_ipam::{ClusterSubnet, Subnet};
+use serde::{Deserialize, Serialize};
 
 use crate::Name;
 
@@ -45,7 +46,7 @@ impl Family {
 }
 
 /// The parts this process plays.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Roles {
     /// Gives nodes their numbers, subnets and join addresses.
     pub cluster_manager: bool,
@@ -66,7 +67,7 @@ impl fmt::Debug for NodeSelector {
 }
 
 /// Settings the plan depends on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Network {
     pub roles: Roles,
     /// The zone this process writes for; `global` in central mode.
@@ -82,6 +83,7 @@ pub struct Network {
     /// Namespace whose address set stands for host-network traffic.
     pub host_network_namespace: Option<Name>,
     /// Nodes that keep subnets of their own: they get nothing.
+    #[serde(skip)]
     pub no_hostsubnet_nodes: Option<NodeSelector>,
     pub multicast: bool,
     /// Leaves `requested-chassis` off pod ports.

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use crate::roles::Stop;
-use crate::translate;
+use crate::{recording, translate};
 
 /// Changes that may wait for the engine; then the watches wait.
 const CHANGES: usize = 4096;
@@ -41,12 +41,17 @@ pub(crate) async fn run(
         }
         metrics.leader.set(1);
         let (changes, incoming) = mpsc::channel(CHANGES);
+        let network = translate::network(&settings, roles);
+        let incoming = match &settings.command_line.record {
+            Some(path) => recording::record(path, &network, scope.kinds(), incoming)?,
+            None => incoming,
+        };
         let watches = ovnkube_watch::start(&api, &scope, &changes);
         drop(changes);
         let fence = leader.clone();
         let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
         let engine = Engine::new(Parts {
-            world: World::new(translate::network(&settings, roles), scope.kinds().iter().copied()),
+            world: World::new(network, scope.kinds().iter().copied()),
             nb: nb.clone(),
             patches: Patches::new(api.clone(), may_write.clone()),
             events: events.clone(),

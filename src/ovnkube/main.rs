@@ -2,6 +2,7 @@
 
 mod controller;
 mod node;
+mod recording;
 mod roles;
 mod translate;
 
@@ -24,6 +25,12 @@ fn run(loaded: &Loaded) -> ExitCode {
         Command::Config { json } => {
             warn(loaded);
             cli::run_config(loaded, *json, &mut std::io::stdout().lock())
+        }
+        Command::Replay { file } => {
+            return match recording::replay(file, &mut std::io::stdout().lock()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => fail(&format!("{error:#}"), 1),
+            };
         }
         Command::Run => {
             return roles::run(loaded).map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);

@@ -24,7 +24,7 @@ pub trait Feature {
 }
 
 macro_rules! features {
-    ($($(#[$doc:meta])* $name:ident: $feature:ty,)*) => {
+    ($($(#[$doc:meta])* $name:ident: $feature:ty = $label:literal,)*) => {
         /// A key of any feature. The order is the order of writing: what others refer to comes first.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Key {
@@ -33,7 +33,7 @@ macro_rules! features {
 
         impl fmt::Display for Key {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                match self { $(Self::$name(key) => write!(f, concat!(stringify!($name), " {}"), key),)* }
+                match self { $(Self::$name(key) => write!(f, concat!($label, " {}"), key),)* }
             }
         }
 
@@ -53,11 +53,11 @@ macro_rules! features {
 
 features! {
     /// Numbers, subnets and join addresses of nodes.
-    NodeAnnotations: cluster_manager::NodeAnnotations,
+    NodeAnnotations: cluster_manager::NodeAnnotations = "annotations of node",
     /// Cluster router, join switch, node switches and their ports.
-    Topology: topology::Topology,
+    Topology: topology::Topology = "topology",
     /// Address sets and port groups of namespaces.
-    Namespaces: namespaces::Namespaces,
+    Namespaces: namespaces::Namespaces = "namespace",
     /// Logical ports and addresses of pods.
-    Pods: pods::Pods,
+    Pods: pods::Pods = "pod",
 }

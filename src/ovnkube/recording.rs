@@ -1,0 +1,131 @@
+//! Recordings: every input of the controller, so that what it did can be done again elsewhere. A bug
+//! report is a recording; a recording is a test case.
+//!
+//! One JSON value a line: first the settings, then each change as it came.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use ovnkube_model::{Change, Kind, Network, Object, Touched, World};
+use ovnkube_plan::{Key, MemberValue, PatchTarget, Want};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tracing::warn;
+
+/// Changes on their way through the recorder.
+const CHANGES: usize = 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    network: Network,
+    /// Whose first lists are waited for.
+    kinds: Vec<Kind>,
+}
+
+/// Writes down what comes through. A file that cannot be written ends the recording, not the work.
+pub(crate) fn record(
+    path: &Path,
+    network: &Network,
+    kinds: &[Kind],
+    mut from: mpsc::Receiver<Change>,
+) -> Result<mpsc::Receiver<Change>> {
+    let file = File::create(path).with_context(|| format!("cannot record to {}", path.display()))?;
+    let mut file = BufWriter::new(file);
+    write_line(&mut file, &Header { network: network.clone(), kinds: kinds.to_vec() })?;
+    let (to, recorded) = mpsc::channel(CHANGES);
+    tokio::spawn(async move {
+        let mut file = Some(file);
+        while let Some(change) = from.recv().await {
+            if let Some(Err(error)) = file.as_mut().map(|file| write_line(file, &change)) {
+                warn!(%error, "the recording ends here");
+                file = None;
+            }
+            if to.send(change).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(recorded)
+}
+
+fn write_line(file: &mut impl Write, line: &impl Serialize) -> Result<()> {
+    serde_json::to_writer(&mut *file, line)?;
+    file.write_all(b"\n")?;
+    // whoever kills us wants the last change most
+    Ok(file.flush()?)
+}
+
+/// Prints what a recording leads to: all rows, annotations and notices at its end.
+pub(crate) fn replay(path: &Path, out: &mut impl Write) -> Result<()> {
+    let name = path.display();
+    let file = File::open(path).with_context(|| format!("cannot open recording {name}"))?;
+    let mut lines = BufReader::new(file).lines();
+    let first = lines.next().with_context(|| format!("recording {name} is empty"))??;
+    let header: Header = serde_json::from_str(&first).with_context(|| format!("{name}:1: not a recording"))?;
+    let mut world = World::new(header.network, header.kinds);
+    for (number, line) in lines.enumerate() {
+        // the last line of a process that was killed may be cut off
+        match serde_json::from_str(&line?) {
+            Ok(change) => drop(world.apply(change)),
+            Err(error) => writeln!(out, "# {name}:{}: left out: {error}", number + 2)?,
+        }
+    }
+    let mut keys = BTreeSet::new();
+    ovnkube_plan::touched(&Touched::Everything, &world, &mut keys);
+    for key in &keys {
+        print(key, &ovnkube_plan::want(key, &world), out)?;
+    }
+    print_notices(&world, out)
+}
+
+fn print(key: &Key, want: &Want, out: &mut impl Write) -> Result<()> {
+    if want.rows.is_empty() && want.members.is_empty() && want.patch.is_none() {
+        return Ok(());
+    }
+    writeln!(out, "{key}")?;
+    for row in &want.rows {
+        writeln!(out, "  {}", row.row)?;
+        for (column, keys) in row.refs.iter().filter(|(_, keys)| !keys.is_empty()) {
+            let names: Vec<_> = keys.iter().map(ToString::to_string).collect();
+            writeln!(out, "    {}: {}", column_name(row.key.table, *column), names.join(", "))?;
+        }
+    }
+    for member in &want.members {
+        let value = match &member.value {
+            MemberValue::Row(row) => row.to_string(),
+            MemberValue::Text(text) => format!("{text:?}"),
+        };
+        writeln!(out, "  {value} in {} {}", member.of, column_name(member.of.table, member.column))?;
+    }
+    if let Some(patch) = &want.patch {
+        let target = match &patch.target {
+            PatchTarget::Node(name) => format!("node {name}"),
+            PatchTarget::Pod(pod) => format!("pod {pod}"),
+        };
+        for (annotation, value) in &patch.annotations {
+            writeln!(out, "  annotate {target}: {annotation}={value}")?;
+        }
+    }
+    Ok(())
+}
+
+fn column_name(table: &ovnkube_ovn::Table, column: ovnkube_ovn::ColumnId) -> &'static str {
+    table.info(column).map_or("?", |info| info.name)
+}
+
+fn print_notices(world: &World, out: &mut impl Write) -> Result<()> {
+    let nodes = world.nodes.keys().cloned().map(Touched::Node);
+    let pods = world.pods.keys().cloned().map(Touched::Pod);
+    for notice in nodes.chain(pods).flat_map(|touched| world.notices(&touched)) {
+        let object = match &notice.object {
+            Object::Node { name, .. } => format!("node {name}"),
+            Object::Pod { key, .. } => format!("pod {key}"),
+            Object::Namespace { name, .. } => format!("namespace {name}"),
+        };
+        writeln!(out, "event on {object}: {}: {}", notice.reason, notice.message)?;
+    }
+    Ok(())
+}
