@@ -1,1 +1,26 @@
-//! (being written)
+//! What the tests of whole paths share: real northbound servers, objects as YAML, and the planning
+//! loop of the controller taken apart so that a test can stop it between any two writes.
+//!
+//! ```text
+//!  objects (YAML) ──▶ Objects ──Change──▶ Controller ──transactions──▶ Server ──▶ dump
+//!                        ▲                    │
+//!                        └────annotations─────┘
+//! ```
+//!
+//! - [`nb`]: an `ovsdb-server` per test
+//! - [`Objects`]: what the API server would hold
+//! - [`Controller`]: world, plan and diff, one write at a time
+//! - [`dump`]: rows as text with labels for uuids; [`load`](dump::load) is the way back
+//! - [`rules`]: what must hold whenever nothing is going on
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
+
+pub mod api;
+pub mod controller;
+pub mod dump;
+pub mod nb;
+pub mod objects;
+pub mod rules;
+pub mod settings;
+
+pub use controller::{Controller, Write};
+pub use objects::Objects;

@@ -1,0 +1,1 @@
+//! A real Kubernetes API and the real engine against it.

@@ -1,0 +1,148 @@
+//! The controller's loop in single steps: nothing is written but when a test says so.
+
+use std::collections::BTreeSet;
+
+use ovnkube_apply::diff::{Diff, Missing, Owned};
+use ovnkube_apply::garbage;
+use ovnkube_apply::ledger::Ledger;
+use ovnkube_model::{Change, Kind, Network, Notice, World};
+use ovnkube_ovn::nb;
+use ovnkube_ovsdb::{Client, Txn};
+use ovnkube_plan::{Key, Patch};
+
+use crate::Objects;
+
+/// One thing that was written.
+#[derive(Debug)]
+pub enum Write {
+    Transaction(usize),
+    Annotations(Patch),
+}
+
+/// World, ledger and database of one run; dropping it is a crash.
+pub struct Controller {
+    pub world: World,
+    pub nb: Client,
+    pub notices: BTreeSet<Notice>,
+    /// Keys of one transaction at most.
+    pub batch: usize,
+    ledger: Ledger,
+    dirty: BTreeSet<Key>,
+    swept: bool,
+    patches: Vec<Patch>,
+}
+
+impl Controller {
+    /// Knows everything there is and has written nothing yet.
+    pub fn start(network: Network, nb: Client, objects: &Objects) -> Self {
+        let mut controller = Self {
+            world: World::new(network, [Kind::Node, Kind::Namespace, Kind::Pod]),
+            nb,
+            notices: BTreeSet::new(),
+            batch: 500,
+            ledger: Ledger::default(),
+            dirty: BTreeSet::new(),
+            swept: false,
+            patches: Vec::new(),
+        };
+        controller.take(objects.first_lists());
+        controller
+    }
+
+    pub fn take(&mut self, changes: Vec<Change>) {
+        for change in changes {
+            for touched in self.world.apply(change) {
+                ovnkube_plan::touched(&touched, &self.world, &mut self.dirty);
+                self.notices.extend(self.world.notices(&touched));
+            }
+        }
+    }
+
+    /// Does the next write and says which; `None` when there is nothing left to write. With
+    /// `annotations_first` an annotation goes out before the rows that it tells about.
+    pub async fn step(&mut self, objects: &mut Objects, annotations_first: bool) -> Option<Write> {
+        if !self.swept {
+            self.swept = true;
+            let sweep = self.sweep();
+            if !sweep.is_empty() {
+                return Some(self.transact(sweep).await);
+            }
+        }
+        loop {
+            if annotations_first && !self.patches.is_empty() {
+                return Some(self.annotate(objects));
+            }
+            if self.dirty.is_empty() {
+                return (!self.patches.is_empty()).then(|| self.annotate(objects));
+            }
+            let txn = self.plan();
+            if !txn.is_empty() {
+                return Some(self.transact(txn).await);
+            }
+        }
+    }
+
+    /// Writes until nothing is left to write; returns how many transactions and annotations it took.
+    pub async fn settle(&mut self, objects: &mut Objects) -> (usize, Vec<Patch>) {
+        let (mut transactions, mut patches) = (0, Vec::new());
+        while let Some(write) = self.step(objects, false).await {
+            match write {
+                Write::Transaction(_) => transactions += 1,
+                Write::Annotations(patch) => patches.push(patch),
+            }
+            assert!(transactions + patches.len() < 10_000, "writes without end");
+        }
+        (transactions, patches)
+    }
+
+    async fn transact(&self, txn: Txn) -> Write {
+        let operations = txn.len();
+        self.nb.transact(txn).await.unwrap();
+        Write::Transaction(operations)
+    }
+
+    fn annotate(&mut self, objects: &mut Objects) -> Write {
+        let patch = self.patches.remove(0);
+        let changes = objects.patch(&patch);
+        self.take(changes);
+        Write::Annotations(patch)
+    }
+
+    fn sweep(&mut self) -> Txn {
+        for key in &self.dirty {
+            self.ledger.write(key, Owned::of(&ovnkube_plan::want(key, &self.world)));
+        }
+        let cache = self.nb.cache();
+        let mut diff = Diff::new(&cache);
+        garbage::collect(&mut diff, &cache, &nb::DATABASE, self.ledger.all());
+        diff.into_txn(&nb::DATABASE)
+    }
+
+    fn plan(&mut self) -> Txn {
+        let Self { world, nb, ledger, dirty, patches, batch, .. } = self;
+        let cache = nb.cache();
+        let mut diff = Diff::new(&cache);
+        let mut waiting = Vec::new();
+        for _ in 0..*batch {
+            let Some(key) = dirty.pop_first() else { break };
+            let mut want = ovnkube_plan::want(&key, world);
+            let patch = want.patch.take();
+            let owned = Owned::of(&want);
+            let old = ledger.get(&key).cloned().unwrap_or_default();
+            if let Err(Missing(_)) = diff.key(&key, &want, &old, ledger) {
+                waiting.push(key);
+                continue;
+            }
+            ledger.write(&key, owned);
+            if let Some(patch) = patch {
+                patches.retain(|p| p.target != patch.target);
+                patches.push(patch);
+            }
+        }
+        let txn = diff.into_txn(&nb::DATABASE);
+        // who waits for a row is looked at again once something else was written
+        assert!(waiting.is_empty() || !txn.is_empty() || !dirty.is_empty(), "wait for ever: {waiting:?}");
+        dirty.extend(waiting);
+        txn
+    }
+}

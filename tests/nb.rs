@@ -1,0 +1,139 @@
+//! Real northbound servers.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use ovnkube_ovn::nb;
+use ovnkube_ovsdb::{Client, Options, Remote};
+
+/// Which OVS and OVN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// What is installed on this machine: OVN 23.03 on Debian 12.
+    Host,
+    /// Debian 13's OVN 25.03, unpacked beside it.
+    Trixie,
+}
+
+impl Release {
+    fn root(self) -> PathBuf {
+        let home = || PathBuf::from(std::env::var_os("LAB_HOME").unwrap_or_else(|| "/var/lib/ovnkube-lab".into()));
+        if self == Self::Host { PathBuf::from("/") } else { home().join("trixie") }
+    }
+
+    /// A command of one of the release's programs.
+    pub fn command(self, program: &str) -> Command {
+        let root = self.root();
+        let found = ["usr/sbin", "usr/bin"].iter().map(|d| root.join(d).join(program)).find(|p| p.exists());
+        let path = found.unwrap_or_else(|| panic!("{program} of {self:?} is missing: run lab/install"));
+        if self == Self::Host {
+            return Command::new(path);
+        }
+        let mut command = Command::new(root.join("lib64/ld-linux-x86-64.so.2"));
+        let libraries = format!("{0}/usr/lib/x86_64-linux-gnu:{0}/lib/x86_64-linux-gnu", root.display());
+        command.args(["--argv0", program, "--library-path", &libraries]).arg(path);
+        command
+    }
+}
+
+/// A running server with a database of its own; killed and removed with the value.
+pub struct Server {
+    child: Option<Child>,
+    release: Release,
+    dir: PathBuf,
+}
+
+impl Server {
+    /// A server of an empty northbound database.
+    pub fn new(release: Release) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("ovnkube-tests-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let dir = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        let schema = release.root().join("usr/share/ovn/ovn-nb.ovsschema");
+        let create = [OsStr::new("create"), dir.join("db").as_os_str(), schema.as_os_str()].map(OsStr::to_owned);
+        let out = release.command("ovsdb-tool").args(create).output().unwrap();
+        assert!(out.status.success(), "ovsdb-tool: {}; run lab/install", String::from_utf8_lossy(&out.stderr));
+        let mut server = Self { child: None, release, dir };
+        server.start();
+        server
+    }
+
+    /// Starts it, also again after [`Server::kill`].
+    pub fn start(&mut self) {
+        let ctl = self.dir.join("ctl");
+        let _ = std::fs::remove_file(&ctl);
+        let mut command = self.release.command("ovsdb-server");
+        command.arg(format!("--remote=punix:{}", self.socket().display()));
+        command.arg(format!("--unixctl={}", ctl.display()));
+        command.args(["-vconsole:off", "-vsyslog:off", "--no-chdir"]).arg(self.dir.join("db"));
+        self.child = Some(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let answers = || {
+            let mut ask = self.release.command("ovs-appctl");
+            ask.args(["-T", "20", "-t"]).arg(&ctl).arg("version").output().unwrap().status.success()
+        };
+        while !answers() {
+            assert!(Instant::now() < deadline, "ovsdb-server does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills it at once.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join("sock")
+    }
+
+    pub fn options(&self) -> Options {
+        let remotes = vec![Remote::Unix(self.socket())];
+        Options { identity: ovnkube_plan::identity, ..Options::new(&nb::DATABASE, remotes) }
+    }
+
+    /// A client whose cache is what the server has.
+    pub async fn client(&self) -> Client {
+        let client = Client::connect(self.options());
+        within("first download", client.synced()).await;
+        client
+    }
+
+    /// Changes rows as somebody else would, through `ovn-nbctl`.
+    pub fn nbctl(&self, words: &[&str]) -> String {
+        let mut command = self.release.command("ovn-nbctl");
+        let out = command.arg(format!("--db=unix:{}", self.socket().display())).args(words).output().unwrap();
+        assert!(out.status.success(), "ovn-nbctl {words:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Waits for something, failing with `what` after a minute.
+pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let patience = Duration::from_secs(60);
+    tokio::time::timeout(patience, future).await.unwrap_or_else(|_| panic!("waited in vain: {what}"))
+}
+
+/// Waits until `condition` holds.
+pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within(what, wait).await;
+}

@@ -1,0 +1,132 @@
+//! What the API server would hold, and what a watch of it would say.
+
+use std::collections::BTreeMap;
+
+use ovnkube_model::{Change, Kind, PodKey};
+use ovnkube_plan::{Patch, PatchTarget};
+use serde_json::{Value, json};
+
+/// Kind, namespace and name.
+type Id = (String, String, String);
+
+/// Nodes, namespaces and pods by name.
+#[derive(Debug, Clone, Default)]
+pub struct Objects {
+    objects: BTreeMap<Id, Value>,
+    /// How many objects of a name there were: their uids differ.
+    births: BTreeMap<Id, u32>,
+}
+
+fn text(value: &Value, path: &str) -> String {
+    value.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn id(object: &Value) -> Id {
+    (text(object, "/kind"), text(object, "/metadata/namespace"), text(object, "/metadata/name"))
+}
+
+fn gone((kind, namespace, name): &Id) -> Change {
+    match kind.as_str() {
+        "Node" => Change::Node(name.as_str().into(), None),
+        "Namespace" => Change::Namespace(name.as_str().into(), None),
+        "Pod" => Change::Pod(PodKey::new(namespace.as_str(), name.as_str()), None),
+        other => panic!("{other:?} is not a kind that is watched"),
+    }
+}
+
+impl Objects {
+    /// Creates an object or replaces it; one of another uid is another object of the same name. An
+    /// object without a uid keeps the one it has, or gets the next of its name.
+    pub fn put(&mut self, mut object: Value) -> Vec<Change> {
+        let id = id(&object);
+        assert!(!id.2.is_empty(), "an object needs a name: {object}");
+        let old = self.objects.get(&id).map(|o| text(o, "/metadata/uid"));
+        if text(&object, "/metadata/uid").is_empty() {
+            let uid = old.clone().unwrap_or_else(|| {
+                let birth = self.births.entry(id.clone()).or_default();
+                *birth += 1;
+                format!("{}-{birth}", id.2)
+            });
+            object["metadata"]["uid"] = json!(uid);
+        }
+        let new = text(&object, "/metadata/uid");
+        let mut changes = Vec::new();
+        if old.is_some_and(|old| old != new) {
+            changes.push(gone(&id));
+        }
+        changes.push(ovnkube_watch::decode(&object.to_string()).unwrap());
+        self.objects.insert(id, object);
+        changes
+    }
+
+    pub fn delete(&mut self, kind: &str, namespace: &str, name: &str) -> Vec<Change> {
+        let id = (kind.to_owned(), namespace.to_owned(), name.to_owned());
+        self.objects.remove(&id).map(|_| gone(&id)).into_iter().collect()
+    }
+
+    /// As the API server does it: nothing for an object that is gone or is another one.
+    pub fn patch(&mut self, patch: &Patch) -> Vec<Change> {
+        let id = match &patch.target {
+            PatchTarget::Node(name) => ("Node".to_owned(), String::new(), name.to_string()),
+            PatchTarget::Pod(key) => ("Pod".to_owned(), key.namespace.to_string(), key.name.to_string()),
+        };
+        let Some(object) = self.objects.get_mut(&id).filter(|o| text(o, "/metadata/uid") == *patch.uid) else {
+            return Vec::new();
+        };
+        for (name, value) in &patch.annotations {
+            object["metadata"]["annotations"][name] = json!(value);
+        }
+        if let Some(state) = &patch.network_unavailable {
+            let status = if state.status { "True" } else { "False" };
+            let condition = json!({"type": "NetworkUnavailable", "status": status, "reason": state.reason});
+            object["status"]["conditions"] = json!([condition]);
+        }
+        vec![ovnkube_watch::decode(&object.to_string()).unwrap()]
+    }
+
+    /// Changes fields of an object that is there, as a merge patch does.
+    pub fn merge(&mut self, patch: &Value) -> Vec<Change> {
+        let Some(object) = self.objects.get_mut(&id(patch)) else { panic!("nothing to change: {patch}") };
+        merge(object, patch);
+        vec![ovnkube_watch::decode(&object.to_string()).unwrap()]
+    }
+
+    /// All of it, as first lists would bring it.
+    pub fn first_lists(&self) -> Vec<Change> {
+        let objects = self.objects.values().map(|o| ovnkube_watch::decode(&o.to_string()).unwrap());
+        objects.chain([Kind::Node, Kind::Namespace, Kind::Pod].map(Change::Synced)).collect()
+    }
+
+    /// The objects of a kind.
+    pub fn of(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        self.objects.iter().filter(move |(id, _)| id.0 == kind).map(|(_, object)| object)
+    }
+}
+
+fn merge(into: &mut Value, patch: &Value) {
+    let Some(patch) = patch.as_object() else { return into.clone_from(patch) };
+    if !into.is_object() {
+        *into = json!({});
+    }
+    for (name, value) in patch {
+        match into.as_object_mut() {
+            Some(fields) if value.is_null() => drop(fields.remove(name)),
+            _ => merge(&mut into[name], value),
+        }
+    }
+}
+
+/// A pod to be made.
+pub fn pod(namespace: &str, name: &str, node: &str) -> Value {
+    json!({"kind": "Pod", "metadata": {"namespace": namespace, "name": name}, "spec": {"nodeName": node}})
+}
+
+pub fn namespace(name: &str) -> Value {
+    json!({"kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// A node whose agent has said which chassis it is.
+pub fn node(name: &str) -> Value {
+    let annotations = json!({"k8s.ovn.org/node-chassis-id": format!("chassis-{name}")});
+    json!({"kind": "Node", "metadata": {"name": name, "annotations": annotations}})
+}

@@ -1,0 +1,165 @@
+//! The same rows as ovn-kubernetes has for the same objects, and its database taken over in place.
+//!
+//! `global-base.nb` is what it wrote for the objects of `global-base.yaml` and for some services and
+//! policies. [`in_scope`] says which of that is planned here so far. Every difference must stand in
+//! `docs/differences.md`; there is none among these rows.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use ovnkube_tests::dump::{self, Columns, Dump};
+use ovnkube_tests::nb::{Release, Server};
+use ovnkube_tests::settings::Settings;
+use ovnkube_tests::{Controller, Objects, Write, rules};
+use serde_json::Value;
+
+fn settings() -> Settings {
+    Settings { multicast: true, host_network_namespace: Some("ovn-host-network".into()), ..Settings::default() }
+}
+
+fn objects() -> Objects {
+    let text = include_str!("global-base.yaml");
+    let mut objects = Objects::default();
+    for object in serde_saphyr::from_multiple::<Value>(text).unwrap() {
+        objects.put(object);
+    }
+    objects
+}
+
+fn original() -> Dump {
+    Dump::parse(include_str!("global-base.nb"))
+}
+
+/// Owner types of rows that belong to nodes, namespaces and pods.
+const OWNERS: [&str; 2] = ["Cluster", "Namespace"];
+
+/// The part of the original's rows that is planned here: gateways, services and policies are not.
+fn in_scope(all: &Dump) -> Dump {
+    let mut scope = Dump::default();
+    for (label, rows) in &all.0 {
+        let (table, name) = label.split_once('(').unwrap();
+        let is_in = match table {
+            "Logical_Switch" => !name.starts_with("ext_"),
+            "Logical_Switch_Port" => !["br-ex_", "etor-", "jtor-GR_"].iter().any(|p| name.starts_with(p)),
+            "Logical_Router" => name.starts_with("ovn_cluster_router"),
+            "Logical_Router_Port" => !name.contains("-GR_"),
+            "Port_Group" | "Address_Set" => OWNERS.iter().any(|o| name.contains(&format!("-controller:{o}:"))),
+            "Copp" | "Gateway_Chassis" | "Load_Balancer_Group" | "Meter" | "Meter_Band" => true,
+            "ACL" | "Load_Balancer" | "NAT" | "Logical_Router_Policy" | "Logical_Router_Static_Route"
+            | "Static_MAC_Binding" => false,
+            other => panic!("is {other} in scope or not?"),
+        };
+        if is_in {
+            scope.0.insert(label.clone(), rows.iter().map(planned_columns).collect());
+        }
+    }
+    scope
+}
+
+/// A row without what hangs on it for gateways, services and policies, and without northd's `up`.
+fn planned_columns(row: &Columns) -> Columns {
+    let mut row = row.clone();
+    for column in ["acls", "load_balancer", "policies", "static_routes", "nat", "up"] {
+        row.remove(column);
+    }
+    if let Some(Value::Array(ports)) = row.get_mut("ports") {
+        ports.retain(|port| !port.as_str().unwrap().contains("-GR_"));
+        if let [one] = ports.as_slice() {
+            let one = one.clone();
+            row.insert("ports".into(), one);
+        }
+    }
+    row
+}
+
+#[test]
+fn the_scope_is_what_it_should_be() {
+    let (all, scope) = (original(), in_scope(&original()));
+    let count = |table: &str| scope.0.keys().filter(|l| l.starts_with(&format!("{table}("))).count();
+    let tables = ["Logical_Switch", "Logical_Switch_Port", "Logical_Router_Port", "Port_Group", "Address_Set", "Meter"];
+    assert_eq!(tables.map(count), [4, 10, 4, 13, 11, 10]);
+    assert!(all.0.len() > 2 * scope.0.len());
+}
+
+async fn rows_on(release: Release) {
+    let server = Server::new(release);
+    let mut objects = objects();
+    let mut controller = Controller::start(settings().network(), server.client().await, &objects);
+    let (_, patches) = controller.settle(&mut objects).await;
+    let (have, want) = (Dump::of(&controller.nb), in_scope(&original()));
+    assert_eq!(have.since(&want), "", "rows that ovn-kubernetes has otherwise or not at all");
+    assert_eq!(want.since(&have), "", "rows of ovn-kubernetes that are missing here");
+    assert_eq!(patches, [], "annotations that ovn-kubernetes wrote otherwise");
+    assert!(controller.notices.is_empty(), "{:?}", controller.notices);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn same_rows_on_25_03() {
+    rows_on(Release::Trixie).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn same_rows_on_23_03() {
+    rows_on(Release::Host).await;
+}
+
+/// A server that holds all that ovn-kubernetes wrote.
+async fn taken_over() -> Server {
+    let server = Server::new(Release::Trixie);
+    let nb = server.client().await;
+    nb.transact(dump::load(&original())).await.unwrap();
+    assert_eq!(Dump::of(&nb).text(), original().text(), "what was loaded");
+    server
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn takeover_writes_nothing() {
+    let server = taken_over().await;
+    let mut objects = objects();
+    let mut controller = Controller::start(settings().network(), server.client().await, &objects);
+    let before = dump::uuids(&controller.nb.cache());
+    let mut writes = Vec::new();
+    while let Some(write) = controller.step(&mut objects, false).await {
+        writes.push(write);
+    }
+    assert!(dump::uuids(&controller.nb.cache()) == before, "{}", Dump::of(&controller.nb).since(&original()));
+    assert!(writes.is_empty(), "{writes:?}");
+}
+
+/// Changes while ovn-kubernetes was away are made up for; all that is not planned here stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn takeover_catches_up_and_leaves_the_rest_alone() {
+    let server = taken_over().await;
+    let mut objects = objects();
+    objects.delete("Pod", "a", "web-0");
+    objects.delete("Node", "", "node-002");
+    objects.delete("Namespace", "", "udn3");
+    objects.put(ovnkube_tests::objects::pod("b", "new", "node-001"));
+    let mut controller = Controller::start(settings().network(), server.client().await, &objects);
+    while let Some(write) = controller.step(&mut objects, false).await {
+        assert!(matches!(write, Write::Transaction(_) | Write::Annotations(_)));
+        rules::addresses_are_unique(&controller.nb);
+    }
+    let (have, was) = (Dump::of(&controller.nb), original());
+    rules::pods_are_wired(&objects, &controller.world, &controller.nb);
+    let labels = |dump: &Dump| in_scope(dump).0.into_keys().collect::<std::collections::BTreeSet<_>>();
+    let gone: Vec<_> = labels(&was).difference(&labels(&have)).cloned().collect();
+    let controller_id = "default-network-controller:Namespace:udn3";
+    let expected = [
+        format!("Address_Set({controller_id}:v4)"),
+        "Gateway_Chassis(rtos-node-002-c0ffee00-0000-4000-8000-000000000002)".into(),
+        "Logical_Router_Port(rtos-node-002)".into(),
+        "Logical_Switch(node-002)".into(),
+        "Logical_Switch_Port(a_web-0)".into(),
+        "Logical_Switch_Port(k8s-node-002)".into(),
+        "Logical_Switch_Port(stor-node-002)".into(),
+        format!("Port_Group({controller_id})"),
+    ];
+    assert_eq!(gone, expected);
+    let new: Vec<_> = labels(&have).difference(&labels(&was)).cloned().collect();
+    assert_eq!(new, ["Logical_Switch_Port(b_new)"]);
+    for (label, rows) in was.0.iter().filter(|(label, _)| !labels(&was).contains(*label)) {
+        // an ACL that hung on the switch alone goes with it, weak references to gone ports too
+        let went_with_node = label.contains("NetpolNode:node-002");
+        let lost_a_port = label.starts_with("Port_Group(");
+        assert!(went_with_node || lost_a_port || have.0.get(label) == Some(rows), "{label} was touched");
+    }
+}

@@ -1,0 +1,75 @@
+//! What must hold whenever nothing is left to write.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ovnkube_model::World;
+use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
+use ovnkube_ovsdb::Client;
+use serde_json::Value;
+
+use crate::Objects;
+
+/// Never two ports with one IP or MAC, at any time: also between two writes.
+pub fn addresses_are_unique(nb: &Client) {
+    let cache = nb.cache();
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    for (_, row) in cache.iter(lsp::TABLE) {
+        for text in row.strs(lsp::ADDRESSES).filter(|a| *a != "router" && *a != "unknown") {
+            for address in text.split(' ') {
+                let other = seen.insert(address.to_owned(), row.str(lsp::NAME).to_owned());
+                assert_eq!(other, None, "{} and another port both have {address}", row.str(lsp::NAME));
+            }
+        }
+    }
+}
+
+/// Every pod that should have a port has exactly one, under its node, with the address it is
+/// annotated with, and no other pod has one.
+pub fn pods_are_wired(objects: &Objects, world: &World, nb: &Client) {
+    let cache = nb.cache();
+    let mut expected: BTreeSet<String> = BTreeSet::new();
+    for (key, entry) in &world.pods {
+        let Some(node) = entry.pod.wired_on().filter(|n| world.nodes.contains_key(*n)) else { continue };
+        if !world.namespaces.contains_key(&key.namespace) || entry.addresses.is_none() {
+            continue;
+        }
+        let name = key.port_name();
+        let ports: Vec<_> = cache.iter(lsp::TABLE).filter(|(_, row)| row.str(lsp::NAME) == name).collect();
+        let [(uuid, port)] = ports.as_slice() else { panic!("{} ports of pod {key}", ports.len()) };
+        let parents: Vec<_> = cache.parents(*uuid).filter(|p| p.table == ls::TABLE).collect();
+        assert_eq!(parents.len(), 1, "switches that pod {key} is on");
+        assert_eq!(cache.get(ls::TABLE, parents[0].uuid).unwrap().str(ls::NAME), &**node);
+        assert_eq!(port.map(lsp::OPTIONS).get("iface-id-ver"), Some(&*entry.pod.uid), "pod {key}");
+        let annotated = annotated_address(objects, &key.namespace, &key.name);
+        assert_eq!(port.strs(lsp::ADDRESSES).collect::<Vec<_>>(), [annotated.as_str()], "pod {key}");
+        expected.insert(name);
+    }
+    let pods = |row: &ovnkube_ovn::Row| row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true");
+    let have: BTreeSet<String> =
+        cache.iter(lsp::TABLE).filter(|(_, r)| pods(r)).map(|(_, r)| r.str(lsp::NAME).to_owned()).collect();
+    assert_eq!(have, expected, "ports of pods");
+}
+
+/// `MAC IP[ IP]` of a pod's annotation.
+fn annotated_address(objects: &Objects, namespace: &str, name: &str) -> String {
+    let is_it = |o: &&Value| o["metadata"]["namespace"] == namespace && o["metadata"]["name"] == name;
+    let pod = objects.of("Pod").find(is_it).unwrap();
+    let text = pod["metadata"]["annotations"]["k8s.ovn.org/pod-networks"].as_str().unwrap_or_default();
+    let network: Value = serde_json::from_str(text).unwrap_or_else(|e| panic!("pod {namespace}/{name}: {text:?}: {e}"));
+    let network = &network["default"];
+    let ips = network["ip_addresses"].as_array().unwrap().iter().map(|ip| ip.as_str().unwrap().split('/').next().unwrap());
+    [network["mac_address"].as_str().unwrap()].into_iter().chain(ips).collect::<Vec<_>>().join(" ")
+}
+
+/// No two nodes share a subnet.
+pub fn subnets_are_unique(nb: &Client) {
+    let cache = nb.cache();
+    let mut seen = BTreeSet::new();
+    for (_, row) in cache.iter(ls::TABLE) {
+        for key in ["subnet", "ipv6_prefix"] {
+            if let Some(subnet) = row.map(ls::OTHER_CONFIG).get(key) {
+                assert!(seen.insert(subnet.to_owned()), "two switches have {subnet}");
+            }
+        }
+    }
+}

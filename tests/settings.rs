@@ -1,0 +1,65 @@
+//! The settings of a case.
+
+use ovnkube_model::{ClusterSubnet, Network, Roles, Subnet};
+use serde::Deserialize;
+
+/// What a case may set, with ovn-kubernetes' usual values for the rest.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// `CIDR/hostprefix`, separated by commas.
+    pub cluster_subnets: String,
+    pub service_cidrs: String,
+    pub zone: String,
+    pub multicast: bool,
+    pub host_network_namespace: Option<String>,
+    pub disable_requested_chassis: bool,
+    pub disable_iface_id_ver: bool,
+    pub cluster_manager: bool,
+    pub controller: bool,
+    /// Rows of an empty cluster are shown too.
+    pub show_everything: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cluster_subnets: "10.128.0.0/14/23".into(),
+            service_cidrs: "10.96.0.0/16".into(),
+            zone: "global".into(),
+            multicast: false,
+            host_network_namespace: None,
+            disable_requested_chassis: false,
+            disable_iface_id_ver: false,
+            cluster_manager: true,
+            controller: true,
+            show_everything: false,
+        }
+    }
+}
+
+impl Settings {
+    pub fn network(&self) -> Network {
+        let subnets = |list: &str| list.split(',').map(|s| s.parse::<Subnet>().unwrap()).collect();
+        Network {
+            roles: Roles { cluster_manager: self.cluster_manager, controller: self.controller },
+            zone: self.zone.as_str().into(),
+            cluster_subnets: self.cluster_subnets.split(',').map(range).collect(),
+            service_cidrs: subnets(&self.service_cidrs),
+            join_subnets: subnets("100.64.0.0/16,fd98::/64"),
+            masquerade_subnets: subnets("169.254.169.0/29,fd69::/125"),
+            mtu: 1400,
+            host_network_namespace: self.host_network_namespace.as_deref().map(Into::into),
+            no_hostsubnet_nodes: None,
+            multicast: self.multicast,
+            disable_requested_chassis: self.disable_requested_chassis,
+            disable_iface_id_ver: self.disable_iface_id_ver,
+            acl_logging_rate_limit: 20,
+        }
+    }
+}
+
+fn range(text: &str) -> ClusterSubnet {
+    let (cidr, host_prefix) = text.rsplit_once('/').unwrap();
+    ClusterSubnet { cidr: cidr.parse().unwrap(), host_prefix: host_prefix.parse().unwrap() }
+}
