@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+func setup() object {
+	start := time.Now()
+	spread(*nodes, func(i int) {
+		call("POST", "/api/v1/nodes", node(i))
+		call("PATCH", "/api/v1/nodes/"+nodeName(i)+"/status", object{"status": node(i)["status"]})
+	})
+	create := func(name string, labels object) {
+		meta := object{"name": name, "labels": labels}
+		call("POST", "/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+	}
+	// where controllers keep their lease
+	create("ovn-kubernetes", nil)
+	for i := range *namespaces {
+		create(namespace(i), object{"idx": strconv.Itoa(i)})
+	}
+	return object{"seconds": time.Since(start).Seconds()}
+}
+
+func objects() object {
+	start := time.Now()
+	spread(*services, func(i int) {
+		call("POST", "/api/v1/namespaces/"+namespace(i)+"/services", service(i))
+		call("POST", "/apis/discovery.k8s.io/v1/namespaces/"+namespace(i)+"/endpointslices", slice(i))
+	})
+	spread(*policies, func(i int) {
+		call("POST", "/apis/networking.k8s.io/v1/namespaces/"+namespace(i)+"/networkpolicies", policy(i))
+	})
+	spread(*pods, func(i int) { call("POST", podsOf(*first+i), pod(*first+i)) })
+	return object{"seconds": time.Since(start).Seconds()}
+}
+
+// cold waits for everything there is; ports and annotations both, where the other end needs both.
+func cold() object {
+	start := began()
+	var lock sync.Mutex
+	annotated := map[string]bool{}
+	watchAnnotated(func(port string, _ time.Time) {
+		lock.Lock()
+		annotated[port] = true
+		lock.Unlock()
+	})
+	n := watchNorthbound()
+	var ports float64
+	await(func() (string, bool) {
+		have := n.count("Logical_Switch_Port")
+		if have >= *pods && ports == 0 {
+			ports = time.Since(start).Seconds()
+		}
+		lock.Lock()
+		defer lock.Unlock()
+		lbs, groups := n.count("Load_Balancer"), n.count("Port_Group")
+		missing := fmt.Sprintf("%d ports, %d annotations, %d load balancers, %d policies", have, len(annotated), lbs, groups)
+		return missing, have >= *pods && len(annotated) >= *pods && lbs >= *services && groups >= *policies
+	})
+	return object{"ports_seconds": ports, "seconds": time.Since(start).Seconds()}
+}
+
+func add() object {
+	n := watchNorthbound()
+	var lock sync.Mutex
+	annotated, posted := map[string]time.Time{}, map[string]time.Time{}
+	var answers []float64
+	watchAnnotated(func(port string, at time.Time) {
+		lock.Lock()
+		defer lock.Unlock()
+		if _, ok := annotated[port]; !ok {
+			annotated[port] = at
+		}
+	})
+	start, clock := time.Now(), began()
+	spread(*pods, func(i int) {
+		if *rate > 0 {
+			time.Sleep(time.Until(start.Add(time.Duration(float64(i) / *rate * float64(time.Second)))))
+		}
+		asked := time.Now()
+		call("POST", podsOf(*first+i), pod(*first+i))
+		lock.Lock()
+		defer lock.Unlock()
+		posted[portName(*first+i)] = time.Now()
+		answers = append(answers, milliseconds(asked, time.Now()))
+	})
+	await(func() (string, bool) {
+		lock.Lock()
+		defer lock.Unlock()
+		wired, all := n.when(n.wired, posted)
+		noted, both := n.when(annotated, posted)
+		return fmt.Sprintf("%d ports, %d annotations", len(wired), len(noted)), all && both
+	})
+	lock.Lock()
+	defer lock.Unlock()
+	wired, _ := n.when(n.wired, posted)
+	noted, _ := n.when(annotated, posted)
+	last := start
+	for _, at := range append(slices.Collect(maps.Values(wired)), slices.Collect(maps.Values(noted))...) {
+		if at.After(last) {
+			last = at
+		}
+	}
+	return object{
+		"pods_per_second": float64(len(posted)) / last.Sub(start).Seconds(),
+		"since_clock":     last.Sub(clock).Seconds(),
+		"port_ms":         distribution(posted, wired), "annotation_ms": distribution(posted, noted), "post_ms": quantiles(answers),
+	}
+}
+
+func remove() object {
+	n := watchNorthbound()
+	var lock sync.Mutex
+	deleted := map[string]time.Time{}
+	start := time.Now()
+	spread(*pods, func(i int) {
+		call("DELETE", podsOf(*first+i)+"/"+podName(*first+i)+"?gracePeriodSeconds=0", nil)
+		lock.Lock()
+		defer lock.Unlock()
+		deleted[portName(*first+i)] = time.Now()
+	})
+	await(func() (string, bool) {
+		gone, all := n.when(n.gone, deleted)
+		return fmt.Sprintf("%d of %d ports gone", len(gone), len(deleted)), all
+	})
+	gone, _ := n.when(n.gone, deleted)
+	return object{"seconds": time.Since(start).Seconds(), "port_ms": distribution(deleted, gone)}
+}
+
+// await looks until it is done, or ends the program saying how far it got.
+func await(done func() (string, bool)) {
+	deadline := time.Now().Add(*patience)
+	for {
+		state, ok := done()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			check(fmt.Errorf("gave up after %s with %s", *patience, state))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func milliseconds(from, to time.Time) float64 { return float64(to.Sub(from).Microseconds()) / 1000 }
+
+func distribution(from, to map[string]time.Time) object {
+	var all []float64
+	for name, at := range to {
+		all = append(all, milliseconds(from[name], at))
+	}
+	return quantiles(all)
+}
+
+func quantiles(all []float64) object {
+	if len(all) == 0 {
+		return object{}
+	}
+	slices.Sort(all)
+	at := func(share float64) float64 { return all[int(share*float64(len(all)-1))] }
+	return object{"p50": at(.5), "p90": at(.9), "p99": at(.99), "max": at(1)}
+}

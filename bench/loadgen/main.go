@@ -1,0 +1,69 @@
+// loadgen puts load on a network controller for Kubernetes on OVN, and keeps the time.
+//
+//	loadgen setup     nodes and namespaces
+//	loadgen objects   services, policies and pods, not timed
+//	loadgen cold      waits until the northbound database holds all of them
+//	loadgen add       adds pods; how long until each has a port and an annotation
+//	loadgen delete    deletes pods; how long until the port of each is gone
+//
+// It is no controller's friend: it knows the names that pods, ports and annotations have in every
+// implementation, and looks at the API server and the northbound database only, from outside.
+// Prints one line of JSON.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+)
+
+var (
+	server     = flag.String("server", "", "URL of the API server; the token comes from $LOADGEN_TOKEN")
+	nb         = flag.String("nb", "", "path of the northbound database's socket")
+	nodes      = flag.Int("nodes", 20, "nodes")
+	namespaces = flag.Int("namespaces", 10, "namespaces")
+	services   = flag.Int("services", 0, "services")
+	endpoints  = flag.Int("endpoints", 10, "endpoints of each service")
+	policies   = flag.Int("policies", 0, "network policies")
+	pods       = flag.Int("pods", 0, "pods")
+	first      = flag.Int("first", 0, "number of the first pod")
+	rate       = flag.Float64("rate", 0, "pods to add in a second (0: as fast as the workers can)")
+	workers    = flag.Int("workers", 16, "requests at one time")
+	since      = flag.Float64("since", 0, "when the clock started, seconds since 1970 (0: now)")
+	patience   = flag.Duration("patience", 10*time.Minute, "give up after this")
+)
+
+type object = map[string]any
+
+func main() {
+	commands := map[string]func() object{
+		"setup": setup, "objects": objects, "cold": cold, "add": add, "delete": remove,
+	}
+	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: loadgen setup|objects|cold|add|delete [flags]")
+		os.Exit(2)
+	}
+	if err := flag.CommandLine.Parse(os.Args[2:]); err != nil {
+		os.Exit(2)
+	}
+	line, err := json.Marshal(commands[os.Args[1]]())
+	check(err)
+	fmt.Println(string(line))
+}
+
+// began is when the clock started.
+func began() time.Time {
+	if *since > 0 {
+		return time.UnixMicro(int64(*since * 1e6))
+	}
+	return time.Now()
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "loadgen:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// northbound watches the few rows that tell how far a controller has come.
+type northbound struct {
+	sync.Mutex
+	rows  map[string]string    // names of what is counted, by uuid
+	wired map[string]time.Time // ports with addresses: when first seen
+	gone  map[string]time.Time // ports that were deleted: when
+}
+
+func watchNorthbound() *northbound {
+	connection, err := net.Dial("unix", *nb)
+	check(err)
+	send := func(message object) { check(json.NewEncoder(connection).Encode(message)) }
+	n := &northbound{rows: map[string]string{}, wired: map[string]time.Time{}, gone: map[string]time.Time{}}
+	columns := func(names ...string) []object { return []object{{"columns": names}} }
+	send(object{"method": "monitor", "id": 1, "params": []any{"OVN_Northbound", nil, object{
+		"Logical_Switch_Port": columns("name", "addresses"),
+		"Load_Balancer":       columns("name"),
+		"Port_Group":          columns("name", "external_ids"),
+	}}})
+	messages := json.NewDecoder(connection)
+	ready := make(chan bool)
+	go func() {
+		for {
+			var message struct {
+				Method        string
+				ID            any
+				Params        []json.RawMessage
+				Result, Error json.RawMessage
+			}
+			check(messages.Decode(&message))
+			switch {
+			case message.Method == "echo":
+				send(object{"id": message.ID, "result": message.Params, "error": nil})
+			case message.Method == "update":
+				n.take(message.Params[1], time.Now())
+			case message.Result != nil:
+				n.take(message.Result, time.Now())
+				close(ready)
+			default:
+				check(fmt.Errorf("monitor the northbound database: %s", message.Error))
+			}
+		}
+	}()
+	<-ready
+	return n
+}
+
+func (n *northbound) take(text []byte, now time.Time) {
+	var tables map[string]map[string]struct{ New map[string]json.RawMessage }
+	check(json.Unmarshal(text, &tables))
+	n.Lock()
+	defer n.Unlock()
+	for table, rows := range tables {
+		for uuid, row := range rows {
+			if row.New == nil {
+				n.drop(uuid, now)
+				continue
+			}
+			var name string
+			check(json.Unmarshal(row.New["name"], &name))
+			switch table {
+			case "Logical_Switch_Port":
+				// a pod's port, once it can be used
+				if bytes.Equal(row.New["addresses"], []byte(`["set",[]]`)) || !strings.HasPrefix(name, "load-") {
+					continue
+				}
+				if _, ok := n.wired[name]; !ok {
+					n.wired[name] = now
+				}
+			case "Load_Balancer":
+				// one service may have several
+				name, _, _ = strings.Cut(strings.TrimPrefix(name, "Service_load-"), "_")
+			case "Port_Group":
+				if !bytes.Contains(row.New["external_ids"], []byte(`["k8s.ovn.org/owner-type","NetworkPolicy"]`)) {
+					continue
+				}
+			}
+			n.rows[uuid] = table + " " + name
+		}
+	}
+}
+
+func (n *northbound) drop(uuid string, now time.Time) {
+	table, name, _ := strings.Cut(n.rows[uuid], " ")
+	delete(n.rows, uuid)
+	if table == "Logical_Switch_Port" {
+		delete(n.wired, name)
+		n.gone[name] = now
+	}
+}
+
+// count tells how many different things of a table there are.
+func (n *northbound) count(table string) int {
+	n.Lock()
+	defer n.Unlock()
+	names := map[string]bool{}
+	for _, row := range n.rows {
+		if strings.HasPrefix(row, table+" ") {
+			names[row] = true
+		}
+	}
+	return len(names)
+}
+
+// when tells since when each of these has been in `seen`, and whether all are.
+func (n *northbound) when(seen map[string]time.Time, names map[string]time.Time) (map[string]time.Time, bool) {
+	n.Lock()
+	defer n.Unlock()
+	at := map[string]time.Time{}
+	for name := range names {
+		if t, ok := seen[name]; ok {
+			at[name] = t
+		}
+	}
+	return at, len(at) == len(names)
+}

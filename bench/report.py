@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""report.py DIR - the table of bench/results.md out of what a run left in DIR. Targets are those of TARGETS.md."""
+import datetime
+import json
+import os
+import platform
+import sys
+
+NAMES = {"ovnkube": "ours", "peer": "Go", "peer-unlimited": "Go, no limit"}
+
+
+class Run:
+    """What one controller did."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.phases = {}
+        for line in open(os.path.join(directory, "phases")):
+            fields = dict(pair.split("=") for pair in line.split())
+            name = fields.pop("phase")
+            self.phases[name] = {key: float(value) for key, value in fields.items()}
+
+    def json(self, name):
+        with open(os.path.join(self.directory, name + ".json")) as file:
+            return json.load(file)
+
+    def cpu(self, start, end):
+        """CPU seconds between two phases of one process; from its start with start = None."""
+        return self.phases[end]["cpu"] - (self.phases[start]["cpu"] if start else 0)
+
+    def between(self, key, start, end):
+        return self.phases[end][key] - self.phases[start][key]
+
+
+def env(name):
+    return int(os.environ[name])
+
+
+# what, unit format, how, target as text, bound of ours, bound as a share of (run, figure)
+ROWS = [
+    ("cold start, all wired and annotated", "{:.2f} s", lambda r: r.json("cold")["seconds"], None, [("peer", 0.1), ("peer-unlimited", 0.6)]),
+    ("CPU of the cold start", "{:.2f} s", lambda r: r.cpu(None, "settled"), None, [("peer-unlimited", 1 / 6)]),
+    ("burst, pods a second", "{:.0f}", lambda r: r.json("burst")["pods_per_second"], None, [("peer-unlimited", -1.5)]),
+    ("burst, pod to port p50", "{:.0f} ms", lambda r: r.json("burst")["port_ms"]["p50"], 100, []),
+    ("burst, pod to annotation p50", "{:.0f} ms", lambda r: r.json("burst")["annotation_ms"]["p50"], None, []),
+    ("CPU for each pod added", "{:.2f} ms", lambda r: 1000 * r.cpu("settled", "burst") / env("BURST"), 0.4, []),
+    ("steady, pod to port p50", "{:.1f} ms", lambda r: r.json("steady")["port_ms"]["p50"], 2.5, []),
+    ("steady, pod to port p99", "{:.1f} ms", lambda r: r.json("steady")["port_ms"]["p99"], 5, []),
+    ("burst deleted", "{:.2f} s", lambda r: r.json("delete")["seconds"], None, []),
+    ("memory, most (RSS)", "{:.1f} MiB", lambda r: r.phases["delete"]["peak"], 25, []),
+    ("restart to first new pod", "{:.2f} s", lambda r: r.json("restart")["since_clock"], 0.3, []),
+    ("CPU of a restart, nothing changed", "{:.2f} s", lambda r: r.cpu(None, "idle-restart"), 0.4, []),
+    ("NB transactions of that restart", "{:.0f}", lambda r: r.between("transactions", "restart", "idle-restart"), 0, []),
+    ("NB transactions up to the deletion", "{:.0f}", lambda r: r.phases["delete"]["transactions"], 1500, []),
+    ("northd CPU up to the deletion", "{:.2f} s", lambda r: r.phases["delete"]["northd"], None, [("peer-unlimited", 0.6)]),
+    ("NB server CPU up to the deletion", "{:.2f} s", lambda r: r.phases["delete"]["nb_server"], None, []),
+]
+
+
+def verdict(values, bound, shares):
+    """The target in words, and whether ours holds it; a negative share means at least."""
+    ours, words, held = values["ovnkube"], [], True
+    if bound is not None:
+        words.append(f"≤ {bound:g}")
+        held &= ours <= bound
+    for peer, share in shares:
+        at_least = share < 0
+        words.append(f"{'≥' if at_least else '≤'} {abs(share):.2g} × {NAMES[peer]}")
+        if peer in values:
+            held &= ours >= -share * values[peer] if at_least else ours <= share * values[peer]
+    measured = bound is not None or any(peer in values for peer, _ in shares)
+    return ", ".join(words), ("yes" if held else "**no**") if measured else ""
+
+
+def controller_table(runs):
+    peers = [name for name in NAMES if name in runs and name != "ovnkube"]
+    head = ["", "ours", *(NAMES[p] for p in peers), *(f"ours / {NAMES[p]}" for p in peers), "target", "held"]
+    yield "| " + " | ".join(head) + " |"
+    yield "|---" * len(head) + "|"
+    for what, unit, how, bound, shares in ROWS:
+        values = {name: how(run) for name, run in runs.items()}
+        cells = [unit.format(values[name]) for name in ["ovnkube", *peers]]
+        ratios = [f"{values['ovnkube'] / values[p]:.2f}" if values[p] else "–" for p in peers]
+        yield "| " + " | ".join([what, *cells, *ratios, *verdict(values, bound, shares)]) + " |"
+
+
+def growth_table(grown):
+    yield "| pods | CPU of the cold start for each pod | CPU for each pod added | memory, most (RSS) | cold start |"
+    yield "|---|---|---|---|---|"
+    for pods, run in grown:
+        cold, add = 1000 * run.cpu(None, "settled") / pods, 1000 * run.cpu("settled", "burst") / env("BURST")
+        peak = run.phases["burst"]["peak"]
+        yield f"| {pods} | {cold:.2f} ms | {add:.2f} ms | {peak:.1f} MiB | {run.json('cold')['seconds']:.2f} s |"
+
+
+def sizes_table(lines):
+    targets = {"ovnkube": "≤ 16 MB", "ovn-k8s-cni-overlay": "≤ 0.5 MB"}
+    yield "| file | size | target |"
+    yield "|---|---|---|"
+    for n, line in enumerate(lines):
+        path, size = line.rsplit(" ", 1)
+        name = os.path.basename(path)
+        label, target = (name, targets[name]) if n < len(targets) else (f"{name} (Go)", "")
+        yield f"| {label} | {int(size) / 1e6:.2f} MB | {target} |"
+
+
+def machine():
+    with open("/proc/cpuinfo") as info:
+        model = next((line.split(":")[1].strip() for line in info if line.startswith("model name")), platform.machine())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} × {model}, {memory:.0f} GiB, Linux {platform.release()}"
+
+
+def main():
+    out = sys.argv[1]
+    there = lambda name: os.path.exists(os.path.join(out, name, "phases"))
+    runs = {name: Run(os.path.join(out, name)) for name in NAMES if there(name)}
+    grown = sorted((int(name.split("-")[1]), Run(os.path.join(out, name))) for name in os.listdir(out) if name.startswith("growth-"))
+    loads = [phase["load"] for run in runs.values() for phase in run.phases.values()]
+    print("# Results\n")
+    print(f"{datetime.date.today()}, {machine()}.")
+    print(f"Load average {min(loads):.1f} to {max(loads):.1f}, everything on this machine. Written by `make bench`; the targets are explained in TARGETS.md.")
+    e = os.environ
+    services = f", {e['SERVICES']} services, {e['POLICIES']} policies" if e["SERVICES"] != "0" or e["POLICIES"] != "0" else ""
+    print(f"\n## Controller\n\n{e['NODES']} nodes, {e['PODS']} pods{services}; burst of {e['BURST']}, then {e['STEADY']} at {e['RATE']} a second.\n")
+    print(*controller_table(runs), sep="\n")
+    if grown:
+        print("\n## How cost grows\n")
+        print(*growth_table(grown), sep="\n")
+    print("\n## Sizes\n")
+    print(*sizes_table(open(os.path.join(out, "sizes"))), sep="\n")
+    # one heading deeper
+    for line in open(os.path.join(out, "ovsdb.md")):
+        print("#" + line if line.startswith("#") else line, end="")
+
+
+main()
