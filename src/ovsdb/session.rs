@@ -27,23 +27,25 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 const PROVEN: Duration = Duration::from_secs(1);
 
 /// Runs sessions for ever. A round tries every remote once, in a new order, without waiting; between
-/// rounds it waits 1, 2, 4, 8, 8 … seconds.
+/// rounds it waits 1, 2, 4, 8, 8 … seconds; while a cluster elects its leader, 1 second each time.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let mut wait = FIRST_WAIT;
     loop {
-        let mut proven = false;
+        let (mut proven, mut electing) = (false, false);
         for remote in shuffled(&shared.options.remotes) {
             let (fault, lived) = attempt(&shared, &remote).await;
             tracing::warn!(database = shared.options.database.name, %remote, error = %fault, "database session ended");
             shared.state.send_replace(State::Disconnected { error: format!("{remote}: {fault}") });
+            electing |= matches!(fault, Fault::NotLeader);
             proven = lived > PROVEN;
             if proven {
                 break;
             }
         }
-        if proven {
+        if proven || electing {
             wait = FIRST_WAIT;
-        } else {
+        }
+        if !proven {
             tokio::time::sleep(wait).await;
             wait = LONGEST_WAIT.min(wait * 2);
         }

@@ -154,22 +154,22 @@ async fn conditions_change_while_it_runs() {
     txn.durable();
     writer.transact(txn).await.unwrap();
     let client = Client::connect(options(vec![server.remote()]));
-    let named = |names: &[&str]| {
+    let only = |names: &[&str]| {
         let name = |n: &&str| (ls::NAME.id(), Datum::one(Atom::Str((*n).into())));
         Condition::Any(names.iter().map(name).collect())
     };
-    let names = || {
-        let mut names: Vec<String> = client.cache().iter(ls::TABLE).map(|(_, r)| r.str(ls::NAME).to_owned()).collect();
-        names.sort();
-        names
+    let rows = || {
+        let mut rows: Vec<String> = client.cache().iter(ls::TABLE).map(|(_, r)| r.str(ls::NAME).to_owned()).collect();
+        rows.sort();
+        rows
     };
-    client.set_condition(ls::TABLE, named(&["s1", "s2"]));
+    client.set_condition(ls::TABLE, only(&["s1", "s2"]));
     within("first download", client.synced()).await;
     let mut events = client.subscribe();
     for wanted in [&["s1", "s2"][..], &["s2", "s3"], &[], &["s4"]] {
-        client.set_condition(ls::TABLE, named(wanted));
+        client.set_condition(ls::TABLE, only(wanted));
         within("rows wanted", async {
-            while names() != wanted {
+            while rows() != wanted {
                 events.recv().await;
             }
         })
@@ -179,10 +179,10 @@ async fn conditions_change_while_it_runs() {
     within("loss", client.state().wait_for(|s| !s.is_live())).await.unwrap();
     server.restart();
     within("reconnection", client.synced()).await;
-    assert_eq!(names(), ["s4"], "the condition outlives the connection");
+    assert_eq!(rows(), ["s4"], "the condition outlives the connection");
     client.set_condition(ls::TABLE, Condition::All);
     within("all rows", async {
-        while names().len() != 4 {
+        while rows().len() != 4 {
             events.recv().await;
         }
     })

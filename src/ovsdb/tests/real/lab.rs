@@ -1,12 +1,14 @@
 //! Real `ovsdb-server` processes for tests.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use ovnkube_ovn::{Row, nb};
+use ovnkube_ovn::{Row, Uuid, nb};
 use ovnkube_ovsdb::{Client, Options, Remote};
 
 /// The northbound schema.
@@ -218,14 +220,11 @@ pub(crate) async fn live(options: Options) -> Client {
     client
 }
 
-/// Everything in a client's cache, sorted.
-pub(crate) fn dump(client: &Client) -> Vec<String> {
+/// Everything in a client's cache.
+pub(crate) fn dump(client: &Client) -> BTreeSet<String> {
     let cache = client.cache();
-    let tables = nb::DATABASE.tables.iter();
-    let mut rows: Vec<String> =
-        tables.flat_map(|t| cache.iter(t).map(|(uuid, row)| format!("{uuid} {row}")).collect::<Vec<_>>()).collect();
-    rows.sort();
-    rows
+    let show = |(uuid, row): (Uuid, &Arc<Row>)| format!("{uuid} {row}");
+    nb::DATABASE.tables.iter().flat_map(|t| cache.iter(t).map(show).collect::<Vec<_>>()).collect()
 }
 
 /// The oracle: a fresh full download holds what `client`'s cache holds, and its indexes agree.
@@ -237,9 +236,8 @@ pub(crate) async fn assert_cache_is_fresh(client: &Client, remote: Remote) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let (cached, right) = (dump(client), dump(&fresh));
-    let missing = right.iter().find(|row| !cached.contains(row));
-    let extra = cached.iter().find(|row| !right.contains(row));
-    assert_eq!((missing, extra), (None, None), "first row missing and first row too many");
+    assert_eq!(cached.difference(&right).next(), None, "rows too many");
+    assert_eq!(right.difference(&cached).next(), None, "rows missing");
     let (have, want) = (client.cache(), fresh.cache());
     for table in nb::DATABASE.tables {
         for (uuid, row) in want.iter(table) {
