@@ -105,7 +105,11 @@ impl World {
         match touched {
             Touched::Node(name) => self.node_notices(name),
             Touched::Pod(key) => self.pod_notices(key),
-            Touched::Namespace(_) | Touched::Everything => Vec::new(),
+            Touched::Everything => {
+                let nodes = self.nodes.keys().flat_map(|name| self.node_notices(name));
+                nodes.chain(self.pods.keys().flat_map(|key| self.pod_notices(key))).collect()
+            }
+            Touched::Namespace(_) => Vec::new(),
         }
     }
 

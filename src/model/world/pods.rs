@@ -107,7 +107,7 @@ impl World {
         }
         let same = matches!((old, &new), (Some(old), Some(new)) if old.pod.uid == new.uid && old.pod.wired_on() == new.wired_on());
         let addresses = if same { old.and_then(|e| e.addresses.clone()) } else { None };
-        let problem = if same { old.and_then(|e| e.problem.clone()) } else { None };
+        let problem = new.as_ref().zip(addresses.as_ref()).and_then(|(pod, addresses)| not_annotated(pod, addresses));
         let freed = if same { None } else { self.release(&key) };
         if let Some(pod) = new {
             if let Some(node) = pod.wired_on() {
@@ -230,6 +230,13 @@ impl World {
 }
 
 type Problem = (&'static str, String);
+
+/// What is wrong with the annotation of a pod that has its addresses: somebody else changed it.
+fn not_annotated(pod: &Pod, addresses: &PodAddresses) -> Option<Problem> {
+    let (annotated, have) = (pod.annotated.as_ref()?.addresses.port_address(), addresses.port_address());
+    let message = || format!("the annotated addresses {annotated} are not used: the pod has {have}");
+    (annotated != have).then(|| ("AddressConflict", message()))
+}
 
 /// The addresses of a pod: those it is annotated with, else those its user asked for, else free ones.
 /// An annotation that cannot be obeyed is replaced and reported; a request that cannot be met leaves
