@@ -19,11 +19,10 @@ pub fn collect<'a>(diff: &mut Diff<'_>, cache: &Cache, database: &Database, owne
         for (uuid, row) in cache.iter(table) {
             if wanted.rows.contains(&uuid) {
                 wanted.prune(diff, cache, uuid, row);
-            } else if is_garbage(row, ports(cache, row)) {
+            } else if table.is_root && is_garbage(row, ports(cache, row)) {
+                // rows that live by a reference go with their parent, or are pruned from it: under
+                // somebody else's switch or router nothing is ours
                 diff.delete(table, uuid);
-                for parent in cache.parents(uuid) {
-                    diff.drop_value(parent.table, parent.uuid, parent.column, Atom::Uuid(uuid));
-                }
             }
         }
     }
