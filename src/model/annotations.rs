@@ -16,6 +16,7 @@ pub mod keys {
     pub const PRIMARY_IFADDR: &str = "k8s.ovn.org/node-primary-ifaddr";
     pub const HOST_CIDRS: &str = "k8s.ovn.org/host-cidrs";
     pub const ENCAP_IPS: &str = "k8s.ovn.org/node-encap-ips";
+    pub const GATEWAY: &str = "k8s.ovn.org/l3-gateway-config";
     pub const HYBRID_SUBNET: &str = "k8s.ovn.org/hybrid-overlay-node-subnet";
     pub const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
     pub const INGRESS_BANDWIDTH: &str = "kubernetes.io/ingress-bandwidth";

@@ -13,6 +13,7 @@
 
 mod annotations;
 mod change;
+mod gateway;
 mod names;
 mod namespace;
 mod network;
@@ -26,6 +27,7 @@ mod world;
 
 pub use annotations::{BadAnnotation, keys};
 pub use change::{Change, Kind, Touched};
+pub use gateway::{Gateway, GatewayMode};
 pub use names::{Name, PodKey};
 pub use namespace::Namespace;
 pub use network::{Family, Network, NodeSelector, Roles};

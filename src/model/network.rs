@@ -68,6 +68,7 @@ impl fmt::Debug for NodeSelector {
 
 /// Settings the plan depends on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own that people set")]
 pub struct Network {
     pub roles: Roles,
     /// The zone this process writes for; `global` in central mode.
@@ -76,6 +77,8 @@ pub struct Network {
     pub service_cidrs: Vec<Subnet>,
     /// Where the gateway routers meet the cluster router: 100.64.0.0/16 and fd98::/64.
     pub join_subnets: Vec<Subnet>,
+    /// Pods leave with addresses of their own instead of the node's where they have other gateways.
+    pub disable_snat_multiple_gws: bool,
     /// 169.254.169.0/29 and fd69::/125.
     pub masquerade_subnets: Vec<Subnet>,
     /// MTU of pods, bytes.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use ipnetwork::IpNetwork;
 use ovnkube_ipam::{Mac, Subnet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BadAnnotation, Meta, Name, keys};
+use crate::{BadAnnotation, Gateway, Meta, Name, keys};
 
 /// Annotations the cluster manager writes; kept as text to see whether they must be written.
 const WRITTEN: [&str; 4] = [keys::NODE_SUBNETS, keys::NODE_ID, keys::NETWORK_IDS, keys::JOIN_ADDRESSES];
@@ -31,6 +32,10 @@ pub struct Node {
     pub foreign_subnet: Option<Subnet>,
     /// MAC of the management port where it is not the one that follows from its address.
     pub mgmt_mac: Option<Mac>,
+    /// The way out of the node's pods; none until the node's agent has set it up.
+    pub gateway: Option<Gateway>,
+    /// Addresses of the host itself, beside those of its gateway.
+    pub host_cidrs: Vec<IpNetwork>,
     pub labels: BTreeMap<String, String>,
     /// Reason of its condition NetworkUnavailable while that is true.
     pub network_unavailable: Option<Name>,
@@ -56,6 +61,8 @@ impl Node {
             created: meta.created,
             addresses: fields.addresses.to_vec(),
             network_unavailable: fields.network_unavailable.map(Into::into),
+            gateway: read.parsed(keys::GATEWAY, Gateway::parse).flatten(),
+            host_cidrs: read.parsed(keys::HOST_CIDRS, host_cidrs).unwrap_or_default(),
             labels: meta.labels.clone(),
             chassis_id: read.text(keys::CHASSIS_ID),
             zone: read.text(keys::ZONE).unwrap_or_else(|| "global".into()),
@@ -109,4 +116,10 @@ fn mgmt_mac(text: &str) -> Result<Option<Mac>, String> {
     let networks: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
     let Some(mac) = networks.get("default") else { return Ok(None) };
     mac.as_str().unwrap_or_default().parse().map(Some)
+}
+
+/// `["172.18.0.2/16"]`.
+fn host_cidrs(text: &str) -> Result<Vec<IpNetwork>, String> {
+    let list: Vec<String> = serde_json::from_str(text).map_err(|e| format!("is not a JSON list: {e}"))?;
+    list.iter().map(|item| item.parse().map_err(|_| format!("{item:?} is not a CIDR"))).collect()
 }

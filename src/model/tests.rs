@@ -15,6 +15,7 @@ fn network(subnets: &[(&str, u8)]) -> Network {
         cluster_subnets: cluster_subnets.collect(),
         service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
         join_subnets: vec!["100.64.0.0/16".parse().unwrap(), "fd98::/64".parse().unwrap()],
+        disable_snat_multiple_gws: false,
         masquerade_subnets: vec!["169.254.169.0/29".parse().unwrap()],
         mtu: 1400,
         host_network_namespace: None,

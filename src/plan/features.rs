@@ -6,7 +6,7 @@ use std::fmt;
 use ovnkube_model::{Roles, Touched, World};
 
 use crate::Want;
-use crate::{cluster_manager, namespaces, pods, topology};
+use crate::{cluster_manager, gateway, namespaces, pods, topology};
 
 /// One thing OVN does for Kubernetes. Pure: same world, same want.
 pub trait Feature {
@@ -56,6 +56,8 @@ features! {
     NodeAnnotations: cluster_manager::NodeAnnotations = "annotations of node",
     /// Cluster router, join switch, node switches and their ports.
     Topology: topology::Topology = "topology",
+    /// Gateway routers and external switches.
+    Gateways: gateway::Gateways = "gateway of node",
     /// Address sets and port groups of namespaces.
     Namespaces: namespaces::Namespaces = "namespace",
     /// Logical ports and addresses of pods.

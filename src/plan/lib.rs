@@ -12,6 +12,7 @@
 
 mod cluster_manager;
 mod features;
+mod gateway;
 mod names;
 mod namespaces;
 mod pods;

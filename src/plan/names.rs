@@ -2,7 +2,7 @@
 
 use ovnkube_model::{Family, Network};
 use ovnkube_ovn::OwnerId;
-use ovnkube_ovn::nb::{address_set, load_balancer_group, logical_router, logical_switch, port_group};
+use ovnkube_ovn::nb::{address_set, copp, load_balancer_group, logical_router, logical_switch, port_group};
 
 use crate::RowKey;
 
@@ -18,6 +18,10 @@ pub(crate) const ROUTER_LB_GROUP: &str = "clusterRouterLBGroup";
 
 pub(crate) fn cluster_router() -> RowKey {
     RowKey::new(logical_router::TABLE, CLUSTER_ROUTER)
+}
+
+pub(crate) fn copp() -> RowKey {
+    RowKey::new(copp::TABLE, COPP)
 }
 
 pub(crate) fn switch(name: &str) -> RowKey {

@@ -77,7 +77,12 @@ fn composed(row: &Row) -> Option<String> {
 /// is garbage.
 pub fn member_columns(table: &Table) -> &'static [ColumnId] {
     const SWITCH: &[ColumnId] = &[logical_switch::PORTS.id()];
-    const ROUTER: &[ColumnId] = &[logical_router::PORTS.id()];
+    const ROUTER: &[ColumnId] = &[
+        logical_router::PORTS.id(),
+        logical_router::STATIC_ROUTES.id(),
+        logical_router::POLICIES.id(),
+        logical_router::NAT.id(),
+    ];
     const GROUP: &[ColumnId] = &[port_group::PORTS.id()];
     const SET: &[ColumnId] = &[address_set::ADDRESSES.id()];
     match table.name {
@@ -98,16 +103,34 @@ pub fn is_garbage<'a>(row: &Row, mut names_of_ports: impl Iterator<Item = &'a st
         // a pod's port, or one of the ports every node has
         "Logical_Switch_Port" => {
             let name = row.str(lsp::NAME);
-            row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true")
-                || name.starts_with("stor-") && row.str(lsp::TYPE) == "router"
+            let cable = name.starts_with("stor-") || name.starts_with("jtor-GR_") || name.starts_with("etor-GR_");
+            row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true") || cable && row.str(lsp::TYPE) == "router"
         }
-        "Logical_Router_Port" => row.str(logical_router_port::NAME).starts_with("rtos-"),
-        // a node's switch is the one that has the node's cable to the cluster router
+        "Logical_Router_Port" => {
+            let name = row.str(logical_router_port::NAME);
+            ["rtos-", "rtoj-GR_", "rtoe-GR_"].iter().any(|cable| name.starts_with(cable))
+        }
+        "Logical_Router" => {
+            row.str(logical_router::NAME).starts_with("GR_")
+                && row.map(logical_router::EXTERNAL_IDS).contains_key("physical_ip")
+        }
+        // of the cluster router: by subnet to a gateway, and to each gateway itself; of others: all
+        "Logical_Router_Static_Route" => {
+            let alone = row.str(route::IP_PREFIX) == row.str(route::NEXTHOP);
+            row.str(route::POLICY) == "src-ip" || alone || !row.str(route::OUTPUT_PORT).is_empty()
+        }
+        "Logical_Router_Policy" => row.int(policy::PRIORITY) == 1004,
+        // those of egress addresses carry an owner
+        "NAT" => row.str(nat::TYPE) == "snat" && row.map(nat::EXTERNAL_IDS).is_empty(),
+        "Static_MAC_Binding" => row.str(static_mac_binding::LOGICAL_PORT).starts_with("rtoe-GR_"),
+        // a node's switch is the one that has the node's cable to its router
         "Logical_Switch" => {
-            let cable = format!("stor-{}", row.str(logical_switch::NAME));
-            let config = row.map(logical_switch::OTHER_CONFIG);
-            (config.contains_key("subnet") || config.contains_key("ipv6_prefix"))
-                && names_of_ports.any(|name| name == cable)
+            let name = row.str(logical_switch::NAME);
+            let cable = match name.strip_prefix("ext_") {
+                Some(node) => format!("etor-GR_{node}"),
+                None => format!("stor-{name}"),
+            };
+            names_of_ports.any(|name| name == cable)
         }
         _ => false,
     }

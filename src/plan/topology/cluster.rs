@@ -93,7 +93,7 @@ fn router(want: &mut Want, world: &World, copp: &RowKey) {
 }
 
 /// The `n`-th address of each join subnet the cluster's families have.
-pub(super) fn join_addresses(world: &World, n: u32) -> impl Iterator<Item = ipnetwork::IpNetwork> {
+pub(crate) fn join_addresses(world: &World, n: u32) -> impl Iterator<Item = ipnetwork::IpNetwork> {
     let families: Vec<Family> = world.network.families();
     families.into_iter().filter_map(move |f| world.network.join_subnet(f)?.nth_with_prefix(u128::from(n)))
 }

@@ -12,6 +12,8 @@
 mod cluster;
 mod node;
 
+pub(crate) use cluster::join_addresses;
+
 use std::fmt;
 
 use ovnkube_model::{Name, Roles, Touched, World};

@@ -1,0 +1,81 @@
+//! The `k8s.ovn.org/l3-gateway-config` annotation: how a node's pods get in and out.
+
+use std::net::IpAddr;
+
+use ipnetwork::IpNetwork;
+use ovnkube_ipam::Mac;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Where a pod's packets leave its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GatewayMode {
+    /// Through the node's gateway router.
+    Shared,
+    /// Through the node's own IP stack.
+    Local,
+}
+
+/// A node's gateway. Written by the node's agent once its bridge stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gateway {
+    pub mode: GatewayMode,
+    /// Name of the localnet port: `<bridge>_<node>`.
+    pub interface_id: String,
+    /// The bridge's.
+    pub mac: Mac,
+    /// The node's addresses on the bridge.
+    pub ips: Vec<IpNetwork>,
+    pub next_hops: Vec<IpAddr>,
+    pub node_port: bool,
+    pub vlan: Option<u16>,
+}
+
+impl Gateway {
+    /// Reads the annotation; `None` for a node without a gateway.
+    pub fn parse(text: &str) -> Result<Option<Self>, String> {
+        let networks: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
+        let Some(config) = networks.get("default") else { return Ok(None) };
+        let mode = match string(config, "mode") {
+            "" => return Ok(None),
+            "shared" => GatewayMode::Shared,
+            "local" => GatewayMode::Local,
+            other => return Err(format!("\"mode\" is {other:?}; shared, local and empty are known")),
+        };
+        let gateway = Self {
+            mode,
+            interface_id: string(config, "interface-id").to_owned(),
+            mac: string(config, "mac-address").parse().map_err(|e| format!("\"mac-address\": {e}"))?,
+            ips: list(config, "ip-addresses", "ip-address")?,
+            next_hops: list(config, "next-hops", "next-hop")?,
+            node_port: string(config, "node-port-enable") == "true",
+            vlan: vlan(string(config, "vlan-id"))?,
+        };
+        if gateway.interface_id.is_empty() || gateway.ips.is_empty() {
+            return Err("needs \"interface-id\" and \"ip-addresses\"".to_owned());
+        }
+        Ok(Some(gateway))
+    }
+}
+
+fn string<'a>(config: &'a Value, key: &str) -> &'a str {
+    config.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The list under `many`, or the single value older writers put under `one`.
+fn list<T: std::str::FromStr>(config: &Value, many: &str, one: &str) -> Result<Vec<T>, String> {
+    let texts: Vec<&str> = match config.get(many).and_then(Value::as_array) {
+        Some(list) => list.iter().map(|item| item.as_str().unwrap_or_default()).collect(),
+        None => vec![string(config, one)].into_iter().filter(|text| !text.is_empty()).collect(),
+    };
+    let parse = |text: &str| text.parse().map_err(|_| format!("{many:?} holds {text:?}, not an address"));
+    texts.into_iter().map(parse).collect()
+}
+
+fn vlan(text: &str) -> Result<Option<u16>, String> {
+    let id: u16 = if text.is_empty() { 0 } else { text.parse().unwrap_or(u16::MAX) };
+    if id > 4094 {
+        return Err(format!("\"vlan-id\" is {text:?}, not 0 to 4094"));
+    }
+    Ok((id > 0).then_some(id))
+}

@@ -1,0 +1,121 @@
+//! Routes, policies and NAT of a gateway.
+
+use std::net::IpAddr;
+
+use ovnkube_model::{Family, GatewayMode, Subnet};
+use ovnkube_ovn::Row;
+use ovnkube_ovn::nb::{
+    logical_router as lr, logical_router_policy as policy, logical_router_static_route as route, nat,
+};
+
+use super::Site;
+use crate::{RowKey, RowWant, Want, names, rows};
+
+/// Traffic to the node's own addresses goes over its management port.
+const TO_NODE: i64 = 1004;
+
+/// The masquerade subnets' fourth addresses: next hops that do not exist.
+pub(super) fn dummy_next_hops(site: &Site<'_>) -> Vec<IpAddr> {
+    masquerades(site).filter_map(|subnet| subnet.nth(4)).collect()
+}
+
+fn masquerades<'a>(site: &'a Site<'_>) -> impl Iterator<Item = Subnet> + 'a {
+    let families = site.world.network.families();
+    let subnets = site.world.network.masquerade_subnets.iter().copied();
+    subnets.filter(move |subnet| families.contains(&Family::of_subnet(*subnet)))
+}
+
+pub(super) fn routes(want: &mut Want, site: &Site<'_>, router: &RowKey) {
+    let network = &site.world.network;
+    for range in &network.cluster_subnets {
+        let join = network.join_subnet(Family::of_subnet(range.cidr)).and_then(|subnet| subnet.nth(1));
+        if let Some(cluster_router) = join {
+            add(want, router, Row::new(route::TABLE), range.cidr.to_string(), cluster_router);
+        }
+    }
+    let out = site.outer_port();
+    for subnet in masquerades(site) {
+        let Some(next_hop) = subnet.nth(4) else { continue };
+        let row = Row::new(route::TABLE)
+            .with(route::OUTPUT_PORT, Some(out.as_str()))
+            .with(route::EXTERNAL_IDS, [("k8s.ovn.org/node-masquerade-subnet", "")]);
+        add(want, router, row, subnet.to_string(), next_hop);
+    }
+    for next_hop in &site.gateway.next_hops {
+        let everything = if next_hop.is_ipv6() { "::/0" } else { "0.0.0.0/0" };
+        let row = Row::new(route::TABLE).with(route::OUTPUT_PORT, Some(out.as_str()));
+        add(want, router, row, everything.to_owned(), *next_hop);
+    }
+    cluster_routes(want, site);
+    policies(want, site);
+}
+
+/// On the cluster router: how to the gateway router, and which way out for the node's pods.
+fn cluster_routes(want: &mut Want, site: &Site<'_>) {
+    let router = names::cluster_router();
+    for join in site.joins.iter().map(ipnetwork::IpNetwork::ip) {
+        add(want, &router, Row::new(route::TABLE), join.to_string(), join);
+    }
+    for subnet in &site.network.subnets {
+        let next_hop = match site.gateway.mode {
+            GatewayMode::Shared => site.join(Family::of_subnet(*subnet)),
+            GatewayMode::Local => subnet.nth(2),
+        };
+        if let Some(next_hop) = next_hop {
+            let row = Row::new(route::TABLE).with(route::POLICY, Some("src-ip"));
+            add(want, &router, row, subnet.to_string(), next_hop);
+        }
+    }
+}
+
+fn add(want: &mut Want, router: &RowKey, row: Row, prefix: String, next_hop: IpAddr) {
+    let row = row.with(route::IP_PREFIX, prefix).with(route::NEXTHOP, next_hop.to_string());
+    let id = rows::identity(&row).unwrap_or_default();
+    let key = want.row(RowWant::new(id, row).within(router));
+    want.member(router, lr::STATIC_ROUTES, &key);
+}
+
+/// Pods reach the addresses of their own node through its management port.
+fn policies(want: &mut Want, site: &Site<'_>) {
+    let router = names::cluster_router();
+    let mut hosts: Vec<IpAddr> =
+        site.node.host_cidrs.iter().chain(&site.gateway.ips).map(ipnetwork::IpNetwork::ip).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    for host in hosts {
+        let family = Family::of(host);
+        let ip = if family == Family::V4 { "ip4" } else { "ip6" };
+        let management = site.network.management().map(|ip| ip.ip()).find(|ip| Family::of(*ip) == family);
+        let Some(management) = management else { continue };
+        let name = site.name;
+        let row = Row::new(policy::TABLE)
+            .with(policy::PRIORITY, TO_NODE)
+            .with(policy::MATCH, format!("inport == \"rtos-{name}\" && {ip}.dst == {host} /* {name} */"))
+            .with(policy::ACTION, "reroute")
+            .with(policy::NEXTHOPS, [management.to_string()]);
+        let id = rows::identity(&row).unwrap_or_default();
+        let key = want.row(RowWant::new(id, row).within(&router));
+        want.member(&router, lr::POLICIES, &key);
+    }
+}
+
+/// What leaves has the node's address.
+pub(super) fn nat(want: &mut Want, site: &Site<'_>, router: &RowKey) {
+    for ip in site.gateway.ips.iter().map(ipnetwork::IpNetwork::ip) {
+        let family = Family::of(ip);
+        let joins = site.join(family).map(|join| join.to_string());
+        let clusters =
+            site.world.network.cluster_subnets.iter().filter(|range| Family::of_subnet(range.cidr) == family);
+        let clusters = clusters.filter(|_| !site.world.network.disable_snat_multiple_gws).map(|r| r.cidr.to_string());
+        for logical in joins.into_iter().chain(clusters) {
+            let row = Row::new(nat::TABLE)
+                .with(nat::TYPE, "snat")
+                .with(nat::LOGICAL_IP, logical)
+                .with(nat::EXTERNAL_IP, ip.to_string())
+                .with(nat::OPTIONS, [("stateless", "false")]);
+            let id = rows::identity(&row).unwrap_or_default();
+            let key = want.row(RowWant::new(id, row).within(router));
+            want.member(router, lr::NAT, &key);
+        }
+    }
+}
