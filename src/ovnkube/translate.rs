@@ -40,6 +40,7 @@ pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
         cluster_subnets: cluster_subnets(settings),
         service_cidrs: settings.kubernetes.service_cidrs.iter().map(|net| Subnet::of(*net)).collect(),
         join_subnets: join.map(Subnet::of).into(),
+        disable_snat_multiple_gws: gateway.disable_snat_multiple_gws,
         masquerade_subnets: masquerade_subnets(settings),
         mtu: settings.default.mtu,
         host_network_namespace: settings.kubernetes.host_network_namespace.as_deref().map(Name::from),

@@ -28,23 +28,20 @@ fn original() -> Dump {
     Dump::parse(include_str!("global-base.nb"))
 }
 
-/// Owner types of rows that belong to nodes, namespaces and pods.
+/// Owner types of rows that belong to nodes, gateways, namespaces and pods.
 const OWNERS: [&str; 2] = ["Cluster", "Namespace"];
 
-/// The part of the original's rows that is planned here: gateways, services and policies are not.
+/// The part of the original's rows that is planned here: services and policies are not.
 fn in_scope(all: &Dump) -> Dump {
     let mut scope = Dump::default();
     for (label, rows) in &all.0 {
         let (table, name) = label.split_once('(').unwrap();
         let is_in = match table {
-            "Logical_Switch" => !name.starts_with("ext_"),
-            "Logical_Switch_Port" => !["br-ex_", "etor-", "jtor-GR_"].iter().any(|p| name.starts_with(p)),
-            "Logical_Router" => name.starts_with("ovn_cluster_router"),
-            "Logical_Router_Port" => !name.contains("-GR_"),
+            "Logical_Switch" | "Logical_Switch_Port" | "Logical_Router" | "Logical_Router_Port" => true,
             "Port_Group" | "Address_Set" => OWNERS.iter().any(|o| name.contains(&format!("-controller:{o}:"))),
             "Copp" | "Gateway_Chassis" | "Load_Balancer_Group" | "Meter" | "Meter_Band" => true,
-            "ACL" | "Load_Balancer" | "NAT" | "Logical_Router_Policy" | "Logical_Router_Static_Route"
-            | "Static_MAC_Binding" => false,
+            "NAT" | "Logical_Router_Policy" | "Logical_Router_Static_Route" | "Static_MAC_Binding" => true,
+            "ACL" | "Load_Balancer" => false,
             other => panic!("is {other} in scope or not?"),
         };
         if is_in {
@@ -54,18 +51,11 @@ fn in_scope(all: &Dump) -> Dump {
     scope
 }
 
-/// A row without what hangs on it for gateways, services and policies, and without northd's `up`.
+/// A row without what hangs on it for services and policies, and without northd's `up`.
 fn planned_columns(row: &Columns) -> Columns {
     let mut row = row.clone();
-    for column in ["acls", "load_balancer", "policies", "static_routes", "nat", "up"] {
+    for column in ["acls", "load_balancer", "up"] {
         row.remove(column);
-    }
-    if let Some(Value::Array(ports)) = row.get_mut("ports") {
-        ports.retain(|port| !port.as_str().unwrap().contains("-GR_"));
-        if let [one] = ports.as_slice() {
-            let one = one.clone();
-            row.insert("ports".into(), one);
-        }
     }
     row
 }
@@ -75,8 +65,8 @@ fn the_scope_is_what_it_should_be() {
     let (all, scope) = (original(), in_scope(&original()));
     let count = |table: &str| scope.0.keys().filter(|l| l.starts_with(&format!("{table}("))).count();
     let tables = ["Logical_Switch", "Logical_Switch_Port", "Logical_Router_Port", "Port_Group", "Address_Set", "Meter"];
-    assert_eq!(tables.map(count), [4, 10, 4, 13, 11, 10]);
-    assert!(all.0.len() > 2 * scope.0.len());
+    assert_eq!(tables.map(count), [7, 19, 10, 13, 11, 10]);
+    assert!(all.0.len() > scope.0.len() + 50);
 }
 
 async fn rows_on(release: Release) {
@@ -143,15 +133,31 @@ async fn takeover_catches_up_and_leaves_the_rest_alone() {
     let labels = |dump: &Dump| in_scope(dump).0.into_keys().collect::<std::collections::BTreeSet<_>>();
     let gone: Vec<_> = labels(&was).difference(&labels(&have)).cloned().collect();
     let controller_id = "default-network-controller:Namespace:udn3";
+    let node = "node-002";
     let expected = [
         format!("Address_Set({controller_id}:v4)"),
         "Gateway_Chassis(rtos-node-002-c0ffee00-0000-4000-8000-000000000002)".into(),
-        "Logical_Router_Port(rtos-node-002)".into(),
-        "Logical_Switch(node-002)".into(),
+        format!("Logical_Router(GR_{node})"),
+        format!("Logical_Router_Policy(1004 inport == \"rtos-{node}\" && ip4.dst == 172.18.0.4 /* {node} */)"),
+        format!("Logical_Router_Port(rtoe-GR_{node})"),
+        format!("Logical_Router_Port(rtoj-GR_{node})"),
+        format!("Logical_Router_Port(rtos-{node})"),
+        format!("Logical_Router_Static_Route(0.0.0.0/0 [] via 172.18.255.1 rtoe-GR_{node})"),
+        "Logical_Router_Static_Route(10.129.0.0/23 src-ip via 100.64.0.2 [])".into(),
+        "Logical_Router_Static_Route(100.64.0.2 [] via 100.64.0.2 [])".into(),
+        format!("Logical_Router_Static_Route(169.254.169.0/29 [] via 169.254.169.4 rtoe-GR_{node})"),
+        format!("Logical_Switch(ext_{node})"),
+        format!("Logical_Switch({node})"),
         "Logical_Switch_Port(a_web-0)".into(),
-        "Logical_Switch_Port(k8s-node-002)".into(),
-        "Logical_Switch_Port(stor-node-002)".into(),
+        format!("Logical_Switch_Port(br-ex_{node})"),
+        format!("Logical_Switch_Port(etor-GR_{node})"),
+        format!("Logical_Switch_Port(jtor-GR_{node})"),
+        format!("Logical_Switch_Port(k8s-{node})"),
+        format!("Logical_Switch_Port(stor-{node})"),
+        "NAT(snat 10.128.0.0/14->172.18.0.4  )".into(),
+        "NAT(snat 100.64.0.2->172.18.0.4  )".into(),
         format!("Port_Group({controller_id})"),
+        format!("Static_MAC_Binding(rtoe-GR_{node} 169.254.169.4)"),
     ];
     assert_eq!(gone, expected);
     let new: Vec<_> = labels(&have).difference(&labels(&was)).cloned().collect();
