@@ -66,8 +66,8 @@ settings! {
         mtu: u32 { key: "mtu", flag: "mtu", default: "1400", range: Some((576, 65535)) }
         /// Largest MTU that routes between nodes may use while the MTU is being changed; 0 is none.
         routable_mtu: u32 { key: "routable-mtu", flag: "routable-mtu", default: "0", range: Some((0, 65535)), stage: Later }
-        /// Conntrack zone of the gateway's flows.
-        conntrack_zone: u16 { key: "conntrack-zone", flag: "conntrack-zone", default: "64000", range: Some((0, 65535)), stage: Later }
+        /// Conntrack zone of the gateway's flows; the four after it are used too.
+        conntrack_zone: u16 { key: "conntrack-zone", flag: "conntrack-zone", default: "64000", range: Some((1, 65531)) }
         /// Tunnel protocol between nodes: geneve or vxlan.
         encap_type: EncapType { key: "encap-type", flag: "encap-type", default: "geneve" }
         /// Addresses of this node's tunnel endpoint; empty takes the node's internal address.
@@ -237,9 +237,9 @@ settings! {
     /// Gateway
     gateway: Gateway, "gateway" {
         /// How traffic leaves a node: shared (through OVN) or local (through the host); empty is no gateway.
-        mode: Option<GatewayMode> { key: "mode", flag: "gateway-mode", stage: Later }
-        /// Interface or bridge to the outside; empty takes the one of the default route.
-        interface: Option<String> { key: "interface", flag: "gateway-interface", stage: Later }
+        mode: Option<GatewayMode> { key: "mode", flag: "gateway-mode" }
+        /// Bridge to the outside, which holds the node's addresses; empty takes the one of the default route.
+        interface: Option<String> { key: "interface", flag: "gateway-interface" }
         /// Second interface, for egress gateways.
         egw_interface: Option<String> { key: "egw-interface", flag: "exgw-interface", stage: Later }
         /// Accelerated interface of the gateway.
@@ -247,7 +247,7 @@ settings! {
         /// Interface of the host that stands for the gateway on a smart NIC.
         dpu_host_representor_interface: Option<String> { key: "dpu-host-gateway-representor-interface", flag: "dpu-host-gateway-representor-interface", stage: Later }
         /// Next hops to the outside, a comma list with one per address family; empty takes the default routes.
-        next_hop: Vec<IpAddr> { key: "next-hop", flag: "gateway-nexthop", stage: Later }
+        next_hop: Vec<IpAddr> { key: "next-hop", flag: "gateway-nexthop" }
         /// VLAN of the outside network; 0 is none.
         vlan_id: u16 { key: "vlan-id", flag: "gateway-vlanid", default: "0", range: Some((0, 4094)), stage: Later }
         /// Serve node ports on the gateways.
@@ -261,11 +261,11 @@ settings! {
         /// Range of the join switch, ipv6.
         v6_join_subnet: Ipv6Network { key: "v6-join-subnet", flag: "gateway-v6-join-subnet", default: "fd98::/64" }
         /// Range of the addresses that stand for the host on the gateway, ipv4.
-        v4_masquerade_subnet: Ipv4Network { key: "v4-masquerade-subnet", flag: "gateway-v4-masquerade-subnet", default: "169.254.169.0/29", stage: Later }
+        v4_masquerade_subnet: Ipv4Network { key: "v4-masquerade-subnet", flag: "gateway-v4-masquerade-subnet", default: "169.254.169.0/29" }
         /// Range of the addresses that stand for the host on the gateway, ipv6.
-        v6_masquerade_subnet: Ipv6Network { key: "v6-masquerade-subnet", flag: "gateway-v6-masquerade-subnet", default: "fd69::/125", stage: Later }
+        v6_masquerade_subnet: Ipv6Network { key: "v6-masquerade-subnet", flag: "gateway-v6-masquerade-subnet", default: "fd69::/125" }
         /// Do not check at the gateway whether packets fit the pods' MTU.
-        disable_pkt_mtu_check: bool { key: "disable-pkt-mtu-check", flag: "disable-pkt-mtu-check", default: "false", stage: Later }
+        disable_pkt_mtu_check: bool { key: "disable-pkt-mtu-check", flag: "disable-pkt-mtu-check", default: "false" }
         /// Subnet of the gateway router's outer port; empty finds it.
         router_subnet: Option<IpNetwork> { key: "router-subnet", flag: "gateway-router-subnet", stage: Later }
         /// The cluster has one node.

@@ -1,9 +1,13 @@
 # The checkout's own ovnkube as the project ships it: master and node agent of n1 in one process, node agents on the other nodes.
-#   OVNKUBE [target/lab/ovnkube], OVNKUBE_SHIM [ovn-k8s-cni-overlay beside it], OVNKUBE_ARGS (more flags)
+#   OVNKUBE [target/lab/ovnkube], OVNKUBE_SHIM [ovn-k8s-cni-overlay beside it], OVNKUBE_GATEWAY [shared] (or local; empty: none),
+#   OVNKUBE_ARGS (more flags)
 OVNKUBE=$(realpath -m "${OVNKUBE:-${CARGO_TARGET_DIR:-$HERE/../target}/lab/ovnkube}")
 IMPL_SHIM=${OVNKUBE_SHIM:-$(dirname "$OVNKUBE")/ovn-k8s-cni-overlay}
 [ -x "$OVNKUBE" ] || die "no $OVNKUBE: cargo build --profile lab (or set OVNKUBE)"
 flags='--k8s-kubeconfig=$KUBECONFIG --cluster-subnets=$CLUSTER_CIDR --k8s-service-cidrs=$SERVICE_CIDR --mtu=$MTU'
-flags+=" --nb-address=\$NB --sb-address=\$SB \$DB_TLS ${OVNKUBE_ARGS:-}"
+flags+=" --nb-address=\$NB --sb-address=\$SB \$DB_TLS"
+OVNKUBE_GATEWAY=${OVNKUBE_GATEWAY-shared}
+[ -z "$OVNKUBE_GATEWAY" ] || flags+=" --gateway-mode=$OVNKUBE_GATEWAY --gateway-interface=br-ex"
+flags+=" ${OVNKUBE_ARGS:-}"
 IMPL_NODE="exec $OVNKUBE --init-node \$NODE $flags"
 IMPL_NODE1="exec $OVNKUBE --init-master \$NODE --init-node \$NODE $flags"

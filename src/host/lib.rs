@@ -3,6 +3,7 @@
 //! ```text
 //! Netns::open ─▶ Net::within ─▶ link / ensure_address / ensure_route / … (rtnetlink)
 //!             └▶ Netns::run  ─▶ sysctl::set, ethtool::tx_checksum_off    (std thread)
+//! flows::Switch, nft                                                     (ovs-ofctl, nft)
 //! ```
 //! A runtime thread never changes its namespace: a short-lived std thread enters it, opens the
 //! socket there and ends; the socket stays in that namespace. `ensure_*` verbs leave the host as
@@ -10,14 +11,17 @@
 
 pub mod changes;
 pub mod ethtool;
+pub mod flows;
 mod net;
 mod netns;
+pub mod nft;
+mod program;
 pub mod sysctl;
 
 use std::io;
 use std::path::PathBuf;
 
-pub use net::{Link, Net, Route, Veth};
+pub use net::{DefaultRoute, Link, Net, Route, Veth};
 pub use netns::Netns;
 
 /// MAC address of a link.
@@ -40,6 +44,12 @@ pub enum Error {
     Netlink { what: String, source: io::Error },
     #[error("write sysctl {key}: {source}")]
     Sysctl { key: String, source: io::Error },
+    #[error("run {program}, for which package {package} is needed: {source}")]
+    NoProgram { program: &'static str, package: &'static str, source: io::Error },
+    #[error("{what}: {program}: {said}")]
+    Program { what: String, program: &'static str, said: String },
+    #[error("watch the flows of {bridge}: {source}")]
+    Watch { bridge: String, source: io::Error },
     #[error("{what}: no reply from the kernel")]
     NoReply { what: String },
 }

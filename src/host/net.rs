@@ -11,7 +11,7 @@ use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage};
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkFlags, LinkMessage};
 use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
-use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, RouteMessage};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric};
 use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use rtnetlink::sys::{AsyncSocket, TokioSocket};
 use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder, from_socket};
@@ -52,6 +52,24 @@ pub struct Veth<'a> {
 pub struct Route {
     pub destination: IpNetwork,
     pub gateway: Option<IpAddr>,
+    /// What this host's own packets say they come from.
+    pub source: Option<IpAddr>,
+    pub mtu: Option<u32>,
+}
+
+impl Route {
+    pub fn via(destination: IpNetwork, gateway: IpAddr) -> Self {
+        Self { destination, gateway: Some(gateway), source: None, mtu: None }
+    }
+}
+
+/// Where everything else goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DefaultRoute {
+    pub metric: u32,
+    pub gateway: IpAddr,
+    /// Index of the link.
+    pub link: u32,
 }
 
 impl Net {
@@ -218,6 +236,12 @@ impl Net {
         if let Some(gateway) = want.gateway {
             builder = builder.gateway(gateway).map_err(invalid)?;
         }
+        if let Some(source) = want.source {
+            builder = builder.pref_source(source).map_err(invalid)?;
+        }
+        if let Some(mtu) = want.mtu {
+            builder.get_mut().attributes.push(RouteAttribute::Metrics(vec![RouteMetric::Mtu(mtu)]));
+        }
         let added = self.handle.route().add(builder.build()).replace().execute().await;
         added.map_err(|e| failed(what(), e))
     }
@@ -235,16 +259,27 @@ impl Net {
     }
 
     async fn route_messages(&self, link: &Link) -> Result<Vec<RouteMessage>> {
+        let mut found = self.main_table().await?;
+        found.retain(|m: &RouteMessage| m.attributes.contains(&RouteAttribute::Oif(link.index)));
+        Ok(found)
+    }
+
+    /// Default routes of both families, the preferred ones first.
+    pub async fn default_routes(&self) -> Result<Vec<DefaultRoute>> {
+        let mut routes: Vec<DefaultRoute> = self.main_table().await?.iter().filter_map(default_route).collect();
+        routes.sort();
+        Ok(routes)
+    }
+
+    async fn main_table(&self) -> Result<Vec<RouteMessage>> {
         let mut found = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let mut query = RouteMessageBuilder::<IpAddr>::new().build();
             query.header.address_family = family;
             let routes = all(self.handle.route().get(query).execute()).await;
-            found.extend(routes.map_err(|e| failed(format!("list routes of {}", link.name), e))?);
+            found.extend(routes.map_err(|e| failed("list routes".into(), e))?);
         }
-        found.retain(|m: &RouteMessage| {
-            m.header.table == RouteHeader::RT_TABLE_MAIN && m.attributes.contains(&RouteAttribute::Oif(link.index))
-        });
+        found.retain(|m: &RouteMessage| m.header.table == RouteHeader::RT_TABLE_MAIN);
         Ok(found)
     }
 
@@ -315,18 +350,46 @@ fn route(message: &RouteMessage) -> Option<Route> {
     if matches!(message.header.protocol, Kernel | Ra) {
         return None;
     }
-    let ip = |address: &RouteAddress| match address {
+    let any: IpAddr =
+        if message.header.address_family == AddressFamily::Inet { [0; 4].into() } else { [0u16; 8].into() };
+    let mut to = any;
+    let (mut gateway, mut source, mut mtu) = (None, None, None);
+    for attribute in &message.attributes {
+        match attribute {
+            RouteAttribute::Destination(address) => to = ip(address)?,
+            RouteAttribute::Gateway(address) => gateway = ip(address),
+            RouteAttribute::PrefSource(address) => source = ip(address),
+            RouteAttribute::Metrics(metrics) => {
+                mtu = metrics
+                    .iter()
+                    .find_map(|metric| if let RouteMetric::Mtu(mtu) = metric { Some(*mtu) } else { None });
+            }
+            _ => {}
+        }
+    }
+    let destination = IpNetwork::new(to, message.header.destination_prefix_length).ok()?;
+    Some(Route { destination, gateway, source, mtu })
+}
+
+fn default_route(message: &RouteMessage) -> Option<DefaultRoute> {
+    let (mut metric, mut gateway, mut link) = (0, None, None);
+    for attribute in &message.attributes {
+        match attribute {
+            RouteAttribute::Priority(priority) => metric = *priority,
+            RouteAttribute::Gateway(address) => gateway = ip(address),
+            RouteAttribute::Oif(index) => link = Some(*index),
+            _ => {}
+        }
+    }
+    (message.header.destination_prefix_length == 0).then_some(DefaultRoute { metric, gateway: gateway?, link: link? })
+}
+
+fn ip(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
         RouteAddress::Inet(v4) => Some(IpAddr::from(*v4)),
         RouteAddress::Inet6(v6) => Some(IpAddr::from(*v6)),
         _ => None,
-    };
-    let any: IpAddr =
-        if message.header.address_family == AddressFamily::Inet { [0; 4].into() } else { [0u16; 8].into() };
-    let destination =
-        message.attributes.iter().find_map(|a| if let RouteAttribute::Destination(d) = a { ip(d) } else { None });
-    let gateway = message.attributes.iter().find_map(|a| if let RouteAttribute::Gateway(g) = a { ip(g) } else { None });
-    let destination = IpNetwork::new(destination.unwrap_or(any), message.header.destination_prefix_length).ok()?;
-    Some(Route { destination, gateway })
+    }
 }
 
 fn is_permanent(message: &NeighbourMessage, ip: IpAddr, mac: Mac) -> bool {

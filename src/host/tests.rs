@@ -58,8 +58,8 @@ async fn a_pair_between_two_namespaces() {
     let eth0 = there.link("eth0").await.unwrap().unwrap();
     assert_eq!((host_end.mtu, eth0.mtu, eth0.mac, eth0.up), (1400, 1400, Some(MAC), false));
 
-    let route = Route { destination: "10.128.0.0/14".parse().unwrap(), gateway: Some("10.128.0.1".parse().unwrap()) };
-    let default6 = Route { destination: "::/0".parse().unwrap(), gateway: Some("fd00::1".parse().unwrap()) };
+    let route = Route::via("10.128.0.0/14".parse().unwrap(), "10.128.0.1".parse().unwrap());
+    let default6 = Route::via("::/0".parse().unwrap(), "fd00::1".parse().unwrap());
     pod_ns.run(|| sysctl::set_link("ipv6", "eth0", "accept_dad", "0")).await.unwrap().unwrap();
     // twice: the second time nothing is left to do
     for _ in 0..2 {

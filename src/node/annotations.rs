@@ -23,6 +23,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) internal_ips: &'a [IpAddr],
     pub(crate) encap_ips: &'a [IpAddr],
     pub(crate) masquerade: &'a [ovnkube_model::Subnet],
+    /// `None`: no gateway, or it is not there yet.
+    pub(crate) gateway: Option<String>,
 }
 
 impl Facts<'_> {
@@ -36,6 +38,9 @@ impl Facts<'_> {
         put(MASQUERADE_SUBNET, self.masquerade_subnet());
         if let Some(primary) = self.primary() {
             put(keys::PRIMARY_IFADDR, primary);
+        }
+        if let Some(gateway) = &self.gateway {
+            put(keys::GATEWAY, gateway.clone());
         }
         all
     }

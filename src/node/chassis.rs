@@ -16,6 +16,10 @@ use crate::{Error, Result};
 /// external_ids that are only there when set.
 const OPTIONAL: [&str; 2] = ["ovn-limit-lflow-cache", "ovn-memlimit-lflow-cache-kb"];
 
+const MAPPINGS: &str = "ovn-bridge-mappings";
+/// What logical networks call the outside.
+const OUTSIDE: &str = "physnet";
+
 /// The wanted content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chassis {
@@ -24,6 +28,8 @@ pub(crate) struct Chassis {
     /// Taken when OVS has no system-id.
     pub(crate) fresh_system_id: String,
     pub(crate) mgmt: Option<MgmtPort>,
+    /// The bridge behind network [`OUTSIDE`].
+    pub(crate) gateway_bridge: Option<String>,
 }
 
 /// The management port's interface row.
@@ -86,6 +92,8 @@ impl Chassis {
         if ids.get("system-id").is_none_or(str::is_empty) {
             set.push(("system-id", &self.fresh_system_id));
         }
+        let mappings = self.gateway_bridge.as_ref().map(|bridge| map_outside(ids.get(MAPPINGS), bridge));
+        set.extend(mappings.as_ref().map(|mappings| (MAPPINGS, mappings.as_str())));
         set.retain(|(key, value)| ids.get(key) != Some(value));
         if !set.is_empty() {
             txn.set_keys(open_vswitch::TABLE, root, open_vswitch::EXTERNAL_IDS, set);
@@ -117,6 +125,14 @@ impl Chassis {
             txn.update(root, Row::new(open_vswitch::TABLE).with(open_vswitch::SSL, Some(uuid)));
         }
     }
+}
+
+/// Others' mappings stay.
+fn map_outside(have: Option<&str>, bridge: &str) -> String {
+    let ours = format!("{OUTSIDE}:{bridge}");
+    let others = have.unwrap_or_default().split(',').map(str::trim);
+    let others = others.filter(|one| !one.is_empty() && one.split(':').next() != Some(OUTSIDE));
+    others.chain([ours.as_str()]).collect::<Vec<_>>().join(",")
 }
 
 /// br-int as ovn-controller would make it.

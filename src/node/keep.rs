@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use crate::annotations::{Annotations, Facts};
 use crate::chassis::{Chassis, MgmtPort, external_ids};
 use crate::cni::Cni;
+use crate::gateway::{Gateway, Site};
 use crate::mgmt::{self, Mgmt};
 use crate::settings::NodeSettings;
 use crate::{OwnNode, Readiness, Result};
@@ -26,6 +27,7 @@ pub(crate) struct Keeper<'a> {
     ready: watch::Sender<Readiness>,
     annotations: watch::Sender<Annotations>,
     fresh_system_id: String,
+    gateway: Option<Gateway<'a>>,
 }
 
 impl<'a> Keeper<'a> {
@@ -37,14 +39,19 @@ impl<'a> Keeper<'a> {
         annotations: watch::Sender<Annotations>,
     ) -> Self {
         let fresh_system_id = fresh_system_id();
-        Self { settings, cni, node, ready, annotations, fresh_system_id }
+        let gateway = Gateway::new(settings);
+        Self { settings, cni, node, ready, annotations, fresh_system_id, gateway }
     }
 
-    /// Until the process ends; only a socket that can't be opened is an error.
+    /// Until the process ends. What the process can't run with is an error before anything is
+    /// touched: sockets, and a gateway interface that can't be one.
     pub(crate) async fn run(mut self) -> Result<()> {
         let mut links = Changes::watch()?;
         let mut rows = self.cni.ovs.changes();
         self.cni.ovs.synced().await;
+        if let Some(gateway) = &self.gateway {
+            gateway.find(&[], &self.cni.here, &self.cni.ovs).await?;
+        }
         if let Err(e) = self.cni.remove_dead_ports().await {
             tracing::warn!("remove ports of dead sandboxes: {e}");
         }
@@ -59,6 +66,7 @@ impl<'a> Keeper<'a> {
                 alive = links.next() => if !alive { links = Changes::watch()? },
                 _ = rows.changed() => {},
                 _ = self.node.changed() => {},
+                () = flows_changed(&mut self.gateway) => {},
                 () = sleep(RETRY), if failed => {},
             }
             sleep(SETTLE).await;
@@ -77,6 +85,12 @@ impl<'a> Keeper<'a> {
         } else {
             self.settings.chassis.encap_ips.clone()
         };
+        // a bridge that is gone or changed is told last: the rest does not depend on it
+        let site = match &self.gateway {
+            Some(gateway) => gateway.find(&node.internal_ips, &self.cni.here, ovs).await.map(Some),
+            None => Ok(None),
+        };
+        let found = site.as_ref().ok().and_then(Option::as_ref);
         let mgmt = Mgmt::new(&node.subnets, &self.settings.cluster_subnets, self.settings.mtu, ovs.is_userspace());
         let encap: Vec<String> = encap_ips.iter().map(ToString::to_string).collect();
         let chassis = Chassis {
@@ -90,9 +104,10 @@ impl<'a> Keeper<'a> {
                     mtu: self.settings.mtu,
                 })
             }),
+            gateway_bridge: found.map(|site| site.bridge.name.clone()),
         };
         ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache)).await?;
-        self.annotate(&node, &encap_ips).await?;
+        self.annotate(&node, &encap_ips, found).await?;
         let Some(mgmt) = mgmt else {
             return Ok(Err("the node has no subnet yet (annotation k8s.ovn.org/node-subnets)".to_owned()));
         };
@@ -102,10 +117,13 @@ impl<'a> Keeper<'a> {
         if !self.cni.ovs.has_installed(mgmt::LINK) {
             return Ok(Err(format!("ovn-controller has not installed the flows of {}", mgmt::LINK)));
         }
-        Ok(Ok(()))
+        match (&mut self.gateway, site?) {
+            (Some(gateway), Some(site)) => gateway.ensure(&site, &node, &mgmt, &self.cni.here, &self.cni.ovs).await,
+            _ => Ok(Ok(())),
+        }
     }
 
-    async fn annotate(&self, node: &OwnNode, encap_ips: &[std::net::IpAddr]) -> Result<()> {
+    async fn annotate(&self, node: &OwnNode, encap_ips: &[std::net::IpAddr], site: Option<&Site>) -> Result<()> {
         let Some(system_id) = self.cni.ovs.system_id() else { return Ok(()) };
         let addresses = self.cni.here.all_addresses(mgmt::LINK).await?;
         let facts = Facts {
@@ -115,6 +133,7 @@ impl<'a> Keeper<'a> {
             internal_ips: &node.internal_ips,
             encap_ips,
             masquerade: &self.settings.masquerade_subnets,
+            gateway: site.zip(self.gateway.as_ref()).map(|(site, gateway)| gateway.annotation(site)),
         };
         let now = facts.annotations();
         self.annotations.send_if_modified(|have| {
@@ -143,6 +162,13 @@ impl<'a> Keeper<'a> {
             Err(why) => tracing::info!("node is not ready for pods: {why}"),
         }
         let _ = self.ready.send_replace(now);
+    }
+}
+
+async fn flows_changed(gateway: &mut Option<Gateway<'_>>) {
+    match gateway {
+        Some(gateway) => gateway.changed().await,
+        None => std::future::pending().await,
     }
 }
 

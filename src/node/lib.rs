@@ -5,6 +5,7 @@
 //!                                     └▶ ovs       port, ovn-installed       (OVSDB)
 //!  Node ──▶ keep ─▶ chassis           Open_vSwitch settings, br-int, mp0     (OVSDB)
 //!               ├─▶ mgmt              mp0's addresses, routes, neighbour     (netlink)
+//!               ├─▶ gateway            the bridge to the outside             (OpenFlow, netlink, nft)
 //!               ├─▶ annotations       what the node says about itself
 //!               └─▶ conf              10-ovn-kubernetes.conf while pods can be wired
 //! ```
@@ -16,6 +17,7 @@ mod bandwidth;
 mod chassis;
 mod cni;
 mod conf;
+mod gateway;
 mod keep;
 mod mgmt;
 mod ovs;
@@ -40,6 +42,7 @@ use tokio::sync::{mpsc, watch};
 
 pub use annotations::Annotations;
 pub use conf::CniConf;
+pub use gateway::GatewaySettings;
 pub use pods::PodOnNode;
 pub use reply::{CniResult, Refusal};
 pub use request::{Request, Sandbox};
@@ -85,6 +88,10 @@ pub enum Error {
     NoOvs,
     #[error("find bridge br-int: it is not there yet")]
     NoBridge,
+    #[error("use {interface} as gateway interface: {why}")]
+    Gateway { interface: String, why: String },
+    #[error("find the gateway interface: there is no default route; add one or give --gateway-interface")]
+    NoGatewayInterface,
     #[error("use link {name}: it is there and not of this sandbox")]
     LinkTaken { name: String },
     #[error("use link {name}: it vanished")]

@@ -20,7 +20,7 @@ pub(crate) struct Mgmt {
     /// The second address of each node subnet.
     pub(crate) addresses: Vec<IpNetwork>,
     /// The first address of each: the node's router port.
-    gateways: Vec<IpAddr>,
+    pub(crate) gateways: Vec<IpAddr>,
     routes: Vec<Route>,
     mtu: u32,
     checksums_in_software: bool,
@@ -35,7 +35,7 @@ impl Mgmt {
         let gateways: Vec<IpAddr> = subnets.iter().filter_map(|subnet| nth(subnet, 1)).collect();
         let routes = cluster.iter().filter_map(|range| {
             let gateway = gateways.iter().find(|gateway| gateway.is_ipv6() == range.is_ipv6())?;
-            Some(Route { destination: IpNetwork::new(range.base(), range.prefix()).ok()?, gateway: Some(*gateway) })
+            Some(Route::via(IpNetwork::new(range.base(), range.prefix()).ok()?, *gateway))
         });
         let routes = routes.collect();
         (!addresses.is_empty()).then_some(Self { addresses, gateways, routes, mtu, checksums_in_software })

@@ -71,6 +71,15 @@ impl PodPort {
     }
 }
 
+/// The ports of a bridge that lead outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BridgePorts {
+    /// Sorted.
+    pub(crate) physical: Vec<String>,
+    /// The one its maker named.
+    pub(crate) uplink: Option<String>,
+}
+
 /// The connection and what is done over it.
 pub(crate) struct Ovs {
     client: Client,
@@ -226,6 +235,32 @@ impl Ovs {
         bridge(&self.client.cache()).is_some_and(|(_, row)| row.str(bridge::DATAPATH_TYPE) == "netdev")
     }
 
+    /// OpenFlow number of a port, once ovs-vswitchd has given it one.
+    pub(crate) fn port_number(&self, link: &str) -> Option<u16> {
+        let cache = self.client.cache();
+        let number = interface(&cache, link)?.1.opt_int(interface::OFPORT)?;
+        u16::try_from(number).ok().filter(|number| *number > 0)
+    }
+
+    /// `None` when there is no such bridge.
+    pub(crate) fn bridge_ports(&self, name: &str) -> Option<BridgePorts> {
+        let cache = self.client.cache();
+        let uuid = *cache.lookup(bridge::TABLE, name).first()?;
+        let row = cache.get(bridge::TABLE, uuid)?;
+        let interfaces = cache.iter(interface::TABLE).filter(|(uuid, _)| bridges(&cache, *uuid).any(|of| of == name));
+        let physical = interfaces.filter(|(_, row)| matches!(row.str(interface::TYPE), "" | "system" | "dpdk"));
+        let mut physical: Vec<String> = physical.map(|(_, row)| row.str(interface::NAME).to_owned()).collect();
+        physical.sort();
+        let uplink = row.map(bridge::EXTERNAL_IDS).get("bridge-uplink").map(str::to_owned);
+        Some(BridgePorts { physical, uplink })
+    }
+
+    /// The bridge that holds `link`.
+    pub(crate) fn bridge_of(&self, link: &str) -> Option<String> {
+        let cache = self.client.cache();
+        bridges(&cache, interface(&cache, link)?.0).next()
+    }
+
     pub(crate) fn system_id(&self) -> Option<String> {
         let cache = self.client.cache();
         let (_, root) = cache.iter(open_vswitch::TABLE).next()?;
@@ -252,6 +287,7 @@ fn options(remotes: Vec<Remote>) -> Options {
                 bridge::DATAPATH_TYPE.id(),
                 bridge::FAIL_MODE.id(),
                 bridge::OTHER_CONFIG.id(),
+                bridge::EXTERNAL_IDS.id(),
             ],
         ),
         Monitored::only(port::TABLE, [port::NAME.id(), port::INTERFACES.id(), port::QOS.id()]),
@@ -264,6 +300,7 @@ fn options(remotes: Vec<Remote>) -> Options {
                 interface::MAC.id(),
                 interface::MTU_REQUEST.id(),
                 interface::EXTERNAL_IDS.id(),
+                interface::OFPORT.id(),
             ],
         ),
         Monitored::only(qos::TABLE, [qos::EXTERNAL_IDS.id()]),
@@ -291,6 +328,13 @@ pub(crate) fn bridge(cache: &Cache) -> Option<(Uuid, &Arc<Row>)> {
 pub(crate) fn interface<'a>(cache: &'a Cache, link: &str) -> Option<(Uuid, &'a Arc<Row>)> {
     let uuid = *cache.lookup(interface::TABLE, link).first()?;
     Some((uuid, cache.get(interface::TABLE, uuid)?))
+}
+
+/// Names of the bridges that hold an interface.
+fn bridges(cache: &Cache, interface: Uuid) -> impl Iterator<Item = String> {
+    let ports = cache.parents(interface).filter(|parent| parent.table.id == port::TABLE.id);
+    let bridges = ports.flat_map(|port| cache.parents(port.uuid)).filter(|parent| parent.table.id == bridge::TABLE.id);
+    bridges.filter_map(|parent| Some(cache.get(bridge::TABLE, parent.uuid)?.str(bridge::NAME).to_owned()))
 }
 
 fn installed(row: &Row) -> bool {

@@ -149,13 +149,11 @@ impl Wiring {
 
     /// Default routes through the gateways, then the annotation's own.
     fn routes(&self) -> Vec<Route> {
-        let gateways = self
-            .gateways()
-            .filter_map(|gateway| Some(Route { destination: default(gateway)?, gateway: Some(gateway) }));
+        let gateways = self.gateways().filter_map(|gateway| Some(Route::via(default(gateway)?, gateway)));
         let others = self.network.routes.iter().filter_map(|route| {
             // as the kernel keeps it: without host bits
             let destination = IpNetwork::new(route.dest.network(), route.dest.prefix()).ok()?;
-            Some(Route { destination, gateway: Some(route.next_hop) })
+            Some(Route::via(destination, route.next_hop))
         });
         gateways.chain(others).collect()
     }

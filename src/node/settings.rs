@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use ovnkube_model::{Name, Subnet};
 
 use crate::conf::CniConf;
+use crate::gateway::GatewaySettings;
 
 /// Filled by the binary from its flags and files.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct NodeSettings {
     pub cni_socket: PathBuf,
     pub cni_conf: CniConf,
     pub chassis: ChassisSettings,
+    /// `None`: pods stay among themselves.
+    pub gateway: Option<GatewaySettings>,
 }
 
 /// What ovn-controller reads from the local Open_vSwitch row.

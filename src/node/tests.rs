@@ -166,6 +166,7 @@ fn node_annotations() {
         internal_ips: &["172.18.0.2".parse().unwrap()],
         encap_ips: &["172.18.0.2".parse().unwrap()],
         masquerade: &["169.254.169.0/29".parse().unwrap(), "fd69::/125".parse().unwrap()],
+        gateway: None,
     };
     let want: BTreeMap<String, String> = [
         ("host-cidrs", r#"["172.18.0.2/16","fd00::2/64"]"#),

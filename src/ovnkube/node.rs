@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use ovnkube_config::Settings;
-use ovnkube_model::{Change, Name, Node, Pod};
-use ovnkube_node::{Annotations, ChassisSettings, CniConf, NodeSettings, OwnNode, PodOnNode, Tls};
+use ovnkube_model::{Change, GatewayMode, Name, Node, Pod, Roles};
+use ovnkube_node::{Annotations, ChassisSettings, CniConf, GatewaySettings, NodeSettings, OwnNode, PodOnNode, Tls};
 use ovnkube_watch::{Client, Scope};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
@@ -140,7 +140,27 @@ fn node_settings(settings: &Settings, node: &Name) -> NodeSettings {
             log_max_age: logging.logfile_maxage,
         },
         chassis: chassis(settings),
+        gateway: gateway(settings),
     }
+}
+
+fn gateway(settings: &Settings) -> Option<GatewaySettings> {
+    let gateway = &settings.gateway;
+    let network = translate::network(settings, Roles::default());
+    Some(GatewaySettings {
+        mode: match gateway.mode? {
+            ovnkube_config::GatewayMode::Shared => GatewayMode::Shared,
+            ovnkube_config::GatewayMode::Local => GatewayMode::Local,
+        },
+        interface: gateway.interface.clone(),
+        next_hops: gateway.next_hop.clone(),
+        node_port: gateway.nodeport,
+        conntrack_zone: settings.default.conntrack_zone,
+        check_mtu: !gateway.disable_pkt_mtu_check,
+        encap_port: settings.default.encap_port,
+        service_cidrs: network.service_cidrs,
+        join_subnets: network.join_subnets,
+    })
 }
 
 fn chassis(settings: &Settings) -> ChassisSettings {

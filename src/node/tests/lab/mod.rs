@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns, unshare};
 use ovnkube_model::PodKey;
-use ovnkube_node::{Annotations, Change, ChassisSettings, CniConf, NodeSettings, OwnNode, PodOnNode, Tls};
+use ovnkube_node::{
+    Annotations, Change, ChassisSettings, CniConf, GatewaySettings, NodeSettings, OwnNode, PodOnNode, Tls,
+};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -65,6 +67,8 @@ pub struct Lab {
     agent: Option<Agent>,
     /// Given to the agent at its start.
     pub sb_tls: Option<Tls>,
+    /// Given to the agent at its start.
+    pub gateway: Option<GatewaySettings>,
 }
 
 struct Agent {
@@ -81,7 +85,17 @@ impl Lab {
         std::fs::create_dir_all(&dir).unwrap();
         // workers made here live in this namespace
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        Self { release, dir, runtime, serial, daemons: BTreeMap::new(), pods: Vec::new(), agent: None, sb_tls: None }
+        Self {
+            release,
+            dir,
+            runtime,
+            serial,
+            daemons: BTreeMap::new(),
+            pods: Vec::new(),
+            agent: None,
+            sb_tls: None,
+            gateway: None,
+        }
     }
 
     pub fn path(&self, name: &str) -> String {
@@ -102,8 +116,8 @@ impl Lab {
         self.start_vswitchd();
         // frames of the userspace switch's ports also reach the node's own stack
         let rules = r#"
-            table inet seal { chain pre { type filter hook prerouting priority -300; iifname { "lo", "br-int", "ovn-k8s-mp0" } accept; drop; }; }
-            table arp seal { chain in { type filter hook input priority 0; iifname { "lo", "br-int", "ovn-k8s-mp0" } accept; drop; }; }"#;
+            table inet seal { chain pre { type filter hook prerouting priority -300; iifname { "lo", "br-int", "br-ex", "ovn-k8s-mp0" } accept; drop; }; }
+            table arp seal { chain in { type filter hook input priority 0; iifname { "lo", "br-int", "br-ex", "ovn-k8s-mp0" } accept; drop; }; }"#;
         run("nft", &[rules]);
     }
 
@@ -195,6 +209,50 @@ impl Lab {
         eventually("the agent's socket", || self.socket().exists());
     }
 
+    /// What the agent says that can't start.
+    pub fn refusal(&mut self) -> String {
+        let (_changes, received) = mpsc::channel(16);
+        let (annotations, _annotated) = watch::channel(Annotations::new());
+        let run = ovnkube_node::run(self.settings(), received, annotations, std::future::pending());
+        let outcome = async { tokio::time::timeout(Duration::from_secs(60), run).await.expect("the agent to end") };
+        self.runtime.block_on(outcome).unwrap_err().to_string()
+    }
+
+    // === the gateway
+
+    /// br-ex with eth0 in it.
+    pub fn make_bridge(&self) {
+        self.vsctl("add-br br-ex -- set Bridge br-ex datapath_type=netdev fail_mode=standalone other_config:hwaddr=\"02:42:ac:12:00:02\" -- add-port br-ex eth0");
+        run("ip", &["addr", "flush", "dev", "eth0"]);
+        self.address_bridge();
+    }
+
+    /// The node's address and default route, which a machine's own network setup gives.
+    pub fn address_bridge(&self) {
+        eventually("br-ex", || Path::new("/sys/class/net/br-ex").exists());
+        for args in
+            ["link set br-ex up", "addr replace 172.18.0.2/16 dev br-ex", "route replace default via 172.18.255.1"]
+        {
+            run("ip", &args.split(' ').collect::<Vec<_>>());
+        }
+    }
+
+    /// The node's gateway router, as the controller would make it.
+    pub fn make_router(&self) {
+        self.nbctl(
+            "lr-add GR_node-1 -- set Logical_Router GR_node-1 options:chassis=chassis-1 \
+             -- lrp-add GR_node-1 rtoe 02:42:ac:12:00:02 172.18.0.2/16 -- ls-add ext_node-1 \
+             -- lsp-add ext_node-1 etor -- lsp-set-type etor router -- lsp-set-options etor router-port=rtoe -- lsp-set-addresses etor router \
+             -- lsp-add ext_node-1 br-ex_node-1 -- lsp-set-type br-ex_node-1 localnet \
+             -- lsp-set-options br-ex_node-1 network_name=physnet -- lsp-set-addresses br-ex_node-1 unknown",
+        );
+    }
+
+    pub fn ofctl(&self, command: &str, args: &[&str]) -> String {
+        let target = format!("unix:{}", self.path("br-ex.mgmt"));
+        self.tool("ovs-ofctl", &[&[command, &target], args].concat())
+    }
+
     /// Tells the agent of its node, and waits until pods can be wired.
     pub fn ready(&self) {
         let node = OwnNode {
@@ -268,6 +326,7 @@ impl Lab {
                 set_local_ip: true,
                 interconnect: false,
             },
+            gateway: self.gateway.clone(),
         }
     }
 

@@ -1,0 +1,169 @@
+//! OpenFlow rules of one bridge: written with `ovs-ofctl`, watched over a connection of our own.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use crate::program::Program;
+use crate::{Error, Result};
+
+const OFCTL: Program = Program { name: "ovs-ofctl", package: "openvswitch-switch" };
+/// What `ovs-ofctl diff-flows` ends with when there is something to tell.
+const DIFFERENT: i32 = 2;
+
+/// A bridge of the local switch.
+#[derive(Debug, Clone)]
+pub struct Switch {
+    bridge: String,
+    socket: PathBuf,
+}
+
+/// What [`Switch::sync`] did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Synced {
+    pub added: usize,
+    pub removed: usize,
+    /// Wanted flows that are left out, because somebody else's flow has the same table, priority
+    /// and match.
+    pub taken: Vec<String>,
+}
+
+impl Switch {
+    /// `run_dir` is where ovs-vswitchd has its sockets.
+    pub fn new(run_dir: &Path, bridge: &str) -> Self {
+        Self { bridge: bridge.to_owned(), socket: run_dir.join(format!("{bridge}.mgmt")) }
+    }
+
+    /// Makes the flows with `cookie` those of `wanted`, all in one step. Flows with other cookies
+    /// stay as they are. Nothing is written when nothing differs.
+    pub async fn sync(&self, cookie: &str, wanted: &[String]) -> Result<Synced> {
+        let target = format!("unix:{}", self.socket.display());
+        let what = |doing: &str| format!("{doing} the flows of {}", self.bridge);
+        let wanted = wanted.join("\n") + "\n";
+        let args = ["--no-names", "diff-flows", &target, "/dev/stdin"];
+        let diff = OFCTL.run(&what("compare"), &args, &wanted, &[0, DIFFERENT]).await?;
+        let (changes, synced) = plan(&diff, cookie);
+        if !changes.is_empty() {
+            OFCTL.run(&what("change"), &["--bundle", "add-flows", &target, "-"], &changes, &[0]).await?;
+        }
+        Ok(synced)
+    }
+
+    /// Tells of changes to any flow, and of the switch's end.
+    pub async fn watch(&self) -> Result<Watch> {
+        let failed = |source| Error::Watch { bridge: self.bridge.clone(), source };
+        let mut stream = UnixStream::connect(&self.socket).await.map_err(failed)?;
+        stream.write_all(&[hello(), monitor()].concat()).await.map_err(failed)?;
+        Ok(Watch { stream, buffer: Vec::new() })
+    }
+}
+
+/// From the lines of `diff-flows` to those of `add-flows`.
+fn plan(diff: &str, cookie: &str) -> (String, Synced) {
+    let lines = |sign: char| diff.lines().filter_map(move |line| Flow::parse(line.strip_prefix(sign)?));
+    let foreign: BTreeSet<&str> = lines('-').filter(|have| have.cookie != cookie).map(|have| have.key).collect();
+    let mut synced = Synced::default();
+    let mut changes = String::new();
+    let mut added = BTreeSet::new();
+    for new in lines('+') {
+        if foreign.contains(new.key) {
+            synced.taken.push(new.key.to_owned());
+            continue;
+        }
+        added.insert(new.key);
+        synced.added += 1;
+        changes += &format!("add {}cookie={},{}\n", separated(new.key), new.cookie, new.actions);
+    }
+    // an added flow takes the place of the one with its key
+    for old in lines('-').filter(|have| have.cookie == cookie && !added.contains(have.key)) {
+        synced.removed += 1;
+        changes += &format!("delete_strict {}cookie={cookie}/-1\n", separated(old.key));
+    }
+    (changes, synced)
+}
+
+/// `[table=N ][MATCH ][cookie=C ]actions=…`
+struct Flow<'a> {
+    /// Table, priority and match: there is one flow of each.
+    key: &'a str,
+    cookie: &'a str,
+    actions: &'a str,
+}
+
+impl<'a> Flow<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let (head, _) = line.split_once("actions=")?;
+        let actions = line.get(head.len()..)?;
+        let (key, cookie) = head.split_once("cookie=").unwrap_or((head, "0"));
+        Some(Self { key: key.trim(), cookie: cookie.split([' ', ',']).next()?, actions })
+    }
+}
+
+fn separated(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!("{},", key.split_whitespace().collect::<Vec<_>>().join(",")) }
+}
+
+/// An OpenFlow connection that hears of every change of a flow.
+#[derive(Debug)]
+pub struct Watch {
+    stream: UnixStream,
+    /// Received, not yet looked at.
+    buffer: Vec<u8>,
+}
+
+const VERSION: u8 = 1;
+const HELLO: u8 = 0;
+const ECHO_REQUEST: u8 = 2;
+const ECHO_REPLY: u8 = 3;
+const STATS_REQUEST: u8 = 16;
+const HEADER: usize = 8;
+
+impl Watch {
+    /// Returns after at least one message that may tell of a change. `false`: the switch has ended
+    /// the connection, watch again. Nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> bool {
+        loop {
+            if !matches!(self.stream.read_buf(&mut self.buffer).await, Ok(1..)) {
+                return false;
+            }
+            let mut heard = false;
+            while let Some(mut message) = self.message() {
+                match message.get_mut(1) {
+                    Some(&mut HELLO) => {}
+                    Some(kind @ &mut ECHO_REQUEST) => {
+                        *kind = ECHO_REPLY;
+                        // some bytes always fit; a switch that gets no answer ends the connection
+                        let _ = self.stream.try_write(&message);
+                    }
+                    _ => heard = true,
+                }
+            }
+            if heard {
+                return true;
+            }
+        }
+    }
+
+    /// Takes the next whole message out of the buffer.
+    fn message(&mut self) -> Option<Vec<u8>> {
+        let length = self.buffer.get(2..4)?.try_into().map(u16::from_be_bytes).ok()?;
+        let length = usize::from(length).max(HEADER);
+        (self.buffer.len() >= length).then(|| self.buffer.drain(..length).collect())
+    }
+}
+
+fn hello() -> Vec<u8> {
+    vec![VERSION, HELLO, 0, 8, 0, 0, 0, 1]
+}
+
+/// `NXST_FLOW_MONITOR` for flows that are added, deleted or modified, in any table.
+fn monitor() -> Vec<u8> {
+    let mut message = vec![VERSION, STATS_REQUEST, 0, 40, 0, 0, 0, 2];
+    message.extend([0xff, 0xff, 0, 0]); // vendor statistics
+    message.extend([0, 0, 0x23, 0x20, 0, 0, 0, 2, 0, 0, 0, 0]); // Nicira's, flow monitor
+    message.extend([0, 0, 0, 1, 0, 2 | 4 | 8]); // id; add, delete, modify
+    message.extend([0xff, 0xff, 0, 0, 0xff, 0, 0, 0, 0, 0]); // any port, no match, any table
+    message
+}

@@ -1,0 +1,20 @@
+//! Tables of nftables, through the `nft` program.
+
+use crate::Result;
+use crate::program::Program;
+
+const NFT: Program = Program { name: "nft", package: "nftables" };
+
+/// The table's rules without their counters; `None` when there is no such table.
+pub async fn list(table: &str) -> Result<Option<String>> {
+    let mut args = vec!["-s", "list", "table"];
+    args.extend(table.split(' '));
+    let listed = NFT.run(&format!("list nftables table {table}"), &args, "", &[0, 1]).await?;
+    Ok(Some(listed).filter(|text| !text.is_empty()))
+}
+
+/// Makes `table` hold `body` and nothing else; at no time there is neither the old nor the new.
+pub async fn replace(table: &str, body: &str) -> Result<()> {
+    let text = format!("table {table}\ndelete table {table}\ntable {table} {{\n{body}}}\n");
+    NFT.run(&format!("write nftables table {table}"), &["-f", "-"], &text, &[0]).await.map(drop)
+}

@@ -1,0 +1,181 @@
+//! The bridge's OpenFlow rules, worked out from facts.
+//!
+//! ```text
+//!            ┌────────────── bridge ──────────────┐
+//!  uplink ───┤ 0 who sent it ─▶ conntrack ─▶ 1 whose reply is it ─▶ patch port (OVN) or host
+//!  patch  ───┤   OVN's connections are marked 1, the host's 2: one address serves both
+//!  host   ───┤   masquerade addresses: 2 to OVN, 3 to the host, 4 and 5 translate in between
+//!            └────────────────────────────────────┘   11 too large for pods ─▶ host, which tells the sender
+//! ```
+
+use std::net::IpAddr;
+
+use ovnkube_model::{GatewayMode, Mac, Subnet};
+
+/// On all of our flows; services' have others.
+pub(crate) const COOKIE: &str = "0xdeff105";
+/// Mark of packets that leave with an egress address.
+const EGRESS_IP: &str = "0x3f0";
+const BFD: u16 = 3784;
+/// Router and neighbour advertisements, which conntrack takes for invalid.
+const ADVERTISEMENTS: [u8; 2] = [134, 136];
+
+#[derive(Debug, Clone)]
+pub(crate) struct Facts<'a> {
+    pub(crate) mode: GatewayMode,
+    pub(crate) mac: Mac,
+    /// Port numbers.
+    pub(crate) uplink: u16,
+    pub(crate) patch: u16,
+    /// The node's addresses on the bridge.
+    pub(crate) ips: Vec<IpAddr>,
+    pub(crate) service_cidrs: &'a [Subnet],
+    pub(crate) masquerade: &'a [Subnet],
+    pub(crate) conntrack_zone: u16,
+    pub(crate) encap_port: u16,
+    /// Bytes of the largest frame for pods; `None`: any may pass.
+    pub(crate) max_frame: Option<u32>,
+}
+
+/// How a family is called in a match.
+struct Words {
+    ip: &'static str,
+    src: &'static str,
+    dst: &'static str,
+    tcp: &'static str,
+    udp: &'static str,
+    sctp: &'static str,
+}
+
+const V4: Words = Words { ip: "ip", src: "nw_src", dst: "nw_dst", tcp: "tcp", udp: "udp", sctp: "sctp" };
+const V6: Words = Words { ip: "ipv6", src: "ipv6_src", dst: "ipv6_dst", tcp: "tcp6", udp: "udp6", sctp: "sctp6" };
+
+struct Zones {
+    /// Everything that comes in from outside.
+    main: u16,
+    /// The host's address becomes its masquerade address.
+    host: u16,
+    /// OVN's address becomes its masquerade address.
+    ovn: u16,
+    fragments: u16,
+}
+
+struct Flows(Vec<String>);
+
+impl Flows {
+    fn add(&mut self, table: u8, priority: u16, matches: &str, actions: &str) {
+        let matches = if matches.is_empty() { String::new() } else { format!("{matches},") };
+        self.0.push(format!("cookie={COOKIE},table={table},priority={priority},{matches}actions={actions}"));
+    }
+}
+
+/// In the syntax of `ovs-ofctl add-flows`.
+pub(crate) fn flows(facts: &Facts<'_>) -> Vec<String> {
+    let zone = facts.conntrack_zone;
+    let zones = Zones { main: zone, host: zone + 1, ovn: zone + 2, fragments: zone + 4 };
+    // a fresh bridge's own flow, without a cookie: not ours, but nothing works without it
+    let mut flows = Flows(vec!["table=0,priority=0,actions=NORMAL".to_owned()]);
+    common(&mut flows, facts);
+    for ip in &facts.ips {
+        let words = if ip.is_ipv6() { &V6 } else { &V4 };
+        masquerade(&mut flows, facts, words, &zones, *ip);
+        classify(&mut flows, facts, words, &zones, *ip);
+        replies(&mut flows, facts, words);
+    }
+    flows.0
+}
+
+/// What no address family matters to.
+fn common(flows: &mut Flows, facts: &Facts<'_>) {
+    let Facts { mac, uplink, patch, .. } = facts;
+    flows.add(0, 10, &format!("in_port={uplink},dl_dst={mac}"), &format!("LOCAL,output:{patch}"));
+    flows.add(0, 10, &format!("in_port={patch},dl_src={mac}"), "NORMAL");
+    flows.add(0, 9, &format!("in_port={patch}"), "drop");
+    flows.add(1, 10, &format!("dl_dst={mac}"), "LOCAL");
+    flows.add(1, 0, "", "NORMAL");
+    flows.add(2, 100, "", &format!("mod_dl_dst:{mac},output:{patch}"));
+    flows.add(3, 32768, "", &format!("move:NXM_OF_ETH_DST[]->NXM_OF_ETH_SRC[],mod_dl_dst:{mac},LOCAL"));
+    if checked_frame(facts).is_some() {
+        flows.add(11, 10, "reg0=0x1", "LOCAL");
+        flows.add(11, 1, "", &format!("output:{patch}"));
+    }
+}
+
+/// Host and OVN share an address. To talk to each other, each has a masquerade address.
+fn masquerade(flows: &mut Flows, facts: &Facts<'_>, words: &Words, zones: &Zones, node: IpAddr) {
+    let Words { ip, src, dst, .. } = words;
+    let Zones { host: host_zone, ovn: ovn_zone, .. } = zones;
+    let (patch, ipv6) = (facts.patch, node.is_ipv6());
+    let Some(subnet) = facts.masquerade.iter().find(|range| range.is_ipv6() == ipv6) else { return };
+    let (Some(ovn), Some(host)) = (subnet.nth(1), subnet.nth(2)) else { return };
+    let matches = format!("in_port={patch},{ip},{src}={node},{dst}={host}");
+    flows.add(0, 500, &matches, &format!("ct(commit,table=4,zone={host_zone},nat(dst={node}))"));
+    flows.add(0, 500, &format!("in_port=LOCAL,{ip},{dst}={ovn}"), &format!("ct(table=5,zone={ovn_zone},nat)"));
+    for services in facts.service_cidrs.iter().filter(|range| range.is_ipv6() == ipv6) {
+        let from_host = format!("ct(commit,table=2,zone={host_zone},nat(src={host}))");
+        flows.add(0, 500, &format!("in_port=LOCAL,{ip},{dst}={services}"), &from_host);
+        let back = format!("in_port={patch},{ip},{src}={services},{dst}={host}");
+        flows.add(0, 500, &back, &format!("ct(table=3,zone={host_zone},nat)"));
+        flows.add(0, 105, &format!("in_port={patch},{ip},{dst}={services}"), "drop");
+    }
+    flows.add(4, 32768, ip, &format!("ct(commit,table=3,zone={ovn_zone},nat(src={ovn}))"));
+    flows.add(5, 32768, ip, &format!("ct(commit,table=2,zone={host_zone},nat)"));
+}
+
+/// Table 0: who sent it.
+fn classify(flows: &mut Flows, facts: &Facts<'_>, words: &Words, zones: &Zones, node: IpAddr) {
+    let Facts { mac, uplink, patch, encap_port, .. } = facts;
+    let Words { ip, src, udp, .. } = words;
+    let main = zones.main;
+    // tunnels are the host's, and too many packets for conntrack
+    flows.add(0, 205, &format!("in_port={uplink},dl_dst={mac},{udp},tp_dst={encap_port}"), "LOCAL");
+    flows.add(0, 200, &format!("in_port={uplink},{udp},tp_dst={encap_port}"), "NORMAL");
+    flows.add(0, 200, &format!("in_port=LOCAL,{udp},tp_dst={encap_port}"), &format!("output:{uplink}"));
+    match facts.mode {
+        GatewayMode::Local => {
+            // what OVN's pods answer goes through the host
+            for protocol in [words.tcp, udp, words.sctp] {
+                let matches = format!("in_port={patch},{protocol},{src}={node}");
+                flows.add(0, 175, &matches, &format!("ct(table=4,zone={})", zones.host));
+            }
+            let bfd = format!("in_port={patch},dl_src={mac},{udp},tp_dst={BFD}");
+            flows.add(0, 650, &bfd, &format!("output:{uplink}"));
+        }
+        GatewayMode::Shared => {
+            // later fragments have no ports that a service could be told by
+            let matches = format!("in_port={uplink},{ip},nw_frag=yes");
+            flows.add(0, 110, &matches, &format!("ct(table=0,zone={})", zones.fragments));
+        }
+    }
+    let from_ovn = format!("in_port={patch},dl_src={mac},{ip}");
+    let commit =
+        |nat: &str, mark| format!("ct(commit,zone={main},{nat}exec(load:{mark:#x}->NXM_NX_CT_MARK[])),output:{uplink}");
+    flows.add(0, 105, &format!("pkt_mark={EGRESS_IP},{from_ovn}"), &commit(&format!("nat(src={node}),"), 1));
+    flows.add(0, 100, &from_ovn, &commit("", 1));
+    flows.add(0, 100, &format!("in_port=LOCAL,{ip}"), &commit("", 2));
+    flows.add(0, 50, &format!("in_port={uplink},{ip}"), &format!("ct(table=1,zone={main},nat)"));
+}
+
+/// Table 1: whose reply is it.
+fn replies(flows: &mut Flows, facts: &Facts<'_>, words: &Words) {
+    let to_ovn = match checked_frame(facts) {
+        Some(bytes) => format!("check_pkt_larger({bytes})->NXM_NX_REG0[0],resubmit(,11)"),
+        None => format!("output:{}", facts.patch),
+    };
+    for state in ["+est+trk", "+rel+trk"] {
+        flows.add(1, 100, &format!("{},ct_state={state},ct_mark=0x1", words.ip), &to_ovn);
+        flows.add(1, 100, &format!("{},ct_state={state},ct_mark=0x2", words.ip), "LOCAL");
+    }
+    if words.ip == V6.ip {
+        for kind in ADVERTISEMENTS {
+            flows.add(1, 14, &format!("icmp6,icmp_type={kind}"), "FLOOD");
+        }
+    }
+    let bfd = format!("in_port={},{},tp_dst={BFD}", facts.uplink, words.udp);
+    flows.add(1, 13, &bfd, &format!("output:{},LOCAL", facts.patch));
+}
+
+/// Only the host's own routing makes replies that OVN has not seen the requests of.
+fn checked_frame(facts: &Facts<'_>) -> Option<u32> {
+    facts.max_frame.filter(|_| facts.mode == GatewayMode::Local)
+}

@@ -1,0 +1,97 @@
+//! The host's side of the bridge: masquerade addresses, routes and neighbours.
+
+use std::net::IpAddr;
+
+use ipnetwork::IpNetwork;
+use ovnkube_host::{Link, Net, Route, ethtool, sysctl};
+use ovnkube_model::{Mac, Subnet};
+
+use super::settings::Site;
+use crate::Result;
+use crate::mgmt::{self, Mgmt};
+
+/// How it shall be.
+pub(super) struct Host<'a> {
+    pub(super) site: &'a Site,
+    pub(super) masquerade: &'a [Subnet],
+    pub(super) service_cidrs: &'a [Subnet],
+    pub(super) mtu: u32,
+    pub(super) checksums_in_software: bool,
+}
+
+impl Host<'_> {
+    /// Changes only what is missing.
+    pub(super) async fn ensure(&self, here: &Net, mgmt: &Mgmt) -> Result<()> {
+        let bridge = &self.site.bridge;
+        here.set_up(bridge).await?;
+        if self.checksums_in_software {
+            ethtool::tx_checksum_off(None, &bridge.name).await?;
+        }
+        let addresses = here.addresses(bridge).await?;
+        for ip in &self.site.ips {
+            let family = if ip.is_ipv6() { "ipv6" } else { "ipv4" };
+            sysctl::set_link(family, &bridge.name, "forwarding", "1")?;
+            let masquerade = self.masquerade.iter().find(|range| range.is_ipv6() == ip.is_ipv6());
+            let Some(stand_ins) = masquerade.and_then(|range| StandIns::of(*range)) else { continue };
+            if !addresses.contains(&stand_ins.host) {
+                here.ensure_address(bridge, stand_ins.host).await?;
+            }
+            ensure_routes(here, bridge, &self.routes(*ip, &stand_ins)).await?;
+            for neighbour in [stand_ins.ovn, stand_ins.next_hop] {
+                here.ensure_neighbour(bridge, neighbour, Mac::of(neighbour).0).await?;
+            }
+            self.ensure_reply_route(here, mgmt, &stand_ins).await?;
+        }
+        Ok(())
+    }
+
+    fn routes(&self, node: IpNetwork, stand_ins: &StandIns) -> Vec<Route> {
+        let same = |range: &&Subnet| range.is_ipv6() == node.is_ipv6();
+        let services = self.service_cidrs.iter().filter(same).filter_map(|range| {
+            let destination = IpNetwork::new(range.base(), range.prefix()).ok()?;
+            let source = Some(stand_ins.host.ip());
+            Some(Route { source, mtu: Some(self.mtu), ..Route::via(destination, stand_ins.next_hop) })
+        });
+        let to_ovn = Route { destination: stand_ins.ovn.into(), gateway: None, source: Some(node.ip()), mtu: None };
+        services.chain([to_ovn]).collect()
+    }
+
+    /// Services that keep the client's address are reached over the management port.
+    async fn ensure_reply_route(&self, here: &Net, mgmt: &Mgmt, stand_ins: &StandIns) -> Result<()> {
+        let Some(link) = here.link(mgmt::LINK).await? else { return Ok(()) };
+        let gateway = mgmt.gateways.iter().find(|gateway| gateway.is_ipv6() == stand_ins.ovn.is_ipv6());
+        let Some(gateway) = gateway else { return Ok(()) };
+        ensure_routes(here, &link, &[Route::via(stand_ins.local.into(), *gateway)]).await
+    }
+}
+
+/// Addresses of the masquerade subnet, the same on every node.
+struct StandIns {
+    /// Stands for OVN where it has the host's address.
+    ovn: IpAddr,
+    /// Stands for the host, with its prefix.
+    host: IpNetwork,
+    /// Services with only local endpoints.
+    local: IpAddr,
+    /// A neighbour that is nobody.
+    next_hop: IpAddr,
+}
+
+impl StandIns {
+    fn of(subnet: Subnet) -> Option<Self> {
+        Some(Self {
+            ovn: subnet.nth(1)?,
+            host: subnet.nth_with_prefix(2)?,
+            local: subnet.nth(3)?,
+            next_hop: subnet.nth(4)?,
+        })
+    }
+}
+
+async fn ensure_routes(here: &Net, link: &Link, routes: &[Route]) -> Result<()> {
+    let have = here.routes(link).await?;
+    for new in routes.iter().filter(|route| !have.contains(route)) {
+        here.ensure_route(link, *new).await?;
+    }
+    Ok(())
+}

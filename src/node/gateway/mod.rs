@@ -1,0 +1,182 @@
+//! The node's gateway: its pods reach the outside with the node's address, and the host and pods
+//! reach each other.
+//!
+//! ```text
+//!           outside                                    shared: pod ─▶ OVN ─▶ patch port ─▶ uplink
+//!              │ uplink                                local:  pod ─▶ OVN ─▶ mp0 ─▶ host ─▶ uplink
+//!   host ──── bridge ──patch port── br-int ──mp0── host
+//!     │          └ flows      who gets what comes in, conntrack marks (OpenFlow)
+//!     ├ host      masquerade addresses, routes, neighbours            (netlink)
+//!     └ nft       source addresses of what the host forwards          (nftables)
+//! ```
+//! Needs a bridge that holds the uplink and the node's addresses. Like all of the agent it is
+//! level-triggered: each step compares, and puts back what is missing.
+
+mod flows;
+mod host;
+mod nft;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+
+use ipnetwork::IpNetwork;
+use ovnkube_host::Net;
+use ovnkube_host::flows::{Switch, Watch};
+use ovnkube_model::GatewayMode;
+use serde::Serialize;
+
+use crate::mgmt::Mgmt;
+use crate::ovs::Ovs;
+use crate::settings::NodeSettings;
+use crate::{OwnNode, Readiness, Result};
+use host::Host;
+pub use settings::GatewaySettings;
+use settings::Ranges;
+pub(crate) use settings::Site;
+
+/// Bytes of an Ethernet header.
+const ETHERNET: u32 = 14;
+
+pub(crate) struct Gateway<'a> {
+    node: &'a NodeSettings,
+    settings: &'a GatewaySettings,
+    table: nft::Table,
+    watch: Option<Watch>,
+    /// Flows that were told to be somebody else's.
+    taken: Vec<String>,
+}
+
+impl<'a> Gateway<'a> {
+    /// `None` when the node shall have no gateway.
+    pub(crate) fn new(node: &'a NodeSettings) -> Option<Self> {
+        let settings = node.gateway.as_ref()?;
+        Some(Self { node, settings, table: nft::Table::default(), watch: None, taken: Vec::new() })
+    }
+
+    /// Looks at the node and changes nothing.
+    pub(crate) async fn find(&self, internal: &[IpAddr], net: &Net, ovs: &Ovs) -> Result<Site> {
+        let ranges = Ranges { cluster: &self.node.cluster_subnets, masquerade: &self.node.masquerade_subnets };
+        self.settings.find(&ranges, internal, net, ovs).await
+    }
+
+    /// What the Node is annotated with.
+    pub(crate) fn annotation(&self, site: &Site) -> String {
+        let bridge = &site.bridge.name;
+        let config = L3GatewayConfig {
+            mode: match self.settings.mode {
+                GatewayMode::Shared => "shared",
+                GatewayMode::Local => "local",
+            },
+            bridge_id: bridge,
+            interface_id: format!("{bridge}_{}", self.node.node),
+            mac_address: site.mac.to_string(),
+            ip_addresses: &site.ips,
+            ip_address: site.ips.first(),
+            next_hops: &site.next_hops,
+            next_hop: site.next_hops.first(),
+            node_port_enable: self.settings.node_port.to_string(),
+            vlan_id: "0",
+        };
+        serde_json::to_string(&BTreeMap::from([("default", config)])).unwrap_or_default()
+    }
+
+    /// Brings host, nftables and flows to what they shall be; tells what is not there yet.
+    pub(crate) async fn ensure(
+        &mut self,
+        site: &Site,
+        node: &OwnNode,
+        mgmt: &Mgmt,
+        here: &Net,
+        ovs: &Ovs,
+    ) -> Result<Readiness> {
+        let host = Host {
+            site,
+            masquerade: &self.node.masquerade_subnets,
+            service_cidrs: &self.settings.service_cidrs,
+            mtu: self.node.mtu,
+            checksums_in_software: ovs.is_userspace(),
+        };
+        host.ensure(here, mgmt).await?;
+        let management: Vec<IpAddr> = mgmt.addresses.iter().map(IpNetwork::ip).collect();
+        let table = nft::table(self.settings.mode, &node.subnets, &management, &self.node.masquerade_subnets);
+        self.table.ensure(table).await?;
+        self.ensure_flows(site, ovs).await
+    }
+
+    async fn ensure_flows(&mut self, site: &Site, ovs: &Ovs) -> Result<Readiness> {
+        let bridge = &site.bridge.name;
+        let patch = format!("patch-{bridge}_{}-to-br-int", self.node.node);
+        let Some(patch_port) = ovs.port_number(&patch) else {
+            return Ok(Err(format!("ovn-controller has not made port {patch} of {bridge}")));
+        };
+        let Some(uplink) = ovs.port_number(&site.uplink) else {
+            return Ok(Err(format!("ovs-vswitchd has not taken {} into {bridge}", site.uplink)));
+        };
+        let settings = self.settings;
+        let facts = flows::Facts {
+            mode: settings.mode,
+            mac: site.mac,
+            uplink,
+            patch: patch_port,
+            ips: site.ips.iter().map(IpNetwork::ip).collect(),
+            service_cidrs: &settings.service_cidrs,
+            masquerade: &self.node.masquerade_subnets,
+            conntrack_zone: settings.conntrack_zone,
+            encap_port: settings.encap_port,
+            max_frame: settings.check_mtu.then_some(self.node.mtu + ETHERNET),
+        };
+        let switch = Switch::new(self.run_dir(), bridge);
+        if self.watch.is_none() {
+            self.watch = Some(switch.watch().await?);
+        }
+        let synced = switch.sync(flows::COOKIE, &flows::flows(&facts)).await?;
+        if synced.added + synced.removed > 0 {
+            tracing::info!(added = synced.added, removed = synced.removed, "changed the flows of {bridge}");
+        }
+        if synced.taken != self.taken {
+            for flow in &synced.taken {
+                tracing::warn!("{bridge} has somebody else's flow in place of ours: {flow}");
+            }
+            self.taken = synced.taken;
+        }
+        Ok(Ok(()))
+    }
+
+    /// ovs-vswitchd's sockets are where the database's is.
+    fn run_dir(&self) -> &Path {
+        let socket = self.node.ovs_remote.strip_prefix("unix:").unwrap_or_default();
+        Path::new(socket).parent().unwrap_or(Path::new("/var/run/openvswitch"))
+    }
+
+    /// Returns when a flow of the bridge was changed or ovs-vswitchd ended.
+    pub(crate) async fn changed(&mut self) {
+        match &mut self.watch {
+            None => std::future::pending().await,
+            Some(watch) => {
+                if !watch.next().await {
+                    self.watch = None;
+                }
+            }
+        }
+    }
+}
+
+/// Annotation `k8s.ovn.org/l3-gateway-config`, of one network.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct L3GatewayConfig<'a> {
+    mode: &'static str,
+    bridge_id: &'a str,
+    interface_id: String,
+    mac_address: String,
+    ip_addresses: &'a [IpNetwork],
+    ip_address: Option<&'a IpNetwork>,
+    next_hops: &'a [IpAddr],
+    next_hop: Option<&'a IpAddr>,
+    node_port_enable: String,
+    vlan_id: &'static str,
+}

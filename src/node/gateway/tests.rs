@@ -1,0 +1,111 @@
+//! Flows, tables and annotation as text.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use ovnkube_model::Mac;
+
+fn facts(mode: GatewayMode) -> flows::Facts<'static> {
+    let subnets = |list: &[&str]| list.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>().leak() as &[_];
+    flows::Facts {
+        mode,
+        mac: Mac([2, 0x42, 0xac, 0x12, 0, 2]),
+        uplink: 1,
+        patch: 2,
+        ips: vec!["172.18.0.2".parse().unwrap()],
+        service_cidrs: subnets(&["10.96.0.0/16"]),
+        masquerade: subnets(&["169.254.169.0/29", "fd69::/125"]),
+        conntrack_zone: 64000,
+        encap_port: 6081,
+        max_frame: Some(1414),
+    }
+}
+
+/// As `ovs-ofctl` prints flows: parts in one order, numbers in one form.
+fn normal(flow: &str) -> String {
+    let (head, actions) = flow.split_once("actions=").unwrap();
+    let mut head: Vec<&str> = head.split([',', ' ']).filter(|part| !part.is_empty() && *part != "table=0").collect();
+    head.retain(|part| *part != "priority=32768");
+    head.sort_unstable();
+    format!("{} actions={actions}", head.join(","))
+}
+
+fn is_golden(mode: GatewayMode, golden: &str) {
+    let want: BTreeSet<String> = golden.lines().map(normal).collect();
+    let have: BTreeSet<String> = flows::flows(&facts(mode)).iter().map(|flow| normal(flow)).collect();
+    assert_eq!(
+        (want.difference(&have).collect::<Vec<_>>(), have.difference(&want).collect::<Vec<_>>()),
+        (vec![], vec![])
+    );
+}
+
+#[test]
+fn flows_of_shared_mode() {
+    is_golden(GatewayMode::Shared, include_str!("tests/shared.flows"));
+}
+
+#[test]
+fn flows_of_local_mode() {
+    is_golden(GatewayMode::Local, include_str!("tests/local.flows"));
+}
+
+#[test]
+fn the_mtu_check_can_be_off() {
+    let facts = flows::Facts { max_frame: None, ..facts(GatewayMode::Local) };
+    let flows = flows::flows(&facts);
+    assert!(!flows.iter().any(|flow| flow.contains("check_pkt_larger") || flow.contains("table=11")));
+}
+
+#[test]
+fn settings_are_in_the_flows() {
+    let facts = flows::Facts { conntrack_zone: 100, encap_port: 7000, uplink: 7, ..facts(GatewayMode::Shared) };
+    let text = flows::flows(&facts).join("\n");
+    for zone in [100, 101, 102, 104] {
+        assert!(text.contains(&format!("zone={zone},")), "{zone}");
+    }
+    assert!(!text.contains("zone=64") && !text.contains("6081") && !text.contains("output:1\n"));
+    assert!(text.contains("in_port=7,dl_dst=02:42:ac:12:00:02,udp,tp_dst=7000,actions=LOCAL"), "{text}");
+}
+
+/// Each family alone gives the same as both together: nothing is lost and nothing is there twice.
+#[test]
+fn flows_of_both_families() {
+    let of = |ips: &[&str]| {
+        let ips = ips.iter().map(|ip| ip.parse().unwrap()).collect();
+        flows::flows(&flows::Facts { ips, ..facts(GatewayMode::Local) })
+    };
+    let both = of(&["172.18.0.2", "fd00::2"]);
+    let unique: BTreeSet<&String> = both.iter().collect();
+    assert_eq!(unique.len(), both.len());
+    let (v4, v6) = (of(&["172.18.0.2"]), of(&["fd00::2"]));
+    assert_eq!(unique, v4.iter().chain(&v6).collect());
+    assert!(v6.iter().any(|flow| flow.contains("ipv6_src=fd00::2,ipv6_dst=fd69::2")));
+    assert!(!v6.iter().any(|flow| flow.contains("169.254") || flow.contains(",ip,")));
+}
+
+#[test]
+fn nftables_of_each_mode() {
+    let subnets = ["10.128.0.0/23", "fd00:10::/64"].map(|s| s.parse().unwrap());
+    let management = ["10.128.0.2", "fd00:10::2"].map(|s| s.parse().unwrap());
+    let masquerade = ["169.254.169.0/29".parse().unwrap()];
+    let shared = "\
+\tchain mgmtport-snat {
+\t\ttype nat hook postrouting priority srcnat; policy accept;
+\t\toifname != \"ovn-k8s-mp0\" return
+\t\tip saddr 10.128.0.2 counter return
+\t\tmeta nfproto ipv4 counter snat ip to 10.128.0.2
+\t\tip6 saddr fd00:10::2 counter return
+\t\tmeta nfproto ipv6 counter snat ip6 to fd00:10::2
+\t}
+";
+    let local = "\
+\tchain ovn-kube-pod-subnet-masq {
+\t\ttype nat hook postrouting priority srcnat; policy accept;
+\t\tip saddr 169.254.169.1 counter masquerade
+\t\tip saddr 10.128.0.0/23 counter masquerade
+\t\tip6 saddr fd00:10::/64 counter masquerade
+\t}
+";
+    assert_eq!(nft::table(GatewayMode::Shared, &subnets, &management, &masquerade), shared);
+    assert_eq!(nft::table(GatewayMode::Local, &subnets, &management, &masquerade), format!("{shared}{local}"));
+}

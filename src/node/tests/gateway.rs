@@ -1,0 +1,184 @@
+//! The gateway on a real bridge: what is set up, what comes back, what is refused.
+#![allow(clippy::unwrap_used)]
+
+mod lab;
+
+use std::time::Instant;
+
+use lab::{Lab, eventually, in_node, run};
+use ovnkube_model::GatewayMode;
+use ovnkube_node::GatewaySettings;
+
+const COOKIE: &str = "cookie=0xdeff105/-1";
+
+fn settings(mode: GatewayMode) -> GatewaySettings {
+    GatewaySettings {
+        mode,
+        interface: Some("br-ex".into()),
+        next_hops: vec![],
+        node_port: false,
+        conntrack_zone: 64000,
+        check_mtu: true,
+        encap_port: 6081,
+        service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+        join_subnets: vec!["100.64.0.0/16".parse().unwrap()],
+    }
+}
+
+/// A node whose bridge holds its address, and its gateway router.
+fn with_gateway(lab: &mut Lab, mode: GatewayMode) {
+    lab.start_ovs();
+    lab.make_bridge();
+    lab.vsctl("set Open_vSwitch . external_ids:ovn-bridge-mappings=other:br-9");
+    lab.ofctl("add-flow", &["cookie=7,priority=33,arp,actions=NORMAL"]);
+    lab.start_ovn();
+    lab.make_router();
+    lab.gateway = Some(settings(mode));
+    lab.start_agent();
+    lab.ready();
+}
+
+/// Ours, sorted.
+fn flows(lab: &Lab) -> Vec<String> {
+    let mut flows: Vec<String> =
+        lab.ofctl("dump-flows", &["--no-stats", COOKIE]).lines().map(|line| line.trim().to_owned()).collect();
+    flows.sort();
+    flows
+}
+
+fn host_is_right() {
+    let is_there = |args: &str, what: &str| {
+        let shown = run("ip", &args.split(' ').collect::<Vec<_>>());
+        assert!(shown.contains(what), "{what} is not in:\n{shown}");
+    };
+    is_there("addr show dev br-ex", "inet 169.254.169.2/29 brd 169.254.169.7 scope global br-ex");
+    is_there("route", "10.96.0.0/16 via 169.254.169.4 dev br-ex src 169.254.169.2 mtu 1400");
+    is_there("route", "169.254.169.1 dev br-ex src 172.18.0.2");
+    is_there("route", "169.254.169.3 via 10.128.0.1 dev ovn-k8s-mp0");
+    is_there("neigh", "169.254.169.1 dev br-ex lladdr 0a:58:a9:fe:a9:01 PERMANENT");
+    is_there("neigh", "169.254.169.4 dev br-ex lladdr 0a:58:a9:fe:a9:04 PERMANENT");
+    assert_eq!(run("sysctl", &["-n", "net.ipv4.conf.br-ex.forwarding"]).trim(), "1");
+    let table = run("nft", &["list", "table", "inet", "ovn-kubernetes"]);
+    assert!(table.contains("snat ip to 10.128.0.2"), "{table}");
+}
+
+#[test]
+fn a_shared_gateway() {
+    in_node(|lab| {
+        with_gateway(lab, GatewayMode::Shared);
+        host_is_right();
+        assert_eq!(
+            lab.annotations()["k8s.ovn.org/l3-gateway-config"],
+            r#"{"default":{"mode":"shared","bridge-id":"br-ex","interface-id":"br-ex_node-1","mac-address":"02:42:ac:12:00:02","ip-addresses":["172.18.0.2/16"],"ip-address":"172.18.0.2/16","next-hops":["172.18.255.1"],"next-hop":"172.18.255.1","node-port-enable":"false","vlan-id":"0"}}"#
+        );
+        let mappings = lab.vsctl("get Open_vSwitch . external_ids:ovn-bridge-mappings");
+        assert_eq!(mappings, r#""other:br-9,physnet:br-ex""#);
+        let wanted = flows(lab);
+        assert_eq!(wanted.len(), 27, "{wanted:#?}");
+        // an operator breaks things: all of it comes back, and what is somebody else's stays
+        lab.ofctl("del-flows", &["table=1"]);
+        lab.ofctl("add-flow", &["cookie=0xdeff105,priority=600,actions=drop"]);
+        eventually("the flows", || flows(lab) == wanted);
+        run("ip", &["route", "del", "10.96.0.0/16"]);
+        run("ip", &["addr", "del", "169.254.169.2/29", "dev", "br-ex"]);
+        run("ip", &["neigh", "del", "169.254.169.4", "dev", "br-ex"]);
+        run("nft", &["delete table inet ovn-kubernetes"]);
+        eventually("the host's side", || std::panic::catch_unwind(host_is_right).is_ok());
+        let all = lab.ofctl("dump-flows", &["--no-stats"]);
+        assert!(all.contains("cookie=0x7, priority=33,arp") && all.contains(" priority=0 actions=NORMAL"), "{all}");
+    });
+}
+
+#[test]
+fn a_local_gateway() {
+    in_node(|lab| {
+        with_gateway(lab, GatewayMode::Local);
+        host_is_right();
+        assert!(lab.annotations()["k8s.ovn.org/l3-gateway-config"].contains(r#""mode":"local""#));
+        let flows = flows(lab).join("\n");
+        assert!(flows.contains("check_pkt_larger(1414)->NXM_NX_REG0[0],resubmit(,11)"), "{flows}");
+        let table = run("nft", &["-s", "list", "table", "inet", "ovn-kubernetes"]);
+        assert!(table.contains("ip saddr 10.128.0.0/24 counter masquerade"), "{table}");
+    });
+}
+
+#[test]
+fn a_second_start_changes_no_flow() {
+    in_node(|lab| {
+        with_gateway(lab, GatewayMode::Local);
+        let wanted = flows(lab);
+        lab.crash_agent();
+        let crashed = Instant::now();
+        std::fs::remove_file(lab.conf()).unwrap();
+        lab.start_agent();
+        lab.ready();
+        assert_eq!(flows(lab), wanted);
+        // a flow that is written again counts from zero
+        let age = |line: &str| line.split_once("duration=")?.1.split_once('s')?.0.parse::<f64>().ok();
+        let since = crashed.elapsed().as_secs_f64();
+        let ages: Vec<f64> = lab.ofctl("dump-flows", &[COOKIE]).lines().filter_map(age).collect();
+        assert_eq!(ages.len(), wanted.len());
+        assert!(ages.iter().all(|age| *age > since), "{since}: {ages:?}");
+    });
+}
+
+#[test]
+fn a_restart_of_the_switch_is_survived() {
+    in_node(|lab| {
+        with_gateway(lab, GatewayMode::Shared);
+        let wanted = flows(lab);
+        lab.kill("vswitchd");
+        lab.start_vswitchd();
+        lab.address_bridge();
+        eventually("the flows", || flows(lab) == wanted);
+        eventually("the host's side", || std::panic::catch_unwind(host_is_right).is_ok());
+        // the patch port gets another number
+        lab.vsctl("set Interface patch-br-ex_node-1-to-br-int ofport_request=77");
+        eventually("flows of the new number", || flows(lab).iter().any(|flow| flow.contains("in_port=77")));
+        assert!(!flows(lab).iter().any(|flow| flow.contains("in_port=2,")));
+    });
+}
+
+#[test]
+fn what_can_not_be_a_gateway_is_refused() {
+    in_node(|lab| {
+        lab.start_ovs();
+        let refuses = |lab: &mut Lab, change: &dyn Fn(&mut GatewaySettings), want: &str| {
+            let mut settings = settings(GatewayMode::Shared);
+            change(&mut settings);
+            lab.gateway = Some(settings);
+            let said = lab.refusal();
+            assert!(said.contains(want) && !said.contains('\n'), "{said}\nis not: {want}");
+        };
+        refuses(lab, &|_| {}, "use br-ex as gateway interface: there is no such link and no such bridge");
+        refuses(lab, &|s| s.interface = None, "find the gateway interface: there is no default route");
+        refuses(lab, &|s| s.interface = Some("eth0".into()), "use eth0 as gateway interface: it is not an OVS bridge");
+        lab.vsctl("add-br br-ex -- set Bridge br-ex datapath_type=netdev");
+        refuses(lab, &|_| {}, "the bridge holds no link to the outside");
+        lab.vsctl("del-br br-ex");
+        lab.make_bridge();
+        refuses(
+            lab,
+            &|s| s.interface = Some("eth0".into()),
+            "it is a port of bridge br-ex; give --gateway-interface=br-ex",
+        );
+        refuses(
+            lab,
+            &|s| s.next_hops = vec!["10.1.1.1".parse().unwrap()],
+            "next hop 10.1.1.1 is outside its network 172.18.0.2/16",
+        );
+        let overlap = "its network 172.18.0.2/16 overlaps service range 172.16.0.0/12";
+        refuses(lab, &|s| s.service_cidrs = vec!["172.16.0.0/12".parse().unwrap()], overlap);
+        let overlap = "its network 172.18.0.2/16 overlaps join subnet 172.18.4.0/24";
+        refuses(lab, &|s| s.join_subnets = vec!["172.18.4.0/24".parse().unwrap()], overlap);
+        run("ip", &["route", "del", "default"]);
+        refuses(lab, &|_| {}, "no default route of 172.18.0.2/16's family leads through it");
+        run("ip", &["addr", "flush", "dev", "br-ex"]);
+        refuses(lab, &|_| {}, "it has no IPv4 address");
+        // nothing was touched
+        let ids = lab.vsctl("get Open_vSwitch . external_ids");
+        assert_eq!(ids, "{ovn-bridge-datapath-type=netdev, system-id=chassis-1}");
+        assert!(!lab.vsctl("list-br").contains("br-int"));
+        assert_eq!(lab.ofctl("dump-flows", &["--no-stats"]).trim(), "priority=0 actions=NORMAL");
+    });
+}
