@@ -229,6 +229,8 @@ impl Lab {
 
     /// The node's address and default route, which a machine's own network setup gives.
     pub fn address_bridge(&self) {
+        let socket = self.dir.join("br-ex.mgmt");
+        eventually("the switch", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
         eventually("br-ex", || run("ip", &["link"]).contains(" br-ex: "));
         for args in
             ["link set br-ex up", "addr replace 172.18.0.2/16 dev br-ex", "route replace default via 172.18.255.1"]
