@@ -234,11 +234,11 @@ fn the_documented_command_lines_start() {
     assert_eq!(master.settings.nb.address(), nb.replace("//", ""));
     assert_eq!(master.settings.kube_access, KubeAccess::Kubeconfig(kubeconfig));
     let node = root.load(
-        &format!("{start} -init-node=n2 -init-gateways -k8s-service-cidr= -cluster-subnets=172.16.1.0/24/26"),
+        &format!("{start} -init-node=n2 -init-gateways -gateway-vlanid=7 -k8s-service-cidr= -cluster-subnets=172.16.1.0/24/26"),
         &[],
     );
     assert_eq!(node.settings.gateway.mode, Some(GatewayMode::Shared));
-    assert_eq!(node.not_yet(), ["[gateway] mode (--gateway-mode) = \"shared\""]);
+    assert_eq!(node.not_yet(), ["[gateway] vlan-id (--gateway-vlanid) = \"7\""]);
     root.load(
         "-net-controller -ha -win-hnsnetwork-id= -gateway-spare-interface -encap-type=geneve -encap-ip= -init-master n",
         &[],

@@ -62,26 +62,30 @@ impl Switch {
 
 /// From the lines of `diff-flows` to those of `add-flows`.
 fn plan(diff: &str, cookie: &str) -> (String, Synced) {
-    let lines = |sign: char| diff.lines().filter_map(move |line| Flow::parse(line.strip_prefix(sign)?));
-    let foreign: BTreeSet<&str> = lines('-').filter(|have| have.cookie != cookie).map(|have| have.key).collect();
+    // ovs-ofctl 3.1 takes a match on fragments for different from itself
+    let of = |sign: char| diff.lines().filter_map(move |line| line.strip_prefix(sign)).collect::<BTreeSet<_>>();
+    let (old, new) = (of('-'), of('+'));
+    let (gone, wanted) = (old.difference(&new), new.difference(&old));
+    let gone: Vec<_> = gone.filter_map(|line| Flow::parse(line)).collect();
+    let foreign: BTreeSet<&str> = gone.iter().filter(|have| have.cookie != cookie).map(|have| have.key).collect();
     let mut synced = Synced::default();
-    let mut changes = String::new();
+    let mut changes = Vec::new();
     let mut added = BTreeSet::new();
-    for new in lines('+') {
+    for new in wanted.filter_map(|line| Flow::parse(line)) {
         if foreign.contains(new.key) {
             synced.taken.push(new.key.to_owned());
             continue;
         }
         added.insert(new.key);
         synced.added += 1;
-        changes += &format!("add {}cookie={},{}\n", separated(new.key), new.cookie, new.actions);
+        changes.push(format!("add {}cookie={},{}\n", separated(new.key), new.cookie, new.actions));
     }
     // an added flow takes the place of the one with its key
-    for old in lines('-').filter(|have| have.cookie == cookie && !added.contains(have.key)) {
+    for old in gone.iter().filter(|have| have.cookie == cookie && !added.contains(have.key)) {
         synced.removed += 1;
-        changes += &format!("delete_strict {}cookie={cookie}/-1\n", separated(old.key));
+        changes.push(format!("delete_strict {}cookie={cookie}/-1\n", separated(old.key)));
     }
-    (changes, synced)
+    (changes.concat(), synced)
 }
 
 /// `[table=N ][MATCH ][cookie=C ]actions=…`
@@ -166,4 +170,40 @@ fn monitor() -> Vec<u8> {
     message.extend([0, 0, 0, 1, 0, 2 | 4 | 8]); // id; add, delete, modify
     message.extend([0xff, 0xff, 0, 0, 0xff, 0, 0, 0, 0, 0]); // any port, no match, any table
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As both releases of `ovs-ofctl diff-flows` print it.
+    const DIFF: &str = "\
++priority=500,ip,in_port=2 cookie=0xdeff105 actions=ct(commit,table=4,zone=64001,nat(dst=172.18.0.2))
+-priority=33,ip cookie=0x7 actions=drop
++priority=33,ip cookie=0xdeff105 actions=LOCAL
+-priority=0 actions=NORMAL
+-table=1 priority=0 cookie=0xdeff105 actions=drop
++table=1 priority=0 cookie=0xdeff105 actions=NORMAL
+-table=3  cookie=0xdeff105 actions=LOCAL
+";
+
+    #[test]
+    fn foreign_flows_stay() {
+        let (changes, synced) = plan(DIFF, "0xdeff105");
+        assert_eq!(
+            changes,
+            "add priority=500,ip,in_port=2,cookie=0xdeff105,actions=ct(commit,table=4,zone=64001,nat(dst=172.18.0.2))\n\
+             add table=1,priority=0,cookie=0xdeff105,actions=NORMAL\n\
+             delete_strict table=3,cookie=0xdeff105/-1\n"
+        );
+        assert_eq!(synced, Synced { added: 2, removed: 1, taken: vec!["priority=33,ip".to_owned()] });
+    }
+
+    #[test]
+    fn nothing_differs() {
+        assert_eq!(plan("", "0xdeff105"), (String::new(), Synced::default()));
+        assert_eq!(plan("-priority=0 actions=NORMAL\n", "0xdeff105"), (String::new(), Synced::default()));
+        let same = "priority=110,ip,in_port=1,nw_frag=yes cookie=0xdeff105 actions=ct(table=0,zone=64004)\n";
+        assert_eq!(plan(&format!("-{same}+{same}"), "0xdeff105"), (String::new(), Synced::default()));
+    }
 }

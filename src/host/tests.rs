@@ -80,6 +80,18 @@ async fn a_pair_between_two_namespaces() {
     assert!(pod.ip("neigh show dev eth0").contains("10.128.0.1 lladdr 0a:58:0a:80:00:03 PERMANENT"));
     assert!(!pod.ip("addr show dev eth0").contains("tentative"));
 
+    // another source and MTU: the route is replaced, and read as it was given
+    let source = Some("10.128.0.3".parse().unwrap());
+    let narrow = Route { source, mtu: Some(1300), ..route };
+    there.ensure_route(&eth0, narrow).await.unwrap();
+    let direct = Route { destination: "10.1.0.1/32".parse().unwrap(), gateway: None, source, mtu: None };
+    there.ensure_route(&eth0, direct).await.unwrap();
+    assert_eq!(there.routes(&eth0).await.unwrap(), [direct, narrow, default6]);
+    there.delete_route(&eth0, direct).await.unwrap();
+    there.ensure_route(&eth0, route).await.unwrap();
+    let default = DefaultRoute { metric: 1024, gateway: "fd00::1".parse().unwrap(), link: eth0.index };
+    assert_eq!(there.default_routes().await.unwrap(), [default]);
+
     there.delete_route(&eth0, route).await.unwrap();
     there.delete_address(&eth0, "10.128.0.3/23".parse().unwrap()).await.unwrap();
     assert_eq!(there.routes(&eth0).await.unwrap(), [default6]);

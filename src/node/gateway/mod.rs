@@ -22,12 +22,14 @@ mod tests;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use ipnetwork::IpNetwork;
 use ovnkube_host::Net;
 use ovnkube_host::flows::{Switch, Watch};
 use ovnkube_model::GatewayMode;
 use serde::Serialize;
+use tokio::time::sleep;
 
 use crate::mgmt::Mgmt;
 use crate::ovs::Ovs;
@@ -40,12 +42,16 @@ pub(crate) use settings::Site;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
+/// Pause before the look at a change that may be our own.
+const AFTER_WRITE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Gateway<'a> {
     node: &'a NodeSettings,
     settings: &'a GatewaySettings,
     table: nft::Table,
     watch: Option<Watch>,
+    /// The last comparison changed flows.
+    wrote: bool,
     /// Flows that were told to be somebody else's.
     taken: Vec<String>,
 }
@@ -54,7 +60,7 @@ impl<'a> Gateway<'a> {
     /// `None` when the node shall have no gateway.
     pub(crate) fn new(node: &'a NodeSettings) -> Option<Self> {
         let settings = node.gateway.as_ref()?;
-        Some(Self { node, settings, table: nft::Table::default(), watch: None, taken: Vec::new() })
+        Some(Self { node, settings, table: nft::Table::default(), watch: None, wrote: false, taken: Vec::new() })
     }
 
     /// Looks at the node and changes nothing.
@@ -134,7 +140,8 @@ impl<'a> Gateway<'a> {
             self.watch = Some(switch.watch().await?);
         }
         let synced = switch.sync(flows::COOKIE, &flows::flows(&facts)).await?;
-        if synced.added + synced.removed > 0 {
+        self.wrote = synced.added + synced.removed > 0;
+        if self.wrote {
             tracing::info!(added = synced.added, removed = synced.removed, "changed the flows of {bridge}");
         }
         if synced.taken != self.taken {
@@ -159,6 +166,9 @@ impl<'a> Gateway<'a> {
             Some(watch) => {
                 if !watch.next().await {
                     self.watch = None;
+                } else if self.wrote {
+                    // our own change is heard too; and nobody who undoes it can keep us busy
+                    sleep(AFTER_WRITE).await;
                 }
             }
         }

@@ -40,26 +40,24 @@ pub(super) fn table(mode: GatewayMode, subnets: &[Subnet], management: &[IpAddr]
 
 /// Pods answer to the management port's address over the management port, to others through OVN.
 fn to_pods(management: &[IpAddr]) -> String {
-    let mut rules = format!("\t\toifname != \"{}\" return\n", mgmt::LINK);
+    let mut rules = vec![format!("oifname != \"{}\" return", mgmt::LINK)];
     for ip in management {
-        let family = if ip.is_ipv6() { "ip6" } else { "ip" };
-        rules += &format!("\t\t{family} saddr {ip} counter return\n");
-        rules +=
-            &format!("\t\tmeta nfproto {} counter snat {family} to {ip}\n", if ip.is_ipv6() { "ipv6" } else { "ipv4" });
+        let (family, protocol) = if ip.is_ipv6() { ("ip6", "ipv6") } else { ("ip", "ipv4") };
+        rules.push(format!("{family} saddr {ip} counter return"));
+        rules.push(format!("meta nfproto {protocol} counter snat {family} to {ip}"));
     }
     chain("mgmtport-snat", &rules)
 }
 
 /// Local mode: the host gives what leaves the node its own address.
 fn from_pods(subnets: &[Subnet], masquerade: &[Subnet]) -> String {
-    let mut rules = String::new();
     let ovn = masquerade.iter().filter_map(|range| range.nth(1)).map(|ip| (ip.is_ipv6(), ip.to_string()));
-    for (ipv6, source) in ovn.chain(subnets.iter().map(|subnet| (subnet.is_ipv6(), subnet.to_string()))) {
-        rules += &format!("\t\t{} saddr {source} counter masquerade\n", if ipv6 { "ip6" } else { "ip" });
-    }
-    chain("ovn-kube-pod-subnet-masq", &rules)
+    let sources = ovn.chain(subnets.iter().map(|subnet| (subnet.is_ipv6(), subnet.to_string())));
+    let masquerade = |(ipv6, source)| format!("{} saddr {source} counter masquerade", if ipv6 { "ip6" } else { "ip" });
+    chain("ovn-kube-pod-subnet-masq", &sources.map(masquerade).collect::<Vec<_>>())
 }
 
-fn chain(name: &str, rules: &str) -> String {
-    format!("\tchain {name} {{\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n{rules}\t}}\n")
+fn chain(name: &str, rules: &[String]) -> String {
+    let head = "type nat hook postrouting priority srcnat; policy accept;";
+    format!("\tchain {name} {{\n\t\t{head}\n\t\t{}\n\t}}\n", rules.join("\n\t\t"))
 }

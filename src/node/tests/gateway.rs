@@ -113,23 +113,65 @@ fn a_local_gateway() {
 }
 
 #[test]
-fn a_second_start_changes_no_flow() {
+fn both_address_families() {
     in_node(|lab| {
-        with_gateway(lab, GatewayMode::Local);
-        let wanted = flows(lab);
-        lab.crash_agent();
-        let crashed = Instant::now();
-        std::fs::remove_file(lab.conf()).unwrap();
+        lab.start_ovs();
+        lab.make_bridge();
+        lab.start_ovn();
+        lab.make_router();
+        lab.cluster_subnets.push("fd00:10::/48");
+        lab.node_subnets.push("fd00:10::/64");
+        let mut settings = settings(GatewayMode::Local);
+        settings.service_cidrs.push("fd00:96::/112".parse().unwrap());
+        lab.gateway = Some(settings);
+        assert!(lab.refusal().contains("it has no IPv6 address"));
+        run("ip", &["addr", "add", "fd00:172::2/64", "dev", "br-ex", "nodad"]);
+        run("ip", &["-6", "route", "add", "default", "via", "fd00:172::1", "dev", "br-ex"]);
         lab.start_agent();
         lab.ready();
-        assert_eq!(flows(lab), wanted);
-        // a flow that is written again counts from zero
-        let age = |line: &str| line.split_once("duration=")?.1.split_once('s')?.0.parse::<f64>().ok();
-        let since = crashed.elapsed().as_secs_f64();
-        let ages: Vec<f64> = lab.ofctl("dump-flows", &[COOKIE]).lines().filter_map(age).collect();
-        assert_eq!(ages.len(), wanted.len());
-        assert!(ages.iter().all(|age| *age > since), "{since}: {ages:?}");
+        host_is_right();
+        let addresses = run("ip", &["-6", "addr", "show", "dev", "br-ex"]);
+        assert!(addresses.contains("inet6 fd69::2/125"), "{addresses}");
+        let routes = run("ip", &["-6", "route"]);
+        for want in [
+            "fd00:96::/112 via fd69::4 dev br-ex proto static src fd69::2 metric 1024 mtu 1400",
+            "fd69::1 dev br-ex proto static src fd00:172::2",
+            "fd69::3 via fd00:10::1 dev ovn-k8s-mp0",
+        ] {
+            assert!(routes.contains(want), "{want} is not in:\n{routes}");
+        }
+        let flows = flows(lab).join("\n");
+        assert!(flows.contains("ipv6_src=fd00:172::2,ipv6_dst=fd69::2"), "{flows}");
+        let annotations = lab.annotations();
+        let config = &annotations["k8s.ovn.org/l3-gateway-config"];
+        assert!(config.contains(r#""ip-addresses":["172.18.0.2/16","fd00:172::2/64"]"#), "{config}");
+        assert!(config.contains(r#""next-hops":["172.18.255.1","fd00:172::1"]"#), "{config}");
+        a_restart_changes_no_flow(lab);
     });
+}
+
+#[test]
+fn a_second_start_changes_no_flow() {
+    in_node(|lab| {
+        with_gateway(lab, GatewayMode::Shared);
+        a_restart_changes_no_flow(lab);
+    });
+}
+
+fn a_restart_changes_no_flow(lab: &mut Lab) {
+    let wanted = flows(lab);
+    lab.crash_agent();
+    let crashed = Instant::now();
+    std::fs::remove_file(lab.conf()).unwrap();
+    lab.start_agent();
+    lab.ready();
+    assert_eq!(flows(lab), wanted);
+    // a flow that is written again counts from zero
+    let age = |line: &str| line.split_once("duration=")?.1.split_once('s')?.0.parse::<f64>().ok();
+    let since = crashed.elapsed().as_secs_f64();
+    let ages: Vec<f64> = lab.ofctl("dump-flows", &[COOKIE]).lines().filter_map(age).collect();
+    assert_eq!(ages.len(), wanted.len());
+    assert!(ages.iter().all(|age| *age > since), "{since}: {ages:?}");
 }
 
 #[test]

@@ -67,6 +67,9 @@ pub struct Lab {
     agent: Option<Agent>,
     /// Given to the agent at its start.
     pub sb_tls: Option<Tls>,
+    /// The cluster's and the node's, told to the agent.
+    pub cluster_subnets: Vec<&'static str>,
+    pub node_subnets: Vec<&'static str>,
     /// Given to the agent at its start.
     pub gateway: Option<GatewaySettings>,
 }
@@ -94,6 +97,8 @@ impl Lab {
             pods: Vec::new(),
             agent: None,
             sb_tls: None,
+            cluster_subnets: vec!["10.128.0.0/14"],
+            node_subnets: vec!["10.128.0.0/24"],
             gateway: None,
         }
     }
@@ -259,7 +264,7 @@ impl Lab {
     pub fn ready(&self) {
         let node = OwnNode {
             internal_ips: vec!["172.18.0.2".parse().unwrap()],
-            subnets: vec!["10.128.0.0/24".parse().unwrap()],
+            subnets: self.node_subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(),
         };
         self.tell(Change::Node(node));
         eventually("the network configuration", || self.conf().exists());
@@ -300,8 +305,8 @@ impl Lab {
             node: NODE.into(),
             zone: "global".into(),
             mtu: 1400,
-            cluster_subnets: vec!["10.128.0.0/14".parse().unwrap()],
-            masquerade_subnets: vec!["169.254.169.0/29".parse().unwrap()],
+            cluster_subnets: self.cluster_subnets.iter().map(|range| range.parse().unwrap()).collect(),
+            masquerade_subnets: vec!["169.254.169.0/29".parse().unwrap(), "fd69::/125".parse().unwrap()],
             ovs_remote: self.unix("db.sock"),
             cni_socket: self.socket(),
             cni_conf: CniConf {
