@@ -119,6 +119,7 @@ fn label(row: &Row) -> String {
         }
         "Logical_Router_Policy" => format!("{} {}", text("priority"), text("match")),
         "Static_MAC_Binding" => format!("{} {}", text("logical_port"), text("ip")),
+        "Chassis_Template_Var" => text("chassis"),
         "Meter_Band" => format!("band rate {}", text("rate")),
         _ => String::new(),
     }

@@ -177,6 +177,7 @@ impl Engine {
                 self.parked.park(key, Instant::now());
             }
             Outcome::Gone(_) => {}
+            Outcome::Outdated(key) => drop(self.dirty.insert(key)),
         }
     }
 
@@ -336,11 +337,13 @@ impl Engine {
 
     /// Somebody else changed a row: whoever wants it, or something in it, looks again.
     fn drifted(&mut self, event: &RowEvent) {
-        let Some(row) = event.new.as_deref().or(event.old.as_deref()) else { return };
-        let keys = identity(row).map(|id| self.ledger.interested(event.table, &id)).unwrap_or_default();
+        // a row that was renamed is missed under its old name
+        let rows = || event.new.as_deref().into_iter().chain(event.old.as_deref());
+        let ids: BTreeSet<_> = rows().filter_map(identity).collect();
+        let keys: Vec<_> = ids.iter().flat_map(|id| self.ledger.interested(event.table, id)).collect();
         // rows that look like ours and elements of ours: there may be too many now
-        if !keys.is_empty() || is_garbage(row, std::iter::empty()) {
-            debug!(%row, "changed by somebody else");
+        if !keys.is_empty() || rows().any(|row| is_garbage(row, std::iter::empty())) {
+            debug!(table = event.table.name, ?ids, "changed by somebody else");
             self.sweep_soon();
         }
         self.dirty.extend(keys);

@@ -16,7 +16,7 @@ use crate::MayWrite;
 
 /// Patches on their way at one time. The API server does some 500 a second on one core; more at
 /// once only makes each one slower.
-const AT_ONCE: usize = 32;
+const AT_ONCE: usize = 16;
 /// After this long a patch that was accepted and yet is not seen is looked at again.
 const SEEN_WITHIN: Duration = Duration::from_secs(3);
 
@@ -29,6 +29,8 @@ pub enum Outcome {
     Failed(Key),
     /// The object is gone or is another one of the same name.
     Gone(Key),
+    /// Whatever became of it, something else is wanted by now.
+    Outdated(Key),
 }
 
 /// See the module.
@@ -43,6 +45,8 @@ pub struct Patches {
 struct Record {
     patch: Patch,
     state: State,
+    /// Something else was wanted while it was on its way.
+    outdated: bool,
 }
 
 #[derive(PartialEq)]
@@ -73,9 +77,9 @@ impl Patches {
             }
             Some(record) if record.state == State::Queued => record.patch = patch,
             // the answer of the one on its way brings this key up again
-            Some(record) if record.state == State::Sent => {}
+            Some(record) if record.state == State::Sent => record.outdated = true,
             _ => {
-                self.records.insert(key.clone(), Record { patch, state: State::Queued });
+                self.records.insert(key.clone(), Record { patch, state: State::Queued, outdated: false });
                 self.queue.push_back(key.clone());
             }
         }
@@ -100,24 +104,27 @@ impl Patches {
                 None => std::future::pending().await,
             }
         };
+        let outdated = self.records.get(&key).is_some_and(|r| r.outdated);
         let outcome = match result {
-            Ok(()) => {
-                if let Some(record) = self.records.get_mut(&key) {
-                    record.state = State::Accepted;
-                }
-                Outcome::Accepted(key)
+            _ if outdated => Outcome::Outdated(key),
+            Ok(()) => Outcome::Accepted(key),
+            Err(error) if error.is_gone() => {
+                debug!(%key, %error, "the object of a patch is gone");
+                Outcome::Gone(key)
             }
             Err(error) => {
-                self.records.remove(&key);
-                if error.is_gone() {
-                    debug!(%key, %error, "the object of a patch is gone");
-                    Outcome::Gone(key)
-                } else {
-                    warn!(%key, %error, "cannot annotate");
-                    Outcome::Failed(key)
-                }
+                warn!(%key, %error, "cannot annotate");
+                Outcome::Failed(key)
             }
         };
+        match &outcome {
+            Outcome::Accepted(key) => {
+                if let Some(record) = self.records.get_mut(key) {
+                    record.state = State::Accepted;
+                }
+            }
+            Outcome::Failed(key) | Outcome::Gone(key) | Outcome::Outdated(key) => drop(self.records.remove(key)),
+        }
         self.start();
         outcome
     }

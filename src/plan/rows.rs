@@ -9,6 +9,8 @@ use ovnkube_ovn::nb::{
 };
 use ovnkube_ovn::{ColumnId, Row, Table, owner};
 
+use crate::names;
+
 /// Owner types whose rows this program plans; rows of other types are left alone.
 const PLANNED_TYPES: [&str; 2] = ["Cluster", "Namespace"];
 
@@ -98,19 +100,37 @@ pub fn is_garbage<'a>(row: &Row, mut names_of_ports: impl Iterator<Item = &'a st
         // a pod's port, or one of the ports every node has
         "Logical_Switch_Port" => {
             let name = row.str(lsp::NAME);
-            row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true")
-                || name.starts_with("stor-") && row.str(lsp::TYPE) == "router"
+            match row.str(lsp::TYPE) {
+                "router" => name.starts_with("stor-") && is_of_default_network(name, 0),
+                _ => row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true") && is_of_default_network(name, 1),
+            }
         }
-        "Logical_Router_Port" => row.str(logical_router_port::NAME).starts_with("rtos-"),
+        // the wanted one is never asked about: this is another of the same name
+        "Logical_Router" => {
+            let ids = row.map(logical_router::EXTERNAL_IDS);
+            row.str(logical_router::NAME) == names::CLUSTER_ROUTER && ids.contains_key("k8s-cluster-router")
+        }
+        "Logical_Router_Port" => {
+            let name = row.str(logical_router_port::NAME);
+            name.starts_with("rtos-") && is_of_default_network(name, 0)
+        }
         // a node's switch is the one that has the node's cable to the cluster router
         "Logical_Switch" => {
-            let cable = format!("stor-{}", row.str(logical_switch::NAME));
+            let name = row.str(logical_switch::NAME);
+            let cable = format!("stor-{name}");
             let config = row.map(logical_switch::OTHER_CONFIG);
             (config.contains_key("subnet") || config.contains_key("ipv6_prefix"))
+                && is_of_default_network(name, 0)
                 && names_of_ports.any(|name| name == cable)
         }
         _ => false,
     }
+}
+
+/// Rows of other networks have that network's name and a `_` in front of theirs. Kubernetes' names
+/// have no `_`, so the one between a pod's namespace and name is the only one.
+fn is_of_default_network(name: &str, underscores: usize) -> bool {
+    name.matches('_').count() == underscores
 }
 
 fn is_planned(ids: ovnkube_ovn::StrMap<'_>) -> bool {
