@@ -113,7 +113,14 @@ fn label(row: &Row) -> String {
     }
     let or_none = |column: &str| Some(text(column)).filter(|t| !t.is_empty()).unwrap_or_else(|| "[]".into());
     match table.name {
-        "NAT" => format!("{} {}->{} {} {}", text("type"), text("logical_ip"), text("external_ip"), text("logical_port"), text("match")),
+        "NAT" => format!(
+            "{} {}->{} {} {}",
+            text("type"),
+            text("logical_ip"),
+            text("external_ip"),
+            text("logical_port"),
+            text("match")
+        ),
         "Logical_Router_Static_Route" => {
             format!("{} {} via {} {}", text("ip_prefix"), or_none("policy"), text("nexthop"), or_none("output_port"))
         }

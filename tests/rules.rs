@@ -57,7 +57,8 @@ fn annotated_address(objects: &Objects, namespace: &str, name: &str) -> String {
     let text = pod["metadata"]["annotations"]["k8s.ovn.org/pod-networks"].as_str().unwrap_or_default();
     let network: Value = serde_json::from_str(text).unwrap_or_else(|e| panic!("pod {namespace}/{name}: {text:?}: {e}"));
     let network = &network["default"];
-    let ips = network["ip_addresses"].as_array().unwrap().iter().map(|ip| ip.as_str().unwrap().split('/').next().unwrap());
+    let ips =
+        network["ip_addresses"].as_array().unwrap().iter().map(|ip| ip.as_str().unwrap().split('/').next().unwrap());
     [network["mac_address"].as_str().unwrap()].into_iter().chain(ips).collect::<Vec<_>>().join(" ")
 }
 

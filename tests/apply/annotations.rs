@@ -5,16 +5,45 @@ use std::collections::BTreeMap;
 use ovnkube_model::{Meta, Node, NodeFields, Pod, PodAnnotation, PodFields, keys};
 
 const PIECES: [&str; 24] = [
-    "{", "}", "[", "]", ":", ",", "\"", "default", "ip_addresses", "mac_address", "ips", "mac", "gateway_ips", "routes",
-    "10.128.0.3/23", "fd01::/64", "0a:58:0a:80:00:03", "0", "-1", "99999999999999999999", "null", "true", "\u{0}", "é",
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    "\"",
+    "default",
+    "ip_addresses",
+    "mac_address",
+    "ips",
+    "mac",
+    "gateway_ips",
+    "routes",
+    "10.128.0.3/23",
+    "fd01::/64",
+    "0a:58:0a:80:00:03",
+    "0",
+    "-1",
+    "99999999999999999999",
+    "null",
+    "true",
+    "\u{0}",
+    "é",
 ];
 
 fn read(text: &str) {
-    let annotations: BTreeMap<String, String> =
-        [keys::POD_NETWORKS, keys::DEFAULT_NETWORK, keys::NODE_SUBNETS, keys::NODE_ID, keys::MGMT_PORT_MACS, keys::HYBRID_SUBNET, keys::CHASSIS_ID]
-            .iter()
-            .map(|key| ((*key).to_owned(), text.to_owned()))
-            .collect();
+    let annotations: BTreeMap<String, String> = [
+        keys::POD_NETWORKS,
+        keys::DEFAULT_NETWORK,
+        keys::NODE_SUBNETS,
+        keys::NODE_ID,
+        keys::MGMT_PORT_MACS,
+        keys::HYBRID_SUBNET,
+        keys::CHASSIS_ID,
+    ]
+    .iter()
+    .map(|key| ((*key).to_owned(), text.to_owned()))
+    .collect();
     let meta = Meta { uid: "u", created: 0, labels: &BTreeMap::new(), annotations: &annotations };
     let pod = Pod::parse(&meta, PodFields::default());
     if let Some(annotated) = &pod.annotated {
@@ -41,7 +70,12 @@ fn any_text() {
 
 #[test]
 fn deep_and_long_text() {
-    for text in ["[".repeat(1 << 20), "{\"default\":".repeat(1 << 16), "1".repeat(1 << 20), format!("{{\"default\":[{}\"\"]}}", "\"10.0.0.0/24\",".repeat(1 << 16))] {
+    for text in [
+        "[".repeat(1 << 20),
+        "{\"default\":".repeat(1 << 16),
+        "1".repeat(1 << 20),
+        format!("{{\"default\":[{}\"\"]}}", "\"10.0.0.0/24\",".repeat(1 << 16)),
+    ] {
         read(&text);
     }
 }

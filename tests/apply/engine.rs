@@ -139,20 +139,15 @@ async fn drift_is_repaired() {
     }
 }
 
-/// The database is emptied: everything comes back, addresses as they were.
+/// The server comes back empty: everything comes back, addresses as they were.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_database_is_wiped() {
-    let lab = Lab::with_pods(10).await;
+    let mut lab = Lab::with_pods(10).await;
     let _engine = lab.engine().await;
     lab.settled().await;
     let before = Dump::of(&lab.nb);
-    let words = ["ls-del n1", "ls-del n2", "ls-del join", "lr-del ovn_cluster_router"];
-    for line in words {
-        lab.server.nbctl(&line.split(' ').collect::<Vec<_>>());
-    }
-    for table in ["port_group", "address_set", "meter", "copp", "load_balancer_group"] {
-        lab.server.nbctl(&["--all", "destroy", table]);
-    }
+    lab.server.wipe();
+    lab.nb = lab.server.client().await;
     lab.settled().await;
     assert_eq!(Dump::of(&lab.nb).text(), before.text());
 }
@@ -226,7 +221,8 @@ async fn an_address_moves() {
     let _engine = lab.engine().await;
     lab.settled().await;
     let ask = json!({"v1.multus-cni.io/default-network": r#"[{"ips":["10.128.0.77"],"mac":"02:00:00:00:00:77"}]"#});
-    let subnets = lab.api.get("/api/v1/nodes/n1").await["metadata"]["annotations"]["k8s.ovn.org/node-subnets"].to_string();
+    let subnets =
+        lab.api.get("/api/v1/nodes/n1").await["metadata"]["annotations"]["k8s.ovn.org/node-subnets"].to_string();
     let node = if subnets.contains("10.128.0.0/23") { "n1" } else { "n2" };
     lab.api.pod("a", "even", node, ask.clone()).await;
     for round in 0..10 {
@@ -250,7 +246,8 @@ async fn a_node_goes_first() {
     let _engine = lab.engine().await;
     lab.settled().await;
     lab.api.delete_node("n1").await;
-    until("no port of the node is left", async || !Dump::of(&lab.nb).text().contains("requested-chassis\":\"n1\"")).await;
+    until("no port of the node is left", async || !Dump::of(&lab.nb).text().contains("requested-chassis\":\"n1\""))
+        .await;
     lab.settled().await;
     lab.api.node("n1", json!({"k8s.ovn.org/node-chassis-id": "another"})).await;
     lab.settled().await;

@@ -30,13 +30,43 @@ async fn junk_with_our_marks_goes() {
     let clean = Dump::of(&server.client().await);
     let owner = "external_ids:k8s.ovn.org/owner-controller=default-network-controller";
     let junk: &[&[&str]] = &[
-        &["lsp-add", "n1", "a_gone", "--", "set", "logical_switch_port", "a_gone", "external_ids:pod=true", "external_ids:namespace=a"],
+        &[
+            "lsp-add",
+            "n1",
+            "a_gone",
+            "--",
+            "set",
+            "logical_switch_port",
+            "a_gone",
+            "external_ids:pod=true",
+            "external_ids:namespace=a",
+        ],
         &["lsp-set-addresses", "a_gone", "0a:58:0a:80:00:09 10.128.0.9"],
         &["lsp-add", "n1", "stor-gone", "--", "lsp-set-type", "stor-gone", "router"],
         &["lrp-add", "ovn_cluster_router", "rtos-gone", "0a:58:0a:80:08:01", "10.128.8.1/23"],
         &["ls-add", "gone", "--", "set", "logical_switch", "gone", "other_config:subnet=10.128.8.0/23"],
-        &["lsp-add", "gone", "stor-gone2", "--", "lsp-set-type", "stor-gone2", "router", "--", "set", "logical_switch_port", "stor-gone2", "name=stor-gone2"],
-        &["create", "address_set", "name=a1", owner, "external_ids:k8s.ovn.org/owner-type=Namespace", "addresses=10.128.0.9"],
+        &[
+            "lsp-add",
+            "gone",
+            "stor-gone2",
+            "--",
+            "lsp-set-type",
+            "stor-gone2",
+            "router",
+            "--",
+            "set",
+            "logical_switch_port",
+            "stor-gone2",
+            "name=stor-gone2",
+        ],
+        &[
+            "create",
+            "address_set",
+            "name=a1",
+            owner,
+            "external_ids:k8s.ovn.org/owner-type=Namespace",
+            "addresses=10.128.0.9",
+        ],
         &["create", "port_group", "name=a2", owner, "external_ids:k8s.ovn.org/owner-type=Namespace"],
         &["add", "address_set", "a4702457242462544204", "addresses", "10.128.0.99"],
     ];
@@ -66,7 +96,13 @@ async fn rows_of_others_stay() {
         &["ls-lb-add", "n1", "their-lb"],
         &["acl-add", "n1", "from-lport", "7", "ip", "allow"],
         &["create", "address_set", "name=theirs", "addresses=10.1.2.3"],
-        &["create", "port_group", "name=theirs", "external_ids:k8s.ovn.org/owner-controller=default-network-controller", "external_ids:k8s.ovn.org/owner-type=NetworkPolicy"],
+        &[
+            "create",
+            "port_group",
+            "name=theirs",
+            "external_ids:k8s.ovn.org/owner-controller=default-network-controller",
+            "external_ids:k8s.ovn.org/owner-type=NetworkPolicy",
+        ],
         &["set", "logical_switch", "n1", "external_ids:theirs=1"],
         &["set", "logical_switch_port", "a_p", "external_ids:theirs=1"],
     ];
@@ -83,7 +119,12 @@ async fn rows_of_others_stay() {
     let ports = after.0["Logical_Switch(n1)"][0]["ports"].clone();
     assert!(ports.to_string().contains("(vm)") && ports.to_string().contains("(local)"), "{ports}");
     assert_eq!(after.0["Logical_Switch(n1)"][0]["external_ids"], json!({"theirs": "1"}));
-    for label in ["Logical_Switch(n1)", "Port_Group(default-network-controller:Namespace:a)", "Address_Set(default-network-controller:Namespace:a:v4)", "Logical_Switch_Port(a_p)"] {
+    for label in [
+        "Logical_Switch(n1)",
+        "Port_Group(default-network-controller:Namespace:a)",
+        "Address_Set(default-network-controller:Namespace:a:v4)",
+        "Logical_Switch_Port(a_p)",
+    ] {
         after.0.remove(label);
     }
     for (label, rows) in &after.0 {

@@ -18,7 +18,12 @@ enum Happens {
     NodeGoes(usize),
     NamespaceComes(usize),
     NamespaceGoes(usize),
-    PodComes { namespace: usize, pod: usize, node: usize, how: Pod },
+    PodComes {
+        namespace: usize,
+        pod: usize,
+        node: usize,
+        how: Pod,
+    },
     PodEnds(usize, usize),
     PodGoes(usize, usize),
     Write(usize),
@@ -89,7 +94,9 @@ async fn play(story: &[Happens]) {
             o.of("Pod").any(|x| x["metadata"]["namespace"] == NAMESPACES[n] && x["metadata"]["name"] == PODS[p])
         };
         let changes = match event {
-            Happens::NodeComes(n) if objects.of("Node").all(|x| x["metadata"]["name"] != NODES[*n]) => objects.put(node(NODES[*n])),
+            Happens::NodeComes(n) if objects.of("Node").all(|x| x["metadata"]["name"] != NODES[*n]) => {
+                objects.put(node(NODES[*n]))
+            }
             Happens::NodeComes(_) => Vec::new(),
             Happens::NodeGoes(n) => objects.delete("Node", "", NODES[*n]),
             Happens::NamespaceComes(n) => objects.put(namespace(NAMESPACES[*n])),
@@ -135,7 +142,9 @@ fn meddle(server: &Server, what: usize, which: usize) {
     match what {
         0 => server.nbctl(&["--if-exists", "lsp-del", &port]),
         1 => server.nbctl(&["--if-exists", "ls-del", NODES[which % 3]]),
-        2 => server.nbctl(&["--if-exists", "set", "logical_switch_port", &port, "addresses=unknown", "port_security=[]"]),
+        2 => {
+            server.nbctl(&["--if-exists", "set", "logical_switch_port", &port, "addresses=unknown", "port_security=[]"])
+        }
         _ => server.nbctl(&["--if-exists", "clear", "port_group", "a17441831628731841464", "ports"]),
     };
 }

@@ -46,7 +46,11 @@ fn in_scope(all: &Dump) -> Dump {
             "Logical_Router_Port" => !name.contains("-GR_"),
             "Port_Group" | "Address_Set" => OWNERS.iter().any(|o| name.contains(&format!("-controller:{o}:"))),
             "Copp" | "Gateway_Chassis" | "Load_Balancer_Group" | "Meter" | "Meter_Band" => true,
-            "ACL" | "Load_Balancer" | "NAT" | "Logical_Router_Policy" | "Logical_Router_Static_Route"
+            "ACL"
+            | "Load_Balancer"
+            | "NAT"
+            | "Logical_Router_Policy"
+            | "Logical_Router_Static_Route"
             | "Static_MAC_Binding" => false,
             other => panic!("is {other} in scope or not?"),
         };
