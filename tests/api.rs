@@ -96,7 +96,9 @@ impl Api {
     pub async fn list(&self, kind: &str) -> Vec<Value> {
         let mut list = self.get(&format!("/api/v1/{}s", kind.to_lowercase())).await;
         let mut items = list["items"].as_array_mut().map(std::mem::take).unwrap();
-        items.iter_mut().for_each(|item| item["kind"] = json!(kind));
+        for item in &mut items {
+            item["kind"] = json!(kind);
+        }
         items
     }
 

@@ -6,6 +6,7 @@ use serde::Deserialize;
 /// What a case may set, with ovn-kubernetes' usual values for the rest.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(clippy::struct_excessive_bools, reason = "settings that are on or off")]
 pub struct Settings {
     /// `CIDR/hostprefix`, separated by commas.
     pub cluster_subnets: String,

@@ -97,7 +97,6 @@ async fn play(story: &[Happens]) {
             Happens::NodeComes(n) if objects.of("Node").all(|x| x["metadata"]["name"] != NODES[*n]) => {
                 objects.put(node(NODES[*n]))
             }
-            Happens::NodeComes(_) => Vec::new(),
             Happens::NodeGoes(n) => objects.delete("Node", "", NODES[*n]),
             Happens::NamespaceComes(n) => objects.put(namespace(NAMESPACES[*n])),
             Happens::NamespaceGoes(n) => objects.delete("Namespace", "", NAMESPACES[*n]),
@@ -110,7 +109,8 @@ async fn play(story: &[Happens]) {
                 let meta = json!({"namespace": NAMESPACES[*n], "name": PODS[*p]});
                 objects.merge(&json!({"kind": "Pod", "metadata": meta, "status": {"phase": "Succeeded"}}))
             }
-            Happens::PodEnds(..) => Vec::new(),
+            // there already, or not there
+            Happens::NodeComes(_) | Happens::PodEnds(..) => Vec::new(),
             Happens::PodGoes(n, p) => objects.delete("Pod", NAMESPACES[*n], PODS[*p]),
             Happens::Write(n) => {
                 for _ in 0..*n {
