@@ -26,6 +26,7 @@ test: ## unit tests, then real clusters: OVN 25.03 and 23.03, kills, Raft (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "cargo test" $(CARGO) test --workspace --locked
+	@.ci/step "documents" tests/docs/run
 	@.ci/step "real clusters" tests/lab/run
 
 lint: ## formatting, clippy, shell syntax, rules of the repository

@@ -73,7 +73,7 @@ settings! {
         /// Addresses of this node's tunnel endpoint; empty takes the node's internal address.
         encap_ip: Vec<IpAddr> { key: "encap-ip", flag: "encap-ip" }
         /// UDP port of the tunnels.
-        encap_port: u16 { key: "encap-port", flag: "encap-port", default: "6081", range: PORT }
+        encap_port: u16 { key: "encap-port", flag: "encap-port", default: "6081", range: PORT, stage: Later }
         /// Idle milliseconds before ovn-controller probes the southbound database.
         inactivity_probe: u32 { key: "inactivity-probe", flag: "inactivity-probe", default: "100000", range: ANY_COUNT }
         /// Idle seconds before ovn-controller probes the local switch.
@@ -327,7 +327,7 @@ settings! {
         /// Address and port of ovnkube's metrics; empty is off.
         bind_address: Option<SocketAddr> { key: "bind-address", flag: "metrics-bind-address", old_keys: &[("kubernetes", "metrics-bind-address")] }
         /// Address and port of OVN's and Open vSwitch's metrics; empty is off.
-        ovn_metrics_bind_address: Option<SocketAddr> { key: "ovn-metrics-bind-address", flag: "ovn-metrics-bind-address", old_keys: &[("kubernetes", "ovn-metrics-bind-address")] }
+        ovn_metrics_bind_address: Option<SocketAddr> { key: "ovn-metrics-bind-address", flag: "ovn-metrics-bind-address", old_keys: &[("kubernetes", "ovn-metrics-bind-address")], stage: Later }
         /// Add Open vSwitch's metrics to OVN's.
         export_ovs_metrics: bool { key: "export-ovs-metrics", flag: "export-ovs-metrics", default: "false", stage: Later }
         /// Serve profiles on the metrics port.

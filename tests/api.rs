@@ -153,6 +153,7 @@ impl Running {
                 events: Events::start(&client, "ovnkube", "test"),
                 may_write,
                 metrics: counted,
+                readiness: ovnkube_telemetry::Readiness::default(),
             });
             engine.run(incoming).await;
             drop(watches);

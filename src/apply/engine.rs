@@ -18,7 +18,7 @@ use ovnkube_model::{Change, Severity, Touched, World};
 use ovnkube_ovn::nb;
 use ovnkube_ovsdb::{Class, Client, Event, RowEvent, State, Subscription, Txn, TxnError};
 use ovnkube_plan::{Key, identity, is_garbage};
-use ovnkube_telemetry::Metrics;
+use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::Events;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -40,6 +40,9 @@ const MANY: usize = 64;
 /// How often to look whether writing is allowed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
+/// What `/readyz` calls this part.
+const PART: &str = "controller";
+
 /// Answers whether this process may write right now.
 pub type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
 
@@ -52,6 +55,7 @@ pub struct Parts {
     pub events: Events,
     pub may_write: MayWrite,
     pub metrics: Arc<Metrics>,
+    pub readiness: Readiness,
 }
 
 /// See the module.
@@ -70,6 +74,7 @@ pub struct Engine {
     sweep_at: Option<Instant>,
     swept: bool,
     metrics: Arc<Metrics>,
+    readiness: Readiness,
     /// Set until everything was written for the first time.
     started: Option<Instant>,
 }
@@ -86,7 +91,8 @@ type InFlight = std::pin::Pin<Box<dyn Future<Output = (Batch, Result<(), TxnErro
 
 impl Engine {
     pub fn new(parts: Parts) -> Self {
-        let Parts { world, nb, patches, events, may_write, metrics } = parts;
+        let Parts { world, nb, patches, events, may_write, metrics, readiness } = parts;
+        readiness.wait(PART, "the first lists are not written yet");
         Self {
             world,
             nb: nb.map(|client| Nb { changes: client.subscribe(), state: client.state(), client }),
@@ -100,6 +106,7 @@ impl Engine {
             sweep_at: Some(Instant::now()),
             swept: false,
             metrics,
+            readiness,
             started: Some(Instant::now()),
         }
     }
@@ -203,6 +210,7 @@ impl Engine {
         if let Some(started) = self.started.take() {
             let seconds = started.elapsed().as_secs_f64();
             self.metrics.ready_duration.set(seconds);
+            self.readiness.ready(PART);
             info!(seconds, "everything is written");
         }
         None
@@ -352,6 +360,13 @@ impl Engine {
     fn sweep_soon(&mut self) {
         let soon = Instant::now() + SWEEP_AFTER;
         self.sweep_at = Some(self.sweep_at.map_or(soon, |at| at.min(soon)));
+    }
+}
+
+impl Drop for Engine {
+    /// Without the lease there is nothing to be ready for.
+    fn drop(&mut self) {
+        self.readiness.ready(PART);
     }
 }
 

@@ -63,7 +63,14 @@ async fn parts(loaded: &Loaded) -> Result<()> {
     let mut tasks = tokio::task::JoinSet::new();
     let roles = Roles { cluster_manager: mode.cluster_manager.is_some(), controller: mode.controller.is_some() };
     if let Some(identity) = mode.controller.clone().or(mode.cluster_manager.clone()) {
-        tasks.spawn(controller::run(settings.clone(), roles, identity, metrics.clone(), Stop(stopped.clone())));
+        tasks.spawn(controller::run(
+            settings.clone(),
+            roles,
+            identity,
+            metrics.clone(),
+            readiness.clone(),
+            Stop(stopped.clone()),
+        ));
     }
     if let Some(name) = mode.node.clone() {
         tasks.spawn(node::run(settings.clone(), name, Stop(stopped.clone())));
