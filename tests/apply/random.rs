@@ -149,8 +149,13 @@ fn meddle(server: &Server, what: usize, which: usize) {
     };
 }
 
+/// Some seconds' worth; `PROPTEST_CASES` for more.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").map_or(60, |n| n.parse().unwrap())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn any_story_ends_as_a_fresh_start(story in proptest::collection::vec(happens(), 5..60)) {
         tokio::runtime::Runtime::new().unwrap().block_on(play(&story));
