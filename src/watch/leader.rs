@@ -24,6 +24,9 @@ use crate::backoff::between;
 use crate::client::{JSON, MERGE_PATCH, query_value};
 use crate::{Client, Error};
 
+/// A process that was told to stop waits no longer for an API server that does not answer.
+const RELEASE_WITHIN: Duration = Duration::from_millis(1500);
+
 /// Which lease, who wants it, and its times.
 #[derive(Debug, Clone)]
 pub struct LeaseSettings {
@@ -168,19 +171,22 @@ struct Election {
 }
 
 impl Election {
-    async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
-        // a handle that is dropped does not stop the election
-        let mut asked = false;
+    async fn run(mut self, stopped: oneshot::Receiver<()>) {
+        let stop = async {
+            if stopped.await.is_err() {
+                // a handle that is dropped does not stop the election
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::pin!(stop);
         loop {
-            let pause = self.step().await;
+            let round = async {
+                let pause = self.step().await;
+                sleep(pause).await;
+            };
             tokio::select! {
-                () = sleep(pause) => {}
-                result = &mut stopped, if !asked => {
-                    if result.is_ok() {
-                        return self.release().await;
-                    }
-                    asked = true;
-                }
+                () = round => {}
+                () = &mut stop => return self.release().await,
             }
         }
     }
@@ -310,19 +316,33 @@ impl Election {
         json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec })
     }
 
-    async fn release(mut self) {
+    async fn release(self) {
         self.publish.send_replace(Claim::default());
-        let Some(mine) = self.mine.take() else { return };
+        match timeout(RELEASE_WITHIN, self.give_back()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("{error}; others wait until the lease runs out"),
+            Err(_) => tracing::warn!(
+                "release lease {}: no answer within {} ms; others wait until it runs out",
+                self.settings.name,
+                RELEASE_WITHIN.as_millis()
+            ),
+        }
+    }
+
+    /// Takes our name out of the lease. It is read first: a renewal may have been on its way.
+    async fn give_back(&self) -> Result<(), Error> {
+        let action = format!("release lease {}", self.settings.name);
+        let path = self.path();
+        let lease = match self.client.exchange::<Lease>(&action, Method::GET, &path, JSON, Vec::new()).await {
+            Ok(lease) if lease.holder() == self.settings.identity => lease,
+            Ok(_) | Err(Error::Gone { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
         let body = json!({
-            "metadata": { "resourceVersion": mine.metadata.resource_version },
+            "metadata": { "resourceVersion": lease.metadata.resource_version },
             "spec": { "holderIdentity": null, "leaseDurationSeconds": 1 },
         });
-        let action = format!("release lease {}", self.settings.name);
-        let (path, body) = (self.path(), body.to_string().into_bytes());
-        let send = self.client.send(&action, Method::PATCH, &path, MERGE_PATCH, body);
-        if let Ok(Err(error)) = timeout(self.settings.retry, send).await {
-            tracing::warn!("{error}; others wait until it runs out");
-        }
+        self.client.send(&action, Method::PATCH, &path, MERGE_PATCH, body.to_string().into_bytes()).await
     }
 
     fn all(&self) -> String {
