@@ -133,7 +133,11 @@ fn ips(selection: &Value) -> Result<Vec<IpAddr>, String> {
     for item in list {
         let text = item.as_str().unwrap_or_default();
         let address = text.split_once('/').map_or(text, |(address, _)| address);
-        ips.push(address.parse().map_err(|_| format!("\"ips\" holds {item}, not an address"))?);
+        let address: IpAddr = address.parse().map_err(|_| format!("\"ips\" holds {item}, not an address"))?;
+        if ips.iter().any(|ip: &IpAddr| ip.is_ipv4() == address.is_ipv4()) {
+            return Err(format!("\"ips\" holds {item} beside another address of its family"));
+        }
+        ips.push(address);
     }
     Ok(ips)
 }
