@@ -12,6 +12,9 @@ use crate::process::Process;
 
 pub(crate) const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
 
+/// Tells directories and logs apart.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
 pub(crate) struct Lab {
     pub(crate) api: Api,
     pub(crate) nb: Server,
@@ -23,7 +26,6 @@ pub(crate) struct Dir(PathBuf);
 
 impl Dir {
     pub(crate) fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("ovnkube-binary-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&dir).unwrap();
@@ -54,7 +56,6 @@ impl Lab {
             format!("--nb-address=unix:{}", self.nb.socket().display()),
         ];
         words.extend(self.common(flags));
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         let log = format!("{mode}-{}.log", COUNT.fetch_add(1, Ordering::Relaxed));
         Process::start(&self.dir.file(&log), words)
     }
