@@ -18,7 +18,8 @@ const RESERVED: u32 = 3;
 pub struct PodEntry {
     pub pod: Pod,
     pub addresses: Option<PodAddresses>,
-    problem: Option<(&'static str, String)>,
+    /// Boxed like all that few pods have: a cluster has many pods.
+    problem: Option<Box<Problem>>,
 }
 
 /// The pools of one node's switch.
@@ -107,7 +108,11 @@ impl World {
         }
         let same = matches!((old, &new), (Some(old), Some(new)) if old.pod.uid == new.uid && old.pod.wired_on() == new.wired_on());
         let addresses = if same { old.and_then(|e| e.addresses.clone()) } else { None };
-        let problem = new.as_ref().zip(addresses.as_ref()).and_then(|(pod, addresses)| not_annotated(pod, addresses));
+        let problem = new
+            .as_ref()
+            .zip(addresses.as_ref())
+            .and_then(|(pod, addresses)| not_annotated(pod, addresses))
+            .map(Box::new);
         let freed = if same { None } else { self.release(&key) };
         if let Some(pod) = new {
             if let Some(node) = pod.wired_on() {
@@ -179,9 +184,9 @@ impl World {
         match assign(key, &entry.pod, switch) {
             Ok((addresses, problem)) => {
                 entry.addresses = Some(addresses);
-                entry.problem = problem;
+                entry.problem = problem.map(Box::new);
             }
-            Err(problem) => entry.problem = Some(problem),
+            Err(problem) => entry.problem = Some(Box::new(problem)),
         }
     }
 
@@ -225,7 +230,7 @@ impl World {
             reason,
             message,
         };
-        bad.chain(entry.problem.clone()).map(notice).collect()
+        bad.chain(entry.problem.as_deref().cloned()).map(notice).collect()
     }
 }
 
@@ -233,9 +238,13 @@ type Problem = (&'static str, String);
 
 /// What is wrong with the annotation of a pod that has its addresses: somebody else changed it.
 fn not_annotated(pod: &Pod, addresses: &PodAddresses) -> Option<Problem> {
-    let (annotated, have) = (pod.annotated.as_ref()?.addresses.port_address(), addresses.port_address());
-    let message = || format!("the annotated addresses {annotated} are not used: the pod has {have}");
-    (annotated != have).then(|| ("AddressConflict", message()))
+    let annotated = &pod.annotated.as_ref()?.addresses;
+    let (theirs, ours) = (annotated.ips.iter().map(IpNetwork::ip), addresses.ips.iter().map(IpNetwork::ip));
+    if annotated.mac == addresses.mac && theirs.eq(ours) {
+        return None;
+    }
+    let (annotated, have) = (annotated.port_address(), addresses.port_address());
+    Some(("AddressConflict", format!("the annotated addresses {annotated} are not used: the pod has {have}")))
 }
 
 /// The addresses of a pod: those it is annotated with, else those its user asked for, else free ones.
@@ -253,7 +262,7 @@ fn assign(key: &PodKey, pod: &Pod, switch: &mut Switch) -> Result<(PodAddresses,
             }
         }
     }
-    let request = pod.request.clone().unwrap_or_default();
+    let request = pod.request.as_deref().cloned().unwrap_or_default();
     let refused = |why: String| ("AddressRequestRefused", format!("the requested address is not given: {why}"));
     if let Some(mac) = request.mac {
         claim_mac(key, mac, &request.ips, switch).map_err(refused)?;
