@@ -16,7 +16,7 @@ use crate::MayWrite;
 
 /// Patches on their way at one time. The API server does some 500 a second on one core; more at
 /// once only makes each one slower.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 32;
 /// After this long a patch that was accepted and yet is not seen is looked at again.
 const SEEN_WITHIN: Duration = Duration::from_secs(3);
 
