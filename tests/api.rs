@@ -20,21 +20,22 @@ use crate::nb::until;
 pub struct Api {
     directory: PathBuf,
     client: kube::Client,
+    _turn: MutexGuard<'static, ()>,
 }
 
 /// Tests of one binary have their APIs one after the other.
 static TURN: Mutex<()> = Mutex::const_new(());
 
 impl Api {
-    /// An API without nodes and pods, for one test at a time: while the guard is held.
-    pub async fn up() -> (Self, MutexGuard<'static, ()>) {
+    /// An API without nodes and pods, for one test at a time.
+    pub async fn up() -> Self {
         let turn = TURN.lock().await;
         let directory = std::env::temp_dir().join(format!("ovnkube-tests-api-{}", std::process::id()));
         k8slab(&directory, "up");
         let kubeconfig = kube::config::Kubeconfig::read_from(directory.join("admin.kubeconfig")).unwrap();
         let options = kube::config::KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-        (Self { directory, client: kube::Client::try_from(config).unwrap() }, turn)
+        Self { directory, client: kube::Client::try_from(config).unwrap(), _turn: turn }
     }
 
     pub fn access(&self) -> Access {
@@ -136,19 +137,20 @@ pub struct Running {
 }
 
 impl Running {
-    /// As the controller starts it, lease aside.
-    pub async fn start(api: &Api, network: Network, nb: Database) -> Self {
+    /// As the controller starts it, lease aside; without a database as the cluster manager does.
+    pub async fn start(api: &Api, network: Network, nb: Option<Database>) -> Self {
         let client = Client::connect(&api.access()).await.unwrap();
         let metrics = Metrics::new("test");
         let counted = metrics.clone();
         let task = tokio::spawn(async move {
             let (changes, incoming) = mpsc::channel(1024);
-            let watches = ovnkube_watch::start(&client, &Scope::Controller, &changes);
+            let scope = if nb.is_some() { Scope::Controller } else { Scope::ClusterManager };
+            let watches = ovnkube_watch::start(&client, &scope, &changes);
             drop(changes);
             let may_write: MayWrite = Arc::new(|| true);
             let engine = Engine::new(Parts {
-                world: World::new(network, Scope::Controller.kinds().iter().copied()),
-                nb: Some(nb),
+                world: World::new(network, scope.kinds().iter().copied()),
+                nb,
                 patches: Patches::new(client.clone(), may_write.clone()),
                 events: Events::start(&client, "ovnkube", "test"),
                 may_write,

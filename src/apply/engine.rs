@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_model::{Change, Severity, Touched, World};
+use ovnkube_model::{Change, Notice, Severity, Touched, World};
 use ovnkube_ovn::nb;
 use ovnkube_ovsdb::{Class, Client, Event, RowEvent, State, Subscription, Txn, TxnError};
 use ovnkube_plan::{Key, identity, is_garbage};
@@ -307,11 +307,21 @@ impl Engine {
         } else if keys.len() == 1 {
             for key in keys {
                 warn!(%key, %error, "cannot be written; others go on");
+                self.tell(&key, &error);
                 self.parked.park(key, Instant::now());
             }
         } else {
             let (left, right) = keys.split_at(keys.len() / 2);
             self.halves.extend([left.to_vec(), right.to_vec()].into_iter().filter(|half| !half.is_empty()));
+        }
+    }
+
+    /// Tells people on the object itself why it has no network.
+    fn tell(&self, key: &Key, error: &TxnError) {
+        if let Some(object) = ovnkube_plan::object(key, &self.world) {
+            let message =
+                format!("the northbound database does not take its rows: {error}; tried again when it changes");
+            self.events.publish(Notice { object, severity: Severity::Warning, reason: "RowsRefused", message });
         }
     }
 

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use ovnkube_apply::{Outcome, Patches};
 use ovnkube_ovn::nb::{logical_switch_port as lsp, port_group};
 use ovnkube_ovsdb::Client as Database;
+use ovnkube_plan::{Key, Patch, PatchTarget};
 use ovnkube_tests::api::{Api, Running};
 use ovnkube_tests::dump::Dump;
 use ovnkube_tests::nb::{Release, Server, until};
@@ -16,19 +18,18 @@ struct Lab {
     api: Api,
     server: Server,
     nb: Database,
-    _turn: tokio::sync::MutexGuard<'static, ()>,
 }
 
 impl Lab {
     async fn up() -> Self {
-        let (api, turn) = Api::up().await;
+        let api = Api::up().await;
         let server = Server::new(Release::Trixie);
         let nb = server.client().await;
-        Self { api, server, nb, _turn: turn }
+        Self { api, server, nb }
     }
 
     async fn engine(&self) -> Running {
-        Running::start(&self.api, Settings::default().network(), self.server.client().await).await
+        Running::start(&self.api, Settings::default().network(), Some(self.server.client().await)).await
     }
 
     /// Two nodes, a namespace and some pods.
@@ -184,6 +185,7 @@ async fn a_guilty_key_is_alone() {
         until(&format!("{port} is wired"), async || lab.has_port(&port)).await;
     }
     assert!(!lab.has_port("a_on-bad"));
+    lab.api.event("RowsRefused", "bad").await;
     lab.api.pod("a", "late", "n1", json!({})).await;
     until("a later pod is wired", async || lab.has_port("a_late")).await;
     let fix = json!({"metadata": {"annotations": {"k8s.ovn.org/node-chassis-id": "good"}}});
@@ -329,4 +331,44 @@ async fn killed_again_and_again() {
     let engine = lab.engine().await;
     engine.ready().await;
     assert_eq!(engine.writes(), (0, 0));
+}
+
+/// Numbers and subnets come from one process without a database, rows from another.
+#[tokio::test(flavor = "multi_thread")]
+async fn cluster_manager_and_controller_apart() {
+    let lab = Lab::with_pods(4).await;
+    let manager = Settings { controller: false, ..Settings::default() };
+    let controller = Settings { cluster_manager: false, ..Settings::default() };
+    let rows = Running::start(&lab.api, controller.network(), Some(lab.server.client().await)).await;
+    rows.ready().await;
+    let annotations = Running::start(&lab.api, manager.network(), None).await;
+    lab.settled().await;
+    assert_eq!(annotations.writes().0, 0);
+    lab.api.node("n3", json!({})).await;
+    lab.api.pod("a", "late", "n3", json!({})).await;
+    until("a pod of a later node is wired", async || lab.has_port("a_late")).await;
+    lab.settled().await;
+}
+
+/// What is wanted while a patch is on its way is not forgotten when it arrives.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outdated_patch_is_told() {
+    let api = Api::up().await;
+    api.node("n1", json!({})).await;
+    let uid = api.get("/api/v1/nodes/n1").await["metadata"]["uid"].as_str().unwrap().to_owned();
+    let patch = |value: &str| Patch {
+        target: PatchTarget::Node("n1".into()),
+        uid: uid.as_str().into(),
+        annotations: vec![("test", value.to_owned())],
+        network_unavailable: None,
+    };
+    let client = ovnkube_watch::Client::connect(&api.access()).await.unwrap();
+    let mut patches = Patches::new(client, std::sync::Arc::new(|| true));
+    let key = Key::NodeAnnotations("n1".into());
+    patches.want(&key, Some(patch("first")));
+    patches.want(&key, Some(patch("second")));
+    assert!(matches!(patches.finished().await, Outcome::Outdated(k) if k == key));
+    patches.want(&key, Some(patch("second")));
+    assert!(matches!(patches.finished().await, Outcome::Accepted(k) if k == key));
+    assert_eq!(api.get("/api/v1/nodes/n1").await["metadata"]["annotations"]["test"], "second");
 }

@@ -180,3 +180,19 @@ async fn a_node_that_moved_while_the_controller_was_away() {
     assert!(!text.contains("10.128.0."), "{text}");
     rules::pods_are_wired(&objects, &controller.world, &controller.nb);
 }
+
+/// The new holder of an address is planned before the one that has lost it, in a transaction of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_passes_to_a_pod_that_is_planned_first() {
+    let (server, mut objects) = cluster().await;
+    let mut controller = Controller::start(Settings::default().network(), server.client().await, &objects);
+    controller.settle(&mut objects).await;
+    controller.batch = 1;
+    let ask = json!({"v1.multus-cni.io/default-network": r#"[{"ips":["10.128.0.4"]}]"#});
+    let mut heir = pod("a", "before-q", "n1");
+    heir["metadata"]["annotations"] = ask;
+    let changes = [objects.delete("Pod", "a", "q"), objects.put(heir)].concat();
+    controller.take(changes);
+    controller.settle(&mut objects).await;
+    crate::crash::check(&mut objects, &controller).await;
+}
