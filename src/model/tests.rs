@@ -307,6 +307,57 @@ fn a_node_that_comes_back_as_another_starts_anew() {
 }
 
 #[test]
+fn a_follower_serves_the_node_whose_subnet_came_free() {
+    let mut settings = network(ONE);
+    settings.roles.cluster_manager = false;
+    let mut story = Story { world: World::new(settings, [Kind::Node, Kind::Pod]) };
+    story.sync();
+    let subnet = [(keys::NODE_SUBNETS, r#"{"default":["10.1.4.0/24"]}"#)];
+    story.node("n1", &subnet);
+    // the cluster manager has given n1's subnet to n2; that n1 is gone is heard later
+    story.node("n2", &subnet);
+    story.pod("a", "1", "n2", &[]);
+    assert!(story.ips("a").is_empty());
+    story.world.apply(Change::Node("n1".into(), None));
+    assert_eq!(story.ips("a"), ["10.1.4.3/24"]);
+    story.node("n3", &[(keys::NODE_SUBNETS, r#"{"default":["10.1.4.0/24"]}"#)]);
+    story.pod("b", "2", "n3", &[]);
+    story.node("n2", &[(keys::NODE_SUBNETS, r#"{"default":["10.1.5.0/24"]}"#)]);
+    assert_eq!(story.ips("b"), ["10.1.4.3/24"], "also when the other one moves");
+}
+
+#[test]
+fn another_zones_pods_are_its_own_affair() {
+    let mut story = Story::settled(ONE);
+    let zone = (keys::ZONE, "east");
+    story.node("n1", &[zone]);
+    let subnets = story.world.networks["n1"].subnets[0].to_string();
+    story.node("n1", &[zone, (keys::NODE_SUBNETS, &format!(r#"{{"default":["{subnets}"]}}"#))]);
+    story.pod("a", "1", "n1", &[]);
+    assert!(story.ips("a").is_empty());
+}
+
+#[test]
+fn subnets_that_nodes_manage_themselves_are_kept_from_others_and_come_back() {
+    let mut story = Story::settled(&[("10.1.0.0/23", 24)]);
+    story.node("w", &[(keys::HYBRID_SUBNET, "10.1.0.0/24")]);
+    story.node("n1", &[]);
+    story.node("n2", &[]);
+    assert_eq!(story.world.networks["n1"].subnets, ["10.1.1.0/24".parse().unwrap()]);
+    assert!(story.world.networks["n2"].subnets.is_empty());
+    story.world.apply(Change::Node("w".into(), None));
+    assert_eq!(story.world.networks["n2"].subnets, ["10.1.0.0/24".parse().unwrap()]);
+}
+
+#[test]
+fn a_node_cannot_have_the_join_switchs_name() {
+    let mut story = Story::settled(ONE);
+    story.node("join", &[]);
+    assert!(story.world.networks["join"].subnets.is_empty());
+    assert_eq!(story.world.notices(&Touched::Node("join".into()))[0].reason, "NameReserved");
+}
+
+#[test]
 fn dual_stack_pods_have_one_address_of_each() {
     let mut story = Story::settled(&[("10.1.0.0/16", 24), ("fd01::/48", 64)]);
     story.node("n1", &[]);

@@ -71,12 +71,13 @@ pub(crate) fn cluster_subnets(settings: &Settings) -> Vec<ClusterSubnet> {
     settings.default.cluster_subnets.iter().map(range).collect()
 }
 
-/// Where a database listens. Of the local sockets only those that exist count, if any does.
+/// Where a database listens; of the local sockets those that exist first.
 pub(crate) fn remotes(database: &Database) -> Vec<Remote> {
     let all: Vec<Remote> = database.remotes.iter().filter_map(|r| Remote::parse(&r.to_string()).ok()).collect();
     let there = |remote: &Remote| !matches!(remote, Remote::Unix(path) if !Path::new(path).exists());
-    let existing: Vec<Remote> = all.iter().filter(|r| there(r)).cloned().collect();
-    if existing.is_empty() { all } else { existing }
+    let (mut existing, missing): (Vec<Remote>, Vec<Remote>) = all.into_iter().partition(there);
+    existing.extend(missing);
+    existing
 }
 
 pub(crate) fn tls(database: &Database) -> Option<TlsFiles> {

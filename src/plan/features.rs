@@ -55,10 +55,10 @@ macro_rules! features {
 features! {
     /// Numbers, subnets and join addresses of nodes.
     NodeAnnotations: cluster_manager::NodeAnnotations = "annotations of node",
-    /// Cluster router, join switch, node switches and their ports.
-    Topology: topology::Topology = "topology",
     /// Address sets and port groups of namespaces.
     Namespaces: namespaces::Namespaces = "namespace",
+    /// Cluster router, join switch, node switches and their ports.
+    Topology: topology::Topology = "topology",
     /// Logical ports and addresses of pods.
     Pods: pods::Pods = "pod",
 }

@@ -133,7 +133,9 @@ impl World {
 
     /// Makes, keeps or drops the pools of a node as its network says, and settles its pods.
     pub(super) fn settle_switch(&mut self, node: &Name) {
-        let Some(network) = self.networks.get(node).filter(|n| !n.subnets.is_empty()) else {
+        // each zone gives addresses to its own nodes' pods
+        let here = self.nodes.get(node).is_some_and(|n| n.zone == self.network.zone);
+        let Some(network) = self.networks.get(node).filter(|n| here && !n.subnets.is_empty()) else {
             return self.drop_switch(node);
         };
         // an annotation that somebody removed is written again; pods do not notice
