@@ -101,6 +101,28 @@ async fn list_that_expires_between_pages_is_asked_for_whole() {
 }
 
 #[tokio::test]
+async fn list_that_cannot_be_had_whole_comes_in_pages_again() {
+    let gone = r#"{"kind":"Status","status":"Failure","reason":"Expired","code":410,"message":"too old"}"#;
+    let (client, paths) = server(vec![
+        list("5", "more", &[node("a", "1", "1")]),
+        answer("410 Gone", gone),
+        answer("504 Gateway Timeout", "too much"),
+        list("6", "more", &[node("a", "1", "1")]),
+        answer("410 Gone", gone),
+        answer("410 Gone", gone),
+        list("7", "more", &[node("a", "1", "1")]),
+        list("7", "", &[node("b", "2", "2")]),
+    ])
+    .await;
+    let (sender, mut changes) = channel(9);
+    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    assert_eq!(heard(&mut changes, 5).await, ["+a 1", "+a 1", "+a 1", "+b 2", "synced"]);
+    let asked = paths.lock().unwrap().clone();
+    let limits: Vec<_> = asked.iter().filter_map(|p| p.split_once("limit=")?.1.split('&').next()).collect();
+    assert_eq!(limits, ["100", "100", "500000", "100", "100", "500000", "100", "100"]);
+}
+
+#[tokio::test]
 async fn one_bad_object_stops_nothing_and_is_not_taken_for_a_deleted_one() {
     let mut bad = node("bad", "3", "3");
     bad["status"] = json!({"addresses": "none"});
