@@ -37,13 +37,13 @@ settings! {
         /// Configuration file. The default one may be missing, one named here may not.
         config_file: PathBuf { flag: "config-file", default: "/etc/openvswitch/ovn_k8s.conf" }
         /// File that holds the process id while ovnkube runs.
-        pidfile: Option<PathBuf> { flag: "pidfile", stage: Later }
+        pidfile: Option<PathBuf> { flag: "pidfile" }
         /// Write every input of the controller to this file, to be played back by `ovnkube replay`.
         record: Option<PathBuf> { flag: "record" }
         /// Run the node agent without privileges; the CNI program wires the pods.
         unprivileged_mode: bool { flag: "unprivileged-mode", default: "false", stage: Later }
-        /// Support multicast between pods.
-        enable_multicast: bool { flag: "enable-multicast", default: "false", stage: Later }
+        /// Let switches learn who listens to which multicast group, and the cluster router relay it.
+        enable_multicast: bool { flag: "enable-multicast", default: "false" }
         /// Older form of --gateway-mode=shared.
         init_gateways: bool { flag: "init-gateways", default: "false" }
         /// Older form of --gateway-mode=local.
@@ -56,8 +56,8 @@ settings! {
         gateway_spare_interface: bool { flag: "gateway-spare-interface", default: "false", stage: Ignored("the gateway interface keeps its addresses on the bridge") }
         /// Network id of the Windows host network service.
         win_hnsnetwork_id: Option<String> { flag: "win-hnsnetwork-id", stage: Ignored("nodes run Linux") }
-        /// Accepted for old command lines.
-        disable_ovn_iface_id_ver: bool { flag: "disable-ovn-iface-id-ver", default: "false", stage: Ignored("ports always carry the pod's uid as iface-id-ver") }
+        /// Leave the pod's uid (iface-id-ver) off its logical port.
+        disable_ovn_iface_id_ver: bool { flag: "disable-ovn-iface-id-ver", default: "false" }
     }
 
     /// Common
@@ -121,7 +121,7 @@ settings! {
         /// Days to keep old log files; 0 keeps them for ever.
         logfile_maxage: u32 { key: "logfile-maxage", flag: "logfile-maxage", default: "5", range: ANY_COUNT }
         /// Logged policy verdicts per second and node before they are dropped.
-        acl_logging_rate_limit: u32 { key: "acl-logging-rate-limit", flag: "acl-logging-rate-limit", default: "20", range: ANY_COUNT, stage: Later }
+        acl_logging_rate_limit: u32 { key: "acl-logging-rate-limit", flag: "acl-logging-rate-limit", default: "20", range: ANY_COUNT }
     }
 
     /// CNI
@@ -261,9 +261,9 @@ settings! {
         /// Range of the join switch, ipv6.
         v6_join_subnet: Ipv6Network { key: "v6-join-subnet", flag: "gateway-v6-join-subnet", default: "fd98::/64" }
         /// Range of the addresses that stand for the host on the gateway, ipv4.
-        v4_masquerade_subnet: Ipv4Network { key: "v4-masquerade-subnet", flag: "gateway-v4-masquerade-subnet", default: "169.254.169.0/29", stage: Later }
+        v4_masquerade_subnet: Ipv4Network { key: "v4-masquerade-subnet", flag: "gateway-v4-masquerade-subnet", default: "169.254.169.0/29" }
         /// Range of the addresses that stand for the host on the gateway, ipv6.
-        v6_masquerade_subnet: Ipv6Network { key: "v6-masquerade-subnet", flag: "gateway-v6-masquerade-subnet", default: "fd69::/125", stage: Later }
+        v6_masquerade_subnet: Ipv6Network { key: "v6-masquerade-subnet", flag: "gateway-v6-masquerade-subnet", default: "fd69::/125" }
         /// Do not check at the gateway whether packets fit the pods' MTU.
         disable_pkt_mtu_check: bool { key: "disable-pkt-mtu-check", flag: "disable-pkt-mtu-check", default: "false", stage: Later }
         /// Subnet of the gateway router's outer port; empty finds it.

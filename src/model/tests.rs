@@ -194,6 +194,22 @@ fn foreign_and_malformed_pod_annotations_are_replaced() {
 }
 
 #[test]
+fn a_pod_with_addresses_it_was_not_given_is_not_wired_before_they_are_put_right() {
+    let mut story = Story::settled(ONE);
+    story.node("n1", &[]);
+    story.confirm("n1");
+    let may = |story: &Story| story.world.pods[&PodKey::new("ns", "a")].may_be_wired;
+    story.pod("a", "1", "n1", &[(keys::POD_NETWORKS, &annotated("10.9.0.3/24"))]);
+    assert!(!may(&story));
+    story.pod("a", "1", "n1", &[(keys::POD_NETWORKS, &annotated("10.1.0.3/24"))]);
+    assert!(may(&story));
+    story.pod("a", "1", "n1", &[(keys::POD_NETWORKS, &annotated("10.1.0.9/24"))]);
+    assert!(may(&story), "a running pod keeps its port whatever somebody writes");
+    story.pod("a", "2", "n1", &[]);
+    assert!(may(&story));
+}
+
+#[test]
 fn a_fixed_address_is_given_or_waited_for() {
     let mut story = Story::settled(ONE);
     story.node("n1", &[]);

@@ -74,12 +74,11 @@ pub(crate) async fn run(
 }
 
 fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
-    let zone = settings.default.zone.as_str();
     // a cluster manager beside a controller of its own: each half has a lease
     let name = if roles.cluster_manager {
         "ovn-kubernetes-master".to_owned()
     } else {
-        format!("ovn-kubernetes-master-{zone}")
+        format!("ovn-kubernetes-master-{}", translate::ZONE)
     };
     let seconds = |n: u32| std::time::Duration::from_secs(u64::from(n));
     let (lease, renew, retry) = if roles.controller {

@@ -124,7 +124,7 @@ fn node_settings(settings: &Settings, node: &Name) -> NodeSettings {
     let logging = &settings.logging;
     NodeSettings {
         node: node.clone(),
-        zone: settings.default.zone.as_str().into(),
+        zone: translate::ZONE.into(),
         mtu: settings.default.mtu,
         cluster_subnets: translate::cluster_subnets(settings).iter().map(|range| range.cidr).collect(),
         masquerade_subnets: translate::masquerade_subnets(settings),
@@ -165,6 +165,6 @@ fn chassis(settings: &Settings) -> ChassisSettings {
         lflow_cache_limit: limit(general.lflow_cache_limit),
         lflow_cache_limit_kb: limit(general.lflow_cache_limit_kb),
         set_local_ip: true,
-        interconnect: settings.features.interconnect,
+        interconnect: false,
     }
 }

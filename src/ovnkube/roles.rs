@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use crate::pidfile::PidFile;
 use crate::{controller, node};
 
 /// Tells the parts to stop.
@@ -40,6 +41,7 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     for setting in loaded.not_yet() {
         warn!("no effect yet: {setting}");
     }
+    let _pidfile = settings.command_line.pidfile.as_deref().map(PidFile::claim).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -8,6 +8,9 @@ use ovnkube_model::{ClusterSubnet, Name, Network, NodeSelector, Roles, Subnet};
 use ovnkube_ovsdb::{Remote, TlsFiles};
 use ovnkube_watch::Access;
 
+/// Zones of one node each come later; until then all nodes are in this one.
+pub(crate) const ZONE: &str = "global";
+
 /// How to reach the Kubernetes API.
 pub(crate) fn access(settings: &Settings, role: &str) -> Access {
     let mut access = Access { role: role.to_owned(), ..Access::default() };
@@ -36,7 +39,7 @@ pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
     let join = [gateway.v4_join_subnet.into(), gateway.v6_join_subnet.into()];
     Network {
         roles,
-        zone: settings.default.zone.as_str().into(),
+        zone: ZONE.into(),
         cluster_subnets: cluster_subnets(settings),
         service_cidrs: settings.kubernetes.service_cidrs.iter().map(|net| Subnet::of(*net)).collect(),
         join_subnets: join.map(Subnet::of).into(),

@@ -101,7 +101,9 @@ impl World {
         if RESERVED_NAMES.contains(&name.as_ref()) {
             self.networks.entry(name.clone()).or_default().problems = vec![(
                 "NameReserved",
-                format!("a node cannot be called {name}: the cluster's own switch has that name; it gets no pod network"),
+                format!(
+                    "a node cannot be called {name}: the cluster's own switch has that name; it gets no pod network"
+                ),
             )];
             return;
         }

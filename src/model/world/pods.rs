@@ -18,6 +18,9 @@ const RESERVED: u32 = 3;
 pub struct PodEntry {
     pub pod: Pod,
     pub addresses: Option<PodAddresses>,
+    /// False while the pod still carries addresses that it was not given: its node would wire it with
+    /// them, so it gets no port before that is put right.
+    pub may_be_wired: bool,
     /// Boxed like all that few pods have: a cluster has many pods.
     problem: Option<Box<Problem>>,
 }
@@ -113,12 +116,14 @@ impl World {
             .zip(addresses.as_ref())
             .and_then(|(pod, addresses)| not_annotated(pod, addresses))
             .map(Box::new);
+        let as_given = |pod: &Pod| pod.annotated.as_ref().is_none_or(|a| Some(&a.addresses) == addresses.as_ref());
+        let may_be_wired = same && old.is_some_and(|e| e.may_be_wired) || new.as_ref().is_some_and(as_given);
         let freed = if same { None } else { self.release(&key) };
         if let Some(pod) = new {
             if let Some(node) = pod.wired_on() {
                 self.pods_on.entry(node.clone()).or_default().insert(key.clone());
             }
-            self.pods.insert(key.clone(), PodEntry { pod, addresses, problem });
+            self.pods.insert(key.clone(), PodEntry { pod, addresses, may_be_wired, problem });
             if self.settled {
                 self.settle_pod(&key);
             }
@@ -185,6 +190,7 @@ impl World {
         let Some(switch) = entry.pod.wired_on().and_then(|node| self.switches.get_mut(node)) else { return };
         match assign(key, &entry.pod, switch) {
             Ok((addresses, problem)) => {
+                entry.may_be_wired = entry.pod.annotated.as_ref().is_none_or(|a| a.addresses == addresses);
                 entry.addresses = Some(addresses);
                 entry.problem = problem.map(Box::new);
             }

@@ -64,7 +64,11 @@ fn pod(
     network: &NodeNetwork,
     world: &World,
 ) -> Want {
-    let mut want = Want::default();
+    let mut want =
+        Want { patch: annotation(key, entry, &pod_network(addresses, network, &world.network)), ..Want::default() };
+    if !entry.may_be_wired {
+        return want;
+    }
     let port = want.row(port(key, entry, addresses, node, &world.network));
     want.member(&names::switch(node), logical_switch::PORTS, &port);
     want.member(&names::group_key(&names::namespace_group(&key.namespace)), port_group::PORTS, &port);
@@ -72,7 +76,6 @@ fn pod(
         let set = names::set_key(&names::namespace_set(&key.namespace, Family::of(ip.ip())));
         want.text(&set, address_set::ADDRESSES, ip.ip().to_string());
     }
-    want.patch = annotation(key, entry, &pod_network(addresses, network, &world.network));
     want
 }
 
