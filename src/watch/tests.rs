@@ -279,9 +279,12 @@ async fn access_that_cannot_work_is_refused_in_one_line() {
         said.replace(&path.display().to_string(), "FILE")
     };
     let missing = Access { kubeconfig: Some("/nonexistent".into()), ..Access::default() };
-    assert_eq!(refused(missing).await, "read kubeconfig /nonexistent: No such file or directory (os error 2)");
+    let remedy = "set k8s-kubeconfig to one that kubectl can use";
+    let said = refused(missing).await;
+    assert_eq!(said, format!("read kubeconfig /nonexistent: No such file or directory (os error 2); {remedy}"));
     let endless = Access { kubeconfig: Some("/dev/zero".into()), ..Access::default() };
-    assert_eq!(refused(endless).await, "read kubeconfig /dev/zero: is not a regular file of a sensible size");
+    let said = refused(endless).await;
+    assert_eq!(said, format!("read kubeconfig /dev/zero: is not a regular file of a sensible size; {remedy}"));
     let said = kubeconfig("broken", "users:\n- user: {token: s3cret\n  - ]: s3cret").await;
     assert!(said.starts_with("read kubeconfig FILE: is not a kubeconfig: line "), "{said}");
     let said = kubeconfig("typed", "users: s3cret").await;
