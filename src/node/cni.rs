@@ -110,6 +110,12 @@ impl Cni {
         };
         tokio::try_join!(wiring.configure(), plugged)?;
         self.still_counts(&port)?;
+        // a pod may come annotated with addresses that are not its own: its logical port is there only
+        // once they are put right, and the kubelet tries again
+        let (_, now) = self.pods.ready(subject.pod, uid).map_err(Refusal::again)?;
+        if now != wiring.network {
+            return Err(Refusal::again("the pod's addresses were put right meanwhile".to_owned()));
+        }
         Ok(wiring.result(&host))
     }
 
