@@ -20,6 +20,7 @@ fn network(subnets: &[(&str, u8)]) -> Network {
         host_network_namespace: None,
         no_hostsubnet_nodes: None,
         multicast: false,
+        egress_firewall: false,
         disable_requested_chassis: false,
         disable_iface_id_ver: false,
         acl_logging_rate_limit: 20,

@@ -48,6 +48,7 @@ pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
         host_network_namespace: settings.kubernetes.host_network_namespace.as_deref().map(Name::from),
         no_hostsubnet_nodes: no_hostsubnet_nodes(settings),
         multicast: settings.command_line.enable_multicast,
+        egress_firewall: settings.features.egress_firewall,
         disable_requested_chassis: settings.kubernetes.disable_requestedchassis,
         disable_iface_id_ver: settings.command_line.disable_ovn_iface_id_ver,
         acl_logging_rate_limit: settings.logging.acl_logging_rate_limit,
