@@ -6,7 +6,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 
-.DEFAULT_GOAL := help
+.DEFAULT_GOAL := build
 .PHONY: help build demo demo-down test lint bench install clean
 
 help: ## this list
@@ -26,13 +26,15 @@ test: ## unit tests, then real clusters: OVN 25.03 and 23.03, kills, Raft (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "cargo test" $(CARGO) test --workspace --locked
+	@.ci/step "documents" tests/docs/run
 	@.ci/step "real clusters" tests/lab/run
 
 lint: ## formatting, clippy, shell syntax, rules of the repository
 	@.ci/step "format" $(CARGO) fmt --all --check
 	@.ci/step "clippy" $(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@.ci/step "rules of the repository" .ci/tidy
-	@if $(CARGO) deny --version >/dev/null 2>&1; then .ci/step "cargo deny" $(CARGO) deny --all-features check; fi
+	@if $(CARGO) deny --version >/dev/null 2>&1; then .ci/step "cargo deny" $(CARGO) deny --all-features check; \
+	else echo "licences and advisories are not checked: cargo install cargo-deny"; fi
 
 bench: ## the benchmarks; writes bench/results.md
 	@bench/run

@@ -37,13 +37,13 @@ settings! {
         /// Configuration file. The default one may be missing, one named here may not.
         config_file: PathBuf { flag: "config-file", default: "/etc/openvswitch/ovn_k8s.conf" }
         /// File that holds the process id while ovnkube runs.
-        pidfile: Option<PathBuf> { flag: "pidfile", stage: Later }
+        pidfile: Option<PathBuf> { flag: "pidfile" }
         /// Write every input of the controller to this file, to be played back by `ovnkube replay`.
         record: Option<PathBuf> { flag: "record" }
         /// Run the node agent without privileges; the CNI program wires the pods.
         unprivileged_mode: bool { flag: "unprivileged-mode", default: "false", stage: Later }
-        /// Support multicast between pods.
-        enable_multicast: bool { flag: "enable-multicast", default: "false", stage: Later }
+        /// Let switches learn who listens to which multicast group, and the cluster router relay it.
+        enable_multicast: bool { flag: "enable-multicast", default: "false" }
         /// Older form of --gateway-mode=shared.
         init_gateways: bool { flag: "init-gateways", default: "false" }
         /// Older form of --gateway-mode=local.
@@ -56,8 +56,8 @@ settings! {
         gateway_spare_interface: bool { flag: "gateway-spare-interface", default: "false", stage: Ignored("the gateway interface keeps its addresses on the bridge") }
         /// Network id of the Windows host network service.
         win_hnsnetwork_id: Option<String> { flag: "win-hnsnetwork-id", stage: Ignored("nodes run Linux") }
-        /// Accepted for old command lines.
-        disable_ovn_iface_id_ver: bool { flag: "disable-ovn-iface-id-ver", default: "false", stage: Ignored("ports always carry the pod's uid as iface-id-ver") }
+        /// Leave the pod's uid (iface-id-ver) off its logical port.
+        disable_ovn_iface_id_ver: bool { flag: "disable-ovn-iface-id-ver", default: "false" }
     }
 
     /// Common
@@ -73,7 +73,7 @@ settings! {
         /// Addresses of this node's tunnel endpoint; empty takes the node's internal address.
         encap_ip: Vec<IpAddr> { key: "encap-ip", flag: "encap-ip" }
         /// UDP port of the tunnels.
-        encap_port: u16 { key: "encap-port", flag: "encap-port", default: "6081", range: PORT }
+        encap_port: u16 { key: "encap-port", flag: "encap-port", default: "6081", range: PORT, stage: Later }
         /// Idle milliseconds before ovn-controller probes the southbound database.
         inactivity_probe: u32 { key: "inactivity-probe", flag: "inactivity-probe", default: "100000", range: ANY_COUNT }
         /// Idle seconds before ovn-controller probes the local switch.
@@ -121,7 +121,7 @@ settings! {
         /// Days to keep old log files; 0 keeps them for ever.
         logfile_maxage: u32 { key: "logfile-maxage", flag: "logfile-maxage", default: "5", range: ANY_COUNT }
         /// Logged policy verdicts per second and node before they are dropped.
-        acl_logging_rate_limit: u32 { key: "acl-logging-rate-limit", flag: "acl-logging-rate-limit", default: "20", range: ANY_COUNT, stage: Later }
+        acl_logging_rate_limit: u32 { key: "acl-logging-rate-limit", flag: "acl-logging-rate-limit", default: "20", range: ANY_COUNT }
     }
 
     /// CNI
@@ -327,7 +327,7 @@ settings! {
         /// Address and port of ovnkube's metrics; empty is off.
         bind_address: Option<SocketAddr> { key: "bind-address", flag: "metrics-bind-address", old_keys: &[("kubernetes", "metrics-bind-address")] }
         /// Address and port of OVN's and Open vSwitch's metrics; empty is off.
-        ovn_metrics_bind_address: Option<SocketAddr> { key: "ovn-metrics-bind-address", flag: "ovn-metrics-bind-address", old_keys: &[("kubernetes", "ovn-metrics-bind-address")] }
+        ovn_metrics_bind_address: Option<SocketAddr> { key: "ovn-metrics-bind-address", flag: "ovn-metrics-bind-address", old_keys: &[("kubernetes", "ovn-metrics-bind-address")], stage: Later }
         /// Add Open vSwitch's metrics to OVN's.
         export_ovs_metrics: bool { key: "export-ovs-metrics", flag: "export-ovs-metrics", default: "false", stage: Later }
         /// Serve profiles on the metrics port.

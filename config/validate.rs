@@ -317,6 +317,11 @@ impl Check<'_> {
         {
             return Err(self.fault("kubernetes", "apiserver", "it is not a URL; write https://host:port"));
         }
+        if host.split('/').next().is_some_and(|authority| authority.contains('@')) {
+            let problem =
+                "it holds a user or password, which would be shown; write https://host:port and give a token file";
+            return Err(Error::Usage(format!("{}: {problem}", "k8s-apiserver ([kubernetes] apiserver)")));
+        }
         if *command != Command::Run || !settings.mode.uses_kubernetes() || !url.starts_with("https://") {
             return Ok(());
         }

@@ -1,1 +1,181 @@
 //! A real Kubernetes API and the real engine against it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use http::Method;
+use ovnkube_apply::{Engine, MayWrite, Parts, Patches};
+use ovnkube_model::{Network, World};
+use ovnkube_ovsdb::Client as Database;
+use ovnkube_telemetry::Metrics;
+use ovnkube_watch::{Access, Client, Events, Scope};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard, mpsc};
+use tokio::task::JoinHandle;
+
+use crate::nb::until;
+
+/// etcd and kube-apiserver, stopped when dropped.
+pub struct Api {
+    directory: PathBuf,
+    client: kube::Client,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Tests of one binary have their APIs one after the other.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+impl Api {
+    /// An API without nodes and pods, for one test at a time.
+    pub async fn up() -> Self {
+        let turn = TURN.lock().await;
+        let directory = std::env::temp_dir().join(format!("ovnkube-tests-api-{}", std::process::id()));
+        k8slab(&directory, "up");
+        let kubeconfig = kube::config::Kubeconfig::read_from(directory.join("admin.kubeconfig")).unwrap();
+        let options = kube::config::KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+        Self { directory, client: kube::Client::try_from(config).unwrap(), _turn: turn }
+    }
+
+    pub fn access(&self) -> Access {
+        Access { kubeconfig: Some(self.directory.join("admin.kubeconfig")), role: "test".into(), ..Access::default() }
+    }
+
+    /// Sends a request past the code under test.
+    pub async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, kube::Error> {
+        let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let request = http::Request::builder().method(method).uri(path).header("content-type", kind);
+        self.client.request(request.body(body).unwrap()).await
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        self.ask(Method::GET, path, Value::Null).await.unwrap()
+    }
+
+    /// A namespace in which pods can be made.
+    pub async fn namespace(&self, name: &str) {
+        self.ask(Method::POST, "/api/v1/namespaces", json!({"metadata": {"name": name}})).await.unwrap();
+        let account = json!({"metadata": {"name": "default"}});
+        // one of this name may be left of an earlier namespace: nobody else here collects garbage
+        let _ = self.ask(Method::POST, &format!("/api/v1/namespaces/{name}/serviceaccounts"), account).await;
+    }
+
+    /// Deletes a namespace for good; nobody else here finalizes it.
+    pub async fn delete_namespace(&self, name: &str) {
+        let path = format!("/api/v1/namespaces/{name}");
+        self.ask(Method::DELETE, &path, Value::Null).await.unwrap();
+        let meta = json!({"name": name});
+        let rest = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": meta, "spec": {"finalizers": []}});
+        self.ask(Method::PUT, &format!("{path}/finalize"), rest).await.unwrap();
+    }
+
+    pub async fn node(&self, name: &str, annotations: Value) {
+        let node = json!({"metadata": {"name": name, "annotations": annotations}});
+        self.ask(Method::POST, "/api/v1/nodes", node).await.unwrap();
+    }
+
+    pub async fn delete_node(&self, name: &str) {
+        self.ask(Method::DELETE, &format!("/api/v1/nodes/{name}"), Value::Null).await.unwrap();
+    }
+
+    /// Makes a pod on a node; its uid is returned.
+    pub async fn pod(&self, namespace: &str, name: &str, node: &str, annotations: Value) -> String {
+        let spec = json!({"nodeName": node, "containers": [{"name": "c", "image": "none"}]});
+        let pod = json!({"metadata": {"name": name, "annotations": annotations}, "spec": spec});
+        let pod = self.ask(Method::POST, &format!("/api/v1/namespaces/{namespace}/pods"), pod).await.unwrap();
+        pod["metadata"]["uid"].as_str().unwrap().to_owned()
+    }
+
+    pub async fn delete_pod(&self, namespace: &str, name: &str) {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+        self.ask(Method::DELETE, &path, json!({"gracePeriodSeconds": 0})).await.unwrap();
+    }
+
+    /// All objects of a kind, each with its kind.
+    pub async fn list(&self, kind: &str) -> Vec<Value> {
+        let mut list = self.get(&format!("/api/v1/{}s", kind.to_lowercase())).await;
+        let mut items = list["items"].as_array_mut().map(std::mem::take).unwrap();
+        for item in &mut items {
+            item["kind"] = json!(kind);
+        }
+        items
+    }
+
+    /// Waits until there is an Event with this reason about an object of this name.
+    pub async fn event(&self, reason: &str, object: &str) {
+        until(&format!("event {reason} of {object}"), async || {
+            let events = self.get("/api/v1/events").await;
+            let is_it = |e: &Value| e["reason"] == reason && e["involvedObject"]["name"] == object;
+            events["items"].as_array().unwrap().iter().any(is_it)
+        })
+        .await;
+    }
+}
+
+fn k8slab(directory: &Path, word: &str) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/k8slab");
+    let lab = std::env::var("LAB_HOME").unwrap_or_else(|_| "/var/lib/ovnkube-lab".into());
+    let mut command = Command::new(script);
+    command.arg(word).env("K8SLAB_DIR", directory).env("KUBEBUILDER_ASSETS", format!("{lab}/bin"));
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "k8slab {word}: {said}; lab/install builds what is missing");
+}
+
+impl Drop for Api {
+    fn drop(&mut self) {
+        k8slab(&self.directory, "down");
+    }
+}
+
+/// A running engine with its watches; dropping it is a crash.
+pub struct Running {
+    pub metrics: Arc<Metrics>,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    /// As the controller starts it, lease aside; without a database as the cluster manager does.
+    pub async fn start(api: &Api, network: Network, nb: Option<Database>) -> Self {
+        let client = Client::connect(&api.access()).await.unwrap();
+        let metrics = Metrics::new("test");
+        let counted = metrics.clone();
+        let task = tokio::spawn(async move {
+            let (changes, incoming) = mpsc::channel(1024);
+            let scope = if nb.is_some() { Scope::Controller } else { Scope::ClusterManager };
+            let watches = ovnkube_watch::start(&client, &scope, &changes);
+            drop(changes);
+            let may_write: MayWrite = Arc::new(|| true);
+            let engine = Engine::new(Parts {
+                world: World::new(network, scope.kinds().iter().copied()),
+                nb,
+                patches: Patches::new(client.clone(), may_write.clone()),
+                events: Events::start(&client, "ovnkube", "test"),
+                may_write,
+                metrics: counted,
+                readiness: ovnkube_telemetry::Readiness::default(),
+            });
+            engine.run(incoming).await;
+            drop(watches);
+        });
+        Self { metrics, task }
+    }
+
+    /// Waits until everything there was at the start is written.
+    pub async fn ready(&self) {
+        until("everything is written", async || self.metrics.ready_duration.get() > 0.0).await;
+    }
+
+    /// Transactions and annotations so far.
+    pub fn writes(&self) -> (u64, u64) {
+        (self.metrics.transactions.get(), self.metrics.patches.get())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -70,7 +70,9 @@ impl Dump {
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (label, rows) in &self.0 {
-            rows.iter().for_each(|row| render(&mut text, "", label, row));
+            for row in rows {
+                render(&mut text, label, row);
+            }
         }
         text
     }
@@ -82,16 +84,18 @@ impl Dump {
             let _ = writeln!(text, "gone {label}");
         }
         for (label, rows) in self.0.iter().filter(|(label, rows)| old.0.get(*label) != Some(*rows)) {
-            rows.iter().for_each(|row| render(&mut text, "", label, row));
+            for row in rows {
+                render(&mut text, label, row);
+            }
         }
         text
     }
 }
 
-fn render(text: &mut String, indent: &str, label: &str, row: &Columns) {
-    let _ = writeln!(text, "{indent}{label}");
+fn render(text: &mut String, label: &str, row: &Columns) {
+    let _ = writeln!(text, "{label}");
     for (column, value) in row {
-        let _ = writeln!(text, "{indent}    {column}: {value}");
+        let _ = writeln!(text, "    {column}: {value}");
     }
 }
 
@@ -126,6 +130,7 @@ fn label(row: &Row) -> String {
         }
         "Logical_Router_Policy" => format!("{} {}", text("priority"), text("match")),
         "Static_MAC_Binding" => format!("{} {}", text("logical_port"), text("ip")),
+        "Chassis_Template_Var" => text("chassis"),
         "Meter_Band" => format!("band rate {}", text("rate")),
         _ => String::new(),
     }

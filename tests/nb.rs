@@ -53,13 +53,25 @@ impl Server {
         let name = format!("ovnkube-tests-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&dir).unwrap();
-        let schema = release.root().join("usr/share/ovn/ovn-nb.ovsschema");
-        let create = [OsStr::new("create"), dir.join("db").as_os_str(), schema.as_os_str()].map(OsStr::to_owned);
-        let out = release.command("ovsdb-tool").args(create).output().unwrap();
-        assert!(out.status.success(), "ovsdb-tool: {}; run lab/install", String::from_utf8_lossy(&out.stderr));
         let mut server = Self { child: None, release, dir };
+        server.create();
         server.start();
         server
+    }
+
+    fn create(&self) {
+        let schema = self.release.root().join("usr/share/ovn/ovn-nb.ovsschema");
+        let args = [OsStr::new("create"), self.dir.join("db").as_os_str(), schema.as_os_str()].map(OsStr::to_owned);
+        let out = self.release.command("ovsdb-tool").args(args).output().unwrap();
+        assert!(out.status.success(), "ovsdb-tool: {}; run lab/install", String::from_utf8_lossy(&out.stderr));
+    }
+
+    /// Comes back with an empty database.
+    pub fn wipe(&mut self) {
+        self.kill();
+        std::fs::remove_file(self.dir.join("db")).unwrap();
+        self.create();
+        self.start();
     }
 
     /// Starts it, also again after [`Server::kill`].

@@ -3,20 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ovnkube_model::World;
+use ovnkube_ovn::Uuid;
 use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
 use ovnkube_ovsdb::Client;
 use serde_json::Value;
 
 use crate::Objects;
 
-/// Never two ports with one IP or MAC, at any time: also between two writes.
+/// Never two ports with one IP, nor two on one switch with one MAC; at any time, also between two
+/// writes.
 pub fn addresses_are_unique(nb: &Client) {
     let cache = nb.cache();
-    let mut seen: BTreeMap<String, String> = BTreeMap::new();
-    for (_, row) in cache.iter(lsp::TABLE) {
+    let mut seen: BTreeMap<(Option<Uuid>, String), String> = BTreeMap::new();
+    for (uuid, row) in cache.iter(lsp::TABLE) {
+        let switch = cache.parents(uuid).find(|p| p.table == ls::TABLE).map(|p| p.uuid);
         for text in row.strs(lsp::ADDRESSES).filter(|a| *a != "router" && *a != "unknown") {
-            for address in text.split(' ') {
-                let other = seen.insert(address.to_owned(), row.str(lsp::NAME).to_owned());
+            for (place, address) in text.split(' ').enumerate() {
+                let within = switch.filter(|_| place == 0);
+                let other = seen.insert((within, address.to_owned()), row.str(lsp::NAME).to_owned());
                 assert_eq!(other, None, "{} and another port both have {address}", row.str(lsp::NAME));
             }
         }

@@ -6,12 +6,14 @@ use serde::Deserialize;
 /// What a case may set, with ovn-kubernetes' usual values for the rest.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(clippy::struct_excessive_bools, reason = "settings that are on or off")]
 pub struct Settings {
     /// `CIDR/hostprefix`, separated by commas.
     pub cluster_subnets: String,
     pub service_cidrs: String,
     pub zone: String,
     pub multicast: bool,
+    pub egress_firewall: bool,
     pub host_network_namespace: Option<String>,
     pub disable_snat_multiple_gws: bool,
     pub disable_requested_chassis: bool,
@@ -29,6 +31,7 @@ impl Default for Settings {
             service_cidrs: "10.96.0.0/16".into(),
             zone: "global".into(),
             multicast: false,
+            egress_firewall: true,
             host_network_namespace: None,
             disable_snat_multiple_gws: false,
             disable_requested_chassis: false,
@@ -55,6 +58,7 @@ impl Settings {
             host_network_namespace: self.host_network_namespace.as_deref().map(Into::into),
             no_hostsubnet_nodes: None,
             multicast: self.multicast,
+            egress_firewall: self.egress_firewall,
             disable_requested_chassis: self.disable_requested_chassis,
             disable_iface_id_ver: self.disable_iface_id_ver,
             acl_logging_rate_limit: 20,

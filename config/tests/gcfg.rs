@@ -124,7 +124,7 @@ fn theirs(paths: &[PathBuf]) -> Vec<Value> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("go is needed for this test; lab/install installs it");
+        .expect("go is needed for this test: put Go 1.26 or newer in PATH (lab/install says how)");
     let mut stdin = go.stdin.take().unwrap();
     let list = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n");
     let feed = std::thread::spawn(move || stdin.write_all(list.as_bytes()).unwrap());

@@ -14,11 +14,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_model::{Change, Severity, Touched, World};
+use ovnkube_model::{Change, Notice, Severity, Touched, World};
 use ovnkube_ovn::nb;
-use ovnkube_ovsdb::{Class, Client, Event, RowEvent, State, Subscription, Txn, TxnError};
+use ovnkube_ovsdb::{Class, Client, Event, Lock, RowEvent, State, Subscription, Txn, TxnError};
 use ovnkube_plan::{Key, identity, is_garbage};
-use ovnkube_telemetry::Metrics;
+use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::Events;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -35,10 +35,14 @@ use crate::patches::{Outcome, Patches};
 const BATCH: usize = 500;
 /// After somebody else meddled with our rows, or a sweep failed, this passes before the next sweep.
 const SWEEP_AFTER: Duration = Duration::from_secs(1);
-/// Rows changed by others at one time from which on it is cheaper to look at everything.
-const MANY: usize = 64;
+/// Lock of the northbound database that a controller holds while it writes. The lease keeps masters
+/// from each other; this also keeps away a controller under another lease, and the server checks it.
+const LOCK: &str = "ovnkube_controller";
 /// How often to look whether writing is allowed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// What `/readyz` calls this part.
+const PART: &str = "controller";
 
 /// Answers whether this process may write right now.
 pub type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -52,6 +56,7 @@ pub struct Parts {
     pub events: Events,
     pub may_write: MayWrite,
     pub metrics: Arc<Metrics>,
+    pub readiness: Readiness,
 }
 
 /// See the module.
@@ -69,7 +74,10 @@ pub struct Engine {
     /// When to look for what nobody wants. Before the first time nothing is written.
     sweep_at: Option<Instant>,
     swept: bool,
+    /// A sweep went through: no leftover has an address that may be given out.
+    clean: bool,
     metrics: Arc<Metrics>,
+    readiness: Readiness,
     /// Set until everything was written for the first time.
     started: Option<Instant>,
 }
@@ -78,18 +86,50 @@ struct Nb {
     client: Client,
     changes: Subscription,
     state: watch::Receiver<State>,
+    lock: Lock,
+}
+
+impl Nb {
+    fn new(client: Client) -> Self {
+        Self { changes: client.subscribe(), state: client.state(), lock: client.lock(LOCK), client }
+    }
+
+    fn is_writable(&self) -> bool {
+        self.state.borrow().is_live() && self.lock.is_held()
+    }
+
+    /// What others did, or that the lock is ours now.
+    async fn next(&mut self) -> Vec<Event> {
+        if self.lock.is_held() {
+            return self.changes.recv().await;
+        }
+        tokio::select! {
+            events = self.changes.recv() => events,
+            () = self.lock.until(true) => Vec::new(),
+        }
+    }
+}
+
+/// Why a transaction was not done.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("not sent: the lease is gone")]
+    NoLease,
+    #[error(transparent)]
+    Txn(#[from] TxnError),
 }
 
 /// Keys of a transaction and what they had before it, should it fail.
 type Batch = Vec<(Key, Owned)>;
-type InFlight = std::pin::Pin<Box<dyn Future<Output = (Batch, Result<(), TxnError>)> + Send>>;
+type InFlight = std::pin::Pin<Box<dyn Future<Output = (Batch, Result<(), Failure>)> + Send>>;
 
 impl Engine {
     pub fn new(parts: Parts) -> Self {
-        let Parts { world, nb, patches, events, may_write, metrics } = parts;
+        let Parts { world, nb, patches, events, may_write, metrics, readiness } = parts;
+        readiness.wait(PART, "the first lists are not written yet");
         Self {
             world,
-            nb: nb.map(|client| Nb { changes: client.subscribe(), state: client.state(), client }),
+            nb: nb.map(Nb::new),
             patches,
             events,
             may_write,
@@ -99,7 +139,9 @@ impl Engine {
             parked: Parking::default(),
             sweep_at: Some(Instant::now()),
             swept: false,
+            clean: false,
             metrics,
+            readiness,
             started: Some(Instant::now()),
         }
     }
@@ -127,7 +169,7 @@ impl Engine {
                         self.take(change);
                     }
                 }
-                seen = or_never(self.nb.as_mut().map(|nb| Box::pin(nb.changes.recv()))) => self.see(seen),
+                seen = or_never(self.nb.as_mut().map(|nb| Box::pin(nb.next()))) => self.see(seen),
                 outcome = self.patches.finished() => self.patched(outcome),
                 () = tokio::time::sleep_until(wake) => self.wake(),
             }
@@ -137,7 +179,8 @@ impl Engine {
     fn next_wake(&self) -> Instant {
         let parked = self.parked.next_wake();
         // nobody tells when the lease is ours again
-        let blocked = (!self.dirty.is_empty() && !(self.may_write)()).then(|| Instant::now() + LOOK_AGAIN);
+        let waiting = !self.dirty.is_empty() || self.patches.is_queued();
+        let blocked = (waiting && !(self.may_write)()).then(|| Instant::now() + LOOK_AGAIN);
         [parked, blocked, self.sweep_at.filter(|at| *at > Instant::now())]
             .into_iter()
             .flatten()
@@ -146,6 +189,7 @@ impl Engine {
     }
 
     fn wake(&mut self) {
+        self.patches.start();
         for key in self.parked.due(Instant::now()) {
             self.patches.doubt(&key);
             self.dirty.insert(key);
@@ -177,6 +221,7 @@ impl Engine {
                 self.parked.park(key, Instant::now());
             }
             Outcome::Gone(_) => {}
+            Outcome::Outdated(key) => drop(self.dirty.insert(key)),
         }
     }
 
@@ -185,7 +230,7 @@ impl Engine {
         if !self.world.is_settled() || !(self.may_write)() {
             return None;
         }
-        if self.nb.as_ref().is_some_and(|nb| !nb.state.borrow().is_live()) {
+        if self.nb.as_ref().is_some_and(|nb| !nb.is_writable()) {
             return None;
         }
         if self.sweep_at.is_some_and(|at| at <= Instant::now()) {
@@ -193,6 +238,10 @@ impl Engine {
             if let Some(sweep) = self.sweep() {
                 return Some(sweep);
             }
+            self.clean = true;
+        }
+        if !self.clean {
+            return None;
         }
         while let Some(keys) = self.take_keys() {
             if let Some(batch) = self.plan(keys) {
@@ -202,6 +251,7 @@ impl Engine {
         if let Some(started) = self.started.take() {
             let seconds = started.elapsed().as_secs_f64();
             self.metrics.ready_duration.set(seconds);
+            self.readiness.ready(PART);
             info!(seconds, "everything is written");
         }
         None
@@ -222,7 +272,8 @@ impl Engine {
     /// Learns what all keys want and removes what is ours and wanted by none of them.
     fn sweep(&mut self) -> Option<InFlight> {
         for key in &self.dirty {
-            self.ledger.write(key, Owned::of(&ovnkube_plan::want(key, &self.world)));
+            // beside what it has: that is taken back when the key is planned
+            self.ledger.add(key, Owned::of(&ovnkube_plan::want(key, &self.world)));
         }
         let nb = self.nb.as_mut()?;
         if !std::mem::replace(&mut self.swept, true) {
@@ -239,7 +290,7 @@ impl Engine {
             return None;
         }
         info!(operations = txn.len(), "removing rows that nobody wants any more");
-        Some(send(nb, Vec::new(), txn))
+        Some(send(nb, Vec::new(), txn, &self.may_write))
     }
 
     /// Plans these keys; a transaction is sent only if something differs.
@@ -273,7 +324,7 @@ impl Engine {
             self.done(batch);
             return None;
         }
-        self.nb.as_ref().map(|nb| send(nb, batch, txn))
+        self.nb.as_ref().map(|nb| send(nb, batch, txn, &self.may_write))
     }
 
     fn done(&mut self, batch: Batch) {
@@ -282,27 +333,51 @@ impl Engine {
         }
     }
 
-    fn finish(&mut self, batch: Batch, result: Result<(), TxnError>) {
+    fn finish(&mut self, batch: Batch, result: Result<(), Failure>) {
         self.metrics.transactions.inc();
-        let Err(error) = result else { return self.done(batch) };
+        let Err(error) = result else {
+            self.clean |= batch.is_empty();
+            return self.done(batch);
+        };
         self.metrics.transaction_errors.inc();
         warn!(%error, keys = batch.len(), "transaction failed");
         // what the keys had before is still to be taken back
-        let keys: Vec<_> = batch.into_iter().map(|(key, old)| self.ledger.restore(key, old)).collect();
+        let keys: Vec<_> = batch
+            .into_iter()
+            .map(|(key, old)| {
+                self.ledger.add(&key, old);
+                key
+            })
+            .collect();
         if keys.is_empty() {
             self.sweep_soon();
         }
-        if error.is_retryable() || error.class == Class::Duplicate {
+        let error = match error {
             // planned anew from what the database has by then
-            self.retry_soon(keys);
-        } else if keys.len() == 1 {
+            Failure::NoLease => return self.retry_soon(keys),
+            Failure::Txn(error) if error.is_retryable() || error.class == Class::Duplicate => {
+                return self.retry_soon(keys);
+            }
+            Failure::Txn(error) => error,
+        };
+        if keys.len() == 1 {
             for key in keys {
                 warn!(%key, %error, "cannot be written; others go on");
+                self.tell(&key, &error);
                 self.parked.park(key, Instant::now());
             }
         } else {
             let (left, right) = keys.split_at(keys.len() / 2);
             self.halves.extend([left.to_vec(), right.to_vec()].into_iter().filter(|half| !half.is_empty()));
+        }
+    }
+
+    /// Tells people on the object itself why it has no network.
+    fn tell(&self, key: &Key, error: &TxnError) {
+        if let Some(object) = ovnkube_plan::object(key, &self.world) {
+            let message =
+                format!("the northbound database does not take its rows: {error}; tried again when it changes");
+            self.events.publish(Notice { object, severity: Severity::Warning, reason: "RowsRefused", message });
         }
     }
 
@@ -323,24 +398,21 @@ impl Engine {
                 Event::Row(_) => {}
             }
         }
-        if foreign.len() > MANY {
-            info!(rows = foreign.len(), "others changed much of the database: looking at everything");
-            ovnkube_plan::touched(&Touched::Everything, &self.world, &mut self.dirty);
-            self.sweep_soon();
-        } else {
-            for event in &foreign {
-                self.drifted(event);
-            }
+        if !foreign.is_empty() {
+            self.drifted(&foreign);
         }
     }
 
-    /// Somebody else changed a row: whoever wants it, or something in it, looks again.
-    fn drifted(&mut self, event: &RowEvent) {
-        let Some(row) = event.new.as_deref().or(event.old.as_deref()) else { return };
-        let keys = identity(row).map(|id| self.ledger.interested(event.table, &id)).unwrap_or_default();
+    /// Others changed rows: whoever wants one of them, or something in one, looks again.
+    fn drifted(&mut self, events: &[RowEvent]) {
+        // a row that was renamed is missed under its old name
+        let rows = |event: &RowEvent| event.new.clone().into_iter().chain(event.old.clone());
+        let ids = events.iter().flat_map(rows).filter_map(|row| Some((row.table().name, identity(&row)?)));
+        let keys = self.ledger.interested(&ids.collect());
         // rows that look like ours and elements of ours: there may be too many now
-        if !keys.is_empty() || is_garbage(row, std::iter::empty()) {
-            debug!(%row, "changed by somebody else");
+        let leftover = |event: &RowEvent| event.new.as_deref().is_some_and(|row| is_garbage(row, std::iter::empty()));
+        if !keys.is_empty() || events.iter().any(leftover) {
+            debug!(rows = events.len(), keys = keys.len(), "changed by somebody else");
             self.sweep_soon();
         }
         self.dirty.extend(keys);
@@ -352,10 +424,23 @@ impl Engine {
     }
 }
 
-fn send(nb: &Nb, batch: Batch, txn: Txn) -> InFlight {
-    let client = nb.client.clone();
+impl Drop for Engine {
+    /// Without the lease there is nothing to be ready for.
+    fn drop(&mut self) {
+        self.readiness.ready(PART);
+    }
+}
+
+fn send(nb: &Nb, batch: Batch, mut txn: Txn, may_write: &MayWrite) -> InFlight {
+    let (client, may_write) = (nb.client.clone(), may_write.clone());
+    txn.assert_lock(LOCK);
     Box::pin(async move {
-        let result = client.transact(txn).await.map(|_| ());
+        // planning took its time: asked again right before it goes
+        let result = if may_write() {
+            client.transact(txn).await.map(|_| ()).map_err(Failure::from)
+        } else {
+            Err(Failure::NoLease)
+        };
         (batch, result)
     })
 }

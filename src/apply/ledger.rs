@@ -1,8 +1,7 @@
 //! Who has which rows written: what a key wants less than before is what goes away.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use ovnkube_ovn::Table;
 use ovnkube_plan::{Key, Member, MemberValue, RowKey};
 
 use crate::diff::Owned;
@@ -68,21 +67,25 @@ impl Ledger {
         }
     }
 
-    /// A transaction failed: the key may still have what it had before it, beside what it wants.
-    pub fn restore(&mut self, key: Key, old: Owned) -> Key {
-        let now = self.owned.remove(&key).unwrap_or_default();
-        let rows: BTreeSet<_> = now.rows.into_iter().chain(old.rows).collect();
-        let members: BTreeSet<_> = now.members.into_iter().chain(old.members).collect();
-        self.write(&key, Owned { rows: rows.into_iter().collect(), members: members.into_iter().collect() });
-        key
+    /// Notes what a key may have beside what it wants: after a failure, what it had before.
+    pub fn add(&mut self, key: &Key, more: Owned) {
+        let now = self.owned.get(key).cloned().unwrap_or_default();
+        let rows: BTreeSet<_> = now.rows.into_iter().chain(more.rows).collect();
+        let members: BTreeSet<_> = now.members.into_iter().chain(more.members).collect();
+        self.write(key, Owned { rows: rows.into_iter().collect(), members: members.into_iter().collect() });
     }
 
-    /// The keys that want the row of this identity, or something in it. Looks at everything: only
-    /// for what others did to our rows, which is rare.
-    pub fn interested(&self, table: &Table, id: &str) -> Vec<Key> {
-        let is_it = |row: &RowKey| row.table.name == table.name && &*row.id == id;
+    /// The keys that want one of these rows, or something in it. Looks at everything once: only for
+    /// what others did to rows, which is rare.
+    pub fn interested(&self, rows: &HashSet<(&str, String)>) -> Vec<Key> {
+        if rows.is_empty() {
+            return Vec::new();
+        }
+        let tables: HashSet<&str> = rows.iter().map(|(table, _)| *table).collect();
+        let is_one =
+            |row: &RowKey| tables.contains(row.table.name) && rows.contains(&(row.table.name, row.id.to_string()));
         let concerns =
-            |owned: &Owned| owned.rows.iter().any(is_it) || owned.members.iter().any(|member| is_it(&member.of));
+            |owned: &Owned| owned.rows.iter().any(is_one) || owned.members.iter().any(|member| is_one(&member.of));
         self.owned.iter().filter(|(_, owned)| concerns(owned)).map(|(key, _)| key.clone()).collect()
     }
 }

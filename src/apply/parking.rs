@@ -62,7 +62,7 @@ mod tests {
         let now = Instant::now();
         parking.park(key.clone(), now);
         assert!(parking.due(now).is_empty());
-        assert_eq!(parking.due(now + FIRST), [key.clone()]);
+        assert_eq!(parking.due(now + FIRST), std::slice::from_ref(&key));
         parking.park(key.clone(), now);
         assert_eq!(parking.next_wake(), Some(now + FIRST * 2));
         parking.due(now + FIRST * 2);

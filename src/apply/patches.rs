@@ -29,6 +29,8 @@ pub enum Outcome {
     Failed(Key),
     /// The object is gone or is another one of the same name.
     Gone(Key),
+    /// Whatever became of it, something else is wanted by now.
+    Outdated(Key),
 }
 
 /// See the module.
@@ -37,12 +39,25 @@ pub struct Patches {
     may_write: MayWrite,
     queue: VecDeque<Key>,
     records: HashMap<Key, Record>,
-    tasks: JoinSet<(Key, Result<(), ovnkube_watch::Error>)>,
+    tasks: JoinSet<(Key, Result<(), Refused>)>,
+}
+
+/// Why a patch did not go through.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("not sent: the lease is gone")]
+    NoLease,
+    #[error(transparent)]
+    Api(#[from] ovnkube_watch::Error),
 }
 
 struct Record {
     patch: Patch,
     state: State,
+    /// Something else was wanted while it was on its way.
+    outdated: bool,
+    /// The watch has shown it, sooner than its answer came.
+    seen: bool,
 }
 
 #[derive(PartialEq)]
@@ -62,8 +77,10 @@ impl Patches {
     pub fn want(&mut self, key: &Key, patch: Option<Patch>) -> Option<Instant> {
         let Some(patch) = patch else {
             // as wanted; a patch still on its way is left to arrive
-            if self.records.get(key).is_some_and(|r| r.state != State::Sent) {
-                self.records.remove(key);
+            match self.records.get_mut(key) {
+                Some(record) if record.state == State::Sent => record.seen = true,
+                Some(_) => drop(self.records.remove(key)),
+                None => {}
             }
             return None;
         };
@@ -73,9 +90,9 @@ impl Patches {
             }
             Some(record) if record.state == State::Queued => record.patch = patch,
             // the answer of the one on its way brings this key up again
-            Some(record) if record.state == State::Sent => {}
+            Some(record) if record.state == State::Sent => record.outdated = true,
             _ => {
-                self.records.insert(key.clone(), Record { patch, state: State::Queued });
+                self.records.insert(key.clone(), Record { patch, state: State::Queued, outdated: false, seen: false });
                 self.queue.push_back(key.clone());
             }
         }
@@ -100,58 +117,66 @@ impl Patches {
                 None => std::future::pending().await,
             }
         };
+        let outdated = self.records.get(&key).is_some_and(|r| r.outdated);
         let outcome = match result {
-            Ok(()) => {
-                if let Some(record) = self.records.get_mut(&key) {
-                    record.state = State::Accepted;
-                }
-                Outcome::Accepted(key)
+            _ if outdated => Outcome::Outdated(key),
+            Ok(()) => Outcome::Accepted(key),
+            Err(Refused::Api(error)) if error.is_gone() => {
+                debug!(%key, %error, "the object of a patch is gone");
+                Outcome::Gone(key)
             }
             Err(error) => {
-                self.records.remove(&key);
-                if error.is_gone() {
-                    debug!(%key, %error, "the object of a patch is gone");
-                    Outcome::Gone(key)
-                } else {
-                    warn!(%key, %error, "cannot annotate");
-                    Outcome::Failed(key)
-                }
+                warn!(%key, %error, "cannot annotate");
+                Outcome::Failed(key)
             }
         };
+        match &outcome {
+            Outcome::Accepted(key) => match self.records.get_mut(key) {
+                Some(record) if !record.seen => record.state = State::Accepted,
+                _ => drop(self.records.remove(key)),
+            },
+            Outcome::Failed(key) | Outcome::Gone(key) | Outcome::Outdated(key) => drop(self.records.remove(key)),
+        }
         self.start();
         outcome
     }
 
-    /// Patches queued or on their way.
-    pub fn pending(&self) -> usize {
-        self.queue.len() + self.tasks.len()
+    /// Whether patches wait to be sent.
+    pub fn is_queued(&self) -> bool {
+        !self.queue.is_empty()
     }
 
-    fn start(&mut self) {
+    /// Sends what is queued, as far as it may be sent now.
+    pub fn start(&mut self) {
         while self.tasks.len() < AT_ONCE && (self.may_write)() {
             let Some(key) = self.queue.pop_front() else { return };
-            let Some(record) = self.records.get_mut(&key) else { continue };
+            // one that was given up and wanted again stands in the queue twice
+            let Some(record) = self.records.get_mut(&key).filter(|r| r.state == State::Queued) else { continue };
             record.state = State::Sent;
-            let (api, patch) = (self.api.clone(), record.patch.clone());
+            let (api, patch, may_write) = (self.api.clone(), record.patch.clone(), self.may_write.clone());
             self.tasks.spawn(async move {
-                let result = send(&api, patch).await;
+                let result = send(&api, patch, &may_write).await;
                 (key, result)
             });
         }
     }
 }
 
-async fn send(api: &Client, patch: Patch) -> Result<(), ovnkube_watch::Error> {
+/// Each request asks anew whether it may be sent: time may have passed since the last one.
+async fn send(api: &Client, patch: Patch, may_write: &MayWrite) -> Result<(), Refused> {
+    let fence = || if may_write() { Ok(()) } else { Err(Refused::NoLease) };
+    fence()?;
     let annotations: Annotations =
         patch.annotations.into_iter().map(|(name, value)| (name.to_owned(), Some(value))).collect();
     let name = match &patch.target {
-        PatchTarget::Pod(pod) => return api.annotate_pod(pod, &patch.uid, &annotations).await,
+        PatchTarget::Pod(pod) => return Ok(api.annotate_pod(pod, &patch.uid, &annotations).await?),
         PatchTarget::Node(name) => name,
     };
     if !annotations.is_empty() {
         api.annotate_node(name, &patch.uid, &annotations).await?;
     }
     if let Some(Unavailable { status, reason, message }) = patch.network_unavailable {
+        fence()?;
         let condition = Condition { kind: "NetworkUnavailable", status, reason, message };
         api.set_node_condition(name, &patch.uid, &condition).await?;
     }

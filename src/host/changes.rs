@@ -1,18 +1,37 @@
 //! Wake-ups for a level-triggered `ensure`: "something about links, addresses or routes changed".
 
+use std::time::Duration;
+
 use futures::StreamExt;
 use futures::channel::mpsc::UnboundedReceiver;
-use rtnetlink::packet_core::NetlinkMessage;
-use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::neighbour::{NeighbourMessage, NeighbourState};
+use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::sys::SocketAddr;
 use rtnetlink::{MulticastGroup, new_multicast_connection};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::{Error, Result};
+
+/// Routing daemons change routes all the time: so long passes between two wake-ups for them.
+const ROUTES_PAUSE: Duration = Duration::from_secs(1);
 
 /// Netlink notifications of the process's own namespace.
 #[derive(Debug)]
 pub struct Changes {
-    messages: UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>,
+    links: watch::Receiver<()>,
+    routes: watch::Receiver<()>,
+    routes_after: Instant,
+}
+
+/// What a notification is about.
+#[derive(Debug)]
+enum Topic {
+    /// Links and addresses: waited for when a port comes, so told at once.
+    Links,
+    /// Routes and neighbours.
+    Routes,
 }
 
 impl Changes {
@@ -27,18 +46,67 @@ impl Changes {
         ];
         let (connection, _, messages) = new_multicast_connection(&groups).map_err(Error::Socket)?;
         tokio::spawn(connection);
-        Ok(Self { messages })
+        let (links_changed, links) = watch::channel(());
+        let (routes_changed, routes) = watch::channel(());
+        tokio::spawn(sort(messages, links_changed, routes_changed));
+        Ok(Self { links, routes, routes_after: Instant::now() })
     }
 
-    /// Returns after at least one change, having taken all that are waiting. `false`: the socket
-    /// is gone, watch again.
+    /// Returns after at least one change; routes and neighbours wake at most once a second.
+    /// `false`: the socket is gone, watch again.
     pub async fn next(&mut self) -> bool {
-        if self.messages.next().await.is_none() {
-            return false;
-        }
-        while let Ok(message) = self.messages.try_recv() {
-            drop(message);
-        }
-        true
+        let Self { links, routes, routes_after } = self;
+        let routes_changed = async {
+            sleep_until(*routes_after).await;
+            routes.changed().await
+        };
+        let changed = tokio::select! {
+            changed = links.changed() => changed,
+            changed = routes_changed => {
+                *routes_after = Instant::now() + ROUTES_PAUSE;
+                changed
+            }
+        };
+        // whoever looks now sees all that came so far
+        self.links.mark_unchanged();
+        self.routes.mark_unchanged();
+        changed.is_ok()
+    }
+}
+
+/// Takes messages in as they come, so that none pile up while nobody asks for the next change.
+async fn sort(
+    mut messages: UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>,
+    links: watch::Sender<()>,
+    routes: watch::Sender<()>,
+) {
+    loop {
+        let message = tokio::select! {
+            message = messages.next() => message,
+            () = links.closed() => return,
+        };
+        let Some((message, _)) = message else { return };
+        let changed = match topic(&message.payload) {
+            Some(Topic::Links) => &links,
+            Some(Topic::Routes) => &routes,
+            None => continue,
+        };
+        changed.send_replace(());
+    }
+}
+
+fn topic(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Topic> {
+    use RouteNetlinkMessage::{DelNeighbour, DelRoute, NewNeighbour, NewRoute};
+    let NetlinkPayload::InnerMessage(message) = payload else {
+        // such as that some were lost
+        return Some(Topic::Links);
+    };
+    let is_ip = |neighbour: &NeighbourMessage| neighbour.header.family != AddressFamily::Bridge;
+    match message {
+        NewRoute(_) | DelRoute(_) => Some(Topic::Routes),
+        // what ARP and ND find out is none of ours; an entry that is removed says no more what it was
+        NewNeighbour(to) => (is_ip(to) && to.header.state == NeighbourState::Permanent).then_some(Topic::Routes),
+        DelNeighbour(to) => is_ip(to).then_some(Topic::Routes),
+        _ => Some(Topic::Links),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::*;
 
@@ -141,6 +142,69 @@ async fn changes_wake() {
     assert!(changes.next().await);
     run("ip", &["addr", "del", "127.77.77.77/32", "dev", "lo"]);
     assert!(changes.next().await);
+}
+
+/// Runs `test` in a namespace of its own, on a runtime of its own.
+fn apart<T: Send + 'static>(test: impl AsyncFnOnce() -> T + Send + 'static) -> T {
+    let work = || {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test())
+    };
+    std::thread::spawn(work).join().unwrap()
+}
+
+#[test]
+fn what_arp_finds_out_wakes_nobody() {
+    apart(async || {
+        for args in
+            ["link add v0 type veth peer name v1", "link set v0 addrgenmode none up", "link set v1 addrgenmode none up"]
+        {
+            run("ip", &args.split(' ').collect::<Vec<_>>());
+        }
+        let mut changes = changes::Changes::watch().unwrap();
+        // the kernel tells some of it late
+        while tokio::time::timeout(Duration::from_secs(2), changes.next()).await.is_ok() {}
+        let neighbour = |state: &str| {
+            let entry = ["neigh", "replace", "10.128.0.1", "lladdr", "0a:58:0a:80:00:01", "dev", "v0", "nud", state];
+            run("ip", &entry);
+        };
+        for state in ["reachable", "stale", "reachable"] {
+            neighbour(state);
+        }
+        tokio::select! {
+            _ = changes.next() => panic!("woken by ARP"),
+            () = tokio::time::sleep(Duration::from_millis(300)) => {}
+        }
+        neighbour("permanent");
+        assert!(changes.next().await);
+        run("ip", &["neigh", "del", "10.128.0.1", "dev", "v0"]);
+        assert!(changes.next().await);
+    });
+}
+
+#[test]
+fn many_routes_are_few_changes() {
+    apart(async || {
+        run("ip", &["link", "set", "lo", "up"]);
+        let mut changes = changes::Changes::watch().unwrap();
+        let (done, mut is_done) = tokio::sync::oneshot::channel();
+        let namespace = std::fs::File::open("/proc/thread-self/ns/net").unwrap();
+        std::thread::spawn(move || {
+            nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+            for n in 0..200 {
+                run("ip", &["route", "add", &format!("10.1.{n}.0/24"), "dev", "lo"]);
+            }
+            done.send(()).unwrap();
+        });
+        let (started, mut woken) = (Instant::now(), 0);
+        loop {
+            tokio::select! {
+                alive = changes.next() => { assert!(alive); woken += 1 },
+                _ = &mut is_done => break,
+            }
+        }
+        assert!((1..=started.elapsed().as_secs() + 2).contains(&woken), "{woken} in {:?}", started.elapsed());
+    });
 }
 
 #[test]

@@ -89,6 +89,7 @@ pub struct Network {
     #[serde(skip)]
     pub no_hostsubnet_nodes: Option<NodeSelector>,
     pub multicast: bool,
+    pub egress_firewall: bool,
     /// Leaves `requested-chassis` off pod ports.
     pub disable_requested_chassis: bool,
     /// Leaves `iface-id-ver` off pod ports.
@@ -98,6 +99,12 @@ pub struct Network {
 }
 
 impl Network {
+    /// Whether namespaces have port groups: where something hangs on them, since northd looks at each
+    /// of a pod's groups with each pod.
+    pub fn has_namespace_groups(&self) -> bool {
+        self.multicast || self.egress_firewall
+    }
+
     /// The families the cluster has, in the order of the cluster subnets.
     pub fn families(&self) -> Vec<Family> {
         let mut families = Vec::new();

@@ -10,8 +10,21 @@ use serde_json::Value;
 
 use crate::{BadAnnotation, Gateway, Meta, Name, keys};
 
-/// Annotations the cluster manager writes; kept as text to see whether they must be written.
-const WRITTEN: [&str; 4] = [keys::NODE_SUBNETS, keys::NODE_ID, keys::NETWORK_IDS, keys::JOIN_ADDRESSES];
+/// Annotations that the cluster manager and the node's agent write; kept as text to see whether they
+/// must be written.
+const WRITTEN: [&str; 11] = [
+    keys::NODE_SUBNETS,
+    keys::NODE_ID,
+    keys::NETWORK_IDS,
+    keys::JOIN_ADDRESSES,
+    keys::CHASSIS_ID,
+    keys::ZONE,
+    keys::HOST_CIDRS,
+    keys::ENCAP_IPS,
+    keys::PRIMARY_IFADDR,
+    keys::GATEWAY,
+    "k8s.ovn.org/node-masquerade-subnet",
+];
 
 /// The part of a node that can change what is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +52,7 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
     /// Reason of its condition NetworkUnavailable while that is true.
     pub network_unavailable: Option<Name>,
-    /// Text of the annotations the cluster manager writes.
+    /// Text of the annotations that we write.
     pub written: BTreeMap<Name, Name>,
     pub bad: Vec<BadAnnotation>,
 }

@@ -38,7 +38,7 @@ pub struct Pod {
     pub host_network: bool,
     pub finished: bool,
     pub annotated: Option<PodAnnotation>,
-    pub request: Option<AddressRequest>,
+    pub request: Option<Box<AddressRequest>>,
     pub bad: Vec<BadAnnotation>,
     /// Only for a pod of the own node: what its agent needs beside.
     pub wiring: Option<Box<Wiring>>,
@@ -68,7 +68,7 @@ impl Pod {
         let mut keep = |result: Result<_, BadAnnotation>| result.map_err(|b| bad.push(b)).ok();
         let annotated = meta.annotations.get(keys::POD_NETWORKS).and_then(|text| keep(PodAnnotation::parse(text)));
         let request = match meta.annotations.get(keys::DEFAULT_NETWORK).map(|text| AddressRequest::parse(text)) {
-            Some(Ok(request)) => request,
+            Some(Ok(request)) => request.map(Box::new),
             Some(Err(problem)) => {
                 bad.push(problem);
                 None
@@ -133,7 +133,11 @@ fn ips(selection: &Value) -> Result<Vec<IpAddr>, String> {
     for item in list {
         let text = item.as_str().unwrap_or_default();
         let address = text.split_once('/').map_or(text, |(address, _)| address);
-        ips.push(address.parse().map_err(|_| format!("\"ips\" holds {item}, not an address"))?);
+        let address: IpAddr = address.parse().map_err(|_| format!("\"ips\" holds {item}, not an address"))?;
+        if ips.iter().any(|ip: &IpAddr| ip.is_ipv4() == address.is_ipv4()) {
+            return Err(format!("\"ips\" holds {item} beside another address of its family"));
+        }
+        ips.push(address);
     }
     Ok(ips)
 }

@@ -74,10 +74,13 @@ impl PodNetwork {
     /// Reads the `default` entry of the annotation; the text may hold other networks too.
     pub fn parse(text: &str) -> Result<Self, BadAnnotation> {
         let bad = |problem: String| BadAnnotation::new(keys::POD_NETWORKS, problem);
-        let mut networks = object(text).map_err(bad)?;
-        let entry = networks.remove("default").ok_or_else(|| bad("has no \"default\" network".into()))?;
-        let network: Self = serde_json::from_value(entry).map_err(|e| bad(format!("default network: {e}")))?;
-        network.check().map_err(bad)
+        Self::default_of(object(text).map_err(bad)?).map_err(bad)
+    }
+
+    fn default_of(mut networks: Map<String, Value>) -> Result<Self, String> {
+        let entry = networks.remove("default").ok_or("has no \"default\" network")?;
+        let network: Self = serde_json::from_value(entry).map_err(|e| format!("default network: {e}"))?;
+        network.check()
     }
 
     fn check(mut self) -> Result<Self, String> {
@@ -102,8 +105,10 @@ impl PodNetwork {
 
 impl PodAnnotation {
     pub fn parse(text: &str) -> Result<Self, BadAnnotation> {
-        let network = PodNetwork::parse(text)?;
-        let others = object(text).is_ok_and(|o| o.len() > 1);
+        let bad = |problem: String| BadAnnotation::new(keys::POD_NETWORKS, problem);
+        let networks = object(text).map_err(bad)?;
+        let others = networks.len() > 1;
+        let network = PodNetwork::default_of(networks).map_err(bad)?;
         Ok(Self {
             digest: network.digest(),
             addresses: PodAddresses { ips: network.ip_addresses, mac: network.mac_address },
@@ -117,8 +122,8 @@ impl PodAnnotation {
 pub fn render_pod_networks(network: &PodNetwork, have: Option<&str>) -> String {
     let mut networks = have.and_then(|text| object(text).ok()).unwrap_or_default();
     if networks.keys().all(|name| name == "default") {
-        // the common case, with the field order kept
-        return format!(r#"{{"default":{}}}"#, serde_json::to_string(network).unwrap_or_default());
+        // the common case, with the field order kept; concat makes it no longer than it is, and there is one for each pod
+        return [r#"{"default":"#, &serde_json::to_string(network).unwrap_or_default(), "}"].concat();
     }
     networks.insert("default".into(), serde_json::to_value(network).unwrap_or_default());
     Value::Object(networks).to_string()

@@ -21,6 +21,7 @@ fn network(subnets: &[(&str, u8)]) -> Network {
         host_network_namespace: None,
         no_hostsubnet_nodes: None,
         multicast: false,
+        egress_firewall: false,
         disable_requested_chassis: false,
         disable_iface_id_ver: false,
         acl_logging_rate_limit: 20,
@@ -195,6 +196,22 @@ fn foreign_and_malformed_pod_annotations_are_replaced() {
 }
 
 #[test]
+fn a_pod_with_addresses_it_was_not_given_is_not_wired_before_they_are_put_right() {
+    let mut story = Story::settled(ONE);
+    story.node("n1", &[]);
+    story.confirm("n1");
+    let may = |story: &Story| story.world.pods[&PodKey::new("ns", "a")].may_be_wired;
+    story.pod("a", "1", "n1", &[(keys::POD_NETWORKS, &annotated("10.9.0.3/24"))]);
+    assert!(!may(&story));
+    story.pod("a", "1", "n1", &[(keys::POD_NETWORKS, &annotated("10.1.0.3/24"))]);
+    assert!(may(&story));
+    story.pod("a", "1", "n1", &[(keys::POD_NETWORKS, &annotated("10.1.0.9/24"))]);
+    assert!(may(&story), "a running pod keeps its port whatever somebody writes");
+    story.pod("a", "2", "n1", &[]);
+    assert!(may(&story));
+}
+
+#[test]
 fn a_fixed_address_is_given_or_waited_for() {
     let mut story = Story::settled(ONE);
     story.node("n1", &[]);
@@ -305,6 +322,57 @@ fn a_node_that_comes_back_as_another_starts_anew() {
     story.node("n1", &[]);
     story.confirm("n1");
     assert_eq!(story.ips("a"), ["10.1.1.3/24"], "a freed subnet comes round last");
+}
+
+#[test]
+fn a_follower_serves_the_node_whose_subnet_came_free() {
+    let mut settings = network(ONE);
+    settings.roles.cluster_manager = false;
+    let mut story = Story { world: World::new(settings, [Kind::Node, Kind::Pod]) };
+    story.sync();
+    let subnet = [(keys::NODE_SUBNETS, r#"{"default":["10.1.4.0/24"]}"#)];
+    story.node("n1", &subnet);
+    // the cluster manager has given n1's subnet to n2; that n1 is gone is heard later
+    story.node("n2", &subnet);
+    story.pod("a", "1", "n2", &[]);
+    assert!(story.ips("a").is_empty());
+    story.world.apply(Change::Node("n1".into(), None));
+    assert_eq!(story.ips("a"), ["10.1.4.3/24"]);
+    story.node("n3", &[(keys::NODE_SUBNETS, r#"{"default":["10.1.4.0/24"]}"#)]);
+    story.pod("b", "2", "n3", &[]);
+    story.node("n2", &[(keys::NODE_SUBNETS, r#"{"default":["10.1.5.0/24"]}"#)]);
+    assert_eq!(story.ips("b"), ["10.1.4.3/24"], "also when the other one moves");
+}
+
+#[test]
+fn another_zones_pods_are_its_own_affair() {
+    let mut story = Story::settled(ONE);
+    let zone = (keys::ZONE, "east");
+    story.node("n1", &[zone]);
+    let subnets = story.world.networks["n1"].subnets[0].to_string();
+    story.node("n1", &[zone, (keys::NODE_SUBNETS, &format!(r#"{{"default":["{subnets}"]}}"#))]);
+    story.pod("a", "1", "n1", &[]);
+    assert!(story.ips("a").is_empty());
+}
+
+#[test]
+fn subnets_that_nodes_manage_themselves_are_kept_from_others_and_come_back() {
+    let mut story = Story::settled(&[("10.1.0.0/23", 24)]);
+    story.node("w", &[(keys::HYBRID_SUBNET, "10.1.0.0/24")]);
+    story.node("n1", &[]);
+    story.node("n2", &[]);
+    assert_eq!(story.world.networks["n1"].subnets, ["10.1.1.0/24".parse().unwrap()]);
+    assert!(story.world.networks["n2"].subnets.is_empty());
+    story.world.apply(Change::Node("w".into(), None));
+    assert_eq!(story.world.networks["n2"].subnets, ["10.1.0.0/24".parse().unwrap()]);
+}
+
+#[test]
+fn a_node_cannot_have_the_join_switchs_name() {
+    let mut story = Story::settled(ONE);
+    story.node("join", &[]);
+    assert!(story.world.networks["join"].subnets.is_empty());
+    assert_eq!(story.world.notices(&Touched::Node("join".into()))[0].reason, "NameReserved");
 }
 
 #[test]

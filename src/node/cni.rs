@@ -12,7 +12,7 @@ use std::time::Duration;
 use ovnkube_host::{Net, Netns};
 use ovnkube_model::PodKey;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::bandwidth::{self, Bandwidth};
 use crate::ovs::{Ovs, PodPort};
@@ -25,6 +25,8 @@ use crate::{Error, Readiness, Result};
 
 /// How long a request may take; the kubelet gives up a little later.
 const LIMIT: Duration = Duration::from_secs(120);
+/// How long a failed ADD may clean up behind itself.
+const UNDO_LIMIT: Duration = Duration::from_secs(5);
 
 /// Everything the verbs work with.
 pub(crate) struct Cni {
@@ -108,6 +110,12 @@ impl Cni {
         };
         tokio::try_join!(wiring.configure(), plugged)?;
         self.still_counts(&port)?;
+        // a pod may come annotated with addresses that are not its own: its logical port is there only
+        // once they are put right, and the kubelet tries again
+        let (_, now) = self.pods.ready(subject.pod, uid).map_err(Refusal::again)?;
+        if now != wiring.network {
+            return Err(Refusal::again("the pod's addresses were put right meanwhile".to_owned()));
+        }
         Ok(wiring.result(&host))
     }
 
@@ -130,9 +138,12 @@ impl Cni {
         }
     }
 
+    /// What it can't do in time is left to DEL, which the kubelet sends after a failed ADD.
     async fn unwind(&self, sandbox: &Sandbox) {
-        for error in self.remove(&sandbox.container_id).await {
-            tracing::warn!(sandbox = sandbox.container_id, "undo ADD: {error}");
+        let warn = |error: &dyn std::fmt::Display| tracing::warn!(sandbox = sandbox.container_id, "undo ADD: {error}");
+        match timeout(UNDO_LIMIT, self.remove(&sandbox.container_id)).await {
+            Ok(errors) => errors.iter().for_each(|error| warn(error)),
+            Err(late) => warn(&late),
         }
     }
 
@@ -141,21 +152,29 @@ impl Cni {
     async fn del(&self, sandbox: &Sandbox) -> std::result::Result<(), Refusal> {
         let queue = self.turns.queue(&sandbox.container_id);
         queue.cancel.notify_waiters();
-        let work = async {
+        self.in_time(async {
             let _turn = queue.turn.lock().await;
             let errors = self.remove(&sandbox.container_id).await;
             self.turns.release(&sandbox.container_id);
             all(&errors)
-        };
-        tokio::time::timeout(LIMIT, work)
-            .await
-            .unwrap_or_else(|_| Err(Refusal::again("took longer than two minutes".to_owned())))
+        })
+        .await
+    }
+
+    async fn in_time(
+        &self,
+        work: impl Future<Output = std::result::Result<(), Refusal>>,
+    ) -> std::result::Result<(), Refusal> {
+        timeout(LIMIT, work).await.unwrap_or_else(|_| {
+            let why = if self.ovs.is_connected() { "" } else { "; no connection to the Open_vSwitch database" };
+            Err(Refusal::again(format!("took longer than two minutes{why}")))
+        })
     }
 
     /// Port and pair of a sandbox; what is not there is fine.
     async fn remove(&self, container_id: &str) -> Vec<Error> {
         let mut errors = Vec::new();
-        let removed = self.ovs.unplug(|port| port.sandbox == container_id).await.unwrap_or_else(|e| {
+        let removed = self.ovs.unplug(&[container_id]).await.unwrap_or_else(|e| {
             errors.push(e);
             Vec::new()
         });
@@ -165,23 +184,29 @@ impl Cni {
     }
 
     async fn gc(&self, valid: &[String]) -> std::result::Result<(), Refusal> {
-        let mut dead: Vec<String> = self.ovs.pod_ports().into_iter().map(|port| port.sandbox).collect();
-        dead.sort();
-        dead.dedup();
-        let mut errors = Vec::new();
-        for container_id in dead.iter().filter(|id| !valid.contains(id) && !self.turns.busy(id)) {
-            tracing::info!(sandbox = container_id, "remove port of a sandbox that is gone");
-            errors.extend(self.remove(container_id).await);
-        }
-        all(&errors)
+        self.in_time(async {
+            let mut errors = Vec::new();
+            let dead = |id: &&String| !valid.contains(id) && !self.turns.busy(id);
+            for container_id in self.ovs.sandboxes().await.iter().filter(dead) {
+                tracing::info!(sandbox = container_id, "remove port of a sandbox that is gone");
+                errors.extend(self.remove(container_id).await);
+            }
+            all(&errors)
+        })
+        .await
     }
 
-    /// Ports whose link is gone with its pod while we were not looking.
+    /// Ports whose link is gone with its pod while we were not looking. The links are asked for one
+    /// by one: a list of all may miss one while others come and go.
     pub(crate) async fn remove_dead_ports(&self) -> Result<()> {
-        let links: Vec<String> = self.here.links().await?.into_iter().map(|link| link.name).collect();
-        let removed = self.ovs.unplug(|port| !links.contains(&port.link) && !self.turns.busy(&port.sandbox)).await?;
-        for port in removed {
-            tracing::info!(port = port.link, pod = port.iface_id, "removed port of a dead sandbox");
+        for port in self.ovs.pod_ports() {
+            let queue = self.turns.queue(&port.sandbox);
+            // a request that runs knows better
+            let Ok(_turn) = queue.turn.try_lock() else { continue };
+            if self.here.link(&port.link).await?.is_none() {
+                self.ovs.unplug(&[&port.sandbox]).await?;
+                tracing::info!(port = port.link, pod = port.iface_id, "removed port of a dead sandbox");
+            }
         }
         Ok(())
     }

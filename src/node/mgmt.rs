@@ -41,9 +41,13 @@ impl Mgmt {
         (!addresses.is_empty()).then_some(Self { addresses, gateways, routes, mtu, checksums_in_software })
     }
 
-    /// The MAC that follows from the first address.
     pub(crate) fn mac(&self) -> Option<Mac> {
-        self.addresses.first().map(|address| Mac::of(address.ip()))
+        mac_of(self.addresses.iter().map(IpNetwork::ip))
+    }
+
+    /// MAC of the node's router port.
+    pub(crate) fn router_mac(&self) -> Option<Mac> {
+        mac_of(self.gateways.iter().copied())
     }
 
     /// Returns false when there is no link yet.
@@ -61,8 +65,10 @@ impl Mgmt {
         here.set_up(&link).await?;
         self.ensure_addresses(here, &link).await?;
         self.ensure_routes(here, &link).await?;
-        for gateway in &self.gateways {
-            here.ensure_neighbour(&link, *gateway, Mac::of(*gateway).0).await?;
+        if let Some(mac) = self.router_mac() {
+            for gateway in &self.gateways {
+                here.ensure_neighbour(&link, *gateway, mac.0).await?;
+            }
         }
         Ok(true)
     }
@@ -102,4 +108,9 @@ impl Mgmt {
         }
         Ok(())
     }
+}
+
+/// A port has one MAC for all its addresses; the controller takes that of the IPv4 one where there is one.
+fn mac_of(addresses: impl Iterator<Item = IpAddr>) -> Option<Mac> {
+    addresses.min_by_key(IpAddr::is_ipv6).map(Mac::of)
 }

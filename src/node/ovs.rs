@@ -1,5 +1,6 @@
 //! The local Open_vSwitch database: pods' ports on br-int.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -132,21 +133,31 @@ impl Ovs {
 
     /// Plans on the cache and transacts, anew when rows changed meanwhile. An empty plan sends nothing.
     pub(crate) async fn apply(&self, what: &str, plan: impl Fn(&Cache) -> Result<Txn>) -> Result<()> {
-        loop {
-            let txn = plan(&self.client.cache())?;
-            if txn.is_empty() {
-                return Ok(());
-            }
-            match self.client.transact(txn).await {
-                Ok(_) => return Ok(()),
-                Err(e) if is_retryable(&e) => {
-                    tracing::debug!("{what}: {e}; trying again");
-                    tokio::time::sleep(RETRY).await;
-                    self.client.synced().await;
-                }
-                Err(source) => return Err(Error::Transact { what: what.to_owned(), source }),
-            }
+        while !self.try_apply(what, &plan).await? {
+            self.pause().await;
         }
+        Ok(())
+    }
+
+    /// Returns false when it is to be tried again.
+    async fn try_apply(&self, what: &str, plan: &impl Fn(&Cache) -> Result<Txn>) -> Result<bool> {
+        let txn = plan(&self.client.cache())?;
+        if txn.is_empty() {
+            return Ok(true);
+        }
+        match self.client.transact(txn).await {
+            Ok(_) => Ok(true),
+            Err(e) if is_retryable(&e) => {
+                tracing::debug!("{what}: {e}; trying again");
+                Ok(false)
+            }
+            Err(source) => Err(Error::Transact { what: what.to_owned(), source }),
+        }
+    }
+
+    async fn pause(&self) {
+        tokio::time::sleep(RETRY).await;
+        self.client.synced().await;
     }
 
     /// Puts the port on br-int, with its limits. Ports of earlier sandboxes of the pod go in the
@@ -157,46 +168,48 @@ impl Ovs {
         bandwidth: Bandwidth,
         check: impl Fn() -> Result<()>,
     ) -> Result<()> {
-        let _one = self.plugging.lock().await;
         let what = format!("add port {}", want.link);
-        self.apply(&what, |cache| {
+        let plan = |cache: &Cache| {
             check()?;
-            let mut txn = Txn::new(&vswitch::DATABASE);
-            let (br_int, _) = bridge(cache).ok_or(Error::NoBridge)?;
-            let stale = |have: &PodPort| have.iface_id == want.iface_id && have.sandbox != want.sandbox;
-            remove(cache, &mut txn, stale);
-            match interface(cache, &want.link) {
-                None => add(&mut txn, br_int, want, bandwidth),
-                Some((uuid, row)) => match PodPort::from_row(row) {
-                    Some(have) if have == *want => {}
-                    Some(have) if have.sandbox == want.sandbox => {
-                        txn.set_keys(interface::TABLE, uuid, interface::EXTERNAL_IDS, want.external_ids());
-                    }
-                    _ => return Err(Error::LinkTaken { name: want.link.clone() }),
-                },
+            plan_plug(cache, want, bandwidth)
+        };
+        loop {
+            let one = self.plugging.lock().await;
+            if self.try_apply(&what, &plan).await? {
+                return Ok(());
             }
-            Ok(txn)
-        })
-        .await
+            // other pods go on meanwhile
+            drop(one);
+            self.pause().await;
+        }
     }
 
-    /// Takes the matching pod ports away, with their limits, and tells which they were.
-    pub(crate) async fn unplug(&self, which: impl Fn(&PodPort) -> bool) -> Result<Vec<PodPort>> {
-        let gone: Vec<PodPort> = self.pod_ports().into_iter().filter(|port| which(port)).collect();
+    /// Takes away the ports and limits of these sandboxes, and tells which ports that were. Waits for
+    /// the database: before that it is not known what is there.
+    pub(crate) async fn unplug(&self, sandboxes: &[&str]) -> Result<Vec<PodPort>> {
+        self.client.synced().await;
+        let gone = self.pod_ports().into_iter().filter(|port| sandboxes.contains(&port.sandbox.as_str())).collect();
         self.apply("remove ports", |cache| {
             let mut txn = Txn::new(&vswitch::DATABASE);
-            remove(cache, &mut txn, &which);
+            remove(cache, &mut txn, sandboxes);
             Ok(txn)
         })
         .await?;
         Ok(gone)
     }
 
+    /// Those that have a port or limits; sorted. Waits for the database.
+    pub(crate) async fn sandboxes(&self) -> Vec<String> {
+        self.client.synced().await;
+        let cache = self.client.cache();
+        let ports = cache.iter(interface::TABLE).filter_map(|(_, row)| Some(PodPort::from_row(row)?.sandbox));
+        let limits = cache.iter(qos::TABLE).filter_map(|(_, row)| limited(row).map(str::to_owned));
+        ports.chain(limits).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// Sorted by link.
     pub(crate) fn pod_ports(&self) -> Vec<PodPort> {
-        let cache = self.client.cache();
-        let mut ports: Vec<PodPort> =
-            cache.iter(interface::TABLE).filter_map(|(_, row)| PodPort::from_row(row)).collect();
+        let mut ports = pod_ports(&self.client.cache());
         ports.sort_by(|a, b| a.link.cmp(&b.link));
         ports
     }
@@ -341,7 +354,35 @@ fn installed(row: &Row) -> bool {
     row.map(interface::EXTERNAL_IDS).get("ovn-installed") == Some("true")
 }
 
-fn add(txn: &mut Txn, br_int: Uuid, want: &PodPort, bandwidth: Bandwidth) {
+fn pod_ports(cache: &Cache) -> Vec<PodPort> {
+    cache.iter(interface::TABLE).filter_map(|(_, row)| PodPort::from_row(row)).collect()
+}
+
+/// The sandbox whose limits a QoS row holds.
+fn limited(row: &Row) -> Option<&str> {
+    row.map(qos::EXTERNAL_IDS).get("sandbox")
+}
+
+fn plan_plug(cache: &Cache, want: &PodPort, bandwidth: Bandwidth) -> Result<Txn> {
+    let mut txn = Txn::new(&vswitch::DATABASE);
+    let (br_int, _) = bridge(cache).ok_or(Error::NoBridge)?;
+    let ports = pod_ports(cache);
+    let stale = ports.iter().filter(|have| have.iface_id == want.iface_id && have.sandbox != want.sandbox);
+    remove(cache, &mut txn, &stale.map(|port| port.sandbox.as_str()).collect::<Vec<_>>());
+    match interface(cache, &want.link) {
+        None => add(cache, &mut txn, br_int, want, bandwidth),
+        Some((uuid, row)) => match PodPort::from_row(row) {
+            Some(have) if have == *want => {}
+            Some(have) if have.sandbox == want.sandbox => {
+                txn.set_keys(interface::TABLE, uuid, interface::EXTERNAL_IDS, want.external_ids());
+            }
+            _ => return Err(Error::LinkTaken { name: want.link.clone() }),
+        },
+    }
+    Ok(txn)
+}
+
+fn add(cache: &Cache, txn: &mut Txn, br_int: Uuid, want: &PodPort, bandwidth: Bandwidth) {
     let id = |table: &str| derived_uuid(table, &want.sandbox);
     let mut iface =
         Row::new(interface::TABLE).with(interface::NAME, &want.link).with(interface::EXTERNAL_IDS, want.external_ids());
@@ -359,31 +400,36 @@ fn add(txn: &mut Txn, br_int: Uuid, want: &PodPort, bandwidth: Bandwidth) {
             .with(qos::OTHER_CONFIG, [("max-rate", rate.to_string())])
             .with(qos::EXTERNAL_IDS, [("sandbox", &want.sandbox)]);
         port.set(port::QOS, Some(id("QoS")));
-        txn.insert(id("QoS"), limit);
+        // it outlives a port that somebody else removed
+        if cache.get(qos::TABLE, id("QoS")).is_some() {
+            txn.update(id("QoS"), limit);
+        } else {
+            txn.insert(id("QoS"), limit);
+        }
     }
     txn.insert(id("Interface"), iface);
     txn.insert(id("Port"), port);
     txn.insert_into(bridge::TABLE, br_int, bridge::PORTS, Datum::one(Atom::Uuid(id("Port"))));
 }
 
-/// Takes ports off their bridges; port and interface go with their last reference, limits don't.
-fn remove(cache: &Cache, txn: &mut Txn, which: impl Fn(&PodPort) -> bool) {
-    for (uuid, row) in cache.iter(interface::TABLE) {
-        let Some(gone) = PodPort::from_row(row).filter(|port| which(port)) else { continue };
+/// Takes the sandboxes' ports off their bridges; port and interface go with their last reference,
+/// limits don't.
+fn remove(cache: &Cache, txn: &mut Txn, sandboxes: &[&str]) {
+    let of_port = |row: &Row| PodPort::from_row(row).is_some_and(|port| sandboxes.contains(&port.sandbox.as_str()));
+    for (uuid, _) in cache.iter(interface::TABLE).filter(|(_, row)| of_port(row)) {
         for port in cache.parents(uuid).filter(|parent| parent.table.id == port::TABLE.id) {
             for bridge in cache.parents(port.uuid).filter(|parent| parent.table.id == bridge::TABLE.id) {
                 txn.remove_from(bridge::TABLE, bridge.uuid, bridge::PORTS, Datum::one(Atom::Uuid(port.uuid)));
             }
         }
-        let limits =
-            cache.iter(qos::TABLE).filter(|(_, row)| row.map(qos::EXTERNAL_IDS).get("sandbox") == Some(&gone.sandbox));
-        for (limit, _) in limits {
-            // the reference of a port that goes with the same commit still counts
-            for port in cache.parents(limit).filter(|parent| parent.table.id == port::TABLE.id) {
-                txn.update(port.uuid, Row::new(port::TABLE).with(port::QOS, None::<Uuid>));
-            }
-            txn.delete(qos::TABLE, limit);
+    }
+    let of_limits = |row: &Row| limited(row).is_some_and(|sandbox| sandboxes.contains(&sandbox));
+    for (limit, _) in cache.iter(qos::TABLE).filter(|(_, row)| of_limits(row)) {
+        // the reference of a port that goes with the same commit still counts
+        for port in cache.parents(limit).filter(|parent| parent.table.id == port::TABLE.id) {
+            txn.update(port.uuid, Row::new(port::TABLE).with(port::QOS, None::<Uuid>));
         }
+        txn.delete(qos::TABLE, limit);
     }
 }
 

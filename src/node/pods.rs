@@ -73,7 +73,9 @@ impl Pods {
         if let Some(uid) = uid.filter(|uid| **uid != *pod.uid && Some(*uid) != pod.config_hash.as_deref()) {
             return Err(format!("the pod has uid {}, the sandbox is for {uid}", pod.uid));
         }
-        let text = pod.networks.as_ref().ok_or_else(|| format!("annotation {} has not come", keys::POD_NETWORKS))?;
+        let text = pod.networks.as_ref().ok_or_else(|| {
+            format!("annotation {} has not come; the pod's Events say why, if there is a reason", keys::POD_NETWORKS)
+        })?;
         let network = PodNetwork::parse(text).map_err(|bad| format!("annotation {} {}", bad.key, bad.problem))?;
         if network.ip_addresses.is_empty() {
             return Err(format!("annotation {} holds no address", keys::POD_NETWORKS));

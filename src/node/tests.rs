@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ovnkube_model::PodKey;
+use ovnkube_model::{Mac, PodKey};
 use serde_json::{Value, json};
 
 use crate::annotations::Facts;
@@ -189,6 +189,21 @@ fn management_port_of_a_subnet() {
     assert_eq!(mgmt.addresses, ["10.128.0.2/23", "fd00:10::2/64"].map(|a| a.parse().unwrap()));
     assert_eq!(mgmt.mac().unwrap().to_string(), "0a:58:0a:80:00:02");
     assert_eq!(Mgmt::new(&[], &[], 1400, false), None);
+}
+
+/// The controller gives each port one MAC: that of its IPv4 address where there is one.
+#[test]
+fn one_mac_serves_both_families() {
+    let mut subnets = ["10.128.0.0/23", "fd00:10::/64"].map(|s| s.parse().unwrap());
+    for _ in 0..2 {
+        let mgmt = Mgmt::new(&subnets, &[], 1400, false).unwrap();
+        assert_eq!(mgmt.mac().unwrap().to_string(), "0a:58:0a:80:00:02");
+        assert_eq!(mgmt.router_mac().unwrap().to_string(), "0a:58:0a:80:00:01");
+        subnets.reverse();
+    }
+    let alone = Mgmt::new(&["fd00:10::/64".parse().unwrap()], &[], 1400, false).unwrap();
+    assert_eq!(alone.mac(), Some(Mac::of("fd00:10::2".parse().unwrap())));
+    assert_eq!(alone.router_mac(), Some(Mac::of("fd00:10::1".parse().unwrap())));
 }
 
 fn conf(plugin: &str) -> CniConf {

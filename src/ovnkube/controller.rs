@@ -8,7 +8,7 @@ use ovnkube_config::Settings;
 use ovnkube_model::{Roles, World};
 use ovnkube_ovn::{ColumnId, nb};
 use ovnkube_ovsdb::{Client as Database, Monitored, Options};
-use ovnkube_telemetry::Metrics;
+use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -26,8 +26,10 @@ pub(crate) async fn run(
     roles: Roles,
     identity: String,
     metrics: Arc<Metrics>,
+    readiness: Readiness,
     mut stop: Stop,
 ) -> Result<()> {
+    let recording = settings.command_line.record.as_deref().map(recording::create).transpose()?;
     let role = if roles.controller { "controller" } else { "cluster-manager" };
     let api = Client::connect(&translate::access(&settings, role)).await?;
     let (mut leader, lease) = Leader::run(&api, lease(&settings, roles, &identity));
@@ -42,8 +44,8 @@ pub(crate) async fn run(
         metrics.leader.set(1);
         let (changes, incoming) = mpsc::channel(CHANGES);
         let network = translate::network(&settings, roles);
-        let incoming = match &settings.command_line.record {
-            Some(path) => recording::record(path, &network, scope.kinds(), incoming)?,
+        let incoming = match &recording {
+            Some(file) => recording::record(file, &network, scope.kinds(), incoming),
             None => incoming,
         };
         let watches = ovnkube_watch::start(&api, &scope, &changes);
@@ -57,6 +59,7 @@ pub(crate) async fn run(
             events: events.clone(),
             may_write,
             metrics: metrics.clone(),
+            readiness: readiness.clone(),
         });
         tokio::select! {
             () = stop.wait() => break,
@@ -71,11 +74,11 @@ pub(crate) async fn run(
 }
 
 fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
-    let zone = settings.default.zone.as_str();
-    let name = if roles.cluster_manager || zone == "global" {
+    // a cluster manager beside a controller of its own: each half has a lease
+    let name = if roles.cluster_manager {
         "ovn-kubernetes-master".to_owned()
     } else {
-        format!("ovn-kubernetes-master-{zone}")
+        format!("ovn-kubernetes-master-{}", translate::ZONE)
     };
     let seconds = |n: u32| std::time::Duration::from_secs(u64::from(n));
     let (lease, renew, retry) = if roles.controller {

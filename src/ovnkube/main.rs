@@ -2,6 +2,7 @@
 
 mod controller;
 mod node;
+mod pidfile;
 mod recording;
 mod roles;
 mod translate;

@@ -1,7 +1,7 @@
 //! The node agent's part of the process: watches the own Node and its pods, and patches what the
 //! agent says about the node.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -19,6 +19,8 @@ const CHANGES: usize = 1024;
 const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
 /// Pause after an annotation could not be written.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
+/// What was written and does not come back with the watch is written again; others may have removed it at once.
+const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
 /// Runs until told to stop.
 pub(crate) async fn run(settings: Settings, name: String, mut stop: Stop) -> Result<()> {
@@ -82,28 +84,25 @@ fn on_node(pod: Pod) -> Option<PodOnNode> {
     })
 }
 
-/// Keeps the own Node annotated as the agent says.
+/// Keeps the own Node annotated as the agent says, whoever else writes there.
 async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotations>, mut own: watch::Receiver<Own>) {
-    let mut written: HashMap<String, String> = HashMap::new();
+    let mut sent = Annotations::new();
     let mut of = None;
     loop {
-        let uid = own.borrow_and_update().as_ref().map(|(uid, _)| uid.clone());
+        let node = own.borrow_and_update().clone();
         let want = wanted.borrow_and_update().clone();
+        let uid = node.as_ref().map(|(uid, _)| uid.clone());
         if of != uid {
             // another Node of this name knows nothing of what the last one was told
-            written.clear();
-            of.clone_from(&uid);
+            sent.clear();
+            of = uid;
         }
-        if let Some(uid) = uid {
-            let missing: Annotations = want
-                .iter()
-                .filter(|(key, value)| written.get(*key) != Some(value))
-                .map(|(k, v)| (k.clone(), v.clone()))
-                .collect();
+        if let Some((uid, node)) = node {
+            let missing = missing(&want, &node.written, &mut sent);
             if !missing.is_empty() {
                 let patch = missing.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
                 match api.annotate_node(name, &uid, &patch).await {
-                    Ok(()) => written.extend(missing),
+                    Ok(()) => sent.extend(missing),
                     Err(error) if error.is_gone() => debug!(%error, "the node is gone"),
                     Err(error) => {
                         warn!(%error, "cannot annotate the own node");
@@ -116,15 +115,24 @@ async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotati
         tokio::select! {
             changed = wanted.changed() => if changed.is_err() { std::future::pending::<()>().await },
             changed = own.changed() => if changed.is_err() { std::future::pending::<()>().await },
+            () = tokio::time::sleep(SEEN_WITHIN), if !sent.is_empty() => sent.clear(),
         }
     }
+}
+
+/// What is wanted and neither on the Node nor on its way there. `sent` forgets what has arrived.
+fn missing(want: &Annotations, have: &BTreeMap<Name, Name>, sent: &mut Annotations) -> Annotations {
+    let has = |key: &String, value: &String| have.get(key.as_str()).is_some_and(|have| **have == **value);
+    sent.retain(|key, value| !has(key, value));
+    let missing = want.iter().filter(|(key, value)| !has(key, value) && sent.get(*key) != Some(value));
+    missing.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 fn node_settings(settings: &Settings, node: &Name) -> NodeSettings {
     let logging = &settings.logging;
     NodeSettings {
         node: node.clone(),
-        zone: settings.default.zone.as_str().into(),
+        zone: translate::ZONE.into(),
         mtu: settings.default.mtu,
         cluster_subnets: translate::cluster_subnets(settings).iter().map(|range| range.cidr).collect(),
         masquerade_subnets: translate::masquerade_subnets(settings),
@@ -185,6 +193,46 @@ fn chassis(settings: &Settings) -> ChassisSettings {
         lflow_cache_limit: limit(general.lflow_cache_limit),
         lflow_cache_limit_kb: limit(general.lflow_cache_limit_kb),
         set_local_ip: true,
-        interconnect: settings.features.interconnect,
+        interconnect: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ovnkube_model::{Meta, NodeFields};
+
+    use super::*;
+
+    fn written(text: &[(&str, &str)]) -> BTreeMap<Name, Name> {
+        let annotations = text.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        let labels = BTreeMap::new();
+        let meta = Meta { uid: "1", created: 0, labels: &labels, annotations: &annotations };
+        Node::parse(&meta, NodeFields::default()).written
+    }
+
+    #[test]
+    fn what_others_remove_or_change_is_annotated_again() {
+        let keys = ["node-chassis-id", "zone-name", "host-cidrs", "node-encap-ips", "node-primary-ifaddr"];
+        let keys = keys.into_iter().chain(["node-masquerade-subnet"]).map(|key| format!("k8s.ovn.org/{key}"));
+        for key in keys {
+            let want = Annotations::from([(key.clone(), "x".to_owned())]);
+            let mut sent = Annotations::new();
+            assert_eq!(missing(&want, &written(&[]), &mut sent), want);
+            sent.extend(want.clone());
+            // on its way
+            assert!(missing(&want, &written(&[]), &mut sent).is_empty());
+            assert!(missing(&want, &written(&[(&key, "older")]), &mut sent).is_empty());
+            // there
+            assert!(missing(&want, &written(&[(&key, "x")]), &mut sent).is_empty());
+            assert_eq!(missing(&want, &written(&[]), &mut sent), want, "{key} removed");
+            assert_eq!(missing(&want, &written(&[(&key, "other")]), &mut sent), want, "{key} changed");
+        }
+    }
+
+    #[test]
+    fn a_new_value_does_not_wait_for_the_one_before() {
+        let mut sent = Annotations::from([("k8s.ovn.org/zone-name".to_owned(), "a".to_owned())]);
+        let want = Annotations::from([("k8s.ovn.org/zone-name".to_owned(), "b".to_owned())]);
+        assert_eq!(missing(&want, &written(&[]), &mut sent), want);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Seek as _, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -25,19 +25,24 @@ struct Header {
     kinds: Vec<Kind>,
 }
 
-/// Writes down what comes through. A file that cannot be written ends the recording, not the work.
+/// Opens a file to record to; what it held is lost.
+pub(crate) fn create(path: &Path) -> Result<File> {
+    File::create(path)
+        .with_context(|| format!("cannot record to {}; set record to a file in a writable directory", path.display()))
+}
+
+/// Writes down what comes through, in place of what the file held: the world starts over, too. A file
+/// that cannot be written ends the recording, not the work.
 pub(crate) fn record(
-    path: &Path,
+    file: &File,
     network: &Network,
     kinds: &[Kind],
     mut from: mpsc::Receiver<Change>,
-) -> Result<mpsc::Receiver<Change>> {
-    let file = File::create(path).with_context(|| format!("cannot record to {}", path.display()))?;
-    let mut file = BufWriter::new(file);
-    write_line(&mut file, &Header { network: network.clone(), kinds: kinds.to_vec() })?;
+) -> mpsc::Receiver<Change> {
+    let header = Header { network: network.clone(), kinds: kinds.to_vec() };
+    let mut file = start_over(file, &header).inspect_err(|error| warn!(%error, "cannot record")).ok();
     let (to, recorded) = mpsc::channel(CHANGES);
     tokio::spawn(async move {
-        let mut file = Some(file);
         while let Some(change) = from.recv().await {
             if let Some(Err(error)) = file.as_mut().map(|file| write_line(file, &change)) {
                 warn!(%error, "the recording ends here");
@@ -48,7 +53,16 @@ pub(crate) fn record(
             }
         }
     });
-    Ok(recorded)
+    recorded
+}
+
+fn start_over(file: &File, header: &Header) -> Result<BufWriter<File>> {
+    let mut file = file.try_clone()?;
+    file.set_len(0)?;
+    file.rewind()?;
+    let mut file = BufWriter::new(file);
+    write_line(&mut file, header)?;
+    Ok(file)
 }
 
 fn write_line(file: &mut impl Write, line: &impl Serialize) -> Result<()> {

@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use crate::pidfile::PidFile;
 use crate::{controller, node};
 
 /// Tells the parts to stop.
@@ -40,6 +41,7 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     for setting in loaded.not_yet() {
         warn!("no effect yet: {setting}");
     }
+    let _pidfile = settings.command_line.pidfile.as_deref().map(PidFile::claim).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -63,7 +65,14 @@ async fn parts(loaded: &Loaded) -> Result<()> {
     let mut tasks = tokio::task::JoinSet::new();
     let roles = Roles { cluster_manager: mode.cluster_manager.is_some(), controller: mode.controller.is_some() };
     if let Some(identity) = mode.controller.clone().or(mode.cluster_manager.clone()) {
-        tasks.spawn(controller::run(settings.clone(), roles, identity, metrics.clone(), Stop(stopped.clone())));
+        tasks.spawn(controller::run(
+            settings.clone(),
+            roles,
+            identity,
+            metrics.clone(),
+            readiness.clone(),
+            Stop(stopped.clone()),
+        ));
     }
     if let Some(name) = mode.node.clone() {
         tasks.spawn(node::run(settings.clone(), name, Stop(stopped.clone())));

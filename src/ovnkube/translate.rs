@@ -8,6 +8,9 @@ use ovnkube_model::{ClusterSubnet, Name, Network, NodeSelector, Roles, Subnet};
 use ovnkube_ovsdb::{Remote, TlsFiles};
 use ovnkube_watch::Access;
 
+/// Zones of one node each come later; until then all nodes are in this one.
+pub(crate) const ZONE: &str = "global";
+
 /// How to reach the Kubernetes API.
 pub(crate) fn access(settings: &Settings, role: &str) -> Access {
     let mut access = Access { role: role.to_owned(), ..Access::default() };
@@ -36,7 +39,7 @@ pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
     let join = [gateway.v4_join_subnet.into(), gateway.v6_join_subnet.into()];
     Network {
         roles,
-        zone: settings.default.zone.as_str().into(),
+        zone: ZONE.into(),
         cluster_subnets: cluster_subnets(settings),
         service_cidrs: settings.kubernetes.service_cidrs.iter().map(|net| Subnet::of(*net)).collect(),
         join_subnets: join.map(Subnet::of).into(),
@@ -46,6 +49,7 @@ pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
         host_network_namespace: settings.kubernetes.host_network_namespace.as_deref().map(Name::from),
         no_hostsubnet_nodes: no_hostsubnet_nodes(settings),
         multicast: settings.command_line.enable_multicast,
+        egress_firewall: settings.features.egress_firewall,
         disable_requested_chassis: settings.kubernetes.disable_requestedchassis,
         disable_iface_id_ver: settings.command_line.disable_ovn_iface_id_ver,
         acl_logging_rate_limit: settings.logging.acl_logging_rate_limit,
@@ -72,12 +76,13 @@ pub(crate) fn cluster_subnets(settings: &Settings) -> Vec<ClusterSubnet> {
     settings.default.cluster_subnets.iter().map(range).collect()
 }
 
-/// Where a database listens. Of the local sockets only those that exist count, if any does.
+/// Where a database listens; of the local sockets those that exist first.
 pub(crate) fn remotes(database: &Database) -> Vec<Remote> {
     let all: Vec<Remote> = database.remotes.iter().filter_map(|r| Remote::parse(&r.to_string()).ok()).collect();
     let there = |remote: &Remote| !matches!(remote, Remote::Unix(path) if !Path::new(path).exists());
-    let existing: Vec<Remote> = all.iter().filter(|r| there(r)).cloned().collect();
-    if existing.is_empty() { all } else { existing }
+    let (mut existing, missing): (Vec<Remote>, Vec<Remote>) = all.into_iter().partition(there);
+    existing.extend(missing);
+    existing
 }
 
 pub(crate) fn tls(database: &Database) -> Option<TlsFiles> {

@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use ovnkube_ovn::schema::ColumnInfo;
-use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid};
+use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, ServerSchema, Table, Uuid};
 
 use crate::layout::{Layout, Reads};
 use crate::txn::only_in;
@@ -68,6 +68,8 @@ pub struct Cache {
     parents: BTreeSet<(Uuid, u16, ColumnId, Uuid)>,
     database: &'static Database,
     identity: Identity,
+    /// The schema of the server the rows are from.
+    pub(crate) schema: Option<Arc<ServerSchema>>,
 }
 
 #[derive(Default)]
@@ -93,7 +95,7 @@ impl Ids {
 impl Cache {
     pub(crate) fn new(database: &'static Database, identity: Identity) -> Self {
         let tables = database.tables.iter().map(|_| TableRows::default()).collect();
-        Cache { tables, parents: BTreeSet::new(), database, identity }
+        Cache { tables, parents: BTreeSet::new(), database, identity, schema: None }
     }
 
     fn of(&self, table: &Table) -> Option<&TableRows> {
@@ -123,6 +125,13 @@ impl Cache {
     /// The rows of `table` whose identity is `id`, sorted by uuid.
     pub fn lookup(&self, table: &Table, id: &str) -> &[Uuid] {
         self.of(table).and_then(|t| t.by_id.get(id)).map_or(&[], Ids::as_slice)
+    }
+
+    /// Whether the server has the column. One it lacks differs from what is wanted for ever, and is
+    /// left out of transactions.
+    pub fn supports(&self, table: &Table, column: impl Into<ColumnId>) -> bool {
+        let info = table.info(column.into());
+        self.schema.as_ref().zip(info).is_some_and(|(schema, info)| schema.column(table, info).is_some())
     }
 
     /// The monitored rows that refer to row `uuid`, sorted.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
 use ovnkube_ovn::{ColumnId, Database, ServerSchema, Table, Uuid};
@@ -164,7 +164,9 @@ pub(crate) struct Shared {
     is_live: AtomicBool,
     schema: RwLock<Option<Arc<ServerSchema>>>,
     seen: Mutex<Option<Seen>>,
-    flights: Mutex<HashMap<u64, Arc<Txn>>>,
+    /// A transaction whose caller is gone is nobody's any more: whoever subscribes next knows nothing
+    /// of it.
+    flights: Mutex<HashMap<u64, Weak<Txn>>>,
     conditions: Mutex<Conditions>,
     counter: AtomicU64,
 }
@@ -257,7 +259,7 @@ impl Client {
         self.shared.schema.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the server has the column. Columns it lacks are left out of transactions by themselves.
+    /// As [`Cache::supports`].
     pub fn supports(&self, table: &Table, column: impl Into<ColumnId>) -> bool {
         let info = table.info(column.into());
         self.schema().zip(info).is_some_and(|(schema, info)| schema.column(table, info).is_some())
@@ -296,8 +298,9 @@ impl Client {
     }
 
     /// Runs a transaction. When this returns `Ok`, the cache has the changes (unless the server is a
-    /// cluster's follower, which may be behind its leader). An empty transaction is not sent. Dropping
-    /// the future does not take back what was sent.
+    /// cluster's follower, which may be behind its leader). A transaction that is empty, or writes
+    /// nothing but columns the server lacks, is not sent. Dropping the future does not take back what
+    /// was sent, but its changes are told as somebody else's.
     pub async fn transact(&self, txn: Txn) -> Result<Reply, TxnError> {
         if txn.is_empty() {
             return Ok(Reply::default());
@@ -307,8 +310,11 @@ impl Client {
         let permit = Arc::clone(&live.conn.window).acquire_owned().await.map_err(|_| gone())?;
         self.shared.check(&txn, &live)?;
         let txn = Arc::new(txn);
-        let flight = self.shared.take_off(&txn);
         let rendered = Rendered::new(&txn, &live.schema);
+        if rendered.sent.is_empty() {
+            return Ok(Reply { counts: vec![None; txn.len()] });
+        }
+        let flight = self.shared.take_off(&txn);
         let (reply, rx) = oneshot::channel();
         let sent = live.conn.request("transact", &rendered, Pending::Txn { reply, flight, permit });
         let bytes = sent.map_err(|fault| match fault {
@@ -372,19 +378,23 @@ impl Shared {
 
     fn take_off(self: &Arc<Self>, txn: &Arc<Txn>) -> Flight {
         let id = self.counter.fetch_add(1, Ordering::Relaxed);
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::clone(txn));
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::downgrade(txn));
         Flight { shared: Arc::clone(self), id }
+    }
+
+    fn flights(&self) -> Vec<Arc<Txn>> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect()
     }
 
     fn check(&self, txn: &Txn, live: &Live) -> Result<(), TxnError> {
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
-        let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        let flights = self.flights();
         let conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
         // of a table that is kept in part nothing can be said to be missing
         let is_whole = |table: &Table| live.layout.has(table) && !conditions.contains_key(&table.id);
         let has_row = |table: &Table, uuid: Uuid| {
             let there = || store.cache.get(table, uuid).is_some();
-            let coming = || flights.values().any(|txn| txn.inserts(uuid));
+            let coming = || flights.iter().any(|txn| txn.inserts(uuid));
             is_whole(table).then(|| there() || coming())
         };
         check::check(txn, &Known { database: self.options.database, schema: &live.schema, has_row: &has_row })
@@ -444,28 +454,23 @@ impl Shared {
         if self.subscribers.is_empty() {
             return;
         }
-        let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = |change: &RowChange| !flights.is_empty() && txn::is_own(change, flights.values());
-        let owned = |change| {
-            let own = own(&change);
-            (change, own)
-        };
-        let changes: Vec<(RowChange, bool)> = changes.into_iter().map(owned).collect();
-        self.subscribers.rows(&changes);
+        self.subscribers.rows(&txn::owned(changes, &self.flights()));
     }
 
     /// The cache is whole: transactions are taken.
     pub(crate) fn go_live(&self, conn: &Arc<Conn>, schema: Arc<ServerSchema>, layout: Arc<Layout>, remote: &Remote) {
-        let _store = self.store.write().unwrap_or_else(PoisonError::into_inner);
+        let mut store = self.store.write().unwrap_or_else(PoisonError::into_inner);
+        store.cache.schema = Some(Arc::clone(&schema));
         *self.schema.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&schema));
         let live = Live { conn: Arc::clone(conn), schema, layout };
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Some(live);
         self.is_live.store(true, Ordering::Release);
         self.locks.ask_all(conn);
         self.stats.add(4, 1);
-        self.subscribers.synced();
         tracing::info!(database = self.options.database.name, %remote, "database session is live");
         self.state.send_replace(State::Live { remote: remote.clone() });
+        // whom this wakes may look at the state
+        self.subscribers.synced();
     }
 
     /// The session goes on, but its monitor is to be started anew.

@@ -27,7 +27,8 @@ pub struct Framer {
 }
 
 impl Framer {
-    const KEEP: usize = 1 << 18;
+    /// Capacity that is kept once all is read.
+    const KEEP: usize = 1 << 16;
 
     /// A message longer than `limit` bytes is an error.
     pub fn new(limit: usize) -> Self {

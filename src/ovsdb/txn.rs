@@ -242,6 +242,47 @@ impl Op {
     }
 }
 
+/// Changes of one commit, each with whether it is own: explained by transactions in flight, or the end
+/// of a row that went because all that referred to it strongly was changed by them.
+pub(crate) fn owned(changes: Vec<RowChange>, flights: &[Arc<Txn>]) -> Vec<(RowChange, bool)> {
+    let mut own: Vec<bool> = changes.iter().map(|change| is_own(change, flights.iter())).collect();
+    if own.contains(&true) {
+        // a child's child goes a round later
+        while own_ends(&changes, &mut own) {}
+    }
+    changes.into_iter().zip(own).collect()
+}
+
+/// Adds rows whose every strong reference was taken by own changes; whether there were any.
+fn own_ends(changes: &[RowChange], own: &mut [bool]) -> bool {
+    let ends = changes.iter().zip(&*own).filter(|(change, own)| !**own && change.new.is_none());
+    let mut ends: UuidMap<Option<bool>> = ends.map(|(change, _)| (change.uuid, None)).collect();
+    if ends.is_empty() {
+        return false;
+    }
+    for (change, own) in changes.iter().zip(&*own) {
+        for child in strong_references(change.old.as_deref()) {
+            if let Some(all_own) = ends.get_mut(&child) {
+                *all_own = Some(all_own.unwrap_or(true) && *own);
+            }
+        }
+    }
+    let mut any = false;
+    for (change, own) in changes.iter().zip(own) {
+        if ends.get(&change.uuid) == Some(&Some(true)) {
+            (*own, any) = (true, true);
+        }
+    }
+    any
+}
+
+fn strong_references(row: Option<&Row>) -> impl Iterator<Item = Uuid> {
+    let strong = |row: &Row, column| row.table().info(column).is_some_and(|c| c.references().any(|r| r.strong));
+    row.into_iter().flat_map(move |row| {
+        row.cells().filter(move |(column, _)| strong(row, *column)).flat_map(|(_, datum)| datum.uuids())
+    })
+}
+
 /// Whether transactions in flight explain all of a change: the cells they wrote are as they wrote
 /// them, and of sets and maps nothing changed but what they added or took out.
 pub(crate) fn is_own<'a>(change: &RowChange, flights: impl Iterator<Item = &'a Arc<Txn>>) -> bool {

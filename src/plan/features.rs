@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use ovnkube_model::{Roles, Touched, World};
+use ovnkube_model::{Object, Roles, Touched, World};
 
 use crate::Want;
+use crate::topology::TopologyKey;
 use crate::{cluster_manager, gateway, namespaces, pods, topology};
 
 /// One thing OVN does for Kubernetes. Pure: same world, same want.
@@ -54,12 +55,24 @@ macro_rules! features {
 features! {
     /// Numbers, subnets and join addresses of nodes.
     NodeAnnotations: cluster_manager::NodeAnnotations = "annotations of node",
+    /// Address sets and port groups of namespaces.
+    Namespaces: namespaces::Namespaces = "namespace",
     /// Cluster router, join switch, node switches and their ports.
     Topology: topology::Topology = "topology",
     /// Gateway routers and external switches.
     Gateways: gateway::Gateways = "gateway of node",
-    /// Address sets and port groups of namespaces.
-    Namespaces: namespaces::Namespaces = "namespace",
     /// Logical ports and addresses of pods.
     Pods: pods::Pods = "pod",
+}
+
+/// The object that a key is about, if it is there: where people look when something is wrong.
+pub fn object(key: &Key, world: &World) -> Option<Object> {
+    Some(match key {
+        Key::NodeAnnotations(name) | Key::Gateways(name) | Key::Topology(TopologyKey::Node(name)) => {
+            Object::Node { name: name.clone(), uid: world.nodes.get(name)?.uid.clone() }
+        }
+        Key::Namespaces(name) => Object::Namespace { name: name.clone(), uid: world.namespaces.get(name)?.uid.clone() },
+        Key::Pods(key) => Object::Pod { key: key.clone(), uid: world.pods.get(key)?.pod.uid.clone() },
+        Key::Topology(TopologyKey::Cluster) => return None,
+    })
 }

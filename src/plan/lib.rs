@@ -22,6 +22,6 @@ mod tests;
 mod topology;
 mod want;
 
-pub use features::{Feature, Key, touched, want};
+pub use features::{Feature, Key, object, touched, want};
 pub use rows::{identity, is_garbage, member_columns};
 pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowWant, Unavailable, Want};

@@ -9,6 +9,8 @@ use ovnkube_ovn::nb::{
 };
 use ovnkube_ovn::{ColumnId, Row, Table, owner};
 
+use crate::names;
+
 /// Owner types whose rows this program plans; rows of other types are left alone.
 const PLANNED_TYPES: [&str; 2] = ["Cluster", "Namespace"];
 
@@ -103,18 +105,19 @@ pub fn is_garbage<'a>(row: &Row, mut names_of_ports: impl Iterator<Item = &'a st
         // a pod's port, or one of the ports every node has
         "Logical_Switch_Port" => {
             let name = row.str(lsp::NAME);
-            let cable = name.starts_with("stor-") || name.starts_with("jtor-GR_") || name.starts_with("etor-GR_");
-            row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true") || cable && row.str(lsp::TYPE) == "router"
+            match row.str(lsp::TYPE) {
+                "router" => is_cable(name, &["stor-", "jtor-GR_", "etor-GR_"]),
+                _ => row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true") && is_of_default_network(name, 1),
+            }
         }
-        "Logical_Router_Port" => {
-            let name = row.str(logical_router_port::NAME);
-            ["rtos-", "rtoj-GR_", "rtoe-GR_"].iter().any(|cable| name.starts_with(cable))
-        }
+        // a wanted one is never asked about: this is another of the same name, or a gone node's gateway
         "Logical_Router" => {
-            row.str(logical_router::NAME).starts_with("GR_")
-                && row.map(logical_router::EXTERNAL_IDS).contains_key("physical_ip")
+            let (name, ids) = (row.str(logical_router::NAME), row.map(logical_router::EXTERNAL_IDS));
+            name == names::CLUSTER_ROUTER && ids.contains_key("k8s-cluster-router")
+                || is_cable(name, &["GR_"]) && ids.contains_key("physical_ip")
         }
-        // of the cluster router: by subnet to a gateway, and to each gateway itself; of others: all
+        "Logical_Router_Port" => is_cable(row.str(logical_router_port::NAME), &["rtos-", "rtoj-GR_", "rtoe-GR_"]),
+        // of the cluster router: by subnet to a gateway, and to each gateway itself; of gateways: to outside
         "Logical_Router_Static_Route" => {
             let alone = row.str(route::IP_PREFIX) == row.str(route::NEXTHOP);
             row.str(route::POLICY) == "src-ip" || alone || !row.str(route::OUTPUT_PORT).is_empty()
@@ -122,18 +125,30 @@ pub fn is_garbage<'a>(row: &Row, mut names_of_ports: impl Iterator<Item = &'a st
         "Logical_Router_Policy" => row.int(policy::PRIORITY) == 1004,
         // those of egress addresses carry an owner
         "NAT" => row.str(nat::TYPE) == "snat" && row.map(nat::EXTERNAL_IDS).is_empty(),
-        "Static_MAC_Binding" => row.str(static_mac_binding::LOGICAL_PORT).starts_with("rtoe-GR_"),
+        "Static_MAC_Binding" => is_cable(row.str(static_mac_binding::LOGICAL_PORT), &["rtoe-GR_"]),
         // a node's switch is the one that has the node's cable to its router
         "Logical_Switch" => {
             let name = row.str(logical_switch::NAME);
-            let cable = match name.strip_prefix("ext_") {
-                Some(node) => format!("etor-GR_{node}"),
-                None => format!("stor-{name}"),
+            let (cable, node) = match name.strip_prefix("ext_") {
+                Some(node) => (format!("etor-GR_{node}"), node),
+                None => (format!("stor-{name}"), name),
             };
-            names_of_ports.any(|name| name == cable)
+            is_of_default_network(node, 0) && names_of_ports.any(|name| name == cable)
         }
         _ => false,
     }
+}
+
+/// Rows of other networks have that network's name and a `_` in front of theirs. Kubernetes' names
+/// have no `_`, so the one between a pod's namespace and name is the only one.
+fn is_of_default_network(name: &str, underscores: usize) -> bool {
+    name.matches('_').count() == underscores
+}
+
+/// One of the default network's names that begin like this and end with a node's name.
+fn is_cable(name: &str, beginnings: &[&str]) -> bool {
+    let node = beginnings.iter().find_map(|beginning| name.strip_prefix(beginning));
+    node.is_some_and(|node| is_of_default_network(node, 0))
 }
 
 fn is_planned(ids: ovnkube_ovn::StrMap<'_>) -> bool {

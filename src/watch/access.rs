@@ -106,9 +106,12 @@ fn connector() -> HttpConnector {
 impl Access {
     async fn config(&self) -> Result<Config, Error> {
         if let Some(path) = &self.kubeconfig {
-            return from_kubeconfig(path)
-                .await
-                .map_err(|p| Error::Access(format!("read kubeconfig {}: {p}", path.display())));
+            return from_kubeconfig(path).await.map_err(|p| {
+                Error::Access(format!(
+                    "read kubeconfig {}: {p}; set k8s-kubeconfig to one that kubectl can use",
+                    path.display()
+                ))
+            });
         }
         let Some(server) = &self.apiserver else {
             return Config::incluster().map_err(|e| {

@@ -10,7 +10,13 @@
 //!  holder     renewal sent ├──────── may write ────────┤ 8 s
 //!  others        └─▶ seen  ├──────────── wait ─────────────────┤ 10 s  take it
 //! ```
+//!
+//! A process that was killed and started again finds the lease in its own name, but marked by another
+//! instance. It waits only as long as a living one could leave the lease alone, 2.5 s: one that goes on
+//! renewing it is a second process under the same name, and keeps the lease.
 
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use http::Method;
@@ -24,13 +30,21 @@ use crate::backoff::between;
 use crate::client::{JSON, MERGE_PATCH, query_value};
 use crate::{Client, Error};
 
+/// Tells processes of one name apart.
+const INSTANCE: &str = "ovnkube.io/holder-instance";
+/// Renewals under our name that show another process of it; one may have been on its way when an
+/// earlier run of ours was killed.
+const TWIN: u32 = 2;
+/// A process that was told to stop waits no longer for an API server that does not answer.
+const RELEASE_WITHIN: Duration = Duration::from_millis(1500);
+
 /// Which lease, who wants it, and its times.
 #[derive(Debug, Clone)]
 pub struct LeaseSettings {
     pub namespace: String,
     pub name: String,
-    /// Names this process. The lease found in this name is taken at once, so that a restart needs
-    /// no wait: two processes of one identity must never run side by side.
+    /// Names this process. The lease found in this name is taken as soon as nobody renews it, so that
+    /// a restart needs no long wait.
     pub identity: String,
     /// How long others leave an unchanged lease alone.
     pub lease: Duration,
@@ -79,7 +93,9 @@ impl Leader {
     pub fn run(client: &Client, settings: LeaseSettings) -> (Self, LeaderTask) {
         let (publish, claim) = watch::channel(Claim::default());
         let (stop, stopped) = oneshot::channel();
-        let election = Election { client: client.clone(), settings, publish, mine: None, seen: None };
+        let instance = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
+        let client = client.clone();
+        let election = Election { client, settings, instance, publish, mine: None, seen: None, looked: false, twin: 0 };
         (Self { claim }, LeaderTask { stop, task: tokio::spawn(election.run(stopped)) })
     }
 
@@ -130,17 +146,19 @@ impl LeaderTask {
 }
 
 /// A lease as the API has it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 struct Lease {
     metadata: LeaseMeta,
     #[serde(default)]
     spec: LeaseSpec,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LeaseMeta {
     resource_version: String,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -149,6 +167,7 @@ struct LeaseSpec {
     holder_identity: Option<String>,
     lease_duration_seconds: Option<u32>,
     lease_transitions: Option<i64>,
+    renew_time: Option<String>,
 }
 
 impl Lease {
@@ -160,27 +179,36 @@ impl Lease {
 struct Election {
     client: Client,
     settings: LeaseSettings,
+    /// Marks the lease as held by this process and no other of its name.
+    instance: String,
     publish: watch::Sender<Claim>,
     /// The lease as we wrote it last; `None` when it is not ours.
     mine: Option<Lease>,
     /// The version of somebody else's lease, and when it may be taken if it stays so.
     seen: Option<(String, Instant)>,
+    /// Whether the lease was ours or somebody's before.
+    looked: bool,
+    /// How often another process was seen to renew the lease under our name.
+    twin: u32,
 }
 
 impl Election {
-    async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
-        // a handle that is dropped does not stop the election
-        let mut asked = false;
+    async fn run(mut self, stopped: oneshot::Receiver<()>) {
+        let stop = async {
+            if stopped.await.is_err() {
+                // a handle that is dropped does not stop the election
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::pin!(stop);
         loop {
-            let pause = self.step().await;
+            let round = async {
+                let pause = self.step().await;
+                sleep(pause).await;
+            };
             tokio::select! {
-                () = sleep(pause) => {}
-                result = &mut stopped, if !asked => {
-                    if result.is_ok() {
-                        return self.release().await;
-                    }
-                    asked = true;
-                }
+                () = round => {}
+                () = &mut stop => return self.release().await,
             }
         }
     }
@@ -229,27 +257,60 @@ impl Election {
     async fn seek(&mut self, lease: Lease) -> Result<(), Error> {
         let now = Instant::now();
         let version = &lease.metadata.resource_version;
-        let free_at = match &self.seen {
-            Some((known, free_at)) if known == version => *free_at,
-            _ => {
-                // the holder's own word on how long it counts on the lease
-                let word = lease.spec.lease_duration_seconds.map(|s| Duration::from_secs(s.into()));
-                now + word.unwrap_or_default().max(self.settings.lease)
-            }
-        };
-        if lease.holder().is_empty() || lease.holder() == self.settings.identity || now >= free_at {
+        let known = self.seen.as_ref().filter(|(known, _)| known == version);
+        let free_at = known.map_or_else(|| now + self.wait(&lease), |(_, free_at)| *free_at);
+        if lease.holder().is_empty() || self.holds(&lease) || now >= free_at {
             return self.take(&lease).await;
         }
+        let is_changed = known.is_none() && self.seen.is_some();
         self.seen = Some((version.clone(), free_at));
+        self.looked = true;
+        if is_changed && lease.holder() == self.settings.identity {
+            self.meet_twin();
+        }
         self.publish.send_replace(Claim { holder: lease.holder().to_owned(), until: None });
         Ok(())
+    }
+
+    /// Somebody renewed the lease under our name.
+    fn meet_twin(&mut self) {
+        let LeaseSettings { name, identity, .. } = &self.settings;
+        self.twin = self.twin.saturating_add(1);
+        if self.twin == TWIN {
+            tracing::error!(
+                "take lease {name}: another process that is called {identity} too renews it; stop it or rename one"
+            );
+        }
+    }
+
+    /// How long a lease that was just seen changed is left alone.
+    fn wait(&self, lease: &Lease) -> Duration {
+        let LeaseSettings { identity, renew, retry, .. } = &self.settings;
+        if lease.holder() != identity || self.twin >= TWIN {
+            // the holder's own word on how long it counts on the lease
+            let word = lease.spec.lease_duration_seconds.map(|s| Duration::from_secs(s.into()));
+            return word.unwrap_or_default().max(self.settings.lease);
+        }
+        // an earlier run of ours had to stop writing long ago; later looks do without the wall clock
+        let renewed: Option<jiff::Timestamp> = lease.spec.renew_time.as_ref().and_then(|time| time.parse().ok());
+        let age = renewed.and_then(|at| Duration::try_from(jiff::Timestamp::now().duration_since(at)).ok());
+        if !self.looked && age.is_some_and(|age| age > *renew) { Duration::ZERO } else { *retry * 5 / 4 }
+    }
+
+    /// Whether the lease is this very process's.
+    fn holds(&self, lease: &Lease) -> bool {
+        let instance = lease.metadata.annotations.get(INSTANCE);
+        lease.holder() == self.settings.identity && instance == Some(&self.instance)
     }
 
     /// Writes our name and the time into the lease, if nobody has changed it since it was read.
     async fn take(&mut self, lease: &Lease) -> Result<(), Error> {
         let began = Instant::now();
         let mut body = self.body(lease);
-        body["metadata"] = json!({ "resourceVersion": lease.metadata.resource_version });
+        body["metadata"] = json!({
+            "resourceVersion": lease.metadata.resource_version,
+            "annotations": { INSTANCE: self.instance },
+        });
         let action = format!("renew lease {}", self.settings.name);
         let body = body.to_string().into_bytes();
         let written = self.client.exchange(&action, Method::PATCH, &self.path(), MERGE_PATCH, body).await?;
@@ -260,9 +321,8 @@ impl Election {
     async fn create(&mut self) -> Result<(), Error> {
         let began = Instant::now();
         let LeaseSettings { namespace, name, .. } = &self.settings;
-        let mut body =
-            self.body(&Lease { metadata: LeaseMeta { resource_version: String::new() }, spec: LeaseSpec::default() });
-        body["metadata"] = json!({ "name": name, "namespace": namespace });
+        let mut body = self.body(&Lease::default());
+        body["metadata"] = json!({ "name": name, "namespace": namespace, "annotations": { INSTANCE: self.instance } });
         let action = format!("create lease {namespace}/{name}");
         let body = body.to_string().into_bytes();
         let written = self.client.exchange(&action, Method::POST, &self.all(), JSON, body).await?;
@@ -290,7 +350,7 @@ impl Election {
             tracing::info!("{identity} holds lease {}", self.settings.name);
         }
         self.mine = Some(lease);
-        self.seen = None;
+        (self.seen, self.looked, self.twin) = (None, true, 0);
         self.publish.send_replace(Claim { holder: identity.clone(), until: Some(began + self.settings.renew) });
     }
 
@@ -310,19 +370,33 @@ impl Election {
         json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec })
     }
 
-    async fn release(mut self) {
+    async fn release(self) {
         self.publish.send_replace(Claim::default());
-        let Some(mine) = self.mine.take() else { return };
+        match timeout(RELEASE_WITHIN, self.give_back()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("{error}; others wait until the lease runs out"),
+            Err(_) => tracing::warn!(
+                "release lease {}: no answer within {} ms; others wait until it runs out",
+                self.settings.name,
+                RELEASE_WITHIN.as_millis()
+            ),
+        }
+    }
+
+    /// Takes our name out of the lease. It is read first: a renewal may have been on its way.
+    async fn give_back(&self) -> Result<(), Error> {
+        let action = format!("release lease {}", self.settings.name);
+        let path = self.path();
+        let lease = match self.client.exchange::<Lease>(&action, Method::GET, &path, JSON, Vec::new()).await {
+            Ok(lease) if self.holds(&lease) => lease,
+            Ok(_) | Err(Error::Gone { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
         let body = json!({
-            "metadata": { "resourceVersion": mine.metadata.resource_version },
+            "metadata": { "resourceVersion": lease.metadata.resource_version, "annotations": { INSTANCE: null } },
             "spec": { "holderIdentity": null, "leaseDurationSeconds": 1 },
         });
-        let action = format!("release lease {}", self.settings.name);
-        let (path, body) = (self.path(), body.to_string().into_bytes());
-        let send = self.client.send(&action, Method::PATCH, &path, MERGE_PATCH, body);
-        if let Ok(Err(error)) = timeout(self.settings.retry, send).await {
-            tracing::warn!("{error}; others wait until it runs out");
-        }
+        self.client.send(&action, Method::PATCH, &path, MERGE_PATCH, body.to_string().into_bytes()).await
     }
 
     fn all(&self) -> String {

@@ -64,7 +64,11 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
                 tracing::info!("{}: the version watched from is too old; listing again", Stream::<W>::action("watch"));
                 stream.expire();
             }
-            Err(Stop::Failed(error)) => tracing::warn!("{error}; trying again"),
+            Err(Stop::Failed(error)) => {
+                tracing::warn!("{error}; trying again");
+                // a list that was too much at once may come in pages
+                stream.paged = true;
+            }
         }
         if began.elapsed() < SHORT_LIVED {
             sleep(backoff.next()).await;
@@ -82,7 +86,7 @@ struct Stream<W: Watched> {
     round: u32,
     /// Where to watch from; `None` asks for a list.
     version: Option<String>,
-    /// Whether lists come in pages; not after a page that came too late.
+    /// Whether lists come in pages; not the one after a page that came too late.
     paged: bool,
     synced: bool,
 }
@@ -141,8 +145,9 @@ impl<W: Watched> Stream<W> {
     }
 
     fn expire(&mut self) {
-        // a list that expires between its pages would do so again
-        self.paged = self.version.take().is_some();
+        // a list that expires between its pages would do so again; one that was asked for whole is
+        // not asked for so twice
+        self.paged = self.version.take().is_some() || !self.paged;
     }
 
     /// Says all there is, then what there is no more: a relist is a diff.

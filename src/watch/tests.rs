@@ -101,6 +101,28 @@ async fn list_that_expires_between_pages_is_asked_for_whole() {
 }
 
 #[tokio::test]
+async fn list_that_cannot_be_had_whole_comes_in_pages_again() {
+    let gone = r#"{"kind":"Status","status":"Failure","reason":"Expired","code":410,"message":"too old"}"#;
+    let (client, paths) = server(vec![
+        list("5", "more", &[node("a", "1", "1")]),
+        answer("410 Gone", gone),
+        answer("504 Gateway Timeout", "too much"),
+        list("6", "more", &[node("a", "1", "1")]),
+        answer("410 Gone", gone),
+        answer("410 Gone", gone),
+        list("7", "more", &[node("a", "1", "1")]),
+        list("7", "", &[node("b", "2", "2")]),
+    ])
+    .await;
+    let (sender, mut changes) = channel(9);
+    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    assert_eq!(heard(&mut changes, 5).await, ["+a 1", "+a 1", "+a 1", "+b 2", "synced"]);
+    let asked = paths.lock().unwrap().clone();
+    let limits: Vec<_> = asked.iter().filter_map(|p| p.split_once("limit=")?.1.split('&').next()).collect();
+    assert_eq!(limits, ["100", "100", "500000", "100", "100", "500000", "100", "100"]);
+}
+
+#[tokio::test]
 async fn one_bad_object_stops_nothing_and_is_not_taken_for_a_deleted_one() {
     let mut bad = node("bad", "3", "3");
     bad["status"] = json!({"addresses": "none"});
@@ -257,9 +279,12 @@ async fn access_that_cannot_work_is_refused_in_one_line() {
         said.replace(&path.display().to_string(), "FILE")
     };
     let missing = Access { kubeconfig: Some("/nonexistent".into()), ..Access::default() };
-    assert_eq!(refused(missing).await, "read kubeconfig /nonexistent: No such file or directory (os error 2)");
+    let remedy = "set k8s-kubeconfig to one that kubectl can use";
+    let said = refused(missing).await;
+    assert_eq!(said, format!("read kubeconfig /nonexistent: No such file or directory (os error 2); {remedy}"));
     let endless = Access { kubeconfig: Some("/dev/zero".into()), ..Access::default() };
-    assert_eq!(refused(endless).await, "read kubeconfig /dev/zero: is not a regular file of a sensible size");
+    let said = refused(endless).await;
+    assert_eq!(said, format!("read kubeconfig /dev/zero: is not a regular file of a sensible size; {remedy}"));
     let said = kubeconfig("broken", "users:\n- user: {token: s3cret\n  - ]: s3cret").await;
     assert!(said.starts_with("read kubeconfig FILE: is not a kubeconfig: line "), "{said}");
     let said = kubeconfig("typed", "users: s3cret").await;

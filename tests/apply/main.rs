@@ -1,1 +1,9 @@
-//! The engine and its parts on real servers.
+//! The path from changes to rows on real servers: crashes at any point, leftovers, drift, random
+//! changes, and the whole engine against a real Kubernetes API.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod annotations;
+mod crash;
+mod engine;
+mod leftovers;
+mod random;

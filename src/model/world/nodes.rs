@@ -6,6 +6,8 @@ use ovnkube_ipam::{Mac, Subnet};
 use super::World;
 use crate::{Family, Name, Node, Notice, Object, Severity, Touched, keys};
 
+/// Names of switches that are not a node's.
+const RESERVED_NAMES: [&str; 1] = ["join"];
 const SUBNETS_EXHAUSTED: &str = "SubnetsExhausted";
 
 /// The network decided for a node.
@@ -14,6 +16,8 @@ pub struct NodeNetwork {
     pub id: Option<u32>,
     /// One per family of the cluster, fewer while there is no free one.
     pub subnets: Vec<Subnet>,
+    /// Subnet that the node manages by itself, kept from others.
+    foreign: Option<Subnet>,
     /// What stands in the way: exhausted ranges, annotations that were not obeyed.
     problems: Vec<(&'static str, String)>,
 }
@@ -63,8 +67,13 @@ impl World {
         if let Some(node) = new {
             self.nodes.insert(name.clone(), node);
             if self.settled {
+                let had = self.networks.get(&name).map(|n| n.subnets.clone()).unwrap_or_default();
                 self.settle_node(&name);
                 self.settle_switch(&name);
+                let gave_up = |s: &Subnet| self.networks.get(&name).is_none_or(|n| !n.subnets.contains(s));
+                if had.iter().any(gave_up) {
+                    self.serve_waiting_nodes();
+                }
             }
         }
         self.touch(Touched::Node(name));
@@ -75,7 +84,8 @@ impl World {
     pub(super) fn settle_all_nodes(&mut self) {
         let mut names: Vec<_> = self.nodes.iter().map(|(name, n)| (n.created, name.clone())).collect();
         names.sort();
-        for (_, name) in names.iter().filter(|(_, name)| !self.keeps_own_subnets(name)).cloned().collect::<Vec<_>>() {
+        let takes_part = |name: &Name| !self.keeps_own_subnets(name) && !RESERVED_NAMES.contains(&name.as_ref());
+        for (_, name) in names.iter().filter(|(_, name)| takes_part(name)).cloned().collect::<Vec<_>>() {
             self.claim_annotated(&name);
         }
         for (_, name) in &names {
@@ -87,6 +97,15 @@ impl World {
     fn settle_node(&mut self, name: &Name) {
         if self.keeps_own_subnets(name) {
             return self.release_network(name);
+        }
+        if RESERVED_NAMES.contains(&name.as_ref()) {
+            self.networks.entry(name.clone()).or_default().problems = vec![(
+                "NameReserved",
+                format!(
+                    "a node cannot be called {name}: the cluster's own switch has that name; it gets no pod network"
+                ),
+            )];
+            return;
         }
         self.claim_annotated(name);
         if self.network.roles.cluster_manager {
@@ -127,11 +146,14 @@ impl World {
                 Err(error) => network.problems.push(not_obeyed(keys::NODE_SUBNETS, subnet, &error.to_string())),
             }
         }
-        if let Some(foreign) = node.foreign_subnet {
-            // marked as taken for good: that node manages it by itself
-            if let Some(pool) = self.subnets.get_mut(&Family::of_subnet(foreign)) {
-                let _ = pool.take(foreign);
+        if network.foreign != node.foreign_subnet {
+            let pool = |subnet: &Subnet| Family::of_subnet(*subnet);
+            if let Some(old) = network.foreign.take() {
+                self.subnets.entry(pool(&old)).or_default().free(old);
             }
+            // one outside of the ranges, or that somebody has, is nobody's business here
+            let kept = node.foreign_subnet.filter(|new| self.subnets.entry(pool(new)).or_default().take(*new).is_ok());
+            network.foreign = kept;
         }
         let Some(id) = node.id else { return };
         match network.id {
@@ -178,17 +200,23 @@ impl World {
         self.nodes.remove(name);
         self.drop_switch(name);
         self.release_network(name);
+        self.serve_waiting_nodes();
+    }
+
+    /// Something came free: whoever lacks something looks again.
+    fn serve_waiting_nodes(&mut self) {
         let waiting: Vec<_> =
             self.networks.iter().filter(|(_, n)| !n.problems.is_empty()).map(|(name, _)| name.clone()).collect();
         for other in waiting {
             self.settle_node(&other);
+            self.settle_switch(&other);
             self.touch(Touched::Node(other));
         }
     }
 
     fn release_network(&mut self, name: &Name) {
         let Some(network) = self.networks.remove(name) else { return };
-        for subnet in network.subnets {
+        for subnet in network.subnets.into_iter().chain(network.foreign) {
             if let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) {
                 pool.free(subnet);
             }

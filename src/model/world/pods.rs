@@ -18,7 +18,11 @@ const RESERVED: u32 = 3;
 pub struct PodEntry {
     pub pod: Pod,
     pub addresses: Option<PodAddresses>,
-    problem: Option<(&'static str, String)>,
+    /// False while the pod still carries addresses that it was not given: its node would wire it with
+    /// them, so it gets no port before that is put right.
+    pub may_be_wired: bool,
+    /// Boxed like all that few pods have: a cluster has many pods.
+    problem: Option<Box<Problem>>,
 }
 
 /// The pools of one node's switch.
@@ -107,13 +111,19 @@ impl World {
         }
         let same = matches!((old, &new), (Some(old), Some(new)) if old.pod.uid == new.uid && old.pod.wired_on() == new.wired_on());
         let addresses = if same { old.and_then(|e| e.addresses.clone()) } else { None };
-        let problem = new.as_ref().zip(addresses.as_ref()).and_then(|(pod, addresses)| not_annotated(pod, addresses));
+        let problem = new
+            .as_ref()
+            .zip(addresses.as_ref())
+            .and_then(|(pod, addresses)| not_annotated(pod, addresses))
+            .map(Box::new);
+        let as_given = |pod: &Pod| pod.annotated.as_ref().is_none_or(|a| Some(&a.addresses) == addresses.as_ref());
+        let may_be_wired = same && old.is_some_and(|e| e.may_be_wired) || new.as_ref().is_some_and(as_given);
         let freed = if same { None } else { self.release(&key) };
         if let Some(pod) = new {
             if let Some(node) = pod.wired_on() {
                 self.pods_on.entry(node.clone()).or_default().insert(key.clone());
             }
-            self.pods.insert(key.clone(), PodEntry { pod, addresses, problem });
+            self.pods.insert(key.clone(), PodEntry { pod, addresses, may_be_wired, problem });
             if self.settled {
                 self.settle_pod(&key);
             }
@@ -128,7 +138,9 @@ impl World {
 
     /// Makes, keeps or drops the pools of a node as its network says, and settles its pods.
     pub(super) fn settle_switch(&mut self, node: &Name) {
-        let Some(network) = self.networks.get(node).filter(|n| !n.subnets.is_empty()) else {
+        // each zone gives addresses to its own nodes' pods
+        let here = self.nodes.get(node).is_some_and(|n| n.zone == self.network.zone);
+        let Some(network) = self.networks.get(node).filter(|n| here && !n.subnets.is_empty()) else {
             return self.drop_switch(node);
         };
         // an annotation that somebody removed is written again; pods do not notice
@@ -178,10 +190,11 @@ impl World {
         let Some(switch) = entry.pod.wired_on().and_then(|node| self.switches.get_mut(node)) else { return };
         match assign(key, &entry.pod, switch) {
             Ok((addresses, problem)) => {
+                entry.may_be_wired = entry.pod.annotated.as_ref().is_none_or(|a| a.addresses == addresses);
                 entry.addresses = Some(addresses);
-                entry.problem = problem;
+                entry.problem = problem.map(Box::new);
             }
-            Err(problem) => entry.problem = Some(problem),
+            Err(problem) => entry.problem = Some(Box::new(problem)),
         }
     }
 
@@ -225,7 +238,7 @@ impl World {
             reason,
             message,
         };
-        bad.chain(entry.problem.clone()).map(notice).collect()
+        bad.chain(entry.problem.as_deref().cloned()).map(notice).collect()
     }
 }
 
@@ -233,9 +246,13 @@ type Problem = (&'static str, String);
 
 /// What is wrong with the annotation of a pod that has its addresses: somebody else changed it.
 fn not_annotated(pod: &Pod, addresses: &PodAddresses) -> Option<Problem> {
-    let (annotated, have) = (pod.annotated.as_ref()?.addresses.port_address(), addresses.port_address());
-    let message = || format!("the annotated addresses {annotated} are not used: the pod has {have}");
-    (annotated != have).then(|| ("AddressConflict", message()))
+    let annotated = &pod.annotated.as_ref()?.addresses;
+    let (theirs, ours) = (annotated.ips.iter().map(IpNetwork::ip), addresses.ips.iter().map(IpNetwork::ip));
+    if annotated.mac == addresses.mac && theirs.eq(ours) {
+        return None;
+    }
+    let (annotated, have) = (annotated.port_address(), addresses.port_address());
+    Some(("AddressConflict", format!("the annotated addresses {annotated} are not used: the pod has {have}")))
 }
 
 /// The addresses of a pod: those it is annotated with, else those its user asked for, else free ones.
@@ -253,7 +270,7 @@ fn assign(key: &PodKey, pod: &Pod, switch: &mut Switch) -> Result<(PodAddresses,
             }
         }
     }
-    let request = pod.request.clone().unwrap_or_default();
+    let request = pod.request.as_deref().cloned().unwrap_or_default();
     let refused = |why: String| ("AddressRequestRefused", format!("the requested address is not given: {why}"));
     if let Some(mac) = request.mac {
         claim_mac(key, mac, &request.ips, switch).map_err(refused)?;

@@ -232,6 +232,34 @@ fn del_ends_a_waiting_add() {
 }
 
 #[test]
+fn del_waits_for_the_database() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        let pod = lab.pod("web", 3);
+        lab.annotate(&pod);
+        result(&lab.shim(&pod, &container("s1"), "ADD"));
+        lab.crash_agent();
+        // an agent that can't reach the database does not know what there is to remove
+        let (socket, away) = (lab.path("db.sock"), lab.path("away.sock"));
+        std::fs::rename(&socket, &away).unwrap();
+        lab.start_agent();
+        std::thread::scope(|scope| {
+            let del = scope.spawn(|| lab.shim(&pod, &container("s1"), "DEL"));
+            std::thread::sleep(Duration::from_secs(1));
+            let early = del.is_finished();
+            std::fs::rename(&away, &socket).unwrap();
+            result(&del.join().unwrap());
+            assert!(!early, "DEL said done without the database");
+        });
+        assert!(!lab.vsctl("show").contains("s1000"));
+        assert!(!run("ip", &["link"]).contains("s1000"));
+    });
+}
+
+#[test]
 fn bandwidth_becomes_limits() {
     in_node(|lab| {
         lab.start_ovs();
@@ -248,6 +276,14 @@ fn bandwidth_becomes_limits() {
         assert_eq!(lab.vsctl(&format!("get Interface {} ingress_policing_rate", &id[..15])), "5000");
         assert_eq!(lab.vsctl("--bare --columns=type,other_config list QoS"), "linux-htb\nmax-rate=10000000");
         result(&lab.shim(&pod, &id, "DEL"));
+        assert_eq!(lab.vsctl("list QoS"), "");
+        // others remove the port, its limits stay: neither ADD nor DEL stumbles over them
+        result(&lab.shim(&pod, &id, "ADD"));
+        for verb in ["ADD", "DEL"] {
+            lab.vsctl(&format!("del-port {}", &id[..15]));
+            assert_eq!(lab.vsctl("--bare --columns=type list QoS"), "linux-htb");
+            result(&lab.shim(&pod, &id, verb));
+        }
         assert_eq!(lab.vsctl("list QoS"), "");
         annotated.egress_bandwidth = Some("much".into());
         lab.tell(Change::Pod(pod.key(), Some(annotated)));

@@ -1,7 +1,7 @@
 //! Namespaces: what policies refer to them by.
 //!
-//! Every namespace has an address set per family with its pods' addresses and a port group with
-//! their ports. Members are put in by the pods themselves (see [`crate::pods`]), each in the
+//! Every namespace has an address set per family with its pods' addresses and, where multicast or
+//! egress firewalls need it, a port group with their ports. Members are put in by the pods themselves (see [`crate::pods`]), each in the
 //! transaction that makes its port. The host-network namespace's set holds the addresses that
 //! traffic from nodes has: their management ports and join addresses (see [`crate::topology`]).
 
@@ -41,12 +41,14 @@ impl Feature for Namespaces {
                     .with(address_set::EXTERNAL_IDS, owner.external_ids()),
             );
         }
-        let owner = names::namespace_group(name);
-        want.row(
-            RowWant::new(owner.hashed_name(), Row::new(port_group::TABLE))
-                .with(port_group::NAME, owner.hashed_name())
-                .with(port_group::EXTERNAL_IDS, owner.external_ids()),
-        );
+        if world.network.has_namespace_groups() {
+            let owner = names::namespace_group(name);
+            want.row(
+                RowWant::new(owner.hashed_name(), Row::new(port_group::TABLE))
+                    .with(port_group::NAME, owner.hashed_name())
+                    .with(port_group::EXTERNAL_IDS, owner.external_ids()),
+            );
+        }
         want
     }
 }

@@ -5,7 +5,7 @@
 //!    ├ addresses, port_security   "MAC IP[ IP6]"
 //!    └ options                    iface-id-ver=<uid>, requested-chassis=<node>
 //! Address_Set of the namespace  += its IPs
-//! Port_Group of the namespace   += its port
+//! Port_Group of the namespace   += its port, if there is one
 //! annotation k8s.ovn.org/pod-networks
 //! ```
 //!
@@ -64,15 +64,20 @@ fn pod(
     network: &NodeNetwork,
     world: &World,
 ) -> Want {
-    let mut want = Want::default();
+    let mut want =
+        Want { patch: annotation(key, entry, &pod_network(addresses, network, &world.network)), ..Want::default() };
+    if !entry.may_be_wired {
+        return want;
+    }
     let port = want.row(port(key, entry, addresses, node, &world.network));
     want.member(&names::switch(node), logical_switch::PORTS, &port);
-    want.member(&names::group_key(&names::namespace_group(&key.namespace)), port_group::PORTS, &port);
+    if world.network.has_namespace_groups() {
+        want.member(&names::group_key(&names::namespace_group(&key.namespace)), port_group::PORTS, &port);
+    }
     for ip in &addresses.ips {
         let set = names::set_key(&names::namespace_set(&key.namespace, Family::of(ip.ip())));
         want.text(&set, address_set::ADDRESSES, ip.ip().to_string());
     }
-    want.patch = annotation(key, entry, &pod_network(addresses, network, &world.network));
     want
 }
 

@@ -4,44 +4,14 @@
 mod lab;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lab::{Cluster, Door, next, until};
+use lab::{Cluster, Door, Log, next, until};
 use ovnkube_model::{Change, Kind};
 use ovnkube_watch::{Client, Scope, start};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{sleep, timeout};
-use tracing_subscriber::fmt::MakeWriter;
-
-/// What is logged in a test.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn holds(&self, text: &str) -> bool {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).contains(text)
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(text)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
 
 /// A pod that came (its uid) or went.
 fn pod(change: Change) -> Option<(String, Option<String>)> {

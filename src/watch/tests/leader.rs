@@ -9,10 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use http::Method;
-use lab::{Cluster, Door, PATIENCE, until};
+use lab::{Cluster, Door, Log, PATIENCE, until};
 use ovnkube_watch::{Client, Leader, LeaseSettings};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
+
+const INSTANCE: &str = "ovnkube.io/holder-instance";
 
 fn settings(name: &str, identity: &str) -> LeaseSettings {
     LeaseSettings {
@@ -53,19 +55,90 @@ async fn released_lease_goes_to_the_next() {
     assert_eq!(cluster.get(&path("released")).await["spec"]["holderIdentity"], Value::Null);
 }
 
-#[tokio::test]
-async fn same_identity_takes_its_lease_again_at_once() {
+#[test]
+fn same_identity_takes_its_lease_again_soon() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let cluster = Cluster::shared();
-    let client = cluster.client().await;
     // an hour long: nobody could wait for its end
     let long = LeaseSettings { lease: Duration::from_secs(3600), ..settings("again", "me") };
-    let (mut before, task) = Leader::run(&client, long.clone());
-    elected(&mut before).await;
+    let run = async || {
+        let (mut leader, task) = Leader::run(&cluster.client().await, long.clone());
+        elected(&mut leader).await;
+        (leader, task)
+    };
+    let before = runtime();
+    before.block_on(run());
     // killed: nothing is given back
-    drop((before, task));
-    let (mut after, _task) = Leader::run(&client, long);
-    elected(&mut after).await;
-    assert_eq!(cluster.get(&path("again")).await["spec"]["leaseTransitions"], json!(1));
+    drop(before);
+    runtime().block_on(async {
+        let (_, task) = run().await;
+        let lease = cluster.get(&path("again")).await;
+        assert_eq!(lease["spec"]["leaseTransitions"], json!(1));
+        task.release().await;
+        assert_eq!(cluster.get(&path("again")).await["metadata"]["annotations"], Value::Null);
+    });
+}
+
+/// A lease held by an earlier run of `me`.
+async fn left(cluster: &Cluster, name: &str, renewed: &str) {
+    let (mut leader, task) = Leader::run(&cluster.client().await, settings(name, "me"));
+    elected(&mut leader).await;
+    task.release().await;
+    let spec = json!({"holderIdentity": "me", "leaseDurationSeconds": 3600, "renewTime": renewed});
+    let body = json!({"metadata": {"annotations": {INSTANCE: "earlier"}}, "spec": spec});
+    cluster.ask(Method::PATCH, &path(name), body).await.unwrap();
+}
+
+#[tokio::test]
+async fn own_lease_that_ran_out_long_ago_is_taken_at_once() {
+    let cluster = Cluster::shared();
+    // nobody could wait until it does not change
+    let hour = Duration::from_secs(3600);
+    let slow = |name| LeaseSettings { lease: hour, retry: hour, ..settings(name, "me") };
+    left(&cluster, "old", "2020-01-01T00:00:00.000000Z").await;
+    let (mut leader, _task) = Leader::run(&cluster.client().await, slow("old"));
+    elected(&mut leader).await;
+    assert_ne!(cluster.get(&path("old")).await["metadata"]["annotations"][INSTANCE], json!("earlier"));
+    // one that did not is left alone
+    left(&cluster, "young", "2999-01-01T00:00:00.000000Z").await;
+    let (leader, _task) = Leader::run(&cluster.client().await, slow("young"));
+    until("the lease is seen", async || leader.holder() == "me").await;
+    assert!(!leader.is_leader_now());
+}
+
+#[tokio::test]
+async fn two_of_one_name_do_not_lead_both() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let cluster = Cluster::shared();
+    let client = cluster.client().await;
+    let (mut first, _first_task) = Leader::run(&client, LeaseSettings::new("twins", "me"));
+    elected(&mut first).await;
+    let holder = cluster.get(&path("twins")).await["metadata"]["annotations"][INSTANCE].clone();
+    let (second, second_task) = Leader::run(&client, LeaseSettings::new("twins", "me"));
+    until("the second complains", async || log.holds("another process that is called me too")).await;
+    assert!(first.is_leader_now() && !second.is_leader_now());
+    // the second has nothing to give back
+    second_task.release().await;
+    let lease = cluster.get(&path("twins")).await;
+    assert_eq!(
+        (&lease["spec"]["holderIdentity"], &lease["metadata"]["annotations"][INSTANCE]),
+        (&json!("me"), &holder)
+    );
+}
+
+#[tokio::test]
+async fn lease_lost_to_one_of_the_same_name_is_lost() {
+    let cluster = Cluster::shared();
+    let (mut leader, _task) = Leader::run(&cluster.client().await, LeaseSettings::new("usurped", "me"));
+    elected(&mut leader).await;
+    let other = json!({"metadata": {"annotations": {INSTANCE: "other"}}});
+    cluster.ask(Method::PATCH, &path("usurped"), other).await.unwrap();
+    timeout(PATIENCE, leader.lost()).await.expect("never lost");
+    assert_eq!(leader.holder(), "me");
+    // the other does not renew it
+    elected(&mut leader).await;
 }
 
 #[tokio::test]

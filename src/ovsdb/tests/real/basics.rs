@@ -110,14 +110,13 @@ async fn events_fold_and_tell_own_from_foreign() {
     assert_eq!(seen[0].old.as_ref().unwrap().str(ls::NAME), "n1");
     assert_eq!(ours.cache().lookup(ls::TABLE, "renamed"), [switch]);
     assert!(ours.cache().lookup(ls::TABLE, "n1").is_empty());
-    // a port that goes with its switch: deletion of the switch is ours
+    // a port that goes with its switch is ours as the switch is
     let mut txn = Txn::new(&nb::DATABASE);
     txn.delete(ls::TABLE, switch);
     ours.transact(txn).await.unwrap();
     let seen = rows(&mut sub).await;
     assert_eq!(seen.len(), 2);
-    assert!(seen.iter().all(|e| e.new.is_none()));
-    assert!(seen.iter().any(|e| e.uuid == switch && e.own));
+    assert!(seen.iter().all(|e| e.new.is_none() && e.own), "{seen:?}");
 }
 
 #[tokio::test]
@@ -231,6 +230,13 @@ async fn columns_of_newer_schemas_are_left_out() {
     assert_eq!(reply.counts[only_new], None, "nothing of it could be sent");
     assert_eq!(client.cache().get(acl::TABLE, uuid).unwrap().int(acl::TIER), 0);
     assert_eq!(client.cache().get(acl::TABLE, uuid).unwrap().str(acl::ACTION), "drop");
+    // with nothing left to say nothing is sent
+    let sent = client.stats().transactions;
+    let reply =
+        client.transact(written(|t| _ = t.update(uuid, Row::new(acl::TABLE).with(acl::TIER, 3)))).await.unwrap();
+    assert_eq!((reply.counts, client.stats().transactions), (vec![None], sent));
+    let cache = client.cache();
+    assert!(!cache.supports(acl::TABLE, acl::TIER) && cache.supports(acl::TABLE, acl::PRIORITY));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,6 +7,7 @@ mod cluster;
 mod conformance;
 mod faults;
 mod lab;
+mod own;
 mod proxy;
 mod random;
 mod tls;

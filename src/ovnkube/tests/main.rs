@@ -1,0 +1,13 @@
+//! The binary as people run it, between a real Kubernetes API and real northbound servers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
+
+mod api;
+mod lab;
+mod process;
+
+mod annotations;
+mod bad_input;
+mod faults;
+mod masters;
+mod one_process;
+mod roles;

@@ -1,0 +1,83 @@
+//! Two masters: one writes, the other takes over.
+
+use std::time::Duration;
+
+use ovnkube_tests::nb::until;
+use serde_json::Value;
+
+use crate::lab::Lab;
+
+/// Which process holds the lease.
+async fn holder(lab: &Lab) -> String {
+    let path = "/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases";
+    let leases = lab.api.list(path).await;
+    let holder = leases.first().and_then(|lease| lease["spec"]["holderIdentity"].as_str());
+    holder.unwrap_or_default().to_owned()
+}
+
+/// Fails if one of these transactions did more than to wire this pod.
+fn only_wire(pod: &str, transactions: &[Value]) {
+    for transaction in transactions {
+        for (table, rows) in transaction.as_object().unwrap().iter().filter(|(table, _)| !table.starts_with('_')) {
+            let rows = rows.as_object().unwrap();
+            assert!(rows.len() == 1, "more than a pod: {transaction}");
+            match table.as_str() {
+                "Logical_Switch_Port" => {
+                    assert!(rows.values().all(|row| row["name"] == format!("default_{pod}")), "{transaction}");
+                }
+                "Logical_Switch" | "Address_Set" | "Port_Group" => {}
+                _ => panic!("not of a pod: {transaction}"),
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_leader_is_replaced_and_nothing_rewritten() {
+    let lab = Lab::new().await;
+    for node in ["a", "b"] {
+        lab.api.node(node).await;
+    }
+    let first = lab.start("init-master=first", &[]);
+    lab.ready(&first).await;
+    let mut second = lab.start("init-master=second", &[]);
+    for (pod, node) in [("one", "a"), ("two", "a"), ("three", "b")] {
+        lab.api.pod(pod, node).await;
+    }
+    lab.wired(3).await;
+    // it has seen the lease by now or sees it later: it waits for it in any case
+    assert_eq!(holder(&lab).await, "first");
+    assert!(!second.log().contains("holds the lease"), "two leaders");
+    let written = lab.transactions().len();
+
+    first.kill();
+    lab.api.pod("next", "b").await;
+    let taken_over = tokio::time::timeout(Duration::from_secs(20), lab.wired(4)).await;
+    assert!(taken_over.is_ok(), "not taken over in 20 s");
+    assert_eq!(holder(&lab).await, "second");
+    let transactions = lab.transactions();
+    only_wire("next", &transactions[written..]);
+    assert!(second.is_running());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_leader_hands_over() {
+    let lab = Lab::new().await;
+    lab.api.node("a").await;
+    // a lease that nobody waits for here
+    let long = ["--ha-election-lease-duration=600", "--ha-election-renew-deadline=500", "--ha-election-retry-period=1"];
+    let first = lab.start("init-master=first", &long);
+    lab.ready(&first).await;
+    let second = lab.start("init-master=second", &long);
+    lab.api.pod("one", "a").await;
+    lab.wired(1).await;
+    let written = lab.transactions().len();
+    let (status, _) = first.terminate();
+    assert!(status.success(), "{status}");
+    lab.api.pod("two", "a").await;
+    until("the other master leads", async || holder(&lab).await == "second").await;
+    lab.wired(2).await;
+    only_wire("two", &lab.transactions()[written..]);
+    assert!(second.terminate().0.success());
+    assert_eq!(holder(&lab).await, "");
+}

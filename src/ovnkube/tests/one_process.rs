@@ -1,0 +1,145 @@
+//! How one process behaves: its end, its metrics, its log, its recordings.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use ovnkube_ovn::nb::logical_switch_port::TABLE as LSP;
+use ovnkube_tests::nb::until;
+
+use crate::lab::{Dir, Lab};
+use crate::process::{Process, ovnkube};
+
+/// Two seconds, on a machine that does other things as well.
+const SOON: Duration = Duration::from_secs(5);
+/// Times of the lease that nothing here may wait for.
+const PATIENT: [&str; 2] = ["--ha-election-lease-duration=600", "--ha-election-renew-deadline=500"];
+
+fn ends_soon(process: Process) {
+    let log = process.log();
+    let (status, took) = process.terminate();
+    assert!(status.success(), "{status}: {log}");
+    assert!(took < SOON, "took {took:?} to end: {log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_ends_soon_whatever_the_api_does() {
+    let lab = Lab::new().await;
+    lab.api.node("a").await;
+    let process = lab.start("init-master=one", &PATIENT);
+    lab.ready(&process).await;
+    ends_soon(process);
+
+    let process = lab.start("init-master=one", &PATIENT);
+    lab.ready(&process).await;
+    lab.api.pause();
+    ends_soon(process);
+    lab.api.kill();
+    ends_soon(lab.start("init-master=one", &PATIENT).after("trying again").await);
+    lab.api.start();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_ends_soon_before_the_api_ever_answered() {
+    let dir = Dir::new();
+    // connections are made, nothing is ever said
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = dir.file("ovn_k8s.conf");
+    std::fs::write(&config, "").unwrap();
+    let apiserver = format!("--k8s-apiserver=http://{}", silent.local_addr().unwrap());
+    let config = format!("--config-file={}", config.display());
+    for mode in ["--init-master=one", "--init-cluster-manager=one", "--init-ovnkube-controller=one"] {
+        let words = [mode, &apiserver, &config, "--nb-address=tcp:127.0.0.1:1"].into_iter().chain(PATIENT);
+        let process = Process::start(&dir.file("log"), words);
+        drop(silent.accept().unwrap());
+        let (held, _) = silent.accept().unwrap();
+        ends_soon(process);
+        drop(held);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_tell_who_leads() {
+    let lab = Lab::new().await;
+    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (first, second) = (free(), free());
+    let one = lab.start("init-master=one", &[&format!("--metrics-bind-address={first}")]);
+    lab.ready(&one).await;
+    let two = lab.start("init-master=two", &[&format!("--metrics-bind-address={second}")]);
+    until("the second listens", async || TcpStream::connect(second).is_ok()).await;
+    assert!(get(first, "/metrics").lines().any(|line| line == "ovnkube_controller_leader 1"));
+    assert!(get(second, "/metrics").lines().any(|line| line == "ovnkube_controller_leader 0"));
+    for address in [first, second] {
+        assert!(get(address, "/healthz").starts_with("HTTP/1.0 200 "));
+    }
+    assert!(one.terminate().0.success());
+    until("the second leads", async || get(second, "/metrics").contains("ovnkube_controller_leader 1\n")).await;
+    drop(two);
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_token_is_never_logged() {
+    let lab = Lab::new().await;
+    let token = std::fs::read_to_string(lab.api.file("admin.token")).unwrap().trim().to_owned();
+    let wrong: String = token.chars().rev().collect();
+    let nb = format!("--nb-address=unix:{}", lab.nb.socket().display());
+    let start = |token: &str, server: &str, name: &str| {
+        let api = [
+            "--init-master=one".to_owned(),
+            format!("--k8s-apiserver={server}"),
+            format!("--k8s-cacert={}", lab.api.file("ca.crt").display()),
+            format!("--k8s-token={token}"),
+            nb.clone(),
+        ];
+        Process::start(&lab.dir.file(name), api.into_iter().chain(lab.common(&["--loglevel=5"])))
+    };
+    let refused = start(&wrong, &lab.api.url(), "wrong").after("Unauthorized").await;
+    assert!(!refused.log().contains(&wrong), "the refused token is logged");
+    drop(refused);
+    let away = start(&token, "https://127.0.0.1:1", "away").after("trying again").await;
+    assert!(!away.log().contains(&token), "the token is logged where the API is away");
+    drop(away);
+
+    lab.api.node("a").await;
+    lab.api.pod("one", "a").await;
+    let process = start(&token, &lab.api.url(), "log");
+    lab.wired(1).await;
+    // what others do is told on level 5
+    lab.nb.nbctl(&["lsp-set-port-security", "default_one"]);
+    let process = process.after("DEBUG").await;
+    assert!(!process.log().contains(&token), "the token is logged");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_shows_what_was_written() {
+    let lab = Lab::new().await;
+    let recording = lab.dir.file("recording");
+    let process = lab.start("init-master=one", &[&format!("--record={}", recording.display())]);
+    for node in ["a", "b"] {
+        lab.api.node(node).await;
+        lab.api.pod(&format!("on-{node}"), node).await;
+    }
+    lab.api.pod("gone", "a").await;
+    lab.wired(3).await;
+    lab.api.delete_pod("gone").await;
+    lab.wired(2).await;
+    process.kill();
+    let out = ovnkube(["replay".as_ref(), recording.as_os_str()]).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let nb = lab.nb.client().await;
+    let rows: Vec<_> = nb.cache().iter(LSP).map(|(_, row)| row.to_string()).filter(|row| row.contains("pod")).collect();
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    for row in rows {
+        assert!(text.lines().any(|line| line.trim() == row), "{row} is not in the replay:\n{text}");
+    }
+    assert!(!text.contains("default_gone"), "{text}");
+}

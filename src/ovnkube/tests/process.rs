@@ -1,0 +1,85 @@
+//! The binary as a process, its log caught.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use ovnkube_tests::nb::until;
+
+/// Lines of the log that a failed test shows.
+const SHOWN: usize = 40;
+
+/// `ovnkube` with these words, and nothing of this shell's settings.
+pub(crate) fn ovnkube<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ovnkube"));
+    command.args(words).env_clear().stdin(Stdio::null());
+    command
+}
+
+/// A running ovnkube; killed when dropped.
+pub(crate) struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts one that logs to a file of that name.
+    pub(crate) fn start<S: AsRef<OsStr>>(log: &Path, words: impl IntoIterator<Item = S>) -> Self {
+        let file = File::create(log).unwrap();
+        let child = ovnkube(words).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+        Self { child, log: log.to_owned() }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).unwrap()).into_owned()
+    }
+
+    /// Waits until the log has these words.
+    pub(crate) async fn after(self, words: &str) -> Self {
+        until(&format!("{words:?} in the log"), async || self.log().contains(words)).await;
+        self
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// As `kill -9` does.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Sends SIGTERM and waits for the end; how long that took is returned too.
+    pub(crate) fn terminate(mut self) -> (ExitStatus, Duration) {
+        let began = Instant::now();
+        self.signal("TERM");
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return (status, began.elapsed());
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "SIGTERM has no effect");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<_> = log.lines().collect();
+            let shown = lines.get(lines.len().saturating_sub(SHOWN)..).unwrap_or_default();
+            eprintln!("--- end of {}\n{}", self.log.display(), shown.join("\n"));
+        }
+    }
+}
