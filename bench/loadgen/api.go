@@ -71,13 +71,13 @@ func spread(n int, do func(i int)) {
 	group.Wait()
 }
 
-// annotatedNow are the ports of pods that have their annotation already, and the version of the list.
-func annotatedNow() (map[string]bool, string) {
+// annotatedNow are the ports of listed pods that have their annotation already, and the version of the list.
+func annotatedNow(query string) (map[string]bool, string) {
 	var list struct {
 		Metadata struct{ ResourceVersion string }
 		Items    []struct{ Metadata metadata }
 	}
-	check(json.Unmarshal(call("GET", "/api/v1/pods", nil), &list))
+	check(json.Unmarshal(call("GET", "/api/v1/pods"+query, nil), &list))
 	ports := map[string]bool{}
 	for _, pod := range list.Items {
 		if pod.Metadata.Annotations[podNetworks] != "" {
@@ -92,9 +92,10 @@ type metadata struct {
 	Annotations                      map[string]string
 }
 
-// watchAnnotated tells when each pod, by the name of its port, is first seen with its annotation.
-func watchAnnotated(seen func(port string, at time.Time)) {
-	before, version := annotatedNow()
+// watchAnnotated tells when each pod, by the name of its port, is seen with its annotation: those of the
+// list that `query` asks for, then all that change.
+func watchAnnotated(query string, seen func(port string, at time.Time)) {
+	before, version := annotatedNow(query)
 	for port := range before {
 		seen(port, time.Now())
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -45,7 +46,7 @@ func cold() object {
 	start := began()
 	var lock sync.Mutex
 	annotated := map[string]bool{}
-	watchAnnotated(func(port string, _ time.Time) {
+	watchAnnotated("", func(port string, _ time.Time) {
 		lock.Lock()
 		annotated[port] = true
 		lock.Unlock()
@@ -71,7 +72,8 @@ func add() object {
 	var lock sync.Mutex
 	annotated, posted := map[string]time.Time{}, map[string]time.Time{}
 	var answers []float64
-	watchAnnotated(func(port string, at time.Time) {
+	// pods that are there already do not matter
+	watchAnnotated("?limit=1", func(port string, at time.Time) {
 		lock.Lock()
 		defer lock.Unlock()
 		if _, ok := annotated[port]; !ok {
@@ -131,6 +133,18 @@ func remove() object {
 	})
 	gone, _ := n.when(n.gone, deleted)
 	return object{"seconds": time.Since(start).Seconds(), "port_ms": distribution(deleted, gone)}
+}
+
+// patch does with all pods what a controller has to do, and nothing else.
+func patch() object {
+	start := time.Now()
+	// as long as the annotation of a pod
+	text := strings.Repeat("x", 430)
+	spread(*pods, func(i int) {
+		annotations := object{"metadata": object{"annotations": object{"loadgen/patch": text}}}
+		call("PATCH", podsOf(*first+i)+"/"+podName(*first+i)+"/status", annotations)
+	})
+	return object{"seconds": time.Since(start).Seconds()}
 }
 
 // await looks until it is done, or ends the program saying how far it got.

@@ -5,6 +5,7 @@
 //	loadgen cold      waits until the northbound database holds all of them
 //	loadgen add       adds pods; how long until each has a port and an annotation
 //	loadgen delete    deletes pods; how long until the port of each is gone
+//	loadgen patch     annotates pods itself: how fast the API server takes that
 //
 // It is no controller's friend: it knows the names that pods, ports and annotations have in every
 // implementation, and looks at the API server and the northbound database only, from outside.
@@ -39,10 +40,10 @@ type object = map[string]any
 
 func main() {
 	commands := map[string]func() object{
-		"setup": setup, "objects": objects, "cold": cold, "add": add, "delete": remove,
+		"setup": setup, "objects": objects, "cold": cold, "add": add, "delete": remove, "patch": patch,
 	}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: loadgen setup|objects|cold|add|delete [flags]")
+		fmt.Fprintln(os.Stderr, "usage: loadgen setup|objects|cold|add|delete|patch [flags]")
 		os.Exit(2)
 	}
 	if err := flag.CommandLine.Parse(os.Args[2:]); err != nil {
