@@ -129,11 +129,13 @@ pub fn is_garbage<'a>(row: &Row, mut names_of_ports: impl Iterator<Item = &'a st
         // a node's switch is the one that has the node's cable to its router
         "Logical_Switch" => {
             let name = row.str(logical_switch::NAME);
-            let (cable, node) = match name.strip_prefix("ext_") {
-                Some(node) => (format!("etor-GR_{node}"), node),
-                None => (format!("stor-{name}"), name),
+            let config = row.map(logical_switch::OTHER_CONFIG);
+            let has_subnet = config.contains_key("subnet") || config.contains_key("ipv6_prefix");
+            let (cable, node, looks_ours) = match name.strip_prefix("ext_") {
+                Some(node) => (format!("etor-GR_{node}"), node, true),
+                None => (format!("stor-{name}"), name, has_subnet),
             };
-            is_of_default_network(node, 0) && names_of_ports.any(|name| name == cable)
+            looks_ours && is_of_default_network(node, 0) && names_of_ports.any(|name| name == cable)
         }
         _ => false,
     }

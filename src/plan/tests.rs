@@ -22,10 +22,12 @@ fn only_the_default_networks_rows_are_ours() {
     assert!(!is_ours(&Row::new(lsp::TABLE).with(lsp::NAME, "ns_pod")));
     let cable = |name: &str| Row::new(lsp::TABLE).with(lsp::NAME, name).with(lsp::TYPE, "router");
     assert!(is_ours(&cable("stor-n1")));
-    assert!(!is_ours(&cable("stor-blue_n1")) && !is_ours(&cable("etor-GR_n1")));
+    assert!(is_ours(&cable("etor-GR_n1")) && is_ours(&cable("jtor-GR_n1")));
+    assert!(!is_ours(&cable("stor-blue_n1")) && !is_ours(&cable("etor-GR_blue_n1")));
     let port = |name: &str| Row::new(lrp::TABLE).with(lrp::NAME, name);
     assert!(is_ours(&port("rtos-n1")));
-    assert!(!is_ours(&port("rtos-blue_n1")) && !is_ours(&port("rtoj-GR_n1")));
+    assert!(is_ours(&port("rtoj-GR_n1")) && is_ours(&port("rtoe-GR_n1")));
+    assert!(!is_ours(&port("rtos-blue_n1")) && !is_ours(&port("rtoj-GR_blue_n1")));
     let router =
         |name: &str| Row::new(lr::TABLE).with(lr::NAME, name).with(lr::EXTERNAL_IDS, [("k8s-cluster-router", "yes")]);
     assert!(is_ours(&router("ovn_cluster_router")));
@@ -40,6 +42,9 @@ fn a_nodes_switch_is_told_by_its_cable() {
     assert!(!is_garbage(&switch("n1"), ["vm", "stor-n2"].into_iter()));
     assert!(!is_garbage(&switch("blue_n1"), ["stor-blue_n1"].into_iter()));
     assert!(!is_garbage(&Row::new(ls::TABLE).with(ls::NAME, "n1"), ["stor-n1"].into_iter()));
+    let outside = Row::new(ls::TABLE).with(ls::NAME, "ext_n1");
+    assert!(is_garbage(&outside, ["etor-GR_n1"].into_iter()));
+    assert!(!is_garbage(&outside, ["vm"].into_iter()));
 }
 
 #[test]
