@@ -1,11 +1,14 @@
 //! The `k8s.ovn.org/pod-networks` annotation: how a pod's addresses get from the controller to the
 //! node that wires it.
 
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
 use ovnkube_ipam::Mac;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::{BadAnnotation, Name, keys};
@@ -44,7 +47,7 @@ pub struct PodAnnotation {
 }
 
 /// One network's entry of the annotation. Field order is that of ovn-kubernetes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodNetwork {
     #[serde(default)]
     pub ip_addresses: Vec<IpNetwork>,
@@ -63,7 +66,7 @@ pub struct PodNetwork {
 }
 
 /// A route in the pod's namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Route {
     pub dest: IpNetwork,
     #[serde(rename = "nextHop")]
@@ -74,12 +77,12 @@ impl PodNetwork {
     /// Reads the `default` entry of the annotation; the text may hold other networks too.
     pub fn parse(text: &str) -> Result<Self, BadAnnotation> {
         let bad = |problem: String| BadAnnotation::new(keys::POD_NETWORKS, problem);
-        Self::default_of(object(text).map_err(bad)?).map_err(bad)
+        object(text).and_then(|networks| Self::default_of(&networks)).map_err(bad)
     }
 
-    fn default_of(mut networks: Map<String, Value>) -> Result<Self, String> {
-        let entry = networks.remove("default").ok_or("has no \"default\" network")?;
-        let network: Self = serde_json::from_value(entry).map_err(|e| format!("default network: {e}"))?;
+    fn default_of(networks: &BTreeMap<String, &RawValue>) -> Result<Self, String> {
+        let entry = networks.get("default").ok_or("has no \"default\" network")?;
+        let network: Self = serde_json::from_str(entry.get()).map_err(|e| format!("default network: {e}"))?;
         network.check()
     }
 
@@ -98,17 +101,33 @@ impl PodNetwork {
 
     /// Digest of the entry, equal for equal entries whatever the spacing and order of its text.
     pub fn digest(&self) -> u64 {
-        let text = serde_json::to_string(self).unwrap_or_default();
-        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+        self.hash(&mut hash);
+        hash.finish()
+    }
+}
+
+/// FNV-1a, the same in every process: digests are recorded.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
 impl PodAnnotation {
     pub fn parse(text: &str) -> Result<Self, BadAnnotation> {
         let bad = |problem: String| BadAnnotation::new(keys::POD_NETWORKS, problem);
-        let networks = object(text).map_err(bad)?;
+        let networks: BTreeMap<String, &RawValue> = object(text).map_err(bad)?;
         let others = networks.len() > 1;
-        let network = PodNetwork::default_of(networks).map_err(bad)?;
+        let network = PodNetwork::default_of(&networks).map_err(bad)?;
         Ok(Self {
             digest: network.digest(),
             addresses: PodAddresses { ips: network.ip_addresses, mac: network.mac_address },
@@ -120,7 +139,7 @@ impl PodAnnotation {
 /// The annotation's text with `network` as its default entry; entries of other networks in `have`
 /// stay.
 pub fn render_pod_networks(network: &PodNetwork, have: Option<&str>) -> String {
-    let mut networks = have.and_then(|text| object(text).ok()).unwrap_or_default();
+    let mut networks: Map<String, Value> = have.and_then(|text| object(text).ok()).unwrap_or_default();
     if networks.keys().all(|name| name == "default") {
         // the common case, with the field order kept; concat makes it no longer than it is, and there is one for each pod
         return [r#"{"default":"#, &serde_json::to_string(network).unwrap_or_default(), "}"].concat();
@@ -129,7 +148,8 @@ pub fn render_pod_networks(network: &PodNetwork, have: Option<&str>) -> String {
     Value::Object(networks).to_string()
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, String> {
+/// An object's entries, parsed or as they are.
+fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     if text.len() > LONGEST {
         return Err(format!("{} bytes long, at most {LONGEST} are read", text.len()));
     }
