@@ -99,9 +99,17 @@ async fn play(story: &[Happens]) {
             }
             Happens::NodeGoes(n) => objects.delete("Node", "", NODES[*n]),
             Happens::NamespaceComes(n) => objects.put(namespace(NAMESPACES[*n])),
-            Happens::NamespaceGoes(n) => objects.delete("Namespace", "", NAMESPACES[*n]),
+            // as with a real API server: its pods go first, and no pod comes without its namespace
+            Happens::NamespaceGoes(n) => {
+                let mut changes: Vec<_> =
+                    PODS.iter().flat_map(|pod| objects.delete("Pod", NAMESPACES[*n], pod)).collect();
+                changes.extend(objects.delete("Namespace", "", NAMESPACES[*n]));
+                changes
+            }
             Happens::PodComes { namespace, pod, node, how } => {
-                let mut changes = objects.delete("Pod", NAMESPACES[*namespace], PODS[*pod]);
+                let there = objects.of("Namespace").any(|x| x["metadata"]["name"] == NAMESPACES[*namespace]);
+                let mut changes = if there { Vec::new() } else { objects.put(self::namespace(NAMESPACES[*namespace])) };
+                changes.extend(objects.delete("Pod", NAMESPACES[*namespace], PODS[*pod]));
                 changes.extend(objects.put(object(NAMESPACES[*namespace], PODS[*pod], NODES[*node], how)));
                 changes
             }
