@@ -54,6 +54,15 @@ impl Api {
         self.ask(Method::GET, path, Value::Null).await.unwrap()
     }
 
+    /// The object of this path, if there is one.
+    pub async fn find(&self, path: &str) -> Option<Value> {
+        match self.ask(Method::GET, path, Value::Null).await {
+            Ok(object) => Some(object),
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => panic!("get {path}: {error}"),
+        }
+    }
+
     /// A namespace in which pods can be made.
     pub async fn namespace(&self, name: &str) {
         self.ask(Method::POST, "/api/v1/namespaces", json!({"metadata": {"name": name}})).await.unwrap();
