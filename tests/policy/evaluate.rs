@@ -1,0 +1,232 @@
+//! Whether the policies of a cluster allow a connection.
+//!
+//! The rules, as the reference of `networking.k8s.io/v1` has them:
+//!
+//! - A connection is allowed if both ends allow it: the source its egress, the destination its
+//!   ingress. Replies are part of it. A pod always reaches itself.
+//! - A pod that no policy selects for a direction allows everything in that direction. Otherwise it
+//!   allows what at least one rule of one of these policies allows.
+//! - A policy without `policyTypes` is about ingress, and about egress if it has egress rules.
+//! - A rule without peers is for everybody, one without ports for everything.
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::{Container, Namespace, Pod};
+use k8s_openapi::api::networking::v1::{
+    IPBlock, NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde::{Deserialize, Serialize};
+
+/// All objects that decide.
+#[derive(Debug, Clone, Default)]
+pub struct Cluster {
+    pub namespaces: Vec<Namespace>,
+    pub pods: Vec<Pod>,
+    pub policies: Vec<NetworkPolicy>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Protocol {
+    Tcp,
+    Udp,
+    Sctp,
+}
+
+impl Protocol {
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        }
+    }
+}
+
+/// One end of a connection: an address, and the pod that has it, if one does.
+#[derive(Debug, Clone, Copy)]
+pub struct End<'a> {
+    pub pod: Option<&'a Pod>,
+    pub ip: IpAddr,
+}
+
+/// A connection that somebody tries to make.
+#[derive(Debug, Clone, Copy)]
+pub struct Flow<'a> {
+    pub from: End<'a>,
+    pub to: End<'a>,
+    pub protocol: Protocol,
+    /// Of the destination.
+    pub port: u16,
+}
+
+/// `namespace/name`.
+pub fn name(meta: &ObjectMeta) -> String {
+    format!("{}/{}", namespace(meta), meta.name.as_deref().unwrap_or_default())
+}
+
+/// The addresses of a pod.
+pub fn addresses(pod: &Pod) -> Vec<IpAddr> {
+    let ips = pod.status.iter().filter_map(|status| status.pod_ips.as_ref()).flatten();
+    ips.map(|ip| ip.ip.parse().unwrap()).collect()
+}
+
+impl Cluster {
+    /// Whether the connection may be made.
+    pub fn allows(&self, flow: &Flow<'_>) -> bool {
+        let to_itself = flow.from.pod.zip(flow.to.pod).is_some_and(|(a, b)| name(&a.metadata) == name(&b.metadata));
+        to_itself || self.egress_allows(flow) && self.ingress_allows(flow)
+    }
+
+    fn egress_allows(&self, flow: &Flow<'_>) -> bool {
+        let Some(pod) = flow.from.pod else { return true };
+        let mut policies = self.policies_of(pod, is_about_egress).peekable();
+        policies.peek().is_none()
+            || policies.any(|(policy, spec)| {
+                let mut rules = spec.egress.iter().flatten();
+                rules.any(|rule| {
+                    self.peers_match(rule.to.as_deref(), policy, &flow.to) && ports_match(rule.ports.as_deref(), flow)
+                })
+            })
+    }
+
+    fn ingress_allows(&self, flow: &Flow<'_>) -> bool {
+        let Some(pod) = flow.to.pod else { return true };
+        let mut policies = self.policies_of(pod, is_about_ingress).peekable();
+        policies.peek().is_none()
+            || policies.any(|(policy, spec)| {
+                let mut rules = spec.ingress.iter().flatten();
+                rules.any(|rule| {
+                    self.peers_match(rule.from.as_deref(), policy, &flow.from)
+                        && ports_match(rule.ports.as_deref(), flow)
+                })
+            })
+    }
+
+    /// The policies that select a pod and are about a direction.
+    fn policies_of<'a>(
+        &'a self,
+        pod: &'a Pod,
+        is_about: fn(&NetworkPolicySpec) -> bool,
+    ) -> impl Iterator<Item = (&'a NetworkPolicy, &'a NetworkPolicySpec)> {
+        self.policies.iter().filter_map(move |policy| {
+            let spec = policy.spec.as_ref()?;
+            let same_namespace = namespace(&policy.metadata) == namespace(&pod.metadata);
+            let everything = LabelSelector::default();
+            let selects = selects(spec.pod_selector.as_ref().unwrap_or(&everything), &pod.metadata);
+            (same_namespace && is_about(spec) && selects).then_some((policy, spec))
+        })
+    }
+
+    fn peers_match(&self, peers: Option<&[NetworkPolicyPeer]>, policy: &NetworkPolicy, end: &End<'_>) -> bool {
+        let peers = peers.unwrap_or_default();
+        peers.is_empty() || peers.iter().any(|peer| self.peer_matches(peer, policy, end))
+    }
+
+    fn peer_matches(&self, peer: &NetworkPolicyPeer, policy: &NetworkPolicy, end: &End<'_>) -> bool {
+        if let Some(block) = &peer.ip_block {
+            return block_holds(block, end.ip);
+        }
+        let Some(pod) = end.pod else { return false };
+        let pod_namespace = namespace(&pod.metadata);
+        let in_namespace = match &peer.namespace_selector {
+            None => pod_namespace == namespace(&policy.metadata),
+            Some(selector) => {
+                let object = self.namespaces.iter().find(|n| n.metadata.name.as_deref() == Some(pod_namespace));
+                object.is_some_and(|n| selects(selector, &n.metadata))
+            }
+        };
+        in_namespace && peer.pod_selector.as_ref().is_none_or(|selector| selects(selector, &pod.metadata))
+    }
+}
+
+fn namespace(meta: &ObjectMeta) -> &str {
+    meta.namespace.as_deref().unwrap_or("default")
+}
+
+fn is_about_ingress(spec: &NetworkPolicySpec) -> bool {
+    let types = spec.policy_types.as_deref().unwrap_or_default();
+    types.is_empty() || types.iter().any(|t| t == "Ingress")
+}
+
+fn is_about_egress(spec: &NetworkPolicySpec) -> bool {
+    let types = spec.policy_types.as_deref().unwrap_or_default();
+    let has_rules = spec.egress.as_ref().is_some_and(|rules| !rules.is_empty());
+    if types.is_empty() { has_rules } else { types.iter().any(|t| t == "Egress") }
+}
+
+/// All requirements hold; none selects everything.
+pub fn selects(selector: &LabelSelector, meta: &ObjectMeta) -> bool {
+    let label = |key: &String| meta.labels.as_ref().and_then(|labels| labels.get(key));
+    let equal = selector.match_labels.iter().flatten().all(|(key, value)| label(key) == Some(value));
+    let mut expressions = selector.match_expressions.iter().flatten();
+    equal
+        && expressions.all(|e| {
+            let listed = |value: &String| e.values.iter().flatten().any(|v| v == value);
+            match e.operator.as_str() {
+                "In" => label(&e.key).is_some_and(listed),
+                "NotIn" => !label(&e.key).is_some_and(listed),
+                "Exists" => label(&e.key).is_some(),
+                "DoesNotExist" => label(&e.key).is_none(),
+                other => panic!("the API server lets no operator {other:?} pass"),
+            }
+        })
+}
+
+fn block_holds(block: &IPBlock, ip: IpAddr) -> bool {
+    cidr_holds(&block.cidr, ip) && !block.except.iter().flatten().any(|except| cidr_holds(except, ip))
+}
+
+fn cidr_holds(cidr: &str, ip: IpAddr) -> bool {
+    let (network, length) = cidr.split_once('/').unwrap();
+    let (network, length): (IpAddr, u32) = (network.parse().unwrap(), length.parse().unwrap());
+    match (network, ip) {
+        (IpAddr::V4(network), IpAddr::V4(ip)) => {
+            (u32::from(network) ^ u32::from(ip)).checked_shr(32 - length).unwrap_or_default() == 0
+        }
+        (IpAddr::V6(network), IpAddr::V6(ip)) => {
+            (u128::from(network) ^ u128::from(ip)).checked_shr(128 - length).unwrap_or_default() == 0
+        }
+        _ => false,
+    }
+}
+
+fn ports_match(ports: Option<&[NetworkPolicyPort]>, flow: &Flow<'_>) -> bool {
+    let ports = ports.unwrap_or_default();
+    ports.is_empty() || ports.iter().any(|port| port_matches(port, flow))
+}
+
+fn port_matches(port: &NetworkPolicyPort, flow: &Flow<'_>) -> bool {
+    if port.protocol.as_deref().unwrap_or("TCP") != flow.protocol.name() {
+        return false;
+    }
+    match &port.port {
+        None => true,
+        Some(IntOrString::Int(first)) => {
+            let last = port.end_port.unwrap_or(*first);
+            (*first..=last).contains(&i32::from(flow.port))
+        }
+        // ports of this name at the destination, whatever their numbers are there
+        Some(IntOrString::String(name)) => flow.to.pod.is_some_and(|pod| {
+            let ports = containers(pod).flat_map(|container| container.ports.iter().flatten());
+            ports
+                .filter(|p| {
+                    p.name.as_ref() == Some(name) && p.protocol.as_deref().unwrap_or("TCP") == flow.protocol.name()
+                })
+                .any(|p| p.container_port == i32::from(flow.port))
+        }),
+    }
+}
+
+/// The containers that run beside each other: those of the pod and its sidecars.
+fn containers(pod: &Pod) -> impl Iterator<Item = &Container> {
+    let spec = pod.spec.iter();
+    spec.flat_map(|spec| {
+        let sidecars = spec.init_containers.iter().flatten().filter(|c| c.restart_policy.as_deref() == Some("Always"));
+        spec.containers.iter().chain(sidecars)
+    })
+}

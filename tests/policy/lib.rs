@@ -1,0 +1,18 @@
+//! What NetworkPolicy means, written from the Kubernetes reference alone, and clusters to try it on.
+//! Nothing here knows how ovnkube does it: what both say must be equal.
+//!
+//! ```text
+//!  seed ──▶ generate ──objects──▶ API server ──▶ ovnkube ──▶ OVN ──▶ packets, ovn-trace
+//!                         │                                              ║ equal?
+//!                         └──▶ evaluate ──▶ allowed or not ══════════════╝
+//! ```
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+pub mod evaluate;
+pub mod generate;
+mod random;
+#[cfg(test)]
+mod tests;
+
+pub use evaluate::{Cluster, End, Flow, Protocol};
+pub use random::Random;
