@@ -27,8 +27,9 @@ fn transact(server: &Server, operation: (&str, usize, &str)) {
     let mut socket = UnixStream::connect(&server.socket).unwrap();
     let (before, letters, after) = operation;
     write!(socket, r#"{{"method":"transact","id":1,"params":["OVN_Northbound",{before}"#).unwrap();
+    let chunk = vec![b'x'; MIB];
     for _ in 0..letters / MIB {
-        socket.write_all(&[b'x'; MIB]).unwrap();
+        socket.write_all(&chunk).unwrap();
     }
     write!(socket, "{after}]}}").unwrap();
     let mut reply = [0; 1024];
