@@ -128,6 +128,8 @@ settings! {
     cni: Cni, "cni" {
         /// Directory for the CNI configuration.
         conf_dir: PathBuf { key: "conf-dir", flag: "cni-conf-dir", default: "/etc/cni/net.d" }
+        /// The container runtime's directory of CNI programs: with `portmap` in it pods can have host ports.
+        bin_dir: PathBuf { key: "bin-dir", flag: "cni-bin-dir", default: "/opt/cni/bin" }
         /// File name of the CNI program.
         plugin: String { key: "plugin", flag: "cni-plugin", default: "ovn-k8s-cni-overlay" }
     }

@@ -18,7 +18,8 @@ load_impl() {
 }
 cni_programs() { # what the nodes see as /opt/cni/bin
   local d shim=$D/cnibin/ovn-k8s-cni-overlay
-  for d in /usr/lib/cni /opt/cni/bin; do [ ! -x $d/loopback ] || { cp $d/loopback "$D/cnibin/"; break; }; done # containerd wants it
+  # containerd wants loopback, pods' host ports portmap
+  for d in /usr/lib/cni /opt/cni/bin; do [ ! -x $d/loopback ] || { cp $d/{loopback,portmap} "$D/cnibin/"; break; }; done
   cp "$IMPL_SHIM" "$shim"
   [ "$IMPL_CNI_TXOFF" = 1 ] || return 0
   mv "$shim" "$shim.real"

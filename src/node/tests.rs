@@ -207,8 +207,10 @@ fn one_mac_serves_both_families() {
 }
 
 fn conf(plugin: &str) -> CniConf {
+    let dir = std::env::temp_dir().join(format!("ovnkube-conf-{}", std::process::id()));
     CniConf {
-        dir: std::env::temp_dir().join(format!("ovnkube-conf-{}", std::process::id())),
+        plugins: dir.join("bin"),
+        dir,
         plugin: plugin.into(),
         log_file: "/var/log/ovn-kubernetes/ovn-k8s-cni-overlay.log".into(),
         log_level: 5,
@@ -227,6 +229,23 @@ fn network_configuration() {
     let path = conf.dir.join("10-ovn-kubernetes.conf");
     conf.remove().unwrap();
     conf.write().unwrap();
+    conf.write().unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), conf.text());
+    assert_eq!(std::fs::read_dir(&conf.dir).unwrap().count(), 1);
+    // with portmap in the runtime's directory it becomes a list; at no time are there two
+    std::fs::create_dir(&conf.plugins).unwrap();
+    std::fs::write(conf.plugins.join("portmap"), "").unwrap();
+    conf.write().unwrap();
+    assert!(!path.exists());
+    let list = conf.dir.join("10-ovn-kubernetes.conflist");
+    let list = parse(&std::fs::read_to_string(list).unwrap());
+    let mut plugin = parse(peer);
+    for key in ["cniVersion", "name"] {
+        assert_eq!(plugin.as_object_mut().unwrap().remove(key), Some(list[key].clone()));
+    }
+    let portmap = json!({"type": "portmap", "capabilities": {"portMappings": true}, "snat": true});
+    assert_eq!(list["plugins"], json!([plugin, portmap]));
+    std::fs::remove_dir_all(&conf.plugins).unwrap();
     conf.write().unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), conf.text());
     assert_eq!(std::fs::read_dir(&conf.dir).unwrap().count(), 1);

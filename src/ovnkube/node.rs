@@ -140,6 +140,7 @@ fn node_settings(settings: &Settings, node: &Name) -> NodeSettings {
         cni_socket: CNI_SOCKET.into(),
         cni_conf: CniConf {
             dir: settings.cni.conf_dir.clone(),
+            plugins: settings.cni.bin_dir.clone(),
             plugin: settings.cni.plugin.clone(),
             log_file: logging.cnilogfile.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
             log_level: logging.loglevel.into(),

@@ -311,6 +311,7 @@ impl Lab {
             cni_socket: self.socket(),
             cni_conf: CniConf {
                 dir: self.dir.join("net.d"),
+                plugins: self.dir.join("bin"),
                 plugin: "ovn-k8s-cni-overlay".into(),
                 log_file: self.path("shim.log"),
                 log_level: 5,
