@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use ovnkube_apply::diff::{Diff, Missing, Owned};
 use ovnkube_apply::garbage;
 use ovnkube_apply::ledger::Ledger;
-use ovnkube_model::{Change, Kind, Network, Notice, World};
+use ovnkube_model::{Change, Network, Notice, World};
 use ovnkube_ovn::nb;
 use ovnkube_ovsdb::{Client, Txn};
 use ovnkube_plan::{Key, Patch};
 
 use crate::Objects;
+use crate::objects::KINDS;
 
 /// One thing that was written.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl Controller {
     /// Knows everything there is and has written nothing yet.
     pub fn start(network: Network, nb: Client, objects: &Objects) -> Self {
         let mut controller = Self {
-            world: World::new(network, [Kind::Node, Kind::Namespace, Kind::Pod]),
+            world: World::new(network, KINDS),
             nb,
             notices: BTreeSet::new(),
             batch: 500,

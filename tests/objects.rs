@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ovnkube_model::{Change, Kind, PodKey};
+use ovnkube_model::{Change, Kind, ObjectKey, PodKey};
 use ovnkube_plan::{Patch, PatchTarget};
 use serde_json::{Value, json};
 
@@ -30,9 +30,14 @@ fn gone((kind, namespace, name): &Id) -> Change {
         "Node" => Change::Node(name.as_str().into(), None),
         "Namespace" => Change::Namespace(name.as_str().into(), None),
         "Pod" => Change::Pod(PodKey::new(namespace.as_str(), name.as_str()), None),
+        "Service" => Change::Service(ObjectKey::new(namespace.as_str(), name.as_str()), None),
+        "EndpointSlice" => Change::EndpointSlice(ObjectKey::new(namespace.as_str(), name.as_str()), None),
         other => panic!("{other:?} is not a kind that is watched"),
     }
 }
+
+/// Every kind that the controller watches.
+pub const KINDS: [Kind; 5] = [Kind::Node, Kind::Namespace, Kind::Pod, Kind::Service, Kind::EndpointSlice];
 
 impl Objects {
     /// Creates an object or replaces it; one of another uid is another object of the same name. An
@@ -94,7 +99,7 @@ impl Objects {
     /// All of it, as first lists would bring it.
     pub fn first_lists(&self) -> Vec<Change> {
         let objects = self.objects.values().map(|o| ovnkube_watch::decode(&o.to_string()).unwrap());
-        objects.chain([Kind::Node, Kind::Namespace, Kind::Pod].map(Change::Synced)).collect()
+        objects.chain(KINDS.map(Change::Synced)).collect()
     }
 
     /// The objects of a kind.

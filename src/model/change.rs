@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Name, Namespace, Node, Pod, PodKey};
+use crate::{EndpointSlice, Name, Namespace, Node, ObjectKey, Pod, PodKey, Service};
 
 /// One thing that happened outside. `None` means the object is gone. Serialisable, so that a run can
 /// be recorded and replayed.
@@ -11,6 +11,8 @@ pub enum Change {
     Node(Name, Option<Box<Node>>),
     Namespace(Name, Option<Namespace>),
     Pod(PodKey, Option<Box<Pod>>),
+    Service(ObjectKey, Option<Box<Service>>),
+    EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
     /// The first full list of this kind is in: everything that exists has been said.
     Synced(Kind),
 }
@@ -21,6 +23,8 @@ pub enum Kind {
     Node,
     Namespace,
     Pod,
+    Service,
+    EndpointSlice,
 }
 
 /// What a change made worth planning again.
@@ -32,4 +36,6 @@ pub enum Touched {
     Node(Name),
     Namespace(Name),
     Pod(PodKey),
+    /// A service or its endpoints.
+    Service(ObjectKey),
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!  watch ──Change──▶ World::apply ──Touched──▶ plan
 //!                      │
-//!                      ├ nodes, namespaces, pods   what Kubernetes says
+//!                      ├ nodes, pods, services …   what Kubernetes says
 //!                      └ networks, addresses       what ovnkube decided (or found annotated)
 //! ```
 //!
@@ -13,6 +13,7 @@
 
 mod annotations;
 mod change;
+mod endpoint_slice;
 mod gateway;
 mod names;
 mod namespace;
@@ -21,14 +22,19 @@ mod node;
 mod notice;
 mod pod;
 mod pod_network;
+mod service;
+mod services;
 #[cfg(test)]
 mod tests;
 mod world;
 
 pub use annotations::{BadAnnotation, keys};
 pub use change::{Change, Kind, Touched};
+pub use endpoint_slice::{
+    Conditions, Endpoint, EndpointFields, EndpointSlice, HintFields, HintName, Hints, SliceFields, SlicePort,
+};
 pub use gateway::{Gateway, GatewayMode};
-pub use names::{Name, PodKey};
+pub use names::{Name, ObjectKey, PodKey};
 pub use namespace::Namespace;
 pub use network::{Family, Network, NodeSelector, Roles};
 pub use node::{Node, NodeFields};
@@ -36,4 +42,6 @@ pub use notice::{Notice, Object, Severity};
 pub use ovnkube_ipam::{ClusterSubnet, Mac, Subnet};
 pub use pod::{AddressRequest, Meta, Pod, PodFields, Wiring};
 pub use pod_network::{PodAddresses, PodAnnotation, PodNetwork, Route, render_pod_networks};
+pub use service::{BadField, PortFields, Protocol, Service, ServiceFields, ServicePort, ServiceType, TrafficPolicy};
+pub use services::{Backend, Backends, Place, Services};
 pub use world::{NodeNetwork, PodEntry, World};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Name, PodKey};
+use crate::{Name, ObjectKey, PodKey};
 
 /// The object a notice is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -10,6 +10,7 @@ pub enum Object {
     Node { name: Name, uid: Name },
     Pod { key: PodKey, uid: Name },
     Namespace { name: Name, uid: Name },
+    Service { key: ObjectKey, uid: Name },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

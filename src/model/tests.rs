@@ -458,3 +458,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn endpoints_touch_their_service() {
+    let mut story = Story::settled(&[("10.128.0.0/14", 23)]);
+    let slice = with_meta("u", 1, &[], |meta| {
+        let labels = BTreeMap::from([("kubernetes.io/service-name".to_owned(), "web".to_owned())]);
+        let fields = SliceFields { address_type: "IPv4", ports: &[], endpoints: &[] };
+        EndpointSlice::parse(&Meta { labels: &labels, ..*meta }, fields)
+    });
+    let change = Change::EndpointSlice(ObjectKey::new("a", "web-1"), Some(Box::new(slice)));
+    assert_eq!(story.world.apply(change.clone()), BTreeSet::from([Touched::Service(ObjectKey::new("a", "web"))]));
+    assert!(story.world.apply(change).is_empty());
+}

@@ -15,7 +15,7 @@ use ovnkube_ipam::{IdPool, SubnetPool};
 pub use self::nodes::NodeNetwork;
 pub use self::pods::PodEntry;
 use self::pods::Switch;
-use crate::{Change, Family, Kind, Name, Namespace, Network, Node, Notice, PodKey, Touched};
+use crate::{Change, Family, Kind, Name, Namespace, Network, Node, Notice, PodKey, Services, Touched};
 
 /// Node numbers start here: ovn-kubernetes keeps 0 unused and 1 for the cluster router.
 const FIRST_NODE_ID: u32 = 2;
@@ -28,6 +28,7 @@ pub struct World {
     pub nodes: BTreeMap<Name, Node>,
     pub namespaces: BTreeMap<Name, Namespace>,
     pub pods: BTreeMap<PodKey, PodEntry>,
+    pub services: Services,
     /// What was decided for each node.
     pub networks: BTreeMap<Name, NodeNetwork>,
     subnets: BTreeMap<Family, SubnetPool>,
@@ -55,6 +56,7 @@ impl World {
             nodes: BTreeMap::new(),
             namespaces: BTreeMap::new(),
             pods: BTreeMap::new(),
+            services: Services::default(),
             networks: BTreeMap::new(),
             subnets,
             ids: IdPool::new(FIRST_NODE_ID, LAST_NODE_ID),
@@ -79,6 +81,16 @@ impl World {
             Change::Node(name, node) => self.apply_node(name, node.map(|n| *n)),
             Change::Namespace(name, namespace) => self.apply_namespace(name, namespace),
             Change::Pod(key, pod) => self.apply_pod(key, pod.map(|p| *p)),
+            Change::Service(key, service) => {
+                if self.services.apply_service(&key, service.map(|s| *s)) {
+                    self.touch(Touched::Service(key));
+                }
+            }
+            Change::EndpointSlice(key, slice) => {
+                for service in self.services.apply_slice(&key, slice.map(|s| *s)) {
+                    self.touch(Touched::Service(service));
+                }
+            }
             Change::Synced(kind) => self.sync(kind),
         }
         std::mem::take(&mut self.touched)
@@ -107,8 +119,11 @@ impl World {
             Touched::Pod(key) => self.pod_notices(key),
             Touched::Everything => {
                 let nodes = self.nodes.keys().flat_map(|name| self.node_notices(name));
-                nodes.chain(self.pods.keys().flat_map(|key| self.pod_notices(key))).collect()
+                let pods = self.pods.keys().flat_map(|key| self.pod_notices(key));
+                let services = self.services.iter().flat_map(|(key, _)| self.services.notices(key));
+                nodes.chain(pods).chain(services).collect()
             }
+            Touched::Service(key) => self.services.notices(key),
             Touched::Namespace(_) => Vec::new(),
         }
     }

@@ -62,7 +62,7 @@ async fn forward(
                 own.send_replace(None);
                 continue;
             }
-            Change::Namespace(..) | Change::Synced(_) => continue,
+            Change::Namespace(..) | Change::Service(..) | Change::EndpointSlice(..) | Change::Synced(_) => continue,
         };
         if agent.send(change).await.is_err() {
             return;

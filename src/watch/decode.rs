@@ -4,10 +4,12 @@ use ovnkube_model::Change;
 use serde::Deserialize;
 
 use crate::Error;
+use crate::endpoint_slices::EndpointSlices;
 use crate::namespaces::Namespaces;
 use crate::nodes::Nodes;
 use crate::object::Watched;
 use crate::pods::Pods;
+use crate::services::Services;
 
 #[derive(Deserialize)]
 struct Kinded {
@@ -15,13 +17,15 @@ struct Kinded {
     kind: String,
 }
 
-/// Reads the JSON of a Node, Namespace or Pod, exactly as a watch of the controller would.
+/// Reads the JSON of an object of a watched kind, exactly as a watch of the controller would.
 pub fn decode(json: &str) -> Result<Change, Error> {
     let object: Kinded = serde_json::from_str(json).map_err(|e| Error::failed("decode object", e))?;
     match object.kind.as_str() {
         "Node" => change::<Nodes>(json),
         "Namespace" => change::<Namespaces>(json),
         "Pod" => change::<Pods>(json),
+        "Service" => change::<Services>(json),
+        "EndpointSlice" => change::<EndpointSlices>(json),
         other => Err(Error::failed("decode object", format!("{other:?} is not a kind that is watched"))),
     }
 }

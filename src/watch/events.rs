@@ -169,6 +169,9 @@ impl<'a> About<'a> {
         match object {
             Object::Node { name, uid } => Self { kind: "Node", namespace: None, name, uid },
             Object::Namespace { name, uid } => Self { kind: "Namespace", namespace: None, name, uid },
+            Object::Service { key, uid } => {
+                Self { kind: "Service", namespace: Some(&key.namespace), name: &key.name, uid }
+            }
             Object::Pod { key, uid } => Self { kind: "Pod", namespace: Some(&key.namespace), name: &key.name, uid },
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                    ┌ list in pages, then watch; relist as a diff ┐
-//!  kube-apiserver ──▶│ pods.rs  nodes.rs  namespaces.rs            │──Change──▶ World
+//!  kube-apiserver ──▶│ pods.rs  nodes.rs  services.rs  …           │──Change──▶ World
 //!                    └─────────────────────────────────────────────┘
 //!                 ◀── annotate_pod, annotate_node …  guarded by uid
 //!                 ◀── Events                         one Event per Notice, counted
@@ -16,6 +16,7 @@ mod access;
 mod backoff;
 mod client;
 mod decode;
+mod endpoint_slices;
 mod error;
 mod events;
 mod leader;
@@ -25,6 +26,7 @@ mod object;
 mod patch;
 mod pods;
 mod scope;
+mod services;
 mod stream;
 #[cfg(test)]
 mod tests;

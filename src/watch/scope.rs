@@ -6,10 +6,15 @@ use tokio::task::JoinSet;
 
 use crate::Client;
 use crate::client::query_value;
+use crate::endpoint_slices::EndpointSlices;
 use crate::namespaces::Namespaces;
 use crate::nodes::Nodes;
 use crate::pods::{NodePods, Pods};
+use crate::services::Services;
 use crate::stream::run;
+
+/// Services that are somebody else's to serve, and slices nothing is balanced over.
+const SERVED: &str = "!service.kubernetes.io/service-proxy-name,!service.kubernetes.io/headless";
 
 /// The objects a role needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +23,7 @@ pub enum Scope {
     Controller,
     /// Nodes only.
     ClusterManager,
-    /// The node of this name and the pods on it.
+    /// The node of this name and the pods on it; services with all their endpoints.
     Node(Name),
 }
 
@@ -26,17 +31,21 @@ impl Scope {
     /// The kinds for which a [`Change::Synced`] will come.
     pub fn kinds(&self) -> &'static [Kind] {
         match self {
-            Self::Controller => &[Kind::Node, Kind::Namespace, Kind::Pod],
+            Self::Controller => &[Kind::Node, Kind::Namespace, Kind::Pod, Kind::Service, Kind::EndpointSlice],
             Self::ClusterManager => &[Kind::Node],
-            Self::Node(_) => &[Kind::Node, Kind::Pod],
+            Self::Node(_) => &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice],
         }
     }
 
     /// What of a kind is wanted, as a part of the query.
     fn selector(&self, kind: Kind) -> String {
-        let Self::Node(name) = self else { return String::new() };
-        let field = if kind == Kind::Node { "metadata.name" } else { "spec.nodeName" };
-        format!("&fieldSelector={}", query_value(&format!("{field}={name}")))
+        let field = match (self, kind) {
+            (_, Kind::Service | Kind::EndpointSlice) => return format!("&labelSelector={}", query_value(SERVED)),
+            (Self::Node(name), Kind::Node) => format!("metadata.name={name}"),
+            (Self::Node(name), Kind::Pod) => format!("spec.nodeName={name}"),
+            _ => return String::new(),
+        };
+        format!("&fieldSelector={}", query_value(&field))
     }
 }
 
@@ -59,6 +68,8 @@ pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watche
             Kind::Namespace => tasks.spawn(run::<Namespaces>(client, selector, changes)),
             Kind::Pod if matches!(scope, Scope::Node(_)) => tasks.spawn(run::<NodePods>(client, selector, changes)),
             Kind::Pod => tasks.spawn(run::<Pods>(client, selector, changes)),
+            Kind::Service => tasks.spawn(run::<Services>(client, selector, changes)),
+            Kind::EndpointSlice => tasks.spawn(run::<EndpointSlices>(client, selector, changes)),
         };
     }
     Watches { _tasks: tasks }

@@ -148,5 +148,6 @@ fn shown(object: &Object) -> String {
         Object::Node { name, .. } => format!("node {name}"),
         Object::Pod { key, .. } => format!("pod {key}"),
         Object::Namespace { name, .. } => format!("namespace {name}"),
+        Object::Service { key, .. } => format!("service {key}"),
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use lab::{Cluster, next, until};
-use ovnkube_model::{Change, Kind, Notice, Object, PodKey, Severity};
+use ovnkube_model::{Backend, Change, Family, Kind, Notice, Object, ObjectKey, PodKey, Services, Severity};
 use ovnkube_watch::{Access, Annotations, Client, Condition, Error, Events, Scope, start};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
@@ -103,6 +103,59 @@ async fn node_sees_itself_and_its_pods_only() {
         assert!(name == "scope-a" || name.ends_with("-a"), "{name} is not on scope-a");
         wanted.remove(&name);
     }
+}
+
+#[tokio::test]
+async fn services_come_with_their_endpoints_unless_others_serve_them() {
+    let cluster = Cluster::shared();
+    cluster.namespace("served").await;
+    let service = |name: &str, labels: Value, ip: Value| {
+        let spec = json!({"clusterIP": ip, "ports": [{"name": "http", "port": 80, "targetPort": "web"}]});
+        json!({"metadata": {"name": name, "labels": labels}, "spec": spec})
+    };
+    let slice = |name: &str, mut labels: Value| {
+        labels["kubernetes.io/service-name"] = json!("web");
+        let endpoint = json!({"addresses": ["10.1.0.3"], "nodeName": "n1", "hints": {"forZones": [{"name": "a"}]}});
+        let ports = json!([{"name": "http", "port": 8080}]);
+        json!({"metadata": {"name": name, "labels": labels}, "addressType": "IPv4", "ports": ports, "endpoints": [endpoint]})
+    };
+    let (services, slices) =
+        ("/api/v1/namespaces/served/services", "/apis/discovery.k8s.io/v1/namespaces/served/endpointslices");
+    let proxied = json!({"service.kubernetes.io/service-proxy-name": "other"});
+    cluster.create(services, service("others", proxied.clone(), Value::Null)).await;
+    cluster.create(slices, slice("others-1", proxied.clone())).await;
+    let headless = json!({"service.kubernetes.io/headless": ""});
+    cluster.create(services, service("headless", headless.clone(), Value::Null)).await;
+    cluster.create(slices, slice("headless-1", headless)).await;
+    let (sender, mut changes) = channel(16);
+    let _watches = start(&cluster.client().await, &Scope::Node("n1".into()), &sender);
+    cluster.create(services, service("web", json!({}), Value::Null)).await;
+    cluster.create(slices, slice("web-1", json!({}))).await;
+    let mut known = Services::default();
+    let key = ObjectKey::new("served", "web");
+    let found = next(&mut changes, |change| {
+        match change {
+            Change::Service(key, service) if key.namespace.as_ref() == "served" => {
+                assert_eq!(key.name.as_ref(), "web", "a service that others serve");
+                known.apply_service(&key, service.map(|s| *s));
+            }
+            Change::EndpointSlice(key, slice) if key.namespace.as_ref() == "served" => {
+                assert_eq!(key.name.as_ref(), "web-1", "endpoints of a service that others serve");
+                known.apply_slice(&key, slice.map(|s| *s));
+            }
+            _ => return None,
+        }
+        let port = known.get(&key)?.ports.first()?;
+        let backends = known.backends(&key, port, Family::V4);
+        (!backends.is_empty()).then(|| (backends.local("n1"), backends.has_hints()))
+    })
+    .await;
+    assert_eq!(found, (vec![Backend { ip: "10.1.0.3".parse().unwrap(), port: 8080 }], true));
+
+    // handed over to another proxy
+    let path = format!("{services}/web");
+    cluster.ask(Method::PATCH, &path, json!({"metadata": {"labels": proxied}})).await.unwrap();
+    next(&mut changes, |change| (change == Change::Service(key.clone(), None)).then_some(())).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,350 @@
+//! Services: the addresses and ports that stand for sets of pods.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use ipnetwork::IpNetwork;
+use serde::{Deserialize, Serialize};
+
+use crate::{Family, Meta, Name};
+
+/// How long a client stays with its endpoint where the service does not say, seconds.
+const DEFAULT_AFFINITY: u32 = 10_800;
+
+/// The part of a service that can change what is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Service {
+    pub uid: Name,
+    /// Seconds since 1970; of two services that claim an address the older one keeps it.
+    pub created: i64,
+    pub kind: ServiceType,
+    /// Empty for headless services and names of others.
+    pub cluster_ips: Vec<IpAddr>,
+    /// `spec.externalIPs`.
+    pub external_ips: Vec<IpAddr>,
+    /// `status.loadBalancer.ingress`, those whose packets arrive unchanged (`ipMode: VIP`).
+    pub ingress_ips: Vec<IpAddr>,
+    pub ports: Vec<ServicePort>,
+    pub external_policy: TrafficPolicy,
+    pub internal_policy: TrafficPolicy,
+    /// `sessionAffinity: ClientIP`: seconds a client stays with its endpoint.
+    pub affinity: Option<u32>,
+    pub publish_not_ready: bool,
+    /// `spec.loadBalancerSourceRanges`; empty lets everybody in.
+    pub source_ranges: Vec<IpNetwork>,
+    pub health_check_port: Option<u16>,
+    pub bad: Vec<BadField>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ServiceType {
+    #[default]
+    ClusterIp,
+    NodePort,
+    LoadBalancer,
+    ExternalName,
+}
+
+/// Which endpoints a packet may go to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TrafficPolicy {
+    #[default]
+    Cluster,
+    /// Those on the node where it comes in.
+    Local,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Protocol {
+    Tcp,
+    Udp,
+    Sctp,
+}
+
+/// A port of a service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServicePort {
+    /// Empty for the only port of a service. Slices have their ports under this name.
+    pub name: Name,
+    pub protocol: Protocol,
+    pub port: u16,
+    pub node_port: Option<u16>,
+}
+
+/// A field that says something impossible. It is not obeyed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BadField {
+    /// Path within the object: `spec.externalIPs`.
+    pub field: Name,
+    /// What is wrong with it and what would be right.
+    pub problem: String,
+}
+
+/// The fields of a service beside its metadata that matter, as they were written.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ServiceFields<'a> {
+    pub kind: Option<&'a str>,
+    pub cluster_ip: Option<&'a str>,
+    pub cluster_ips: &'a [String],
+    pub external_ips: &'a [String],
+    /// Addresses of `status.loadBalancer.ingress` with their `ipMode`.
+    pub ingress: &'a [(String, Option<String>)],
+    pub ports: &'a [PortFields],
+    pub external_traffic_policy: Option<&'a str>,
+    pub internal_traffic_policy: Option<&'a str>,
+    pub session_affinity: Option<&'a str>,
+    pub affinity_timeout: Option<i64>,
+    pub publish_not_ready: bool,
+    pub source_ranges: &'a [String],
+    pub health_check_port: i64,
+}
+
+/// A port of a service or slice, as it was written.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PortFields {
+    pub name: Option<String>,
+    pub protocol: Option<String>,
+    pub port: Option<i64>,
+    pub node_port: Option<i64>,
+}
+
+impl Protocol {
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
+
+    /// As Kubernetes spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        }
+    }
+
+    /// As OVN spells it.
+    pub fn ovn(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Sctp => "sctp",
+        }
+    }
+
+    pub(crate) fn parse(text: Option<&str>) -> Result<Self, String> {
+        match text {
+            None | Some("" | "TCP") => Ok(Self::Tcp),
+            Some("UDP") => Ok(Self::Udp),
+            Some("SCTP") => Ok(Self::Sctp),
+            Some(other) => Err(format!("protocol {other:?} is not served; TCP, UDP and SCTP are")),
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl BadField {
+    pub(crate) fn new(field: impl Into<Name>, problem: impl fmt::Display) -> Self {
+        Self { field: field.into(), problem: problem.to_string() }
+    }
+}
+
+impl Service {
+    pub fn parse(meta: &Meta<'_>, fields: &ServiceFields<'_>) -> Self {
+        let mut read = Reader::default();
+        let kind = read.kind(fields.kind);
+        let cluster_ips = if fields.cluster_ips.is_empty() {
+            read.addresses("spec.clusterIP", fields.cluster_ip.into_iter())
+        } else {
+            read.addresses("spec.clusterIPs", fields.cluster_ips.iter().map(String::as_str))
+        };
+        // a proxy that terminates connections is never gone around
+        let by_address = |(_, mode): &&(String, Option<String>)| mode.as_deref() != Some("Proxy");
+        let ingress = fields.ingress.iter().filter(by_address).map(|(ip, _)| ip.as_str());
+        let balanced = kind == ServiceType::LoadBalancer;
+        let mut service = Self {
+            uid: meta.uid.into(),
+            created: meta.created,
+            kind,
+            cluster_ips,
+            external_ips: read.addresses("spec.externalIPs", fields.external_ips.iter().map(String::as_str)),
+            ingress_ips: read.addresses("status.loadBalancer.ingress", ingress.filter(|_| balanced)),
+            ports: read.ports(fields.ports),
+            external_policy: read.policy("spec.externalTrafficPolicy", fields.external_traffic_policy),
+            internal_policy: read.policy("spec.internalTrafficPolicy", fields.internal_traffic_policy),
+            affinity: read.affinity(fields),
+            publish_not_ready: fields.publish_not_ready,
+            source_ranges: read.ranges(fields.source_ranges),
+            health_check_port: None,
+            bad: Vec::new(),
+        };
+        if service.kind == ServiceType::ExternalName {
+            service.cluster_ips.clear();
+        }
+        if service.is_headless() {
+            // nothing is balanced: clients find the endpoints by name
+            service.external_ips.clear();
+            service.ingress_ips.clear();
+            service.ports.clear();
+        } else if balanced && service.external_policy == TrafficPolicy::Local {
+            service.health_check_port = u16::try_from(fields.health_check_port).ok().filter(|port| *port > 0);
+        }
+        if !balanced {
+            service.source_ranges.clear();
+        }
+        service.bad = read.bad;
+        service
+    }
+
+    /// True for a service without an address of its own.
+    pub fn is_headless(&self) -> bool {
+        self.cluster_ips.is_empty()
+    }
+
+    /// Addresses that the outside reaches the service by, sorted.
+    pub fn outer_ips(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        let mut ips: Vec<_> = self.external_ips.iter().chain(&self.ingress_ips).copied().collect();
+        ips.sort_unstable();
+        ips.dedup();
+        ips.into_iter()
+    }
+
+    /// The families its endpoints are taken from.
+    pub fn families(&self) -> impl Iterator<Item = Family> + '_ {
+        Family::ALL.into_iter().filter(|family| self.cluster_ips.iter().any(|ip| Family::of(*ip) == *family))
+    }
+
+    /// Whether packets from outside go to endpoints of the node they reach only.
+    pub fn is_external_local(&self) -> bool {
+        let reachable = matches!(self.kind, ServiceType::NodePort | ServiceType::LoadBalancer);
+        self.external_policy == TrafficPolicy::Local && (reachable || !self.external_ips.is_empty())
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    bad: Vec<BadField>,
+}
+
+impl Reader {
+    fn kind(&mut self, text: Option<&str>) -> ServiceType {
+        match text {
+            None | Some("" | "ClusterIP") => ServiceType::ClusterIp,
+            Some("NodePort") => ServiceType::NodePort,
+            Some("LoadBalancer") => ServiceType::LoadBalancer,
+            Some("ExternalName") => ServiceType::ExternalName,
+            Some(other) => {
+                self.bad.push(BadField::new("spec.type", format!("{other:?} is not known; served as a ClusterIP")));
+                ServiceType::ClusterIp
+            }
+        }
+    }
+
+    fn policy(&mut self, field: &str, text: Option<&str>) -> TrafficPolicy {
+        match text {
+            None | Some("" | "Cluster") => TrafficPolicy::Cluster,
+            Some("Local") => TrafficPolicy::Local,
+            Some(other) => {
+                self.bad.push(BadField::new(field, format!("{other:?} is neither Cluster nor Local; Cluster is used")));
+                TrafficPolicy::Cluster
+            }
+        }
+    }
+
+    fn addresses<'a>(&mut self, field: &str, texts: impl Iterator<Item = &'a str>) -> Vec<IpAddr> {
+        let mut ips: Vec<IpAddr> = Vec::new();
+        for text in texts.filter(|text| !text.is_empty() && *text != "None") {
+            match text.parse::<IpAddr>().map_err(|_| "is not an address").and_then(usable) {
+                Ok(ip) if !ips.contains(&ip) => ips.push(ip),
+                Ok(_) => {}
+                Err(problem) => self.bad.push(BadField::new(field, format!("{text:?} {problem}; it is left out"))),
+            }
+        }
+        ips
+    }
+
+    fn ranges(&mut self, texts: &[String]) -> Vec<IpNetwork> {
+        let mut ranges = Vec::new();
+        for text in texts {
+            match text.trim().parse::<IpNetwork>() {
+                Ok(range) => ranges.push(range),
+                Err(_) => self.bad.push(BadField::new(
+                    "spec.loadBalancerSourceRanges",
+                    format!("{text:?} is not a CIDR; nobody is let in for it"),
+                )),
+            }
+        }
+        if ranges.is_empty() && !texts.is_empty() {
+            // letting everybody in is not what was meant
+            ranges.extend("0.0.0.0/32".parse::<IpNetwork>().ok());
+        }
+        ranges
+    }
+
+    fn ports(&mut self, fields: &[PortFields]) -> Vec<ServicePort> {
+        let mut ports: Vec<ServicePort> = Vec::with_capacity(fields.len());
+        for field in fields {
+            let name = field.name.as_deref().unwrap_or_default();
+            match service_port(field) {
+                Ok(port) if ports.iter().any(|p| p.protocol == port.protocol && p.port == port.port) => {
+                    let problem = format!("port {} {} stands twice; the first counts", port.protocol, port.port);
+                    self.bad.push(BadField::new("spec.ports", problem));
+                }
+                Ok(port) => ports.push(port),
+                Err(problem) => self.bad.push(BadField::new("spec.ports", format!("port {name:?}: {problem}"))),
+            }
+        }
+        ports
+    }
+
+    fn affinity(&mut self, fields: &ServiceFields<'_>) -> Option<u32> {
+        match fields.session_affinity {
+            Some("ClientIP") => {}
+            None | Some("" | "None") => return None,
+            Some(other) => {
+                let problem = format!("{other:?} is neither ClientIP nor None; None is used");
+                self.bad.push(BadField::new("spec.sessionAffinity", problem));
+                return None;
+            }
+        }
+        let seconds = fields.affinity_timeout.unwrap_or(DEFAULT_AFFINITY.into());
+        Some(u32::try_from(seconds).ok().filter(|s| (1..=86_400).contains(s)).unwrap_or_else(|| {
+            let problem = format!("{seconds} is not 1 to 86400 seconds; {DEFAULT_AFFINITY} are used");
+            self.bad.push(BadField::new("spec.sessionAffinityConfig.clientIP.timeoutSeconds", problem));
+            DEFAULT_AFFINITY
+        }))
+    }
+}
+
+fn service_port(field: &PortFields) -> Result<ServicePort, String> {
+    let protocol = Protocol::parse(field.protocol.as_deref())?;
+    let port = port_number(field.port.unwrap_or_default())?;
+    let node_port = match field.node_port {
+        None | Some(0) => None,
+        Some(number) => Some(port_number(number)?),
+    };
+    Ok(ServicePort { name: field.name.as_deref().unwrap_or_default().into(), protocol, port, node_port })
+}
+
+pub(crate) fn port_number(number: i64) -> Result<u16, String> {
+    u16::try_from(number).ok().filter(|port| *port > 0).ok_or_else(|| format!("{number} is not a port, 1 to 65535"))
+}
+
+/// An address that packets can be sent to on another machine.
+pub(crate) fn usable(ip: IpAddr) -> Result<IpAddr, &'static str> {
+    let link_local = match ip {
+        IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
+        IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some() => return Err("is an IPv4 address in IPv6 clothes"),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    match ip {
+        _ if ip.is_loopback() => Err("is a loopback address"),
+        _ if ip.is_unspecified() => Err("is no address"),
+        _ if ip.is_multicast() => Err("is a multicast address"),
+        _ if link_local => Err("is a link-local address"),
+        _ => Ok(ip),
+    }
+}

@@ -1,0 +1,229 @@
+//! Services with their endpoints, and which of them a packet may go to.
+//!
+//! ```text
+//!  service ──port──▶ Backends: the endpoints of all its slices under the port's name, each once
+//!                       ├ cluster(place)   any node's; near ones where all carry hints
+//!                       └ local(node)      those of one node
+//! ```
+//!
+//! Whichever is asked for: those that are ready; where none is, those that still serve while they
+//! terminate; where there is none either, nobody. The controller and the node's agent both ask here,
+//! so that a packet is treated alike wherever it comes in.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use crate::{EndpointSlice, Family, Hints, Name, Notice, Object, ObjectKey, Service, ServicePort, Severity};
+
+/// All services and slices, by service.
+#[derive(Debug, Default)]
+pub struct Services {
+    known: BTreeMap<ObjectKey, Service>,
+    /// Slices by their service, which may not be there.
+    slices: BTreeMap<ObjectKey, BTreeMap<Name, EndpointSlice>>,
+    /// Whose each slice is.
+    service_of: BTreeMap<ObjectKey, ObjectKey>,
+}
+
+impl Services {
+    /// Takes a service in; true when that says something new.
+    pub fn apply_service(&mut self, key: &ObjectKey, new: Option<Service>) -> bool {
+        if self.known.get(key) == new.as_ref() {
+            return false;
+        }
+        match new {
+            Some(service) => self.known.insert(key.clone(), service),
+            None => self.known.remove(key),
+        };
+        true
+    }
+
+    /// Takes a slice in; the services whose endpoints that changes.
+    pub fn apply_slice(&mut self, key: &ObjectKey, new: Option<EndpointSlice>) -> BTreeSet<ObjectKey> {
+        let mut touched = BTreeSet::new();
+        let service = new.as_ref().and_then(|slice| slice.service.clone());
+        let service = service.map(|name| ObjectKey { namespace: key.namespace.clone(), name });
+        let old = self.service_of.get(key).cloned();
+        if let Some(old) = old.filter(|old| Some(old) != service.as_ref()) {
+            self.service_of.remove(key);
+            if let Some(slices) = self.slices.get_mut(&old) {
+                slices.remove(&key.name);
+                if slices.is_empty() {
+                    self.slices.remove(&old);
+                }
+            }
+            touched.insert(old);
+        }
+        if let (Some(slice), Some(service)) = (new, service) {
+            let slices = self.slices.entry(service.clone()).or_default();
+            if slices.get(&key.name) != Some(&slice) {
+                slices.insert(key.name.clone(), slice);
+                self.service_of.insert(key.clone(), service.clone());
+                touched.insert(service);
+            }
+        }
+        touched
+    }
+
+    pub fn get(&self, key: &ObjectKey) -> Option<&Service> {
+        self.known.get(key)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Service)> {
+        self.known.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// The slices of a service, by name.
+    pub fn slices(&self, key: &ObjectKey) -> impl Iterator<Item = (&Name, &EndpointSlice)> {
+        self.slices.get(key).into_iter().flatten()
+    }
+
+    /// Everybody of a family behind a port of a service, in whatever state.
+    pub fn backends(&self, key: &ObjectKey, port: &ServicePort, family: Family) -> Backends<'_> {
+        let all_are_ready = self.get(key).is_some_and(|service| service.publish_not_ready);
+        let mut best: BTreeMap<Backend, Candidate<'_>> = BTreeMap::new();
+        for (_, slice) in self.slices(key) {
+            let names = |p: &&crate::SlicePort| p.name == port.name && p.protocol == port.protocol;
+            for number in slice.ports.iter().filter(names).map(|p| p.port) {
+                for endpoint in slice.endpoints.iter().filter(|e| Family::of(e.ip) == family) {
+                    let state = match () {
+                        () if endpoint.ready || all_are_ready => State::Ready,
+                        () if endpoint.serving && endpoint.terminating => State::Terminating,
+                        () => State::Away,
+                    };
+                    let candidate = Candidate { state, node: endpoint.node.as_ref(), hints: endpoint.hints.as_deref() };
+                    // while slices are split anew an endpoint may stand in two of them
+                    let backend = Backend { ip: endpoint.ip, port: number };
+                    let known = best.entry(backend).or_insert(candidate);
+                    if candidate.state < known.state {
+                        *known = candidate;
+                    }
+                }
+            }
+        }
+        Backends(best)
+    }
+
+    /// What people should hear about a service.
+    pub fn notices(&self, key: &ObjectKey) -> Vec<Notice> {
+        let Some(service) = self.known.get(key) else { return Vec::new() };
+        let notice = |reason, message| Notice {
+            object: Object::Service { key: key.clone(), uid: service.uid.clone() },
+            severity: Severity::Warning,
+            reason,
+            message,
+        };
+        let own = service.bad.iter().map(|bad| notice("BadField", format!("{}: {}", bad.field, bad.problem)));
+        let slices = self.slices(key).flat_map(|(name, slice)| {
+            let message = move |bad: &crate::BadField| format!("EndpointSlice {name}: {}: {}", bad.field, bad.problem);
+            slice.bad.iter().map(move |bad| notice("BadEndpoint", message(bad)))
+        });
+        own.chain(slices).collect()
+    }
+
+    /// True for a service with an endpoint on this node that takes new connections from outside: what its
+    /// `healthCheckNodePort` says.
+    pub fn ready_on(&self, key: &ObjectKey, node: &str) -> usize {
+        let on_node = |endpoint: &&crate::Endpoint| endpoint.ready && endpoint.node.as_deref() == Some(node);
+        let slices = self.slices(key).flat_map(|(_, slice)| slice.endpoints.iter());
+        slices.filter(on_node).map(|endpoint| endpoint.ip).collect::<BTreeSet<_>>().len()
+    }
+}
+
+/// An address and port behind a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Backend {
+    pub ip: IpAddr,
+    pub port: u16,
+}
+
+/// In the order in which they are preferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Ready,
+    /// On its way out, and still answering.
+    Terminating,
+    Away,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Candidate<'a> {
+    state: State,
+    node: Option<&'a Name>,
+    hints: Option<&'a Hints>,
+}
+
+/// Where a packet comes in.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    pub node: &'a str,
+    /// Label `topology.kubernetes.io/zone` of the node.
+    pub zone: Option<&'a str>,
+}
+
+/// Everybody behind a port of a service, each once.
+#[derive(Debug, Clone)]
+pub struct Backends<'a>(BTreeMap<Backend, Candidate<'a>>);
+
+impl Backends<'_> {
+    /// Those a packet may go to wherever it comes in; of these only near ones for whom all carry hints.
+    pub fn cluster(&self, place: Option<Place<'_>>) -> Vec<Backend> {
+        let near = place.and_then(|place| self.near(place));
+        near.unwrap_or_else(|| self.preferred(|_| true))
+    }
+
+    /// Those on one node.
+    pub fn local(&self, node: &str) -> Vec<Backend> {
+        self.preferred(|candidate| candidate.node.is_some_and(|n| **n == *node))
+    }
+
+    /// Whether it matters for [`Self::cluster`] where a packet comes in.
+    pub fn has_hints(&self) -> bool {
+        let mut ready = self.ready().peekable();
+        ready.peek().is_some() && ready.all(|(_, candidate)| candidate.hints.is_some())
+    }
+
+    /// True when nobody can take a packet anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.0.values().all(|candidate| candidate.state == State::Away)
+    }
+
+    fn ready(&self) -> impl Iterator<Item = (Backend, &Candidate<'_>)> {
+        self.0.iter().filter(|(_, c)| c.state == State::Ready).map(|(backend, c)| (*backend, c))
+    }
+
+    /// The ready ones among these, else those that still serve.
+    fn preferred(&self, among: impl Fn(&Candidate<'_>) -> bool) -> Vec<Backend> {
+        let of = |state| {
+            let those = self.0.iter().filter(|(_, c)| c.state == state && among(c));
+            those.map(|(backend, _)| *backend).collect::<Vec<_>>()
+        };
+        let ready = of(State::Ready);
+        if ready.is_empty() { of(State::Terminating) } else { ready }
+    }
+
+    /// The ready ones hinted at for this node, else for its zone; `None` where hints say nothing,
+    /// which is so unless all have some and one is for this place.
+    fn near(&self, place: Place<'_>) -> Option<Vec<Backend>> {
+        let hinted = |names: for<'h> fn(&'h Hints) -> &'h [Name], wanted: &str| {
+            if !self.ready().all(|(_, c)| c.hints.is_some_and(|hints| !names(hints).is_empty())) {
+                return None;
+            }
+            let is_for = |c: &Candidate<'_>| c.hints.is_some_and(|hints| names(hints).iter().any(|n| **n == *wanted));
+            let near: Vec<_> = self.ready().filter(|(_, c)| is_for(c)).map(|(backend, _)| backend).collect();
+            (!near.is_empty()).then_some(near)
+        };
+        hinted(|hints| &hints.nodes, place.node).or_else(|| hinted(|hints| &hints.zones, place.zone?))
+    }
+}

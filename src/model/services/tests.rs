@@ -1,0 +1,272 @@
+//! Which endpoints a packet may go to, and what of a service is not obeyed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+
+use crate::{
+    Backend, Backends, EndpointFields, EndpointSlice, Family, Meta, Name, ObjectKey, Place, PortFields, Protocol,
+    Service, ServiceFields, ServicePort, Services, SliceFields,
+};
+
+fn key() -> ObjectKey {
+    ObjectKey::new("a", "web")
+}
+
+fn meta_of(labels: &BTreeMap<String, String>) -> Meta<'_> {
+    static NONE: BTreeMap<String, String> = BTreeMap::new();
+    Meta { uid: "u", created: 1, labels, annotations: &NONE }
+}
+
+/// A slice of the service: a port name and number, and endpoints as JSON.
+fn slice(port: (&str, i64), endpoints: &serde_json::Value) -> EndpointSlice {
+    let labels = BTreeMap::from([("kubernetes.io/service-name".to_owned(), "web".to_owned())]);
+    let ports = [PortFields { name: Some(port.0.to_owned()), port: Some(port.1), ..PortFields::default() }];
+    let endpoints: Vec<EndpointFields> = serde_json::from_value(endpoints.clone()).unwrap();
+    EndpointSlice::parse(&meta_of(&labels), SliceFields { address_type: "IPv4", ports: &ports, endpoints: &endpoints })
+}
+
+fn service(fields: &ServiceFields<'_>) -> Service {
+    Service::parse(&meta_of(&BTreeMap::new()), fields)
+}
+
+fn cluster_ip() -> Service {
+    service(&ServiceFields { cluster_ip: Some("10.96.0.7"), ..ServiceFields::default() })
+}
+
+fn port(name: &str) -> ServicePort {
+    ServicePort { name: name.into(), protocol: Protocol::Tcp, port: 80, node_port: None }
+}
+
+fn known(slices: &[(&str, EndpointSlice)]) -> Services {
+    let mut services = Services::default();
+    assert!(services.apply_service(&key(), Some(cluster_ip())));
+    for (name, slice) in slices {
+        services.apply_slice(&ObjectKey::new("a", *name), Some(slice.clone()));
+    }
+    services
+}
+
+fn text(backends: &[Backend]) -> String {
+    backends.iter().map(|b| format!("{}:{}", b.ip, b.port)).collect::<Vec<_>>().join(" ")
+}
+
+fn http(services: &Services) -> Backends<'_> {
+    services.backends(&key(), &port("http"), Family::V4)
+}
+
+#[test]
+fn slices_overlap_split_move_and_go() {
+    let both =
+        serde_json::json!([{"addresses": ["10.1.0.3"]}, {"addresses": ["10.1.0.4"], "conditions": {"ready": false}}]);
+    let later = serde_json::json!([{"addresses": ["10.1.0.4"]}]);
+    let mut services = known(&[("web-1", slice(("http", 8080), &both)), ("web-2", slice(("http", 8080), &later))]);
+    assert_eq!(text(&http(&services).cluster(None)), "10.1.0.3:8080 10.1.0.4:8080", "the ready one of two counts");
+    let web_1 = ObjectKey::new("a", "web-1");
+    assert!(services.apply_slice(&web_1, Some(slice(("http", 8080), &both))).is_empty(), "nothing new");
+    let mut other = slice(("http", 8080), &both);
+    other.service = Some("other".into());
+    let touched: Vec<_> = services.apply_slice(&web_1, Some(other)).into_iter().map(|k| k.to_string()).collect();
+    assert_eq!(touched, ["a/other", "a/web"], "a slice that changes sides");
+    assert_eq!(text(&http(&services).cluster(None)), "10.1.0.4:8080");
+    assert_eq!(services.apply_slice(&ObjectKey::new("a", "web-2"), None), BTreeSet::from([key()]));
+    assert!(http(&services).is_empty());
+}
+
+#[test]
+fn a_named_port_is_what_each_endpoint_says() {
+    let one = serde_json::json!([{"addresses": ["10.1.0.3"]}]);
+    let two = serde_json::json!([{"addresses": ["10.1.0.4"]}]);
+    let services = known(&[("web-1", slice(("http", 80), &one)), ("web-2", slice(("http", 8080), &two))]);
+    assert_eq!(text(&http(&services).cluster(None)), "10.1.0.3:80 10.1.0.4:8080");
+    assert!(services.backends(&key(), &port("other"), Family::V4).is_empty());
+    assert!(services.backends(&key(), &port("http"), Family::V6).is_empty());
+}
+
+#[test]
+fn terminating_ones_serve_while_nobody_is_ready() {
+    let endpoint = |ip: &str, node: &str, ready: bool, serving: bool, terminating: bool| {
+        let conditions = serde_json::json!({"ready": ready, "serving": serving, "terminating": terminating});
+        serde_json::json!({"addresses": [ip], "nodeName": node, "conditions": conditions})
+    };
+    let list = serde_json::json!([
+        endpoint("10.1.0.1", "n1", true, true, false),
+        endpoint("10.1.0.2", "n2", false, true, true),
+        endpoint("10.1.0.3", "n2", false, false, true),
+        endpoint("10.1.0.4", "n2", false, true, false),
+    ]);
+    let services = known(&[("web", slice(("http", 80), &list))]);
+    let backends = http(&services);
+    assert_eq!(text(&backends.cluster(None)), "10.1.0.1:80");
+    assert_eq!(text(&backends.local("n1")), "10.1.0.1:80");
+    assert_eq!(text(&backends.local("n2")), "10.1.0.2:80");
+    assert_eq!(text(&backends.local("n3")), "");
+    assert_eq!((services.ready_on(&key(), "n1"), services.ready_on(&key(), "n2")), (1, 0));
+    let list = serde_json::json!([list[1], list[2], list[3]]);
+    let mut services = known(&[("web", slice(("http", 80), &list))]);
+    assert_eq!(text(&http(&services).cluster(None)), "10.1.0.2:80");
+    let mut eager = cluster_ip();
+    eager.publish_not_ready = true;
+    services.apply_service(&key(), Some(eager));
+    assert_eq!(text(&http(&services).cluster(None)), "10.1.0.2:80 10.1.0.3:80 10.1.0.4:80");
+}
+
+#[test]
+fn hints_count_when_all_have_them_and_one_is_for_here() {
+    let hinted = |ip: &str, zone: &str, node: Option<&str>| {
+        let mut hints = serde_json::json!({"forZones": [{"name": zone}]});
+        if let Some(node) = node {
+            hints["forNodes"] = serde_json::json!([{"name": node}]);
+        }
+        serde_json::json!({"addresses": [ip], "hints": hints})
+    };
+    let at = |list: &[serde_json::Value], node: &str, zone: &str| {
+        let services = known(&[("web", slice(("http", 80), &serde_json::json!(list)))]);
+        text(&http(&services).cluster(Some(Place { node, zone: Some(zone) })))
+    };
+    let zones = [hinted("10.1.0.1", "a", None), hinted("10.1.0.2", "b", None)];
+    assert_eq!(at(&zones, "n1", "a"), "10.1.0.1:80");
+    assert_eq!(at(&zones, "n1", "c"), "10.1.0.1:80 10.1.0.2:80", "none is for this zone");
+    let nodes =
+        [hinted("10.1.0.1", "a", Some("n1")), hinted("10.1.0.2", "a", Some("n2")), hinted("10.1.0.3", "b", Some("n3"))];
+    assert_eq!(at(&nodes, "n2", "a"), "10.1.0.2:80");
+    assert_eq!(at(&nodes, "n9", "a"), "10.1.0.1:80 10.1.0.2:80", "none is for this node: its zone");
+    let mixed = [hinted("10.1.0.1", "a", None), serde_json::json!({"addresses": ["10.1.0.9"]})];
+    assert_eq!(at(&mixed, "n1", "a"), "10.1.0.1:80 10.1.0.9:80", "one has none");
+    let services = known(&[("web", slice(("http", 80), &serde_json::json!(zones)))]);
+    assert!(http(&services).has_hints());
+    assert_eq!(text(&http(&services).cluster(None)), "10.1.0.1:80 10.1.0.2:80");
+}
+
+#[test]
+fn addresses_that_lead_elsewhere_are_left_out() {
+    let bad = [
+        "127.0.0.1",
+        "169.254.169.254",
+        "224.0.0.1",
+        "0.0.0.0",
+        "255.255.255.255",
+        "fd00::1",
+        "::ffff:10.1.0.1",
+        "web",
+    ];
+    let mut list = vec![serde_json::json!({"addresses": ["10.1.0.3"]})];
+    list.extend(bad.map(|ip| serde_json::json!({"addresses": [ip]})));
+    let services = known(&[("web-1", slice(("http", 80), &serde_json::json!(list)))]);
+    assert_eq!(text(&http(&services).cluster(None)), "10.1.0.3:80");
+    let notices = services.notices(&key());
+    let messages: Vec<_> = notices.iter().map(|n| n.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        [
+            "EndpointSlice web-1: endpoints: \"127.0.0.1\" is a loopback address; it is left out",
+            "EndpointSlice web-1: endpoints: \"169.254.169.254\" is a link-local address; it is left out",
+            "EndpointSlice web-1: endpoints: \"224.0.0.1\" is a multicast address; it is left out",
+            "EndpointSlice web-1: endpoints: 5 more have such problems",
+        ]
+    );
+}
+
+#[test]
+fn what_a_service_cannot_have_is_told_and_the_rest_served() {
+    let texts = |list: &[&str]| list.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
+    let (external, ranges) = (texts(&["192.0.2.1", "127.0.0.1", "192.0.2.1"]), texts(&["10.0.0.0/33"]));
+    let number = |port, node_port, protocol: &str| PortFields {
+        port: Some(port),
+        node_port: Some(node_port),
+        protocol: Some(protocol.to_owned()),
+        name: None,
+    };
+    let ports = [number(80, 30080, "TCP"), number(80, 0, "TCP"), number(70_000, 0, "UDP"), number(1, 0, "DCCP")];
+    let ingress = [("192.0.2.7".to_owned(), None), ("192.0.2.8".to_owned(), Some("Proxy".to_owned()))];
+    let found = service(&ServiceFields {
+        kind: Some("LoadBalancer"),
+        cluster_ip: Some("10.96.0.7"),
+        external_ips: &external,
+        ingress: &ingress,
+        ports: &ports,
+        session_affinity: Some("ClientIP"),
+        affinity_timeout: Some(0),
+        source_ranges: &ranges,
+        external_traffic_policy: Some("Local"),
+        health_check_port: 31000,
+        ..ServiceFields::default()
+    });
+    assert_eq!(found.ports, [ServicePort { node_port: Some(30080), ..port("") }]);
+    assert_eq!(found.outer_ips().map(|ip| ip.to_string()).collect::<Vec<_>>(), ["192.0.2.1", "192.0.2.7"]);
+    assert_eq!((found.affinity, found.health_check_port), (Some(10_800), Some(31000)));
+    assert_eq!(found.source_ranges.len(), 1, "a range that cannot be read lets nobody in");
+    assert!(found.is_external_local());
+    let fields: Vec<_> = found.bad.iter().map(|bad| bad.field.as_ref()).collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.externalIPs",
+            "spec.ports",
+            "spec.ports",
+            "spec.ports",
+            "spec.sessionAffinityConfig.clientIP.timeoutSeconds",
+            "spec.loadBalancerSourceRanges",
+        ]
+    );
+}
+
+#[test]
+fn headless_ones_and_names_of_others_have_no_ports() {
+    let ports = [PortFields { port: Some(80), ..PortFields::default() }];
+    let headless = service(&ServiceFields { cluster_ip: Some("None"), ports: &ports, ..ServiceFields::default() });
+    let name = ServiceFields {
+        kind: Some("ExternalName"),
+        cluster_ip: Some("10.96.0.9"),
+        ports: &ports,
+        ..ServiceFields::default()
+    };
+    for service in [headless, service(&name)] {
+        assert!(service.is_headless() && service.ports.is_empty() && service.bad.is_empty(), "{service:?}");
+    }
+}
+
+proptest! {
+    /// Each endpoint stands in any number of slices, in any order: the choice is the same, none is ready
+    /// and left out, and nobody outside of it is chosen.
+    #[test]
+    fn the_way_endpoints_are_cut_into_slices_does_not_matter(
+        endpoints in prop::collection::vec((0_u8..12, 0_u8..3, any::<bool>(), any::<bool>(), any::<bool>()), 0..20),
+        cuts in prop::collection::vec(0_usize..4, 20),
+        node in 0_u8..3,
+    ) {
+        let mut states: BTreeMap<u8, (u8, bool, bool, bool)> = BTreeMap::new();
+        for (ip, node, ready, serving, terminating) in endpoints {
+            states.entry(ip).or_insert((node, ready, serving, terminating));
+        }
+        let json = |ip: &u8, s: &(u8, bool, bool, bool)| serde_json::json!({
+            "addresses": [format!("10.1.0.{}", ip + 1)], "nodeName": format!("n{}", s.0),
+            "conditions": {"ready": s.1, "serving": s.2, "terminating": s.3},
+        });
+        let all: Vec<_> = states.iter().map(|(ip, s)| json(ip, s)).collect();
+        let whole = known(&[("web", slice(("http", 80), &serde_json::json!(all)))]);
+        let mut parts: Vec<Vec<serde_json::Value>> = vec![Vec::new(); 4];
+        for (endpoint, cut) in all.iter().zip(&cuts) {
+            parts[*cut].push(endpoint.clone());
+            parts[(*cut + 1) % 4].push(endpoint.clone());
+        }
+        let names = ["d", "b", "a", "c"];
+        let slices: Vec<_> = names.iter().zip(&parts).map(|(n, p)| (*n, slice(("http", 80), &serde_json::json!(p)))).collect();
+        let cut = known(&slices);
+        let node = format!("n{node}");
+        prop_assert_eq!(http(&whole).cluster(None), http(&cut).cluster(None));
+        prop_assert_eq!(http(&whole).local(&node), http(&cut).local(&node));
+
+        let ips = |wanted: &dyn Fn(&(u8, bool, bool, bool)) -> bool| -> BTreeSet<IpAddr> {
+            states.iter().filter(|(_, s)| wanted(s)).map(|(ip, _)| format!("10.1.0.{}", ip + 1).parse().unwrap()).collect()
+        };
+        let here = |s: &(u8, bool, bool, bool)| Name::from(format!("n{}", s.0)) == Name::from(node.as_str());
+        for (chosen, here) in [(http(&cut).cluster(None), None), (http(&cut).local(&node), Some(&here))] {
+            let is_here = |s: &(u8, bool, bool, bool)| here.is_none_or(|here| here(s));
+            let ready = ips(&|s| is_here(s) && s.1);
+            let expected = if ready.is_empty() { ips(&|s| is_here(s) && !s.1 && s.2 && s.3) } else { ready };
+            prop_assert_eq!(chosen.iter().map(|b| b.ip).collect::<BTreeSet<_>>(), expected);
+        }
+    }
+}
