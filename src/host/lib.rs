@@ -4,25 +4,31 @@
 //! Netns::open ─▶ Net::within ─▶ link / ensure_address / ensure_route / … (rtnetlink)
 //!             └▶ Netns::run  ─▶ sysctl::set, ethtool::tx_checksum_off    (std thread)
 //! flows::Switch, nft                                                     (ovs-ofctl, nft)
+//! conntrack::end_udp, unixctl::vswitchd                                  (netlink, ovs-vswitchd)
 //! ```
 //! A runtime thread never changes its namespace: a short-lived std thread enters it, opens the
 //! socket there and ends; the socket stays in that namespace. `ensure_*` verbs leave the host as
 //! it is when it is already right, so they can run on every event.
 
 pub mod changes;
+pub mod conntrack;
 pub mod ethtool;
 pub mod flows;
 mod net;
+mod netlink;
 mod netns;
 pub mod nft;
 mod program;
+mod rules;
 pub mod sysctl;
+pub mod unixctl;
 
 use std::io;
 use std::path::PathBuf;
 
 pub use net::{DefaultRoute, Link, Net, Route, Veth};
 pub use netns::Netns;
+pub use rules::Rule;
 
 /// MAC address of a link.
 pub type Mac = [u8; 6];
@@ -48,6 +54,8 @@ pub enum Error {
     NoProgram { program: &'static str, package: &'static str, source: io::Error },
     #[error("{what}: {program}: {said}")]
     Program { what: String, program: &'static str, said: String },
+    #[error("run {command} in ovs-vswitchd: {why}")]
+    Unixctl { command: String, why: String },
     #[error("watch the flows of {bridge}: {source}")]
     Watch { bridge: String, source: io::Error },
     #[error("{what}: no reply from the kernel")]

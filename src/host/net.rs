@@ -22,7 +22,7 @@ use crate::{Error, Mac, Netns, Result};
 /// An rtnetlink socket in one namespace; cheap to clone, closed with the last clone.
 #[derive(Debug, Clone)]
 pub struct Net {
-    handle: Handle,
+    pub(crate) handle: Handle,
 }
 
 /// The part of a link that we look at.
@@ -220,7 +220,12 @@ impl Net {
 
     /// The main table's routes through `link` that somebody set: no kernel or router-advertised ones.
     pub async fn routes(&self, link: &Link) -> Result<Vec<Route>> {
-        let messages = self.route_messages(link).await?;
+        self.routes_in(link, RouteHeader::RT_TABLE_MAIN).await
+    }
+
+    /// The same of another table.
+    pub async fn routes_in(&self, link: &Link, table: u8) -> Result<Vec<Route>> {
+        let messages = self.route_messages(link, table).await?;
         let mut routes: Vec<Route> = messages.iter().filter_map(route).collect();
         routes.sort();
         Ok(routes)
@@ -228,6 +233,11 @@ impl Net {
 
     /// Adds the route or replaces one to the same destination.
     pub async fn ensure_route(&self, link: &Link, want: Route) -> Result<()> {
+        self.ensure_route_in(link, RouteHeader::RT_TABLE_MAIN, want).await
+    }
+
+    /// The same in another table.
+    pub async fn ensure_route_in(&self, link: &Link, table: u8, want: Route) -> Result<()> {
         let what = || format!("add route {want:?} through {}", link.name);
         let builder = RouteMessageBuilder::<IpAddr>::new().output_interface(link.index);
         let invalid = |_| Error::Netlink { what: what(), source: io::ErrorKind::InvalidInput.into() };
@@ -242,12 +252,18 @@ impl Net {
         if let Some(mtu) = want.mtu {
             builder.get_mut().attributes.push(RouteAttribute::Metrics(vec![RouteMetric::Mtu(mtu)]));
         }
+        builder.get_mut().header.table = table;
         let added = self.handle.route().add(builder.build()).replace().execute().await;
         added.map_err(|e| failed(what(), e))
     }
 
     pub async fn delete_route(&self, link: &Link, unwanted: Route) -> Result<()> {
-        for message in self.route_messages(link).await?.into_iter().filter(|m| route(m) == Some(unwanted)) {
+        for message in self
+            .route_messages(link, RouteHeader::RT_TABLE_MAIN)
+            .await?
+            .into_iter()
+            .filter(|m| route(m) == Some(unwanted))
+        {
             match self.handle.route().del(message).execute().await {
                 Err(e) if !is(&e, Errno::ESRCH) => {
                     return Err(failed(format!("delete route {unwanted:?} through {}", link.name), e));
@@ -258,20 +274,21 @@ impl Net {
         Ok(())
     }
 
-    async fn route_messages(&self, link: &Link) -> Result<Vec<RouteMessage>> {
-        let mut found = self.main_table().await?;
+    async fn route_messages(&self, link: &Link, table: u8) -> Result<Vec<RouteMessage>> {
+        let mut found = self.table(table).await?;
         found.retain(|m: &RouteMessage| m.attributes.contains(&RouteAttribute::Oif(link.index)));
         Ok(found)
     }
 
     /// Default routes of both families, the preferred ones first.
     pub async fn default_routes(&self) -> Result<Vec<DefaultRoute>> {
-        let mut routes: Vec<DefaultRoute> = self.main_table().await?.iter().filter_map(default_route).collect();
+        let mut routes: Vec<DefaultRoute> =
+            self.table(RouteHeader::RT_TABLE_MAIN).await?.iter().filter_map(default_route).collect();
         routes.sort();
         Ok(routes)
     }
 
-    async fn main_table(&self) -> Result<Vec<RouteMessage>> {
+    async fn table(&self, table: u8) -> Result<Vec<RouteMessage>> {
         let mut found = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let mut query = RouteMessageBuilder::<IpAddr>::new().build();
@@ -279,7 +296,7 @@ impl Net {
             let routes = all(self.handle.route().get(query).execute()).await;
             found.extend(routes.map_err(|e| failed("list routes".into(), e))?);
         }
-        found.retain(|m: &RouteMessage| m.header.table == RouteHeader::RT_TABLE_MAIN);
+        found.retain(|m: &RouteMessage| m.header.table == table);
         Ok(found)
     }
 
@@ -408,17 +425,17 @@ async fn first<T>(
     std::pin::pin!(messages).try_next().await
 }
 
-async fn all<T>(
+pub(crate) async fn all<T>(
     messages: impl Stream<Item = std::result::Result<T, rtnetlink::Error>>,
 ) -> std::result::Result<Vec<T>, rtnetlink::Error> {
     messages.try_collect().await
 }
 
-fn is(error: &rtnetlink::Error, errno: Errno) -> bool {
+pub(crate) fn is(error: &rtnetlink::Error, errno: Errno) -> bool {
     matches!(error, rtnetlink::Error::NetlinkError(message) if message.raw_code() == -(errno as i32))
 }
 
-fn failed(what: String, error: rtnetlink::Error) -> Error {
+pub(crate) fn failed(what: String, error: rtnetlink::Error) -> Error {
     let source = match error {
         rtnetlink::Error::NetlinkError(message) => message.to_io(),
         other => io::Error::other(other),

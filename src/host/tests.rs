@@ -230,3 +230,66 @@ fn sysctl_stays_in_its_tree() {
     }
     assert!(sysctl::set_link("ipv4", "nosuchlink", "forwarding", "1").is_err());
 }
+
+#[test]
+fn marked_packets_have_a_table() {
+    apart(async || {
+        run("ip", &["link", "set", "lo", "up"]);
+        let net = Net::here().await.unwrap();
+        let lo = net.link("lo").await.unwrap().unwrap();
+        let rule = Rule { priority: 30, mark: 0x0017_45ec, table: 7 };
+        let routes = ["10.96.0.0/16", "fd00:10:96::/112"].map(|to| Route {
+            destination: to.parse().unwrap(),
+            gateway: None,
+            source: None,
+            mtu: None,
+        });
+        for _ in 0..2 {
+            for (ipv6, route) in [(false, routes[0]), (true, routes[1])] {
+                net.ensure_rule(ipv6, rule).await.unwrap();
+                net.ensure_route_in(&lo, 7, route).await.unwrap();
+            }
+        }
+        for (family, to) in [("-4", "10.96.0.0/16"), ("-6", "fd00:10:96::/112")] {
+            let rules = run("ip", &[family, "rule"]);
+            assert_eq!(rules.matches("30:\tfrom all fwmark 0x1745ec lookup 7").count(), 1, "{rules}");
+            assert!(run("ip", &[family, "route", "show", "table", "7"]).contains(to));
+        }
+        assert_eq!(net.routes_in(&lo, 7).await.unwrap(), routes);
+        assert_eq!(net.routes(&lo).await.unwrap(), []);
+    });
+}
+
+/// Who never pauses goes on to where the first packet went, until the connection is ended.
+#[test]
+fn a_udp_sender_moves_on() {
+    apart(async || {
+        run("ip", &["link", "set", "lo", "up"]);
+        for (host, family) in [("127.0.0.1", "ip"), ("::1", "ip6")] {
+            let bind = |port| tokio::net::UdpSocket::bind((host, port));
+            let (old, new, client) = (bind(5353).await.unwrap(), bind(5354).await.unwrap(), bind(0).await.unwrap());
+            let lead_to = async |port: u16| {
+                let to = if family == "ip" { format!("{host}:{port}") } else { format!("[{host}]:{port}") };
+                let rules =
+                    format!("\tchain out {{\n type nat hook output priority -100\n udp dport 30053 dnat to {to}\n}}\n");
+                nft::replace(&format!("{family} test"), &rules).await.unwrap();
+            };
+            let arrives = async |at: &tokio::net::UdpSocket| {
+                client.send_to(b"x", (host, 30053)).await.unwrap();
+                tokio::time::timeout(Duration::from_millis(500), at.recv(&mut [0])).await.is_ok()
+            };
+            lead_to(5353).await;
+            assert!(arrives(&old).await);
+            lead_to(5354).await;
+            assert!(arrives(&old).await, "a connection holds without this");
+            let ended = async |port: u16| {
+                let is_stale = move |c: &conntrack::Connection| c.to.port() == port && c.answers.port() != 5354;
+                conntrack::end_udp(is_stale).await.unwrap()
+            };
+            assert_eq!(ended(30054).await, 0);
+            assert_eq!(ended(30053).await, 1);
+            assert!(arrives(&new).await);
+            assert_eq!(ended(30053).await, 0);
+        }
+    });
+}

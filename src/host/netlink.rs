@@ -1,0 +1,75 @@
+//! Netlink messages by hand, for families that have no crate here.
+
+use rtnetlink::sys::{Socket, SocketAddr};
+
+use crate::{Error, Result};
+
+pub(crate) const NLM_F_REQUEST: u16 = 1;
+pub(crate) const NLM_F_ACK: u16 = 4;
+pub(crate) const NLM_F_DUMP: u16 = 0x300;
+pub(crate) const NLA_F_NESTED: u16 = 1 << 15;
+const NLA_TYPE: u16 = 0x3fff;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+
+/// Sends one request and gathers the payloads up to its acknowledgement, or to a dump's end.
+pub(crate) fn exchange(socket: &Socket, request: &[u8], what: &str) -> Result<Vec<Vec<u8>>> {
+    let failed = |source| Error::Netlink { what: what.to_owned(), source };
+    socket.send_to(request, &SocketAddr::new(0, 0), 0).map_err(failed)?;
+    let mut replies = Vec::new();
+    loop {
+        let (datagram, _) = socket.recv_from_full().map_err(failed)?;
+        for (kind, payload) in messages(&datagram) {
+            if kind == NLMSG_DONE {
+                return Ok(replies);
+            }
+            if kind != NLMSG_ERROR {
+                replies.push(payload.to_vec());
+                continue;
+            }
+            let errno = payload.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
+            return if errno == 0 { Ok(replies) } else { Err(failed(std::io::Error::from_raw_os_error(-errno))) };
+        }
+    }
+}
+
+/// In front of `length` bytes.
+pub(crate) fn header(kind: u16, flags: u16, length: usize) -> Vec<u8> {
+    let mut out = (16 + length as u32).to_ne_bytes().to_vec();
+    out.extend(kind.to_ne_bytes());
+    out.extend(flags.to_ne_bytes());
+    out.extend([0; 8]);
+    out
+}
+
+pub(crate) fn attr(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut out = (4 + value.len() as u16).to_ne_bytes().to_vec();
+    out.extend(kind.to_ne_bytes());
+    out.extend(value);
+    out.resize(out.len().next_multiple_of(4), 0);
+    out
+}
+
+/// Type and payload of each netlink message in a datagram.
+fn messages(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = u32::from_ne_bytes(*rest.first_chunk()?) as usize;
+        let kind = u16::from_ne_bytes(*rest.get(4..)?.first_chunk()?);
+        let payload = rest.get(16..length)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, payload))
+    })
+}
+
+/// The value of an attribute.
+pub(crate) fn find(mut rest: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
+        let kind = u16::from_ne_bytes(*rest.get(2..)?.first_chunk()?);
+        let value = rest.get(4..length)?;
+        if kind & NLA_TYPE == wanted {
+            return Some(value);
+        }
+        rest = rest.get(length.next_multiple_of(4)..)?;
+    }
+}

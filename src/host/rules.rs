@@ -1,0 +1,44 @@
+//! Rules that send marked packets to a routing table of their own.
+
+use nix::errno::Errno;
+use rtnetlink::IpVersion;
+use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+
+use crate::net::{all, failed, is};
+use crate::{Net, Result};
+
+/// `ip rule add priority PRIORITY fwmark MARK lookup TABLE`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    pub priority: u32,
+    pub mark: u32,
+    pub table: u8,
+}
+
+impl Net {
+    /// Adds the rule for IPv4 or IPv6 unless it is there.
+    pub async fn ensure_rule(&self, ipv6: bool, want: Rule) -> Result<()> {
+        let what = || format!("add rule {want:?}");
+        let family = if ipv6 { IpVersion::V6 } else { IpVersion::V4 };
+        let have: Vec<RuleMessage> =
+            all(self.handle.rule().get(family).execute()).await.map_err(|e| failed(what(), e))?;
+        if have.iter().any(|message| want.is(message)) {
+            return Ok(());
+        }
+        let add = self.handle.rule().add().table_id(want.table.into()).priority(want.priority).fw_mark(want.mark);
+        let add = add.action(RuleAction::ToTable);
+        let added = if ipv6 { add.v6().execute().await } else { add.v4().execute().await };
+        match added {
+            Err(e) if !is(&e, Errno::EEXIST) => Err(failed(what(), e)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Rule {
+    fn is(self, message: &RuleMessage) -> bool {
+        message.header.table == self.table
+            && message.attributes.contains(&RuleAttribute::Priority(self.priority))
+            && message.attributes.contains(&RuleAttribute::FwMark(self.mark))
+    }
+}
