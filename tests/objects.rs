@@ -32,12 +32,14 @@ fn gone((kind, namespace, name): &Id) -> Change {
         "Pod" => Change::Pod(PodKey::new(namespace.as_str(), name.as_str()), None),
         "Service" => Change::Service(ObjectKey::new(namespace.as_str(), name.as_str()), None),
         "EndpointSlice" => Change::EndpointSlice(ObjectKey::new(namespace.as_str(), name.as_str()), None),
+        "NetworkPolicy" => Change::NetworkPolicy(ObjectKey::new(namespace.as_str(), name.as_str()), None),
         other => panic!("{other:?} is not a kind that is watched"),
     }
 }
 
 /// Every kind that the controller watches.
-pub const KINDS: [Kind; 5] = [Kind::Node, Kind::Namespace, Kind::Pod, Kind::Service, Kind::EndpointSlice];
+pub const KINDS: [Kind; 6] =
+    [Kind::Node, Kind::Namespace, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::NetworkPolicy];
 
 impl Objects {
     /// Creates an object or replaces it; one of another uid is another object of the same name. An

@@ -21,6 +21,12 @@ pub mod keys {
     pub const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
     pub const INGRESS_BANDWIDTH: &str = "kubernetes.io/ingress-bandwidth";
     pub const EGRESS_BANDWIDTH: &str = "kubernetes.io/egress-bandwidth";
+    /// On a namespace: what its policies log, `{"deny":"alert","allow":"notice"}`.
+    pub const ACL_LOGGING: &str = "k8s.ovn.org/acl-logging";
+    /// On a policy: `true` for one without connection tracking.
+    pub const ACL_STATELESS: &str = "k8s.ovn.org/acl-stateless";
+    /// On a namespace: `true` where pods may send multicast to each other.
+    pub const MULTICAST: &str = "k8s.ovn.org/multicast-enabled";
     /// On the mirror of a static pod: the uid that the kubelet knows it by.
     pub const CONFIG_HASH: &str = "kubernetes.io/config.hash";
     /// Network selection of Multus for the default network: where users ask for a fixed IP or MAC.

@@ -1,8 +1,10 @@
 //! What comes in, and what it touched.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{EndpointSlice, Name, Namespace, Node, ObjectKey, Pod, PodKey, Service};
+use crate::{EndpointSlice, Name, Namespace, NetworkPolicy, Node, ObjectKey, Pod, PodKey, PodSet, Service};
 
 /// One thing that happened outside. `None` means the object is gone. Serialisable, so that a run can
 /// be recorded and replayed.
@@ -13,6 +15,7 @@ pub enum Change {
     Pod(PodKey, Option<Box<Pod>>),
     Service(ObjectKey, Option<Box<Service>>),
     EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
+    NetworkPolicy(ObjectKey, Option<Box<NetworkPolicy>>),
     /// The first full list of this kind is in: everything that exists has been said.
     Synced(Kind),
 }
@@ -25,6 +28,7 @@ pub enum Kind {
     Pod,
     Service,
     EndpointSlice,
+    NetworkPolicy,
 }
 
 /// What a change made worth planning again.
@@ -38,4 +42,7 @@ pub enum Touched {
     Pod(PodKey),
     /// A service or its endpoints.
     Service(ObjectKey),
+    NetworkPolicy(ObjectKey),
+    /// Pods that policies refer to together: whether they do, and the numbers of their named port.
+    PodSet(Arc<PodSet>),
 }

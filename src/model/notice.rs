@@ -11,6 +11,7 @@ pub enum Object {
     Pod { key: PodKey, uid: Name },
     Namespace { name: Name, uid: Name },
     Service { key: ObjectKey, uid: Name },
+    NetworkPolicy { key: ObjectKey, uid: Name },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use ovnkube_ipam::Mac;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BadAnnotation, Name, PodAnnotation, keys};
+use crate::{BadAnnotation, Labels, Name, PodAnnotation, Protocol, keys};
 
 /// What every object has, borrowed from wherever it was decoded.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +26,10 @@ pub struct PodFields<'a> {
     pub host_network: bool,
     /// `Succeeded` or `Failed`: its containers will never run again.
     pub finished: bool,
+    /// `status.podIPs`.
+    pub ips: &'a [IpAddr],
+    /// Those ports of its containers that have names.
+    pub ports: &'a [NamedPort],
 }
 
 /// The part of a pod that can change what is written.
@@ -37,11 +41,23 @@ pub struct Pod {
     pub node: Option<Name>,
     pub host_network: bool,
     pub finished: bool,
+    pub labels: Labels,
+    pub ports: Box<[NamedPort]>,
+    /// Addresses of a pod in the host's network: its node's.
+    pub host_ips: Box<[IpAddr]>,
     pub annotated: Option<PodAnnotation>,
     pub request: Option<Box<AddressRequest>>,
     pub bad: Vec<BadAnnotation>,
     /// Only for a pod of the own node: what its agent needs beside.
     pub wiring: Option<Box<Wiring>>,
+}
+
+/// A port of a container that rules may call by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedPort {
+    pub name: Name,
+    pub protocol: Protocol,
+    pub number: u16,
 }
 
 /// Annotations that only the agent of the pod's node reads, as they are.
@@ -81,6 +97,9 @@ impl Pod {
             node: fields.node_name.filter(|n| !n.is_empty()).map(Into::into),
             host_network: fields.host_network,
             finished: fields.finished,
+            labels: meta.labels.into(),
+            ports: fields.ports.into(),
+            host_ips: if fields.host_network { fields.ips.into() } else { Box::default() },
             annotated,
             request,
             bad,
@@ -98,6 +117,12 @@ impl Pod {
             config_hash: text(keys::CONFIG_HASH),
         }));
         self
+    }
+
+    /// Its numbers of a port of this name.
+    pub fn numbers<'a>(&'a self, protocol: Protocol, name: &'a str) -> impl Iterator<Item = u16> + 'a {
+        let is_it = move |port: &&NamedPort| port.protocol == protocol && port.name.as_ref() == name;
+        self.ports.iter().filter(is_it).map(|port| port.number)
     }
 
     /// The node this pod needs a logical port on; `None` for pods that need none: unscheduled ones,

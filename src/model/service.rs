@@ -130,7 +130,7 @@ impl Protocol {
         }
     }
 
-    pub(crate) fn parse(text: Option<&str>) -> Result<Self, String> {
+    pub fn parse(text: Option<&str>) -> Result<Self, String> {
         match text {
             None | Some("" | "TCP") => Ok(Self::Tcp),
             Some("UDP") => Ok(Self::Udp),

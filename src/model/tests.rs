@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn network(subnets: &[(&str, u8)]) -> Network {
+pub(crate) fn network(subnets: &[(&str, u8)]) -> Network {
     let cluster_subnets =
         subnets.iter().map(|(cidr, prefix)| ClusterSubnet { cidr: cidr.parse().unwrap(), host_prefix: *prefix });
     Network {
@@ -147,7 +147,7 @@ fn finished_and_host_network_pods_have_no_address() {
     story.node("n1", &[]);
     story.confirm("n1");
     for (finished, host_network) in [(true, false), (false, true)] {
-        let fields = PodFields { node_name: Some("n1"), host_network, finished };
+        let fields = PodFields { node_name: Some("n1"), host_network, finished, ..PodFields::default() };
         let annotations = annotated("10.1.0.9/24");
         let pod = with_meta("x", 1, &[(keys::POD_NETWORKS, &annotations)], |meta| Pod::parse(meta, fields));
         story.world.apply(Change::Pod(PodKey::new("ns", "x"), Some(Box::new(pod))));

@@ -7,15 +7,22 @@
 
 mod nodes;
 mod pods;
+mod policies;
+#[cfg(test)]
+mod policy_tests;
+mod selector_index;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ovnkube_ipam::{IdPool, SubnetPool};
 
 pub use self::nodes::NodeNetwork;
 pub use self::pods::PodEntry;
 use self::pods::Switch;
-use crate::{Change, Family, Kind, Name, Namespace, Network, Node, Notice, PodKey, Services, Touched};
+pub use self::policies::Policies;
+use crate::{
+    Change, Family, Kind, Labels, Name, Namespace, Network, Node, Notice, Object, PodKey, Services, Severity, Touched,
+};
 
 /// Node numbers start here: ovn-kubernetes keeps 0 unused and 1 for the cluster router.
 const FIRST_NODE_ID: u32 = 2;
@@ -29,6 +36,7 @@ pub struct World {
     pub namespaces: BTreeMap<Name, Namespace>,
     pub pods: BTreeMap<PodKey, PodEntry>,
     pub services: Services,
+    pub policies: Policies,
     /// What was decided for each node.
     pub networks: BTreeMap<Name, NodeNetwork>,
     subnets: BTreeMap<Family, SubnetPool>,
@@ -36,6 +44,9 @@ pub struct World {
     /// Address pools of the node switches that pods may be put on.
     switches: BTreeMap<Name, Switch>,
     pods_on: BTreeMap<Name, BTreeSet<PodKey>>,
+    namespaces_by: HashMap<(Name, Name), BTreeSet<Name>>,
+    /// The sets of labels that pods have, each once.
+    labels: HashSet<Labels>,
     synced: BTreeSet<Kind>,
     /// Everything first lists must bring before anything is decided.
     awaited: BTreeSet<Kind>,
@@ -57,11 +68,14 @@ impl World {
             namespaces: BTreeMap::new(),
             pods: BTreeMap::new(),
             services: Services::default(),
+            policies: Policies::default(),
             networks: BTreeMap::new(),
             subnets,
             ids: IdPool::new(FIRST_NODE_ID, LAST_NODE_ID),
             switches: BTreeMap::new(),
             pods_on: BTreeMap::new(),
+            namespaces_by: HashMap::new(),
+            labels: HashSet::new(),
             synced: BTreeSet::new(),
             awaited: awaited.into_iter().collect(),
             settled: false,
@@ -91,6 +105,7 @@ impl World {
                     self.touch(Touched::Service(service));
                 }
             }
+            Change::NetworkPolicy(key, policy) => self.apply_policy(key, policy.map(|p| *p)),
             Change::Synced(kind) => self.sync(kind),
         }
         std::mem::take(&mut self.touched)
@@ -121,10 +136,14 @@ impl World {
                 let nodes = self.nodes.keys().flat_map(|name| self.node_notices(name));
                 let pods = self.pods.keys().flat_map(|key| self.pod_notices(key));
                 let services = self.services.iter().flat_map(|(key, _)| self.services.notices(key));
-                nodes.chain(pods).chain(services).collect()
+                let namespaces = self.namespaces.keys().flat_map(|name| self.namespace_notices(name));
+                let policies = self.policies.iter().flat_map(|(key, _)| self.policy_notices(key));
+                nodes.chain(pods).chain(services).chain(namespaces).chain(policies).collect()
             }
             Touched::Service(key) => self.services.notices(key),
-            Touched::Namespace(_) => Vec::new(),
+            Touched::Namespace(name) => self.namespace_notices(name),
+            Touched::NetworkPolicy(key) => self.policy_notices(key),
+            Touched::PodSet(_) => Vec::new(),
         }
     }
 
@@ -139,11 +158,44 @@ impl World {
         if old == new.as_ref() {
             return;
         }
+        let (was, is) = (old.map(|n| n.labels.clone()), new.as_ref().map(|n| n.labels.clone()));
+        let before: Vec<_> = self.pods_in(&name).map(|key| (key.clone(), self.numbers_of(key))).collect();
+        for label in was.iter().flat_map(Labels::iter) {
+            if let Some(names) = self.namespaces_by.get_mut(label) {
+                names.remove(&name);
+                if names.is_empty() {
+                    self.namespaces_by.remove(label);
+                }
+            }
+        }
+        for label in is.iter().flat_map(Labels::iter) {
+            self.namespaces_by.entry(label.clone()).or_default().insert(name.clone());
+        }
         match new {
             Some(namespace) => self.namespaces.insert(name.clone(), namespace),
             None => self.namespaces.remove(&name),
         };
+        if was != is && self.settled {
+            for labels in was.iter().chain(&is) {
+                self.touch_referring(labels);
+            }
+            for (key, before) in before {
+                let after = self.numbers_of(&key);
+                self.recount(&before, &after);
+            }
+        }
         self.touch(Touched::Namespace(name));
+    }
+
+    fn namespace_notices(&self, name: &Name) -> Vec<Notice> {
+        let Some(namespace) = self.namespaces.get(name) else { return Vec::new() };
+        let notice = |bad: &crate::BadAnnotation| Notice {
+            object: Object::Namespace { name: name.clone(), uid: namespace.uid.clone() },
+            severity: Severity::Warning,
+            reason: "BadAnnotation",
+            message: format!("annotation {}: {}", bad.key, bad.problem),
+        };
+        namespace.bad.iter().map(notice).collect()
     }
 
     fn sync(&mut self, kind: Kind) {
@@ -153,6 +205,7 @@ impl World {
         }
         self.settled = true;
         self.settle_all_nodes();
+        self.count_everything();
         self.touched = BTreeSet::from([Touched::Everything]);
     }
 }

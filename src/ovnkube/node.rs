@@ -62,7 +62,7 @@ async fn forward(
                 own.send_replace(None);
                 continue;
             }
-            Change::Namespace(..) | Change::Service(..) | Change::EndpointSlice(..) | Change::Synced(_) => continue,
+            _ => continue,
         };
         if agent.send(change).await.is_err() {
             return;

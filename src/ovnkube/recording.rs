@@ -131,15 +131,13 @@ fn column_name(table: &ovnkube_ovn::Table, column: ovnkube_ovn::ColumnId) -> &'s
 }
 
 fn print_notices(world: &World, out: &mut impl Write) -> Result<()> {
-    let nodes = world.nodes.keys().cloned().map(Touched::Node);
-    let pods = world.pods.keys().cloned().map(Touched::Pod);
-    let services = world.services.iter().map(|(key, _)| Touched::Service(key.clone()));
-    for notice in nodes.chain(pods).chain(services).flat_map(|touched| world.notices(&touched)) {
+    for notice in world.notices(&Touched::Everything) {
         let object = match &notice.object {
             Object::Node { name, .. } => format!("node {name}"),
             Object::Pod { key, .. } => format!("pod {key}"),
             Object::Service { key, .. } => format!("service {key}"),
             Object::Namespace { name, .. } => format!("namespace {name}"),
+            Object::NetworkPolicy { key, .. } => format!("networkpolicy {key}"),
         };
         writeln!(out, "event on {object}: {}: {}", notice.reason, notice.message)?;
     }

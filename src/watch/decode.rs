@@ -6,6 +6,7 @@ use serde::Deserialize;
 use crate::Error;
 use crate::endpoint_slices::EndpointSlices;
 use crate::namespaces::Namespaces;
+use crate::network_policies::NetworkPolicies;
 use crate::nodes::Nodes;
 use crate::object::Watched;
 use crate::pods::Pods;
@@ -26,6 +27,7 @@ pub fn decode(json: &str) -> Result<Change, Error> {
         "Pod" => change::<Pods>(json),
         "Service" => change::<Services>(json),
         "EndpointSlice" => change::<EndpointSlices>(json),
+        "NetworkPolicy" => change::<NetworkPolicies>(json),
         other => Err(Error::failed("decode object", format!("{other:?} is not a kind that is watched"))),
     }
 }

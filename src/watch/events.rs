@@ -122,7 +122,7 @@ impl Recorder {
         let body = json!({
             "apiVersion": "v1", "kind": "Event",
             "metadata": { "name": event_name(&about, id), "namespace": about.event_namespace() },
-            "involvedObject": { "apiVersion": "v1", "kind": about.kind, "name": about.name, "namespace": about.namespace, "uid": about.uid },
+            "involvedObject": { "apiVersion": about.api_version, "kind": about.kind, "name": about.name, "namespace": about.namespace, "uid": about.uid },
             "type": kind, "reason": notice.reason, "message": shortened(&notice.message),
             "source": { "component": self.component, "host": self.host },
             "reportingComponent": self.component, "reportingInstance": self.host,
@@ -158,6 +158,7 @@ impl Recorder {
 
 /// The object of a notice in the API's words.
 struct About<'a> {
+    api_version: &'static str,
     kind: &'static str,
     namespace: Option<&'a str>,
     name: &'a str,
@@ -166,13 +167,23 @@ struct About<'a> {
 
 impl<'a> About<'a> {
     fn of(object: &'a Object) -> Self {
+        let api_version = "v1";
         match object {
-            Object::Node { name, uid } => Self { kind: "Node", namespace: None, name, uid },
-            Object::Namespace { name, uid } => Self { kind: "Namespace", namespace: None, name, uid },
+            Object::Node { name, uid } => Self { api_version, kind: "Node", namespace: None, name, uid },
+            Object::Namespace { name, uid } => Self { api_version, kind: "Namespace", namespace: None, name, uid },
             Object::Service { key, uid } => {
-                Self { kind: "Service", namespace: Some(&key.namespace), name: &key.name, uid }
+                Self { api_version, kind: "Service", namespace: Some(&key.namespace), name: &key.name, uid }
             }
-            Object::Pod { key, uid } => Self { kind: "Pod", namespace: Some(&key.namespace), name: &key.name, uid },
+            Object::Pod { key, uid } => {
+                Self { api_version, kind: "Pod", namespace: Some(&key.namespace), name: &key.name, uid }
+            }
+            Object::NetworkPolicy { key, uid } => Self {
+                api_version: "networking.k8s.io/v1",
+                kind: "NetworkPolicy",
+                namespace: Some(&key.namespace),
+                name: &key.name,
+                uid,
+            },
         }
     }
 

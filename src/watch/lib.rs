@@ -21,6 +21,7 @@ mod error;
 mod events;
 mod leader;
 mod namespaces;
+mod network_policies;
 mod nodes;
 mod object;
 mod patch;

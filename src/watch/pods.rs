@@ -1,6 +1,6 @@
 //! Pods.
 
-use ovnkube_model::{Change, Kind, Pod, PodFields, PodKey};
+use ovnkube_model::{Change, Kind, NamedPort, Pod, PodFields, PodKey, Protocol};
 use serde::Deserialize;
 
 use crate::object::{Metadata, Watched};
@@ -22,19 +22,67 @@ pub(crate) struct PodObject<'a> {
 struct Spec {
     node_name: Option<String>,
     host_network: Option<bool>,
+    containers: Option<Vec<Container>>,
+    init_containers: Option<Vec<Container>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Container {
+    ports: Option<Vec<ContainerPort>>,
+    /// `Always` makes an init container a sidecar.
+    restart_policy: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ContainerPort {
+    name: Option<String>,
+    #[serde(rename = "containerPort")]
+    number: i64,
+    protocol: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Status {
     phase: Option<String>,
+    #[serde(rename = "podIPs")]
+    pod_ips: Option<Vec<PodIp>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PodIp {
+    ip: String,
+}
+
+impl Spec {
+    /// Of the containers that run beside each other.
+    fn named_ports(&self) -> Vec<NamedPort> {
+        let sidecars = self.init_containers.iter().flatten();
+        let sidecars = sidecars.filter(|c| c.restart_policy.as_deref() == Some("Always"));
+        let containers = self.containers.iter().flatten().chain(sidecars);
+        let ports = containers.flat_map(|container| container.ports.iter().flatten());
+        let named = |port: &ContainerPort| {
+            Some(NamedPort {
+                name: port.name.as_deref().filter(|name| !name.is_empty())?.into(),
+                protocol: Protocol::parse(port.protocol.as_deref()).ok()?,
+                number: u16::try_from(port.number).ok()?,
+            })
+        };
+        ports.filter_map(named).collect()
+    }
 }
 
 impl PodObject<'_> {
     fn pod(&self) -> Pod {
+        let ips: Vec<_> = self.status.pod_ips.iter().flatten().filter_map(|ip| ip.ip.parse().ok()).collect();
         let fields = PodFields {
             node_name: self.spec.node_name.as_deref(),
             host_network: self.spec.host_network.unwrap_or_default(),
+            ips: &ips,
+            ports: &self.spec.named_ports(),
             finished: matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed")),
         };
         Pod::parse(&self.metadata.meta(), fields)

@@ -8,6 +8,7 @@ use crate::Client;
 use crate::client::query_value;
 use crate::endpoint_slices::EndpointSlices;
 use crate::namespaces::Namespaces;
+use crate::network_policies::NetworkPolicies;
 use crate::nodes::Nodes;
 use crate::pods::{NodePods, Pods};
 use crate::services::Services;
@@ -31,7 +32,9 @@ impl Scope {
     /// The kinds for which a [`Change::Synced`] will come.
     pub fn kinds(&self) -> &'static [Kind] {
         match self {
-            Self::Controller => &[Kind::Node, Kind::Namespace, Kind::Pod, Kind::Service, Kind::EndpointSlice],
+            Self::Controller => {
+                &[Kind::Node, Kind::Namespace, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::NetworkPolicy]
+            }
             Self::ClusterManager => &[Kind::Node],
             Self::Node(_) => &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice],
         }
@@ -66,6 +69,7 @@ pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watche
         match kind {
             Kind::Node => tasks.spawn(run::<Nodes>(client, selector, changes)),
             Kind::Namespace => tasks.spawn(run::<Namespaces>(client, selector, changes)),
+            Kind::NetworkPolicy => tasks.spawn(run::<NetworkPolicies>(client, selector, changes)),
             Kind::Pod if matches!(scope, Scope::Node(_)) => tasks.spawn(run::<NodePods>(client, selector, changes)),
             Kind::Pod => tasks.spawn(run::<Pods>(client, selector, changes)),
             Kind::Service => tasks.spawn(run::<Services>(client, selector, changes)),

@@ -148,6 +148,7 @@ fn shown(object: &Object) -> String {
         Object::Node { name, .. } => format!("node {name}"),
         Object::Pod { key, .. } => format!("pod {key}"),
         Object::Namespace { name, .. } => format!("namespace {name}"),
+        Object::NetworkPolicy { key, .. } => format!("networkpolicy {key}"),
         Object::Service { key, .. } => format!("service {key}"),
     }
 }

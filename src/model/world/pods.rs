@@ -1,13 +1,13 @@
 //! What a pod gets: one address per family of its node's switch, and a MAC.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
 use ovnkube_ipam::{AddressPool, Error, Mac, Subnet};
 
 use super::World;
-use crate::{Name, Notice, Object, Pod, PodAddresses, PodKey, Severity, Touched};
+use crate::{Labels, Name, Notice, Object, Pod, PodAddresses, PodKey, Severity, Touched};
 
 /// Addresses of a node's subnet that pods never get: the network's own, the gateway `.1` and the
 /// management port `.2`.
@@ -109,6 +109,7 @@ impl World {
         if old.map(|e| &e.pod) == new.as_ref() {
             return;
         }
+        let numbers = if self.settled { self.numbers_of(&key) } else { BTreeSet::new() };
         let same = matches!((old, &new), (Some(old), Some(new)) if old.pod.uid == new.uid && old.pod.wired_on() == new.wired_on());
         let addresses = if same { old.and_then(|e| e.addresses.clone()) } else { None };
         let problem = new
@@ -118,8 +119,10 @@ impl World {
             .map(Box::new);
         let as_given = |pod: &Pod| pod.annotated.as_ref().is_none_or(|a| Some(&a.addresses) == addresses.as_ref());
         let may_be_wired = same && old.is_some_and(|e| e.may_be_wired) || new.as_ref().is_some_and(as_given);
+        let labels = old.map(|e| e.pod.labels.clone());
         let freed = if same { None } else { self.release(&key) };
-        if let Some(pod) = new {
+        if let Some(mut pod) = new {
+            pod.labels = self.shared(pod.labels);
             if let Some(node) = pod.wired_on() {
                 self.pods_on.entry(node.clone()).or_default().insert(key.clone());
             }
@@ -130,10 +133,34 @@ impl World {
         } else {
             self.pods.remove(&key);
         }
+        if let Some(labels) = labels {
+            self.forget_labels(&labels);
+        }
+        if self.settled {
+            let now = self.numbers_of(&key);
+            self.recount(&numbers, &now);
+        }
         if let Some(node) = freed {
             self.serve_waiting(&node);
         }
         self.touch(Touched::Pod(key));
+    }
+
+    /// These labels, once for all pods that have them.
+    fn shared(&mut self, labels: Labels) -> Labels {
+        if let Some(known) = self.labels.get(&labels) {
+            return known.clone();
+        }
+        self.labels.insert(labels.clone());
+        labels
+    }
+
+    /// Forgets labels that no pod has any more.
+    fn forget_labels(&mut self, labels: &Labels) {
+        // the one that is asked about, and the one that is kept
+        if labels.holders() == 2 {
+            self.labels.remove(labels);
+        }
     }
 
     /// Makes, keeps or drops the pools of a node as its network says, and settles its pods.

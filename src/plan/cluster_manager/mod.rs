@@ -35,7 +35,7 @@ impl Feature for NodeAnnotations {
         match what {
             Touched::Everything => world.nodes.keys().cloned().collect(),
             Touched::Node(name) => vec![name.clone()],
-            Touched::Namespace(_) | Touched::Pod(_) | Touched::Service(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

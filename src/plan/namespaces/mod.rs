@@ -24,7 +24,7 @@ impl Feature for Namespaces {
         match what {
             Touched::Everything => world.namespaces.keys().cloned().collect(),
             Touched::Namespace(name) => vec![name.clone()],
-            Touched::Node(_) | Touched::Pod(_) | Touched::Service(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

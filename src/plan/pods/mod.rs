@@ -36,7 +36,7 @@ impl Feature for Pods {
             Touched::Pod(key) => vec![key.clone()],
             Touched::Node(name) => world.pods_on(name).cloned().collect(),
             Touched::Namespace(name) => world.pods_in(name).cloned().collect(),
-            Touched::Service(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

@@ -56,7 +56,7 @@ impl Feature for Topology {
             Touched::Namespace(name) if world.network.host_network_namespace.as_ref() == Some(name) => {
                 world.nodes.keys().cloned().map(TopologyKey::Node).collect()
             }
-            Touched::Namespace(_) | Touched::Pod(_) | Touched::Service(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

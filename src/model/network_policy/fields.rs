@@ -1,0 +1,214 @@
+//! A policy as it was written, and how it is read.
+
+use std::fmt::Display;
+
+use serde::Deserialize;
+
+use super::{Block, NetworkPolicy, Peer, PolicyPort, Rule};
+use crate::selector::SelectorFields;
+use crate::{BadField, Meta, Protocol, Selector, Subnet, keys};
+
+/// Longest name of a port.
+const LONGEST_PORT_NAME: usize = 15;
+
+/// `spec`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PolicyFields {
+    pod_selector: Option<SelectorFields>,
+    policy_types: Option<Vec<String>>,
+    ingress: Option<Vec<RuleFields>>,
+    egress: Option<Vec<RuleFields>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct RuleFields {
+    /// Of ingress rules.
+    from: Option<Vec<PeerFields>>,
+    /// Of egress rules.
+    to: Option<Vec<PeerFields>>,
+    ports: Option<Vec<PortFields>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PeerFields {
+    pod_selector: Option<SelectorFields>,
+    namespace_selector: Option<SelectorFields>,
+    ip_block: Option<BlockFields>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct BlockFields {
+    cidr: String,
+    except: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PortFields {
+    protocol: Option<String>,
+    port: Option<NumberOrName>,
+    end_port: Option<i64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum NumberOrName {
+    Number(i64),
+    Name(String),
+}
+
+impl NetworkPolicy {
+    pub fn parse(meta: &Meta<'_>, fields: &PolicyFields) -> Self {
+        let mut read = Reader::default();
+        let (about_ingress, about_egress) = read.types(fields);
+        let everybody = SelectorFields::default();
+        let selector = Selector::parse(fields.pod_selector.as_ref().unwrap_or(&everybody));
+        let mut rules = |is_wanted: bool, name: &str, rules: &Option<Vec<RuleFields>>| {
+            is_wanted.then(|| {
+                let rules = rules.iter().flatten().enumerate();
+                rules.map(|(index, rule)| read.rule(&format!("spec.{name}[{index}]"), rule)).collect()
+            })
+        };
+        let ingress = rules(about_ingress, "ingress", &fields.ingress);
+        let egress = rules(about_egress, "egress", &fields.egress);
+        Self {
+            uid: meta.uid.into(),
+            pods: read.or_report("spec.podSelector", selector),
+            ingress,
+            egress,
+            stateless: meta.annotations.get(keys::ACL_STATELESS).is_some_and(|value| value == "true"),
+            bad: read.bad,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    bad: Vec<BadField>,
+}
+
+impl Reader {
+    fn report(&mut self, field: &str, problem: impl Display) {
+        self.bad.push(BadField::new(field, format!("{problem}; it selects nothing")));
+    }
+
+    fn or_report<T, E: Display>(&mut self, field: &str, result: Result<T, E>) -> Option<T> {
+        result.map_err(|problem| self.report(field, problem)).ok()
+    }
+
+    /// Which directions the policy is about: said, or ingress, and egress if it has rules for it.
+    fn types(&mut self, fields: &PolicyFields) -> (bool, bool) {
+        let types = fields.policy_types.as_deref().unwrap_or_default();
+        if types.is_empty() {
+            return (true, fields.egress.as_ref().is_some_and(|rules| !rules.is_empty()));
+        }
+        for other in types.iter().filter(|t| !["Ingress", "Egress"].contains(&t.as_str())) {
+            self.report("spec.policyTypes", format!("{other:?} is not known; Ingress and Egress are"));
+        }
+        (types.iter().any(|t| t == "Ingress"), types.iter().any(|t| t == "Egress"))
+    }
+
+    fn rule(&mut self, path: &str, fields: &RuleFields) -> Rule {
+        let (name, peers) = match &fields.from {
+            Some(from) => ("from", from.as_slice()),
+            None => ("to", fields.to.as_deref().unwrap_or_default()),
+        };
+        let ports = fields.ports.as_deref().unwrap_or_default();
+        let mut blocks = 0;
+        let mut peer = |(index, peer): (usize, &PeerFields)| {
+            let block = blocks;
+            blocks += u32::from(peer.ip_block.is_some());
+            self.peer(&format!("{path}.{name}[{index}]"), peer, block)
+        };
+        let read = peers.iter().enumerate().filter_map(&mut peer).collect();
+        let read_ports = ports.iter().enumerate().filter_map(|(index, port)| {
+            let result = read_port(port);
+            self.or_report(&format!("{path}.ports[{index}]"), result)
+        });
+        let read_ports = read_ports.collect();
+        Rule { peers: (!peers.is_empty()).then_some(read), ports: (!ports.is_empty()).then_some(read_ports) }
+    }
+
+    fn peer(&mut self, path: &str, peer: &PeerFields, index: u32) -> Option<Peer> {
+        let result = match (&peer.ip_block, &peer.namespace_selector, &peer.pod_selector) {
+            (Some(block), None, None) => read_block(block, index).map(Peer::Block),
+            (None, Some(namespaces), None) => {
+                Selector::parse(namespaces).map(Peer::Namespaces).map_err(|e| format!("namespaceSelector.{e}"))
+            }
+            (None, namespaces, Some(pods)) => read_pods(namespaces.as_ref(), pods),
+            (None, None, None) => Err("needs podSelector, namespaceSelector or ipBlock".to_owned()),
+            (Some(_), ..) => Err("ipBlock stands alone: selectors go into a peer of their own".to_owned()),
+        };
+        self.or_report(path, result)
+    }
+}
+
+fn read_pods(namespaces: Option<&SelectorFields>, pods: &SelectorFields) -> Result<Peer, String> {
+    let namespaces = namespaces.map(Selector::parse).transpose().map_err(|e| format!("namespaceSelector.{e}"))?;
+    let pods = Selector::parse(pods).map_err(|e| format!("podSelector.{e}"))?;
+    Ok(Peer::Pods { namespaces, pods })
+}
+
+fn read_block(fields: &BlockFields, index: u32) -> Result<Block, String> {
+    let cidr = |field: &str, text: &str| -> Result<Subnet, String> {
+        let net: ipnetwork::IpNetwork = text
+            .parse()
+            .ok()
+            .filter(|_| text.contains('/'))
+            .ok_or_else(|| format!("ipBlock.{field}: {text:?} is not a CIDR such as 192.0.2.0/24"))?;
+        // OVN takes no block with bits set behind its length
+        Ok(Subnet::of(net))
+    };
+    let block = cidr("cidr", &fields.cidr)?;
+    let mut except = Vec::new();
+    for text in fields.except.iter().flatten() {
+        let other = cidr("except", text)?;
+        if other.is_ipv6() != block.is_ipv6() {
+            return Err(format!("ipBlock.except: {other} is not within {block}"));
+        }
+        except.push(other);
+    }
+    Ok(Block { index, cidr: block, except })
+}
+
+fn read_port(fields: &PortFields) -> Result<PolicyPort, String> {
+    let protocol = Protocol::parse(fields.protocol.as_deref())?;
+    let end = fields.end_port;
+    match &fields.port {
+        None if end.is_some() => Err("endPort needs port".to_owned()),
+        None => Ok(PolicyPort::All(protocol)),
+        Some(NumberOrName::Name(name)) if end.is_some() => Err(format!("endPort needs a number, port is {name:?}")),
+        Some(NumberOrName::Name(name)) => {
+            if is_port_name(name) {
+                return Ok(PolicyPort::Named(protocol, name.as_str().into()));
+            }
+            Err(format!("port: {name:?} is not the name of a port: lower case, digits and -, at most 15"))
+        }
+        Some(NumberOrName::Number(number)) => {
+            let first = read_number("port", *number)?;
+            let last = end.map_or(Ok(first), |end| read_number("endPort", end))?;
+            if last < first {
+                return Err(format!("endPort {last} is less than port {first}"));
+            }
+            Ok(PolicyPort::Numbers(protocol, first, last))
+        }
+    }
+}
+
+fn read_number(field: &str, number: i64) -> Result<u16, String> {
+    let number = u16::try_from(number).ok().filter(|n| *n > 0);
+    number.ok_or_else(|| format!("{field} is not a number from 1 to 65535"))
+}
+
+fn is_port_name(name: &str) -> bool {
+    let edge = |b: Option<&u8>| b.is_some_and(|b| *b != b'-');
+    let bytes = name.as_bytes();
+    name.len() <= LONGEST_PORT_NAME
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+}

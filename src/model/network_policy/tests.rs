@@ -1,0 +1,128 @@
+//! Policies as they are read, and the search for those that concern a pod.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::{Labels, Meta, SelectorFields};
+
+fn labels(of: &[(&str, &str)]) -> Labels {
+    Labels::from(&of.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<BTreeMap<_, _>>())
+}
+
+fn selector(json: &str) -> Result<Selector, String> {
+    Selector::parse(&serde_json::from_str::<SelectorFields>(json).unwrap())
+}
+
+fn policy(spec: &str) -> NetworkPolicy {
+    let fields: PolicyFields = serde_json::from_str(spec).unwrap();
+    let none = BTreeMap::new();
+    NetworkPolicy::parse(&Meta { uid: "u", created: 1, labels: &none, annotations: &none }, &fields)
+}
+
+fn bad(spec: &str) -> Vec<String> {
+    policy(spec).bad.iter().map(|bad| bad.field.to_string()).collect()
+}
+
+#[test]
+fn selectors_select_as_the_reference_says() {
+    let web = labels(&[("app", "web"), ("tier", "")]);
+    for (text, matches) in [
+        (r"{}", true),
+        (r#"{"matchLabels":{"app":"web"}}"#, true),
+        (r#"{"matchLabels":{"app":"Web"}}"#, false),
+        (r#"{"matchLabels":{"tier":""}}"#, true),
+        (r#"{"matchLabels":{"other":""}}"#, false),
+        (r#"{"matchExpressions":[{"key":"app","operator":"In","values":["db","web"]}]}"#, true),
+        (r#"{"matchExpressions":[{"key":"other","operator":"NotIn","values":["x"]}]}"#, true),
+        (r#"{"matchExpressions":[{"key":"app","operator":"NotIn","values":["web"]}]}"#, false),
+        (r#"{"matchExpressions":[{"key":"tier","operator":"Exists"},{"key":"z","operator":"DoesNotExist"}]}"#, true),
+        (r#"{"matchLabels":{"app":"web"},"matchExpressions":[{"key":"tier","operator":"DoesNotExist"}]}"#, false),
+    ] {
+        assert_eq!(selector(text).unwrap().matches(&web), matches, "{text}");
+    }
+}
+
+#[test]
+fn impossible_selectors_are_none() {
+    for text in [
+        r#"{"matchLabels":{"app":"a||b"}}"#,
+        r#"{"matchLabels":{"app":"\"} || 1"}}"#,
+        r#"{"matchLabels":{"a b":"x"}}"#,
+        r#"{"matchLabels":{"app":"ü"}}"#,
+        r#"{"matchLabels":{"UPPER.example/app":"x"}}"#,
+        r#"{"matchExpressions":[{"key":"app","operator":"In","values":[]}]}"#,
+        r#"{"matchExpressions":[{"key":"app","operator":"In"}]}"#,
+        r#"{"matchExpressions":[{"key":"app","operator":"Exists","values":["x"]}]}"#,
+        r#"{"matchExpressions":[{"key":"app","operator":"Equals","values":["x"]}]}"#,
+        r#"{"matchExpressions":[{"key":"","operator":"Exists"}]}"#,
+    ] {
+        assert!(selector(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn selectors_are_named_as_by_ovn_kubernetes() {
+    let text = r#"{"matchLabels":{"b":"2","a":"1"},"matchExpressions":[{"key":"z","operator":"NotIn","values":["y","x"]},{"key":"k","operator":"Exists"}]}"#;
+    let name =
+        "LS{ML:{a: 1,b: 2,},ME:{LSR{Key:k,Operator:Exists,Values:[],},LSR{Key:z,Operator:NotIn,Values:[x y],}},}";
+    assert_eq!(selector(text).unwrap().to_string(), name);
+    assert_eq!(Selector::default().to_string(), "LS{}");
+}
+
+#[test]
+fn a_policy_is_about_what_it_says_or_has_rules_for() {
+    let about = |spec| {
+        let policy = policy(spec);
+        (policy.ingress.map(|rules| rules.len()), policy.egress.map(|rules| rules.len()))
+    };
+    assert_eq!(about(r"{}"), (Some(0), None));
+    assert_eq!(about(r#"{"egress":[]}"#), (Some(0), None));
+    assert_eq!(about(r#"{"egress":[{}]}"#), (Some(0), Some(1)));
+    assert_eq!(about(r#"{"policyTypes":["Egress"],"ingress":[{}]}"#), (None, Some(0)));
+    assert_eq!(about(r#"{"policyTypes":["Ingress","Egress"],"ingress":[{},{}]}"#), (Some(2), Some(0)));
+    assert_eq!(about(r#"{"policyTypes":["Inward"]}"#), (None, None));
+    assert_eq!(bad(r#"{"policyTypes":["Inward"]}"#), ["spec.policyTypes"]);
+}
+
+#[test]
+fn what_is_broken_selects_nothing_and_the_rest_stands() {
+    let rules = r#"{"podSelector":{"matchLabels":{"a":"b c"}},"ingress":[
+        {"from":[{"ipBlock":{"cidr":"10.0.0.0"}}],"ports":[{"port":80},{"port":0},{"port":"Web"},{"port":9,"endPort":8}]},
+        {"from":[{"podSelector":{}},{},{"ipBlock":{"cidr":"10.0.0.0/8","except":["fd00::/8"]}}],"ports":[{"protocol":"ICMP"}]},
+        {"from":[{"ipBlock":{"cidr":"10.0.0.0/8"},"podSelector":{}}],"ports":[{"endPort":8},{"port":"web","endPort":8}]},
+        {"from":[],"ports":[]}]}"#;
+    let policy = policy(rules);
+    assert_eq!(policy.pods, None);
+    let rules = policy.ingress.unwrap();
+    assert_eq!(rules[0].peers, Some(vec![]));
+    assert_eq!(rules[0].ports, Some(vec![PolicyPort::Numbers(Protocol::Tcp, 80, 80)]));
+    assert_eq!(rules[1].peers, Some(vec![Peer::Pods { namespaces: None, pods: Selector::default() }]));
+    assert_eq!(rules[1].ports, Some(vec![]));
+    assert_eq!((&rules[2].peers, &rules[2].ports), (&Some(vec![]), &Some(vec![])));
+    assert_eq!((&rules[3].peers, &rules[3].ports), (&None, &None));
+    let fields: Vec<_> = policy.bad.iter().map(|bad| bad.field.as_ref()).collect();
+    let expected = [
+        "spec.ingress[0].from[0]",
+        "spec.ingress[0].ports[1]",
+        "spec.ingress[0].ports[2]",
+        "spec.ingress[0].ports[3]",
+        "spec.ingress[1].from[1]",
+        "spec.ingress[1].from[2]",
+        "spec.ingress[1].ports[0]",
+        "spec.ingress[2].from[0]",
+        "spec.ingress[2].ports[0]",
+        "spec.ingress[2].ports[1]",
+        "spec.podSelector",
+    ];
+    assert_eq!(fields, expected);
+}
+
+#[test]
+fn blocks_keep_their_place_and_lose_host_bits() {
+    let policy = policy(
+        r#"{"egress":[{"to":[{"ipBlock":{"cidr":"x"}},{"podSelector":{}},{"ipBlock":{"cidr":"10.1.2.3/8","except":["10.9.9.9/16"]}}]}]}"#,
+    );
+    let Some(Peer::Block(block)) = policy.egress.unwrap()[0].peers.clone().unwrap().pop() else { panic!() };
+    assert_eq!((block.index, block.cidr.to_string()), (1, "10.0.0.0/8".to_owned()));
+    assert_eq!(block.except[0].to_string(), "10.9.0.0/16");
+}

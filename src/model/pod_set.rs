@@ -1,0 +1,124 @@
+//! Pods that policies refer to together. Policies that say the same about pods share a set.
+
+use std::fmt;
+
+use crate::{Labels, Name, NetworkPolicy, ObjectKey, Peer, Protocol, Rule, Selector};
+
+/// Pods by namespace and labels, and maybe by a named port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodSet {
+    pub namespaces: Namespaces,
+    pub pods: Selector,
+    /// Only pods that have a port of this name. They are told apart by its number.
+    pub port: Option<(Protocol, Name)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Namespaces {
+    One(Name),
+    Labelled(Selector),
+}
+
+impl PodSet {
+    /// The pods of a policy's own namespace that its rule or it itself selects.
+    fn own(namespace: &Name, pods: &Selector) -> Self {
+        Self { namespaces: Namespaces::One(namespace.clone()), pods: pods.clone(), port: None }
+    }
+
+    fn labelled(namespaces: &Selector, pods: &Selector) -> Self {
+        Self { namespaces: Namespaces::Labelled(namespaces.clone()), pods: pods.clone(), port: None }
+    }
+
+    /// All pods of the cluster.
+    pub fn everybody() -> Self {
+        Self::labelled(&Selector::default(), &Selector::default())
+    }
+
+    /// The pods that a peer means; none for a block of addresses.
+    pub fn of_peer(peer: &Peer, own: &Name) -> Option<Self> {
+        match peer {
+            Peer::Namespaces(namespaces) => Some(Self::labelled(namespaces, &Selector::default())),
+            Peer::Pods { namespaces: None, pods } => Some(Self::own(own, pods)),
+            Peer::Pods { namespaces: Some(namespaces), pods } => Some(Self::labelled(namespaces, pods)),
+            Peer::Block(_) => None,
+        }
+    }
+
+    /// The pods that a policy is about.
+    pub fn subjects(key: &ObjectKey, policy: &NetworkPolicy) -> Option<Self> {
+        policy.pods.as_ref().map(|pods| Self::own(&key.namespace, pods))
+    }
+
+    pub fn with_port(mut self, protocol: Protocol, name: &Name) -> Self {
+        self.port = Some((protocol, name.clone()));
+        self
+    }
+
+    /// Whether a pod with these labels in this namespace belongs here, its ports aside.
+    pub(crate) fn holds(&self, namespace: &str, namespace_labels: Option<&Labels>, labels: &Labels) -> bool {
+        let in_namespace = match &self.namespaces {
+            Namespaces::One(name) => name.as_ref() == namespace,
+            Namespaces::Labelled(selector) => namespace_labels.is_some_and(|labels| selector.matches(labels)),
+        };
+        in_namespace && self.pods.matches(labels)
+    }
+}
+
+/// What ovn-kubernetes calls it: the namespace or its selector, and the pods' selector.
+impl fmt::Display for PodSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespaces {
+            Namespaces::One(name) => write!(f, "{name}_{}", self.pods)?,
+            Namespaces::Labelled(selector) => write!(f, "{selector}_{}", self.pods)?,
+        }
+        self.port.as_ref().map_or(Ok(()), |(protocol, name)| write!(f, "_{}:{name}", protocol.ovn()))
+    }
+}
+
+/// The sets that a policy refers to.
+pub(crate) fn of_policy(key: &ObjectKey, policy: &NetworkPolicy) -> Vec<PodSet> {
+    let mut sets = Vec::new();
+    for rule in policy.ingress.iter().flatten() {
+        // who may come, whatever it asks for
+        sets.extend(plain(rule, &key.namespace));
+        for (protocol, name) in rule.named_ports() {
+            sets.extend(PodSet::subjects(key, policy).map(|set| set.with_port(protocol, name)));
+        }
+    }
+    for rule in policy.egress.iter().flatten() {
+        if rule.has_plain_ports() {
+            sets.extend(plain(rule, &key.namespace));
+        }
+        for (protocol, name) in rule.named_ports() {
+            let named = destinations(rule, &key.namespace);
+            sets.extend(named.into_iter().map(|set| set.with_port(protocol, name)));
+        }
+    }
+    sets.sort();
+    sets.dedup();
+    sets
+}
+
+/// Sets without ports; namespaces as a whole have theirs already.
+fn plain(rule: &Rule, own: &Name) -> impl Iterator<Item = PodSet> {
+    let peers = rule.peers.iter().flatten().filter(|peer| !matches!(peer, Peer::Namespaces(_)));
+    peers.filter_map(|peer| PodSet::of_peer(peer, own))
+}
+
+/// The pods among which an egress rule's named ports are looked up.
+fn destinations(rule: &Rule, own: &Name) -> Vec<PodSet> {
+    match &rule.peers {
+        None => vec![PodSet::everybody()],
+        // pods may have addresses in a block, too
+        Some(peers) => peers.iter().map(|p| PodSet::of_peer(p, own).unwrap_or_else(PodSet::everybody)).collect(),
+    }
+}
+
+/// The selectors of namespaces that a policy lets in or lets reach as a whole.
+pub(crate) fn whole_namespaces(policy: &NetworkPolicy) -> impl Iterator<Item = &Selector> {
+    let rules = policy.ingress.iter().chain(&policy.egress).flatten();
+    rules.flat_map(|rule| rule.peers.iter().flatten()).filter_map(|peer| match peer {
+        Peer::Namespaces(selector) => Some(selector),
+        _ => None,
+    })
+}

@@ -1,0 +1,167 @@
+//! Label selectors.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Labels, Name};
+
+/// Longest name part of a label key, and longest value.
+const LONGEST: usize = 63;
+/// Longest prefix of a label key.
+const LONGEST_PREFIX: usize = 253;
+
+/// Selects by labels: all requirements hold. Without any it selects everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Selector {
+    /// `matchLabels`, by key.
+    pub labels: Vec<(Name, Name)>,
+    /// `matchExpressions`, in the order of their texts.
+    pub expressions: Vec<Requirement>,
+}
+
+/// One of `matchExpressions`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Requirement {
+    pub key: Name,
+    pub operator: Operator,
+    /// Sorted; empty for the operators about keys alone.
+    pub values: Vec<Name>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Operator {
+    In,
+    /// Holds for objects without the label too.
+    NotIn,
+    Exists,
+    DoesNotExist,
+}
+
+/// A selector as it was written.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SelectorFields {
+    pub match_labels: Option<BTreeMap<String, String>>,
+    pub match_expressions: Option<Vec<RequirementFields>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct RequirementFields {
+    pub key: String,
+    pub operator: String,
+    pub values: Option<Vec<String>>,
+}
+
+impl Selector {
+    /// Reads a selector; one that is impossible in any part is no selector.
+    pub fn parse(fields: &SelectorFields) -> Result<Self, String> {
+        let mut selector = Self::default();
+        for (key, value) in fields.match_labels.iter().flatten() {
+            check_key(key).and_then(|()| check_value(value)).map_err(|problem| format!("matchLabels: {problem}"))?;
+            selector.labels.push((key.as_str().into(), value.as_str().into()));
+        }
+        for fields in fields.match_expressions.iter().flatten() {
+            let requirement = Requirement::parse(fields).map_err(|problem| format!("matchExpressions: {problem}"))?;
+            selector.expressions.push(requirement);
+        }
+        selector.expressions.sort_by_cached_key(ToString::to_string);
+        Ok(selector)
+    }
+
+    pub fn matches(&self, labels: &Labels) -> bool {
+        self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self.expressions.iter().all(|requirement| requirement.holds(labels))
+    }
+
+    /// Selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.expressions.is_empty()
+    }
+}
+
+impl Requirement {
+    fn parse(fields: &RequirementFields) -> Result<Self, String> {
+        let key = &fields.key;
+        check_key(key)?;
+        let mut values: Vec<Name> = fields.values.iter().flatten().map(|v| v.as_str().into()).collect();
+        values.sort();
+        let (operator, wants_values) = match fields.operator.as_str() {
+            "In" => (Operator::In, true),
+            "NotIn" => (Operator::NotIn, true),
+            "Exists" => (Operator::Exists, false),
+            "DoesNotExist" => (Operator::DoesNotExist, false),
+            other => return Err(format!("operator {other:?} of {key}; In, NotIn, Exists and DoesNotExist are known")),
+        };
+        if wants_values == values.is_empty() {
+            let needs = if wants_values { "needs values" } else { "takes no values" };
+            return Err(format!("operator {} of {key} {needs}", fields.operator));
+        }
+        values.iter().try_for_each(|value| check_value(value))?;
+        Ok(Self { key: key.as_str().into(), operator, values })
+    }
+
+    fn holds(&self, labels: &Labels) -> bool {
+        let value = labels.get(&self.key);
+        let listed = || value.is_some_and(|value| self.values.contains(value));
+        match self.operator {
+            Operator::In => listed(),
+            Operator::NotIn => !listed(),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+/// As ovn-kubernetes names address sets by it: `LS{ML:{app: client,},}`. What a label may hold has
+/// none of these brackets, so different selectors have different texts.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LS{")?;
+        if !self.labels.is_empty() {
+            f.write_str("ML:{")?;
+            self.labels.iter().try_for_each(|(key, value)| write!(f, "{key}: {value},"))?;
+            f.write_str("},")?;
+        }
+        if !self.expressions.is_empty() {
+            let texts: Vec<_> = self.expressions.iter().map(ToString::to_string).collect();
+            write!(f, "ME:{{{}}},", texts.join(","))?;
+        }
+        f.write_str("}")
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LSR{{Key:{},Operator:{:?},Values:[{}],}}", self.key, self.operator, self.values.join(" "))
+    }
+}
+
+/// `name` or `prefix/name`.
+fn check_key(key: &str) -> Result<(), String> {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let is_prefix = |prefix: &str| {
+        let part = |part: &str| is_word(part, |b| b == b'-') && !part.bytes().any(|b| b.is_ascii_uppercase());
+        prefix.len() <= LONGEST_PREFIX && prefix.split('.').all(part)
+    };
+    if name.len() <= LONGEST && is_word(name, |b| b"-_.".contains(&b)) && prefix.is_none_or(is_prefix) {
+        return Ok(());
+    }
+    Err(format!("{key:?} is not a label key: letters, digits, -, _ and ., at most 63, and a DNS prefix before a /"))
+}
+
+fn check_value(value: &str) -> Result<(), String> {
+    if value.is_empty() || value.len() <= LONGEST && is_word(value, |b| b"-_.".contains(&b)) {
+        return Ok(());
+    }
+    Err(format!("{value:?} is not a label value: letters, digits, -, _ and ., at most 63"))
+}
+
+/// Begins and ends with a letter or digit; `between` may stand between.
+fn is_word(text: &str, between: impl Fn(u8) -> bool) -> bool {
+    let plain = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    plain(bytes.first()) && plain(bytes.last()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || between(*b))
+}

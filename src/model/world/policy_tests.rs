@@ -1,0 +1,233 @@
+//! What is found by index is what asking everybody would find, after any story.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::World;
+use crate::pod_set::of_policy;
+use crate::tests::network;
+use crate::{
+    Change, Kind, Meta, NamedPort, Namespace, Namespaces, NetworkPolicy, ObjectKey, Pod, PodFields, PodKey, PodSet,
+    PolicyFields, Protocol, Touched,
+};
+
+const KEYS: [&str; 2] = ["app", "tier"];
+const VALUES: [&str; 3] = ["a", "b", ""];
+
+type Labels = BTreeMap<String, String>;
+
+fn meta<T>(labels: &Labels, parse: impl Fn(&Meta<'_>) -> T) -> T {
+    parse(&Meta { uid: "u", created: 1, labels, annotations: &BTreeMap::new() })
+}
+
+fn labels() -> impl Strategy<Value = Labels> {
+    let one = (0..2usize, 0..3usize).prop_map(|(k, v)| (KEYS[k].to_owned(), VALUES[v].to_owned()));
+    proptest::collection::btree_map(0..2usize, one, 0..3).prop_map(|map| map.into_values().collect())
+}
+
+fn selector() -> impl Strategy<Value = Value> {
+    let requirement = (0..4usize, 0..2usize, 0..3usize, 0..3usize).prop_map(|(operator, key, one, other)| {
+        let key = KEYS[key];
+        match operator {
+            0 => json!({"key": key, "operator": "Exists"}),
+            1 => json!({"key": key, "operator": "DoesNotExist"}),
+            2 => json!({"key": key, "operator": "In", "values": [VALUES[one], VALUES[other]]}),
+            _ => json!({"key": key, "operator": "NotIn", "values": [VALUES[one]]}),
+        }
+    });
+    prop_oneof![
+        1 => Just(json!({})),
+        2 => labels().prop_map(|labels| json!({"matchLabels": labels})),
+        2 => (labels(), proptest::collection::vec(requirement, 1..3))
+            .prop_map(|(labels, list)| json!({"matchLabels": labels, "matchExpressions": list})),
+    ]
+}
+
+fn rule() -> impl Strategy<Value = Value> {
+    let peer = prop_oneof![
+        selector().prop_map(|s| json!({"podSelector": s})),
+        selector().prop_map(|s| json!({"namespaceSelector": s})),
+        (selector(), selector()).prop_map(|(n, p)| json!({"namespaceSelector": n, "podSelector": p})),
+        Just(json!({"ipBlock": {"cidr": "10.0.0.0/8"}})),
+    ];
+    let port = prop_oneof![Just(json!({"port": 80})), Just(json!({"port": "web"})), Just(json!({"port": "api"}))];
+    (proptest::collection::vec(peer, 0..3), proptest::collection::vec(port, 0..3))
+        .prop_map(|(peers, ports)| json!({"from": peers, "to": peers, "ports": ports}))
+}
+
+fn policy() -> impl Strategy<Value = NetworkPolicy> {
+    let rules = || proptest::collection::vec(rule(), 0..3);
+    (selector(), rules(), rules()).prop_map(|(pods, ingress, egress)| {
+        let spec = json!({"podSelector": pods, "ingress": ingress, "egress": egress});
+        let fields: PolicyFields = serde_json::from_value(spec).unwrap();
+        meta(&Labels::new(), |meta| NetworkPolicy::parse(meta, &fields))
+    })
+}
+
+fn pod() -> impl Strategy<Value = Pod> {
+    let port = (0..2usize, 0..2u16).prop_map(|(name, number)| NamedPort {
+        name: ["web", "api"][name].into(),
+        protocol: Protocol::Tcp,
+        number: 80 + number,
+    });
+    (labels(), proptest::collection::vec(port, 0..3), any::<bool>()).prop_map(|(labels, ports, finished)| {
+        let fields = PodFields { node_name: Some("n"), finished, ports: &ports, ..PodFields::default() };
+        meta(&labels, |meta| Pod::parse(meta, fields))
+    })
+}
+
+#[derive(Debug, Clone)]
+enum Happens {
+    Namespace(usize, Option<Labels>),
+    Pod(usize, usize, Option<Box<Pod>>),
+    Policy(usize, usize, Option<Box<NetworkPolicy>>),
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        (0..2usize, proptest::option::weighted(0.8, labels())).prop_map(|(n, l)| Happens::Namespace(n, l)),
+        (0..2usize, 0..3usize, proptest::option::weighted(0.8, pod())).prop_map(|(n, p, pod)| Happens::Pod(
+            n,
+            p,
+            pod.map(Box::new)
+        )),
+        (0..2usize, 0..3usize, proptest::option::weighted(0.7, policy())).prop_map(|(n, p, policy)| Happens::Policy(
+            n,
+            p,
+            policy.map(Box::new)
+        )),
+    ]
+}
+
+fn change(what: Happens) -> Change {
+    let name = |n: usize| format!("ns{n}");
+    match what {
+        Happens::Namespace(n, labels) => {
+            Change::Namespace(name(n).as_str().into(), labels.map(|labels| meta(&labels, Namespace::parse)))
+        }
+        Happens::Pod(n, p, pod) => Change::Pod(PodKey::new(name(n), format!("p{p}")), pod),
+        Happens::Policy(n, p, policy) => Change::NetworkPolicy(ObjectKey::new(name(n), format!("x{p}")), policy),
+    }
+}
+
+/// For each pod the policies about it and the sets it is in, by asking everybody.
+fn by_asking(world: &World) -> BTreeMap<PodKey, (BTreeSet<ObjectKey>, BTreeSet<String>)> {
+    let sets: BTreeSet<PodSet> = world.policies.iter().flat_map(|(key, policy)| of_policy(key, policy)).collect();
+    let about = |key: &PodKey, pod: &Pod| {
+        let mine = world.policies.iter().filter(|(policy, _)| policy.namespace == key.namespace);
+        mine.filter(|(_, policy)| policy.pods.as_ref().unwrap().matches(&pod.labels))
+            .map(|(key, _)| key.clone())
+            .collect()
+    };
+    let of = |key: &PodKey, pod: &Pod| {
+        let mut names = BTreeSet::new();
+        for set in sets.iter().filter(|_| !pod.finished) {
+            let there = match &set.namespaces {
+                Namespaces::One(name) => *name == key.namespace,
+                Namespaces::Labelled(s) => world.namespaces.get(&key.namespace).is_some_and(|n| s.matches(&n.labels)),
+            };
+            if there && set.pods.matches(&pod.labels) {
+                match &set.port {
+                    None => drop(names.insert(set.to_string())),
+                    Some((protocol, name)) => names.extend(pod.numbers(*protocol, name).map(|n| format!("{set}:{n}"))),
+                }
+            }
+        }
+        names
+    };
+    world.pods.iter().map(|(key, e)| (key.clone(), (about(key, &e.pod), of(key, &e.pod)))).collect()
+}
+
+fn by_index(world: &World) -> BTreeMap<PodKey, (BTreeSet<ObjectKey>, BTreeSet<String>)> {
+    let sets = |key: &PodKey, pod: &Pod| {
+        let sets = world.sets_of(key, pod).into_iter();
+        sets.map(|(set, number)| number.map_or(set.to_string(), |n| format!("{set}:{n}"))).collect()
+    };
+    let about = |key: &PodKey, pod: &Pod| world.policies_of(key, pod).map(|(key, _)| key.clone()).collect();
+    world.pods.iter().map(|(key, e)| (key.clone(), (about(key, &e.pod), sets(key, &e.pod)))).collect()
+}
+
+/// The namespaces that each policy refers to as a whole, and the numbers of each set.
+fn seen_by_policies(world: &World) -> BTreeMap<String, BTreeSet<String>> {
+    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (key, policy) in world.policies.iter() {
+        for selector in crate::pod_set::whole_namespaces(policy) {
+            let names = world.namespaces_labelled(selector).map(ToString::to_string);
+            seen.entry(key.to_string()).or_default().extend(names);
+        }
+        for set in of_policy(key, policy) {
+            let numbers = world.policies.numbers(&set).map(|n| format!("{set} {n}"));
+            seen.entry(key.to_string()).or_default().extend(numbers);
+        }
+    }
+    seen
+}
+
+fn numbers_by_asking(world: &World) -> BTreeSet<String> {
+    by_asking(world).into_values().flat_map(|(_, sets)| sets).filter(|name| name.contains("_tcp:")).collect()
+}
+
+proptest! {
+    #[test]
+    fn the_index_finds_what_is_there_and_who_sees_something_else_is_touched(
+        story in proptest::collection::vec(happens(), 1..40), settled_at in 0..20usize,
+    ) {
+        let mut world = World::new(network(&[("10.1.0.0/16", 24)]), [Kind::Pod]);
+        for (at, what) in story.into_iter().enumerate() {
+            if at == settled_at {
+                world.apply(Change::Synced(Kind::Pod));
+            }
+            let (pods, policies) = (by_asking(&world), seen_by_policies(&world));
+            let touched = world.apply(change(what));
+            prop_assert_eq!(by_index(&world), by_asking(&world));
+            if at < settled_at {
+                continue;
+            }
+            for (key, now) in by_asking(&world) {
+                let namespace = Touched::Namespace(key.namespace.clone());
+                let seen = touched.contains(&Touched::Pod(key.clone())) || touched.contains(&namespace);
+                prop_assert!(seen || pods.get(&key) == Some(&now), "{key} was not touched: {touched:?}");
+            }
+            for (key, now) in seen_by_policies(&world) {
+                let (namespace, name) = key.split_once('/').unwrap();
+                let seen = touched.contains(&Touched::NetworkPolicy(ObjectKey::new(namespace, name)));
+                prop_assert!(seen || policies.get(&key) == Some(&now), "policy {key} was not touched: {touched:?}");
+            }
+            let numbers: BTreeSet<_> = world.policies.sets()
+                .flat_map(|set| world.policies.numbers(set).map(move |n| format!("{set}:{n}"))).collect();
+            prop_assert_eq!(numbers, numbers_by_asking(&world));
+        }
+    }
+}
+
+/// The work for a pod does not grow with policies that have nothing to do with it.
+#[test]
+fn a_pod_touches_no_policy_that_is_not_about_it() {
+    let mut world = World::new(network(&[("10.1.0.0/16", 24)]), [Kind::Pod]);
+    world.apply(Change::Synced(Kind::Pod));
+    let spec = |n: u32| {
+        let own = json!({"matchLabels": {"app": format!("app-{n}")}});
+        json!({"podSelector": own, "ingress": [{"from": [{"podSelector": own}, {"namespaceSelector": own, "podSelector": {}},
+            {"namespaceSelector": {}, "podSelector": own}], "ports": [{"port": "web"}, {"port": 1}]}]})
+    };
+    for n in 0..2000 {
+        let fields: PolicyFields = serde_json::from_value(spec(n)).unwrap();
+        let policy = meta(&Labels::new(), |meta| NetworkPolicy::parse(meta, &fields));
+        let touched = world.apply(Change::NetworkPolicy(ObjectKey::new("ns", format!("p{n}")), Some(Box::new(policy))));
+        assert_eq!(touched.len(), 5, "itself and its sets: {touched:?}");
+    }
+    let labels = Labels::from([("app".to_owned(), "app-7".to_owned()), ("tier".to_owned(), "x".to_owned())]);
+    let ports = [NamedPort { name: "web".into(), protocol: Protocol::Tcp, number: 8080 }];
+    let fields = PodFields { node_name: Some("n"), ports: &ports, ..PodFields::default() };
+    let pod = meta(&labels, |meta| Pod::parse(meta, fields));
+    let key = PodKey::new("ns", "pod");
+    world.apply(Change::Namespace("ns".into(), Some(meta(&Labels::new(), Namespace::parse))));
+    let touched = world.apply(Change::Pod(key.clone(), Some(Box::new(pod.clone()))));
+    assert_eq!(touched.len(), 3, "itself, the set of its number and the policy that uses it: {touched:?}");
+    assert_eq!(world.policies_of(&key, &pod).count(), 1);
+    assert_eq!(world.sets_of(&key, &pod).len(), 3);
+    let same = PodKey::new("ns", "another");
+    assert_eq!(world.apply(Change::Pod(same, Some(Box::new(pod)))).len(), 1, "the number is known already");
+}
