@@ -35,7 +35,7 @@ W
 agent_env() { # nI: what the commands see
   local PORT
   PORT=$(sed -n 's/^PORT=//p' "$D/k8s/ports")
-  export NODE=$1 NODE_IP APISERVER=https://$CP_IP:$PORT CA=$D/k8s/ca.crt KUBECONFIG=$D/k8s/admin.kubeconfig TOKEN NB SB
+  export NODE=$1 NODE_IP APISERVER=https://$(in_url "$CP_IP"):$PORT CA=$D/k8s/ca.crt KUBECONFIG=$D/k8s/admin.kubeconfig TOKEN NB SB
   NODE_IP=$(node_ip "$1") TOKEN=$(cat "$D/k8s/admin.token") NB=$(db_remotes nb) SB=$(db_remotes sb)
   export DB_KEY= DB_CERT= DB_CA= DB_TLS=
   [ "$SSL" = 0 ] || {

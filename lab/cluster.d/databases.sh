@@ -6,15 +6,16 @@
 # Sourced by lab/cluster.
 
 db_members() { case $DB in standalone) echo 1 ;; raft3) echo 1 2 3 ;; active-backup) echo 1 2 ;; esac; }
-db_ip() { echo "$NET4.$((1 + $1))"; }
+db_ip() { primary $((1 + $1)); } # I; 8: the shared address
+db_at() { in_url "$(db_ip "$1")"; }
 db_port() { [ "$1" = nb ] && echo 6641 || echo 6642; }
 db_schema() { [ "$1" = nb ] && echo OVN_Northbound || echo OVN_Southbound; }
 db_proto() { [ "$SSL" = 1 ] && echo ssl || echo tcp; }
-db_shared() { echo "$(db_proto):$NET4.9:$(db_port "$1")"; }
+db_shared() { echo "$(db_proto):$(db_at 8):$(db_port "$1")"; }
 db_remotes() { # nb|sb: what the implementation is told
   local i s=
   [ "$DB" != active-backup ] || { db_shared "$1"; return; }
-  for i in $(db_members); do s+=${s:+,}$(db_proto):$(db_ip "$i"):$(db_port "$1"); done
+  for i in $(db_members); do s+=${s:+,}$(db_proto):$(db_at "$i"):$(db_port "$1"); done
   echo "$s"
 }
 db_sockets() { # nb|sb: the same for the lab's own programs
@@ -27,7 +28,7 @@ db_keys() { # TLS arguments of OVS and OVN programs
   [ "$SSL" = 0 ] || echo "--private-key=$D/pki/key.pem --certificate=$D/pki/cert.pem --ca-cert=$D/pki/ca.pem"
 }
 pki() { # one authority and one key pair, valid for every database address and as a client
-  local i names=DNS:ovnkube,IP:$NET4.9 d=$D/pki
+  local i names=DNS:ovnkube,IP:$(db_ip 8) d=$D/pki
   mkdir -m 700 "$d"
   for i in $(db_members); do names+=,IP:$(db_ip "$i"); done
   {
@@ -44,7 +45,7 @@ schema_file() { # PATH below /usr/share
 db_start() { # nb-1: starts it, making its file the first time
   local m=$1 k=${1%-*} i=${1#*-} name schema file=$D/db/$1.db port raft args=()
   name=$(db_schema "$k") schema=$(schema_file "ovn/ovn-$k.ovsschema") port=$(db_port "$k")
-  raft() { echo "$(db_proto):$(db_ip "$1"):$((port + 2))"; }
+  raft() { echo "$(db_proto):$(db_at "$1"):$((port + 2))"; }
   if [ ! -e "$file" ]; then
     case $DB-$i in
       raft3-1) ovsdb-tool -vconsole:err create-cluster "$file" "$schema" "$(raft 1)" ;;
@@ -52,8 +53,8 @@ db_start() { # nb-1: starts it, making its file the first time
       *) ovsdb-tool -vconsole:err create "$file" "$schema" ;;
     esac
   fi
-  if [ "$DB" != active-backup ]; then args=(--remote="p$(db_proto):$port:$(db_ip "$i")")
-  elif [ "$(cat "$D/db/active")" = "$i" ]; then args=(--remote="p$(db_proto):$port:$NET4.9")
+  if [ "$DB" != active-backup ]; then args=(--remote="p$(db_proto):$port:$(db_at "$i")")
+  elif [ "$(cat "$D/db/active")" = "$i" ]; then args=(--remote="p$(db_proto):$port:$(db_at 8)")
   else args=(--sync-from="$(db_shared "$k")"); fi
   # shellcheck disable=SC2046 # the keys are words
   bg "$m" ovsdb-server -vconsole:info -vsyslog:off "$file" --remote="punix:$D/db/$m.sock" --unixctl="$D/db/$m.ctl" "${args[@]}" $(db_keys)
@@ -68,7 +69,7 @@ northd_start() {
 }
 databases_up() {
   local k i
-  for i in $(db_members) 8; do inns cp ip addr add "$(db_ip "$i")/24" dev br0; done # 8: the shared address, .9
+  for i in $(db_members) 8; do address cp $((1 + i)) br0; done
   [ "$SSL" = 0 ] || pki
   echo 1 >"$D/db/active"
   for i in $(db_members); do for k in nb sb; do db_start $k-"$i"; done; done
@@ -93,9 +94,9 @@ db_failover() { # active-backup: the members not active now take over the shared
   old=$(cat "$D/db/active") new=$((3 - old))
   for k in nb sb; do
     # a dead member has let the address go already
-    ovs-appctl -T 3 -t "$D/db/$k-$old.ctl" ovsdb-server/remove-remote "p$(db_proto):$(db_port $k):$NET4.9" 2>/dev/null || true
+    ovs-appctl -T 3 -t "$D/db/$k-$old.ctl" ovsdb-server/remove-remote "p$(db_proto):$(db_port $k):$(db_at 8)" 2>/dev/null || true
     ovs-appctl -t "$D/db/$k-$new.ctl" ovsdb-server/disconnect-active-ovsdb-server
-    ovs-appctl -t "$D/db/$k-$new.ctl" ovsdb-server/add-remote "p$(db_proto):$(db_port $k):$NET4.9"
+    ovs-appctl -t "$D/db/$k-$new.ctl" ovsdb-server/add-remote "p$(db_proto):$(db_port $k):$(db_at 8)"
     ovs-appctl -T 3 -t "$D/db/$k-$old.ctl" ovsdb-server/set-active-ovsdb-server "$(db_shared $k)" 2>/dev/null || true
     ovs-appctl -T 3 -t "$D/db/$k-$old.ctl" ovsdb-server/connect-active-ovsdb-server 2>/dev/null || true
   done

@@ -10,7 +10,7 @@ node_up() { # nI
   done
   K8SNODE_MOUNTS="$mounts" K8SNODE_PRE="$SELF in-node $u" K8SNODE_CNI_BIN=$D/cnibin K8SNODE_LABELS=$role \
     K8SNODE_IMAGES="$LAB_HOME/images/pause.tar $LAB_HOME/images/agnhost.tar" \
-    "$HERE/k8snode" up "$u" "$P-$u" "$(node_ip "$u")" "$D/k8s/admin.kubeconfig" "$D/k8s/ca.crt"
+    "$HERE/k8snode" up "$u" "$P-$u" "$(both "$NET4.$((10 + ${u#n}))" "$NET6:$((10 + ${u#n}))")" "$D/k8s/admin.kubeconfig" "$D/k8s/ca.crt"
   wait_for 60 kubectl_ get node "$u" || die "kubelet of $u did not register"
   # a kubelet may not give itself this label
   [ "$u" != n1 ] || kubectl_ label node n1 node-role.kubernetes.io/control-plane= >/dev/null
@@ -51,8 +51,8 @@ vswitchd() { daemon ovs-vswitchd unix:/run/openvswitch/db.sock; }
 controller() { daemon ovn-controller unix:/run/openvswitch/db.sock; }
 br_ex_net() { # nI: br-ex is a TAP of ovs-vswitchd and loses its addresses when that ends; putting them back is the machine's task
   ip link set br-ex mtu $UMTU up; offload br-ex
-  ip addr replace "$(node_ip "$1")/24" dev br-ex
-  ip route replace default via "$EXT_IP"
+  ! has v4 || { ip addr replace "$NET4.$((10 + ${1#n}))/24" dev br-ex; ip route replace default via "$NET4.254"; }
+  ! has v6 || { ip addr replace "$NET6:$((10 + ${1#n}))/64" dev br-ex nodad; ip route replace default via "$NET6:254"; }
 }
 # The userspace datapath does not take packets away from the kernel: without this the node's own stack would answer and forward
 # everything that comes in on eth0 and on pods' veths too. Only ports internal to OVS may reach it.

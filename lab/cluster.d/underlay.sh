@@ -1,7 +1,20 @@
 # The network below the cluster: a bridge in the control plane's namespace (cp), one namespace per node, and `ext`, the nodes'
 # default gateway with an "internet" address behind it. Sourced by lab/cluster.
 
-node_ip() { echo "$NET4.$((10 + ${1#n}))"; }
+has() { [ "$FAMILY" = dual ] || [ "$FAMILY" = "$1" ]; } # v4|v6
+both() { # OF-V4 OF-V6: a comma list of what the cluster has
+  local list=
+  ! has v4 || list=$1
+  ! has v6 || list+=${list:+,}$2
+  echo "$list"
+}
+primary() { both "$NET4.$1" "$NET6:$1" | cut -d, -f1; } # N: the underlay's Nth address, of the first family
+in_url() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS
+node_ip() { primary $((10 + ${1#n})); }
+address() { # UNIT N DEVICE: gives it the underlay's Nth addresses
+  ! has v4 || inns "$1" ip addr replace "$NET4.$2/24" dev "$3"
+  ! has v6 || inns "$1" ip addr replace "$NET6:$2/64" dev "$3" nodad
+}
 # TX checksum offload must go wherever packets enter the userspace datapath: they leave a veth or TAP with half a checksum that
 # nobody completes. The rest keeps packets within the MTU.
 offload() { # DEVICE
@@ -24,31 +37,46 @@ underlay_up() {
   inns cp ip link add br0 mtu $UMTU type bridge
   inns cp ip link set br0 addrgenmode none
   inns cp ip link set br0 up
-  inns cp ip addr add "$CP_IP/24" dev br0
+  address cp 1 br0
   netns_add ext
   inns ext ip link set eth0 up
-  inns ext ip addr add "$EXT_IP/24" dev eth0
-  inns ext ip addr add 198.51.100.10/32 dev lo
-  inns cp ip route add default via "$EXT_IP"
+  address ext 254 eth0
+  # and a link beyond that carries less
+  inns ext ip link add far mtu 1300 type veth peer name far-end
+  inns ext ip link set far up; inns ext ip link set far-end up
   # the apiserver reaches pods (proxy subresource, webhooks) through the first node
-  inns cp ip route add "$(echo "$CLUSTER_CIDR" | cut -d/ -f1,2)" via "$(node_ip n1)"
+  local range
+  ! has v4 || {
+    inns ext ip addr add 198.51.100.10/32 dev lo
+    inns ext ip route add 198.51.100.128/25 dev far
+    inns cp ip route add default via "$NET4.254"
+  }
+  ! has v6 || {
+    inns ext ip addr add 2001:db8:100::10/128 dev lo nodad
+    inns ext ip route add 2001:db8:200::/64 dev far
+    inns cp ip route add default via "$NET6:254"
+  }
+  for range in ${CLUSTER_CIDR//,/ }; do
+    case $range in *:*) inns cp ip route add "$(echo "$range" | cut -d/ -f1,2)" via "$NET6:11" ;;
+      *) inns cp ip route add "$(echo "$range" | cut -d/ -f1,2)" via "$NET4.11" ;; esac
+  done
 }
 coredns_up() { # a process beside the apiserver, made a Service by hand
   kubectl_ apply -f - >>"$D/log/setup.log" <<Y
-{apiVersion: v1, kind: Service, metadata: {name: kube-dns, namespace: kube-system, labels: {k8s-app: kube-dns}}, spec: {clusterIP: $DNS_IP, ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53, protocol: TCP}]}}
+{apiVersion: v1, kind: Service, metadata: {name: kube-dns, namespace: kube-system, labels: {k8s-app: kube-dns}}, spec: {clusterIP: '$DNS_IP', ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53, protocol: TCP}]}}
 ---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {name: kube-dns-1, namespace: kube-system, labels: {kubernetes.io/service-name: kube-dns}}
-addressType: IPv4
-endpoints: [{addresses: [$CP_IP], conditions: {ready: true}}]
+addressType: $([[ $CP_IP == *:* ]] && echo IPv6 || echo IPv4)
+endpoints: [{addresses: ['$CP_IP'], conditions: {ready: true}}]
 ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53, protocol: TCP}]
 Y
   cat >"$D/Corefile" <<C
 .:53 {
  bind $CP_IP
  errors
- ready $CP_IP:8181
+ ready $(in_url "$CP_IP"):8181
  kubernetes cluster.local in-addr.arpa ip6.arpa {
   kubeconfig $D/k8s/admin.kubeconfig
   pods insecure
