@@ -8,7 +8,7 @@ use futures::{Stream, TryStreamExt};
 use ipnetwork::IpNetwork;
 use nix::errno::Errno;
 use rtnetlink::packet_route::AddressFamily;
-use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage};
+use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, CacheInfo};
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkFlags, LinkMessage};
 use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric};
@@ -189,11 +189,25 @@ impl Net {
     /// IPv6 addresses skip duplicate detection: OVN gives each out once, and a pod that starts
     /// must be able to use its own at once.
     pub async fn ensure_address(&self, link: &Link, address: IpNetwork) -> Result<()> {
+        self.add_address(link, address, true).await
+    }
+
+    /// The same, but nothing goes out from an IPv6 address unless it is asked for: the kernel prefers any other.
+    pub async fn ensure_unpreferred_address(&self, link: &Link, address: IpNetwork) -> Result<()> {
+        self.add_address(link, address, false).await
+    }
+
+    async fn add_address(&self, link: &Link, address: IpNetwork, preferred: bool) -> Result<()> {
         let mut add = self.handle.address().add(link.index, address.ip(), address.prefix());
         if address.is_ipv6() {
             let message = add.message_mut();
             message.header.flags |= AddressHeaderFlags::Nodad;
             message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+            if !preferred {
+                let mut lifetime = CacheInfo::default();
+                (lifetime.ifa_preferred, lifetime.ifa_valid) = (0, u32::MAX);
+                message.attributes.push(AddressAttribute::CacheInfo(lifetime));
+            }
         }
         match add.execute().await {
             Err(e) if !is(&e, Errno::EEXIST) => Err(failed(format!("add address {address} to {}", link.name), e)),

@@ -102,6 +102,30 @@ async fn a_pair_between_two_namespaces() {
     assert_eq!(there.link("eth0").await.unwrap(), None);
 }
 
+/// The source that the kernel takes for `to`.
+fn source(netns: &Scratch, to: &str) -> String {
+    let route = netns.ip(&format!("-6 route get {to}"));
+    route.split("src ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn an_unpreferred_address_is_nobodys_source() {
+    let node = Scratch::new("n4");
+    node.ip("link add v0 type veth peer name v1");
+    node.ip("link set v0 up");
+    node.ip("link set v1 up");
+    let here = Net::within(&node.open()).await.unwrap();
+    let link = here.link("v0").await.unwrap().unwrap();
+    here.ensure_address(&link, "fd00:1::2/64".parse().unwrap()).await.unwrap();
+    for _ in 0..2 {
+        here.ensure_unpreferred_address(&link, "fd69::2/125".parse().unwrap()).await.unwrap();
+    }
+    here.ensure_route(&link, Route::via("::/0".parse().unwrap(), "fd00:1::1".parse().unwrap())).await.unwrap();
+    // both are as near to that destination, and the younger one would be taken
+    assert_eq!(source(&node, "2001:db8::1"), "fd00:1::2");
+    assert!(here.addresses(&link).await.unwrap().contains(&"fd69::2/125".parse().unwrap()));
+}
+
 #[tokio::test]
 async fn links_change_in_place() {
     let (first, second) = (Scratch::new("n2"), Scratch::new("p2"));

@@ -34,7 +34,8 @@ impl Host<'_> {
             let masquerade = self.masquerade.iter().find(|range| range.is_ipv6() == ip.is_ipv6());
             let Some(stand_ins) = masquerade.and_then(|range| StandIns::of(*range)) else { continue };
             if !addresses.contains(&stand_ins.host) {
-                here.ensure_address(bridge, stand_ins.host).await?;
+                // the node's own packets to the outside must not come from here
+                here.ensure_unpreferred_address(bridge, stand_ins.host).await?;
             }
             ensure_routes(here, bridge, &self.routes(*ip, &stand_ins)).await?;
             for neighbour in [stand_ins.ovn, stand_ins.next_hop] {
