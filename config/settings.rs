@@ -62,10 +62,10 @@ settings! {
 
     /// Common
     default: General, "default" {
-        /// MTU of the pods' interfaces; the underlay must carry 58 bytes more (78 over ipv6).
+        /// MTU of the pods' interfaces; the underlay must carry 58 bytes more (78 over ipv6). Where nobody sets it, a node takes what its uplink leaves; 1400 if that is not known.
         mtu: u32 { key: "mtu", flag: "mtu", default: "1400", range: Some((576, 65535)) }
-        /// Largest MTU that routes between nodes may use while the MTU is being changed; 0 is none.
-        routable_mtu: u32 { key: "routable-mtu", flag: "routable-mtu", default: "0", range: Some((0, 65535)), stage: Later }
+        /// Largest MTU that the routes of pods and of the management port may use, while nodes change to another MTU one by one; 0 is none.
+        routable_mtu: u32 { key: "routable-mtu", flag: "routable-mtu", default: "0", range: Some((0, 65535)) }
         /// Conntrack zone of the gateway's flows; the four after it are used too.
         conntrack_zone: u16 { key: "conntrack-zone", flag: "conntrack-zone", default: "64000", range: Some((1, 65531)) }
         /// Tunnel protocol between nodes: geneve or vxlan.
@@ -270,8 +270,8 @@ settings! {
         disable_pkt_mtu_check: bool { key: "disable-pkt-mtu-check", flag: "disable-pkt-mtu-check", default: "false" }
         /// Subnet of the gateway router's outer port; empty finds it.
         router_subnet: Option<IpNetwork> { key: "router-subnet", flag: "gateway-router-subnet", stage: Later }
-        /// The cluster has one node.
-        single_node: bool { key: "single-node", flag: "single-node", default: "false", stage: Later }
+        /// The cluster has one node, so that pods may use the whole MTU of the uplink.
+        single_node: bool { key: "single-node", flag: "single-node", default: "false" }
         /// Allow a gateway bridge without an interface to the outside.
         allow_no_uplink: bool { key: "allow-no-uplink", flag: "allow-no-uplink", default: "false", stage: Later }
         /// Ports for translated connections, first-last; empty is the kernel's range.

@@ -133,6 +133,8 @@ macro_rules! settings {
             pub nb: $crate::Database,
             /// How the southbound database is reached.
             pub sb: $crate::Database,
+            /// Somebody set the pods' MTU; else each node takes what its uplink leaves.
+            pub mtu_is_given: bool,
             $( #[doc = $heading] pub $group: $Group, )*
         }
 
@@ -145,6 +147,7 @@ macro_rules! settings {
                     kube_access: $crate::KubeAccess::default(),
                     nb: $crate::Database::default(),
                     sb: $crate::Database::default(),
+                    mtu_is_given: layered.get("default", "mtu").is_some_and(|one| one.source != $crate::Source::Default),
                     $( $group: $Group { $( $field: layered.typed(rows.next())?, )* }, )*
                 })
             }

@@ -98,6 +98,7 @@ impl Check<'_> {
                 "ipv6 needs at least 1280; raise it or leave ipv6 out of cluster-subnets",
             ));
         }
+        self.routable_mtu(settings)?;
         let (master, manager) = (&settings.masterha, &settings.clustermgrha);
         self.lease(
             "masterha",
@@ -177,6 +178,22 @@ impl Check<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// Routes can only use less than the interfaces, and what IPv6 or TCP need at least.
+    fn routable_mtu(&self, settings: &Settings) -> Result<(), Error> {
+        let general = &settings.default;
+        let least = if general.cluster_subnets.iter().any(|subnet| subnet.net.is_ipv6()) { 1280 } else { 576 };
+        let fault = |problem| Err(self.fault("default", "routable-mtu", problem));
+        match general.routable_mtu {
+            0 => Ok(()),
+            mtu if mtu < least => fault(format!("routes need at least {least}; raise it or leave it out")),
+            mtu if settings.mtu_is_given && mtu > general.mtu => fault(format!(
+                "routes cannot use more than the interfaces have; lower it or raise {}",
+                self.other("default", "mtu")
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Pods, services, join switch, masquerade addresses and transit switch must not share addresses.

@@ -135,6 +135,11 @@ fn mistakes() {
         ("mtu-zero", format!("{master} -mtu=0")),
         ("mtu-ipv6", format!("{master} -mtu=1279 -cluster-subnets=fd01::/48 -k8s-service-cidrs=fd02::/112")),
         ("mtu-word", format!("{master} -mtu=big")),
+        ("mtu-routable-more", format!("{master} -mtu=1400 -routable-mtu=1401")),
+        (
+            "mtu-routable-ipv6",
+            format!("{master} -routable-mtu=1279 -cluster-subnets=fd01::/48 -k8s-service-cidrs=fd02::/112"),
+        ),
         ("loglevel-9", format!("{master} -loglevel=9")),
         ("encap-port-zero", format!("{master} -encap-port=0")),
         ("encap-type", format!("{master} -encap-type=stt")),

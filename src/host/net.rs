@@ -100,6 +100,15 @@ impl Net {
         Ok(all.iter().map(Link::from).collect())
     }
 
+    /// The link that has the address.
+    pub async fn link_with(&self, ip: IpAddr) -> Result<Option<Link>> {
+        let get = self.handle.address().get().execute();
+        let all: Vec<AddressMessage> = all(get).await.map_err(|e| failed(format!("look up address {ip}"), e))?;
+        let index = all.iter().find(|message| address(message).is_some_and(|have| have.ip() == ip));
+        let Some(index) = index.map(|message| message.header.index) else { return Ok(None) };
+        Ok(self.links().await?.into_iter().find(|link| link.index == index))
+    }
+
     /// Both ends in one request: there is never half a pair.
     pub async fn add_veth(&self, veth: Veth<'_>) -> Result<()> {
         let peer = LinkMessageBuilder::<LinkUnspec>::default()

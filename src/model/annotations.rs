@@ -17,6 +17,10 @@ pub mod keys {
     pub const HOST_CIDRS: &str = "k8s.ovn.org/host-cidrs";
     pub const ENCAP_IPS: &str = "k8s.ovn.org/node-encap-ips";
     pub const GATEWAY: &str = "k8s.ovn.org/l3-gateway-config";
+    /// `false`: the gateway router does not look at the size of packets.
+    pub const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";
+    /// Ours alone: the MTU of the node's pods where the node chose it.
+    pub const NODE_MTU: &str = "k8s.ovn.org/node-mtu";
     pub const HYBRID_SUBNET: &str = "k8s.ovn.org/hybrid-overlay-node-subnet";
     pub const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
     pub const INGRESS_BANDWIDTH: &str = "kubernetes.io/ingress-bandwidth";

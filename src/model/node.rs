@@ -12,7 +12,7 @@ use crate::{BadAnnotation, Gateway, Meta, Name, keys};
 
 /// Annotations that the cluster manager and the node's agent write; kept as text to see whether they
 /// must be written.
-const WRITTEN: [&str; 11] = [
+const WRITTEN: [&str; 13] = [
     keys::NODE_SUBNETS,
     keys::NODE_ID,
     keys::NETWORK_IDS,
@@ -23,6 +23,8 @@ const WRITTEN: [&str; 11] = [
     keys::ENCAP_IPS,
     keys::PRIMARY_IFADDR,
     keys::GATEWAY,
+    keys::GATEWAY_MTU_SUPPORT,
+    keys::NODE_MTU,
     "k8s.ovn.org/node-masquerade-subnet",
 ];
 
@@ -47,6 +49,10 @@ pub struct Node {
     pub mgmt_mac: Option<Mac>,
     /// The way out of the node's pods; none until the node's agent has set it up.
     pub gateway: Option<Gateway>,
+    /// Its gateway router tells senders of packets that are too large for pods.
+    pub checks_mtu: bool,
+    /// MTU of its pods where the node chose it.
+    pub mtu: Option<u32>,
     /// Addresses of the host itself, beside those of its gateway.
     pub host_cidrs: Vec<IpNetwork>,
     pub labels: BTreeMap<String, String>,
@@ -75,6 +81,8 @@ impl Node {
             addresses: fields.addresses.to_vec(),
             network_unavailable: fields.network_unavailable.map(Into::into),
             gateway: read.parsed(keys::GATEWAY, Gateway::parse).flatten(),
+            checks_mtu: meta.annotations.get(keys::GATEWAY_MTU_SUPPORT).is_none_or(|text| text != "false"),
+            mtu: read.parsed(keys::NODE_MTU, mtu),
             host_cidrs: read.parsed(keys::HOST_CIDRS, host_cidrs).unwrap_or_default(),
             labels: meta.labels.clone(),
             chassis_id: read.text(keys::CHASSIS_ID),
@@ -129,6 +137,15 @@ fn mgmt_mac(text: &str) -> Result<Option<Mac>, String> {
     let networks: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
     let Some(mac) = networks.get("default") else { return Ok(None) };
     mac.as_str().unwrap_or_default().parse().map(Some)
+}
+
+/// Bytes.
+fn mtu(text: &str) -> Result<u32, String> {
+    let range = 576..=65535;
+    text.parse()
+        .ok()
+        .filter(|mtu| range.contains(mtu))
+        .ok_or_else(|| format!("{text:?} is not a number from 576 to 65535"))
 }
 
 /// `["172.18.0.2/16"]`.

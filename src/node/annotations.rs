@@ -9,7 +9,7 @@ use serde_json::json;
 
 const MASQUERADE_SUBNET: &str = "k8s.ovn.org/node-masquerade-subnet";
 
-/// Annotation name → text. Sorted, so that equal facts give equal maps.
+/// Annotation name → text; empty: it shall not be there. Sorted, so that equal facts give equal maps.
 pub type Annotations = BTreeMap<String, String>;
 
 /// The facts behind the annotations.
@@ -25,6 +25,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) masquerade: &'a [ovnkube_model::Subnet],
     /// `None`: no gateway, or it is not there yet.
     pub(crate) gateway: Option<String>,
+    /// The gateway router tells senders of packets that are too large for pods.
+    pub(crate) checks_mtu: bool,
+    /// The pods' MTU where the node chose it.
+    pub(crate) mtu: Option<u32>,
 }
 
 impl Facts<'_> {
@@ -36,6 +40,8 @@ impl Facts<'_> {
         put(keys::HOST_CIDRS, json!(self.host_cidrs()).to_string());
         put(keys::ENCAP_IPS, json!(self.encap_ips).to_string());
         put(MASQUERADE_SUBNET, self.masquerade_subnet());
+        put(keys::GATEWAY_MTU_SUPPORT, if self.checks_mtu { String::new() } else { "false".to_owned() });
+        put(keys::NODE_MTU, self.mtu.map(|mtu| mtu.to_string()).unwrap_or_default());
         if let Some(primary) = self.primary() {
             put(keys::PRIMARY_IFADDR, primary);
         }

@@ -34,7 +34,10 @@ pub(crate) struct Cni {
     pub(crate) ovs: Ovs,
     pub(crate) pods: Pods,
     pub(crate) turns: Turns,
-    pub(crate) mtu: u32,
+    /// `None`: not known yet.
+    pub(crate) mtu: watch::Receiver<Option<u32>>,
+    /// Of pods' routes, where it is less.
+    pub(crate) route_mtu: Option<u32>,
     pub(crate) ready: watch::Receiver<Readiness>,
 }
 
@@ -97,8 +100,8 @@ impl Cni {
         let (pod, network) = self.pods.annotated(subject.pod, uid, waiting_for).await;
         let port = PodPort::new(subject.pod, &pod, &network, subject.sandbox);
         let bandwidth = limits(&pod)?;
-        let wiring = self.wiring(subject, network);
         note(waiting_for, "the node's network");
+        let wiring = self.wiring(subject, network, self.mtu().await);
         let host = wiring.ensure_pair(&self.here).await?;
         let plugged = async {
             self.ovs.plug(&port, bandwidth, || self.still_counts(&port)).await?;
@@ -119,13 +122,23 @@ impl Cni {
         Ok(wiring.result(&host))
     }
 
-    fn wiring(&self, subject: &Subject<'_>, network: ovnkube_model::PodNetwork) -> Wiring {
+    /// Waits for the first look at the node.
+    async fn mtu(&self) -> u32 {
+        match self.mtu.clone().wait_for(Option::is_some).await.map(|mtu| *mtu) {
+            Ok(Some(mtu)) => mtu,
+            // the agent ends
+            _ => std::future::pending().await,
+        }
+    }
+
+    fn wiring(&self, subject: &Subject<'_>, network: ovnkube_model::PodNetwork, mtu: u32) -> Wiring {
         Wiring {
             container_id: subject.sandbox.container_id.clone(),
             netns: subject.netns.clone(),
             interface: subject.sandbox.interface.clone(),
             network,
-            mtu: self.mtu,
+            mtu,
+            route_mtu: self.route_mtu,
             checksums_in_software: self.ovs.is_userspace(),
         }
     }
@@ -217,7 +230,7 @@ impl Cni {
         let subject = Subject::open(sandbox)?;
         let (pod, network) = self.pods.ready(subject.pod, sandbox.pod_uid.as_deref()).map_err(Refusal::again)?;
         let want = PodPort::new(subject.pod, &pod, &network, sandbox);
-        let mut faults = self.wiring(&subject, network).faults().await?;
+        let mut faults = self.wiring(&subject, network, self.mtu().await).faults().await?;
         let have = self.ovs.pod_ports();
         match have.iter().find(|port| port.link == want.link) {
             None => faults.push(format!("OVS has no port {}", want.link)),

@@ -12,8 +12,9 @@ use crate::chassis::{Chassis, MgmtPort, external_ids};
 use crate::cni::Cni;
 use crate::gateway::{Gateway, Site};
 use crate::mgmt::{self, Mgmt};
+use crate::mtu::{Mtu, Warnings};
 use crate::settings::NodeSettings;
-use crate::{OwnNode, Readiness, Result};
+use crate::{OwnNode, Readiness, Reports, Result};
 
 /// Changes come in bursts: one comparison serves them all.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -28,6 +29,7 @@ pub(crate) struct Keeper<'a> {
     annotations: watch::Sender<Annotations>,
     fresh_system_id: String,
     gateway: Option<Gateway<'a>>,
+    mtu: Mtu<'a>,
 }
 
 impl<'a> Keeper<'a> {
@@ -36,11 +38,14 @@ impl<'a> Keeper<'a> {
         cni: Arc<Cni>,
         node: watch::Receiver<OwnNode>,
         ready: watch::Sender<Readiness>,
-        annotations: watch::Sender<Annotations>,
+        mtu: watch::Sender<Option<u32>>,
+        reports: Reports,
     ) -> Self {
+        let Reports { annotations, warnings } = reports;
+        let mtu = Mtu::new(&settings.mtu, mtu, Warnings::new(warnings));
         let fresh_system_id = fresh_system_id();
         let gateway = Gateway::new(settings);
-        Self { settings, cni, node, ready, annotations, fresh_system_id, gateway }
+        Self { settings, cni, node, ready, annotations, fresh_system_id, gateway, mtu }
     }
 
     /// Until the process ends. What the process can't run with is an error before anything is
@@ -91,23 +96,22 @@ impl<'a> Keeper<'a> {
             None => Ok(None),
         };
         let found = site.as_ref().ok().and_then(Option::as_ref);
-        let mgmt = Mgmt::new(&node.subnets, &self.settings.cluster_subnets, self.settings.mtu, ovs.is_userspace());
+        let mtu = self.mtu.find(&self.settings.chassis.encap_type, &encap_ips, &self.cni.here).await?;
+        let (cluster, route_mtu) = (&self.settings.cluster_subnets, self.settings.mtu.routable);
+        let mgmt = Mgmt::new(&node, cluster, mtu, route_mtu, ovs.is_userspace());
         let encap: Vec<String> = encap_ips.iter().map(ToString::to_string).collect();
         let chassis = Chassis {
             external_ids: external_ids(&self.settings.node, &self.settings.chassis, &encap),
             tls: self.settings.chassis.sb_tls.clone(),
             fresh_system_id: self.fresh_system_id.clone(),
             mgmt: mgmt.as_ref().and_then(|mgmt| {
-                Some(MgmtPort {
-                    iface_id: format!("k8s-{}", self.settings.node),
-                    mac: mgmt.mac()?,
-                    mtu: self.settings.mtu,
-                })
+                Some(MgmtPort { iface_id: format!("k8s-{}", self.settings.node), mac: mgmt.mac()?, mtu })
             }),
             gateway_bridge: found.map(|site| site.bridge.name.clone()),
         };
         ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache)).await?;
-        self.annotate(&node, &encap_ips, found).await?;
+        self.annotate(&node, &encap_ips, found, mtu).await?;
+        self.mtu.compare_pods(mtu, &self.cni.here, ovs).await?;
         let Some(mgmt) = mgmt else {
             return Ok(Err("the node has no subnet yet (annotation k8s.ovn.org/node-subnets)".to_owned()));
         };
@@ -123,7 +127,13 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    async fn annotate(&self, node: &OwnNode, encap_ips: &[std::net::IpAddr], site: Option<&Site>) -> Result<()> {
+    async fn annotate(
+        &self,
+        node: &OwnNode,
+        encap_ips: &[std::net::IpAddr],
+        site: Option<&Site>,
+        mtu: u32,
+    ) -> Result<()> {
         let Some(system_id) = self.cni.ovs.system_id() else { return Ok(()) };
         let addresses = self.cni.here.all_addresses(mgmt::LINK).await?;
         let facts = Facts {
@@ -134,6 +144,8 @@ impl<'a> Keeper<'a> {
             encap_ips,
             masquerade: &self.settings.masquerade_subnets,
             gateway: site.zip(self.gateway.as_ref()).map(|(site, gateway)| gateway.annotation(site)),
+            checks_mtu: self.gateway.as_ref().is_none_or(|gateway| gateway.checks_mtu(&self.cni.ovs)),
+            mtu: self.mtu.annotation(mtu),
         };
         let now = facts.annotations();
         self.annotations.send_if_modified(|have| {

@@ -20,6 +20,7 @@ mod conf;
 mod gateway;
 mod keep;
 mod mgmt;
+mod mtu;
 mod ovs;
 mod pods;
 mod reply;
@@ -37,7 +38,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ovnkube_host::Net;
-use ovnkube_model::{PodKey, Subnet};
+use ovnkube_model::{Mac, PodKey, Subnet};
 use tokio::sync::{mpsc, watch};
 
 pub use annotations::Annotations;
@@ -46,7 +47,7 @@ pub use gateway::GatewaySettings;
 pub use pods::PodOnNode;
 pub use reply::{CniResult, Refusal};
 pub use request::{Request, Sandbox};
-pub use settings::{ChassisSettings, NodeSettings, Tls};
+pub use settings::{ChassisSettings, MtuSettings, NodeSettings, Tls};
 
 /// What the agent is told about the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,12 +65,32 @@ pub struct OwnNode {
     pub internal_ips: Vec<IpAddr>,
     /// Annotation `k8s.ovn.org/node-subnets`, default network.
     pub subnets: Vec<Subnet>,
+    /// Annotation `k8s.ovn.org/node-mgmt-port-mac-addresses`, default network: in place of the MAC that
+    /// follows from the management port's address.
+    pub mgmt_mac: Option<Mac>,
 }
 
 impl From<&ovnkube_model::Node> for OwnNode {
     fn from(node: &ovnkube_model::Node) -> Self {
-        Self { internal_ips: node.addresses.clone(), subnets: node.subnets.clone() }
+        Self { internal_ips: node.addresses.clone(), subnets: node.subnets.clone(), mgmt_mac: node.mgmt_mac }
     }
+}
+
+/// Something about the node that people should hear of: becomes an Event of the Node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// `MtuTooLarge` and the like.
+    pub reason: &'static str,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+/// What the agent tells its caller.
+#[derive(Debug)]
+pub struct Reports {
+    /// Always what the own Node should be annotated with; empty text: that annotation should not be there.
+    pub annotations: watch::Sender<Annotations>,
+    pub warnings: mpsc::UnboundedSender<Warning>,
 }
 
 /// Whether pods can be wired, and if not, why.
@@ -112,12 +133,10 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 /// Runs the agent until `stop` resolves; then the network configuration is taken away, so that the
 /// runtime starts no pods that nobody wires. Running pods keep their network.
-///
-/// `annotations` always holds what the own Node should be annotated with; the caller patches it.
 pub async fn run(
     settings: NodeSettings,
     changes: mpsc::Receiver<Change>,
-    annotations: watch::Sender<Annotations>,
+    reports: Reports,
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
     settings.cni_conf.check()?;
@@ -126,7 +145,7 @@ pub async fn run(
     let listener = server::listen(&socket)?;
     let outcome = tokio::select! {
         () = stop => Ok(()),
-        outcome = serve(settings, listener, changes, annotations) => outcome,
+        outcome = serve(settings, listener, changes, reports) => outcome,
     };
     let removed = conf.remove();
     let _ = std::fs::remove_file(socket);
@@ -137,8 +156,9 @@ async fn serve(
     settings: NodeSettings,
     listener: tokio::net::UnixListener,
     changes: mpsc::Receiver<Change>,
-    annotations: watch::Sender<Annotations>,
+    reports: Reports,
 ) -> Result<()> {
+    let (mtu, mtu_now) = watch::channel(settings.mtu.given);
     let (ready, readiness) = watch::channel(Err("no connection to the Open_vSwitch database yet".to_owned()));
     let (node, own_node) = watch::channel(OwnNode::default());
     let cni = Arc::new(cni::Cni {
@@ -146,11 +166,12 @@ async fn serve(
         ovs: ovs::Ovs::connect(&settings.ovs_remote)?,
         pods: pods::Pods::new(),
         turns: turns::Turns::default(),
-        mtu: settings.mtu,
+        mtu: mtu_now,
+        route_mtu: settings.mtu.routable,
         ready: readiness,
     });
     let failed = |source| Error::Socket { path: settings.cni_socket.clone(), source };
-    let keeper = keep::Keeper::new(&settings, Arc::clone(&cni), own_node, ready, annotations);
+    let keeper = keep::Keeper::new(&settings, Arc::clone(&cni), own_node, ready, mtu, reports);
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
         outcome = keeper.run() => outcome,

@@ -10,7 +10,7 @@ use ipnetwork::IpNetwork;
 use ovnkube_host::{Link, Net, Route, ethtool, sysctl};
 use ovnkube_model::{Mac, Subnet};
 
-use crate::Result;
+use crate::{OwnNode, Result};
 
 pub(crate) const LINK: &str = "ovn-k8s-mp0";
 
@@ -22,27 +22,43 @@ pub(crate) struct Mgmt {
     /// The first address of each: the node's router port.
     pub(crate) gateways: Vec<IpAddr>,
     routes: Vec<Route>,
-    mtu: u32,
+    /// Instead of the one that follows from the address.
+    mac: Option<Mac>,
+    pub(crate) mtu: u32,
     checksums_in_software: bool,
 }
 
 impl Mgmt {
     /// `None` until the node has a subnet.
-    pub(crate) fn new(subnets: &[Subnet], cluster: &[Subnet], mtu: u32, checksums_in_software: bool) -> Option<Self> {
+    pub(crate) fn new(
+        node: &OwnNode,
+        cluster: &[Subnet],
+        mtu: u32,
+        route_mtu: Option<u32>,
+        checksums_in_software: bool,
+    ) -> Option<Self> {
         let nth = |subnet: &Subnet, n| subnet.nth(n);
         let addresses: Vec<_> =
-            subnets.iter().filter_map(|subnet| IpNetwork::new(nth(subnet, 2)?, subnet.prefix()).ok()).collect();
-        let gateways: Vec<IpAddr> = subnets.iter().filter_map(|subnet| nth(subnet, 1)).collect();
+            node.subnets.iter().filter_map(|subnet| IpNetwork::new(nth(subnet, 2)?, subnet.prefix()).ok()).collect();
+        let gateways: Vec<IpAddr> = node.subnets.iter().filter_map(|subnet| nth(subnet, 1)).collect();
         let routes = cluster.iter().filter_map(|range| {
             let gateway = gateways.iter().find(|gateway| gateway.is_ipv6() == range.is_ipv6())?;
-            Some(Route::via(IpNetwork::new(range.base(), range.prefix()).ok()?, *gateway))
+            let destination = IpNetwork::new(range.base(), range.prefix()).ok()?;
+            Some(Route { mtu: route_mtu, ..Route::via(destination, *gateway) })
         });
         let routes = routes.collect();
-        (!addresses.is_empty()).then_some(Self { addresses, gateways, routes, mtu, checksums_in_software })
+        (!addresses.is_empty()).then_some(Self {
+            addresses,
+            gateways,
+            routes,
+            mac: node.mgmt_mac,
+            mtu,
+            checksums_in_software,
+        })
     }
 
     pub(crate) fn mac(&self) -> Option<Mac> {
-        mac_of(self.addresses.iter().map(IpNetwork::ip))
+        self.mac.or_else(|| mac_of(self.addresses.iter().map(IpNetwork::ip)))
     }
 
     /// MAC of the node's router port.

@@ -47,6 +47,11 @@ impl PodPort {
         }
     }
 
+    /// `<namespace>/<name>`, as people know it.
+    pub(crate) fn pod(&self) -> String {
+        self.iface_id.replacen('_', "/", 1)
+    }
+
     /// `None` for interfaces that are no pod's.
     fn from_row(row: &Row) -> Option<Self> {
         let ids = row.map(interface::EXTERNAL_IDS);
@@ -272,6 +277,13 @@ impl Ovs {
     pub(crate) fn bridge_of(&self, link: &str) -> Option<String> {
         let cache = self.client.cache();
         bridges(&cache, interface(&cache, link)?.0).next()
+    }
+
+    /// Whether network cards do the switching.
+    pub(crate) fn is_offloaded(&self) -> bool {
+        let cache = self.client.cache();
+        let root = cache.iter(open_vswitch::TABLE).next();
+        root.is_some_and(|(_, root)| root.map(open_vswitch::OTHER_CONFIG).get("hw-offload") == Some("true"))
     }
 
     pub(crate) fn system_id(&self) -> Option<String> {

@@ -19,6 +19,8 @@ pub(crate) struct Wiring {
     pub(crate) interface: String,
     pub(crate) network: PodNetwork,
     pub(crate) mtu: u32,
+    /// Of routes, where it is less.
+    pub(crate) route_mtu: Option<u32>,
     /// The userspace datapath hands packets on as they are, without the checksums that offload
     /// leaves to hardware.
     pub(crate) checksums_in_software: bool,
@@ -122,7 +124,9 @@ impl Wiring {
             faults.push(format!("{} has not the address {address}", self.interface));
         }
         let routes = pod.routes(&link).await?;
-        for route in self.routes().iter().filter(|route| !routes.contains(route)) {
+        // a pod keeps the MTU that it was wired with
+        let there = |want: &Route| routes.iter().any(|have| Route { mtu: want.mtu, ..*have } == *want);
+        for route in self.routes().iter().filter(|route| !there(route)) {
             faults.push(format!("the route to {} is missing", route.destination));
         }
         Ok(faults)
@@ -155,7 +159,7 @@ impl Wiring {
             let destination = IpNetwork::new(route.dest.network(), route.dest.prefix()).ok()?;
             Some(Route::via(destination, route.next_hop))
         });
-        gateways.chain(others).collect()
+        gateways.chain(others).map(|route| Route { mtu: self.route_mtu, ..route }).collect()
     }
 
     fn gateways(&self) -> impl Iterator<Item = IpAddr> {

@@ -14,8 +14,7 @@ pub struct NodeSettings {
     /// Name of the own Node.
     pub node: Name,
     pub zone: Name,
-    /// Bytes; of pods and the management port.
-    pub mtu: u32,
+    pub mtu: MtuSettings,
     pub cluster_subnets: Vec<Subnet>,
     /// 169.254.169.0/29 and the like: addresses that every node has.
     pub masquerade_subnets: Vec<Subnet>,
@@ -27,6 +26,17 @@ pub struct NodeSettings {
     pub chassis: ChassisSettings,
     /// `None`: pods stay among themselves.
     pub gateway: Option<GatewaySettings>,
+}
+
+/// How large packets may be, bytes.
+#[derive(Debug, Clone, Default)]
+pub struct MtuSettings {
+    /// Of pods and the management port; `None`: what the uplink leaves.
+    pub given: Option<u32>,
+    /// What routes of pods and of the management port use, where that is less.
+    pub routable: Option<u32>,
+    /// No other nodes, hence no tunnels.
+    pub single_node: bool,
 }
 
 /// What ovn-controller reads from the local Open_vSwitch row.

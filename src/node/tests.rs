@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use ovnkube_model::{Mac, PodKey};
 use serde_json::{Value, json};
 
+use crate::OwnNode;
 use crate::annotations::Facts;
 use crate::bandwidth;
 use crate::conf::CniConf;
@@ -167,10 +168,15 @@ fn node_annotations() {
         encap_ips: &["172.18.0.2".parse().unwrap()],
         masquerade: &["169.254.169.0/29".parse().unwrap(), "fd69::/125".parse().unwrap()],
         gateway: None,
+        checks_mtu: true,
+        mtu: None,
     };
     let want: BTreeMap<String, String> = [
         ("host-cidrs", r#"["172.18.0.2/16","fd00::2/64"]"#),
         ("node-chassis-id", "c0ffee"),
+        // not there
+        ("gateway-mtu-support", ""),
+        ("node-mtu", ""),
         ("node-encap-ips", r#"["172.18.0.2"]"#),
         ("node-masquerade-subnet", r#"{"ipv4":"169.254.169.0/29","ipv6":"fd69::/125"}"#),
         ("node-primary-ifaddr", r#"{"ipv4":"172.18.0.2/16"}"#),
@@ -182,26 +188,34 @@ fn node_annotations() {
     assert_eq!(facts.annotations(), want);
 }
 
+fn of_subnets(subnets: &[&str]) -> OwnNode {
+    OwnNode { subnets: subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(), ..OwnNode::default() }
+}
+
 #[test]
 fn management_port_of_a_subnet() {
-    let subnets = ["10.128.0.0/23", "fd00:10::/64"].map(|s| s.parse().unwrap());
-    let mgmt = Mgmt::new(&subnets, &["10.128.0.0/14".parse().unwrap()], 1400, false).unwrap();
+    let mut node = of_subnets(&["10.128.0.0/23", "fd00:10::/64"]);
+    let new = |node: &OwnNode| Mgmt::new(node, &["10.128.0.0/14".parse().unwrap()], 1400, None, false);
+    let mgmt = new(&node).unwrap();
     assert_eq!(mgmt.addresses, ["10.128.0.2/23", "fd00:10::2/64"].map(|a| a.parse().unwrap()));
     assert_eq!(mgmt.mac().unwrap().to_string(), "0a:58:0a:80:00:02");
-    assert_eq!(Mgmt::new(&[], &[], 1400, false), None);
+    // the controller gives the logical port an annotated MAC: the link has the same
+    node.mgmt_mac = Some("0a:58:0a:80:00:99".parse().unwrap());
+    assert_eq!(new(&node).unwrap().mac(), node.mgmt_mac);
+    assert_eq!(new(&OwnNode::default()), None);
 }
 
 /// The controller gives each port one MAC: that of its IPv4 address where there is one.
 #[test]
 fn one_mac_serves_both_families() {
-    let mut subnets = ["10.128.0.0/23", "fd00:10::/64"].map(|s| s.parse().unwrap());
+    let mut subnets = ["10.128.0.0/23", "fd00:10::/64"];
     for _ in 0..2 {
-        let mgmt = Mgmt::new(&subnets, &[], 1400, false).unwrap();
+        let mgmt = Mgmt::new(&of_subnets(&subnets), &[], 1400, None, false).unwrap();
         assert_eq!(mgmt.mac().unwrap().to_string(), "0a:58:0a:80:00:02");
         assert_eq!(mgmt.router_mac().unwrap().to_string(), "0a:58:0a:80:00:01");
         subnets.reverse();
     }
-    let alone = Mgmt::new(&["fd00:10::/64".parse().unwrap()], &[], 1400, false).unwrap();
+    let alone = Mgmt::new(&of_subnets(&["fd00:10::/64"]), &[], 1400, None, false).unwrap();
     assert_eq!(alone.mac(), Some(Mac::of("fd00:10::2".parse().unwrap())));
     assert_eq!(alone.router_mac(), Some(Mac::of("fd00:10::1".parse().unwrap())));
 }

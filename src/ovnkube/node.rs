@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use ovnkube_config::Settings;
-use ovnkube_model::{Change, GatewayMode, Name, Node, Pod, Roles};
-use ovnkube_node::{Annotations, ChassisSettings, CniConf, GatewaySettings, NodeSettings, OwnNode, PodOnNode, Tls};
-use ovnkube_watch::{Client, Scope};
+use ovnkube_model::{Change, GatewayMode, Name, Node, Notice, Object, Pod, Roles, Severity};
+use ovnkube_node::{
+    Annotations, ChassisSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings, OwnNode, PodOnNode, Reports,
+    Tls, Warning,
+};
+use ovnkube_watch::{Client, Events, Scope};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
 
@@ -30,11 +33,14 @@ pub(crate) async fn run(settings: Settings, name: String, mut stop: Stop) -> Res
     drop(changes);
     let (to_agent, agent_changes) = mpsc::channel(CHANGES);
     let (annotations, wanted) = watch::channel(Annotations::new());
+    let (warnings, warned) = mpsc::unbounded_channel();
     let (own, own_node) = watch::channel(None);
+    let events = Events::start(&api, "ovnkube-node", &name);
     let node_name: Name = name.as_str().into();
     tokio::select! {
-        outcome = ovnkube_node::run(node_settings(&settings, &node_name), agent_changes, annotations, async move { stop.wait().await }) => outcome?,
+        outcome = ovnkube_node::run(node_settings(&settings, &node_name), agent_changes, Reports { annotations, warnings }, async move { stop.wait().await }) => outcome?,
         () = forward(incoming, to_agent, own) => {}
+        () = publish(&events, &node_name, warned, own_node.clone()) => {}
         () = annotate(&api, &node_name, wanted, own_node) => {}
     }
     drop(watches);
@@ -84,6 +90,23 @@ fn on_node(pod: Pod) -> Option<PodOnNode> {
     })
 }
 
+/// Makes the agent's warnings Events of the own Node.
+async fn publish(
+    events: &Events,
+    name: &Name,
+    mut warned: mpsc::UnboundedReceiver<Warning>,
+    mut own: watch::Receiver<Own>,
+) {
+    while let Some(Warning { reason, message }) = warned.recv().await {
+        let Ok(uid) = own.wait_for(Option::is_some).await.map(|own| own.as_ref().map(|(uid, _)| uid.clone())) else {
+            break;
+        };
+        let object = Object::Node { name: name.clone(), uid: uid.unwrap_or_default() };
+        events.publish(Notice { object, severity: Severity::Warning, reason, message });
+    }
+    std::future::pending::<()>().await;
+}
+
 /// Keeps the own Node annotated as the agent says, whoever else writes there.
 async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotations>, mut own: watch::Receiver<Own>) {
     let mut sent = Annotations::new();
@@ -100,7 +123,8 @@ async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotati
         if let Some((uid, node)) = node {
             let missing = missing(&want, &node.written, &mut sent);
             if !missing.is_empty() {
-                let patch = missing.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
+                let value = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+                let patch = missing.iter().map(|(key, text)| (key.clone(), value(text))).collect();
                 match api.annotate_node(name, &uid, &patch).await {
                     Ok(()) => sent.extend(missing),
                     Err(error) if error.is_gone() => debug!(%error, "the node is gone"),
@@ -122,7 +146,7 @@ async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotati
 
 /// What is wanted and neither on the Node nor on its way there. `sent` forgets what has arrived.
 fn missing(want: &Annotations, have: &BTreeMap<Name, Name>, sent: &mut Annotations) -> Annotations {
-    let has = |key: &String, value: &String| have.get(key.as_str()).is_some_and(|have| **have == **value);
+    let has = |key: &String, value: &String| have.get(key.as_str()).map_or("", |have| have) == value;
     sent.retain(|key, value| !has(key, value));
     let missing = want.iter().filter(|(key, value)| !has(key, value) && sent.get(*key) != Some(value));
     missing.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -133,7 +157,11 @@ fn node_settings(settings: &Settings, node: &Name) -> NodeSettings {
     NodeSettings {
         node: node.clone(),
         zone: translate::ZONE.into(),
-        mtu: settings.default.mtu,
+        mtu: MtuSettings {
+            given: settings.mtu_is_given.then_some(settings.default.mtu),
+            routable: Some(settings.default.routable_mtu).filter(|mtu| *mtu > 0),
+            single_node: settings.gateway.single_node,
+        },
         cluster_subnets: translate::cluster_subnets(settings).iter().map(|range| range.cidr).collect(),
         masquerade_subnets: translate::masquerade_subnets(settings),
         ovs_remote: format!("unix:{}", settings.ovspaths.run_dir.join("db.sock").display()),

@@ -243,7 +243,20 @@ impl World {
             reason,
             message,
         };
-        bad.chain(problems.iter().cloned()).map(notice).collect()
+        let mtu = self.other_mtu(name, node).map(|message| ("MtuDiffers", message));
+        bad.chain(problems.iter().cloned()).chain(mtu).map(notice).collect()
+    }
+
+    /// Nodes that choose by their uplinks may not choose the same.
+    fn other_mtu(&self, name: &Name, node: &Node) -> Option<String> {
+        let mtu = node.mtu?;
+        let other = |other: &Node| other.mtu.filter(|other| *other != mtu);
+        let (other, theirs) = self.nodes.iter().find_map(|(name, node)| Some((name, other(node)?)))?;
+        let (small, large) = (mtu.min(theirs), mtu.max(theirs));
+        Some(format!(
+            "pods of {name} have MTU {mtu} and those of {other} {theirs}, as their uplinks leave: packets of {large} bytes \
+             do not reach the others; set mtu to {small} on all nodes, or give the uplinks the same MTU"
+        ))
     }
 }
 

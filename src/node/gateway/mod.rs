@@ -90,6 +90,11 @@ impl<'a> Gateway<'a> {
         serde_json::to_string(&BTreeMap::from([("default", config)])).unwrap_or_default()
     }
 
+    /// Whether the gateway router shall look at the size of packets; cards that switch could no longer do it for it.
+    pub(crate) fn checks_mtu(&self, ovs: &Ovs) -> bool {
+        self.settings.check_mtu && !ovs.is_offloaded()
+    }
+
     /// Brings host, nftables and flows to what they shall be; tells what is not there yet.
     pub(crate) async fn ensure(
         &mut self,
@@ -103,17 +108,17 @@ impl<'a> Gateway<'a> {
             site,
             masquerade: &self.node.masquerade_subnets,
             service_cidrs: &self.settings.service_cidrs,
-            mtu: self.node.mtu,
+            mtu: self.node.mtu.routable.unwrap_or(mgmt.mtu),
             checksums_in_software: ovs.is_userspace(),
         };
         host.ensure(here, mgmt).await?;
         let management: Vec<IpAddr> = mgmt.addresses.iter().map(IpNetwork::ip).collect();
         let table = nft::table(self.settings.mode, &node.subnets, &management, &self.node.masquerade_subnets);
         self.table.ensure(table).await?;
-        self.ensure_flows(site, ovs).await
+        self.ensure_flows(site, mgmt.mtu, ovs).await
     }
 
-    async fn ensure_flows(&mut self, site: &Site, ovs: &Ovs) -> Result<Readiness> {
+    async fn ensure_flows(&mut self, site: &Site, mtu: u32, ovs: &Ovs) -> Result<Readiness> {
         let bridge = &site.bridge.name;
         let patch = format!("patch-{bridge}_{}-to-br-int", self.node.node);
         let Some(patch_port) = ovs.port_number(&patch) else {
@@ -133,7 +138,7 @@ impl<'a> Gateway<'a> {
             masquerade: &self.node.masquerade_subnets,
             conntrack_zone: settings.conntrack_zone,
             encap_port: settings.encap_port,
-            max_frame: settings.check_mtu.then_some(self.node.mtu + ETHERNET),
+            max_frame: settings.check_mtu.then_some(mtu + ETHERNET),
         };
         let switch = Switch::new(self.run_dir(), bridge);
         if self.watch.is_none() {

@@ -125,7 +125,7 @@ fn join(want: &mut Want, site: &Site<'_>, router: &RowKey) {
             .with(lrp::NAME, router_side.as_str())
             .with(lrp::MAC, first.map(|ip| ovnkube_model::Mac::of(ip.ip()).to_string()).unwrap_or_default())
             .with(lrp::NETWORKS, site.joins.iter().map(ToString::to_string))
-            .with(lrp::OPTIONS, [("gateway_mtu", site.world.network.mtu.to_string())]),
+            .with(lrp::OPTIONS, gateway_mtu(site).map(|mtu| ("gateway_mtu", mtu.to_string()))),
     );
     want.member(router, lr::PORTS, &port);
     let port = want.row(
@@ -136,6 +136,11 @@ fn join(want: &mut Want, site: &Site<'_>, router: &RowKey) {
             .with(lsp::OPTIONS, [("router-port", router_side)]),
     );
     want.member(&names::switch(names::JOIN_SWITCH), ls::PORTS, &port);
+}
+
+/// Whoever sends more to the node's pods hears of it from the router.
+fn gateway_mtu(site: &Site<'_>) -> Option<u32> {
+    site.node.checks_mtu.then_some(site.node.mtu.unwrap_or(site.world.network.mtu))
 }
 
 /// The switch to the node's bridge, and the router's port in it.

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use nix::sched::{CloneFlags, setns, unshare};
 use ovnkube_model::PodKey;
 use ovnkube_node::{
-    Annotations, Change, ChassisSettings, CniConf, GatewaySettings, NodeSettings, OwnNode, PodOnNode, Tls,
+    Annotations, Change, ChassisSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings, OwnNode, PodOnNode,
+    Reports, Tls, Warning,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -72,11 +73,14 @@ pub struct Lab {
     pub node_subnets: Vec<&'static str>,
     /// Given to the agent at its start.
     pub gateway: Option<GatewaySettings>,
+    /// Given to the agent at its start.
+    pub mtu: MtuSettings,
 }
 
 struct Agent {
     changes: mpsc::Sender<Change>,
     annotations: watch::Receiver<Annotations>,
+    warned: mpsc::UnboundedReceiver<Warning>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<String>,
 }
@@ -100,6 +104,7 @@ impl Lab {
             cluster_subnets: vec!["10.128.0.0/14"],
             node_subnets: vec!["10.128.0.0/24"],
             gateway: None,
+            mtu: MtuSettings { given: Some(1400), ..MtuSettings::default() },
         }
     }
 
@@ -204,13 +209,14 @@ impl Lab {
         shim_binary();
         let (changes, received) = mpsc::channel(16);
         let (annotations, annotated) = watch::channel(Annotations::new());
+        let (warnings, warned) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel();
         let settings = self.settings();
         let task = self.runtime.spawn(async move {
             let stop = async { drop(stopped.await) };
-            format!("{:?}", ovnkube_node::run(settings, received, annotations, stop).await)
+            format!("{:?}", ovnkube_node::run(settings, received, Reports { annotations, warnings }, stop).await)
         });
-        self.agent = Some(Agent { changes, annotations: annotated, stop, task });
+        self.agent = Some(Agent { changes, annotations: annotated, warned, stop, task });
         eventually("the agent's socket", || self.socket().exists());
     }
 
@@ -218,7 +224,9 @@ impl Lab {
     pub fn refusal(&mut self) -> String {
         let (_changes, received) = mpsc::channel(16);
         let (annotations, _annotated) = watch::channel(Annotations::new());
-        let run = ovnkube_node::run(self.settings(), received, annotations, std::future::pending());
+        let (warnings, _warned) = mpsc::unbounded_channel();
+        let run =
+            ovnkube_node::run(self.settings(), received, Reports { annotations, warnings }, std::future::pending());
         let outcome = async { tokio::time::timeout(Duration::from_secs(60), run).await.expect("the agent to end") };
         self.runtime.block_on(outcome).unwrap_err().to_string()
     }
@@ -265,6 +273,7 @@ impl Lab {
         let node = OwnNode {
             internal_ips: vec!["172.18.0.2".parse().unwrap()],
             subnets: self.node_subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(),
+            ..OwnNode::default()
         };
         self.tell(Change::Node(node));
         eventually("the network configuration", || self.conf().exists());
@@ -288,7 +297,21 @@ impl Lab {
         self.agent.as_ref().unwrap().changes.blocking_send(change).unwrap();
     }
 
+    /// What the agent has warned of since the last time.
+    pub fn warnings(&mut self) -> Vec<Warning> {
+        let warned = &mut self.agent.as_mut().unwrap().warned;
+        std::iter::from_fn(|| warned.try_recv().ok()).collect()
+    }
+
+    /// Those that are there.
     pub fn annotations(&self) -> Annotations {
+        let mut annotations = self.all_annotations();
+        annotations.retain(|_, text| !text.is_empty());
+        annotations
+    }
+
+    /// Empty: shall not be there.
+    pub fn all_annotations(&self) -> Annotations {
         self.agent.as_ref().unwrap().annotations.borrow().clone()
     }
 
@@ -304,7 +327,7 @@ impl Lab {
         NodeSettings {
             node: NODE.into(),
             zone: "global".into(),
-            mtu: 1400,
+            mtu: self.mtu.clone(),
             cluster_subnets: self.cluster_subnets.iter().map(|range| range.parse().unwrap()).collect(),
             masquerade_subnets: vec!["169.254.169.0/29".parse().unwrap(), "fd69::/125".parse().unwrap()],
             ovs_remote: self.unix("db.sock"),
