@@ -18,10 +18,11 @@ node_up() { # nI
 }
 
 # ---- inside the node ----
-in_node() { # nI [vswitchd|controller]
+in_node() { # nI [ovsdb|vswitchd|controller]
   local u=$1
   OVS_STATE=$D/nodes/$u/ovs
   case ${2:-} in
+    ovsdb) ovsdb; return ;;
     vswitchd) vswitchd; br_ex_net "$u"; return ;;
     controller) controller; return ;;
   esac
@@ -29,7 +30,7 @@ in_node() { # nI [vswitchd|controller]
   seal
   ip link set lo up; ip link set eth0 up; offload eth0
   ovsdb-tool create "$OVS_STATE/conf.db" "$(schema_file openvswitch/vswitch.ovsschema)"
-  daemon ovsdb-server "$OVS_STATE/conf.db" --remote=punix:/run/openvswitch/db.sock
+  ovsdb
   ovs-vsctl --no-wait init
   # what the operating system's start scripts set; the userspace datapath is the lab's choice for its nodes
   ovs-vsctl --no-wait set Open_vSwitch . external_ids:system-id="$(cat /proc/sys/kernel/random/uuid)" external_ids:hostname="$u" \
@@ -47,6 +48,7 @@ daemon() { # PROGRAM ARGS...
   local name=$1; shift
   "$name" -vconsole:off -vsyslog:off "$@" --pidfile --log-file="$OVS_STATE/$name.log" --detach --no-chdir
 }
+ovsdb() { daemon ovsdb-server "$OVS_STATE/conf.db" --remote=punix:/run/openvswitch/db.sock; }
 vswitchd() { daemon ovs-vswitchd unix:/run/openvswitch/db.sock; }
 controller() { daemon ovn-controller unix:/run/openvswitch/db.sock; }
 br_ex_net() { # nI: br-ex is a TAP of ovs-vswitchd and loses its addresses when that ends; putting them back is the machine's task
