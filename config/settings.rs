@@ -397,7 +397,7 @@ settings! {
         /// Own uplinks for user-defined networks.
         uplink: bool { key: "enable-uplink", flag: "enable-uplink", default: "false", stage: Later }
         /// Network policies without connection tracking where annotated.
-        stateless_netpol: bool { key: "enable-stateless-netpol", flag: "enable-stateless-netpol", default: "false", stage: Later }
+        stateless_netpol: bool { key: "enable-stateless-netpol", flag: "enable-stateless-netpol", default: "false" }
         /// Let network policies pass ICMP.
         allow_icmp_network_policy: bool { key: "allow-icmp-network-policy", flag: "allow-icmp-network-policy", default: "false", stage: Later }
         /// One zone per node, joined by a transit switch.

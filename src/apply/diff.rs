@@ -149,7 +149,9 @@ impl<'a> Diff<'a> {
         match self.cache.get(want.key.table, uuid) {
             Some(have) => {
                 let mut change = Row::new(want.key.table);
-                for (column, datum) in row.differing(have) {
+                for (column, datum) in
+                    row.differing(have).filter(|(column, _)| self.cache.supports(want.key.table, *column))
+                {
                     change.put(column, datum.clone());
                 }
                 if !change.is_empty() {

@@ -90,6 +90,8 @@ pub struct Network {
     pub no_hostsubnet_nodes: Option<NodeSelector>,
     pub multicast: bool,
     pub egress_firewall: bool,
+    /// Policies that are annotated for it need no connection tracking.
+    pub stateless_netpol: bool,
     /// Leaves `requested-chassis` off pod ports.
     pub disable_requested_chassis: bool,
     /// Leaves `iface-id-ver` off pod ports.

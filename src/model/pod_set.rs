@@ -49,6 +49,13 @@ impl PodSet {
         policy.pods.as_ref().map(|pods| Self::own(&key.namespace, pods))
     }
 
+    /// The pods among which an egress rule's named ports are looked up. Pods may have addresses in a
+    /// block, too.
+    pub fn destinations(rule: &Rule, own: &Name) -> Vec<Self> {
+        let of_peer = |peer| Self::of_peer(peer, own).unwrap_or_else(Self::everybody);
+        rule.peers.as_ref().map_or_else(|| vec![Self::everybody()], |peers| peers.iter().map(of_peer).collect())
+    }
+
     pub fn with_port(mut self, protocol: Protocol, name: &Name) -> Self {
         self.port = Some((protocol, name.clone()));
         self
@@ -90,7 +97,7 @@ pub(crate) fn of_policy(key: &ObjectKey, policy: &NetworkPolicy) -> Vec<PodSet> 
             sets.extend(plain(rule, &key.namespace));
         }
         for (protocol, name) in rule.named_ports() {
-            let named = destinations(rule, &key.namespace);
+            let named = PodSet::destinations(rule, &key.namespace);
             sets.extend(named.into_iter().map(|set| set.with_port(protocol, name)));
         }
     }
@@ -103,15 +110,6 @@ pub(crate) fn of_policy(key: &ObjectKey, policy: &NetworkPolicy) -> Vec<PodSet> 
 fn plain(rule: &Rule, own: &Name) -> impl Iterator<Item = PodSet> {
     let peers = rule.peers.iter().flatten().filter(|peer| !matches!(peer, Peer::Namespaces(_)));
     peers.filter_map(|peer| PodSet::of_peer(peer, own))
-}
-
-/// The pods among which an egress rule's named ports are looked up.
-fn destinations(rule: &Rule, own: &Name) -> Vec<PodSet> {
-    match &rule.peers {
-        None => vec![PodSet::everybody()],
-        // pods may have addresses in a block, too
-        Some(peers) => peers.iter().map(|p| PodSet::of_peer(p, own).unwrap_or_else(PodSet::everybody)).collect(),
-    }
 }
 
 /// The selectors of namespaces that a policy lets in or lets reach as a whole.

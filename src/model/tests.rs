@@ -22,6 +22,7 @@ pub(crate) fn network(subnets: &[(&str, u8)]) -> Network {
         no_hostsubnet_nodes: None,
         multicast: false,
         egress_firewall: false,
+        stateless_netpol: false,
         disable_requested_chassis: false,
         disable_iface_id_ver: false,
         acl_logging_rate_limit: 20,

@@ -50,6 +50,7 @@ pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
         no_hostsubnet_nodes: no_hostsubnet_nodes(settings),
         multicast: settings.command_line.enable_multicast,
         egress_firewall: settings.features.egress_firewall,
+        stateless_netpol: settings.features.stateless_netpol,
         disable_requested_chassis: settings.kubernetes.disable_requestedchassis,
         disable_iface_id_ver: settings.command_line.disable_ovn_iface_id_ver,
         acl_logging_rate_limit: settings.logging.acl_logging_rate_limit,

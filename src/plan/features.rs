@@ -6,8 +6,9 @@ use std::fmt;
 use ovnkube_model::{Object, Roles, Touched, World};
 
 use crate::Want;
+use crate::policies::PolicyKey;
 use crate::topology::TopologyKey;
-use crate::{cluster_manager, gateway, namespaces, pods, topology};
+use crate::{cluster_manager, gateway, namespaces, pods, policies, topology};
 
 /// One thing OVN does for Kubernetes. Pure: same world, same want.
 pub trait Feature {
@@ -61,8 +62,16 @@ features! {
     Topology: topology::Topology = "topology",
     /// Gateway routers and external switches.
     Gateways: gateway::Gateways = "gateway of node",
+    /// Who may talk to whom.
+    Policies: policies::Policies = "policy",
     /// Logical ports and addresses of pods.
     Pods: pods::Pods = "pod",
+}
+
+/// Whether a key decides about packets of other keys' ports: what it wants and what these want change
+/// together or packets pass, or are lost, that should not.
+pub fn decides_access(key: &Key) -> bool {
+    matches!(key, Key::Policies(PolicyKey::Namespace(_) | PolicyKey::Set(_) | PolicyKey::Policy(_)))
 }
 
 /// The object that a key is about, if it is there: where people look when something is wrong.
@@ -72,6 +81,7 @@ pub fn object(key: &Key, world: &World) -> Option<Object> {
             Object::Node { name: name.clone(), uid: world.nodes.get(name)?.uid.clone() }
         }
         Key::Namespaces(name) => Object::Namespace { name: name.clone(), uid: world.namespaces.get(name)?.uid.clone() },
+        Key::Policies(key) => return policies::object(key, world),
         Key::Pods(key) => Object::Pod { key: key.clone(), uid: world.pods.get(key)?.pod.uid.clone() },
         Key::Topology(TopologyKey::Cluster) => return None,
     })

@@ -16,12 +16,13 @@ mod gateway;
 mod names;
 mod namespaces;
 mod pods;
+mod policies;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod topology;
 mod want;
 
-pub use features::{Feature, Key, object, touched, want};
+pub use features::{Feature, Key, decides_access, object, touched, want};
 pub use rows::{identity, is_garbage, member_columns};
 pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowWant, Unavailable, Want};

@@ -12,7 +12,19 @@ use ovnkube_ovn::{ColumnId, Row, Table, owner};
 use crate::names;
 
 /// Owner types whose rows this program plans; rows of other types are left alone.
-const PLANNED_TYPES: [&str; 2] = ["Cluster", "Namespace"];
+const PLANNED_TYPES: [&str; 10] = [
+    "Cluster",
+    "Namespace",
+    "NetworkPolicy",
+    "NetpolNamespace",
+    "NetpolDefault",
+    "NetpolNode",
+    "PodSelector",
+    "MulticastCluster",
+    "MulticastNS",
+    // what ovn-kubernetes had before 2024
+    "NetworkPolicyPortIndexOwnerType",
+];
 
 /// What a row is called within its table: its name where it has one that is its own, the owner id of
 /// rows that carry one, else the columns that make it what it is. Rows under different parents may
@@ -78,14 +90,14 @@ fn composed(row: &Row) -> Option<String> {
 /// Set columns that are filled by members: whatever of ours stands in one and is wanted by nobody
 /// is garbage.
 pub fn member_columns(table: &Table) -> &'static [ColumnId] {
-    const SWITCH: &[ColumnId] = &[logical_switch::PORTS.id()];
+    const SWITCH: &[ColumnId] = &[logical_switch::PORTS.id(), logical_switch::ACLS.id()];
     const ROUTER: &[ColumnId] = &[
         logical_router::PORTS.id(),
         logical_router::STATIC_ROUTES.id(),
         logical_router::POLICIES.id(),
         logical_router::NAT.id(),
     ];
-    const GROUP: &[ColumnId] = &[port_group::PORTS.id()];
+    const GROUP: &[ColumnId] = &[port_group::PORTS.id(), port_group::ACLS.id()];
     const SET: &[ColumnId] = &[address_set::ADDRESSES.id()];
     match table.name {
         "Logical_Switch" => SWITCH,
@@ -102,6 +114,7 @@ pub fn is_garbage<'a>(row: &Row, mut names_of_ports: impl Iterator<Item = &'a st
     match row.table().name {
         "Address_Set" => is_planned(row.map(address_set::EXTERNAL_IDS)),
         "Port_Group" => is_planned(row.map(port_group::EXTERNAL_IDS)),
+        "ACL" => is_planned(row.map(acl::EXTERNAL_IDS)),
         // a pod's port, or one of the ports every node has
         "Logical_Switch_Port" => {
             let name = row.str(lsp::NAME);

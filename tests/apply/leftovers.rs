@@ -101,7 +101,7 @@ async fn rows_of_others_stay() {
             "port_group",
             "name=theirs",
             "external_ids:k8s.ovn.org/owner-controller=default-network-controller",
-            "external_ids:k8s.ovn.org/owner-type=NetworkPolicy",
+            "external_ids:k8s.ovn.org/owner-type=EgressFirewall",
         ],
         &["set", "logical_switch", "n1", "external_ids:theirs=1"],
         &["set", "logical_switch_port", "a_p", "external_ids:theirs=1"],

@@ -6,6 +6,7 @@
 //!    └ options                    iface-id-ver=<uid>, requested-chassis=<node>
 //! Address_Set of the namespace  += its IPs
 //! Port_Group of the namespace   += its port, if there is one
+//! Port_Groups of the policies about it += its port; Address_Sets it belongs to += its IPs
 //! annotation k8s.ovn.org/pod-networks
 //! ```
 //!
@@ -19,7 +20,7 @@ use ovnkube_model::{
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{address_set, logical_switch, logical_switch_port as lsp, port_group};
 
-use crate::{Feature, Patch, PatchTarget, RowWant, Want, names};
+use crate::{Feature, Patch, PatchTarget, RowWant, Want, names, policies};
 
 pub struct Pods;
 
@@ -41,10 +42,22 @@ impl Feature for Pods {
     }
 
     fn want(key: &PodKey, world: &World) -> Want {
+        if let Some(entry) = world.pods.get(key).filter(|e| e.pod.host_network && e.pod.node.is_some()) {
+            return in_host_network(key, entry, world);
+        }
         wired(key, world)
             .map(|(entry, addresses, node, network)| pod(key, entry, addresses, node, network, world))
             .unwrap_or_default()
     }
+}
+
+/// A pod with its node's addresses has no port; policies may mean it as the other end.
+fn in_host_network(key: &PodKey, entry: &PodEntry, world: &World) -> Want {
+    let mut want = Want::default();
+    let families = world.network.families();
+    let ips: Vec<_> = entry.pod.host_ips.iter().copied().filter(|ip| families.contains(&Family::of(*ip))).collect();
+    policies::memberships(&mut want, key, &entry.pod, None, &ips, world);
+    want
 }
 
 /// The pod with all that its port hangs on: addresses, a node of this zone, a namespace.
@@ -79,6 +92,8 @@ fn pod(
         let set = names::set_key(&names::namespace_set(&key.namespace, Family::of(ip.ip())));
         want.text(&set, address_set::ADDRESSES, ip.ip().to_string());
     }
+    let ips: Vec<_> = addresses.ips.iter().map(IpNetwork::ip).collect();
+    policies::memberships(&mut want, key, &entry.pod, Some(&port), &ips, world);
     want
 }
 

@@ -1,0 +1,72 @@
+//! An ACL with what all of them have in common.
+
+use ovnkube_model::{AclSeverity, Direction};
+use ovnkube_ovn::nb::acl;
+use ovnkube_ovn::{OwnerId, Row};
+
+use crate::RowWant;
+
+/// Priority of what is let through.
+pub(super) const ALLOW: i64 = 1001;
+/// Priority of what is dropped.
+pub(super) const DENY: i64 = 1000;
+/// Tiers before it are for administrators' policies, the one behind it for their defaults.
+const TIER: i64 = 2;
+/// Longest name, characters.
+const LONGEST_NAME: usize = 63;
+/// Limits all log messages together.
+const METER: &str = "acl-logging";
+
+pub(super) struct Acl {
+    owner: OwnerId,
+    direction: Direction,
+    priority: i64,
+    action: &'static str,
+    matches: String,
+    name: Option<String>,
+    severity: Option<AclSeverity>,
+}
+
+impl Acl {
+    pub(super) fn new(
+        owner: OwnerId,
+        direction: Direction,
+        priority: i64,
+        action: &'static str,
+        matches: String,
+    ) -> Self {
+        Self { owner, direction, priority, action, matches, name: None, severity: None }
+    }
+
+    /// What its log messages call it.
+    pub(super) fn named(mut self, name: &str) -> Self {
+        self.name = Some(name.chars().take(LONGEST_NAME).collect());
+        self
+    }
+
+    /// Has it log what it matches.
+    pub(super) fn logging(mut self, severity: Option<AclSeverity>) -> Self {
+        self.severity = severity;
+        self
+    }
+
+    pub(super) fn row(self) -> RowWant {
+        // what goes out is judged by where a service sends it, not by the service's address
+        let (direction, options) = match self.direction {
+            Direction::Egress => ("from-lport", Some(("apply-after-lb", "true"))),
+            Direction::Ingress => ("to-lport", None),
+        };
+        RowWant::new(self.owner.id(), Row::new(acl::TABLE))
+            .with(acl::ACTION, self.action)
+            .with(acl::DIRECTION, direction)
+            .with(acl::EXTERNAL_IDS, self.owner.external_ids())
+            .with(acl::LOG, self.severity.is_some())
+            .with(acl::MATCH, self.matches)
+            .with(acl::METER, Some(METER))
+            .with(acl::NAME, self.name)
+            .with(acl::OPTIONS, options)
+            .with(acl::PRIORITY, self.priority)
+            .with(acl::SEVERITY, self.severity.map(AclSeverity::name))
+            .with(acl::TIER, TIER)
+    }
+}

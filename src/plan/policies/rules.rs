@@ -1,0 +1,219 @@
+//! A policy's rules as ACLs.
+//!
+//! A rule becomes one ACL for each of its protocols and for each of its blocks, and one for all its
+//! selectors together. A named port becomes one for each number that the destinations have under that
+//! name, limited to those that have it.
+//!
+//! Nothing a user wrote as text comes into a match: only hashed names, numbers and addresses.
+
+use std::collections::BTreeSet;
+
+use ovnkube_model::{
+    Block, Direction, Family, Name, NetworkPolicy, ObjectKey, Peer, PodSet, PolicyPort, Protocol, Rule, Subnet, World,
+};
+use ovnkube_ovn::nb::port_group;
+
+use super::acl::{ALLOW, Acl};
+use super::{either, group_row, ip, policy_group, port_match, set_owner};
+use crate::{Want, names};
+
+/// Index of the ACL that is about no block.
+const NO_BLOCK: i64 = -1;
+
+pub(super) fn want(want: &mut Want, key: &ObjectKey, policy: &NetworkPolicy, world: &World) {
+    let group = want.row(group_row(&policy_group(key)));
+    for direction in Direction::ALL {
+        for (index, rule) in policy.rules(direction).into_iter().flatten().enumerate() {
+            let rule = Written { key, policy, direction, index, rule, world };
+            for acl in rule.acls() {
+                let acl = want.row(acl.row());
+                want.member(&group, port_group::ACLS, &acl);
+            }
+        }
+    }
+}
+
+/// A rule in its place.
+struct Written<'a> {
+    key: &'a ObjectKey,
+    policy: &'a NetworkPolicy,
+    direction: Direction,
+    index: usize,
+    rule: &'a Rule,
+    world: &'a World,
+}
+
+impl Written<'_> {
+    fn acls(&self) -> Vec<Acl> {
+        let mut acls = Vec::new();
+        for (protocol, l4) in plain_ports(self.rule) {
+            for (block, l3) in self.peers() {
+                let parts = [Some(l3), l4.clone()];
+                acls.push(self.acl(protocol.map_or("None", Protocol::ovn), block, None, parts));
+            }
+        }
+        for (protocol, name) in self.rule.named_ports().collect::<BTreeSet<_>>() {
+            for number in self.numbers(protocol, name) {
+                let l4 = format!("{0} && {0}.dst=={number}", protocol.ovn());
+                for (block, l3) in self.named_peers(protocol, name, number) {
+                    acls.push(self.acl(protocol.ovn(), block, Some((name, number)), [Some(l3), Some(l4.clone())]));
+                }
+            }
+        }
+        acls
+    }
+
+    fn acl(&self, protocol: &str, block: i64, port: Option<(&Name, u16)>, parts: [Option<String>; 2]) -> Acl {
+        let group = policy_group(self.key);
+        let parts = parts.into_iter().flatten().chain([port_match(self.direction, &group)]);
+        let matches = parts.collect::<Vec<_>>().join(" && ");
+        let name = format!("NP:{}:{}:{}:{}", self.key.namespace, self.key.name, self.direction, self.index);
+        let mut owner = group
+            .key("direction", self.direction.name())
+            .key("gress-index", &self.index.to_string())
+            .key("port-policy-protocol", protocol)
+            .key("ip-block-index", &block.to_string());
+        if let Some((name, number)) = port {
+            owner = owner.key("port-name", name).key("port", &number.to_string());
+        }
+        let stateless = self.policy.stateless && self.world.network.stateless_netpol;
+        let action = if stateless { "allow-stateless" } else { "allow-related" };
+        let logging = self.world.namespaces.get(&self.key.namespace).and_then(|n| n.acl_logging.allow);
+        Acl::new(owner, self.direction, ALLOW, action, matches).named(&name).logging(logging)
+    }
+
+    /// The other end, as OVN calls it.
+    fn end(&self) -> &'static str {
+        match self.direction {
+            Direction::Egress => "dst",
+            Direction::Ingress => "src",
+        }
+    }
+
+    /// Who the other end may be: a condition for each block and one for all selectors; one alone for
+    /// a rule without peers.
+    fn peers(&self) -> Vec<(i64, String)> {
+        let Some(peers) = &self.rule.peers else {
+            let families = self.world.network.families().into_iter();
+            return vec![(NO_BLOCK, either(&families.map(|f| ip(f).to_owned()).collect::<Vec<_>>()))];
+        };
+        let selected =
+            self.in_sets(self.end(), |family| peers.iter().flat_map(|peer| self.peer_sets(peer, family)).collect());
+        self.blocks().chain(selected.map(|selected| (NO_BLOCK, selected))).collect()
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = (i64, String)> {
+        let blocks = self.rule.peers.iter().flatten().filter_map(|peer| match peer {
+            Peer::Block(block) => Some(block),
+            _ => None,
+        });
+        blocks.map(|block| (i64::from(block.index), block_match(block, self.end())))
+    }
+
+    /// Names of the address sets of a peer.
+    fn peer_sets(&self, peer: &Peer, family: Family) -> Vec<String> {
+        match peer {
+            Peer::Namespaces(selector) => {
+                let namespaces = self.world.namespaces_labelled(selector);
+                namespaces.map(|name| names::namespace_set(name, family).hashed_name()).collect()
+            }
+            _ => PodSet::of_peer(peer, &self.key.namespace)
+                .map(|set| set_owner(&set, None, family).hashed_name())
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// The numbers that the destinations have for a named port.
+    fn numbers(&self, protocol: Protocol, name: &Name) -> BTreeSet<u16> {
+        let sets = self.destinations().into_iter().map(|set| set.with_port(protocol, name));
+        sets.flat_map(|set| self.world.policies.numbers(&set).collect::<Vec<_>>()).collect()
+    }
+
+    /// The pods among which the numbers of named ports are looked up.
+    fn destinations(&self) -> Vec<PodSet> {
+        match self.direction {
+            Direction::Ingress => PodSet::subjects(self.key, self.policy).into_iter().collect(),
+            Direction::Egress => PodSet::destinations(self.rule, &self.key.namespace),
+        }
+    }
+
+    /// Who the other end may be, limited to destinations whose named port has this number.
+    fn named_peers(&self, protocol: Protocol, name: &Name, number: u16) -> Vec<(i64, String)> {
+        let having = |sets: Vec<PodSet>| {
+            self.in_sets("dst", |family| {
+                let sets = sets.iter().map(|set| set.clone().with_port(protocol, name));
+                // a set exists where somebody has the number
+                let sets = sets.filter(|set| self.world.policies.numbers(set).any(|n| n == number));
+                sets.map(|set| set_owner(&set, Some(number), family).hashed_name()).collect()
+            })
+        };
+        match (self.direction, &self.rule.peers) {
+            (Direction::Ingress, _) => {
+                let Some(subjects) = having(self.destinations()) else { return Vec::new() };
+                self.peers().into_iter().map(|(block, l3)| (block, format!("{l3} && {subjects}"))).collect()
+            }
+            (Direction::Egress, None) => {
+                having(vec![PodSet::everybody()]).map(|pods| (NO_BLOCK, pods)).into_iter().collect()
+            }
+            (Direction::Egress, Some(peers)) => {
+                let everybody = having(vec![PodSet::everybody()]);
+                let blocks =
+                    self.blocks().filter_map(|(block, l3)| Some((block, format!("{l3} && {}", everybody.as_ref()?))));
+                let selected = peers.iter().filter_map(|peer| PodSet::of_peer(peer, &self.key.namespace));
+                let selected = having(selected.collect()).map(|pods| (NO_BLOCK, pods));
+                blocks.chain(selected).collect()
+            }
+        }
+    }
+
+    /// The end's address is in one of the sets of its family; none where there are no sets.
+    fn in_sets(&self, end: &str, sets: impl Fn(Family) -> BTreeSet<String>) -> Option<String> {
+        let families = self.world.network.families().into_iter();
+        let conditions = families.filter_map(|family| {
+            let sets: Vec<_> = sets(family).iter().map(|set| format!("${set}")).collect();
+            (!sets.is_empty()).then(|| format!("{}.{end} == {{{}}}", ip(family), sets.join(", ")))
+        });
+        Some(either(&conditions.collect::<Vec<_>>())).filter(|condition| !condition.is_empty())
+    }
+}
+
+fn block_match(block: &Block, end: &str) -> String {
+    let ip = ip(block.family());
+    let text = format!("{ip}.{end} == {}", block.cidr);
+    if block.except.is_empty() {
+        return text;
+    }
+    let except: Vec<_> = block.except.iter().map(Subnet::to_string).collect();
+    format!("{text} && {ip}.{end} != {{{}}}", except.join(", "))
+}
+
+/// The protocols of a rule and what each may ask for; none and nothing for a rule without ports.
+fn plain_ports(rule: &Rule) -> Vec<(Option<Protocol>, Option<String>)> {
+    let Some(ports) = &rule.ports else { return vec![(None, None)] };
+    let of = |protocol: Protocol| {
+        let mine = || ports.iter().filter(move |port| port.protocol() == protocol);
+        let plain = mine().any(|port| !matches!(port, PolicyPort::Named(..)));
+        plain.then(|| (Some(protocol), Some(numbers_match(protocol.ovn(), mine()))))
+    };
+    Protocol::ALL.into_iter().filter_map(of).collect()
+}
+
+fn numbers_match<'a>(protocol: &str, ports: impl Iterator<Item = &'a PolicyPort>) -> String {
+    let (mut single, mut ranges) = (Vec::new(), Vec::new());
+    for port in ports {
+        match port {
+            // beside it numbers say nothing
+            PolicyPort::All(_) => return protocol.to_owned(),
+            PolicyPort::Numbers(_, first, last) if first == last => single.push(first.to_string()),
+            PolicyPort::Numbers(_, first, last) => ranges.push(format!("{first}<={protocol}.dst<={last}")),
+            PolicyPort::Named(..) => {}
+        }
+    }
+    let single = match single.as_slice() {
+        [] => None,
+        [one] => Some(format!("{protocol}.dst=={one}")),
+        many => Some(format!("{protocol}.dst=={{{}}}", many.join(","))),
+    };
+    format!("{protocol} && {}", either(&single.into_iter().chain(ranges).collect::<Vec<_>>()))
+}
