@@ -253,7 +253,7 @@ settings! {
         /// VLAN of the outside network; 0 is none.
         vlan_id: u16 { key: "vlan-id", flag: "gateway-vlanid", default: "0", range: Some((0, 4094)), stage: Later }
         /// Serve node ports on the gateways.
-        nodeport: bool { key: "nodeport", flag: "nodeport", default: "false", stage: Later }
+        nodeport: bool { key: "nodeport", flag: "nodeport", default: "false" }
         /// Keep pods' addresses towards egress gateways when there are several.
         disable_snat_multiple_gws: bool { key: "disable-snat-multiple-gws", flag: "disable-snat-multiple-gws", default: "false", stage: Later }
         /// Forward packets on ovnkube's interfaces only.

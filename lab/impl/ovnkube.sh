@@ -7,7 +7,7 @@ IMPL_SHIM=${OVNKUBE_SHIM:-$(dirname "$OVNKUBE")/ovn-k8s-cni-overlay}
 flags='--k8s-kubeconfig=$KUBECONFIG --cluster-subnets=$CLUSTER_CIDR --k8s-service-cidrs=$SERVICE_CIDR ${MTU:+--mtu=$MTU}'
 flags+=" --nb-address=\$NB --sb-address=\$SB \$DB_TLS"
 OVNKUBE_GATEWAY=${OVNKUBE_GATEWAY-shared}
-[ -z "$OVNKUBE_GATEWAY" ] || flags+=" --gateway-mode=$OVNKUBE_GATEWAY --gateway-interface=br-ex"
+[ -z "$OVNKUBE_GATEWAY" ] || flags+=" --gateway-mode=$OVNKUBE_GATEWAY --gateway-interface=br-ex --nodeport"
 flags+=" ${OVNKUBE_ARGS:-}"
 IMPL_NODE="exec $OVNKUBE --init-node \$NODE $flags"
 IMPL_NODE1="exec $OVNKUBE --init-master \$NODE --init-node \$NODE $flags"

@@ -13,8 +13,14 @@ pub async fn list(table: &str) -> Result<Option<String>> {
     Ok(Some(listed).filter(|text| !text.is_empty()))
 }
 
-/// Makes `table` hold `body` and nothing else; at no time there is neither the old nor the new.
-pub async fn replace(table: &str, body: &str) -> Result<()> {
-    let text = format!("table {table}\ndelete table {table}\ntable {table} {{\n{body}}}\n");
+/// Makes `table` hold `body`, then runs `more` commands, which may name it; at no time there is
+/// neither the old nor the new.
+pub async fn replace(table: &str, body: &str, more: &str) -> Result<()> {
+    let text = format!("table {table}\ndelete table {table}\ntable {table} {{\n{body}}}\n{more}");
     NFT.run(&format!("write nftables table {table}"), &["-f", "-"], &text, &[0]).await.map(drop)
+}
+
+/// Runs `commands`, which name `table`: all of them or none.
+pub async fn change(table: &str, commands: &str) -> Result<()> {
+    NFT.run(&format!("change nftables table {table}"), &["-f", "-"], commands, &[0]).await.map(drop)
 }

@@ -1,8 +1,10 @@
 //! Keeps the node's own state: compares all of it whenever something changed.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnetwork::IpNetwork;
 use ovnkube_host::changes::Changes;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -13,6 +15,7 @@ use crate::cni::Cni;
 use crate::gateway::{Gateway, Site};
 use crate::mgmt::{self, Mgmt};
 use crate::mtu::{Mtu, Warnings};
+use crate::services::{Board, Ports, Want};
 use crate::settings::NodeSettings;
 use crate::{OwnNode, Readiness, Reports, Result};
 
@@ -30,6 +33,11 @@ pub(crate) struct Keeper<'a> {
     fresh_system_id: String,
     gateway: Option<Gateway<'a>>,
     mtu: Mtu<'a>,
+    services: &'a Board,
+    services_changed: watch::Receiver<u64>,
+    health: Ports,
+    /// What was last told of health check ports.
+    told: Vec<String>,
 }
 
 impl<'a> Keeper<'a> {
@@ -37,6 +45,7 @@ impl<'a> Keeper<'a> {
         settings: &'a NodeSettings,
         cni: Arc<Cni>,
         node: watch::Receiver<OwnNode>,
+        services: &'a Board,
         ready: watch::Sender<Readiness>,
         mtu: watch::Sender<Option<u32>>,
         reports: Reports,
@@ -45,7 +54,21 @@ impl<'a> Keeper<'a> {
         let mtu = Mtu::new(&settings.mtu, mtu, Warnings::new(warnings));
         let fresh_system_id = fresh_system_id();
         let gateway = Gateway::new(settings);
-        Self { settings, cni, node, ready, annotations, fresh_system_id, gateway, mtu }
+        let (services_changed, health, told) = (services.changes(), Ports::default(), Vec::new());
+        Self {
+            settings,
+            cni,
+            node,
+            ready,
+            annotations,
+            fresh_system_id,
+            gateway,
+            mtu,
+            services,
+            services_changed,
+            health,
+            told,
+        }
     }
 
     /// Until the process ends. What the process can't run with is an error before anything is
@@ -71,6 +94,7 @@ impl<'a> Keeper<'a> {
                 alive = links.next() => if !alive { links = Changes::watch()? },
                 _ = rows.changed() => {},
                 _ = self.node.changed() => {},
+                _ = self.services_changed.changed() => {},
                 () = flows_changed(&mut self.gateway) => {},
                 () = sleep(RETRY), if failed => {},
             }
@@ -121,10 +145,26 @@ impl<'a> Keeper<'a> {
         if !self.cni.ovs.has_installed(mgmt::LINK) {
             return Ok(Err(format!("ovn-controller has not installed the flows of {}", mgmt::LINK)));
         }
+        self.services_changed.mark_unchanged();
+        let Some(services) = self.services.want() else {
+            return Ok(Err("the API server has not listed the services yet".to_owned()));
+        };
+        self.answer_health_checks(&services).await;
         match (&mut self.gateway, site?) {
-            (Some(gateway), Some(site)) => gateway.ensure(&site, &node, &mgmt, &self.cni.here, &self.cni.ovs).await,
+            (Some(gateway), Some(site)) => {
+                gateway.ensure(&site, &node, &mgmt, &self.cni.here, &self.cni.ovs, &services).await
+            }
             _ => Ok(Ok(())),
         }
+    }
+
+    /// A port that somebody else has holds up nothing.
+    async fn answer_health_checks(&mut self, services: &Want) {
+        let failed = self.health.ensure(services).await;
+        for message in failed.iter().filter(|message| !self.told.contains(message)) {
+            tracing::warn!("{message}");
+        }
+        self.told = failed;
     }
 
     async fn annotate(
@@ -136,6 +176,9 @@ impl<'a> Keeper<'a> {
     ) -> Result<()> {
         let Some(system_id) = self.cni.ovs.system_id() else { return Ok(()) };
         let addresses = self.cni.here.all_addresses(mgmt::LINK).await?;
+        let masquerade = |ip: &IpAddr| self.settings.masquerade_subnets.iter().any(|range| range.contains(*ip));
+        let own = addresses.iter().map(IpNetwork::ip).filter(|ip| !ip.is_loopback() && !masquerade(ip));
+        self.services.addresses(&own.collect::<Vec<_>>());
         let facts = Facts {
             system_id: &system_id,
             zone: &self.settings.zone,

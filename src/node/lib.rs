@@ -6,6 +6,7 @@
 //!  Node ──▶ keep ─▶ chassis           Open_vSwitch settings, br-int, mp0     (OVSDB)
 //!               ├─▶ mgmt              mp0's addresses, routes, neighbour     (netlink)
 //!               ├─▶ gateway            the bridge to the outside             (OpenFlow, netlink, nft)
+//!  Service ───▶ services              what gateway does for services, health checks
 //!               ├─▶ annotations       what the node says about itself
 //!               └─▶ conf              10-ovn-kubernetes.conf while pods can be wired
 //! ```
@@ -27,6 +28,7 @@ mod reply;
 mod request;
 mod sandbox;
 mod server;
+mod services;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -38,7 +40,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ovnkube_host::Net;
-use ovnkube_model::{Mac, PodKey, Subnet};
+use ovnkube_model::{EndpointSlice, Mac, ObjectKey, PodKey, Service, Subnet};
 use tokio::sync::{mpsc, watch};
 
 pub use annotations::Annotations;
@@ -47,6 +49,7 @@ pub use gateway::GatewaySettings;
 pub use pods::PodOnNode;
 pub use reply::{CniResult, Refusal};
 pub use request::{Request, Sandbox};
+use services::Board;
 pub use settings::{ChassisSettings, MtuSettings, NodeSettings, Tls};
 
 /// What the agent is told about the cluster.
@@ -56,6 +59,11 @@ pub enum Change {
     Pod(PodKey, Option<PodOnNode>),
     /// The own Node.
     Node(OwnNode),
+    /// Any service; `None`: it is gone.
+    Service(ObjectKey, Option<Box<Service>>),
+    EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
+    /// All services and slices that there are have been told.
+    ServicesSynced,
 }
 
 /// The part of the own Node that the agent depends on.
@@ -171,19 +179,25 @@ async fn serve(
         ready: readiness,
     });
     let failed = |source| Error::Socket { path: settings.cni_socket.clone(), source };
-    let keeper = keep::Keeper::new(&settings, Arc::clone(&cni), own_node, ready, mtu, reports);
+    let node_ports = settings.gateway.as_ref().is_some_and(|gateway| gateway.node_port);
+    let board = Board::new(&settings.node, node_ports);
+    let keeper = keep::Keeper::new(&settings, Arc::clone(&cni), own_node, &board, ready, mtu, reports);
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
         outcome = keeper.run() => outcome,
-        () = listen(changes, &cni, node) => Ok(()),
+        () = listen(changes, &cni, node, &board) => Ok(()),
+        () = services::end_stale(&board, settings.run_dir()) => Ok(()),
     }
 }
 
 /// Takes changes in until the watches end.
-async fn listen(mut changes: mpsc::Receiver<Change>, cni: &cni::Cni, node: watch::Sender<OwnNode>) {
+async fn listen(mut changes: mpsc::Receiver<Change>, cni: &cni::Cni, node: watch::Sender<OwnNode>, services: &Board) {
     while let Some(change) = changes.recv().await {
         match change {
             Change::Pod(key, pod) => cni.pods.set(key, pod),
+            Change::Service(key, service) => services.service(&key, service.map(|service| *service)),
+            Change::EndpointSlice(key, slice) => services.slice(&key, slice.map(|slice| *slice)),
+            Change::ServicesSynced => services.complete(),
             Change::Node(now) => {
                 node.send_if_modified(|have| {
                     let differs = *have != now;

@@ -1,7 +1,7 @@
 //! What the agent has to be told.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ovnkube_model::{Name, Subnet};
 
@@ -37,6 +37,14 @@ pub struct MtuSettings {
     pub routable: Option<u32>,
     /// No other nodes, hence no tunnels.
     pub single_node: bool,
+}
+
+impl NodeSettings {
+    /// ovs-vswitchd's sockets are where the database's is.
+    pub(crate) fn run_dir(&self) -> &Path {
+        let socket = self.ovs_remote.strip_prefix("unix:").unwrap_or_default();
+        Path::new(socket).parent().unwrap_or(Path::new("/var/run/openvswitch"))
+    }
 }
 
 /// What ovn-controller reads from the local Open_vSwitch row.

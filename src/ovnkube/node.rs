@@ -1,12 +1,12 @@
 //! The node agent's part of the process: watches the own Node and its pods, and patches what the
 //! agent says about the node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use anyhow::Result;
 use ovnkube_config::Settings;
-use ovnkube_model::{Change, GatewayMode, Name, Node, Notice, Object, Pod, Roles, Severity};
+use ovnkube_model::{Change, GatewayMode, Kind, Name, Node, Notice, Object, Pod, Roles, Severity};
 use ovnkube_node::{
     Annotations, ChassisSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings, OwnNode, PodOnNode, Reports,
     Tls, Warning,
@@ -56,6 +56,7 @@ async fn forward(
     agent: mpsc::Sender<ovnkube_node::Change>,
     own: watch::Sender<Own>,
 ) {
+    let mut synced = HashSet::new();
     while let Some(change) = incoming.recv().await {
         let change = match change {
             Change::Pod(key, pod) => ovnkube_node::Change::Pod(key, pod.and_then(|pod| on_node(*pod))),
@@ -67,6 +68,15 @@ async fn forward(
             Change::Node(_, None) => {
                 own.send_replace(None);
                 continue;
+            }
+            Change::Service(key, service) => ovnkube_node::Change::Service(key, service),
+            Change::EndpointSlice(key, slice) => ovnkube_node::Change::EndpointSlice(key, slice),
+            Change::Synced(kind @ (Kind::Service | Kind::EndpointSlice)) => {
+                synced.insert(kind);
+                if synced.len() < 2 {
+                    continue;
+                }
+                ovnkube_node::Change::ServicesSynced
             }
             _ => continue,
         };

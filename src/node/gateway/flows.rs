@@ -10,9 +10,11 @@
 
 use std::net::IpAddr;
 
-use ovnkube_model::{GatewayMode, Mac, Subnet};
+use ovnkube_model::{GatewayMode, Mac, Protocol, Subnet};
 
-/// On all of our flows; services' have others.
+use crate::services::{self, Want};
+
+/// On all of our flows.
 pub(crate) const COOKIE: &str = "0xdeff105";
 /// Mark of packets that leave with an egress address.
 const EGRESS_IP: &str = "0x3f0";
@@ -38,17 +40,28 @@ pub(crate) struct Facts<'a> {
 }
 
 /// How a family is called in a match.
-struct Words {
+pub(crate) struct Words {
     ip: &'static str,
-    src: &'static str,
-    dst: &'static str,
+    pub(crate) src: &'static str,
+    pub(crate) dst: &'static str,
     tcp: &'static str,
     udp: &'static str,
     sctp: &'static str,
 }
 
-const V4: Words = Words { ip: "ip", src: "nw_src", dst: "nw_dst", tcp: "tcp", udp: "udp", sctp: "sctp" };
-const V6: Words = Words { ip: "ipv6", src: "ipv6_src", dst: "ipv6_dst", tcp: "tcp6", udp: "udp6", sctp: "sctp6" };
+pub(crate) const V4: Words = Words { ip: "ip", src: "nw_src", dst: "nw_dst", tcp: "tcp", udp: "udp", sctp: "sctp" };
+pub(crate) const V6: Words =
+    Words { ip: "ipv6", src: "ipv6_src", dst: "ipv6_dst", tcp: "tcp6", udp: "udp6", sctp: "sctp6" };
+
+impl Words {
+    pub(crate) fn protocol(&self, protocol: Protocol) -> &'static str {
+        match protocol {
+            Protocol::Tcp => self.tcp,
+            Protocol::Udp => self.udp,
+            Protocol::Sctp => self.sctp,
+        }
+    }
+}
 
 struct Zones {
     /// Everything that comes in from outside.
@@ -60,17 +73,17 @@ struct Zones {
     fragments: u16,
 }
 
-struct Flows(Vec<String>);
+pub(crate) struct Flows(Vec<String>);
 
 impl Flows {
-    fn add(&mut self, table: u8, priority: u16, matches: &str, actions: &str) {
+    pub(crate) fn add(&mut self, table: u8, priority: u16, matches: &str, actions: &str) {
         let matches = if matches.is_empty() { String::new() } else { format!("{matches},") };
         self.0.push(format!("cookie={COOKIE},table={table},priority={priority},{matches}actions={actions}"));
     }
 }
 
 /// In the syntax of `ovs-ofctl add-flows`.
-pub(crate) fn flows(facts: &Facts<'_>) -> Vec<String> {
+pub(crate) fn flows(facts: &Facts<'_>, services: &Want) -> Vec<String> {
     let zone = facts.conntrack_zone;
     let zones = Zones { main: zone, host: zone + 1, ovn: zone + 2, fragments: zone + 4 };
     // a fresh bridge's own flow, without a cookie: not ours, but nothing works without it
@@ -82,6 +95,7 @@ pub(crate) fn flows(facts: &Facts<'_>) -> Vec<String> {
         classify(&mut flows, facts, words, &zones, *ip);
         replies(&mut flows, facts, words);
     }
+    services::flows::add(&mut flows, services, facts);
     flows.0
 }
 

@@ -3,12 +3,17 @@
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
-use ovnkube_host::{Link, Net, Route, ethtool, sysctl};
+use ovnkube_host::{Link, Net, Route, Rule, ethtool, sysctl};
 use ovnkube_model::{Mac, Subnet};
 
 use super::settings::Site;
 use crate::Result;
 use crate::mgmt::{self, Mgmt};
+use crate::services;
+
+/// The routing table of packets that the host has marked, and its rule's place.
+const TABLE: u8 = 7;
+const PRIORITY: u32 = 30;
 
 /// How it shall be.
 pub(super) struct Host<'a> {
@@ -60,9 +65,20 @@ impl Host<'_> {
     /// Services that keep the client's address are reached over the management port.
     async fn ensure_reply_route(&self, here: &Net, mgmt: &Mgmt, stand_ins: &StandIns) -> Result<()> {
         let Some(link) = here.link(mgmt::LINK).await? else { return Ok(()) };
-        let gateway = mgmt.gateways.iter().find(|gateway| gateway.is_ipv6() == stand_ins.ovn.is_ipv6());
-        let Some(gateway) = gateway else { return Ok(()) };
-        ensure_routes(here, &link, &[Route::via(stand_ins.local.into(), *gateway)]).await
+        let ipv6 = stand_ins.ovn.is_ipv6();
+        let Some(gateway) = mgmt.gateways.iter().find(|gateway| gateway.is_ipv6() == ipv6) else { return Ok(()) };
+        ensure_routes(here, &link, &[Route::via(stand_ins.local.into(), *gateway)]).await?;
+        // so are those whose own clients keep to local endpoints
+        let have = here.routes_in(&link, TABLE).await?;
+        for range in self.service_cidrs.iter().filter(|range| range.is_ipv6() == ipv6) {
+            let Ok(destination) = IpNetwork::new(range.base(), range.prefix()) else { continue };
+            let route = Route::via(destination, *gateway);
+            if !have.contains(&route) {
+                here.ensure_route_in(&link, TABLE, route).await?;
+            }
+        }
+        here.ensure_rule(ipv6, Rule { priority: PRIORITY, mark: services::nft::MARK, table: TABLE }).await?;
+        Ok(())
     }
 }
 

@@ -7,12 +7,12 @@
 //!   host ──── bridge ──patch port── br-int ──mp0── host
 //!     │          └ flows      who gets what comes in, conntrack marks (OpenFlow)
 //!     ├ host      masquerade addresses, routes, neighbours            (netlink)
-//!     └ nft       source addresses of what the host forwards          (nftables)
+//!     └ nft       source addresses of what the host forwards, services (nftables)
 //! ```
 //! Needs a bridge that holds the uplink and the node's addresses. Like all of the agent it is
 //! level-triggered: each step compares, and puts back what is missing.
 
-mod flows;
+pub(crate) mod flows;
 mod host;
 mod nft;
 mod settings;
@@ -21,7 +21,6 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use ipnetwork::IpNetwork;
@@ -33,6 +32,7 @@ use tokio::time::sleep;
 
 use crate::mgmt::Mgmt;
 use crate::ovs::Ovs;
+use crate::services::{self, Want};
 use crate::settings::NodeSettings;
 use crate::{OwnNode, Readiness, Result};
 use host::Host;
@@ -103,6 +103,7 @@ impl<'a> Gateway<'a> {
         mgmt: &Mgmt,
         here: &Net,
         ovs: &Ovs,
+        services: &Want,
     ) -> Result<Readiness> {
         let host = Host {
             site,
@@ -113,12 +114,14 @@ impl<'a> Gateway<'a> {
         };
         host.ensure(here, mgmt).await?;
         let management: Vec<IpAddr> = mgmt.addresses.iter().map(IpNetwork::ip).collect();
-        let table = nft::table(self.settings.mode, &node.subnets, &management, &self.node.masquerade_subnets);
-        self.table.ensure(table).await?;
-        self.ensure_flows(site, mgmt.mtu, ovs).await
+        let masquerade = &self.node.masquerade_subnets;
+        let table = nft::table(self.settings.mode, &node.subnets, &management, masquerade, services);
+        let moved = self.table.ensure(table).await?;
+        services::end_moved(moved).await?;
+        self.ensure_flows(site, mgmt.mtu, ovs, services).await
     }
 
-    async fn ensure_flows(&mut self, site: &Site, mtu: u32, ovs: &Ovs) -> Result<Readiness> {
+    async fn ensure_flows(&mut self, site: &Site, mtu: u32, ovs: &Ovs, services: &Want) -> Result<Readiness> {
         let bridge = &site.bridge.name;
         let patch = format!("patch-{bridge}_{}-to-br-int", self.node.node);
         let Some(patch_port) = ovs.port_number(&patch) else {
@@ -140,11 +143,11 @@ impl<'a> Gateway<'a> {
             encap_port: settings.encap_port,
             max_frame: settings.check_mtu.then_some(mtu + ETHERNET),
         };
-        let switch = Switch::new(self.run_dir(), bridge);
+        let switch = Switch::new(self.node.run_dir(), bridge);
         if self.watch.is_none() {
             self.watch = Some(switch.watch().await?);
         }
-        let synced = switch.sync(flows::COOKIE, &flows::flows(&facts)).await?;
+        let synced = switch.sync(flows::COOKIE, &flows::flows(&facts, services)).await?;
         self.wrote = synced.added + synced.removed > 0;
         if self.wrote {
             tracing::info!(added = synced.added, removed = synced.removed, "changed the flows of {bridge}");
@@ -156,12 +159,6 @@ impl<'a> Gateway<'a> {
             self.taken = synced.taken;
         }
         Ok(Ok(()))
-    }
-
-    /// ovs-vswitchd's sockets are where the database's is.
-    fn run_dir(&self) -> &Path {
-        let socket = self.node.ovs_remote.strip_prefix("unix:").unwrap_or_default();
-        Path::new(socket).parent().unwrap_or(Path::new("/var/run/openvswitch"))
     }
 
     /// Returns when a flow of the bridge was changed or ovs-vswitchd ended.

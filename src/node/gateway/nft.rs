@@ -1,49 +1,81 @@
-//! Source addresses of what the host forwards, in a table of our own.
+//! Source addresses of what the host forwards, and services, in a table of our own.
 
 use std::net::IpAddr;
 
 use ovnkube_host::nft;
 use ovnkube_model::{GatewayMode, Subnet};
 
-use crate::Result;
-use crate::mgmt;
+use crate::services::nft::{Elements, Moved};
+use crate::services::{self, Want};
+use crate::{Result, mgmt};
 
 const TABLE: &str = "inet ovn-kubernetes";
+
+/// The table as it shall be.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Wanted {
+    /// Chains, and maps and sets without their elements.
+    pub(super) body: String,
+    pub(super) elements: Elements,
+}
 
 /// The table as written and as the kernel shows it.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    written: Option<(String, String)>,
+    written: Option<(Wanted, String)>,
 }
 
 impl Table {
-    /// Writes the table anew unless it is as this process left it.
-    pub(super) async fn ensure(&mut self, body: String) -> Result<()> {
+    /// Writes elements that differ, or the table anew unless it is as this process left it. Returns
+    /// where UDP packets are led now and were not before.
+    pub(super) async fn ensure(&mut self, want: Wanted) -> Result<Moved> {
         let shown = nft::list(TABLE).await?;
-        let kept = matches!((&self.written, &shown), (Some((was, left)), Some(is)) if *was == body && left == is);
-        if !kept {
-            nft::replace(TABLE, &body).await?;
-            self.written = nft::list(TABLE).await?.map(|shown| (body, shown));
+        let left = self.written.take().filter(|(have, left)| shown.as_ref() == Some(left) && have.body == want.body);
+        let none = Elements::new();
+        let have = left.as_ref().map_or(&none, |(have, _)| &have.elements);
+        let moved = services::nft::moved(have, &want.elements);
+        let change = services::nft::change(TABLE, have, &want.elements);
+        match left {
+            Some((_, left)) if change.is_empty() => {
+                self.written = Some((want, left));
+                return Ok(moved);
+            }
+            Some(_) => nft::change(TABLE, &change).await?,
+            None => nft::replace(TABLE, &want.body, &change).await?,
         }
-        Ok(())
+        self.written = nft::list(TABLE).await?.map(|shown| (want, shown));
+        Ok(moved)
     }
 }
 
 /// `management` are the management port's addresses, `masquerade` the masquerade subnets.
-pub(super) fn table(mode: GatewayMode, subnets: &[Subnet], management: &[IpAddr], masquerade: &[Subnet]) -> String {
-    let mut text = to_pods(management);
+pub(super) fn table(
+    mode: GatewayMode,
+    subnets: &[Subnet],
+    management: &[IpAddr],
+    masquerade: &[Subnet],
+    services: &Want,
+) -> Wanted {
+    let mut body = services::nft::body(services);
+    body += &to_pods(management);
     if mode == GatewayMode::Local {
-        text += &from_pods(subnets, masquerade);
+        body += &from_pods(subnets, masquerade);
     }
-    text
+    Wanted { body, elements: services::nft::elements(services, mode, masquerade) }
 }
 
 /// Pods answer to the management port's address over the management port, to others through OVN.
 fn to_pods(management: &[IpAddr]) -> String {
-    let mut rules = vec![format!("oifname != \"{}\" return", mgmt::LINK)];
+    let mut rules = vec![
+        format!("oifname != \"{}\" return", mgmt::LINK),
+        // endpoints see who sends to them
+        "meta l4proto . th dport @mgmtport-no-snat-nodeports counter return".to_owned(),
+    ];
     for ip in management {
-        let (family, protocol) = if ip.is_ipv6() { ("ip6", "ipv6") } else { ("ip", "ipv4") };
+        let (family, protocol, n) = if ip.is_ipv6() { ("ip6", "ipv6", 6) } else { ("ip", "ipv4", 4) };
         rules.push(format!("{family} saddr {ip} counter return"));
+        let kept = format!("@mgmtport-no-snat-services-v{n}");
+        rules.push(format!("{family} daddr . meta l4proto . th dport {kept} counter return"));
         rules.push(format!("meta nfproto {protocol} counter snat {family} to {ip}"));
     }
     chain("mgmtport-snat", &rules)

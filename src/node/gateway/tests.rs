@@ -32,7 +32,7 @@ fn normal(flow: &str) -> String {
 
 fn is_golden(mode: GatewayMode, golden: &str) {
     let want: BTreeSet<String> = golden.lines().map(normal).collect();
-    let have: BTreeSet<String> = flows::flows(&facts(mode)).iter().map(|flow| normal(flow)).collect();
+    let have: BTreeSet<String> = flows::flows(&facts(mode), &Want::default()).iter().map(|flow| normal(flow)).collect();
     assert_eq!(
         (want.difference(&have).collect::<Vec<_>>(), have.difference(&want).collect::<Vec<_>>()),
         (vec![], vec![])
@@ -52,14 +52,14 @@ fn flows_of_local_mode() {
 #[test]
 fn the_mtu_check_can_be_off() {
     let facts = flows::Facts { max_frame: None, ..facts(GatewayMode::Local) };
-    let flows = flows::flows(&facts);
+    let flows = flows::flows(&facts, &Want::default());
     assert!(!flows.iter().any(|flow| flow.contains("check_pkt_larger") || flow.contains("table=11")));
 }
 
 #[test]
 fn settings_are_in_the_flows() {
     let facts = flows::Facts { conntrack_zone: 100, encap_port: 7000, uplink: 7, ..facts(GatewayMode::Shared) };
-    let text = flows::flows(&facts).join("\n");
+    let text = flows::flows(&facts, &Want::default()).join("\n");
     for zone in [100, 101, 102, 104] {
         assert!(text.contains(&format!("zone={zone}")), "{zone}");
     }
@@ -72,7 +72,7 @@ fn settings_are_in_the_flows() {
 fn flows_of_both_families() {
     let of = |ips: &[&str]| {
         let ips = ips.iter().map(|ip| ip.parse().unwrap()).collect();
-        flows::flows(&flows::Facts { ips, ..facts(GatewayMode::Local) })
+        flows::flows(&flows::Facts { ips, ..facts(GatewayMode::Local) }, &Want::default())
     };
     let both = of(&["172.18.0.2", "fd00::2"]);
     let unique: BTreeSet<&String> = both.iter().collect();
@@ -92,9 +92,12 @@ fn nftables_of_each_mode() {
 \tchain mgmtport-snat {
 \t\ttype nat hook postrouting priority srcnat; policy accept;
 \t\toifname != \"ovn-k8s-mp0\" return
+\t\tmeta l4proto . th dport @mgmtport-no-snat-nodeports counter return
 \t\tip saddr 10.128.0.2 counter return
+\t\tip daddr . meta l4proto . th dport @mgmtport-no-snat-services-v4 counter return
 \t\tmeta nfproto ipv4 counter snat ip to 10.128.0.2
 \t\tip6 saddr fd00:10::2 counter return
+\t\tip6 daddr . meta l4proto . th dport @mgmtport-no-snat-services-v6 counter return
 \t\tmeta nfproto ipv6 counter snat ip6 to fd00:10::2
 \t}
 ";
@@ -106,6 +109,8 @@ fn nftables_of_each_mode() {
 \t\tip6 saddr fd00:10::/64 counter masquerade
 \t}
 ";
-    assert_eq!(nft::table(GatewayMode::Shared, &subnets, &management, &masquerade), shared);
-    assert_eq!(nft::table(GatewayMode::Local, &subnets, &management, &masquerade), format!("{shared}{local}"));
+    let services = services::nft::body(&Want::default());
+    let body = |mode| nft::table(mode, &subnets, &management, &masquerade, &Want::default()).body;
+    assert_eq!(body(GatewayMode::Shared), format!("{services}{shared}"));
+    assert_eq!(body(GatewayMode::Local), format!("{services}{shared}{local}"));
 }

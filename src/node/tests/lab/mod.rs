@@ -165,7 +165,10 @@ impl Lab {
         let log = format!("--log-file={}", self.path(&format!("{name}.log")));
         let mut command = self.release.command(program);
         command.args(args).args(["-vconsole:off", "-vsyslog:off", &log]);
-        if program != "ovn-controller" {
+        if program == "ovs-vswitchd" {
+            // its control socket is found by its pid, as on a machine
+            command.arg("--pidfile");
+        } else if program != "ovn-controller" {
             command.arg(format!("--unixctl={}", self.path(&format!("{name}.ctl"))));
         }
         command.envs([("OVS_RUNDIR", &self.dir), ("OVN_RUNDIR", &self.dir)]).stdin(Stdio::null());
@@ -208,6 +211,7 @@ impl Lab {
     pub fn start_agent(&mut self) {
         shim_binary();
         let (changes, received) = mpsc::channel(16);
+        changes.try_send(Change::ServicesSynced).unwrap();
         let (annotations, annotated) = watch::channel(Annotations::new());
         let (warnings, warned) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel();

@@ -1,0 +1,402 @@
+//! From services to elements and flows, as text; and the table in a real kernel.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ovnkube_model::{
+    EndpointFields, EndpointSlice, GatewayMode, Mac, Meta, ObjectKey, PortFields, Service, ServiceFields, Services,
+    SliceFields, Subnet,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::gateway::flows::{Facts, flows};
+
+fn here() -> Here {
+    Here { node: "node-000".into(), ips: vec!["172.18.0.2".parse().unwrap()], node_ports: true }
+}
+
+fn meta_of(labels: &BTreeMap<String, String>, created: i64) -> Meta<'_> {
+    static NONE: BTreeMap<String, String> = BTreeMap::new();
+    Meta { uid: "u", created, labels, annotations: &NONE }
+}
+
+fn service(created: i64, spec: &Value) -> Service {
+    let strings = |key: &str| -> Vec<String> { serde_json::from_value(spec[key].clone()).unwrap_or_default() };
+    let ports: Vec<PortFields> = serde_json::from_value(spec["ports"].clone()).unwrap();
+    let ingress: Vec<(String, Option<String>)> = strings("ingress").into_iter().map(|ip| (ip, None)).collect();
+    let fields = ServiceFields {
+        kind: spec["type"].as_str(),
+        cluster_ips: &strings("clusterIPs"),
+        external_ips: &strings("externalIPs"),
+        ingress: &ingress,
+        ports: &ports,
+        external_traffic_policy: spec["externalTrafficPolicy"].as_str(),
+        internal_traffic_policy: spec["internalTrafficPolicy"].as_str(),
+        source_ranges: &strings("loadBalancerSourceRanges"),
+        health_check_port: spec["healthCheckNodePort"].as_i64().unwrap_or_default(),
+        ..ServiceFields::default()
+    };
+    Service::parse(&meta_of(&BTreeMap::new(), created), &fields)
+}
+
+fn slice(of: &str, port: (&str, i64), endpoints: &Value) -> EndpointSlice {
+    let labels = BTreeMap::from([("kubernetes.io/service-name".to_owned(), of.to_owned())]);
+    let protocol = Some(port.0.to_owned());
+    let ports = [PortFields { protocol, port: Some(port.1), ..PortFields::default() }];
+    let endpoints: Vec<EndpointFields> = serde_json::from_value(endpoints.clone()).unwrap();
+    let family = if endpoints[0].addresses[0].contains(':') { "IPv6" } else { "IPv4" };
+    let fields = SliceFields { address_type: family, ports: &ports, endpoints: &endpoints };
+    EndpointSlice::parse(&meta_of(&labels, 1), fields)
+}
+
+/// The cluster's services of one namespace, made in this order.
+#[derive(Default)]
+struct Cluster(Services, i64);
+
+impl Cluster {
+    fn add(&mut self, name: &str, spec: &Value) -> &mut Self {
+        self.1 += 1;
+        self.0.apply_service(&key(name), Some(service(self.1, spec)));
+        self
+    }
+
+    fn endpoints(&mut self, name: &str, port: (&str, i64), endpoints: &Value) -> &mut Self {
+        self.0.apply_slice(&key(&format!("{name}-x")), Some(slice(name, port, endpoints)));
+        self
+    }
+
+    fn want(&self) -> Want {
+        let mut parts = Parts::default();
+        for (key, service) in self.0.iter() {
+            parts.set(key, service.created, Part::of(key, &self.0, &here()));
+        }
+        parts.want()
+    }
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("a", name)
+}
+
+/// As `peer` had them when its host was dumped, in both gateway modes.
+fn samples() -> Cluster {
+    let mut cluster = Cluster::default();
+    let web = json!([{"name": "http", "port": 80}]);
+    let endpoints = json!([{"addresses": ["10.128.0.5"], "nodeName": "node-000"}, {"addresses": ["10.129.0.5"], "nodeName": "node-001"}]);
+    cluster
+        .add("cip", &json!({"clusterIPs": ["10.96.1.1"], "ports": web}))
+        .add("affinity", &json!({"clusterIPs": ["10.96.1.2"], "externalIPs": ["192.0.2.10"], "ports": web}))
+        .add("np", &json!({"type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 80, "nodePort": 30080}]}))
+        .add("np-etp-local", &json!({
+            "type": "LoadBalancer", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.4"], "ingress": ["192.0.2.20"],
+            "ports": [{"port": 80, "nodePort": 30081}], "healthCheckNodePort": 32000,
+        }))
+        .add("itp-local", &json!({"clusterIPs": ["10.96.1.5"], "internalTrafficPolicy": "Local", "ports": web}));
+    for name in ["cip", "np", "np-etp-local", "itp-local"] {
+        cluster.endpoints(name, ("TCP", 8080), &endpoints);
+    }
+    cluster
+}
+
+fn masquerade() -> Vec<Subnet> {
+    vec!["169.254.169.0/29".parse().unwrap(), "fd69::/125".parse().unwrap()]
+}
+
+fn elements(cluster: &Cluster, mode: GatewayMode) -> Vec<String> {
+    let elements = nft::elements(&cluster.want(), mode, &masquerade());
+    elements.into_iter().map(|((set, key), value)| format!("{set} {key} : {value}")).collect()
+}
+
+#[test]
+fn elements_of_the_samples() {
+    let shared = [
+        "external-ips-etp-local-v4 192.0.2.20 . tcp . 80 : 169.254.169.3 . 30081",
+        "external-ips-v4 192.0.2.10 . tcp . 80 : 10.96.1.2 . 80",
+        "external-ips-v4 192.0.2.20 . tcp . 80 : 10.96.1.4 . 80",
+        "itp-services-to-mark-v4 10.96.1.5 . tcp . 80 : ",
+        "mgmtport-no-snat-nodeports tcp . 30081 : ",
+        "nodeports-v4 tcp . 30080 : 10.96.1.3 . 80",
+        "nodeports-v4 tcp . 30081 : 10.96.1.4 . 80",
+    ];
+    assert_eq!(elements(&samples(), GatewayMode::Shared), shared);
+    let mut local = shared.map(str::to_owned).to_vec();
+    local.insert(6, "nodeports-etp-local-v4 tcp . 30081 : 169.254.169.3 . 30081".to_owned());
+    local.sort();
+    assert_eq!(elements(&samples(), GatewayMode::Local), local);
+}
+
+fn facts(mode: GatewayMode, ips: &[&str]) -> Facts<'static> {
+    Facts {
+        mode,
+        mac: Mac([2, 0x42, 0xac, 0x12, 0, 2]),
+        uplink: 1,
+        patch: 2,
+        ips: ips.iter().map(|ip| ip.parse().unwrap()).collect(),
+        service_cidrs: &[],
+        masquerade: &[],
+        conntrack_zone: 64000,
+        encap_port: 6081,
+        max_frame: None,
+    }
+}
+
+/// What services add to the flows of a node with these addresses.
+fn added(cluster: &Cluster, mode: GatewayMode, ips: &[&str]) -> Vec<String> {
+    let facts = facts(mode, ips);
+    let without: BTreeSet<String> = flows(&facts, &Want::default()).into_iter().collect();
+    let with = flows(&facts, &cluster.want());
+    let unique: BTreeSet<&String> = with.iter().collect();
+    assert_eq!(unique.len(), with.len(), "a flow stands twice");
+    let added = with.into_iter().filter(|flow| !without.contains(flow));
+    added.map(|flow| flow.replace("cookie=0xdeff105,table=0,priority=110,", "")).collect()
+}
+
+#[test]
+fn flows_of_the_samples() {
+    let mut shared = added(&samples(), GatewayMode::Shared, &["172.18.0.2"]);
+    shared.sort();
+    let want = [
+        "arp,in_port=1,arp_tpa=192.0.2.10,arp_op=1,actions=LOCAL",
+        "arp,in_port=1,arp_tpa=192.0.2.20,arp_op=1,actions=LOCAL",
+        "icmp,in_port=1,nw_dst=192.0.2.10,icmp_type=3,icmp_code=4,actions=output:2",
+        "icmp,in_port=1,nw_dst=192.0.2.20,icmp_type=3,icmp_code=4,actions=output:2",
+        "tcp,in_port=1,nw_dst=172.18.0.2,tp_dst=30080,actions=output:2",
+        "tcp,in_port=1,nw_dst=172.18.0.2,tp_dst=30081,actions=output:2",
+        "tcp,in_port=1,nw_dst=192.0.2.10,tp_dst=80,actions=output:2",
+        "tcp,in_port=1,nw_dst=192.0.2.20,tp_dst=80,actions=output:2",
+        "tcp,in_port=2,dl_src=02:42:ac:12:00:02,nw_src=172.18.0.2,tp_src=30080,actions=output:1",
+        "tcp,in_port=2,dl_src=02:42:ac:12:00:02,nw_src=172.18.0.2,tp_src=30081,actions=output:1",
+        "tcp,in_port=2,dl_src=02:42:ac:12:00:02,nw_src=192.0.2.10,tp_src=80,actions=output:1",
+        "tcp,in_port=2,dl_src=02:42:ac:12:00:02,nw_src=192.0.2.20,tp_src=80,actions=output:1",
+    ];
+    assert_eq!(shared, want);
+    assert_eq!(added(&samples(), GatewayMode::Local, &["172.18.0.2"]), want[..2]);
+    assert!(added(&samples(), GatewayMode::Shared, &[]).is_empty(), "a node without such addresses");
+}
+
+#[test]
+fn endpoints_on_the_host_see_who_sends() {
+    let mut cluster = Cluster::default();
+    let spec = json!({
+        "type": "LoadBalancer", "externalTrafficPolicy": "Local", "internalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.4"],
+        "ingress": ["192.0.2.20"], "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}],
+        "loadBalancerSourceRanges": ["10.0.0.0/8", "10.1.0.0/16", "192.0.2.1/32", "fd00::/8"],
+    });
+    cluster.add("dns", &spec);
+    cluster.endpoints("dns", ("UDP", 5353), &json!([{"addresses": ["172.18.0.2"], "nodeName": "node-000"}]));
+    let flows = added(&cluster, GatewayMode::Shared, &["172.18.0.2"]);
+    let to_host = "actions=ct(commit,zone=64003,nat(dst=172.18.0.2:5353),table=6)";
+    for flow in [
+        format!("udp,in_port=1,nw_dst=172.18.0.2,tp_dst=30053,{to_host}"),
+        format!("udp,in_port=1,nw_dst=192.0.2.20,tp_dst=53,nw_src=10.0.0.0/8,{to_host}"),
+        format!("udp,in_port=1,nw_dst=192.0.2.20,tp_dst=53,nw_src=192.0.2.1/32,{to_host}"),
+        "cookie=0xdeff105,table=0,priority=109,udp,in_port=1,nw_dst=192.0.2.20,tp_dst=53,actions=drop".to_owned(),
+        "udp,in_port=LOCAL,nw_src=172.18.0.2,tp_src=5353,actions=ct(zone=64003,nat,table=7)".to_owned(),
+        "cookie=0xdeff105,table=6,priority=110,actions=LOCAL".to_owned(),
+        "cookie=0xdeff105,table=7,priority=110,actions=output:1".to_owned(),
+    ] {
+        assert!(flows.contains(&flow), "{flow} is not in {flows:#?}");
+    }
+    assert!(!flows.iter().any(|flow| flow.contains("10.1.0.0")), "a range within another is there twice");
+    let elements = elements(&cluster, GatewayMode::Local);
+    for element in [
+        "external-ips-etp-local-v4 192.0.2.20 . udp . 53 : 172.18.0.2 . 5353",
+        "nodeports-etp-local-v4 udp . 30053 : 172.18.0.2 . 5353",
+        "itp-services-to-redirect-v4 10.96.1.4 . udp . 53 : 172.18.0.2 . 5353",
+        "limited-services-v4 192.0.2.20 . udp . 53 : ",
+        "services-sources-v4 192.0.2.20 . udp . 53 . 10.0.0.0/8 : ",
+    ] {
+        assert!(elements.iter().any(|have| have == element), "{element} is not in {elements:#?}");
+    }
+}
+
+#[test]
+fn the_older_service_keeps_what_two_claim() {
+    let mut cluster = Cluster::default();
+    let claim = |ip: &str| json!({"clusterIPs": [ip], "externalIPs": ["192.0.2.10"], "ports": [{"port": 80}]});
+    cluster.add("z", &claim("10.96.1.1")).add("a", &claim("10.96.1.2"));
+    assert_eq!(elements(&cluster, GatewayMode::Shared), ["external-ips-v4 192.0.2.10 . tcp . 80 : 10.96.1.1 . 80"]);
+    let flows = added(&cluster, GatewayMode::Shared, &["172.18.0.2"]);
+    assert_eq!(flows.len(), 4, "{flows:#?}");
+}
+
+/// Whoever may make a service must not take the node's own ports.
+#[test]
+fn an_external_ip_is_never_the_nodes() {
+    let mut cluster = Cluster::default();
+    let ports = json!([{"port": 10250}]);
+    cluster.add("thief", &json!({"clusterIPs": ["10.96.1.1"], "externalIPs": ["172.18.0.2"], "ports": ports}));
+    assert_eq!(cluster.want(), Want::default());
+    // a load balancer that runs on the nodes has their addresses
+    let spec = json!({"type": "LoadBalancer", "clusterIPs": ["10.96.1.1"], "ingress": ["172.18.0.2"], "ports": [{"port": 80}]});
+    cluster.add("klipper", &spec);
+    assert_eq!(elements(&cluster, GatewayMode::Shared), ["external-ips-v4 172.18.0.2 . tcp . 80 : 10.96.1.1 . 80"]);
+}
+
+#[test]
+fn both_families() {
+    let mut cluster = Cluster::default();
+    let spec = json!({
+        "type": "LoadBalancer", "clusterIPs": ["10.96.1.4", "fd00:96::4"], "ingress": ["192.0.2.20", "2001:db8::20"],
+        "ports": [{"port": 80, "nodePort": 30081}], "loadBalancerSourceRanges": ["10.0.0.0/8"],
+    });
+    cluster.add("web", &spec);
+    let flows = added(&cluster, GatewayMode::Shared, &["172.18.0.2", "fd00:172::2"]);
+    for flow in [
+        "icmp6,in_port=1,nd_target=2001:db8::20,icmp_type=135,icmp_code=0,actions=LOCAL",
+        "icmp6,in_port=1,ipv6_dst=2001:db8::20,icmp_type=2,icmp_code=0,actions=output:2",
+        "tcp6,in_port=1,ipv6_dst=fd00:172::2,tp_dst=30081,actions=output:2",
+        "tcp6,in_port=2,dl_src=02:42:ac:12:00:02,ipv6_src=2001:db8::20,tp_src=80,actions=output:1",
+        // ranges of the other family let nobody in
+        "tcp6,in_port=1,ipv6_dst=2001:db8::20,tp_dst=80,ipv6_src=::/128,actions=output:2",
+    ] {
+        assert!(flows.iter().any(|have| have == flow), "{flow} is not in {flows:#?}");
+    }
+    let elements = elements(&cluster, GatewayMode::Local);
+    assert!(elements.contains(&"nodeports-v6 tcp . 30081 : fd00:96::4 . 80".to_owned()), "{elements:#?}");
+}
+
+/// A real kernel takes every element and every chain, and only what differs is written.
+#[test]
+fn the_kernel_takes_the_table() {
+    let apart = || {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            const TABLE: &str = "inet ovn-kubernetes";
+            let mut cluster = samples();
+            let none = nft::Elements::new();
+            let mut have = none.clone();
+            for step in 0..4 {
+                match step {
+                    1 => drop(cluster.add("portless", &json!({
+                        "type": "LoadBalancer", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.8", "fd00:96::8"],
+                        "ingress": ["192.0.2.28", "2001:db8::28"], "ports": [{"port": 80}, {"port": 53, "protocol": "SCTP"}],
+                        "loadBalancerSourceRanges": ["10.0.0.0/8", "10.1.0.0/16", "2001:db8::/32", "192.0.2.7/32"],
+                    })).endpoints("portless", ("TCP", 8080), &json!([
+                        {"addresses": ["10.128.0.5"], "nodeName": "node-000"}, {"addresses": ["10.128.0.6"], "nodeName": "node-000"},
+                    ]))),
+                    2 => drop(cluster.add("np", &json!({
+                        "type": "NodePort", "clusterIPs": ["10.96.9.3"], "ports": [{"port": 81, "nodePort": 30080}],
+                    }))),
+                    3 => cluster = Cluster::default(),
+                    _ => {}
+                }
+                let (want, now) = (cluster.want(), nft::elements(&cluster.want(), GatewayMode::Local, &masquerade()));
+                if step < 2 {
+                    ovnkube_host::nft::replace(TABLE, &nft::body(&want), &nft::change(TABLE, &none, &now)).await.unwrap();
+                } else {
+                    ovnkube_host::nft::change(TABLE, &nft::change(TABLE, &have, &now)).await.unwrap();
+                }
+                have = now;
+                let shown = ovnkube_host::nft::list(TABLE).await.unwrap().unwrap();
+                let shown: String = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+                for ((_, key), value) in &have {
+                    let element = if value.is_empty() { key.clone() } else { format!("{key} : {value}") };
+                    let element = element.strip_suffix("/32").unwrap_or(&element);
+                    assert!(shown.contains(element), "{element} is not in {shown}");
+                }
+                assert_eq!(shown.contains("elements"), step < 3, "{shown}");
+            }
+        });
+    };
+    std::thread::spawn(apart).join().unwrap();
+}
+
+fn board() -> Board {
+    let board = Board::new("node-000", true);
+    board.addresses(&here().ips);
+    board
+}
+
+#[test]
+fn nothing_is_done_before_everything_is_known() {
+    let board = board();
+    let spec = json!({"type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 80, "nodePort": 30080}]});
+    board.service(&key("np"), Some(service(1, &spec)));
+    assert_eq!(board.want(), None);
+    let changes = board.changes();
+    board.complete();
+    assert!(changes.has_changed().unwrap());
+    assert_eq!(board.want().unwrap().parts.len(), 1);
+}
+
+/// Endpoints are OVN's; the host hears of a change only when it is about the host.
+#[test]
+fn changes_that_concern_the_host_alone_are_told() {
+    let board = board();
+    board.complete();
+    let mut changes = board.changes();
+    let mut told = |what: &dyn Fn()| {
+        changes.mark_unchanged();
+        what();
+        changes.has_changed().unwrap()
+    };
+    let spec = json!({"type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 80, "nodePort": 30080}]});
+    assert!(told(&|| board.service(&key("np"), Some(service(1, &spec)))));
+    let pod = |ip: &str, node: &str| slice("np", ("TCP", 8080), &json!([{"addresses": [ip], "nodeName": node}]));
+    for slice in [pod("10.128.0.5", "node-000"), pod("10.129.0.5", "node-001")] {
+        assert!(!told(&|| board.slice(&key("np-x"), Some(slice.clone()))));
+    }
+    let mut local = spec.clone();
+    local["externalTrafficPolicy"] = "Local".into();
+    assert!(told(&|| board.service(&key("np"), Some(service(1, &local)))));
+    assert!(told(&|| board.slice(&key("np-x"), Some(pod("10.128.0.6", "node-000")))));
+    assert!(told(&|| board.addresses(&["10.128.0.6".parse().unwrap()])), "the endpoint is on the host");
+    assert!(told(&|| board.service(&key("np"), None)));
+    assert_eq!(board.want(), Some(Want::default()));
+}
+
+#[test]
+fn udp_connections_to_who_is_gone_are_ended() {
+    let board = board();
+    board.complete();
+    let spec = json!({
+        "type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}],
+    });
+    board.service(&key("dns"), Some(service(1, &spec)));
+    let pods = |ips: &[&str]| {
+        let endpoints: Vec<Value> = ips.iter().map(|ip| json!({"addresses": [ip]})).collect();
+        Some(slice("dns", ("UDP", 5353), &endpoints.into()))
+    };
+    let stale = || {
+        let (stale, ips) = board.stale();
+        stale.iter().flat_map(|stale| stale::tuples(stale, &ips)).map(|tuples| tuples.join(" ")).collect::<Vec<_>>()
+    };
+    board.slice(&key("dns-x"), pods(&["10.128.0.5", "10.128.0.6"]));
+    assert!(stale().is_empty());
+    board.slice(&key("dns-x"), pods(&["10.128.0.6"]));
+    let gone = [
+        "ct_nw_dst=172.18.0.2,ct_nw_proto=17,ct_tp_dst=30053 ct_nw_src=10.128.0.5,ct_nw_proto=17,ct_tp_src=5353",
+        "ct_nw_dst=10.96.1.3,ct_nw_proto=17,ct_tp_dst=53 ct_nw_src=10.128.0.5,ct_nw_proto=17,ct_tp_src=5353",
+    ];
+    for _ in 0..stale::LOOKS {
+        assert_eq!(stale(), gone);
+    }
+    assert!(stale().is_empty());
+    board.slice(&key("dns-x"), pods(&["10.128.0.7"]));
+    assert_eq!(stale().len(), 2);
+    board.slice(&key("dns-x"), pods(&["10.128.0.6", "10.128.0.7"]));
+    assert!(stale().is_empty(), "it is back");
+    board.service(&key("dns"), None);
+    assert_eq!(stale().len(), 4);
+}
+
+#[test]
+fn what_the_host_leads_elsewhere_is_known() {
+    let mut cluster = Cluster::default();
+    let spec = |ip: &str| {
+        json!({"type": "NodePort", "clusterIPs": [ip], "externalIPs": ["192.0.2.9"],
+            "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}, {"port": 80, "nodePort": 30080}]})
+    };
+    let elements = |cluster: &Cluster| nft::elements(&cluster.want(), GatewayMode::Shared, &masquerade());
+    let none = elements(&cluster);
+    let old = elements(cluster.add("dns", &spec("10.96.1.3")));
+    let new = elements(cluster.add("dns", &spec("10.96.1.4")));
+    let to = |ip: &str| Some(format!("{ip}:53").parse().unwrap());
+    let keys = [(None, false, 30053), (Some("192.0.2.9".parse().unwrap()), false, 53)];
+    for (have, want, to) in [(&none, &old, to("10.96.1.3")), (&old, &new, to("10.96.1.4")), (&new, &none, None)] {
+        assert_eq!(nft::moved(have, want), keys.map(|key| (key, to)).into());
+    }
+    assert!(nft::moved(&new, &new).is_empty());
+}

@@ -1,0 +1,222 @@
+//! What the host has to do for each service, worked out from the service, its endpoints and the node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnetwork::IpNetwork;
+use ovnkube_model::{Backend, Family, ObjectKey, Protocol, Service, ServicePort, ServiceType, Services, TrafficPolicy};
+
+/// The node that it is worked out for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Here {
+    pub(crate) node: String,
+    /// The node's own addresses: endpoints that have one are on the host.
+    pub(crate) ips: Vec<IpAddr>,
+    /// Whether node ports are served.
+    pub(crate) node_ports: bool,
+}
+
+/// All that is wanted, the older service first: it keeps what two of them claim.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Want {
+    pub(crate) parts: Vec<Arc<Part>>,
+}
+
+/// What one service wants.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Part {
+    pub(crate) doors: Vec<Door>,
+    /// Cluster addresses with `internalTrafficPolicy: Local`.
+    pub(crate) inner: Vec<Inner>,
+    pub(crate) health: Option<Health>,
+}
+
+/// One way in from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Door {
+    pub(crate) at: At,
+    pub(crate) protocol: Protocol,
+    pub(crate) port: u16,
+    /// The service's own address and port.
+    pub(crate) service: Backend,
+    /// `externalTrafficPolicy: Local`.
+    pub(crate) local: Option<Local>,
+    /// Who may come in; empty: everybody.
+    pub(crate) sources: Vec<IpNetwork>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum At {
+    /// A node port, on each of the node's addresses of a family.
+    Node(Family),
+    /// An external address or one of a load balancer.
+    Ip(IpAddr),
+}
+
+/// How packets reach endpoints of this node and nobody else.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Local {
+    pub(crate) node_port: Option<u16>,
+    pub(crate) endpoints: Vec<Backend>,
+    /// One of them that is in the host's network.
+    pub(crate) host: Option<Backend>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Inner {
+    pub(crate) protocol: Protocol,
+    pub(crate) service: Backend,
+    pub(crate) host: Option<Backend>,
+}
+
+/// What `healthCheckNodePort` answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Health {
+    pub(crate) port: u16,
+    pub(crate) service: ObjectKey,
+    pub(crate) endpoints: usize,
+}
+
+/// Where UDP senders are led to, and by what.
+pub(crate) type Senders = BTreeMap<(At, u16), BTreeSet<Backend>>;
+
+impl At {
+    pub(crate) fn family(self) -> Family {
+        match self {
+            Self::Node(family) => family,
+            Self::Ip(ip) => Family::of(ip),
+        }
+    }
+}
+
+impl Part {
+    pub(crate) fn of(key: &ObjectKey, services: &Services, here: &Here) -> Self {
+        let Some(service) = services.get(key) else { return Self::default() };
+        let mut part = Self::default();
+        for &ip in &service.cluster_ips {
+            for port in &service.ports {
+                let backends = services.backends(key, port, Family::of(ip));
+                part.add(service, port, ip, here, &backends.local(&here.node));
+            }
+        }
+        part.health = service.health_check_port.map(|port| Health {
+            port,
+            service: key.clone(),
+            endpoints: services.ready_on(key, &here.node),
+        });
+        part
+    }
+
+    fn add(&mut self, service: &Service, port: &ServicePort, ip: IpAddr, here: &Here, local: &[Backend]) {
+        let own = Backend { ip, port: port.port };
+        let host = local.iter().copied().find(|backend| here.ips.contains(&backend.ip));
+        if service.internal_policy == TrafficPolicy::Local {
+            self.inner.push(Inner { protocol: port.protocol, service: own, host });
+        }
+        let node_port = port.node_port.filter(|_| here.node_ports && has_node_ports(service));
+        let local = service.is_external_local().then(|| Local { node_port, endpoints: local.to_vec(), host });
+        let door = |at, number, sources: &[IpNetwork]| Door {
+            at,
+            protocol: port.protocol,
+            port: number,
+            service: own,
+            local: local.clone(),
+            sources: sources.to_vec(),
+        };
+        self.doors.extend(node_port.map(|number| door(At::Node(Family::of(ip)), number, &[])));
+        for outer in service.outer_ips().filter(|outer| outer.is_ipv6() == ip.is_ipv6()) {
+            // what users claim for themselves is never the node's
+            if here.ips.contains(&outer) && !service.ingress_ips.contains(&outer) {
+                continue;
+            }
+            let sources =
+                if service.ingress_ips.contains(&outer) { widest(&service.source_ranges, outer) } else { Vec::new() };
+            self.doors.push(door(At::Ip(outer), port.port, &sources));
+        }
+    }
+}
+
+/// Every address that UDP senders know, and who was behind it.
+pub(crate) fn senders(key: &ObjectKey, services: &Services) -> Senders {
+    let Some(service) = services.get(key) else { return Senders::new() };
+    let mut senders = Senders::new();
+    for port in service.ports.iter().filter(|port| port.protocol == Protocol::Udp) {
+        for &ip in &service.cluster_ips {
+            let family = Family::of(ip);
+            let backends: BTreeSet<Backend> = services.backends(key, port, family).cluster(None).into_iter().collect();
+            let outer = service.outer_ips().filter(|outer| Family::of(*outer) == family);
+            for at in [ip].into_iter().chain(outer) {
+                senders.insert((At::Ip(at), port.port), backends.clone());
+            }
+            if let Some(number) = port.node_port {
+                senders.insert((At::Node(family), number), backends);
+            }
+        }
+    }
+    senders
+}
+
+fn has_node_ports(service: &Service) -> bool {
+    matches!(service.kind, ServiceType::NodePort | ServiceType::LoadBalancer)
+}
+
+/// Of ranges within each other the widest; those of another family tell nothing. `ip` only tells
+/// the family. Where ranges are given and none is of this family, nobody is let in.
+fn widest(ranges: &[IpNetwork], ip: IpAddr) -> Vec<IpNetwork> {
+    if ranges.is_empty() {
+        return Vec::new();
+    }
+    let same = |range: &&IpNetwork| range.is_ipv6() == ip.is_ipv6();
+    let within = |inner: &IpNetwork, outer: &IpNetwork| {
+        outer.contains(inner.ip())
+            && (outer.prefix() < inner.prefix()
+                || outer.prefix() == inner.prefix() && outer.network() == inner.network())
+    };
+    let mut kept: Vec<IpNetwork> = Vec::new();
+    for range in ranges.iter().filter(same) {
+        if !kept.iter().any(|wide| within(range, wide)) {
+            kept.retain(|narrow| !within(narrow, range));
+            kept.extend(IpNetwork::new(range.network(), range.prefix()));
+        }
+    }
+    if kept.is_empty() {
+        let nobody: IpAddr = if ip.is_ipv6() { [0u16; 8].into() } else { [0; 4].into() };
+        kept.extend(IpNetwork::new(nobody, Family::of(ip).bits()));
+    }
+    kept.sort();
+    kept
+}
+
+/// Parts by service, the older service first.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    parts: BTreeMap<(i64, ObjectKey), Arc<Part>>,
+    created: BTreeMap<ObjectKey, i64>,
+}
+
+impl Parts {
+    /// True when that says something new. A service that wants nothing is not kept.
+    pub(crate) fn set(&mut self, key: &ObjectKey, created: i64, part: Part) -> bool {
+        let part = Some(part).filter(|part| *part != Part::default());
+        let old = self.created.get(key).map(|created| (*created, key.clone()));
+        let have = old.as_ref().and_then(|old| self.parts.get(old));
+        let kept = part.as_ref().is_none_or(|_| old.as_ref().is_none_or(|old| old.0 == created));
+        if kept && have.map(|part| &**part) == part.as_ref() {
+            return false;
+        }
+        if let Some(old) = old {
+            self.parts.remove(&old);
+            self.created.remove(key);
+        }
+        if let Some(part) = part {
+            self.created.insert(key.clone(), created);
+            self.parts.insert((created, key.clone()), Arc::new(part));
+        }
+        true
+    }
+
+    pub(crate) fn want(&self) -> Want {
+        Want { parts: self.parts.values().cloned().collect() }
+    }
+}

@@ -1,0 +1,155 @@
+//! Services on a real bridge and in the kernel.
+#![allow(clippy::unwrap_used)]
+
+mod lab;
+
+use std::collections::BTreeMap;
+
+use lab::{Lab, eventually, in_node, run};
+use ovnkube_model::{
+    EndpointFields, EndpointSlice, GatewayMode, Meta, ObjectKey, PortFields, Service, ServiceFields, SliceFields,
+};
+use ovnkube_node::{Change, GatewaySettings};
+use serde_json::{Value, json};
+
+fn with_gateway(lab: &mut Lab, mode: GatewayMode) {
+    lab.start_ovs();
+    lab.make_bridge();
+    lab.start_ovn();
+    lab.make_router();
+    lab.gateway = Some(GatewaySettings {
+        mode,
+        interface: Some("br-ex".into()),
+        next_hops: vec![],
+        node_port: true,
+        conntrack_zone: 64000,
+        check_mtu: true,
+        encap_port: 6081,
+        service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+        join_subnets: vec!["100.64.0.0/16".parse().unwrap()],
+    });
+    lab.start_agent();
+    lab.ready();
+}
+
+fn meta(labels: &BTreeMap<String, String>) -> Meta<'_> {
+    static NONE: BTreeMap<String, String> = BTreeMap::new();
+    Meta { uid: "u", created: 1, labels, annotations: &NONE }
+}
+
+fn key() -> ObjectKey {
+    ObjectKey::new("a", "web")
+}
+
+/// A load balancer with local endpoints only, on port 80 and UDP 53.
+fn service(internal_policy: &str) -> Change {
+    let ports = json!([
+        {"name": "http", "port": 80, "nodePort": 30080}, {"name": "dns", "port": 53, "nodePort": 30053, "protocol": "UDP"},
+    ]);
+    let ports: Vec<PortFields> = serde_json::from_value(ports).unwrap();
+    let fields = ServiceFields {
+        kind: Some("LoadBalancer"),
+        cluster_ips: &["10.96.1.3".to_owned()],
+        ingress: &[("192.0.2.20".to_owned(), None)],
+        ports: &ports,
+        external_traffic_policy: Some("Local"),
+        internal_traffic_policy: Some(internal_policy),
+        health_check_port: 32080,
+        ..ServiceFields::default()
+    };
+    Change::Service(key(), Some(Box::new(Service::parse(&meta(&BTreeMap::new()), &fields))))
+}
+
+fn endpoint(ip: &str, node: &str) -> Change {
+    let labels = BTreeMap::from([("kubernetes.io/service-name".to_owned(), "web".to_owned())]);
+    let ports = json!([{"name": "http", "port": 8080}, {"name": "dns", "port": 5353, "protocol": "UDP"}]);
+    let ports: Vec<PortFields> = serde_json::from_value(ports).unwrap();
+    let endpoints: Vec<EndpointFields> =
+        serde_json::from_value(json!([{"addresses": [ip], "nodeName": node}])).unwrap();
+    let fields = SliceFields { address_type: "IPv4", ports: &ports, endpoints: &endpoints };
+    Change::EndpointSlice(ObjectKey::new("a", "web-x"), Some(Box::new(EndpointSlice::parse(&meta(&labels), fields))))
+}
+
+fn flows(lab: &Lab) -> String {
+    lab.ofctl("dump-flows", &["--no-stats", "cookie=0xdeff105/-1"])
+}
+
+fn table() -> String {
+    run("nft", &["-s", "list", "table", "inet", "ovn-kubernetes"]).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Status and body.
+fn health() -> Option<(String, Value)> {
+    let output = std::process::Command::new("curl")
+        .args(["-s", "-w", "\n%{http_code}", "http://172.18.0.2:32080/healthz"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (body, status) = text.split_once('\n')?;
+    Some((status.to_owned(), serde_json::from_str(body).ok()?))
+}
+
+#[test]
+fn a_service_comes_changes_and_goes() {
+    in_node(|lab| {
+        with_gateway(lab, GatewayMode::Shared);
+        let (before, table_before) = (flows(lab), table());
+        let rules = run("ip", &["rule"]);
+        assert!(rules.contains("30:\tfrom all fwmark 0x1745ec lookup 7"), "{rules}");
+        let routes = run("ip", &["route", "show", "table", "7"]);
+        assert!(routes.contains("10.96.0.0/16 via 10.128.0.1 dev ovn-k8s-mp0"), "{routes}");
+
+        lab.tell(service("Local"));
+        eventually("the node port's flow", || flows(lab).contains("nw_dst=172.18.0.2,tp_dst=30080 actions=output:"));
+        for part in ["udp . 30053 : 10.96.1.3 . 53", "192.0.2.20 . tcp . 80 : 10.96.1.3 . 80", "tcp . 30080"] {
+            assert!(table().contains(part), "{part} is not in {}", table());
+        }
+        let body = |n: u32| json!({"service": {"namespace": "a", "name": "web"}, "localEndpoints": n, "serviceProxyHealthy": true});
+        assert_eq!(health(), Some(("503".to_owned(), body(0))));
+        lab.tell(endpoint("10.128.0.5", "node-1"));
+        eventually("a healthy answer", || health() == Some(("200".to_owned(), body(1))));
+        // an endpoint on the host itself
+        lab.tell(endpoint("172.18.0.2", "node-1"));
+        let to_host = "actions=ct(commit,table=6,zone=64003,nat(dst=172.18.0.2:8080))";
+        eventually("the flow to the host", || flows(lab).contains(to_host));
+        assert!(table().contains("10.96.1.3 . tcp . 80 : 172.18.0.2 . 8080"), "{}", table());
+
+        run("nft", &["delete", "table", "inet", "ovn-kubernetes"]);
+        eventually("the table", || table_has("tcp . 30080 : 10.96.1.3 . 80"));
+        lab.tell(Change::Service(key(), None));
+        eventually("what was before", || (flows(lab), table()) == (before.clone(), table_before.clone()));
+        assert_eq!(health(), None);
+    });
+}
+
+fn table_has(part: &str) -> bool {
+    let listed = std::process::Command::new("nft").args(["list", "table", "inet", "ovn-kubernetes"]).output().unwrap();
+    String::from_utf8_lossy(&listed.stdout).split_whitespace().collect::<Vec<_>>().join(" ").contains(part)
+}
+
+/// The switch holds connections that its flows no longer make.
+#[test]
+fn udp_connections_in_the_switch_are_ended() {
+    in_node(|lab| {
+        with_gateway(lab, GatewayMode::Shared);
+        lab.tell(service("Cluster"));
+        lab.tell(endpoint("10.128.0.9", "node-2"));
+        eventually("the service", || flows(lab).contains("tp_dst=30053"));
+        // stands for OVN's load balancer
+        let flow =
+            "priority=1000,udp,in_port=LOCAL,nw_dst=10.96.1.3,actions=ct(commit,zone=9,nat(dst=10.128.0.9:5353))";
+        lab.ofctl("add-flow", &[flow]);
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+        let pid = std::fs::read_to_string(lab.path("ovs-vswitchd.pid")).unwrap();
+        let control = lab.path(&format!("ovs-vswitchd.{}.ctl", pid.trim()));
+        let connections = || lab.tool("ovs-appctl", &["-t", &control, "dpctl/dump-conntrack"]);
+        let stands = || connections().lines().any(|line| line.contains("src=10.128.0.9") && line.contains("zone=9"));
+        eventually("a connection", || {
+            socket.send_to(b"x", "10.96.1.3:53").unwrap();
+            stands()
+        });
+        // another endpoint stays out of it
+        lab.tell(endpoint("10.128.0.8", "node-2"));
+        eventually("its end", || !stands());
+    });
+}
