@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use http::Method;
-use ovnkube_apply::{Engine, MayWrite, Parts, Patches};
+use ovnkube_apply::{Engine, MayWrite, Parts, Patches, StaleChassis};
 use ovnkube_model::{Network, World};
 use ovnkube_ovsdb::Client as Database;
 use ovnkube_telemetry::Metrics;
@@ -148,6 +148,11 @@ pub struct Running {
 impl Running {
     /// As the controller starts it, lease aside; without a database as the cluster manager does.
     pub async fn start(api: &Api, network: Network, nb: Option<Database>) -> Self {
+        Self::with_southbound(api, network, nb, None).await
+    }
+
+    /// The same beside a southbound database that chassis are removed from.
+    pub async fn with_southbound(api: &Api, network: Network, nb: Option<Database>, sb: Option<Database>) -> Self {
         let client = Client::connect(&api.access()).await.unwrap();
         let metrics = Metrics::new("test");
         let counted = metrics.clone();
@@ -157,9 +162,12 @@ impl Running {
             let watches = ovnkube_watch::start(&client, &scope, &changes);
             drop(changes);
             let may_write: MayWrite = Arc::new(|| true);
+            let (claims, stale) = sb.map(|sb| StaleChassis::new(sb, may_write.clone())).unzip();
+            stale.map(|stale| tokio::spawn(stale.run()));
             let engine = Engine::new(Parts {
                 world: World::new(network, scope.kinds().iter().copied()),
                 nb,
+                chassis: claims,
                 patches: Patches::new(client.clone(), may_write.clone()),
                 events: Events::start(&client, "ovnkube", "test"),
                 may_write,

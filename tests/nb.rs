@@ -1,12 +1,12 @@
-//! Real northbound servers.
+//! Real servers of OVN databases, northd between them, and hosts with ovn-controller.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use ovnkube_ovn::nb;
+use ovnkube_ovn::{Database, nb, sb, vswitch};
 use ovnkube_ovsdb::{Client, Options, Remote};
 
 /// Which OVS and OVN.
@@ -43,24 +43,39 @@ impl Release {
 pub struct Server {
     child: Option<Child>,
     release: Release,
+    database: &'static Database,
     dir: PathBuf,
 }
 
 impl Server {
     /// A server of an empty northbound database.
     pub fn new(release: Release) -> Self {
+        Self::of(release, &nb::DATABASE)
+    }
+
+    /// A server of an empty southbound database.
+    pub fn southbound(release: Release) -> Self {
+        Self::of(release, &sb::DATABASE)
+    }
+
+    fn of(release: Release, database: &'static Database) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("ovnkube-tests-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&dir).unwrap();
-        let mut server = Self { child: None, release, dir };
+        let mut server = Self { child: None, release, database, dir };
         server.create();
         server.start();
         server
     }
 
     fn create(&self) {
-        let schema = self.release.root().join("usr/share/ovn/ovn-nb.ovsschema");
+        let file = match self.database.name {
+            "OVN_Northbound" => "ovn/ovn-nb.ovsschema",
+            "OVN_Southbound" => "ovn/ovn-sb.ovsschema",
+            _ => "openvswitch/vswitch.ovsschema",
+        };
+        let schema = self.release.root().join("usr/share").join(file);
         let args = [OsStr::new("create"), self.dir.join("db").as_os_str(), schema.as_os_str()].map(OsStr::to_owned);
         let out = self.release.command("ovsdb-tool").args(args).output().unwrap();
         assert!(out.status.success(), "ovsdb-tool: {}; run lab/install", String::from_utf8_lossy(&out.stderr));
@@ -108,7 +123,7 @@ impl Server {
 
     pub fn options(&self) -> Options {
         let remotes = vec![Remote::Unix(self.socket())];
-        Options { identity: ovnkube_plan::identity, ..Options::new(&nb::DATABASE, remotes) }
+        Options { identity: ovnkube_plan::identity, ..Options::new(self.database, remotes) }
     }
 
     /// A client whose cache is what the server has.
@@ -120,10 +135,66 @@ impl Server {
 
     /// Changes rows as somebody else would, through `ovn-nbctl`.
     pub fn nbctl(&self, words: &[&str]) -> String {
-        let mut command = self.release.command("ovn-nbctl");
+        self.ctl("ovn-nbctl", words)
+    }
+
+    /// The same through `ovn-sbctl`.
+    pub fn sbctl(&self, words: &[&str]) -> String {
+        self.ctl("ovn-sbctl", words)
+    }
+
+    fn ctl(&self, program: &str, words: &[&str]) -> String {
+        let mut command = self.release.command(program);
         let out = command.arg(format!("--db=unix:{}", self.socket().display())).args(words).output().unwrap();
-        assert!(out.status.success(), "ovn-nbctl {words:?}: {}", String::from_utf8_lossy(&out.stderr));
+        assert!(out.status.success(), "{program} {words:?}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    }
+}
+
+/// A running program of OVN; killed with the value.
+pub struct Daemon(Child);
+
+impl Daemon {
+    pub fn northd(nb: &Server, sb: &Server) -> Self {
+        let mut command = nb.release.command("ovn-northd");
+        command.arg(format!("--ovnnb-db=unix:{}", nb.socket().display()));
+        command.arg(format!("--ovnsb-db=unix:{}", sb.socket().display()));
+        Self::start(command, &nb.dir.join("northd"))
+    }
+
+    fn start(mut command: Command, ctl: &Path) -> Self {
+        command.arg(format!("--unixctl={}", ctl.display()));
+        command.args(["-vconsole:off", "-vsyslog:off", "--no-chdir"]);
+        Self(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A host with nothing but ovn-controller, which dies with the value: its chassis stays.
+pub struct Host {
+    _controller: Daemon,
+    _switch: Server,
+}
+
+impl Host {
+    /// `settings`: pairs of the external_ids that ovn-controller reads.
+    pub fn start(sb: &Server, settings: &[(&str, &str)]) -> Self {
+        let switch = Server::of(sb.release, &vswitch::DATABASE);
+        let remote = format!("unix:{}", sb.socket().display());
+        let usual = [("ovn-remote", remote.as_str()), ("ovn-encap-type", "geneve")];
+        let ids = settings.iter().chain(&usual);
+        let ids: Vec<_> = ids.map(|(key, value)| format!("external_ids:{key}={value:?}")).collect();
+        let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+        switch.ctl("ovs-vsctl", &[&["--no-wait", "init", "--", "set", "Open_vSwitch", "."], &ids[..]].concat());
+        let mut command = sb.release.command("ovn-controller");
+        command.arg(format!("unix:{}", switch.socket().display()));
+        Self { _controller: Daemon::start(command, &switch.dir.join("controller")), _switch: switch }
     }
 }
 

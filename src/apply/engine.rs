@@ -24,6 +24,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use crate::chassis::Claims;
 use crate::diff::{Diff, Missing, Owned};
 use crate::garbage;
 use crate::ledger::Ledger;
@@ -35,9 +36,9 @@ use crate::patches::{Outcome, Patches};
 const BATCH: usize = 500;
 /// After somebody else meddled with our rows, or a sweep failed, this passes before the next sweep.
 const SWEEP_AFTER: Duration = Duration::from_secs(1);
-/// Lock of the northbound database that a controller holds while it writes. The lease keeps masters
+/// Lock of both databases that a controller holds while it writes. The lease keeps masters
 /// from each other; this also keeps away a controller under another lease, and the server checks it.
-const LOCK: &str = "ovnkube_controller";
+pub(crate) const LOCK: &str = "ovnkube_controller";
 /// How often to look whether writing is allowed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -52,6 +53,8 @@ pub struct Parts {
     pub world: World,
     /// The northbound database; without one only annotations are written.
     pub nb: Option<Client>,
+    /// Is told which chassis are nodes'.
+    pub chassis: Option<Claims>,
     pub patches: Patches,
     pub events: Events,
     pub may_write: MayWrite,
@@ -63,6 +66,7 @@ pub struct Parts {
 pub struct Engine {
     world: World,
     nb: Option<Nb>,
+    chassis: Option<Claims>,
     patches: Patches,
     events: Events,
     may_write: MayWrite,
@@ -125,11 +129,12 @@ type InFlight = std::pin::Pin<Box<dyn Future<Output = (Batch, Result<(), Failure
 
 impl Engine {
     pub fn new(parts: Parts) -> Self {
-        let Parts { world, nb, patches, events, may_write, metrics, readiness } = parts;
+        let Parts { world, nb, chassis, patches, events, may_write, metrics, readiness } = parts;
         readiness.wait(PART, "the first lists are not written yet");
         Self {
             world,
             nb: nb.map(Nb::new),
+            chassis,
             patches,
             events,
             may_write,
@@ -203,6 +208,9 @@ impl Engine {
                 info!(nodes = self.world.nodes.len(), pods = self.world.pods.len(), "all lists are in");
             }
             ovnkube_plan::touched(&touched, &self.world, &mut self.dirty);
+            if let Some(chassis) = &self.chassis {
+                chassis.tell(&touched, &self.world);
+            }
             for notice in self.world.notices(&touched) {
                 debug_assert_eq!(notice.severity, Severity::Warning);
                 self.events.publish(notice);
@@ -279,6 +287,7 @@ impl Engine {
         if !std::mem::replace(&mut self.swept, true) {
             // the download: looked at here, all of it
             nb.changes.take();
+            self.chassis.iter().for_each(|chassis| chassis.found(&nb.client.cache()));
         }
         let txn = {
             let cache = nb.client.cache();

@@ -3,9 +3,11 @@
 //! - [`Engine`]: the loop from changes to transactions
 //! - [`diff`]: wanted minus had
 //! - [`garbage`]: what is ours and nobody wants
+//! - [`StaleChassis`]: what hosts that are gone left in the southbound database
 //! - [`Patches`]: annotations on their way to the API server
 //! - [`Ledger`](ledger::Ledger): who has what written
 
+pub mod chassis;
 pub mod diff;
 mod engine;
 pub mod garbage;
@@ -13,5 +15,6 @@ pub mod ledger;
 mod parking;
 mod patches;
 
+pub use chassis::StaleChassis;
 pub use engine::{Engine, MayWrite, Parts};
 pub use patches::{Outcome, Patches};

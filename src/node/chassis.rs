@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ovnkube_model::Mac;
 use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch, port, ssl};
-use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, vswitch};
+use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, owner, vswitch};
 use ovnkube_ovsdb::{Cache, Txn};
 
 use crate::mgmt;
@@ -16,6 +16,8 @@ use crate::{Error, Result};
 /// external_ids that are only there when set.
 const OPTIONAL: [&str; 2] = ["ovn-limit-lflow-cache", "ovn-memlimit-lflow-cache-kb"];
 
+/// Words for whoever manages OVN, with commas between.
+const CMS_OPTIONS: &str = "ovn-cms-options";
 const MAPPINGS: &str = "ovn-bridge-mappings";
 /// What logical networks call the outside.
 const OUTSIDE: &str = "physnet";
@@ -93,6 +95,8 @@ impl Chassis {
             set.push(("system-id", &self.fresh_system_id));
         }
         let mappings = self.gateway_bridge.as_ref().map(|bridge| map_outside(ids.get(MAPPINGS), bridge));
+        let options = mark_node(ids.get(CMS_OPTIONS));
+        set.push((CMS_OPTIONS, &options));
         set.extend(mappings.as_ref().map(|mappings| (MAPPINGS, mappings.as_str())));
         set.retain(|(key, value)| ids.get(key) != Some(value));
         if !set.is_empty() {
@@ -133,6 +137,13 @@ fn map_outside(have: Option<&str>, bridge: &str) -> String {
     let others = have.unwrap_or_default().split(',').map(str::trim);
     let others = others.filter(|one| !one.is_empty() && one.split(':').next() != Some(OUTSIDE));
     others.chain([ours.as_str()]).collect::<Vec<_>>().join(",")
+}
+
+/// Says that this chassis is a node; others' words stay.
+fn mark_node(have: Option<&str>) -> String {
+    let others = have.unwrap_or_default().split(',').map(str::trim);
+    let others = others.filter(|one| !one.is_empty() && *one != owner::NODE_CHASSIS);
+    others.chain([owner::NODE_CHASSIS]).collect::<Vec<_>>().join(",")
 }
 
 /// br-int as ovn-controller would make it.

@@ -14,6 +14,10 @@ pub const OWNER_CONTROLLER: &str = "k8s.ovn.org/owner-controller";
 /// External id that carries the owner type.
 pub const OWNER_TYPE: &str = "k8s.ovn.org/owner-type";
 
+/// Word in `ovn-cms-options` of a chassis that is a node of the cluster: ovn-controller copies it from the host's
+/// settings to the chassis' row, also when it makes the row anew.
+pub const NODE_CHASSIS: &str = "ovnkube-node";
+
 /// Identity of a row: controller, owner type, then key values in the type's own order.
 ///
 /// ```

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use ovnkube_apply::{Engine, MayWrite, Parts, Patches};
+use ovnkube_apply::{Engine, MayWrite, Parts, Patches, StaleChassis};
 use ovnkube_config::Settings;
 use ovnkube_model::{Roles, World};
-use ovnkube_ovn::{ColumnId, nb};
+use ovnkube_ovn::{ColumnId, nb, sb};
 use ovnkube_ovsdb::{Client as Database, Monitored, Options};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
@@ -35,6 +35,7 @@ pub(crate) async fn run(
     let (mut leader, lease) = Leader::run(&api, lease(&settings, roles, &identity));
     let events = Events::start(&api, "ovnkube", &identity);
     let nb = roles.controller.then(|| northbound(&settings));
+    let sb = roles.controller.then(|| southbound(&settings));
     let scope = if roles.controller { Scope::Controller } else { Scope::ClusterManager };
     loop {
         tokio::select! {
@@ -52,9 +53,11 @@ pub(crate) async fn run(
         drop(changes);
         let fence = leader.clone();
         let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
+        let (claims, stale) = sb.clone().map(|sb| StaleChassis::new(sb, may_write.clone())).unzip();
         let engine = Engine::new(Parts {
             world: World::new(network, scope.kinds().iter().copied()),
             nb: nb.clone(),
+            chassis: claims,
             patches: Patches::new(api.clone(), may_write.clone()),
             events: events.clone(),
             may_write,
@@ -65,12 +68,20 @@ pub(crate) async fn run(
             () = stop.wait() => break,
             () = leader.lost() => warn!("lost the lease; starting over when it is back"),
             () = engine.run(incoming) => warn!("the watches ended; starting over"),
+            () = remove(stale) => {}
         }
         drop(watches);
         metrics.leader.set(0);
     }
     lease.release().await;
     Ok(())
+}
+
+async fn remove(stale: Option<StaleChassis>) {
+    match stale {
+        Some(stale) => stale.run().await,
+        None => std::future::pending().await,
+    }
 }
 
 fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
@@ -97,8 +108,18 @@ fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
     }
 }
 
+/// The southbound database, as far as hosts that are gone leave something in it.
+pub(crate) fn southbound(settings: &Settings) -> Database {
+    Database::connect(Options {
+        tls: translate::tls(&settings.sb),
+        tables: StaleChassis::monitored(),
+        txn_timeout: settings.default.db_txn_timeout,
+        ..Options::new(&sb::DATABASE, translate::remotes(&settings.sb))
+    })
+}
+
 /// The northbound database, with what the plan reads and writes.
-fn northbound(settings: &Settings) -> Database {
+pub(crate) fn northbound(settings: &Settings) -> Database {
     Database::connect(Options {
         tls: translate::tls(&settings.nb),
         tables: monitored(),

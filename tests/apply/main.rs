@@ -6,4 +6,5 @@ mod annotations;
 mod crash;
 mod engine;
 mod leftovers;
+mod nodes;
 mod random;

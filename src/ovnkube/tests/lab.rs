@@ -1,4 +1,4 @@
-//! What a test stands on: an empty API, an empty northbound database, a directory for logs.
+//! What a test stands on: an empty API, empty databases, a directory for logs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,6 +18,7 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Lab {
     pub(crate) api: Api,
     pub(crate) nb: Server,
+    pub(crate) sb: Server,
     pub(crate) dir: Dir,
 }
 
@@ -45,7 +46,8 @@ impl Drop for Dir {
 
 impl Lab {
     pub(crate) async fn new() -> Self {
-        Self { api: Api::empty().await, nb: Server::new(Release::Trixie), dir: Dir::new() }
+        let (nb, sb) = (Server::new(Release::Trixie), Server::southbound(Release::Trixie));
+        Self { api: Api::empty().await, nb, sb, dir: Dir::new() }
     }
 
     /// A process in the given mode (`init-master=one`); later flags come on top.
@@ -54,6 +56,7 @@ impl Lab {
             format!("--{mode}"),
             format!("--k8s-kubeconfig={}", self.api.kubeconfig().display()),
             format!("--nb-address=unix:{}", self.nb.socket().display()),
+            format!("--sb-address=unix:{}", self.sb.socket().display()),
         ];
         words.extend(self.common(flags));
         let log = format!("{mode}-{}.log", COUNT.fetch_add(1, Ordering::Relaxed));
