@@ -33,7 +33,7 @@ settings! {
         /// Remove what the node agent set up on this host and exit; the value is the node's name in Kubernetes.
         cleanup_node: Option<String> { flag: "cleanup-node", stage: Later }
         /// Remove a node from the OVN databases and exit; the value is the node's name in Kubernetes.
-        remove_node: Option<String> { flag: "remove-node", stage: Later }
+        remove_node: Option<String> { flag: "remove-node" }
         /// Configuration file. The default one may be missing, one named here may not.
         config_file: PathBuf { flag: "config-file", default: "/etc/openvswitch/ovn_k8s.conf" }
         /// File that holds the process id while ovnkube runs.

@@ -60,7 +60,7 @@ impl Claims {
                 world.nodes.keys().for_each(|name| self.node(name, world));
                 self.send(Claim::Complete);
             }
-            Touched::Namespace(_) | Touched::Pod(_) => {}
+            _ => {}
         }
     }
 

@@ -38,7 +38,7 @@ const BATCH: usize = 500;
 const SWEEP_AFTER: Duration = Duration::from_secs(1);
 /// Lock of both databases that a controller holds while it writes. The lease keeps masters
 /// from each other; this also keeps away a controller under another lease, and the server checks it.
-pub(crate) const LOCK: &str = "ovnkube_controller";
+pub const LOCK: &str = "ovnkube_controller";
 /// How often to look whether writing is allowed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 

@@ -79,7 +79,7 @@ impl Wanted {
 }
 
 /// Names of the ports of a switch; nothing for other rows.
-fn ports<'a>(cache: &'a Cache, row: &'a Row) -> impl Iterator<Item = &'a str> {
+pub(crate) fn ports<'a>(cache: &'a Cache, row: &'a Row) -> impl Iterator<Item = &'a str> {
     let is_switch = row.table().name == "Logical_Switch";
     let uuids = is_switch.then(|| row.uuids(ovnkube_ovn::nb::logical_switch::PORTS)).into_iter().flatten();
     uuids.filter_map(|uuid| cache.get(logical_switch_port::TABLE, uuid).map(|port| port.str(logical_switch_port::NAME)))

@@ -4,6 +4,7 @@
 //! - [`diff`]: wanted minus had
 //! - [`garbage`]: what is ours and nobody wants
 //! - [`StaleChassis`]: what hosts that are gone left in the southbound database
+//! - [`removal`]: all rows of one node, where no controller removes them
 //! - [`Patches`]: annotations on their way to the API server
 //! - [`Ledger`](ledger::Ledger): who has what written
 
@@ -14,7 +15,8 @@ pub mod garbage;
 pub mod ledger;
 mod parking;
 mod patches;
+pub mod removal;
 
 pub use chassis::StaleChassis;
-pub use engine::{Engine, MayWrite, Parts};
+pub use engine::{Engine, LOCK, MayWrite, Parts};
 pub use patches::{Outcome, Patches};

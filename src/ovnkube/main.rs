@@ -4,6 +4,7 @@ mod controller;
 mod node;
 mod pidfile;
 mod recording;
+mod remove;
 mod roles;
 mod translate;
 

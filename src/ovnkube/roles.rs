@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::pidfile::PidFile;
-use crate::{controller, node};
+use crate::{controller, node, remove};
 
 /// Tells the parts to stop.
 #[derive(Clone)]
@@ -31,8 +31,11 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
             "nothing to run: give --init-master, --init-cluster-manager, --init-ovnkube-controller or --init-node with this host's name"
         );
     }
-    if mode.cleanup_node.is_some() || mode.remove_node.is_some() {
-        bail!("--cleanup-node and --remove-node do not work yet");
+    if mode.cleanup_node.is_some() {
+        bail!("--cleanup-node does not work yet");
+    }
+    if let Some(node) = &mode.remove_node {
+        return block_on(remove::run(settings, node));
     }
     ovnkube_telemetry::start_logging(&log(loaded))?;
     for warning in &loaded.warnings {
@@ -42,12 +45,16 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
         warn!("no effect yet: {setting}");
     }
     let _pidfile = settings.command_line.pidfile.as_deref().map(PidFile::claim).transpose()?;
+    block_on(parts(loaded))
+}
+
+fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let outcome = runtime.block_on(parts(loaded));
+    let outcome = runtime.block_on(work);
     // what still runs is only waiting
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     outcome

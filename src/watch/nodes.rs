@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use ovnkube_model::{Change, Kind, Name, Node, NodeFields};
 use serde::Deserialize;
 
+use crate::client::query_value;
 use crate::object::{Metadata, Watched};
+use crate::{Client, Error};
 
 pub(crate) struct Nodes;
 
@@ -39,6 +41,23 @@ struct Address {
     #[serde(rename = "type")]
     kind: String,
     address: String,
+}
+
+impl Client {
+    /// The node of this name, if there is one.
+    pub async fn node(&self, name: &str) -> Result<Option<Box<Node>>, Error> {
+        let (action, path) = (format!("get node {name}"), format!("{}/{}", Nodes::PATH, query_value(name)));
+        let mut text = Vec::new();
+        match self.get(&action, &path, &mut text).await {
+            Err(error) if error.is_gone() => return Ok(None),
+            result => result?,
+        }
+        let object: NodeObject<'_> = serde_json::from_slice(&text).map_err(|e| Error::failed(&action, e))?;
+        match Nodes::change(name.into(), &object) {
+            Change::Node(_, node) => Ok(node),
+            _ => Ok(None),
+        }
+    }
 }
 
 impl Watched for Nodes {

@@ -10,4 +10,5 @@ mod bad_input;
 mod faults;
 mod masters;
 mod one_process;
+mod remove;
 mod roles;
