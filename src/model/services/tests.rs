@@ -227,6 +227,9 @@ fn headless_ones_and_names_of_others_have_no_ports() {
     }
 }
 
+/// Node, ready, serving, terminating.
+type State = (u8, bool, bool, bool);
+
 proptest! {
     /// Each endpoint stands in any number of slices, in any order: the choice is the same, none is ready
     /// and left out, and nobody outside of it is chosen.
@@ -236,11 +239,11 @@ proptest! {
         cuts in prop::collection::vec(0_usize..4, 20),
         node in 0_u8..3,
     ) {
-        let mut states: BTreeMap<u8, (u8, bool, bool, bool)> = BTreeMap::new();
+        let mut states: BTreeMap<u8, State> = BTreeMap::new();
         for (ip, node, ready, serving, terminating) in endpoints {
             states.entry(ip).or_insert((node, ready, serving, terminating));
         }
-        let json = |ip: &u8, s: &(u8, bool, bool, bool)| serde_json::json!({
+        let json = |ip: &u8, s: &State| serde_json::json!({
             "addresses": [format!("10.1.0.{}", ip + 1)], "nodeName": format!("n{}", s.0),
             "conditions": {"ready": s.1, "serving": s.2, "terminating": s.3},
         });
@@ -258,12 +261,12 @@ proptest! {
         prop_assert_eq!(http(&whole).cluster(None), http(&cut).cluster(None));
         prop_assert_eq!(http(&whole).local(&node), http(&cut).local(&node));
 
-        let ips = |wanted: &dyn Fn(&(u8, bool, bool, bool)) -> bool| -> BTreeSet<IpAddr> {
+        let ips = |wanted: &dyn Fn(&State) -> bool| -> BTreeSet<IpAddr> {
             states.iter().filter(|(_, s)| wanted(s)).map(|(ip, _)| format!("10.1.0.{}", ip + 1).parse().unwrap()).collect()
         };
-        let here = |s: &(u8, bool, bool, bool)| Name::from(format!("n{}", s.0)) == Name::from(node.as_str());
+        let here = |s: &State| Name::from(format!("n{}", s.0)) == Name::from(node.as_str());
         for (chosen, here) in [(http(&cut).cluster(None), None), (http(&cut).local(&node), Some(&here))] {
-            let is_here = |s: &(u8, bool, bool, bool)| here.is_none_or(|here| here(s));
+            let is_here = |s: &State| here.is_none_or(|here| here(s));
             let ready = ips(&|s| is_here(s) && s.1);
             let expected = if ready.is_empty() { ips(&|s| is_here(s) && !s.1 && s.2 && s.3) } else { ready };
             prop_assert_eq!(chosen.iter().map(|b| b.ip).collect::<BTreeSet<_>>(), expected);
