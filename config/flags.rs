@@ -33,6 +33,16 @@ pub enum Command {
         /// Made with `--record`.
         file: PathBuf,
     },
+    /// Tell whether policies allow a connection, and which of them decided.
+    Why {
+        /// `namespace/name` of a pod, or an address.
+        from: String,
+        to: String,
+        /// `PORT` or `PORT/PROTOCOL`.
+        port: String,
+        /// A directory of objects in place of the cluster.
+        objects: Option<PathBuf>,
+    },
     /// Print this text (help or version) and end.
     Print(String),
 }
@@ -48,10 +58,11 @@ pub(crate) struct CommandLine {
 const COMMANDS: &[(&str, &str)] = &[
     ("config", "print every effective setting and where it comes from; -o json for programs"),
     ("replay", "print what a recording made with --record leads to: rows, annotations, events"),
+    ("why", "SRC DST PORT[/PROTO]: do policies allow it, which ones decide; pods as namespace/name, or addresses"),
 ];
 
 /// Long flags that are no settings.
-const CLAPS_OWN: [&str; 3] = ["help", "version", "output"];
+const CLAPS_OWN: [&str; 4] = ["help", "version", "output", "from"];
 
 /// Takes a command line (without the program's name) apart.
 pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<CommandLine, Error> {
@@ -193,6 +204,13 @@ fn clap_command() -> clap::Command {
                 .help("Form of what a command prints: text or json.")
                 .display_order(0),
         )
+        .arg(
+            Arg::new("from")
+                .long("from")
+                .value_name("directory")
+                .help("why: read the objects from the YAML and JSON files of this directory, not from the cluster.")
+                .display_order(0),
+        )
         .arg(Arg::new("words").num_args(0..).hide(true));
     for (order, setting) in SETTINGS.iter().filter(|setting| !setting.flag.is_empty()).enumerate() {
         command = command.arg(clap_arg(setting).display_order(order + 1));
@@ -227,9 +245,21 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
                 words.next().ok_or_else(|| Error::Usage("replay what? give the file made with --record".into()))?;
             Command::Replay { file: file.into() }
         }
+        Some("why") => {
+            let mut word = || {
+                let wanted =
+                    "why what? give source, destination and port: ovnkube why default/client default/server 80";
+                words.next().map(str::to_owned).ok_or_else(|| Error::Usage(wanted.into()))
+            };
+            let (from, to, port) = (word()?, word()?, word()?);
+            Command::Why { from, to, port, objects: matches.get_one::<String>("from").map(Into::into) }
+        }
         Some("help") => Command::Print(help()),
         Some(word) => return Err(unknown_command(word)),
     };
+    if matches.contains_id("from") && !matches!(command, Command::Why { .. } | Command::Print(_)) {
+        return Err(Error::Usage("--from is for why alone; leave it out".into()));
+    }
     match words.next() {
         None => Ok(command),
         Some(word) => Err(Error::Usage(format!("do not know what to do with {word:?}; flags begin with a dash"))),

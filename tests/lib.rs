@@ -11,6 +11,7 @@
 //! - [`Objects`]: what the API server would hold
 //! - [`Controller`]: world, plan and diff, one write at a time
 //! - [`dump`]: rows as text with labels for uuids; [`load`](dump::load) is the way back
+//! - [`southbound`]: northd behind such a server, and packets traced through what it makes
 //! - [`rules`]: what must hold whenever nothing is going on
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
@@ -21,6 +22,7 @@ pub mod nb;
 pub mod objects;
 pub mod rules;
 pub mod settings;
+pub mod southbound;
 
 pub use controller::{Controller, Write};
 pub use objects::Objects;

@@ -117,6 +117,10 @@ impl Server {
         }
     }
 
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
     pub fn socket(&self) -> PathBuf {
         self.dir.join("sock")
     }

@@ -7,6 +7,7 @@ mod recording;
 mod remove;
 mod roles;
 mod translate;
+mod why;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -33,6 +34,13 @@ fn run(loaded: &Loaded) -> ExitCode {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => fail(&format!("{error:#}"), 1),
             };
+        }
+        Command::Why { from, to, port, objects } => {
+            let answer = why::Words { from, to, port, objects: objects.as_deref() }.answer(&loaded.settings);
+            match answer {
+                Ok(text) => write!(std::io::stdout(), "{text}"),
+                Err(error) => return fail(&format!("{error:#}"), 1),
+            }
         }
         Command::Run => {
             return roles::run(loaded).map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);

@@ -22,6 +22,7 @@ mod rows;
 mod tests;
 mod topology;
 mod want;
+pub mod why;
 
 pub use features::{Feature, Key, decides_access, object, touched, want};
 pub use rows::{identity, is_garbage, member_columns};

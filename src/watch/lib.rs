@@ -39,4 +39,4 @@ pub use error::Error;
 pub use events::Events;
 pub use leader::{Leader, LeaderTask, LeaseSettings};
 pub use patch::{Annotations, Condition};
-pub use scope::{Scope, Watches, start};
+pub use scope::{Scope, Watches, read, start};

@@ -1,10 +1,11 @@
 //! Which objects each role watches.
 
+use std::time::Duration;
+
 use ovnkube_model::{Change, Kind, Name};
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
-use crate::Client;
 use crate::client::query_value;
 use crate::endpoint_slices::EndpointSlices;
 use crate::namespaces::Namespaces;
@@ -13,9 +14,15 @@ use crate::nodes::Nodes;
 use crate::pods::{NodePods, Pods};
 use crate::services::Services;
 use crate::stream::run;
+use crate::{Client, Error};
 
 /// Services that are somebody else's to serve, and slices nothing is balanced over.
 const SERVED: &str = "!service.kubernetes.io/service-proxy-name,!service.kubernetes.io/headless";
+
+/// Changes that may wait for whoever reads once.
+const AT_ONCE: usize = 1024;
+/// A cluster that takes longer to list is not read.
+const READ_WITHIN: Duration = Duration::from_secs(60);
 
 /// The objects a role needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,4 +84,26 @@ pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watche
         };
     }
     Watches { _tasks: tasks }
+}
+
+/// Everything there is now, read once: the objects in any order, and a [`Change::Synced`] of each kind.
+pub async fn read(client: &Client, scope: &Scope) -> Result<Vec<Change>, Error> {
+    // the watches below would try again for ever where the API server refuses
+    client.get("read the cluster", "/api/v1/namespaces?limit=1", &mut Vec::new()).await?;
+    let (sender, mut changes) = tokio::sync::mpsc::channel(AT_ONCE);
+    let watches = start(client, scope, &sender);
+    drop(sender);
+    let mut awaited = scope.kinds().len();
+    let collect = async {
+        let mut all = Vec::new();
+        while awaited > 0 {
+            let Some(change) = changes.recv().await else { break };
+            awaited -= usize::from(matches!(change, Change::Synced(_)));
+            all.push(change);
+        }
+        all
+    };
+    let read = tokio::time::timeout(READ_WITHIN, collect).await;
+    drop(watches);
+    read.map_err(|_| Error::failed("read the cluster", format!("not all objects within {} s", READ_WITHIN.as_secs())))
 }

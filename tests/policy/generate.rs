@@ -59,7 +59,8 @@ pub fn objects(seed: u64, size: &Size) -> Vec<Value> {
     objects
 }
 
-fn labels(random: &mut Random, most: usize) -> Map<String, Value> {
+/// Up to so many labels.
+pub fn labels(random: &mut Random, most: usize) -> Map<String, Value> {
     let keys = random.some(&KEYS, 0, most);
     keys.into_iter().map(|key| (key.to_owned(), json!(random.one(&VALUES)))).collect()
 }

@@ -25,17 +25,20 @@ fn main() -> Result<()> {
                 nodes: nodes.iter().map(|n| (*n).to_owned()).collect(),
                 image: (*image).to_owned(),
             };
-            list(&generate::objects(seed.parse()?, &size))
+            list(&generate::objects(seed.parse()?, &size));
+            Ok(())
         }
-        ["policies", seed, count] => list(&generate::policies(seed.parse()?, count.parse()?, &read()?)),
+        ["policies", seed, count] => {
+            list(&generate::policies(seed.parse()?, count.parse()?, &read()?));
+            Ok(())
+        }
         ["expect"] => expect(&read()?),
         _ => bail!("{USAGE}"),
     }
 }
 
-fn list(items: &[Value]) -> Result<()> {
+fn list(items: &[Value]) {
     println!("{}", json!({"apiVersion": "v1", "kind": "List", "items": items}));
-    Ok(())
 }
 
 fn read() -> Result<Cluster> {

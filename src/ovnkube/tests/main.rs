@@ -12,3 +12,4 @@ mod masters;
 mod one_process;
 mod remove;
 mod roles;
+mod why;

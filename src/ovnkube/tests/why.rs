@@ -1,0 +1,130 @@
+//! `ovnkube why`, asked about a directory and about a running cluster.
+
+use ovnkube_tests::nb::until;
+use serde_json::json;
+
+use crate::lab::{Dir, Lab};
+use crate::process::ovnkube;
+
+/// Two namespaces as somebody writes them: no uid, some without a namespace, a list, other kinds.
+const OBJECTS: &str = r#"
+kind: List
+items:
+- kind: Pod
+  metadata: {namespace: a, name: client, labels: {app: client}, annotations: {k8s.ovn.org/pod-networks: '{"default":{"ip_addresses":["10.244.0.3/24"],"mac_address":"0a:58:0a:f4:00:03"}}'}}
+  spec: {nodeName: n1}
+- kind: Deployment
+  metadata: {name: no pod}
+---
+kind: Node
+metadata: {name: n1, annotations: {k8s.ovn.org/node-subnets: '{"default":["10.244.0.0/24"]}'}}
+---
+kind: Pod
+metadata: {name: db, annotations: {k8s.ovn.org/pod-networks: '{"default":{"ip_addresses":["10.244.0.4/24"],"mac_address":"0a:58:0a:f4:00:04"}}'}}
+spec: {nodeName: n1, containers: [{name: c, ports: [{name: sql, containerPort: 5432}]}]}
+---
+kind: NetworkPolicy
+metadata: {name: deny}
+spec: {podSelector: {}}
+---
+kind: NetworkPolicy
+metadata: {name: web}
+spec:
+  podSelector: {}
+  ingress:
+  - ports: [{port: 80, endPort: 1}]
+  - from:
+    - {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: a}}, podSelector: {matchLabels: {app: client}}}
+    ports: [{port: sql}]
+---
+kind: Service
+metadata: {name: web}
+spec: {clusterIP: 10.96.0.7, ports: [{port: 80}]}
+"#;
+
+fn ask(words: &[&str]) -> (bool, String) {
+    let out = ovnkube([&["why"], words].concat()).output().unwrap();
+    let text = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
+    (out.status.success(), text)
+}
+
+#[test]
+fn a_directory_is_enough() {
+    let dir = Dir::new();
+    std::fs::write(dir.file("objects.yaml"), OBJECTS).unwrap();
+    std::fs::write(dir.file("notes.txt"), "kind: [").unwrap();
+    let directory = dir.file("").display().to_string();
+    for (words, right, said) in [
+        (
+            "a/client default/db 5432",
+            true,
+            "allowed: a/client 10.244.0.3 to default/db 10.244.0.4 port 5432/TCP\n  \
+             egress of a/client: no policy is about it\n  \
+             ingress of default/db: allowed by rule 2 of policy default/web\n",
+        ),
+        (
+            "a/client default/db 80/udp",
+            true,
+            "denied: a/client 10.244.0.3 to default/db 10.244.0.4 port 80/UDP\n  \
+             egress of a/client: no policy is about it\n  \
+             ingress of default/db: allowed by no rule of default/deny, default/web\n  \
+             note: default/web: spec.ingress[0].ports[0]: endPort 1 is less than port 80; it selects nothing\n",
+        ),
+        (
+            "10.244.0.2 10.244.0.4 80",
+            true,
+            "allowed: 10.244.0.2 to default/db 10.244.0.4 port 80/TCP\n  \
+             egress of 10.244.0.2: not a pod of the cluster's network, policies are not about it\n  \
+             ingress of default/db: always reached from its own node n1\n",
+        ),
+        (
+            "default/db default/db 1",
+            true,
+            "allowed: default/db 10.244.0.4 to default/db 10.244.0.4 port 1/TCP\n  \
+             egress of default/db: a pod always reaches itself\n  \
+             ingress of default/db: a pod always reaches itself\n",
+        ),
+        ("a/client 10.96.0.7 80", false, "it is the address of service default/web; policies see its pods"),
+        ("a/client b/db 80", false, "find pod b/db: there is none of this name"),
+        ("a/client fd00::1 80", false, "they have no address family in common"),
+        ("client default/db 80", false, "\"client\" is neither a pod nor an address; write namespace/name"),
+        ("a/client default/db http", false, "\"http\" is not a port; write 80, 53/UDP or 5000/SCTP"),
+        ("a/client default/db 80/icmp", false, "ICMP"),
+    ] {
+        let mut words: Vec<&str> = words.split(' ').collect();
+        words.extend(["--from", &directory]);
+        let (ok, text) = ask(&words);
+        assert_eq!(ok, right, "{words:?}: {text}");
+        assert!(if right { text == said } else { text.contains(said) }, "{words:?}: {text}");
+    }
+    std::fs::write(dir.file("objects.yaml"), "kind: [").unwrap();
+    let (ok, text) = ask(&["a/client", "default/db", "80", "--from", &directory]);
+    assert!(!ok && text.contains("objects.yaml"), "{text}");
+    let (ok, text) = ask(&["a/client", "default/db", "80", "--from", "/nowhere"]);
+    assert!(!ok && text.contains("cannot read /nowhere; --from names a directory"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_asked() {
+    let lab = Lab::new().await;
+    lab.api.node("a").await;
+    lab.api.pod("one", "a").await;
+    lab.api.pod("two", "a").await;
+    let process = lab.start("init-master=one", &[]);
+    lab.wired(2).await;
+    process.kill();
+    let policies = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies";
+    let deny = json!({"metadata": {"name": "deny"}, "spec": {"podSelector": {}, "policyTypes": ["Egress"]}});
+    lab.api.ask(http::Method::POST, policies, deny).await.unwrap();
+    let kubeconfig = format!("--k8s-kubeconfig={}", lab.api.kubeconfig().display());
+    let mut said = String::new();
+    until("the policy is in the answer", async || {
+        said = ask(&["default/one", "default/two", "80", &kubeconfig]).1;
+        said.contains("egress of default/one: allowed by no rule of default/deny")
+    })
+    .await;
+    assert!(said.starts_with("denied: default/one 10.128.0."), "{said}");
+    lab.api.ask(http::Method::DELETE, &format!("{policies}/deny"), json!(null)).await.unwrap();
+    let (ok, text) = ask(&["default/one", "default/two", "80", "--k8s-apiserver=https://127.0.0.1:1"]);
+    assert!(!ok && text.contains("read the cluster"), "{text}");
+}

@@ -1,0 +1,149 @@
+//! `ovnkube why SRC DST PORT[/PROTO]`: whether policies allow a connection, told from the objects of
+//! the cluster, or of a directory where somebody keeps them as YAML or JSON.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use ovnkube_config::Settings;
+use ovnkube_model::{Change, PodKey, Protocol, Roles, World};
+use ovnkube_plan::why::{End, why};
+use ovnkube_watch::{Client, Scope};
+use serde_json::{Value, json};
+
+use crate::translate;
+
+/// Kinds of objects that count.
+const KINDS: [&str; 5] = ["Node", "Namespace", "Pod", "Service", "NetworkPolicy"];
+
+/// What was asked, as it was typed.
+pub(crate) struct Words<'a> {
+    pub(crate) from: &'a str,
+    pub(crate) to: &'a str,
+    pub(crate) port: &'a str,
+    pub(crate) objects: Option<&'a Path>,
+}
+
+impl Words<'_> {
+    /// The answer as text; its first word is `allowed` or `denied`.
+    pub(crate) fn answer(&self, settings: &Settings) -> Result<String> {
+        let (from, to) = (end(self.from)?, end(self.to)?);
+        let (protocol, port) = protocol_and_port(self.port)?;
+        let changes = match self.objects {
+            Some(directory) => read_directory(directory)?,
+            None => read_cluster(settings)?,
+        };
+        let roles = Roles { cluster_manager: false, controller: true };
+        // what is said is enough: without the end of the first lists nothing is decided
+        let mut world = World::new(translate::network(settings, roles), []);
+        for change in changes.into_iter().filter(|change| !matches!(change, Change::Synced(_))) {
+            world.apply(change);
+        }
+        let answers = why(&world, &from, &to, protocol, port)?;
+        Ok(answers.iter().map(ToString::to_string).collect())
+    }
+}
+
+fn end(text: &str) -> Result<End> {
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Ok(End::Address(ip));
+    }
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(End::Pod(PodKey::new(namespace, name)))
+        }
+        _ => bail!("{text:?} is neither a pod nor an address; write namespace/name, 10.1.2.3 or fd00::1"),
+    }
+}
+
+fn protocol_and_port(text: &str) -> Result<(Protocol, u16)> {
+    let (number, protocol) = text.split_once('/').unwrap_or((text, "TCP"));
+    let protocol = Protocol::parse(Some(&protocol.to_uppercase())).map_err(|problem| anyhow::anyhow!("{problem}"))?;
+    let number = number.parse().ok().filter(|number| *number > 0);
+    let number = number.with_context(|| format!("{text:?} is not a port; write 80, 53/UDP or 5000/SCTP"))?;
+    Ok((protocol, number))
+}
+
+fn read_cluster(settings: &Settings) -> Result<Vec<Change>> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
+    runtime.block_on(async {
+        let client = Client::connect(&translate::access(settings, "why")).await?;
+        Ok(ovnkube_watch::read(&client, &Scope::Controller).await?)
+    })
+}
+
+/// Every object of a kind that counts, in every YAML and JSON file.
+fn read_directory(directory: &Path) -> Result<Vec<Change>> {
+    let cannot = || format!("cannot read {}; --from names a directory", directory.display());
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(directory).with_context(cannot)? {
+        files.push(entry.with_context(cannot)?.path());
+    }
+    let is_ours =
+        |path: &PathBuf| path.extension().is_some_and(|e| ["yaml", "yml", "json"].iter().any(|known| e == *known));
+    files.retain(is_ours);
+    files.sort();
+    let mut objects = Vec::new();
+    for file in &files {
+        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(&text).with_context(|| format!("cannot read {}", file.display()))?;
+        for document in documents {
+            flatten(document, &file.display().to_string(), &mut objects);
+        }
+    }
+    if objects.is_empty() {
+        bail!("no file in {} holds a {}", directory.display(), KINDS.join(", "));
+    }
+    complete(&mut objects);
+    let decode = |(file, object): &(String, Value)| {
+        ovnkube_watch::decode(&object.to_string())
+            .with_context(|| format!("{file}: {} {}", object["kind"], object["metadata"]["name"]))
+    };
+    objects.iter().map(decode).collect()
+}
+
+/// Lists, taken apart; what does not count is left out.
+fn flatten(object: Value, file: &str, into: &mut Vec<(String, Value)>) {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    if KINDS.contains(&kind) {
+        into.push((file.to_owned(), object));
+    } else if kind.ends_with("List") {
+        let items = object.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
+        let of_list = kind.trim_end_matches("List").to_owned();
+        for mut item in items {
+            if item.get("kind").is_none() && item.is_object() {
+                item["kind"] = json!(of_list);
+            }
+            flatten(item, file, into);
+        }
+    }
+}
+
+/// Adds what the API server adds: names of namespaces, namespaces as such and their label.
+fn complete(objects: &mut Vec<(String, Value)>) {
+    let mut missing = BTreeSet::new();
+    for (_, object) in objects.iter_mut() {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        if !["Node", "Namespace"].contains(&kind) && object["metadata"].is_object() {
+            let meta = &mut object["metadata"];
+            if meta.get("namespace").is_none() {
+                meta["namespace"] = json!("default");
+            }
+            missing.extend(meta["namespace"].as_str().map(str::to_owned));
+        }
+    }
+    for (_, object) in objects.iter_mut().filter(|(_, object)| object["kind"] == "Namespace") {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        missing.remove(&name);
+        if object["metadata"]["labels"].is_object() || object["metadata"].get("labels").is_none() {
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
+        }
+    }
+    for name in missing {
+        let meta = json!({"name": name, "labels": {"kubernetes.io/metadata.name": name}});
+        objects.push((name, json!({"kind": "Namespace", "metadata": meta})));
+    }
+}

@@ -1,0 +1,102 @@
+//! A southbound database behind a northbound one: northd fills it, `ovn-trace` follows packets through it.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::nb::Server;
+
+/// No log.
+const QUIET: [&str; 2] = ["-vconsole:off", "-vsyslog:off"];
+
+/// ovsdb-server and northd; ended with the value.
+pub struct Southbound {
+    server: Server,
+    northd: Child,
+}
+
+impl Southbound {
+    /// Behind `nb`, of the same release.
+    pub fn of(nb: &Server) -> Self {
+        let server = Server::southbound(nb.release());
+        let mut command = nb.release().command("ovn-northd");
+        command.arg(format!("--ovnnb-db=unix:{}", nb.socket().display()));
+        command.arg(format!("--ovnsb-db=unix:{}", server.socket().display()));
+        command.arg(format!("--unixctl={}", server.socket().with_file_name("northd.ctl").display()));
+        command.args(QUIET).stdin(Stdio::null()).stderr(Stdio::null());
+        Self { northd: command.spawn().unwrap(), server }
+    }
+
+    /// `ovn-trace` over what is in the database now, for packets that no connection is known for.
+    pub fn tracer(&self) -> Tracer {
+        let file = |name: &str| self.server.socket().with_file_name(name);
+        let control = file("trace.ctl");
+        let _ = std::fs::remove_file(&control);
+        let mut command = self.server.release().command("ovn-trace");
+        command.arg(format!("--db=unix:{}", self.server.socket().display()));
+        command.arg(format!("--unixctl={}", control.display()));
+        command.arg(format!("--pidfile={}", file("trace.pid").display()));
+        // of each conntrack zone that a packet goes through
+        command.args(["--ct=new"; 12]);
+        command.args(["--detach", "--no-chdir"]).args(QUIET);
+        let done = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        assert!(done.success(), "ovn-trace does not start");
+        wait_for(&control);
+        Tracer { stream: UnixStream::connect(&control).unwrap() }
+    }
+}
+
+impl Drop for Southbound {
+    fn drop(&mut self) {
+        let _ = self.northd.kill();
+        let _ = self.northd.wait();
+    }
+}
+
+fn wait_for(path: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !path.exists() {
+        assert!(Instant::now() < deadline, "{} does not appear", path.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A running `ovn-trace`. It knows the database as it was when it was started.
+pub struct Tracer {
+    stream: UnixStream,
+}
+
+impl Tracer {
+    /// What becomes of a packet.
+    pub fn trace(&mut self, datapath: &str, microflow: &str) -> String {
+        self.ask("trace", &["--detailed", datapath, microflow])
+    }
+
+    fn ask(&mut self, method: &str, words: &[&str]) -> String {
+        let request = json!({"method": method, "params": words, "id": 0});
+        self.stream.write_all(request.to_string().as_bytes()).unwrap();
+        let (mut text, mut buffer) = (Vec::new(), vec![0; 65_536]);
+        loop {
+            let length = self.stream.read(&mut buffer).unwrap();
+            assert!(length > 0, "ovn-trace ended");
+            text.extend_from_slice(&buffer[..length]);
+            if let Ok(reply) = serde_json::from_slice::<Value>(&text) {
+                let error = reply["error"].as_str().unwrap_or_default();
+                assert!(error.is_empty(), "ovn-trace {words:?}: {error}");
+                return reply["result"].as_str().unwrap_or_default().to_owned();
+            }
+        }
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        let _ = self.stream.write_all(json!({"method": "exit", "params": [], "id": 1}).to_string().as_bytes());
+        // the next one has a socket of the same name
+        let _ = self.stream.read_to_end(&mut Vec::new());
+    }
+}
