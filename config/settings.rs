@@ -255,7 +255,7 @@ settings! {
         /// Serve node ports on the gateways.
         nodeport: bool { key: "nodeport", flag: "nodeport", default: "false" }
         /// Keep pods' addresses towards egress gateways when there are several.
-        disable_snat_multiple_gws: bool { key: "disable-snat-multiple-gws", flag: "disable-snat-multiple-gws", default: "false", stage: Later }
+        disable_snat_multiple_gws: bool { key: "disable-snat-multiple-gws", flag: "disable-snat-multiple-gws", default: "false" }
         /// Forward packets on ovnkube's interfaces only.
         disable_forwarding: bool { key: "disable-forwarding", flag: "disable-forwarding", default: "false", stage: Later }
         /// Range of the join switch, ipv4.

@@ -1,6 +1,6 @@
 //! The settings of a case.
 
-use ovnkube_model::{ClusterSubnet, Network, Roles, Subnet};
+use ovnkube_model::{ClusterSubnet, Network, NodeSelector, Roles, Subnet};
 use serde::Deserialize;
 
 /// What a case may set, with ovn-kubernetes' usual values for the rest.
@@ -17,6 +17,8 @@ pub struct Settings {
     pub stateless_netpol: bool,
     pub host_network_namespace: Option<String>,
     pub disable_snat_multiple_gws: bool,
+    /// Nodes with this label keep subnets of their own.
+    pub no_hostsubnet_label: Option<String>,
     pub disable_requested_chassis: bool,
     pub disable_iface_id_ver: bool,
     pub cluster_manager: bool,
@@ -36,6 +38,7 @@ impl Default for Settings {
             stateless_netpol: false,
             host_network_namespace: None,
             disable_snat_multiple_gws: false,
+            no_hostsubnet_label: None,
             disable_requested_chassis: false,
             disable_iface_id_ver: false,
             cluster_manager: true,
@@ -58,7 +61,7 @@ impl Settings {
             masquerade_subnets: subnets("169.254.169.0/29,fd69::/125"),
             mtu: 1400,
             host_network_namespace: self.host_network_namespace.as_deref().map(Into::into),
-            no_hostsubnet_nodes: None,
+            no_hostsubnet_nodes: self.no_hostsubnet_label.clone().map(labelled),
             multicast: self.multicast,
             egress_firewall: self.egress_firewall,
             stateless_netpol: self.stateless_netpol,
@@ -67,6 +70,10 @@ impl Settings {
             acl_logging_rate_limit: 20,
         }
     }
+}
+
+fn labelled(key: String) -> NodeSelector {
+    NodeSelector(std::sync::Arc::new(move |labels| labels.contains_key(&key)))
 }
 
 fn range(text: &str) -> ClusterSubnet {

@@ -3,7 +3,7 @@
 //! ```text
 //!  LS join ──jtor-/rtoj-──  LR GR_<node>  ──rtoe-/etor-──  LS ext_<node> ──<bridge>_<node> (localnet)
 //!                             ├ routes: cluster → join, masquerade and everything else → outside
-//!                             └ SNAT: join address and cluster CIDRs → the node's address
+//!                             └ SNAT: join address and cluster CIDRs (or each pod) → the node's address
 //!  LR ovn_cluster_router: from the node's subnet → GR_<node> (shared) or the management port (local)
 //!                         to the node's own addresses → the management port
 //! ```
@@ -11,6 +11,8 @@
 //! A node has a gateway once its agent has said so in `l3-gateway-config`.
 
 mod routes;
+
+use std::net::IpAddr;
 
 use ovnkube_model::{Family, Gateway, Name, Node, NodeNetwork, Roles, Touched, World};
 use ovnkube_ovn::Row;
@@ -51,6 +53,16 @@ impl Feature for Gateways {
     }
 }
 
+/// What a pod on this node needs at the gateway: with `disable-snat-multiple-gws` an SNAT of its own.
+pub(crate) fn of_pod(want: &mut Want, node: &Name, addresses: impl Iterator<Item = IpAddr>, world: &World) {
+    if !world.network.disable_snat_multiple_gws {
+        return;
+    }
+    if let Some(site) = Site::of(node, world) {
+        addresses.for_each(|address| routes::pod_nat(want, &site, address));
+    }
+}
+
 /// All that a gateway is made of.
 struct Site<'a> {
     name: &'a Name,
@@ -82,7 +94,7 @@ impl<'a> Site<'a> {
         format!("rtoe-GR_{}", self.name)
     }
 
-    fn join(&self, family: Family) -> Option<std::net::IpAddr> {
+    fn join(&self, family: Family) -> Option<IpAddr> {
         self.joins.iter().map(ipnetwork::IpNetwork::ip).find(|ip| Family::of(*ip) == family)
     }
 }

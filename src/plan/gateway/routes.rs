@@ -108,14 +108,27 @@ pub(super) fn nat(want: &mut Want, site: &Site<'_>, router: &RowKey) {
             site.world.network.cluster_subnets.iter().filter(|range| Family::of_subnet(range.cidr) == family);
         let clusters = clusters.filter(|_| !site.world.network.disable_snat_multiple_gws).map(|r| r.cidr.to_string());
         for logical in joins.into_iter().chain(clusters) {
-            let row = Row::new(nat::TABLE)
-                .with(nat::TYPE, "snat")
-                .with(nat::LOGICAL_IP, logical)
-                .with(nat::EXTERNAL_IP, ip.to_string())
-                .with(nat::OPTIONS, [("stateless", "false")]);
-            let id = rows::identity(&row).unwrap_or_default();
-            let key = want.row(RowWant::new(id, row).within(router));
-            want.member(router, lr::NAT, &key);
+            snat(want, router, logical, ip);
         }
     }
+}
+
+/// Pods that leave with an address each, not by their range: so one can be excepted.
+pub(super) fn pod_nat(want: &mut Want, site: &Site<'_>, pod: IpAddr) {
+    let router = RowKey::new(lr::TABLE, site.router_name());
+    let outer = site.gateway.ips.iter().map(ipnetwork::IpNetwork::ip);
+    for ip in outer.filter(|ip| Family::of(*ip) == Family::of(pod)) {
+        snat(want, &router, pod.to_string(), ip);
+    }
+}
+
+fn snat(want: &mut Want, router: &RowKey, logical: String, external: IpAddr) {
+    let row = Row::new(nat::TABLE)
+        .with(nat::TYPE, "snat")
+        .with(nat::LOGICAL_IP, logical)
+        .with(nat::EXTERNAL_IP, external.to_string())
+        .with(nat::OPTIONS, [("stateless", "false")]);
+    let id = rows::identity(&row).unwrap_or_default();
+    let key = want.row(RowWant::new(id, row).within(router));
+    want.member(router, lr::NAT, &key);
 }

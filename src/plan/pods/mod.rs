@@ -20,7 +20,7 @@ use ovnkube_model::{
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{address_set, logical_switch, logical_switch_port as lsp, port_group};
 
-use crate::{Feature, Patch, PatchTarget, RowWant, Want, names, policies};
+use crate::{Feature, Patch, PatchTarget, RowWant, Want, gateway, names, policies};
 
 pub struct Pods;
 
@@ -93,6 +93,7 @@ fn pod(
         want.text(&set, address_set::ADDRESSES, ip.ip().to_string());
     }
     let ips: Vec<_> = addresses.ips.iter().map(IpNetwork::ip).collect();
+    gateway::of_pod(&mut want, node, ips.iter().copied(), world);
     policies::memberships(&mut want, key, &entry.pod, Some(&port), &ips, world);
     want
 }
