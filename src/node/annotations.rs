@@ -27,8 +27,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) gateway: Option<String>,
     /// The gateway router tells senders of packets that are too large for pods.
     pub(crate) checks_mtu: bool,
-    /// The pods' MTU where the node chose it.
-    pub(crate) mtu: Option<u32>,
+    /// The pods' MTU, empty where a person chose it; `None`: not known yet.
+    pub(crate) mtu: Option<String>,
 }
 
 impl Facts<'_> {
@@ -41,7 +41,9 @@ impl Facts<'_> {
         put(keys::ENCAP_IPS, json!(self.encap_ips).to_string());
         put(MASQUERADE_SUBNET, self.masquerade_subnet());
         put(keys::GATEWAY_MTU_SUPPORT, if self.checks_mtu { String::new() } else { "false".to_owned() });
-        put(keys::NODE_MTU, self.mtu.map(|mtu| mtu.to_string()).unwrap_or_default());
+        if let Some(mtu) = &self.mtu {
+            put(keys::NODE_MTU, mtu.clone());
+        }
         if let Some(primary) = self.primary() {
             put(keys::PRIMARY_IFADDR, primary);
         }

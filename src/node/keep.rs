@@ -120,25 +120,25 @@ impl<'a> Keeper<'a> {
             None => Ok(None),
         };
         let found = site.as_ref().ok().and_then(Option::as_ref);
-        let mtu = self.mtu.find(&self.settings.chassis.encap_type, &encap_ips, &self.cni.here).await?;
+        let mtu = self.mtu.find(&self.settings.chassis.encap_type, &encap_ips, node.mtu, &self.cni.here).await?;
         let (cluster, route_mtu) = (&self.settings.cluster_subnets, self.settings.mtu.routable);
-        let mgmt = Mgmt::new(&node, cluster, mtu, route_mtu, ovs.is_userspace());
+        let mgmt = mtu.and_then(|mtu| Mgmt::new(&node, cluster, mtu, route_mtu, ovs.is_userspace()));
         let encap: Vec<String> = encap_ips.iter().map(ToString::to_string).collect();
         let chassis = Chassis {
             external_ids: external_ids(&self.settings.node, &self.settings.chassis, &encap),
             tls: self.settings.chassis.sb_tls.clone(),
             fresh_system_id: self.fresh_system_id.clone(),
             mgmt: mgmt.as_ref().and_then(|mgmt| {
-                Some(MgmtPort { iface_id: format!("k8s-{}", self.settings.node), mac: mgmt.mac()?, mtu })
+                Some(MgmtPort { iface_id: format!("k8s-{}", self.settings.node), mac: mgmt.mac()?, mtu: mgmt.mtu })
             }),
             gateway_bridge: found.map(|site| site.bridge.name.clone()),
         };
         ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache)).await?;
         self.annotate(&node, &encap_ips, found, mtu).await?;
-        self.mtu.compare_pods(mtu, &self.cni.here, ovs).await?;
         let Some(mgmt) = mgmt else {
             return Ok(Err("the node has no subnet yet (annotation k8s.ovn.org/node-subnets)".to_owned()));
         };
+        self.mtu.compare_pods(mgmt.mtu, &self.cni.here, ovs).await?;
         if !mgmt.ensure(&self.cni.here).await? {
             return Ok(Err(format!("ovs-vswitchd has not made {}", mgmt::LINK)));
         }
@@ -172,7 +172,7 @@ impl<'a> Keeper<'a> {
         node: &OwnNode,
         encap_ips: &[std::net::IpAddr],
         site: Option<&Site>,
-        mtu: u32,
+        mtu: Option<u32>,
     ) -> Result<()> {
         let Some(system_id) = self.cni.ovs.system_id() else { return Ok(()) };
         let addresses = self.cni.here.all_addresses(mgmt::LINK).await?;

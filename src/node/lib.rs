@@ -76,11 +76,18 @@ pub struct OwnNode {
     /// Annotation `k8s.ovn.org/node-mgmt-port-mac-addresses`, default network: in place of the MAC that
     /// follows from the management port's address.
     pub mgmt_mac: Option<Mac>,
+    /// Annotation `k8s.ovn.org/node-mtu`, as this agent wrote it the last time.
+    pub mtu: Option<u32>,
 }
 
 impl From<&ovnkube_model::Node> for OwnNode {
     fn from(node: &ovnkube_model::Node) -> Self {
-        Self { internal_ips: node.addresses.clone(), subnets: node.subnets.clone(), mgmt_mac: node.mgmt_mac }
+        Self {
+            internal_ips: node.addresses.clone(),
+            subnets: node.subnets.clone(),
+            mgmt_mac: node.mgmt_mac,
+            mtu: node.mtu,
+        }
     }
 }
 

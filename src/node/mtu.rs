@@ -46,13 +46,21 @@ impl<'a> Mtu<'a> {
         Self { settings, now, warnings, compared: None }
     }
 
-    /// Looks at the uplink, tells new pods, and returns the MTU. An uplink that is not there for a
-    /// moment, as while ovs-vswitchd restarts, changes nothing.
-    pub(crate) async fn find(&mut self, encap_type: &str, encap_ips: &[IpAddr], here: &Net) -> Result<u32> {
+    /// Looks at the uplink, tells new pods, and returns the MTU; `None` as long as the tunnels' address is
+    /// not known. An uplink that is not there for a moment, as while ovs-vswitchd restarts, changes nothing:
+    /// not what was found before, nor what the Node was `annotated` with.
+    pub(crate) async fn find(
+        &mut self,
+        encap_type: &str,
+        encap_ips: &[IpAddr],
+        annotated: Option<u32>,
+        here: &Net,
+    ) -> Result<Option<u32>> {
         let uplink = self.uplink(encap_type, encap_ips, here).await?;
         let room = uplink.as_ref().map(|uplink| uplink.mtu.saturating_sub(uplink.headers));
         let last = *self.now.borrow();
-        let mtu = self.settings.given.or(room).or(last).unwrap_or(FALLBACK);
+        let fallback = (!encap_ips.is_empty()).then_some(FALLBACK);
+        let Some(mtu) = self.settings.given.or(room).or(last).or(annotated).or(fallback) else { return Ok(None) };
         if last != Some(mtu) {
             tracing::info!("pods' MTU is {mtu}");
             self.now.send_replace(Some(mtu));
@@ -60,12 +68,12 @@ impl<'a> Mtu<'a> {
         if let Some(uplink) = uplink {
             self.warnings.tell("MtuTooLarge", uplink.problem(mtu));
         }
-        Ok(mtu)
+        Ok(Some(mtu))
     }
 
     /// What the Node is annotated with: only what the controller cannot know.
-    pub(crate) fn annotation(&self, mtu: u32) -> Option<u32> {
-        self.settings.given.is_none().then_some(mtu)
+    pub(crate) fn annotation(&self, mtu: Option<u32>) -> Option<String> {
+        if self.settings.given.is_some() { Some(String::new()) } else { Some(mtu?.to_string()) }
     }
 
     /// Interfaces keep their MTU as long as their pods live.

@@ -169,7 +169,7 @@ fn node_annotations() {
         masquerade: &["169.254.169.0/29".parse().unwrap(), "fd69::/125".parse().unwrap()],
         gateway: None,
         checks_mtu: true,
-        mtu: None,
+        mtu: Some(String::new()),
     };
     let want: BTreeMap<String, String> = [
         ("host-cidrs", r#"["172.18.0.2/16","fd00::2/64"]"#),

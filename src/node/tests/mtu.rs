@@ -64,6 +64,16 @@ fn what_the_uplink_leaves() {
         eventually("the agent to see it", || lab.annotations()["k8s.ovn.org/host-cidrs"] == "[]");
         assert!(has_mtu("ovn-k8s-mp0", 8942));
         assert_eq!(lab.annotations()["k8s.ovn.org/node-mtu"], "8942");
+        // nor when the agent starts meanwhile: before it knows its node it says nothing, then what it said before
+        lab.crash_agent();
+        lab.annotated_mtu = Some(8942);
+        lab.start_agent();
+        eventually("the agent to look", || !lab.annotations().is_empty());
+        assert!(!lab.all_annotations().contains_key("k8s.ovn.org/node-mtu"));
+        lab.ready();
+        eventually("the annotation", || lab.annotations().contains_key("k8s.ovn.org/node-mtu"));
+        assert_eq!(lab.annotations()["k8s.ovn.org/node-mtu"], "8942");
+        assert!(has_mtu("ovn-k8s-mp0", 8942));
     });
 }
 

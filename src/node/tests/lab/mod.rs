@@ -75,6 +75,8 @@ pub struct Lab {
     pub gateway: Option<GatewaySettings>,
     /// Given to the agent at its start.
     pub mtu: MtuSettings,
+    /// What the Node is annotated with.
+    pub annotated_mtu: Option<u32>,
 }
 
 struct Agent {
@@ -105,6 +107,7 @@ impl Lab {
             node_subnets: vec!["10.128.0.0/24"],
             gateway: None,
             mtu: MtuSettings { given: Some(1400), ..MtuSettings::default() },
+            annotated_mtu: None,
         }
     }
 
@@ -277,6 +280,7 @@ impl Lab {
         let node = OwnNode {
             internal_ips: vec!["172.18.0.2".parse().unwrap()],
             subnets: self.node_subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(),
+            mtu: self.annotated_mtu,
             ..OwnNode::default()
         };
         self.tell(Change::Node(node));
