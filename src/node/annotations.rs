@@ -17,8 +17,8 @@ pub type Annotations = BTreeMap<String, String>;
 pub(crate) struct Facts<'a> {
     pub(crate) system_id: &'a str,
     pub(crate) zone: &'a str,
-    /// Addresses of the node's own links.
-    pub(crate) addresses: &'a [IpNetwork],
+    /// Addresses of the node's own links; `None`: some are away for a moment, what was said stays.
+    pub(crate) addresses: Option<&'a [IpNetwork]>,
     /// `status.addresses` of type InternalIP.
     pub(crate) internal_ips: &'a [IpAddr],
     pub(crate) encap_ips: &'a [IpAddr],
@@ -37,15 +37,17 @@ impl Facts<'_> {
         let mut put = |key: &str, value: String| all.insert(key.to_owned(), value);
         put(keys::CHASSIS_ID, self.system_id.to_owned());
         put(keys::ZONE, self.zone.to_owned());
-        put(keys::HOST_CIDRS, json!(self.host_cidrs()).to_string());
         put(keys::ENCAP_IPS, json!(self.encap_ips).to_string());
         put(MASQUERADE_SUBNET, self.masquerade_subnet());
         put(keys::GATEWAY_MTU_SUPPORT, if self.checks_mtu { String::new() } else { "false".to_owned() });
         if let Some(mtu) = &self.mtu {
             put(keys::NODE_MTU, mtu.clone());
         }
-        if let Some(primary) = self.primary() {
-            put(keys::PRIMARY_IFADDR, primary);
+        if let Some(addresses) = self.addresses {
+            put(keys::HOST_CIDRS, json!(self.host_cidrs(addresses)).to_string());
+            if let Some(primary) = self.primary(addresses) {
+                put(keys::PRIMARY_IFADDR, primary);
+            }
         }
         if let Some(gateway) = &self.gateway {
             put(keys::GATEWAY, gateway.clone());
@@ -54,9 +56,9 @@ impl Facts<'_> {
     }
 
     /// Global addresses, without those that every node has.
-    fn host_cidrs(&self) -> Vec<String> {
+    fn host_cidrs(&self, addresses: &[IpNetwork]) -> Vec<String> {
         let shared = |ip: IpAddr| self.masquerade.iter().any(|range| range.contains(ip));
-        let global = self.addresses.iter().filter(|address| !address.ip().is_loopback() && !shared(address.ip()));
+        let global = addresses.iter().filter(|address| !address.ip().is_loopback() && !shared(address.ip()));
         let mut cidrs: Vec<String> = global.map(ToString::to_string).collect();
         cidrs.sort();
         cidrs.dedup();
@@ -72,10 +74,10 @@ impl Facts<'_> {
     }
 
     /// `{"ipv4":"172.18.0.2/16"}`: the node's address with the prefix length of its link.
-    fn primary(&self) -> Option<String> {
+    fn primary(&self, addresses: &[IpNetwork]) -> Option<String> {
         let own = |want_ipv6: bool| {
             let ip = self.internal_ips.iter().find(|ip| ip.is_ipv6() == want_ipv6)?;
-            self.addresses.iter().find(|address| address.ip() == *ip).map(ToString::to_string)
+            addresses.iter().find(|address| address.ip() == *ip).map(ToString::to_string)
         };
         let families = [("ipv4", own(false)), ("ipv6", own(true))];
         let present: BTreeMap<_, _> =

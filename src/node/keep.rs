@@ -182,7 +182,8 @@ impl<'a> Keeper<'a> {
         let facts = Facts {
             system_id: &system_id,
             zone: &self.settings.zone,
-            addresses: &addresses,
+            // an ovs-vswitchd that restarts takes the bridge's addresses away
+            addresses: (self.gateway.is_none() || site.is_some()).then_some(&addresses),
             internal_ips: &node.internal_ips,
             encap_ips,
             masquerade: &self.settings.masquerade_subnets,

@@ -163,7 +163,7 @@ fn node_annotations() {
     let facts = Facts {
         system_id: "c0ffee",
         zone: "global",
-        addresses: &addresses,
+        addresses: Some(&addresses),
         internal_ips: &["172.18.0.2".parse().unwrap()],
         encap_ips: &["172.18.0.2".parse().unwrap()],
         masquerade: &["169.254.169.0/29".parse().unwrap(), "fd69::/125".parse().unwrap()],

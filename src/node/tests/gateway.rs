@@ -191,6 +191,51 @@ fn a_restart_of_the_switch_is_survived() {
     });
 }
 
+/// An ovs-vswitchd that restarts takes them away, until the machine gives them again.
+#[test]
+fn addresses_that_are_away_for_a_moment_stay_annotated() {
+    in_node(|lab| {
+        with_gateway(lab, GatewayMode::Shared);
+        let before = lab.annotations();
+        run("ip", &["addr", "flush", "dev", "br-ex"]);
+        // what the agent no longer asks for stays as it is
+        eventually("the agent to see it", || !lab.all_annotations().contains_key("k8s.ovn.org/host-cidrs"));
+        lab.address_bridge();
+        eventually("the annotations", || lab.annotations() == before);
+    });
+}
+
+#[test]
+fn another_address_of_the_node_is_followed() {
+    in_node(|lab| {
+        with_gateway(lab, GatewayMode::Shared);
+        run("ip", &["addr", "del", "172.18.0.2/16", "dev", "br-ex"]);
+        run("ip", &["addr", "add", "172.18.0.77/16", "dev", "br-ex"]);
+        run("ip", &["route", "replace", "default", "via", "172.18.255.1"]);
+        // the Node still has the old one, as the kubelet is slower
+        eventually("the gateway", || {
+            let gateway = lab.annotations().remove("k8s.ovn.org/l3-gateway-config");
+            gateway.is_some_and(|gateway| gateway.contains("172.18.0.77/16"))
+        });
+        lab.internal_ips = vec!["172.18.0.77"];
+        lab.ready();
+        eventually("the tunnels' address", || {
+            lab.vsctl("get Open_vSwitch . external_ids:ovn-encap-ip") == r#""172.18.0.77""#
+        });
+        eventually("flows", || {
+            let flows = flows(lab).join("\n");
+            flows.contains("172.18.0.77") && !flows.contains("172.18.0.2,")
+        });
+        eventually("the route", || {
+            run("ip", &["route"]).contains("169.254.169.1 dev br-ex proto static src 172.18.0.77")
+        });
+        let annotations = lab.annotations();
+        assert_eq!(annotations["k8s.ovn.org/host-cidrs"], r#"["172.18.0.77/16"]"#);
+        assert_eq!(annotations["k8s.ovn.org/node-primary-ifaddr"], r#"{"ipv4":"172.18.0.77/16"}"#);
+        assert_eq!(annotations["k8s.ovn.org/node-encap-ips"], r#"["172.18.0.77"]"#);
+    });
+}
+
 #[test]
 fn what_can_not_be_a_gateway_is_refused() {
     in_node(|lab| {

@@ -71,6 +71,7 @@ pub struct Lab {
     /// The cluster's and the node's, told to the agent.
     pub cluster_subnets: Vec<&'static str>,
     pub node_subnets: Vec<&'static str>,
+    pub internal_ips: Vec<&'static str>,
     /// Given to the agent at its start.
     pub gateway: Option<GatewaySettings>,
     /// Given to the agent at its start.
@@ -105,6 +106,7 @@ impl Lab {
             sb_tls: None,
             cluster_subnets: vec!["10.128.0.0/14"],
             node_subnets: vec!["10.128.0.0/24"],
+            internal_ips: vec!["172.18.0.2"],
             gateway: None,
             mtu: MtuSettings { given: Some(1400), ..MtuSettings::default() },
             annotated_mtu: None,
@@ -278,7 +280,7 @@ impl Lab {
     /// Tells the agent of its node, and waits until pods can be wired.
     pub fn ready(&self) {
         let node = OwnNode {
-            internal_ips: vec!["172.18.0.2".parse().unwrap()],
+            internal_ips: self.internal_ips.iter().map(|ip| ip.parse().unwrap()).collect(),
             subnets: self.node_subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(),
             mtu: self.annotated_mtu,
             ..OwnNode::default()
