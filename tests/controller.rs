@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ovnkube_apply::batch;
 use ovnkube_apply::diff::{Diff, Missing, Owned};
 use ovnkube_apply::garbage;
 use ovnkube_apply::ledger::Ledger;
@@ -25,7 +26,7 @@ pub struct Controller {
     pub world: World,
     pub nb: Client,
     pub notices: BTreeSet<Notice>,
-    /// Keys of one transaction at most.
+    /// Keys of one transaction at most, but for those that change together.
     pub batch: usize,
     ledger: Ledger,
     dirty: BTreeSet<Key>,
@@ -64,9 +65,12 @@ impl Controller {
     pub async fn step(&mut self, objects: &mut Objects, annotations_first: bool) -> Option<Write> {
         if !self.swept {
             self.swept = true;
-            let sweep = self.sweep();
-            if !sweep.is_empty() {
-                return Some(self.transact(sweep).await);
+            for key in &self.dirty {
+                self.ledger.write(key, Owned::of(&ovnkube_plan::want(key, &self.world)));
+            }
+            let txn = self.plan(true);
+            if !txn.is_empty() {
+                return Some(self.transact(txn).await);
             }
         }
         loop {
@@ -76,7 +80,7 @@ impl Controller {
             if self.dirty.is_empty() {
                 return (!self.patches.is_empty()).then(|| self.annotate(objects));
             }
-            let txn = self.plan();
+            let txn = self.plan(false);
             if !txn.is_empty() {
                 return Some(self.transact(txn).await);
             }
@@ -109,23 +113,15 @@ impl Controller {
         Write::Annotations(patch)
     }
 
-    fn sweep(&mut self) -> Txn {
-        for key in &self.dirty {
-            self.ledger.write(key, Owned::of(&ovnkube_plan::want(key, &self.world)));
-        }
-        let cache = self.nb.cache();
-        let mut diff = Diff::new(&cache);
-        garbage::collect(&mut diff, &cache, &nb::DATABASE, self.ledger.all());
-        diff.into_txn(&nb::DATABASE)
-    }
-
-    fn plan(&mut self) -> Txn {
+    fn plan(&mut self, sweeps: bool) -> Txn {
         let Self { world, nb, ledger, dirty, patches, batch, .. } = self;
         let cache = nb.cache();
         let mut diff = Diff::new(&cache);
+        if sweeps {
+            garbage::collect(&mut diff, &cache, &nb::DATABASE, ledger.all());
+        }
         let mut waiting = Vec::new();
-        for _ in 0..*batch {
-            let Some(key) = dirty.pop_first() else { break };
+        for key in batch::take(dirty, *batch, world, Some(&cache)) {
             let mut want = ovnkube_plan::want(&key, world);
             let patch = want.patch.take();
             let owned = Owned::of(&want);

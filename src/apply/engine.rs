@@ -24,6 +24,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use crate::batch;
 use crate::chassis::Claims;
 use crate::diff::{Diff, Missing, Owned};
 use crate::garbage;
@@ -80,6 +81,8 @@ pub struct Engine {
     swept: bool,
     /// A sweep went through: no leftover has an address that may be given out.
     clean: bool,
+    /// The last sweep was refused together with the keys that went with it.
+    sweep_alone: bool,
     metrics: Arc<Metrics>,
     readiness: Readiness,
     /// Set until everything was written for the first time.
@@ -123,8 +126,15 @@ enum Failure {
     Txn(#[from] TxnError),
 }
 
-/// Keys of a transaction and what they had before it, should it fail.
-type Batch = Vec<(Key, Owned)>;
+/// What a transaction is about.
+#[derive(Default)]
+struct Batch {
+    /// Its keys and what they had before it, should it fail.
+    keys: Vec<(Key, Owned)>,
+    /// It removes what nobody wants.
+    sweeps: bool,
+}
+
 type InFlight = std::pin::Pin<Box<dyn Future<Output = (Batch, Result<(), Failure>)> + Send>>;
 
 impl Engine {
@@ -145,6 +155,7 @@ impl Engine {
             sweep_at: Some(Instant::now()),
             swept: false,
             clean: false,
+            sweep_alone: false,
             metrics,
             readiness,
             started: Some(Instant::now()),
@@ -243,16 +254,18 @@ impl Engine {
         }
         if self.sweep_at.is_some_and(|at| at <= Instant::now()) {
             self.sweep_at = None;
-            if let Some(sweep) = self.sweep() {
-                return Some(sweep);
+            self.learn();
+            // what is new comes in the same moment as what is old goes
+            let keys = if self.sweep_alone { None } else { self.take_keys() };
+            if let Some(batch) = self.plan(keys.unwrap_or_default(), true) {
+                return Some(batch);
             }
-            self.clean = true;
         }
         if !self.clean {
             return None;
         }
         while let Some(keys) = self.take_keys() {
-            if let Some(batch) = self.plan(keys) {
+            if let Some(batch) = self.plan(keys, false) {
                 return Some(batch);
             }
         }
@@ -269,46 +282,37 @@ impl Engine {
         if let Some(half) = self.halves.pop_front() {
             return Some(half);
         }
-        let mut keys = Vec::new();
-        while keys.len() < BATCH {
-            let Some(key) = self.dirty.pop_first() else { break };
-            keys.push(key);
-        }
+        let cache = self.nb.as_ref().map(|nb| nb.client.cache());
+        let keys = batch::take(&mut self.dirty, BATCH, &self.world, cache.as_deref());
         (!keys.is_empty()).then_some(keys)
     }
 
-    /// Learns what all keys want and removes what is ours and wanted by none of them.
-    fn sweep(&mut self) -> Option<InFlight> {
+    /// Learns what all keys want, to know what is ours and wanted by none of them.
+    fn learn(&mut self) {
         for key in &self.dirty {
             // beside what it has: that is taken back when the key is planned
             self.ledger.add(key, Owned::of(&ovnkube_plan::want(key, &self.world)));
         }
-        let nb = self.nb.as_mut()?;
-        if !std::mem::replace(&mut self.swept, true) {
+        if let Some(nb) = &mut self.nb
+            && !std::mem::replace(&mut self.swept, true)
+        {
             // the download: looked at here, all of it
             nb.changes.take();
             self.chassis.iter().for_each(|chassis| chassis.found(&nb.client.cache()));
         }
-        let txn = {
-            let cache = nb.client.cache();
-            let mut diff = Diff::new(&cache);
-            garbage::collect(&mut diff, &cache, &nb::DATABASE, self.ledger.all());
-            diff.into_txn(&nb::DATABASE)
-        };
-        if txn.is_empty() {
-            return None;
-        }
-        info!(operations = txn.len(), "removing rows that nobody wants any more");
-        Some(send(nb, Vec::new(), txn, &self.may_write))
     }
 
-    /// Plans these keys; a transaction is sent only if something differs.
-    fn plan(&mut self, keys: Vec<Key>) -> Option<InFlight> {
+    /// Plans these keys, and beside them the removal of what nobody wants; a transaction is sent only
+    /// if something differs.
+    fn plan(&mut self, keys: Vec<Key>, sweeps: bool) -> Option<InFlight> {
         let Self { world, nb, patches, parked, ledger, .. } = self;
         let now = Instant::now();
-        let mut batch = Vec::with_capacity(keys.len());
+        let mut batch = Batch { keys: Vec::with_capacity(keys.len()), sweeps };
         let cache = nb.as_ref().map(|nb| nb.client.cache());
         let mut diff = cache.as_ref().map(|cache| Diff::new(cache));
+        if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
+            garbage::collect(diff, cache, &nb::DATABASE, ledger.all());
+        }
         for key in keys {
             let mut want = ovnkube_plan::want(&key, world);
             let patch = want.patch.take();
@@ -321,23 +325,26 @@ impl Engine {
                     continue;
                 }
                 ledger.write(&key, owned);
-                batch.push((key.clone(), old));
+                batch.keys.push((key.clone(), old));
             }
             if let Some(again) = patches.want(&key, patch) {
                 parked.look_again(key, again);
             }
         }
-        let txn = diff?.into_txn(&nb::DATABASE);
+        let txn = diff.map(|diff| diff.into_txn(&nb::DATABASE));
         drop(cache);
-        if txn.is_empty() {
+        let Some(txn) = txn.filter(|txn| !txn.is_empty()) else {
             self.done(batch);
             return None;
-        }
+        };
         self.nb.as_ref().map(|nb| send(nb, batch, txn, &self.may_write))
     }
 
     fn done(&mut self, batch: Batch) {
-        for (key, _) in batch {
+        if batch.sweeps {
+            (self.clean, self.sweep_alone) = (true, false);
+        }
+        for (key, _) in batch.keys {
             self.parked.forgive(&key);
         }
     }
@@ -345,20 +352,21 @@ impl Engine {
     fn finish(&mut self, batch: Batch, result: Result<(), Failure>) {
         self.metrics.transactions.inc();
         let Err(error) = result else {
-            self.clean |= batch.is_empty();
             return self.done(batch);
         };
         self.metrics.transaction_errors.inc();
-        warn!(%error, keys = batch.len(), "transaction failed");
+        warn!(%error, keys = batch.keys.len(), "transaction failed");
         // what the keys had before is still to be taken back
+        let sweeps = batch.sweeps;
         let keys: Vec<_> = batch
+            .keys
             .into_iter()
             .map(|(key, old)| {
                 self.ledger.add(&key, old);
                 key
             })
             .collect();
-        if keys.is_empty() {
+        if sweeps {
             self.sweep_soon();
         }
         let error = match error {
@@ -369,6 +377,7 @@ impl Engine {
             }
             Failure::Txn(error) => error,
         };
+        self.sweep_alone |= sweeps;
         if keys.len() == 1 {
             for key in keys {
                 warn!(%key, %error, "cannot be written; others go on");

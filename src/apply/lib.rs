@@ -1,6 +1,7 @@
 //! Makes OVN and Kubernetes hold what the plan wants: the one place where the controller writes.
 //!
 //! - [`Engine`]: the loop from changes to transactions
+//! - [`batch`]: what goes into one transaction
 //! - [`diff`]: wanted minus had
 //! - [`garbage`]: what is ours and nobody wants
 //! - [`StaleChassis`]: what hosts that are gone left in the southbound database
@@ -8,6 +9,7 @@
 //! - [`Patches`]: annotations on their way to the API server
 //! - [`Ledger`](ledger::Ledger): who has what written
 
+pub mod batch;
 pub mod chassis;
 pub mod diff;
 mod engine;

@@ -5,9 +5,9 @@ use std::fmt;
 
 use ovnkube_model::{Object, Roles, Touched, World};
 
-use crate::Want;
 use crate::policies::PolicyKey;
 use crate::topology::TopologyKey;
+use crate::{RowKey, Want};
 use crate::{cluster_manager, gateway, namespaces, pods, policies, topology};
 
 /// One thing OVN does for Kubernetes. Pure: same world, same want.
@@ -68,10 +68,36 @@ features! {
     Pods: pods::Pods = "pod",
 }
 
-/// Whether a key decides about packets of other keys' ports: what it wants and what these want change
-/// together or packets pass, or are lost, that should not.
+/// How a key bears on who may talk to whom. What keys want about that changes in one transaction, or
+/// packets pass, or are lost, that should not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {
+    /// It says who may.
+    Says,
+    /// It is about somebody who can talk once this row is there.
+    Concerns(RowKey),
+    Nothing,
+}
+
+/// Whether a key says who may talk to whom.
 pub fn decides_access(key: &Key) -> bool {
-    matches!(key, Key::Policies(PolicyKey::Namespace(_) | PolicyKey::Set(_) | PolicyKey::Policy(_)))
+    let cluster_wide = |key: &PolicyKey| matches!(key, PolicyKey::Cluster | PolicyKey::Node(_));
+    match key {
+        Key::Namespaces(_) => true,
+        Key::Policies(key) => !cluster_wide(key),
+        _ => false,
+    }
+}
+
+/// See [`Access`].
+pub fn access(key: &Key, world: &World) -> Access {
+    match key {
+        _ if decides_access(key) => Access::Says,
+        // others know it by its node's address
+        Key::Pods(key) if world.pods.get(key).is_some_and(|e| e.pod.host_network) => Access::Says,
+        Key::Pods(key) => Access::Concerns(pods::port_key(key)),
+        _ => Access::Nothing,
+    }
 }
 
 /// The object that a key is about, if it is there: where people look when something is wrong.

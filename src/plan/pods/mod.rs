@@ -20,7 +20,7 @@ use ovnkube_model::{
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{address_set, logical_switch, logical_switch_port as lsp, port_group};
 
-use crate::{Feature, Patch, PatchTarget, RowWant, Want, gateway, names, policies};
+use crate::{Feature, Patch, PatchTarget, RowKey, RowWant, Want, gateway, names, policies};
 
 pub struct Pods;
 
@@ -49,6 +49,11 @@ impl Feature for Pods {
             .map(|(entry, addresses, node, network)| pod(key, entry, addresses, node, network, world))
             .unwrap_or_default()
     }
+}
+
+/// The pod's port.
+pub(crate) fn port_key(key: &PodKey) -> RowKey {
+    RowKey::new(lsp::TABLE, key.port_name())
 }
 
 /// A pod with its node's addresses has no port; policies may mean it as the other end.
