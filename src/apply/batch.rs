@@ -59,7 +59,9 @@ fn add_former_holders(next: &mut Vec<Key>, dirty: &mut BTreeSet<Key>, world: &Wo
         }
         looked_at = next.len();
         let has_one = |key: &Key| port(key, cache).is_some_and(|row| words(row).any(|word| gained.contains(word)));
-        next.extend(dirty.extract_if(.., |key| has_one(key)));
+        let (former, rest) = std::mem::take(dirty).into_iter().partition::<Vec<_>, _>(has_one);
+        next.extend(former);
+        dirty.extend(rest);
     }
 }
 
