@@ -31,7 +31,7 @@ settings! {
         /// Run the node agent; the value is the node's name in Kubernetes.
         init_node: Option<String> { flag: "init-node" }
         /// Remove what the node agent set up on this host and exit; the value is the node's name in Kubernetes.
-        cleanup_node: Option<String> { flag: "cleanup-node", stage: Later }
+        cleanup_node: Option<String> { flag: "cleanup-node" }
         /// Remove a node from the OVN databases and exit; the value is the node's name in Kubernetes.
         remove_node: Option<String> { flag: "remove-node" }
         /// Configuration file. The default one may be missing, one named here may not.
@@ -251,7 +251,7 @@ settings! {
         /// Next hops to the outside, a comma list with one per address family; empty takes the default routes.
         next_hop: Vec<IpAddr> { key: "next-hop", flag: "gateway-nexthop" }
         /// VLAN of the outside network; 0 is none.
-        vlan_id: u16 { key: "vlan-id", flag: "gateway-vlanid", default: "0", range: Some((0, 4094)), stage: Later }
+        vlan_id: u16 { key: "vlan-id", flag: "gateway-vlanid", default: "0", range: Some((0, 4094)) }
         /// Serve node ports on the gateways.
         nodeport: bool { key: "nodeport", flag: "nodeport", default: "false" }
         /// Keep pods' addresses towards egress gateways when there are several.
@@ -273,7 +273,7 @@ settings! {
         /// The cluster has one node, so that pods may use the whole MTU of the uplink.
         single_node: bool { key: "single-node", flag: "single-node", default: "false" }
         /// Allow a gateway bridge without an interface to the outside.
-        allow_no_uplink: bool { key: "allow-no-uplink", flag: "allow-no-uplink", default: "false", stage: Later }
+        allow_no_uplink: bool { key: "allow-no-uplink", flag: "allow-no-uplink", default: "false" }
         /// Ports for translated connections, first-last; empty is the kernel's range.
         ephemeral_port_range: Option<String> { key: "ephemeral-port-range", flag: "ephemeral-port-range", stage: Later }
     }

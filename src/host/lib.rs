@@ -14,6 +14,7 @@ pub mod changes;
 pub mod conntrack;
 pub mod ethtool;
 pub mod flows;
+mod held;
 mod net;
 mod netlink;
 mod netns;
@@ -26,6 +27,7 @@ pub mod unixctl;
 use std::io;
 use std::path::PathBuf;
 
+pub use held::{HeldAddress, HeldRoute};
 pub use net::{DefaultRoute, Link, Net, Route, Veth};
 pub use netns::Netns;
 pub use rules::Rule;

@@ -35,6 +35,8 @@ pub struct Link {
     pub up: bool,
     /// Free text on the link; says whose it is.
     pub alias: Option<String>,
+    /// Index of the link that this one is a member of: a bond's, a bridge's.
+    pub master: Option<u32>,
 }
 
 /// A pair to create: one end here, the other in `peer_netns`.
@@ -312,6 +314,12 @@ impl Net {
     }
 
     async fn table(&self, table: u8) -> Result<Vec<RouteMessage>> {
+        let mut found = self.all_tables().await?;
+        found.retain(|m: &RouteMessage| m.header.table == table);
+        Ok(found)
+    }
+
+    pub(crate) async fn all_tables(&self) -> Result<Vec<RouteMessage>> {
         let mut found = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let mut query = RouteMessageBuilder::<IpAddr>::new().build();
@@ -319,7 +327,6 @@ impl Net {
             let routes = all(self.handle.route().get(query).execute()).await;
             found.extend(routes.map_err(|e| failed("list routes".into(), e))?);
         }
-        found.retain(|m: &RouteMessage| m.header.table == table);
         Ok(found)
     }
 
@@ -335,6 +342,29 @@ impl Net {
         }
         let add = self.handle.neighbours().add(link.index, ip).link_layer_address(&mac).replace();
         add.execute().await.map_err(|e| failed(what(), e))
+    }
+
+    /// Permanent entries of the link whose addresses are `unwanted`.
+    pub async fn delete_permanent_neighbours(&self, link: &Link, unwanted: impl Fn(IpAddr) -> bool) -> Result<()> {
+        let what = || format!("delete neighbours on {}", link.name);
+        let have: Vec<NeighbourMessage> =
+            all(self.handle.neighbours().get().execute()).await.map_err(|e| failed(what(), e))?;
+        let is_unwanted = |message: &NeighbourMessage| {
+            message.header.ifindex == link.index
+                && message.header.state == NeighbourState::Permanent
+                && message.attributes.iter().any(|attribute| match attribute {
+                    NeighbourAttribute::Destination(NeighbourAddress::Inet(v4)) => unwanted((*v4).into()),
+                    NeighbourAttribute::Destination(NeighbourAddress::Inet6(v6)) => unwanted((*v6).into()),
+                    _ => false,
+                })
+        };
+        for message in have.into_iter().filter(is_unwanted) {
+            match self.handle.neighbours().del(message).execute().await {
+                Err(e) if !is(&e, Errno::ENOENT) => return Err(failed(what(), e)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn wrap(socket: TokioSocket) -> Self {
@@ -354,11 +384,13 @@ impl From<&LinkMessage> for Link {
             mtu: 0,
             up: message.header.flags.contains(LinkFlags::Up),
             alias: None,
+            master: None,
         };
         for attribute in &message.attributes {
             match attribute {
                 LinkAttribute::IfName(name) => link.name.clone_from(name),
                 LinkAttribute::IfAlias(alias) => link.alias = Some(alias.clone()),
+                LinkAttribute::Controller(master) => link.master = Some(*master),
                 LinkAttribute::Mtu(mtu) => link.mtu = *mtu,
                 LinkAttribute::Address(mac) => link.mac = mac.as_slice().try_into().ok(),
                 _ => {}
@@ -374,7 +406,7 @@ fn socket() -> Result<TokioSocket> {
     Ok(socket)
 }
 
-fn address(message: &AddressMessage) -> Option<IpNetwork> {
+pub(crate) fn address(message: &AddressMessage) -> Option<IpNetwork> {
     // Local is the own end, Address the peer's on point-to-point links; IPv6 has Address alone
     let local =
         message.attributes.iter().find_map(|a| if let AddressAttribute::Local(ip) = a { Some(*ip) } else { None });
@@ -424,7 +456,7 @@ fn default_route(message: &RouteMessage) -> Option<DefaultRoute> {
     (message.header.destination_prefix_length == 0).then_some(DefaultRoute { metric, gateway: gateway?, link: link? })
 }
 
-fn ip(address: &RouteAddress) -> Option<IpAddr> {
+pub(crate) fn ip(address: &RouteAddress) -> Option<IpAddr> {
     match address {
         RouteAddress::Inet(v4) => Some(IpAddr::from(*v4)),
         RouteAddress::Inet6(v6) => Some(IpAddr::from(*v6)),

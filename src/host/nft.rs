@@ -24,3 +24,16 @@ pub async fn replace(table: &str, body: &str, more: &str) -> Result<()> {
 pub async fn change(table: &str, commands: &str) -> Result<()> {
     NFT.run(&format!("change nftables table {table}"), &["-f", "-"], commands, &[0]).await.map(drop)
 }
+
+/// As [`list`], with the handle that names each rule.
+pub async fn list_with_handles(table: &str) -> Result<Option<String>> {
+    let mut args = vec!["-s", "-a", "list", "table"];
+    args.extend(table.split(' '));
+    let listed = NFT.run(&format!("list nftables table {table}"), &args, "", &[0, 1]).await?;
+    Ok(Some(listed).filter(|text| !text.is_empty()))
+}
+
+/// A table that is not there is fine.
+pub async fn delete(table: &str) -> Result<()> {
+    change(table, &format!("table {table}\ndelete table {table}\n")).await
+}

@@ -33,6 +33,21 @@ impl Net {
             _ => Ok(()),
         }
     }
+
+    /// A rule that is not there is fine.
+    pub async fn delete_rule(&self, ipv6: bool, unwanted: Rule) -> Result<()> {
+        let what = || format!("delete rule {unwanted:?}");
+        let family = if ipv6 { IpVersion::V6 } else { IpVersion::V4 };
+        let have: Vec<RuleMessage> =
+            all(self.handle.rule().get(family).execute()).await.map_err(|e| failed(what(), e))?;
+        for message in have.into_iter().filter(|message| unwanted.is(message)) {
+            match self.handle.rule().del(message).execute().await {
+                Err(e) if !is(&e, Errno::ENOENT) => return Err(failed(what(), e)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Rule {

@@ -23,3 +23,10 @@ pub fn set(key: &[&str], value: &str) -> Result<()> {
 pub fn set_link(family: &str, link: &str, key: &str, value: &str) -> Result<()> {
     set(&["net", family, "conf", link, key], value)
 }
+
+/// Gives the link what a new link would have.
+pub fn inherit(family: &str, link: &str, key: &str) -> Result<()> {
+    let failed = |source| Error::Sysctl { key: format!("net.{family}.conf.default.{key}"), source };
+    let value = fs::read_to_string(format!("/proc/sys/net/{family}/conf/default/{key}")).map_err(failed)?;
+    set_link(family, link, key, value.trim())
+}

@@ -317,3 +317,93 @@ fn a_udp_sender_moves_on() {
         }
     });
 }
+
+/// Everything that a link holds goes to another one and back, and is as before.
+#[tokio::test]
+async fn a_link_gives_all_it_holds_to_another() {
+    let node = Scratch::new("held");
+    for args in [
+        "link add name nic type veth peer name nic1",
+        "link add name bri type veth peer name bri1",
+        "link set nic up",
+        "link set bri up",
+        "link set nic1 up",
+        "link set bri1 up",
+        "addr add 172.18.0.2/16 brd 172.18.255.255 dev nic valid_lft 3600 preferred_lft 1800",
+        "addr add 172.18.0.3/16 dev nic",
+        "addr add 10.9.0.2/24 dev nic noprefixroute",
+        "addr add fd00:172::2/64 dev nic nodad",
+        "route add 10.9.0.0/24 dev nic proto kernel scope link src 10.9.0.2 metric 100",
+        "route add default via 172.18.255.1 dev nic src 172.18.0.3 metric 100 mtu 1300",
+        "route add 10.10.0.0/16 via 10.9.0.1 dev nic table 77 proto static",
+        "route add 10.11.0.0/16 via 192.0.2.1 dev nic onlink",
+        "-6 route add default via fe80::1 dev nic proto ra metric 1024 expires 900",
+    ] {
+        node.ip(args);
+    }
+    let net = Net::within(&node.open()).await.unwrap();
+    let (a, b) = (net.link("nic").await.unwrap().unwrap(), net.link("bri").await.unwrap().unwrap());
+    let text = |link: &str| {
+        let seconds = without_lifetimes(&node.ip(&format!("addr show dev {link}")));
+        let routes: Vec<String> = ["route show table all", "-6 route show table all"]
+            .iter()
+            .flat_map(|args| node.ip(args).lines().map(str::to_owned).collect::<Vec<_>>())
+            .filter(|line| line.contains(&format!("dev {link} ")) && !line.contains("fe80::/64"))
+            .filter(|line| !line.starts_with("multicast") && !line.starts_with("local fe80"))
+            .map(|line| without_lifetimes(&line).replace(&format!("dev {link} "), "dev LINK "))
+            .collect();
+        (seconds, routes)
+    };
+    let addresses = |text: &(String, Vec<String>)| {
+        let lines = text.0.lines().filter(|line| line.trim().starts_with("inet") && !line.contains("fe80"));
+        lines.map(|line| line.trim_end_matches(" nic").trim_end_matches(" bri").to_owned()).collect::<Vec<_>>()
+    };
+    let before = text("nic");
+    for (from, to) in [(&a, &b), (&b, &a)] {
+        let (held, routes) = (net.held_addresses(from).await.unwrap(), net.held_routes(from).await.unwrap());
+        assert_eq!(held.len(), 4, "{held:?}");
+        let kept: Vec<_> = held.iter().map(|one| HeldAddress::decode(&one.encode()).unwrap()).collect();
+        assert_eq!(kept, held);
+        let kept: Vec<_> = routes.iter().map(|one| HeldRoute::decode(&one.encode()).unwrap()).collect();
+        assert_eq!(kept, routes);
+        for one in &held {
+            net.hold_address(to, one).await.unwrap();
+        }
+        for one in &routes {
+            net.hold_route(to, one).await.unwrap();
+            net.drop_route(from, one).await.unwrap();
+        }
+        for one in held.iter().rev() {
+            net.delete_address(from, one.address()).await.unwrap();
+        }
+        assert!(net.held_addresses(from).await.unwrap().is_empty() && net.held_routes(from).await.unwrap().is_empty());
+        let after = text(&to.name);
+        let sorted = |mut lines: Vec<String>| {
+            lines.sort();
+            lines
+        };
+        assert_eq!(addresses(&before), addresses(&after));
+        assert_eq!(sorted(before.1.clone()), sorted(after.1.clone()));
+    }
+    let first = net.held_addresses(&a).await.unwrap().remove(0);
+    let valid = first.valid().unwrap();
+    assert!((3500..=3600).contains(&valid), "{valid}");
+    assert_eq!(first.clone().aged(100).unwrap().valid(), Some(valid - 100));
+    assert_eq!(first.aged(3600), None);
+}
+
+/// Without how long things still live: that differs from look to look.
+fn without_lifetimes(text: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let mut after = "";
+        let mut kept = Vec::new();
+        for word in line.split(' ') {
+            let life = matches!(after, "valid_lft" | "preferred_lft" | "expires");
+            kept.push(if life { "N" } else { word });
+            after = word;
+        }
+        words.push(kept.join(" "));
+    }
+    words.join("\n")
+}

@@ -18,9 +18,25 @@ const OPTIONAL: [&str; 2] = ["ovn-limit-lflow-cache", "ovn-memlimit-lflow-cache-
 
 /// Words for whoever manages OVN, with commas between.
 const CMS_OPTIONS: &str = "ovn-cms-options";
-const MAPPINGS: &str = "ovn-bridge-mappings";
+/// Those that always are; `hostname` apart.
+const WRITTEN: [&str; 10] = [
+    "ovn-enable-lflow-cache",
+    "ovn-encap-ip",
+    "ovn-encap-type",
+    "ovn-is-interconn",
+    "ovn-monitor-all",
+    "ovn-ofctrl-wait-before-clear",
+    "ovn-openflow-probe-interval",
+    "ovn-remote",
+    "ovn-remote-probe-interval",
+    "ovn-set-local-ip",
+];
+/// Seconds; the default of 10 would break up northd's large flow bundles on a busy node.
+const BUNDLE_TIMEOUT: (&str, &str) = ("bundle-idle-timeout", "180");
+
+pub(crate) const MAPPINGS: &str = "ovn-bridge-mappings";
 /// What logical networks call the outside.
-const OUTSIDE: &str = "physnet";
+pub(crate) const OUTSIDE: &str = "physnet";
 
 /// The wanted content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,10 +123,8 @@ impl Chassis {
         if !gone.is_empty() {
             txn.remove_keys(open_vswitch::TABLE, root, open_vswitch::EXTERNAL_IDS, gone);
         }
-        // seconds; the default of 10 would break up northd's large flow bundles on a busy node
-        let timeout = ("bundle-idle-timeout", "180");
-        if have.map(open_vswitch::OTHER_CONFIG).get(timeout.0) != Some(timeout.1) {
-            txn.set_keys(open_vswitch::TABLE, root, open_vswitch::OTHER_CONFIG, [timeout]);
+        if have.map(open_vswitch::OTHER_CONFIG).get(BUNDLE_TIMEOUT.0) != Some(BUNDLE_TIMEOUT.1) {
+            txn.set_keys(open_vswitch::TABLE, root, open_vswitch::OTHER_CONFIG, [BUNDLE_TIMEOUT]);
         }
     }
 
@@ -134,16 +148,59 @@ impl Chassis {
 /// Others' mappings stay.
 fn map_outside(have: Option<&str>, bridge: &str) -> String {
     let ours = format!("{OUTSIDE}:{bridge}");
-    let others = have.unwrap_or_default().split(',').map(str::trim);
-    let others = others.filter(|one| !one.is_empty() && one.split(':').next() != Some(OUTSIDE));
-    others.chain([ours.as_str()]).collect::<Vec<_>>().join(",")
+    others(have).chain([ours.as_str()]).collect::<Vec<_>>().join(",")
+}
+
+fn others(mappings: Option<&str>) -> impl Iterator<Item = &str> {
+    words(mappings).filter(|one| one.split(':').next() != Some(OUTSIDE))
+}
+
+fn words(list: Option<&str>) -> impl Iterator<Item = &str> {
+    list.unwrap_or_default().split(',').map(str::trim).filter(|one| !one.is_empty())
+}
+
+/// Takes what [`Chassis`] wrote out of the Open_vSwitch row. The id stays: it is the host's.
+pub(crate) fn forget(txn: &mut Txn, root: Uuid, have: &Row, node: &str) {
+    let ids = have.map(open_vswitch::EXTERNAL_IDS);
+    let mut gone: Vec<&str> = WRITTEN.iter().chain(&OPTIONAL).copied().filter(|key| ids.contains_key(key)).collect();
+    // Open vSwitch's own scripts write the host's name there too
+    if ids.get("hostname") == Some(node) {
+        gone.push("hostname");
+    }
+    let options = words(ids.get(CMS_OPTIONS)).filter(|one| *one != owner::NODE_CHASSIS);
+    let lists = [(MAPPINGS, others(ids.get(MAPPINGS)).collect::<Vec<_>>()), (CMS_OPTIONS, options.collect())];
+    for (key, kept) in lists {
+        let kept = kept.join(",");
+        match ids.get(key) {
+            None => {}
+            Some(_) if kept.is_empty() => gone.push(key),
+            Some(have) if have == kept => {}
+            Some(_) => {
+                txn.set_keys(open_vswitch::TABLE, root, open_vswitch::EXTERNAL_IDS, [(key, kept.as_str())]);
+            }
+        }
+    }
+    if !gone.is_empty() {
+        txn.remove_keys(open_vswitch::TABLE, root, open_vswitch::EXTERNAL_IDS, gone);
+    }
+    // the last two are ovn-controller's
+    let is_written = |(key, value): &(&str, &str)| {
+        (*key, *value) == BUNDLE_TIMEOUT || (*key, *value) == ("vlan-limit", "0") || key.starts_with("ovn-chassis-idx-")
+    };
+    let config: Vec<&str> =
+        have.map(open_vswitch::OTHER_CONFIG).iter().filter(is_written).map(|(key, _)| key).collect();
+    if !config.is_empty() {
+        txn.remove_keys(open_vswitch::TABLE, root, open_vswitch::OTHER_CONFIG, config);
+    }
+    let tls = derived_uuid("SSL", "ovn-controller");
+    if have.uuid(open_vswitch::SSL) == Some(tls) {
+        txn.update(root, Row::new(open_vswitch::TABLE).with(open_vswitch::SSL, None::<Uuid>));
+    }
 }
 
 /// Says that this chassis is a node; others' words stay.
 fn mark_node(have: Option<&str>) -> String {
-    let others = have.unwrap_or_default().split(',').map(str::trim);
-    let others = others.filter(|one| !one.is_empty() && *one != owner::NODE_CHASSIS);
-    others.chain([owner::NODE_CHASSIS]).collect::<Vec<_>>().join(",")
+    words(have).filter(|one| *one != owner::NODE_CHASSIS).chain([owner::NODE_CHASSIS]).collect::<Vec<_>>().join(",")
 }
 
 /// br-int as ovn-controller would make it.

@@ -17,7 +17,7 @@ use crate::mgmt::{self, Mgmt};
 use crate::mtu::{Mtu, Warnings};
 use crate::services::{Board, Ports, Want};
 use crate::settings::NodeSettings;
-use crate::{OwnNode, Readiness, Reports, Result};
+use crate::{Error, OwnNode, Readiness, Reports, Result};
 
 /// Changes come in bursts: one comparison serves them all.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -72,19 +72,20 @@ impl<'a> Keeper<'a> {
     }
 
     /// Until the process ends. What the process can't run with is an error before anything is
-    /// touched: sockets, and a gateway interface that can't be one.
+    /// touched: sockets, and a gateway interface that never can be one.
     pub(crate) async fn run(mut self) -> Result<()> {
         let mut links = Changes::watch()?;
         let mut rows = self.cni.ovs.changes();
         self.cni.ovs.synced().await;
-        if let Some(gateway) = &self.gateway {
-            gateway.find(&[], &self.cni.here, &self.cni.ovs).await?;
-        }
+        self.await_gateway(&mut links, &mut rows).await?;
         if let Err(e) = self.cni.remove_dead_ports().await {
             tracing::warn!("remove ports of dead sandboxes: {e}");
         }
         loop {
             let outcome = self.once().await;
+            if let Err(e @ Error::Halted) = outcome {
+                return Err(e);
+            }
             // what is merely missing comes with a change; a failure may not
             let mut failed = outcome.is_err();
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
@@ -102,6 +103,23 @@ impl<'a> Keeper<'a> {
         }
     }
 
+    /// Returns when there can be a gateway, and touches nothing before.
+    async fn await_gateway(&self, links: &mut Changes, rows: &mut watch::Receiver<()>) -> Result<()> {
+        let Some(gateway) = &self.gateway else { return Ok(()) };
+        loop {
+            match gateway.check(&self.cni.here, &self.cni.ovs).await {
+                Ok(()) => return Ok(()),
+                Err(e @ Error::WrongGateway { .. }) => return Err(e),
+                Err(e) => self.publish(Err(e.to_string())),
+            }
+            tokio::select! {
+                alive = links.next() => if !alive { *links = Changes::watch()? },
+                _ = rows.changed() => {},
+                () = sleep(RETRY) => {},
+            }
+        }
+    }
+
     /// One comparison of everything.
     async fn once(&mut self) -> Result<Readiness> {
         let node = self.node.borrow_and_update().clone();
@@ -114,11 +132,14 @@ impl<'a> Keeper<'a> {
         } else {
             self.settings.chassis.encap_ips.clone()
         };
-        // a bridge that is gone or changed is told last: the rest does not depend on it
-        let site = match &self.gateway {
-            Some(gateway) => gateway.find(&node.internal_ips, &self.cni.here, ovs).await.map(Some),
+        // a gateway that is gone or changed is told of last: the rest does not depend on it
+        let site = match &mut self.gateway {
+            Some(gateway) => gateway.settle(&node.internal_ips, &self.cni.here, ovs).await.map(Some),
             None => Ok(None),
         };
+        if let Err(Error::Halted) = site {
+            return Err(Error::Halted);
+        }
         let found = site.as_ref().ok().and_then(Option::as_ref);
         let mtu = self.mtu.find(&self.settings.chassis.encap_type, &encap_ips, node.mtu, &self.cni.here).await?;
         let (cluster, route_mtu) = (&self.settings.cluster_subnets, self.settings.mtu.routable);
@@ -135,27 +156,37 @@ impl<'a> Keeper<'a> {
         };
         ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache)).await?;
         self.annotate(&node, &encap_ips, found, mtu).await?;
-        let Some(mgmt) = mgmt else {
-            return Ok(Err("the node has no subnet yet (annotation k8s.ovn.org/node-subnets)".to_owned()));
-        };
-        self.mtu.compare_pods(mgmt.mtu, &self.cni.here, ovs).await?;
-        if !mgmt.ensure(&self.cni.here).await? {
-            return Ok(Err(format!("ovs-vswitchd has not made {}", mgmt::LINK)));
-        }
-        if !self.cni.ovs.has_installed(mgmt::LINK) {
-            return Ok(Err(format!("ovn-controller has not installed the flows of {}", mgmt::LINK)));
+        let port = self.ensure_mgmt(mgmt.as_ref()).await?;
+        // what is wrong with the gateway counts more than what is only not there yet
+        let site = site?;
+        if port.is_err() {
+            return Ok(port);
         }
         self.services_changed.mark_unchanged();
         let Some(services) = self.services.want() else {
             return Ok(Err("the API server has not listed the services yet".to_owned()));
         };
         self.answer_health_checks(&services).await;
-        match (&mut self.gateway, site?) {
-            (Some(gateway), Some(site)) => {
+        match (&mut self.gateway, site, mgmt) {
+            (Some(gateway), Some(site), Some(mgmt)) => {
                 gateway.ensure(&site, &node, &mgmt, &self.cni.here, &self.cni.ovs, &services).await
             }
             _ => Ok(Ok(())),
         }
+    }
+
+    async fn ensure_mgmt(&mut self, mgmt: Option<&Mgmt>) -> Result<Readiness> {
+        let Some(mgmt) = mgmt else {
+            return Ok(Err("the node has no subnet yet (annotation k8s.ovn.org/node-subnets)".to_owned()));
+        };
+        self.mtu.compare_pods(mgmt.mtu, &self.cni.here, &self.cni.ovs).await?;
+        if !mgmt.ensure(&self.cni.here).await? {
+            return Ok(Err(format!("ovs-vswitchd has not made {}", mgmt::LINK)));
+        }
+        if !self.cni.ovs.has_installed(mgmt::LINK) {
+            return Ok(Err(format!("ovn-controller has not installed the flows of {}", mgmt::LINK)));
+        }
+        Ok(Ok(()))
     }
 
     /// A port that somebody else has holds up nothing.

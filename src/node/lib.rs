@@ -5,6 +5,7 @@
 //!                                     └▶ ovs       port, ovn-installed       (OVSDB)
 //!  Node ──▶ keep ─▶ chassis           Open_vSwitch settings, br-int, mp0     (OVSDB)
 //!               ├─▶ mgmt              mp0's addresses, routes, neighbour     (netlink)
+//!               ├─▶ uplink            a NIC and its bridge                  (OVSDB, netlink)
 //!               ├─▶ gateway            the bridge to the outside             (OpenFlow, netlink, nft)
 //!  Service ───▶ services              what gateway does for services, health checks
 //!               ├─▶ annotations       what the node says about itself
@@ -16,6 +17,7 @@
 mod annotations;
 mod bandwidth;
 mod chassis;
+mod cleanup;
 mod cni;
 mod conf;
 mod gateway;
@@ -33,6 +35,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod uplink;
 
 use std::io;
 use std::net::IpAddr;
@@ -44,6 +47,7 @@ use ovnkube_model::{EndpointSlice, Mac, ObjectKey, PodKey, Service, Subnet};
 use tokio::sync::{mpsc, watch};
 
 pub use annotations::Annotations;
+pub use cleanup::{CleanupSettings, clean_up};
 pub use conf::CniConf;
 pub use gateway::GatewaySettings;
 pub use pods::PodOnNode;
@@ -126,10 +130,21 @@ pub enum Error {
     NoBridge,
     #[error("use {interface} as gateway interface: {why}")]
     Gateway { interface: String, why: String },
+    /// As [`Error::Gateway`], and no change of the host can make it right.
+    #[error("use {interface} as gateway interface: {why}")]
+    WrongGateway { interface: String, why: String },
+    #[error(
+        "keep {nic} in bridge {bridge}: {silent} did not answer within {seconds} s after the addresses were moved, so all was moved back; find out why the bridge passes nothing (ovs-vsctl show, ovs-vswitchd's log) and restart the node agent"
+    )]
+    Undone { nic: String, bridge: String, silent: String, seconds: u64 },
+    #[error("move the gateway interface: halted by a test")]
+    Halted,
     #[error("find the gateway interface: there is no default route; add one or give --gateway-interface")]
     NoGatewayInterface,
     #[error("use link {name}: it is there and not of this sandbox")]
     LinkTaken { name: String },
+    #[error("remove link {name}: ovs-vswitchd does not let it go; see that it runs, and that ovn-controller does not")]
+    LinkStays { name: String },
     #[error("use link {name}: it vanished")]
     LinkGone { name: String },
     #[error("wait for OVS port {link}: it was removed or given to a later sandbox of the pod")]

@@ -131,6 +131,10 @@ impl Ovs {
         self.client.state().borrow().is_live()
     }
 
+    pub(crate) fn read<T>(&self, read: impl Fn(&Cache) -> T) -> T {
+        read(&self.client.cache())
+    }
+
     /// Ticks on every change of a monitored row and of the connection.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
@@ -206,10 +210,7 @@ impl Ovs {
     /// Those that have a port or limits; sorted. Waits for the database.
     pub(crate) async fn sandboxes(&self) -> Vec<String> {
         self.client.synced().await;
-        let cache = self.client.cache();
-        let ports = cache.iter(interface::TABLE).filter_map(|(_, row)| Some(PodPort::from_row(row)?.sandbox));
-        let limits = cache.iter(qos::TABLE).filter_map(|(_, row)| limited(row).map(str::to_owned));
-        ports.chain(limits).collect::<BTreeSet<_>>().into_iter().collect()
+        sandboxes(&self.client.cache())
     }
 
     /// Sorted by link.
@@ -315,7 +316,7 @@ fn options(remotes: Vec<Remote>) -> Options {
                 bridge::EXTERNAL_IDS.id(),
             ],
         ),
-        Monitored::only(port::TABLE, [port::NAME.id(), port::INTERFACES.id(), port::QOS.id()]),
+        Monitored::only(port::TABLE, [port::NAME.id(), port::INTERFACES.id(), port::QOS.id(), port::EXTERNAL_IDS.id()]),
         // no statistics: they change all the time
         Monitored::only(
             interface::TABLE,
@@ -356,7 +357,7 @@ pub(crate) fn interface<'a>(cache: &'a Cache, link: &str) -> Option<(Uuid, &'a A
 }
 
 /// Names of the bridges that hold an interface.
-fn bridges(cache: &Cache, interface: Uuid) -> impl Iterator<Item = String> {
+pub(crate) fn bridges(cache: &Cache, interface: Uuid) -> impl Iterator<Item = String> {
     let ports = cache.parents(interface).filter(|parent| parent.table.id == port::TABLE.id);
     let bridges = ports.flat_map(|port| cache.parents(port.uuid)).filter(|parent| parent.table.id == bridge::TABLE.id);
     bridges.filter_map(|parent| Some(cache.get(bridge::TABLE, parent.uuid)?.str(bridge::NAME).to_owned()))
@@ -373,6 +374,13 @@ fn pod_ports(cache: &Cache) -> Vec<PodPort> {
 /// The sandbox whose limits a QoS row holds.
 fn limited(row: &Row) -> Option<&str> {
     row.map(qos::EXTERNAL_IDS).get("sandbox")
+}
+
+/// Those that have a port or limits; sorted.
+pub(crate) fn sandboxes(cache: &Cache) -> Vec<String> {
+    let ports = cache.iter(interface::TABLE).filter_map(|(_, row)| Some(PodPort::from_row(row)?.sandbox));
+    let limits = cache.iter(qos::TABLE).filter_map(|(_, row)| limited(row).map(str::to_owned));
+    ports.chain(limits).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn plan_plug(cache: &Cache, want: &PodPort, bandwidth: Bandwidth) -> Result<Txn> {
@@ -426,7 +434,7 @@ fn add(cache: &Cache, txn: &mut Txn, br_int: Uuid, want: &PodPort, bandwidth: Ba
 
 /// Takes the sandboxes' ports off their bridges; port and interface go with their last reference,
 /// limits don't.
-fn remove(cache: &Cache, txn: &mut Txn, sandboxes: &[&str]) {
+pub(crate) fn remove(cache: &Cache, txn: &mut Txn, sandboxes: &[&str]) {
     let of_port = |row: &Row| PodPort::from_row(row).is_some_and(|port| sandboxes.contains(&port.sandbox.as_str()));
     for (uuid, _) in cache.iter(interface::TABLE).filter(|(_, row)| of_port(row)) {
         for port in cache.parents(uuid).filter(|parent| parent.table.id == port::TABLE.id) {

@@ -36,6 +36,11 @@ fn alias(container_id: &str) -> String {
     format!("ovnkube sandbox {container_id}")
 }
 
+/// Whether a link with that alias is ours.
+pub(crate) fn is_alias(text: &str) -> bool {
+    text.starts_with(&alias(""))
+}
+
 /// Deletes the node's end, and with it the pod's. `known`: OVS says the link is this sandbox's,
 /// as for pairs that ovn-kubernetes made.
 pub(crate) async fn delete_pair(here: &Net, container_id: &str, known: bool) -> Result<()> {

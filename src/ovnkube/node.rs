@@ -8,8 +8,8 @@ use anyhow::Result;
 use ovnkube_config::Settings;
 use ovnkube_model::{Change, GatewayMode, Kind, Name, Node, Notice, Object, Pod, Roles, Severity};
 use ovnkube_node::{
-    Annotations, ChassisSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings, OwnNode, PodOnNode, Reports,
-    Tls, Warning,
+    Annotations, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings, OwnNode,
+    PodOnNode, Reports, Tls, Warning,
 };
 use ovnkube_watch::{Client, Events, Scope};
 use tokio::sync::{mpsc, watch};
@@ -38,7 +38,7 @@ pub(crate) async fn run(settings: Settings, name: String, mut stop: Stop) -> Res
     let events = Events::start(&api, "ovnkube-node", &name);
     let node_name: Name = name.as_str().into();
     tokio::select! {
-        outcome = ovnkube_node::run(node_settings(&settings, &node_name), agent_changes, Reports { annotations, warnings }, async move { stop.wait().await }) => outcome?,
+        outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings }, async move { stop.wait().await }) => outcome?,
         () = forward(incoming, to_agent, own) => {}
         () = publish(&events, &node_name, warned, own_node.clone()) => {}
         () = annotate(&api, &node_name, wanted, own_node) => {}
@@ -162,7 +162,30 @@ fn missing(want: &Annotations, have: &BTreeMap<Name, Name>, sent: &mut Annotatio
     missing.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn node_settings(settings: &Settings, node: &Name) -> NodeSettings {
+/// Takes off this host what the node agent put there, and says what it could not.
+pub(crate) async fn clean_up(settings: &Settings, name: &str) -> Result<()> {
+    let agent = node_settings(settings, &name.into(), "");
+    let network = translate::network(settings, Roles::default());
+    let left = ovnkube_node::clean_up(&CleanupSettings {
+        node: agent.node,
+        ovs_remote: agent.ovs_remote,
+        cni_socket: agent.cni_socket,
+        cni_conf: agent.cni_conf,
+        cluster_subnets: agent.cluster_subnets,
+        service_cidrs: network.service_cidrs,
+        masquerade_subnets: agent.masquerade_subnets,
+    })
+    .await;
+    for error in &left {
+        tracing::error!("{error}");
+    }
+    if left.is_empty() {
+        return Ok(());
+    }
+    anyhow::bail!("clean up the node: not everything is gone; heal what is said above and run it once more")
+}
+
+fn node_settings(settings: &Settings, node: &Name, api_server: &str) -> NodeSettings {
     let logging = &settings.logging;
     NodeSettings {
         node: node.clone(),
@@ -187,11 +210,11 @@ fn node_settings(settings: &Settings, node: &Name) -> NodeSettings {
             log_max_age: logging.logfile_maxage,
         },
         chassis: chassis(settings),
-        gateway: gateway(settings),
+        gateway: gateway(settings, api_server),
     }
 }
 
-fn gateway(settings: &Settings) -> Option<GatewaySettings> {
+fn gateway(settings: &Settings, api_server: &str) -> Option<GatewaySettings> {
     let gateway = &settings.gateway;
     let network = translate::network(settings, Roles::default());
     Some(GatewaySettings {
@@ -201,12 +224,16 @@ fn gateway(settings: &Settings) -> Option<GatewaySettings> {
         },
         interface: gateway.interface.clone(),
         next_hops: gateway.next_hop.clone(),
+        vlan: (gateway.vlan_id > 0).then_some(gateway.vlan_id),
+        allow_no_uplink: gateway.allow_no_uplink,
         node_port: gateway.nodeport,
         conntrack_zone: settings.default.conntrack_zone,
         check_mtu: !gateway.disable_pkt_mtu_check,
         encap_port: settings.default.encap_port,
         service_cidrs: network.service_cidrs,
         join_subnets: network.join_subnets,
+        api_server: Some(api_server.to_owned()),
+        halt_after: None,
     })
 }
 

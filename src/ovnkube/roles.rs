@@ -31,9 +31,6 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
             "nothing to run: give --init-master, --init-cluster-manager, --init-ovnkube-controller or --init-node with this host's name"
         );
     }
-    if mode.cleanup_node.is_some() {
-        bail!("--cleanup-node does not work yet");
-    }
     if let Some(node) = &mode.remove_node {
         return block_on(remove::run(settings, node));
     }
@@ -43,6 +40,9 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     }
     for setting in loaded.not_yet() {
         warn!("no effect yet: {setting}");
+    }
+    if let Some(name) = &mode.cleanup_node {
+        return block_on(node::clean_up(settings, name));
     }
     let _pidfile = settings.command_line.pidfile.as_deref().map(PidFile::claim).transpose()?;
     block_on(parts(loaded))

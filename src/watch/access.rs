@@ -87,8 +87,18 @@ impl Client {
         });
         let service = config.extra_headers_layer().map_err(problem)?.layer(service);
         let service = config.base_uri_layer().layer(service);
-        Ok(Self { kube: kube::Client::new(service, "default") })
+        Ok(Self { kube: kube::Client::new(service, "default"), server: host_and_port(&config.cluster_url) })
     }
+
+    /// As `10.0.0.1:6443`.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+}
+
+fn host_and_port(url: &Uri) -> String {
+    let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("http") { 80 } else { 443 });
+    format!("{}:{port}", url.host().unwrap_or_default())
 }
 
 fn connector() -> HttpConnector {

@@ -28,6 +28,7 @@ const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8
 #[derive(Clone)]
 pub struct Client {
     pub(crate) kube: kube::Client,
+    pub(crate) server: String,
 }
 
 impl std::fmt::Debug for Client {

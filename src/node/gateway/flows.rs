@@ -19,6 +19,8 @@ pub(crate) const COOKIE: &str = "0xdeff105";
 /// Mark of packets that leave with an egress address.
 const EGRESS_IP: &str = "0x3f0";
 const BFD: u16 = 3784;
+/// One that no port can have.
+pub(crate) const NO_PORT: u16 = 0xfeff;
 /// Router and neighbour advertisements, which conntrack takes for invalid.
 const ADVERTISEMENTS: [u8; 2] = [134, 136];
 
@@ -26,9 +28,11 @@ const ADVERTISEMENTS: [u8; 2] = [134, 136];
 pub(crate) struct Facts<'a> {
     pub(crate) mode: GatewayMode,
     pub(crate) mac: Mac,
-    /// Port numbers.
+    /// Port numbers; the uplink's is [`NO_PORT`] where there is none.
     pub(crate) uplink: u16,
     pub(crate) patch: u16,
+    /// The network outside is a tagged one.
+    pub(crate) vlan: Option<u16>,
     /// The node's addresses on the bridge.
     pub(crate) ips: Vec<IpAddr>,
     pub(crate) service_cidrs: &'a [Subnet],
@@ -96,21 +100,50 @@ pub(crate) fn flows(facts: &Facts<'_>, services: &Want) -> Vec<String> {
         replies(&mut flows, facts, words);
     }
     services::flows::add(&mut flows, services, facts);
+    if facts.uplink == NO_PORT {
+        let mentions = [format!("in_port={NO_PORT}"), format!("output:{NO_PORT}")];
+        flows.0.retain(|flow| !mentions.iter().any(|mention| flow.contains(mention)));
+    }
     flows.0
+}
+
+/// OVN sees the tags of the network outside, the host doesn't.
+struct Vlan {
+    /// In a match; empty or with a comma at its end.
+    tagged: String,
+    /// In actions, likewise.
+    push: String,
+    strip: &'static str,
+}
+
+impl Vlan {
+    fn of(facts: &Facts<'_>) -> Self {
+        match facts.vlan {
+            None => Self { tagged: String::new(), push: String::new(), strip: "" },
+            Some(id) => {
+                Self { tagged: format!("dl_vlan={id},"), push: format!("mod_vlan_vid:{id},"), strip: "strip_vlan," }
+            }
+        }
+    }
 }
 
 /// What no address family matters to.
 fn common(flows: &mut Flows, facts: &Facts<'_>) {
     let Facts { mac, uplink, patch, .. } = facts;
-    flows.add(0, 10, &format!("in_port={uplink},dl_dst={mac}"), &format!("LOCAL,output:{patch}"));
+    let Vlan { tagged, push, strip } = &Vlan::of(facts);
+    // the tag is taken off last
+    let both =
+        if facts.vlan.is_some() { format!("output:{patch},{strip}LOCAL") } else { format!("LOCAL,output:{patch}") };
+    flows.add(0, 10, &format!("in_port={uplink},{tagged}dl_dst={mac}"), &both);
     flows.add(0, 10, &format!("in_port={patch},dl_src={mac}"), "NORMAL");
     flows.add(0, 9, &format!("in_port={patch}"), "drop");
-    flows.add(1, 10, &format!("dl_dst={mac}"), "LOCAL");
+    flows.add(1, 10, &format!("{tagged}dl_dst={mac}"), &format!("{strip}LOCAL"));
     flows.add(1, 0, "", "NORMAL");
-    flows.add(2, 100, "", &format!("mod_dl_dst:{mac},output:{patch}"));
-    flows.add(3, 32768, "", &format!("move:NXM_OF_ETH_DST[]->NXM_OF_ETH_SRC[],mod_dl_dst:{mac},LOCAL"));
+    flows.add(2, 100, "", &format!("{push}mod_dl_dst:{mac},output:{patch}"));
+    let turned = format!("move:NXM_OF_ETH_DST[]->NXM_OF_ETH_SRC[],mod_dl_dst:{mac},{strip}LOCAL");
+    flows.add(3, 32768, "", &turned);
     if checked_frame(facts).is_some() {
-        flows.add(11, 10, "reg0=0x1", "LOCAL");
+        flows.add(11, 10, "reg0=0x1", &format!("{strip}LOCAL"));
         flows.add(11, 1, "", &format!("output:{patch}"));
     }
 }
@@ -142,9 +175,11 @@ fn classify(flows: &mut Flows, facts: &Facts<'_>, words: &Words, zones: &Zones, 
     let Words { ip, src, udp, .. } = words;
     let main = zones.main;
     // tunnels are the host's, and too many packets for conntrack
-    flows.add(0, 205, &format!("in_port={uplink},dl_dst={mac},{udp},tp_dst={encap_port}"), "LOCAL");
-    flows.add(0, 200, &format!("in_port={uplink},{udp},tp_dst={encap_port}"), "NORMAL");
-    flows.add(0, 200, &format!("in_port=LOCAL,{udp},tp_dst={encap_port}"), &format!("output:{uplink}"));
+    let Vlan { tagged, push, strip } = &Vlan::of(facts);
+    let tunnel = format!("{udp},tp_dst={encap_port}");
+    flows.add(0, 205, &format!("in_port={uplink},{tagged}dl_dst={mac},{tunnel}"), &format!("{strip}LOCAL"));
+    flows.add(0, 200, &format!("in_port={uplink},{tunnel}"), "NORMAL");
+    flows.add(0, 200, &format!("in_port=LOCAL,{tunnel}"), &format!("{push}output:{uplink}"));
     match facts.mode {
         GatewayMode::Local => {
             // what OVN's pods answer goes through the host
@@ -162,11 +197,12 @@ fn classify(flows: &mut Flows, facts: &Facts<'_>, words: &Words, zones: &Zones, 
         }
     }
     let from_ovn = format!("in_port={patch},dl_src={mac},{ip}");
-    let commit =
-        |nat: &str, mark| format!("ct(commit,zone={main},{nat}exec(load:{mark:#x}->NXM_NX_CT_MARK[])),output:{uplink}");
-    flows.add(0, 105, &format!("pkt_mark={EGRESS_IP},{from_ovn}"), &commit(&format!("nat(src={node}),"), 1));
-    flows.add(0, 100, &from_ovn, &commit("", 1));
-    flows.add(0, 100, &format!("in_port=LOCAL,{ip}"), &commit("", 2));
+    let commit = |nat: &str, mark, push: &str| {
+        format!("ct(commit,zone={main},{nat}exec(load:{mark:#x}->NXM_NX_CT_MARK[])),{push}output:{uplink}")
+    };
+    flows.add(0, 105, &format!("pkt_mark={EGRESS_IP},{from_ovn}"), &commit(&format!("nat(src={node}),"), 1, ""));
+    flows.add(0, 100, &from_ovn, &commit("", 1, ""));
+    flows.add(0, 100, &format!("in_port=LOCAL,{ip}"), &commit("", 2, push));
     flows.add(0, 50, &format!("in_port={uplink},{ip}"), &format!("ct(table=1,zone={main},nat)"));
 }
 
@@ -176,9 +212,11 @@ fn replies(flows: &mut Flows, facts: &Facts<'_>, words: &Words) {
         Some(bytes) => format!("check_pkt_larger({bytes})->NXM_NX_REG0[0],resubmit(,11)"),
         None => format!("output:{}", facts.patch),
     };
+    let Vlan { tagged, strip, .. } = &Vlan::of(facts);
     for state in ["+est+trk", "+rel+trk"] {
         flows.add(1, 100, &format!("{},ct_state={state},ct_mark=0x1", words.ip), &to_ovn);
-        flows.add(1, 100, &format!("{},ct_state={state},ct_mark=0x2", words.ip), "LOCAL");
+        let to_host = format!("{tagged}{},ct_state={state},ct_mark=0x2", words.ip);
+        flows.add(1, 100, &to_host, &format!("{strip}LOCAL"));
     }
     if words.ip == V6.ip {
         for kind in ADVERTISEMENTS {

@@ -14,6 +14,8 @@ use crate::services;
 /// The routing table of packets that the host has marked, and its rule's place.
 const TABLE: u8 = 7;
 const PRIORITY: u32 = 30;
+/// Those of the host that are ours.
+pub(crate) const RULES: [Rule; 1] = [Rule { priority: PRIORITY, mark: services::nft::MARK, table: TABLE }];
 
 /// How it shall be.
 pub(super) struct Host<'a> {
@@ -77,7 +79,9 @@ impl Host<'_> {
                 here.ensure_route_in(&link, TABLE, route).await?;
             }
         }
-        here.ensure_rule(ipv6, Rule { priority: PRIORITY, mark: services::nft::MARK, table: TABLE }).await?;
+        for rule in RULES {
+            here.ensure_rule(ipv6, rule).await?;
+        }
         Ok(())
     }
 }

@@ -9,11 +9,12 @@
 //!     ├ host      masquerade addresses, routes, neighbours            (netlink)
 //!     └ nft       source addresses of what the host forwards, services (nftables)
 //! ```
-//! Needs a bridge that holds the uplink and the node's addresses. Like all of the agent it is
+//! A NIC is put into a bridge first; see [`crate::uplink`]. Like all of the agent it is
 //! level-triggered: each step compares, and puts back what is missing.
 
 pub(crate) mod flows;
 mod host;
+pub(crate) mod legacy;
 mod nft;
 mod settings;
 #[cfg(test)]
@@ -34,11 +35,14 @@ use crate::mgmt::Mgmt;
 use crate::ovs::Ovs;
 use crate::services::{self, Want};
 use crate::settings::NodeSettings;
-use crate::{OwnNode, Readiness, Result};
+use crate::uplink::{Uplink, bridge_of};
+use crate::{Error, OwnNode, Readiness, Result};
 use host::Host;
+pub(crate) use host::RULES;
+pub(crate) use nft::TABLE;
 pub use settings::GatewaySettings;
-use settings::Ranges;
 pub(crate) use settings::Site;
+use settings::{Place, Ranges};
 
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
@@ -54,19 +58,60 @@ pub(crate) struct Gateway<'a> {
     wrote: bool,
     /// Flows that were told to be somebody else's.
     taken: Vec<String>,
+    /// Rules that ovn-kubernetes left were looked for.
+    swept: bool,
+    /// Why the NIC was taken out of its bridge; it is not tried again.
+    undone: Option<(String, String)>,
 }
 
 impl<'a> Gateway<'a> {
     /// `None` when the node shall have no gateway.
     pub(crate) fn new(node: &'a NodeSettings) -> Option<Self> {
         let settings = node.gateway.as_ref()?;
-        Some(Self { node, settings, table: nft::Table::default(), watch: None, wrote: false, taken: Vec::new() })
+        Some(Self {
+            node,
+            settings,
+            table: nft::Table::default(),
+            watch: None,
+            wrote: false,
+            taken: Vec::new(),
+            swept: false,
+            undone: None,
+        })
     }
 
-    /// Looks at the node and changes nothing.
-    pub(crate) async fn find(&self, internal: &[IpAddr], net: &Net, ovs: &Ovs) -> Result<Site> {
+    /// Looks whether there is a gateway or can be one, and changes nothing.
+    pub(crate) async fn check(&self, net: &Net, ovs: &Ovs) -> Result<()> {
+        let place = self.settings.place(net, ovs).await?;
+        // what was begun is brought to its end first
+        if place.made && place.nic.is_some() { Ok(()) } else { self.find(&place, &[], net, ovs).await.map(drop) }
+    }
+
+    /// Puts a NIC into its bridge, and finds what the gateway needs to know.
+    pub(crate) async fn settle(&mut self, internal: &[IpAddr], net: &Net, ovs: &Ovs) -> Result<Site> {
+        let place = self.settings.place(net, ovs).await?;
+        let Some(nic) = &place.nic else { return self.find(&place, internal, net, ovs).await };
+        if let Some((interface, why)) = &self.undone {
+            return Err(Error::Gateway { interface: interface.clone(), why: why.clone() });
+        }
+        if !place.made {
+            self.find(&place, internal, net, ovs).await?;
+        }
+        let masquerade = &self.node.masquerade_subnets;
+        let uplink = Uplink { nic, masquerade, here: net, ovs, halt_after: self.settings.halt_after };
+        let moved = uplink.to_bridge(&self.settings.watched(&place, net).await?).await;
+        if let Err(e @ Error::Undone { .. }) = &moved {
+            tracing::error!("{e}");
+            self.undone = Some((nic.clone(), e.to_string()));
+        }
+        moved?;
+        let place = Place { link: bridge_of(nic), made: true, ..place };
+        self.find(&place, internal, net, ovs).await
+    }
+
+    async fn find(&self, place: &Place, internal: &[IpAddr], net: &Net, ovs: &Ovs) -> Result<Site> {
         let ranges = Ranges { cluster: &self.node.cluster_subnets, masquerade: &self.node.masquerade_subnets };
-        self.settings.find(&ranges, internal, net, ovs).await
+        self.settings.find(place, &ranges, internal, net, ovs).await
     }
 
     /// What the Node is annotated with.
@@ -85,7 +130,7 @@ impl<'a> Gateway<'a> {
             next_hops: &site.next_hops,
             next_hop: site.next_hops.first(),
             node_port_enable: self.settings.node_port.to_string(),
-            vlan_id: "0",
+            vlan_id: self.settings.vlan.unwrap_or(0).to_string(),
         };
         serde_json::to_string(&BTreeMap::from([("default", config)])).unwrap_or_default()
     }
@@ -105,6 +150,11 @@ impl<'a> Gateway<'a> {
         ovs: &Ovs,
         services: &Want,
     ) -> Result<Readiness> {
+        if !self.swept {
+            let ranges = [&self.node.cluster_subnets[..], &self.settings.service_cidrs, &self.node.masquerade_subnets];
+            legacy::remove(&ranges.concat()).await?;
+            self.swept = true;
+        }
         let host = Host {
             site,
             masquerade: &self.node.masquerade_subnets,
@@ -127,14 +177,19 @@ impl<'a> Gateway<'a> {
         let Some(patch_port) = ovs.port_number(&patch) else {
             return Ok(Err(format!("ovn-controller has not made port {patch} of {bridge}")));
         };
-        let Some(uplink) = ovs.port_number(&site.uplink) else {
-            return Ok(Err(format!("ovs-vswitchd has not taken {} into {bridge}", site.uplink)));
+        let uplink = match &site.uplink {
+            None => flows::NO_PORT,
+            Some(uplink) => match ovs.port_number(uplink) {
+                Some(number) => number,
+                None => return Ok(Err(format!("ovs-vswitchd has not taken {uplink} into {bridge}"))),
+            },
         };
         let settings = self.settings;
         let facts = flows::Facts {
             mode: settings.mode,
             mac: site.mac,
             uplink,
+            vlan: settings.vlan,
             patch: patch_port,
             ips: site.ips.iter().map(IpNetwork::ip).collect(),
             service_cidrs: &settings.service_cidrs,
@@ -190,5 +245,5 @@ struct L3GatewayConfig<'a> {
     next_hops: &'a [IpAddr],
     next_hop: Option<&'a IpAddr>,
     node_port_enable: String,
-    vlan_id: &'static str,
+    vlan_id: String,
 }

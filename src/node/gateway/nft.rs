@@ -9,7 +9,7 @@ use crate::services::nft::{Elements, Moved};
 use crate::services::{self, Want};
 use crate::{Result, mgmt};
 
-const TABLE: &str = "inet ovn-kubernetes";
+pub(crate) const TABLE: &str = "inet ovn-kubernetes";
 
 /// The table as it shall be.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

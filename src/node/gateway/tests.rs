@@ -11,6 +11,7 @@ fn facts(mode: GatewayMode) -> flows::Facts<'static> {
         mode,
         mac: Mac([2, 0x42, 0xac, 0x12, 0, 2]),
         uplink: 1,
+        vlan: None,
         patch: 2,
         ips: vec!["172.18.0.2".parse().unwrap()],
         service_cidrs: subnets(&["10.96.0.0/16"]),
@@ -113,4 +114,41 @@ fn nftables_of_each_mode() {
     let body = |mode| nft::table(mode, &subnets, &management, &masquerade, &Want::default()).body;
     assert_eq!(body(GatewayMode::Shared), format!("{services}{shared}"));
     assert_eq!(body(GatewayMode::Local), format!("{services}{shared}{local}"));
+}
+
+/// As `nft -a list table` shows them; what looks alike and is not theirs stays.
+const IPTABLES: &str = "\
+table ip nat { # handle 1
+\tchain OVN-KUBE-NODEPORT { # handle 1
+\t\ttcp dport 30080 counter packets 0 bytes 0 dnat to 10.96.1.3:80 # handle 9
+\t}
+
+\tchain KUBE-SERVICES { # handle 2
+\t\tip daddr 10.96.0.1 tcp dport 443 counter packets 0 bytes 0 accept # handle 10
+\t}
+
+\tchain OUTPUT { # handle 3
+\t\ttype nat hook output priority -100; policy accept;
+\t\tcounter packets 1 bytes 2 jump OVN-KUBE-NODEPORT # handle 4
+\t\tcounter packets 1 bytes 2 jump KUBE-SERVICES # handle 5
+\t}
+
+\tchain POSTROUTING { # handle 6
+\t\tip saddr 10.128.0.0/23 counter packets 0 bytes 0 masquerade # handle 7
+\t\tip saddr 192.0.2.0/24 counter packets 0 bytes 0 masquerade # handle 8
+\t}
+}
+";
+
+#[test]
+fn chains_of_ovn_kubernetes_go() {
+    let ranges = ["10.128.0.0/14", "10.96.0.0/16"].map(|range| range.parse().unwrap());
+    let want = "\
+delete rule ip nat OUTPUT handle 4
+delete rule ip nat POSTROUTING handle 7
+flush chain ip nat OVN-KUBE-NODEPORT
+delete chain ip nat OVN-KUBE-NODEPORT
+";
+    assert_eq!(legacy::plan("ip nat", IPTABLES, &ranges), want);
+    assert_eq!(legacy::plan("ip nat", "table ip nat {\n}\n", &ranges), "");
 }

@@ -130,6 +130,7 @@ fn facts(mode: GatewayMode, ips: &[&str]) -> Facts<'static> {
         mode,
         mac: Mac([2, 0x42, 0xac, 0x12, 0, 2]),
         uplink: 1,
+        vlan: None,
         patch: 2,
         ips: ips.iter().map(|ip| ip.parse().unwrap()).collect(),
         service_cidrs: &[],

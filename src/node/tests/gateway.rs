@@ -12,17 +12,7 @@ use ovnkube_node::GatewaySettings;
 const COOKIE: &str = "cookie=0xdeff105/-1";
 
 fn settings(mode: GatewayMode) -> GatewaySettings {
-    GatewaySettings {
-        mode,
-        interface: Some("br-ex".into()),
-        next_hops: vec![],
-        node_port: false,
-        conntrack_zone: 64000,
-        check_mtu: true,
-        encap_port: 6081,
-        service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
-        join_subnets: vec!["100.64.0.0/16".parse().unwrap()],
-    }
+    lab::gateway::settings("br-ex", mode)
 }
 
 /// A node whose bridge holds its address, and its gateway router.
@@ -124,7 +114,9 @@ fn both_address_families() {
         let mut settings = settings(GatewayMode::Local);
         settings.service_cidrs.push("fd00:96::/112".parse().unwrap());
         lab.gateway = Some(settings);
-        assert!(lab.refusal().contains("it has no IPv6 address"));
+        lab.start_agent();
+        eventually("what is missing", || lab.waits_for().contains("it has no IPv6 address"));
+        lab.crash_agent();
         run("ip", &["addr", "add", "fd00:172::2/64", "dev", "br-ex", "nodad"]);
         run("ip", &["-6", "route", "add", "default", "via", "fd00:172::1", "dev", "br-ex"]);
         lab.start_agent();
@@ -247,11 +239,19 @@ fn what_can_not_be_a_gateway_is_refused() {
             let said = lab.refusal();
             assert!(said.contains(want) && !said.contains('\n'), "{said}\nis not: {want}");
         };
-        refuses(lab, &|_| {}, "use br-ex as gateway interface: there is no such link and no such bridge");
-        refuses(lab, &|s| s.interface = None, "find the gateway interface: there is no default route");
-        refuses(lab, &|s| s.interface = Some("eth0".into()), "use eth0 as gateway interface: it is not an OVS bridge");
+        // what can still come is waited for
+        let waits = |lab: &mut Lab, change: &dyn Fn(&mut GatewaySettings), want: &str| {
+            let mut settings = settings(GatewayMode::Shared);
+            change(&mut settings);
+            lab.gateway = Some(settings);
+            lab.start_agent();
+            eventually(want, || lab.waits_for().contains(want));
+            lab.crash_agent();
+        };
+        waits(lab, &|_| {}, "use br-ex as gateway interface: there is no such link and no such bridge");
+        waits(lab, &|s| s.interface = None, "find the gateway interface: there is no default route");
         lab.vsctl("add-br br-ex -- set Bridge br-ex datapath_type=netdev");
-        refuses(lab, &|_| {}, "the bridge holds no link to the outside");
+        waits(lab, &|_| {}, "the bridge holds no link to the outside");
         lab.vsctl("del-br br-ex");
         lab.make_bridge();
         refuses(
@@ -269,13 +269,29 @@ fn what_can_not_be_a_gateway_is_refused() {
         let overlap = "its network 172.18.0.2/16 overlaps join subnet 172.18.4.0/24";
         refuses(lab, &|s| s.join_subnets = vec!["172.18.4.0/24".parse().unwrap()], overlap);
         run("ip", &["route", "del", "default"]);
-        refuses(lab, &|_| {}, "no default route of 172.18.0.2/16's family leads through it");
+        waits(lab, &|_| {}, "no default route of 172.18.0.2/16's family leads through it");
         run("ip", &["addr", "flush", "dev", "br-ex"]);
-        refuses(lab, &|_| {}, "it has no IPv4 address");
+        waits(lab, &|_| {}, "it has no IPv4 address");
         // nothing was touched
         let ids = lab.vsctl("get Open_vSwitch . external_ids");
         assert_eq!(ids, "{ovn-bridge-datapath-type=netdev, system-id=chassis-1}");
         assert!(!lab.vsctl("list-br").contains("br-int"));
         assert_eq!(lab.ofctl("dump-flows", &["--no-stats"]).trim(), "priority=0 actions=NORMAL");
+    });
+}
+
+/// A bridge that comes late is no reason to end.
+#[test]
+fn a_bridge_that_comes_later_is_waited_for() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.make_router();
+        lab.gateway = Some(settings(GatewayMode::Shared));
+        lab.start_agent();
+        eventually("what is missing", || lab.waits_for().contains("no such link and no such bridge"));
+        lab.make_bridge();
+        lab.ready();
+        host_is_right();
     });
 }

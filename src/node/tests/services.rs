@@ -17,17 +17,7 @@ fn with_gateway(lab: &mut Lab, mode: GatewayMode) {
     lab.make_bridge();
     lab.start_ovn();
     lab.make_router();
-    lab.gateway = Some(GatewaySettings {
-        mode,
-        interface: Some("br-ex".into()),
-        next_hops: vec![],
-        node_port: true,
-        conntrack_zone: 64000,
-        check_mtu: true,
-        encap_port: 6081,
-        service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
-        join_subnets: vec!["100.64.0.0/16".parse().unwrap()],
-    });
+    lab.gateway = Some(GatewaySettings { node_port: true, ..lab::gateway::settings("br-ex", mode) });
     lab.start_agent();
     lab.ready();
 }

@@ -2,6 +2,8 @@
 //! (userspace datapath), NB, SB, ovn-northd, ovn-controller, the agent and the shim.
 #![allow(clippy::unwrap_used, clippy::expect_used, dead_code, unreachable_pub)]
 
+pub mod gateway;
+mod pod;
 mod release;
 
 use std::collections::BTreeMap;
@@ -12,17 +14,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use nix::sched::{CloneFlags, setns, unshare};
-use ovnkube_model::PodKey;
+use nix::sched::{CloneFlags, unshare};
 use ovnkube_node::{
-    Annotations, Change, ChassisSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings, OwnNode, PodOnNode,
-    Reports, Tls, Warning,
+    Annotations, Change, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings,
+    OwnNode, Reports, Tls, Warning,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+pub use pod::Pod;
 pub use release::Release;
 
 pub const CONF: &str = r#"{"cniVersion":"0.4.0","name":"ovn-kubernetes","type":"ovn-k8s-cni-overlay"}"#;
@@ -74,6 +76,8 @@ pub struct Lab {
     pub internal_ips: Vec<&'static str>,
     /// Given to the agent at its start.
     pub gateway: Option<GatewaySettings>,
+    /// The gateway's.
+    pub bridge: &'static str,
     /// Given to the agent at its start.
     pub mtu: MtuSettings,
     /// What the Node is annotated with.
@@ -108,6 +112,7 @@ impl Lab {
             node_subnets: vec!["10.128.0.0/24"],
             internal_ips: vec!["172.18.0.2"],
             gateway: None,
+            bridge: "br-ex",
             mtu: MtuSettings { given: Some(1400), ..MtuSettings::default() },
             annotated_mtu: None,
         }
@@ -123,17 +128,44 @@ impl Lab {
 
     // === daemons
 
-    /// Open_vSwitch with its switch.
+    /// Open_vSwitch with its switch, and nothing else to hear the frames of its ports.
     pub fn start_ovs(&mut self) {
+        self.start_switch();
+        Self::seal();
+    }
+
+    /// Open_vSwitch with its switch.
+    pub fn start_switch(&mut self) {
         self.start_database("db", "openvswitch/vswitch.ovsschema");
         self.vsctl("--no-wait init");
         self.vsctl("--no-wait set Open_vSwitch . external_ids:system-id=chassis-1 external_ids:ovn-bridge-datapath-type=netdev");
         self.start_vswitchd();
-        // frames of the userspace switch's ports also reach the node's own stack
+    }
+
+    /// Frames of the userspace switch's ports also reach the node's own stack: it ignores them from now on.
+    pub fn seal() {
         let rules = r#"
-            table inet seal { chain pre { type filter hook prerouting priority -300; iifname { "lo", "br-int", "br-ex", "ovn-k8s-mp0" } accept; drop; }; }
-            table arp seal { chain in { type filter hook input priority 0; iifname { "lo", "br-int", "br-ex", "ovn-k8s-mp0" } accept; drop; }; }"#;
+            table inet seal { chain pre { type filter hook prerouting priority -300; iifname { "lo", "br-int", "br-ex", "breth0", "ovn-k8s-mp0" } accept; drop; }; }
+            table arp seal { chain in { type filter hook input priority 0; iifname { "lo", "br-int", "br-ex", "breth0", "ovn-k8s-mp0" } accept; drop; }; }"#;
         run("nft", &[rules]);
+    }
+
+    /// As [`Lab::seal`], taken back.
+    pub fn unseal() {
+        run("nft", &["delete table inet seal; delete table arp seal"]);
+    }
+
+    /// A namespace on the other end of eth0, with the node's next hop 172.18.255.1.
+    pub fn outside(&mut self) -> Pod {
+        let netns = format!("ovnkube-node-{}-{}-outside", std::process::id(), self.serial);
+        run("ip", &["netns", "add", &netns]);
+        self.pods.push(netns.clone());
+        run("ip", &["link", "set", "wire", "netns", &netns]);
+        let outside = Pod { name: "outside".into(), uid: String::new(), netns, n: 0 };
+        for args in ["link set lo up", "link set wire up", "addr add 172.18.255.1/16 dev wire"] {
+            outside.ip_cmd(args);
+        }
+        outside
     }
 
     pub fn start_vswitchd(&mut self) {
@@ -162,8 +194,9 @@ impl Lab {
         let (file, socket) =
             (self.path(&format!("{name}.conf")), format!("--remote=p{}", self.unix(&format!("{name}.sock"))));
         self.start(name, "ovsdb-server", &[&file, &socket]);
+        // one that was killed leaves its socket's file
         let socket = self.dir.join(format!("{name}.sock"));
-        eventually("a database socket", || socket.exists());
+        eventually("a database socket", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
     }
 
     fn start(&mut self, name: &'static str, program: &str, args: &[&str]) {
@@ -229,6 +262,37 @@ impl Lab {
         eventually("the agent's socket", || self.socket().exists());
     }
 
+    /// What `-cleanup-node` could not remove.
+    pub fn clean_up(&self) -> Vec<String> {
+        let settings = self.settings();
+        let gateway = settings.gateway.as_ref();
+        let cleanup = CleanupSettings {
+            service_cidrs: gateway.map(|gateway| gateway.service_cidrs.clone()).unwrap_or_default(),
+            node: settings.node,
+            ovs_remote: settings.ovs_remote,
+            cni_socket: settings.cni_socket,
+            cni_conf: settings.cni_conf,
+            cluster_subnets: settings.cluster_subnets,
+            masquerade_subnets: settings.masquerade_subnets,
+        };
+        let left = self.runtime.block_on(async { ovnkube_node::clean_up(&cleanup).await });
+        left.iter().map(ToString::to_string).collect()
+    }
+
+    /// What the agent said when it ended by itself.
+    pub fn ended(&mut self) -> Option<String> {
+        let ended = self.agent.as_ref().is_some_and(|agent| agent.task.is_finished());
+        let agent = if ended { self.agent.take()? } else { return None };
+        Some(self.runtime.block_on(agent.task).unwrap())
+    }
+
+    /// Why the agent wires no pods.
+    pub fn waits_for(&self) -> String {
+        let env = [("CNI_COMMAND", "STATUS")];
+        let output = self.shim_env(&env, CONF.as_bytes());
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// What the agent says that can't start.
     pub fn refusal(&mut self) -> String {
         let (_changes, received) = mpsc::channel(16);
@@ -238,43 +302,6 @@ impl Lab {
             ovnkube_node::run(self.settings(), received, Reports { annotations, warnings }, std::future::pending());
         let outcome = async { tokio::time::timeout(Duration::from_secs(60), run).await.expect("the agent to end") };
         self.runtime.block_on(outcome).unwrap_err().to_string()
-    }
-
-    // === the gateway
-
-    /// br-ex with eth0 in it.
-    pub fn make_bridge(&self) {
-        self.vsctl("add-br br-ex -- set Bridge br-ex datapath_type=netdev fail_mode=standalone other_config:hwaddr=\"02:42:ac:12:00:02\" -- add-port br-ex eth0");
-        run("ip", &["addr", "flush", "dev", "eth0"]);
-        self.address_bridge();
-    }
-
-    /// The node's address and default route, which a machine's own network setup gives.
-    pub fn address_bridge(&self) {
-        let socket = self.dir.join("br-ex.mgmt");
-        eventually("the switch", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
-        eventually("br-ex", || run("ip", &["link"]).contains(" br-ex: "));
-        for args in
-            ["link set br-ex up", "addr replace 172.18.0.2/16 dev br-ex", "route replace default via 172.18.255.1"]
-        {
-            run("ip", &args.split(' ').collect::<Vec<_>>());
-        }
-    }
-
-    /// The node's gateway router, as the controller would make it.
-    pub fn make_router(&self) {
-        self.nbctl(
-            "lr-add GR_node-1 -- set Logical_Router GR_node-1 options:chassis=chassis-1 \
-             -- lrp-add GR_node-1 rtoe 02:42:ac:12:00:02 172.18.0.2/16 -- ls-add ext_node-1 \
-             -- lsp-add ext_node-1 etor -- lsp-set-type etor router -- lsp-set-options etor router-port=rtoe -- lsp-set-addresses etor router \
-             -- lsp-add ext_node-1 br-ex_node-1 -- lsp-set-type br-ex_node-1 localnet \
-             -- lsp-set-options br-ex_node-1 network_name=physnet -- lsp-set-addresses br-ex_node-1 unknown",
-        );
-    }
-
-    pub fn ofctl(&self, command: &str, args: &[&str]) -> String {
-        let target = format!("unix:{}", self.path("br-ex.mgmt"));
-        self.tool("ovs-ofctl", &[&[command, &target], args].concat())
     }
 
     /// Tells the agent of its node, and waits until pods can be wired.
@@ -449,62 +476,6 @@ impl Drop for Lab {
         } else {
             let _ = std::fs::remove_dir_all(&self.dir);
         }
-    }
-}
-
-#[derive(Clone)]
-pub struct Pod {
-    pub name: String,
-    pub uid: String,
-    pub netns: String,
-    pub n: u8,
-}
-
-impl Pod {
-    pub fn key(&self) -> PodKey {
-        PodKey::new("default", self.name.as_str())
-    }
-
-    pub fn ip(&self) -> String {
-        format!("10.128.0.{}", self.n)
-    }
-
-    pub fn mac(&self) -> String {
-        format!("0a:58:0a:80:00:{:02x}", self.n)
-    }
-
-    pub fn path(&self) -> String {
-        format!("/run/netns/{}", self.netns)
-    }
-
-    /// As the controller annotates it.
-    pub fn annotated(&self) -> PodOnNode {
-        let networks = json!({"default": {
-            "ip_addresses": [format!("{}/24", self.ip())], "mac_address": self.mac(), "gateway_ips": ["10.128.0.1"],
-            "routes": [{"dest": "10.128.0.0/14", "nextHop": "10.128.0.1"}, {"dest": "169.254.169.5/32", "nextHop": "10.128.0.1"}],
-            "ip_address": format!("{}/24", self.ip()), "gateway_ip": "10.128.0.1", "role": "primary",
-        }});
-        PodOnNode { uid: self.uid.as_str().into(), networks: Some(networks.to_string().into()), ..PodOnNode::default() }
-    }
-
-    /// `ip` in the pod.
-    pub fn ip_cmd(&self, args: &str) -> String {
-        let args: Vec<&str> = ["-n", &self.netns].into_iter().chain(args.split(' ')).collect();
-        run("ip", &args)
-    }
-
-    pub fn pings(&self, ip: &str) -> bool {
-        let args = ["netns", "exec", &self.netns, "ping", "-c", "1", "-W", "1", "-q", ip];
-        Command::new("ip").args(args).stdout(Stdio::null()).status().unwrap().success()
-    }
-
-    /// Runs `work` in the pod's namespace.
-    pub fn enter<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> std::thread::JoinHandle<T> {
-        let file = std::fs::File::open(self.path()).unwrap();
-        std::thread::spawn(move || {
-            setns(file, CloneFlags::CLONE_NEWNET).unwrap();
-            work()
-        })
     }
 }
 

@@ -1,0 +1,63 @@
+//! The bridge to the outside, and what is beyond it.
+
+use ovnkube_model::GatewayMode;
+use ovnkube_node::GatewaySettings;
+
+use super::{Lab, eventually, run};
+
+impl Lab {
+    /// br-ex with eth0 in it.
+    pub fn make_bridge(&self) {
+        self.vsctl("add-br br-ex -- set Bridge br-ex datapath_type=netdev fail_mode=standalone other_config:hwaddr=\"02:42:ac:12:00:02\" -- add-port br-ex eth0");
+        run("ip", &["addr", "flush", "dev", "eth0"]);
+        self.address_bridge();
+    }
+
+    /// The node's address and default route, which a machine's own network setup gives.
+    pub fn address_bridge(&self) {
+        let socket = self.dir.join("br-ex.mgmt");
+        eventually("the switch", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
+        eventually("br-ex", || run("ip", &["link"]).contains(" br-ex: "));
+        for args in
+            ["link set br-ex up", "addr replace 172.18.0.2/16 dev br-ex", "route replace default via 172.18.255.1"]
+        {
+            run("ip", &args.split(' ').collect::<Vec<_>>());
+        }
+    }
+
+    /// The node's gateway router, as the controller would make it.
+    pub fn make_router(&self) {
+        let port = format!("{}_node-1", self.bridge);
+        self.nbctl(&format!(
+            "lr-add GR_node-1 -- set Logical_Router GR_node-1 options:chassis=chassis-1 \
+             -- lrp-add GR_node-1 rtoe 02:42:ac:12:00:02 172.18.0.2/16 -- ls-add ext_node-1 \
+             -- lsp-add ext_node-1 etor -- lsp-set-type etor router -- lsp-set-options etor router-port=rtoe -- lsp-set-addresses etor router \
+             -- lsp-add ext_node-1 {port} -- lsp-set-type {port} localnet \
+             -- lsp-set-options {port} network_name=physnet -- lsp-set-addresses {port} unknown",
+        ));
+    }
+
+    pub fn ofctl(&self, command: &str, args: &[&str]) -> String {
+        let target = format!("unix:{}", self.path("br-ex.mgmt"));
+        self.tool("ovs-ofctl", &[&[command, &target], args].concat())
+    }
+}
+
+/// A gateway on `interface` as most have it.
+pub fn settings(interface: &str, mode: GatewayMode) -> GatewaySettings {
+    GatewaySettings {
+        mode,
+        interface: Some(interface.to_owned()),
+        next_hops: vec![],
+        vlan: None,
+        allow_no_uplink: false,
+        node_port: false,
+        conntrack_zone: 64000,
+        check_mtu: true,
+        encap_port: 6081,
+        service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+        join_subnets: vec!["100.64.0.0/16".parse().unwrap()],
+        api_server: None,
+        halt_after: None,
+    }
+}

@@ -1,0 +1,336 @@
+//! A NIC is put into a bridge of its own and out of it again: what the host holds, after every way it can end.
+#![allow(clippy::unwrap_used)]
+
+mod lab;
+
+use lab::{Lab, Pod, eventually, in_node, run};
+use ovnkube_model::GatewayMode;
+use ovnkube_node::GatewaySettings;
+
+fn settings() -> GatewaySettings {
+    lab::gateway::settings("eth0", GatewayMode::Shared)
+}
+
+/// A host as DHCP and its administrator left it.
+fn configure() {
+    for args in [
+        "addr replace 172.18.0.2/16 brd 172.18.255.255 dev eth0 valid_lft 3600 preferred_lft 1800",
+        "addr replace 172.18.0.3/16 dev eth0",
+        "addr replace fd00:172::2/64 dev eth0 nodad",
+        "route replace default via 172.18.255.1 dev eth0 proto dhcp src 172.18.0.2 metric 100",
+        "route replace 10.9.0.0/16 via 172.18.0.9 dev eth0 table 77 mtu 1300",
+        "-6 route replace default via fd00:172::1 dev eth0 metric 512",
+    ] {
+        run("ip", &args.split(' ').collect::<Vec<_>>());
+    }
+}
+
+fn host(lab: &mut Lab) -> Pod {
+    for args in ["addr flush dev eth0", "link set eth0 mtu 1450", "rule add from 172.18.0.3 lookup 77"] {
+        run("ip", &args.split(' ').collect::<Vec<_>>());
+    }
+    configure();
+    let outside = lab.outside();
+    lab.start_switch();
+    outside
+}
+
+/// Addresses and routes of a link, without its name and the seconds that pass.
+fn held(link: &str) -> String {
+    let show = |args: &str| run("ip", &args.split(' ').collect::<Vec<_>>());
+    let addresses = show(&format!("-o addr show dev {link}"));
+    let addresses = addresses.lines().filter(|line| !line.contains("fe80:") && !line.contains("169.254.169."));
+    let addresses = addresses.map(|line| {
+        let (what, life) = line.split_once("valid_lft").unwrap();
+        let what = what.split_once(link).unwrap().1.replace(&format!(" {link}"), "").replace('\\', "");
+        format!("{} {}", what.trim(), if life.contains("forever") { "for ever" } else { "for a while" })
+    });
+    let routes = show("route show table all") + &show("-6 route show table all");
+    let routes = routes.lines().filter(|line| line.contains(&format!("dev {link} ")) && !line.contains("table local"));
+    let routes = routes.filter(|line| !line.contains("fe80:") && !line.starts_with("multicast"));
+    let routes = routes.filter(|line| !line.contains("169.254.169."));
+    let mut all: Vec<String> =
+        addresses.chain(routes.map(|line| line.replace(&format!("dev {link} "), "").trim().to_owned())).collect();
+    all.sort();
+    all.dedup();
+    all.join("\n")
+}
+
+fn mac_and_mtu(link: &str) -> (String, String) {
+    let shown = run("ip", &["-o", "link", "show", "dev", link]);
+    let word = |after: &str| shown.split_once(after).unwrap().1.split(' ').next().unwrap().to_owned();
+    (word("link/ether "), word("mtu "))
+}
+
+fn has_link(link: &str) -> bool {
+    run("ip", &["-o", "link"]).contains(&format!(": {link}: "))
+        || run("ip", &["-o", "link"]).contains(&format!(": {link}@"))
+}
+
+fn journal(lab: &Lab) -> String {
+    let found = lab.vsctl("--columns=external_ids find Bridge name=breth0");
+    found.replace('\\', "")
+}
+
+fn has_port(lab: &Lab) -> bool {
+    lab.vsctl("--bare --columns=name find Port name=eth0") == "eth0"
+}
+
+/// The move came to its end and nobody is on trial.
+fn is_moved(lab: &Lab) -> bool {
+    let journal = journal(lab);
+    journal.contains("ovnkube-uplink") && !journal.contains("trial") && held("eth0").is_empty()
+}
+
+fn start_and_move(lab: &mut Lab) {
+    lab.start_agent();
+    eventually("the move", || is_moved(lab));
+}
+
+/// The host has all it had, on its bridge.
+fn is_right(lab: &Lab, outside: &Pod, before: &str, link: &(String, String)) {
+    assert_eq!(held("breth0"), before);
+    assert_eq!(held("eth0"), "");
+    eventually("the bridge's MTU", || mac_and_mtu("breth0") == *link);
+    assert_eq!(lab.vsctl("list-ports breth0"), "eth0");
+    Lab::seal();
+    eventually("an answer over the bridge", || outside.pings("172.18.0.2"));
+    Lab::unseal();
+}
+
+#[test]
+fn a_nic_is_put_into_a_bridge() {
+    in_node(|lab| {
+        let outside = host(lab);
+        lab.gateway = Some(settings());
+        let (before, link) = (held("eth0"), mac_and_mtu("eth0"));
+        assert_eq!(before.lines().count(), 8, "{before}");
+        start_and_move(lab);
+        is_right(lab, &outside, &before, &link);
+        let shown = run("ip", &["addr", "show", "dev", "breth0"]);
+        let valid = shown.split_once("valid_lft ").unwrap().1.split_once("sec").unwrap().0.parse::<u32>().unwrap();
+        assert!((3000..=3600).contains(&valid), "{shown}");
+        eventually("the annotation", || {
+            lab.annotations().get("k8s.ovn.org/l3-gateway-config").is_some_and(|text| {
+                text.contains(r#""bridge-id":"breth0","interface-id":"breth0_node-1""#)
+                    && text.contains(&format!(r#""mac-address":"{}""#, link.0))
+            })
+        });
+        assert_eq!(lab.vsctl("get Open_vSwitch . external_ids:ovn-bridge-mappings"), r#""physnet:breth0""#);
+        let rows = |lab: &Lab| lab.vsctl("list Bridge") + &lab.vsctl("list Port") + &lab.vsctl("list Open_vSwitch");
+        let had = rows(lab);
+
+        // a second start does nothing
+        lab.crash_agent();
+        lab.start_agent();
+        eventually("the second start", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
+        assert_eq!(rows(lab), had);
+        // nor does one that looks for the default route
+        lab.crash_agent();
+        lab.gateway = Some(GatewaySettings { interface: None, ..settings() });
+        lab.start_agent();
+        eventually("the third start", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
+        assert_eq!(rows(lab), had);
+
+        // a DHCP client renews its lease where it knows it
+        run(
+            "ip",
+            &["addr", "add", "172.18.0.2/16", "brd", "+", "dev", "eth0", "valid_lft", "9000", "preferred_lft", "8000"],
+        );
+        eventually("the renewed lease", || {
+            held("eth0").is_empty() && run("ip", &["addr", "show", "dev", "breth0"]).contains("valid_lft 8")
+        });
+        assert_eq!(held("breth0"), before);
+        // and gets another address one day: the old one does not come back
+        run("ip", &["addr", "add", "172.18.0.4/16", "dev", "eth0"]);
+        run("ip", &["addr", "del", "172.18.0.3/16", "dev", "breth0"]);
+        eventually("the new address", || held("breth0").contains("172.18.0.4/16") && held("eth0").is_empty());
+        eventually("the journal", || journal(lab).contains("172.18.0.4/16") && !journal(lab).contains("172.18.0.3/16"));
+        assert!(!held("breth0").contains("172.18.0.3/16"));
+    });
+}
+
+/// After step 0, 1, 2, … the process is killed. The next one finds the host with its address, and brings the move to
+/// its end.
+#[test]
+fn a_move_that_is_killed_after_each_step() {
+    let mut steps = 0;
+    loop {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        in_node(move |lab| {
+            let outside = host(lab);
+            let (before, link) = (held("eth0"), mac_and_mtu("eth0"));
+            lab.gateway = Some(GatewaySettings { halt_after: Some(steps), ..settings() });
+            let halted = halts(lab);
+            sender.send(halted).unwrap();
+            if !halted {
+                return;
+            }
+            // the next process does not even know which interface was meant
+            lab.gateway = Some(GatewaySettings { interface: None, ..settings() });
+            start_and_move(lab);
+            is_right(lab, &outside, &before, &link);
+        });
+        if !receiver.recv().unwrap() {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps >= 12, "{steps} steps");
+}
+
+/// Whether the agent got to the step it is to end after. The host has its addresses then.
+fn halts(lab: &mut Lab) -> bool {
+    lab.start_agent();
+    let mut said = None;
+    eventually("the end of the move", || {
+        said = lab.ended();
+        said.is_some() || is_moved(lab)
+    });
+    let Some(said) = said else { return false };
+    assert!(said.contains("Halted"), "{said}");
+    let addresses = run("ip", &["addr"]);
+    for address in ["172.18.0.2/16", "172.18.0.3/16", "fd00:172::2/64"] {
+        assert!(addresses.contains(address), "{address} is not in:\n{addresses}");
+    }
+    true
+}
+
+/// After step 0, 1, 2, … the power goes: links, addresses and routes are gone, the switch's database is not. The host's
+/// own setup addresses the NIC again, and the agent moves it again.
+#[test]
+fn a_move_that_a_power_cut_ends_after_each_step() {
+    for steps in 0.. {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        in_node(move |lab| {
+            let outside = host(lab);
+            let (before, link) = (held("eth0"), mac_and_mtu("eth0"));
+            lab.gateway = Some(GatewaySettings { halt_after: Some(steps), ..settings() });
+            let halted = halts(lab);
+            sender.send(halted).unwrap();
+            if !halted {
+                return;
+            }
+            lab.kill("vswitchd");
+            lab.kill("db");
+            for args in ["link del breth0", "addr flush dev eth0", "route flush table 77"] {
+                // some of it may be gone with the rest
+                let _ = std::process::Command::new("ip").args(args.split(' ')).output();
+            }
+            configure();
+            lab.start_database_server("db");
+            lab.start_vswitchd();
+            lab.gateway = Some(settings());
+            start_and_move(lab);
+            is_right(lab, &outside, &before, &link);
+        });
+        if !receiver.recv().unwrap() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_switch_that_forgets_its_bridge_gets_it_back() {
+    in_node(|lab| {
+        let outside = host(lab);
+        lab.gateway = Some(settings());
+        let (before, link) = (held("eth0"), mac_and_mtu("eth0"));
+        start_and_move(lab);
+        forget(lab);
+        eventually("all it held", || has_link("breth0") && held("breth0") == before);
+        is_right(lab, &outside, &before, &link);
+        // with nobody there to see it
+        lab.crash_agent();
+        forget(lab);
+        eventually("an empty bridge", || has_link("breth0") && held("breth0").is_empty());
+        lab.start_agent();
+        eventually("all it held", || held("breth0") == before);
+        is_right(lab, &outside, &before, &link);
+        // Open vSwitch was started with --delete-transient-ports
+        lab.vsctl("del-port eth0");
+        eventually("the port", || has_port(lab));
+        is_right(lab, &outside, &before, &link);
+    });
+}
+
+/// The switch starts anew, and the kernel's module with it.
+fn forget(lab: &mut Lab) {
+    lab.kill("vswitchd");
+    run("ip", &["link", "del", "breth0"]);
+    lab.start_vswitchd();
+}
+
+/// A bridge that passes nothing is not kept.
+#[test]
+fn a_move_that_loses_the_next_hop_is_undone() {
+    in_node(|lab| {
+        let outside = host(lab);
+        lab.gateway = Some(GatewaySettings { api_server: Some("172.18.255.1:6443".into()), ..settings() });
+        let server = outside.enter(|| std::net::TcpListener::bind("172.18.255.1:6443").unwrap()).join().unwrap();
+        let before = held("eth0");
+        run("nft", &["table inet cut { chain out { type filter hook output priority 0; oifname breth0 drop; }; }"]);
+        run("nft", &["table arp cut { chain out { type filter hook output priority 0; oifname breth0 drop; }; }"]);
+        lab.start_agent();
+        eventually("the move", || has_port(lab) && held("breth0") == before);
+        let undone = "API server 172.18.255.1:6443 did not answer within 20 s";
+        eventually("the end of it", || lab.waits_for().contains(undone));
+        assert!(!has_link("breth0"));
+        assert_eq!((held("eth0"), lab.vsctl("list-br")), (before.clone(), "br-int".to_owned()));
+        eventually("an answer", || outside.pings("172.18.0.2"));
+        run("nft", &["delete table inet cut; delete table arp cut"]);
+        // it stays so until somebody starts the agent anew
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        assert_eq!(lab.vsctl("list-br"), "br-int");
+        lab.crash_agent();
+        start_and_move(lab);
+        assert_eq!(held("breth0"), before);
+        drop(server);
+    });
+}
+
+#[test]
+fn what_can_not_be_put_into_a_bridge_is_refused() {
+    in_node(|lab| {
+        host(lab);
+        let before = held("eth0");
+        let refuses = |lab: &mut Lab, change: &dyn Fn(&mut GatewaySettings), want: &str| {
+            let mut settings = settings();
+            change(&mut settings);
+            lab.gateway = Some(settings);
+            let said = lab.refusal();
+            assert!(said.contains(want) && !said.contains('\n'), "{said}\nis not: {want}");
+        };
+        let waits = |lab: &mut Lab, interface: &str, want: &str| {
+            lab.gateway = Some(GatewaySettings { interface: Some(interface.into()), ..settings() });
+            lab.start_agent();
+            eventually(want, || lab.waits_for().contains(want));
+            lab.crash_agent();
+        };
+        let overlap = "use eth0 as gateway interface: its network 172.18.0.2/16 overlaps service range 172.16.0.0/12";
+        refuses(lab, &|s| s.service_cidrs = vec!["172.16.0.0/12".parse().unwrap()], overlap);
+        let overlap = "its network 172.18.0.2/16 overlaps join subnet 172.18.4.0/24";
+        refuses(lab, &|s| s.join_subnets = vec!["172.18.4.0/24".parse().unwrap()], overlap);
+        let outside = "next hop 10.1.1.1 is outside its network 172.18.0.2/16; correct --gateway-nexthop";
+        refuses(lab, &|s| s.next_hops = vec!["10.1.1.1".parse().unwrap()], outside);
+        waits(lab, "eth9", "use eth9 as gateway interface: there is no such link and no such bridge");
+        lab.vsctl("add-br br-9 -- set Bridge br-9 datapath_type=netdev -- add-port br-9 eth0");
+        refuses(
+            lab,
+            &|_| {},
+            "use eth0 as gateway interface: it is a port of bridge br-9; give --gateway-interface=br-9",
+        );
+        lab.vsctl("del-br br-9");
+        run("ip", &["link", "add", "br-linux", "type", "bridge"]);
+        waits(lab, "br-linux", "use br-linux as gateway interface: it has no IPv4 address");
+        run("ip", &["link", "add", "m0", "type", "veth", "peer", "name", "a-name-too-long"]);
+        run("ip", &["link", "set", "m0", "master", "br-linux"]);
+        refuses(lab, &|s| s.interface = Some("m0".into()), "it is a member of br-linux");
+        refuses(lab, &|s| s.interface = Some("a-name-too-long".into()), "would have too long a name for a link");
+        run("ip", &["link", "add", "breth0", "type", "veth", "peer", "name", "other"]);
+        refuses(lab, &|_| {}, "its bridge would be breth0, and there is another link of that name");
+        run("ip", &["link", "del", "breth0"]);
+        // nothing was touched
+        assert_eq!((held("eth0"), lab.vsctl("list-br")), (before, String::new()));
+    });
+}

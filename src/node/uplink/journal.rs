@@ -1,0 +1,97 @@
+//! What a bridge that we made took from its NIC, kept in the bridge's row: it is there as long as the bridge is, also
+//! after a power cut, and nobody has to look for a file.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ovnkube_host::{HeldAddress, HeldRoute};
+use serde::{Deserialize, Serialize};
+
+use super::plan::Holder;
+
+/// A lease that is renewed is written down again; one that only ran on is not.
+const SAME_END: u64 = 60;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Journal {
+    /// The kernel's: after a reboot the host's own network setup says what is right.
+    boot: String,
+    /// Index of the bridge's link; another one holds nothing of what this one did.
+    pub(super) link: u32,
+    addresses: Vec<Kept>,
+    routes: Vec<Kept>,
+    /// Who answered before the move and has to answer after it; empty once they did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) trial: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept {
+    /// For people.
+    what: String,
+    /// Seconds since 1970; `None`: for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<u64>,
+    message: String,
+}
+
+impl Journal {
+    pub(super) fn of(link: u32, held: &Holder<HeldAddress, HeldRoute>, trial: &[String]) -> Self {
+        let now = now();
+        let addresses = held.addresses.iter().map(|held| Kept {
+            what: held.address().to_string(),
+            until: held.valid().map(|seconds| now + u64::from(seconds)),
+            message: STANDARD.encode(held.encode()),
+        });
+        let routes = held.routes.iter().filter(|route| route.is_lasting());
+        let routes =
+            routes.map(|held| Kept { what: held.to_string(), until: None, message: STANDARD.encode(held.encode()) });
+        Self { boot: boot(), link, addresses: addresses.collect(), routes: routes.collect(), trial: trial.to_vec() }
+    }
+
+    /// What can't be read counts for nothing: it is written anew.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    pub(super) fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Whether both say the same of the links, whoever is on trial.
+    pub(super) fn agrees(&self, other: &Self) -> bool {
+        let same = |(a, b): (&Kept, &Kept)| {
+            a.what == b.what && a.until.unwrap_or(0).abs_diff(b.until.unwrap_or(0)) <= SAME_END
+        };
+        (&self.boot, self.link, self.addresses.len()) == (&other.boot, other.link, other.addresses.len())
+            && self.routes == other.routes
+            && self.addresses.iter().zip(&other.addresses).all(same)
+    }
+
+    /// What the bridge's link, of index `link` now, held when it was another one, as far as it is still valid.
+    pub(super) fn lost(&self, link: Option<u32>) -> Holder<HeldAddress, HeldRoute> {
+        if self.boot != boot() || self.link == 0 || link == Some(self.link) {
+            return Holder { up: true, addresses: Vec::new(), routes: Vec::new() };
+        }
+        let now = now();
+        let bytes = |kept: &Kept| STANDARD.decode(&kept.message).ok();
+        let address = |kept: &Kept| {
+            let held = HeldAddress::decode(&bytes(kept)?)?;
+            let (Some(until), Some(valid)) = (kept.until, held.valid()) else { return Some(held) };
+            // since it was written
+            let passed = (now + u64::from(valid)).saturating_sub(until);
+            held.aged(u32::try_from(passed).unwrap_or(u32::MAX))
+        };
+        let routes = self.routes.iter().filter_map(|kept| HeldRoute::decode(&bytes(kept)?));
+        Holder { up: true, addresses: self.addresses.iter().filter_map(address).collect(), routes: routes.collect() }
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn boot() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}

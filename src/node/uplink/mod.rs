@@ -1,0 +1,287 @@
+//! Moves a NIC into a bridge with all that the host has on it, and back: the gateway needs a bridge, and most hosts
+//! have only a NIC.
+//!
+//! ```text
+//!   before                     after
+//!   host ── eth0 ── outside    host ── breth0 ──(OVS)── eth0 ── outside
+//!           addresses, routes          addresses, routes, MAC, MTU
+//! ```
+//! There is no moment that a crash could not be survived at: `plan` works the rest out of what is there, and
+//! `journal` keeps what the kernel may forget. After the move those who answered before must answer again, or all is
+//! undone.
+
+mod journal;
+mod plan;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+use std::time::Duration;
+
+use ovnkube_host::{HeldAddress, HeldRoute, Link, Net};
+use ovnkube_model::{Mac, Subnet};
+use tokio::time::{Instant, sleep};
+
+use crate::ovs::Ovs;
+use crate::{Error, Result};
+use journal::Journal;
+use plan::{End, Have, Holder, Step};
+pub(crate) use rows::{Made, bridge_of, made};
+pub(crate) use trial::Watched;
+
+/// How long ovs-vswitchd may take for a bridge or a port.
+const SWITCH: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(5);
+/// So often is looked whether a plan was carried out; a DHCP client may act at the same time.
+const ROUNDS: usize = 5;
+/// The longest name of a link.
+pub(crate) const LONGEST_NAME: usize = 15;
+
+type Held = Holder<HeldAddress, HeldRoute>;
+type Now = Have<HeldAddress, HeldRoute>;
+type Todo = Step<HeldAddress, HeldRoute>;
+
+/// A NIC and its bridge.
+pub(crate) struct Uplink<'a> {
+    pub(crate) nic: &'a str,
+    /// Addresses of the gateway's own, which are nobody else's.
+    pub(crate) masquerade: &'a [Subnet],
+    pub(crate) here: &'a Net,
+    pub(crate) ovs: &'a Ovs,
+    /// For tests: end after so many steps, as a crash would.
+    pub(crate) halt_after: Option<usize>,
+}
+
+/// What ovs-vswitchd has to do before it goes on.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Bridge,
+    NoBridge,
+    Port,
+}
+
+impl Wanted {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Bridge => "make its bridge",
+            Self::NoBridge => "remove its bridge",
+            Self::Port => "take it into its bridge",
+        }
+    }
+}
+
+impl Uplink<'_> {
+    /// Moves all to the bridge. Nothing is done when it is there. Undone when those of `watched` who answered before
+    /// don't answer after it.
+    pub(crate) async fn to_bridge(&self, watched: &Watched) -> Result<()> {
+        let trial = self.carry_out(plan::to_bridge, Some(watched)).await?;
+        if trial.is_empty() {
+            return Ok(());
+        }
+        let bridge = self.link(End::Bridge).await?;
+        let silent = watched.silent(&trial, &bridge, self.here).await?;
+        if silent.is_empty() {
+            tracing::info!("{} is in bridge {} with all its addresses and routes", self.nic, bridge.name);
+            return self.write(&[]).await;
+        }
+        self.to_nic().await?;
+        Err(Error::Undone {
+            nic: self.nic.to_owned(),
+            bridge: bridge.name,
+            silent: silent.join(", "),
+            seconds: trial::PATIENCE.as_secs(),
+        })
+    }
+
+    /// Moves all back to the NIC and removes the bridge.
+    pub(crate) async fn to_nic(&self) -> Result<()> {
+        self.carry_out(plan::to_nic, None).await.map(drop)
+    }
+
+    /// Returns who is on trial.
+    async fn carry_out(&self, plan: fn(&Now) -> Vec<Todo>, watched: Option<&Watched>) -> Result<Vec<String>> {
+        let mut done = 0;
+        for _ in 0..ROUNDS {
+            let mut trial = self.made().and_then(|made| made.journal).map(|journal| journal.trial).unwrap_or_default();
+            let steps = plan(&self.look().await?);
+            if steps.is_empty() {
+                return Ok(trial);
+            }
+            if let Some(watched) = watched
+                && steps.contains(&Step::AddPort)
+                && let Some(nic) = self.here.link(self.nic).await?
+            {
+                trial = watched.answering(&nic, self.here).await?;
+            }
+            for step in steps {
+                if self.halt_after.is_some_and(|halt| done >= halt) {
+                    return Err(Error::Halted);
+                }
+                tracing::info!("gateway interface {}: {}", self.nic, step);
+                self.act(&step, &trial).await?;
+                done += 1;
+            }
+        }
+        Err(Error::Gateway {
+            interface: self.nic.to_owned(),
+            why: "somebody else changes its addresses or those of its bridge all the time".to_owned(),
+        })
+    }
+
+    async fn look(&self) -> Result<Now> {
+        let made = self.made();
+        let nic = self.here.link(self.nic).await?;
+        let bridge = self.here.link(&bridge_of(self.nic)).await?;
+        let (nic, held) = (self.held(nic.as_ref()).await?, self.held(bridge.as_ref()).await?);
+        let journal = made.as_ref().and_then(|made| made.journal.as_ref());
+        let mut lost = journal.map_or_else(nothing, |journal| journal.lost(bridge.as_ref().map(|link| link.index)));
+        for kept in [&nic, &held].into_iter().flatten() {
+            lost.addresses.retain(|one| !kept.addresses.iter().any(|have| have.address() == one.address()));
+            lost.routes.retain(|one| !kept.routes.contains(one));
+        }
+        let now = Journal::of(bridge.as_ref().map_or(0, |link| link.index), &all(nic.as_ref(), held.as_ref()), &[]);
+        Ok(Now {
+            nic,
+            row: made.is_some(),
+            port: made.as_ref().is_some_and(|made| made.port),
+            unwritten: journal.is_none_or(|journal| !journal.agrees(&now)),
+            bridge: held,
+            lost,
+        })
+    }
+
+    /// Without what the gateway itself put there.
+    async fn held(&self, link: Option<&Link>) -> Result<Option<Held>> {
+        let Some(link) = link else { return Ok(None) };
+        let ours = |ip| self.masquerade.iter().any(|range| range.contains(ip));
+        let mut addresses = self.here.held_addresses(link).await?;
+        addresses.retain(|held| !ours(held.address().ip()));
+        let mut routes = self.here.held_routes(link).await?;
+        routes.retain(|route| !route.addresses().into_iter().any(ours));
+        Ok(Some(Holder { up: link.up, addresses, routes }))
+    }
+
+    fn made(&self) -> Option<Made> {
+        self.ovs.read(made).into_iter().find(|made| made.nic == self.nic)
+    }
+
+    async fn link(&self, end: End) -> Result<Link> {
+        let name = match end {
+            End::Nic => self.nic.to_owned(),
+            End::Bridge => bridge_of(self.nic),
+        };
+        self.here.link(&name).await?.ok_or(Error::LinkGone { name })
+    }
+
+    async fn act(&self, step: &Todo, trial: &[String]) -> Result<()> {
+        match step {
+            Step::MakeBridge => self.make(trial).await,
+            Step::SetUp(End::Bridge) => self.set_bridge_up().await,
+            Step::SetUp(End::Nic) => Ok(self.here.set_up(&self.link(End::Nic).await?).await?),
+            Step::Write => self.write(trial).await,
+            Step::Give(to, address) => Ok(self.here.hold_address(&self.link(*to).await?, address).await?),
+            Step::AddPort => self.add_port().await,
+            Step::RemovePort => self.apply("remove", |cache, made| Ok(made.remove_port(cache))).await,
+            Step::Turn(to, route) => {
+                self.here.hold_route(&self.link(*to).await?, route).await?;
+                let from = if *to == End::Nic { End::Bridge } else { End::Nic };
+                // a bridge that has vanished took its routes along
+                let Ok(from) = self.link(from).await else { return Ok(()) };
+                Ok(self.here.drop_route(&from, route).await?)
+            }
+            Step::Take(from, address) => {
+                Ok(self.here.delete_address(&self.link(*from).await?, address.address()).await?)
+            }
+            Step::RemoveBridge => {
+                self.apply("remove the bridge of", |cache, made| Ok(made.remove(cache))).await?;
+                self.until(Wanted::NoBridge).await
+            }
+        }
+    }
+
+    async fn make(&self, trial: &[String]) -> Result<()> {
+        let link = self.link(End::Nic).await?;
+        let mac = link.mac.map(Mac).ok_or_else(|| self.refuse("it has no MAC address"))?;
+        let held = self.held(Some(&link)).await?.unwrap_or_else(nothing);
+        let journal = Journal::of(0, &held, trial);
+        self.ovs.apply("make the gateway bridge", |cache| rows::make(cache, self.nic, mac, &journal)).await
+    }
+
+    async fn set_bridge_up(&self) -> Result<()> {
+        self.until(Wanted::Bridge).await?;
+        let (nic, bridge) = (self.link(End::Nic).await?, self.link(End::Bridge).await?);
+        // the switch does the same, but not at once
+        if let Some(mac) = nic.mac {
+            self.here.ensure_mac(&bridge, mac).await?;
+        }
+        Ok(self.here.set_up(&bridge).await?)
+    }
+
+    async fn add_port(&self) -> Result<()> {
+        self.apply("add to its bridge", |cache, made| made.add_port(cache)).await?;
+        self.until(Wanted::Port).await
+    }
+
+    async fn write(&self, trial: &[String]) -> Result<()> {
+        let (nic, bridge) = (self.here.link(self.nic).await?, self.link(End::Bridge).await?);
+        let (nic, held) = (self.held(nic.as_ref()).await?, self.held(Some(&bridge)).await?);
+        let journal = Journal::of(bridge.index, &all(nic.as_ref(), held.as_ref()), trial);
+        self.apply("write the journal of", |cache, made| Ok(made.write(cache, &journal))).await
+    }
+
+    async fn apply(
+        &self,
+        what: &str,
+        plan: impl Fn(&ovnkube_ovsdb::Cache, &Made) -> Result<ovnkube_ovsdb::Txn>,
+    ) -> Result<()> {
+        let made = self.made().ok_or_else(|| self.refuse("its bridge was removed by somebody else"))?;
+        self.ovs.apply(&format!("{what} {}", self.nic), |cache| plan(cache, &made)).await
+    }
+
+    async fn until(&self, wanted: Wanted) -> Result<()> {
+        let end = Instant::now() + SWITCH;
+        while !self.is(wanted).await? {
+            if Instant::now() > end {
+                let (seconds, what) = (SWITCH.as_secs(), wanted.words());
+                return Err(self.refuse(&format!("waited {seconds} s in vain for ovs-vswitchd to {what}")));
+            }
+            sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    async fn is(&self, wanted: Wanted) -> Result<bool> {
+        Ok(match wanted {
+            Wanted::Bridge => self.here.link(&bridge_of(self.nic)).await?.is_some(),
+            Wanted::NoBridge => self.here.link(&bridge_of(self.nic)).await?.is_none(),
+            Wanted::Port => self.ovs.port_number(self.nic).is_some(),
+        })
+    }
+
+    fn refuse(&self, why: &str) -> Error {
+        Error::Gateway { interface: self.nic.to_owned(), why: why.to_owned() }
+    }
+}
+
+fn nothing() -> Held {
+    Holder { up: true, addresses: Vec::new(), routes: Vec::new() }
+}
+
+/// What either holds, once.
+fn all(nic: Option<&Held>, bridge: Option<&Held>) -> Held {
+    let mut all = nothing();
+    for held in [bridge, nic].into_iter().flatten() {
+        for address in &held.addresses {
+            if !all.addresses.iter().any(|have| have.address() == address.address()) {
+                all.addresses.push(address.clone());
+            }
+        }
+        for route in &held.routes {
+            if !all.routes.contains(route) {
+                all.routes.push(route.clone());
+            }
+        }
+    }
+    all
+}

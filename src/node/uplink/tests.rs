@@ -1,0 +1,178 @@
+//! Plans as a function of what is there.
+
+use super::plan::{End, Have, Holder, Step, to_bridge, to_nic};
+
+type Now = Have<&'static str, &'static str>;
+type Todo = Step<&'static str, &'static str>;
+
+fn holder(addresses: &[&'static str], routes: &[&'static str]) -> Holder<&'static str, &'static str> {
+    Holder { up: true, addresses: addresses.to_vec(), routes: routes.to_vec() }
+}
+
+/// A host that nothing was done to.
+fn fresh() -> Now {
+    Have {
+        nic: Some(holder(&["a1", "a2"], &["net", "default"])),
+        row: false,
+        port: false,
+        bridge: None,
+        lost: holder(&[], &[]),
+        unwritten: true,
+    }
+}
+
+/// As the kernel and the switch would.
+fn act(now: &mut Now, step: &Todo) {
+    let bridge = |now: &mut Now| now.bridge.get_or_insert_with(|| holder(&[], &[])).clone();
+    let mut ends = (now.nic.clone().unwrap(), now.bridge.clone().unwrap_or_else(|| holder(&[], &[])));
+    let (to, from) = match step {
+        Step::Give(End::Nic, _) | Step::Turn(End::Nic, _) | Step::Take(End::Bridge, _) => (&mut ends.0, &mut ends.1),
+        _ => (&mut ends.1, &mut ends.0),
+    };
+    match step {
+        Step::MakeBridge => {
+            now.row = true;
+            bridge(now).up = false;
+            now.bridge.as_mut().unwrap().up = false;
+            return;
+        }
+        Step::SetUp(End::Bridge) => to.up = true,
+        Step::SetUp(End::Nic) => from.up = true,
+        Step::AddPort => now.port = true,
+        Step::RemovePort => now.port = false,
+        Step::Write => {
+            now.unwritten = false;
+            now.lost = holder(&[], &[]);
+        }
+        Step::Give(_, address) => {
+            to.addresses.retain(|have| have != address);
+            to.addresses.push(address);
+        }
+        Step::Turn(_, route) => {
+            from.routes.retain(|have| have != route);
+            to.routes.retain(|have| have != route);
+            to.routes.push(route);
+        }
+        Step::Take(_, address) => from.addresses.retain(|have| have != address),
+        Step::RemoveBridge => {
+            (now.row, now.port, now.bridge) = (false, false, None);
+            now.nic = Some(ends.0);
+            return;
+        }
+    }
+    now.nic = Some(ends.0);
+    if now.bridge.is_some() {
+        now.bridge = Some(ends.1);
+    }
+}
+
+/// All steps that lead to the end, however many plans it takes.
+fn run(now: &mut Now, plan: fn(&Now) -> Vec<Todo>) -> Vec<Todo> {
+    let mut all = Vec::new();
+    loop {
+        let steps = plan(now);
+        if steps.is_empty() {
+            return all;
+        }
+        assert!(all.len() < 100, "no end: {all:?}");
+        for step in steps {
+            act(now, &step);
+            has_all(now);
+            all.push(step);
+        }
+    }
+}
+
+/// The host can use its addresses at every moment.
+fn has_all(now: &Now) {
+    let held: Vec<_> = [&now.nic, &now.bridge].into_iter().flatten().flat_map(|held| &held.addresses).collect();
+    assert!(held.contains(&&"a1") && held.contains(&&"a2"), "{now:?}");
+}
+
+#[test]
+fn the_steps_of_a_move() {
+    use End::{Bridge, Nic};
+    let mut now = fresh();
+    let steps = run(&mut now, to_bridge);
+    assert_eq!(
+        steps,
+        [
+            Step::MakeBridge,
+            Step::SetUp(Bridge),
+            Step::Give(Bridge, "a1"),
+            Step::Give(Bridge, "a2"),
+            Step::Write,
+            Step::AddPort,
+            Step::Turn(Bridge, "net"),
+            Step::Turn(Bridge, "default"),
+            Step::Take(Nic, "a2"),
+            Step::Take(Nic, "a1"),
+        ]
+    );
+    assert_eq!(now.bridge, fresh().nic);
+    let steps = run(&mut now, to_nic);
+    assert_eq!(
+        steps,
+        [
+            Step::Give(Nic, "a1"),
+            Step::Give(Nic, "a2"),
+            Step::RemovePort,
+            Step::Turn(Nic, "net"),
+            Step::Turn(Nic, "default"),
+            Step::Take(Bridge, "a2"),
+            Step::Take(Bridge, "a1"),
+            Step::RemoveBridge,
+        ]
+    );
+    assert_eq!(now.nic, fresh().nic);
+}
+
+/// Whatever was done of it: the rest of a move, either way, is in the plan.
+#[test]
+fn a_move_that_ended_anywhere() {
+    let mut moved = fresh();
+    let forth = run(&mut moved, to_bridge);
+    let back = run(&mut moved.clone(), to_nic);
+    let set = |held: &Option<Holder<&'static str, &'static str>>| {
+        let mut held = held.clone().unwrap();
+        held.addresses.sort_unstable();
+        held.routes.sort_unstable();
+        held
+    };
+    for (start, steps) in [(fresh(), &forth), (moved, &back)] {
+        for count in 0..=steps.len() {
+            let mut now = start.clone();
+            for step in &steps[..count] {
+                act(&mut now, step);
+            }
+            let mut there = now.clone();
+            run(&mut there, to_bridge);
+            assert_eq!((set(&there.bridge), there.port), (set(&fresh().nic), true));
+            assert_eq!(there.nic, Some(holder(&[], &[])));
+            let mut home = now;
+            run(&mut home, to_nic);
+            assert_eq!((set(&home.nic), home.row, home.port), (set(&fresh().nic), false, false));
+        }
+    }
+}
+
+#[test]
+fn what_a_bridge_lost_is_given_back() {
+    let mut now = fresh();
+    run(&mut now, to_bridge);
+    // the switch was started anew and made another link
+    now.lost = now.bridge.replace(Holder { up: false, ..holder(&[], &[]) }).unwrap();
+    let steps = to_bridge(&now);
+    assert_eq!(steps[..3], [Step::SetUp(End::Bridge), Step::Give(End::Bridge, "a1"), Step::Give(End::Bridge, "a2")]);
+    assert!(to_nic(&now).contains(&Step::Give(End::Nic, "a1")));
+}
+
+#[test]
+fn nothing_to_do() {
+    let mut now = fresh();
+    run(&mut now, to_bridge);
+    assert_eq!(to_bridge(&now), []);
+    assert_eq!(to_bridge(&Have { unwritten: true, ..now }), [Step::Write]);
+    assert_eq!(to_nic(&fresh()), []);
+    assert_eq!(to_bridge(&Have { nic: None, ..fresh() }), []);
+}

@@ -1,0 +1,86 @@
+//! Who must answer after a move, if they did before it: the next hops and the API server.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::time::Duration;
+
+use ovnkube_host::{Link, Net};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::Result;
+
+/// How long they may be silent after a move.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long they may be silent before a move and still be counted on.
+const BEFORE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(100);
+/// Nobody listens there: the packet only makes the kernel ask for a MAC address.
+const DISCARD: u16 = 9;
+
+/// Those that the node depends on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watched {
+    pub(crate) next_hops: Vec<IpAddr>,
+    /// As `10.0.0.1:6443`.
+    pub(crate) api_server: Option<String>,
+}
+
+impl Watched {
+    /// Those that answer on this link within a while.
+    pub(super) async fn answering(&self, link: &Link, here: &Net) -> Result<Vec<String>> {
+        let all = self.all();
+        let silent = within(BEFORE, &all, link, here).await?;
+        Ok(all.into_iter().filter(|one| !silent.contains(one)).collect())
+    }
+
+    /// Those of `counted` that do not answer on this link for as long as they may.
+    pub(super) async fn silent(&self, counted: &[String], link: &Link, here: &Net) -> Result<Vec<String>> {
+        // who is no longer asked for does not count
+        let counted: Vec<String> = self.all().into_iter().filter(|one| counted.contains(one)).collect();
+        within(PATIENCE, &counted, link, here).await
+    }
+
+    fn all(&self) -> Vec<String> {
+        let hops = self.next_hops.iter().map(|hop| format!("{HOP}{hop}"));
+        hops.chain(self.api_server.iter().map(|server| format!("{API}{server}"))).collect()
+    }
+}
+
+const HOP: &str = "next hop ";
+const API: &str = "API server ";
+
+async fn within(patience: Duration, asked: &[String], link: &Link, here: &Net) -> Result<Vec<String>> {
+    let end = Instant::now() + patience;
+    let mut silent = asked.to_vec();
+    loop {
+        let mut still = Vec::new();
+        for one in silent {
+            if !answers(&one, link, here).await? {
+                still.push(one);
+            }
+        }
+        silent = still;
+        if silent.is_empty() || Instant::now() > end {
+            return Ok(silent);
+        }
+        sleep(LOOK).await;
+    }
+}
+
+async fn answers(one: &str, link: &Link, here: &Net) -> Result<bool> {
+    if let Some(server) = one.strip_prefix(API) {
+        return Ok(timeout(BEFORE, TcpStream::connect(server)).await.is_ok_and(|connected| connected.is_ok()));
+    }
+    let Some(Ok(hop)) = one.strip_prefix(HOP).map(str::parse::<IpAddr>) else { return Ok(true) };
+    // no route is an answer too: none
+    let _ = ask(hop, link.index).await;
+    Ok(here.has_answered(link, hop).await?)
+}
+
+async fn ask(hop: IpAddr, link: u32) -> std::io::Result<()> {
+    let (any, to): (IpAddr, SocketAddr) = match hop {
+        IpAddr::V4(v4) => (Ipv4Addr::UNSPECIFIED.into(), (v4, DISCARD).into()),
+        IpAddr::V6(v6) => (Ipv6Addr::UNSPECIFIED.into(), SocketAddrV6::new(v6, DISCARD, 0, link).into()),
+    };
+    UdpSocket::bind((any, 0)).await?.send_to(&[], to).await.map(drop)
+}
