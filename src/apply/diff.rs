@@ -116,7 +116,8 @@ impl<'a> Diff<'a> {
                 return Err(Missing(key.clone()));
             }
         }
-        for row in &want.rows {
+        let fits = |row: &&RowWant| row.needs.is_none_or(|column| self.cache.supports(row.key.table, column));
+        for row in want.rows.iter().filter(fits) {
             if self.find(&row.key).is_none() {
                 let uuid = self.fresh_uuid(&row.key);
                 self.known.insert(row.key.clone(), uuid);

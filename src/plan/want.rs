@@ -65,11 +65,13 @@ pub struct RowWant {
     pub row: Row,
     /// Reference columns that are wholly this row's own.
     pub refs: Vec<(ColumnId, Vec<RowKey>)>,
+    /// Without this column it says something else: where the database lacks it, the row is not wanted.
+    pub needs: Option<ColumnId>,
 }
 
 impl RowWant {
     pub fn new(id: impl Into<Arc<str>>, row: Row) -> Self {
-        Self { key: RowKey::new(row.table(), id), row, refs: Vec::new() }
+        Self { key: RowKey::new(row.table(), id), row, refs: Vec::new(), needs: None }
     }
 
     /// Says whose row this is, where its identity alone does not tell.
@@ -80,6 +82,11 @@ impl RowWant {
 
     pub fn with<T>(mut self, column: Column<T>, value: impl IntoDatum<T>) -> Self {
         self.row.set(column, value);
+        self
+    }
+
+    pub fn needs<T>(mut self, column: Column<T>) -> Self {
+        self.needs = Some(column.id());
         self
     }
 

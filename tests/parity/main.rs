@@ -1,14 +1,18 @@
 //! The same rows as ovn-kubernetes has for the same objects, and its database taken over in place.
 //!
 //! `global-base.nb` is what it wrote for the objects of `global-base.yaml` and for some services. [`in_scope`] says which of that is planned here so far. Every difference must stand in
-//! `docs/differences.md`; there is none among these rows.
+//! `docs/differences.md`; among these rows it is [`with_next_tiers`].
 #![allow(clippy::unwrap_used, reason = "tests")]
+
+mod more;
 
 use ovnkube_tests::dump::{self, Columns, Dump};
 use ovnkube_tests::nb::{Release, Server};
 use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, Write, rules};
 use serde_json::Value;
+
+use crate::more::with_next_tiers;
 
 fn settings() -> Settings {
     Settings { multicast: true, host_network_namespace: Some("ovn-host-network".into()), ..Settings::default() }
@@ -100,6 +104,8 @@ async fn rows_on(release: Release) {
     if release == Release::Host {
         // its ACLs have no tiers: priorities alone order them
         want.0.values_mut().flatten().for_each(|row| drop(row.remove("tier")));
+    } else {
+        want = with_next_tiers(want);
     }
     assert_eq!(have.since(&want), "", "rows that ovn-kubernetes has otherwise or not at all");
     assert_eq!(want.since(&have), "", "rows of ovn-kubernetes that are missing here");
@@ -127,9 +133,23 @@ async fn taken_over(rows: &Dump) -> Server {
     server
 }
 
+/// Two ACLs for each group of isolated pods; nothing else is touched.
+#[tokio::test(flavor = "multi_thread")]
+async fn takeover_changes_nothing_but_what_is_meant_to_differ() {
+    let server = taken_over(&original()).await;
+    let mut objects = objects();
+    let mut controller = Controller::start(settings().network(), server.client().await, &objects);
+    let before = dump::uuids(&controller.nb.cache());
+    controller.settle(&mut objects).await;
+    let have = Dump::of(&controller.nb);
+    assert_eq!(have.since(&with_next_tiers(original())), "");
+    let now = dump::uuids(&controller.nb.cache());
+    assert!(before.keys().all(|uuid| now.contains_key(uuid)), "rows were made anew");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn takeover_writes_nothing() {
-    let server = taken_over(&original()).await;
+    let server = taken_over(&with_next_tiers(original())).await;
     let mut objects = objects();
     let mut controller = Controller::start(settings().network(), server.client().await, &objects);
     let before = dump::uuids(&controller.nb.cache());
@@ -137,14 +157,19 @@ async fn takeover_writes_nothing() {
     while let Some(write) = controller.step(&mut objects, false).await {
         writes.push(write);
     }
-    assert!(dump::uuids(&controller.nb.cache()) == before, "{}", Dump::of(&controller.nb).since(&original()));
+    assert!(
+        dump::uuids(&controller.nb.cache()) == before,
+        "{}",
+        Dump::of(&controller.nb).since(&with_next_tiers(original()))
+    );
     assert!(writes.is_empty(), "{writes:?}");
 }
 
 /// Changes while ovn-kubernetes was away are made up for; all that is not planned here stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn takeover_catches_up_and_leaves_the_rest_alone() {
-    let server = taken_over(&original()).await;
+    let was = with_next_tiers(original());
+    let server = taken_over(&was).await;
     let mut objects = objects();
     objects.delete("Pod", "a", "web-0");
     objects.delete("Node", "", "node-002");
@@ -155,7 +180,7 @@ async fn takeover_catches_up_and_leaves_the_rest_alone() {
         assert!(matches!(write, Write::Transaction(_) | Write::Annotations(_)));
         rules::addresses_are_unique(&controller.nb);
     }
-    let (have, was) = (Dump::of(&controller.nb), original());
+    let have = Dump::of(&controller.nb);
     rules::pods_are_wired(&objects, &controller.world, &controller.nb);
     let labels = |dump: &Dump| in_scope(dump).0.into_keys().collect::<std::collections::BTreeSet<_>>();
     let gone: Vec<_> = labels(&was).difference(&labels(&have)).cloned().collect();
@@ -201,7 +226,7 @@ async fn takeover_catches_up_and_leaves_the_rest_alone() {
 /// Other networks' switches, routers and ports look much like the default network's.
 #[tokio::test(flavor = "multi_thread")]
 async fn takeover_leaves_other_networks_and_features_alone() {
-    let rows = Dump::parse(include_str!("global-features.nb"));
+    let rows = with_next_tiers(Dump::parse(include_str!("global-features.nb")));
     let server = taken_over(&rows).await;
     let mut objects = read(include_str!("global-features.yaml"));
     let mut controller = Controller::start(settings().network(), server.client().await, &objects);

@@ -11,7 +11,9 @@ pub(super) const ALLOW: i64 = 1001;
 /// Priority of what is dropped.
 pub(super) const DENY: i64 = 1000;
 /// Tiers before it are for administrators' policies, the one behind it for their defaults.
-const TIER: i64 = 2;
+pub(super) const TIER: i64 = 2;
+/// Priority behind all others of a tier.
+const LAST: i64 = 0;
 /// Longest name, characters.
 const LONGEST_NAME: usize = 63;
 /// Limits all log messages together.
@@ -21,6 +23,7 @@ pub(super) struct Acl {
     owner: OwnerId,
     direction: Direction,
     priority: i64,
+    tier: i64,
     action: &'static str,
     matches: String,
     name: Option<String>,
@@ -35,7 +38,17 @@ impl Acl {
         action: &'static str,
         matches: String,
     ) -> Self {
-        Self { owner, direction, priority, action, matches, name: None, severity: None }
+        Self { owner, direction, priority, tier: TIER, action, matches, name: None, severity: None }
+    }
+
+    /// Leaves what no ACL of an earlier tier has matched to the next one.
+    ///
+    /// OVN itself should do so. But once an ACL has denied a connection that was established, its
+    /// packets that match nothing in the first tier are let in, and the connection counts as allowed
+    /// again: every other packet would pass. Where there are no tiers, there is nothing to leave.
+    pub(super) fn next_tier(owner: &OwnerId, direction: Direction, tier: i64, matches: String) -> Self {
+        let owner = owner.clone().key("type", "nextTier").key("tier", &tier.to_string());
+        Self { tier, ..Self::new(owner, direction, LAST, "pass", matches) }
     }
 
     /// What its log messages call it.
@@ -56,8 +69,9 @@ impl Acl {
             Direction::Egress => ("from-lport", Some(("apply-after-lb", "true"))),
             Direction::Ingress => ("to-lport", None),
         };
-        RowWant::new(self.owner.id(), Row::new(acl::TABLE))
-            .with(acl::ACTION, self.action)
+        let row = RowWant::new(self.owner.id(), Row::new(acl::TABLE));
+        let row = if self.tier == TIER { row } else { row.needs(acl::TIER) };
+        row.with(acl::ACTION, self.action)
             .with(acl::DIRECTION, direction)
             .with(acl::EXTERNAL_IDS, self.owner.external_ids())
             .with(acl::LOG, self.severity.is_some())
@@ -67,6 +81,6 @@ impl Acl {
             .with(acl::OPTIONS, options)
             .with(acl::PRIORITY, self.priority)
             .with(acl::SEVERITY, self.severity.map(AclSeverity::name))
-            .with(acl::TIER, TIER)
+            .with(acl::TIER, self.tier)
     }
 }

@@ -5,7 +5,8 @@
 //!    └ ACLs, one per rule, protocol and block      allow   priority 1001
 //! Port_Group NetpolNamespace(ns, dir)   += ports of the pods some policy is about in that direction
 //!    ├ ACL defaultDeny                             drop    priority 1000
-//!    └ ACL arpAllow                                allow   priority 1001
+//!    ├ ACL arpAllow                                allow   priority 1001
+//!    └ ACL nextTier, of the tiers before             pass    priority 0
 //! Address_Set PodSelector(pods)         += addresses of the pods that rules mean; shared by rules
 //! LS <node>            ACL NetpolNode: its own node may always come in, for kubelet's probes
 //! Port_Group Cluster   ACL NetpolDefault: a pod that reaches itself through a service
@@ -26,7 +27,7 @@ use ovnkube_model::{Direction, Family, Name, ObjectKey, Pod, PodKey, PodSet, Rol
 use ovnkube_ovn::nb::{address_set, logical_switch as ls, port_group};
 use ovnkube_ovn::{OwnerId, Row};
 
-use self::acl::{ALLOW, Acl, DENY};
+use self::acl::{ALLOW, Acl, DENY, TIER};
 use crate::{Feature, RowKey, RowWant, Want, names};
 
 pub struct Policies;
@@ -183,6 +184,12 @@ fn namespace(want: &mut Want, name: &Name, world: &World) {
         let acl_name = format!("NP:{name}:{direction}");
         let everything = port_match(direction, &owner);
         let neighbours = format!("{everything} && (arp || nd)");
+        if direction == Direction::Ingress {
+            for tier in 0..TIER {
+                let pass = want.row(Acl::next_tier(&owner, direction, tier, everything.clone()).row());
+                want.member(&group, port_group::ACLS, &pass);
+            }
+        }
         let deny = Acl::new(owner.clone().key("type", "defaultDeny"), direction, DENY, "drop", everything);
         let arp = Acl::new(owner.key("type", "arpAllow"), direction, ALLOW, "allow", neighbours);
         for acl in [deny.named(&acl_name).logging(deny_severity), arp.named(&acl_name)] {

@@ -1,0 +1,48 @@
+//! Rows that ovnkube has and ovn-kubernetes has not.
+
+use ovnkube_tests::dump::{Columns, Dump};
+use serde_json::{Value, json};
+
+/// What keeps denied a connection that was established before, as `docs/differences.md` has it: in
+/// each group of isolated pods an ACL for either tier before that of policies.
+pub(crate) fn with_next_tiers(mut dump: Dump) -> Dump {
+    let groups = dump.0.iter_mut().filter(|(label, _)| is_isolated(label));
+    let mut acls = Vec::new();
+    for (label, rows) in groups {
+        let owner = label.trim_start_matches("Port_Group(").trim_end_matches(')').to_owned();
+        for group in rows {
+            for tier in [0, 1] {
+                let (label, row) = next_tier(&owner, group, tier);
+                let list = group.get_mut("acls").unwrap().as_array_mut().unwrap();
+                list.push(json!(label));
+                list.sort_by_key(Value::to_string);
+                acls.push((label, vec![row]));
+            }
+        }
+    }
+    dump.0.extend(acls);
+    dump
+}
+
+fn is_isolated(label: &str) -> bool {
+    label.starts_with("Port_Group(default-network-controller:NetpolNamespace:") && label.ends_with(":Ingress)")
+}
+
+fn next_tier(owner: &str, group: &Columns, tier: u8) -> (String, Columns) {
+    let id = format!("{owner}:nextTier:{tier}");
+    let mut ids = group["external_ids"].clone();
+    ids["k8s.ovn.org/id"] = json!(id);
+    ids["type"] = json!("nextTier");
+    ids["tier"] = json!(tier.to_string());
+    let mut row = Columns::from([
+        ("action".into(), json!("pass")),
+        ("direction".into(), json!("to-lport")),
+        ("external_ids".into(), ids),
+        ("match".into(), json!(format!("outport == @{}", group["name"].as_str().unwrap()))),
+        ("meter".into(), json!("acl-logging")),
+    ]);
+    if tier > 0 {
+        row.insert("tier".into(), json!(tier));
+    }
+    (format!("ACL({id})"), row)
+}
