@@ -185,6 +185,7 @@ class Score:
         else:
             self.failed += 1
             print(f"FAIL {what}: {why}", flush=True)
+        return good
 
     def end(self):
         print(f"{self.passed} passed, {self.failed} failed")
