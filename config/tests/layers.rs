@@ -234,12 +234,12 @@ fn the_documented_command_lines_start() {
     assert_eq!(master.settings.nb.address(), nb.replace("//", ""));
     assert_eq!(master.settings.kube_access, KubeAccess::Kubeconfig(kubeconfig));
     let node = root.load(
-        &format!("{start} -init-node=n2 -init-gateways -gateway-vlanid=7 -disable-snat-multiple-gws -k8s-service-cidr= -cluster-subnets=172.16.1.0/24/26"),
+        &format!("{start} -init-node=n2 -init-gateways -gateway-vlanid=7 -ephemeral-port-range=1000-2000 -k8s-service-cidr= -cluster-subnets=172.16.1.0/24/26"),
         &[],
     );
     assert_eq!(node.settings.gateway.mode, Some(GatewayMode::Shared));
     assert_eq!(node.settings.gateway.vlan_id, 7);
-    assert_eq!(node.not_yet(), ["[gateway] disable-snat-multiple-gws (--disable-snat-multiple-gws) = \"true\""]);
+    assert_eq!(node.not_yet(), ["[gateway] ephemeral-port-range (--ephemeral-port-range) = \"1000-2000\""]);
     root.load(
         "-net-controller -ha -win-hnsnetwork-id= -gateway-spare-interface -encap-type=geneve -encap-ip= -init-master n",
         &[],
