@@ -407,7 +407,7 @@ settings! {
         /// DNSNameResolver for the names in egress firewalls.
         dns_name_resolver: bool { key: "enable-dns-name-resolver", flag: "enable-dns-name-resolver", default: "false", stage: Later }
         /// Load balancer templates for services.
-        svc_template_support: bool { key: "enable-svc-template-support", flag: "enable-svc-template-support", default: "false", stage: Later }
+        svc_template_support: bool { key: "enable-svc-template-support", flag: "enable-svc-template-support", default: "false" }
         /// Samples of policy verdicts.
         observability: bool { key: "enable-observability", flag: "enable-observability", default: "false", stage: Later }
     }

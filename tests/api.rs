@@ -104,7 +104,8 @@ impl Api {
 
     /// All objects of a kind, each with its kind.
     pub async fn list(&self, kind: &str) -> Vec<Value> {
-        let mut list = self.get(&format!("/api/v1/{}s", kind.to_lowercase())).await;
+        let group = if kind == "EndpointSlice" { "apis/discovery.k8s.io/v1" } else { "api/v1" };
+        let mut list = self.get(&format!("/{group}/{}s", kind.to_lowercase())).await;
         let mut items = list["items"].as_array_mut().map(std::mem::take).unwrap();
         for item in &mut items {
             item["kind"] = json!(kind);

@@ -21,6 +21,7 @@ pub struct Settings {
     pub no_hostsubnet_label: Option<String>,
     pub disable_requested_chassis: bool,
     pub disable_iface_id_ver: bool,
+    pub svc_template_support: bool,
     pub cluster_manager: bool,
     pub controller: bool,
     /// Rows of an empty cluster are shown too.
@@ -41,6 +42,7 @@ impl Default for Settings {
             no_hostsubnet_label: None,
             disable_requested_chassis: false,
             disable_iface_id_ver: false,
+            svc_template_support: false,
             cluster_manager: true,
             controller: true,
             show_everything: false,
@@ -68,6 +70,7 @@ impl Settings {
             disable_requested_chassis: self.disable_requested_chassis,
             disable_iface_id_ver: self.disable_iface_id_ver,
             acl_logging_rate_limit: 20,
+            svc_template_support: self.svc_template_support,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! *Invariant*: an unchanged key gives nothing, and no transaction at all is sent for nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid, derived_uuid};
 use ovnkube_ovsdb::{Cache, Txn};
@@ -53,6 +54,8 @@ pub struct Diff<'a> {
     /// Elements that are there already and that somebody in this batch wants.
     kept: BTreeSet<(Uuid, ColumnId, Atom)>,
     dropped: BTreeMap<Cell, BTreeSet<Atom>>,
+    /// Entries of maps: what a key should be, nothing for one that goes.
+    entries: BTreeMap<Cell, BTreeMap<Arc<str>, Option<Arc<str>>>>,
     tables: HashMap<Uuid, &'static Table>,
 }
 
@@ -68,6 +71,7 @@ impl<'a> Diff<'a> {
             added: BTreeMap::new(),
             kept: BTreeSet::new(),
             dropped: BTreeMap::new(),
+            entries: BTreeMap::new(),
             tables: HashMap::new(),
         }
     }
@@ -109,7 +113,7 @@ impl<'a> Diff<'a> {
         let referred = want.rows.iter().flat_map(|r| r.refs.iter().flat_map(|(_, keys)| keys));
         let values = want.members.iter().filter_map(|m| match &m.value {
             MemberValue::Row(key) => Some(key),
-            MemberValue::Text(_) => None,
+            MemberValue::Text(_) | MemberValue::Entry(..) => None,
         });
         for key in referred.chain(want.members.iter().map(|m| &m.of)).chain(values) {
             if !own.contains(key) && self.find(key).is_none() {
@@ -170,6 +174,9 @@ impl<'a> Diff<'a> {
     }
 
     fn add_member(&mut self, member: &Member) {
+        if let MemberValue::Entry(key, value) = &member.value {
+            return self.set_entry(member, key, value);
+        }
         let (Some(of), Some(value)) = (self.find(&member.of), self.value(&member.value)) else { return };
         let cell = (of, member.column);
         if let Some(dropped) = self.dropped.get_mut(&cell) {
@@ -184,7 +191,36 @@ impl<'a> Diff<'a> {
         }
     }
 
+    fn set_entry(&mut self, member: &Member, key: &Arc<str>, value: &Arc<str>) {
+        let Some(of) = self.find(&member.of) else { return };
+        let have = self.cache.get(member.of.table, of).and_then(|row| row.get(member.column));
+        self.tables.insert(of, member.of.table);
+        let entries = self.entries.entry((of, member.column)).or_default();
+        if have.and_then(|have| have.value_of(key)).and_then(Atom::as_str) == Some(value) {
+            self.kept.insert((of, member.column, Atom::Str(key.clone())));
+            entries.remove(key);
+        } else {
+            entries.insert(key.clone(), Some(value.clone()));
+        }
+    }
+
+    /// Drops a key from a map, unless it is not in there or somebody wants it in this very batch.
+    pub fn drop_entry(&mut self, table: &'static Table, of: Uuid, column: ColumnId, key: &Atom) {
+        let Some(text) = key.as_str() else { return };
+        let have = self.cache.get(table, of).and_then(|row| row.get(column));
+        if have.and_then(|have| have.value_of(text)).is_some() && !self.kept.contains(&(of, column, key.clone())) {
+            self.tables.insert(of, table);
+            self.entries.entry((of, column)).or_default().entry(text.into()).or_insert(None);
+        }
+    }
+
     fn drop_member(&mut self, member: &Member) {
+        if let MemberValue::Entry(key, _) = &member.value {
+            let of = self.find(&member.of);
+            return of.into_iter().for_each(|of| {
+                self.drop_entry(member.of.table, of, member.column, &Atom::Str(key.clone()));
+            });
+        }
         let (Some(of), Some(value)) = (self.find(&member.of), self.value(&member.value)) else { return };
         self.drop_value(member.of.table, of, member.column, value);
     }
@@ -216,7 +252,7 @@ impl<'a> Diff<'a> {
     fn value(&mut self, value: &MemberValue) -> Option<Atom> {
         match value {
             MemberValue::Row(key) => self.find(key).map(Atom::Uuid),
-            MemberValue::Text(text) => Some(Atom::Str(text.clone())),
+            MemberValue::Text(text) | MemberValue::Entry(text, _) => Some(Atom::Str(text.clone())),
         }
     }
 
@@ -238,6 +274,19 @@ impl<'a> Diff<'a> {
         for (cell, values) in self.added.iter().filter(|(cell, values)| !values.is_empty() && !gone(cell)) {
             if let Some(table) = self.tables.get(&cell.0) {
                 txn.insert_into(table, cell.0, cell.1, Datum::set(values.iter().cloned()));
+            }
+        }
+        for (cell, entries) in self.entries.iter().filter(|(cell, _)| !gone(cell)) {
+            let Some(table) = self.tables.get(&cell.0) else { continue };
+            let removed: Vec<_> = entries.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| &**key).collect();
+            if !removed.is_empty() {
+                txn.remove_keys(table, cell.0, cell.1, removed);
+            }
+            let text = |text: &Arc<str>| Atom::Str(text.clone());
+            let set = entries.iter().filter_map(|(key, value)| Some((text(key), text(value.as_ref()?))));
+            let set = Datum::map(set);
+            if !set.is_empty() {
+                txn.set_pairs(table, cell.0, cell.1, set);
             }
         }
         for (uuid, table) in &self.deletes {

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use ovnkube_ovn::nb::logical_switch_port;
 use ovnkube_ovn::{Atom, ColumnId, Database, Row, Table, Uuid};
 use ovnkube_ovsdb::Cache;
-use ovnkube_plan::{MemberValue, is_garbage, member_columns};
+use ovnkube_plan::{MemberValue, is_garbage, is_our_variable, member_columns};
 
 use crate::diff::{Diff, Owned, existing};
 
@@ -41,7 +41,7 @@ impl Wanted {
             for member in &owned.members {
                 let value = match &member.value {
                     MemberValue::Row(key) => existing(cache, key).map(Atom::Uuid),
-                    MemberValue::Text(text) => Some(Atom::Str(text.clone())),
+                    MemberValue::Text(text) | MemberValue::Entry(text, _) => Some(Atom::Str(text.clone())),
                 };
                 if let (Some(of), Some(value)) = (existing(cache, &member.of), value) {
                     wanted.members.entry((of, member.column)).or_default().insert(value);
@@ -55,8 +55,14 @@ impl Wanted {
     fn prune(&self, diff: &mut Diff<'_>, cache: &Cache, uuid: Uuid, row: &Row) {
         for column in member_columns(row.table()) {
             let wanted = self.members.get(&(uuid, *column));
-            let have = row.get(*column).map_or(&[][..], |datum| datum.atoms());
-            for atom in have {
+            let Some(have) = row.get(*column) else { continue };
+            for (variable, _) in have.pairs() {
+                let is_ours = variable.as_str().is_some_and(is_our_variable);
+                if is_ours && !wanted.is_some_and(|w| w.contains(variable)) {
+                    diff.drop_entry(row.table(), uuid, *column, variable);
+                }
+            }
+            for atom in have.atoms() {
                 if !wanted.is_some_and(|w| w.contains(atom)) && self.is_ours(cache, row.table(), *column, atom) {
                     diff.drop_value(row.table(), uuid, *column, atom.clone());
                 }
@@ -64,13 +70,14 @@ impl Wanted {
         }
     }
 
-    /// Texts and weak references in our rows are all ours. A row that lives by its reference is
-    /// ours if it is wanted elsewhere or carries our marks; others may hang their own ports on a
-    /// node's switch.
+    /// Texts and ports of port groups in our rows are all ours. Any other row is ours if it is wanted
+    /// elsewhere or carries our marks; others may hang their own ports and load balancers on a node's
+    /// switch.
     fn is_ours(&self, cache: &Cache, table: &'static Table, column: ColumnId, atom: &Atom) -> bool {
         let Some(child) = atom.as_uuid() else { return true };
         let Some(reference) = table.info(column).and_then(|info| info.key.refers) else { return true };
-        if !reference.strong || self.rows.contains(&child) {
+        let is_port_of_group = !reference.strong && reference.table == logical_switch_port::TABLE.name;
+        if is_port_of_group || self.rows.contains(&child) {
             return true;
         }
         let Some(child_table) = ovnkube_ovn::nb::DATABASE.table(reference.table) else { return false };

@@ -45,4 +45,6 @@ pub enum Touched {
     NetworkPolicy(ObjectKey),
     /// Pods that policies refer to together: whether they do, and the numbers of their named port.
     PodSet(Arc<PodSet>),
+    /// The places where services are served: any of [`crate::World::sites`].
+    Sites,
 }

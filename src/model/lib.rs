@@ -52,4 +52,4 @@ pub use pod_set::{Namespaces, PodSet};
 pub use selector::{Operator, Requirement, Selector, SelectorFields};
 pub use service::{BadField, PortFields, Protocol, Service, ServiceFields, ServicePort, ServiceType, TrafficPolicy};
 pub use services::{Backend, Backends, Place, Services};
-pub use world::{NodeNetwork, PodEntry, Policies, World};
+pub use world::{NodeNetwork, PodEntry, Policies, Site, SiteRouter, World};

@@ -96,6 +96,8 @@ pub struct Network {
     pub disable_requested_chassis: bool,
     /// Leaves `iface-id-ver` off pod ports.
     pub disable_iface_id_ver: bool,
+    /// Node ports of all nodes by one load balancer.
+    pub svc_template_support: bool,
     /// Log messages a second of all ACLs together.
     pub acl_logging_rate_limit: u32,
 }
@@ -123,10 +125,14 @@ impl Network {
         self.join_subnets.iter().copied().find(|s| Family::of_subnet(*s) == family)
     }
 
+    /// The `n`-th address of the masquerade subnet of a family.
+    pub fn masquerade_address(&self, family: Family, n: u128) -> Option<IpAddr> {
+        self.masquerade_subnets.iter().find(|s| Family::of_subnet(**s) == family)?.nth(n)
+    }
+
     /// The source address of a pod that reaches itself through a service: the fifth of the
     /// masquerade subnet.
     pub fn hairpin_address(&self, family: Family) -> Option<IpAddr> {
-        let subnet = self.masquerade_subnets.iter().find(|s| Family::of_subnet(**s) == family)?;
-        subnet.nth(5)
+        self.masquerade_address(family, 5)
     }
 }

@@ -10,12 +10,14 @@
 //! terminate; where there is none either, nobody. The controller and the node's agent both ask here,
 //! so that a packet is treated alike wherever it comes in.
 
+mod claims;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use self::claims::{Claims, Door};
 use crate::{EndpointSlice, Family, Hints, Name, Notice, Object, ObjectKey, Service, ServicePort, Severity};
 
 /// All services and slices, by service.
@@ -26,19 +28,23 @@ pub struct Services {
     slices: BTreeMap<ObjectKey, BTreeMap<Name, EndpointSlice>>,
     /// Whose each slice is.
     service_of: BTreeMap<ObjectKey, ObjectKey>,
+    claims: Claims,
 }
 
 impl Services {
-    /// Takes a service in; true when that says something new.
-    pub fn apply_service(&mut self, key: &ObjectKey, new: Option<Service>) -> bool {
-        if self.known.get(key) == new.as_ref() {
-            return false;
+    /// Takes a service in; itself if that says something new, and others whose addresses it had or has.
+    pub fn apply_service(&mut self, key: &ObjectKey, new: Option<Service>) -> BTreeSet<ObjectKey> {
+        let old = self.known.get(key);
+        if old == new.as_ref() {
+            return BTreeSet::new();
         }
+        let mut touched = self.claims.change(key, old, new.as_ref());
+        touched.insert(key.clone());
         match new {
             Some(service) => self.known.insert(key.clone(), service),
             None => self.known.remove(key),
         };
-        true
+        touched
     }
 
     /// Takes a slice in; the services whose endpoints that changes.
@@ -89,6 +95,36 @@ impl Services {
         self.slices.get(key).into_iter().flatten()
     }
 
+    /// The cluster IPs of a service that are not an older service's.
+    pub fn cluster_ips(&self, key: &ObjectKey, port: &ServicePort) -> Vec<IpAddr> {
+        let ips = self.get(key).map(|service| service.cluster_ips.as_slice()).unwrap_or_default();
+        ips.iter().copied().filter(|ip| self.rival_at(key, port, *ip).is_none()).collect()
+    }
+
+    /// The addresses beside them at which the outside reaches a port of a service: neither another
+    /// service's nor, as `is_taken` says, anybody else's.
+    pub fn outer_ips(&self, key: &ObjectKey, port: &ServicePort, is_taken: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
+        let ips = self.get(key).into_iter().flat_map(Service::outer_ips);
+        ips.filter(|ip| self.rival_at(key, port, *ip).is_none() && !is_taken(*ip)).collect()
+    }
+
+    /// The port on nodes, unless it is an older service's.
+    pub fn node_port(&self, key: &ObjectKey, port: &ServicePort) -> Option<u16> {
+        let number = port.node_port?;
+        self.claims.rival(key, Door::NodePort(port.protocol, number)).is_none().then_some(number)
+    }
+
+    /// Services that are reached at an address.
+    pub fn at(&self, ip: IpAddr) -> BTreeSet<ObjectKey> {
+        let mut all = BTreeSet::new();
+        self.claims.at(ip, &mut all);
+        all
+    }
+
+    fn rival_at(&self, key: &ObjectKey, port: &ServicePort, ip: IpAddr) -> Option<&ObjectKey> {
+        self.claims.rival(key, Door::Address(ip, port.protocol, port.port))
+    }
+
     /// Everybody of a family behind a port of a service, in whatever state.
     pub fn backends(&self, key: &ObjectKey, port: &ServicePort, family: Family) -> Backends<'_> {
         let all_are_ready = self.get(key).is_some_and(|service| service.publish_not_ready);
@@ -115,8 +151,8 @@ impl Services {
         Backends(best)
     }
 
-    /// What people should hear about a service.
-    pub fn notices(&self, key: &ObjectKey) -> Vec<Notice> {
+    /// What people should hear about a service. `taken_by` says whose an address is that no service has.
+    pub fn notices(&self, key: &ObjectKey, taken_by: impl Fn(IpAddr) -> Option<String>) -> Vec<Notice> {
         let Some(service) = self.known.get(key) else { return Vec::new() };
         let notice = |reason, message| Notice {
             object: Object::Service { key: key.clone(), uid: service.uid.clone() },
@@ -129,11 +165,31 @@ impl Services {
             let message = move |bad: &crate::BadField| format!("EndpointSlice {name}: {}: {}", bad.field, bad.problem);
             slice.bad.iter().map(move |bad| notice("BadEndpoint", message(bad)))
         });
-        own.chain(slices).collect()
+        let taken = service.outer_ips().filter_map(|ip| Some((ip, taken_by(ip)?)));
+        let taken = taken.map(|(ip, whose)| {
+            let remedy = "it is not served there; use an address that nobody has";
+            notice("AddressConflict", format!("external address {ip} is {whose}: {remedy}"))
+        });
+        let ports = service.ports.iter().flat_map(|port| {
+            let ips = service.cluster_ips.iter().copied().chain(service.outer_ips());
+            let addresses = ips.filter_map(move |ip| {
+                let rival = self.rival_at(key, port, ip)?;
+                let message =
+                    format!("{ip} {} {} is service {rival}'s: it is not served there", port.protocol, port.port);
+                Some(notice("AddressConflict", message))
+            });
+            let rival = port.node_port.and_then(|number| {
+                let rival = self.claims.rival(key, Door::NodePort(port.protocol, number))?;
+                let message =
+                    format!("node port {} {number} is service {rival}'s: it is not served there", port.protocol);
+                Some(notice("NodePortConflict", message))
+            });
+            addresses.chain(rival)
+        });
+        own.chain(slices).chain(taken).chain(ports).collect()
     }
 
-    /// True for a service with an endpoint on this node that takes new connections from outside: what its
-    /// `healthCheckNodePort` says.
+    /// How many endpoints on a node take new connections: what its `healthCheckNodePort` says.
     pub fn ready_on(&self, key: &ObjectKey, node: &str) -> usize {
         let on_node = |endpoint: &&crate::Endpoint| endpoint.ready && endpoint.node.as_deref() == Some(node);
         let slices = self.slices(key).flat_map(|(_, slice)| slice.endpoints.iter());

@@ -26,6 +26,7 @@ pub(crate) fn network(subnets: &[(&str, u8)]) -> Network {
         disable_requested_chassis: false,
         disable_iface_id_ver: false,
         acl_logging_rate_limit: 20,
+        svc_template_support: false,
     }
 }
 

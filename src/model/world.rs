@@ -11,8 +11,10 @@ mod policies;
 #[cfg(test)]
 mod policy_tests;
 mod selector_index;
+mod sites;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::IpAddr;
 
 use ovnkube_ipam::{IdPool, SubnetPool};
 
@@ -20,6 +22,7 @@ pub use self::nodes::NodeNetwork;
 pub use self::pods::PodEntry;
 use self::pods::Switch;
 pub use self::policies::Policies;
+pub use self::sites::{Site, SiteRouter};
 use crate::{
     Change, Family, Kind, Labels, Name, Namespace, Network, Node, Notice, Object, PodKey, Services, Severity, Touched,
 };
@@ -39,6 +42,11 @@ pub struct World {
     pub policies: Policies,
     /// What was decided for each node.
     pub networks: BTreeMap<Name, NodeNetwork>,
+    /// The nodes of this zone where services are served.
+    pub sites: BTreeMap<Name, Site>,
+    /// Addresses of nodes, each with a node that has it.
+    node_ips: BTreeMap<IpAddr, BTreeSet<Name>>,
+    ips_of: BTreeMap<Name, BTreeSet<IpAddr>>,
     subnets: BTreeMap<Family, SubnetPool>,
     ids: IdPool,
     /// Address pools of the node switches that pods may be put on.
@@ -70,6 +78,9 @@ impl World {
             services: Services::default(),
             policies: Policies::default(),
             networks: BTreeMap::new(),
+            sites: BTreeMap::new(),
+            node_ips: BTreeMap::new(),
+            ips_of: BTreeMap::new(),
             subnets,
             ids: IdPool::new(FIRST_NODE_ID, LAST_NODE_ID),
             switches: BTreeMap::new(),
@@ -96,8 +107,8 @@ impl World {
             Change::Namespace(name, namespace) => self.apply_namespace(name, namespace),
             Change::Pod(key, pod) => self.apply_pod(key, pod.map(|p| *p)),
             Change::Service(key, service) => {
-                if self.services.apply_service(&key, service.map(|s| *s)) {
-                    self.touch(Touched::Service(key));
+                for service in self.services.apply_service(&key, service.map(|s| *s)) {
+                    self.touch(Touched::Service(service));
                 }
             }
             Change::EndpointSlice(key, slice) => {
@@ -108,6 +119,7 @@ impl World {
             Change::NetworkPolicy(key, policy) => self.apply_policy(key, policy.map(|p| *p)),
             Change::Synced(kind) => self.sync(kind),
         }
+        self.settle_sites();
         std::mem::take(&mut self.touched)
     }
 
@@ -135,15 +147,15 @@ impl World {
             Touched::Everything => {
                 let nodes = self.nodes.keys().flat_map(|name| self.node_notices(name));
                 let pods = self.pods.keys().flat_map(|key| self.pod_notices(key));
-                let services = self.services.iter().flat_map(|(key, _)| self.services.notices(key));
+                let services = self.services.iter().flat_map(|(key, _)| self.service_notices(key));
                 let namespaces = self.namespaces.keys().flat_map(|name| self.namespace_notices(name));
                 let policies = self.policies.iter().flat_map(|(key, _)| self.policy_notices(key));
                 nodes.chain(pods).chain(services).chain(namespaces).chain(policies).collect()
             }
-            Touched::Service(key) => self.services.notices(key),
+            Touched::Service(key) => self.service_notices(key),
             Touched::Namespace(name) => self.namespace_notices(name),
             Touched::NetworkPolicy(key) => self.policy_notices(key),
-            Touched::PodSet(_) => Vec::new(),
+            Touched::PodSet(_) | Touched::Sites => Vec::new(),
         }
     }
 

@@ -111,6 +111,7 @@ fn print(key: &Key, want: &Want, out: &mut impl Write) -> Result<()> {
         let value = match &member.value {
             MemberValue::Row(row) => row.to_string(),
             MemberValue::Text(text) => format!("{text:?}"),
+            MemberValue::Entry(key, value) => format!("{key:?}={value:?}"),
         };
         writeln!(out, "  {value} in {} {}", member.of, column_name(member.of.table, member.column))?;
     }

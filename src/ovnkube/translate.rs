@@ -53,6 +53,7 @@ pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
         stateless_netpol: settings.features.stateless_netpol,
         disable_requested_chassis: settings.kubernetes.disable_requestedchassis,
         disable_iface_id_ver: settings.command_line.disable_ovn_iface_id_ver,
+        svc_template_support: settings.features.svc_template_support,
         acl_logging_rate_limit: settings.logging.acl_logging_rate_limit,
     }
 }

@@ -134,7 +134,12 @@ impl Txn {
         column: Column<T>,
         pairs: impl IntoDatum<T>,
     ) -> usize {
-        self.mutate(table, uuid, column.id(), Mutation::SetKeys(pairs.into_datum()))
+        self.set_pairs(table, uuid, column.id(), pairs.into_datum())
+    }
+
+    /// The same for a column known by number.
+    pub fn set_pairs(&mut self, table: &'static Table, uuid: Uuid, column: ColumnId, pairs: Datum) -> usize {
+        self.mutate(table, uuid, column, Mutation::SetKeys(pairs))
     }
 
     /// Takes keys out of a map of text keys.

@@ -8,7 +8,7 @@ use ovnkube_model::{Object, Roles, Touched, World};
 use crate::policies::PolicyKey;
 use crate::topology::TopologyKey;
 use crate::{RowKey, Want};
-use crate::{cluster_manager, gateway, namespaces, pods, policies, topology};
+use crate::{cluster_manager, gateway, namespaces, pods, policies, services, topology};
 
 /// One thing OVN does for Kubernetes. Pure: same world, same want.
 pub trait Feature {
@@ -64,6 +64,10 @@ features! {
     Gateways: gateway::Gateways = "gateway of node",
     /// Who may talk to whom.
     Policies: policies::Policies = "policy",
+    /// Addresses of nodes for load balancer templates.
+    NodeIps: services::NodeIps = "addresses of node",
+    /// Load balancers of services.
+    Services: services::Services = "service",
     /// Logical ports and addresses of pods.
     Pods: pods::Pods = "pod",
 }
@@ -103,12 +107,16 @@ pub fn access(key: &Key, world: &World) -> Access {
 /// The object that a key is about, if it is there: where people look when something is wrong.
 pub fn object(key: &Key, world: &World) -> Option<Object> {
     Some(match key {
-        Key::NodeAnnotations(name) | Key::Gateways(name) | Key::Topology(TopologyKey::Node(name)) => {
+        Key::NodeAnnotations(name)
+        | Key::Gateways(name)
+        | Key::NodeIps(name)
+        | Key::Topology(TopologyKey::Node(name)) => {
             Object::Node { name: name.clone(), uid: world.nodes.get(name)?.uid.clone() }
         }
         Key::Namespaces(name) => Object::Namespace { name: name.clone(), uid: world.namespaces.get(name)?.uid.clone() },
         Key::Policies(key) => return policies::object(key, world),
         Key::Pods(key) => Object::Pod { key: key.clone(), uid: world.pods.get(key)?.pod.uid.clone() },
+        Key::Services(key) => Object::Service { key: key.clone(), uid: world.services.get(key)?.uid.clone() },
         Key::Topology(TopologyKey::Cluster) => return None,
     })
 }

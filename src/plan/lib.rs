@@ -18,6 +18,7 @@ mod namespaces;
 mod pods;
 mod policies;
 mod rows;
+mod services;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -25,5 +26,5 @@ mod want;
 pub mod why;
 
 pub use features::{Access, Feature, Key, access, decides_access, object, touched, want};
-pub use rows::{identity, is_garbage, member_columns};
+pub use rows::{identity, is_garbage, is_our_variable, member_columns};
 pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowWant, Unavailable, Want};

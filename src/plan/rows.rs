@@ -87,21 +87,27 @@ fn composed(row: &Row) -> Option<String> {
     written.ok().map(|()| id)
 }
 
-/// Set columns that are filled by members: whatever of ours stands in one and is wanted by nobody
-/// is garbage.
+/// Set and map columns that are filled by members: whatever of ours stands in one and is wanted by
+/// nobody is garbage.
 pub fn member_columns(table: &Table) -> &'static [ColumnId] {
-    const SWITCH: &[ColumnId] = &[logical_switch::PORTS.id(), logical_switch::ACLS.id()];
+    const SWITCH: &[ColumnId] =
+        &[logical_switch::PORTS.id(), logical_switch::ACLS.id(), logical_switch::LOAD_BALANCER.id()];
     const ROUTER: &[ColumnId] = &[
         logical_router::PORTS.id(),
         logical_router::STATIC_ROUTES.id(),
         logical_router::POLICIES.id(),
         logical_router::NAT.id(),
+        logical_router::LOAD_BALANCER.id(),
     ];
+    const BALANCERS: &[ColumnId] = &[load_balancer_group::LOAD_BALANCER.id()];
+    const VARIABLES: &[ColumnId] = &[chassis_template_var::VARIABLES.id()];
     const GROUP: &[ColumnId] = &[port_group::PORTS.id(), port_group::ACLS.id()];
     const SET: &[ColumnId] = &[address_set::ADDRESSES.id()];
     match table.name {
         "Logical_Switch" => SWITCH,
         "Logical_Router" => ROUTER,
+        "Load_Balancer_Group" => BALANCERS,
+        "Chassis_Template_Var" => VARIABLES,
         "Port_Group" => GROUP,
         "Address_Set" => SET,
         _ => &[],
@@ -123,6 +129,12 @@ pub fn is_garbage<'a>(row: &Row, mut names_of_ports: impl Iterator<Item = &'a st
                 _ => row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true") && is_of_default_network(name, 1),
             }
         }
+        // those of other networks say so
+        "Load_Balancer" => {
+            let ids = row.map(load_balancer::EXTERNAL_IDS);
+            ids.get("k8s.ovn.org/kind") == Some("Service") && !ids.contains_key("k8s.ovn.org/network")
+        }
+        "Chassis_Template_Var" => row.map(chassis_template_var::VARIABLES).iter().all(|(key, _)| is_our_variable(key)),
         // a wanted one is never asked about: this is another of the same name, or a gone node's gateway
         "Logical_Router" => {
             let (name, ids) = (row.str(logical_router::NAME), row.map(logical_router::EXTERNAL_IDS));
@@ -152,6 +164,11 @@ pub fn is_garbage<'a>(row: &Row, mut names_of_ports: impl Iterator<Item = &'a st
         }
         _ => false,
     }
+}
+
+/// Whether a variable of load balancer templates is one that is planned here.
+pub fn is_our_variable(name: &str) -> bool {
+    name.starts_with("NODEIP_IPv") || name.starts_with("Service__")
 }
 
 /// Rows of other networks have that network's name and a `_` in front of theirs. Kubernetes' names

@@ -96,7 +96,7 @@ impl RowWant {
     }
 }
 
-/// One element of a set column of a row: the port of a switch, the address of an address set. The
+/// One element of a set or map column of a row: the port of a switch, the address of an address set. The
 /// set is the sum of what all keys want in it; nobody writes it whole.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member {
@@ -109,6 +109,8 @@ pub struct Member {
 pub enum MemberValue {
     Row(RowKey),
     Text(Arc<str>),
+    /// Key and value in a map column.
+    Entry(Arc<str>, Arc<str>),
 }
 
 /// Annotations to set on an object; those already as wanted are not listed.
@@ -161,5 +163,11 @@ impl Want {
     /// Wants a text in a set column of `of`.
     pub fn text<T>(&mut self, of: &RowKey, column: Column<T>, text: impl Into<Arc<str>>) {
         self.members.push(Member { of: of.clone(), column: column.id(), value: MemberValue::Text(text.into()) });
+    }
+
+    /// Wants `key` to be `value` in a map column of `of`.
+    pub fn entry<T>(&mut self, of: &RowKey, column: Column<T>, key: impl Into<Arc<str>>, value: impl Into<Arc<str>>) {
+        let value = MemberValue::Entry(key.into(), value.into());
+        self.members.push(Member { of: of.clone(), column: column.id(), value });
     }
 }

@@ -48,7 +48,7 @@ impl Lab {
     /// A world that knows what the API says, with nothing written by it.
     async fn observer(&self) -> (Objects, Controller) {
         let mut objects = Objects::default();
-        for kind in ["Node", "Namespace", "Pod"] {
+        for kind in ["Node", "Namespace", "Pod", "Service", "EndpointSlice"] {
             for object in self.api.list(kind).await {
                 objects.put(object);
             }

@@ -94,6 +94,16 @@ impl Lab {
         until(&format!("port {port}"), async || bound(&self.sb.cache())).await;
     }
 
+    /// What the northbound database holds has come to the southbound one, and to who watches that.
+    async fn is_settled(&self) {
+        self.north.nbctl(&["--timeout=60", "--wait=sb", "sync"]);
+        let at = self.north.nbctl(&["get", "NB_Global", ".", "nb_cfg"]);
+        let seen = |cache: &Cache| {
+            cache.iter(sb::sb_global::TABLE).any(|(_, r)| r.int(sb::sb_global::NB_CFG).to_string() == at.trim())
+        };
+        until("the southbound database follows", async || seen(&self.sb.cache())).await;
+    }
+
     /// Rows of each table of both databases.
     fn counts(&self) -> BTreeMap<String, usize> {
         let count = |client: &Database, schema: &'static Schema| {
@@ -183,7 +193,7 @@ async fn a_hundred_times() {
         } else {
             lab.chassis_are(&["c-stays"]).await;
             until("no trace of the node", async || !Dump::of(&lab.nb).text().contains(node)).await;
-            lab.north.nbctl(&["--timeout=60", "--wait=sb", "sync"]);
+            lab.is_settled().await;
             // connections to the API come and go
             before = Some((Dump::of(&lab.nb), lab.counts(), open_files() + 20));
         }

@@ -1,7 +1,8 @@
 //! The same rows as ovn-kubernetes has for the same objects, and its database taken over in place.
 //!
-//! `global-base.nb` is what it wrote for the objects of `global-base.yaml` and for some services. [`in_scope`] says which of that is planned here so far. Every difference must stand in
-//! `docs/differences.md`; among these rows it is [`with_next_tiers`].
+//! `global-base.nb` is what it wrote for the objects of `global-base.yaml` and the services of
+//! `services.yaml`. [`in_scope`] says which of that is planned here so far. Every difference must
+//! stand in `docs/differences.md`; among these rows it is what [`with_what_differs`] adds.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod more;
@@ -12,23 +13,31 @@ use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, Write, rules};
 use serde_json::Value;
 
-use crate::more::with_next_tiers;
+use crate::more::{with_flushing, with_next_tiers, with_what_differs};
 
 fn settings() -> Settings {
     Settings { multicast: true, host_network_namespace: Some("ovn-host-network".into()), ..Settings::default() }
 }
 
 fn objects() -> Objects {
-    read(include_str!("global-base.yaml"))
+    let mut objects = read(include_str!("global-base.yaml"));
+    add(&mut objects, SERVICES);
+    objects
 }
 
 fn read(text: &str) -> Objects {
     let mut objects = Objects::default();
+    add(&mut objects, text);
+    objects
+}
+
+fn add(objects: &mut Objects, text: &str) {
     for object in serde_saphyr::from_multiple::<Value>(text).unwrap() {
         objects.put(object);
     }
-    objects
 }
+
+const SERVICES: &str = include_str!("services.yaml");
 
 fn original() -> Dump {
     Dump::parse(include_str!("global-base.nb"))
@@ -47,7 +56,7 @@ const OWNERS: [&str; 9] = [
     "MulticastNS",
 ];
 
-/// The part of the original's rows that is planned here: services are not.
+/// The part of the original's rows that is planned here.
 fn in_scope(all: &Dump) -> Dump {
     let mut scope = Dump::default();
     for (label, rows) in &all.0 {
@@ -60,6 +69,7 @@ fn in_scope(all: &Dump) -> Dump {
             | "Logical_Router_Port"
             | "Copp"
             | "Gateway_Chassis"
+            | "Load_Balancer"
             | "Load_Balancer_Group"
             | "Meter"
             | "Meter_Band"
@@ -67,7 +77,6 @@ fn in_scope(all: &Dump) -> Dump {
             | "Logical_Router_Policy"
             | "Logical_Router_Static_Route"
             | "Static_MAC_Binding" => true,
-            "Load_Balancer" => false,
             other => panic!("is {other} in scope or not?"),
         };
         if is_in {
@@ -77,12 +86,10 @@ fn in_scope(all: &Dump) -> Dump {
     scope
 }
 
-/// A row without what hangs on it for services, and without northd's `up`.
+/// A row without northd's `up`.
 fn planned_columns(row: &Columns) -> Columns {
     let mut row = row.clone();
-    for column in ["load_balancer", "up"] {
-        row.remove(column);
-    }
+    row.remove("up");
     row
 }
 
@@ -90,9 +97,9 @@ fn planned_columns(row: &Columns) -> Columns {
 fn the_scope_is_what_it_should_be() {
     let (all, scope) = (original(), in_scope(&original()));
     let count = |table: &str| scope.0.keys().filter(|l| l.starts_with(&format!("{table}("))).count();
-    let tables = ["Logical_Switch", "Logical_Switch_Port", "Logical_Router_Port", "Port_Group", "Address_Set", "Meter"];
-    assert_eq!(tables.map(count), [7, 19, 10, 19, 13, 10]);
-    assert!(all.0.len() > scope.0.len() + 20);
+    let tables = ["Logical_Switch", "Logical_Switch_Port", "Port_Group", "Address_Set", "Meter", "Load_Balancer"];
+    assert_eq!(tables.map(count), [7, 19, 19, 13, 10, 23]);
+    assert_eq!(all.0.len(), scope.0.len());
 }
 
 async fn rows_on(release: Release) {
@@ -100,7 +107,7 @@ async fn rows_on(release: Release) {
     let mut objects = objects();
     let mut controller = Controller::start(settings().network(), server.client().await, &objects);
     let (_, patches) = controller.settle(&mut objects).await;
-    let (have, mut want) = (Dump::of(&controller.nb), in_scope(&original()));
+    let (have, mut want) = (Dump::of(&controller.nb), with_flushing(in_scope(&original())));
     if release == Release::Host {
         // its ACLs have no tiers: priorities alone order them
         want.0.values_mut().flatten().for_each(|row| drop(row.remove("tier")));
@@ -133,7 +140,7 @@ async fn taken_over(rows: &Dump) -> Server {
     server
 }
 
-/// Two ACLs for each group of isolated pods; nothing else is touched.
+/// Load balancers of UDP get an option, each group of isolated pods two ACLs; nothing else is touched.
 #[tokio::test(flavor = "multi_thread")]
 async fn takeover_changes_nothing_but_what_is_meant_to_differ() {
     let server = taken_over(&original()).await;
@@ -142,14 +149,14 @@ async fn takeover_changes_nothing_but_what_is_meant_to_differ() {
     let before = dump::uuids(&controller.nb.cache());
     controller.settle(&mut objects).await;
     let have = Dump::of(&controller.nb);
-    assert_eq!(have.since(&with_next_tiers(original())), "");
+    assert_eq!(have.since(&with_what_differs(original())), "");
     let now = dump::uuids(&controller.nb.cache());
     assert!(before.keys().all(|uuid| now.contains_key(uuid)), "rows were made anew");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn takeover_writes_nothing() {
-    let server = taken_over(&with_next_tiers(original())).await;
+    let server = taken_over(&with_what_differs(original())).await;
     let mut objects = objects();
     let mut controller = Controller::start(settings().network(), server.client().await, &objects);
     let before = dump::uuids(&controller.nb.cache());
@@ -157,18 +164,15 @@ async fn takeover_writes_nothing() {
     while let Some(write) = controller.step(&mut objects, false).await {
         writes.push(write);
     }
-    assert!(
-        dump::uuids(&controller.nb.cache()) == before,
-        "{}",
-        Dump::of(&controller.nb).since(&with_next_tiers(original()))
-    );
+    let now = dump::uuids(&controller.nb.cache());
+    assert!(now == before, "{}", Dump::of(&controller.nb).since(&with_what_differs(original())));
     assert!(writes.is_empty(), "{writes:?}");
 }
 
 /// Changes while ovn-kubernetes was away are made up for; all that is not planned here stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn takeover_catches_up_and_leaves_the_rest_alone() {
-    let was = with_next_tiers(original());
+    let was = with_what_differs(original());
     let server = taken_over(&was).await;
     let mut objects = objects();
     objects.delete("Pod", "a", "web-0");
@@ -190,6 +194,10 @@ async fn takeover_catches_up_and_leaves_the_rest_alone() {
         "ACL(default-network-controller:NetpolNode:node-002:10.129.0.2)".into(),
         format!("Address_Set({controller_id}:v4)"),
         "Gateway_Chassis(rtos-node-002-c0ffee00-0000-4000-8000-000000000002)".into(),
+        format!("Load_Balancer(Service_a/itp-local_TCP_node_switch_{node})"),
+        format!("Load_Balancer(Service_a/np-etp-local_TCP_node_router_{node})"),
+        format!("Load_Balancer(Service_a/np-etp-local_TCP_node_switch_{node})"),
+        format!("Load_Balancer(Service_a/np_TCP_node_router+switch_{node})"),
         format!("Logical_Router(GR_{node})"),
         format!("Logical_Router_Policy(1004 inport == \"rtos-{node}\" && ip4.dst == 172.18.0.4 /* {node} */)"),
         format!("Logical_Router_Port(rtoe-GR_{node})"),
@@ -226,10 +234,13 @@ async fn takeover_catches_up_and_leaves_the_rest_alone() {
 /// Other networks' switches, routers and ports look much like the default network's.
 #[tokio::test(flavor = "multi_thread")]
 async fn takeover_leaves_other_networks_and_features_alone() {
-    let rows = with_next_tiers(Dump::parse(include_str!("global-features.nb")));
+    let rows = with_what_differs(Dump::parse(include_str!("global-features.nb")));
     let server = taken_over(&rows).await;
     let mut objects = read(include_str!("global-features.yaml"));
-    let mut controller = Controller::start(settings().network(), server.client().await, &objects);
+    add(&mut objects, SERVICES);
+    // there node ports are templates
+    let settings = Settings { svc_template_support: true, ..settings() };
+    let mut controller = Controller::start(settings.network(), server.client().await, &objects);
     let before = dump::uuids(&controller.nb.cache());
     controller.settle(&mut objects).await;
     assert_eq!(Dump::of(&controller.nb).since(&rows), "", "rows that changed");

@@ -1,7 +1,20 @@
-//! Rows that ovnkube has and ovn-kubernetes has not.
+//! What ovnkube has and ovn-kubernetes has not, as `docs/differences.md` tells.
 
 use ovnkube_tests::dump::{Columns, Dump};
 use serde_json::{Value, json};
+
+pub(crate) fn with_what_differs(dump: Dump) -> Dump {
+    with_flushing(with_next_tiers(dump))
+}
+
+/// Connections to a UDP endpoint end when it is gone; there they last as long as the sender goes on.
+pub(crate) fn with_flushing(mut dump: Dump) -> Dump {
+    let udp = |row: &&mut Columns| row.get("protocol").is_some_and(|protocol| protocol == "udp");
+    for row in dump.0.values_mut().flatten().filter(udp) {
+        row.get_mut("options").unwrap()["ct_flush"] = "true".into();
+    }
+    dump
+}
 
 /// What keeps denied a connection that was established before, as `docs/differences.md` has it: in
 /// each group of isolated pods an ACL for either tier before that of policies.

@@ -41,7 +41,7 @@ fn port(name: &str) -> ServicePort {
 
 fn known(slices: &[(&str, EndpointSlice)]) -> Services {
     let mut services = Services::default();
-    assert!(services.apply_service(&key(), Some(cluster_ip())));
+    assert!(!services.apply_service(&key(), Some(cluster_ip())).is_empty());
     for (name, slice) in slices {
         services.apply_slice(&ObjectKey::new("a", *name), Some(slice.clone()));
     }
@@ -155,7 +155,7 @@ fn addresses_that_lead_elsewhere_are_left_out() {
     list.extend(bad.map(|ip| serde_json::json!({"addresses": [ip]})));
     let services = known(&[("web-1", slice(("http", 80), &serde_json::json!(list)))]);
     assert_eq!(text(&http(&services).cluster(None)), "10.1.0.3:80");
-    let notices = services.notices(&key());
+    let notices = services.notices(&key(), |_| None);
     let messages: Vec<_> = notices.iter().map(|n| n.message.as_str()).collect();
     assert_eq!(
         messages,

@@ -61,8 +61,8 @@ impl Board {
 
     pub(crate) fn service(&self, key: &ObjectKey, service: Option<Service>) {
         let mut state = self.lock();
-        if state.services.apply_service(key, service) {
-            self.touch(&mut state, key);
+        for service in state.services.apply_service(key, service) {
+            self.touch(&mut state, &service);
         }
     }
 

@@ -84,7 +84,7 @@ impl Feature for Policies {
                 vec![PolicyKey::Namespace(key.namespace.clone()), PolicyKey::Policy(key.clone())]
             }
             Touched::PodSet(set) => vec![PolicyKey::Set(set.clone())],
-            Touched::Pod(_) | Touched::Service(_) => Vec::new(),
+            Touched::Pod(_) | Touched::Service(_) | Touched::Sites => Vec::new(),
         }
     }
 

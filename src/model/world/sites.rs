@@ -1,0 +1,131 @@
+//! Where services are served: the nodes of this zone that have a switch, reduced to what load balancers
+//! need of them.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use super::World;
+use crate::{Family, Name, Notice, ObjectKey, Place, Subnet, Touched};
+
+/// Label of nodes.
+const TOPOLOGY_ZONE: &str = "topology.kubernetes.io/zone";
+
+/// A node as load balancers see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// The node's own addresses, where its node ports answer.
+    pub host_ips: Vec<IpAddr>,
+    pub router: Option<SiteRouter>,
+    /// The failure domain it stands in, which has nothing to do with zones of controllers.
+    pub topology_zone: Option<Name>,
+}
+
+/// Its gateway router, which stands once the node's agent has set the gateway up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiteRouter {
+    /// The router's addresses, which are those of the node on its gateway bridge.
+    pub ips: Vec<IpAddr>,
+    pub node_port: bool,
+    pub chassis: Name,
+}
+
+impl Site {
+    pub fn place<'a>(&'a self, node: &'a str) -> Place<'a> {
+        Place { node, zone: self.topology_zone.as_deref() }
+    }
+}
+
+impl World {
+    /// Looks again at the nodes that were touched.
+    pub(super) fn settle_sites(&mut self) {
+        let mut differs = false;
+        let nodes: Vec<Name> = if self.touched.contains(&Touched::Everything) {
+            self.nodes.keys().cloned().collect()
+        } else {
+            let node = |touched: &Touched| if let Touched::Node(name) = touched { Some(name.clone()) } else { None };
+            self.touched.iter().filter_map(node).collect()
+        };
+        for name in nodes {
+            self.settle_node_ips(&name);
+            let site = self.site(&name);
+            if self.sites.get(&name) != site.as_ref() {
+                differs = true;
+                match site {
+                    Some(site) => drop(self.sites.insert(name, site)),
+                    None => drop(self.sites.remove(&name)),
+                }
+            }
+        }
+        if differs && !self.touched.contains(&Touched::Everything) {
+            self.touched.insert(Touched::Sites);
+        }
+    }
+
+    fn site(&self, name: &Name) -> Option<Site> {
+        let node = self.nodes.get(name).filter(|node| node.zone == self.network.zone)?;
+        let network = self.networks.get(name).filter(|network| !network.subnets.is_empty())?;
+        let router = || {
+            let (gateway, chassis) = (node.gateway.as_ref()?, node.chassis_id.clone()?);
+            network.id?;
+            let ips = gateway.ips.iter().map(ipnetwork::IpNetwork::ip).collect();
+            Some(SiteRouter { ips, node_port: gateway.node_port, chassis })
+        };
+        let mut host_ips: Vec<_> = node.host_cidrs.iter().map(ipnetwork::IpNetwork::ip).collect();
+        host_ips.sort_by_key(ToString::to_string);
+        host_ips.dedup();
+        Some(Site {
+            host_ips,
+            router: router(),
+            topology_zone: node.labels.get(TOPOLOGY_ZONE).map(|z| z.as_str().into()),
+        })
+    }
+
+    /// Notes which addresses a node has; services that are reached at one that came or went look again.
+    fn settle_node_ips(&mut self, name: &Name) {
+        let new: BTreeSet<IpAddr> = self.nodes.get(name).map_or_else(BTreeSet::new, |node| {
+            let gateway = node.gateway.iter().flat_map(|gateway| &gateway.ips);
+            let annotated = node.host_cidrs.iter().chain(gateway).map(ipnetwork::IpNetwork::ip);
+            annotated.chain(node.addresses.iter().copied()).collect()
+        });
+        let old = self.ips_of.get(name).cloned().unwrap_or_default();
+        for ip in old.difference(&new) {
+            if let Some(nodes) = self.node_ips.get_mut(ip) {
+                nodes.remove(name);
+                if nodes.is_empty() {
+                    self.node_ips.remove(ip);
+                }
+            }
+        }
+        for ip in new.difference(&old) {
+            self.node_ips.entry(*ip).or_default().insert(name.clone());
+        }
+        for service in old.symmetric_difference(&new).flat_map(|ip| self.services.at(*ip)).collect::<Vec<_>>() {
+            if !self.touched.contains(&Touched::Everything) {
+                self.touched.insert(Touched::Service(service));
+            }
+        }
+        if new.is_empty() {
+            self.ips_of.remove(name);
+        } else {
+            self.ips_of.insert(name.clone(), new);
+        }
+    }
+
+    /// Whose an address is that a service must not have.
+    pub fn taken_by(&self, ip: IpAddr) -> Option<String> {
+        if let Some(node) = self.node_ips.get(&ip).and_then(BTreeSet::first) {
+            return Some(format!("node {node}'s"));
+        }
+        let network = &self.network;
+        let inside = |subnet: &Subnet| subnet.is_ipv6() == (Family::of(ip) == Family::V6) && subnet.contains(ip);
+        if network.cluster_subnets.iter().any(|range| inside(&range.cidr)) {
+            return Some("in the pod network".to_owned());
+        }
+        let own = network.join_subnets.iter().chain(&network.masquerade_subnets).any(inside);
+        own.then(|| "in a subnet of the cluster's own routers".to_owned())
+    }
+
+    pub(super) fn service_notices(&self, key: &ObjectKey) -> Vec<Notice> {
+        self.services.notices(key, |ip| self.taken_by(ip))
+    }
+}

@@ -1,0 +1,221 @@
+//! From what a service asks for to load balancers: as few as will do.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use ovnkube_model::{Family, Name, ObjectKey, Protocol, Service, Site, World};
+use ovnkube_ovn::Row;
+use ovnkube_ovn::nb::{load_balancer as lb, load_balancer_group as lbg, logical_router as lr, logical_switch as ls};
+
+use super::configs::{At, Config, FOREVER};
+use super::targets::{local, on_router, on_switch};
+use super::templates;
+use crate::{RowKey, RowWant, Want, names};
+
+/// `IP:port` and the endpoints behind it.
+pub(super) type Vips = BTreeMap<String, Arc<str>>;
+
+/// A load balancer and where it is.
+pub(super) struct Balancer {
+    pub(super) name: String,
+    pub(super) protocol: Protocol,
+    pub(super) vips: Vips,
+    /// Leaves clients' addresses as they are.
+    pub(super) skip_snat: bool,
+    /// A template of this family.
+    pub(super) template: Option<Family>,
+    pub(super) groups: Vec<&'static str>,
+    pub(super) switches: Vec<Name>,
+    pub(super) routers: Vec<Name>,
+    /// Values that its template's variables have on each chassis.
+    pub(super) variables: Vec<templates::Variable>,
+}
+
+/// All load balancers of a service.
+pub(super) fn balancers(key: &ObjectKey, configs: &[Config<'_>], world: &World) -> Vec<Balancer> {
+    let mut all = Vec::new();
+    let (per_node, shared): (Vec<_>, Vec<_>) = configs.iter().partition(|config| config.is_per_node());
+    let (in_templates, per_node): (Vec<_>, Vec<_>) = per_node.into_iter().partition(|config| config.is_template);
+    for protocol in Protocol::ALL {
+        all.extend(cluster(key, protocol, &of(&shared, protocol)));
+    }
+    let mut templates = Vec::new();
+    for protocol in Protocol::ALL {
+        templates.extend(templates::balancers(key, protocol, &of(&in_templates, protocol), world));
+    }
+    all.extend(merged(templates));
+    let mut nodes = Vec::new();
+    for (node, site) in &world.sites {
+        for protocol in Protocol::ALL {
+            nodes.extend(on_node(key, protocol, &of(&per_node, protocol), (node, site), world));
+        }
+    }
+    all.extend(merged(nodes));
+    all
+}
+
+fn of<'a, 'c>(configs: &[&'a Config<'c>], protocol: Protocol) -> Vec<&'a Config<'c>> {
+    configs.iter().copied().filter(|config| config.protocol == protocol).collect()
+}
+
+/// The one on all switches and routers.
+fn cluster(key: &ObjectKey, protocol: Protocol, configs: &[&Config<'_>]) -> Option<Balancer> {
+    let mut vips = Vips::new();
+    for config in configs {
+        let At::Ips(ips) = &config.at else { continue };
+        vips.extend(ips.iter().map(|ip| {
+            (SocketAddr::new(*ip, config.port).to_string(), config.behind(Family::of(*ip)).cluster_text.clone())
+        }));
+    }
+    let balancer = Balancer::new(key, protocol, "cluster", vips);
+    balancer.map(|balancer| Balancer { groups: vec![names::CLUSTER_LB_GROUP], ..balancer })
+}
+
+/// Those of one node's switch and router.
+fn on_node(
+    key: &ObjectKey,
+    protocol: Protocol,
+    configs: &[&Config<'_>],
+    (node, site): (&Name, &Site),
+    world: &World,
+) -> Vec<Balancer> {
+    let (mut switch, mut router, mut keeping) = (Vips::new(), Vips::new(), Vips::new());
+    for config in configs {
+        for ip in addresses(config, site) {
+            let family = Family::of(ip);
+            let vip = |ip: IpAddr| SocketAddr::new(ip, config.port).to_string();
+            if config.external_local && matches!(config.at, At::Nodes) {
+                // where the host hands over packets from outside whose client's address is kept
+                let masked = world.network.masquerade_address(family, 3);
+                switch.extend(masked.map(|ip| (vip(ip), local(config.behind(family), node))));
+            }
+            let stays = config.internal_local.contains(&ip);
+            let targets =
+                if stays { local(config.behind(family), node) } else { on_switch(config, family, node, site) };
+            switch.insert(vip(ip), targets);
+            let targets = on_router(config, family, node, site, &world.network);
+            let vips = if config.external_local && !targets.is_empty() { &mut keeping } else { &mut router };
+            vips.insert(vip(ip), targets);
+        }
+    }
+    let scope = |kind: &str| format!("{kind}_{node}");
+    let both = site.router.is_some() && keeping.is_empty() && switch == router;
+    let mut all = Vec::new();
+    if site.router.is_some() {
+        let kind = if both { "node_router+switch" } else { "node_router" };
+        let switches = if both { vec![node.clone()] } else { Vec::new() };
+        let router = Balancer::new(key, protocol, &scope(kind), router);
+        all.extend(router.map(|balancer| Balancer { switches, routers: vec![node.clone()], ..balancer }));
+        let keeping = Balancer::new(key, protocol, &scope("node_local_router"), keeping);
+        all.extend(keeping.map(|balancer| Balancer { routers: vec![node.clone()], skip_snat: true, ..balancer }));
+    }
+    if !both {
+        let switch = Balancer::new(key, protocol, &scope("node_switch"), switch);
+        all.extend(switch.map(|balancer| Balancer { switches: vec![node.clone()], ..balancer }));
+    }
+    all
+}
+
+fn addresses(config: &Config<'_>, site: &Site) -> Vec<IpAddr> {
+    match &config.at {
+        At::Ips(ips) => ips.clone(),
+        At::Nodes if site.router.as_ref().is_some_and(|router| router.node_port) => site.host_ips.clone(),
+        At::Nodes => Vec::new(),
+    }
+}
+
+/// Those that differ only in where they are become one, under the first one's name.
+fn merged(all: Vec<Balancer>) -> Vec<Balancer> {
+    let mut out: Vec<Balancer> = Vec::new();
+    let mut known = HashMap::new();
+    for balancer in all {
+        let same = (balancer.protocol, balancer.skip_snat, balancer.template, balancer.vips.clone());
+        let first = known.get(&same).and_then(|at: &usize| out.get_mut(*at));
+        let Some(first) = first else {
+            known.insert(same, out.len());
+            out.push(balancer);
+            continue;
+        };
+        first.groups.extend(balancer.groups);
+        first.switches.extend(balancer.switches);
+        first.routers.extend(balancer.routers);
+        if !first.name.ends_with("_merged") {
+            first.name.push_str("_merged");
+        }
+    }
+    out
+}
+
+impl Balancer {
+    /// Nothing for no addresses.
+    pub(super) fn new(key: &ObjectKey, protocol: Protocol, scope: &str, vips: Vips) -> Option<Self> {
+        (!vips.is_empty()).then(|| Self {
+            name: name(key, protocol, scope),
+            protocol,
+            vips,
+            skip_snat: false,
+            template: None,
+            groups: Vec::new(),
+            switches: Vec::new(),
+            routers: Vec::new(),
+            variables: Vec::new(),
+        })
+    }
+
+    /// Adds it to what the service wants.
+    pub(super) fn put(self, want: &mut Want, key: &ObjectKey, service: &Service, world: &World) {
+        let options = self.options(service, world);
+        let fields = (service.affinity == Some(FOREVER)).then_some(["ip_src", "ip_dst"]);
+        let row = want.row(
+            RowWant::new(self.name.as_str(), Row::new(lb::TABLE))
+                .with(lb::NAME, self.name.as_str())
+                .with(lb::PROTOCOL, Some(self.protocol.ovn()))
+                .with(lb::VIPS, self.vips)
+                .with(lb::OPTIONS, options)
+                .with(lb::SELECTION_FIELDS, fields.into_iter().flatten())
+                .with(
+                    lb::EXTERNAL_IDS,
+                    [("k8s.ovn.org/kind", "Service".to_owned()), ("k8s.ovn.org/owner", key.to_string())],
+                ),
+        );
+        for group in self.groups {
+            want.member(&names::lb_group(group), lbg::LOAD_BALANCER, &row);
+        }
+        for node in self.switches {
+            want.member(&names::switch(&node), ls::LOAD_BALANCER, &row);
+        }
+        for node in self.routers {
+            want.member(&RowKey::new(lr::TABLE, format!("GR_{node}")), lr::LOAD_BALANCER, &row);
+        }
+        for variable in self.variables {
+            variable.put(want);
+        }
+    }
+
+    fn options(&self, service: &Service, world: &World) -> Vec<(&'static str, String)> {
+        let hairpin = Family::ALL.iter().filter_map(|family| world.network.hairpin_address(*family));
+        let hairpin = hairpin.map(|ip| ip.to_string()).collect::<Vec<_>>().join(" ");
+        let mut options = vec![
+            ("reject", "true".to_owned()),
+            ("event", "false".to_owned()),
+            ("skip_snat", self.skip_snat.to_string()),
+            ("neighbor_responder", "none".to_owned()),
+            ("hairpin_snat_ip", hairpin),
+        ];
+        options.extend(service.affinity.filter(|s| *s != FOREVER).map(|s| ("affinity_timeout", s.to_string())));
+        if self.protocol == Protocol::Udp {
+            // whoever never pauses would stay with an endpoint that is gone
+            options.push(("ct_flush", "true".to_owned()));
+        }
+        if let Some(family) = self.template {
+            options.push(("template", "true".to_owned()));
+            options.push(("address-family", if family == Family::V4 { "ipv4" } else { "ipv6" }.to_owned()));
+        }
+        options
+    }
+}
+
+pub(super) fn name(key: &ObjectKey, protocol: Protocol, scope: &str) -> String {
+    format!("Service_{key}_{protocol}_{scope}")
+}

@@ -1,0 +1,114 @@
+//! What a service asks for, port by port, before it is known on which switches and routers.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ovnkube_model::{Backend, Backends, Family, ObjectKey, Protocol, ServicePort, TrafficPolicy, World};
+
+use super::targets::text;
+
+/// One port at some addresses, and who is behind it.
+pub(super) struct Config<'a> {
+    pub(super) protocol: Protocol,
+    pub(super) port: u16,
+    pub(super) at: At,
+    pub(super) v4: Behind<'a>,
+    pub(super) v6: Behind<'a>,
+    /// Routers send packets to endpoints of their node only, with the client's address.
+    pub(super) external_local: bool,
+    /// Addresses from where switches send packets to endpoints of their node only.
+    pub(super) internal_local: Vec<IpAddr>,
+    pub(super) is_template: bool,
+}
+
+/// The addresses of a port.
+pub(super) enum At {
+    /// Those of each node.
+    Nodes,
+    Ips(Vec<IpAddr>),
+}
+
+/// The endpoints of one family.
+pub(super) struct Behind<'a> {
+    pub(super) all: Backends<'a>,
+    /// Those that any node would take, as a list.
+    pub(super) cluster: Vec<Backend>,
+    pub(super) cluster_text: Arc<str>,
+    /// Whether one of them is a node rather than a pod.
+    pub(super) has_hosts: bool,
+}
+
+impl<'a> Config<'a> {
+    pub(super) fn behind(&self, family: Family) -> &Behind<'a> {
+        match family {
+            Family::V4 => &self.v4,
+            Family::V6 => &self.v6,
+        }
+    }
+
+    /// Whether nodes differ in it.
+    pub(super) fn is_per_node(&self) -> bool {
+        let differs = |behind: &Behind<'_>| behind.has_hosts || behind.all.has_hints();
+        matches!(self.at, At::Nodes)
+            || self.external_local
+            || !self.internal_local.is_empty()
+            || differs(&self.v4)
+            || differs(&self.v6)
+    }
+}
+
+/// Everything a service asks for.
+pub(super) fn configs<'a>(key: &ObjectKey, world: &'a World) -> Vec<Config<'a>> {
+    let mut configs = Vec::new();
+    let Some(service) = world.services.get(key) else { return configs };
+    let external_local = service.is_external_local();
+    let internal_local = service.internal_policy == TrafficPolicy::Local;
+    // a template cannot tell whether its clients come back
+    let templates = world.network.svc_template_support && !external_local && !has_affinity_timeout(service.affinity);
+    for port in &service.ports {
+        let config = |at, number| Config {
+            protocol: port.protocol,
+            port: number,
+            at,
+            v4: behind(key, port, Family::V4, world),
+            v6: behind(key, port, Family::V6, world),
+            external_local: false,
+            internal_local: Vec::new(),
+            is_template: false,
+        };
+        if let Some(number) = world.services.node_port(key, port) {
+            configs.push(Config { external_local, is_template: templates, ..config(At::Nodes, number) });
+        }
+        let outer = world.services.outer_ips(key, port, |ip| world.taken_by(ip).is_some());
+        let mut ips = world.services.cluster_ips(key, port);
+        let internal_local = if internal_local { ips.clone() } else { Vec::new() };
+        if external_local && !outer.is_empty() {
+            configs.push(Config { external_local, ..config(At::Ips(outer), port.port) });
+        } else {
+            ips.extend(outer);
+        }
+        if !ips.is_empty() {
+            configs.push(Config { internal_local, ..config(At::Ips(ips), port.port) });
+        }
+    }
+    configs
+}
+
+/// The longest affinity Kubernetes knows is taken for "always the same", which needs no memory.
+pub(super) const FOREVER: u32 = 86_400;
+
+fn has_affinity_timeout(affinity: Option<u32>) -> bool {
+    affinity.is_some_and(|seconds| seconds != FOREVER)
+}
+
+fn behind<'a>(key: &ObjectKey, port: &ServicePort, family: Family, world: &'a World) -> Behind<'a> {
+    let all = world.services.backends(key, port, family);
+    let cluster = all.cluster(None);
+    let is_pod = |ip: IpAddr| {
+        let inside =
+            |range: &ovnkube_model::ClusterSubnet| Family::of_subnet(range.cidr) == family && range.cidr.contains(ip);
+        world.network.cluster_subnets.iter().any(inside)
+    };
+    let has_hosts = cluster.iter().any(|backend| !is_pod(backend.ip));
+    Behind { cluster_text: text(&cluster, |backend| backend.ip), cluster, all, has_hosts }
+}

@@ -1,0 +1,63 @@
+//! Services: load balancers on node switches, for pods, and on gateway routers, for the outside.
+//!
+//! ```text
+//! Load_Balancer Service_<ns>/<name>_<TCP|UDP|SCTP>_…     vips: "IP:port" -> "endpoint:port,…"
+//!   cluster                     in clusterLBGroup: the same on every switch and router
+//!   node_router+switch_<node>   on a node's switch and gateway router
+//!   node_switch_<node>          on its switch alone, node_router_<node> on its router
+//!   node_local_router_<node>    on its router, leaving the client's address as it is
+//!   node_switch_template_IPv4   in a group: ^NODEIP_IPv4_0 stands for each node's address
+//!   …_merged                    several of the above that turned out alike
+//! ```
+//!
+//! One row for each protocol, and one for all nodes wherever they would be alike. Nodes differ where an
+//! address of theirs is meant (node ports), where only their own endpoints count (traffic policy `Local`,
+//! hints of slices), and where an endpoint is the node itself: its router sends such packets on with
+//! the host's masquerade address, since a packet from the node's address to the node's address would
+//! never come back through OVN.
+//!
+//! A service without endpoints keeps its addresses with nothing behind: clients are refused at once.
+
+mod balancers;
+mod configs;
+mod targets;
+mod templates;
+
+use ovnkube_model::{ObjectKey, Roles, Touched, World};
+
+use self::balancers::balancers;
+use self::configs::configs;
+pub(crate) use self::templates::NodeIps;
+use crate::{Feature, Want};
+
+pub struct Services;
+
+impl Feature for Services {
+    type Key = ObjectKey;
+
+    fn is_ours(roles: Roles) -> bool {
+        roles.controller
+    }
+
+    fn touched(what: &Touched, world: &World) -> Vec<ObjectKey> {
+        match what {
+            Touched::Everything => world.services.iter().map(|(key, _)| key.clone()).collect(),
+            Touched::Service(key) => vec![key.clone()],
+            Touched::Sites => {
+                let per_node = |key: &ObjectKey| configs(key, world).iter().any(configs::Config::is_per_node);
+                let keys = world.services.iter().map(|(key, _)| key);
+                keys.filter(|key| per_node(key)).cloned().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn want(key: &ObjectKey, world: &World) -> Want {
+        let mut want = Want::default();
+        let Some(service) = world.services.get(key) else { return want };
+        for balancer in balancers(key, &configs(key, world), world) {
+            balancer.put(&mut want, key, service, world);
+        }
+        want
+    }
+}

@@ -1,0 +1,129 @@
+//! Node ports of all nodes by one row: each chassis fills in its own addresses.
+//!
+//! ```text
+//! Load_Balancer …_node_switch_template_IPv4    ^NODEIP_IPv4_0:30080 -> 10.128.0.5:8080,…
+//! Chassis_Template_Var <chassis>               NODEIP_IPv4_0 = 172.18.0.2
+//! ```
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ovnkube_model::{Family, Name, ObjectKey, Protocol, Roles, Site, Touched, World};
+use ovnkube_ovn::Row;
+use ovnkube_ovn::nb::chassis_template_var as ctv;
+
+use super::balancers::{Balancer, Vips, name};
+use super::configs::Config;
+use super::targets::{on_router, on_switch};
+use crate::{Feature, RowKey, RowWant, Want, names};
+
+/// Addresses of nodes as variables of their chassis.
+pub struct NodeIps;
+
+impl Feature for NodeIps {
+    type Key = Name;
+
+    fn is_ours(roles: Roles) -> bool {
+        roles.controller
+    }
+
+    fn touched(what: &Touched, world: &World) -> Vec<Name> {
+        match what {
+            Touched::Everything => world.nodes.keys().cloned().collect(),
+            Touched::Node(name) => vec![name.clone()],
+            _ => Vec::new(),
+        }
+    }
+
+    fn want(node: &Name, world: &World) -> Want {
+        let mut want = Want::default();
+        let router = world.sites.get(node).and_then(|site| Some((site, site.router.as_ref()?)));
+        let Some((site, router)) = router.filter(|_| world.network.svc_template_support) else { return want };
+        let chassis = want.row(
+            RowWant::new(router.chassis.clone(), Row::new(ctv::TABLE)).with(ctv::CHASSIS, router.chassis.as_ref()),
+        );
+        for family in world.network.families() {
+            for (number, ip) in ips(site, family).enumerate() {
+                want.entry(&chassis, ctv::VARIABLES, node_ip(family, number), ip.to_string());
+            }
+        }
+        want
+    }
+}
+
+/// What a variable is on one chassis.
+pub(super) struct Variable {
+    chassis: Name,
+    name: Arc<str>,
+    value: Arc<str>,
+}
+
+impl Variable {
+    pub(super) fn put(self, want: &mut Want) {
+        want.entry(&RowKey::new(ctv::TABLE, self.chassis), ctv::VARIABLES, self.name, self.value);
+    }
+}
+
+/// A row for the switches and one for the routers, for each family.
+pub(super) fn balancers(key: &ObjectKey, protocol: Protocol, configs: &[&Config<'_>], world: &World) -> Vec<Balancer> {
+    let mut all = Vec::new();
+    for family in world.network.families() {
+        let most = world.sites.values().filter(|s| s.router.is_some()).map(|s| ips(s, family).count()).max();
+        for (side, group) in [("node_switch", names::SWITCH_LB_GROUP), ("node_router", names::ROUTER_LB_GROUP)] {
+            let scope = format!("{side}_template_{}", kubernetes(family));
+            let (mut vips, mut variables) = (Vips::new(), Vec::new());
+            for config in configs {
+                let variable = name(key, protocol, &format!("{}_{scope}", config.port));
+                let targets = targets(config, family, side, &variable, world, &mut variables);
+                for number in 0..most.unwrap_or_default() {
+                    vips.insert(format!("^{}:{}", node_ip(family, number), config.port), targets.clone());
+                }
+            }
+            let balancer = Balancer::new(key, protocol, &scope, vips);
+            all.extend(balancer.map(|b| Balancer { template: Some(family), groups: vec![group], variables, ..b }));
+        }
+    }
+    all
+}
+
+/// The endpoints where they are the same for all nodes, else a variable for them.
+fn targets(
+    config: &Config<'_>,
+    family: Family,
+    side: &str,
+    variable: &str,
+    world: &World,
+    variables: &mut Vec<Variable>,
+) -> Arc<str> {
+    let on = |(node, site): (&Name, &Site)| match side {
+        "node_switch" => on_switch(config, family, node, site),
+        _ => on_router(config, family, node, site, &world.network),
+    };
+    let same = &config.behind(family).cluster_text;
+    if world.sites.iter().all(|site| on(site) == *same) {
+        return same.clone();
+    }
+    let name: Arc<str> = variable_name(variable).into();
+    for (node, site) in &world.sites {
+        let Some(router) = &site.router else { continue };
+        variables.push(Variable { chassis: router.chassis.clone(), name: name.clone(), value: on((node, site)) });
+    }
+    format!("^{name}").into()
+}
+
+fn ips(site: &Site, family: Family) -> impl Iterator<Item = IpAddr> {
+    site.host_ips.iter().copied().filter(move |ip| Family::of(*ip) == family)
+}
+
+fn node_ip(family: Family, number: usize) -> String {
+    format!("NODEIP_{}_{number}", kubernetes(family))
+}
+
+fn kubernetes(family: Family) -> &'static str {
+    if family == Family::V4 { "IPv4" } else { "IPv6" }
+}
+
+/// A name that OVN takes for a variable: `_` doubled, what it doesn't take as `_`.
+fn variable_name(text: &str) -> String {
+    text.replace('_', "__").replace(['/', '-', '$', '@'], "_")
+}
