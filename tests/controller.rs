@@ -60,6 +60,11 @@ impl Controller {
         }
     }
 
+    /// How many keys are to be planned.
+    pub fn waiting(&self) -> usize {
+        self.dirty.len()
+    }
+
     /// Does the next write and says which; `None` when there is nothing left to write. With
     /// `annotations_first` an annotation goes out before the rows that it tells about.
     pub async fn step(&mut self, objects: &mut Objects, annotations_first: bool) -> Option<Write> {

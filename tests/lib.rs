@@ -10,11 +10,13 @@
 //! - [`nb`]: an `ovsdb-server` per test
 //! - [`Objects`]: what the API server would hold
 //! - [`Controller`]: world, plan and diff, one write at a time
+//! - [`acls`]: what the ACLs of a database let pass, for states too short to be asked about
 //! - [`dump`]: rows as text with labels for uuids; [`load`](dump::load) is the way back
 //! - [`southbound`]: northd behind such a server, and packets traced through what it makes
 //! - [`rules`]: what must hold whenever nothing is going on
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
+pub mod acls;
 pub mod api;
 pub mod controller;
 pub mod dump;

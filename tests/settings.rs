@@ -15,6 +15,8 @@ pub struct Settings {
     pub multicast: bool,
     pub egress_firewall: bool,
     pub stateless_netpol: bool,
+    /// Messages a second.
+    pub acl_logging_rate_limit: u32,
     pub host_network_namespace: Option<String>,
     pub disable_snat_multiple_gws: bool,
     /// Nodes with this label keep subnets of their own.
@@ -37,6 +39,7 @@ impl Default for Settings {
             multicast: false,
             egress_firewall: true,
             stateless_netpol: false,
+            acl_logging_rate_limit: 20,
             host_network_namespace: None,
             disable_snat_multiple_gws: false,
             no_hostsubnet_label: None,
@@ -69,7 +72,7 @@ impl Settings {
             stateless_netpol: self.stateless_netpol,
             disable_requested_chassis: self.disable_requested_chassis,
             disable_iface_id_ver: self.disable_iface_id_ver,
-            acl_logging_rate_limit: 20,
+            acl_logging_rate_limit: self.acl_logging_rate_limit,
             svc_template_support: self.svc_template_support,
         }
     }

@@ -83,20 +83,11 @@ pub enum Access {
     Nothing,
 }
 
-/// Whether a key says who may talk to whom.
-pub fn decides_access(key: &Key) -> bool {
-    let cluster_wide = |key: &PolicyKey| matches!(key, PolicyKey::Cluster | PolicyKey::Node(_));
-    match key {
-        Key::Namespaces(_) => true,
-        Key::Policies(key) => !cluster_wide(key),
-        _ => false,
-    }
-}
-
 /// See [`Access`].
 pub fn access(key: &Key, world: &World) -> Access {
     match key {
-        _ if decides_access(key) => Access::Says,
+        Key::Namespaces(_) => Access::Says,
+        Key::Policies(key) if !matches!(key, PolicyKey::Cluster | PolicyKey::Node(_)) => Access::Says,
         // others know it by its node's address
         Key::Pods(key) if world.pods.get(key).is_some_and(|e| e.pod.host_network) => Access::Says,
         Key::Pods(key) => Access::Concerns(pods::port_key(key)),

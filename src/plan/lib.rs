@@ -25,6 +25,6 @@ mod topology;
 mod want;
 pub mod why;
 
-pub use features::{Access, Feature, Key, access, decides_access, object, touched, want};
+pub use features::{Access, Feature, Key, access, object, touched, want};
 pub use rows::{identity, is_garbage, is_our_variable, member_columns};
 pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowWant, Unavailable, Want};

@@ -2,9 +2,11 @@
 //! changes, and the whole engine against a real Kubernetes API.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod access;
 mod annotations;
 mod crash;
 mod engine;
 mod leftovers;
 mod nodes;
 mod random;
+mod scale;

@@ -1,0 +1,320 @@
+//! Who may talk to whom, after every single transaction of any story: exactly what the Kubernetes reference says of the
+//! objects as they are by then, for every port that is there. So no change of a policy, of labels or of namespaces lets a
+//! packet through for a moment or loses one, and a new pod is isolated from its first packet on.
+
+use std::collections::BTreeSet;
+
+use ovnkube_ovn::nb::{logical_switch_port as lsp, port_group};
+use ovnkube_ovsdb::Client;
+use ovnkube_policy_truth::generate::{self, PORTS, Size};
+use ovnkube_policy_truth::{Cluster, End, Flow, Protocol, Random};
+use ovnkube_tests::acls::{Acls, Packet, Parsed, Place, places};
+use ovnkube_tests::nb::{Release, Server};
+use ovnkube_tests::objects::{namespace, node};
+use ovnkube_tests::settings::Settings;
+use ovnkube_tests::{Controller, Objects, Write};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const NAMESPACES: usize = 3;
+const PODS: usize = 8;
+const POLICIES: usize = 6;
+
+#[derive(Debug, Clone)]
+enum Happens {
+    PolicyComes(usize, u64),
+    PolicyGoes(usize),
+    PodComes(usize, u64),
+    PodIsRelabelled(usize, u64),
+    PodEnds(usize),
+    PodGoes(usize),
+    NamespaceIsRelabelled(usize, u64),
+    NamespaceGoes(usize),
+    /// Some writes are done; others wait.
+    Write(usize),
+    Crash,
+    /// Somebody runs ovn-nbctl while the controller is away.
+    Meddle(usize),
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    use Happens::{
+        Crash, Meddle, NamespaceGoes, NamespaceIsRelabelled, PodComes, PodEnds, PodGoes, PodIsRelabelled, PolicyComes,
+        PolicyGoes, Write,
+    };
+    prop_oneof![
+        6 => (0..POLICIES, any::<u64>()).prop_map(|(p, seed)| PolicyComes(p, seed)),
+        2 => (0..POLICIES).prop_map(PolicyGoes),
+        6 => (0..PODS, any::<u64>()).prop_map(|(p, seed)| PodComes(p, seed)),
+        3 => (0..PODS, any::<u64>()).prop_map(|(p, seed)| PodIsRelabelled(p, seed)),
+        1 => (0..PODS).prop_map(PodEnds),
+        2 => (0..PODS).prop_map(PodGoes),
+        2 => (0..NAMESPACES, any::<u64>()).prop_map(|(n, seed)| NamespaceIsRelabelled(n, seed)),
+        1 => (0..NAMESPACES).prop_map(NamespaceGoes),
+        8 => (1..8usize).prop_map(Write),
+        1 => Just(Crash),
+        1 => (0..3usize).prop_map(Meddle),
+    ]
+}
+
+/// What happens to, and what it is judged by.
+struct Story {
+    server: Server,
+    settings: Settings,
+    objects: Objects,
+    controller: Controller,
+    parsed: Parsed,
+    flows: usize,
+}
+
+impl Story {
+    async fn begin(settings: Settings) -> Self {
+        let server = Server::new(Release::Trixie);
+        let mut objects = Objects::default();
+        for number in 0..NAMESPACES {
+            objects.put(namespace(&name(number)));
+        }
+        objects.put(node("n1"));
+        objects.put(node("n2"));
+        let mut controller = Controller::start(settings.network(), server.client().await, &objects);
+        controller.settle(&mut objects).await;
+        controller.batch = 3;
+        Self { server, settings, objects, controller, parsed: Parsed::default(), flows: 0 }
+    }
+
+    async fn happen(&mut self, what: &Happens) {
+        let objects = &mut self.objects;
+        let changes = match *what {
+            Happens::PolicyComes(..) if objects.of("Namespace").next().is_none() => Vec::new(),
+            Happens::PolicyComes(number, seed) => {
+                let known = cluster(objects, &self.controller.nb);
+                let mut policy = generate::policies(seed, 1, &known).remove(0);
+                policy["metadata"]["name"] = json!(format!("policy-{number}"));
+                objects.put(policy)
+            }
+            Happens::PolicyGoes(number) => {
+                let gone =
+                    (0..NAMESPACES).map(|n| objects.delete("NetworkPolicy", &name(n), &format!("policy-{number}")));
+                gone.flatten().collect()
+            }
+            Happens::PodComes(number, seed) => pod_comes(objects, number, seed),
+            Happens::PodIsRelabelled(number, seed) => {
+                relabel(objects, "Pod", &format!("p{number}"), generate::labels(&mut Random::new(seed), 4))
+            }
+            Happens::PodEnds(number) => {
+                let patch = json!({"status": {"phase": "Succeeded"}});
+                change(objects, "Pod", &format!("p{number}"), &patch)
+            }
+            Happens::PodGoes(number) => objects.delete("Pod", &name(number % NAMESPACES), &format!("p{number}")),
+            Happens::NamespaceIsRelabelled(number, seed) => {
+                relabel(objects, "Namespace", &name(number), generate::labels(&mut Random::new(seed), 3))
+            }
+            Happens::NamespaceGoes(number) => namespace_goes(objects, &name(number)),
+            Happens::Write(count) => {
+                for _ in 0..count {
+                    self.step().await;
+                }
+                Vec::new()
+            }
+            Happens::Crash => {
+                self.start_again().await;
+                Vec::new()
+            }
+            Happens::Meddle(what) => {
+                self.meddle(what).await;
+                self.start_again().await;
+                Vec::new()
+            }
+        };
+        self.controller.take(changes);
+    }
+
+    async fn start_again(&mut self) {
+        self.controller = Controller::start(self.settings.network(), self.server.client().await, &self.objects);
+        self.controller.batch = 3;
+    }
+
+    async fn meddle(&self, what: usize) {
+        let groups: Vec<String> = {
+            let nb = self.server.client().await;
+            let cache = nb.cache();
+            cache.iter(port_group::TABLE).map(|(_, row)| row.str(port_group::NAME).to_owned()).collect()
+        };
+        for group in groups {
+            match what {
+                0 => self.server.nbctl(&["clear", "port_group", &group, "ports"]),
+                1 => self.server.nbctl(&["clear", "port_group", &group, "acls"]),
+                _ => self.server.nbctl(&["destroy", "port_group", &group]),
+            };
+        }
+    }
+
+    /// One more write, if there is one to do; false if not.
+    async fn step(&mut self) -> bool {
+        let write = self.controller.step(&mut self.objects, false).await;
+        if let Some(Write::Transaction(_)) = write {
+            self.check();
+        }
+        write.is_some()
+    }
+
+    fn check(&mut self) {
+        let cluster = cluster(&self.objects, &self.controller.nb);
+        let cache = self.controller.nb.cache();
+        let acls = Acls::of(&cache, &mut self.parsed);
+        let ends: Vec<_> = cluster.pods.iter().flat_map(|pod| ends(pod, &cache)).collect();
+        for (from, from_place) in &ends {
+            for (to, to_place) in &ends {
+                if from_place.port == to_place.port || from.ip.is_ipv4() != to.ip.is_ipv4() {
+                    continue;
+                }
+                for protocol in Protocol::ALL {
+                    for port in PORTS {
+                        let expected = cluster.allows(&Flow { from: *from, to: *to, protocol, port });
+                        let ovn = protocol.name().to_lowercase();
+                        let packet = Packet { from: *from_place, to: *to_place, protocol: &ovn, port };
+                        assert_eq!(acls.allow(&packet), expected, "{} to {} {ovn} {port}", from.ip, to.ip);
+                        self.flows += 1;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("truth-{number}")
+}
+
+/// The pods that have a port by their name and uid, with its addresses, and all that decides about them.
+fn cluster(objects: &Objects, nb: &Client) -> Cluster {
+    let cache = nb.cache();
+    let mut cluster = Cluster::default();
+    for value in objects.of("Namespace") {
+        cluster.namespaces.push(serde_json::from_value(value.clone()).unwrap());
+    }
+    for value in objects.of("NetworkPolicy") {
+        cluster.policies.push(serde_json::from_value(value.clone()).unwrap());
+    }
+    for value in objects.of("Pod").filter(|pod| pod["status"]["phase"] != "Succeeded") {
+        let port = port_name(&value["metadata"]);
+        let has = cache.lookup(lsp::TABLE, &port).first().and_then(|uuid| cache.get(lsp::TABLE, *uuid));
+        if has.is_some_and(|row| row.map(lsp::OPTIONS).get("iface-id-ver") == value["metadata"]["uid"].as_str()) {
+            let ips: Vec<_> = places(&cache, &port).iter().map(|place| json!({"ip": place.ip.to_string()})).collect();
+            let mut value = value.clone();
+            value["status"] = json!({"podIPs": ips});
+            cluster.pods.push(serde_json::from_value(value).unwrap());
+        }
+    }
+    cluster
+}
+
+fn port_name(meta: &Value) -> String {
+    format!("{}_{}", meta["namespace"].as_str().unwrap(), meta["name"].as_str().unwrap())
+}
+
+fn ends<'a>(
+    pod: &'a k8s_openapi::api::core::v1::Pod,
+    cache: &ovnkube_ovsdb::Cache,
+) -> impl Iterator<Item = (End<'a>, Place)> {
+    let meta = &pod.metadata;
+    let port = format!("{}_{}", meta.namespace.as_deref().unwrap(), meta.name.as_deref().unwrap());
+    places(cache, &port).into_iter().map(move |place| (End { pod: Some(pod), ip: place.ip }, place))
+}
+
+fn pod_comes(objects: &mut Objects, number: usize, seed: u64) -> Vec<ovnkube_model::Change> {
+    let size = Size { namespaces: 1, pods: 1, nodes: vec!["n1".into(), "n2".into()], image: String::new() };
+    let mut made = generate::objects(seed, &size).pop().unwrap();
+    made["metadata"]["namespace"] = json!(name(number % NAMESPACES));
+    made["metadata"]["name"] = json!(format!("p{number}"));
+    made["spec"]["nodeName"] = json!(["n1", "n2"][number % 2]);
+    let there = objects.of("Namespace").any(|n| n["metadata"]["name"] == made["metadata"]["namespace"]);
+    let mut changes = if there { Vec::new() } else { objects.put(namespace(&name(number % NAMESPACES))) };
+    changes.extend(objects.delete("Pod", &name(number % NAMESPACES), &format!("p{number}")));
+    changes.extend(objects.put(made));
+    changes
+}
+
+fn namespace_goes(objects: &mut Objects, name: &str) -> Vec<ovnkube_model::Change> {
+    let mine = |value: &&Value| value["metadata"]["namespace"] == name;
+    let names: BTreeSet<_> = ["Pod", "NetworkPolicy"]
+        .iter()
+        .flat_map(|kind| {
+            objects.of(kind).filter(mine).map(|v| (*kind, v["metadata"]["name"].as_str().unwrap().to_owned()))
+        })
+        .collect();
+    let mut changes: Vec<_> = names.iter().flat_map(|(kind, object)| objects.delete(kind, name, object)).collect();
+    changes.extend(objects.delete("Namespace", "", name));
+    changes
+}
+
+/// Changes the one object of that name, if it is there.
+fn change(objects: &mut Objects, kind: &str, name: &str, patch: &Value) -> Vec<ovnkube_model::Change> {
+    let Some(object) = objects.of(kind).find(|o| o["metadata"]["name"] == name) else { return Vec::new() };
+    let mut object = object.clone();
+    for (field, value) in patch.as_object().unwrap() {
+        object[field] = value.clone();
+    }
+    objects.put(object)
+}
+
+fn relabel(
+    objects: &mut Objects,
+    kind: &str,
+    name: &str,
+    labels: serde_json::Map<String, Value>,
+) -> Vec<ovnkube_model::Change> {
+    let Some(object) = objects.of(kind).find(|o| o["metadata"]["name"] == name) else { return Vec::new() };
+    let mut meta = object["metadata"].clone();
+    meta["labels"] = Value::Object(labels);
+    change(objects, kind, name, &json!({"metadata": meta}))
+}
+
+/// Plays it; returns how many times a connection was judged.
+async fn play(settings: Settings, events: &[Happens]) -> usize {
+    let mut story = Story::begin(settings).await;
+    for event in events {
+        story.happen(event).await;
+    }
+    while story.step().await {}
+    let Story { mut objects, controller, flows, .. } = story;
+    crate::crash::check(&mut objects, &controller).await;
+    flows
+}
+
+fn settings(both: bool) -> Settings {
+    let subnets = if both { "10.128.0.0/14/23,fd01::/48/64" } else { "10.128.0.0/14/23" };
+    Settings { cluster_subnets: subnets.into(), ..Settings::default() }
+}
+
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").map_or(40, |n| n.parse().unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn every_transaction_leaves_what_the_reference_says(
+        story in proptest::collection::vec(happens(), 10..50), both in any::<bool>(),
+    ) {
+        tokio::runtime::Runtime::new().unwrap().block_on(play(settings(both), &story));
+    }
+}
+
+/// Many pods at once, many more than one transaction takes, change who they are to policies of both directions.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_change_at_once() {
+    let mut story = Story::begin(settings(true)).await;
+    for number in 0..PODS {
+        story.happen(&Happens::PodComes(number, number as u64)).await;
+    }
+    while story.step().await {}
+    for seed in 0..12 {
+        story.happen(&Happens::PolicyComes(seed as usize % POLICIES, seed)).await;
+        for number in 0..PODS {
+            story.happen(&Happens::PodIsRelabelled(number, seed + number as u64)).await;
+        }
+        while story.step().await {}
+    }
+    assert!(story.flows > 10_000, "only {} flows were judged", story.flows);
+}

@@ -1,0 +1,184 @@
+//! What many policies cost, counted: rows grow with what is written down, and a pod's change makes the same work
+//! whatever else there is.
+
+use ovnkube_ovn::nb::{acl, address_set, port_group};
+use ovnkube_tests::nb::{Release, Server};
+use ovnkube_tests::objects::{namespace, node, pod};
+use ovnkube_tests::settings::Settings;
+use ovnkube_tests::{Controller, Objects, Write};
+use serde_json::{Value, json};
+
+/// A cluster with these namespaces, and nothing else in it.
+fn cluster(namespaces: &[&str]) -> (Server, Objects) {
+    let mut objects = Objects::default();
+    objects.put(node("n1"));
+    for name in namespaces {
+        objects.put(namespace(name));
+    }
+    (Server::new(Release::Trixie), objects)
+}
+
+async fn settled(server: &Server, objects: &mut Objects) -> Controller {
+    let mut controller = Controller::start(Settings::default().network(), server.client().await, objects);
+    controller.settle(objects).await;
+    controller
+}
+
+fn policy(namespace: &str, name: &str, spec: &Value) -> Value {
+    json!({"kind": "NetworkPolicy", "metadata": {"namespace": namespace, "name": name}, "spec": spec})
+}
+
+fn labelled(namespace: &str, name: &str, labels: &Value) -> Value {
+    let mut pod = pod(namespace, name, "n1");
+    pod["metadata"]["labels"] = labels.clone();
+    pod
+}
+
+/// ACLs, address sets and port groups.
+fn rows(controller: &Controller) -> [usize; 3] {
+    let cache = controller.nb.cache();
+    [acl::TABLE, address_set::TABLE, port_group::TABLE].map(|table| cache.len(table))
+}
+
+/// Keys to plan, transactions and their operations for what changes.
+async fn work(controller: &mut Controller, objects: &mut Objects, changes: Vec<ovnkube_model::Change>) -> [usize; 3] {
+    controller.take(changes);
+    let mut work = [controller.waiting(), 0, 0];
+    while let Some(write) = controller.step(objects, false).await {
+        if let Write::Transaction(operations) = write {
+            work[1] += 1;
+            work[2] += operations;
+        }
+    }
+    work
+}
+
+/// A pod comes, changes its labels and goes, beside so many policies that are about others.
+async fn work_beside(unrelated: usize) -> Vec<[usize; 3]> {
+    let (server, mut objects) = cluster(&["a", "b", "c"]);
+    for number in 0..unrelated {
+        let other = json!({"matchLabels": {"app": format!("app-{number}")}});
+        let one_of =
+            json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": [format!("tier-{number}")]}]});
+        let spec = json!({
+            "podSelector": other,
+            "ingress": [
+                {"from": [{"podSelector": other}, {"podSelector": one_of}, {"namespaceSelector": other}]},
+                {"from": [{"namespaceSelector": other, "podSelector": {}}], "ports": [{"port": "web"}]},
+                {"from": [{"namespaceSelector": {}, "podSelector": one_of}], "ports": [{"port": 80}]},
+            ],
+            "egress": [{"to": [{"podSelector": other}], "ports": [{"port": "web"}]}],
+        });
+        objects.put(policy(["a", "b"][number % 2], &format!("other-{number}"), &spec));
+    }
+    for name in ["one", "two", "three"] {
+        let web = json!({"matchLabels": {"app": "web"}});
+        let spec =
+            json!({"podSelector": web, "ingress": [{"from": [{"podSelector": web}], "ports": [{"port": "web"}]}]});
+        objects.put(policy("a", name, &spec));
+    }
+    let mut controller = settled(&server, &mut objects).await;
+    let mut pod = labelled("a", "new", &json!({"app": "web", "tier": "front"}));
+    pod["spec"]["containers"] = json!([{"ports": [{"name": "web", "containerPort": 80}]}]);
+    let relabel = json!({"kind": "Pod", "metadata": {"namespace": "a", "name": "new", "labels": {"app": "db"}}});
+    let changes = objects.put(pod);
+    let comes = work(&mut controller, &mut objects, changes).await;
+    let changes = objects.merge(&relabel);
+    let changes_labels = work(&mut controller, &mut objects, changes).await;
+    let changes = objects.delete("Pod", "a", "new");
+    let goes = work(&mut controller, &mut objects, changes).await;
+    vec![comes, changes_labels, goes]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_costs_the_same_beside_two_thousand_policies_of_others() {
+    let few = work_beside(20).await;
+    assert_eq!(work_beside(2000).await, few);
+    assert_eq!(few.iter().map(|work| work[1]).collect::<Vec<_>>(), [1, 1, 1], "transactions: {few:?}");
+}
+
+/// Two namespaces, each with as many pods, that one policy is about or lets in.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_on_five_hundred_pods() {
+    let (server, mut objects) = cluster(&["a"]);
+    let web = json!({"matchLabels": {"app": "web"}});
+    let spec = json!({"podSelector": web, "ingress": [{"from": [{"podSelector": web}]}], "egress": [{"to": [{"podSelector": web}]}]});
+    objects.put(policy("a", "web", &spec));
+    let mut controller = settled(&server, &mut objects).await;
+    let before = rows(&controller);
+    for number in 0..500 {
+        let changes = objects.put(labelled("a", &format!("p{number}"), &json!({"app": "web"})));
+        controller.take(changes);
+    }
+    controller.settle(&mut objects).await;
+    assert_eq!(rows(&controller), before, "pods make no rows of their own");
+    let group = |pods: &str| json!({"kind": "Namespace", "metadata": {"name": "a", "labels": {"pods": pods}}});
+    let changes = objects.merge(&group("many"));
+    let [keys, transactions, _] = work(&mut controller, &mut objects, changes).await;
+    assert_eq!((keys, transactions), (503, 0), "who is meant stays the same");
+    // all of them stop being web at one moment, in as few operations as there are groups and sets
+    for number in 0..500 {
+        let meta = json!({"namespace": "a", "name": format!("p{number}"), "labels": {"app": "db"}});
+        let changes = objects.merge(&json!({"kind": "Pod", "metadata": meta}));
+        controller.take(changes);
+    }
+    let [keys, transactions, operations] = work(&mut controller, &mut objects, Vec::new()).await;
+    assert_eq!((keys, transactions), (500, 1));
+    assert!(operations <= 10, "{operations} operations");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_policies_on_one_pod() {
+    let (server, mut objects) = cluster(&["a"]);
+    let mut counts = Vec::new();
+    for number in 0..200 {
+        let spec = json!({"podSelector": {}, "ingress": [{"ports": [{"port": 1000 + number}]}]});
+        objects.put(policy("a", &format!("p{number}"), &spec));
+        if number % 100 == 99 {
+            let mut controller = settled(&server, &mut objects).await;
+            let changes = objects.put(pod("a", &format!("pod-{number}"), "n1"));
+            let [keys, transactions, operations] = work(&mut controller, &mut objects, changes).await;
+            assert_eq!((keys, transactions), (1, 1));
+            counts.push((rows(&controller), operations));
+        }
+    }
+    let [(rows, operations), (more_rows, more_operations)] = counts[..] else { panic!("{counts:?}") };
+    assert_eq!([0, 1, 2].map(|table| more_rows[table] - rows[table]), [100, 0, 100]);
+    assert_eq!(more_operations - operations, 100, "one for each group the pod goes into");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_hundred_blocks() {
+    let (server, mut objects) = cluster(&["a"]);
+    let mut acls = Vec::new();
+    for blocks in [100, 200, 300] {
+        let peer = |n: usize| json!({"ipBlock": {"cidr": format!("192.{}.0.0/16", n % 256), "except": [format!("192.{}.{}.0/24", n % 256, n / 256)]}});
+        let from: Vec<_> = (0..blocks).map(peer).collect();
+        objects.put(policy(
+            "a",
+            "blocks",
+            &json!({"podSelector": {}, "ingress": [{"from": from, "ports": [{"port": 80}]}]}),
+        ));
+        acls.push(rows(&settled(&server, &mut objects).await)[0]);
+    }
+    assert_eq!((acls[1] - acls[0], acls[2] - acls[1]), (100, 100));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_two_thousand_policies() {
+    let (server, mut objects) = cluster(&["a", "b", "c", "d"]);
+    let mut counts = Vec::new();
+    for number in 0..2000 {
+        let app = |n: usize| json!({"matchLabels": {"app": format!("app-{n}")}});
+        let from = json!([{"podSelector": app(number % 100)}, {"namespaceSelector": app(number % 50)}]);
+        let spec =
+            json!({"podSelector": app(number), "ingress": [{"from": from, "ports": [{"port": 80}, {"port": 443}]}]});
+        objects.put(policy(["a", "b", "c", "d"][number % 4], &format!("p{number}"), &spec));
+        if number % 500 == 499 {
+            counts.push(rows(&settled(&server, &mut objects).await));
+        }
+    }
+    let more: Vec<_> = counts.windows(2).map(|pair| [0, 1, 2].map(|table| pair[1][table] - pair[0][table])).collect();
+    // an ACL and a group each; those who are let in are the same sets again
+    assert_eq!(more, [[500, 0, 500]; 3]);
+}
