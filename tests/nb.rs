@@ -137,6 +137,16 @@ impl Server {
         client
     }
 
+    /// What was written since the database was made, as the server keeps it: one record for each
+    /// transaction that changed something, with the columns that changed.
+    pub fn log(&self) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(self.dir.join("db")).unwrap();
+        let records = text.lines().filter(|line| line.starts_with('{'));
+        let records = records.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        // the first one is the schema
+        records.filter(|record| record.get("_date").is_some()).collect()
+    }
+
     /// Changes rows as somebody else would, through `ovn-nbctl`.
     pub fn nbctl(&self, words: &[&str]) -> String {
         self.ctl("ovn-nbctl", words)

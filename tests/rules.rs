@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ovnkube_model::World;
 use ovnkube_ovn::Uuid;
-use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
+use ovnkube_ovn::nb::{
+    load_balancer as lb, load_balancer_group as lbg, logical_router as lr, logical_switch as ls,
+    logical_switch_port as lsp,
+};
 use ovnkube_ovsdb::Client;
 use serde_json::Value;
 
@@ -74,6 +77,38 @@ pub fn subnets_are_unique(nb: &Client) {
         for key in ["subnet", "ipv6_prefix"] {
             if let Some(subnet) = row.map(ls::OTHER_CONFIG).get(key) {
                 assert!(seen.insert(subnet.to_owned()), "two switches have {subnet}");
+            }
+        }
+    }
+}
+
+/// On no switch or router two load balancers for one address, port and protocol.
+pub fn vips_are_unique(nb: &Client) {
+    let cache = nb.cache();
+    let switches = cache.iter(ls::TABLE).map(|(_, row)| {
+        (
+            row.str(ls::NAME),
+            row.uuids(ls::LOAD_BALANCER).collect::<Vec<_>>(),
+            row.uuids(ls::LOAD_BALANCER_GROUP).collect(),
+        )
+    });
+    let routers = cache.iter(lr::TABLE).map(|(_, row)| {
+        (
+            row.str(lr::NAME),
+            row.uuids(lr::LOAD_BALANCER).collect::<Vec<_>>(),
+            row.uuids(lr::LOAD_BALANCER_GROUP).collect(),
+        )
+    });
+    for (place, own, groups) in switches.chain(routers) {
+        let groups: Vec<Uuid> = groups;
+        let grouped = groups.iter().filter_map(|uuid| cache.get(lbg::TABLE, *uuid));
+        let balancers = own.into_iter().chain(grouped.flat_map(|group| group.uuids(lbg::LOAD_BALANCER)));
+        let mut seen: BTreeMap<(String, String), String> = BTreeMap::new();
+        for row in balancers.filter_map(|uuid| cache.get(lb::TABLE, uuid)) {
+            for (vip, _) in row.map(lb::VIPS).iter() {
+                let protocol = row.opt_str(lb::PROTOCOL).unwrap_or_default().to_owned();
+                let other = seen.insert((protocol, vip.to_owned()), row.str(lb::NAME).to_owned());
+                assert_eq!(other, None, "{place}: {vip} is {}'s too", row.str(lb::NAME));
             }
         }
     }

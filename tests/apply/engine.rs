@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ovnkube_apply::{Outcome, Patches};
-use ovnkube_ovn::nb::{logical_switch_port as lsp, port_group};
+use ovnkube_ovn::nb::{load_balancer, logical_switch_port as lsp, port_group};
 use ovnkube_ovsdb::Client as Database;
 use ovnkube_plan::{Key, Patch, PatchTarget};
 use ovnkube_tests::api::{Api, Running};
@@ -11,7 +11,7 @@ use ovnkube_tests::dump::Dump;
 use ovnkube_tests::nb::{Release, Server, until};
 use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, rules};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// One API and one northbound database, and what is in them by the engine's hand.
 struct Lab {
@@ -312,6 +312,37 @@ async fn bad_annotations_are_events() {
     lab.api.event("AddressRequestRefused", "outside").await;
     until("the pod is wired", async || lab.has_port("a_odd")).await;
     lab.settled().await;
+}
+
+/// A service that claims what is a node's, a pod's or another service's is told, and served elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn conflicts_of_services_are_events() {
+    let lab = Lab::with_pods(1).await;
+    lab.api.node("host", json!({"k8s.ovn.org/host-cidrs": r#"["172.18.0.7/16"]"#})).await;
+    let post = async |name: &str, spec: Value| {
+        let service = json!({"metadata": {"name": name}, "spec": spec});
+        lab.api.ask(http::Method::POST, "/api/v1/namespaces/a/services", service).await.unwrap()
+    };
+    let owner = post("owner", json!({"ports": [{"port": 80}]})).await;
+    let cluster_ip = owner["spec"]["clusterIP"].as_str().unwrap();
+    let _engine = lab.engine().await;
+    let claims = [("of-a-node", "172.18.0.7"), ("of-a-pod", "10.128.0.3"), ("of-a-service", cluster_ip)];
+    for (n, (name, ip)) in claims.into_iter().enumerate() {
+        post(name, json!({"ports": [{"port": 80}], "externalIPs": [ip, format!("192.0.2.{n}")]})).await;
+        lab.api.event("AddressConflict", name).await;
+    }
+    let vips = || {
+        let cache = lab.nb.cache();
+        let vips = cache.iter(load_balancer::TABLE).flat_map(|(_, row)| {
+            row.map(load_balancer::VIPS).iter().map(|(vip, _)| vip.to_owned()).collect::<Vec<_>>()
+        });
+        vips.collect::<Vec<_>>()
+    };
+    let rest = ["192.0.2.0:80", "192.0.2.1:80", "192.0.2.2:80"].map(str::to_owned);
+    until("the rest is served", async || rest.iter().all(|vip| vips().contains(vip))).await;
+    let own = format!("{cluster_ip}:80");
+    assert_eq!(vips().iter().filter(|vip| **vip == own).count(), 1, "the owner's address is the owner's");
+    assert!(!vips().iter().any(|vip| vip.starts_with("172.18.0.7") || vip.starts_with("10.128.")), "{:?}", vips());
 }
 
 /// The engine dies at any moment while pods come and go.

@@ -10,3 +10,4 @@ mod leftovers;
 mod nodes;
 mod random;
 mod scale;
+mod services;
