@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod more;
+mod services;
 
 use ovnkube_tests::dump::{self, Columns, Dump};
 use ovnkube_tests::nb::{Release, Server};
