@@ -58,6 +58,8 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
     /// Reason of its condition NetworkUnavailable while that is true.
     pub network_unavailable: Option<Name>,
+    /// No new connections shall come to it: it is being deleted, or will be.
+    pub leaving: bool,
     /// Text of the annotations that we write.
     pub written: BTreeMap<Name, Name>,
     pub bad: Vec<BadAnnotation>,
@@ -70,6 +72,8 @@ pub struct NodeFields<'a> {
     pub addresses: &'a [IpAddr],
     /// Reason of the condition NetworkUnavailable while that is true.
     pub network_unavailable: Option<&'a str>,
+    /// It is being deleted, or an autoscaler will.
+    pub leaving: bool,
 }
 
 impl Node {
@@ -80,6 +84,7 @@ impl Node {
             created: meta.created,
             addresses: fields.addresses.to_vec(),
             network_unavailable: fields.network_unavailable.map(Into::into),
+            leaving: fields.leaving,
             gateway: read.parsed(keys::GATEWAY, Gateway::parse).flatten(),
             checks_mtu: meta.annotations.get(keys::GATEWAY_MTU_SUPPORT).is_none_or(|text| text != "false"),
             mtu: read.parsed(keys::NODE_MTU, mtu),

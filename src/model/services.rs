@@ -255,6 +255,11 @@ impl Backends<'_> {
         self.0.values().all(|candidate| candidate.state == State::Away)
     }
 
+    /// The nodes where somebody takes packets.
+    pub fn nodes(&self) -> BTreeSet<&Name> {
+        self.0.values().filter(|c| c.state != State::Away).filter_map(|c| c.node).collect()
+    }
+
     fn ready(&self) -> impl Iterator<Item = (Backend, &Candidate<'_>)> {
         self.0.iter().filter(|(_, c)| c.state == State::Ready).map(|(backend, c)| (*backend, c))
     }

@@ -36,6 +36,7 @@ pub(crate) struct Keeper<'a> {
     services: &'a Board,
     services_changed: watch::Receiver<u64>,
     health: Ports,
+    told_ready: watch::Sender<bool>,
     /// What was last told of health check ports.
     told: Vec<String>,
 }
@@ -50,7 +51,7 @@ impl<'a> Keeper<'a> {
         mtu: watch::Sender<Option<u32>>,
         reports: Reports,
     ) -> Self {
-        let Reports { annotations, warnings } = reports;
+        let Reports { annotations, warnings, ready: told_ready, .. } = reports;
         let mtu = Mtu::new(&settings.mtu, mtu, Warnings::new(warnings));
         let fresh_system_id = fresh_system_id();
         let gateway = Gateway::new(settings);
@@ -67,6 +68,7 @@ impl<'a> Keeper<'a> {
             services,
             services_changed,
             health,
+            told_ready,
             told,
         }
     }
@@ -241,6 +243,7 @@ impl<'a> Keeper<'a> {
 
     /// For STATUS and the log.
     fn publish(&self, now: Readiness) {
+        self.told_ready.send_if_modified(|told| std::mem::replace(told, now.is_ok()) != now.is_ok());
         if *self.ready.borrow() == now {
             return;
         }

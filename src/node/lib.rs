@@ -37,13 +37,14 @@ mod tests;
 mod turns;
 mod uplink;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ovnkube_host::Net;
-use ovnkube_model::{EndpointSlice, Mac, ObjectKey, PodKey, Service, Subnet};
+use ovnkube_model::{EndpointSlice, Mac, Name, ObjectKey, PodKey, Service, Subnet};
 use tokio::sync::{mpsc, watch};
 
 pub use annotations::Annotations;
@@ -66,6 +67,8 @@ pub enum Change {
     /// Any service; `None`: it is gone.
     Service(ObjectKey, Option<Box<Service>>),
     EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
+    /// The addresses of another node.
+    Peer(Name, Vec<IpAddr>),
     /// All services and slices that there are have been told.
     ServicesSynced,
 }
@@ -110,6 +113,10 @@ pub struct Reports {
     /// Always what the own Node should be annotated with; empty text: that annotation should not be there.
     pub annotations: watch::Sender<Annotations>,
     pub warnings: mpsc::UnboundedSender<Warning>,
+    /// Always the other nodes whose addresses it wants to be told, by [`Change::Peer`].
+    pub peers: watch::Sender<BTreeSet<Name>>,
+    /// Whether pods can be wired and services are as they shall be.
+    pub ready: watch::Sender<bool>,
 }
 
 /// Whether pods can be wired, and if not, why.
@@ -202,7 +209,8 @@ async fn serve(
     });
     let failed = |source| Error::Socket { path: settings.cni_socket.clone(), source };
     let node_ports = settings.gateway.as_ref().is_some_and(|gateway| gateway.node_port);
-    let board = Board::new(&settings.node, node_ports);
+    let networks = [settings.cluster_subnets.as_slice(), &settings.masquerade_subnets].concat();
+    let board = Board::new(&settings.node, node_ports, networks, reports.peers.clone());
     let keeper = keep::Keeper::new(&settings, Arc::clone(&cni), own_node, &board, ready, mtu, reports);
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
@@ -219,6 +227,7 @@ async fn listen(mut changes: mpsc::Receiver<Change>, cni: &cni::Cni, node: watch
             Change::Pod(key, pod) => cni.pods.set(key, pod),
             Change::Service(key, service) => services.service(&key, service.map(|service| *service)),
             Change::EndpointSlice(key, slice) => services.slice(&key, slice.map(|slice| *slice)),
+            Change::Peer(name, ips) => services.peer(name, ips),
             Change::ServicesSynced => services.complete(),
             Change::Node(now) => {
                 node.send_if_modified(|have| {

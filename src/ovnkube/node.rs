@@ -1,7 +1,7 @@
 //! The node agent's part of the process: watches the own Node and its pods, and patches what the
 //! agent says about the node.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -11,6 +11,7 @@ use ovnkube_node::{
     Annotations, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings, OwnNode,
     PodOnNode, Reports, Tls, Warning,
 };
+use ovnkube_telemetry::NodeHealth;
 use ovnkube_watch::{Client, Events, Scope};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
@@ -26,7 +27,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(2);
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
 /// Runs until told to stop.
-pub(crate) async fn run(settings: Settings, name: String, mut stop: Stop) -> Result<()> {
+pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mut stop: Stop) -> Result<()> {
     let api = Client::connect(&translate::access(&settings, "node")).await?;
     let (changes, incoming) = mpsc::channel(CHANGES);
     let watches = ovnkube_watch::start(&api, &Scope::Node(name.as_str().into()), &changes);
@@ -34,11 +35,15 @@ pub(crate) async fn run(settings: Settings, name: String, mut stop: Stop) -> Res
     let (to_agent, agent_changes) = mpsc::channel(CHANGES);
     let (annotations, wanted) = watch::channel(Annotations::new());
     let (warnings, warned) = mpsc::unbounded_channel();
+    let (peers, asked) = watch::channel(BTreeSet::new());
+    let (ready, is_ready) = watch::channel(false);
     let (own, own_node) = watch::channel(None);
     let events = Events::start(&api, "ovnkube-node", &name);
     let node_name: Name = name.as_str().into();
     tokio::select! {
-        outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings }, async move { stop.wait().await }) => outcome?,
+        outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings, peers, ready }, async move { stop.wait().await }) => outcome?,
+        () = tell(&health, is_ready, own_node.clone()) => {}
+        () = look_up(&api, asked, to_agent.clone()) => {}
         () = forward(incoming, to_agent, own) => {}
         () = publish(&events, &node_name, warned, own_node.clone()) => {}
         () = annotate(&api, &node_name, wanted, own_node) => {}
@@ -82,6 +87,48 @@ async fn forward(
         };
         if agent.send(change).await.is_err() {
             return;
+        }
+    }
+}
+
+/// Tells load balancers about the node.
+async fn tell(health: &NodeHealth, mut ready: watch::Receiver<bool>, mut own: watch::Receiver<Own>) {
+    loop {
+        health.set_programmed(*ready.borrow_and_update());
+        health.set_leaving(own.borrow_and_update().as_ref().is_none_or(|(_, node)| node.leaving));
+        tokio::select! {
+            changed = ready.changed() => if changed.is_err() { break },
+            changed = own.changed() => if changed.is_err() { break },
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Tells the agent the addresses of other nodes when it asks for them. They are few, and they stay.
+async fn look_up(api: &Client, mut asked: watch::Receiver<BTreeSet<Name>>, agent: mpsc::Sender<ovnkube_node::Change>) {
+    let mut told = BTreeSet::new();
+    loop {
+        let wanted = asked.borrow_and_update().clone();
+        told.retain(|name| wanted.contains(name));
+        let mut again = false;
+        for name in wanted.difference(&told.clone()) {
+            match api.node(name).await {
+                Ok(Some(node)) => {
+                    told.insert(name.clone());
+                    if agent.send(ovnkube_node::Change::Peer(name.clone(), node.addresses.clone())).await.is_err() {
+                        return;
+                    }
+                }
+                Ok(None) => again = true,
+                Err(error) => {
+                    warn!(%error, "cannot ask for the addresses of node {name}");
+                    again = true;
+                }
+            }
+        }
+        tokio::select! {
+            changed = asked.changed() => if changed.is_err() { std::future::pending::<()>().await },
+            () = tokio::time::sleep(TRY_AGAIN), if again => {}
         }
     }
 }

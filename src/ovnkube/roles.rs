@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use ovnkube_config::Loaded;
 use ovnkube_model::Roles;
-use ovnkube_telemetry::{LogSettings, Metrics, Readiness};
+use ovnkube_telemetry::{LogSettings, Metrics, NodeHealth, Readiness};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -65,8 +65,13 @@ async fn parts(loaded: &Loaded) -> Result<()> {
     let mode = &settings.mode;
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
     let readiness = Readiness::default();
-    for address in [settings.metrics.bind_address, settings.kubernetes.healthz_bind_address].into_iter().flatten() {
-        ovnkube_telemetry::serve(address, metrics.clone(), readiness.clone()).await?;
+    let health = NodeHealth::default();
+    if let Some(address) = settings.metrics.bind_address {
+        ovnkube_telemetry::serve(address, metrics.clone(), readiness.clone(), None).await?;
+    }
+    if let Some(address) = settings.kubernetes.healthz_bind_address {
+        let node = mode.node.is_some().then(|| health.clone());
+        ovnkube_telemetry::serve(address, metrics.clone(), readiness.clone(), node).await?;
     }
     let (stop, stopped) = watch::channel(false);
     let mut tasks = tokio::task::JoinSet::new();
@@ -82,7 +87,7 @@ async fn parts(loaded: &Loaded) -> Result<()> {
         ));
     }
     if let Some(name) = mode.node.clone() {
-        tasks.spawn(node::run(settings.clone(), name, Stop(stopped.clone())));
+        tasks.spawn(node::run(settings.clone(), name, health, Stop(stopped.clone())));
     }
     let mut term = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

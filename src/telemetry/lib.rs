@@ -2,6 +2,7 @@
 
 mod logs;
 mod metrics;
+mod node_health;
 mod process;
 mod rotate;
 mod server;
@@ -10,6 +11,7 @@ mod tests;
 
 pub use logs::{FATAL, LogSettings, start_logging};
 pub use metrics::Metrics;
+pub use node_health::NodeHealth;
 /// The library of the metrics, for crates that register their own.
 pub use prometheus_client as prometheus;
 pub use server::{Readiness, serve};

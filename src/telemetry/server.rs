@@ -1,4 +1,4 @@
-//! The HTTP server that machines ask: `/metrics`, `/healthz`, `/readyz`.
+//! The HTTP server that machines ask: `/metrics`, `/healthz`, `/livez`, `/readyz`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
 
-use crate::{Error, Metrics};
+use crate::{Error, Metrics, NodeHealth};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -39,7 +39,13 @@ impl Readiness {
 
 /// Serves in the background for as long as the process lives; the address listened on is returned.
 /// Answers hold no secrets, but names of objects: an address that others reach is warned about.
-pub async fn serve(address: SocketAddr, metrics: Arc<Metrics>, readiness: Readiness) -> Result<SocketAddr, Error> {
+/// `node`: where there is a node's agent, `/healthz` and `/livez` are about that.
+pub async fn serve(
+    address: SocketAddr,
+    metrics: Arc<Metrics>,
+    readiness: Readiness,
+    node: Option<NodeHealth>,
+) -> Result<SocketAddr, Error> {
     let failed = |problem| Error::Listen { address, problem };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -49,9 +55,16 @@ pub async fn serve(address: SocketAddr, metrics: Arc<Metrics>, readiness: Readin
     let router = Router::new()
         .route("/metrics", get(show_metrics))
         .with_state(metrics)
-        // answers as long as the runtime runs: a probe must not restart what only waits for others
-        .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(move || async move { show_readiness(&readiness) }));
+    let router = match node {
+        // answers as long as the runtime runs: a probe must not restart what only waits for others
+        None => router.route("/healthz", get(|| async { "ok\n" })),
+        Some(node) => {
+            let live = node.clone();
+            let router = router.route("/healthz", get(move || async move { node.healthz() }));
+            router.route("/livez", get(move || async move { live.livez() }))
+        }
+    };
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!("serve metrics on {address}: {error}");

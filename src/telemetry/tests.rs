@@ -3,6 +3,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use prometheus_client::metrics::counter::Counter;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -10,7 +12,7 @@ use tracing::Level;
 
 use crate::logs::{filter, rotating};
 use crate::rotate::Rotating;
-use crate::{Error, LogSettings, Metrics, Readiness, serve};
+use crate::{Error, LogSettings, Metrics, NodeHealth, Readiness, serve};
 
 /// A directory of its own for each test.
 fn directory(name: &str) -> PathBuf {
@@ -130,7 +132,7 @@ async fn server_tells_metrics_and_health() {
     metrics.leader.set(1);
     let readiness = Readiness::default();
     readiness.wait("nb", "no connection to tcp:127.0.0.1:6641");
-    let address = serve("127.0.0.1:0".parse().unwrap(), metrics, readiness.clone()).await.unwrap();
+    let address = serve("127.0.0.1:0".parse().unwrap(), metrics, readiness.clone(), None).await.unwrap();
 
     let text = ask(address, "/metrics").await;
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
@@ -154,7 +156,7 @@ async fn server_tells_metrics_and_health() {
     assert!(ask(address, "/readyz").await.starts_with("HTTP/1.1 200"));
     assert!(ask(address, "/debug/pprof").await.starts_with("HTTP/1.1 404"));
 
-    let taken = serve(address, Metrics::new("x"), Readiness::default()).await.unwrap_err().to_string();
+    let taken = serve(address, Metrics::new("x"), Readiness::default(), None).await.unwrap_err().to_string();
     assert!(taken.starts_with(&format!("listen on {address} for metrics: Address already in use")), "{taken}");
 }
 
@@ -169,4 +171,31 @@ fn logging_goes_to_the_file_and_starts_once() {
     assert!(text.contains("WARN ovnkube_x: shown node=\"n1\"") && text.lines().count() == 1, "{text}");
     assert!(matches!(crate::start_logging(&settings), Err(Error::LoggingTwice)));
     fs::remove_dir_all(directory).unwrap();
+}
+
+/// What a load balancer in front of the nodes hears.
+#[tokio::test]
+async fn a_node_is_healthy_while_its_services_are_programmed() {
+    let health = NodeHealth::default();
+    let local = "127.0.0.1:0".parse().unwrap();
+    let address = serve(local, Metrics::new("x"), Readiness::default(), Some(health.clone())).await.unwrap();
+    let status = async |path| ask(address, path).await[9..12].to_owned();
+    assert_eq!(status("/healthz").await, "503");
+    assert_eq!(status("/livez").await, "503");
+    health.set_programmed(true);
+    let answer = ask(address, "/healthz").await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(r#"Z", "nodeEligible": true}"#), "{answer}");
+    health.set_leaving(true);
+    let answer = ask(address, "/healthz").await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.ends_with(r#""nodeEligible": false}"#), "{answer}");
+    assert_eq!(status("/livez").await, "200");
+    health.set_leaving(false);
+
+    health.set_programmed(false);
+    assert_eq!(status("/healthz").await, "200", "a moment is forgiven");
+    let later = |seconds| jiff::Timestamp::now() + std::time::Duration::from_secs(seconds);
+    assert_eq!(health.answer(later(50), true).into_response().status(), StatusCode::OK);
+    assert_eq!(health.answer(later(70), true).into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+    health.set_programmed(true);
+    assert_eq!(health.answer(later(1000), true).into_response().status(), StatusCode::OK, "nothing has to change");
 }

@@ -9,6 +9,9 @@ use crate::client::query_value;
 use crate::object::{Metadata, Watched};
 use crate::{Client, Error};
 
+/// Set by an autoscaler that will remove the node.
+const LEAVING: &str = "ToBeDeletedByClusterAutoscaler";
+
 pub(crate) struct Nodes;
 
 #[derive(Debug, Deserialize)]
@@ -16,7 +19,21 @@ pub(crate) struct NodeObject<'a> {
     #[serde(borrow)]
     metadata: Metadata<'a>,
     #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
     status: Status,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Spec {
+    #[serde(default)]
+    taints: Vec<Taint>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Taint {
+    #[serde(default)]
+    key: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -81,7 +98,12 @@ impl Watched for Nodes {
         let addresses: Vec<IpAddr> = internal.filter_map(|a| a.address.parse().ok()).collect();
         let unavailable = |c: &&Condition| c.kind == "NetworkUnavailable" && c.status == "True";
         let condition = object.status.conditions.iter().find(unavailable);
-        let fields = NodeFields { addresses: &addresses, network_unavailable: condition.map(|c| c.reason.as_str()) };
+        let is_leaving = object.metadata.is_being_deleted() || object.spec.taints.iter().any(|t| t.key == LEAVING);
+        let fields = NodeFields {
+            addresses: &addresses,
+            network_unavailable: condition.map(|c| c.reason.as_str()),
+            leaving: is_leaving,
+        };
         Change::Node(key, Some(Box::new(Node::parse(&object.metadata.meta(), fields))))
     }
 

@@ -6,6 +6,7 @@ use std::fmt::Display;
 
 use ovnkube_model::{Change, Kind, Meta, Name};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// A kind of object that is watched.
 pub(crate) trait Watched: 'static {
@@ -39,12 +40,18 @@ pub(crate) struct Metadata<'a> {
     #[serde(borrow, default)]
     creation_timestamp: Option<Cow<'a, str>>,
     #[serde(default)]
+    deletion_timestamp: Option<IgnoredAny>,
+    #[serde(default)]
     labels: BTreeMap<String, String>,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
 }
 
 impl Metadata<'_> {
+    pub(crate) fn is_being_deleted(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+
     pub(crate) fn name(&self) -> Name {
         self.name.as_ref().into()
     }

@@ -18,11 +18,11 @@ mod stale;
 mod tests;
 mod want;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ovnkube_model::{EndpointSlice, ObjectKey, Service, Services};
+use ovnkube_model::{EndpointSlice, Name, ObjectKey, Service, Services, Subnet};
 use tokio::sync::watch;
 
 pub(crate) use health::Ports;
@@ -38,6 +38,8 @@ pub(crate) struct Board {
     /// Counts what the host has to do something about.
     changes: watch::Sender<u64>,
     stale_changes: watch::Sender<()>,
+    /// Nodes whose addresses are wanted.
+    peers: watch::Sender<BTreeSet<Name>>,
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +47,7 @@ struct State {
     here: Here,
     services: Services,
     parts: Parts,
+    peers: BTreeMap<Name, Vec<IpAddr>>,
     senders: BTreeMap<ObjectKey, Senders>,
     /// With the number of looks that are left.
     stale: BTreeMap<Stale, u8>,
@@ -53,10 +56,16 @@ struct State {
 }
 
 impl Board {
-    pub(crate) fn new(node: &str, node_ports: bool) -> Self {
-        let here = Here { node: node.to_owned(), ips: Vec::new(), node_ports };
+    /// `networks`: addresses that no service may claim.
+    pub(crate) fn new(
+        node: &str,
+        node_ports: bool,
+        networks: Vec<Subnet>,
+        peers: watch::Sender<BTreeSet<Name>>,
+    ) -> Self {
+        let here = Here { node: node.to_owned(), ips: Vec::new(), node_ports, networks };
         let state = Mutex::new(State { here, ..State::default() });
-        Self { state, changes: watch::Sender::new(0), stale_changes: watch::Sender::new(()) }
+        Self { state, changes: watch::Sender::new(0), stale_changes: watch::Sender::new(()), peers }
     }
 
     pub(crate) fn service(&self, key: &ObjectKey, service: Option<Service>) {
@@ -85,16 +94,29 @@ impl Board {
         }
     }
 
+    /// The addresses of another node.
+    pub(crate) fn peer(&self, name: Name, ips: Vec<IpAddr>) {
+        let mut state = self.lock();
+        let new = Some(&ips) != state.peers.get(&name);
+        state.peers.insert(name, ips);
+        if new && state.complete {
+            self.changes.send_modify(|n| *n += 1);
+        }
+    }
+
     /// The first lists are in.
     pub(crate) fn complete(&self) {
-        self.lock().complete = true;
+        let mut state = self.lock();
+        state.complete = true;
+        self.ask_for_peers(&mut state);
+        drop(state);
         self.changes.send_modify(|n| *n += 1);
     }
 
     /// `None` until the first lists are in.
     pub(crate) fn want(&self) -> Option<Want> {
         let state = self.lock();
-        state.complete.then(|| state.parts.want())
+        state.complete.then(|| Want { parts: state.parts.all().cloned().collect(), peers: state.peers.clone() })
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
@@ -105,6 +127,7 @@ impl Board {
         let part = Part::of(key, &state.services, &state.here);
         let created = state.services.get(key).map_or(0, |service| service.created);
         if state.parts.set(key, created, part) && state.complete {
+            self.ask_for_peers(state);
             self.changes.send_modify(|n| *n += 1);
         }
         let senders = want::senders(key, &state.services);
@@ -117,6 +140,17 @@ impl Board {
             state.stale.extend(left.into_iter().map(|stale| (stale, stale::LOOKS)));
             self.stale_changes.send_replace(());
         }
+    }
+
+    fn ask_for_peers(&self, state: &mut State) {
+        let wanted: BTreeSet<Name> =
+            state.parts.all().flat_map(|part| &part.elsewhere).map(|there| there.node.clone()).collect();
+        state.peers.retain(|name, _| wanted.contains(name));
+        self.peers.send_if_modified(|have| {
+            let differs = *have != wanted;
+            *have = wanted;
+            differs
+        });
     }
 
     fn stale_changed(&self) -> watch::Receiver<()> {

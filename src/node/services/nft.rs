@@ -4,7 +4,9 @@
 //!  from outside ─▶ prerouting ─▶ who may come in ─▶ etp-local: 169.254.169.3:NODEPORT over mp0, source kept
 //!                                              └─▶ else: the service's own address, through the bridge
 //!  from the host ─▶ output    ─▶ itp-local: endpoint on this host, or mark ─▶ table 7 ─▶ mp0
+//!                            ├─▶ etp-local, no endpoint here: the node port of a node that has one
 //!                            └─▶ else: the service's own address, through the bridge
+//!  then, to a service that has nobody ─▶ refused
 //! ```
 //! The chains never change; services are elements of their maps and sets.
 
@@ -23,7 +25,7 @@ pub(crate) const MARK: u32 = 0x0017_45ec;
 pub(crate) type Elements = BTreeMap<(&'static str, String), String>;
 
 /// Each with its type and its name for IPv4 and IPv6. `IP` stands for `ipv4_addr` or `ipv6_addr`.
-const SETS: [(&str, &str, [&str; 2]); 10] = [
+const SETS: [(&str, &str, [&str; 2]); 12] = [
     (
         "map",
         "IP . inet_proto . inet_service : IP . inet_service",
@@ -42,6 +44,8 @@ const SETS: [(&str, &str, [&str; 2]); 10] = [
     ("set", "IP . inet_proto . inet_service", ["limited-services-v4", "limited-services-v6"]),
     ("set", "IP . inet_proto . inet_service . IP; flags interval", ["services-sources-v4", "services-sources-v6"]),
     ("set", "inet_proto . inet_service", ["mgmtport-no-snat-nodeports", ""]),
+    ("set", "IP . inet_proto . inet_service", ["refused-services-v4", "refused-services-v6"]),
+    ("map", "inet_proto . inet_service : IP . inet_service", ["nodeports-elsewhere-v4", "nodeports-elsewhere-v6"]),
 ];
 
 const ETP_IPS: usize = 0;
@@ -54,6 +58,8 @@ const NO_SNAT_SERVICES: usize = 6;
 const LIMITED: usize = 7;
 const SOURCES: usize = 8;
 const NO_SNAT_NODE_PORTS: usize = 9;
+const REFUSED: usize = 10;
+const ELSEWHERE: usize = 11;
 
 /// Declarations and chains, the same whatever services there are; of those whose packets can't be
 /// told by a node port the rules too.
@@ -64,20 +70,9 @@ pub(crate) fn body(want: &Want) -> String {
             let _ = writeln!(text, "\t{kind} {name} {{\n\t\ttype {}\n\t}}", of.replace("IP", ip));
         }
     }
-    let translate = |maps: [usize; 2]| {
-        let [by_ip, by_port] = maps.map(|set| SETS.get(set).map_or([""; 2], |(_, _, names)| *names));
-        let families = [("ip", "127.0.0.0/8"), ("ip6", "::1")].into_iter().zip(by_ip.into_iter().zip(by_port));
-        let mut rules = Vec::new();
-        for ((ip, loopback), (by_ip, by_port)) in families {
-            rules.push(format!("dnat {ip} to {ip} daddr . meta l4proto . th dport map @{by_ip}"));
-            rules.push(format!(
-                "fib daddr type local {ip} daddr != {loopback} dnat {ip} to meta l4proto . th dport map @{by_port}"
-            ));
-        }
-        rules
-    };
-    chain(&mut text, "services", "", &translate([IPS, NODE_PORTS]));
-    chain(&mut text, "services-etp", "", &translate([ETP_IPS, ETP_NODE_PORTS]));
+    chain(&mut text, "services", "", &translations(Some(IPS), NODE_PORTS));
+    chain(&mut text, "services-etp", "", &translations(Some(ETP_IPS), ETP_NODE_PORTS));
+    chain(&mut text, "services-elsewhere", "", &translations(None, ELSEWHERE));
     chain(
         &mut text,
         "services-etp-no-nodeport",
@@ -95,7 +90,7 @@ pub(crate) fn body(want: &Want) -> String {
     let jump = |to: &str| format!("jump {to}");
     let prerouting = ["services-etp", "services-etp-no-nodeport", "services"].map(jump);
     chain(&mut text, "services-prerouting", &nat("prerouting"), &prerouting);
-    chain(&mut text, "services-output", &nat("output"), &["services-itp", "services"].map(jump));
+    chain(&mut text, "services-output", &nat("output"), &["services-itp", "services-elsewhere", "services"].map(jump));
     let mark = format!("IP daddr . meta l4proto . th dport @itp-services-to-mark-v# meta mark set {MARK:#x}");
     chain(&mut text, "services-itp-mark", "type route hook output priority mangle; policy accept;", &both(&mark));
     let limit = both(
@@ -106,7 +101,26 @@ pub(crate) fn body(want: &Want) -> String {
         let head = format!("type filter hook {hook} priority -110; policy accept;");
         chain(&mut text, &format!("services-sources-{hook}"), &head, &limit);
     }
+    let refuse = both("IP daddr . meta l4proto . th dport @refused-services-v# reject");
+    for hook in ["output", "forward"] {
+        let head = format!("type filter hook {hook} priority 0; policy accept;");
+        chain(&mut text, &format!("services-refused-{hook}"), &head, &refuse);
+    }
     text
+}
+
+/// Rules by the maps of addresses and of node ports.
+fn translations(by_ip: Option<usize>, by_port: usize) -> Vec<String> {
+    let name = |set: usize, family: usize| SETS.get(set).and_then(|(_, _, names)| names.get(family)).copied();
+    let mut rules = Vec::new();
+    for (family, (ip, loopback)) in [("ip", "127.0.0.0/8"), ("ip6", "::1")].into_iter().enumerate() {
+        let by_ip = by_ip.and_then(|set| name(set, family));
+        rules.extend(by_ip.map(|map| format!("dnat {ip} to {ip} daddr . meta l4proto . th dport map @{map}")));
+        let own = format!("fib daddr type local {ip} daddr != {loopback}");
+        let by_port = name(by_port, family);
+        rules.extend(by_port.map(|map| format!("{own} dnat {ip} to meta l4proto . th dport map @{map}")));
+    }
+    rules
 }
 
 fn chain(text: &mut String, name: &str, head: &str, rules: &[String]) {
@@ -131,6 +145,16 @@ pub(crate) fn elements(want: &Want, mode: GatewayMode, masquerade: &[Subnet]) ->
                 Some(host) => all.add(ITP_REDIRECT, family, key, target(host)),
                 None => all.add(ITP_MARK, family, key, String::new()),
             }
+        }
+        for there in &part.elsewhere {
+            let ips = want.peers.get(&there.node).into_iter().flatten();
+            if let Some(ip) = ips.copied().find(|ip| Family::of(*ip) == there.family) {
+                let value = target(Backend { ip, port: there.port });
+                all.add(ELSEWHERE, there.family, by_port(there.protocol, there.port), value);
+            }
+        }
+        for (protocol, service) in &part.refused {
+            all.add(REFUSED, Family::of(service.ip), by_ip(service.ip, *protocol, service.port), String::new());
         }
     }
     all.elements
@@ -268,7 +292,7 @@ pub(crate) fn moved(have: &Elements, want: &Elements) -> Moved {
 }
 
 fn is_translation(set: &str) -> bool {
-    [IPS, NODE_PORTS].iter().any(|n| SETS.get(*n).is_some_and(|(_, _, names)| names.contains(&set)))
+    [IPS, NODE_PORTS, ELSEWHERE].iter().any(|n| SETS.get(*n).is_some_and(|(_, _, names)| names.contains(&set)))
 }
 
 fn address(value: &str) -> Option<SocketAddr> {

@@ -12,7 +12,8 @@ use super::*;
 use crate::gateway::flows::{Facts, flows};
 
 fn here() -> Here {
-    Here { node: "node-000".into(), ips: vec!["172.18.0.2".parse().unwrap()], node_ports: true }
+    let networks = vec!["10.128.0.0/14".parse().unwrap()];
+    Here { node: "node-000".into(), ips: vec!["172.18.0.2".parse().unwrap()], node_ports: true, networks }
 }
 
 fn meta_of(labels: &BTreeMap<String, String>, created: i64) -> Meta<'_> {
@@ -70,7 +71,9 @@ impl Cluster {
         for (key, service) in self.0.iter() {
             parts.set(key, service.created, Part::of(key, &self.0, &here()));
         }
-        parts.want()
+        let peers = [("node-001", "172.18.0.3"), ("node-002", "172.18.0.4")];
+        let peers = peers.map(|(name, ip)| (name.into(), vec![ip.parse().unwrap()]));
+        Want { parts: parts.all().cloned().collect(), peers: peers.into() }
     }
 }
 
@@ -81,7 +84,7 @@ fn key(name: &str) -> ObjectKey {
 /// As `peer` had them when its host was dumped, in both gateway modes.
 fn samples() -> Cluster {
     let mut cluster = Cluster::default();
-    let web = json!([{"name": "http", "port": 80}]);
+    let web = json!([{"port": 80}]);
     let endpoints = json!([{"addresses": ["10.128.0.5"], "nodeName": "node-000"}, {"addresses": ["10.129.0.5"], "nodeName": "node-001"}]);
     cluster
         .add("cip", &json!({"clusterIPs": ["10.96.1.1"], "ports": web}))
@@ -107,6 +110,71 @@ fn elements(cluster: &Cluster, mode: GatewayMode) -> Vec<String> {
     elements.into_iter().map(|((set, key), value)| format!("{set} {key} : {value}")).collect()
 }
 
+/// Without what is only refused.
+fn led(cluster: &Cluster, mode: GatewayMode) -> Vec<String> {
+    let mut led = elements(cluster, mode);
+    led.retain(|element| !element.starts_with("refused"));
+    led
+}
+
+/// Only there does the endpoint see who sends.
+#[test]
+fn a_node_port_without_endpoints_here_leads_to_a_node_that_has_some() {
+    let mut cluster = Cluster::default();
+    let spec = json!({
+        "type": "NodePort", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.1"], "ports": [{"port": 80, "nodePort": 30080}],
+    });
+    cluster.add("web", &spec);
+    let mut elsewhere = |nodes: &[&str]| {
+        let ips = nodes.iter().enumerate();
+        let endpoints: Vec<Value> =
+            ips.map(|(n, node)| json!({"addresses": [format!("10.128.1.{n}")], "nodeName": node})).collect();
+        cluster.endpoints("web", ("TCP", 8080), &endpoints.into());
+        let mut led = elements(&cluster, GatewayMode::Shared);
+        led.retain(|element| element.starts_with("nodeports-elsewhere"));
+        led
+    };
+    assert_eq!(elsewhere(&["node-002", "node-001"]), ["nodeports-elsewhere-v4 tcp . 30080 : 172.18.0.3 . 30080"]);
+    assert_eq!(elsewhere(&["node-002"]), ["nodeports-elsewhere-v4 tcp . 30080 : 172.18.0.4 . 30080"]);
+    assert!(elsewhere(&["node-002", "node-000"]).is_empty(), "an endpoint is here");
+    assert!(elsewhere(&["node-007"]).is_empty(), "nobody has said where that is");
+
+    let peers = watch::Sender::default();
+    let mut asked = peers.subscribe();
+    let board = Board::new("node-000", true, Vec::new(), peers);
+    board.service(&key("web"), Some(service(1, &spec)));
+    let there = json!([{"addresses": ["10.128.1.1"], "nodeName": "node-002"}]);
+    board.slice(&key("web-x"), Some(slice("web", ("TCP", 8080), &there)));
+    board.complete();
+    assert_eq!(*asked.borrow_and_update(), ["node-002".into()].into());
+    let changes = board.changes();
+    board.peer("node-002".into(), vec!["172.18.0.4".parse().unwrap()]);
+    assert!(changes.has_changed().unwrap());
+    board.service(&key("web"), None);
+    assert!(asked.borrow_and_update().is_empty());
+    assert!(board.want().unwrap().peers.is_empty());
+}
+
+/// OVN's answer to the host would not find its way.
+#[test]
+fn the_host_refuses_for_services_without_endpoints() {
+    let mut cluster = Cluster::default();
+    let ports = json!([{"port": 80}, {"name": "dns", "port": 53, "protocol": "UDP"}]);
+    cluster.add("none", &json!({"clusterIPs": ["10.96.1.1", "fd00:96::1"], "ports": ports}));
+    let refused = [
+        "refused-services-v4 10.96.1.1 . tcp . 80 : ",
+        "refused-services-v4 10.96.1.1 . udp . 53 : ",
+        "refused-services-v6 fd00:96::1 . tcp . 80 : ",
+        "refused-services-v6 fd00:96::1 . udp . 53 : ",
+    ];
+    assert_eq!(elements(&cluster, GatewayMode::Shared), refused);
+    cluster.endpoints("none", ("TCP", 8080), &json!([{"addresses": ["10.129.0.5"], "nodeName": "node-001"}]));
+    assert_eq!(elements(&cluster, GatewayMode::Shared), refused[1..]);
+    let away = json!([{"addresses": ["10.129.0.5"], "nodeName": "node-001", "conditions": {"ready": false}}]);
+    cluster.endpoints("none", ("TCP", 8080), &away);
+    assert_eq!(elements(&cluster, GatewayMode::Shared), refused);
+}
+
 #[test]
 fn elements_of_the_samples() {
     let shared = [
@@ -117,6 +185,7 @@ fn elements_of_the_samples() {
         "mgmtport-no-snat-nodeports tcp . 30081 : ",
         "nodeports-v4 tcp . 30080 : 10.96.1.3 . 80",
         "nodeports-v4 tcp . 30081 : 10.96.1.4 . 80",
+        "refused-services-v4 10.96.1.2 . tcp . 80 : ",
     ];
     assert_eq!(elements(&samples(), GatewayMode::Shared), shared);
     let mut local = shared.map(str::to_owned).to_vec();
@@ -216,7 +285,7 @@ fn the_older_service_keeps_what_two_claim() {
     let mut cluster = Cluster::default();
     let claim = |ip: &str| json!({"clusterIPs": [ip], "externalIPs": ["192.0.2.10"], "ports": [{"port": 80}]});
     cluster.add("z", &claim("10.96.1.1")).add("a", &claim("10.96.1.2"));
-    assert_eq!(elements(&cluster, GatewayMode::Shared), ["external-ips-v4 192.0.2.10 . tcp . 80 : 10.96.1.1 . 80"]);
+    assert_eq!(led(&cluster, GatewayMode::Shared), ["external-ips-v4 192.0.2.10 . tcp . 80 : 10.96.1.1 . 80"]);
     let flows = added(&cluster, GatewayMode::Shared, &["172.18.0.2"]);
     assert_eq!(flows.len(), 4, "{flows:#?}");
 }
@@ -226,12 +295,16 @@ fn the_older_service_keeps_what_two_claim() {
 fn an_external_ip_is_never_the_nodes() {
     let mut cluster = Cluster::default();
     let ports = json!([{"port": 10250}]);
-    cluster.add("thief", &json!({"clusterIPs": ["10.96.1.1"], "externalIPs": ["172.18.0.2"], "ports": ports}));
-    assert_eq!(cluster.want(), Want::default());
+    for ip in ["172.18.0.2", "10.129.0.5", "10.96.1.2"] {
+        cluster.add("thief", &json!({"clusterIPs": ["10.96.1.1"], "externalIPs": [ip], "ports": ports}));
+        cluster.add("owner", &json!({"clusterIPs": ["10.96.1.2"], "ports": ports}));
+        assert!(led(&cluster, GatewayMode::Local).is_empty(), "{ip} is led elsewhere");
+    }
     // a load balancer that runs on the nodes has their addresses
+    let mut cluster = Cluster::default();
     let spec = json!({"type": "LoadBalancer", "clusterIPs": ["10.96.1.1"], "ingress": ["172.18.0.2"], "ports": [{"port": 80}]});
     cluster.add("klipper", &spec);
-    assert_eq!(elements(&cluster, GatewayMode::Shared), ["external-ips-v4 172.18.0.2 . tcp . 80 : 10.96.1.1 . 80"]);
+    assert_eq!(led(&cluster, GatewayMode::Shared), ["external-ips-v4 172.18.0.2 . tcp . 80 : 10.96.1.1 . 80"]);
 }
 
 #[test]
@@ -305,7 +378,7 @@ fn the_kernel_takes_the_table() {
 }
 
 fn board() -> Board {
-    let board = Board::new("node-000", true);
+    let board = Board::new("node-000", true, here().networks, watch::Sender::default());
     board.addresses(&here().ips);
     board
 }
@@ -336,6 +409,7 @@ fn changes_that_concern_the_host_alone_are_told() {
     let spec = json!({"type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 80, "nodePort": 30080}]});
     assert!(told(&|| board.service(&key("np"), Some(service(1, &spec)))));
     let pod = |ip: &str, node: &str| slice("np", ("TCP", 8080), &json!([{"addresses": [ip], "nodeName": node}]));
+    assert!(told(&|| board.slice(&key("np-x"), Some(pod("10.129.0.4", "node-001")))), "it refuses no longer");
     for slice in [pod("10.128.0.5", "node-000"), pod("10.129.0.5", "node-001")] {
         assert!(!told(&|| board.slice(&key("np-x"), Some(slice.clone()))));
     }

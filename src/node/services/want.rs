@@ -5,7 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnetwork::IpNetwork;
-use ovnkube_model::{Backend, Family, ObjectKey, Protocol, Service, ServicePort, ServiceType, Services, TrafficPolicy};
+use ovnkube_model::{
+    Backend, Backends, Family, Name, ObjectKey, Protocol, Service, ServicePort, ServiceType, Services, Subnet,
+    TrafficPolicy,
+};
 
 /// The node that it is worked out for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -15,12 +18,23 @@ pub(crate) struct Here {
     pub(crate) ips: Vec<IpAddr>,
     /// Whether node ports are served.
     pub(crate) node_ports: bool,
+    /// Addresses that are pods' or OVN's own.
+    pub(crate) networks: Vec<Subnet>,
+}
+
+impl Here {
+    /// What users claim for themselves is never the node's nor a pod's.
+    fn has(&self, ip: IpAddr) -> bool {
+        self.ips.contains(&ip) || self.networks.iter().any(|network| network.contains(ip))
+    }
 }
 
 /// All that is wanted, the older service first: it keeps what two of them claim.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Want {
     pub(crate) parts: Vec<Arc<Part>>,
+    /// Addresses of other nodes, as far as parts name them.
+    pub(crate) peers: BTreeMap<Name, Vec<IpAddr>>,
 }
 
 /// What one service wants.
@@ -29,7 +43,22 @@ pub(crate) struct Part {
     pub(crate) doors: Vec<Door>,
     /// Cluster addresses with `internalTrafficPolicy: Local`.
     pub(crate) inner: Vec<Inner>,
+    /// Cluster addresses with nobody behind them, for whom the host refuses: an answer of OVN's would
+    /// not find its way back to the host.
+    pub(crate) refused: Vec<(Protocol, Backend)>,
+    /// Node ports with local endpoints only, and none here.
+    pub(crate) elsewhere: Vec<Elsewhere>,
     pub(crate) health: Option<Health>,
+}
+
+/// Where the host's own packets to its node port go, so that endpoints see who sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Elsewhere {
+    pub(crate) family: Family,
+    pub(crate) protocol: Protocol,
+    pub(crate) port: u16,
+    /// A node that has an endpoint.
+    pub(crate) node: Name,
 }
 
 /// One way in from outside.
@@ -94,10 +123,20 @@ impl Part {
     pub(crate) fn of(key: &ObjectKey, services: &Services, here: &Here) -> Self {
         let Some(service) = services.get(key) else { return Self::default() };
         let mut part = Self::default();
-        for &ip in &service.cluster_ips {
-            for port in &service.ports {
+        for port in &service.ports {
+            let protocol = port.protocol;
+            let outer = services.outer_ips(key, port, |ip| here.has(ip) && !service.ingress_ips.contains(&ip));
+            let node_port = services.node_port(key, port);
+            for ip in services.cluster_ips(key, port) {
                 let backends = services.backends(key, port, Family::of(ip));
-                part.add(service, port, ip, here, &backends.local(&here.node));
+                if backends.is_empty() {
+                    part.refused.push((port.protocol, Backend { ip, port: port.port }));
+                }
+                if let Some(port) = node_port.filter(|_| service.is_external_local() && here.node_ports) {
+                    part.elsewhere.extend(elsewhere(&backends, here, ip, port, protocol));
+                }
+                let ways = Ways { node_port, outer: &outer, local: &backends.local(&here.node) };
+                part.add(service, port, ip, here, &ways);
             }
         }
         part.health = service.health_check_port.map(|port| Health {
@@ -108,14 +147,14 @@ impl Part {
         part
     }
 
-    fn add(&mut self, service: &Service, port: &ServicePort, ip: IpAddr, here: &Here, local: &[Backend]) {
+    fn add(&mut self, service: &Service, port: &ServicePort, ip: IpAddr, here: &Here, ways: &Ways<'_>) {
         let own = Backend { ip, port: port.port };
-        let host = local.iter().copied().find(|backend| here.ips.contains(&backend.ip));
+        let host = ways.local.iter().copied().find(|backend| here.ips.contains(&backend.ip));
         if service.internal_policy == TrafficPolicy::Local {
             self.inner.push(Inner { protocol: port.protocol, service: own, host });
         }
-        let node_port = port.node_port.filter(|_| here.node_ports && has_node_ports(service));
-        let local = service.is_external_local().then(|| Local { node_port, endpoints: local.to_vec(), host });
+        let node_port = ways.node_port.filter(|_| here.node_ports && has_node_ports(service));
+        let local = service.is_external_local().then(|| Local { node_port, endpoints: ways.local.to_vec(), host });
         let door = |at, number, sources: &[IpNetwork]| Door {
             at,
             protocol: port.protocol,
@@ -125,16 +164,19 @@ impl Part {
             sources: sources.to_vec(),
         };
         self.doors.extend(node_port.map(|number| door(At::Node(Family::of(ip)), number, &[])));
-        for outer in service.outer_ips().filter(|outer| outer.is_ipv6() == ip.is_ipv6()) {
-            // what users claim for themselves is never the node's
-            if here.ips.contains(&outer) && !service.ingress_ips.contains(&outer) {
-                continue;
-            }
+        for &outer in ways.outer.iter().filter(|outer| outer.is_ipv6() == ip.is_ipv6()) {
             let sources =
                 if service.ingress_ips.contains(&outer) { widest(&service.source_ranges, outer) } else { Vec::new() };
             self.doors.push(door(At::Ip(outer), port.port, &sources));
         }
     }
+}
+
+/// How a port of a service is reached, but for its own address.
+struct Ways<'a> {
+    node_port: Option<u16>,
+    outer: &'a [IpAddr],
+    local: &'a [Backend],
 }
 
 /// Every address that UDP senders know, and who was behind it.
@@ -155,6 +197,16 @@ pub(crate) fn senders(key: &ObjectKey, services: &Services) -> Senders {
         }
     }
     senders
+}
+
+/// Different hosts take different nodes.
+fn elsewhere(backends: &Backends<'_>, here: &Here, ip: IpAddr, port: u16, protocol: Protocol) -> Option<Elsewhere> {
+    let nodes = backends.nodes();
+    if nodes.iter().any(|node| ***node == *here.node) {
+        return None;
+    }
+    let next = nodes.iter().find(|node| ****node > *here.node).or_else(|| nodes.first())?;
+    Some(Elsewhere { family: Family::of(ip), protocol, port, node: (**next).clone() })
 }
 
 fn has_node_ports(service: &Service) -> bool {
@@ -216,7 +268,7 @@ impl Parts {
         true
     }
 
-    pub(crate) fn want(&self) -> Want {
-        Want { parts: self.parts.values().cloned().collect() }
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Part>> {
+        self.parts.values()
     }
 }

@@ -256,7 +256,16 @@ impl Lab {
         let settings = self.settings();
         let task = self.runtime.spawn(async move {
             let stop = async { drop(stopped.await) };
-            format!("{:?}", ovnkube_node::run(settings, received, Reports { annotations, warnings }, stop).await)
+            format!(
+                "{:?}",
+                ovnkube_node::run(
+                    settings,
+                    received,
+                    Reports { annotations, warnings, peers: watch::Sender::default(), ready: watch::Sender::default() },
+                    stop
+                )
+                .await
+            )
         });
         self.agent = Some(Agent { changes, annotations: annotated, warned, stop, task });
         eventually("the agent's socket", || self.socket().exists());
@@ -298,8 +307,12 @@ impl Lab {
         let (_changes, received) = mpsc::channel(16);
         let (annotations, _annotated) = watch::channel(Annotations::new());
         let (warnings, _warned) = mpsc::unbounded_channel();
-        let run =
-            ovnkube_node::run(self.settings(), received, Reports { annotations, warnings }, std::future::pending());
+        let run = ovnkube_node::run(
+            self.settings(),
+            received,
+            Reports { annotations, warnings, peers: watch::Sender::default(), ready: watch::Sender::default() },
+            std::future::pending(),
+        );
         let outcome = async { tokio::time::timeout(Duration::from_secs(60), run).await.expect("the agent to end") };
         self.runtime.block_on(outcome).unwrap_err().to_string()
     }

@@ -1,0 +1,79 @@
+//! Whether load balancers in front of the nodes may send to this one: what kube-proxy answers on its
+//! health port.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use jiff::{SignedDuration, Timestamp};
+
+/// The node may be behind for so long, as kube-proxy may.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Clones share their state. Not healthy until services are programmed for the first time.
+#[derive(Debug, Clone, Default)]
+pub struct NodeHealth {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// No new connections shall come here.
+    leaving: bool,
+    programmed: bool,
+    /// When services were last known to be programmed.
+    updated: Option<Timestamp>,
+}
+
+impl NodeHealth {
+    /// The Node is being deleted, or an autoscaler is about to.
+    pub fn set_leaving(&self, leaving: bool) {
+        self.lock().leaving = leaving;
+    }
+
+    /// Whether the node is as its services want it.
+    pub fn set_programmed(&self, programmed: bool) {
+        let mut state = self.lock();
+        state.see(Timestamp::now());
+        state.programmed = programmed;
+        state.see(Timestamp::now());
+    }
+
+    /// `/healthz`: may this node be sent to.
+    pub(crate) fn healthz(&self) -> impl IntoResponse + use<> {
+        self.answer(Timestamp::now(), true)
+    }
+
+    /// `/livez`: does the agent do its work; a node that leaves is no reason to restart it.
+    pub(crate) fn livez(&self) -> impl IntoResponse + use<> {
+        self.answer(Timestamp::now(), false)
+    }
+
+    pub(crate) fn answer(&self, now: Timestamp, is_about_node: bool) -> impl IntoResponse + use<> {
+        let mut state = self.lock();
+        state.see(now);
+        let patience = SignedDuration::try_from(PATIENCE).unwrap_or(SignedDuration::MAX);
+        let healthy = state.updated.is_some_and(|updated| now.duration_since(updated) <= patience);
+        let eligible = !state.leaving;
+        let updated = state.updated.unwrap_or(Timestamp::UNIX_EPOCH);
+        let about_node = if is_about_node { format!(r#", "nodeEligible": {eligible}"#) } else { String::new() };
+        let text = format!(r#"{{"lastUpdated": "{updated}","currentTime": "{now}"{about_node}}}"#);
+        let status =
+            if healthy && (eligible || !is_about_node) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        (status, [(CONTENT_TYPE.as_str(), "application/json"), ("x-content-type-options", "nosniff")], text)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn see(&mut self, now: Timestamp) {
+        if self.programmed {
+            self.updated = Some(now);
+        }
+    }
+}
