@@ -29,3 +29,20 @@ no_ports() { # NAMESPACE
   ! grep "^$1_" <<<"$left"
 }
 seconds_since() { echo "$EPOCHREALTIME $1" | awk '{printf "%.1f", $1 - $2}'; }
+http() { x "$1" curl -sf -m "${3:-5}" -o /dev/null "http://$2/hostname"; } # POD ADDRESS:PORT [SECONDS]
+from() { cluster exec "$1" curl -sf -m "${3:-5}" -o /dev/null "http://$2/hostname"; } # UNIT ADDRESS:PORT [SECONDS]
+service() { # NAME SPEC
+  printf -- '---\n{apiVersion: v1, kind: Service, metadata: {name: %s, namespace: %s}, spec: {%s}}\n' "$1" "$NS" "$2"
+}
+service_ip() { kubectl get svc -n $NS "$1" -o jsonpath='{.spec.clusterIP}'; }
+first_of() { # 4|6, reads addresses: the first of the family
+  local ip
+  for ip in $(cat); do [[ $ip == *:* ]] && [ "$1" = 4 ] || { [[ $ip != *:* ]] && [ "$1" = 6 ]; } || { echo "$ip"; return; }; done
+}
+node_ip() { kubectl get node "$1" -o jsonpath='{.status.addresses[?(@.type=="InternalIP")].address}' | first_of $FAM; }
+ip_of() { kubectl get pod -n "$NS" "$1" -o jsonpath='{.status.podIPs[*].ip}' | first_of $FAM; } # POD
+at() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS, as in URLs
+source_is() { # ADDRESS CMD...: what the server saw
+  local want=$1 have; shift
+  have=$("$@") && echo "$have" && [[ $have == "$(at "$want")":* ]]
+}

@@ -2,7 +2,8 @@
 # Sourced by lab/cluster; the second half runs inside the node.
 
 node_up() { # nI
-  local u=$1 m mounts= role='topology.kubernetes.io/zone=zone-'${1#n}
+  # three zones, as upstream's tests want them
+  local u=$1 m mounts= role=topology.kubernetes.io/zone=zone-$(((${1#n} - 1) % 3 + 1))
   netns_add "$u"
   # directories that OVS, OVN and the agent write to
   for m in var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/ovn; do
