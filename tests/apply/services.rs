@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use ovnkube_ovn::nb::load_balancer;
 use ovnkube_tests::nb::{Release, Server};
 use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, rules};
@@ -174,6 +175,29 @@ async fn a_change_writes_only_what_it_changes() {
     let group = "Load_Balancer_Group clusterLBGroup: load_balancer";
     assert_eq!(lab.written(vec![gone]).await, ["Load_Balancer Service_a/s3_TCP_cluster: deleted", group]);
     crate::crash::check(&mut lab.objects, &lab.controller).await;
+}
+
+/// In fifteen slices, as the control plane makes them; one that goes is one column again.
+#[tokio::test(flavor = "multi_thread")]
+async fn fifteen_hundred_endpoints() {
+    let mut lab = Lab::up(false).await;
+    let ips = |slice: usize, from: usize| -> Vec<Value> {
+        let ips = (from..100).map(|n| format!("10.128.{}.{}", slice, n + 3));
+        ips.map(|ip| json!({"addresses": [ip], "nodeName": "n1"})).collect()
+    };
+    let slices = (2..16).map(|n| slice("s0", &n.to_string(), &ips(n, 0)));
+    let all = [slice("s0", "1", &ips(1, 0))].into_iter().chain(slices).collect();
+    let row = "Load_Balancer Service_a/s0_TCP_cluster: vips";
+    assert_eq!(lab.written(all).await, [row]);
+    let behind = |lab: &Lab| {
+        let cache = lab.controller.nb.cache();
+        let mut rows = cache.iter(load_balancer::TABLE);
+        let (_, row) = rows.find(|(_, row)| row.str(load_balancer::NAME) == "Service_a/s0_TCP_cluster").unwrap();
+        row.map(load_balancer::VIPS).get("10.96.0.10:80").unwrap().split(',').count()
+    };
+    assert_eq!(behind(&lab), 1500);
+    assert_eq!(lab.written(vec![slice("s0", "7", &ips(7, 1))]).await, [row]);
+    assert_eq!(behind(&lab), 1499);
 }
 
 /// With templates the number of nodes does not count.

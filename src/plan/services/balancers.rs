@@ -45,11 +45,11 @@ pub(super) fn balancers(key: &ObjectKey, configs: &[Config<'_>], world: &World) 
         templates.extend(templates::balancers(key, protocol, &of(&in_templates, protocol), world));
     }
     all.extend(merged(templates));
+    let per_node = Protocol::ALL.map(|protocol| (protocol, of(&per_node, protocol)));
+    let per_node = per_node.iter().filter(|(_, configs)| !configs.is_empty());
     let mut nodes = Vec::new();
-    for (node, site) in &world.sites {
-        for protocol in Protocol::ALL {
-            nodes.extend(on_node(key, protocol, &of(&per_node, protocol), (node, site), world));
-        }
+    for site in &world.sites {
+        nodes.extend(per_node.clone().flat_map(|(protocol, configs)| on_node(key, *protocol, configs, site, world)));
     }
     all.extend(merged(nodes));
     all
