@@ -1,4 +1,4 @@
-//! Wake-ups for a level-triggered `ensure`: "something about links, addresses or routes changed".
+//! Wake-ups for a level-triggered `ensure`: "something about links, addresses, routes or nftables changed".
 
 use std::time::Duration;
 
@@ -7,14 +7,18 @@ use futures::channel::mpsc::UnboundedReceiver;
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::neighbour::{NeighbourMessage, NeighbourState};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
-use rtnetlink::sys::SocketAddr;
+use rtnetlink::sys::protocols::NETLINK_NETFILTER;
+use rtnetlink::sys::{AsyncSocket, AsyncSocketExt, SocketAddr, TokioSocket};
 use rtnetlink::{MulticastGroup, new_multicast_connection};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{Error, Result};
 
-/// Routing daemons change routes all the time: so long passes between two wake-ups for them.
+/// `NFNLGRP_NFTABLES`
+const NFTABLES: u32 = 7;
+/// Routing daemons change routes all the time: so long passes between two wake-ups for them and for
+/// nftables.
 const ROUTES_PAUSE: Duration = Duration::from_secs(1);
 
 /// Netlink notifications of the process's own namespace.
@@ -48,6 +52,7 @@ impl Changes {
         tokio::spawn(connection);
         let (links_changed, links) = watch::channel(());
         let (routes_changed, routes) = watch::channel(());
+        tokio::spawn(notice_rules(rule_notifications().map_err(Error::Socket)?, routes_changed.clone()));
         tokio::spawn(sort(messages, links_changed, routes_changed));
         Ok(Self { links, routes, routes_after: Instant::now() })
     }
@@ -71,6 +76,28 @@ impl Changes {
         self.links.mark_unchanged();
         self.routes.mark_unchanged();
         changed.is_ok()
+    }
+}
+
+fn rule_notifications() -> std::io::Result<TokioSocket> {
+    let mut socket = TokioSocket::new(NETLINK_NETFILTER)?;
+    socket.socket_mut().bind_auto()?;
+    socket.socket_mut().add_membership(NFTABLES)?;
+    Ok(socket)
+}
+
+/// Tables of whoever: each look costs little, and tells whether it was ours.
+async fn notice_rules(socket: TokioSocket, changed: watch::Sender<()>) {
+    loop {
+        let told = tokio::select! {
+            told = socket.recv_from_full() => told,
+            () = changed.closed() => return,
+        };
+        // what did not fit into the socket's buffer was a change too
+        changed.send_replace(());
+        if told.is_err() {
+            sleep(ROUTES_PAUSE).await;
+        }
     }
 }
 

@@ -207,6 +207,18 @@ fn what_arp_finds_out_wakes_nobody() {
 }
 
 #[test]
+fn nftables_of_whoever_wake() {
+    apart(async || {
+        let mut changes = changes::Changes::watch().unwrap();
+        while tokio::time::timeout(Duration::from_secs(2), changes.next()).await.is_ok() {}
+        for what in ["add", "delete"] {
+            run("nft", &[what, "table", "inet", "other"]);
+            assert!(changes.next().await);
+        }
+    });
+}
+
+#[test]
 fn many_routes_are_few_changes() {
     apart(async || {
         run("ip", &["link", "set", "lo", "up"]);
