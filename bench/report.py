@@ -95,6 +95,34 @@ def growth_table(grown):
         yield f"| {pods} | {cold:.2f} ms | {add:.2f} ms | {peak:.1f} MiB | {run.json('cold')['seconds']:.2f} s |"
 
 
+# what, unit format, how, share of the peer's that is the target
+POLICY_ROWS = [
+    ("{n} policies, CPU of the cold start", "{:.2f} s", lambda r: r.cpu(None, "settled"), 1 / 6),
+    ("{n} policies, cold start", "{:.2f} s", lambda r: r.json("cold")["seconds"], None),
+    ("one pod added under 200 policies, beside {n} others: CPU", "{:.2f} ms", lambda r: 1000 * r.cpu("crowd", "under") / 200, 1 / 6),
+    ("the same, pod to port p50", "{:.1f} ms", lambda r: r.json("under")["port_ms"]["p50"], None),
+    ("one label lets 500 pods in or not, beside {n} policies: CPU", "{:.1f} ms", lambda r: 1000 * r.cpu("flippable", "flip") / 40, 1 / 6),
+    ("the same, label to addresses p50", "{:.0f} ms", lambda r: r.json("flip")["flip_ms"]["p50"], None),
+    ("{n} policies, memory, most (RSS)", "{:.1f} MiB", lambda r: r.phases["flip"]["peak"], None),
+    ("{n} policies, CPU of a restart, nothing changed", "{:.2f} s", lambda r: r.cpu(None, "idle-restart"), 1 / 6),
+]
+
+
+def policies_table(steps):
+    yield "|  | ours | Go, no limit | ours / Go, no limit | target | held |"
+    yield "|---" * 6 + "|"
+    for what, unit, how, share in POLICY_ROWS:
+        for n, runs in steps:
+            values = {name: how(run) for name, run in runs.items()}
+            peer = values.get("peer-unlimited")
+            ratio = values["ovnkube"] / peer if peer else None
+            target, held = (f"≤ {share:.2g} × {NAMES['peer-unlimited']}", "") if share else ("", "")
+            if share and ratio is not None:
+                held = "yes" if ratio <= share else "**no**"
+            cells = [what.format(n=n), unit.format(values["ovnkube"]), unit.format(peer) if peer else "–"]
+            yield "| " + " | ".join([*cells, f"{ratio:.2f}" if ratio is not None else "–", target, held]) + " |"
+
+
 def sizes_table(lines):
     targets = {"ovnkube": "≤ 16 MB", "ovn-k8s-cni-overlay": "≤ 0.5 MB"}
     yield "| file | size | target |"
@@ -118,23 +146,36 @@ def main():
     there = lambda name: os.path.exists(os.path.join(out, name, "phases"))
     runs = {name: Run(os.path.join(out, name)) for name in NAMES if there(name)}
     grown = sorted((int(name.split("-")[1]), Run(os.path.join(out, name))) for name in os.listdir(out) if name.startswith("growth-"))
-    loads = [phase["load"] for run in runs.values() for phase in run.phases.values()]
+    steps = {}
+    for name in os.listdir(out):
+        if name.startswith("policies-") and there(name):
+            _, n, controller = name.split("-", 2)
+            steps.setdefault(int(n), {})[controller] = Run(os.path.join(out, name))
+    steps = sorted(steps.items())
+    measured = [*runs.values(), *(run for _, all_of in steps for run in all_of.values())]
+    loads = [phase["load"] for run in measured for phase in run.phases.values()]
     print("# Results\n")
     print(f"{datetime.date.today()}, {machine()}.")
     print(f"Load average {min(loads):.1f} to {max(loads):.1f}, everything on this machine. Written by `make bench`; the targets are explained in TARGETS.md.")
     e = os.environ
     services = f", {e['SERVICES']} services, {e['POLICIES']} policies" if e["SERVICES"] != "0" or e["POLICIES"] != "0" else ""
-    print(f"\n## Controller\n\n{e['NODES']} nodes, {e['PODS']} pods{services}; burst of {e['BURST']}, then {e['STEADY']} at {e['RATE']} a second.\n")
-    print(*controller_table(runs), sep="\n")
-    print("\nThe controllers run one after the other: where the limit differs between them, the machine was not the same for all, and times compare only in terms of it.")
+    if runs:
+        print(f"\n## Controller\n\n{e['NODES']} nodes, {e['PODS']} pods{services}; burst of {e['BURST']}, then {e['STEADY']} at {e['RATE']} a second.\n")
+        print(*controller_table(runs), sep="\n")
+        print("\nThe controllers run one after the other: where the limit differs between them, the machine was not the same for all, and times compare only in terms of it.")
     if grown:
         print("\n## How cost grows\n")
         print(*growth_table(grown), sep="\n")
+    if steps:
+        print(f"\n## Network policies\n\n{e['NODES']} nodes, {e['POLICY_PODS']} pods; 200 policies more about the pods that are added; CPU of the controller alone.\n")
+        print(*policies_table(steps), sep="\n")
     # the targets are for what is shipped
     if e["PROFILE"] == "release":
         print("\n## Sizes\n")
         print(*sizes_table(open(os.path.join(out, "sizes"))), sep="\n")
     print()
+    if not os.path.exists(os.path.join(out, "ovsdb.md")):
+        return
     # one heading deeper
     for line in open(os.path.join(out, "ovsdb.md")):
         print("#" + line if line.startswith("#") else line, end="")

@@ -16,20 +16,24 @@ func setup() object {
 		call("POST", "/api/v1/nodes", node(i))
 		call("PATCH", "/api/v1/nodes/"+nodeName(i)+"/status", object{"status": node(i)["status"]})
 	})
-	create := func(name string, labels object) {
-		meta := object{"name": name, "labels": labels}
-		call("POST", "/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
-	}
 	// where controllers keep their lease
-	create("ovn-kubernetes", nil)
+	createNamespace("ovn-kubernetes", nil)
 	for i := range *namespaces {
-		create(namespace(i), object{"idx": strconv.Itoa(i)})
+		createNamespace(namespace(i), object{"idx": strconv.Itoa(i)})
 	}
 	return object{"seconds": time.Since(start).Seconds()}
 }
 
+func createNamespace(name string, labels object) {
+	meta := object{"name": name, "labels": labels}
+	call("POST", "/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+}
+
 func objects() object {
 	start := time.Now()
+	if *in != "" {
+		createNamespace(*in, nil)
+	}
 	spread(*services, func(i int) {
 		call("POST", "/api/v1/namespaces/"+namespace(i)+"/services", service(i))
 		call("POST", "/apis/discovery.k8s.io/v1/namespaces/"+namespace(i)+"/endpointslices", slice(i))
@@ -114,6 +118,33 @@ func add() object {
 		"since_clock":     last.Sub(clock).Seconds(),
 		"port_ms":         distribution(posted, wired), "annotation_ms": distribution(posted, noted), "post_ms": quantiles(answers),
 	}
+}
+
+const flipped = "flip"
+
+func flippable() object {
+	createNamespace(*in, object{flipped: "off"})
+	call("POST", "/apis/networking.k8s.io/v1/namespaces/load-00/networkpolicies", letsIn(flipped, "on"))
+	return object{}
+}
+
+func flip() object {
+	n := watchNorthbound()
+	var seconds []float64
+	for i := range *times {
+		value, want := "on", *pods
+		if i%2 == 1 {
+			value, want = "off", 0
+		}
+		start := time.Now()
+		call("PATCH", "/api/v1/namespaces/"+*in, object{"metadata": object{"labels": object{flipped: value}}})
+		await(func() (string, bool) {
+			have := n.letIn(flipped + ": on")
+			return fmt.Sprintf("%d of %d addresses let in", have, want), have == want
+		})
+		seconds = append(seconds, milliseconds(start, time.Now()))
+	}
+	return object{"flip_ms": quantiles(seconds)}
 }
 
 func remove() object {

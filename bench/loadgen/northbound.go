@@ -16,19 +16,31 @@ type northbound struct {
 	rows  map[string]string    // names of what is counted, by uuid
 	wired map[string]time.Time // ports with addresses: when first seen
 	gone  map[string]time.Time // ports that were deleted: when
+	sets  map[string]set       // address sets, by uuid
+}
+
+type set struct {
+	owner string
+	size  int
 }
 
 func watchNorthbound() *northbound {
 	connection, err := net.Dial("unix", *nb)
 	check(err)
 	send := func(message object) { check(json.NewEncoder(connection).Encode(message)) }
-	n := &northbound{rows: map[string]string{}, wired: map[string]time.Time{}, gone: map[string]time.Time{}}
+	n := &northbound{
+		rows: map[string]string{}, wired: map[string]time.Time{}, gone: map[string]time.Time{}, sets: map[string]set{},
+	}
 	columns := func(names ...string) []object { return []object{{"columns": names}} }
-	send(object{"method": "monitor", "id": 1, "params": []any{"OVN_Northbound", nil, object{
+	tables := object{
 		"Logical_Switch_Port": columns("name", "addresses"),
 		"Load_Balancer":       columns("name"),
 		"Port_Group":          columns("name", "external_ids"),
-	}}})
+	}
+	if *times > 0 {
+		tables["Address_Set"] = columns("name", "external_ids", "addresses")
+	}
+	send(object{"method": "monitor", "id": 1, "params": []any{"OVN_Northbound", nil, tables}})
 	messages := json.NewDecoder(connection)
 	ready := make(chan bool)
 	go func() {
@@ -82,6 +94,15 @@ func (n *northbound) take(text []byte, now time.Time) {
 			case "Load_Balancer":
 				// one service may have several
 				name, _, _ = strings.Cut(strings.TrimPrefix(name, "Service_load-"), "_")
+			case "Address_Set":
+				// one address stands alone, others in ["set",[…]]
+				var many []any
+				size := 1
+				if json.Unmarshal(row.New["addresses"], &many) == nil {
+					size = len(many[1].([]any))
+				}
+				n.sets[uuid] = set{string(row.New["external_ids"]), size}
+				continue
 			case "Port_Group":
 				if !bytes.Contains(row.New["external_ids"], []byte(`["k8s.ovn.org/owner-type","NetworkPolicy"]`)) {
 					continue
@@ -93,12 +114,26 @@ func (n *northbound) take(text []byte, now time.Time) {
 }
 
 func (n *northbound) drop(uuid string, now time.Time) {
+	delete(n.sets, uuid)
 	table, name, _ := strings.Cut(n.rows[uuid], " ")
 	delete(n.rows, uuid)
 	if table == "Logical_Switch_Port" {
 		delete(n.wired, name)
 		n.gone[name] = now
 	}
+}
+
+// letIn tells how many addresses there are in the sets of a selector.
+func (n *northbound) letIn(selector string) int {
+	n.Lock()
+	defer n.Unlock()
+	size := 0
+	for _, set := range n.sets {
+		if strings.Contains(set.owner, selector) {
+			size += set.size
+		}
+	}
+	return size
 }
 
 // count tells how many different things of a table there are.

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-func nodeName(i int) string  { return fmt.Sprintf("node-%03d", i) }
-func namespace(i int) string { return fmt.Sprintf("load-%02d", i%*namespaces) }
-func podName(i int) string   { return fmt.Sprintf("pod-%05d", i) }
-func portName(i int) string  { return namespace(i) + "_" + podName(i) }
-func tier(i int) string      { return []string{"web", "api", "db"}[i%3] }
-func podsOf(i int) string    { return "/api/v1/namespaces/" + namespace(i) + "/pods" }
+func nodeName(i int) string { return fmt.Sprintf("node-%03d", i) }
+func podName(i int) string  { return fmt.Sprintf("pod-%05d", i) }
+func portName(i int) string { return namespace(i) + "_" + podName(i) }
+func tier(i int) string     { return []string{"web", "api", "db"}[i%3] }
+func podsOf(i int) string   { return "/api/v1/namespaces/" + namespace(i) + "/pods" }
 
 // node has the annotations that an agent on it would have written.
 func node(i int) object {
@@ -57,7 +56,19 @@ func pod(i int) object {
 	}
 }
 
-func app(i int) string { return fmt.Sprintf("app-%d", i%50) }
+func namespace(i int) string {
+	if *in != "" {
+		return *in
+	}
+	return fmt.Sprintf("load-%02d", i%*namespaces)
+}
+
+func app(i int) string {
+	if *in != "" {
+		return *in
+	}
+	return fmt.Sprintf("app-%d", i%50)
+}
 
 func service(i int) object {
 	port := object{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}
@@ -110,5 +121,17 @@ func policy(i int) object {
 				{"to": []object{selects(object{"tier": "db"})}},
 			},
 		},
+	}
+}
+
+// letsIn lets pods of a namespace in if it is labelled so.
+func letsIn(label, value string) object {
+	from := object{
+		"namespaceSelector": object{"matchLabels": object{label: value}},
+		"podSelector":       object{"matchExpressions": []object{{"key": "app", "operator": "Exists"}}},
+	}
+	return object{
+		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": object{"name": "lets-in"},
+		"spec": object{"podSelector": object{}, "ingress": []object{{"from": []object{from}}}},
 	}
 }
