@@ -100,9 +100,9 @@ POLICY_ROWS = [
     ("{n} policies, CPU of the cold start", "{:.2f} s", lambda r: r.cpu(None, "settled"), 1 / 6),
     ("{n} policies, cold start", "{:.2f} s", lambda r: r.json("cold")["seconds"], None),
     ("one pod added under 200 policies, beside {n} others: CPU", "{:.2f} ms", lambda r: 1000 * r.cpu("crowd", "under") / 200, 1 / 6),
-    ("the same, pod to port p50", "{:.1f} ms", lambda r: r.json("under")["port_ms"]["p50"], None),
+    ("one pod added under 200 policies, beside {n} others: pod to port p50, 40 a second", "{:.1f} ms", lambda r: r.json("under")["port_ms"]["p50"], None),
     ("one label lets 500 pods in or not, beside {n} policies: CPU", "{:.1f} ms", lambda r: 1000 * r.cpu("flippable", "flip") / 40, 1 / 6),
-    ("the same, label to addresses p50", "{:.0f} ms", lambda r: r.json("flip")["flip_ms"]["p50"], None),
+    ("one label lets 500 pods in or not, beside {n} policies: label to addresses p50", "{:.0f} ms", lambda r: r.json("flip")["flip_ms"]["p50"], None),
     ("{n} policies, memory, most (RSS)", "{:.1f} MiB", lambda r: r.phases["flip"]["peak"], None),
     ("{n} policies, CPU of a restart, nothing changed", "{:.2f} s", lambda r: r.cpu(None, "idle-restart"), 1 / 6),
 ]
