@@ -123,6 +123,29 @@ def policies_table(steps):
             yield "| " + " | ".join([*cells, f"{ratio:.2f}" if ratio is not None else "–", target, held]) + " |"
 
 
+def services_table(out):
+    yield "| services |  | cold start | CPU of it | CPU for each change | change to load balancers p50 | p99 | rows written for each change | NB bytes for each change | memory, most (RSS) |"
+    yield "|---" * 10 + "|"
+    runs = [name.split("-") for name in os.listdir(out) if name.startswith("services-")]
+    for count in sorted({int(name[1]) for name in runs}):
+        costs = {}
+        for who in [who for who in NAMES if ["services", str(count), who] in runs]:
+            run = Run(os.path.join(out, f"services-{count}-{who}"))
+            changes, ms = env("CHANGES"), run.json("endpoints")["change_ms"]
+            each, cold = 1000 * run.cpu("settled", "endpoints") / changes, run.cpu(None, "settled")
+            costs[who] = cold, each
+            rows, size = (run.between(what, "settled", "endpoints") / changes for what in ("balancers", "bytes"))
+            peak = run.phases["endpoints"]["peak"]
+            yield (
+                f"| {count} | {NAMES[who]} | {run.json('cold')['seconds']:.2f} s | {cold:.2f} s | {each:.2f} ms | {ms['p50']:.1f} ms"
+                f" | {ms['p99']:.1f} ms | {rows:.2f} | {size:.0f} | {peak:.1f} MiB |"
+            )
+        if "peer" in costs and all(costs["peer"]):
+            ratios = [ours / theirs for ours, theirs in zip(costs["ovnkube"], costs["peer"])]
+            held = " | ".join(f"{ratio:.2f}, {'held' if ratio <= 1 / 6 else '**not held**'}" for ratio in ratios)
+            yield f"| {count} | ours / Go, target 0.17 | | {held} | | | | | |"
+
+
 def sizes_table(lines):
     targets = {"ovnkube": "≤ 16 MB", "ovn-k8s-cni-overlay": "≤ 0.5 MB"}
     yield "| file | size | target |"
@@ -169,6 +192,9 @@ def main():
     if steps:
         print(f"\n## Network policies\n\n{e['NODES']} nodes, {e['POLICY_PODS']} pods; 200 policies more about the pods that are added; CPU of the controller alone.\n")
         print(*policies_table(steps), sep="\n")
+    if any(name.startswith("services-") for name in os.listdir(out)):
+        print(f"\n## Services\n\nTen endpoints each; every tenth with a node port, which has a row for each of {e['NODES']} nodes. {e['CHANGES']} changes of one endpoint each, {e['RATE']} a second.\n")
+        print(*services_table(out), sep="\n")
     # the targets are for what is shipped
     if e["PROFILE"] == "release":
         print("\n## Sizes\n")

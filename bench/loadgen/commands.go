@@ -147,6 +147,34 @@ func flip() object {
 	return object{"flip_ms": quantiles(seconds)}
 }
 
+// change gives each service in turn an endpoint that no other has, in place of one that it had.
+func change() object {
+	n := watchNorthbound()
+	var lock sync.Mutex
+	changed := map[string]time.Time{}
+	start := time.Now()
+	spread(*changes, func(i int) {
+		if *rate > 0 {
+			time.Sleep(time.Until(start.Add(time.Duration(float64(i) / *rate * float64(time.Second)))))
+		}
+		service, address := i%*services, fmt.Sprintf("10.131.%d.%d", i/250, i%250+3)
+		endpoints := slice(service)["endpoints"].([]object)
+		endpoints[i%len(endpoints)]["addresses"] = []string{address}
+		path := "/apis/discovery.k8s.io/v1/namespaces/" + namespace(service) + "/endpointslices/" + serviceName(service) + "-x"
+		asked := time.Now()
+		call("PATCH", path, object{"endpoints": endpoints})
+		lock.Lock()
+		defer lock.Unlock()
+		changed[address] = asked
+	})
+	await(func() (string, bool) {
+		seen, all := n.when(n.behind, changed)
+		return fmt.Sprintf("%d of %d changes", len(seen), len(changed)), all
+	})
+	seen, _ := n.when(n.behind, changed)
+	return object{"seconds": time.Since(start).Seconds(), "change_ms": distribution(changed, seen)}
+}
+
 func remove() object {
 	n := watchNorthbound()
 	var lock sync.Mutex

@@ -6,6 +6,7 @@
 //	loadgen add       adds pods; how long until each has a port and an annotation
 //	loadgen flippable a namespace, and a policy that lets it in or not by one of its labels
 //	loadgen flip      changes that label to and fro; how long until its pods are in, or out
+//	loadgen endpoints changes an endpoint of one service after the other; how long until its load balancers know
 //	loadgen delete    deletes pods; how long until the port of each is gone
 //	loadgen patch     annotates pods itself: how fast the API server takes that
 //
@@ -34,7 +35,8 @@ var (
 	first      = flag.Int("first", 0, "number of the first pod")
 	in         = flag.String("in", "", "namespace and app of all pods and policies (empty: they take turns)")
 	times      = flag.Int("times", 0, "changes of the label")
-	rate       = flag.Float64("rate", 0, "pods to add in a second (0: as fast as the workers can)")
+	changes    = flag.Int("changes", 0, "changes of endpoints")
+	rate       = flag.Float64("rate", 0, "pods or changes in a second (0: as fast as the workers can)")
 	workers    = flag.Int("workers", 16, "requests at one time")
 	since      = flag.Float64("since", 0, "when the clock started, seconds since 1970 (0: now)")
 	patience   = flag.Duration("patience", 10*time.Minute, "give up after this")
@@ -45,10 +47,10 @@ type object = map[string]any
 func main() {
 	commands := map[string]func() object{
 		"setup": setup, "objects": objects, "cold": cold, "add": add, "flippable": flippable, "flip": flip,
-		"delete": remove, "patch": patch,
+		"delete": remove, "patch": patch, "endpoints": change,
 	}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: loadgen setup|objects|cold|add|flippable|flip|delete|patch [flags]")
+		fmt.Fprintln(os.Stderr, "usage: loadgen setup|objects|cold|add|endpoints|flippable|flip|delete|patch [flags]")
 		os.Exit(2)
 	}
 	if err := flag.CommandLine.Parse(os.Args[2:]); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,8 @@ type northbound struct {
 	wired map[string]time.Time // ports with addresses: when first seen
 	gone  map[string]time.Time // ports that were deleted: when
 	sets  map[string]set       // address sets, by uuid
+	// marked addresses behind load balancers: when first seen
+	behind map[string]time.Time
 }
 
 type set struct {
@@ -24,17 +27,21 @@ type set struct {
 	size  int
 }
 
+// marked are the addresses of changes, see change.
+var marked = regexp.MustCompile(`10\.131\.\d+\.\d+`)
+
 func watchNorthbound() *northbound {
 	connection, err := net.Dial("unix", *nb)
 	check(err)
 	send := func(message object) { check(json.NewEncoder(connection).Encode(message)) }
 	n := &northbound{
 		rows: map[string]string{}, wired: map[string]time.Time{}, gone: map[string]time.Time{}, sets: map[string]set{},
+		behind: map[string]time.Time{},
 	}
 	columns := func(names ...string) []object { return []object{{"columns": names}} }
 	tables := object{
 		"Logical_Switch_Port": columns("name", "addresses"),
-		"Load_Balancer":       columns("name"),
+		"Load_Balancer":       columns("name", "vips"),
 		"Port_Group":          columns("name", "external_ids"),
 	}
 	if *times > 0 {
@@ -92,6 +99,11 @@ func (n *northbound) take(text []byte, now time.Time) {
 					n.wired[name] = now
 				}
 			case "Load_Balancer":
+				for _, address := range marked.FindAll(row.New["vips"], -1) {
+					if _, ok := n.behind[string(address)]; !ok {
+						n.behind[string(address)] = now
+					}
+				}
 				// one service may have several
 				name, _, _ = strings.Cut(strings.TrimPrefix(name, "Service_load-"), "_")
 			case "Address_Set":
