@@ -268,7 +268,8 @@ impl Lab {
             )
         });
         self.agent = Some(Agent { changes, annotations: annotated, warned, stop, task });
-        eventually("the agent's socket", || self.socket().exists());
+        // a crash leaves its socket, at which nobody listens
+        eventually("the agent listens", || std::os::unix::net::UnixStream::connect(self.socket()).is_ok());
     }
 
     /// What `-cleanup-node` could not remove.
