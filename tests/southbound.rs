@@ -42,11 +42,18 @@ impl Southbound {
         command.arg(format!("--pidfile={}", file("trace.pid").display()));
         // of each conntrack zone that a packet goes through
         command.args(["--ct=new"; 12]);
-        command.args(["--detach", "--no-chdir"]).args(QUIET);
+        command.arg(format!("--log-file={}", file("trace.log").display()));
+        command.args(["--detach", "--no-chdir", "-vfile:warn"]).args(QUIET);
         let done = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
         assert!(done.success(), "ovn-trace does not start");
         wait_for(&control);
         Tracer { stream: UnixStream::connect(&control).unwrap() }
+    }
+
+    /// What tracers so far have not understood of the logical flows, a line each.
+    pub fn complaints(&self) -> String {
+        let log = std::fs::read_to_string(self.server.socket().with_file_name("trace.log")).unwrap();
+        log.lines().filter(|line| line.contains("pars")).collect::<Vec<_>>().join("\n")
     }
 }
 

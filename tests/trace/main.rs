@@ -5,6 +5,7 @@
 //! `TRACE_SEEDS=100-120` asks for other seeds than those of every run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
+mod hostile;
 mod lab;
 mod questions;
 
