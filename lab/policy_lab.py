@@ -2,7 +2,7 @@
 
 Sockets belong to the namespace they were made in, so one process has them all.
 """
-import ctypes, glob, http.client, json, os, socket, ssl, struct, subprocess, sys, time
+import ctypes, glob, http.client, json, os, socket, ssl, struct, subprocess, sys, threading, time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 IMAGE = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
@@ -85,10 +85,10 @@ def by_address():
 # ---- API ----
 class Api:
     def __init__(self):
-        host, port = ENV["APISERVER"].removeprefix("https://").split(":")
+        host, port = ENV["APISERVER"].removeprefix("https://").rsplit(":", 1)
         token = open(f"{ENV['CLUSTER_DIR']}/k8s/admin.token").read().strip()
         self.headers = {"Authorization": f"Bearer {token}"}
-        self.place = (host, int(port), ssl.create_default_context(cafile=ENV["CA"]))
+        self.place = (host.strip("[]"), int(port), ssl.create_default_context(cafile=ENV["CA"]))
         self.connect()
 
     def connect(self):
@@ -170,6 +170,27 @@ def new_socket(address, kind, port=0):
         made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     made.bind((address, port))
     return made
+
+
+class Watcher:
+    """Counts what a node sends to pods' interfaces, from the first packet of a new one."""
+
+    def __init__(self, node, what):
+        command = [f"{HERE}/cluster", "exec", node, "tcpdump", "-i", "any", "-Q", "out", "-nn", "-l", "--immediate-mode", *what.split()]
+        self.seen = []
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            if line.startswith("listening"):
+                break
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.seen.append(line.strip())
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
 
 
 class Score:
