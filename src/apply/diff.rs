@@ -256,6 +256,12 @@ impl<'a> Diff<'a> {
         }
     }
 
+    /// How many rows and elements are to go.
+    pub fn removals(&self) -> usize {
+        let entries = self.entries.values().flat_map(BTreeMap::values).filter(|value| value.is_none()).count();
+        self.deletes.len() + self.dropped.values().map(BTreeSet::len).sum::<usize>() + entries
+    }
+
     /// The transaction; empty when nothing differs.
     pub fn into_txn(self, database: &'static Database) -> Txn {
         let mut txn = Txn::new(database);

@@ -312,6 +312,9 @@ impl Engine {
         let mut diff = cache.as_ref().map(|cache| Diff::new(cache));
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
             garbage::collect(diff, cache, &nb::DATABASE, ledger.all());
+            if diff.removals() > 0 {
+                info!(removals = diff.removals(), "removing rows that nobody wants any more");
+            }
         }
         for key in keys {
             let mut want = ovnkube_plan::want(&key, world);
