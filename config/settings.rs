@@ -257,7 +257,7 @@ settings! {
         /// Keep pods' addresses towards egress gateways when there are several.
         disable_snat_multiple_gws: bool { key: "disable-snat-multiple-gws", flag: "disable-snat-multiple-gws", default: "false" }
         /// Forward packets on ovnkube's interfaces only.
-        disable_forwarding: bool { key: "disable-forwarding", flag: "disable-forwarding", default: "false", stage: Later }
+        disable_forwarding: bool { key: "disable-forwarding", flag: "disable-forwarding", default: "false" }
         /// Range of the join switch, ipv4.
         v4_join_subnet: Ipv4Network { key: "v4-join-subnet", flag: "gateway-v4-join-subnet", default: "100.64.0.0/16" }
         /// Range of the join switch, ipv6.

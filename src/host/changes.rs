@@ -34,7 +34,7 @@ pub struct Changes {
 enum Topic {
     /// Links and addresses: waited for when a port comes, so told at once.
     Links,
-    /// Routes and neighbours.
+    /// Routes, their rules and neighbours.
     Routes,
 }
 
@@ -46,6 +46,8 @@ impl Changes {
             MulticastGroup::Ipv6Ifaddr,
             MulticastGroup::Ipv4Route,
             MulticastGroup::Ipv6Route,
+            MulticastGroup::Ipv4Rule,
+            MulticastGroup::Ipv6Rule,
             MulticastGroup::Neigh,
         ];
         let (connection, _, messages) = new_multicast_connection(&groups).map_err(Error::Socket)?;
@@ -123,14 +125,14 @@ async fn sort(
 }
 
 fn topic(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Topic> {
-    use RouteNetlinkMessage::{DelNeighbour, DelRoute, NewNeighbour, NewRoute};
+    use RouteNetlinkMessage::{DelNeighbour, DelRoute, DelRule, NewNeighbour, NewRoute, NewRule};
     let NetlinkPayload::InnerMessage(message) = payload else {
         // such as that some were lost
         return Some(Topic::Links);
     };
     let is_ip = |neighbour: &NeighbourMessage| neighbour.header.family != AddressFamily::Bridge;
     match message {
-        NewRoute(_) | DelRoute(_) => Some(Topic::Routes),
+        NewRoute(_) | DelRoute(_) | NewRule(_) | DelRule(_) => Some(Topic::Routes),
         // what ARP and ND find out is none of ours; an entry that is removed says no more what it was
         NewNeighbour(to) => (is_ip(to) && to.header.state == NeighbourState::Permanent).then_some(Topic::Routes),
         DelNeighbour(to) => is_ip(to).then_some(Topic::Routes),

@@ -1,8 +1,15 @@
 //! Tables of nftables, through the `nft` program.
 
-use crate::Result;
-use crate::program::Program;
+use rtnetlink::sys::Socket;
 
+use crate::netlink::{NLM_F_ACK, NLM_F_REQUEST, exchange, find, header};
+use crate::netns::on_thread;
+use crate::program::Program;
+use crate::{Error, Result};
+
+const NETLINK_NETFILTER: isize = 12;
+const GETGEN: u16 = 10 << 8 | 16;
+const NFTA_GEN_ID: u16 = 1;
 const NFT: Program = Program { name: "nft", package: "nftables" };
 
 /// The table's rules without their counters; `None` when there is no such table.
@@ -23,6 +30,20 @@ pub async fn replace(table: &str, body: &str, more: &str) -> Result<()> {
 /// Runs `commands`, which name `table`: all of them or none.
 pub async fn change(table: &str, commands: &str) -> Result<()> {
     NFT.run(&format!("change nftables table {table}"), &["-f", "-"], commands, &[0]).await.map(drop)
+}
+
+/// Grows by one with each change that anybody makes.
+pub async fn generation() -> Result<u32> {
+    on_thread(|| {
+        let mut socket = Socket::new(NETLINK_NETFILTER).map_err(Error::Socket)?;
+        socket.bind_auto().map_err(Error::Socket)?;
+        let body = [0; 4];
+        let request = [header(GETGEN, NLM_F_REQUEST | NLM_F_ACK, body.len()), body.to_vec()].concat();
+        let replies = exchange(&socket, &request, "ask for the generation of nftables")?;
+        let id = replies.iter().find_map(|reply| find(reply.get(4..)?, NFTA_GEN_ID)?.first_chunk().copied());
+        Ok(u32::from_be_bytes(id.unwrap_or_default()))
+    })
+    .await
 }
 
 /// As [`list`], with the handle that names each rule.

@@ -98,7 +98,7 @@ impl Cleanup<'_> {
         for made in ovs.read(uplink::made) {
             let (nic, masquerade) = (made.nic.as_str(), &self.settings.masquerade_subnets);
             let here = self.here.clone();
-            let uplink = Uplink { nic, masquerade, here: &here, ovs, halt_after: None };
+            let uplink = Uplink { nic, masquerade, here: &here, ovs, halt_after: None, restore: false };
             let back = timeout(CONNECT + SWITCH * 2, uplink.to_nic()).await.unwrap_or_else(|_| {
                 Err(Error::Gateway { interface: nic.to_owned(), why: "moving it back took too long".to_owned() })
             });
@@ -169,7 +169,7 @@ impl Cleanup<'_> {
     async fn host(&self) -> Result<()> {
         nft::delete(gateway::TABLE).await?;
         let s = self.settings;
-        legacy::remove(&[&s.cluster_subnets[..], &s.service_cidrs, &s.masquerade_subnets].concat()).await?;
+        legacy::remove(&[&s.cluster_subnets[..], &s.service_cidrs, &s.masquerade_subnets].concat(), false).await?;
         for ipv6 in [false, true] {
             for rule in RULES {
                 self.here.delete_rule(ipv6, rule).await?;

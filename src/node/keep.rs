@@ -93,13 +93,14 @@ impl<'a> Keeper<'a> {
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
             failed |= now.is_ok() && !self.write_conf();
             self.publish(now);
+            let on_trial = self.gateway.as_ref().is_some_and(Gateway::is_on_trial);
             tokio::select! {
                 alive = links.next() => if !alive { links = Changes::watch()? },
                 _ = rows.changed() => {},
                 _ = self.node.changed() => {},
                 _ = self.services_changed.changed() => {},
                 () = flows_changed(&mut self.gateway) => {},
-                () = sleep(RETRY), if failed => {},
+                () = sleep(RETRY), if failed || on_trial => {},
             }
             sleep(SETTLE).await;
         }
@@ -111,7 +112,7 @@ impl<'a> Keeper<'a> {
         loop {
             match gateway.check(&self.cni.here, &self.cni.ovs).await {
                 Ok(()) => return Ok(()),
-                Err(e @ Error::WrongGateway { .. }) => return Err(e),
+                Err(e @ (Error::WrongGateway { .. } | Error::Overlap { .. })) => return Err(e),
                 Err(e) => self.publish(Err(e.to_string())),
             }
             tokio::select! {

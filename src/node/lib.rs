@@ -141,9 +141,11 @@ pub enum Error {
     #[error("use {interface} as gateway interface: {why}")]
     WrongGateway { interface: String, why: String },
     #[error(
-        "keep {nic} in bridge {bridge}: {silent} did not answer within {seconds} s after the addresses were moved, so all was moved back; find out why the bridge passes nothing (ovs-vsctl show, ovs-vswitchd's log) and restart the node agent"
+        "keep {nic} in bridge {bridge}: {silent} was lost for {seconds} s after the addresses were moved, so all was moved back; find out why the bridge passes nothing (ovs-vsctl show, ovs-vswitchd's log) and restart the node agent"
     )]
     Undone { nic: String, bridge: String, silent: String, seconds: u64 },
+    #[error("start the gateway: network {network} of link {link} overlaps {what} {range}; move one of them")]
+    Overlap { link: String, network: String, what: &'static str, range: String },
     #[error("move the gateway interface: halted by a test")]
     Halted,
     #[error("find the gateway interface: there is no default route; add one or give --gateway-interface")]

@@ -20,6 +20,8 @@ use crate::roles::Stop;
 use crate::translate;
 
 const CHANGES: usize = 1024;
+/// Within this a network setup of the host that minds a NIC in a bridge has done what it does.
+const PROBATION: Duration = Duration::from_secs(60);
 const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
 /// Pause after an annotation could not be written.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
@@ -273,6 +275,7 @@ fn gateway(settings: &Settings, api_server: &str) -> Option<GatewaySettings> {
         next_hops: gateway.next_hop.clone(),
         vlan: (gateway.vlan_id > 0).then_some(gateway.vlan_id),
         allow_no_uplink: gateway.allow_no_uplink,
+        disable_forwarding: gateway.disable_forwarding,
         node_port: gateway.nodeport,
         conntrack_zone: settings.default.conntrack_zone,
         check_mtu: !gateway.disable_pkt_mtu_check,
@@ -280,6 +283,7 @@ fn gateway(settings: &Settings, api_server: &str) -> Option<GatewaySettings> {
         service_cidrs: network.service_cidrs,
         join_subnets: network.join_subnets,
         api_server: Some(api_server.to_owned()),
+        probation: PROBATION,
         halt_after: None,
     })
 }

@@ -19,6 +19,8 @@ pub(crate) const COOKIE: &str = "0xdeff105";
 /// Mark of packets that leave with an egress address.
 const EGRESS_IP: &str = "0x3f0";
 const BFD: u16 = 3784;
+/// Goes with a VLAN's number where there is one.
+const PRESENT: u16 = 0x1000;
 /// One that no port can have.
 pub(crate) const NO_PORT: u16 = 0xfeff;
 /// Router and neighbour advertisements, which conntrack takes for invalid.
@@ -120,9 +122,11 @@ impl Vlan {
     fn of(facts: &Facts<'_>) -> Self {
         match facts.vlan {
             None => Self { tagged: String::new(), push: String::new(), strip: "" },
-            Some(id) => {
-                Self { tagged: format!("dl_vlan={id},"), push: format!("mod_vlan_vid:{id},"), strip: "strip_vlan," }
-            }
+            Some(id) => Self {
+                tagged: format!("dl_vlan={id},"),
+                push: format!("push_vlan:0x8100,set_field:{}->vlan_vid,", PRESENT + id),
+                strip: "strip_vlan,",
+            },
         }
     }
 }
@@ -141,9 +145,9 @@ fn common(flows: &mut Flows, facts: &Facts<'_>) {
     flows.add(1, 0, "", "NORMAL");
     flows.add(2, 100, "", &format!("{push}mod_dl_dst:{mac},output:{patch}"));
     let turned = format!("move:NXM_OF_ETH_DST[]->NXM_OF_ETH_SRC[],mod_dl_dst:{mac},{strip}LOCAL");
-    flows.add(3, 32768, "", &turned);
+    flows.add(3, 32768, tagged.trim_end_matches(','), &turned);
     if checked_frame(facts).is_some() {
-        flows.add(11, 10, "reg0=0x1", &format!("{strip}LOCAL"));
+        flows.add(11, 10, &format!("{tagged}reg0=0x1"), &format!("{strip}LOCAL"));
         flows.add(11, 1, "", &format!("output:{patch}"));
     }
 }

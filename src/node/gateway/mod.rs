@@ -29,7 +29,7 @@ use ovnkube_host::Net;
 use ovnkube_host::flows::{Switch, Watch};
 use ovnkube_model::GatewayMode;
 use serde::Serialize;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::mgmt::Mgmt;
 use crate::ovs::Ovs;
@@ -62,6 +62,8 @@ pub(crate) struct Gateway<'a> {
     swept: bool,
     /// Why the NIC was taken out of its bridge; it is not tried again.
     undone: Option<(String, String)>,
+    /// Since when the network is watched that a NIC was put into its bridge.
+    trial: Option<Instant>,
 }
 
 impl<'a> Gateway<'a> {
@@ -77,11 +79,18 @@ impl<'a> Gateway<'a> {
             taken: Vec::new(),
             swept: false,
             undone: None,
+            trial: None,
         })
+    }
+
+    /// Whether to look at the network though nothing tells of a change.
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.trial.is_some()
     }
 
     /// Looks whether there is a gateway or can be one, and changes nothing.
     pub(crate) async fn check(&self, net: &Net, ovs: &Ovs) -> Result<()> {
+        self.settings.check_host(&self.ranges(), net).await?;
         let place = self.settings.place(net, ovs).await?;
         // what was begun is brought to its end first
         if place.made && place.nic.is_some() { Ok(()) } else { self.find(&place, &[], net, ovs).await.map(drop) }
@@ -98,20 +107,26 @@ impl<'a> Gateway<'a> {
             self.find(&place, internal, net, ovs).await?;
         }
         let masquerade = &self.node.masquerade_subnets;
-        let uplink = Uplink { nic, masquerade, here: net, ovs, halt_after: self.settings.halt_after };
-        let moved = uplink.to_bridge(&self.settings.watched(&place, net).await?).await;
+        let halt_after = self.settings.halt_after;
+        let uplink = Uplink { nic, masquerade, here: net, ovs, halt_after, restore: false };
+        let trial = self.trial.map_or(Duration::ZERO, |since| since.elapsed());
+        let passed = trial >= self.settings.probation;
+        let moved = uplink.to_bridge(&self.settings.watched(&place, net).await?, passed).await;
         if let Err(e @ Error::Undone { .. }) = &moved {
             tracing::error!("{e}");
             self.undone = Some((nic.clone(), e.to_string()));
         }
-        moved?;
+        self.trial = moved?.then(|| self.trial.unwrap_or_else(Instant::now));
         let place = Place { link: bridge_of(nic), made: true, ..place };
         self.find(&place, internal, net, ovs).await
     }
 
     async fn find(&self, place: &Place, internal: &[IpAddr], net: &Net, ovs: &Ovs) -> Result<Site> {
-        let ranges = Ranges { cluster: &self.node.cluster_subnets, masquerade: &self.node.masquerade_subnets };
-        self.settings.find(place, &ranges, internal, net, ovs).await
+        self.settings.find(place, &self.ranges(), internal, net, ovs).await
+    }
+
+    fn ranges(&self) -> Ranges<'_> {
+        Ranges { cluster: &self.node.cluster_subnets, masquerade: &self.node.masquerade_subnets }
     }
 
     /// What the Node is annotated with.
@@ -150,9 +165,11 @@ impl<'a> Gateway<'a> {
         ovs: &Ovs,
         services: &Want,
     ) -> Result<Readiness> {
+        let ranges =
+            [&self.node.cluster_subnets[..], &self.settings.service_cidrs, &self.node.masquerade_subnets].concat();
+        let is_local = self.settings.mode == GatewayMode::Local;
         if !self.swept {
-            let ranges = [&self.node.cluster_subnets[..], &self.settings.service_cidrs, &self.node.masquerade_subnets];
-            legacy::remove(&ranges.concat()).await?;
+            legacy::remove(&ranges, is_local).await?;
             self.swept = true;
         }
         let host = Host {
@@ -165,9 +182,14 @@ impl<'a> Gateway<'a> {
         host.ensure(here, mgmt).await?;
         let management: Vec<IpAddr> = mgmt.addresses.iter().map(IpNetwork::ip).collect();
         let masquerade = &self.node.masquerade_subnets;
-        let table = nft::table(self.settings.mode, &node.subnets, &management, masquerade, services);
+        let guard = nft::Guard { bridge: &site.bridge.name, ranges: &ranges };
+        let guard = Some(&guard).filter(|_| self.settings.disable_forwarding);
+        let table = nft::table(self.settings.mode, &node.subnets, &management, masquerade, services, guard);
         let moved = self.table.ensure(table).await?;
         services::end_moved(moved).await?;
+        if is_local {
+            legacy::let_pods_pass().await?;
+        }
         self.ensure_flows(site, mgmt.mtu, ovs, services).await
     }
 

@@ -35,6 +35,7 @@ impl Table {
         let have = left.as_ref().map_or(&none, |(have, _)| &have.elements);
         let moved = services::nft::moved(have, &want.elements);
         let change = services::nft::change(TABLE, have, &want.elements);
+        let generation = nft::generation().await?;
         match left {
             Some((_, left)) if change.is_empty() => {
                 self.written = Some((want, left));
@@ -43,9 +44,19 @@ impl Table {
             Some(_) => nft::change(TABLE, &change).await?,
             None => nft::replace(TABLE, &want.body, &change).await?,
         }
-        self.written = nft::list(TABLE).await?.map(|shown| (want, shown));
+        // what somebody else has written meanwhile is not taken for ours
+        let shown = nft::list(TABLE).await?;
+        let ours = nft::generation().await? == generation.wrapping_add(1);
+        self.written = shown.filter(|_| ours).map(|shown| (want, shown));
         Ok(moved)
     }
+}
+
+/// The links that forward for the cluster alone, with `-disable-forwarding`.
+pub(super) struct Guard<'a> {
+    pub(super) bridge: &'a str,
+    /// Of pods, services and masquerade addresses.
+    pub(super) ranges: &'a [Subnet],
 }
 
 /// `management` are the management port's addresses, `masquerade` the masquerade subnets.
@@ -55,12 +66,14 @@ pub(super) fn table(
     management: &[IpAddr],
     masquerade: &[Subnet],
     services: &Want,
+    guard: Option<&Guard<'_>>,
 ) -> Wanted {
     let mut body = services::nft::body(services);
     body += &to_pods(management);
     if mode == GatewayMode::Local {
         body += &from_pods(subnets, masquerade);
     }
+    body += &guard.map(forward).unwrap_or_default();
     Wanted { body, elements: services::nft::elements(services, mode, masquerade) }
 }
 
@@ -78,7 +91,7 @@ fn to_pods(management: &[IpAddr]) -> String {
         rules.push(format!("{family} daddr . meta l4proto . th dport {kept} counter return"));
         rules.push(format!("meta nfproto {protocol} counter snat {family} to {ip}"));
     }
-    chain("mgmtport-snat", &rules)
+    chain("mgmtport-snat", SNAT, &rules)
 }
 
 /// Local mode: the host gives what leaves the node its own address.
@@ -86,10 +99,23 @@ fn from_pods(subnets: &[Subnet], masquerade: &[Subnet]) -> String {
     let ovn = masquerade.iter().filter_map(|range| range.nth(1)).map(|ip| (ip.is_ipv6(), ip.to_string()));
     let sources = ovn.chain(subnets.iter().map(|subnet| (subnet.is_ipv6(), subnet.to_string())));
     let masquerade = |(ipv6, source)| format!("{} saddr {source} counter masquerade", if ipv6 { "ip6" } else { "ip" });
-    chain("ovn-kube-pod-subnet-masq", &sources.map(masquerade).collect::<Vec<_>>())
+    chain("ovn-kube-pod-subnet-masq", SNAT, &sources.map(masquerade).collect::<Vec<_>>())
 }
 
-fn chain(name: &str, rules: &[String]) -> String {
-    let head = "type nat hook postrouting priority srcnat; policy accept;";
-    format!("\tchain {name} {{\n\t\t{head}\n\t\t{}\n\t}}\n", rules.join("\n\t\t"))
+/// What comes in by the gateway or leaves by it is the cluster's, or is not forwarded.
+fn forward(guard: &Guard<'_>) -> String {
+    let links = format!("{{ \"{}\", \"{}\" }}", guard.bridge, mgmt::LINK);
+    let mut rules = vec![format!("iifname != {links} oifname != {links} return")];
+    for range in guard.ranges {
+        let family = if range.is_ipv6() { "ip6" } else { "ip" };
+        rules.extend(["saddr", "daddr"].map(|end| format!("{family} {end} {range} return")));
+    }
+    rules.push("counter drop".to_owned());
+    chain("forward", "type filter hook forward priority filter", &rules)
+}
+
+const SNAT: &str = "type nat hook postrouting priority srcnat";
+
+fn chain(name: &str, hook: &str, rules: &[String]) -> String {
+    format!("\tchain {name} {{\n\t\t{hook}; policy accept;\n\t\t{}\n\t}}\n", rules.join("\n\t\t"))
 }

@@ -1,6 +1,7 @@
 //! What the gateway is told, and what it finds on the node.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use ipnetwork::IpNetwork;
 use ovnkube_host::{DefaultRoute, Link, Net};
@@ -8,10 +9,11 @@ use ovnkube_model::{GatewayMode, Mac, Subnet};
 
 use crate::ovs::Ovs;
 use crate::uplink::{self, Watched};
-use crate::{Error, Result};
+use crate::{Error, Result, mgmt};
 
 /// Filled by the binary from its flags and files.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own that people set")]
 pub struct GatewaySettings {
     pub mode: GatewayMode,
     /// The bridge or NIC to the outside; `None`: that of the default route.
@@ -22,6 +24,8 @@ pub struct GatewaySettings {
     pub vlan: Option<u16>,
     /// A bridge without a port to the outside will do.
     pub allow_no_uplink: bool,
+    /// Forward on bridge and management port for the cluster alone.
+    pub disable_forwarding: bool,
     pub node_port: bool,
     /// The first of five conntrack zones.
     pub conntrack_zone: u16,
@@ -33,6 +37,8 @@ pub struct GatewaySettings {
     pub join_subnets: Vec<Subnet>,
     /// As `10.0.0.1:6443`: has to be reached after a NIC was put into a bridge, if it was before.
     pub api_server: Option<String>,
+    /// How long after a NIC was put into a bridge its loss of the network undoes that.
+    pub probation: Duration,
     /// For tests: putting a NIC into a bridge ends after so many steps, as a crash would end it.
     pub halt_after: Option<usize>,
 }
@@ -197,16 +203,35 @@ impl GatewaySettings {
     }
 
     fn overlaps(&self, ranges: &Ranges<'_>, addresses: &[IpNetwork]) -> std::result::Result<(), String> {
+        match addresses.iter().find_map(|ip| Some((ip, self.overlapped(ranges, *ip)?))) {
+            Some((ip, (what, range))) => Err(format!("its network {ip} overlaps {what} {range}; move one of them")),
+            None => Ok(()),
+        }
+    }
+
+    /// The range of the cluster's that shares addresses with a network of the host's, and what it is for.
+    fn overlapped(&self, ranges: &Ranges<'_>, ip: IpNetwork) -> Option<(&'static str, Subnet)> {
         let named = [
             ("cluster subnet", ranges.cluster),
             ("service range", &self.service_cidrs),
             ("join subnet", &self.join_subnets),
         ];
-        for (what, range) in named.iter().flat_map(|(what, list)| list.iter().map(move |range| (what, range))) {
-            // of two ranges that overlap one holds the other's first address
-            let overlaps = |ip: &&IpNetwork| range.contains(ip.network()) || ip.contains(range.base());
-            if let Some(ip) = addresses.iter().find(overlaps) {
-                return Err(format!("its network {ip} overlaps {what} {range}; move one of them"));
+        let mut all = named.into_iter().flat_map(|(what, list)| list.iter().map(move |range| (what, *range)));
+        // of two ranges that overlap one holds the other's first address
+        all.find(|(_, range)| range.contains(ip.network()) || ip.contains(range.base()))
+    }
+
+    /// Whether a network of any other link is the cluster's too.
+    pub(crate) async fn check_host(&self, ranges: &Ranges<'_>, net: &Net) -> Result<()> {
+        for link in net.links().await?.into_iter().filter(|link| link.up && link.name != mgmt::LINK) {
+            for ip in net.addresses(&link).await?.into_iter().filter(|ip| !ip.ip().is_loopback()) {
+                // the gateway's own address stays there when the agent ends, also on a bridge it had before
+                let taken = |range: &&Subnet| range.contains(ip.ip()) && range.nth_with_prefix(2) != Some(ip);
+                let masquerade = || ranges.masquerade.iter().find(taken).map(|range| ("masquerade subnet", *range));
+                if let Some((what, range)) = self.overlapped(ranges, ip).or_else(masquerade) {
+                    let (link, network, range) = (link.name, ip.to_string(), range.to_string());
+                    return Err(Error::Overlap { link, network, what, range });
+                }
             }
         }
         Ok(())

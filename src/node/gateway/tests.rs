@@ -111,9 +111,23 @@ fn nftables_of_each_mode() {
 \t}
 ";
     let services = services::nft::body(&Want::default());
-    let body = |mode| nft::table(mode, &subnets, &management, &masquerade, &Want::default()).body;
+    let table = |mode, guard| nft::table(mode, &subnets, &management, &masquerade, &Want::default(), guard).body;
+    let body = |mode| table(mode, None);
     assert_eq!(body(GatewayMode::Shared), format!("{services}{shared}"));
     assert_eq!(body(GatewayMode::Local), format!("{services}{shared}{local}"));
+    let forward = "\
+\tchain forward {
+\t\ttype filter hook forward priority filter; policy accept;
+\t\tiifname != { \"br-ex\", \"ovn-k8s-mp0\" } oifname != { \"br-ex\", \"ovn-k8s-mp0\" } return
+\t\tip saddr 10.128.0.0/23 return
+\t\tip daddr 10.128.0.0/23 return
+\t\tip6 saddr fd00:10::/64 return
+\t\tip6 daddr fd00:10::/64 return
+\t\tcounter drop
+\t}
+";
+    let guard = nft::Guard { bridge: "br-ex", ranges: &subnets };
+    assert_eq!(table(GatewayMode::Shared, Some(&guard)), format!("{services}{shared}{forward}"));
 }
 
 /// As `nft -a list table` shows them; what looks alike and is not theirs stays.
@@ -149,6 +163,28 @@ delete rule ip nat POSTROUTING handle 7
 flush chain ip nat OVN-KUBE-NODEPORT
 delete chain ip nat OVN-KUBE-NODEPORT
 ";
-    assert_eq!(legacy::plan("ip nat", IPTABLES, &ranges), want);
-    assert_eq!(legacy::plan("ip nat", "table ip nat {\n}\n", &ranges), "");
+    assert_eq!(legacy::plan("ip nat", IPTABLES, &ranges, false), want);
+    assert_eq!(legacy::plan("ip nat", "table ip nat {\n}\n", &ranges, false), "");
+}
+
+const FORWARD: &str = "\
+table ip filter { # handle 1
+\tchain FORWARD { # handle 1
+\t\ttype filter hook forward priority filter; policy drop;
+\t\toifname \"ovn-k8s-mp0\" counter packets 0 bytes 0 accept # handle 4
+\t\tiifname \"docker0\" counter packets 0 bytes 0 accept # handle 5
+\t}
+}
+";
+
+#[test]
+fn pods_pass_what_drops_by_default() {
+    assert_eq!(
+        legacy::missing("ip filter", FORWARD),
+        "insert rule ip filter FORWARD iifname \"ovn-k8s-mp0\" counter accept\n"
+    );
+    assert_eq!(legacy::missing("ip filter", "table ip filter {\n\tchain DOCKER {\n\t}\n}\n"), "");
+    let ranges = ["10.128.0.0/14".parse().unwrap()];
+    assert_eq!(legacy::plan("ip filter", FORWARD, &ranges, true), "");
+    assert_eq!(legacy::plan("ip filter", FORWARD, &ranges, false), "delete rule ip filter FORWARD handle 4\n");
 }

@@ -264,9 +264,9 @@ fn what_can_not_be_a_gateway_is_refused() {
             &|s| s.next_hops = vec!["10.1.1.1".parse().unwrap()],
             "next hop 10.1.1.1 is outside its network 172.18.0.2/16",
         );
-        let overlap = "its network 172.18.0.2/16 overlaps service range 172.16.0.0/12";
+        let overlap = "start the gateway: network 172.18.0.2/16 of link br-ex overlaps service range 172.16.0.0/12";
         refuses(lab, &|s| s.service_cidrs = vec!["172.16.0.0/12".parse().unwrap()], overlap);
-        let overlap = "its network 172.18.0.2/16 overlaps join subnet 172.18.4.0/24";
+        let overlap = "start the gateway: network 172.18.0.2/16 of link br-ex overlaps join subnet 172.18.4.0/24";
         refuses(lab, &|s| s.join_subnets = vec!["172.18.4.0/24".parse().unwrap()], overlap);
         run("ip", &["route", "del", "default"]);
         waits(lab, &|_| {}, "no default route of 172.18.0.2/16's family leads through it");

@@ -273,7 +273,7 @@ fn a_move_that_loses_the_next_hop_is_undone() {
         run("nft", &["table arp cut { chain out { type filter hook output priority 0; oifname breth0 drop; }; }"]);
         lab.start_agent();
         eventually("the move", || has_port(lab) && held("breth0") == before);
-        let undone = "API server 172.18.255.1:6443 did not answer within 20 s";
+        let undone = "API server 172.18.255.1:6443";
         eventually("the end of it", || lab.waits_for().contains(undone));
         assert!(!has_link("breth0"));
         assert_eq!((held("eth0"), lab.vsctl("list-br")), (before.clone(), "br-int".to_owned()));
@@ -286,6 +286,75 @@ fn a_move_that_loses_the_next_hop_is_undone() {
         start_and_move(lab);
         assert_eq!(held("breth0"), before);
         drop(server);
+    });
+}
+
+/// Something on the host does not like the move and takes away what it needs, a while later.
+#[test]
+fn a_default_route_that_is_lost_after_the_move_comes_back() {
+    in_node(|lab| {
+        let outside = host(lab);
+        let probation = std::time::Duration::from_secs(600);
+        lab.gateway = Some(GatewaySettings { api_server: Some("172.18.255.1:6443".into()), probation, ..settings() });
+        let server = outside.enter(|| std::net::TcpListener::bind("172.18.255.1:6443").unwrap()).join().unwrap();
+        let before = held("eth0");
+        lab.start_agent();
+        eventually("the move", || held("eth0").is_empty() && held("breth0") == before);
+        eventually("the trial", || {
+            let journal = journal(lab);
+            journal.contains("trial") && journal.contains("the default route for IPv4")
+        });
+        eventually("the gateway", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
+        run("ip", &["route", "del", "default", "dev", "breth0"]);
+        let undone = "API server 172.18.255.1:6443, the default route for IPv4 was lost for 20 s";
+        drop(server);
+        eventually("the end of it", || lab.waits_for().contains(undone));
+        assert!(!has_link("breth0"));
+        assert_eq!((held("eth0"), lab.vsctl("list-br")), (before, "br-int".to_owned()));
+        eventually("an answer", || outside.pings("172.18.0.2"));
+    });
+}
+
+#[test]
+fn a_trial_ends_well() {
+    in_node(|lab| {
+        host(lab);
+        lab.gateway = Some(GatewaySettings { probation: std::time::Duration::from_secs(3), ..settings() });
+        lab.start_agent();
+        eventually("the trial", || journal(lab).contains("trial"));
+        eventually("its end", || is_moved(lab));
+    });
+}
+
+/// A link over others goes into the bridge and they stay its members: as a bond, and a VLAN of it by its name. Not every
+/// kernel has those; all have bridges.
+#[test]
+fn a_link_with_members_is_put_into_a_bridge() {
+    in_node(|lab| {
+        let outside = lab.outside();
+        for args in [
+            "addr flush dev eth0",
+            "link add bond0.100 type bridge",
+            "link set eth0 master bond0.100",
+            "addr add 172.18.0.2/16 dev bond0.100",
+            "link set bond0.100 up",
+            "route add default via 172.18.255.1",
+        ] {
+            run("ip", &args.split(' ').collect::<Vec<_>>());
+        }
+        lab.start_switch();
+        let before = held("bond0.100");
+        // that of the default route
+        lab.gateway = Some(GatewaySettings { interface: None, ..settings() });
+        lab.start_agent();
+        eventually("the move", || has_link("brbond0.100") && held("brbond0.100") == before);
+        assert_eq!((held("bond0.100"), lab.vsctl("list-ports brbond0.100")), (String::new(), "bond0.100".to_owned()));
+        assert!(run("ip", &["link", "show", "master", "bond0.100"]).contains("eth0"));
+        eventually("an answer over the bridge", || outside.pings("172.18.0.2"));
+        lab.crash_agent();
+        assert_eq!(lab.clean_up(), Vec::<String>::new());
+        assert_eq!(held("bond0.100"), before);
+        eventually("an answer without it", || outside.pings("172.18.0.2"));
     });
 }
 
@@ -307,9 +376,9 @@ fn what_can_not_be_put_into_a_bridge_is_refused() {
             eventually(want, || lab.waits_for().contains(want));
             lab.crash_agent();
         };
-        let overlap = "use eth0 as gateway interface: its network 172.18.0.2/16 overlaps service range 172.16.0.0/12";
+        let overlap = "start the gateway: network 172.18.0.2/16 of link eth0 overlaps service range 172.16.0.0/12";
         refuses(lab, &|s| s.service_cidrs = vec!["172.16.0.0/12".parse().unwrap()], overlap);
-        let overlap = "its network 172.18.0.2/16 overlaps join subnet 172.18.4.0/24";
+        let overlap = "start the gateway: network 172.18.0.2/16 of link eth0 overlaps join subnet 172.18.4.0/24";
         refuses(lab, &|s| s.join_subnets = vec!["172.18.4.0/24".parse().unwrap()], overlap);
         let outside = "next hop 10.1.1.1 is outside its network 172.18.0.2/16; correct --gateway-nexthop";
         refuses(lab, &|s| s.next_hops = vec!["10.1.1.1".parse().unwrap()], outside);

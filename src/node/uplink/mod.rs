@@ -7,8 +7,8 @@
 //!           addresses, routes          addresses, routes, MAC, MTU
 //! ```
 //! There is no moment that a crash could not be survived at: `plan` works the rest out of what is there, and
-//! `journal` keeps what the kernel may forget. After the move those who answered before must answer again, or all is
-//! undone.
+//! `journal` keeps what the kernel may forget. After the move the host is on trial for a while: next hops, API server
+//! and default route that were there before must be there, or all is undone.
 
 mod journal;
 mod plan;
@@ -51,6 +51,8 @@ pub(crate) struct Uplink<'a> {
     pub(crate) ovs: &'a Ovs,
     /// For tests: end after so many steps, as a crash would.
     pub(crate) halt_after: Option<usize>,
+    /// What the journal knows and neither link has counts as lost by the bridge.
+    pub(crate) restore: bool,
 }
 
 /// What ovs-vswitchd has to do before it goes on.
@@ -72,20 +74,24 @@ impl Wanted {
 }
 
 impl Uplink<'_> {
-    /// Moves all to the bridge. Nothing is done when it is there. Undone when those of `watched` who answered before
-    /// don't answer after it.
-    pub(crate) async fn to_bridge(&self, watched: &Watched) -> Result<()> {
+    /// Moves all to the bridge. Nothing is done when it is there. Undone when those of `watched` who were there before
+    /// are not after it. Returns whether the trial goes on, which `passed` ends.
+    pub(crate) async fn to_bridge(&self, watched: &Watched, passed: bool) -> Result<bool> {
         let trial = self.carry_out(plan::to_bridge, Some(watched)).await?;
         if trial.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let bridge = self.link(End::Bridge).await?;
         let silent = watched.silent(&trial, &bridge, self.here).await?;
-        if silent.is_empty() {
+        if silent.is_empty() && passed {
             tracing::info!("{} is in bridge {} with all its addresses and routes", self.nic, bridge.name);
-            return self.write(&[]).await;
+            self.write(&[]).await?;
         }
-        self.to_nic().await?;
+        if silent.is_empty() {
+            return Ok(!passed);
+        }
+        // with what was lost on the way
+        Uplink { restore: true, ..*self }.to_nic().await?;
         Err(Error::Undone {
             nic: self.nic.to_owned(),
             bridge: bridge.name,
@@ -135,7 +141,8 @@ impl Uplink<'_> {
         let bridge = self.here.link(&bridge_of(self.nic)).await?;
         let (nic, held) = (self.held(nic.as_ref()).await?, self.held(bridge.as_ref()).await?);
         let journal = made.as_ref().and_then(|made| made.journal.as_ref());
-        let mut lost = journal.map_or_else(nothing, |journal| journal.lost(bridge.as_ref().map(|link| link.index)));
+        let link = bridge.as_ref().map(|link| link.index).filter(|_| !self.restore);
+        let mut lost = journal.map_or_else(nothing, |journal| journal.lost(link));
         for kept in [&nic, &held].into_iter().flatten() {
             lost.addresses.retain(|one| !kept.addresses.iter().any(|have| have.address() == one.address()));
             lost.routes.retain(|one| !kept.routes.contains(one));
@@ -145,7 +152,8 @@ impl Uplink<'_> {
             nic,
             row: made.is_some(),
             port: made.as_ref().is_some_and(|made| made.port),
-            unwritten: journal.is_none_or(|journal| !journal.agrees(&now)),
+            // what is written before a trial is what the host gets back after it
+            unwritten: journal.is_none_or(|journal| journal.trial.is_empty() && !journal.agrees(&now)),
             bridge: held,
             lost,
         })

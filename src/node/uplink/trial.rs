@@ -1,4 +1,5 @@
-//! Who must answer after a move, if they did before it: the next hops and the API server.
+//! What must be there after a move, if it was before it: answers of the next hops and of the API server, and a default
+//! route.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
@@ -33,21 +34,27 @@ impl Watched {
         Ok(all.into_iter().filter(|one| !silent.contains(one)).collect())
     }
 
-    /// Those of `counted` that do not answer on this link for as long as they may.
+    /// Those of `counted` that are not there on this link for as long as they may.
     pub(super) async fn silent(&self, counted: &[String], link: &Link, here: &Net) -> Result<Vec<String>> {
-        // who is no longer asked for does not count
-        let counted: Vec<String> = self.all().into_iter().filter(|one| counted.contains(one)).collect();
+        // a hop or server that is no longer asked for does not count
+        let asked = self.all();
+        let counts = |one: &&String| one.starts_with(ROUTE) || asked.contains(one);
+        let counted: Vec<String> = counted.iter().filter(counts).cloned().collect();
         within(PATIENCE, &counted, link, here).await
     }
 
     fn all(&self) -> Vec<String> {
         let hops = self.next_hops.iter().map(|hop| format!("{HOP}{hop}"));
-        hops.chain(self.api_server.iter().map(|server| format!("{API}{server}"))).collect()
+        let routes = [V4, V6].map(|family| format!("{ROUTE}{family}"));
+        hops.chain(self.api_server.iter().map(|server| format!("{API}{server}"))).chain(routes).collect()
     }
 }
 
 const HOP: &str = "next hop ";
 const API: &str = "API server ";
+const ROUTE: &str = "the default route for ";
+const V4: &str = "IPv4";
+const V6: &str = "IPv6";
 
 async fn within(patience: Duration, asked: &[String], link: &Link, here: &Net) -> Result<Vec<String>> {
     let end = Instant::now() + patience;
@@ -70,6 +77,10 @@ async fn within(patience: Duration, asked: &[String], link: &Link, here: &Net) -
 async fn answers(one: &str, link: &Link, here: &Net) -> Result<bool> {
     if let Some(server) = one.strip_prefix(API) {
         return Ok(timeout(BEFORE, TcpStream::connect(server)).await.is_ok_and(|connected| connected.is_ok()));
+    }
+    if let Some(family) = one.strip_prefix(ROUTE) {
+        let through = here.default_routes().await?.into_iter().filter(|route| route.link == link.index);
+        return Ok(through.map(|route| route.gateway.is_ipv6()).any(|ipv6| ipv6 == (family == V6)));
     }
     let Some(Ok(hop)) = one.strip_prefix(HOP).map(str::parse::<IpAddr>) else { return Ok(true) };
     // no route is an answer too: none

@@ -3,9 +3,21 @@
 use ovnkube_model::GatewayMode;
 use ovnkube_node::GatewaySettings;
 
-use super::{Lab, eventually, run};
+use super::{Lab, Pod, eventually, run};
 
 impl Lab {
+    /// A network behind the node: link `name` with `ours`, and a namespace with `theirs` at its other end.
+    pub fn behind(&mut self, name: &str, ours: &str, theirs: &str) -> Pod {
+        let pod = self.bare_pod(name, 0);
+        run("ip", &["link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", &pod.netns]);
+        run("ip", &["addr", "add", ours, "dev", name]);
+        run("ip", &["link", "set", name, "up"]);
+        for args in ["link set lo up", "link set eth0 up", &format!("addr add {theirs} dev eth0")] {
+            pod.ip_cmd(args);
+        }
+        pod
+    }
+
     /// br-ex with eth0 in it.
     pub fn make_bridge(&self) {
         self.vsctl("add-br br-ex -- set Bridge br-ex datapath_type=netdev fail_mode=standalone other_config:hwaddr=\"02:42:ac:12:00:02\" -- add-port br-ex eth0");
@@ -51,6 +63,7 @@ pub fn settings(interface: &str, mode: GatewayMode) -> GatewaySettings {
         next_hops: vec![],
         vlan: None,
         allow_no_uplink: false,
+        disable_forwarding: false,
         node_port: false,
         conntrack_zone: 64000,
         check_mtu: true,
@@ -58,6 +71,7 @@ pub fn settings(interface: &str, mode: GatewayMode) -> GatewaySettings {
         service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
         join_subnets: vec!["100.64.0.0/16".parse().unwrap()],
         api_server: None,
+        probation: std::time::Duration::ZERO,
         halt_after: None,
     }
 }

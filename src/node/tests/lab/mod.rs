@@ -417,10 +417,7 @@ impl Lab {
     /// A pod's namespace and its logical port, as the controller would make it. `n` is the last
     /// part of its address.
     pub fn pod(&mut self, name: &str, n: u8) -> Pod {
-        let netns = format!("ovnkube-node-{}-{}-{name}", std::process::id(), self.serial);
-        run("ip", &["netns", "add", &netns]);
-        self.pods.push(netns.clone());
-        let pod = Pod { name: name.to_owned(), uid: format!("uid-{name}"), netns, n };
+        let pod = self.bare_pod(name, n);
         if self.daemons.contains_key("nb") {
             let port = format!("default_{name}");
             self.nbctl_args(&[
@@ -438,6 +435,14 @@ impl Lab {
             ]);
         }
         pod
+    }
+
+    /// A namespace alone.
+    pub fn bare_pod(&mut self, name: &str, n: u8) -> Pod {
+        let netns = format!("ovnkube-node-{}-{}-{name}", std::process::id(), self.serial);
+        run("ip", &["netns", "add", &netns]);
+        self.pods.push(netns.clone());
+        Pod { name: name.to_owned(), uid: format!("uid-{name}"), netns, n }
     }
 
     pub fn annotate(&self, pod: &Pod) {
