@@ -182,19 +182,20 @@ impl Net {
     // === addresses
 
     /// Addresses with their prefix, link-local IPv6 ones left out: the kernel makes those.
+    /// Without link-local addresses, and without those that another host was found to have.
     pub async fn addresses(&self, link: &Link) -> Result<Vec<IpNetwork>> {
         let get = self.handle.address().get().execute();
         let all: Vec<AddressMessage> =
             all(get).await.map_err(|e| failed(format!("list addresses of {}", link.name), e))?;
-        Ok(all.iter().filter(|message| message.header.index == link.index).filter_map(address).collect())
+        Ok(all.iter().filter(|message| message.header.index == link.index).filter_map(usable).collect())
     }
 
-    /// Every address of every other link than `except`.
+    /// The same of every other link than `except`.
     pub async fn all_addresses(&self, except: &str) -> Result<Vec<IpNetwork>> {
         let skip = self.link(except).await?.map(|link| link.index);
         let get = self.handle.address().get().execute();
         let all: Vec<AddressMessage> = all(get).await.map_err(|e| failed("list addresses".into(), e))?;
-        Ok(all.iter().filter(|message| Some(message.header.index) != skip).filter_map(address).collect())
+        Ok(all.iter().filter(|message| Some(message.header.index) != skip).filter_map(usable).collect())
     }
 
     /// IPv6 addresses skip duplicate detection: OVN gives each out once, and a pod that starts
@@ -404,6 +405,11 @@ fn socket() -> Result<TokioSocket> {
     let mut socket = TokioSocket::new(NETLINK_ROUTE).map_err(Error::Socket)?;
     socket.socket_mut().bind_auto().map_err(Error::Socket)?;
     Ok(socket)
+}
+
+/// The kernel keeps an address that another host has too, and does not use it.
+fn usable(message: &AddressMessage) -> Option<IpNetwork> {
+    address(message).filter(|_| !message.header.flags.contains(AddressHeaderFlags::Dadfailed))
 }
 
 pub(crate) fn address(message: &AddressMessage) -> Option<IpNetwork> {

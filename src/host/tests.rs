@@ -102,6 +102,34 @@ async fn a_pair_between_two_namespaces() {
     assert_eq!(there.link("eth0").await.unwrap(), None);
 }
 
+/// Duplicate detection tells, a moment after an address was given.
+#[tokio::test]
+async fn what_another_host_has_is_not_ours() {
+    let (one, other) = (Scratch::new("d1"), Scratch::new("d2"));
+    let (one_ns, other_ns) = (one.open(), other.open());
+    let here = Net::within(&one_ns).await.unwrap();
+    here.add_veth(Veth { name: "left", peer: "eth0", peer_netns: &other_ns, peer_mac: MAC, mtu: 1400 }).await.unwrap();
+    one_ns.run(|| sysctl::set_link("ipv6", "left", "accept_dad", "1")).await.unwrap().unwrap();
+    other.ip("addr add fd00::3/64 dev eth0 nodad");
+    other.ip("link set eth0 up");
+    one.ip("link set left up");
+    let left = here.link("left").await.unwrap().unwrap();
+    for address in ["fd00::3/64", "fd00::4/64"] {
+        one.ip(&format!("addr add {address} dev left"));
+    }
+    let started = Instant::now();
+    while !one.ip("addr show dev left").contains("dadfailed") {
+        assert!(started.elapsed() < Duration::from_secs(60), "{}", one.ip("addr show dev left"));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let usable: ipnetwork::IpNetwork = "fd00::4/64".parse().unwrap();
+    assert_eq!(here.addresses(&left).await.unwrap(), [usable]);
+    assert_eq!(here.all_addresses("eth0").await.unwrap(), [usable]);
+    // by hand it goes as any other
+    here.delete_address(&left, "fd00::3/64".parse().unwrap()).await.unwrap();
+    assert!(!one.ip("addr show dev left").contains("fd00::3"));
+}
+
 /// The source that the kernel takes for `to`.
 fn source(netns: &Scratch, to: &str) -> String {
     let route = netns.ip(&format!("-6 route get {to}"));

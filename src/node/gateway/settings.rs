@@ -197,7 +197,7 @@ impl GatewaySettings {
             let known = of_family.clone().find(|address| internal.contains(&address.ip()));
             let family = if ipv6 { "IPv6" } else { "IPv4" };
             let ip = known.or_else(|| of_family.next());
-            ips.push(*ip.ok_or_else(|| format!("it has no {family} address; give it the node's"))?);
+            ips.push(*ip.ok_or_else(|| format!("it has no {family} address that it can use; give it the node's"))?);
         }
         Ok(ips)
     }

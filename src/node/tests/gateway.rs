@@ -115,7 +115,7 @@ fn both_address_families() {
         settings.service_cidrs.push("fd00:96::/112".parse().unwrap());
         lab.gateway = Some(settings);
         lab.start_agent();
-        eventually("what is missing", || lab.waits_for().contains("it has no IPv6 address"));
+        eventually("what is missing", || lab.waits_for().contains("it has no IPv6 address that it can use"));
         lab.crash_agent();
         run("ip", &["addr", "add", "fd00:172::2/64", "dev", "br-ex", "nodad"]);
         run("ip", &["-6", "route", "add", "default", "via", "fd00:172::1", "dev", "br-ex"]);
@@ -271,7 +271,7 @@ fn what_can_not_be_a_gateway_is_refused() {
         run("ip", &["route", "del", "default"]);
         waits(lab, &|_| {}, "no default route of 172.18.0.2/16's family leads through it");
         run("ip", &["addr", "flush", "dev", "br-ex"]);
-        waits(lab, &|_| {}, "it has no IPv4 address");
+        waits(lab, &|_| {}, "it has no IPv4 address that it can use");
         // nothing was touched
         let ids = lab.vsctl("get Open_vSwitch . external_ids");
         assert_eq!(ids, "{ovn-bridge-datapath-type=netdev, system-id=chassis-1}");
