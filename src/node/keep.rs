@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ipnetwork::IpNetwork;
 use ovnkube_host::changes::Changes;
@@ -14,6 +14,7 @@ use crate::chassis::{Chassis, MgmtPort, external_ids};
 use crate::cni::Cni;
 use crate::gateway::{Gateway, Site};
 use crate::mgmt::{self, Mgmt};
+use crate::moved::{self, Moved};
 use crate::mtu::{Mtu, Warnings};
 use crate::services::{Board, Ports, Want};
 use crate::settings::NodeSettings;
@@ -33,6 +34,7 @@ pub(crate) struct Keeper<'a> {
     fresh_system_id: String,
     gateway: Option<Gateway<'a>>,
     mtu: Mtu<'a>,
+    moved: Moved,
     services: &'a Board,
     services_changed: watch::Receiver<u64>,
     health: Ports,
@@ -65,6 +67,7 @@ impl<'a> Keeper<'a> {
             fresh_system_id,
             gateway,
             mtu,
+            moved: Moved::default(),
             services,
             services_changed,
             health,
@@ -101,6 +104,7 @@ impl<'a> Keeper<'a> {
                 _ = self.services_changed.changed() => {},
                 () = flows_changed(&mut self.gateway) => {},
                 () = sleep(RETRY), if failed || on_trial => {},
+                () = sleep(moved::WHILE), if self.moved.is_recent() => {},
             }
             sleep(SETTLE).await;
         }
@@ -148,8 +152,10 @@ impl<'a> Keeper<'a> {
         let (cluster, route_mtu) = (&self.settings.cluster_subnets, self.settings.mtu.routable);
         let mgmt = mtu.and_then(|mtu| Mgmt::new(&node, cluster, mtu, route_mtu, ovs.is_userspace()));
         let encap: Vec<String> = encap_ips.iter().map(ToString::to_string).collect();
+        let mut ids = external_ids(&self.settings.node, &self.settings.chassis, &encap);
+        self.moved.amend(ovs.encap_ip().as_deref(), &mut ids, Instant::now());
         let chassis = Chassis {
-            external_ids: external_ids(&self.settings.node, &self.settings.chassis, &encap),
+            external_ids: ids,
             tls: self.settings.chassis.sb_tls.clone(),
             fresh_system_id: self.fresh_system_id.clone(),
             mgmt: mgmt.as_ref().and_then(|mgmt| {

@@ -23,6 +23,7 @@ mod conf;
 mod gateway;
 mod keep;
 mod mgmt;
+mod moved;
 mod mtu;
 mod ovs;
 mod pods;

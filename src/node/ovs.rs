@@ -288,9 +288,19 @@ impl Ovs {
     }
 
     pub(crate) fn system_id(&self) -> Option<String> {
+        self.setting("system-id")
+    }
+
+    /// Where tunnels end on this node, as ovn-controller was told.
+    pub(crate) fn encap_ip(&self) -> Option<String> {
+        self.setting("ovn-encap-ip")
+    }
+
+    /// In the external_ids of the Open_vSwitch row.
+    fn setting(&self, key: &str) -> Option<String> {
         let cache = self.client.cache();
         let (_, root) = cache.iter(open_vswitch::TABLE).next()?;
-        Some(root.map(open_vswitch::EXTERNAL_IDS).get("system-id")?.to_owned()).filter(|id| !id.is_empty())
+        Some(root.map(open_vswitch::EXTERNAL_IDS).get(key)?.to_owned()).filter(|text| !text.is_empty())
     }
 }
 
