@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -174,6 +174,17 @@ impl Daemon {
         command.arg(format!("--ovnnb-db=unix:{}", nb.socket().display()));
         command.arg(format!("--ovnsb-db=unix:{}", sb.socket().display()));
         Self::start(command, &nb.dir.join("northd"))
+    }
+
+    /// Stops it where it is (`STOP`), or lets it go on (`CONT`).
+    pub fn signal(&self, name: &str) {
+        let done = Command::new("kill").args([format!("-{name}"), self.0.id().to_string()]).status().unwrap();
+        assert!(done.success(), "kill -{name}");
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().unwrap()
     }
 
     fn start(mut command: Command, ctl: &Path) -> Self {

@@ -131,17 +131,18 @@ impl<'a> Diff<'a> {
         Ok(())
     }
 
-    /// Always the same uuid for the same row, so that a retried insert cannot make a second one.
+    /// Always the same uuid for the same row, so that a retried insert cannot make a second one; but
+    /// another one for a row that comes back, see [`Cache::went_lately`].
     fn fresh_uuid(&self, key: &RowKey) -> Uuid {
-        let mut id = format!("{}\0{}", key.within.as_deref().unwrap_or_default(), key.id);
-        loop {
-            let uuid = derived_uuid(key.table.name, &id);
-            if self.cache.get(key.table, uuid).is_none() {
-                return uuid;
-            }
-            // that row was renamed by somebody: leave it alone
-            id.push('\0');
+        let name = format!("{}\0{}", key.within.as_deref().unwrap_or_default(), key.id);
+        let mut uuid = derived_uuid(key.table.name, &name);
+        let mut time = 0_u32;
+        // a row of that uuid with another name was renamed by somebody: leave it alone
+        while self.cache.get(key.table, uuid).is_some() || self.cache.went_lately(uuid) {
+            time += 1;
+            uuid = derived_uuid(key.table.name, &format!("{name}\0{time}"));
         }
+        uuid
     }
 
     fn row(&mut self, want: &RowWant) {

@@ -22,8 +22,8 @@ use crate::{controller, translate};
 
 /// A database or API server that does not answer within this time is left out.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The server answers at once whether it is ours.
-const LOCK_WITHIN: Duration = Duration::from_secs(1);
+/// The server answers at once whether it is ours, unless it is busy.
+const LOCK_WITHIN: Duration = Duration::from_secs(5);
 /// An ovn-controller that still runs makes its chassis anew within this time.
 const BACK_WITHIN: Duration = Duration::from_secs(1);
 

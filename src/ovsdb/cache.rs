@@ -1,7 +1,7 @@
 //! The cache: rows as the server has them, with an index by identity and one of who refers to
 //! whom, all kept in the same step.
 
-use std::collections::{BTreeSet, HashMap, HashSet, hash_map::Entry};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque, hash_map::Entry};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
@@ -11,6 +11,9 @@ use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, ServerSchema, Table, Uui
 use crate::layout::{Layout, Reads};
 use crate::txn::only_in;
 use crate::update::{Change, Updates};
+
+/// Deleted rows that are remembered: more than others can be behind with.
+const REMEMBERED: usize = 16_384;
 
 /// Gives a row's identity: what [`Cache::lookup`] finds it by. Any number of rows may share one.
 pub type Identity = fn(&Row) -> Option<String>;
@@ -68,8 +71,30 @@ pub struct Cache {
     parents: BTreeSet<(Uuid, u16, ColumnId, Uuid)>,
     database: &'static Database,
     identity: Identity,
+    gone: Gone,
     /// The schema of the server the rows are from.
     pub(crate) schema: Option<Arc<ServerSchema>>,
+}
+
+/// The rows that were deleted last.
+#[derive(Default)]
+struct Gone {
+    order: VecDeque<Uuid>,
+    set: HashSet<Uuid, BuildHasherDefault<UuidHasher>>,
+}
+
+impl Gone {
+    fn remember(&mut self, uuid: Uuid) {
+        if !self.set.insert(uuid) {
+            return;
+        }
+        self.order.push_back(uuid);
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.set.remove(&oldest);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -95,7 +120,7 @@ impl Ids {
 impl Cache {
     pub(crate) fn new(database: &'static Database, identity: Identity) -> Self {
         let tables = database.tables.iter().map(|_| TableRows::default()).collect();
-        Cache { tables, parents: BTreeSet::new(), database, identity, schema: None }
+        Cache { tables, parents: BTreeSet::new(), database, identity, gone: Gone::default(), schema: None }
     }
 
     fn of(&self, table: &Table) -> Option<&TableRows> {
@@ -120,6 +145,12 @@ impl Cache {
     /// Whether `table` has no rows.
     pub fn is_empty(&self, table: &Table) -> bool {
         self.len(table) == 0
+    }
+
+    /// Whether a row of that uuid was deleted lately, by whomever. A new row does not get it: `ovn-northd`
+    /// 25.03 dies of load balancers that go and come back with one uuid before it has looked.
+    pub fn went_lately(&self, uuid: Uuid) -> bool {
+        self.gone.set.contains(&uuid)
     }
 
     /// The rows of `table` whose identity is `id`, sorted by uuid.
@@ -158,6 +189,9 @@ impl Cache {
                         return (done, Err(Inconsistent { table: table.name, uuid }));
                     }
                 };
+                if new.is_none() {
+                    self.gone.remember(uuid);
+                }
                 if old.as_deref() != new.as_ref() {
                     done.push(self.put(table, uuid, old, new.map(Arc::new)));
                 }

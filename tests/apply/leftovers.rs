@@ -1,5 +1,8 @@
 //! What is found at a start: leftovers with our marks go, everybody else's rows stay.
 
+use std::collections::BTreeSet;
+
+use ovnkube_ovn::nb::logical_switch_port as lsp;
 use ovnkube_tests::dump::Dump;
 use ovnkube_tests::nb::{Release, Server};
 use ovnkube_tests::objects::{namespace, node, pod};
@@ -196,6 +199,25 @@ async fn an_address_passes_to_a_pod_that_is_planned_first() {
     controller.take(changes);
     while controller.step(&mut objects, false).await.is_some() {
         rules::addresses_are_unique(&controller.nb);
+    }
+    crate::crash::check(&mut objects, &controller).await;
+}
+
+/// `ovn-northd` 25.03 dies when load balancers go and come back with one uuid before it has looked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_comes_back_is_another() {
+    let (server, mut objects) = cluster().await;
+    let (mut controller, _) = start(&server, &mut objects).await;
+    let port = |controller: &Controller| controller.nb.cache().lookup(lsp::TABLE, "a_p").to_vec();
+    let mut seen = BTreeSet::from_iter(port(&controller));
+    for round in 0..5 {
+        let gone = objects.of("Pod").find(|p| p["metadata"]["name"] == "p").unwrap().clone();
+        controller.take(objects.delete("Pod", "a", "p"));
+        controller.settle(&mut objects).await;
+        assert!(port(&controller).is_empty());
+        controller.take(objects.put(gone));
+        controller.settle(&mut objects).await;
+        assert!(seen.insert(port(&controller)[0]), "round {round}: {seen:?}");
     }
     crate::crash::check(&mut objects, &controller).await;
 }
