@@ -25,6 +25,9 @@ pub struct Dump(pub BTreeMap<String, Vec<Columns>>);
 /// What others write and nobody here looks at.
 const OTHERS: [&str; 3] = ["NB_Global", "Connection", "SSL"];
 
+/// Columns that ovn-northd fills in when it gets round to it (ovn-nb(5)): what a port is at.
+const NORTHDS: [(&str, &str); 2] = [("Logical_Switch_Port", "up"), ("Logical_Router_Port", "status")];
+
 impl Dump {
     /// Everything in the cache.
     pub fn of(client: &Client) -> Self {
@@ -60,6 +63,9 @@ impl Dump {
                 Some(cell) => {
                     let (column, value) = cell.split_once(": ").unwrap_or_else(|| panic!("no column in {cell:?}"));
                     let value = serde_json::from_str(value).unwrap_or_else(|e| panic!("{cell:?}: {e}"));
+                    if is_northds(label.split('(').next().unwrap_or_default(), column) {
+                        continue;
+                    }
                     dump.0.get_mut(&label).unwrap().last_mut().unwrap().insert(column.to_owned(), value);
                 }
             }
@@ -136,6 +142,10 @@ fn label(row: &Row) -> String {
     }
 }
 
+fn is_northds(table: &str, column: &str) -> bool {
+    NORTHDS.contains(&(table, column))
+}
+
 fn columns(row: &Row, labels: &HashMap<Uuid, String>) -> Columns {
     let shown = |atom: &Atom| match atom {
         Atom::Uuid(uuid) => json!(labels.get(uuid).map_or("?", String::as_str)),
@@ -156,7 +166,8 @@ fn columns(row: &Row, labels: &HashMap<Uuid, String>) -> Columns {
             Value::Array(list)
         };
         let says_nothing = value == json!("") || value == json!(false) || value == json!(0);
-        if let Some(info) = row.table().info(column).filter(|_| !says_nothing) {
+        let wanted = |info: &&ColumnInfo| !says_nothing && !is_northds(row.table().name, info.name);
+        if let Some(info) = row.table().info(column).filter(wanted) {
             columns.insert(info.name.to_owned(), value);
         }
     }

@@ -8,7 +8,7 @@
 mod more;
 mod services;
 
-use ovnkube_tests::dump::{self, Columns, Dump};
+use ovnkube_tests::dump::{self, Dump};
 use ovnkube_tests::nb::{Release, Server};
 use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, Write, rules};
@@ -81,17 +81,10 @@ fn in_scope(all: &Dump) -> Dump {
             other => panic!("is {other} in scope or not?"),
         };
         if is_in {
-            scope.0.insert(label.clone(), rows.iter().map(planned_columns).collect());
+            scope.0.insert(label.clone(), rows.clone());
         }
     }
     scope
-}
-
-/// A row without northd's `up`.
-fn planned_columns(row: &Columns) -> Columns {
-    let mut row = row.clone();
-    row.remove("up");
-    row
 }
 
 #[test]
