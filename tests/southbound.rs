@@ -3,12 +3,12 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::nb::Server;
+use crate::nb::{Daemon, Server};
 
 /// No log.
 const QUIET: [&str; 2] = ["-vconsole:off", "-vsyslog:off"];
@@ -16,19 +16,14 @@ const QUIET: [&str; 2] = ["-vconsole:off", "-vsyslog:off"];
 /// ovsdb-server and northd; ended with the value.
 pub struct Southbound {
     server: Server,
-    northd: Child,
+    _northd: Daemon,
 }
 
 impl Southbound {
     /// Behind `nb`, of the same release.
     pub fn of(nb: &Server) -> Self {
         let server = Server::southbound(nb.release());
-        let mut command = nb.release().command("ovn-northd");
-        command.arg(format!("--ovnnb-db=unix:{}", nb.socket().display()));
-        command.arg(format!("--ovnsb-db=unix:{}", server.socket().display()));
-        command.arg(format!("--unixctl={}", server.socket().with_file_name("northd.ctl").display()));
-        command.args(QUIET).stdin(Stdio::null()).stderr(Stdio::null());
-        Self { northd: command.spawn().unwrap(), server }
+        Self { _northd: Daemon::northd(nb, &server), server }
     }
 
     /// `ovn-trace` over what is in the database now, for packets that no connection is known for.
@@ -54,13 +49,6 @@ impl Southbound {
     pub fn complaints(&self) -> String {
         let log = std::fs::read_to_string(self.server.socket().with_file_name("trace.log")).unwrap();
         log.lines().filter(|line| line.contains("pars")).collect::<Vec<_>>().join("\n")
-    }
-}
-
-impl Drop for Southbound {
-    fn drop(&mut self) {
-        let _ = self.northd.kill();
-        let _ = self.northd.wait();
     }
 }
 

@@ -2,6 +2,7 @@
 //! stopped Open vSwitch keeps from being removed is told.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ impl Cleanup<'_> {
             Ok(ovs) => self.switch(&ovs).await,
             Err(e) => {
                 self.left.push(e);
-                let links = gateway_links(&self.here, &self.settings.masquerade_subnets).await;
+                let links = self.gateway_links().await;
                 for link in self.note(links).unwrap_or_default() {
                     self.host_of(&link).await;
                 }
@@ -128,6 +129,21 @@ impl Cleanup<'_> {
         }
     }
 
+    fn is_masquerade(&self, ip: IpAddr) -> bool {
+        self.settings.masquerade_subnets.iter().any(|range| range.contains(ip))
+    }
+
+    /// Links that have a masquerade address.
+    async fn gateway_links(&self) -> Result<Vec<Link>> {
+        let mut found = Vec::new();
+        for link in self.here.links().await? {
+            if self.here.addresses(&link).await?.iter().any(|address| self.is_masquerade(address.ip())) {
+                found.push(link);
+            }
+        }
+        Ok(found)
+    }
+
     /// Waits until the switch has let a link go.
     async fn gone(&self, name: &str) -> Result<()> {
         let wait = async {
@@ -147,7 +163,7 @@ impl Cleanup<'_> {
     }
 
     async fn release(&self, link: &Link) -> Result<()> {
-        let ours = |ip| self.settings.masquerade_subnets.iter().any(|range| range.contains(ip));
+        let ours = |ip| self.is_masquerade(ip);
         for route in self.here.held_routes(link).await? {
             // those of the addresses go with them
             if route.addresses().into_iter().any(ours) {
@@ -187,18 +203,6 @@ impl Cleanup<'_> {
 fn run_dir(remote: &str) -> &Path {
     let socket = remote.strip_prefix("unix:").unwrap_or_default();
     Path::new(socket).parent().unwrap_or(Path::new("/var/run/openvswitch"))
-}
-
-/// Links that have a masquerade address.
-async fn gateway_links(here: &Net, masquerade: &[Subnet]) -> Result<Vec<Link>> {
-    let mut found = Vec::new();
-    for link in here.links().await? {
-        let addresses = here.addresses(&link).await?;
-        if addresses.iter().any(|address| masquerade.iter().any(|range| range.contains(address.ip()))) {
-            found.push(link);
-        }
-    }
-    Ok(found)
 }
 
 /// Bridges that the chassis maps to the outside, and those that hold flows of ours: the same ones.

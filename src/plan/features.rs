@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use ovnkube_model::{Object, Roles, Touched, World};
+use ovnkube_model::{Name, Object, Roles, Touched, World};
 
 use crate::policies::PolicyKey;
 use crate::topology::TopologyKey;
@@ -23,6 +23,15 @@ pub trait Feature {
 
     /// All that this key should have now. Nothing = it should not exist.
     fn want(key: &Self::Key, world: &World) -> Want;
+}
+
+/// The keys that may want something else now, of a feature that has one for each node.
+pub(crate) fn touched_nodes(what: &Touched, world: &World) -> Vec<Name> {
+    match what {
+        Touched::Everything => world.nodes.keys().cloned().collect(),
+        Touched::Node(name) => vec![name.clone()],
+        _ => Vec::new(),
+    }
 }
 
 macro_rules! features {

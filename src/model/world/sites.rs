@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::World;
-use crate::{Family, Name, Notice, ObjectKey, Place, Subnet, Touched};
+use crate::{Name, Notice, ObjectKey, Place, Subnet, Touched};
 
 /// Label of nodes.
 const TOPOLOGY_ZONE: &str = "topology.kubernetes.io/zone";
@@ -99,10 +99,9 @@ impl World {
         for ip in new.difference(&old) {
             self.node_ips.entry(*ip).or_default().insert(name.clone());
         }
-        for service in old.symmetric_difference(&new).flat_map(|ip| self.services.at(*ip)).collect::<Vec<_>>() {
-            if !self.touched.contains(&Touched::Everything) {
-                self.touched.insert(Touched::Service(service));
-            }
+        if !self.touched.contains(&Touched::Everything) {
+            let services = old.symmetric_difference(&new).flat_map(|ip| self.services.at(*ip));
+            self.touched.extend(services.map(Touched::Service));
         }
         if new.is_empty() {
             self.ips_of.remove(name);
@@ -117,7 +116,7 @@ impl World {
             return Some(format!("node {node}'s"));
         }
         let network = &self.network;
-        let inside = |subnet: &Subnet| subnet.is_ipv6() == (Family::of(ip) == Family::V6) && subnet.contains(ip);
+        let inside = |subnet: &Subnet| subnet.contains(ip);
         if network.cluster_subnets.iter().any(|range| inside(&range.cidr)) {
             return Some("in the pod network".to_owned());
         }

@@ -150,10 +150,9 @@ fn a_nic_is_put_into_a_bridge() {
     });
 }
 
-/// After step 0, 1, 2, … the process is killed. The next one finds the host with its address, and brings the move to
-/// its end.
-#[test]
-fn a_move_that_is_killed_after_each_step() {
+/// Has a move end after step 0, 1, 2, …, each time on a new host, does `then` and looks whether the host holds what it
+/// held. Returns how many steps there were.
+fn after_each_step(then: fn(&mut Lab)) -> usize {
     let mut steps = 0;
     loop {
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -166,16 +165,24 @@ fn a_move_that_is_killed_after_each_step() {
             if !halted {
                 return;
             }
-            // the next process does not even know which interface was meant
-            lab.gateway = Some(GatewaySettings { interface: None, ..settings() });
+            then(lab);
             start_and_move(lab);
             is_right(lab, &outside, &before, &link);
         });
         if !receiver.recv().unwrap() {
-            break;
+            return steps;
         }
         steps += 1;
     }
+}
+
+/// The process is killed. The next one finds the host with its address, and brings the move to its end.
+#[test]
+fn a_move_that_is_killed_after_each_step() {
+    let steps = after_each_step(|lab| {
+        // the next process does not even know which interface was meant
+        lab.gateway = Some(GatewaySettings { interface: None, ..settings() });
+    });
     assert!(steps >= 12, "{steps} steps");
 }
 
@@ -196,38 +203,22 @@ fn halts(lab: &mut Lab) -> bool {
     true
 }
 
-/// After step 0, 1, 2, … the power goes: links, addresses and routes are gone, the switch's database is not. The host's
-/// own setup addresses the NIC again, and the agent moves it again.
+/// The power goes: links, addresses and routes are gone, the switch's database is not. The host's own setup addresses
+/// the NIC again, and the agent moves it again.
 #[test]
 fn a_move_that_a_power_cut_ends_after_each_step() {
-    for steps in 0.. {
-        let (sender, receiver) = std::sync::mpsc::channel();
-        in_node(move |lab| {
-            let outside = host(lab);
-            let (before, link) = (held("eth0"), mac_and_mtu("eth0"));
-            lab.gateway = Some(GatewaySettings { halt_after: Some(steps), ..settings() });
-            let halted = halts(lab);
-            sender.send(halted).unwrap();
-            if !halted {
-                return;
-            }
-            lab.kill("vswitchd");
-            lab.kill("db");
-            for args in ["link del breth0", "addr flush dev eth0", "route flush table 77"] {
-                // some of it may be gone with the rest
-                let _ = std::process::Command::new("ip").args(args.split(' ')).output();
-            }
-            configure();
-            lab.start_database_server("db");
-            lab.start_vswitchd();
-            lab.gateway = Some(settings());
-            start_and_move(lab);
-            is_right(lab, &outside, &before, &link);
-        });
-        if !receiver.recv().unwrap() {
-            return;
+    after_each_step(|lab| {
+        lab.kill("vswitchd");
+        lab.kill("db");
+        for args in ["link del breth0", "addr flush dev eth0", "route flush table 77"] {
+            // some of it may be gone with the rest
+            let _ = std::process::Command::new("ip").args(args.split(' ')).output();
         }
-    }
+        configure();
+        lab.start_database_server("db");
+        lab.start_vswitchd();
+        lab.gateway = Some(settings());
+    });
 }
 
 #[test]

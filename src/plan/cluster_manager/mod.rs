@@ -17,6 +17,7 @@
 use ovnkube_model::{Family, Name, Network, Node, NodeNetwork, Roles, Touched, World, keys};
 use serde_json::{Map, Value, json};
 
+use crate::features::touched_nodes;
 use crate::{Feature, Patch, PatchTarget, Unavailable, Want};
 
 /// Reason of the condition while the ranges are exhausted.
@@ -32,11 +33,7 @@ impl Feature for NodeAnnotations {
     }
 
     fn touched(what: &Touched, world: &World) -> Vec<Name> {
-        match what {
-            Touched::Everything => world.nodes.keys().cloned().collect(),
-            Touched::Node(name) => vec![name.clone()],
-            _ => Vec::new(),
-        }
+        touched_nodes(what, world)
     }
 
     fn want(name: &Name, world: &World) -> Want {

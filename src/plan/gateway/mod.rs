@@ -21,6 +21,7 @@ use ovnkube_ovn::nb::{
     static_mac_binding as smb,
 };
 
+use crate::features::touched_nodes;
 use crate::topology::join_addresses;
 use crate::{Feature, RowKey, RowWant, Want, names};
 
@@ -34,11 +35,7 @@ impl Feature for Gateways {
     }
 
     fn touched(what: &Touched, world: &World) -> Vec<Name> {
-        match what {
-            Touched::Everything => world.nodes.keys().cloned().collect(),
-            Touched::Node(name) => vec![name.clone()],
-            _ => Vec::new(),
-        }
+        touched_nodes(what, world)
     }
 
     fn want(name: &Name, world: &World) -> Want {

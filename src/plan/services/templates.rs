@@ -15,6 +15,7 @@ use ovnkube_ovn::nb::chassis_template_var as ctv;
 use super::balancers::{Balancer, Vips, name};
 use super::configs::Config;
 use super::targets::{on_router, on_switch};
+use crate::features::touched_nodes;
 use crate::{Feature, RowKey, RowWant, Want, names};
 
 /// Addresses of nodes as variables of their chassis.
@@ -28,11 +29,7 @@ impl Feature for NodeIps {
     }
 
     fn touched(what: &Touched, world: &World) -> Vec<Name> {
-        match what {
-            Touched::Everything => world.nodes.keys().cloned().collect(),
-            Touched::Node(name) => vec![name.clone()],
-            _ => Vec::new(),
-        }
+        touched_nodes(what, world)
     }
 
     fn want(node: &Name, world: &World) -> Want {
