@@ -3,6 +3,7 @@ PREFIX ?= /usr
 CNI_BIN ?= /opt/cni/bin
 DESTDIR ?=
 CARGO ?= cargo
+export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 
@@ -35,6 +36,7 @@ policies: ## NetworkPolicies at length: 2,000 generated ones, 200 updates and 20
 	@.ci/step "policies" tests/lab/run isolation-all
 
 lint: ## formatting, clippy, shell syntax, rules of the repository
+	@command -v $(CARGO) >/dev/null || .ci/step "what is missing" lab/install packages toolchains
 	@.ci/step "format" $(CARGO) fmt --all --check
 	@.ci/step "clippy" $(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@.ci/step "rules of the repository" .ci/tidy
