@@ -184,6 +184,10 @@ impl Service {
         if service.kind == ServiceType::ExternalName {
             service.cluster_ips.clear();
         }
+        if !matches!(kind, ServiceType::NodePort | ServiceType::LoadBalancer) {
+            // left from another type
+            service.ports.iter_mut().for_each(|port| port.node_port = None);
+        }
         if service.is_headless() {
             // nothing is balanced: clients find the endpoints by name
             service.external_ips.clear();

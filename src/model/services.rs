@@ -255,9 +255,9 @@ impl Backends<'_> {
         self.0.values().all(|candidate| candidate.state == State::Away)
     }
 
-    /// The nodes where somebody takes packets.
+    /// The nodes of those that [`Self::cluster`] gives anywhere.
     pub fn nodes(&self) -> BTreeSet<&Name> {
-        self.0.values().filter(|c| c.state != State::Away).filter_map(|c| c.node).collect()
+        self.preferred(|_| true).iter().filter_map(|backend| self.0.get(backend)?.node).collect()
     }
 
     fn ready(&self) -> impl Iterator<Item = (Backend, &Candidate<'_>)> {

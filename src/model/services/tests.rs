@@ -102,10 +102,13 @@ fn terminating_ones_serve_while_nobody_is_ready() {
     assert_eq!(text(&backends.local("n1")), "10.1.0.1:80");
     assert_eq!(text(&backends.local("n2")), "10.1.0.2:80");
     assert_eq!(text(&backends.local("n3")), "");
+    let nodes = |services: &Services| http(services).nodes().iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(nodes(&services), ["n1"], "somebody is ready");
     assert_eq!((services.ready_on(&key(), "n1"), services.ready_on(&key(), "n2")), (1, 0));
     let list = serde_json::json!([list[1], list[2], list[3]]);
     let mut services = known(&[("web", slice(("http", 80), &list))]);
     assert_eq!(text(&http(&services).cluster(None)), "10.1.0.2:80");
+    assert_eq!(nodes(&services), ["n2"]);
     let mut eager = cluster_ip();
     eager.publish_not_ready = true;
     services.apply_service(&key(), Some(eager));
@@ -224,6 +227,21 @@ fn headless_ones_and_names_of_others_have_no_ports() {
     };
     for service in [headless, service(&name)] {
         assert!(service.is_headless() && service.ports.is_empty() && service.bad.is_empty(), "{service:?}");
+    }
+}
+
+#[test]
+fn only_services_of_a_type_that_has_node_ports_have_some() {
+    let ports = [PortFields { port: Some(80), node_port: Some(30080), ..PortFields::default() }];
+    for (kind, has) in [("NodePort", true), ("LoadBalancer", true), ("ClusterIP", false)] {
+        let fields = ServiceFields {
+            kind: Some(kind),
+            cluster_ip: Some("10.96.0.7"),
+            ports: &ports,
+            ..ServiceFields::default()
+        };
+        let services: Vec<_> = service(&fields).ports.iter().map(|port| port.node_port.is_some()).collect();
+        assert_eq!(services, [has], "{kind}");
     }
 }
 

@@ -13,7 +13,7 @@ const TOPOLOGY_ZONE: &str = "topology.kubernetes.io/zone";
 /// A node as load balancers see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// The node's own addresses, where its node ports answer.
+    /// The node's own addresses.
     pub host_ips: Vec<IpAddr>,
     pub router: Option<SiteRouter>,
     /// The failure domain it stands in, which has nothing to do with zones of controllers.
@@ -30,6 +30,11 @@ pub struct SiteRouter {
 }
 
 impl Site {
+    /// Where node ports answer: nowhere on a node that serves none.
+    pub fn node_port_ips(&self) -> &[IpAddr] {
+        if self.router.as_ref().is_some_and(|router| router.node_port) { &self.host_ips } else { &[] }
+    }
+
     pub fn place<'a>(&'a self, node: &'a str) -> Place<'a> {
         Place { node, zone: self.topology_zone.as_deref() }
     }

@@ -127,9 +127,12 @@ fn a_node_port_without_endpoints_here_leads_to_a_node_that_has_some() {
     cluster.add("web", &spec);
     let mut elsewhere = |nodes: &[&str]| {
         let ips = nodes.iter().enumerate();
-        let endpoints: Vec<Value> =
-            ips.map(|(n, node)| json!({"addresses": [format!("10.128.1.{n}")], "nodeName": node})).collect();
-        cluster.endpoints("web", ("TCP", 8080), &endpoints.into());
+        let endpoints = ips.map(|(n, node)| {
+            let (node, goes) = node.strip_suffix(" terminating").map_or((*node, false), |node| (node, true));
+            let conditions = json!({"ready": !goes, "serving": true, "terminating": goes});
+            json!({"addresses": [format!("10.128.1.{n}")], "nodeName": node, "conditions": conditions})
+        });
+        cluster.endpoints("web", ("TCP", 8080), &endpoints.collect::<Vec<_>>().into());
         let mut led = elements(&cluster, GatewayMode::Shared);
         led.retain(|element| element.starts_with("nodeports-elsewhere"));
         led
@@ -138,6 +141,11 @@ fn a_node_port_without_endpoints_here_leads_to_a_node_that_has_some() {
     assert_eq!(elsewhere(&["node-002"]), ["nodeports-elsewhere-v4 tcp . 30080 : 172.18.0.4 . 30080"]);
     assert!(elsewhere(&["node-002", "node-000"]).is_empty(), "an endpoint is here");
     assert!(elsewhere(&["node-007"]).is_empty(), "nobody has said where that is");
+    let ready = elsewhere(&["node-001 terminating", "node-002"]);
+    assert_eq!(ready, ["nodeports-elsewhere-v4 tcp . 30080 : 172.18.0.4 . 30080"]);
+    let last = elsewhere(&["node-001 terminating"]);
+    assert_eq!(last, ["nodeports-elsewhere-v4 tcp . 30080 : 172.18.0.3 . 30080"]);
+    assert!(elsewhere(&["node-000 terminating", "node-002"]).is_empty(), "one that still serves is here");
 
     let peers = watch::Sender::default();
     let mut asked = peers.subscribe();

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use ipnetwork::IpNetwork;
 use ovnkube_model::{
-    Backend, Backends, Family, Name, ObjectKey, Protocol, Service, ServicePort, ServiceType, Services, Subnet,
-    TrafficPolicy,
+    Backend, Backends, Family, Name, ObjectKey, Protocol, Service, ServicePort, Services, Subnet, TrafficPolicy,
 };
 
 /// The node that it is worked out for.
@@ -132,10 +131,12 @@ impl Part {
                 if backends.is_empty() {
                     part.refused.push((port.protocol, Backend { ip, port: port.port }));
                 }
-                if let Some(port) = node_port.filter(|_| service.is_external_local() && here.node_ports) {
+                let local = backends.local(&here.node);
+                let is_away = service.is_external_local() && here.node_ports && local.is_empty();
+                if let Some(port) = node_port.filter(|_| is_away) {
                     part.elsewhere.extend(elsewhere(&backends, here, ip, port, protocol));
                 }
-                let ways = Ways { node_port, outer: &outer, local: &backends.local(&here.node) };
+                let ways = Ways { node_port, outer: &outer, local: &local };
                 part.add(service, port, ip, here, &ways);
             }
         }
@@ -153,7 +154,7 @@ impl Part {
         if service.internal_policy == TrafficPolicy::Local {
             self.inner.push(Inner { protocol: port.protocol, service: own, host });
         }
-        let node_port = ways.node_port.filter(|_| here.node_ports && has_node_ports(service));
+        let node_port = ways.node_port.filter(|_| here.node_ports);
         let local = service.is_external_local().then(|| Local { node_port, endpoints: ways.local.to_vec(), host });
         let door = |at, number, sources: &[IpNetwork]| Door {
             at,
@@ -202,15 +203,8 @@ pub(crate) fn senders(key: &ObjectKey, services: &Services) -> Senders {
 /// Different hosts take different nodes.
 fn elsewhere(backends: &Backends<'_>, here: &Here, ip: IpAddr, port: u16, protocol: Protocol) -> Option<Elsewhere> {
     let nodes = backends.nodes();
-    if nodes.iter().any(|node| ***node == *here.node) {
-        return None;
-    }
     let next = nodes.iter().find(|node| ****node > *here.node).or_else(|| nodes.first())?;
     Some(Elsewhere { family: Family::of(ip), protocol, port, node: (**next).clone() })
-}
-
-fn has_node_ports(service: &Service) -> bool {
-    matches!(service.kind, ServiceType::NodePort | ServiceType::LoadBalancer)
 }
 
 /// Of ranges within each other the widest; those of another family tell nothing. `ip` only tells

@@ -120,8 +120,7 @@ fn on_node(
 fn addresses(config: &Config<'_>, site: &Site) -> Vec<IpAddr> {
     match &config.at {
         At::Ips(ips) => ips.clone(),
-        At::Nodes if site.router.as_ref().is_some_and(|router| router.node_port) => site.host_ips.clone(),
-        At::Nodes => Vec::new(),
+        At::Nodes => site.node_port_ips().to_vec(),
     }
 }
 

@@ -65,7 +65,7 @@ impl Variable {
 pub(super) fn balancers(key: &ObjectKey, protocol: Protocol, configs: &[&Config<'_>], world: &World) -> Vec<Balancer> {
     let mut all = Vec::new();
     for family in world.network.families() {
-        let most = world.sites.values().filter(|s| s.router.is_some()).map(|s| ips(s, family).count()).max();
+        let most = world.sites.values().map(|site| ips(site, family).count()).max();
         for (side, group) in [("node_switch", names::SWITCH_LB_GROUP), ("node_router", names::ROUTER_LB_GROUP)] {
             let scope = format!("{side}_template_{}", kubernetes(family));
             let (mut vips, mut variables) = (Vips::new(), Vec::new());
@@ -97,11 +97,12 @@ fn targets(
         _ => on_router(config, family, node, site, &world.network),
     };
     let same = &config.behind(family).cluster_text;
-    if world.sites.iter().all(|site| on(site) == *same) {
+    let serving = || world.sites.iter().filter(|(_, site)| ips(site, family).next().is_some());
+    if serving().all(|site| on(site) == *same) {
         return same.clone();
     }
     let name: Arc<str> = variable_name(variable).into();
-    for (node, site) in &world.sites {
+    for (node, site) in serving() {
         let Some(router) = &site.router else { continue };
         variables.push(Variable { chassis: router.chassis.clone(), name: name.clone(), value: on((node, site)) });
     }
@@ -109,7 +110,7 @@ fn targets(
 }
 
 fn ips(site: &Site, family: Family) -> impl Iterator<Item = IpAddr> {
-    site.host_ips.iter().copied().filter(move |ip| Family::of(*ip) == family)
+    site.node_port_ips().iter().copied().filter(move |ip| Family::of(*ip) == family)
 }
 
 fn node_ip(family: Family, number: usize) -> String {
