@@ -51,5 +51,5 @@ pub use pod_network::{PodAddresses, PodAnnotation, PodNetwork, Route, render_pod
 pub use pod_set::{Namespaces, PodSet};
 pub use selector::{Operator, Requirement, Selector, SelectorFields};
 pub use service::{BadField, PortFields, Protocol, Service, ServiceFields, ServicePort, ServiceType, TrafficPolicy};
-pub use services::{Backend, Backends, Place, Services};
+pub use services::{Backend, Backends, NodeIps, Place, Services};
 pub use world::{NodeNetwork, PodEntry, Policies, Site, SiteRouter, World};

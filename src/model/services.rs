@@ -11,6 +11,7 @@
 //! so that a packet is treated alike wherever it comes in.
 
 mod claims;
+mod owners;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use self::claims::{Claims, Door};
-use crate::{EndpointSlice, Family, Hints, Name, Notice, Object, ObjectKey, Service, ServicePort, Severity};
+pub use self::owners::NodeIps;
+use self::owners::Owners;
+use crate::{EndpointSlice, Family, Hints, Name, Notice, Object, ObjectKey, Service, ServicePort, Severity, Subnet};
 
 /// All services and slices, by service.
 #[derive(Debug, Default)]
@@ -29,9 +32,22 @@ pub struct Services {
     /// Whose each slice is.
     service_of: BTreeMap<ObjectKey, ObjectKey>,
     claims: Claims,
+    owners: Owners,
 }
 
 impl Services {
+    /// None yet. No service may claim what is in the subnets of pods and of the cluster's own routers.
+    pub fn new(pods: Vec<Subnet>, routers: Vec<Subnet>) -> Self {
+        Self { owners: Owners::new(pods, routers), ..Self::default() }
+    }
+
+    /// Takes the addresses of a node in, none for one that is gone; the services that are reached at one
+    /// that came or went.
+    pub fn apply_node(&mut self, node: &Name, ips: NodeIps) -> BTreeSet<ObjectKey> {
+        let changed = self.owners.change(node, ips);
+        changed.into_iter().flat_map(|ip| self.at(ip)).collect()
+    }
+
     /// Takes a service in; itself if that says something new, and others whose addresses it had or has.
     pub fn apply_service(&mut self, key: &ObjectKey, new: Option<Service>) -> BTreeSet<ObjectKey> {
         let old = self.known.get(key);
@@ -102,27 +118,43 @@ impl Services {
     }
 
     /// The addresses beside them at which the outside reaches a port of a service: neither another
-    /// service's nor, as `is_taken` says, anybody else's.
-    pub fn outer_ips(&self, key: &ObjectKey, port: &ServicePort, is_taken: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
-        let ips = self.get(key).into_iter().flat_map(Service::outer_ips);
-        ips.filter(|ip| self.rival_at(key, port, *ip).is_none() && !is_taken(*ip)).collect()
+    /// service's nor anybody else's.
+    pub fn outer_ips(&self, key: &ObjectKey, port: &ServicePort) -> Vec<IpAddr> {
+        let Some(service) = self.get(key) else { return Vec::new() };
+        let is_free = |ip: &IpAddr| self.rival_at(key, port, *ip).is_none() && self.taken_by(service, *ip).is_none();
+        service.outer_ips().filter(is_free).collect()
+    }
+
+    /// Whose an address is that a service claims and must not have.
+    fn taken_by(&self, service: &Service, ip: IpAddr) -> Option<String> {
+        self.owners.of(ip, service.ingress_ips.contains(&ip))
     }
 
     /// The port on nodes, unless it is an older service's.
     pub fn node_port(&self, key: &ObjectKey, port: &ServicePort) -> Option<u16> {
         let number = port.node_port?;
-        self.claims.rival(key, Door::NodePort(port.protocol, number)).is_none().then_some(number)
+        self.node_port_rival(key, port).is_none().then_some(number)
     }
 
-    /// Services that are reached at an address.
-    pub fn at(&self, ip: IpAddr) -> BTreeSet<ObjectKey> {
+    /// The address of a family that the cluster knows a node by.
+    pub fn node_ip(&self, node: &str, family: Family) -> Option<IpAddr> {
+        self.owners.node(node, family)
+    }
+
+    fn at(&self, ip: IpAddr) -> BTreeSet<ObjectKey> {
         let mut all = BTreeSet::new();
         self.claims.at(ip, &mut all);
         all
     }
 
     fn rival_at(&self, key: &ObjectKey, port: &ServicePort, ip: IpAddr) -> Option<&ObjectKey> {
-        self.claims.rival(key, Door::Address(ip, port.protocol, port.port))
+        // who may not have an address keeps it from nobody
+        let may_have = |by: &ObjectKey| self.get(by).is_some_and(|service| self.taken_by(service, ip).is_none());
+        self.claims.rival(key, Door::Address(ip, port.protocol, port.port), may_have)
+    }
+
+    fn node_port_rival(&self, key: &ObjectKey, port: &ServicePort) -> Option<&ObjectKey> {
+        self.claims.rival(key, Door::NodePort(port.protocol, port.node_port?), |_| true)
     }
 
     /// Everybody of a family behind a port of a service, in whatever state.
@@ -151,8 +183,8 @@ impl Services {
         Backends(best)
     }
 
-    /// What people should hear about a service. `taken_by` says whose an address is that no service has.
-    pub fn notices(&self, key: &ObjectKey, taken_by: impl Fn(IpAddr) -> Option<String>) -> Vec<Notice> {
+    /// What people should hear about a service.
+    pub fn notices(&self, key: &ObjectKey) -> Vec<Notice> {
         let Some(service) = self.known.get(key) else { return Vec::new() };
         let notice = |reason, message| Notice {
             object: Object::Service { key: key.clone(), uid: service.uid.clone() },
@@ -165,7 +197,7 @@ impl Services {
             let message = move |bad: &crate::BadField| format!("EndpointSlice {name}: {}: {}", bad.field, bad.problem);
             slice.bad.iter().map(move |bad| notice("BadEndpoint", message(bad)))
         });
-        let taken = service.outer_ips().filter_map(|ip| Some((ip, taken_by(ip)?)));
+        let taken = service.outer_ips().filter_map(|ip| Some((ip, self.taken_by(service, ip)?)));
         let taken = taken.map(|(ip, whose)| {
             let remedy = "it is not served there; use an address that nobody has";
             notice("AddressConflict", format!("external address {ip} is {whose}: {remedy}"))
@@ -179,7 +211,7 @@ impl Services {
                 Some(notice("AddressConflict", message))
             });
             let rival = port.node_port.and_then(|number| {
-                let rival = self.claims.rival(key, Door::NodePort(port.protocol, number))?;
+                let rival = self.node_port_rival(key, port)?;
                 let message =
                     format!("node port {} {number} is service {rival}'s: it is not served there", port.protocol);
                 Some(notice("NodePortConflict", message))

@@ -14,7 +14,6 @@ mod selector_index;
 mod sites;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::net::IpAddr;
 
 use ovnkube_ipam::{IdPool, SubnetPool};
 
@@ -44,9 +43,6 @@ pub struct World {
     pub networks: BTreeMap<Name, NodeNetwork>,
     /// The nodes of this zone where services are served.
     pub sites: BTreeMap<Name, Site>,
-    /// Addresses of nodes, each with a node that has it.
-    node_ips: BTreeMap<IpAddr, BTreeSet<Name>>,
-    ips_of: BTreeMap<Name, BTreeSet<IpAddr>>,
     subnets: BTreeMap<Family, SubnetPool>,
     ids: IdPool,
     /// Address pools of the node switches that pods may be put on.
@@ -70,17 +66,17 @@ impl World {
             let ranges = network.cluster_subnets.iter().copied().filter(|r| Family::of_subnet(r.cidr) == family);
             subnets.insert(family, SubnetPool::new(ranges));
         }
+        let pods = network.cluster_subnets.iter().map(|range| range.cidr).collect();
+        let routers = [network.join_subnets.as_slice(), &network.masquerade_subnets].concat();
         Self {
+            services: Services::new(pods, routers),
             network,
             nodes: BTreeMap::new(),
             namespaces: BTreeMap::new(),
             pods: BTreeMap::new(),
-            services: Services::default(),
             policies: Policies::default(),
             networks: BTreeMap::new(),
             sites: BTreeMap::new(),
-            node_ips: BTreeMap::new(),
-            ips_of: BTreeMap::new(),
             subnets,
             ids: IdPool::new(FIRST_NODE_ID, LAST_NODE_ID),
             switches: BTreeMap::new(),

@@ -38,14 +38,13 @@ mod tests;
 mod turns;
 mod uplink;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ovnkube_host::Net;
-use ovnkube_model::{EndpointSlice, Mac, Name, ObjectKey, PodKey, Service, Subnet};
+use ovnkube_model::{EndpointSlice, Mac, Name, NodeIps, ObjectKey, PodKey, Service, Services, Subnet};
 use tokio::sync::{mpsc, watch};
 
 pub use annotations::Annotations;
@@ -68,10 +67,12 @@ pub enum Change {
     /// Any service; `None`: it is gone.
     Service(ObjectKey, Option<Box<Service>>),
     EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
-    /// The addresses of another node.
-    Peer(Name, Vec<IpAddr>),
+    /// The addresses of any node; `None`: it is gone.
+    NodeIps(Name, Option<NodeIps>),
     /// All services and slices that there are have been told.
     ServicesSynced,
+    /// All nodes that there are have been told.
+    NodesSynced,
 }
 
 /// The part of the own Node that the agent depends on.
@@ -114,8 +115,9 @@ pub struct Reports {
     /// Always what the own Node should be annotated with; empty text: that annotation should not be there.
     pub annotations: watch::Sender<Annotations>,
     pub warnings: mpsc::UnboundedSender<Warning>,
-    /// Always the other nodes whose addresses it wants to be told, by [`Change::Peer`].
-    pub peers: watch::Sender<BTreeSet<Name>>,
+    /// Whether it wants to be told the addresses of all nodes, by [`Change::NodeIps`]. Once it does it
+    /// always will.
+    pub minds_nodes: watch::Sender<bool>,
     /// Whether pods can be wired and services are as they shall be.
     pub ready: watch::Sender<bool>,
 }
@@ -212,8 +214,10 @@ async fn serve(
     });
     let failed = |source| Error::Socket { path: settings.cni_socket.clone(), source };
     let node_ports = settings.gateway.as_ref().is_some_and(|gateway| gateway.node_port);
-    let networks = [settings.cluster_subnets.as_slice(), &settings.masquerade_subnets].concat();
-    let board = Board::new(&settings.node, node_ports, networks, reports.peers.clone());
+    let join = settings.gateway.as_ref().map(|gateway| gateway.join_subnets.as_slice()).unwrap_or_default();
+    let routers = [join, &settings.masquerade_subnets].concat();
+    let no_services = Services::new(settings.cluster_subnets.clone(), routers);
+    let board = Board::new(settings.node.clone(), node_ports, no_services, reports.minds_nodes.clone());
     let keeper = keep::Keeper::new(&settings, Arc::clone(&cni), own_node, &board, ready, mtu, reports);
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
@@ -230,8 +234,9 @@ async fn listen(mut changes: mpsc::Receiver<Change>, cni: &cni::Cni, node: watch
             Change::Pod(key, pod) => cni.pods.set(key, pod),
             Change::Service(key, service) => services.service(&key, service.map(|service| *service)),
             Change::EndpointSlice(key, slice) => services.slice(&key, slice.map(|slice| *slice)),
-            Change::Peer(name, ips) => services.peer(name, ips),
-            Change::ServicesSynced => services.complete(),
+            Change::NodeIps(name, ips) => services.node(&name, ips),
+            Change::ServicesSynced => services.services_told(),
+            Change::NodesSynced => services.nodes_told(),
             Change::Node(now) => {
                 node.send_if_modified(|have| {
                     let differs = *have != now;

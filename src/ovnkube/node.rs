@@ -1,7 +1,7 @@
 //! The node agent's part of the process: watches the own Node and its pods, and patches what the
 //! agent says about the node.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -37,15 +37,15 @@ pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mu
     let (to_agent, agent_changes) = mpsc::channel(CHANGES);
     let (annotations, wanted) = watch::channel(Annotations::new());
     let (warnings, warned) = mpsc::unbounded_channel();
-    let (peers, asked) = watch::channel(BTreeSet::new());
+    let (minds_nodes, nodes_matter) = watch::channel(false);
     let (ready, is_ready) = watch::channel(false);
     let (own, own_node) = watch::channel(None);
     let events = Events::start(&api, "ovnkube-node", &name);
     let node_name: Name = name.as_str().into();
     tokio::select! {
-        outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings, peers, ready }, async move { stop.wait().await }) => outcome?,
+        outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings, minds_nodes, ready }, async move { stop.wait().await }) => outcome?,
         () = tell(&health, is_ready, own_node.clone()) => {}
-        () = look_up(&api, asked, to_agent.clone()) => {}
+        () = watch_nodes(&api, nodes_matter, to_agent.clone()) => {}
         () = forward(incoming, to_agent, own) => {}
         () = publish(&events, &node_name, warned, own_node.clone()) => {}
         () = annotate(&api, &node_name, wanted, own_node) => {}
@@ -106,31 +106,23 @@ async fn tell(health: &NodeHealth, mut ready: watch::Receiver<bool>, mut own: wa
     std::future::pending::<()>().await;
 }
 
-/// Tells the agent the addresses of other nodes when it asks for them. They are few, and they stay.
-async fn look_up(api: &Client, mut asked: watch::Receiver<BTreeSet<Name>>, agent: mpsc::Sender<ovnkube_node::Change>) {
-    let mut told = BTreeSet::new();
-    loop {
-        let wanted = asked.borrow_and_update().clone();
-        told.retain(|name| wanted.contains(name));
-        let mut again = false;
-        for name in wanted.difference(&told.clone()) {
-            match api.node(name).await {
-                Ok(Some(node)) => {
-                    told.insert(name.clone());
-                    if agent.send(ovnkube_node::Change::Peer(name.clone(), node.addresses.clone())).await.is_err() {
-                        return;
-                    }
-                }
-                Ok(None) => again = true,
-                Err(error) => {
-                    warn!(%error, "cannot ask for the addresses of node {name}");
-                    again = true;
-                }
-            }
-        }
-        tokio::select! {
-            changed = asked.changed() => if changed.is_err() { std::future::pending::<()>().await },
-            () = tokio::time::sleep(TRY_AGAIN), if again => {}
+/// Tells the agent the addresses of all nodes, from when they matter: a cluster without external addresses
+/// is spared as many watches of all nodes as it has nodes.
+async fn watch_nodes(api: &Client, mut matter: watch::Receiver<bool>, agent: mpsc::Sender<ovnkube_node::Change>) {
+    if matter.wait_for(|matter| *matter).await.is_err() {
+        return std::future::pending().await;
+    }
+    let (changes, mut incoming) = mpsc::channel(CHANGES);
+    let _watches = ovnkube_watch::start(api, &Scope::ClusterManager, &changes);
+    drop(changes);
+    while let Some(change) = incoming.recv().await {
+        let change = match change {
+            Change::Node(name, node) => ovnkube_node::Change::NodeIps(name, node.map(|node| node.ips())),
+            Change::Synced(Kind::Node) => ovnkube_node::Change::NodesSynced,
+            _ => continue,
+        };
+        if agent.send(change).await.is_err() {
+            return;
         }
     }
 }

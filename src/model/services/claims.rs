@@ -58,13 +58,20 @@ impl Claims {
         concerned
     }
 
-    /// The service whose a door is, where it is not this one's.
-    pub(super) fn rival(&self, key: &ObjectKey, door: Door) -> Option<&ObjectKey> {
+    /// The service whose a door is, where it is not this one's. What users wrote down for a service counts
+    /// only if `may_have` says so.
+    pub(super) fn rival(
+        &self,
+        key: &ObjectKey,
+        door: Door,
+        may_have: impl Fn(&ObjectKey) -> bool,
+    ) -> Option<&ObjectKey> {
         let owner = match door {
             Door::Address(ip, ..) => self.cluster_ips.get(&ip).and_then(BTreeSet::first),
             Door::NodePort(..) => None,
         };
-        let owner = owner.or_else(|| self.doors.get(&door)?.first());
+        let owner =
+            owner.or_else(|| self.doors.get(&door)?.iter().find(|claim| !claim.is_external || may_have(&claim.by)));
         owner.map(|claim| &claim.by).filter(|by| *by != key)
     }
 

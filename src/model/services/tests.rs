@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use crate::{
-    Backend, Backends, EndpointFields, EndpointSlice, Family, Meta, Name, ObjectKey, Place, PortFields, Protocol,
-    Service, ServiceFields, ServicePort, Services, SliceFields,
+    Backend, Backends, EndpointFields, EndpointSlice, Family, Meta, Name, NodeIps, ObjectKey, Place, PortFields,
+    Protocol, Service, ServiceFields, ServicePort, Services, SliceFields,
 };
 
 fn key() -> ObjectKey {
@@ -158,7 +158,7 @@ fn addresses_that_lead_elsewhere_are_left_out() {
     list.extend(bad.map(|ip| serde_json::json!({"addresses": [ip]})));
     let services = known(&[("web-1", slice(("http", 80), &serde_json::json!(list)))]);
     assert_eq!(text(&http(&services).cluster(None)), "10.1.0.3:80");
-    let notices = services.notices(&key(), |_| None);
+    let notices = services.notices(&key());
     let messages: Vec<_> = notices.iter().map(|n| n.message.as_str()).collect();
     assert_eq!(
         messages,
@@ -290,4 +290,34 @@ proptest! {
             prop_assert_eq!(chosen.iter().map(|b| b.ip).collect::<BTreeSet<_>>(), expected);
         }
     }
+}
+
+/// A service that writes down what it may not have takes it from nobody.
+#[test]
+fn a_claim_that_is_refused_keeps_nobody_out() {
+    let texts = ["172.18.0.99".to_owned()];
+    let ports = [PortFields { port: Some(80), ..PortFields::default() }];
+    let mut services = Services::default();
+    let links = NodeIps::default().with_links(&["172.18.0.99".parse().unwrap()]);
+    let ingress = [(texts[0].clone(), None)];
+    let fields = ServiceFields { ports: &ports, ..ServiceFields::default() };
+    let old = service(&ServiceFields { cluster_ip: Some("10.96.0.7"), external_ips: &texts, ..fields });
+    let kind = Some("LoadBalancer");
+    let balanced = service(&ServiceFields { kind, cluster_ip: Some("10.96.0.8"), ingress: &ingress, ..fields });
+    let young = ObjectKey::new("a", "young");
+    services.apply_service(&key(), Some(old));
+    services.apply_service(&young, Some(Service { created: 2, ..balanced }));
+    let has = |services: &Services, key: &ObjectKey| {
+        let port = &services.get(key).unwrap().ports[0];
+        !services.outer_ips(key, port).is_empty()
+    };
+    assert_eq!((has(&services, &key()), has(&services, &young)), (true, false), "the older one has it");
+    assert_eq!(services.apply_node(&"n1".into(), links).len(), 2);
+    assert_eq!((has(&services, &key()), has(&services, &young)), (false, true), "a load balancer has put it on a node");
+    let named = NodeIps::new(["172.18.0.99".parse().unwrap()], []);
+    assert_eq!(services.apply_node(&"n1".into(), named).len(), 2);
+    assert_eq!((has(&services, &key()), has(&services, &young)), (false, false), "it is the node's own");
+    assert!(services.apply_node(&"n2".into(), NodeIps::default()).is_empty());
+    assert_eq!(services.apply_node(&"n1".into(), NodeIps::default()).len(), 2);
+    assert!(has(&services, &key()));
 }

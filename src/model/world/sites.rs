@@ -1,11 +1,10 @@
 //! Where services are served: the nodes of this zone that have a switch, reduced to what load balancers
 //! need of them.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::World;
-use crate::{Name, Notice, ObjectKey, Place, Subnet, Touched};
+use crate::{Name, Node, Notice, ObjectKey, Place, Touched};
 
 /// Label of nodes.
 const TOPOLOGY_ZONE: &str = "topology.kubernetes.io/zone";
@@ -44,14 +43,19 @@ impl World {
     /// Looks again at the nodes that were touched.
     pub(super) fn settle_sites(&mut self) {
         let mut differs = false;
-        let nodes: Vec<Name> = if self.touched.contains(&Touched::Everything) {
+        let everything = self.touched.contains(&Touched::Everything);
+        let nodes: Vec<Name> = if everything {
             self.nodes.keys().cloned().collect()
         } else {
             let node = |touched: &Touched| if let Touched::Node(name) = touched { Some(name.clone()) } else { None };
             self.touched.iter().filter_map(node).collect()
         };
         for name in nodes {
-            self.settle_node_ips(&name);
+            let ips = self.nodes.get(&name).map(Node::ips).unwrap_or_default();
+            let services = self.services.apply_node(&name, ips);
+            if !everything {
+                self.touched.extend(services.into_iter().map(Touched::Service));
+            }
             let site = self.site(&name);
             if self.sites.get(&name) != site.as_ref() {
                 differs = true;
@@ -61,7 +65,7 @@ impl World {
                 }
             }
         }
-        if differs && !self.touched.contains(&Touched::Everything) {
+        if differs && !everything {
             self.touched.insert(Touched::Sites);
         }
     }
@@ -85,51 +89,7 @@ impl World {
         })
     }
 
-    /// Notes which addresses a node has; services that are reached at one that came or went look again.
-    fn settle_node_ips(&mut self, name: &Name) {
-        let new: BTreeSet<IpAddr> = self.nodes.get(name).map_or_else(BTreeSet::new, |node| {
-            let gateway = node.gateway.iter().flat_map(|gateway| &gateway.ips);
-            let annotated = node.host_cidrs.iter().chain(gateway).map(ipnetwork::IpNetwork::ip);
-            annotated.chain(node.addresses.iter().copied()).collect()
-        });
-        let old = self.ips_of.get(name).cloned().unwrap_or_default();
-        for ip in old.difference(&new) {
-            if let Some(nodes) = self.node_ips.get_mut(ip) {
-                nodes.remove(name);
-                if nodes.is_empty() {
-                    self.node_ips.remove(ip);
-                }
-            }
-        }
-        for ip in new.difference(&old) {
-            self.node_ips.entry(*ip).or_default().insert(name.clone());
-        }
-        if !self.touched.contains(&Touched::Everything) {
-            let services = old.symmetric_difference(&new).flat_map(|ip| self.services.at(*ip));
-            self.touched.extend(services.map(Touched::Service));
-        }
-        if new.is_empty() {
-            self.ips_of.remove(name);
-        } else {
-            self.ips_of.insert(name.clone(), new);
-        }
-    }
-
-    /// Whose an address is that a service must not have.
-    pub fn taken_by(&self, ip: IpAddr) -> Option<String> {
-        if let Some(node) = self.node_ips.get(&ip).and_then(BTreeSet::first) {
-            return Some(format!("node {node}'s"));
-        }
-        let network = &self.network;
-        let inside = |subnet: &Subnet| subnet.contains(ip);
-        if network.cluster_subnets.iter().any(|range| inside(&range.cidr)) {
-            return Some("in the pod network".to_owned());
-        }
-        let own = network.join_subnets.iter().chain(&network.masquerade_subnets).any(inside);
-        own.then(|| "in a subnet of the cluster's own routers".to_owned())
-    }
-
     pub(super) fn service_notices(&self, key: &ObjectKey) -> Vec<Notice> {
-        self.services.notices(key, |ip| self.taken_by(ip))
+        self.services.notices(key)
     }
 }

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ovnkube_model::{EndpointSlice, Name, ObjectKey, Service, Services, Subnet};
+use ovnkube_model::{EndpointSlice, Family, Name, NodeIps, ObjectKey, Service, Services};
 use tokio::sync::watch;
 
 pub(crate) use health::Ports;
@@ -38,8 +38,8 @@ pub(crate) struct Board {
     /// Counts what the host has to do something about.
     changes: watch::Sender<u64>,
     stale_changes: watch::Sender<()>,
-    /// Nodes whose addresses are wanted.
-    peers: watch::Sender<BTreeSet<Name>>,
+    /// Whether the addresses of all nodes are wanted; once they are, for ever.
+    minds_nodes: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -47,110 +47,131 @@ struct State {
     here: Here,
     services: Services,
     parts: Parts,
-    peers: BTreeMap<Name, Vec<IpAddr>>,
+    /// What the API server says of the own node's addresses.
+    own: NodeIps,
     senders: BTreeMap<ObjectKey, Senders>,
     /// With the number of looks that are left.
     stale: BTreeMap<Stale, u8>,
-    /// Everything that there is has been told.
+    /// All services and slices that there are have been told.
+    knows_services: bool,
+    /// So have been all nodes, where they matter. Nothing is worked out before.
     complete: bool,
 }
 
+impl State {
+    /// The own node has what the API server says and what its links have.
+    fn apply_own(&mut self) -> BTreeSet<ObjectKey> {
+        self.services.apply_node(&self.here.node, self.own.with_links(&self.here.ips))
+    }
+}
+
 impl Board {
-    /// `networks`: addresses that no service may claim.
-    pub(crate) fn new(
-        node: &str,
-        node_ports: bool,
-        networks: Vec<Subnet>,
-        peers: watch::Sender<BTreeSet<Name>>,
-    ) -> Self {
-        let here = Here { node: node.to_owned(), ips: Vec::new(), node_ports, networks };
-        let state = Mutex::new(State { here, ..State::default() });
-        Self { state, changes: watch::Sender::new(0), stale_changes: watch::Sender::new(()), peers }
+    /// `services`: none yet.
+    pub(crate) fn new(node: Name, node_ports: bool, services: Services, minds_nodes: watch::Sender<bool>) -> Self {
+        let here = Here { node, node_ports, ..Here::default() };
+        let state = Mutex::new(State { here, services, ..State::default() });
+        Self { state, changes: watch::Sender::new(0), stale_changes: watch::Sender::new(()), minds_nodes }
     }
 
     pub(crate) fn service(&self, key: &ObjectKey, service: Option<Service>) {
-        let mut state = self.lock();
-        for service in state.services.apply_service(key, service) {
-            self.touch(&mut state, &service);
+        if service.as_ref().is_some_and(want::minds_nodes) {
+            self.minds_nodes.send_if_modified(|minds| !std::mem::replace(minds, true));
         }
+        let mut state = self.lock();
+        let touched = state.services.apply_service(key, service);
+        self.touch(&mut state, touched);
     }
 
     pub(crate) fn slice(&self, key: &ObjectKey, slice: Option<EndpointSlice>) {
         let mut state = self.lock();
-        for service in state.services.apply_slice(key, slice) {
-            self.touch(&mut state, &service);
-        }
+        let touched = state.services.apply_slice(key, slice);
+        self.touch(&mut state, touched);
     }
 
-    /// The node's own addresses, by which endpoints on the host are told.
+    /// The addresses on the node's links, by which endpoints on the host are told.
     pub(crate) fn addresses(&self, ips: &[IpAddr]) {
         let mut state = self.lock();
         if state.here.ips != ips {
             state.here.ips = ips.to_vec();
-            let all: Vec<ObjectKey> = state.services.iter().map(|(key, _)| key.clone()).collect();
-            for key in &all {
-                self.touch(&mut state, key);
-            }
+            state.apply_own();
+            self.touch_all(&mut state);
         }
     }
 
-    /// The addresses of another node.
-    pub(crate) fn peer(&self, name: Name, ips: Vec<IpAddr>) {
+    /// The addresses of any node; `None`: it is gone.
+    pub(crate) fn node(&self, name: &Name, ips: Option<NodeIps>) {
         let mut state = self.lock();
-        let new = Some(&ips) != state.peers.get(&name);
-        state.peers.insert(name, ips);
-        if new && state.complete {
+        let ips = ips.unwrap_or_default();
+        let reached = |state: &State| Family::ALL.map(|family| state.services.node_ip(name, family));
+        let before = reached(&state);
+        let mut touched = if *name == state.here.node {
+            state.own = ips;
+            state.apply_own()
+        } else {
+            state.services.apply_node(name, ips)
+        };
+        if reached(&state) != before {
+            // some lead to nodes that have endpoints
+            let local = state.services.iter().filter(|(_, service)| service.is_external_local());
+            touched.extend(local.map(|(key, _)| key.clone()));
+        }
+        self.touch(&mut state, touched);
+    }
+
+    /// All services and slices that there are have been told.
+    pub(crate) fn services_told(&self) {
+        self.lock().knows_services = true;
+        self.complete();
+    }
+
+    /// All nodes that there are have been told.
+    pub(crate) fn nodes_told(&self) {
+        self.lock().here.knows_nodes = true;
+        self.complete();
+    }
+
+    fn complete(&self) {
+        let mut state = self.lock();
+        state.complete |= state.knows_services && (state.here.knows_nodes || !*self.minds_nodes.borrow());
+        if state.complete {
+            self.touch_all(&mut state);
             self.changes.send_modify(|n| *n += 1);
         }
-    }
-
-    /// The first lists are in.
-    pub(crate) fn complete(&self) {
-        let mut state = self.lock();
-        state.complete = true;
-        self.ask_for_peers(&mut state);
-        drop(state);
-        self.changes.send_modify(|n| *n += 1);
     }
 
     /// `None` until the first lists are in.
     pub(crate) fn want(&self) -> Option<Want> {
         let state = self.lock();
-        state.complete.then(|| Want { parts: state.parts.all().cloned().collect(), peers: state.peers.clone() })
+        state.complete.then(|| Want { parts: state.parts.all().cloned().collect() })
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    fn touch(&self, state: &mut State, key: &ObjectKey) {
-        let part = Part::of(key, &state.services, &state.here);
-        let created = state.services.get(key).map_or(0, |service| service.created);
-        if state.parts.set(key, created, part) && state.complete {
-            self.ask_for_peers(state);
-            self.changes.send_modify(|n| *n += 1);
-        }
-        let senders = want::senders(key, &state.services);
-        let old = state.senders.remove(key).unwrap_or_default();
-        let left = stale::left(&old, &senders);
-        if !senders.is_empty() {
-            state.senders.insert(key.clone(), senders);
-        }
-        if !left.is_empty() && state.complete {
-            state.stale.extend(left.into_iter().map(|stale| (stale, stale::LOOKS)));
-            self.stale_changes.send_replace(());
-        }
+    fn touch_all(&self, state: &mut State) {
+        let all: Vec<ObjectKey> = state.services.iter().map(|(key, _)| key.clone()).collect();
+        self.touch(state, all);
     }
 
-    fn ask_for_peers(&self, state: &mut State) {
-        let wanted: BTreeSet<Name> =
-            state.parts.all().flat_map(|part| &part.elsewhere).map(|there| there.node.clone()).collect();
-        state.peers.retain(|name, _| wanted.contains(name));
-        self.peers.send_if_modified(|have| {
-            let differs = *have != wanted;
-            *have = wanted;
-            differs
-        });
+    fn touch(&self, state: &mut State, keys: impl IntoIterator<Item = ObjectKey>) {
+        for key in keys.into_iter().filter(|_| state.complete) {
+            let part = Part::of(&key, &state.services, &state.here);
+            let created = state.services.get(&key).map_or(0, |service| service.created);
+            if state.parts.set(&key, created, part) {
+                self.changes.send_modify(|n| *n += 1);
+            }
+            let senders = want::senders(&key, &state.services, &state.here);
+            let old = state.senders.remove(&key).unwrap_or_default();
+            let left = stale::left(&old, &senders);
+            if !senders.is_empty() {
+                state.senders.insert(key, senders);
+            }
+            if !left.is_empty() {
+                state.stale.extend(left.into_iter().map(|stale| (stale, stale::LOOKS)));
+                self.stale_changes.send_replace(());
+            }
+        }
     }
 
     fn stale_changed(&self) -> watch::Receiver<()> {

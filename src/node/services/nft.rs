@@ -147,11 +147,8 @@ pub(crate) fn elements(want: &Want, mode: GatewayMode, masquerade: &[Subnet]) ->
             }
         }
         for there in &part.elsewhere {
-            let ips = want.peers.get(&there.node).into_iter().flatten();
-            if let Some(ip) = ips.copied().find(|ip| Family::of(*ip) == there.family) {
-                let value = target(Backend { ip, port: there.port });
-                all.add(ELSEWHERE, there.family, by_port(there.protocol, there.port), value);
-            }
+            let value = target(Backend { ip: there.node, port: there.port });
+            all.add(ELSEWHERE, there.family, by_port(there.protocol, there.port), value);
         }
         for (protocol, service) in &part.refused {
             all.add(REFUSED, Family::of(service.ip), by_ip(service.ip, *protocol, service.port), String::new());

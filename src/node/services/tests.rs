@@ -12,8 +12,21 @@ use super::*;
 use crate::gateway::flows::{Facts, flows};
 
 fn here() -> Here {
-    let networks = vec!["10.128.0.0/14".parse().unwrap()];
-    Here { node: "node-000".into(), ips: vec!["172.18.0.2".parse().unwrap()], node_ports: true, networks }
+    Here { node: "node-000".into(), ips: vec!["172.18.0.2".parse().unwrap()], node_ports: true, knows_nodes: true }
+}
+
+/// The addresses that the cluster knows nodes by.
+fn ips(ips: &[&str]) -> NodeIps {
+    NodeIps::new(ips.iter().map(|ip| ip.parse().unwrap()), [])
+}
+
+/// Of a cluster of three nodes.
+fn no_services() -> Services {
+    let mut services = Services::new(vec!["10.128.0.0/14".parse().unwrap()], vec!["100.64.0.0/16".parse().unwrap()]);
+    for (n, ip) in ["172.18.0.2", "172.18.0.3", "172.18.0.4"].into_iter().enumerate() {
+        services.apply_node(&format!("node-00{n}").into(), ips(&[ip]));
+    }
+    services
 }
 
 fn meta_of(labels: &BTreeMap<String, String>, created: i64) -> Meta<'_> {
@@ -51,8 +64,13 @@ fn slice(of: &str, port: (&str, i64), endpoints: &Value) -> EndpointSlice {
 }
 
 /// The cluster's services of one namespace, made in this order.
-#[derive(Default)]
 struct Cluster(Services, i64);
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self(no_services(), 0)
+    }
+}
 
 impl Cluster {
     fn add(&mut self, name: &str, spec: &Value) -> &mut Self {
@@ -71,9 +89,7 @@ impl Cluster {
         for (key, service) in self.0.iter() {
             parts.set(key, service.created, Part::of(key, &self.0, &here()));
         }
-        let peers = [("node-001", "172.18.0.3"), ("node-002", "172.18.0.4")];
-        let peers = peers.map(|(name, ip)| (name.into(), vec![ip.parse().unwrap()]));
-        Want { parts: parts.all().cloned().collect(), peers: peers.into() }
+        Want { parts: parts.all().cloned().collect() }
     }
 }
 
@@ -147,20 +163,29 @@ fn a_node_port_without_endpoints_here_leads_to_a_node_that_has_some() {
     assert_eq!(last, ["nodeports-elsewhere-v4 tcp . 30080 : 172.18.0.3 . 30080"]);
     assert!(elsewhere(&["node-000 terminating", "node-002"]).is_empty(), "one that still serves is here");
 
-    let peers = watch::Sender::default();
-    let mut asked = peers.subscribe();
-    let board = Board::new("node-000", true, Vec::new(), peers);
-    board.service(&key("web"), Some(service(1, &spec)));
+    let minds_nodes = watch::Sender::default();
+    let mut minds = minds_nodes.subscribe();
+    let board = Board::new("node-000".into(), true, Services::default(), minds_nodes);
+    board.services_told();
+    assert!(board.want().is_some() && !*minds.borrow_and_update(), "other nodes matter to nobody");
     let there = json!([{"addresses": ["10.128.1.1"], "nodeName": "node-002"}]);
     board.slice(&key("web-x"), Some(slice("web", ("TCP", 8080), &there)));
-    board.complete();
-    assert_eq!(*asked.borrow_and_update(), ["node-002".into()].into());
-    let changes = board.changes();
-    board.peer("node-002".into(), vec!["172.18.0.4".parse().unwrap()]);
-    assert!(changes.has_changed().unwrap());
-    board.service(&key("web"), None);
-    assert!(asked.borrow_and_update().is_empty());
-    assert!(board.want().unwrap().peers.is_empty());
+    board.service(&key("web"), Some(service(1, &spec)));
+    assert!(*minds.borrow_and_update());
+    let leads_to =
+        || board.want().unwrap().parts[0].elsewhere.iter().map(|there| there.node.to_string()).collect::<Vec<_>>();
+    assert!(leads_to().is_empty());
+    for ip in ["172.18.0.4", "172.18.0.44"] {
+        let mut changes = board.changes();
+        for is_new in [true, false] {
+            changes.mark_unchanged();
+            board.node(&"node-002".into(), Some(ips(&[ip])));
+            assert_eq!(changes.has_changed().unwrap(), is_new);
+            assert_eq!(leads_to(), [ip], "the node has another address");
+        }
+    }
+    board.node(&"node-002".into(), None);
+    assert!(leads_to().is_empty());
 }
 
 /// OVN's answer to the host would not find its way.
@@ -298,21 +323,40 @@ fn the_older_service_keeps_what_two_claim() {
     assert_eq!(flows.len(), 4, "{flows:#?}");
 }
 
-/// Whoever may make a service must not take the node's own ports.
+/// Whoever may make a service must not take the node's own ports, nor another node's.
 #[test]
-fn an_external_ip_is_never_the_nodes() {
-    let mut cluster = Cluster::default();
+fn an_external_ip_is_never_somebody_elses() {
     let ports = json!([{"port": 10250}]);
-    for ip in ["172.18.0.2", "10.129.0.5", "10.96.1.2"] {
-        cluster.add("thief", &json!({"clusterIPs": ["10.96.1.1"], "externalIPs": [ip], "ports": ports}));
-        cluster.add("owner", &json!({"clusterIPs": ["10.96.1.2"], "ports": ports}));
-        assert!(led(&cluster, GatewayMode::Local).is_empty(), "{ip} is led elsewhere");
+    for ip in ["172.18.0.2", "172.18.0.3", "10.129.0.5", "10.96.1.2", "100.64.0.3"] {
+        for thief in [json!({"externalIPs": [ip]}), json!({"type": "LoadBalancer", "ingress": [ip]})] {
+            let mut cluster = Cluster::default();
+            let mut spec = json!({"clusterIPs": ["10.96.1.1"], "ports": ports});
+            spec.as_object_mut().unwrap().extend(thief.as_object().unwrap().clone());
+            cluster.add("thief", &spec);
+            cluster.add("owner", &json!({"clusterIPs": ["10.96.1.2"], "ports": ports}));
+            for mode in [GatewayMode::Local, GatewayMode::Shared] {
+                assert!(led(&cluster, mode).is_empty(), "{ip} is led elsewhere");
+                assert!(added(&cluster, mode, &["172.18.0.2"]).is_empty(), "{ip} is led to OVN");
+            }
+        }
     }
-    // a load balancer that runs on the nodes has their addresses
-    let mut cluster = Cluster::default();
-    let spec = json!({"type": "LoadBalancer", "clusterIPs": ["10.96.1.1"], "ingress": ["172.18.0.2"], "ports": [{"port": 80}]});
-    cluster.add("klipper", &spec);
-    assert_eq!(led(&cluster, GatewayMode::Shared), ["external-ips-v4 172.18.0.2 . tcp . 80 : 10.96.1.1 . 80"]);
+}
+
+/// A load balancer may put its address on a node; nobody else who writes it down gets it.
+#[test]
+fn an_address_that_a_load_balancer_has_put_on_a_node_is_the_services() {
+    let spec = |from: &str| json!({"type": "LoadBalancer", "clusterIPs": ["10.96.1.1"], from: ["172.18.0.99"], "ports": [{"port": 80}]});
+    for node in ["node-000", "node-001"] {
+        let mut cluster = Cluster::default();
+        let own = ips(&["172.18.0.2"]);
+        cluster
+            .0
+            .apply_node(&node.into(), own.with_links(&["172.18.0.2".parse().unwrap(), "172.18.0.99".parse().unwrap()]));
+        cluster.add("vip", &spec("ingress"));
+        assert_eq!(led(&cluster, GatewayMode::Shared), ["external-ips-v4 172.18.0.99 . tcp . 80 : 10.96.1.1 . 80"]);
+        cluster.add("vip", &spec("externalIPs"));
+        assert!(led(&cluster, GatewayMode::Shared).is_empty());
+    }
 }
 
 #[test]
@@ -386,8 +430,9 @@ fn the_kernel_takes_the_table() {
 }
 
 fn board() -> Board {
-    let board = Board::new("node-000", true, here().networks, watch::Sender::default());
+    let board = Board::new("node-000".into(), true, no_services(), watch::Sender::default());
     board.addresses(&here().ips);
+    board.nodes_told();
     board
 }
 
@@ -398,7 +443,7 @@ fn nothing_is_done_before_everything_is_known() {
     board.service(&key("np"), Some(service(1, &spec)));
     assert_eq!(board.want(), None);
     let changes = board.changes();
-    board.complete();
+    board.services_told();
     assert!(changes.has_changed().unwrap());
     assert_eq!(board.want().unwrap().parts.len(), 1);
 }
@@ -407,7 +452,7 @@ fn nothing_is_done_before_everything_is_known() {
 #[test]
 fn changes_that_concern_the_host_alone_are_told() {
     let board = board();
-    board.complete();
+    board.services_told();
     let mut changes = board.changes();
     let mut told = |what: &dyn Fn()| {
         changes.mark_unchanged();
@@ -433,7 +478,7 @@ fn changes_that_concern_the_host_alone_are_told() {
 #[test]
 fn udp_connections_to_who_is_gone_are_ended() {
     let board = board();
-    board.complete();
+    board.services_told();
     let spec = json!({
         "type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}],
     });

@@ -6,34 +6,26 @@ use std::sync::Arc;
 
 use ipnetwork::IpNetwork;
 use ovnkube_model::{
-    Backend, Backends, Family, Name, ObjectKey, Protocol, Service, ServicePort, Services, Subnet, TrafficPolicy,
+    Backend, Backends, Family, Name, ObjectKey, Protocol, Service, ServicePort, Services, TrafficPolicy,
 };
 
 /// The node that it is worked out for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Here {
-    pub(crate) node: String,
+    pub(crate) node: Name,
     /// The node's own addresses: endpoints that have one are on the host.
     pub(crate) ips: Vec<IpAddr>,
     /// Whether node ports are served.
     pub(crate) node_ports: bool,
-    /// Addresses that are pods' or OVN's own.
-    pub(crate) networks: Vec<Subnet>,
-}
-
-impl Here {
-    /// What users claim for themselves is never the node's nor a pod's.
-    fn has(&self, ip: IpAddr) -> bool {
-        self.ips.contains(&ip) || self.networks.iter().any(|network| network.contains(ip))
-    }
+    /// Whether it is known whose addresses other nodes' are: before, no service is led there that an
+    /// external address leads to.
+    pub(crate) knows_nodes: bool,
 }
 
 /// All that is wanted, the older service first: it keeps what two of them claim.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Want {
     pub(crate) parts: Vec<Arc<Part>>,
-    /// Addresses of other nodes, as far as parts name them.
-    pub(crate) peers: BTreeMap<Name, Vec<IpAddr>>,
 }
 
 /// What one service wants.
@@ -57,7 +49,7 @@ pub(crate) struct Elsewhere {
     pub(crate) protocol: Protocol,
     pub(crate) port: u16,
     /// A node that has an endpoint.
-    pub(crate) node: Name,
+    pub(crate) node: IpAddr,
 }
 
 /// One way in from outside.
@@ -124,7 +116,7 @@ impl Part {
         let mut part = Self::default();
         for port in &service.ports {
             let protocol = port.protocol;
-            let outer = services.outer_ips(key, port, |ip| here.has(ip) && !service.ingress_ips.contains(&ip));
+            let outer = if here.knows_nodes { services.outer_ips(key, port) } else { Vec::new() };
             let node_port = services.node_port(key, port);
             for ip in services.cluster_ips(key, port) {
                 let backends = services.backends(key, port, Family::of(ip));
@@ -134,7 +126,9 @@ impl Part {
                 let local = backends.local(&here.node);
                 let is_away = service.is_external_local() && here.node_ports && local.is_empty();
                 if let Some(port) = node_port.filter(|_| is_away) {
-                    part.elsewhere.extend(elsewhere(&backends, here, ip, port, protocol));
+                    let family = Family::of(ip);
+                    let node = elsewhere(&backends, here).and_then(|node| services.node_ip(node, family));
+                    part.elsewhere.extend(node.map(|node| Elsewhere { family, protocol, port, node }));
                 }
                 let ways = Ways { node_port, outer: &outer, local: &local };
                 part.add(service, port, ip, here, &ways);
@@ -180,19 +174,27 @@ struct Ways<'a> {
     local: &'a [Backend],
 }
 
-/// Every address that UDP senders know, and who was behind it.
-pub(crate) fn senders(key: &ObjectKey, services: &Services) -> Senders {
+/// Whether it matters which addresses other nodes have.
+pub(crate) fn minds_nodes(service: &Service) -> bool {
+    service.outer_ips().next().is_some() || service.is_external_local()
+}
+
+/// Every address of a service that UDP senders know, and whoever of this node or another may answer there.
+pub(crate) fn senders(key: &ObjectKey, services: &Services, here: &Here) -> Senders {
     let Some(service) = services.get(key) else { return Senders::new() };
     let mut senders = Senders::new();
     for port in service.ports.iter().filter(|port| port.protocol == Protocol::Udp) {
-        for &ip in &service.cluster_ips {
+        let outer = services.outer_ips(key, port);
+        for ip in services.cluster_ips(key, port) {
             let family = Family::of(ip);
-            let backends: BTreeSet<Backend> = services.backends(key, port, family).cluster(None).into_iter().collect();
-            let outer = service.outer_ips().filter(|outer| Family::of(*outer) == family);
-            for at in [ip].into_iter().chain(outer) {
-                senders.insert((At::Ip(at), port.port), backends.clone());
+            let all = services.backends(key, port, family);
+            // `Local` is a question of where a packet comes in: pods are served by others where it is not
+            let backends: BTreeSet<Backend> = all.cluster(None).into_iter().chain(all.local(&here.node)).collect();
+            let outer = outer.iter().filter(|outer| Family::of(**outer) == family);
+            for at in [&ip].into_iter().chain(outer) {
+                senders.insert((At::Ip(*at), port.port), backends.clone());
             }
-            if let Some(number) = port.node_port {
+            if let Some(number) = services.node_port(key, port) {
                 senders.insert((At::Node(family), number), backends);
             }
         }
@@ -200,11 +202,10 @@ pub(crate) fn senders(key: &ObjectKey, services: &Services) -> Senders {
     senders
 }
 
-/// Different hosts take different nodes.
-fn elsewhere(backends: &Backends<'_>, here: &Here, ip: IpAddr, port: u16, protocol: Protocol) -> Option<Elsewhere> {
+/// The node that leads to endpoints where none is here. Different hosts take different nodes.
+fn elsewhere<'a>(backends: &'a Backends<'_>, here: &Here) -> Option<&'a Name> {
     let nodes = backends.nodes();
-    let next = nodes.iter().find(|node| ****node > *here.node).or_else(|| nodes.first())?;
-    Some(Elsewhere { family: Family::of(ip), protocol, port, node: (**next).clone() })
+    nodes.iter().find(|node| ****node > *here.node).or_else(|| nodes.first()).copied()
 }
 
 /// Of ranges within each other the widest; those of another family tell nothing. `ip` only tells

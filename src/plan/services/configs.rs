@@ -79,7 +79,7 @@ pub(super) fn configs<'a>(key: &ObjectKey, world: &'a World) -> Vec<Config<'a>> 
         if let Some(number) = world.services.node_port(key, port) {
             configs.push(Config { external_local, is_template: templates, ..config(At::Nodes, number) });
         }
-        let outer = world.services.outer_ips(key, port, |ip| world.taken_by(ip).is_some());
+        let outer = world.services.outer_ips(key, port);
         let mut ips = world.services.cluster_ips(key, port);
         let internal_local = if internal_local { ips.clone() } else { Vec::new() };
         if external_local && !outer.is_empty() {

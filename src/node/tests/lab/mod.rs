@@ -261,7 +261,12 @@ impl Lab {
                 ovnkube_node::run(
                     settings,
                     received,
-                    Reports { annotations, warnings, peers: watch::Sender::default(), ready: watch::Sender::default() },
+                    Reports {
+                        annotations,
+                        warnings,
+                        minds_nodes: watch::Sender::default(),
+                        ready: watch::Sender::default()
+                    },
                     stop
                 )
                 .await
@@ -311,7 +316,7 @@ impl Lab {
         let run = ovnkube_node::run(
             self.settings(),
             received,
-            Reports { annotations, warnings, peers: watch::Sender::default(), ready: watch::Sender::default() },
+            Reports { annotations, warnings, minds_nodes: watch::Sender::default(), ready: watch::Sender::default() },
             std::future::pending(),
         );
         let outcome = async { tokio::time::timeout(Duration::from_secs(60), run).await.expect("the agent to end") };
