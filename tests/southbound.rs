@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -28,13 +29,14 @@ impl Southbound {
 
     /// `ovn-trace` over what is in the database now, for packets that no connection is known for.
     pub fn tracer(&self) -> Tracer {
+        // one that is about to end still has its files
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let file = |name: &str| self.server.socket().with_file_name(name);
-        let control = file("trace.ctl");
-        let _ = std::fs::remove_file(&control);
+        let control = file(&format!("trace.{number}.ctl"));
         let mut command = self.server.release().command("ovn-trace");
         command.arg(format!("--db=unix:{}", self.server.socket().display()));
         command.arg(format!("--unixctl={}", control.display()));
-        command.arg(format!("--pidfile={}", file("trace.pid").display()));
         // of each conntrack zone that a packet goes through
         command.args(["--ct=new"; 12]);
         command.arg(format!("--log-file={}", file("trace.log").display()));
@@ -91,7 +93,7 @@ impl Tracer {
 impl Drop for Tracer {
     fn drop(&mut self) {
         let _ = self.stream.write_all(json!({"method": "exit", "params": [], "id": 1}).to_string().as_bytes());
-        // the next one has a socket of the same name
+        // what it has to say of the flows is in the log then
         let _ = self.stream.read_to_end(&mut Vec::new());
     }
 }

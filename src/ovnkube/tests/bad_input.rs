@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::lab::Dir;
 use crate::process::ovnkube;
 
-/// Two seconds, on a machine that does other things as well.
-const SOON: Duration = Duration::from_secs(5);
+/// Two seconds when nothing else runs; far from every time that could be waited for instead.
+const SOON: Duration = Duration::from_secs(20);
 
 /// Flags, and what the line names: key, value, remedy.
 const MISTAKES: [(&[&str], &[&str]); 9] = [

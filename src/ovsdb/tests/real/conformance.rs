@@ -42,18 +42,18 @@ async fn locks_are_waited_for_and_can_be_stolen() {
 async fn both_sides_answer_echoes() {
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, NB);
-    // a listener from the database, with a server that asks 5 times a second
+    // a listener from the database, with a server that asks after a second and a half of silence
     let admin = live(options(vec![server.remote()])).await;
     let (global, connection) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let mut txn = Txn::new(&nb::DATABASE);
-    let listener = Row::new(c::TABLE).with(c::TARGET, "ptcp:0:127.0.0.1").with(c::INACTIVITY_PROBE, Some(200));
+    let listener = Row::new(c::TABLE).with(c::TARGET, "ptcp:0:127.0.0.1").with(c::INACTIVITY_PROBE, Some(1500));
     txn.insert(connection, listener);
     txn.insert(global, Row::new(nb_global::TABLE).with(nb_global::CONNECTIONS, [connection]));
     admin.transact(txn).await.unwrap();
     server.appctl(&["ovsdb-server/add-remote", "db:OVN_Northbound,NB_Global,connections"]);
     let remote = Remote::Tcp { host: "127.0.0.1".to_owned(), port: server.port() };
-    let client = live(Options { probe: Some(Duration::from_millis(150)), ..options(vec![remote]) }).await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    let client = live(Options { probe: Some(Duration::from_millis(1500)), ..options(vec![remote]) }).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(client.stats().sessions, 1, "nobody gave up on the other");
     assert!(client.state().borrow().is_live());
     // a server that does not answer is given up
