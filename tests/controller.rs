@@ -126,7 +126,7 @@ impl Controller {
             garbage::collect(&mut diff, &cache, &nb::DATABASE, ledger.all());
         }
         let mut waiting = Vec::new();
-        for key in batch::take(dirty, *batch, world, Some(&cache)) {
+        for key in batch::take(dirty, *batch, world, ledger, Some(&cache)) {
             let mut want = ovnkube_plan::want(&key, world);
             let patch = want.patch.take();
             let owned = Owned::of(&want);

@@ -13,14 +13,26 @@ use ovnkube_ovsdb::Cache;
 use ovnkube_plan::{Access, Key, access};
 
 use crate::diff::existing;
+use crate::ledger::Ledger;
 
 /// Takes the next keys out of `dirty`, in their order: those that must change together, and `limit` others.
-pub fn take(dirty: &mut BTreeSet<Key>, limit: usize, world: &World, cache: Option<&Cache>) -> Vec<Key> {
+pub fn take(
+    dirty: &mut BTreeSet<Key>,
+    limit: usize,
+    world: &World,
+    ledger: &Ledger,
+    cache: Option<&Cache>,
+) -> Vec<Key> {
     let mut others = 0;
+    // others knew it by its node's address, whatever it is now, if anything
+    let was_in_host_network =
+        |key: &Key| ledger.get(key).is_some_and(|had| had.rows.is_empty() && !had.members.is_empty());
     let mut is_next = |key: &Key| {
         let together = match access(key, world) {
             Access::Says => true,
-            Access::Concerns(row) => cache.is_some_and(|cache| existing(cache, &row).is_some()),
+            Access::Concerns(row) => {
+                cache.is_some_and(|cache| existing(cache, &row).is_some()) || was_in_host_network(key)
+            }
             Access::Nothing => false,
         };
         others += usize::from(!together);

@@ -41,6 +41,25 @@ pub struct Missing(pub RowKey);
 
 type Cell = (Uuid, ColumnId);
 
+/// What the operations of a transaction are about, by the names that keys have for it.
+#[derive(Debug, Default)]
+pub struct Subjects {
+    ops: Vec<Option<(Uuid, Option<ColumnId>)>>,
+    rows: HashMap<RowKey, Uuid>,
+}
+
+impl Subjects {
+    /// Whether an operation is about something that is wanted here.
+    pub fn concerns(&self, op: usize, owned: &Owned) -> bool {
+        let Some((uuid, column)) = self.ops.get(op).copied().flatten() else { return false };
+        let is_it = |row: &RowKey| self.rows.get(row) == Some(&uuid);
+        match column {
+            None => owned.rows.iter().any(is_it),
+            Some(column) => owned.members.iter().any(|member| member.column == column && is_it(&member.of)),
+        }
+    }
+}
+
 /// Collects the differences of many keys and gives one transaction.
 pub struct Diff<'a> {
     cache: &'a Cache,
@@ -261,6 +280,14 @@ impl<'a> Diff<'a> {
     pub fn removals(&self) -> usize {
         let entries = self.entries.values().flat_map(BTreeMap::values).filter(|value| value.is_none()).count();
         self.deletes.len() + self.dropped.values().map(BTreeSet::len).sum::<usize>() + entries
+    }
+
+    /// The transaction, empty when nothing differs, and what it is about.
+    pub fn into_parts(mut self, database: &'static Database) -> (Txn, Subjects) {
+        let rows = std::mem::take(&mut self.known);
+        let txn = self.into_txn(database);
+        let ops = txn.subjects();
+        (txn, Subjects { ops, rows })
     }
 
     /// The transaction; empty when nothing differs.

@@ -26,7 +26,7 @@ use tracing::{debug, info, warn};
 
 use crate::batch;
 use crate::chassis::Claims;
-use crate::diff::{Diff, Missing, Owned};
+use crate::diff::{Diff, Missing, Owned, Subjects};
 use crate::garbage;
 use crate::ledger::Ledger;
 use crate::parking::Parking;
@@ -131,6 +131,8 @@ enum Failure {
 struct Batch {
     /// Its keys and what they had before it, should it fail.
     keys: Vec<(Key, Owned)>,
+    /// What its operations are about, should one of them be refused.
+    subjects: Subjects,
     /// It removes what nobody wants.
     sweeps: bool,
 }
@@ -283,7 +285,7 @@ impl Engine {
             return Some(half);
         }
         let cache = self.nb.as_ref().map(|nb| nb.client.cache());
-        let keys = batch::take(&mut self.dirty, BATCH, &self.world, cache.as_deref());
+        let keys = batch::take(&mut self.dirty, BATCH, &self.world, &self.ledger, cache.as_deref());
         (!keys.is_empty()).then_some(keys)
     }
 
@@ -307,7 +309,7 @@ impl Engine {
     fn plan(&mut self, keys: Vec<Key>, sweeps: bool) -> Option<InFlight> {
         let Self { world, nb, patches, parked, ledger, .. } = self;
         let now = Instant::now();
-        let mut batch = Batch { keys: Vec::with_capacity(keys.len()), sweeps };
+        let mut batch = Batch { keys: Vec::with_capacity(keys.len()), sweeps, ..Batch::default() };
         let cache = nb.as_ref().map(|nb| nb.client.cache());
         let mut diff = cache.as_ref().map(|cache| Diff::new(cache));
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
@@ -334,12 +336,13 @@ impl Engine {
                 parked.look_again(key, again);
             }
         }
-        let txn = diff.map(|diff| diff.into_txn(&nb::DATABASE));
+        let parts = diff.map(|diff| diff.into_parts(&nb::DATABASE));
         drop(cache);
-        let Some(txn) = txn.filter(|txn| !txn.is_empty()) else {
+        let Some((txn, subjects)) = parts.filter(|(txn, _)| !txn.is_empty()) else {
             self.done(batch);
             return None;
         };
+        batch.subjects = subjects;
         self.nb.as_ref().map(|nb| send(nb, batch, txn, &self.may_write))
     }
 
@@ -380,15 +383,30 @@ impl Engine {
             }
             Failure::Txn(error) => error,
         };
-        self.sweep_alone |= sweeps;
-        if keys.len() == 1 {
-            for key in keys {
+        self.refused(keys, &error, &batch.subjects, sweeps);
+    }
+
+    /// Puts aside who is at fault: all others go on, and what changes together still does. Where the
+    /// server cannot tell which operation it is, halves are tried.
+    fn refused(&mut self, keys: Vec<Key>, error: &TxnError, subjects: &Subjects, sweeps: bool) {
+        let is_guilty = |key: &Key| {
+            let owned = self.ledger.get(key);
+            error.op.zip(owned).is_some_and(|(op, owned)| subjects.concerns(op, owned))
+        };
+        let (mut guilty, mut others): (Vec<_>, Vec<_>) = keys.into_iter().partition(is_guilty);
+        if guilty.is_empty() {
+            std::mem::swap(&mut guilty, &mut others);
+            self.sweep_alone |= sweeps;
+        }
+        self.dirty.extend(others);
+        if guilty.len() == 1 {
+            for key in guilty {
                 warn!(%key, %error, "cannot be written; others go on");
-                self.tell(&key, &error);
+                self.tell(&key, error);
                 self.parked.park(key, Instant::now());
             }
         } else {
-            let (left, right) = keys.split_at(keys.len() / 2);
+            let (left, right) = guilty.split_at(guilty.len() / 2);
             self.halves.extend([left.to_vec(), right.to_vec()].into_iter().filter(|half| !half.is_empty()));
         }
     }

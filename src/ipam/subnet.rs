@@ -86,6 +86,19 @@ impl Subnet {
         let base = self.nth(n.checked_shl(u32::from(shift)).unwrap_or(0))?;
         Some(Self { base, prefix })
     }
+
+    /// What of it is in none of `others`, in as few subnets as that takes.
+    pub fn without(self, others: &[Self]) -> Vec<Self> {
+        if others.iter().any(|other| other.contains_subnet(self)) {
+            return Vec::new();
+        }
+        let within: Vec<_> = others.iter().copied().filter(|other| self.contains_subnet(*other)).collect();
+        if within.is_empty() {
+            return vec![self];
+        }
+        let halves = (0..2).filter_map(|half| self.nth_subnet(self.prefix + 1, half));
+        halves.flat_map(|half| half.without(&within)).collect()
+    }
 }
 
 fn number(ip: IpAddr) -> u128 {

@@ -86,7 +86,53 @@ fn numbers_start_at_the_first() {
     assert!(ids.take(9).is_err());
 }
 
+#[test]
+fn subnets_without_others() {
+    let left = |of: &str, others: &[&str]| {
+        let others: Vec<_> = others.iter().map(|other| subnet(other)).collect();
+        subnet(of).without(&others).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(left("10.0.0.0/8", &[]), ["10.0.0.0/8"]);
+    assert_eq!(left("10.0.0.0/8", &["10.64.0.0/10", "10.128.0.0/9", "11.0.0.0/8", "fd00::/8"]), ["10.0.0.0/10"]);
+    assert_eq!(left("10.0.0.0/8", &["0.0.0.0/0"]), [""; 0]);
+    assert_eq!(left("0.0.0.0/0", &["0.0.0.0/1", "128.0.0.0/1"]), [""; 0]);
+    assert_eq!(left("fd00::/126", &["fd00::1/128", "fd00::1/128"]), ["fd00::/128", "fd00::2/127"]);
+    // one bit after the other
+    assert_eq!(left("0.0.0.0/0", &["10.0.0.1/32"]).len(), 32);
+    assert_eq!(left("::/0", &["fd00::1/128", "ff00::/8"]).len(), 128);
+}
+
+/// A subnet of `fd00::/120` or of `10.0.0.0/24`, or something around these.
+fn any_subnet(is_ipv6: bool) -> impl Strategy<Value = Subnet> {
+    let (base, bits) = if is_ipv6 { (ip("fd00::"), 128) } else { (ip("10.0.0.0"), 32) };
+    (bits - 10..=bits, 0u128..256).prop_map(move |(prefix, n)| {
+        let ip = Subnet::of(ipnetwork::IpNetwork::new(base, bits - 8).unwrap()).nth(n).unwrap();
+        Subnet::of(ipnetwork::IpNetwork::new(ip, prefix).unwrap())
+    })
+}
+
 proptest! {
+    /// Exactly the difference, each address of it once.
+    #[test]
+    fn without_is_the_difference(
+        (of, others) in any::<bool>().prop_flat_map(|is_ipv6| {
+            (any_subnet(is_ipv6), prop::collection::vec(any_subnet(is_ipv6), 0..6))
+        })
+    ) {
+        let left = of.without(&others);
+        for n in 0..1u128 << of.host_bits() {
+            let ip = of.nth(n).unwrap();
+            let times = left.iter().filter(|subnet| subnet.contains(ip)).count();
+            prop_assert_eq!(times, usize::from(!others.iter().any(|other| other.contains(ip))), "{}", ip);
+        }
+        prop_assert!(left.iter().all(|subnet| of.contains_subnet(*subnet)));
+        // two halves of one subnet would be one
+        let double = |a: Subnet| a.prefix().checked_sub(1).map(|prefix| {
+            Subnet::of(ipnetwork::IpNetwork::new(a.base(), prefix).unwrap())
+        });
+        prop_assert!(left.windows(2).all(|pair| pair[0].prefix() != pair[1].prefix() || double(pair[0]) != double(pair[1])));
+    }
+
     /// Whatever is taken, freed and asked for: nobody ever shares an address, and the count is right.
     #[test]
     fn addresses_are_unique(steps in prop::collection::vec((0u8..3, 0u32..64), 1..200)) {

@@ -63,7 +63,7 @@ pub struct Block {
     /// Which of the rule's blocks it is.
     pub index: u32,
     pub cidr: Subnet,
-    /// Of the same family.
+    /// Parts of it.
     pub except: Vec<Subnet>,
 }
 
@@ -92,6 +92,14 @@ impl PolicyPort {
 
 impl Direction {
     pub const ALL: [Self; 2] = [Self::Egress, Self::Ingress];
+
+    /// That of answers.
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Egress => Self::Ingress,
+            Self::Ingress => Self::Egress,
+        }
+    }
 
     /// As Kubernetes spells it.
     pub fn name(self) -> &'static str {

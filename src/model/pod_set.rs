@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Labels, Name, NetworkPolicy, ObjectKey, Peer, Protocol, Rule, Selector};
+use crate::{Labels, Name, NetworkPolicy, ObjectKey, Peer, Pod, Protocol, Rule, Selector};
 
 /// Pods by namespace and labels, and maybe by a named port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,6 +17,8 @@ pub struct PodSet {
 pub enum Namespaces {
     One(Name),
     Labelled(Selector),
+    /// As a whole: not the pods in the network of their node.
+    Whole(Selector),
 }
 
 impl PodSet {
@@ -37,7 +39,10 @@ impl PodSet {
     /// The pods that a peer means; none for a block of addresses.
     pub fn of_peer(peer: &Peer, own: &Name) -> Option<Self> {
         match peer {
-            Peer::Namespaces(namespaces) => Some(Self::labelled(namespaces, &Selector::default())),
+            Peer::Namespaces(namespaces) => {
+                let namespaces = Namespaces::Whole(namespaces.clone());
+                Some(Self { namespaces, pods: Selector::default(), port: None })
+            }
             Peer::Pods { namespaces: None, pods } => Some(Self::own(own, pods)),
             Peer::Pods { namespaces: Some(namespaces), pods } => Some(Self::labelled(namespaces, pods)),
             Peer::Block(_) => None,
@@ -61,13 +66,15 @@ impl PodSet {
         self
     }
 
-    /// Whether a pod with these labels in this namespace belongs here, its ports aside.
-    pub(crate) fn holds(&self, namespace: &str, namespace_labels: Option<&Labels>, labels: &Labels) -> bool {
+    /// Whether a pod of this namespace belongs here, its ports aside.
+    pub(crate) fn holds(&self, namespace: &str, namespace_labels: Option<&Labels>, pod: &Pod) -> bool {
+        let is_labelled = |selector: &Selector| namespace_labels.is_some_and(|labels| selector.matches(labels));
         let in_namespace = match &self.namespaces {
             Namespaces::One(name) => name.as_ref() == namespace,
-            Namespaces::Labelled(selector) => namespace_labels.is_some_and(|labels| selector.matches(labels)),
+            Namespaces::Labelled(selector) => is_labelled(selector),
+            Namespaces::Whole(selector) => !pod.host_network && is_labelled(selector),
         };
-        in_namespace && self.pods.matches(labels)
+        in_namespace && self.pods.matches(&pod.labels)
     }
 }
 
@@ -77,6 +84,7 @@ impl fmt::Display for PodSet {
         match &self.namespaces {
             Namespaces::One(name) => write!(f, "{name}_{}", self.pods)?,
             Namespaces::Labelled(selector) => write!(f, "{selector}_{}", self.pods)?,
+            Namespaces::Whole(selector) => write!(f, "{selector}")?,
         }
         self.port.as_ref().map_or(Ok(()), |(protocol, name)| write!(f, "_{}:{name}", protocol.ovn()))
     }

@@ -63,6 +63,16 @@ impl Txn {
         self.ops.is_empty()
     }
 
+    /// What each operation is about: a row, or one column of it where it changes members of a set.
+    pub fn subjects(&self) -> Vec<Option<(Uuid, Option<ColumnId>)>> {
+        let subject = |op: &Op| match op {
+            Op::Insert { uuid, .. } | Op::Update { uuid, .. } | Op::Delete { uuid, .. } => Some((*uuid, None)),
+            Op::Mutate { uuid, column, .. } => Some((*uuid, Some(*column))),
+            Op::Wait { .. } | Op::Comment(_) | Op::Assert(_) | Op::Commit => None,
+        };
+        self.ops.iter().map(subject).collect()
+    }
+
     pub(crate) fn inserts(&self, uuid: Uuid) -> bool {
         let ops = self.touched.get(&uuid).into_iter().flatten();
         ops.filter_map(|at| self.ops.get(*at)).any(|op| op.inserts(uuid))

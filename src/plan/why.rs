@@ -10,11 +10,14 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use ovnkube_model::{
     Direction, Family, Name, NetworkPolicy, ObjectKey, Peer, PodEntry, PodKey, PolicyPort, Protocol, Rule, Selector,
     World,
 };
+
+use crate::topology::join_addresses;
 
 /// One end of a connection, as a person names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub struct Answer {
     pub egress: Decision,
     /// What the destination's policies say.
     pub ingress: Decision,
+    /// What they say about answers, at ends where no connection is tracked.
+    pub answers: Vec<(Direction, Decision)>,
     /// What could not be read or looked at, a line each.
     pub notes: Vec<String>,
 }
@@ -61,6 +66,8 @@ pub enum Decision {
         policy: ObjectKey,
         /// Its place in the policy, from 0.
         rule: usize,
+        /// Connections are not tracked: answers are judged like other packets.
+        stateless: bool,
     },
     /// Policies are about the pod and none of their rules fits.
     Denied(Vec<ObjectKey>),
@@ -80,13 +87,18 @@ pub enum Error {
 
 impl Answer {
     pub fn is_allowed(&self) -> bool {
-        self.egress.is_allowed() && self.ingress.is_allowed()
+        let answers = self.answers.iter().map(|(_, decision)| decision);
+        answers.chain([&self.egress, &self.ingress]).all(Decision::is_allowed)
     }
 }
 
 impl Decision {
     pub fn is_allowed(&self) -> bool {
         !matches!(self, Self::Denied(_))
+    }
+
+    fn is_stateless(&self) -> bool {
+        matches!(self, Self::Allowed { stateless: true, .. })
     }
 }
 
@@ -107,16 +119,31 @@ pub fn why(world: &World, from: &End, to: &End, protocol: Protocol, port: u16) -
     Ok(answers)
 }
 
+/// Ports that clients have on Linux, if nobody says otherwise.
+const CLIENT_PORTS: RangeInclusive<u16> = 32768..=60999;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Source,
     Destination,
 }
 
+type Known<'a> = (&'a PodKey, &'a PodEntry);
+
 /// An end with one of its addresses.
 struct Found<'a> {
-    pod: Option<(&'a PodKey, &'a PodEntry)>,
+    pod: Option<Known<'a>>,
     ip: Option<IpAddr>,
+    /// Whom rules know by that address: pods in a node's network share it, and none of them is the
+    /// address that their packets to pods come from.
+    known_as: Vec<Known<'a>>,
+}
+
+impl<'a> Found<'a> {
+    fn at(world: &'a World, pod: Option<Known<'a>>, ip: IpAddr) -> Self {
+        let known_as = world.pods.iter().filter(|(_, entry)| known_by(entry).any(|known| known == ip));
+        Self { pod, ip: Some(ip), known_as: known_as.collect() }
+    }
 }
 
 fn ends<'a>(world: &'a World, end: &End, role: Role) -> Result<Vec<Found<'a>>, Error> {
@@ -134,23 +161,30 @@ fn ends<'a>(world: &'a World, end: &End, role: Role) -> Result<Vec<Found<'a>>, E
                 return Err(Error::Service(*ip, key.clone()));
             }
             let pod = world.pods.iter().find(|(_, entry)| addresses(entry).any(|of_pod| of_pod == *ip));
-            Ok(vec![Found { pod, ip: Some(*ip) }])
+            Ok(vec![Found::at(world, pod, *ip)])
         }
     }
 }
 
 fn found<'a>(world: &'a World, key: &'a PodKey, entry: &'a PodEntry, role: Role) -> Vec<Found<'a>> {
     let pod = Some((key, entry));
-    if entry.pod.host_network && role == Role::Source {
+    let ips: Vec<_> = if entry.pod.host_network && role == Role::Source {
         // its node's way to pods
-        let ips = entry.pod.node.iter().flat_map(|node| management(world, node));
-        return ips.map(|ip| Found { pod, ip: Some(ip) }).collect();
-    }
-    let ips: Vec<_> = if entry.pod.host_network { entry.pod.host_ips.to_vec() } else { addresses(entry).collect() };
+        entry.pod.node.iter().flat_map(|node| management(world, node)).collect()
+    } else {
+        known_by(entry).collect()
+    };
     if ips.is_empty() {
-        return vec![Found { pod, ip: None }];
+        let is_hidden = entry.pod.host_network && role == Role::Source;
+        return vec![Found { pod, ip: None, known_as: pod.filter(|_| !is_hidden).into_iter().collect() }];
     }
-    ips.into_iter().map(|ip| Found { pod, ip: Some(ip) }).collect()
+    ips.into_iter().map(|ip| Found::at(world, pod, ip)).collect()
+}
+
+/// The addresses that rules know a pod by.
+fn known_by(entry: &PodEntry) -> impl Iterator<Item = IpAddr> {
+    let of_node = entry.pod.host_ips.iter().copied().filter(|_| !entry.pod.finished);
+    addresses(entry).chain(of_node)
 }
 
 /// Of a pod on the cluster's network: what is annotated, since nobody may have decided anything here.
@@ -166,6 +200,12 @@ fn management(world: &World, node: &Name) -> impl Iterator<Item = IpAddr> {
     subnets.filter_map(|subnet| subnet.nth(2))
 }
 
+/// Whether packets of some node's own stack come to pods from there, by the node or by its gateway.
+fn is_hosts(world: &World, ip: IpAddr) -> bool {
+    let mut joins = world.nodes.values().filter_map(|node| node.id).flat_map(|id| join_addresses(world, id));
+    joins.any(|join| join.ip() == ip) || world.nodes.keys().any(|node| management(world, node).any(|own| own == ip))
+}
+
 struct Flow<'a> {
     world: &'a World,
     from: &'a Found<'a>,
@@ -174,45 +214,63 @@ struct Flow<'a> {
     port: u16,
 }
 
+/// Packets that an end of a flow sends or gets, seen from there.
+struct Packets<'a> {
+    direction: Direction,
+    own: &'a Found<'a>,
+    other: &'a Found<'a>,
+    /// Where they go to: all of these.
+    ports: RangeInclusive<u16>,
+}
+
 impl Flow<'_> {
     fn answer(&self) -> Answer {
         let place = |end: &Found<'_>| Place { pod: end.pod.map(|(key, _)| key.clone()), ip: end.ip };
         let mut notes = Vec::new();
+        let mut answers = Vec::new();
         let (egress, ingress) = if self.from.pod.is_some() && place(self.from).pod == place(self.to).pod {
             (Decision::Itself, Decision::Itself)
         } else {
-            let egress = self.decide(Direction::Egress, self.from, self.to, &mut notes);
-            let ingress = match self.own_node() {
-                Some(node) => Decision::OwnNode(node.clone()),
-                None => self.decide(Direction::Ingress, self.to, self.from, &mut notes),
-            };
+            let ends = [(Direction::Egress, self.from, self.to), (Direction::Ingress, self.to, self.from)];
+            let [egress, ingress] = ends.map(|(direction, own, other)| {
+                let asked = self.decide(&Packets { direction, own, other, ports: self.port..=self.port }, &mut notes);
+                if asked.is_stateless() {
+                    let direction = direction.opposite();
+                    let back = Packets { direction, own, other, ports: CLIENT_PORTS };
+                    answers.push((direction, self.decide(&back, &mut notes)));
+                }
+                asked
+            });
             (egress, ingress)
         };
         let (from, to) = (place(self.from), place(self.to));
-        Answer { from, to, protocol: self.protocol, port: self.port, egress, ingress, notes }
+        Answer { from, to, protocol: self.protocol, port: self.port, egress, ingress, answers, notes }
     }
 
-    /// The node of the destination, if packets come from there.
-    fn own_node(&self) -> Option<&Name> {
-        let (_, entry) = self.to.pod?;
-        let node = entry.pod.wired_on()?;
-        management(self.world, node).any(|ip| Some(ip) == self.from.ip).then_some(node)
-    }
-
-    fn decide(&self, direction: Direction, own: &Found<'_>, other: &Found<'_>, notes: &mut Vec<String>) -> Decision {
+    fn decide(&self, packets: &Packets<'_>, notes: &mut Vec<String>) -> Decision {
+        let Packets { direction, own, other, .. } = packets;
         let Some((key, entry)) = own.pod.filter(|(_, entry)| !entry.pod.host_network) else { return Decision::NoPod };
+        if let Some(node) = entry.pod.wired_on().filter(|_| *direction == Direction::Ingress)
+            && management(self.world, node).any(|ip| Some(ip) == other.ip)
+        {
+            return Decision::OwnNode(node.clone());
+        }
         let about = self.world.policies_of(key, &entry.pod);
-        let mut policies: Vec<_> = about.filter(|(_, policy)| policy.rules(direction).is_some()).collect();
+        let mut policies: Vec<_> = about.filter(|(_, policy)| policy.rules(*direction).is_some()).collect();
         policies.sort_by_key(|(key, _)| *key);
         if policies.is_empty() {
             return Decision::Open;
         }
         let fits = |(key, policy): &(&ObjectKey, &NetworkPolicy)| {
-            let rules = policy.rules(direction).unwrap_or_default();
-            let rule = rules.iter().position(|rule| self.rule_fits(rule, key, direction, other))?;
-            Some(Decision::Allowed { policy: (*key).clone(), rule })
+            let rules = policy.rules(*direction).unwrap_or_default();
+            let rule = rules.iter().position(|rule| self.rule_fits(rule, key, packets))?;
+            let stateless = policy.stateless && self.world.network.stateless_netpol;
+            Some(Decision::Allowed { policy: (*key).clone(), rule, stateless })
         };
-        if let Some(decision) = policies.iter().find_map(fits) {
+        let mut allowed: Vec<_> = policies.iter().filter_map(fits).collect();
+        // one that tracks nothing counts, whichever others there are
+        allowed.sort_by_key(|decision| !decision.is_stateless());
+        if let Some(decision) = allowed.into_iter().next() {
             return decision;
         }
         notes.extend(unreadable(&policies));
@@ -223,41 +281,57 @@ impl Flow<'_> {
         Decision::Denied(policies.into_iter().map(|(key, _)| key.clone()).collect())
     }
 
-    fn rule_fits(&self, rule: &Rule, policy: &ObjectKey, direction: Direction, other: &Found<'_>) -> bool {
-        let peer = |peer: &Peer| self.is_peer(peer, &policy.namespace, direction, other);
-        rule.peers.as_ref().is_none_or(|peers| peers.iter().any(peer))
-            && rule.ports.as_ref().is_none_or(|ports| ports.iter().any(|port| self.is_port(port)))
+    /// Whoever of those that the other end is known as: the rule has to mean the same one throughout.
+    fn rule_fits(&self, rule: &Rule, policy: &ObjectKey, packets: &Packets<'_>) -> bool {
+        let Packets { direction, own, other, ports } = packets;
+        let mut known_as = std::iter::once(None).chain(other.known_as.iter().copied().map(Some));
+        known_as.any(|who| {
+            let is_peer = |peer: &Peer| self.is_peer(peer, &policy.namespace, who, other.ip);
+            let destination = if *direction == Direction::Ingress { own.pod } else { who };
+            let is_port = |port: &PolicyPort| self.is_port(port, ports, destination);
+            rule.peers.as_ref().is_none_or(|peers| peers.iter().any(is_peer))
+                && rule.ports.as_ref().is_none_or(|ports| ports.iter().any(is_port))
+        })
     }
 
-    fn is_peer(&self, peer: &Peer, own: &Name, direction: Direction, other: &Found<'_>) -> bool {
+    fn is_peer(&self, peer: &Peer, own: &Name, who: Option<Known<'_>>, ip: Option<IpAddr>) -> bool {
         let (namespaces, pods) = match peer {
             Peer::Block(block) => {
-                return other.ip.is_some_and(|ip| {
+                return ip.is_some_and(|ip| {
                     block.cidr.contains(ip) && !block.except.iter().any(|except| except.contains(ip))
                 });
             }
-            Peer::Namespaces(namespaces) => (Some(namespaces), None),
-            Peer::Pods { namespaces, pods } => (namespaces.as_ref(), Some(pods)),
+            Peer::Namespaces(namespaces) => return self.is_in_namespaces(namespaces, who, ip),
+            Peer::Pods { namespaces, pods } => (namespaces.as_ref(), pods),
         };
-        // what a pod in its node's network sends looks as if the node sent it
-        let is_node = |entry: &PodEntry| direction == Direction::Ingress && entry.pod.host_network;
-        let Some((key, entry)) = other.pod.filter(|(_, entry)| !is_node(entry)) else { return false };
+        let Some((key, entry)) = who else { return false };
         let in_namespace =
             namespaces.map_or(key.namespace == *own, |selector| self.is_labelled(&key.namespace, selector));
-        in_namespace && pods.is_none_or(|selector| selector.matches(&entry.pod.labels))
+        in_namespace && pods.matches(&entry.pod.labels)
+    }
+
+    /// In a namespace as a whole: its pods on the cluster's network, or hosts, where they have one.
+    fn is_in_namespaces(&self, selector: &Selector, who: Option<Known<'_>>, ip: Option<IpAddr>) -> bool {
+        let of_hosts = self.world.network.host_network_namespace.as_ref().filter(|_| who.is_none());
+        match who.filter(|(_, entry)| !entry.pod.host_network) {
+            Some((key, _)) => self.is_labelled(&key.namespace, selector),
+            None => of_hosts
+                .is_some_and(|name| self.is_labelled(name, selector) && ip.is_some_and(|ip| is_hosts(self.world, ip))),
+        }
     }
 
     fn is_labelled(&self, namespace: &Name, selector: &Selector) -> bool {
         self.world.namespaces.get(namespace).is_some_and(|namespace| selector.matches(&namespace.labels))
     }
 
-    fn is_port(&self, port: &PolicyPort) -> bool {
+    fn is_port(&self, port: &PolicyPort, asked: &RangeInclusive<u16>, destination: Option<Known<'_>>) -> bool {
+        let has = |range: RangeInclusive<u16>| range.contains(asked.start()) && range.contains(asked.end());
         port.protocol() == self.protocol
             && match port {
                 PolicyPort::All(_) => true,
-                PolicyPort::Numbers(_, first, last) => (*first..=*last).contains(&self.port),
+                PolicyPort::Numbers(_, first, last) => has(*first..=*last),
                 PolicyPort::Named(protocol, name) => {
-                    self.to.pod.is_some_and(|(_, entry)| entry.pod.numbers(*protocol, name).any(|n| n == self.port))
+                    destination.is_some_and(|(_, entry)| entry.pod.numbers(*protocol, name).any(|n| has(n..=n)))
                 }
             }
     }
@@ -295,7 +369,10 @@ impl fmt::Display for Decision {
             Self::Itself => f.write_str("a pod always reaches itself"),
             Self::OwnNode(node) => write!(f, "always reached from its own node {node}"),
             Self::Open => f.write_str("no policy is about it"),
-            Self::Allowed { policy, rule } => write!(f, "allowed by rule {} of policy {policy}", rule + 1),
+            Self::Allowed { policy, rule, stateless } => {
+                let how = if *stateless { ", which tracks no connections" } else { "" };
+                write!(f, "allowed by rule {} of policy {policy}{how}", rule + 1)
+            }
             Self::Denied(policies) => {
                 let names: Vec<_> = policies.iter().map(ToString::to_string).collect();
                 write!(f, "allowed by no rule of {}", names.join(", "))
@@ -312,6 +389,13 @@ impl fmt::Display for Answer {
         let who = |place: &Place| place.pod.as_ref().map_or_else(|| place.to_string(), ToString::to_string);
         writeln!(f, "  egress of {}: {}", who(from), self.egress)?;
         writeln!(f, "  ingress of {}: {}", who(to), self.ingress)?;
+        for (direction, decision) in &self.answers {
+            let (word, end) = match direction {
+                Direction::Egress => ("egress", to),
+                Direction::Ingress => ("ingress", from),
+            };
+            writeln!(f, "  answers, {word} of {}: {decision}", who(end))?;
+        }
         self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))
     }
 }

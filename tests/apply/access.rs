@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 
 use ovnkube_ovn::nb::{logical_switch_port as lsp, port_group};
 use ovnkube_ovsdb::Client;
+use ovnkube_policy_truth::evaluate::is_in_host_network;
 use ovnkube_policy_truth::generate::{self, PORTS, Size};
 use ovnkube_policy_truth::{Cluster, End, Flow, Protocol, Random};
-use ovnkube_tests::acls::{Acls, Packet, Parsed, Place, places};
+use ovnkube_tests::acls::{Acls, Packet, Parsed, Place, places, switch_of};
 use ovnkube_tests::nb::{Release, Server};
 use ovnkube_tests::objects::{namespace, node};
 use ovnkube_tests::settings::Settings;
@@ -19,6 +20,8 @@ use serde_json::{Value, json};
 const NAMESPACES: usize = 3;
 const PODS: usize = 8;
 const POLICIES: usize = 6;
+const NODES: [&str; 2] = ["n1", "n2"];
+const HOST_IPS: [[&str; 2]; 2] = [["172.18.0.11", "fd00:172:18::11"], ["172.18.0.12", "fd00:172:18::12"]];
 
 #[derive(Debug, Clone)]
 enum Happens {
@@ -74,8 +77,9 @@ impl Story {
         for number in 0..NAMESPACES {
             objects.put(namespace(&name(number)));
         }
-        objects.put(node("n1"));
-        objects.put(node("n2"));
+        for name in NODES {
+            objects.put(node(name));
+        }
         let mut controller = Controller::start(settings.network(), server.client().await, &objects);
         controller.settle(&mut objects).await;
         controller.batch = 3;
@@ -162,7 +166,8 @@ impl Story {
         let cluster = cluster(&self.objects, &self.controller.nb);
         let cache = self.controller.nb.cache();
         let acls = Acls::of(&cache, &mut self.parsed);
-        let ends: Vec<_> = cluster.pods.iter().flat_map(|pod| ends(pod, &cache)).collect();
+        let wired = cluster.pods.iter().filter(|pod| !is_in_host_network(pod));
+        let ends: Vec<_> = wired.flat_map(|pod| ends(pod, &cache)).chain(of_nodes(&cache)).collect();
         for (from, from_place) in &ends {
             for (to, to_place) in &ends {
                 if from_place.port == to_place.port || from.ip.is_ipv4() != to.ip.is_ipv4() {
@@ -186,7 +191,8 @@ fn name(number: usize) -> String {
     format!("truth-{number}")
 }
 
-/// The pods that have a port by their name and uid, with its addresses, and all that decides about them.
+/// The pods that have a port by their name and uid, with its addresses, those in their node's network, and all that
+/// decides about them.
 fn cluster(objects: &Objects, nb: &Client) -> Cluster {
     let cache = nb.cache();
     let mut cluster = Cluster::default();
@@ -197,6 +203,10 @@ fn cluster(objects: &Objects, nb: &Client) -> Cluster {
         cluster.policies.push(serde_json::from_value(value.clone()).unwrap());
     }
     for value in objects.of("Pod").filter(|pod| pod["status"]["phase"] != "Succeeded") {
+        if value["spec"]["hostNetwork"] == true {
+            cluster.pods.push(serde_json::from_value(value.clone()).unwrap());
+            continue;
+        }
         let port = port_name(&value["metadata"]);
         let has = cache.lookup(lsp::TABLE, &port).first().and_then(|uuid| cache.get(lsp::TABLE, *uuid));
         if has.is_some_and(|row| row.map(lsp::OPTIONS).get("iface-id-ver") == value["metadata"]["uid"].as_str()) {
@@ -222,12 +232,28 @@ fn ends<'a>(
     places(cache, &port).into_iter().map(move |place| (End { pod: Some(pod), ip: place.ip }, place))
 }
 
+/// The addresses of nodes, which come and go by a switch's router port.
+fn of_nodes<'a>(cache: &ovnkube_ovsdb::Cache) -> Vec<(End<'a>, Place)> {
+    let of_node = |number: usize| {
+        let port = cache.lookup(lsp::TABLE, &format!("stor-{}", NODES[number])).first().copied();
+        let place = port.and_then(|port| Some((port, switch_of(cache, port)?)));
+        let ips = HOST_IPS[number].map(|ip| ip.parse().unwrap());
+        place
+            .into_iter()
+            .flat_map(move |(port, switch)| ips.map(|ip| (End { pod: None, ip }, Place { port, switch, ip })))
+    };
+    (0..NODES.len()).flat_map(of_node).collect()
+}
+
 fn pod_comes(objects: &mut Objects, number: usize, seed: u64) -> Vec<ovnkube_model::Change> {
-    let size = Size { namespaces: 1, pods: 1, nodes: vec!["n1".into(), "n2".into()], image: String::new() };
-    let mut made = generate::objects(seed, &size).pop().unwrap();
+    let (pod, node) = (format!("p{number}"), number % NODES.len());
+    let size = Size { namespaces: 1, pods: 1, nodes: vec![NODES[node].into()], image: String::new() };
+    let mut made = match seed % 4 {
+        0 => generate::host_pod(seed, &pod, NODES[node], &HOST_IPS[node]),
+        _ => generate::objects(seed, &size).pop().unwrap(),
+    };
     made["metadata"]["namespace"] = json!(name(number % NAMESPACES));
-    made["metadata"]["name"] = json!(format!("p{number}"));
-    made["spec"]["nodeName"] = json!(["n1", "n2"][number % 2]);
+    made["metadata"]["name"] = json!(pod);
     let there = objects.of("Namespace").any(|n| n["metadata"]["name"] == made["metadata"]["namespace"]);
     let mut changes = if there { Vec::new() } else { objects.put(namespace(&name(number % NAMESPACES))) };
     changes.extend(objects.delete("Pod", &name(number % NAMESPACES), &format!("p{number}")));
@@ -317,4 +343,26 @@ async fn all_change_at_once() {
         while story.step().await {}
     }
     assert!(story.flows > 10_000, "only {} flows were judged", story.flows);
+}
+
+/// Pods in the network of their node go at once, some of them for others of the same name with ports of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_in_the_network_of_their_node_go() {
+    let mut story = Story::begin(settings(true)).await;
+    let spec = json!({"podSelector": {}, "ingress": [{"from": [{"namespaceSelector": {}, "podSelector": {}}]}]});
+    let meta = json!({"namespace": name(0), "name": "open"});
+    let changes = story.objects.put(json!({"kind": "NetworkPolicy", "metadata": meta, "spec": spec}));
+    story.controller.take(changes);
+    let (wired, in_host_network) = (1, 0);
+    story.happen(&Happens::PodComes(0, wired)).await;
+    for number in 1..PODS {
+        story.happen(&Happens::PodComes(number, in_host_network)).await;
+    }
+    while story.step().await {}
+    for number in 1..PODS {
+        let next = if number % 2 == 0 { Happens::PodGoes(number) } else { Happens::PodComes(number, wired) };
+        story.happen(&next).await;
+    }
+    while story.step().await {}
+    assert!(story.flows > 100, "only {} flows were judged", story.flows);
 }

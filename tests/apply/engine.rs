@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::Method;
 use ovnkube_apply::{Outcome, Patches};
 use ovnkube_ovn::nb::{load_balancer, logical_switch_port as lsp, port_group};
 use ovnkube_ovsdb::Client as Database;
@@ -189,9 +190,46 @@ async fn a_guilty_key_is_alone() {
     lab.api.pod("a", "late", "n1", json!({})).await;
     until("a later pod is wired", async || lab.has_port("a_late")).await;
     let fix = json!({"metadata": {"annotations": {"k8s.ovn.org/node-chassis-id": "good"}}});
-    lab.api.ask(http::Method::PATCH, "/api/v1/nodes/bad", fix).await.unwrap();
+    lab.api.ask(Method::PATCH, "/api/v1/nodes/bad", fix).await.unwrap();
     lab.settled().await;
     assert!(lab.has_port("a_on-bad"));
+}
+
+/// What must change together does so beside a key whose rows the database refuses.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guilty_key_takes_nothing_apart() {
+    const POLICIES: usize = 30;
+    let lab = Lab::with_pods(4).await;
+    let policies = "/apis/networking.k8s.io/v1/namespaces/a/networkpolicies";
+    let policy = |number: usize, cidr: &str| {
+        let spec = json!({"podSelector": {}, "ingress": [{"from": [{"ipBlock": {"cidr": cidr}}]}]});
+        json!({"metadata": {"name": format!("p{number}")}, "spec": spec})
+    };
+    for number in 0..POLICIES {
+        lab.api.ask(Method::POST, policies, policy(number, "10.0.0.0/8")).await.unwrap();
+    }
+    let engine = lab.engine().await;
+    engine.ready().await;
+    drop(engine);
+    for number in 0..POLICIES {
+        let path = format!("{policies}/p{number}");
+        lab.api.ask(Method::PUT, &path, policy(number, "11.0.0.0/8")).await.unwrap();
+    }
+    // no column can hold a NUL
+    lab.api.node("bad", json!({"k8s.ovn.org/node-chassis-id": "a\u{0}b"})).await;
+    let before = lab.server.log().len();
+    let _engine = lab.engine().await;
+    lab.api.event("RowsRefused", "bad").await;
+    let new = |row: &Value| row["match"].as_str().is_some_and(|text| text.contains("11.0.0.0/8"));
+    let mut changed = Vec::new();
+    until("all policies are written", async || {
+        let log = lab.server.log();
+        let rows = log[before..].iter().filter_map(|record| record["ACL"].as_object());
+        changed = rows.map(|rows| rows.values().filter(|row| new(row)).count()).filter(|count| *count > 0).collect();
+        changed.iter().sum::<usize>() >= POLICIES
+    })
+    .await;
+    assert_eq!(changed, [POLICIES], "policies that each transaction changed");
 }
 
 /// The same name again at once: the new pod gets its own port and annotation, every time.
@@ -321,7 +359,7 @@ async fn conflicts_of_services_are_events() {
     lab.api.node("host", json!({"k8s.ovn.org/host-cidrs": r#"["172.18.0.7/16"]"#})).await;
     let post = async |name: &str, spec: Value| {
         let service = json!({"metadata": {"name": name}, "spec": spec});
-        lab.api.ask(http::Method::POST, "/api/v1/namespaces/a/services", service).await.unwrap()
+        lab.api.ask(Method::POST, "/api/v1/namespaces/a/services", service).await.unwrap()
     };
     let owner = post("owner", json!({"ports": [{"port": 80}]})).await;
     let cluster_ip = owner["spec"]["clusterIP"].as_str().unwrap();

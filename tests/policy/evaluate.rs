@@ -8,6 +8,9 @@
 //!   allows what at least one rule of one of these policies allows.
 //! - A policy without `policyTypes` is about ingress, and about egress if it has egress rules.
 //! - A rule without peers is for everybody, one without ports for everything.
+//!
+//! What policies mean for pods in the network of their node it leaves open. Here no policy is about them; a
+//! `podSelector` means the address that they share with their node, a `namespaceSelector` alone does not.
 
 use std::net::IpAddr;
 
@@ -75,6 +78,11 @@ pub fn addresses(pod: &Pod) -> Vec<IpAddr> {
     ips.map(|ip| ip.ip.parse().unwrap()).collect()
 }
 
+/// Whether a pod has its node's addresses and no others.
+pub fn is_in_host_network(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true))
+}
+
 impl Cluster {
     /// Whether the connection may be made.
     pub fn allows(&self, flow: &Flow<'_>) -> bool {
@@ -89,7 +97,10 @@ impl Cluster {
             || policies.any(|(policy, spec)| {
                 let mut rules = spec.egress.iter().flatten();
                 rules.any(|rule| {
-                    self.peers_match(rule.to.as_deref(), policy, &flow.to) && ports_match(rule.ports.as_deref(), flow)
+                    self.known_as(&flow.to).into_iter().any(|who| {
+                        self.peers_match(rule.to.as_deref(), policy, who, flow.to.ip)
+                            && ports_match(rule.ports.as_deref(), flow, who)
+                    })
                 })
             })
     }
@@ -101,10 +112,18 @@ impl Cluster {
             || policies.any(|(policy, spec)| {
                 let mut rules = spec.ingress.iter().flatten();
                 rules.any(|rule| {
-                    self.peers_match(rule.from.as_deref(), policy, &flow.from)
-                        && ports_match(rule.ports.as_deref(), flow)
+                    self.known_as(&flow.from).into_iter().any(|who| {
+                        self.peers_match(rule.from.as_deref(), policy, who, flow.from.ip)
+                            && ports_match(rule.ports.as_deref(), flow, flow.to.pod)
+                    })
                 })
             })
+    }
+
+    /// Whom rules may mean by an end: the pod that has the address, or each that shares it with its node.
+    fn known_as<'a>(&'a self, end: &End<'a>) -> Vec<Option<&'a Pod>> {
+        let sharing = self.pods.iter().filter(|pod| is_in_host_network(pod) && addresses(pod).contains(&end.ip));
+        std::iter::once(end.pod).chain(sharing.map(Some)).collect()
     }
 
     /// The policies that select a pod and are about a direction.
@@ -122,16 +141,24 @@ impl Cluster {
         })
     }
 
-    fn peers_match(&self, peers: Option<&[NetworkPolicyPeer]>, policy: &NetworkPolicy, end: &End<'_>) -> bool {
+    fn peers_match(
+        &self,
+        peers: Option<&[NetworkPolicyPeer]>,
+        policy: &NetworkPolicy,
+        who: Option<&Pod>,
+        ip: IpAddr,
+    ) -> bool {
         let peers = peers.unwrap_or_default();
-        peers.is_empty() || peers.iter().any(|peer| self.peer_matches(peer, policy, end))
+        peers.is_empty() || peers.iter().any(|peer| self.peer_matches(peer, policy, who, ip))
     }
 
-    fn peer_matches(&self, peer: &NetworkPolicyPeer, policy: &NetworkPolicy, end: &End<'_>) -> bool {
+    fn peer_matches(&self, peer: &NetworkPolicyPeer, policy: &NetworkPolicy, who: Option<&Pod>, ip: IpAddr) -> bool {
         if let Some(block) = &peer.ip_block {
-            return block_holds(block, end.ip);
+            return block_holds(block, ip);
         }
-        let Some(pod) = end.pod else { return false };
+        let Some(pod) = who.filter(|pod| peer.pod_selector.is_some() || !is_in_host_network(pod)) else {
+            return false;
+        };
         let pod_namespace = namespace(&pod.metadata);
         let in_namespace = match &peer.namespace_selector {
             None => pod_namespace == namespace(&policy.metadata),
@@ -195,12 +222,12 @@ fn cidr_holds(cidr: &str, ip: IpAddr) -> bool {
     }
 }
 
-fn ports_match(ports: Option<&[NetworkPolicyPort]>, flow: &Flow<'_>) -> bool {
+fn ports_match(ports: Option<&[NetworkPolicyPort]>, flow: &Flow<'_>, destination: Option<&Pod>) -> bool {
     let ports = ports.unwrap_or_default();
-    ports.is_empty() || ports.iter().any(|port| port_matches(port, flow))
+    ports.is_empty() || ports.iter().any(|port| port_matches(port, flow, destination))
 }
 
-fn port_matches(port: &NetworkPolicyPort, flow: &Flow<'_>) -> bool {
+fn port_matches(port: &NetworkPolicyPort, flow: &Flow<'_>, destination: Option<&Pod>) -> bool {
     if port.protocol.as_deref().unwrap_or("TCP") != flow.protocol.name() {
         return false;
     }
@@ -211,7 +238,7 @@ fn port_matches(port: &NetworkPolicyPort, flow: &Flow<'_>) -> bool {
             (*first..=last).contains(&i32::from(flow.port))
         }
         // ports of this name at the destination, whatever their numbers are there
-        Some(IntOrString::String(name)) => flow.to.pod.is_some_and(|pod| {
+        Some(IntOrString::String(name)) => destination.is_some_and(|pod| {
             let ports = containers(pod).flat_map(|container| container.ports.iter().flatten());
             ports
                 .filter(|p| {

@@ -59,6 +59,21 @@ pub fn objects(seed: u64, size: &Size) -> Vec<Value> {
     objects
 }
 
+/// A pod in the network of its node, which has these addresses.
+pub fn host_pod(seed: u64, name: &str, node: &str, ips: &[&str]) -> Value {
+    let size = Size { namespaces: 3, pods: 3, nodes: vec![node.to_owned()], image: "none".into() };
+    let mut random = Random::new(seed);
+    let number = random.below(size.pods);
+    let mut pod = pod(&mut random, &size, number);
+    pod["metadata"]["name"] = json!(name);
+    pod["spec"]["hostNetwork"] = json!(true);
+    // a port of its node is one container's
+    pod["spec"]["containers"].as_array_mut().unwrap().truncate(1);
+    let list: Vec<_> = ips.iter().map(|ip| json!({"ip": ip})).collect();
+    pod["status"] = json!({"podIP": ips[0], "podIPs": list, "hostIP": ips[0], "hostIPs": list});
+    pod
+}
+
 /// Up to so many labels.
 pub fn labels(random: &mut Random, most: usize) -> Map<String, Value> {
     let keys = random.some(&KEYS, 0, most);

@@ -206,6 +206,33 @@ fn exceptions_of_one_block() {
     assert!(ask(&everything, FRONT, DB, Tcp, 80), "a pod's address counts as well");
 }
 
+/// Pods in the network of their node are known by the address they share.
+#[test]
+fn pods_in_the_network_of_their_node() {
+    let ports = |ports: Value| {
+        generate::host_pod(1, "h", "n1", &["192.0.2.11"]).as_object().cloned().map(|mut pod| {
+            pod["metadata"] = json!({"namespace": "default", "name": "host", "labels": {"role": "frontend"}});
+            pod["spec"]["containers"] = json!([{"name": "c", "ports": ports}]);
+            serde_json::from_value(Value::Object(pod)).unwrap()
+        })
+    };
+    let ask = |policies: &[Value], from: &str, to: &str, port| {
+        let mut cluster = cluster(policies);
+        cluster.pods.extend(ports(json!([{"name": "web", "containerPort": 8080}])));
+        cluster.allows(&Flow { from: end(&cluster, from), to: end(&cluster, to), protocol: Tcp, port })
+    };
+    let peer = json!({"podSelector": {"matchLabels": {"role": "frontend"}}});
+    let of_namespaces = json!({"namespaceSelector": {}});
+    let from = |peer: &Value| [policy(&json!({"podSelector": {}, "ingress": [{"from": [peer]}]}))];
+    assert!(ask(&from(&peer), "192.0.2.11", DB, 80) && !ask(&from(&peer), "192.0.2.12", DB, 80));
+    assert!(!ask(&from(&of_namespaces), "192.0.2.11", DB, 80));
+    let to = |rule: Value| [policy(&json!({"podSelector": {}, "policyTypes": ["Egress"], "egress": [rule]}))];
+    assert!(ask(&to(json!({"to": [peer]})), DB, "192.0.2.11", 80));
+    assert!(!ask(&to(json!({"to": [of_namespaces]})), DB, "192.0.2.11", 80));
+    let named = to(json!({"ports": [{"port": "web"}]}));
+    assert!(ask(&named, DB, "192.0.2.11", 8080) && !ask(&named, DB, "192.0.2.11", 80));
+}
+
 #[test]
 fn requirements() {
     let meta = serde_json::from_value(json!({"labels": {"a": "1", "empty": ""}})).unwrap();

@@ -43,6 +43,16 @@ impl Lab {
         for object in generate::objects(seed, &size) {
             make(&api, &object).await;
         }
+        // two share an address, and one has none to share it with
+        for (number, node) in [0, 1, 0].into_iter().enumerate() {
+            let ips = [format!("172.18.0.1{node}"), format!("fd00:172:18::1{node}")];
+            let name = format!("host-{number}");
+            let pod = generate::host_pod(seed + number as u64, &name, NODES[node], &[&ips[0], &ips[1]]);
+            make(&api, &pod).await;
+            let path =
+                format!("/api/v1/namespaces/{}/pods/{name}/status", pod["metadata"]["namespace"].as_str().unwrap());
+            api.ask(Method::PATCH, &path, json!({"status": pod["status"]})).await.unwrap();
+        }
         let server = Server::new(release);
         let southbound = Southbound::of(&server);
         let world = World::new(settings.network(), KINDS);
@@ -71,7 +81,10 @@ impl Lab {
     async fn learn_addresses(&mut self) {
         until("all pods have addresses", async || {
             let pods = self.api.list("Pod").await;
-            pods.iter().all(|pod| pod["metadata"]["annotations"][POD_NETWORKS].is_string())
+            let is_ready = |pod: &Value| {
+                pod["spec"]["hostNetwork"] == true || pod["metadata"]["annotations"][POD_NETWORKS].is_string()
+            };
+            pods.iter().all(is_ready)
         })
         .await;
         let decoded = |mut object: Value| {
@@ -82,7 +95,10 @@ impl Lab {
             self.api.list("Namespace").await.into_iter().map(|o| serde_json::from_value(decoded(o)).unwrap()).collect();
         // system namespaces have no pods, and policies are made where there are some
         self.cluster.namespaces.retain(|n| n.metadata.name.as_ref().is_some_and(|name| name.starts_with("truth-")));
-        for mut pod in self.api.list("Pod").await {
+        let (on_hosts, wired): (Vec<_>, Vec<_>) =
+            self.api.list("Pod").await.into_iter().partition(|pod| pod["spec"]["hostNetwork"] == true);
+        self.cluster.pods.extend(on_hosts.into_iter().map(|pod| serde_json::from_value(decoded(pod)).unwrap()));
+        for mut pod in wired {
             let network: Value =
                 serde_json::from_str(pod["metadata"]["annotations"][POD_NETWORKS].as_str().unwrap()).unwrap();
             let ips = network["default"]["ip_addresses"].as_array().unwrap().iter();

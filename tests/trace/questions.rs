@@ -1,12 +1,13 @@
-//! What is asked: every pod and some addresses outside, to each other, by every protocol.
+//! What is asked: every pod, some addresses outside, and those of nodes, to each other, by every protocol.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::Pod;
 use ovnkube_model::{PodKey, World};
 use ovnkube_plan::why;
-use ovnkube_policy_truth::evaluate::{addresses, name};
+use ovnkube_policy_truth::evaluate::{addresses, is_in_host_network, name};
 use ovnkube_policy_truth::generate::{OUTSIDE, PORTS};
 use ovnkube_policy_truth::{Cluster, End, Flow, Protocol};
 
@@ -27,11 +28,13 @@ pub(crate) struct Question {
 
 /// All there are.
 pub(crate) fn all(cluster: &Cluster) -> Vec<Question> {
-    let of_pods = cluster.pods.iter().flat_map(|pod| {
+    let (unwired, wired): (Vec<_>, Vec<_>) = cluster.pods.iter().partition(|pod| is_in_host_network(pod));
+    let of_hosts: BTreeSet<_> = unwired.into_iter().flat_map(addresses).collect();
+    let of_pods = wired.into_iter().flat_map(|pod| {
         let name = name(&pod.metadata);
         addresses(pod).into_iter().map(move |ip| Party { pod: Some(name.clone()), ip })
     });
-    let outside = OUTSIDE.iter().map(|ip| Party { pod: None, ip: ip.parse().unwrap() });
+    let outside = OUTSIDE.iter().map(|ip| ip.parse().unwrap()).chain(of_hosts).map(|ip| Party { pod: None, ip });
     let parties: Vec<_> = of_pods.chain(outside).collect();
     let mut questions = Vec::new();
     for from in &parties {

@@ -167,8 +167,8 @@ fn read_block(fields: &BlockFields, index: u32) -> Result<Block, String> {
     let mut except = Vec::new();
     for text in fields.except.iter().flatten() {
         let other = cidr("except", text)?;
-        if other.is_ipv6() != block.is_ipv6() {
-            return Err(format!("ipBlock.except: {other} is not within {block}"));
+        if other == block || !block.contains_subnet(other) {
+            return Err(format!("ipBlock.except: {other} is no part of {block}; write one, or leave it out"));
         }
         except.push(other);
     }

@@ -117,6 +117,30 @@ fn what_is_broken_selects_nothing_and_the_rest_stands() {
     assert_eq!(fields, expected);
 }
 
+/// A block that loses all of itself, or nothing, is not what anybody meant.
+#[test]
+fn exceptions_are_parts_of_their_block() {
+    for (cidr, except, problem) in [
+        ("10.0.0.0/8", "10.1.0.0/16", None),
+        ("10.0.0.0/8", "10.0.0.0/8", Some("10.0.0.0/8 is no part of 10.0.0.0/8")),
+        ("10.0.0.0/8", "10.1.2.3/4", Some("0.0.0.0/4 is no part of 10.0.0.0/8")),
+        ("10.0.0.0/8", "11.0.0.0/16", Some("11.0.0.0/16 is no part of 10.0.0.0/8")),
+        ("10.0.0.0/8", "fd00::/16", Some("fd00::/16 is no part of 10.0.0.0/8")),
+    ] {
+        let block = format!(r#"{{"cidr":"{cidr}","except":["10.9.0.0/16","{except}"]}}"#);
+        let policy = policy(&format!(r#"{{"ingress":[{{"from":[{{"ipBlock":{block}}}]}}]}}"#));
+        let told = policy.bad.first().map(|bad| format!("{}: {}", bad.field, bad.problem));
+        let expected = problem.map(|problem| {
+            format!(
+                "spec.ingress[0].from[0]: ipBlock.except: {problem}; write one, or leave it out; it selects nothing"
+            )
+        });
+        assert_eq!(told, expected);
+        let peers = policy.ingress.unwrap()[0].peers.clone().unwrap();
+        assert_eq!(peers.len(), usize::from(problem.is_none()));
+    }
+}
+
 #[test]
 fn blocks_keep_their_place_and_lose_host_bits() {
     let policy = policy(

@@ -134,8 +134,10 @@ impl Policies {
     fn place(&mut self, set: &PodSet, act: impl FnOnce(&mut SelectorIndex<Arc<PodSet>>, &Selector)) {
         match &set.namespaces {
             Namespaces::One(name) => act(self.sets_in.entry(name.clone()).or_default(), &set.pods),
-            Namespaces::Labelled(selector) if !is_demanding(&set.pods) => act(&mut self.sets_by_namespaces, selector),
-            Namespaces::Labelled(_) => act(&mut self.sets_by_pods, &set.pods),
+            Namespaces::Labelled(_) if is_demanding(&set.pods) => act(&mut self.sets_by_pods, &set.pods),
+            Namespaces::Labelled(selector) | Namespaces::Whole(selector) => {
+                act(&mut self.sets_by_namespaces, selector);
+            }
         }
     }
 }
@@ -175,7 +177,7 @@ impl World {
         let by_pods = self.policies.sets_by_pods.candidates(&pod.labels);
         let by_namespaces = namespace.into_iter().flat_map(|l| self.policies.sets_by_namespaces.candidates(l));
         let candidates = own.chain(by_pods).chain(by_namespaces).filter(|_| !pod.finished);
-        candidates.filter(move |set| set.holds(&key.namespace, namespace, &pod.labels))
+        candidates.filter(move |set| set.holds(&key.namespace, namespace, pod))
     }
 
     /// Namespaces with these labels.
@@ -193,10 +195,16 @@ impl World {
     fn pods_of(&self, set: &PodSet) -> Vec<PodKey> {
         let namespaces: Vec<_> = match &set.namespaces {
             Namespaces::One(name) => vec![name],
-            Namespaces::Labelled(selector) => self.namespaces_labelled(selector).collect(),
+            Namespaces::Labelled(selector) | Namespaces::Whole(selector) => {
+                self.namespaces_labelled(selector).collect()
+            }
         };
-        let all = namespaces.into_iter().flat_map(|name| self.pods_in(name));
-        all.filter(|key| self.pods.get(*key).is_some_and(|e| set.pods.matches(&e.pod.labels))).cloned().collect()
+        let in_set = |namespace: &Name, key: &PodKey| {
+            let labels = self.namespaces.get(namespace).map(|namespace| &namespace.labels);
+            self.pods.get(key).is_some_and(|entry| set.holds(namespace, labels, &entry.pod))
+        };
+        let all = namespaces.into_iter().flat_map(|name| self.pods_in(name).filter(move |key| in_set(name, key)));
+        all.cloned().collect()
     }
 
     pub(super) fn apply_policy(&mut self, key: ObjectKey, new: Option<NetworkPolicy>) {

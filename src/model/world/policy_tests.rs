@@ -72,8 +72,9 @@ fn pod() -> impl Strategy<Value = Pod> {
         protocol: Protocol::Tcp,
         number: 80 + number,
     });
-    (labels(), proptest::collection::vec(port, 0..3), any::<bool>()).prop_map(|(labels, ports, finished)| {
-        let fields = PodFields { node_name: Some("n"), finished, ports: &ports, ..PodFields::default() };
+    let ports = proptest::collection::vec(port, 0..3);
+    (labels(), ports, any::<bool>(), any::<bool>()).prop_map(|(labels, ports, finished, host_network)| {
+        let fields = PodFields { node_name: Some("n"), finished, host_network, ports: &ports, ..PodFields::default() };
         meta(&labels, |meta| Pod::parse(meta, fields))
     })
 }
@@ -126,9 +127,12 @@ fn by_asking(world: &World) -> BTreeMap<PodKey, (BTreeSet<ObjectKey>, BTreeSet<S
         for set in sets.iter().filter(|_| !pod.finished) {
             let there = match &set.namespaces {
                 Namespaces::One(name) => *name == key.namespace,
-                Namespaces::Labelled(s) => world.namespaces.get(&key.namespace).is_some_and(|n| s.matches(&n.labels)),
+                Namespaces::Labelled(s) | Namespaces::Whole(s) => {
+                    world.namespaces.get(&key.namespace).is_some_and(|n| s.matches(&n.labels))
+                }
             };
-            if there && set.pods.matches(&pod.labels) {
+            let meant = !pod.host_network || !matches!(set.namespaces, Namespaces::Whole(_));
+            if there && meant && set.pods.matches(&pod.labels) {
                 match &set.port {
                     None => drop(names.insert(set.to_string())),
                     Some((protocol, name)) => names.extend(pod.numbers(*protocol, name).map(|n| format!("{set}:{n}"))),

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use ovnkube_model::{
-    Block, Direction, Family, Name, NetworkPolicy, ObjectKey, Peer, PodSet, PolicyPort, Protocol, Rule, Subnet, World,
+    Block, Direction, Family, Name, NetworkPolicy, ObjectKey, Peer, PodSet, PolicyPort, Protocol, Rule, World,
 };
 use ovnkube_ovn::nb::port_group;
 
@@ -19,6 +19,9 @@ use crate::{Want, names};
 
 /// Index of the ACL that is about no block.
 const NO_BLOCK: i64 = -1;
+
+/// What has to hold for the packets of each family; those of a family that is not there never fit.
+type Conditions = Vec<(Family, String)>;
 
 pub(super) fn want(want: &mut Want, key: &ObjectKey, policy: &NetworkPolicy, world: &World) {
     let group = want.row(group_row(&policy_group(key)));
@@ -48,25 +51,31 @@ impl Written<'_> {
         let mut acls = Vec::new();
         for (protocol, l4) in plain_ports(self.rule) {
             for (block, l3) in self.peers() {
-                let parts = [Some(l3), l4.clone()];
-                acls.push(self.acl(protocol.map_or("None", Protocol::ovn), block, None, parts));
+                acls.push(self.acl(protocol.map_or("None", Protocol::ovn), block, None, &l3, l4.as_deref()));
             }
         }
         for (protocol, name) in self.rule.named_ports().collect::<BTreeSet<_>>() {
             for number in self.numbers(protocol, name) {
                 let l4 = format!("{0} && {0}.dst=={number}", protocol.ovn());
                 for (block, l3) in self.named_peers(protocol, name, number) {
-                    acls.push(self.acl(protocol.ovn(), block, Some((name, number)), [Some(l3), Some(l4.clone())]));
+                    acls.push(self.acl(protocol.ovn(), block, Some((name, number)), &l3, Some(&l4)));
                 }
             }
         }
         acls
     }
 
-    fn acl(&self, protocol: &str, block: i64, port: Option<(&Name, u16)>, parts: [Option<String>; 2]) -> Acl {
+    fn acl(
+        &self,
+        protocol: &str,
+        block: i64,
+        port: Option<(&Name, u16)>,
+        l3: &[(Family, String)],
+        l4: Option<&str>,
+    ) -> Acl {
         let group = policy_group(self.key);
-        let parts = parts.into_iter().flatten().chain([port_match(self.direction, &group)]);
-        let matches = parts.collect::<Vec<_>>().join(" && ");
+        let parts = [Some(any_family(l3)), l4.map(str::to_owned), Some(port_match(self.direction, &group))];
+        let matches = parts.into_iter().flatten().collect::<Vec<_>>().join(" && ");
         let name = format!("NP:{}:{}:{}:{}", self.key.namespace, self.key.name, self.direction, self.index);
         let mut owner = group
             .key("direction", self.direction.name())
@@ -90,24 +99,27 @@ impl Written<'_> {
         }
     }
 
-    /// Who the other end may be: a condition for each block and one for all selectors; one alone for
+    /// Who the other end may be: conditions for each block and those for all selectors together; one alone for
     /// a rule without peers.
-    fn peers(&self) -> Vec<(i64, String)> {
+    fn peers(&self) -> Vec<(i64, Conditions)> {
         let Some(peers) = &self.rule.peers else {
             let families = self.world.network.families().into_iter();
-            return vec![(NO_BLOCK, either(&families.map(|f| ip(f).to_owned()).collect::<Vec<_>>()))];
+            return vec![(NO_BLOCK, families.map(|family| (family, ip(family).to_owned())).collect())];
         };
         let selected =
             self.in_sets(self.end(), |family| peers.iter().flat_map(|peer| self.peer_sets(peer, family)).collect());
         self.blocks().chain(selected.map(|selected| (NO_BLOCK, selected))).collect()
     }
 
-    fn blocks(&self) -> impl Iterator<Item = (i64, String)> {
+    fn blocks(&self) -> impl Iterator<Item = (i64, Conditions)> {
         let blocks = self.rule.peers.iter().flatten().filter_map(|peer| match peer {
             Peer::Block(block) => Some(block),
             _ => None,
         });
-        blocks.map(|block| (i64::from(block.index), block_match(block, self.end())))
+        blocks.filter_map(|block| {
+            let condition = (block.family(), block_match(block, self.end())?);
+            Some((i64::from(block.index), Conditions::from([condition])))
+        })
     }
 
     /// Names of the address sets of a peer.
@@ -139,7 +151,7 @@ impl Written<'_> {
     }
 
     /// Who the other end may be, limited to destinations whose named port has this number.
-    fn named_peers(&self, protocol: Protocol, name: &Name, number: u16) -> Vec<(i64, String)> {
+    fn named_peers(&self, protocol: Protocol, name: &Name, number: u16) -> Vec<(i64, Conditions)> {
         let having = |sets: Vec<PodSet>| {
             self.in_sets("dst", |family| {
                 let sets = sets.iter().map(|set| set.clone().with_port(protocol, name));
@@ -148,44 +160,65 @@ impl Written<'_> {
                 sets.map(|set| set_owner(&set, Some(number), family).hashed_name()).collect()
             })
         };
+        let limited = |peers: Vec<(i64, Conditions)>, pods: Option<Conditions>| {
+            let pods = pods.unwrap_or_default();
+            let both = peers.into_iter().map(|(block, conditions)| (block, both(&conditions, &pods)));
+            both.filter(|(_, conditions)| !conditions.is_empty()).collect::<Vec<_>>()
+        };
         match (self.direction, &self.rule.peers) {
-            (Direction::Ingress, _) => {
-                let Some(subjects) = having(self.destinations()) else { return Vec::new() };
-                self.peers().into_iter().map(|(block, l3)| (block, format!("{l3} && {subjects}"))).collect()
-            }
-            (Direction::Egress, None) => {
-                having(vec![PodSet::everybody()]).map(|pods| (NO_BLOCK, pods)).into_iter().collect()
-            }
+            (_, None) => having(self.destinations()).map(|pods| (NO_BLOCK, pods)).into_iter().collect(),
+            (Direction::Ingress, Some(_)) => limited(self.peers(), having(self.destinations())),
             (Direction::Egress, Some(peers)) => {
-                let everybody = having(vec![PodSet::everybody()]);
-                let blocks =
-                    self.blocks().filter_map(|(block, l3)| Some((block, format!("{l3} && {}", everybody.as_ref()?))));
+                let blocks = limited(self.blocks().collect(), having(vec![PodSet::everybody()]));
                 let selected = peers.iter().filter_map(|peer| PodSet::of_peer(peer, &self.key.namespace));
                 let selected = having(selected.collect()).map(|pods| (NO_BLOCK, pods));
-                blocks.chain(selected).collect()
+                blocks.into_iter().chain(selected).collect()
             }
         }
     }
 
     /// The end's address is in one of the sets of its family; none where there are no sets.
-    fn in_sets(&self, end: &str, sets: impl Fn(Family) -> BTreeSet<String>) -> Option<String> {
+    fn in_sets(&self, end: &str, sets: impl Fn(Family) -> BTreeSet<String>) -> Option<Conditions> {
         let families = self.world.network.families().into_iter();
         let conditions = families.filter_map(|family| {
             let sets: Vec<_> = sets(family).iter().map(|set| format!("${set}")).collect();
-            (!sets.is_empty()).then(|| format!("{}.{end} == {{{}}}", ip(family), sets.join(", ")))
+            (!sets.is_empty()).then(|| (family, format!("{}.{end} == {{{}}}", ip(family), sets.join(", "))))
         });
-        Some(either(&conditions.collect::<Vec<_>>())).filter(|condition| !condition.is_empty())
+        Some(conditions.collect::<Conditions>()).filter(|conditions| !conditions.is_empty())
     }
 }
 
-fn block_match(block: &Block, end: &str) -> String {
-    let ip = ip(block.family());
-    let text = format!("{ip}.{end} == {}", block.cidr);
-    if block.except.is_empty() {
-        return text;
+/// A packet of either family.
+fn any_family(conditions: &[(Family, String)]) -> String {
+    let is_one = conditions.len() == 1;
+    let whole = |(_, condition): &(Family, String)| {
+        if is_one || !condition.contains(" && ") { condition.clone() } else { format!("({condition})") }
+    };
+    either(&conditions.iter().map(whole).collect::<Vec<_>>())
+}
+
+/// Both conditions, family by family: ovn-controller would multiply them out the one with the other.
+fn both(one: &[(Family, String)], other: &[(Family, String)]) -> Conditions {
+    let other = |family: Family| other.iter().find(|(of, _)| *of == family);
+    let pairs = one.iter().filter_map(|(family, one)| Some((*family, one, &other(*family)?.1)));
+    pairs.map(|(family, one, other)| (family, format!("{one} && {other}"))).collect()
+}
+
+/// None for a block whose exceptions leave nothing of it.
+///
+/// Of several exceptions ovn-controller would make as many flows as their lengths multiplied, 32,768 for three
+/// addresses. So what they leave is written down.
+fn block_match(block: &Block, end: &str) -> Option<String> {
+    let end = format!("{}.{end}", ip(block.family()));
+    let cidr = block.cidr;
+    match block.except.as_slice() {
+        [] => Some(format!("{end} == {cidr}")),
+        [one] => Some(format!("{end} == {cidr} && {end} != {{{one}}}")),
+        several => {
+            let left: Vec<_> = cidr.without(several).iter().map(ToString::to_string).collect();
+            (!left.is_empty()).then(|| format!("{end} == {{{}}}", left.join(", ")))
+        }
     }
-    let except: Vec<_> = block.except.iter().map(Subnet::to_string).collect();
-    format!("{text} && {ip}.{end} != {{{}}}", except.join(", "))
 }
 
 /// The protocols of a rule and what each may ask for; none and nothing for a rule without ports.
