@@ -250,6 +250,7 @@ impl Lab {
         shim_binary();
         let (changes, received) = mpsc::channel(16);
         changes.try_send(Change::ServicesSynced).unwrap();
+        changes.try_send(Change::NodesSynced).unwrap();
         let (annotations, annotated) = watch::channel(Annotations::new());
         let (warnings, warned) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel();
