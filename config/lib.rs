@@ -57,8 +57,8 @@ pub struct Loaded {
 /// Reads the command line `args` (without the program's name), the configuration file, the
 /// environment and the service account, and checks the outcome.
 ///
-/// For [`Command::Print`], [`Command::Replay`] and [`Command::Why`] about a directory nothing but the command line is read. Files that settings name (certificates,
-/// kubeconfig) must exist for [`Command::Run`]; for [`Command::Config`] a missing one is a warning.
+/// For [`Command::Print`], [`Command::Replay`] and [`Command::Why`] about a directory nothing but the command line is
+/// read. Files that settings name (certificates, kubeconfig) must exist for [`Command::Run`]; for [`Command::Config`] a missing one is a warning.
 pub fn load(
     args: impl IntoIterator<Item = OsString>,
     env: impl Fn(&str) -> Option<String>,
@@ -66,14 +66,16 @@ pub fn load(
 ) -> Result<Loaded, Error> {
     let line = flags::parse(args.into_iter())?;
     let mut warnings = line.notes;
-    let layered =
-        if matches!(line.command, Command::Print(_) | Command::Replay { .. } | Command::Why { objects: Some(_), .. }) {
-            layers::layered(Layer::default(), Layer::default(), Layer::default(), Layer::default())?
-        } else {
+    let nothing = Layer::default;
+    let layered = match line.command {
+        Command::Print(_) | Command::Replay { .. } => layers::layered(nothing(), nothing(), nothing(), nothing())?,
+        Command::Why { objects: Some(_), .. } => layers::layered(nothing(), nothing(), nothing(), line.layer)?,
+        _ => {
             let file = file::layer(line.layer.text("--config-file"), &places.config_file, &mut warnings)?;
             let service_account = env::service_account(&places.service_account, &env);
             layers::layered(service_account, env::layer(&env)?, file, line.layer)?
-        };
+        }
+    };
     let (settings, layered) = validate::resolve(layered, &line.command, &mut warnings)?;
     Ok(Loaded { settings, command: line.command, sources: layered.all().to_vec(), warnings })
 }

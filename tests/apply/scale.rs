@@ -164,6 +164,22 @@ async fn three_hundred_blocks() {
     assert_eq!((acls[1] - acls[0], acls[2] - acls[1]), (100, 100));
 }
 
+/// Prefixes in matches: about as many as blocks, exceptions and the bits between them, and never multiplied.
+#[tokio::test(flavor = "multi_thread")]
+async fn three_hundred_blocks_with_several_exceptions() {
+    let (server, mut objects) = cluster(&["a"]);
+    let except = |n: usize| (0..5).map(|e| format!("192.{}.{}.{}/32", n % 256, e * 50, n / 256)).collect::<Vec<_>>();
+    let peer = |n: usize| json!({"ipBlock": {"cidr": format!("192.{}.0.0/16", n % 256), "except": except(n)}});
+    let spec = json!({"podSelector": {}, "ingress": [{"from": (0..300).map(peer).collect::<Vec<_>>()}]});
+    objects.put(policy("a", "blocks", &spec));
+    let controller = settled(&server, &mut objects).await;
+    let cache = controller.nb.cache();
+    let matches = cache.iter(acl::TABLE).map(|(_, row)| row.str(acl::MATCH)).filter(|text| text.contains("192."));
+    let prefixes: Vec<_> = matches.map(|text| text.matches('/').count()).collect();
+    assert_eq!(prefixes.len(), 300);
+    assert!(prefixes.iter().all(|count| *count <= 5 * 16), "{prefixes:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_two_thousand_policies() {
     let (server, mut objects) = cluster(&["a", "b", "c", "d"]);

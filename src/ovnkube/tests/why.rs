@@ -42,6 +42,56 @@ metadata: {name: web}
 spec: {clusterIP: 10.96.0.7, ports: [{port: 80}]}
 "#;
 
+/// A pod in the network of its node, and policies by every means that may or may not mean it; one without tracking.
+const HOSTS: &str = r#"
+kind: Node
+metadata: {name: n1, annotations: {k8s.ovn.org/node-id: "2", k8s.ovn.org/node-subnets: '{"default":["10.244.0.0/24"]}'}}
+---
+kind: Node
+metadata: {name: n2, annotations: {k8s.ovn.org/node-id: "3", k8s.ovn.org/node-subnets: '{"default":["10.244.1.0/24"]}'}}
+---
+kind: Pod
+metadata: {name: agent, namespace: a, labels: {app: agent}}
+spec: {nodeName: n2, hostNetwork: true, containers: [{name: c, ports: [{name: web, containerPort: 8088}]}]}
+status: {podIPs: [{ip: 172.18.0.12}]}
+---
+kind: Pod
+metadata: {name: client, namespace: a, labels: {app: client}, annotations: {k8s.ovn.org/pod-networks: '{"default":{"ip_addresses":["10.244.0.3/24"],"mac_address":"0a:58:0a:f4:00:03"}}'}}
+spec: {nodeName: n1}
+---
+kind: Pod
+metadata: {name: db, namespace: a, labels: {app: db}, annotations: {k8s.ovn.org/pod-networks: '{"default":{"ip_addresses":["10.244.0.4/24"],"mac_address":"0a:58:0a:f4:00:04"}}'}}
+spec: {nodeName: n1}
+---
+kind: NetworkPolicy
+metadata: {name: out, namespace: a}
+spec:
+  podSelector: {matchLabels: {app: client}}
+  policyTypes: [Egress]
+  egress:
+  - {to: [{namespaceSelector: {}}], ports: [{port: 80}]}
+  - {to: [{podSelector: {matchLabels: {app: agent}}}], ports: [{port: web}]}
+---
+kind: NetworkPolicy
+metadata: {name: into, namespace: a, annotations: {k8s.ovn.org/acl-stateless: "true"}}
+spec:
+  podSelector: {matchLabels: {app: db}}
+  ingress:
+  - {from: [{podSelector: {matchLabels: {app: agent}}}], ports: [{port: 80}]}
+  - {from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: hosts}}}], ports: [{port: 81}]}
+---
+kind: NetworkPolicy
+metadata: {name: answers, namespace: a}
+spec:
+  podSelector: {matchLabels: {app: db}}
+  policyTypes: [Egress]
+  egress:
+  - {to: [{ipBlock: {cidr: 10.244.1.0/24}}], ports: [{port: 1024, endPort: 65535}]}
+---
+kind: Namespace
+metadata: {name: hosts}
+"#;
+
 fn ask(words: &[&str]) -> (bool, String) {
     let out = ovnkube([&["why"], words].concat()).output().unwrap();
     let text = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
@@ -102,6 +152,48 @@ fn a_directory_is_enough() {
     assert!(!ok && text.contains("objects.yaml"), "{text}");
     let (ok, text) = ask(&["a/client", "default/db", "80", "--from", "/nowhere"]);
     assert!(!ok && text.contains("cannot read /nowhere; --from names a directory"), "{text}");
+}
+
+/// Pods in the network of their node are known by its address, what its stack sends to pods has another; answers
+/// that nobody tracks need rules.
+#[test]
+fn hosts_and_answers() {
+    let dir = Dir::new();
+    std::fs::write(dir.file("objects.yaml"), HOSTS).unwrap();
+    let directory = dir.file("").display().to_string();
+    let hosts = "--host-network-namespace=hosts";
+    for (words, said) in [
+        ("a/client a/agent 8088", "egress of a/client: allowed by rule 2 of policy a/out\n"),
+        ("a/client 172.18.0.12 8088", "egress of a/client: allowed by rule 2 of policy a/out\n"),
+        ("a/client 172.18.0.11 8088", "egress of a/client: allowed by no rule"),
+        ("a/client a/agent 80", "egress of a/client: allowed by no rule"),
+        ("a/client a/db 80", "egress of a/client: allowed by rule 1 of policy a/out\n"),
+        ("172.18.0.12 a/db 80", "ingress of a/db: allowed by rule 1 of policy a/into\n"),
+        ("a/agent a/db 80", "denied: a/agent 10.244.1.2 to a/db"),
+        ("a/agent a/db 81", "denied: a/agent 10.244.1.2 to a/db"),
+        (&format!("a/agent a/db 81 {hosts}"), "ingress of a/db: allowed by rule 2 of policy a/into\n"),
+        (&format!("a/agent a/db 80 {hosts}"), "ingress of a/db: allowed by no rule"),
+        (&format!("100.64.0.3 a/db 81 {hosts}"), "ingress of a/db: allowed by rule 2 of policy a/into\n"),
+        (&format!("100.64.0.4 a/db 81 {hosts}"), "ingress of a/db: allowed by no rule"),
+        (
+            &format!("a/agent a/db 81 {hosts} --enable-stateless-netpol"),
+            "allowed: a/agent 10.244.1.2 to a/db 10.244.0.4 port 81/TCP\n  \
+             egress of a/agent: not a pod of the cluster's network, policies are not about it\n  \
+             ingress of a/db: allowed by rule 2 of policy a/into, which tracks no connections\n  \
+             answers, egress of a/db: allowed by rule 1 of policy a/answers\n",
+        ),
+        (
+            "172.18.0.12 a/db 80 --enable-stateless-netpol",
+            "denied: 172.18.0.12 to a/db 10.244.0.4 port 80/TCP\n  \
+             egress of 172.18.0.12: not a pod of the cluster's network, policies are not about it\n  \
+             ingress of a/db: allowed by rule 1 of policy a/into, which tracks no connections\n  \
+             answers, egress of a/db: allowed by no rule of a/answers\n",
+        ),
+    ] {
+        let words: Vec<&str> = words.split(' ').chain(["--from", &directory]).collect();
+        let (ok, text) = ask(&words);
+        assert!(ok && text.contains(said), "{words:?}: {text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
