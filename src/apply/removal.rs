@@ -9,7 +9,7 @@ use ovnkube_ovn::nb::{
     logical_router_policy as policy, logical_router_port as lrp, logical_router_static_route as route,
     logical_switch as ls, logical_switch_port as lsp, static_mac_binding,
 };
-use ovnkube_ovn::sb::chassis;
+use ovnkube_ovn::sb::{chassis, chassis_private};
 use ovnkube_ovn::{Atom, Column, Datum, Row, Table, Uuid};
 use ovnkube_ovsdb::{Cache, Txn};
 use ovnkube_plan::is_garbage;
@@ -21,7 +21,7 @@ use crate::garbage::ports;
 pub struct Found {
     /// Removes it all; empty when there is nothing.
     pub txn: Txn,
-    /// The chassis that these rows name.
+    /// The chassis that these rows name, and those of no other node.
     pub chassis: BTreeSet<String>,
 }
 
@@ -35,12 +35,38 @@ pub fn northbound(node: &str, nb: &Cache) -> Found {
     Found { txn: diff.into_txn(&nb::DATABASE), chassis }
 }
 
-/// Removes the chassis of a node: those of its hostname and these.
-pub fn southbound(node: &str, chassis: &BTreeSet<String>, sb: &Cache) -> Txn {
-    let hosts = sb.iter(chassis::TABLE).filter(|(_, row)| row.str(chassis::HOSTNAME) == node);
-    let hosts: BTreeSet<&str> = hosts.map(|(_, row)| row.str(chassis::NAME)).collect();
-    crate::chassis::remove(sb, |name| hosts.contains(name) || chassis.contains(name))
+/// What the southbound database has of a node.
+pub struct Chassis {
+    pub its: BTreeSet<String>,
+    /// Another host has these now, and its name: one that was renamed keeps its chassis.
+    pub others: Vec<(String, String)>,
 }
+
+/// Looks for those of the node's hostname, and among `named` for those that are no other host's.
+pub fn chassis(node: &str, named: &BTreeSet<String>, sb: &Cache) -> Chassis {
+    let mut found = Chassis { its: BTreeSet::new(), others: Vec::new() };
+    for (_, row) in sb.iter(chassis::TABLE) {
+        let (name, host) = (row.str(chassis::NAME), row.str(chassis::HOSTNAME));
+        if host == node || (named.contains(name) && host.is_empty()) {
+            found.its.insert(name.to_owned());
+        } else if named.contains(name) {
+            found.others.push((name.to_owned(), host.to_owned()));
+        }
+    }
+    // what is left of a chassis that is gone
+    let private = sb.iter(chassis_private::TABLE).map(|(_, row)| row.str(chassis_private::NAME));
+    let lone = private.filter(|name| named.contains(*name) && found.others.iter().all(|(other, _)| other != name));
+    found.its.extend(lone.map(str::to_owned));
+    found
+}
+
+/// Removes these chassis.
+pub fn southbound(its: &BTreeSet<String>, sb: &Cache) -> Txn {
+    crate::chassis::remove(sb, |name| its.contains(name))
+}
+
+/// What a load balancer of one node is called, between its service and the node.
+const KINDS: [&str; 4] = ["node_router+switch", "node_router", "node_local_router", "node_switch"];
 
 /// A node as the northbound database has it.
 struct Site<'a> {
@@ -63,14 +89,18 @@ impl<'a> Site<'a> {
     }
 
     fn chassis(&self) -> BTreeSet<String> {
-        let of_port = self.nb.iter(gateway_chassis::TABLE).filter_map(|(_, row)| {
+        let of_port = self.nb.iter(gateway_chassis::TABLE).map(|(_, row)| {
             let chassis = row.str(gateway_chassis::CHASSIS_NAME);
-            let is_it = row.str(gateway_chassis::NAME) == format!("rtos-{}-{chassis}", self.node);
-            is_it.then_some(chassis)
+            (row.str(gateway_chassis::NAME) == format!("rtos-{}-{chassis}", self.node), chassis)
         });
-        let routers = rows(self.nb, lr::TABLE, &format!("GR_{}", self.node));
-        let of_router = routers.filter_map(|(_, row)| row.map(lr::OPTIONS).get("chassis"));
-        of_port.chain(of_router).filter(|id| !id.is_empty()).map(str::to_owned).collect()
+        let own = format!("GR_{}", self.node);
+        let of_router = self.nb.iter(lr::TABLE).filter_map(|(_, row)| {
+            let is_it = row.str(lr::NAME) == own;
+            Some((is_it, row.map(lr::OPTIONS).get("chassis").filter(|id| !id.is_empty())?))
+        });
+        let (its, others): (Vec<_>, Vec<_>) = of_port.chain(of_router).partition(|(is_it, _)| *is_it);
+        let others: BTreeSet<&str> = others.into_iter().map(|(_, id)| id).collect();
+        its.into_iter().filter(|(_, id)| !others.contains(id)).map(|(_, id)| id.to_owned()).collect()
     }
 
     /// Rows that are the node's alone; what hangs on them goes with them.
@@ -96,11 +126,27 @@ impl<'a> Site<'a> {
         let outer = format!("rtoe-GR_{node}");
         delete(static_mac_binding::TABLE, &|row| row.str(static_mac_binding::LOGICAL_PORT) == outer);
         delete(chassis_template_var::TABLE, &|row| chassis.contains(row.str(chassis_template_var::CHASSIS)));
-        // a load balancer of one node is called Service_<namespace>/<name>_<protocol>_<where>_<node>
-        delete(load_balancer::TABLE, &|row| {
-            let is_a_services = row.map(load_balancer::EXTERNAL_IDS).get("k8s.ovn.org/kind") == Some("Service");
-            is_a_services && row.str(load_balancer::NAME).rsplit('_').next() == Some(node)
+        for (uuid, _) in self.nb.iter(load_balancer::TABLE).filter(|(uuid, row)| self.is_own_balancer(*uuid, row)) {
+            diff.delete(load_balancer::TABLE, uuid);
+        }
+    }
+
+    /// Whether a load balancer is a service's, and on this node's switch and router alone.
+    fn is_own_balancer(&self, uuid: Uuid, row: &Row) -> bool {
+        let own = [(ls::TABLE.id, self.node.to_owned()), (lr::TABLE.id, format!("GR_{}", self.node))];
+        let mut parents = self.nb.parents(uuid).map(|parent| {
+            let name =
+                |row: &Row| row.str(if parent.table.id == ls::TABLE.id { ls::NAME } else { lr::NAME }).to_owned();
+            self.nb.get(parent.table, parent.uuid).is_some_and(|row| own.contains(&(parent.table.id, name(row))))
         });
+        row.map(load_balancer::EXTERNAL_IDS).get("k8s.ovn.org/kind") == Some("Service")
+            && match parents.next() {
+                Some(first) => first && parents.all(|is_own| is_own),
+                // its switch is gone already
+                None => {
+                    KINDS.iter().any(|kind| row.str(load_balancer::NAME).ends_with(&format!("_{kind}_{}", self.node)))
+                }
+            }
     }
 
     /// What the node has in rows that are everybody's.

@@ -13,7 +13,6 @@ use anyhow::{Result, bail};
 use ovnkube_apply::{LOCK, removal};
 use ovnkube_config::Settings;
 use ovnkube_model::Node;
-use ovnkube_ovn::sb::chassis;
 use ovnkube_ovsdb::{Cache, Client as Database, Lock, State, Txn};
 use ovnkube_watch::Client;
 use tokio::time::{Instant, sleep, timeout};
@@ -52,7 +51,9 @@ pub(crate) async fn run(settings: &Settings, node: &str) -> Result<()> {
             ids.extend(removal::northbound(node, &nb.cache()).chassis);
             let before = size(&nb.cache());
             match write(&nb, || removal::northbound(node, &nb.cache()).txn).await {
-                Ok(()) => say(format_args!("northbound database: {}", rows(before - size(&nb.cache()), node))),
+                Ok(()) => {
+                    say(format_args!("northbound database: {}", rows(before.saturating_sub(size(&nb.cache())), node)));
+                }
                 Err(error) => problems.push(format!("cannot remove its rows from the northbound database: {error}")),
             }
         }
@@ -138,16 +139,14 @@ fn rows(count: usize, node: &str) -> String {
 }
 
 async fn remove_chassis(sb: &Database, node: &str, ids: &BTreeSet<String>) -> Result<(), String> {
-    let plan = || removal::southbound(node, ids, &sb.cache());
-    let names = || {
-        let cache = sb.cache();
-        let rows = cache.iter(chassis::TABLE).map(|(_, row)| row);
-        let its = rows.filter(|row| row.str(chassis::HOSTNAME) == node || ids.contains(row.str(chassis::NAME)));
-        its.map(|row| row.str(chassis::NAME).to_owned()).collect::<Vec<_>>().join(", ")
-    };
+    let find = || removal::chassis(node, ids, &sb.cache());
+    let names = || find().its.into_iter().collect::<Vec<_>>().join(", ");
+    for (name, host) in find().others {
+        say(format_args!("southbound database: chassis {name} is host {host}'s now and stays"));
+    }
     let gone = names();
     let mut changes = sb.subscribe();
-    write(sb, plan)
+    write(sb, || removal::southbound(&find().its, &sb.cache()))
         .await
         .map_err(|error| format!("cannot remove its chassis from the southbound database: {error}"))?;
     if gone.is_empty() {

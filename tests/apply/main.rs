@@ -9,5 +9,6 @@ mod engine;
 mod leftovers;
 mod nodes;
 mod random;
+mod removal;
 mod scale;
 mod services;
