@@ -300,6 +300,19 @@ impl Net {
         Ok(())
     }
 
+    /// All of the link's in a table.
+    pub async fn delete_routes_in(&self, link: &Link, table: u8) -> Result<()> {
+        for message in self.route_messages(link, table).await? {
+            match self.handle.route().del(message).execute().await {
+                Err(e) if !is(&e, Errno::ESRCH) => {
+                    return Err(failed(format!("delete routes through {} from table {table}", link.name), e));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     async fn route_messages(&self, link: &Link, table: u8) -> Result<Vec<RouteMessage>> {
         let mut found = self.table(table).await?;
         found.retain(|m: &RouteMessage| m.attributes.contains(&RouteAttribute::Oif(link.index)));
@@ -345,6 +358,16 @@ impl Net {
         add.execute().await.map_err(|e| failed(what(), e))
     }
 
+    /// The link's permanent entries.
+    pub async fn permanent_neighbours(&self, link: &Link) -> Result<Vec<(IpAddr, Mac)>> {
+        let have: Vec<NeighbourMessage> = all(self.handle.neighbours().get().execute())
+            .await
+            .map_err(|e| failed(format!("list neighbours on {}", link.name), e))?;
+        let permanent =
+            have.iter().filter(|m| m.header.ifindex == link.index && m.header.state == NeighbourState::Permanent);
+        Ok(permanent.filter_map(|message| Some((neighbour(message)?, mac_of(message)?))).collect())
+    }
+
     /// Permanent entries of the link whose addresses are `unwanted`.
     pub async fn delete_permanent_neighbours(&self, link: &Link, unwanted: impl Fn(IpAddr) -> bool) -> Result<()> {
         let what = || format!("delete neighbours on {}", link.name);
@@ -353,11 +376,7 @@ impl Net {
         let is_unwanted = |message: &NeighbourMessage| {
             message.header.ifindex == link.index
                 && message.header.state == NeighbourState::Permanent
-                && message.attributes.iter().any(|attribute| match attribute {
-                    NeighbourAttribute::Destination(NeighbourAddress::Inet(v4)) => unwanted((*v4).into()),
-                    NeighbourAttribute::Destination(NeighbourAddress::Inet6(v6)) => unwanted((*v6).into()),
-                    _ => false,
-                })
+                && neighbour(message).is_some_and(&unwanted)
         };
         for message in have.into_iter().filter(is_unwanted) {
             match self.handle.neighbours().del(message).execute().await {
@@ -471,13 +490,22 @@ pub(crate) fn ip(address: &RouteAddress) -> Option<IpAddr> {
 }
 
 fn is_permanent(message: &NeighbourMessage, ip: IpAddr, mac: Mac) -> bool {
-    let destination = match ip {
-        IpAddr::V4(v4) => NeighbourAddress::Inet(v4),
-        IpAddr::V6(v6) => NeighbourAddress::Inet6(v6),
-    };
-    message.header.state == NeighbourState::Permanent
-        && message.attributes.contains(&NeighbourAttribute::Destination(destination))
-        && message.attributes.contains(&NeighbourAttribute::LinkLayerAddress(mac.to_vec()))
+    message.header.state == NeighbourState::Permanent && neighbour(message) == Some(ip) && mac_of(message) == Some(mac)
+}
+
+fn neighbour(message: &NeighbourMessage) -> Option<IpAddr> {
+    message.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::Destination(NeighbourAddress::Inet(v4)) => Some((*v4).into()),
+        NeighbourAttribute::Destination(NeighbourAddress::Inet6(v6)) => Some((*v6).into()),
+        _ => None,
+    })
+}
+
+fn mac_of(message: &NeighbourMessage) -> Option<Mac> {
+    message.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::LinkLayerAddress(mac) => mac.as_slice().try_into().ok(),
+        _ => None,
+    })
 }
 
 async fn first<T>(

@@ -23,7 +23,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) internal_ips: &'a [IpAddr],
     pub(crate) encap_ips: &'a [IpAddr],
     pub(crate) masquerade: &'a [ovnkube_model::Subnet],
-    /// `None`: no gateway, or it is not there yet.
+    /// `None`: it is not there yet; empty: there shall be none.
     pub(crate) gateway: Option<String>,
     /// The gateway router tells senders of packets that are too large for pods.
     pub(crate) checks_mtu: bool,

@@ -159,6 +159,25 @@ fn words(list: Option<&str>) -> impl Iterator<Item = &str> {
     list.unwrap_or_default().split(',').map(str::trim).filter(|one| !one.is_empty())
 }
 
+/// Takes a bridge out of the mappings; others' stay.
+pub(crate) fn unmap(cache: &Cache, bridge: &str) -> Txn {
+    let mut txn = Txn::new(&vswitch::DATABASE);
+    let ours = format!("{OUTSIDE}:{bridge}");
+    for (root, row) in cache.iter(open_vswitch::TABLE) {
+        let have = row.map(open_vswitch::EXTERNAL_IDS).get(MAPPINGS);
+        let kept: Vec<&str> = words(have).filter(|one| *one != ours).collect();
+        if words(have).count() == kept.len() {
+            continue;
+        }
+        if kept.is_empty() {
+            txn.remove_keys(open_vswitch::TABLE, root, open_vswitch::EXTERNAL_IDS, vec![MAPPINGS]);
+        } else {
+            txn.set_keys(open_vswitch::TABLE, root, open_vswitch::EXTERNAL_IDS, [(MAPPINGS, kept.join(",").as_str())]);
+        }
+    }
+    txn
+}
+
 /// Takes what [`Chassis`] wrote out of the Open_vSwitch row. The id stays: it is the host's.
 pub(crate) fn forget(txn: &mut Txn, root: Uuid, have: &Row, node: &str) {
     let ids = have.map(open_vswitch::EXTERNAL_IDS);

@@ -2,12 +2,10 @@
 //! stopped Open vSwitch keeps from being removed is told.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ovnkube_host::flows::Switch;
-use ovnkube_host::{Link, Net, nft, sysctl};
+use ovnkube_host::Net;
 use ovnkube_model::{Name, Subnet};
 use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch, port};
 use ovnkube_ovn::{Atom, Datum, vswitch};
@@ -15,9 +13,9 @@ use ovnkube_ovsdb::{Cache, Txn};
 use tokio::time::timeout;
 
 use crate::conf::CniConf;
-use crate::gateway::{self, RULES, legacy};
+use crate::gateway::left;
 use crate::ovs::{self, BR_INT, Ovs};
-use crate::uplink::{self, Uplink};
+use crate::uplink;
 use crate::{Error, Result, chassis, mgmt, sandbox};
 
 /// How long the local database may take to answer; it is on this host.
@@ -37,15 +35,18 @@ pub struct CleanupSettings {
     pub cluster_subnets: Vec<Subnet>,
     pub service_cidrs: Vec<Subnet>,
     pub masquerade_subnets: Vec<Subnet>,
+    /// For tests: it ends after so many steps, as a crash would end it.
+    pub halt_after: Option<usize>,
 }
 
 /// Goes through all of it, whatever fails. Returns what could not be removed; nothing: the host is as it was.
 pub async fn clean_up(settings: &CleanupSettings) -> Vec<Error> {
     let mut cleanup = match Net::here().await {
-        Ok(here) => Cleanup { settings, here, left: Vec::new() },
+        Ok(here) => Cleanup { settings, here, left: Vec::new(), steps: settings.halt_after },
         Err(e) => return vec![e.into()],
     };
-    cleanup.run().await;
+    let halted = cleanup.run().await;
+    cleanup.left.extend(halted.err());
     cleanup.left
 }
 
@@ -53,30 +54,42 @@ struct Cleanup<'a> {
     settings: &'a CleanupSettings,
     here: Net,
     left: Vec<Error>,
+    /// Steps until a test ends it.
+    steps: Option<usize>,
 }
 
 impl Cleanup<'_> {
-    async fn run(&mut self) {
+    /// What tells of other things goes after them, so that whoever runs it again after a crash finds them.
+    async fn run(&mut self) -> Result<()> {
         // first of all, so that no pod is wired meanwhile
         let conf = self.settings.cni_conf.remove();
         self.note(conf);
         let _ = std::fs::remove_file(&self.settings.cni_socket);
-        match self.connect().await {
-            Ok(ovs) => self.switch(&ovs).await,
-            Err(e) => {
-                self.left.push(e);
-                let links = self.gateway_links().await;
-                for link in self.note(links).unwrap_or_default() {
-                    self.host_of(&link).await;
-                }
-            }
+        self.step()?;
+        let ovs = self.connect().await;
+        let ovs = self.note(ovs);
+        self.gateways(ovs.as_ref()).await?;
+        if let Some(ovs) = &ovs {
+            self.uplinks(ovs).await?;
+            self.switch(ovs).await?;
         }
-        let rest = self.host().await;
-        self.note(rest);
+        self.host().await
     }
 
     fn note<T>(&mut self, outcome: Result<T>) -> Option<T> {
         outcome.map_err(|e| self.left.push(e)).ok()
+    }
+
+    /// Between two steps.
+    fn step(&mut self) -> Result<()> {
+        match &mut self.steps {
+            Some(0) => Err(Error::Halted),
+            Some(steps) => {
+                *steps -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     async fn connect(&self) -> Result<Ovs> {
@@ -92,33 +105,43 @@ impl Cleanup<'_> {
         }
     }
 
-    /// Bridges, ports, flows, settings.
-    async fn switch(&mut self, ovs: &Ovs) {
-        let pods = ovs.pod_ports();
-        let gateways = ovs.read(gateways);
-        for made in ovs.read(uplink::made) {
-            let (nic, masquerade) = (made.nic.as_str(), &self.settings.masquerade_subnets);
-            let here = self.here.clone();
-            let uplink = Uplink { nic, masquerade, here: &here, ovs, halt_after: None, restore: false };
-            let back = timeout(CONNECT + SWITCH * 2, uplink.to_nic()).await.unwrap_or_else(|_| {
-                Err(Error::Gateway { interface: nic.to_owned(), why: "moving it back took too long".to_owned() })
-            });
-            self.note(back);
+    /// Flows, addresses, routes, neighbours and settings of bridges, which stay.
+    async fn gateways(&mut self, ovs: Option<&Ovs>) -> Result<()> {
+        let mapped = ovs.map(|ovs| ovs.read(left::mapped)).unwrap_or_default();
+        let found = left::find(&self.here, &self.settings.masquerade_subnets, &mapped).await;
+        for gateway in self.note(found).unwrap_or_default() {
+            let name = gateway.link.name.as_str();
+            if ovs.is_some_and(|ovs| ovs.bridge_ports(name).is_some()) {
+                let flows = left::take_flows(run_dir(&self.settings.ovs_remote), name).await;
+                self.note(flows);
+                self.step()?;
+            }
+            self.left.extend(left::take_host(&self.here, &gateway.link, &gateway.masquerade).await);
+            left::take_forwarding(&gateway.link);
+            self.step()?;
         }
+        Ok(())
+    }
+
+    /// Bridges that were made for a NIC.
+    async fn uplinks(&mut self, ovs: &Ovs) -> Result<()> {
+        for made in ovs.read(uplink::made) {
+            let back = left::give_back(&made.nic, &self.settings.masquerade_subnets, &self.here, ovs).await;
+            self.note(back);
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// br-int, ports, settings.
+    async fn switch(&mut self, ovs: &Ovs) -> Result<()> {
+        let pods = ovs.pod_ports();
         let mut links = BTreeSet::from([BR_INT.to_owned(), mgmt::LINK.to_owned()]);
         links.extend(ovs.read(internal_ports));
         let node = &self.settings.node;
         let removed = ovs.apply("remove what the node agent made", |cache| Ok(plan(cache, node))).await;
         self.note(removed);
-        for bridge in gateways {
-            let link = self.here.link(&bridge).await;
-            if let Some(Some(link)) = self.note(link.map_err(Error::from)) {
-                let flows =
-                    Switch::new(run_dir(&self.settings.ovs_remote), &bridge).sync(gateway::flows::COOKIE, &[]).await;
-                self.note(flows.map_err(Error::from));
-                self.host_of(&link).await;
-            }
-        }
+        self.step()?;
         for link in links {
             let gone = self.gone(&link).await;
             self.note(gone);
@@ -127,21 +150,7 @@ impl Cleanup<'_> {
             let deleted = sandbox::delete_pair(&self.here, &pod.sandbox, true).await;
             self.note(deleted);
         }
-    }
-
-    fn is_masquerade(&self, ip: IpAddr) -> bool {
-        self.settings.masquerade_subnets.iter().any(|range| range.contains(ip))
-    }
-
-    /// Links that have a masquerade address.
-    async fn gateway_links(&self) -> Result<Vec<Link>> {
-        let mut found = Vec::new();
-        for link in self.here.links().await? {
-            if self.here.addresses(&link).await?.iter().any(|address| self.is_masquerade(address.ip())) {
-                found.push(link);
-            }
-        }
-        Ok(found)
+        self.step()
     }
 
     /// Waits until the switch has let a link go.
@@ -156,44 +165,17 @@ impl Cleanup<'_> {
         timeout(SWITCH, wait).await.unwrap_or_else(|_| Err(lasting()))
     }
 
-    /// Addresses, routes, neighbours and settings of a bridge that stays.
-    async fn host_of(&mut self, link: &Link) {
-        let outcome = self.release(link).await;
-        self.note(outcome);
-    }
-
-    async fn release(&self, link: &Link) -> Result<()> {
-        let ours = |ip| self.is_masquerade(ip);
-        for route in self.here.held_routes(link).await? {
-            // those of the addresses go with them
-            if route.addresses().into_iter().any(ours) {
-                self.here.drop_route(link, &route).await?;
-            }
-        }
-        for address in self.here.addresses(link).await?.into_iter().filter(|address| ours(address.ip())) {
-            self.here.delete_address(link, address).await?;
-        }
-        self.here.delete_permanent_neighbours(link, ours).await?;
-        for family in ["ipv4", "ipv6"] {
-            // a host without IPv6 has none to set
-            let _ = sysctl::inherit(family, &link.name, "forwarding");
-        }
-        Ok(())
-    }
-
-    /// What is not of one bridge.
-    async fn host(&self) -> Result<()> {
-        nft::delete(gateway::TABLE).await?;
+    /// What is of no one bridge.
+    async fn host(&mut self) -> Result<()> {
         let s = self.settings;
-        legacy::remove(&[&s.cluster_subnets[..], &s.service_cidrs, &s.masquerade_subnets].concat(), false).await?;
-        for ipv6 in [false, true] {
-            for rule in RULES {
-                self.here.delete_rule(ipv6, rule).await?;
-            }
-        }
-        for link in self.here.links().await? {
+        let ranges = [&s.cluster_subnets[..], &s.service_cidrs, &s.masquerade_subnets].concat();
+        self.left.extend(left::take_tables(&self.here, &ranges).await);
+        self.step()?;
+        let links = self.here.links().await;
+        for link in self.note(links.map_err(Error::from)).unwrap_or_default() {
             if link.alias.as_deref().is_some_and(sandbox::is_alias) {
-                self.here.delete(&link.name).await?;
+                let deleted = self.here.delete(&link.name).await;
+                self.note(deleted.map_err(Error::from));
             }
         }
         Ok(())
@@ -203,14 +185,6 @@ impl Cleanup<'_> {
 fn run_dir(remote: &str) -> &Path {
     let socket = remote.strip_prefix("unix:").unwrap_or_default();
     Path::new(socket).parent().unwrap_or(Path::new("/var/run/openvswitch"))
-}
-
-/// Bridges that the chassis maps to the outside, and those that hold flows of ours: the same ones.
-fn gateways(cache: &Cache) -> Vec<String> {
-    let roots = cache.iter(open_vswitch::TABLE);
-    let mappings = roots.filter_map(|(_, row)| row.map(open_vswitch::EXTERNAL_IDS).get(chassis::MAPPINGS));
-    let bridges = mappings.flat_map(|text| text.split(',')).filter_map(|one| one.trim().split_once(':'));
-    bridges.filter(|(network, _)| *network == chassis::OUTSIDE).map(|(_, bridge)| bridge.to_owned()).collect()
 }
 
 /// Links on br-int that go with it.

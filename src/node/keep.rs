@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::annotations::{Annotations, Facts};
 use crate::chassis::{Chassis, MgmtPort, external_ids};
 use crate::cni::Cni;
-use crate::gateway::{Gateway, Site};
+use crate::gateway::{self, Gateway, Site};
 use crate::mgmt::{self, Mgmt};
 use crate::moved::{self, Moved};
 use crate::mtu::{Mtu, Warnings};
@@ -39,6 +39,8 @@ pub(crate) struct Keeper<'a> {
     services_changed: watch::Receiver<u64>,
     health: Ports,
     told_ready: watch::Sender<bool>,
+    /// What an earlier gateway had is gone.
+    left: bool,
     /// What was last told of health check ports.
     told: Vec<String>,
 }
@@ -72,6 +74,7 @@ impl<'a> Keeper<'a> {
             services_changed,
             health,
             told_ready,
+            left: false,
             told,
         }
     }
@@ -133,6 +136,13 @@ impl<'a> Keeper<'a> {
         let ovs = &self.cni.ovs;
         if !ovs.is_connected() {
             return Ok(Err("no connection to the Open_vSwitch database".to_owned()));
+        }
+        if !self.left {
+            match &self.gateway {
+                Some(gateway) => gateway.leave_others(&self.cni.here, ovs).await?,
+                None => gateway::left::leave(self.settings, None, &self.cni.here, ovs).await?,
+            }
+            self.left = true;
         }
         let encap_ips = if self.settings.chassis.encap_ips.is_empty() {
             node.internal_ips.first().copied().into_iter().collect()
@@ -227,7 +237,10 @@ impl<'a> Keeper<'a> {
             internal_ips: &node.internal_ips,
             encap_ips,
             masquerade: &self.settings.masquerade_subnets,
-            gateway: site.zip(self.gateway.as_ref()).map(|(site, gateway)| gateway.annotation(site)),
+            gateway: match &self.gateway {
+                Some(gateway) => site.map(|site| gateway.annotation(site)),
+                None => Some(String::new()),
+            },
             checks_mtu: self.gateway.as_ref().is_none_or(|gateway| gateway.checks_mtu(&self.cni.ovs)),
             mtu: self.mtu.annotation(mtu),
         };

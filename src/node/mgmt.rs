@@ -80,6 +80,8 @@ impl Mgmt {
         }
         here.set_up(&link).await?;
         self.ensure_addresses(here, &link).await?;
+        // with its last address a link would lose all routes, others' too
+        self.leave_others(here, &link).await?;
         self.ensure_routes(here, &link).await?;
         if let Some(mac) = self.router_mac() {
             for gateway in &self.gateways {
@@ -93,19 +95,44 @@ impl Mgmt {
         // replies to pods may come in on another link than the route back uses
         sysctl::set_link("ipv4", LINK, "rp_filter", "2")?;
         sysctl::set_link("ipv4", LINK, "forwarding", "1")?;
+        // a MAC address that changes is told to those who have the last one
+        sysctl::set_link("ipv4", LINK, "arp_notify", "1")?;
         if self.addresses.iter().any(IpNetwork::is_ipv6) {
             sysctl::set_link("ipv6", LINK, "accept_ra", "0")?;
             sysctl::set_link("ipv6", LINK, "forwarding", "1")?;
+            sysctl::set_link("ipv6", LINK, "ndisc_notify", "1")?;
+        }
+        Ok(())
+    }
+
+    /// What is left of subnets that the node had before is known by their addresses, which go last.
+    async fn leave_others(&self, here: &Net, link: &Link) -> Result<()> {
+        let have = here.addresses(link).await?;
+        let others: Vec<(IpNetwork, IpAddr)> = have
+            .into_iter()
+            .filter(|address| !self.addresses.contains(address))
+            .filter_map(|address| {
+                let subnet = Subnet::of(address);
+                (subnet.nth(2) == Some(address.ip())).then_some((address, subnet.nth(1)?))
+            })
+            .collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let through =
+            |gateway: IpAddr| others.iter().any(|(_, other)| *other == gateway) && !self.gateways.contains(&gateway);
+        for route in here.routes(link).await?.into_iter().filter(|route| route.gateway.is_some_and(through)) {
+            here.delete_route(link, route).await?;
+        }
+        here.delete_permanent_neighbours(link, through).await?;
+        for (address, _) in &others {
+            here.delete_address(link, *address).await?;
         }
         Ok(())
     }
 
     async fn ensure_addresses(&self, here: &Net, link: &Link) -> Result<()> {
         let have = here.addresses(link).await?;
-        // of a subnet that the node had before
-        for old in have.iter().filter(|address| !self.addresses.contains(address)) {
-            here.delete_address(link, *old).await?;
-        }
         for new in self.addresses.iter().filter(|address| !have.contains(address)) {
             here.ensure_address(link, *new).await?;
         }
@@ -114,11 +141,6 @@ impl Mgmt {
 
     async fn ensure_routes(&self, here: &Net, link: &Link) -> Result<()> {
         let have = here.routes(link).await?;
-        // through a router port that the node had before; others' routes through ours stay
-        let ours = |route: &&Route| route.gateway.is_some_and(|gateway| !self.gateways.contains(&gateway));
-        for old in have.iter().filter(ours) {
-            here.delete_route(link, *old).await?;
-        }
         for new in self.routes.iter().filter(|route| !have.contains(route)) {
             here.ensure_route(link, *new).await?;
         }

@@ -215,6 +215,7 @@ pub(crate) async fn clean_up(settings: &Settings, name: &str) -> Result<()> {
         cluster_subnets: agent.cluster_subnets,
         service_cidrs: network.service_cidrs,
         masquerade_subnets: agent.masquerade_subnets,
+        halt_after: None,
     })
     .await;
     for error in &left {
@@ -268,6 +269,7 @@ fn gateway(settings: &Settings, api_server: &str) -> Option<GatewaySettings> {
         vlan: (gateway.vlan_id > 0).then_some(gateway.vlan_id),
         allow_no_uplink: gateway.allow_no_uplink,
         disable_forwarding: gateway.disable_forwarding,
+        pods_outside: gateway.disable_snat_multiple_gws,
         node_port: gateway.nodeport,
         conntrack_zone: settings.default.conntrack_zone,
         check_mtu: !gateway.disable_pkt_mtu_check,

@@ -39,6 +39,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) ips: Vec<IpAddr>,
     pub(crate) service_cidrs: &'a [Subnet],
     pub(crate) masquerade: &'a [Subnet],
+    /// Ranges of pods that the outside may send to; empty: only replies reach them.
+    pub(crate) pods: &'a [Subnet],
+    /// The management port's, which are of those ranges.
+    pub(crate) management: Vec<IpAddr>,
     pub(crate) conntrack_zone: u16,
     pub(crate) encap_port: u16,
     /// Bytes of the largest frame for pods; `None`: any may pass.
@@ -222,7 +226,15 @@ fn replies(flows: &mut Flows, facts: &Facts<'_>, words: &Words) {
         let to_host = format!("{tagged}{},ct_state={state},ct_mark=0x2", words.ip);
         flows.add(1, 100, &to_host, &format!("{strip}LOCAL"));
     }
-    if words.ip == V6.ip {
+    let ipv6 = words.ip == V6.ip;
+    let Words { ip, dst, .. } = words;
+    for range in facts.pods.iter().filter(|range| range.is_ipv6() == ipv6) {
+        flows.add(1, 15, &format!("{ip},{dst}={range}"), &format!("output:{}", facts.patch));
+    }
+    for own in facts.management.iter().filter(|own| own.is_ipv6() == ipv6 && !facts.pods.is_empty()) {
+        flows.add(1, 16, &format!("{tagged}{ip},{dst}={own}"), &format!("{strip}LOCAL"));
+    }
+    if ipv6 {
         for kind in ADVERTISEMENTS {
             flows.add(1, 14, &format!("icmp6,icmp_type={kind}"), "FLOOD");
         }

@@ -30,26 +30,33 @@ pub(crate) async fn remove(ranges: &[Subnet], pods_pass: bool) -> Result<()> {
 
 /// From what `nft -a list table` shows to commands for `nft -f`.
 pub(super) fn plan(table: &str, shown: &str, ranges: &[Subnet], pods_pass: bool) -> String {
-    let (mut rules, mut flushed, mut chains) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rules, mut chains, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     let mut chain = "";
     for line in shown.lines().map(str::trim) {
         if let Some(name) = line.strip_prefix("chain ").and_then(|rest| rest.split(' ').next()) {
             chain = name;
             if name.starts_with(CHAINS) {
-                flushed.push(format!("flush chain {table} {name}\n"));
-                chains.push(format!("delete chain {table} {name}\n"));
+                chains.push(name);
             }
             continue;
         }
         let Some((rule, handle)) = line.rsplit_once(" # handle ") else { continue };
-        if pods_pass && chain == FORWARD && PASS.iter().any(|end| is_pass(rule, end)) {
+        if chain.starts_with(CHAINS) {
             continue;
         }
-        if BASE.contains(&chain) && is_theirs(rule, ranges) {
+        let passes = pods_pass && chain == FORWARD && PASS.iter().any(|end| is_pass(rule, end));
+        if !passes && BASE.contains(&chain) && is_theirs(rule, ranges) {
             rules.push(format!("delete rule {table} {chain} handle {handle}\n"));
+        } else {
+            kept.push(rule);
         }
     }
-    [rules, flushed, chains].concat().concat()
+    // a chain that somebody else's rule leads to cannot go: it is emptied
+    let is_used = |name: &&str| kept.iter().flat_map(|rule| rule.split([' ', ',', ';', '}'])).any(|word| word == *name);
+    let flushed = chains.iter().map(|name| format!("flush chain {table} {name}\n")).collect();
+    let deleted =
+        chains.iter().filter(|name| !is_used(name)).map(|name| format!("delete chain {table} {name}\n")).collect();
+    [rules, flushed, deleted].concat().concat()
 }
 
 /// Lets what pods send and get through the host pass `FORWARD` of iptables, where there is one: Docker and others let
@@ -86,22 +93,34 @@ fn is_pass(rule: &str, end: &str) -> bool {
     rule.starts_with(&format!("{end} \"{}\" ", mgmt::LINK)) && rule.ends_with(" accept")
 }
 
-/// Whether a rule of one of iptables' own chains is one that ovn-kubernetes adds there.
+/// Whether a rule of one of iptables' own chains is one that ovn-kubernetes adds there: it says this and no more.
 fn is_theirs(rule: &str, ranges: &[Subnet]) -> bool {
-    let words: Vec<&str> = rule.split_whitespace().collect();
-    let follows = |key: &str, is: &dyn Fn(&str) -> bool| {
-        words.iter().zip(words.iter().skip(1)).any(|(word, next)| *word == key && is(next))
+    let mut words = Vec::new();
+    let mut all = rule.split(" comment ").next().unwrap_or_default().split_whitespace();
+    while let Some(word) = all.next() {
+        match word {
+            "counter" => {}
+            "packets" | "bytes" => drop(all.next()),
+            _ => words.push(word),
+        }
+    }
+    let in_range = |text: &str, is: &dyn Fn(&Subnet, IpNetwork) -> bool| {
+        text.parse::<IpNetwork>().is_ok_and(|network| ranges.iter().any(|range| is(range, network)))
     };
-    let of_ours = |text: &str| {
-        let network = text.parse::<IpNetwork>();
-        network.is_ok_and(|network| ranges.iter().any(|range| range.contains(network.network())))
-    };
-    let verdict = words.last().copied().unwrap_or_default();
-    let port = format!("\"{}\"", mgmt::LINK);
-    let is_port = |text: &str| text == port;
-    let plain = !words.contains(&"dport");
-    follows("jump", &|to| to.starts_with(CHAINS))
-        || (verdict == "accept" && (follows("iifname", &is_port) || follows("oifname", &is_port)))
-        || (verdict == "accept" && plain && (follows("saddr", &of_ours) || follows("daddr", &of_ours)))
-        || (verdict == "masquerade" && plain && follows("saddr", &of_ours))
+    // whole ranges, and the masquerade address that is OVN's
+    let whole =
+        |range: &Subnet, net: IpNetwork| Subnet::of(net) == *range || (is_host(net) && range.nth(1) == Some(net.ip()));
+    // a node's part of them
+    let part = |range: &Subnet, net: IpNetwork| range.contains(net.network()) && net.prefix() >= range.prefix();
+    match words.as_slice() {
+        ["jump", chain] => chain.starts_with(CHAINS),
+        ["iifname" | "oifname", link, "accept"] => link.trim_matches('"') == mgmt::LINK,
+        ["ip" | "ip6", "saddr" | "daddr", network, "accept"] => in_range(network, &whole),
+        ["ip" | "ip6", "saddr", network, "masquerade"] => in_range(network, &part),
+        _ => false,
+    }
+}
+
+fn is_host(network: IpNetwork) -> bool {
+    network.prefix() == if network.is_ipv6() { 128 } else { 32 }
 }

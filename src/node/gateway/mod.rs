@@ -9,11 +9,13 @@
 //!     ├ host      masquerade addresses, routes, neighbours            (netlink)
 //!     └ nft       source addresses of what the host forwards, services (nftables)
 //! ```
+//! What an earlier gateway had elsewhere goes first; see [`left`].
 //! A NIC is put into a bridge first; see [`crate::uplink`]. Like all of the agent it is
 //! level-triggered: each step compares, and puts back what is missing.
 
 pub(crate) mod flows;
 mod host;
+pub(crate) mod left;
 pub(crate) mod legacy;
 mod nft;
 mod settings;
@@ -27,7 +29,7 @@ use std::time::Duration;
 use ipnetwork::IpNetwork;
 use ovnkube_host::Net;
 use ovnkube_host::flows::{Switch, Watch};
-use ovnkube_model::GatewayMode;
+use ovnkube_model::{GatewayMode, Subnet};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -38,8 +40,8 @@ use crate::settings::NodeSettings;
 use crate::uplink::{Uplink, bridge_of};
 use crate::{Error, OwnNode, Readiness, Result};
 use host::Host;
-pub(crate) use host::RULES;
-pub(crate) use nft::TABLE;
+use host::RULES;
+use nft::TABLE;
 pub use settings::GatewaySettings;
 pub(crate) use settings::Site;
 use settings::{Place, Ranges};
@@ -59,7 +61,7 @@ pub(crate) struct Gateway<'a> {
     /// Flows that were told to be somebody else's.
     taken: Vec<String>,
     /// Rules that ovn-kubernetes left were looked for.
-    swept: bool,
+    swept: Option<std::result::Result<(), String>>,
     /// Why the NIC was taken out of its bridge; it is not tried again.
     undone: Option<(String, String)>,
     /// Since when the network is watched that a NIC was put into its bridge.
@@ -77,7 +79,7 @@ impl<'a> Gateway<'a> {
             watch: None,
             wrote: false,
             taken: Vec::new(),
-            swept: false,
+            swept: None,
             undone: None,
             trial: None,
         })
@@ -94,6 +96,11 @@ impl<'a> Gateway<'a> {
         let place = self.settings.place(net, ovs).await?;
         // what was begun is brought to its end first
         if place.made && place.nic.is_some() { Ok(()) } else { self.find(&place, &[], net, ovs).await.map(drop) }
+    }
+
+    /// Takes away what an earlier gateway had elsewhere, or had otherwise.
+    pub(crate) async fn leave_others(&self, net: &Net, ovs: &Ovs) -> Result<()> {
+        left::leave(self.node, Some(&self.settings.place(net, ovs).await?), net, ovs).await
     }
 
     /// Puts a NIC into its bridge, and finds what the gateway needs to know.
@@ -168,9 +175,8 @@ impl<'a> Gateway<'a> {
         let ranges =
             [&self.node.cluster_subnets[..], &self.settings.service_cidrs, &self.node.masquerade_subnets].concat();
         let is_local = self.settings.mode == GatewayMode::Local;
-        if !self.swept {
-            legacy::remove(&ranges, is_local).await?;
-            self.swept = true;
+        if self.swept.as_ref().is_none_or(std::result::Result::is_err) {
+            self.sweep(&ranges, is_local).await;
         }
         let host = Host {
             site,
@@ -190,10 +196,19 @@ impl<'a> Gateway<'a> {
         if is_local {
             legacy::let_pods_pass().await?;
         }
-        self.ensure_flows(site, mgmt.mtu, ovs, services).await
+        self.ensure_flows(site, mgmt, ovs, services).await
     }
 
-    async fn ensure_flows(&mut self, site: &Site, mtu: u32, ovs: &Ovs, services: &Want) -> Result<Readiness> {
+    /// What cannot be removed is told once and holds up nothing; it is tried again with the next change.
+    async fn sweep(&mut self, ranges: &[Subnet], is_local: bool) {
+        let swept = legacy::remove(ranges, is_local).await.map_err(|e| e.to_string());
+        if let (Err(e), true) = (&swept, self.swept.as_ref() != Some(&swept)) {
+            tracing::warn!("{e}");
+        }
+        self.swept = Some(swept);
+    }
+
+    async fn ensure_flows(&mut self, site: &Site, mgmt: &Mgmt, ovs: &Ovs, services: &Want) -> Result<Readiness> {
         let bridge = &site.bridge.name;
         let patch = format!("patch-{bridge}_{}-to-br-int", self.node.node);
         let Some(patch_port) = ovs.port_number(&patch) else {
@@ -216,9 +231,11 @@ impl<'a> Gateway<'a> {
             ips: site.ips.iter().map(IpNetwork::ip).collect(),
             service_cidrs: &settings.service_cidrs,
             masquerade: &self.node.masquerade_subnets,
+            pods: if settings.pods_outside { &self.node.cluster_subnets } else { &[] },
+            management: mgmt.addresses.iter().map(IpNetwork::ip).collect(),
             conntrack_zone: settings.conntrack_zone,
             encap_port: settings.encap_port,
-            max_frame: settings.check_mtu.then_some(mtu + ETHERNET),
+            max_frame: settings.check_mtu.then_some(mgmt.mtu + ETHERNET),
         };
         let switch = Switch::new(self.node.run_dir(), bridge);
         if self.watch.is_none() {

@@ -7,6 +7,7 @@ use ipnetwork::IpNetwork;
 use ovnkube_host::{DefaultRoute, Link, Net};
 use ovnkube_model::{GatewayMode, Mac, Subnet};
 
+use super::left;
 use crate::ovs::Ovs;
 use crate::uplink::{self, Watched};
 use crate::{Error, Result, mgmt};
@@ -26,6 +27,8 @@ pub struct GatewaySettings {
     pub allow_no_uplink: bool,
     /// Forward on bridge and management port for the cluster alone.
     pub disable_forwarding: bool,
+    /// Pods may leave with their own addresses through other gateways: what those send to pods is led to them.
+    pub pods_outside: bool,
     pub node_port: bool,
     /// The first of five conntrack zones.
     pub conntrack_zone: u16,
@@ -70,6 +73,13 @@ pub(crate) struct Place {
     pub(crate) nic: Option<String>,
     /// The bridge for the NIC is there.
     pub(crate) made: bool,
+}
+
+impl Place {
+    /// Where the flows are, or will be.
+    pub(super) fn bridge(&self) -> String {
+        self.nic.as_deref().map_or_else(|| self.link.clone(), uplink::bridge_of)
+    }
 }
 
 impl GatewaySettings {
@@ -141,7 +151,8 @@ impl GatewaySettings {
         let link = link.ok_or_else(|| refuse("there is no such link".to_owned()))?;
         let mac = link.mac.map(Mac).ok_or_else(|| refuse("it has no MAC address".to_owned()))?;
         let mut addresses = net.addresses(&link).await?;
-        addresses.retain(|address| !ranges.masquerade.iter().any(|range| range.contains(address.ip())));
+        let left = left::subnets_on(net, &link).await?;
+        addresses.retain(|address| !ranges.masquerade.iter().chain(&left).any(|range| range.contains(address.ip())));
         self.overlaps(ranges, &addresses).map_err(wrong)?;
         let ips = Self::ips(ranges, internal, &addresses).map_err(refuse)?;
         self.given_hops(&ips).map_err(wrong)?;
@@ -224,7 +235,10 @@ impl GatewaySettings {
     /// Whether a network of any other link is the cluster's too.
     pub(crate) async fn check_host(&self, ranges: &Ranges<'_>, net: &Net) -> Result<()> {
         for link in net.links().await?.into_iter().filter(|link| link.up && link.name != mgmt::LINK) {
-            for ip in net.addresses(&link).await?.into_iter().filter(|ip| !ip.ip().is_loopback()) {
+            // what a gateway with another masquerade subnet had goes before this one has its own
+            let left = left::subnets_on(net, &link).await?;
+            let is_left = |ip: &IpNetwork| left.iter().any(|range| range.contains(ip.ip()));
+            for ip in net.addresses(&link).await?.into_iter().filter(|ip| !ip.ip().is_loopback() && !is_left(ip)) {
                 // the gateway's own address stays there when the agent ends, also on a bridge it had before
                 let taken = |range: &&Subnet| range.contains(ip.ip()) && range.nth_with_prefix(2) != Some(ip);
                 let masquerade = || ranges.masquerade.iter().find(taken).map(|range| ("masquerade subnet", *range));

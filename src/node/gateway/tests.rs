@@ -16,6 +16,8 @@ fn facts(mode: GatewayMode) -> flows::Facts<'static> {
         ips: vec!["172.18.0.2".parse().unwrap()],
         service_cidrs: subnets(&["10.96.0.0/16"]),
         masquerade: subnets(&["169.254.169.0/29", "fd69::/125"]),
+        pods: &[],
+        management: vec!["10.128.0.2".parse().unwrap()],
         conntrack_zone: 64000,
         encap_port: 6081,
         max_frame: Some(1414),
@@ -55,6 +57,26 @@ fn the_mtu_check_can_be_off() {
     let facts = flows::Facts { max_frame: None, ..facts(GatewayMode::Local) };
     let flows = flows::flows(&facts, &Want::default());
     assert!(!flows.iter().any(|flow| flow.contains("check_pkt_larger") || flow.contains("table=11")));
+}
+
+/// What is new and from outside reaches pods by their own addresses, and the host by its own in their range.
+#[test]
+fn pods_can_be_sent_to_from_outside() {
+    for mode in [GatewayMode::Shared, GatewayMode::Local] {
+        let pods = ["10.128.0.0/14", "fd00:10::/48"].map(|range| range.parse().unwrap());
+        let without: BTreeSet<String> = flows::flows(&facts(mode), &Want::default()).into_iter().collect();
+        let with = flows::Facts { pods: &pods, ..facts(mode) };
+        let with: BTreeSet<String> = flows::flows(&with, &Want::default()).into_iter().collect();
+        let more: Vec<&String> = with.difference(&without).collect();
+        assert_eq!(
+            more,
+            [
+                "cookie=0xdeff105,table=1,priority=15,ip,nw_dst=10.128.0.0/14,actions=output:2",
+                "cookie=0xdeff105,table=1,priority=16,ip,nw_dst=10.128.0.2,actions=LOCAL",
+            ]
+        );
+        assert_eq!(without.difference(&with).count(), 0);
+    }
 }
 
 #[test]
@@ -165,6 +187,67 @@ delete chain ip nat OVN-KUBE-NODEPORT
 ";
     assert_eq!(legacy::plan("ip nat", IPTABLES, &ranges, false), want);
     assert_eq!(legacy::plan("ip nat", "table ip nat {\n}\n", &ranges, false), "");
+}
+
+/// What others' rules lead to cannot go, and what is like ovn-kubernetes' rules but says more is somebody else's.
+#[test]
+fn rules_of_others_stay() {
+    let shown = "\
+table ip nat { # handle 1
+\tchain OVN-KUBE-ETP { # handle 1
+\t\ttcp dport 30080 counter dnat to 10.96.1.3:80 # handle 2
+\t}
+
+\tchain OVN-KUBE-ITP { # handle 3
+\t\tcounter jump OVN-KUBE-ETP # handle 4
+\t}
+
+\tchain MINE { # handle 5
+\t\tip daddr vmap { 10.96.1.3 : jump OVN-KUBE-ETP } # handle 6
+\t}
+
+\tchain POSTROUTING { # handle 7
+\t\tip saddr 10.128.0.0/23 oifname \"wg0\" counter masquerade # handle 8
+\t\tip saddr 10.0.0.0/8 counter masquerade # handle 9
+\t\tip saddr 169.254.169.1 counter masquerade # handle 10
+\t}
+
+\tchain FORWARD { # handle 11
+\t\tiifname \"docker0\" ip daddr 10.128.0.0/14 counter accept # handle 12
+\t\tip saddr 10.128.3.4 counter accept # handle 13
+\t\tiifname \"ovn-k8s-mp0\" oifname \"wg0\" counter accept # handle 14
+\t\tip daddr 10.128.0.0/14 counter accept # handle 15
+\t\tiifname \"ovn-k8s-mp0\"  counter accept comment \"from OVN to localhost\" # handle 16
+\t}
+}
+";
+    let ranges = ["10.128.0.0/14", "169.254.169.0/29"].map(|range| range.parse().unwrap());
+    let want = "\
+delete rule ip nat POSTROUTING handle 10
+delete rule ip nat FORWARD handle 15
+delete rule ip nat FORWARD handle 16
+flush chain ip nat OVN-KUBE-ETP
+flush chain ip nat OVN-KUBE-ITP
+delete chain ip nat OVN-KUBE-ITP
+";
+    assert_eq!(legacy::plan("ip nat", shown, &ranges, false), want);
+}
+
+/// Two fixed neighbours tell of a masquerade subnet, and nothing less does.
+#[test]
+fn masquerade_subnets_are_known_by_neighbours() {
+    let of = |ips: &[&str]| -> Vec<(IpAddr, Mac)> {
+        ips.iter().map(|ip| ip.parse().unwrap()).map(|ip| (ip, Mac::of(ip))).collect()
+    };
+    let found = |have: &[(IpAddr, Mac)]| left::subnets(have).iter().map(ToString::to_string).collect::<Vec<_>>();
+    let both = of(&["169.254.0.1", "169.254.0.4", "fd69::1", "fd69::4", "172.18.255.1"]);
+    assert_eq!(found(&both), ["169.254.0.0/29", "fd69::/125"]);
+    for ips in [&["169.254.0.1"][..], &["169.254.0.4"], &["169.254.0.2", "169.254.0.5"], &["fd69::1", "169.254.0.4"]] {
+        assert!(found(&of(ips)).is_empty(), "{ips:?}");
+    }
+    let mut other = of(&["169.254.0.1", "169.254.0.4"]);
+    other[0].1 = Mac([2, 0, 0, 0, 0, 1]);
+    assert!(found(&other).is_empty());
 }
 
 const FORWARD: &str = "\

@@ -237,6 +237,8 @@ fn facts(mode: GatewayMode, ips: &[&str]) -> Facts<'static> {
         ips: ips.iter().map(|ip| ip.parse().unwrap()).collect(),
         service_cidrs: &[],
         masquerade: &[],
+        pods: &[],
+        management: Vec::new(),
         conntrack_zone: 64000,
         encap_port: 6081,
         max_frame: None,

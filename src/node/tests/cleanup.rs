@@ -209,3 +209,63 @@ fn without_open_vswitch() {
         assert_eq!(lab.vsctl("list-br"), "br-ex");
     });
 }
+
+/// A cleanup that a crash ended after step 0, 1, 2, … is brought to its end by the next one.
+#[test]
+fn a_cleanup_that_was_done_half() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.make_bridge();
+        others(lab);
+        eventually("quiet", || !run("ip", &["addr"]).contains("tentative"));
+        let before = host(lab);
+        lab.start_ovn();
+        lab.make_router();
+        lab.kill("controller");
+        lab.gateway = Some(settings("br-ex", GatewayMode::Local));
+        for steps in 0.. {
+            lab.start_controller();
+            lab.start_agent();
+            lab.ready();
+            lab.stop_agent();
+            lab.kill("controller");
+            let halted = lab.clean_up_halted(Some(steps));
+            assert!(halted.iter().all(|left| left.contains("halted by a test")), "{halted:?}");
+            assert_eq!(lab.clean_up(), Vec::<String>::new(), "after step {steps}");
+            same(&before, &host(lab));
+            if halted.is_empty() {
+                return;
+            }
+        }
+    });
+}
+
+/// A table that another program holds cannot go; all else does.
+#[test]
+fn what_cannot_go_holds_up_nothing() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.make_bridge();
+        others(lab);
+        lab.gateway = Some(settings("br-ex", GatewayMode::Shared));
+        a_node_with_a_pod(lab);
+        lab.stop_agent();
+        lab.kill("controller");
+        run("nft", &["delete table inet ovn-kubernetes"]);
+        let mut holder =
+            std::process::Command::new("nft").arg("-i").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let words = "add table inet ovn-kubernetes { flags owner; }\n";
+        std::io::Write::write_all(holder.stdin.as_mut().unwrap(), words.as_bytes()).unwrap();
+        eventually("the table", || run("nft", &["list", "tables"]).contains("inet ovn-kubernetes"));
+        chains_of_ovn_kubernetes();
+        let left = lab.clean_up();
+        assert!(left.len() == 1 && left[0].contains("inet ovn-kubernetes"), "{left:?}");
+        let ruleset = run("nft", &["list", "ruleset"]);
+        assert!(!ruleset.contains("OVN-KUBE") && !ruleset.contains("ip saddr 10.128.0.0/23"), "{ruleset}");
+        assert!(!run("ip", &["rule"]).contains("0x1745ec"));
+        assert_eq!(lab.vsctl("list-br"), "br-9\nbr-ex");
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        assert_eq!(lab.clean_up(), Vec::<String>::new());
+    });
+}

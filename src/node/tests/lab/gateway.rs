@@ -64,6 +64,7 @@ pub fn settings(interface: &str, mode: GatewayMode) -> GatewaySettings {
         vlan: None,
         allow_no_uplink: false,
         disable_forwarding: false,
+        pods_outside: false,
         node_port: false,
         conntrack_zone: 64000,
         check_mtu: true,

@@ -76,6 +76,9 @@ pub struct Lab {
     pub internal_ips: Vec<&'static str>,
     /// Given to the agent at its start.
     pub gateway: Option<GatewaySettings>,
+    pub masquerade_subnets: Vec<&'static str>,
+    /// Instead of the MAC address that the management port has.
+    pub mgmt_mac: Option<ovnkube_model::Mac>,
     /// The gateway's.
     pub bridge: &'static str,
     /// Given to the agent at its start.
@@ -112,6 +115,8 @@ impl Lab {
             node_subnets: vec!["10.128.0.0/24"],
             internal_ips: vec!["172.18.0.2"],
             gateway: None,
+            masquerade_subnets: vec!["169.254.169.0/29", "fd69::/125"],
+            mgmt_mac: None,
             bridge: "br-ex",
             mtu: MtuSettings { given: Some(1400), ..MtuSettings::default() },
             annotated_mtu: None,
@@ -177,10 +182,15 @@ impl Lab {
     pub fn start_ovn(&mut self) {
         self.start_database("nb", "ovn/ovn-nb.ovsschema");
         self.start_database("sb", "ovn/ovn-sb.ovsschema");
-        let (nb, sb, db) = (self.unix("nb.sock"), self.unix("sb.sock"), self.unix("db.sock"));
+        let (nb, sb) = (self.unix("nb.sock"), self.unix("sb.sock"));
         self.start("northd", "ovn-northd", &[&format!("--ovnnb-db={nb}"), &format!("--ovnsb-db={sb}")]);
         self.nbctl("ls-add node-1 -- lsp-add node-1 k8s-node-1 -- lsp-set-addresses k8s-node-1");
         self.nbctl_args(&["lsp-set-addresses", "k8s-node-1", "0a:58:0a:80:00:02 10.128.0.2"]);
+        self.start_controller();
+    }
+
+    pub fn start_controller(&mut self) {
+        let db = self.unix("db.sock");
         self.start("controller", "ovn-controller", &[&db]);
     }
 
@@ -280,6 +290,11 @@ impl Lab {
 
     /// What `-cleanup-node` could not remove.
     pub fn clean_up(&self) -> Vec<String> {
+        self.clean_up_halted(None)
+    }
+
+    /// The same, ended after so many steps.
+    pub fn clean_up_halted(&self, halt_after: Option<usize>) -> Vec<String> {
         let settings = self.settings();
         let gateway = settings.gateway.as_ref();
         let cleanup = CleanupSettings {
@@ -290,6 +305,7 @@ impl Lab {
             cni_conf: settings.cni_conf,
             cluster_subnets: settings.cluster_subnets,
             masquerade_subnets: settings.masquerade_subnets,
+            halt_after,
         };
         let left = self.runtime.block_on(async { ovnkube_node::clean_up(&cleanup).await });
         left.iter().map(ToString::to_string).collect()
@@ -330,7 +346,7 @@ impl Lab {
             internal_ips: self.internal_ips.iter().map(|ip| ip.parse().unwrap()).collect(),
             subnets: self.node_subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(),
             mtu: self.annotated_mtu,
-            ..OwnNode::default()
+            mgmt_mac: self.mgmt_mac,
         };
         self.tell(Change::Node(node));
         eventually("the network configuration", || self.conf().exists());
@@ -386,7 +402,7 @@ impl Lab {
             zone: "global".into(),
             mtu: self.mtu.clone(),
             cluster_subnets: self.cluster_subnets.iter().map(|range| range.parse().unwrap()).collect(),
-            masquerade_subnets: vec!["169.254.169.0/29".parse().unwrap(), "fd69::/125".parse().unwrap()],
+            masquerade_subnets: self.masquerade_subnets.iter().map(|range| range.parse().unwrap()).collect(),
             ovs_remote: self.unix("db.sock"),
             cni_socket: self.socket(),
             cni_conf: CniConf {
