@@ -8,6 +8,7 @@
 //!
 //! *Invariant*: an unchanged key gives nothing, and no transaction at all is sent for nothing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -60,6 +61,13 @@ impl Subjects {
     }
 }
 
+/// Where what a key wants is or will be, in the order in which it is wanted.
+struct Found {
+    rows: Vec<Option<Uuid>>,
+    /// The row that it is a member of, and what is in there.
+    members: Vec<Option<(Uuid, Atom)>>,
+}
+
 /// Collects the differences of many keys and gives one transaction.
 pub struct Diff<'a> {
     cache: &'a Cache,
@@ -108,46 +116,87 @@ impl<'a> Diff<'a> {
     /// Takes in what one key wants now and what it had before. Nothing is taken in when something
     /// it refers to is missing.
     pub fn key(&mut self, key: &Key, want: &Want, old: &Owned, ledger: &Ledger) -> Result<(), Missing> {
-        self.check(want)?;
-        for row in &want.rows {
-            self.row(row);
+        let found = self.check(want)?;
+        for (row, uuid) in want.rows.iter().zip(found.rows) {
+            if let Some(uuid) = uuid {
+                self.row(row, uuid);
+            }
         }
-        let kept: HashSet<_> = want.rows.iter().map(|r| &r.key).collect();
-        let members: HashSet<_> = want.members.iter().collect();
-        for member in old.members.iter().filter(|m| !members.contains(m) && !ledger.is_shared(m)) {
-            self.drop_member(member);
+        // mostly it wants as many as before, each with the same name
+        if *old.members != *want.members {
+            let members: HashSet<_> = want.members.iter().collect();
+            for member in old.members.iter().filter(|m| !members.contains(m) && !ledger.is_shared(m)) {
+                self.drop_member(member);
+            }
         }
-        for member in &want.members {
-            self.add_member(member);
+        for (member, place) in want.members.iter().zip(found.members) {
+            if let Some((of, value)) = place {
+                self.add_member(member, of, value);
+            }
         }
-        for row in old.rows.iter().filter(|row| !kept.contains(row) && !ledger.is_anothers(row, key)) {
-            self.drop_row(row);
+        if !old.rows.iter().eq(want.rows.iter().map(|row| &row.key)) {
+            let kept: HashSet<_> = want.rows.iter().map(|r| &r.key).collect();
+            for row in old.rows.iter().filter(|row| !kept.contains(row) && !ledger.is_anothers(row, key)) {
+                self.drop_row(row);
+            }
         }
         Ok(())
     }
 
-    /// Makes sure every row that is referred to can be found, giving uuids to those to be made.
-    fn check(&mut self, want: &Want) -> Result<(), Missing> {
-        let own: HashSet<_> = want.rows.iter().map(|r| &r.key).collect();
-        let referred = want.rows.iter().flat_map(|r| r.refs.iter().flat_map(|(_, keys)| keys));
-        let values = want.members.iter().filter_map(|m| match &m.value {
-            MemberValue::Row(key) => Some(key),
-            MemberValue::Text(_) | MemberValue::Entry(..) => None,
-        });
-        for key in referred.chain(want.members.iter().map(|m| &m.of)).chain(values) {
-            if !own.contains(key) && self.find(key).is_none() {
-                return Err(Missing(key.clone()));
+    /// Finds every row that is wanted or referred to, giving uuids to those to be made.
+    fn check(&mut self, want: &Want) -> Result<Found, Missing> {
+        let mut fresh = Vec::new();
+        let rows = want.rows.iter().map(|row| self.find_or_make(row, &mut fresh)).collect();
+        match self.members(want) {
+            Ok(members) => {
+                self.tables.extend(fresh.iter().map(|row| (row.1, row.0.table)));
+                Ok(Found { rows, members })
+            }
+            Err(missing) => {
+                for (row, _) in &fresh {
+                    self.known.remove(row);
+                }
+                Err(missing)
             }
         }
-        let fits = |row: &&RowWant| row.needs.is_none_or(|column| self.cache.supports(row.key.table, column));
-        for row in want.rows.iter().filter(fits) {
-            if self.find(&row.key).is_none() {
-                let uuid = self.fresh_uuid(&row.key);
-                self.known.insert(row.key.clone(), uuid);
-                self.tables.insert(uuid, row.key.table);
-            }
+    }
+
+    /// Nothing for a row that says something else in this database.
+    fn find_or_make(&mut self, want: &RowWant, fresh: &mut Vec<(RowKey, Uuid)>) -> Option<Uuid> {
+        if let Some(uuid) = self.find(&want.key) {
+            return Some(uuid);
         }
-        Ok(())
+        if want.needs.is_some_and(|column| !self.cache.supports(want.key.table, column)) {
+            return None;
+        }
+        let uuid = self.fresh_uuid(&want.key);
+        self.known.insert(want.key.clone(), uuid);
+        fresh.push((want.key.clone(), uuid));
+        Some(uuid)
+    }
+
+    fn members(&mut self, want: &Want) -> Result<Vec<Option<(Uuid, Atom)>>, Missing> {
+        for row in want.rows.iter().flat_map(|row| row.refs.iter().flat_map(|(_, rows)| rows)) {
+            self.find_for(want, row)?;
+        }
+        let mut members = Vec::with_capacity(want.members.len());
+        for member in &want.members {
+            let of = self.find_for(want, &member.of)?;
+            let value = match &member.value {
+                MemberValue::Row(row) => self.find_for(want, row)?.map(Atom::Uuid),
+                MemberValue::Text(text) | MemberValue::Entry(text, _) => Some(Atom::Str(text.clone())),
+            };
+            members.push(of.zip(value));
+        }
+        Ok(members)
+    }
+
+    /// A row that `want` refers to; nothing for one of its own that is not to be.
+    fn find_for(&mut self, want: &Want, row: &RowKey) -> Result<Option<Uuid>, Missing> {
+        match self.find(row) {
+            None if !want.rows.iter().any(|own| own.key == *row) => Err(Missing(row.clone())),
+            found => Ok(found),
+        }
     }
 
     /// Always the same uuid for the same row, so that a retried insert cannot make a second one; but
@@ -164,12 +213,11 @@ impl<'a> Diff<'a> {
         uuid
     }
 
-    fn row(&mut self, want: &RowWant) {
-        let Some(uuid) = self.find(&want.key) else { return };
-        let mut row = want.row.clone();
+    fn row(&mut self, want: &RowWant, uuid: Uuid) {
+        let mut row = Cow::Borrowed(&want.row);
         for (column, keys) in &want.refs {
             let uuids: Vec<_> = keys.iter().filter_map(|k| self.find(k)).map(Atom::Uuid).collect();
-            row.put(*column, Datum::set(uuids));
+            row.to_mut().put(*column, Datum::set(uuids));
         }
         match self.cache.get(want.key.table, uuid) {
             Some(have) => {
@@ -187,17 +235,16 @@ impl<'a> Diff<'a> {
             // several keys may want one row, each the same
             None => {
                 if self.placed.insert(uuid) {
-                    self.inserts.push((uuid, row));
+                    self.inserts.push((uuid, row.into_owned()));
                 }
             }
         }
     }
 
-    fn add_member(&mut self, member: &Member) {
+    fn add_member(&mut self, member: &Member, of: Uuid, value: Atom) {
         if let MemberValue::Entry(key, value) = &member.value {
-            return self.set_entry(member, key, value);
+            return self.set_entry(member, of, key, value);
         }
-        let (Some(of), Some(value)) = (self.find(&member.of), self.value(&member.value)) else { return };
         let cell = (of, member.column);
         if let Some(dropped) = self.dropped.get_mut(&cell) {
             dropped.remove(&value);
@@ -211,8 +258,7 @@ impl<'a> Diff<'a> {
         }
     }
 
-    fn set_entry(&mut self, member: &Member, key: &Arc<str>, value: &Arc<str>) {
-        let Some(of) = self.find(&member.of) else { return };
+    fn set_entry(&mut self, member: &Member, of: Uuid, key: &Arc<str>, value: &Arc<str>) {
         let have = self.cache.get(member.of.table, of).and_then(|row| row.get(member.column));
         self.tables.insert(of, member.of.table);
         let entries = self.entries.entry((of, member.column)).or_default();

@@ -43,7 +43,7 @@ impl Ord for RowKey {
 }
 impl std::hash::Hash for RowKey {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
+        (self.table.id, &self.id, &self.within).hash(state);
     }
 }
 impl fmt::Display for RowKey {

@@ -195,14 +195,13 @@ impl<W: Watched> Stream<W> {
         let mut stream = std::pin::pin!(stream);
         let mut line = Vec::new();
         while read_line(&action, &mut stream, &mut line).await? {
-            let frame: Frame<'_> = serde_json::from_slice(&line).map_err(|e| Error::failed(&action, e))?;
-            let text = frame.object.get();
-            match frame.r#type {
+            let (kind, text) = event(&line).map_err(|e| Error::failed(&action, e))?;
+            match kind {
                 "ADDED" | "MODIFIED" => self.version = self.put(text).await?.or(self.version.take()),
                 "DELETED" | "BOOKMARK" => {
                     let meta = identify(text).map_err(|e| Error::failed(&action, e))?;
                     self.version = Some(meta.resource_version.to_string());
-                    if frame.r#type == "DELETED" {
+                    if kind == "DELETED" {
                         self.remove(W::key(&meta)).await?;
                     }
                 }
@@ -268,6 +267,17 @@ impl<W: Watched> Stream<W> {
     }
 }
 
+/// What happened and to which object. The API server writes each event the same way, so that there is no need to
+/// look for the object's end: who reads the object finds it.
+fn event(line: &[u8]) -> serde_json::Result<(&str, &str)> {
+    let usual = || {
+        let rest = std::str::from_utf8(line).ok()?.trim_end().strip_prefix("{\"type\":\"")?;
+        let (kind, object) = rest.split_once("\",\"object\":")?;
+        Some((kind, object.strip_suffix('}')?)).filter(|_| kind.bytes().all(|b| b.is_ascii_uppercase()))
+    };
+    usual().map_or_else(|| serde_json::from_slice::<Frame<'_>>(line).map(|f| (f.r#type, f.object.get())), Ok)
+}
+
 fn identify(text: &str) -> serde_json::Result<Metadata<'_>> {
     Ok(serde_json::from_str::<Identified<'_>>(text)?.metadata.into_metadata())
 }
@@ -280,4 +290,25 @@ async fn read_line(action: &str, stream: &mut (impl AsyncBufRead + Unpin), line:
     let silent = |_| Error::failed(action, format!("nothing heard for {} s", SILENCE.as_secs()));
     read.map_err(silent)?.map_err(|e| Error::failed(action, chain(&e)))?;
     Ok(line.ends_with(b"\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::event;
+
+    #[test]
+    fn an_event_is_read_however_it_is_written() {
+        let object = r#"{"a":"\",\"object\":","b":{}}"#;
+        let usual = format!("{{\"type\":\"MODIFIED\",\"object\":{object}}}\n");
+        let others = [
+            format!("{{ \"type\": \"MODIFIED\", \"object\": {object} }}\n"),
+            format!("{{\"object\":{object},\"type\":\"MODIFIED\"}}\n"),
+        ];
+        for line in [usual].iter().chain(&others) {
+            assert_eq!(event(line.as_bytes()).unwrap(), ("MODIFIED", object), "{line}");
+        }
+        for bad in ["", "{}", "{\"type\":\"MODIFIED\"}", "{\"type\":\"MODIFIED\",\"object\":"] {
+            assert!(event(bad.as_bytes()).is_err(), "{bad:?}");
+        }
+    }
 }

@@ -163,20 +163,11 @@ impl Balancer {
     }
 
     /// Adds it to what the service wants.
-    pub(super) fn put(self, want: &mut Want, key: &ObjectKey, service: &Service, world: &World) {
-        let options = self.options(service, world);
-        let fields = (service.affinity == Some(FOREVER)).then_some(["ip_src", "ip_dst"]);
+    pub(super) fn put(self, want: &mut Want, alike: &mut Alike<'_>) {
         let row = want.row(
-            RowWant::new(self.name.as_str(), Row::new(lb::TABLE))
+            RowWant::new(self.name.as_str(), alike.row(&self))
                 .with(lb::NAME, self.name.as_str())
-                .with(lb::PROTOCOL, Some(self.protocol.ovn()))
-                .with(lb::VIPS, self.vips)
-                .with(lb::OPTIONS, options)
-                .with(lb::SELECTION_FIELDS, fields.into_iter().flatten())
-                .with(
-                    lb::EXTERNAL_IDS,
-                    [("k8s.ovn.org/kind", "Service".to_owned()), ("k8s.ovn.org/owner", key.to_string())],
-                ),
+                .with(lb::VIPS, self.vips),
         );
         for group in self.groups {
             want.member(&names::lb_group(group), lbg::LOAD_BALANCER, &row);
@@ -191,23 +182,59 @@ impl Balancer {
             variable.put(want);
         }
     }
+}
 
-    fn options(&self, service: &Service, world: &World) -> Vec<(&'static str, String)> {
-        let hairpin = Family::ALL.iter().filter_map(|family| world.network.hairpin_address(*family));
+/// What rows of one service have in common, made once for those that differ in nothing else: a service with
+/// a node port has a row for each node.
+pub(super) struct Alike<'a> {
+    key: &'a ObjectKey,
+    service: &'a Service,
+    world: &'a World,
+    made: Vec<(Sort, Row)>,
+}
+
+/// What a row depends on beside its service, its name and its addresses.
+type Sort = (Protocol, bool, Option<Family>);
+
+impl<'a> Alike<'a> {
+    pub(super) fn new(key: &'a ObjectKey, service: &'a Service, world: &'a World) -> Self {
+        Self { key, service, world, made: Vec::new() }
+    }
+
+    fn row(&mut self, balancer: &Balancer) -> Row {
+        let sort = (balancer.protocol, balancer.skip_snat, balancer.template);
+        if let Some((_, row)) = self.made.iter().find(|(made, _)| *made == sort) {
+            return row.clone();
+        }
+        let fields = (self.service.affinity == Some(FOREVER)).then_some(["ip_src", "ip_dst"]);
+        let row = Row::new(lb::TABLE)
+            .with(lb::PROTOCOL, Some(balancer.protocol.ovn()))
+            .with(lb::OPTIONS, self.options(sort))
+            .with(lb::SELECTION_FIELDS, fields.into_iter().flatten())
+            .with(
+                lb::EXTERNAL_IDS,
+                [("k8s.ovn.org/kind", "Service".to_owned()), ("k8s.ovn.org/owner", self.key.to_string())],
+            );
+        self.made.push((sort, row.clone()));
+        row
+    }
+
+    fn options(&self, (protocol, skip_snat, template): Sort) -> Vec<(&'static str, String)> {
+        let hairpin = Family::ALL.iter().filter_map(|family| self.world.network.hairpin_address(*family));
         let hairpin = hairpin.map(|ip| ip.to_string()).collect::<Vec<_>>().join(" ");
         let mut options = vec![
             ("reject", "true".to_owned()),
             ("event", "false".to_owned()),
-            ("skip_snat", self.skip_snat.to_string()),
+            ("skip_snat", skip_snat.to_string()),
             ("neighbor_responder", "none".to_owned()),
             ("hairpin_snat_ip", hairpin),
         ];
-        options.extend(service.affinity.filter(|s| *s != FOREVER).map(|s| ("affinity_timeout", s.to_string())));
-        if self.protocol == Protocol::Udp {
+        options.extend(self.service.affinity.filter(|s| *s != FOREVER).map(|s| ("affinity_timeout", s.to_string())));
+        if protocol == Protocol::Udp {
             // whoever never pauses would stay with an endpoint that is gone
             options.push(("ct_flush", "true".to_owned()));
         }
-        if let Some(family) = self.template {
+        if let Some(family) = template {
             options.push(("template", "true".to_owned()));
             options.push(("address-family", if family == Family::V4 { "ipv4" } else { "ipv6" }.to_owned()));
         }

@@ -1,6 +1,7 @@
 //! What a service asks for, port by port, before it is known on which switches and routers.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use ovnkube_model::{Backend, Backends, Family, ObjectKey, Protocol, ServicePort, TrafficPolicy, World};
@@ -12,8 +13,7 @@ pub(super) struct Config<'a> {
     pub(super) protocol: Protocol,
     pub(super) port: u16,
     pub(super) at: At,
-    pub(super) v4: Behind<'a>,
-    pub(super) v6: Behind<'a>,
+    behind: Rc<[Behind<'a>; 2]>,
     /// Routers send packets to endpoints of their node only, with the client's address.
     pub(super) external_local: bool,
     /// Addresses from where switches send packets to endpoints of their node only.
@@ -40,9 +40,10 @@ pub(super) struct Behind<'a> {
 
 impl<'a> Config<'a> {
     pub(super) fn behind(&self, family: Family) -> &Behind<'a> {
+        let [v4, v6] = &*self.behind;
         match family {
-            Family::V4 => &self.v4,
-            Family::V6 => &self.v6,
+            Family::V4 => v4,
+            Family::V6 => v6,
         }
     }
 
@@ -52,8 +53,7 @@ impl<'a> Config<'a> {
         matches!(self.at, At::Nodes)
             || self.external_local
             || !self.internal_local.is_empty()
-            || differs(&self.v4)
-            || differs(&self.v6)
+            || self.behind.iter().any(differs)
     }
 }
 
@@ -66,12 +66,12 @@ pub(super) fn configs<'a>(key: &ObjectKey, world: &'a World) -> Vec<Config<'a>> 
     // a template cannot tell whether its clients come back
     let templates = world.network.svc_template_support && !external_local && !has_affinity_timeout(service.affinity);
     for port in &service.ports {
+        let both = Rc::new([Family::V4, Family::V6].map(|family| behind(key, port, family, world)));
         let config = |at, number| Config {
             protocol: port.protocol,
             port: number,
             at,
-            v4: behind(key, port, Family::V4, world),
-            v6: behind(key, port, Family::V6, world),
+            behind: both.clone(),
             external_local: false,
             internal_local: Vec::new(),
             is_template: false,

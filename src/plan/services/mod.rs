@@ -25,7 +25,7 @@ mod templates;
 
 use ovnkube_model::{ObjectKey, Roles, Touched, World};
 
-use self::balancers::balancers;
+use self::balancers::{Alike, balancers};
 use self::configs::configs;
 pub(crate) use self::templates::NodeIps;
 use crate::{Feature, Want};
@@ -55,8 +55,9 @@ impl Feature for Services {
     fn want(key: &ObjectKey, world: &World) -> Want {
         let mut want = Want::default();
         let Some(service) = world.services.get(key) else { return want };
+        let mut alike = Alike::new(key, service, world);
         for balancer in balancers(key, &configs(key, world), world) {
-            balancer.put(&mut want, key, service, world);
+            balancer.put(&mut want, &mut alike);
         }
         want
     }
