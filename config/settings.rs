@@ -52,8 +52,8 @@ settings! {
         net_controller: bool { flag: "net-controller", default: "false", stage: Ignored("--init-master runs the network controller") }
         /// Older switch for restoring databases.
         ha: bool { flag: "ha", default: "false", stage: Ignored("rows are always brought back to what the cluster needs") }
-        /// Older switch for a second bridge on the gateway interface.
-        gateway_spare_interface: bool { flag: "gateway-spare-interface", default: "false", stage: Ignored("the gateway interface keeps its addresses on the bridge") }
+        /// Older switch that leaves the gateway interface to OVN alone.
+        gateway_spare_interface: bool { flag: "gateway-spare-interface", default: "false", stage: Ignored("the host and OVN share its addresses on the bridge") }
         /// Network id of the Windows host network service.
         win_hnsnetwork_id: Option<String> { flag: "win-hnsnetwork-id", stage: Ignored("nodes run Linux") }
         /// Leave the pod's uid (iface-id-ver) off its logical port.

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use ipnetwork::IpNetwork;
 use nix::errno::Errno;
 use rtnetlink::packet_core::{Emitable, Parseable};
+use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, CacheInfo};
 use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
 use rtnetlink::packet_route::route::{
@@ -19,6 +20,7 @@ use crate::{Link, Net, Result};
 const FOR_EVER: u32 = u32::MAX;
 /// The kernel counts a route's rest of life in these.
 const TICKS: u32 = 100;
+const DOUBTED: AddressFlags = AddressFlags::Tentative.union(AddressFlags::Dadfailed);
 /// The table of the host's own addresses.
 const LOCAL: u8 = 255;
 
@@ -38,6 +40,11 @@ impl HeldAddress {
     pub fn valid(&self) -> Option<u32> {
         let seconds = self.lifetimes().map_or(FOR_EVER, |lifetimes| lifetimes.ifa_valid);
         (seconds != FOR_EVER).then_some(seconds)
+    }
+
+    /// Another host may have it too, as far as the kernel knows: it looks for one, or has found one.
+    pub fn is_doubted(&self) -> bool {
+        self.flags().intersects(DOUBTED)
     }
 
     /// As it is when so many seconds have passed; `None`: no longer valid.
@@ -67,6 +74,26 @@ impl HeldAddress {
             .find_map(|attribute| if let AddressAttribute::CacheInfo(info) = attribute { Some(info) } else { None })
     }
 
+    fn flags(&self) -> AddressFlags {
+        let mut attributes = self.message.attributes.iter();
+        let flags = attributes
+            .find_map(|attribute| if let AddressAttribute::Flags(flags) = attribute { Some(*flags) } else { None });
+        flags.unwrap_or(AddressFlags::empty())
+    }
+
+    /// To be given to a link. Nobody looks again for what was not found.
+    fn message(&self) -> AddressMessage {
+        let mut flags = self.flags() - DOUBTED;
+        if self.address.is_ipv6() && !self.is_doubted() {
+            flags |= AddressFlags::Nodad;
+        }
+        let mut message = self.message.clone();
+        message.header.flags = AddressHeaderFlags::from_bits_truncate(flags.bits().to_le_bytes()[0]);
+        message.attributes.retain(|attribute| !matches!(attribute, AddressAttribute::Flags(_)));
+        message.attributes.push(AddressAttribute::Flags(flags));
+        message
+    }
+
     /// Addresses that the kernel makes by itself are `None`.
     fn read(from: &AddressMessage) -> Option<Self> {
         let address = address(from)?;
@@ -74,11 +101,11 @@ impl HeldAddress {
         message.header.family = from.header.family;
         message.header.prefix_len = from.header.prefix_len;
         message.header.scope = from.header.scope;
-        let mut flags = if address.is_ipv6() { AddressFlags::Nodad } else { AddressFlags::empty() };
+        let mut flags = AddressFlags::empty();
         for attribute in &from.attributes {
             match attribute {
                 AddressAttribute::Flags(have) => {
-                    flags |= *have & (AddressFlags::Noprefixroute | AddressFlags::Homeaddress);
+                    flags |= *have & (AddressFlags::Noprefixroute | AddressFlags::Homeaddress | DOUBTED);
                 }
                 // of the link it is on
                 AddressAttribute::Label(_) => {}
@@ -90,7 +117,6 @@ impl HeldAddress {
                 other => message.attributes.push(other.clone()),
             }
         }
-        message.header.flags = AddressHeaderFlags::from_bits_truncate(flags.bits().to_le_bytes()[0]);
         message.attributes.push(AddressAttribute::Flags(flags));
         Some(Self { message, address })
     }
@@ -141,10 +167,37 @@ impl HeldRoute {
         !self.message.attributes.iter().any(indirect)
     }
 
-    /// Made by a person or a program, not by a routing protocol that makes it again.
+    /// Made by a person or a program, not by a router or a routing protocol that makes it again.
     pub fn is_lasting(&self) -> bool {
-        use RouteProtocol::{Boot, Dhcp, Kernel, Ra, Static, Unspec};
-        matches!(self.message.header.protocol, Unspec | Kernel | Boot | Static | Ra | Dhcp)
+        use RouteProtocol::{Boot, Dhcp, Kernel, Static, Unspec};
+        matches!(self.message.header.protocol, Unspec | Kernel | Boot | Static | Dhcp)
+    }
+
+    /// To everywhere, of IPv6 or not.
+    pub fn is_default(&self, ipv6: bool) -> bool {
+        let header = &self.message.header;
+        header.destination_prefix_length == 0
+            && header.table == RouteHeader::RT_TABLE_MAIN
+            && (header.address_family == AddressFamily::Inet6) == ipv6
+    }
+
+    /// A router said so; it will say so again.
+    pub fn is_advertised(&self) -> bool {
+        self.message.header.protocol == RouteProtocol::Ra
+    }
+
+    /// As it is given to a link: behind the one that the kernel makes of the next advertisement. In its place it would
+    /// keep the kernel from obeying any.
+    fn given(&self) -> Self {
+        let mut given = self.clone();
+        if self.is_advertised() {
+            for attribute in &mut given.message.attributes {
+                if let RouteAttribute::Priority(metric) = attribute {
+                    *metric = metric.saturating_add(1);
+                }
+            }
+        }
+        given
     }
 
     /// To be kept; see [`HeldRoute::decode`].
@@ -246,7 +299,7 @@ impl Net {
     pub async fn hold_address(&self, link: &Link, held: &HeldAddress) -> Result<()> {
         let mut add = self.handle.address().add(link.index, held.address.ip(), held.address.prefix()).replace();
         let message = add.message_mut();
-        *message = held.message.clone();
+        *message = held.message();
         message.header.index = link.index;
         add.execute().await.map_err(|e| failed(format!("add address {} to {}", held.address, link.name), e))
     }
@@ -261,8 +314,10 @@ impl Net {
 
     /// Takes the place of the route to the same destination, if there is one.
     pub async fn hold_route(&self, link: &Link, held: &HeldRoute) -> Result<()> {
+        let have = self.held_routes(link).await?;
+        let held = &held.given();
         // an address brings its own
-        if self.held_routes(link).await?.contains(held) {
+        if have.contains(held) {
             return Ok(());
         }
         let mut message = held.through(link.index);

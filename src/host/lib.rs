@@ -10,6 +10,7 @@
 //! socket there and ends; the socket stays in that namespace. `ensure_*` verbs leave the host as
 //! it is when it is already right, so they can run on every event.
 
+pub mod advertised;
 pub mod changes;
 pub mod conntrack;
 pub mod ethtool;

@@ -322,7 +322,7 @@ impl Net {
     /// Default routes of both families, the preferred ones first.
     pub async fn default_routes(&self) -> Result<Vec<DefaultRoute>> {
         let mut routes: Vec<DefaultRoute> =
-            self.table(RouteHeader::RT_TABLE_MAIN).await?.iter().filter_map(default_route).collect();
+            self.table(RouteHeader::RT_TABLE_MAIN).await?.iter().flat_map(default_routes).collect();
         routes.sort();
         Ok(routes)
     }
@@ -468,17 +468,32 @@ fn route(message: &RouteMessage) -> Option<Route> {
     Some(Route { destination, gateway, source, mtu })
 }
 
-fn default_route(message: &RouteMessage) -> Option<DefaultRoute> {
-    let (mut metric, mut gateway, mut link) = (0, None, None);
+/// One for each of its gateways.
+fn default_routes(message: &RouteMessage) -> Vec<DefaultRoute> {
+    let (mut metric, mut gateway, mut link, mut hops) = (0, None, None, Vec::new());
+    let gateway_of = |attributes: &[RouteAttribute]| {
+        attributes.iter().find_map(|attribute| match attribute {
+            RouteAttribute::Gateway(address) => ip(address),
+            _ => None,
+        })
+    };
     for attribute in &message.attributes {
         match attribute {
             RouteAttribute::Priority(priority) => metric = *priority,
             RouteAttribute::Gateway(address) => gateway = ip(address),
             RouteAttribute::Oif(index) => link = Some(*index),
+            RouteAttribute::MultiPath(several) => {
+                hops.extend(several.iter().map(|hop| (gateway_of(&hop.attributes), Some(hop.interface_index))));
+            }
             _ => {}
         }
     }
-    (message.header.destination_prefix_length == 0).then_some(DefaultRoute { metric, gateway: gateway?, link: link? })
+    if message.header.destination_prefix_length > 0 {
+        return Vec::new();
+    }
+    hops.push((gateway, link));
+    let route = |(gateway, link): (Option<_>, Option<_>)| Some(DefaultRoute { metric, gateway: gateway?, link: link? });
+    hops.into_iter().filter_map(route).collect()
 }
 
 pub(crate) fn ip(address: &RouteAddress) -> Option<IpAddr> {

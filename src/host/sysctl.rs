@@ -24,6 +24,13 @@ pub fn set_link(family: &str, link: &str, key: &str, value: &str) -> Result<()> 
     set(&["net", family, "conf", link, key], value)
 }
 
+/// As it is.
+pub fn get_link(family: &str, link: &str, key: &str) -> Result<String> {
+    let failed = |source| Error::Sysctl { key: format!("net.{family}.conf.{link}.{key}"), source };
+    let path: PathBuf = ["/proc/sys/net", family, "conf", link, key].iter().collect();
+    Ok(fs::read_to_string(path).map_err(failed)?.trim().to_owned())
+}
+
 /// Gives the link what a new link would have.
 pub fn inherit(family: &str, link: &str, key: &str) -> Result<()> {
     let failed = |source| Error::Sysctl { key: format!("net.{family}.conf.default.{key}"), source };

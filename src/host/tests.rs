@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use super::*;
 
 /// A named namespace that goes away with the value.
-struct Scratch(String);
+pub(crate) struct Scratch(pub(crate) String);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let name = format!("ovnkube-host-{}-{name}", std::process::id());
         run("ip", &["netns", "add", &name]);
         Self(name)
@@ -20,11 +20,11 @@ impl Scratch {
         format!("/run/netns/{}", self.0)
     }
 
-    fn open(&self) -> Netns {
+    pub(crate) fn open(&self) -> Netns {
         Netns::open_other(Path::new(&self.path())).unwrap()
     }
 
-    fn ip(&self, args: &str) -> String {
+    pub(crate) fn ip(&self, args: &str) -> String {
         let args: Vec<&str> = ["-n", &self.0].into_iter().chain(args.split(' ')).collect();
         run("ip", &args)
     }
@@ -36,7 +36,7 @@ impl Drop for Scratch {
     }
 }
 
-fn run(program: &str, args: &[&str]) -> String {
+pub(crate) fn run(program: &str, args: &[&str]) -> String {
     let output = Command::new(program)
         .args(args)
         .output()
@@ -377,7 +377,9 @@ async fn a_link_gives_all_it_holds_to_another() {
         "route add default via 172.18.255.1 dev nic src 172.18.0.3 metric 100 mtu 1300",
         "route add 10.10.0.0/16 via 10.9.0.1 dev nic table 77 proto static",
         "route add 10.11.0.0/16 via 192.0.2.1 dev nic onlink",
-        "-6 route add default via fe80::1 dev nic proto ra metric 1024 expires 900",
+        "route add 10.12.0.0/16 nexthop via 172.18.0.8 dev nic weight 2 nexthop via 172.18.0.9 dev nic",
+        "-6 route add fd00:12::/64 nexthop via fd00:172::8 dev nic nexthop via fd00:172::9 dev nic",
+        "-6 route add default via fe80::1 dev nic metric 1024 expires 900",
     ] {
         node.ip(args);
     }

@@ -91,9 +91,6 @@ impl<'a> Keeper<'a> {
         }
         loop {
             let outcome = self.once().await;
-            if let Err(e @ Error::Halted) = outcome {
-                return Err(e);
-            }
             // what is merely missing comes with a change; a failure may not
             let mut failed = outcome.is_err();
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
@@ -154,9 +151,6 @@ impl<'a> Keeper<'a> {
             Some(gateway) => gateway.settle(&node.internal_ips, &self.cni.here, ovs).await.map(Some),
             None => Ok(None),
         };
-        if let Err(Error::Halted) = site {
-            return Err(Error::Halted);
-        }
         let found = site.as_ref().ok().and_then(Option::as_ref);
         let mtu = self.mtu.find(&self.settings.chassis.encap_type, &encap_ips, node.mtu, &self.cni.here).await?;
         let (cluster, route_mtu) = (&self.settings.cluster_subnets, self.settings.mtu.routable);

@@ -56,6 +56,8 @@ pub use reply::{CniResult, Refusal};
 pub use request::{Request, Sandbox};
 use services::Board;
 pub use settings::{ChassisSettings, MtuSettings, NodeSettings, Tls};
+#[doc(hidden)]
+pub use uplink::before_each_step;
 
 /// What the agent is told about the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,12 +146,12 @@ pub enum Error {
     #[error("use {interface} as gateway interface: {why}")]
     WrongGateway { interface: String, why: String },
     #[error(
-        "keep {nic} in bridge {bridge}: {silent} was lost for {seconds} s after the addresses were moved, so all was moved back; find out why the bridge passes nothing (ovs-vsctl show, ovs-vswitchd's log) and restart the node agent"
+        "keep {nic} in bridge {bridge}: {why}, so all was moved back; find out why the bridge passes nothing (ovs-vsctl show, ovs-vswitchd's log) and restart the node agent"
     )]
-    Undone { nic: String, bridge: String, silent: String, seconds: u64 },
+    Undone { nic: String, bridge: String, why: String },
     #[error("start the gateway: network {network} of link {link} overlaps {what} {range}; move one of them")]
     Overlap { link: String, network: String, what: &'static str, range: String },
-    #[error("move the gateway interface: halted by a test")]
+    #[error("clean up the node: halted by a test")]
     Halted,
     #[error("find the gateway interface: there is no default route; add one or give --gateway-interface")]
     NoGatewayInterface,

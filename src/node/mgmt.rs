@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
-use ovnkube_host::{Link, Net, Route, ethtool, sysctl};
+use ovnkube_host::{Link, Net, Route, advertised, ethtool, sysctl};
 use ovnkube_model::{Mac, Subnet};
 
 use crate::{OwnNode, Result};
@@ -99,7 +99,7 @@ impl Mgmt {
         sysctl::set_link("ipv4", LINK, "arp_notify", "1")?;
         if self.addresses.iter().any(IpNetwork::is_ipv6) {
             sysctl::set_link("ipv6", LINK, "accept_ra", "0")?;
-            sysctl::set_link("ipv6", LINK, "forwarding", "1")?;
+            advertised::forward(LINK)?;
             sysctl::set_link("ipv6", LINK, "ndisc_notify", "1")?;
         }
         Ok(())

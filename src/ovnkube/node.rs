@@ -278,7 +278,6 @@ fn gateway(settings: &Settings, api_server: &str) -> Option<GatewaySettings> {
         join_subnets: network.join_subnets,
         api_server: Some(api_server.to_owned()),
         probation: PROBATION,
-        halt_after: None,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
-use ovnkube_host::{Link, Net, Route, Rule, ethtool, sysctl};
+use ovnkube_host::{Link, Net, Route, Rule, advertised, ethtool, sysctl};
 use ovnkube_model::{Mac, Subnet};
 
 use super::settings::Site;
@@ -36,8 +36,11 @@ impl Host<'_> {
         }
         let addresses = here.addresses(bridge).await?;
         for ip in &self.site.ips {
-            let family = if ip.is_ipv6() { "ipv6" } else { "ipv4" };
-            sysctl::set_link(family, &bridge.name, "forwarding", "1")?;
+            if ip.is_ipv6() {
+                advertised::forward(&bridge.name)?;
+            } else {
+                sysctl::set_link("ipv4", &bridge.name, "forwarding", "1")?;
+            }
             let masquerade = self.masquerade.iter().find(|range| range.is_ipv6() == ip.is_ipv6());
             let Some(stand_ins) = masquerade.and_then(|range| StandIns::of(*range)) else { continue };
             if !addresses.contains(&stand_ins.host) {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use ipnetwork::IpNetwork;
 use ovnkube_host::flows::Switch;
-use ovnkube_host::{Link, Net, nft, sysctl};
+use ovnkube_host::{Link, Net, advertised, nft, sysctl};
 use ovnkube_model::{Mac, Subnet};
 use ovnkube_ovn::vswitch::open_vswitch;
 use ovnkube_ovsdb::Cache;
@@ -125,7 +125,7 @@ pub(super) fn subnets(neighbours: &[(IpAddr, Mac)]) -> Vec<Subnet> {
 
 /// Puts back what a NIC had before it was put into a bridge of ours, and removes the bridge.
 pub(crate) async fn give_back(nic: &str, masquerade: &[Subnet], here: &Net, ovs: &Ovs) -> Result<()> {
-    let uplink = Uplink { nic, masquerade, here, ovs, halt_after: None, restore: false };
+    let uplink = Uplink::new(nic, masquerade, here, ovs);
     timeout(GIVE_BACK, uplink.to_nic()).await.unwrap_or_else(|_| {
         Err(Error::Gateway { interface: nic.to_owned(), why: "moving it back took too long".to_owned() })
     })
@@ -177,6 +177,7 @@ pub(crate) fn take_forwarding(link: &Link) {
         // a host without IPv6 has none to set
         let _ = sysctl::inherit(family, &link.name, "forwarding");
     }
+    let _ = advertised::put_back(&link.name);
 }
 
 /// Takes away what is of no one bridge: nftables, rules and their routing table. `ranges` are those of pods, services

@@ -37,7 +37,7 @@ use crate::mgmt::Mgmt;
 use crate::ovs::Ovs;
 use crate::services::{self, Want};
 use crate::settings::NodeSettings;
-use crate::uplink::{Uplink, bridge_of};
+use crate::uplink::{Setup, Uplink, bridge_of};
 use crate::{Error, OwnNode, Readiness, Result};
 use host::Host;
 use host::RULES;
@@ -66,6 +66,8 @@ pub(crate) struct Gateway<'a> {
     undone: Option<(String, String)>,
     /// Since when the network is watched that a NIC was put into its bridge.
     trial: Option<Instant>,
+    /// How far the host's own setup of the network is.
+    setup: Setup,
 }
 
 impl<'a> Gateway<'a> {
@@ -82,6 +84,7 @@ impl<'a> Gateway<'a> {
             swept: None,
             undone: None,
             trial: None,
+            setup: Setup::default(),
         })
     }
 
@@ -114,8 +117,9 @@ impl<'a> Gateway<'a> {
             self.find(&place, internal, net, ovs).await?;
         }
         let masquerade = &self.node.masquerade_subnets;
-        let halt_after = self.settings.halt_after;
-        let uplink = Uplink { nic, masquerade, here: net, ovs, halt_after, restore: false };
+        let uplink = Uplink::new(nic, masquerade, net, ovs);
+        let missing = self.setup.await_routes(&uplink).await?;
+        let uplink = uplink.with(&missing);
         let trial = self.trial.map_or(Duration::ZERO, |since| since.elapsed());
         let passed = trial >= self.settings.probation;
         let moved = uplink.to_bridge(&self.settings.watched(&place, net).await?, passed).await;

@@ -42,8 +42,6 @@ pub struct GatewaySettings {
     pub api_server: Option<String>,
     /// How long after a NIC was put into a bridge its loss of the network undoes that.
     pub probation: Duration,
-    /// For tests: putting a NIC into a bridge ends after so many steps, as a crash would end it.
-    pub halt_after: Option<usize>,
 }
 
 /// The bridge to the outside, as it is.

@@ -24,6 +24,9 @@ pub(super) struct Journal {
     /// Who answered before the move and has to answer after it; empty once they did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) trial: Vec<String>,
+    /// Why all goes back to the NIC: whoever starts next goes on with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) undone: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +50,8 @@ impl Journal {
         let routes = held.routes.iter().filter(|route| route.is_lasting());
         let routes =
             routes.map(|held| Kept { what: held.to_string(), until: None, message: STANDARD.encode(held.encode()) });
-        Self { boot: boot(), link, addresses: addresses.collect(), routes: routes.collect(), trial: trial.to_vec() }
+        let (addresses, routes) = (addresses.collect(), routes.collect());
+        Self { boot: boot(), link, addresses, routes, trial: trial.to_vec(), undone: None }
     }
 
     /// What can't be read counts for nothing: it is written anew.
@@ -75,16 +79,31 @@ impl Journal {
             return Holder { up: true, addresses: Vec::new(), routes: Vec::new() };
         }
         let now = now();
-        let bytes = |kept: &Kept| STANDARD.decode(&kept.message).ok();
         let address = |kept: &Kept| {
-            let held = HeldAddress::decode(&bytes(kept)?)?;
+            let held = HeldAddress::decode(&kept.bytes()?)?;
             let (Some(until), Some(valid)) = (kept.until, held.valid()) else { return Some(held) };
             // since it was written
             let passed = (now + u64::from(valid)).saturating_sub(until);
             held.aged(u32::try_from(passed).unwrap_or(u32::MAX))
         };
-        let routes = self.routes.iter().filter_map(|kept| HeldRoute::decode(&bytes(kept)?));
-        Holder { up: true, addresses: self.addresses.iter().filter_map(address).collect(), routes: routes.collect() }
+        Holder { up: true, addresses: self.addresses.iter().filter_map(address).collect(), routes: self.routes() }
+    }
+
+    /// Default routes that the host had before it was started anew.
+    pub(super) fn defaults_before_boot(&self) -> Vec<HeldRoute> {
+        let mut routes = if self.boot == boot() { Vec::new() } else { self.routes() };
+        routes.retain(|route| route.is_default(false) || route.is_default(true));
+        routes
+    }
+
+    fn routes(&self) -> Vec<HeldRoute> {
+        self.routes.iter().filter_map(|kept| HeldRoute::decode(&kept.bytes()?)).collect()
+    }
+}
+
+impl Kept {
+    fn bytes(&self) -> Option<Vec<u8>> {
+        STANDARD.decode(&self.message).ok()
     }
 }
 

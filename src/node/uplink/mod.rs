@@ -13,26 +13,31 @@
 mod journal;
 mod plan;
 mod rows;
+mod setup;
 #[cfg(test)]
 mod tests;
 mod trial;
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use ovnkube_host::{HeldAddress, HeldRoute, Link, Net};
+use ovnkube_host::{HeldAddress, HeldRoute, Link, Net, advertised};
 use ovnkube_model::{Mac, Subnet};
 use tokio::time::{Instant, sleep};
 
 use crate::ovs::Ovs;
 use crate::{Error, Result};
 use journal::Journal;
-use plan::{End, Have, Holder, Step};
+use plan::{Doubt, End, Have, Holder, Step};
 pub(crate) use rows::{Made, bridge_of, made};
+pub(crate) use setup::Setup;
 pub(crate) use trial::Watched;
 
 /// How long ovs-vswitchd may take for a bridge or a port.
 const SWITCH: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
+/// After a step that failed.
+const AGAIN: Duration = Duration::from_secs(1);
 /// So often is looked whether a plan was carried out; a DHCP client may act at the same time.
 const ROUNDS: usize = 5;
 /// The longest name of a link.
@@ -42,17 +47,24 @@ type Held = Holder<HeldAddress, HeldRoute>;
 type Now = Have<HeldAddress, HeldRoute>;
 type Todo = Step<HeldAddress, HeldRoute>;
 
+static BEFORE_STEP: OnceLock<fn(usize)> = OnceLock::new();
+
+/// For tests that kill the process: `hook` is called before each step of a move, with the number of those that were done.
+pub fn before_each_step(hook: fn(usize)) {
+    let _ = BEFORE_STEP.set(hook);
+}
+
 /// A NIC and its bridge.
 pub(crate) struct Uplink<'a> {
-    pub(crate) nic: &'a str,
+    nic: &'a str,
     /// Addresses of the gateway's own, which are nobody else's.
-    pub(crate) masquerade: &'a [Subnet],
-    pub(crate) here: &'a Net,
-    pub(crate) ovs: &'a Ovs,
-    /// For tests: end after so many steps, as a crash would.
-    pub(crate) halt_after: Option<usize>,
+    masquerade: &'a [Subnet],
+    here: &'a Net,
+    ovs: &'a Ovs,
     /// What the journal knows and neither link has counts as lost by the bridge.
-    pub(crate) restore: bool,
+    restore: bool,
+    /// Routes that the bridge should have too.
+    missing: &'a [HeldRoute],
 }
 
 /// What ovs-vswitchd has to do before it goes on.
@@ -61,6 +73,7 @@ enum Wanted {
     Bridge,
     NoBridge,
     Port,
+    NoPort,
 }
 
 impl Wanted {
@@ -69,80 +82,146 @@ impl Wanted {
             Self::Bridge => "make its bridge",
             Self::NoBridge => "remove its bridge",
             Self::Port => "take it into its bridge",
+            Self::NoPort => "let it go",
         }
     }
 }
 
-impl Uplink<'_> {
+impl Doubt for HeldAddress {
+    fn is_doubted(&self) -> bool {
+        HeldAddress::is_doubted(self)
+    }
+}
+
+impl<'a> Uplink<'a> {
+    pub(crate) fn new(nic: &'a str, masquerade: &'a [Subnet], here: &'a Net, ovs: &'a Ovs) -> Self {
+        Self { nic, masquerade, here, ovs, restore: false, missing: &[] }
+    }
+
+    /// What the bridge should have too.
+    pub(crate) fn with(self, missing: &'a [HeldRoute]) -> Self {
+        Self { missing, ..self }
+    }
+
     /// Moves all to the bridge. Nothing is done when it is there. Undone when those of `watched` who were there before
-    /// are not after it. Returns whether the trial goes on, which `passed` ends.
+    /// are not after it, or when it can't be brought to its end. Returns whether the trial goes on, which `passed` ends.
     pub(crate) async fn to_bridge(&self, watched: &Watched, passed: bool) -> Result<bool> {
-        let trial = self.carry_out(plan::to_bridge, Some(watched)).await?;
+        if let Some(why) = self.journal().and_then(|journal| journal.undone) {
+            return Err(self.undo(why).await);
+        }
+        let end = Instant::now() + trial::PATIENCE;
+        loop {
+            let (trial, moved) = self.carry_out(plan::to_bridge, Some(watched)).await;
+            // before that the host has its NIC, and afterwards it did without the step for long
+            let at_stake = !trial.is_empty() && self.made().is_some_and(|made| made.port);
+            match moved {
+                Ok(()) => return self.judge(watched, &trial, passed).await,
+                Err(e) if !at_stake => return Err(e),
+                Err(e) if Instant::now() > end => return Err(self.undo(e.to_string()).await),
+                Err(e) => tracing::warn!("{e}; trying again"),
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    async fn judge(&self, watched: &Watched, trial: &[String], passed: bool) -> Result<bool> {
         if trial.is_empty() {
             return Ok(false);
         }
-        let bridge = self.link(End::Bridge).await?;
-        let silent = watched.silent(&trial, &bridge, self.here).await?;
+        let bridge = bridge_of(self.nic);
+        let silent = watched.silent(trial, &bridge, self.here).await?;
         if silent.is_empty() && passed {
-            tracing::info!("{} is in bridge {} with all its addresses and routes", self.nic, bridge.name);
+            tracing::info!("{} is in bridge {bridge} with all its addresses and routes", self.nic);
             self.write(&[]).await?;
         }
         if silent.is_empty() {
             return Ok(!passed);
         }
-        // with what was lost on the way
-        Uplink { restore: true, ..*self }.to_nic().await?;
-        Err(Error::Undone {
-            nic: self.nic.to_owned(),
-            bridge: bridge.name,
-            silent: silent.join(", "),
-            seconds: trial::PATIENCE.as_secs(),
-        })
+        let (silent, seconds) = (silent.join(", "), trial::PATIENCE.as_secs());
+        Err(self.undo(format!("{silent} was lost for {seconds} s after the addresses were moved")).await)
+    }
+
+    /// Moves all back, with what was lost on the way. Returns why, or what keeps it from being done.
+    async fn undo(&self, why: String) -> Error {
+        match self.move_back(&why).await {
+            // without a row nothing is left to be moved
+            Err(e) if self.made().is_some() => return e,
+            Err(e) => tracing::warn!("{e}"),
+            Ok(()) => {}
+        }
+        Error::Undone { nic: self.nic.to_owned(), bridge: bridge_of(self.nic), why }
+    }
+
+    async fn move_back(&self, why: &str) -> Result<()> {
+        if let Some(mut journal) = self.journal().filter(|journal| journal.undone.is_none()) {
+            journal.undone = Some(why.to_owned());
+            self.apply("write the journal of", |cache, made| Ok(made.write(cache, &journal))).await?;
+        }
+        Uplink { restore: true, ..*self }.to_nic().await
     }
 
     /// Moves all back to the NIC and removes the bridge.
     pub(crate) async fn to_nic(&self) -> Result<()> {
-        self.carry_out(plan::to_nic, None).await.map(drop)
+        self.carry_out(plan::to_nic, None).await.1
     }
 
-    /// Returns who is on trial.
-    async fn carry_out(&self, plan: fn(&Now) -> Vec<Todo>, watched: Option<&Watched>) -> Result<Vec<String>> {
-        let mut done = 0;
+    /// Returns who is on trial, too.
+    async fn carry_out(&self, plan: fn(&Now) -> Vec<Todo>, watched: Option<&Watched>) -> (Vec<String>, Result<()>) {
+        let mut trial = Vec::new();
+        let outcome = self.try_carry_out(plan, watched, &mut trial).await;
+        (trial, outcome)
+    }
+
+    async fn try_carry_out(
+        &self,
+        plan: fn(&Now) -> Vec<Todo>,
+        watched: Option<&Watched>,
+        trial: &mut Vec<String>,
+    ) -> Result<()> {
+        let (mut done, mut failed) = (0, None);
         for _ in 0..ROUNDS {
-            let mut trial = self.made().and_then(|made| made.journal).map(|journal| journal.trial).unwrap_or_default();
+            *trial = self.journal().map(|journal| journal.trial).unwrap_or_default();
             let steps = plan(&self.look().await?);
             if steps.is_empty() {
-                return Ok(trial);
+                return Ok(());
             }
             if let Some(watched) = watched
                 && steps.contains(&Step::AddPort)
-                && let Some(nic) = self.here.link(self.nic).await?
             {
-                trial = watched.answering(&nic, self.here).await?;
+                *trial = watched.answering(self.nic, self.here).await?;
             }
+            failed = None;
             for step in steps {
-                if self.halt_after.is_some_and(|halt| done >= halt) {
-                    return Err(Error::Halted);
+                // what is left of a route needs its addresses
+                if failed.is_some() && !matches!(step, Step::Turn(..)) {
+                    break;
+                }
+                if let Some(hook) = BEFORE_STEP.get() {
+                    hook(done);
                 }
                 tracing::info!("gateway interface {}: {}", self.nic, step);
-                self.act(&step, &trial).await?;
+                match self.act(&step, trial).await {
+                    // others may be what the host is reached by
+                    Err(e) if matches!(step, Step::Turn(..)) => failed = failed.or(Some(e)),
+                    other => other?,
+                }
                 done += 1;
             }
         }
-        Err(Error::Gateway {
-            interface: self.nic.to_owned(),
-            why: "somebody else changes its addresses or those of its bridge all the time".to_owned(),
-        })
+        let why = "somebody else changes its addresses or those of its bridge all the time";
+        Err(failed.unwrap_or_else(|| self.refuse(why)))
     }
 
     async fn look(&self) -> Result<Now> {
         let made = self.made();
         let nic = self.here.link(self.nic).await?;
         let bridge = self.here.link(&bridge_of(self.nic)).await?;
+        let caught = nic.as_ref().is_some_and(|nic| nic.master.is_some());
         let (nic, held) = (self.held(nic.as_ref()).await?, self.held(bridge.as_ref()).await?);
         let journal = made.as_ref().and_then(|made| made.journal.as_ref());
         let link = bridge.as_ref().map(|link| link.index).filter(|_| !self.restore);
         let mut lost = journal.map_or_else(nothing, |journal| journal.lost(link));
+        lost.routes.extend_from_slice(self.missing);
         for kept in [&nic, &held].into_iter().flatten() {
             lost.addresses.retain(|one| !kept.addresses.iter().any(|have| have.address() == one.address()));
             lost.routes.retain(|one| !kept.routes.contains(one));
@@ -152,6 +231,8 @@ impl Uplink<'_> {
             nic,
             row: made.is_some(),
             port: made.as_ref().is_some_and(|made| made.port),
+            taken: self.is(Wanted::Port).await?,
+            caught,
             // what is written before a trial is what the host gets back after it
             unwritten: journal.is_none_or(|journal| journal.trial.is_empty() && !journal.agrees(&now)),
             bridge: held,
@@ -174,6 +255,10 @@ impl Uplink<'_> {
         self.ovs.read(made).into_iter().find(|made| made.nic == self.nic)
     }
 
+    fn journal(&self) -> Option<Journal> {
+        self.made()?.journal
+    }
+
     async fn link(&self, end: End) -> Result<Link> {
         let name = match end {
             End::Nic => self.nic.to_owned(),
@@ -190,9 +275,14 @@ impl Uplink<'_> {
             Step::Write => self.write(trial).await,
             Step::Give(to, address) => Ok(self.here.hold_address(&self.link(*to).await?, address).await?),
             Step::AddPort => self.add_port().await,
+            Step::AwaitPort => self.until(Wanted::Port).await,
             Step::RemovePort => self.apply("remove", |cache, made| Ok(made.remove_port(cache))).await,
+            Step::AwaitRelease => self.await_release().await,
             Step::Turn(to, route) => {
-                self.here.hold_route(&self.link(*to).await?, route).await?;
+                match self.here.hold_route(&self.link(*to).await?, route).await {
+                    Err(e) if !route.is_lasting() => tracing::warn!("{e}; leaving it to whoever made it"),
+                    held => held?,
+                }
                 let from = if *to == End::Nic { End::Bridge } else { End::Nic };
                 // a bridge that has vanished took its routes along
                 let Ok(from) = self.link(from).await else { return Ok(()) };
@@ -223,12 +313,22 @@ impl Uplink<'_> {
         if let Some(mac) = nic.mac {
             self.here.ensure_mac(&bridge, mac).await?;
         }
+        let routes = self.here.held_routes(&nic).await?;
+        advertised::obey_as(self.nic, &bridge.name, routes.iter().any(HeldRoute::is_advertised))?;
         Ok(self.here.set_up(&bridge).await?)
     }
 
     async fn add_port(&self) -> Result<()> {
-        self.apply("add to its bridge", |cache, made| made.add_port(cache)).await?;
-        self.until(Wanted::Port).await
+        self.apply("add to its bridge", |cache, made| made.add_port(cache)).await
+    }
+
+    async fn await_release(&self) -> Result<()> {
+        let released = self.until(Wanted::NoPort).await;
+        if released.is_err() {
+            // what comes in still goes to the bridge, and the next ovs-vswitchd would see no reason to let go
+            self.add_port().await?;
+        }
+        released
     }
 
     async fn write(&self, trial: &[String]) -> Result<()> {
@@ -264,6 +364,7 @@ impl Uplink<'_> {
             Wanted::Bridge => self.here.link(&bridge_of(self.nic)).await?.is_some(),
             Wanted::NoBridge => self.here.link(&bridge_of(self.nic)).await?.is_none(),
             Wanted::Port => self.ovs.port_number(self.nic).is_some(),
+            Wanted::NoPort => self.here.link(self.nic).await?.is_none_or(|link| link.master.is_none()),
         })
     }
 

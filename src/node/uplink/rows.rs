@@ -9,8 +9,10 @@ use super::journal::Journal;
 use crate::ovs;
 use crate::{Error, Result};
 
-/// Names the NIC; ovn-kubernetes writes it too.
+/// Names the NIC; ovn-kubernetes writes it too, and so does whoever has several to choose from.
 const UPLINK: &str = "bridge-uplink";
+/// Names the bridge itself; ovn-kubernetes writes it too, into those that it makes.
+const BRIDGE: &str = "bridge-id";
 const JOURNAL: &str = "ovnkube-uplink";
 
 /// A bridge made for a NIC, by us or by ovn-kubernetes.
@@ -34,12 +36,13 @@ pub(crate) fn made(cache: &Cache) -> Vec<Made> {
     let read = |(uuid, row): (Uuid, &std::sync::Arc<Row>)| {
         let (name, ids) = (row.str(bridge::NAME), row.map(bridge::EXTERNAL_IDS));
         let nic = ids.get(UPLINK)?;
-        (name == bridge_of(nic)).then(|| Made {
+        let (journal, id) = (ids.get(JOURNAL), ids.get(BRIDGE));
+        (name == bridge_of(nic) && (journal.is_some() || id == Some(name))).then(|| Made {
             uuid,
             bridge: name.to_owned(),
             nic: nic.to_owned(),
             port: ports_of(cache, uuid, nic).next().is_some(),
-            journal: ids.get(JOURNAL).and_then(Journal::parse),
+            journal: journal.and_then(Journal::parse),
         })
     };
     let mut made: Vec<Made> = cache.iter(bridge::TABLE).filter_map(read).collect();
@@ -65,7 +68,7 @@ pub(super) fn make(cache: &Cache, nic: &str, mac: Mac, journal: &Journal) -> Res
     let local = Row::new(interface::TABLE).with(interface::NAME, name).with(interface::TYPE, "internal");
     txn.insert(id("Interface"), local);
     txn.insert(id("Port"), Row::new(port::TABLE).with(port::NAME, name).with(port::INTERFACES, [id("Interface")]));
-    let ids = [("bridge-id", name.as_str()), (UPLINK, nic), (JOURNAL, &journal.text())];
+    let ids = [(BRIDGE, name.as_str()), (UPLINK, nic), (JOURNAL, &journal.text())];
     let mut row = Row::new(bridge::TABLE)
         .with(bridge::NAME, name)
         .with(bridge::PORTS, [id("Port")])

@@ -1,9 +1,15 @@
 //! Plans as a function of what is there.
 
-use super::plan::{End, Have, Holder, Step, to_bridge, to_nic};
+use super::plan::{Doubt, End, Have, Holder, Step, to_bridge, to_nic};
 
 type Now = Have<&'static str, &'static str>;
 type Todo = Step<&'static str, &'static str>;
+
+impl Doubt for &'static str {
+    fn is_doubted(&self) -> bool {
+        self.starts_with('?')
+    }
+}
 
 fn holder(addresses: &[&'static str], routes: &[&'static str]) -> Holder<&'static str, &'static str> {
     Holder { up: true, addresses: addresses.to_vec(), routes: routes.to_vec() }
@@ -15,6 +21,8 @@ fn fresh() -> Now {
         nic: Some(holder(&["a1", "a2"], &["net", "default"])),
         row: false,
         port: false,
+        taken: false,
+        caught: false,
         bridge: None,
         lost: holder(&[], &[]),
         unwritten: true,
@@ -39,7 +47,9 @@ fn act(now: &mut Now, step: &Todo) {
         Step::SetUp(End::Bridge) => to.up = true,
         Step::SetUp(End::Nic) => from.up = true,
         Step::AddPort => now.port = true,
-        Step::RemovePort => now.port = false,
+        Step::AwaitPort => (now.taken, now.caught) = (true, true),
+        Step::RemovePort => (now.port, now.taken) = (false, false),
+        Step::AwaitRelease => now.caught = false,
         Step::Write => {
             now.unwritten = false;
             now.lost = holder(&[], &[]);
@@ -55,7 +65,7 @@ fn act(now: &mut Now, step: &Todo) {
         }
         Step::Take(_, address) => from.addresses.retain(|have| have != address),
         Step::RemoveBridge => {
-            (now.row, now.port, now.bridge) = (false, false, None);
+            (now.row, now.port, now.taken, now.caught, now.bridge) = (false, false, false, false, None);
             now.nic = Some(ends.0);
             return;
         }
@@ -103,6 +113,7 @@ fn the_steps_of_a_move() {
             Step::Give(Bridge, "a2"),
             Step::Write,
             Step::AddPort,
+            Step::AwaitPort,
             Step::Turn(Bridge, "net"),
             Step::Turn(Bridge, "default"),
             Step::Take(Nic, "a2"),
@@ -117,6 +128,7 @@ fn the_steps_of_a_move() {
             Step::Give(Nic, "a1"),
             Step::Give(Nic, "a2"),
             Step::RemovePort,
+            Step::AwaitRelease,
             Step::Turn(Nic, "net"),
             Step::Turn(Nic, "default"),
             Step::Take(Bridge, "a2"),
@@ -175,4 +187,31 @@ fn nothing_to_do() {
     assert_eq!(to_bridge(&Have { unwritten: true, ..now }), [Step::Write]);
     assert_eq!(to_nic(&fresh()), []);
     assert_eq!(to_bridge(&Have { nic: None, ..fresh() }), []);
+}
+
+/// An address that another host may have is given where that one is heard.
+#[test]
+fn a_doubted_address() {
+    let nic = Some(holder(&["a1", "?a2"], &[]));
+    let steps = to_bridge(&Have { nic, ..fresh() });
+    let place = |step: &Todo| steps.iter().position(|one| one == step).unwrap();
+    assert!(place(&Step::Give(End::Bridge, "a1")) < place(&Step::AddPort));
+    assert!(place(&Step::AwaitPort) < place(&Step::Give(End::Bridge, "?a2")));
+    assert!(place(&Step::Give(End::Bridge, "?a2")) < place(&Step::Take(End::Nic, "?a2")));
+}
+
+/// A switch that is told to let the NIC go, and did not do it when the process ended: routes stay where packets are.
+#[test]
+fn a_switch_that_still_has_the_nic() {
+    let mut now = fresh();
+    run(&mut now, to_bridge);
+    act(&mut now, &Step::RemovePort);
+    let steps = to_nic(&now);
+    let place = |step: &Todo| steps.iter().position(|one| one == step).unwrap();
+    assert!(place(&Step::AwaitRelease) < place(&Step::Turn(End::Nic, "default")));
+    // and one that has not taken it yet
+    let mut now = fresh();
+    run(&mut now, to_bridge);
+    now.taken = false;
+    assert_eq!(to_bridge(&now), [Step::AwaitPort]);
 }

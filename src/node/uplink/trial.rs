@@ -28,14 +28,14 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// Those that answer on this link within a while.
-    pub(super) async fn answering(&self, link: &Link, here: &Net) -> Result<Vec<String>> {
+    pub(super) async fn answering(&self, link: &str, here: &Net) -> Result<Vec<String>> {
         let all = self.all();
         let silent = within(BEFORE, &all, link, here).await?;
         Ok(all.into_iter().filter(|one| !silent.contains(one)).collect())
     }
 
     /// Those of `counted` that are not there on this link for as long as they may.
-    pub(super) async fn silent(&self, counted: &[String], link: &Link, here: &Net) -> Result<Vec<String>> {
+    pub(super) async fn silent(&self, counted: &[String], link: &str, here: &Net) -> Result<Vec<String>> {
         // a hop or server that is no longer asked for does not count
         let asked = self.all();
         let counts = |one: &&String| one.starts_with(ROUTE) || asked.contains(one);
@@ -56,13 +56,14 @@ const ROUTE: &str = "the default route for ";
 const V4: &str = "IPv4";
 const V6: &str = "IPv6";
 
-async fn within(patience: Duration, asked: &[String], link: &Link, here: &Net) -> Result<Vec<String>> {
+async fn within(patience: Duration, asked: &[String], link: &str, here: &Net) -> Result<Vec<String>> {
     let end = Instant::now() + patience;
     let mut silent = asked.to_vec();
     loop {
         let mut still = Vec::new();
+        let link = here.link(link).await?;
         for one in silent {
-            if !answers(&one, link, here).await? {
+            if !answers(&one, link.as_ref(), here).await? {
                 still.push(one);
             }
         }
@@ -74,10 +75,12 @@ async fn within(patience: Duration, asked: &[String], link: &Link, here: &Net) -
     }
 }
 
-async fn answers(one: &str, link: &Link, here: &Net) -> Result<bool> {
+async fn answers(one: &str, link: Option<&Link>, here: &Net) -> Result<bool> {
     if let Some(server) = one.strip_prefix(API) {
         return Ok(timeout(BEFORE, TcpStream::connect(server)).await.is_ok_and(|connected| connected.is_ok()));
     }
+    // it may be gone for a while
+    let Some(link) = link else { return Ok(false) };
     if let Some(family) = one.strip_prefix(ROUTE) {
         let through = here.default_routes().await?.into_iter().filter(|route| route.link == link.index);
         return Ok(through.map(|route| route.gateway.is_ipv6()).any(|ipv6| ipv6 == (family == V6)));

@@ -73,6 +73,5 @@ pub fn settings(interface: &str, mode: GatewayMode) -> GatewaySettings {
         join_subnets: vec!["100.64.0.0/16".parse().unwrap()],
         api_server: None,
         probation: std::time::Duration::ZERO,
-        halt_after: None,
     }
 }

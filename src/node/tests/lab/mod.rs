@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use ovnkube_node::{
     Annotations, Change, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings,
     OwnNode, Reports, Tls, Warning,
@@ -123,6 +125,14 @@ impl Lab {
         }
     }
 
+    /// For another process, that shares databases and sockets with the one that made them.
+    pub fn of(dir: PathBuf) -> Self {
+        let mut lab = Self::new(Release::Trixie);
+        let own = std::mem::replace(&mut lab.dir, dir);
+        std::fs::remove_dir(own).unwrap();
+        lab
+    }
+
     pub fn path(&self, name: &str) -> String {
         self.dir.join(name).display().to_string()
     }
@@ -229,6 +239,11 @@ impl Lab {
         output(program, self.release.command(program).args(args))
     }
 
+    pub fn signal(&self, name: &str, signal: Signal) {
+        let pid = Pid::from_raw(self.daemons[name].id().try_into().unwrap());
+        nix::sys::signal::kill(pid, signal).unwrap();
+    }
+
     /// As a crash would.
     pub fn kill(&mut self, name: &str) {
         let mut child = self.daemons.remove(name).unwrap();
@@ -258,6 +273,11 @@ impl Lab {
 
     pub fn start_agent(&mut self) {
         shim_binary();
+        self.start_agent_alone();
+    }
+
+    /// Without its shim.
+    pub fn start_agent_alone(&mut self) {
         let (changes, received) = mpsc::channel(16);
         changes.try_send(Change::ServicesSynced).unwrap();
         changes.try_send(Change::NodesSynced).unwrap();

@@ -1,7 +1,12 @@
 //! A NIC is put into a bridge of its own and out of it again: what the host holds, after every way it can end.
 #![allow(clippy::unwrap_used)]
 
+mod boot;
+mod failing;
+mod killed;
+#[path = "../lab/mod.rs"]
 mod lab;
+mod routers;
 
 use lab::{Lab, Pod, eventually, in_node, run};
 use ovnkube_model::GatewayMode;
@@ -70,6 +75,27 @@ fn has_link(link: &str) -> bool {
 fn journal(lab: &Lab) -> String {
     let found = lab.vsctl("--columns=external_ids find Bridge name=breth0");
     found.replace('\\', "")
+}
+
+/// Has somebody write into the bridge's row.
+fn set_journal(lab: &Lab, change: impl Fn(&mut serde_json::Value)) {
+    let shown = lab.vsctl("get Bridge breth0 external_ids:ovnkube-uplink");
+    let text: String = serde_json::from_str(&shown).unwrap();
+    let mut journal = serde_json::from_str(&text).unwrap();
+    change(&mut journal);
+    let text = serde_json::to_string(&journal.to_string()).unwrap();
+    lab.vsctl_args(&["--no-wait", "set", "Bridge", "breth0", &format!("external_ids:ovnkube-uplink={text}")]);
+}
+
+/// All that the kernel has is gone; what the switch's database has is not.
+fn cut_power(lab: &mut Lab) {
+    lab.kill("vswitchd");
+    lab.kill("db");
+    for args in ["link del breth0", "addr flush dev eth0", "route flush table 77"] {
+        // some of it may be gone with the rest
+        let _ = std::process::Command::new("ip").args(args.split(' ')).output();
+    }
+    lab.start_database_server("db");
 }
 
 fn has_port(lab: &Lab) -> bool {
@@ -147,77 +173,6 @@ fn a_nic_is_put_into_a_bridge() {
         eventually("the new address", || held("breth0").contains("172.18.0.4/16") && held("eth0").is_empty());
         eventually("the journal", || journal(lab).contains("172.18.0.4/16") && !journal(lab).contains("172.18.0.3/16"));
         assert!(!held("breth0").contains("172.18.0.3/16"));
-    });
-}
-
-/// Has a move end after step 0, 1, 2, …, each time on a new host, does `then` and looks whether the host holds what it
-/// held. Returns how many steps there were.
-fn after_each_step(then: fn(&mut Lab)) -> usize {
-    let mut steps = 0;
-    loop {
-        let (sender, receiver) = std::sync::mpsc::channel();
-        in_node(move |lab| {
-            let outside = host(lab);
-            let (before, link) = (held("eth0"), mac_and_mtu("eth0"));
-            lab.gateway = Some(GatewaySettings { halt_after: Some(steps), ..settings() });
-            let halted = halts(lab);
-            sender.send(halted).unwrap();
-            if !halted {
-                return;
-            }
-            then(lab);
-            start_and_move(lab);
-            is_right(lab, &outside, &before, &link);
-        });
-        if !receiver.recv().unwrap() {
-            return steps;
-        }
-        steps += 1;
-    }
-}
-
-/// The process is killed. The next one finds the host with its address, and brings the move to its end.
-#[test]
-fn a_move_that_is_killed_after_each_step() {
-    let steps = after_each_step(|lab| {
-        // the next process does not even know which interface was meant
-        lab.gateway = Some(GatewaySettings { interface: None, ..settings() });
-    });
-    assert!(steps >= 12, "{steps} steps");
-}
-
-/// Whether the agent got to the step it is to end after. The host has its addresses then.
-fn halts(lab: &mut Lab) -> bool {
-    lab.start_agent();
-    let mut said = None;
-    eventually("the end of the move", || {
-        said = lab.ended();
-        said.is_some() || is_moved(lab)
-    });
-    let Some(said) = said else { return false };
-    assert!(said.contains("Halted"), "{said}");
-    let addresses = run("ip", &["addr"]);
-    for address in ["172.18.0.2/16", "172.18.0.3/16", "fd00:172::2/64"] {
-        assert!(addresses.contains(address), "{address} is not in:\n{addresses}");
-    }
-    true
-}
-
-/// The power goes: links, addresses and routes are gone, the switch's database is not. The host's own setup addresses
-/// the NIC again, and the agent moves it again.
-#[test]
-fn a_move_that_a_power_cut_ends_after_each_step() {
-    after_each_step(|lab| {
-        lab.kill("vswitchd");
-        lab.kill("db");
-        for args in ["link del breth0", "addr flush dev eth0", "route flush table 77"] {
-            // some of it may be gone with the rest
-            let _ = std::process::Command::new("ip").args(args.split(' ')).output();
-        }
-        configure();
-        lab.start_database_server("db");
-        lab.start_vswitchd();
-        lab.gateway = Some(settings());
     });
 }
 
@@ -314,6 +269,36 @@ fn a_trial_ends_well() {
         lab.start_agent();
         eventually("the trial", || journal(lab).contains("trial"));
         eventually("its end", || is_moved(lab));
+    });
+}
+
+/// A default route over several next hops, found and moved as one.
+#[test]
+fn a_default_route_with_several_next_hops() {
+    in_node(|lab| {
+        let outside = lab.outside();
+        outside.ip_cmd("addr add 172.18.255.2/16 dev wire");
+        for args in [
+            "addr add fd00:172::2/64 dev eth0 nodad",
+            "route add default nexthop via 172.18.255.1 dev eth0 weight 2 nexthop via 172.18.255.2 dev eth0",
+            "-6 route add default nexthop via fd00:172::1 dev eth0 nexthop via fd00:172::9 dev eth0",
+        ] {
+            run("ip", &args.split(' ').collect::<Vec<_>>());
+        }
+        lab.start_switch();
+        let before = held("eth0");
+        assert_eq!(before.matches("nexthop via").count(), 4, "{before}");
+        lab.gateway = Some(GatewaySettings { interface: None, ..settings() });
+        start_and_move(lab);
+        assert_eq!(held("breth0"), before);
+        eventually("an answer over the bridge", || outside.pings("172.18.0.2"));
+        eventually("the annotation", || {
+            let annotations = lab.annotations();
+            annotations.get("k8s.ovn.org/l3-gateway-config").is_some_and(|text| text.contains("172.18.255."))
+        });
+        lab.crash_agent();
+        assert_eq!(lab.clean_up(), Vec::<String>::new());
+        assert_eq!(held("eth0"), before);
     });
 }
 

@@ -1,0 +1,38 @@
+//! A host that starts anew: its own setup of the network and the agent's at the same time.
+
+use super::lab::{eventually, in_node, run};
+use super::{cut_power, held, host, is_moved, set_journal, settings, start_and_move};
+
+fn ip(args: &str) {
+    run("ip", &args.split(' ').collect::<Vec<_>>());
+}
+
+/// It addresses the NIC first and sets the default route a little later. One that it never sets comes back.
+#[test]
+fn a_default_route_that_is_set_late() {
+    in_node(|lab| {
+        host(lab);
+        let before = held("eth0");
+        lab.gateway = Some(settings());
+        start_and_move(lab);
+        lab.crash_agent();
+        set_journal(lab, |journal| journal["boot"] = "the one before".into());
+        cut_power(lab);
+        lab.start_vswitchd();
+        lab.start_agent();
+        eventually("an address", || lab.waits_for().contains("waiting for the host's own setup to address it"));
+        for args in [
+            "addr add 172.18.0.2/16 brd 172.18.255.255 dev eth0 valid_lft 3600 preferred_lft 1800",
+            "addr add 172.18.0.3/16 dev eth0",
+            "addr add fd00:172::2/64 dev eth0 nodad",
+        ] {
+            ip(args);
+        }
+        eventually("the default route", || lab.waits_for().contains("waiting for the host's own setup to set the"));
+        // on the NIC: where it has the address, and nowhere else
+        ip("route add default via 172.18.255.1 dev eth0 proto dhcp src 172.18.0.2 metric 100");
+        ip("route add 10.9.0.0/16 via 172.18.0.9 dev eth0 table 77 mtu 1300");
+        eventually("the move", || is_moved(lab));
+        assert_eq!(held("breth0"), before);
+    });
+}

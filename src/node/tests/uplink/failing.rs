@@ -1,0 +1,62 @@
+//! Moves that can't be brought to their end.
+
+use nix::sys::signal::Signal;
+
+use super::lab::{eventually, in_node, run};
+use super::{has_link, has_port, held, host, set_journal, settings, start_and_move};
+
+fn ip(args: &str) {
+    run("ip", &args.split(' ').collect::<Vec<_>>());
+}
+
+/// A route that the kernel takes on no link any more: the others are turned all the same, and in the end all is undone.
+#[test]
+fn a_route_that_can_not_be_turned() {
+    in_node(|lab| {
+        let outside = host(lab);
+        ip("route add 192.0.2.0/24 dev eth0");
+        ip("route add 10.50.0.0/16 via 192.0.2.1 dev eth0");
+        ip("route del 192.0.2.0/24 dev eth0");
+        let before = held("eth0");
+        lab.gateway = Some(settings());
+        lab.start_agent();
+        eventually("the other routes", || {
+            if !has_link("breth0") {
+                return false;
+            }
+            let (nic, bridge) = (held("eth0"), held("breth0"));
+            nic.contains("10.50.0.0/16")
+                && !nic.contains("default")
+                && ["default via 172.18.255.1", "default via fd00:172::1"].iter().all(|route| bridge.contains(route))
+        });
+        eventually("the end of it", || lab.waits_for().contains("add route 10.50.0.0/16 via 192.0.2.1"));
+        eventually("why", || lab.waits_for().contains("so all was moved back"));
+        assert_eq!((held("eth0"), has_link("breth0")), (before, false));
+        eventually("an answer", || outside.pings("172.18.0.2"));
+    });
+}
+
+/// An ovs-vswitchd that hangs, under a datapath that goes on without it: what comes in still goes to the bridge, so the
+/// routes stay there until it lets the NIC go. Another master of the NIC stands for the kernel's datapath.
+#[test]
+fn a_switch_that_does_not_let_go() {
+    in_node(|lab| {
+        let outside = host(lab);
+        let before = held("eth0");
+        lab.gateway = Some(settings());
+        start_and_move(lab);
+        lab.crash_agent();
+        set_journal(lab, |journal| journal["undone"] = "it was lost".into());
+        lab.signal("vswitchd", Signal::SIGSTOP);
+        ip("link add datapath type bridge");
+        ip("link set eth0 master datapath");
+        lab.start_agent();
+        eventually("the refusal", || lab.waits_for().contains("in vain for ovs-vswitchd to let it go"));
+        assert!(held("breth0").contains("default via 172.18.255.1") && !held("eth0").contains("default"));
+        ip("link set eth0 nomaster");
+        lab.signal("vswitchd", Signal::SIGCONT);
+        eventually("the end of it", || lab.waits_for().contains("it was lost, so all was moved back"));
+        assert_eq!((held("eth0"), has_link("breth0"), has_port(lab)), (before, false, false));
+        eventually("an answer", || outside.pings("172.18.0.2"));
+    });
+}

@@ -1,0 +1,110 @@
+//! What routers advertise holds for the bridge as it did for the NIC, and goes on while the host forwards.
+
+use std::net::{Ipv6Addr, SocketAddrV6};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::time::Duration;
+
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn6, sendto, setsockopt, socket, sockopt,
+};
+
+use super::lab::{Lab, Pod, eventually, in_node, run};
+use super::{has_port, settings};
+
+/// A router outside that advertises itself and the network `2001:db8:7::/64` for so many seconds, until it is dropped.
+struct Router {
+    seconds: Arc<AtomicU16>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Router {
+    fn start(outside: &Pod) -> Self {
+        let router = Self { seconds: Arc::new(AtomicU16::new(60)), stop: Arc::default() };
+        let (seconds, stop) = (Arc::clone(&router.seconds), Arc::clone(&router.stop));
+        outside.enter(move || {
+            let socket = socket(AddressFamily::Inet6, SockType::Raw, SockFlag::empty(), SockProtocol::IcmpV6).unwrap();
+            setsockopt(&socket, sockopt::Ipv6MulticastHops, &255).unwrap();
+            let all = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+            let all = SockaddrIn6::from(SocketAddrV6::new(all, 0, 0, if_nametoindex("wire").unwrap()));
+            while !stop.load(Ordering::Relaxed) {
+                // its own address is being looked for at first
+                let _ = sendto(
+                    socket.as_raw_fd(),
+                    &advertisement(seconds.load(Ordering::Relaxed)),
+                    &all,
+                    MsgFlags::empty(),
+                );
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+        router
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn advertisement(seconds: u16) -> Vec<u8> {
+    let [high, low] = seconds.to_be_bytes();
+    let life = u32::from(seconds).to_be_bytes();
+    let router = [134, 0, 0, 0, 64, 0, high, low, 0, 0, 0, 0, 0, 0, 0, 0];
+    let prefix =
+        [&[3, 4, 64, 0xc0][..], &life, &life, &[0; 4], &Ipv6Addr::new(0x2001, 0xdb8, 7, 0, 0, 0, 0, 0).octets()];
+    [&router[..], &prefix.concat()].concat()
+}
+
+/// The longest that anything after `word` lasts, in seconds.
+fn lasts(shown: &str, word: &str) -> u32 {
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    let after = words.iter().zip(words.iter().skip(1)).filter(|(one, _)| **one == word);
+    after.filter_map(|(_, life)| life.trim_end_matches("sec").parse().ok()).max().unwrap_or(0)
+}
+
+fn route(link: &str) -> String {
+    run("ip", &["-6", "route", "show", "default", "dev", link])
+}
+
+fn address(link: &str) -> String {
+    run("ip", &["-6", "addr", "show", "dev", link, "to", "2001:db8:7::/64"])
+}
+
+#[test]
+fn what_routers_advertise_is_obeyed_on_the_bridge() {
+    in_node(|lab| {
+        let outside = lab.outside();
+        run("ip", &["route", "add", "default", "via", "172.18.255.1"]);
+        let router = Router::start(&outside);
+        eventually("an address and a route", || route("eth0").contains("proto ra") && !address("eth0").is_empty());
+        lab.cluster_subnets = vec!["10.128.0.0/14", "fd01::/48"];
+        lab.node_subnets = vec!["10.128.0.0/24", "fd01:0:0:1::/64"];
+        lab.gateway = Some(settings());
+        lab.start_switch();
+        lab.start_ovn();
+        lab.bridge = "breth0";
+        lab.make_router();
+        lab.start_agent();
+        eventually("the port", || has_port(lab));
+        // the switch's ports reach the host's own stack too in this lab
+        Lab::seal();
+        lab.ready();
+        let forwards = |link: &str| run("sysctl", &["-n", &format!("net.ipv6.conf.{link}.forwarding")]).trim() == "1";
+        eventually("the gateway", || forwards("breth0") && forwards("ovn-k8s-mp0"));
+        // said only now
+        router.seconds.store(9000, Ordering::Relaxed);
+        eventually("a default route that goes on", || lasts(&route("breth0"), "expires") > 8000);
+        eventually("an address that goes on", || lasts(&address("breth0"), "valid_lft") > 8000);
+        drop(router);
+        lab.crash_agent();
+        lab.kill("controller");
+        assert_eq!(lab.clean_up(), Vec::<String>::new());
+        // and afterwards on the NIC
+        assert!(lasts(&route("eth0"), "expires") > 5000, "{}", route("eth0"));
+        assert!(lasts(&address("eth0"), "valid_lft") > 5000, "{}", address("eth0"));
+    });
+}
