@@ -155,37 +155,6 @@ fn a_nic_is_as_before() {
     });
 }
 
-/// A move that a crash ended after step 0, 1, 2, …
-#[test]
-fn a_nic_that_was_moved_half_is_as_before() {
-    for steps in 0.. {
-        let (sender, receiver) = std::sync::mpsc::channel();
-        in_node(move |lab| {
-            lab.outside();
-            run("ip", &["route", "add", "default", "via", "172.18.255.1", "metric", "100"]);
-            lab.start_switch();
-            eventually("quiet", || !run("ip", &["addr"]).contains("tentative"));
-            let before = host(lab);
-            lab.gateway = Some(GatewaySettings { halt_after: Some(steps), ..settings("eth0", GatewayMode::Shared) });
-            lab.start_agent();
-            let mut halted = None;
-            eventually("the end of the move", || {
-                halted = lab.ended();
-                halted.is_some() || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config")
-            });
-            sender.send(halted.is_some()).unwrap();
-            if halted.is_none() {
-                lab.stop_agent();
-            }
-            assert_eq!(lab.clean_up(), Vec::<String>::new(), "after step {steps}");
-            same(&before, &host(lab));
-        });
-        if !receiver.recv().unwrap() {
-            return;
-        }
-    }
-}
-
 /// What can go goes, and what stays is told.
 #[test]
 fn without_open_vswitch() {

@@ -331,13 +331,6 @@ impl Lab {
         left.iter().map(ToString::to_string).collect()
     }
 
-    /// What the agent said when it ended by itself.
-    pub fn ended(&mut self) -> Option<String> {
-        let ended = self.agent.as_ref().is_some_and(|agent| agent.task.is_finished());
-        let agent = if ended { self.agent.take()? } else { return None };
-        Some(self.runtime.block_on(agent.task).unwrap())
-    }
-
     /// Why the agent wires no pods.
     pub fn waits_for(&self) -> String {
         let env = [("CNI_COMMAND", "STATUS")];

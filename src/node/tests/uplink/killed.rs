@@ -78,6 +78,23 @@ fn a_move_is_killed_after_each_step() {
     });
 }
 
+/// `-cleanup-node` finds a move that ended anywhere.
+#[test]
+fn a_move_that_was_killed_is_cleaned_up() {
+    in_node(|lab| {
+        host(lab);
+        let before = held("eth0");
+        let rows = |lab: &Lab| ["Bridge", "Port", "Interface"].map(|table| lab.vsctl(&format!("list {table}")));
+        let had = rows(lab);
+        let mut steps = 0;
+        while dies(lab, "forth", steps) {
+            clean_up(lab, &before);
+            assert_eq!(rows(lab), had);
+            steps += 1;
+        }
+    });
+}
+
 /// `-cleanup-node` is killed, and run once more.
 #[test]
 fn a_move_back_is_killed_after_each_step() {
