@@ -20,16 +20,24 @@ pub async fn list(table: &str) -> Result<Option<String>> {
     Ok(Some(listed).filter(|text| !text.is_empty()))
 }
 
-/// Makes `table` hold `body`, then runs `more` commands, which may name it; at no time there is
-/// neither the old nor the new.
-pub async fn replace(table: &str, body: &str, more: &str) -> Result<()> {
-    let text = format!("table {table}\ndelete table {table}\ntable {table} {{\n{body}}}\n{more}");
-    NFT.run(&format!("write nftables table {table}"), &["-f", "-"], &text, &[0]).await.map(drop)
+/// Commands that make `table` hold `body` and nothing else. With what follows them they happen at once.
+pub fn replacement(table: &str, body: &str) -> String {
+    format!("table {table}\ndelete table {table}\ntable {table} {{\n{body}}}\n")
 }
 
 /// Runs `commands`, which name `table`: all of them or none.
 pub async fn change(table: &str, commands: &str) -> Result<()> {
     NFT.run(&format!("change nftables table {table}"), &["-f", "-"], commands, &[0]).await.map(drop)
+}
+
+/// Whether the kernel takes `commands`; none of them is done. `Err`: what it says about them.
+pub async fn check(table: &str, commands: &str) -> Result<std::result::Result<(), String>> {
+    let args = ["-c", "-f", "-"];
+    match NFT.run(&format!("check a change of nftables table {table}"), &args, commands, &[0]).await {
+        Ok(_) => Ok(Ok(())),
+        Err(Error::Program { said, .. }) => Ok(Err(said)),
+        Err(e) => Err(e),
+    }
 }
 
 /// Grows by one with each change that anybody makes.

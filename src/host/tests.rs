@@ -336,7 +336,8 @@ fn a_udp_sender_moves_on() {
                 let to = if family == "ip" { format!("{host}:{port}") } else { format!("[{host}]:{port}") };
                 let rules =
                     format!("\tchain out {{\n type nat hook output priority -100\n udp dport 30053 dnat to {to}\n}}\n");
-                nft::replace(&format!("{family} test"), &rules, "").await.unwrap();
+                let table = format!("{family} test");
+                nft::change(&table, &nft::replacement(&table, &rules)).await.unwrap();
             };
             let arrives = async |at: &tokio::net::UdpSocket| {
                 client.send_to(b"x", (host, 30053)).await.unwrap();

@@ -30,7 +30,7 @@ pub struct Service {
     /// `sessionAffinity: ClientIP`: seconds a client stays with its endpoint.
     pub affinity: Option<u32>,
     pub publish_not_ready: bool,
-    /// `spec.loadBalancerSourceRanges`; empty lets everybody in.
+    /// `spec.loadBalancerSourceRanges`; a family that has none lets everybody in.
     pub source_ranges: Vec<IpNetwork>,
     pub health_check_port: Option<u16>,
     pub bad: Vec<BadField>,
@@ -283,7 +283,7 @@ impl Reader {
         }
         if ranges.is_empty() && !texts.is_empty() {
             // letting everybody in is not what was meant
-            ranges.extend("0.0.0.0/32".parse::<IpNetwork>().ok());
+            ranges.extend(["0.0.0.0/32", "::/128"].iter().filter_map(|nobody| nobody.parse::<IpNetwork>().ok()));
         }
         ranges
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ipnetwork::IpNetwork;
 use ovnkube_host::changes::Changes;
+use ovnkube_telemetry::NodeHealth;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -16,7 +17,7 @@ use crate::gateway::{self, Gateway, Site};
 use crate::mgmt::{self, Mgmt};
 use crate::moved::{self, Moved};
 use crate::mtu::{Mtu, Warnings};
-use crate::services::{Board, Ports, Want};
+use crate::services::Board;
 use crate::settings::NodeSettings;
 use crate::{Error, OwnNode, Readiness, Reports, Result};
 
@@ -37,12 +38,9 @@ pub(crate) struct Keeper<'a> {
     moved: Moved,
     services: &'a Board,
     services_changed: watch::Receiver<u64>,
-    health: Ports,
-    told_ready: watch::Sender<bool>,
     /// What an earlier gateway had is gone.
     left: bool,
-    /// What was last told of health check ports.
-    told: Vec<String>,
+    health: NodeHealth,
 }
 
 impl<'a> Keeper<'a> {
@@ -55,11 +53,11 @@ impl<'a> Keeper<'a> {
         mtu: watch::Sender<Option<u32>>,
         reports: Reports,
     ) -> Self {
-        let Reports { annotations, warnings, ready: told_ready, .. } = reports;
+        let Reports { annotations, warnings, health, .. } = reports;
+        let gateway = Gateway::new(settings, warnings.clone());
         let mtu = Mtu::new(&settings.mtu, mtu, Warnings::new(warnings));
         let fresh_system_id = fresh_system_id();
-        let gateway = Gateway::new(settings);
-        let (services_changed, health, told) = (services.changes(), Ports::default(), Vec::new());
+        let services_changed = services.changes();
         Self {
             settings,
             cni,
@@ -73,9 +71,7 @@ impl<'a> Keeper<'a> {
             services,
             services_changed,
             health,
-            told_ready,
             left: false,
-            told,
         }
     }
 
@@ -179,7 +175,6 @@ impl<'a> Keeper<'a> {
         let Some(services) = self.services.want() else {
             return Ok(Err("the API server has not listed the services yet".to_owned()));
         };
-        self.answer_health_checks(&services).await;
         match (&mut self.gateway, site, mgmt) {
             (Some(gateway), Some(site), Some(mgmt)) => {
                 gateway.ensure(&site, &node, &mgmt, &self.cni.here, &self.cni.ovs, &services).await
@@ -200,15 +195,6 @@ impl<'a> Keeper<'a> {
             return Ok(Err(format!("ovn-controller has not installed the flows of {}", mgmt::LINK)));
         }
         Ok(Ok(()))
-    }
-
-    /// A port that somebody else has holds up nothing.
-    async fn answer_health_checks(&mut self, services: &Want) {
-        let failed = self.health.ensure(services).await;
-        for message in failed.iter().filter(|message| !self.told.contains(message)) {
-            tracing::warn!("{message}");
-        }
-        self.told = failed;
     }
 
     async fn annotate(
@@ -257,7 +243,7 @@ impl<'a> Keeper<'a> {
 
     /// For STATUS and the log.
     fn publish(&self, now: Readiness) {
-        self.told_ready.send_if_modified(|told| std::mem::replace(told, now.is_ok()) != now.is_ok());
+        self.health.set_programmed(now.is_ok());
         if *self.ready.borrow() == now {
             return;
         }

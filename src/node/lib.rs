@@ -44,7 +44,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ovnkube_host::Net;
-use ovnkube_model::{EndpointSlice, Mac, Name, NodeIps, ObjectKey, PodKey, Service, Services, Subnet};
+use ovnkube_model::{EndpointSlice, Mac, Name, NodeIps, Object, ObjectKey, PodKey, Service, Services, Subnet};
+use ovnkube_telemetry::NodeHealth;
 use tokio::sync::{mpsc, watch};
 
 pub use annotations::Annotations;
@@ -102,9 +103,11 @@ impl From<&ovnkube_model::Node> for OwnNode {
     }
 }
 
-/// Something about the node that people should hear of: becomes an Event of the Node.
+/// Something on the node that people should hear of: becomes an Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
+    /// What it is about; `None`: the own Node.
+    pub about: Option<Object>,
     /// `MtuTooLarge` and the like.
     pub reason: &'static str,
     /// What is wrong, and what to do.
@@ -120,8 +123,8 @@ pub struct Reports {
     /// Whether it wants to be told the addresses of all nodes, by [`Change::NodeIps`]. Once it does it
     /// always will.
     pub minds_nodes: watch::Sender<bool>,
-    /// Whether pods can be wired and services are as they shall be.
-    pub ready: watch::Sender<bool>,
+    /// Told whether pods can be wired and services are as they shall be.
+    pub health: NodeHealth,
 }
 
 /// Whether pods can be wired, and if not, why.
@@ -220,12 +223,14 @@ async fn serve(
     let routers = [join, &settings.masquerade_subnets].concat();
     let no_services = Services::new(settings.cluster_subnets.clone(), routers);
     let board = Board::new(settings.node.clone(), node_ports, no_services, reports.minds_nodes.clone());
+    let (health, warnings) = (reports.health.clone(), reports.warnings.clone());
     let keeper = keep::Keeper::new(&settings, Arc::clone(&cni), own_node, &board, ready, mtu, reports);
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
         outcome = keeper.run() => outcome,
         () = listen(changes, &cni, node, &board) => Ok(()),
         () = services::end_stale(&board, settings.run_dir()) => Ok(()),
+        () = services::answer_health_checks(&board, &settings.node, &health, &warnings) => Ok(()),
     }
 }
 

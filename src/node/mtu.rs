@@ -152,7 +152,7 @@ impl Warnings {
             return;
         };
         tracing::warn!("{message}");
-        let warning = Warning { reason, message };
+        let warning = Warning { about: None, reason, message };
         self.told.push(warning.clone());
         // the process ends: nobody listens
         let _ = self.to.send(warning);

@@ -38,13 +38,12 @@ pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mu
     let (annotations, wanted) = watch::channel(Annotations::new());
     let (warnings, warned) = mpsc::unbounded_channel();
     let (minds_nodes, nodes_matter) = watch::channel(false);
-    let (ready, is_ready) = watch::channel(false);
     let (own, own_node) = watch::channel(None);
     let events = Events::start(&api, "ovnkube-node", &name);
     let node_name: Name = name.as_str().into();
     tokio::select! {
-        outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings, minds_nodes, ready }, async move { stop.wait().await }) => outcome?,
-        () = tell(&health, is_ready, own_node.clone()) => {}
+        outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings, minds_nodes, health: health.clone() }, async move { stop.wait().await }) => outcome?,
+        () = tell(&health, own_node.clone()) => {}
         () = watch_nodes(&api, nodes_matter, to_agent.clone()) => {}
         () = forward(incoming, to_agent, own) => {}
         () = publish(&events, &node_name, warned, own_node.clone()) => {}
@@ -93,17 +92,14 @@ async fn forward(
     }
 }
 
-/// Tells load balancers about the node.
-async fn tell(health: &NodeHealth, mut ready: watch::Receiver<bool>, mut own: watch::Receiver<Own>) {
+/// Tells load balancers that the node is about to leave.
+async fn tell(health: &NodeHealth, mut own: watch::Receiver<Own>) {
     loop {
-        health.set_programmed(*ready.borrow_and_update());
         health.set_leaving(own.borrow_and_update().as_ref().is_none_or(|(_, node)| node.leaving));
-        tokio::select! {
-            changed = ready.changed() => if changed.is_err() { break },
-            changed = own.changed() => if changed.is_err() { break },
+        if own.changed().await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
-    std::future::pending::<()>().await;
 }
 
 /// Tells the agent the addresses of all nodes, from when they matter: a cluster without external addresses
@@ -141,18 +137,18 @@ fn on_node(pod: Pod) -> Option<PodOnNode> {
     })
 }
 
-/// Makes the agent's warnings Events of the own Node.
+/// Makes the agent's warnings Events, of the own Node where they are about nothing else.
 async fn publish(
     events: &Events,
     name: &Name,
     mut warned: mpsc::UnboundedReceiver<Warning>,
     mut own: watch::Receiver<Own>,
 ) {
-    while let Some(Warning { reason, message }) = warned.recv().await {
+    while let Some(Warning { about, reason, message }) = warned.recv().await {
         let Ok(uid) = own.wait_for(Option::is_some).await.map(|own| own.as_ref().map(|(uid, _)| uid.clone())) else {
             break;
         };
-        let object = Object::Node { name: name.clone(), uid: uid.unwrap_or_default() };
+        let object = about.unwrap_or_else(|| Object::Node { name: name.clone(), uid: uid.unwrap_or_default() });
         events.publish(Notice { object, severity: Severity::Warning, reason, message });
     }
     std::future::pending::<()>().await;

@@ -41,6 +41,11 @@ impl NodeHealth {
         state.see(Timestamp::now());
     }
 
+    /// Whether the node is as its services want it, or was a moment ago.
+    pub fn is_programmed(&self) -> bool {
+        self.lock().is_healthy(Timestamp::now())
+    }
+
     /// `/healthz`: may this node be sent to.
     pub(crate) fn healthz(&self) -> impl IntoResponse + use<> {
         self.answer(Timestamp::now(), true)
@@ -53,9 +58,7 @@ impl NodeHealth {
 
     pub(crate) fn answer(&self, now: Timestamp, is_about_node: bool) -> impl IntoResponse + use<> {
         let mut state = self.lock();
-        state.see(now);
-        let patience = SignedDuration::try_from(PATIENCE).unwrap_or(SignedDuration::MAX);
-        let healthy = state.updated.is_some_and(|updated| now.duration_since(updated) <= patience);
+        let healthy = state.is_healthy(now);
         let eligible = !state.leaving;
         let updated = state.updated.unwrap_or(Timestamp::UNIX_EPOCH);
         let about_node = if is_about_node { format!(r#", "nodeEligible": {eligible}"#) } else { String::new() };
@@ -71,6 +74,12 @@ impl NodeHealth {
 }
 
 impl State {
+    fn is_healthy(&mut self, now: Timestamp) -> bool {
+        self.see(now);
+        let patience = SignedDuration::try_from(PATIENCE).unwrap_or(SignedDuration::MAX);
+        self.updated.is_some_and(|updated| now.duration_since(updated) <= patience)
+    }
+
     fn see(&mut self, now: Timestamp) {
         if self.programmed {
             self.updated = Some(now);

@@ -199,7 +199,7 @@ fn what_a_service_cannot_have_is_told_and_the_rest_served() {
     assert_eq!(found.ports, [ServicePort { node_port: Some(30080), ..port("") }]);
     assert_eq!(found.outer_ips().map(|ip| ip.to_string()).collect::<Vec<_>>(), ["192.0.2.1", "192.0.2.7"]);
     assert_eq!((found.affinity, found.health_check_port), (Some(10_800), Some(31000)));
-    assert_eq!(found.source_ranges.len(), 1, "a range that cannot be read lets nobody in");
+    assert_eq!(found.source_ranges.len(), 2, "a range that cannot be read lets nobody in");
     assert!(found.is_external_local());
     let fields: Vec<_> = found.bad.iter().map(|bad| bad.field.as_ref()).collect();
     assert_eq!(

@@ -24,6 +24,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnetwork::IpNetwork;
@@ -31,14 +32,15 @@ use ovnkube_host::Net;
 use ovnkube_host::flows::{Switch, Watch};
 use ovnkube_model::{GatewayMode, Subnet};
 use serde::Serialize;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep};
 
 use crate::mgmt::Mgmt;
 use crate::ovs::Ovs;
-use crate::services::{self, Want};
+use crate::services::{self, Part, Want};
 use crate::settings::NodeSettings;
 use crate::uplink::{Setup, Uplink, bridge_of};
-use crate::{Error, OwnNode, Readiness, Result};
+use crate::{Error, OwnNode, Readiness, Result, Warning};
 use host::Host;
 use host::RULES;
 use nft::TABLE;
@@ -55,6 +57,9 @@ pub(crate) struct Gateway<'a> {
     node: &'a NodeSettings,
     settings: &'a GatewaySettings,
     table: nft::Table,
+    warnings: UnboundedSender<Warning>,
+    /// What was told of it.
+    refused: Vec<nft::Refused>,
     watch: Option<Watch>,
     /// The last comparison changed flows.
     wrote: bool,
@@ -72,12 +77,14 @@ pub(crate) struct Gateway<'a> {
 
 impl<'a> Gateway<'a> {
     /// `None` when the node shall have no gateway.
-    pub(crate) fn new(node: &'a NodeSettings) -> Option<Self> {
+    pub(crate) fn new(node: &'a NodeSettings, warnings: UnboundedSender<Warning>) -> Option<Self> {
         let settings = node.gateway.as_ref()?;
         Some(Self {
             node,
             settings,
             table: nft::Table::default(),
+            warnings,
+            refused: Vec::new(),
             watch: None,
             wrote: false,
             taken: Vec::new(),
@@ -196,6 +203,7 @@ impl<'a> Gateway<'a> {
         let guard = Some(&guard).filter(|_| self.settings.disable_forwarding);
         let table = nft::table(self.settings.mode, &node.subnets, &management, masquerade, services, guard);
         let moved = self.table.ensure(table).await?;
+        self.tell_refused(services);
         services::end_moved(moved).await?;
         if is_local {
             legacy::let_pods_pass().await?;
@@ -210,6 +218,26 @@ impl<'a> Gateway<'a> {
             tracing::warn!("{e}");
         }
         self.swept = Some(swept);
+    }
+
+    /// Says once which service's elements the kernel does not take.
+    fn tell_refused(&mut self, services: &Want) {
+        let refused = self.table.refused();
+        for nft::Refused { set, key, why, .. } in refused.iter().filter(|refused| !self.refused.contains(refused)) {
+            let is_its = |part: &&Arc<Part>| {
+                let alone = Want { parts: vec![Arc::clone(part)] };
+                let elements = services::nft::elements(&alone, self.settings.mode, &self.node.masquerade_subnets);
+                elements.contains_key(&(*set, key.clone()))
+            };
+            let part = services.parts.iter().find(is_its);
+            let node = &self.node.node;
+            let message = format!("node {node} does not serve {key} of nftables' {set}: the kernel refuses it: {why}");
+            tracing::warn!("{message}");
+            let about = part.map(|part| part.service.clone());
+            // the process ends: nobody listens
+            let _ = self.warnings.send(Warning { about, reason: "RefusedByKernel", message });
+        }
+        self.refused = refused.to_vec();
     }
 
     async fn ensure_flows(&mut self, site: &Site, mgmt: &Mgmt, ovs: &Ovs, services: &Want) -> Result<Readiness> {

@@ -23,33 +23,105 @@ pub(super) struct Wanted {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     written: Option<(Wanted, String)>,
+    refused: Vec<Refused>,
 }
+
+/// An element that the kernel does not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) set: &'static str,
+    pub(super) key: String,
+    value: String,
+    pub(super) why: String,
+}
+
+/// If more are refused it is not their fault.
+const MOST_REFUSED: usize = 32;
 
 impl Table {
     /// Writes elements that differ, or the table anew unless it is as this process left it. Returns
-    /// where UDP packets are led now and were not before.
-    pub(super) async fn ensure(&mut self, want: Wanted) -> Result<Moved> {
+    /// where UDP packets are led now and were not before. An element that is refused holds up no other.
+    pub(super) async fn ensure(&mut self, mut want: Wanted) -> Result<Moved> {
         let shown = nft::list(TABLE).await?;
         let left = self.written.take().filter(|(have, left)| shown.as_ref() == Some(left) && have.body == want.body);
+        // what was refused stays out until it differs, or all is written anew
+        let elements = &mut want.elements;
+        self.refused.retain(|refused| elements.get(&refused.name()) == Some(&refused.value) && left.is_some());
+        for refused in &self.refused {
+            elements.remove(&refused.name());
+        }
         let none = Elements::new();
         let have = left.as_ref().map_or(&none, |(have, _)| &have.elements);
-        let moved = services::nft::moved(have, &want.elements);
-        let change = services::nft::change(TABLE, have, &want.elements);
+        let commands = |elements: &Elements| {
+            let replacement = left.is_none().then(|| nft::replacement(TABLE, &want.body));
+            replacement.unwrap_or_default() + &services::nft::change(TABLE, have, elements)
+        };
         let generation = nft::generation().await?;
-        match left {
-            Some((_, left)) if change.is_empty() => {
-                self.written = Some((want, left));
-                return Ok(moved);
-            }
-            Some(_) => nft::change(TABLE, &change).await?,
-            None => nft::replace(TABLE, &want.body, &change).await?,
+        let mut change = commands(&want.elements);
+        if change.is_empty() {
+            let moved = services::nft::moved(have, &want.elements);
+            self.written = left;
+            return Ok(moved);
         }
+        if let Err(e) = nft::change(TABLE, &change).await {
+            let refused = isolate(have, &want.elements, &commands).await?;
+            if refused.is_empty() {
+                return Err(e.into());
+            }
+            for refused in &refused {
+                want.elements.remove(&refused.name());
+            }
+            self.refused.extend(refused);
+            change = commands(&want.elements);
+            nft::change(TABLE, &change).await?;
+        }
+        let moved = services::nft::moved(have, &want.elements);
         // what somebody else has written meanwhile is not taken for ours
         let shown = nft::list(TABLE).await?;
         let ours = nft::generation().await? == generation.wrapping_add(1);
         self.written = shown.filter(|_| ours).map(|shown| (want, shown));
         Ok(moved)
     }
+
+    /// Those that the kernel does not take.
+    pub(super) fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+}
+
+impl Refused {
+    fn name(&self) -> (&'static str, String) {
+        (self.set, self.key.clone())
+    }
+}
+
+/// Which new elements the kernel does not take, found by halves. Nothing is written.
+async fn isolate(have: &Elements, want: &Elements, commands: &impl Fn(&Elements) -> String) -> Result<Vec<Refused>> {
+    let is_there = |(key, value): &(&(&'static str, String), &String)| have.get(*key) == Some(*value);
+    let pair = |(key, value): (&(&'static str, String), &String)| (key.clone(), value.clone());
+    let mut good: Elements = want.iter().filter(is_there).map(pair).collect();
+    let new: Vec<_> = want.iter().filter(|element| !is_there(element)).map(pair).collect();
+    let mut refused = Vec::new();
+    let mut batches = vec![new];
+    while let Some(mut batch) = batches.pop() {
+        let mut trial = good.clone();
+        trial.extend(batch.iter().cloned());
+        match nft::check(TABLE, &commands(&trial)).await? {
+            Ok(()) => good = trial,
+            Err(_) if batch.len() > 1 => {
+                let rest = batch.split_off(batch.len() / 2);
+                batches.extend([rest, batch]);
+            }
+            Err(why) => {
+                let of = |((set, key), value)| Refused { set, key, value, why: why.clone() };
+                refused.extend(batch.into_iter().map(of));
+                if refused.len() > MOST_REFUSED {
+                    return Ok(Vec::new());
+                }
+            }
+        }
+    }
+    Ok(refused)
 }
 
 /// The links that forward for the cluster alone, with `-disable-forwarding`.
@@ -68,7 +140,7 @@ pub(super) fn table(
     services: &Want,
     guard: Option<&Guard<'_>>,
 ) -> Wanted {
-    let mut body = services::nft::body(services);
+    let mut body = services::nft::body();
     body += &to_pods(management);
     if mode == GatewayMode::Local {
         body += &from_pods(subnets, masquerade);

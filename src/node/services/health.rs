@@ -1,22 +1,56 @@
-//! `healthCheckNodePort`: tells load balancers whether a service has an endpoint on this node, as
-//! kube-proxy does.
+//! `healthCheckNodePort`: tells load balancers whether a service has an endpoint on this node, and
+//! whether the node is as services want it, as kube-proxy does.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use ovnkube_telemetry::NodeHealth;
 use serde::Serialize;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
+use super::Board;
 use super::want::{Health, Want};
+use crate::Warning;
+
+/// Pause before a port is tried again that somebody else has.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Answers for as long as the process lives. A port that somebody else has holds up no other.
+pub(crate) async fn run(board: &Board, node: &str, health: &NodeHealth, warnings: &UnboundedSender<Warning>) {
+    let mut ports = Ports { health: health.clone(), open: BTreeMap::new() };
+    let mut changes = board.changes();
+    let mut told = Vec::new();
+    loop {
+        changes.mark_unchanged();
+        let failed = match board.want() {
+            Some(want) => ports.ensure(&want, node).await,
+            None => Vec::new(),
+        };
+        for warning in failed.iter().filter(|warning| !told.contains(*warning)) {
+            tracing::warn!("{}", warning.message);
+            // the process ends: nobody listens
+            let _ = warnings.send(warning.clone());
+        }
+        told = failed;
+        tokio::select! {
+            heard = changes.changed() => if heard.is_err() { return },
+            () = sleep(RETRY), if !told.is_empty() => {},
+        }
+    }
+}
 
 /// The listeners; dropping them closes the ports.
-#[derive(Debug, Default)]
-pub(crate) struct Ports {
+#[derive(Debug)]
+struct Ports {
+    health: NodeHealth,
     open: BTreeMap<u16, Port>,
 }
 
@@ -28,14 +62,16 @@ struct Port {
 
 impl Ports {
     /// Opens and closes ports; tells which could not be opened, and why.
-    pub(crate) async fn ensure(&mut self, want: &Want) -> Vec<String> {
+    async fn ensure(&mut self, want: &Want, node: &str) -> Vec<Warning> {
         let mut wanted = BTreeMap::new();
-        for health in want.parts.iter().filter_map(|part| part.health.as_ref()) {
-            wanted.entry(health.port).or_insert(health);
+        for part in &want.parts {
+            if let Some(health) = &part.health {
+                wanted.entry(health.port).or_insert((health, &part.service));
+            }
         }
         self.open.retain(|port, _| wanted.contains_key(port));
         let mut failed = Vec::new();
-        for (number, health) in wanted {
+        for (number, (health, service)) in wanted {
             if let Some(port) = self.open.get(&number) {
                 port.answer.send_if_modified(|have| {
                     let differs = have != health;
@@ -45,8 +81,16 @@ impl Ports {
                 continue;
             }
             match listen(number).await {
-                Ok(listener) => drop(self.open.insert(number, Port::serve(listener, health))),
-                Err(e) => failed.push(format!("listen on healthCheckNodePort {number} of {}: {e}", health.service)),
+                Ok(listener) => drop(self.open.insert(number, Port::serve(listener, health, &self.health))),
+                Err(e) => failed.push(Warning {
+                    about: Some(service.clone()),
+                    reason: "FailedToStartServiceHealthcheck",
+                    message: format!(
+                        "listen on healthCheckNodePort {number} of {}, node {node}: {e}; end what has the port \
+                         (ss -ltnp), or make the service anew to give it another one",
+                        health.service
+                    ),
+                }),
             }
         }
         failed
@@ -54,11 +98,12 @@ impl Ports {
 }
 
 impl Port {
-    fn serve(listener: TcpListener, health: &Health) -> Self {
-        let (sender, answer) = watch::channel(health.clone());
+    fn serve(listener: TcpListener, service: &Health, node: &NodeHealth) -> Self {
+        let (sender, answer) = watch::channel(service.clone());
+        let node = node.clone();
         let router = Router::new().fallback(move || {
-            let health = answer.borrow().clone();
-            async move { respond(&health) }
+            let (service, is_programmed) = (answer.borrow().clone(), node.is_programmed());
+            async move { respond(&service, is_programmed) }
         });
         let mut task = JoinSet::new();
         task.spawn(async move {
@@ -93,10 +138,10 @@ struct ServiceName<'a> {
     name: &'a str,
 }
 
-fn respond(health: &Health) -> impl IntoResponse + use<> {
-    let status = if health.endpoints > 0 { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+fn respond(health: &Health, healthy: bool) -> impl IntoResponse + use<> {
+    let status = if health.endpoints > 0 && healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let service = ServiceName { namespace: &health.service.namespace, name: &health.service.name };
-    let answer = Answer { service, local_endpoints: health.endpoints, healthy: true };
+    let answer = Answer { service, local_endpoints: health.endpoints, healthy };
     let headers = [
         ("content-type", "application/json".to_owned()),
         ("x-content-type-options", "nosniff".to_owned()),

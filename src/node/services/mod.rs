@@ -25,11 +25,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ovnkube_model::{EndpointSlice, Family, Name, NodeIps, ObjectKey, Service, Services};
 use tokio::sync::watch;
 
-pub(crate) use health::Ports;
+pub(crate) use health::run as answer_health_checks;
 use stale::Stale;
 pub(crate) use stale::{end_moved, run as end_stale};
-pub(crate) use want::{Here, Want};
-use want::{Part, Parts, Senders};
+pub(crate) use want::{Here, Part, Want};
+use want::{Parts, Senders};
 
 /// What is known of services, and what follows from it.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 //!                            └─▶ else: the service's own address, through the bridge
 //!  then, to a service that has nobody ─▶ refused
 //! ```
-//! The chains never change; services are elements of their maps and sets.
+//! Chains never change, whatever services there are: they are elements of maps and sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ovnkube_model::{Backend, Family, GatewayMode, Protocol, Subnet};
 
-use super::want::{At, Door, Local, Part, Want};
+use super::want::{At, Door, Local, Want};
 
 /// Packets to go over the management port; the rule for it is made from this too.
 pub(crate) const MARK: u32 = 0x0017_45ec;
@@ -24,8 +24,9 @@ pub(crate) const MARK: u32 = 0x0017_45ec;
 /// Elements with their values, empty in a set, by map or set and key.
 pub(crate) type Elements = BTreeMap<(&'static str, String), String>;
 
-/// Each with its type and its name for IPv4 and IPv6. `IP` stands for `ipv4_addr` or `ipv6_addr`.
-const SETS: [(&str, &str, [&str; 2]); 12] = [
+/// Each with its type and its name for IPv4 and IPv6. `IP` stands for `ipv4_addr` or `ipv6_addr`, after
+/// `typeof` for `ip` or `ip6`, and `N` for [`SLOTS`].
+const SETS: [(&str, &str, [&str; 2]); 14] = [
     (
         "map",
         "IP . inet_proto . inet_service : IP . inet_service",
@@ -46,7 +47,17 @@ const SETS: [(&str, &str, [&str; 2]); 12] = [
     ("set", "inet_proto . inet_service", ["mgmtport-no-snat-nodeports", ""]),
     ("set", "IP . inet_proto . inet_service", ["refused-services-v4", "refused-services-v6"]),
     ("map", "inet_proto . inet_service : IP . inet_service", ["nodeports-elsewhere-v4", "nodeports-elsewhere-v6"]),
+    (
+        "map",
+        "typeof IP daddr . meta l4proto . th dport . numgen random mod N : IP daddr . th dport",
+        ["external-ips-no-nodeport-v4", "external-ips-no-nodeport-v6"],
+    ),
+    ("set", "IP . inet_proto . inet_service", ["external-ips-nobody-v4", "external-ips-nobody-v6"]),
 ];
+
+/// Among so many places endpoints share the connections that go straight to them: a number that makes
+/// little of what is left over, and as many as a node can have pods.
+const SLOTS: usize = 128;
 
 const ETP_IPS: usize = 0;
 const ETP_NODE_PORTS: usize = 1;
@@ -60,26 +71,32 @@ const SOURCES: usize = 8;
 const NO_SNAT_NODE_PORTS: usize = 9;
 const REFUSED: usize = 10;
 const ELSEWHERE: usize = 11;
+const NO_NODE_PORT: usize = 12;
+const NOBODY: usize = 13;
 
-/// Declarations and chains, the same whatever services there are; of those whose packets can't be
-/// told by a node port the rules too.
-pub(crate) fn body(want: &Want) -> String {
+/// Declarations and chains.
+pub(crate) fn body() -> String {
     let mut text = String::new();
     for (kind, of, names) in SETS {
-        for (name, ip) in names.into_iter().zip(["ipv4_addr", "ipv6_addr"]).filter(|(name, _)| !name.is_empty()) {
-            let _ = writeln!(text, "\t{kind} {name} {{\n\t\ttype {}\n\t}}", of.replace("IP", ip));
+        for (name, family) in names.into_iter().zip([("ipv4_addr", "ip"), ("ipv6_addr", "ip6")]) {
+            let of = match of.strip_prefix("typeof ") {
+                Some(of) => format!("typeof {}", of.replace("IP", family.1).replace('N', &SLOTS.to_string())),
+                None => format!("type {}", of.replace("IP", family.0)),
+            };
+            if !name.is_empty() {
+                let _ = writeln!(text, "\t{kind} {name} {{\n\t\t{of}\n\t}}");
+            }
         }
     }
     chain(&mut text, "services", "", &translations(Some(IPS), NODE_PORTS));
     chain(&mut text, "services-etp", "", &translations(Some(ETP_IPS), ETP_NODE_PORTS));
     chain(&mut text, "services-elsewhere", "", &translations(None, ELSEWHERE));
-    chain(
-        &mut text,
-        "services-etp-no-nodeport",
-        "",
-        &want.parts.iter().flat_map(|part| portless(part)).collect::<Vec<_>>(),
-    );
     let both = |rule: &str| ["4", "6"].map(|n| rule.replace("IP", if n == "4" { "ip" } else { "ip6" }).replace('#', n));
+    let straight = format!(
+        "dnat IP to IP daddr . meta l4proto . th dport . numgen random mod {SLOTS} map @external-ips-no-nodeport-v#"
+    );
+    let nobody = "IP daddr . meta l4proto . th dport @external-ips-nobody-v# counter drop";
+    chain(&mut text, "services-etp-no-nodeport", "", &[both(nobody), both(&straight)].concat());
     chain(
         &mut text,
         "services-itp",
@@ -102,8 +119,10 @@ pub(crate) fn body(want: &Want) -> String {
         chain(&mut text, &format!("services-sources-{hook}"), &head, &limit);
     }
     let refuse = both("IP daddr . meta l4proto . th dport @refused-services-v# reject");
-    for hook in ["output", "forward"] {
-        let head = format!("type filter hook {hook} priority 0; policy accept;");
+    // before the host looks where to forward to: back where it came from, so it would tell the sender of a
+    // shorter way, and what it tells one sender is limited
+    for (hook, priority) in [("output", 0), ("prerouting", -90)] {
+        let head = format!("type filter hook {hook} priority {priority}; policy accept;");
         chain(&mut text, &format!("services-refused-{hook}"), &head, &refuse);
     }
     text
@@ -185,6 +204,9 @@ impl Writer<'_> {
             self.add(SOURCES, family, format!("{key} . {source}"), String::new());
         }
         let Some(local) = &door.local else { return };
+        if local.node_port.is_none() && local.host.is_none() {
+            self.straight(door, &key, &local.endpoints);
+        }
         if let Some(to) = self.short_cut(local, family) {
             // with shared gateways the bridge keeps node ports' packets away from the host
             if self.mode == GatewayMode::Local || matches!(door.at, At::Ip(_)) {
@@ -197,6 +219,20 @@ impl Writer<'_> {
         for endpoint in local.endpoints.iter().filter(|_| local.node_port.is_none()) {
             let key = by_ip(endpoint.ip, door.protocol, endpoint.port);
             self.add(NO_SNAT_SERVICES, family, key, String::new());
+        }
+    }
+
+    /// Without a node port there is no address of OVN's that keeps to this node.
+    fn straight(&mut self, door: &Door, key: &str, endpoints: &[Backend]) {
+        let family = door.at.family();
+        if !matches!(door.at, At::Ip(_)) {
+            return;
+        }
+        if endpoints.is_empty() {
+            self.add(NOBODY, family, key.to_owned(), String::new());
+        }
+        for (slot, endpoint) in (0..SLOTS).zip(endpoints.iter().cycle()) {
+            self.add(NO_NODE_PORT, family, format!("{key} . {slot}"), target(*endpoint));
         }
     }
 
@@ -214,26 +250,6 @@ impl Writer<'_> {
         };
         local.host.or_else(stand_in)
     }
-}
-
-/// Rules of services with local endpoints only and no node port: straight to the endpoints.
-fn portless(part: &Part) -> Vec<String> {
-    let doors = part.doors.iter().filter_map(|door| match (door.at, &door.local) {
-        (At::Ip(ip), Some(local)) if local.node_port.is_none() && local.host.is_none() => Some((ip, door, local)),
-        _ => None,
-    });
-    let rule = |(ip, door, local): (IpAddr, &Door, &Local)| {
-        let targets: Vec<String> =
-            local.endpoints.iter().enumerate().map(|(n, e)| format!("{n} : {}", target(*e))).collect();
-        let family = if ip.is_ipv6() { "ip6" } else { "ip" };
-        let matches = format!("{family} daddr {ip} meta l4proto {} th dport {}", door.protocol.ovn(), door.port);
-        if targets.is_empty() {
-            return format!("{matches} counter drop");
-        }
-        let choice = format!("numgen random mod {} map {{ {} }}", targets.len(), targets.join(", "));
-        format!("{matches} dnat {family} to {choice}")
-    };
-    doors.map(rule).collect()
 }
 
 fn by_port(protocol: Protocol, port: u16) -> String {
@@ -265,31 +281,37 @@ pub(crate) fn change(table: &str, have: &Elements, want: &Elements) -> String {
     text
 }
 
-/// Where UDP packets to changed elements shall be led: `None` in the value leads nowhere, `None` in
-/// the key stands for all of the host's addresses.
-pub(crate) type Moved = BTreeMap<(Option<IpAddr>, bool, u16), Option<SocketAddr>>;
+/// Where UDP packets may be led, by the address and port they are sent to: `None` stands for all of the
+/// host's addresses. Nowhere: as they are.
+pub(crate) type Moved = BTreeMap<(Option<IpAddr>, bool, u16), BTreeSet<SocketAddr>>;
 
 /// The UDP addresses and ports whose translation differs.
 pub(crate) fn moved(have: &Elements, want: &Elements) -> Moved {
-    let mut moved = Moved::new();
-    let changed = have.iter().chain(want).filter(|(key, _)| have.get(*key) != want.get(*key));
-    for (set, key) in changed.map(|(key, _)| key) {
-        let to = want.get(&(*set, key.clone())).and_then(|value| address(value));
-        let mut words = key.split(" . ");
-        let ip = words.clone().next().and_then(|word| word.parse::<IpAddr>().ok());
-        if ip.is_some() {
-            words.next();
-        }
-        let (protocol, port) = (words.next(), words.next().and_then(|port| port.parse().ok()));
-        if let (Some("udp"), Some(port), true) = (protocol, port, is_translation(set)) {
-            moved.insert((ip, set.ends_with("v6"), port), to);
+    let differs = |elements: &Elements, other: &Elements| -> BTreeSet<_> {
+        elements.iter().filter(|(key, value)| other.get(*key) != Some(value)).filter_map(|(key, _)| door(key)).collect()
+    };
+    let changed: BTreeSet<_> = differs(have, want).union(&differs(want, have)).copied().collect();
+    let mut moved: Moved = changed.iter().map(|door| (*door, BTreeSet::new())).collect();
+    for (key, value) in want {
+        // who comes from outside may be led elsewhere than the host itself
+        if let Some(to) = door(key).and_then(|door| moved.get_mut(&door)) {
+            to.extend(address(value));
         }
     }
     moved
 }
 
-fn is_translation(set: &str) -> bool {
-    [IPS, NODE_PORTS, ELSEWHERE].iter().any(|n| SETS.get(*n).is_some_and(|(_, _, names)| names.contains(&set)))
+/// What of UDP an element translates.
+fn door((set, key): &(&'static str, String)) -> Option<(Option<IpAddr>, bool, u16)> {
+    let translations = [IPS, NODE_PORTS, ELSEWHERE, ETP_IPS, ETP_NODE_PORTS, ITP_REDIRECT, NO_NODE_PORT];
+    translations.iter().find(|n| SETS.get(**n).is_some_and(|(_, _, names)| names.contains(set)))?;
+    let (ip, rest) = match key.split_once(" . ").map(|(ip, rest)| (ip.parse().ok(), rest)) {
+        Some((Some(ip), rest)) => (Some(ip), rest),
+        _ => (None, key.as_str()),
+    };
+    let (protocol, rest) = rest.split_once(" . ")?;
+    let port = rest.split(" . ").next()?.parse().ok()?;
+    (protocol == "udp").then_some((ip, set.ends_with("v6"), port))
 }
 
 fn address(value: &str) -> Option<SocketAddr> {

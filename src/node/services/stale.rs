@@ -48,22 +48,26 @@ pub(crate) async fn run(board: &Board, run_dir: &Path) {
             if stale.is_empty() {
                 break;
             }
-            if let Err(e) = end(run_dir, &stale, &ips).await {
-                tracing::warn!("end UDP connections to endpoints that are gone: {e}");
+            if let Err((failed, e)) = end(run_dir, &stale, &ips).await {
+                tracing::warn!("end UDP connections to endpoints that are gone, {failed} of {}: {e}", stale.len());
             }
         }
     }
 }
 
-async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> ovnkube_host::Result<()> {
-    let datapaths = vswitchd(run_dir, "dpctl/dump-dps", &[]).await?;
-    for tuples in stale.iter().flat_map(|stale| tuples(stale, ips)).collect::<Vec<_>>() {
-        for datapath in datapaths.lines().map(str::trim).collect::<Vec<_>>() {
+/// One that cannot be ended holds up no other; how many could not, and why the last one.
+async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usize, ovnkube_host::Error)> {
+    let datapaths = vswitchd(run_dir, "dpctl/dump-dps", &[]).await.map_err(|e| (stale.len(), e))?;
+    let mut outcome = Ok(());
+    for tuples in stale.iter().flat_map(|stale| tuples(stale, ips)) {
+        for datapath in datapaths.lines().map(str::trim) {
             let arguments: Vec<&str> = [datapath].into_iter().chain(tuples.iter().map(String::as_str)).collect();
-            vswitchd(run_dir, "dpctl/flush-conntrack", &arguments).await?;
+            if let Err(e) = vswitchd(run_dir, "dpctl/flush-conntrack", &arguments).await {
+                outcome = Err((outcome.err().map_or(1, |(failed, _)| failed + 1), e));
+            }
         }
     }
-    Ok(())
+    outcome
 }
 
 /// What the senders say, and what answers them.
@@ -85,8 +89,8 @@ pub(crate) async fn end_moved(moved: Moved) -> ovnkube_host::Result<()> {
         let Connection { to, answers } = connection;
         let of = |ip| moved.get(&(ip, to.is_ipv6(), to.port()));
         match of(Some(to.ip())).or_else(|| of(None)) {
-            Some(Some(wanted)) => answers != wanted,
-            Some(None) => answers != to,
+            Some(led) if led.is_empty() => answers != to,
+            Some(led) => !led.contains(answers),
             None => false,
         }
     };

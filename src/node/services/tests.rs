@@ -1,5 +1,7 @@
 //! From services to elements and flows, as text; and the table in a real kernel.
 
+mod udp;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use ovnkube_model::{
@@ -304,6 +306,7 @@ fn endpoints_on_the_host_see_who_sends() {
     }
     assert!(!flows.iter().any(|flow| flow.contains("10.1.0.0")), "a range within another is there twice");
     let elements = elements(&cluster, GatewayMode::Local);
+    assert!(!elements.iter().any(|element| element.starts_with("external-ips-no")), "{elements:#?}");
     for element in [
         "external-ips-etp-local-v4 192.0.2.20 . udp . 53 : 172.18.0.2 . 5353",
         "nodeports-etp-local-v4 udp . 30053 : 172.18.0.2 . 5353",
@@ -375,13 +378,36 @@ fn both_families() {
         "icmp6,in_port=1,ipv6_dst=2001:db8::20,icmp_type=2,icmp_code=0,actions=output:2",
         "tcp6,in_port=1,ipv6_dst=fd00:172::2,tp_dst=30081,actions=output:2",
         "tcp6,in_port=2,dl_src=02:42:ac:12:00:02,ipv6_src=2001:db8::20,tp_src=80,actions=output:1",
-        // ranges of the other family let nobody in
-        "tcp6,in_port=1,ipv6_dst=2001:db8::20,tp_dst=80,ipv6_src=::/128,actions=output:2",
+        "tcp,in_port=1,nw_dst=192.0.2.20,tp_dst=80,nw_src=10.0.0.0/8,actions=output:2",
+        // ranges of one family say nothing about the other
+        "tcp6,in_port=1,ipv6_dst=2001:db8::20,tp_dst=80,actions=output:2",
     ] {
         assert!(flows.iter().any(|have| have == flow), "{flow} is not in {flows:#?}");
     }
     let elements = elements(&cluster, GatewayMode::Local);
     assert!(elements.contains(&"nodeports-v6 tcp . 30081 : fd00:96::4 . 80".to_owned()), "{elements:#?}");
+}
+
+/// As kube-proxy has it.
+#[test]
+fn source_ranges() {
+    let sources = |ranges: &[&str]| {
+        let mut cluster = Cluster::default();
+        let spec = json!({
+            "type": "LoadBalancer", "clusterIPs": ["10.96.1.4"], "ingress": ["192.0.2.20"], "externalIPs": ["192.0.2.21"],
+            "ports": [{"port": 80}], "loadBalancerSourceRanges": ranges,
+        });
+        cluster.add("web", &spec);
+        let sources = |door: &want::Door| door.sources.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let doors: Vec<_> = cluster.want().parts[0].doors.iter().map(sources).collect();
+        assert!(doors[1].is_empty(), "externalIPs have none");
+        doors[0].clone()
+    };
+    assert_eq!(sources(&["10.0.0.1/8", "10.1.0.0/16"]), ["10.0.0.0/8"]);
+    assert!(sources(&["10.0.0.0/8", "0.0.0.0/0"]).is_empty(), "everybody");
+    assert!(sources(&["fd00::/8"]).is_empty(), "nothing is said about IPv4");
+    assert_eq!(sources(&["172.18.0.0/16"]), ["172.18.0.0/16", "192.0.2.20/32"], "the node may have the address itself");
+    assert_eq!(sources(&["10.0.0.0/33"]), ["0.0.0.0/32"], "what can't be read lets nobody in");
 }
 
 /// A real kernel takes every element and every chain, and only what differs is written.
@@ -410,9 +436,11 @@ fn the_kernel_takes_the_table() {
                     3 => cluster = Cluster::default(),
                     _ => {}
                 }
-                let (want, now) = (cluster.want(), nft::elements(&cluster.want(), GatewayMode::Local, &masquerade()));
+                let now = nft::elements(&cluster.want(), GatewayMode::Local, &masquerade());
                 if step < 2 {
-                    ovnkube_host::nft::replace(TABLE, &nft::body(&want), &nft::change(TABLE, &none, &now)).await.unwrap();
+                    let replacement = ovnkube_host::nft::replacement(TABLE, &nft::body());
+                    let commands = replacement + &nft::change(TABLE, &none, &now);
+                    ovnkube_host::nft::change(TABLE, &commands).await.unwrap();
                 } else {
                     ovnkube_host::nft::change(TABLE, &nft::change(TABLE, &have, &now)).await.unwrap();
                 }
@@ -475,58 +503,4 @@ fn changes_that_concern_the_host_alone_are_told() {
     assert!(told(&|| board.addresses(&["10.128.0.6".parse().unwrap()])), "the endpoint is on the host");
     assert!(told(&|| board.service(&key("np"), None)));
     assert_eq!(board.want(), Some(Want::default()));
-}
-
-#[test]
-fn udp_connections_to_who_is_gone_are_ended() {
-    let board = board();
-    board.services_told();
-    let spec = json!({
-        "type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}],
-    });
-    board.service(&key("dns"), Some(service(1, &spec)));
-    let pods = |ips: &[&str]| {
-        let endpoints: Vec<Value> = ips.iter().map(|ip| json!({"addresses": [ip]})).collect();
-        Some(slice("dns", ("UDP", 5353), &endpoints.into()))
-    };
-    let stale = || {
-        let (stale, ips) = board.stale();
-        stale.iter().flat_map(|stale| stale::tuples(stale, &ips)).map(|tuples| tuples.join(" ")).collect::<Vec<_>>()
-    };
-    board.slice(&key("dns-x"), pods(&["10.128.0.5", "10.128.0.6"]));
-    assert!(stale().is_empty());
-    board.slice(&key("dns-x"), pods(&["10.128.0.6"]));
-    let gone = [
-        "ct_nw_dst=172.18.0.2,ct_nw_proto=17,ct_tp_dst=30053 ct_nw_src=10.128.0.5,ct_nw_proto=17,ct_tp_src=5353",
-        "ct_nw_dst=10.96.1.3,ct_nw_proto=17,ct_tp_dst=53 ct_nw_src=10.128.0.5,ct_nw_proto=17,ct_tp_src=5353",
-    ];
-    for _ in 0..stale::LOOKS {
-        assert_eq!(stale(), gone);
-    }
-    assert!(stale().is_empty());
-    board.slice(&key("dns-x"), pods(&["10.128.0.7"]));
-    assert_eq!(stale().len(), 2);
-    board.slice(&key("dns-x"), pods(&["10.128.0.6", "10.128.0.7"]));
-    assert!(stale().is_empty(), "it is back");
-    board.service(&key("dns"), None);
-    assert_eq!(stale().len(), 4);
-}
-
-#[test]
-fn what_the_host_leads_elsewhere_is_known() {
-    let mut cluster = Cluster::default();
-    let spec = |ip: &str| {
-        json!({"type": "NodePort", "clusterIPs": [ip], "externalIPs": ["192.0.2.9"],
-            "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}, {"port": 80, "nodePort": 30080}]})
-    };
-    let elements = |cluster: &Cluster| nft::elements(&cluster.want(), GatewayMode::Shared, &masquerade());
-    let none = elements(&cluster);
-    let old = elements(cluster.add("dns", &spec("10.96.1.3")));
-    let new = elements(cluster.add("dns", &spec("10.96.1.4")));
-    let to = |ip: &str| Some(format!("{ip}:53").parse().unwrap());
-    let keys = [(None, false, 30053), (Some("192.0.2.9".parse().unwrap()), false, 53)];
-    for (have, want, to) in [(&none, &old, to("10.96.1.3")), (&old, &new, to("10.96.1.4")), (&new, &none, None)] {
-        assert_eq!(nft::moved(have, want), keys.map(|key| (key, to)).into());
-    }
-    assert!(nft::moved(&new, &new).is_empty());
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ipnetwork::IpNetwork;
 use ovnkube_model::{
-    Backend, Backends, Family, Name, ObjectKey, Protocol, Service, ServicePort, Services, TrafficPolicy,
+    Backend, Backends, Family, Name, Object, ObjectKey, Protocol, Service, ServicePort, Services, TrafficPolicy,
 };
 
 /// The node that it is worked out for.
@@ -29,8 +29,9 @@ pub(crate) struct Want {
 }
 
 /// What one service wants.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
+    pub(crate) service: Object,
     pub(crate) doors: Vec<Door>,
     /// Cluster addresses with `internalTrafficPolicy: Local`.
     pub(crate) inner: Vec<Inner>,
@@ -111,9 +112,10 @@ impl At {
 }
 
 impl Part {
-    pub(crate) fn of(key: &ObjectKey, services: &Services, here: &Here) -> Self {
-        let Some(service) = services.get(key) else { return Self::default() };
-        let mut part = Self::default();
+    /// Most services want nothing.
+    pub(crate) fn of(key: &ObjectKey, services: &Services, here: &Here) -> Option<Self> {
+        let service = services.get(key)?;
+        let mut part = Self::new(Object::Service { key: key.clone(), uid: service.uid.clone() });
         for port in &service.ports {
             let protocol = port.protocol;
             let outer = if here.knows_nodes { services.outer_ips(key, port) } else { Vec::new() };
@@ -139,7 +141,11 @@ impl Part {
             service: key.clone(),
             endpoints: services.ready_on(key, &here.node),
         });
-        part
+        (part != Self::new(part.service.clone())).then_some(part)
+    }
+
+    fn new(service: Object) -> Self {
+        Self { service, doors: Vec::new(), inner: Vec::new(), refused: Vec::new(), elsewhere: Vec::new(), health: None }
     }
 
     fn add(&mut self, service: &Service, port: &ServicePort, ip: IpAddr, here: &Here, ways: &Ways<'_>) {
@@ -160,8 +166,11 @@ impl Part {
         };
         self.doors.extend(node_port.map(|number| door(At::Node(Family::of(ip)), number, &[])));
         for &outer in ways.outer.iter().filter(|outer| outer.is_ipv6() == ip.is_ipv6()) {
-            let sources =
-                if service.ingress_ips.contains(&outer) { widest(&service.source_ranges, outer) } else { Vec::new() };
+            let sources = if service.ingress_ips.contains(&outer) {
+                sources(&service.source_ranges, outer, here)
+            } else {
+                Vec::new()
+            };
             self.doors.push(door(At::Ip(outer), port.port, &sources));
         }
     }
@@ -208,28 +217,31 @@ fn elsewhere<'a>(backends: &'a Backends<'_>, here: &Here) -> Option<&'a Name> {
     nodes.iter().find(|node| ****node > *here.node).or_else(|| nodes.first()).copied()
 }
 
-/// Of ranges within each other the widest; those of another family tell nothing. `ip` only tells
-/// the family. Where ranges are given and none is of this family, nobody is let in.
-fn widest(ranges: &[IpNetwork], ip: IpAddr) -> Vec<IpNetwork> {
-    if ranges.is_empty() {
-        return Vec::new();
-    }
-    let same = |range: &&IpNetwork| range.is_ipv6() == ip.is_ipv6();
+/// Who may send to an address, as kube-proxy has it: ranges of one family say nothing about the other, and
+/// a host that may send may do so from that very address, which a load balancer can have put on it.
+/// Empty: everybody. Of ranges within each other the widest.
+fn sources(ranges: &[IpNetwork], to: IpAddr, here: &Here) -> Vec<IpNetwork> {
     let within = |inner: &IpNetwork, outer: &IpNetwork| {
         outer.contains(inner.ip())
             && (outer.prefix() < inner.prefix()
                 || outer.prefix() == inner.prefix() && outer.network() == inner.network())
     };
     let mut kept: Vec<IpNetwork> = Vec::new();
-    for range in ranges.iter().filter(same) {
+    let mut add = |range: &IpNetwork| {
         if !kept.iter().any(|wide| within(range, wide)) {
             kept.retain(|narrow| !within(narrow, range));
             kept.extend(IpNetwork::new(range.network(), range.prefix()));
         }
+    };
+    let same: Vec<&IpNetwork> = ranges.iter().filter(|range| range.is_ipv6() == to.is_ipv6()).collect();
+    for range in &same {
+        add(range);
     }
-    if kept.is_empty() {
-        let nobody: IpAddr = if ip.is_ipv6() { [0u16; 8].into() } else { [0; 4].into() };
-        kept.extend(IpNetwork::new(nobody, Family::of(ip).bits()));
+    if here.ips.iter().any(|ip| same.iter().any(|range| range.contains(*ip))) {
+        add(&IpNetwork::from(to));
+    }
+    if kept.iter().any(|range| range.prefix() == 0) {
+        return Vec::new();
     }
     kept.sort();
     kept
@@ -243,9 +255,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// True when that says something new. A service that wants nothing is not kept.
-    pub(crate) fn set(&mut self, key: &ObjectKey, created: i64, part: Part) -> bool {
-        let part = Some(part).filter(|part| *part != Part::default());
+    /// True when that says something new.
+    pub(crate) fn set(&mut self, key: &ObjectKey, created: i64, part: Option<Part>) -> bool {
         let old = self.created.get(key).map(|created| (*created, key.clone()));
         let have = old.as_ref().and_then(|old| self.parts.get(old));
         let kept = part.as_ref().is_none_or(|_| old.as_ref().is_none_or(|old| old.0 == created));

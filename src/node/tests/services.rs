@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use lab::{Lab, eventually, in_node, run};
 use ovnkube_model::{
-    EndpointFields, EndpointSlice, GatewayMode, Meta, ObjectKey, PortFields, Service, ServiceFields, SliceFields,
+    EndpointFields, EndpointSlice, GatewayMode, Meta, Object, ObjectKey, PortFields, Service, ServiceFields,
+    SliceFields,
 };
 use ovnkube_node::{Change, GatewaySettings};
 use serde_json::{Value, json};
@@ -89,13 +90,22 @@ fn a_service_comes_changes_and_goes() {
         let routes = run("ip", &["route", "show", "table", "7"]);
         assert!(routes.contains("10.96.0.0/16 via 10.128.0.1 dev ovn-k8s-mp0"), "{routes}");
 
+        let foreign = std::net::TcpListener::bind("0.0.0.0:32080").unwrap();
         lab.tell(service("Local"));
         eventually("the node port's flow", || flows(lab).contains("nw_dst=172.18.0.2,tp_dst=30080 actions=output:"));
         for part in ["udp . 30053 : 10.96.1.3 . 53", "192.0.2.20 . tcp . 80 : 10.96.1.3 . 80", "tcp . 30080"] {
             assert!(table().contains(part), "{part} is not in {}", table());
         }
         let body = |n: u32| json!({"service": {"namespace": "a", "name": "web"}, "localEndpoints": n, "serviceProxyHealthy": true});
-        assert_eq!(health(), Some(("503".to_owned(), body(0))));
+        let mut warnings = Vec::new();
+        eventually("a warning", || {
+            warnings.extend(lab.warnings());
+            warnings.iter().any(|warning| warning.message.contains("listen on healthCheckNodePort 32080 of a/web"))
+        });
+        let of_service = Object::Service { key: key(), uid: "u".into() };
+        assert!(warnings.iter().any(|warning| warning.about.as_ref() == Some(&of_service)), "{warnings:?}");
+        drop(foreign);
+        eventually("an answer", || health() == Some(("503".to_owned(), body(0))));
         lab.tell(endpoint("10.128.0.5", "node-1"));
         eventually("a healthy answer", || health() == Some(("200".to_owned(), body(1))));
         // an endpoint on the host itself
@@ -108,7 +118,7 @@ fn a_service_comes_changes_and_goes() {
         eventually("the table", || table_has("tcp . 30080 : 10.96.1.3 . 80"));
         lab.tell(Change::Service(key(), None));
         eventually("what was before", || (flows(lab), table()) == (before.clone(), table_before.clone()));
-        assert_eq!(health(), None);
+        eventually("a closed port", || health().is_none());
     });
 }
 

@@ -21,6 +21,7 @@ use ovnkube_node::{
     Annotations, Change, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings,
     OwnNode, Reports, Tls, Warning,
 };
+use ovnkube_telemetry::NodeHealth;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -279,8 +280,9 @@ impl Lab {
     /// Without its shim.
     pub fn start_agent_alone(&mut self) {
         let (changes, received) = mpsc::channel(16);
-        changes.try_send(Change::ServicesSynced).unwrap();
-        changes.try_send(Change::NodesSynced).unwrap();
+        for nothing in [Change::ServicesSynced, Change::NodesSynced] {
+            changes.try_send(nothing).unwrap();
+        }
         let (annotations, annotated) = watch::channel(Annotations::new());
         let (warnings, warned) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel();
@@ -296,7 +298,7 @@ impl Lab {
                         annotations,
                         warnings,
                         minds_nodes: watch::Sender::default(),
-                        ready: watch::Sender::default()
+                        health: NodeHealth::default()
                     },
                     stop
                 )
@@ -346,7 +348,7 @@ impl Lab {
         let run = ovnkube_node::run(
             self.settings(),
             received,
-            Reports { annotations, warnings, minds_nodes: watch::Sender::default(), ready: watch::Sender::default() },
+            Reports { annotations, warnings, minds_nodes: watch::Sender::default(), health: NodeHealth::default() },
             std::future::pending(),
         );
         let outcome = async { tokio::time::timeout(Duration::from_secs(60), run).await.expect("the agent to end") };

@@ -1,0 +1,117 @@
+//! UDP connections that outlive who they lead to.
+
+use super::*;
+
+#[test]
+fn udp_connections_to_who_is_gone_are_ended() {
+    let board = board();
+    board.services_told();
+    let spec = json!({
+        "type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}],
+    });
+    board.service(&key("dns"), Some(service(1, &spec)));
+    let pods = |ips: &[&str]| {
+        let endpoints: Vec<Value> = ips.iter().map(|ip| json!({"addresses": [ip]})).collect();
+        Some(slice("dns", ("UDP", 5353), &endpoints.into()))
+    };
+    let stale = || {
+        let (stale, ips) = board.stale();
+        stale.iter().flat_map(|stale| stale::tuples(stale, &ips)).map(|tuples| tuples.join(" ")).collect::<Vec<_>>()
+    };
+    board.slice(&key("dns-x"), pods(&["10.128.0.5", "10.128.0.6"]));
+    assert!(stale().is_empty());
+    board.slice(&key("dns-x"), pods(&["10.128.0.6"]));
+    let gone = [
+        "ct_nw_dst=172.18.0.2,ct_nw_proto=17,ct_tp_dst=30053 ct_nw_src=10.128.0.5,ct_nw_proto=17,ct_tp_src=5353",
+        "ct_nw_dst=10.96.1.3,ct_nw_proto=17,ct_tp_dst=53 ct_nw_src=10.128.0.5,ct_nw_proto=17,ct_tp_src=5353",
+    ];
+    for _ in 0..stale::LOOKS {
+        assert_eq!(stale(), gone);
+    }
+    assert!(stale().is_empty());
+    board.slice(&key("dns-x"), pods(&["10.128.0.7"]));
+    assert_eq!(stale().len(), 2);
+    board.slice(&key("dns-x"), pods(&["10.128.0.6", "10.128.0.7"]));
+    assert!(stale().is_empty(), "it is back");
+    board.service(&key("dns"), None);
+    assert_eq!(stale().len(), 4);
+}
+
+/// Claims that are not obeyed are no reason to end their owners' connections.
+#[test]
+fn only_own_connections_are_ended() {
+    let board = board();
+    board.services_told();
+    let udp = |port: u16, ips: &[&str]| {
+        json!({"type": "NodePort", "clusterIPs": [ips[0]], "externalIPs": ips[1..],
+            "ports": [{"port": port, "nodePort": 30053, "protocol": "UDP"}]})
+    };
+    board.service(&key("old"), Some(service(1, &udp(53, &["10.96.1.3", "192.0.2.9"]))));
+    board.service(
+        &key("young"),
+        Some(service(2, &udp(53, &["10.96.1.4", "192.0.2.9", "172.18.0.3", "10.128.0.7", "10.96.1.3"]))),
+    );
+    board.slice(&key("young-x"), Some(slice("young", ("UDP", 5353), &json!([{"addresses": ["10.128.0.5"]}]))));
+    board.slice(&key("young-x"), None);
+    let doors: Vec<_> = board.stale().0.into_iter().map(|((at, port), _)| (at, port)).collect();
+    assert_eq!(doors, [(want::At::Ip("10.96.1.4".parse().unwrap()), 53)]);
+}
+
+/// With local endpoints only, one that terminates serves on where no other is, whatever other nodes have.
+#[test]
+fn connections_to_the_last_endpoint_of_a_node_end_when_it_goes() {
+    let board = board();
+    board.services_told();
+    let spec = json!({
+        "type": "NodePort", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.3"],
+        "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}],
+    });
+    board.service(&key("dns"), Some(service(1, &spec)));
+    let there = json!({"addresses": ["10.129.0.5"], "nodeName": "node-001"});
+    let mut here = json!({"addresses": ["10.128.0.5"], "nodeName": "node-000"});
+    let endpoints = |list: &[&Value]| board.slice(&key("dns-x"), Some(slice("dns", ("UDP", 5353), &json!(list))));
+    endpoints(&[&there, &here]);
+    here["conditions"] = json!({"ready": false, "serving": true, "terminating": true});
+    endpoints(&[&there, &here]);
+    assert!(board.stale().0.is_empty(), "it still answers");
+    endpoints(&[&there]);
+    let gone: BTreeSet<_> =
+        board.stale().0.into_iter().filter_map(|(_, backend)| backend.map(|b| b.ip.to_string())).collect();
+    assert_eq!(gone, ["10.128.0.5".to_owned()].into());
+}
+
+#[test]
+fn what_the_host_leads_elsewhere_is_known() {
+    let mut cluster = Cluster::default();
+    let spec = |ip: &str| {
+        json!({"type": "NodePort", "clusterIPs": [ip], "externalIPs": ["192.0.2.9"],
+            "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}, {"port": 80, "nodePort": 30080}]})
+    };
+    let elements = |cluster: &Cluster| nft::elements(&cluster.want(), GatewayMode::Shared, &masquerade());
+    let none = elements(&cluster);
+    let old = elements(cluster.add("dns", &spec("10.96.1.3")));
+    let new = elements(cluster.add("dns", &spec("10.96.1.4")));
+    let to = |ip: &str| BTreeSet::from([format!("{ip}:53").parse().unwrap()]);
+    let keys = [(None, false, 30053), (Some("192.0.2.9".parse().unwrap()), false, 53)];
+    for (have, want, to) in
+        [(&none, &old, to("10.96.1.3")), (&old, &new, to("10.96.1.4")), (&new, &none, BTreeSet::new())]
+    {
+        assert_eq!(nft::moved(have, want), keys.map(|key| (key, to.clone())).into());
+    }
+    assert!(nft::moved(&new, &new).is_empty());
+    // the outside is led straight to endpoints here, the host to the service
+    let portless = json!({
+        "type": "LoadBalancer", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.5"], "ingress": ["192.0.2.9"],
+        "ports": [{"port": 53, "protocol": "UDP"}],
+    });
+    let mut cluster = Cluster::default();
+    let without = elements(cluster.add("dns", &portless));
+    let nobody = (("external-ips-nobody-v4", "192.0.2.9 . udp . 53".to_owned()), String::new());
+    assert!(without.contains_key(&nobody.0));
+    let one = json!([{"addresses": ["10.128.0.5"], "nodeName": "node-000"}]);
+    let with = elements(cluster.endpoints("dns", ("UDP", 5353), &one));
+    assert!(!with.contains_key(&nobody.0));
+    let led = ["10.96.1.5:53", "10.128.0.5:5353"].map(|to| to.parse().unwrap());
+    assert_eq!(nft::moved(&without, &with), [(keys[1], led.into())].into());
+    assert_eq!(nft::moved(&with, &without), [(keys[1], to("10.96.1.5"))].into());
+}
