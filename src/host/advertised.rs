@@ -7,13 +7,15 @@
 mod tests;
 
 use std::fs;
+use std::io::ErrorKind;
 
-use crate::sysctl::{get_link, set_link};
+use crate::sysctl::{get_link, inherit, set_link};
 use crate::{Error, Result};
 
 const IPV6: &str = "ipv6";
 const ACCEPT: &str = "accept_ra";
 const FORWARDING: &str = "forwarding";
+const FORCE: &str = "force_forwarding";
 /// Values of `accept_ra`.
 const NEVER: &str = "0";
 const UNLESS_FORWARDING: &str = "1";
@@ -31,8 +33,21 @@ const MANNER: [&str; 8] = [
     "use_tempaddr",
 ];
 
-/// Lets the link forward IPv6, or `all` links. Those that obey advertisements go on with it.
+/// Lets what comes in by the link be forwarded. Links that obey advertisements go on with it. Before Linux 6.17 no link
+/// forwards IPv6 unless all do (ip-sysctl, `force_forwarding`).
 pub fn forward(link: &str) -> Result<()> {
+    let set = be_router(link);
+    if set.is_err() || get_link(IPV6, "all", FORWARDING)? != "0" {
+        return set;
+    }
+    match set_link(IPV6, link, FORCE, "1") {
+        Err(Error::Sysctl { source, .. }) if source.kind() == ErrorKind::NotFound => be_router("all"),
+        set => set,
+    }
+}
+
+/// Sets `forwarding` of the link, or of `all` links.
+fn be_router(link: &str) -> Result<()> {
     if get_link(IPV6, link, FORWARDING)? != "0" {
         return Ok(());
     }
@@ -51,8 +66,13 @@ pub fn forward(link: &str) -> Result<()> {
     set
 }
 
-/// Takes back what [`forward`] did to a link that forwards no more.
+/// Takes back what [`forward`] did to a link, which forwards from now on if new ones do. That all forward stays: others
+/// may count on it by now.
 pub fn put_back(link: &str) -> Result<()> {
+    for key in [FORWARDING, FORCE] {
+        // older kernels have but one of them
+        let _ = inherit(IPV6, link, key);
+    }
     let is = |key, value| get_link(IPV6, link, key).map(|have| have == value);
     if is(FORWARDING, "0")? && is(ACCEPT, ALWAYS)? && get_link(IPV6, "default", ACCEPT)? != ALWAYS {
         return set_link(IPV6, link, ACCEPT, UNLESS_FORWARDING);

@@ -117,6 +117,35 @@ async fn who_forwards_goes_on_obeying_routers() {
     assert_eq!(network.get("left", "accept_ra").await, "2");
 }
 
+/// What comes in by the links that forward is forwarded, by a host that forwarded nothing so far.
+#[tokio::test]
+async fn links_forward() {
+    let node = Scratch::new("forwards");
+    let [left, right] = ["left", "right"].map(|link| {
+        let beyond = Scratch::new(&format!("forwards-{link}"));
+        node.ip(&format!("link add {link} type veth peer name eth0 netns {}", beyond.0));
+        for (host, link, address) in [(&node, link, "1"), (&beyond, "eth0", "2")] {
+            host.ip(&format!("link set {link} up"));
+            let net = if beyond.0.ends_with("left") { 7 } else { 8 };
+            host.ip(&format!("addr add fd00:{net}::{address}/64 dev {link} nodad"));
+        }
+        beyond
+    });
+    left.ip("-6 route add default via fd00:7::1");
+    right.ip("-6 route add default via fd00:8::1");
+    let passes = || {
+        let ping = ["netns", "exec", &left.0, "ping", "-6", "-c", "1", "-W", "1", "fd00:8::2"];
+        std::process::Command::new("ip").args(ping).output().unwrap().status.success()
+    };
+    assert!(!passes());
+    let forward = || ["left", "right"].map(|link| advertised::forward(link).unwrap());
+    node.open().run(forward).await.unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while !passes() {
+        assert!(Instant::now() < end, "nothing gets through: {}", node.ip("-6 route"));
+    }
+}
+
 /// A route that was advertised and then moved does not stand in the way of the next advertisement.
 #[tokio::test]
 async fn an_advertised_route_that_was_moved() {

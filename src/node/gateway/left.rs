@@ -173,10 +173,8 @@ pub(crate) async fn take_host(here: &Net, link: &Link, masquerade: &[Subnet]) ->
 
 /// A bridge that no gateway has any more forwards as a new link would.
 pub(crate) fn take_forwarding(link: &Link) {
-    for family in ["ipv4", "ipv6"] {
-        // a host without IPv6 has none to set
-        let _ = sysctl::inherit(family, &link.name, "forwarding");
-    }
+    // a link that went meanwhile and a host without IPv6 have none to set
+    let _ = sysctl::inherit("ipv4", &link.name, "forwarding");
     let _ = advertised::put_back(&link.name);
 }
 
