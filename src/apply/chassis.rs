@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::MayWrite;
-use crate::engine::LOCK;
+use crate::northbound::LOCK;
 
 /// A host that is in the cluster no more but still runs ovn-controller makes its chassis anew at once. That is not
 /// fought over: it goes for good once the host is off.

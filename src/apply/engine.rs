@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use ovnkube_model::{Change, Notice, Severity, Touched, World};
 use ovnkube_ovn::nb;
-use ovnkube_ovsdb::{Class, Client, Event, Lock, RowEvent, State, Subscription, Txn, TxnError};
+use ovnkube_ovsdb::{Class, Client, Event, RowEvent, Txn, TxnError};
 use ovnkube_plan::{Key, identity, is_garbage};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::Events;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -29,6 +29,7 @@ use crate::chassis::Claims;
 use crate::diff::{Diff, Missing, Owned, Subjects};
 use crate::garbage;
 use crate::ledger::Ledger;
+use crate::northbound::{LOCK, Northbound};
 use crate::parking::Parking;
 use crate::patches::{Outcome, Patches};
 
@@ -37,9 +38,8 @@ use crate::patches::{Outcome, Patches};
 const BATCH: usize = 500;
 /// After somebody else meddled with our rows, or a sweep failed, this passes before the next sweep.
 const SWEEP_AFTER: Duration = Duration::from_secs(1);
-/// Lock of both databases that a controller holds while it writes. The lease keeps masters
-/// from each other; this also keeps away a controller under another lease, and the server checks it.
-pub const LOCK: &str = "ovnkube_controller";
+/// So many sweeps may be refused for keys that went with them: the next one goes without any.
+const REFUSED_SWEEPS: u32 = 3;
 /// How often to look whether writing is allowed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -66,7 +66,7 @@ pub struct Parts {
 /// See the module.
 pub struct Engine {
     world: World,
-    nb: Option<Nb>,
+    nb: Option<Northbound>,
     chassis: Option<Claims>,
     patches: Patches,
     events: Events,
@@ -81,40 +81,12 @@ pub struct Engine {
     swept: bool,
     /// A sweep went through: no leftover has an address that may be given out.
     clean: bool,
-    /// The last sweep was refused together with the keys that went with it.
-    sweep_alone: bool,
+    /// How many sweeps in a row were refused for keys that went with them.
+    refused_sweeps: u32,
     metrics: Arc<Metrics>,
     readiness: Readiness,
     /// Set until everything was written for the first time.
     started: Option<Instant>,
-}
-
-struct Nb {
-    client: Client,
-    changes: Subscription,
-    state: watch::Receiver<State>,
-    lock: Lock,
-}
-
-impl Nb {
-    fn new(client: Client) -> Self {
-        Self { changes: client.subscribe(), state: client.state(), lock: client.lock(LOCK), client }
-    }
-
-    fn is_writable(&self) -> bool {
-        self.state.borrow().is_live() && self.lock.is_held()
-    }
-
-    /// What others did, or that the lock is ours now.
-    async fn next(&mut self) -> Vec<Event> {
-        if self.lock.is_held() {
-            return self.changes.recv().await;
-        }
-        tokio::select! {
-            events = self.changes.recv() => events,
-            () = self.lock.until(true) => Vec::new(),
-        }
-    }
 }
 
 /// Why a transaction was not done.
@@ -145,7 +117,7 @@ impl Engine {
         readiness.wait(PART, "the first lists are not written yet");
         Self {
             world,
-            nb: nb.map(Nb::new),
+            nb: nb.map(Northbound::new),
             chassis,
             patches,
             events,
@@ -157,7 +129,7 @@ impl Engine {
             sweep_at: Some(Instant::now()),
             swept: false,
             clean: false,
-            sweep_alone: false,
+            refused_sweeps: 0,
             metrics,
             readiness,
             started: Some(Instant::now()),
@@ -248,17 +220,16 @@ impl Engine {
 
     /// Sends the next transaction; `None` when there is nothing to wait for.
     fn next_batch(&mut self) -> Option<InFlight> {
-        if !self.world.is_settled() || !(self.may_write)() {
-            return None;
-        }
-        if self.nb.as_ref().is_some_and(|nb| !nb.is_writable()) {
+        let writable = self.nb.as_mut().is_none_or(Northbound::look);
+        if !writable || !self.world.is_settled() || !(self.may_write)() {
             return None;
         }
         if self.sweep_at.is_some_and(|at| at <= Instant::now()) {
             self.sweep_at = None;
             self.learn();
             // what is new comes in the same moment as what is old goes
-            let keys = if self.sweep_alone { None } else { self.take_keys() };
+            let alone = self.refused_sweeps >= REFUSED_SWEEPS;
+            let keys = if alone { None } else { self.take_keys() };
             if let Some(batch) = self.plan(keys.unwrap_or_default(), true) {
                 return Some(batch);
             }
@@ -299,7 +270,7 @@ impl Engine {
             && !std::mem::replace(&mut self.swept, true)
         {
             // the download: looked at here, all of it
-            nb.changes.take();
+            nb.forget();
             self.chassis.iter().for_each(|chassis| chassis.found(&nb.client.cache()));
         }
     }
@@ -348,7 +319,7 @@ impl Engine {
 
     fn done(&mut self, batch: Batch) {
         if batch.sweeps {
-            (self.clean, self.sweep_alone) = (true, false);
+            (self.clean, self.refused_sweeps) = (true, 0);
         }
         for (key, _) in batch.keys {
             self.parked.forgive(&key);
@@ -396,7 +367,13 @@ impl Engine {
         let (mut guilty, mut others): (Vec<_>, Vec<_>) = keys.into_iter().partition(is_guilty);
         if guilty.is_empty() {
             std::mem::swap(&mut guilty, &mut others);
-            self.sweep_alone |= sweeps;
+            if sweeps {
+                self.refused_sweeps = REFUSED_SWEEPS;
+            }
+        } else if sweeps {
+            // before those that wait are due again
+            self.refused_sweeps += 1;
+            self.sweep_at = Some(Instant::now());
         }
         self.dirty.extend(others);
         if guilty.len() == 1 {
@@ -470,7 +447,7 @@ impl Drop for Engine {
     }
 }
 
-fn send(nb: &Nb, batch: Batch, mut txn: Txn, may_write: &MayWrite) -> InFlight {
+fn send(nb: &Northbound, batch: Batch, mut txn: Txn, may_write: &MayWrite) -> InFlight {
     let (client, may_write) = (nb.client.clone(), may_write.clone());
     txn.assert_lock(LOCK);
     Box::pin(async move {

@@ -15,10 +15,12 @@ pub mod diff;
 mod engine;
 pub mod garbage;
 pub mod ledger;
+mod northbound;
 mod parking;
 mod patches;
 pub mod removal;
 
 pub use chassis::StaleChassis;
-pub use engine::{Engine, LOCK, MayWrite, Parts};
+pub use engine::{Engine, MayWrite, Parts};
+pub use northbound::LOCK;
 pub use patches::{Outcome, Patches};

@@ -180,6 +180,9 @@ async fn a_guilty_key_is_alone() {
     // no column can hold a NUL
     lab.api.node("bad", json!({"k8s.ovn.org/node-chassis-id": "a\u{0}b"})).await;
     lab.api.pod("a", "on-bad", "bad", json!({})).await;
+    for n in 0..6 {
+        lab.api.node(&format!("worse-{n}"), json!({"k8s.ovn.org/node-chassis-id": "a\u{0}b"})).await;
+    }
     let _engine = lab.engine().await;
     for n in 0..10 {
         let port = format!("a_p{n}");
@@ -189,6 +192,9 @@ async fn a_guilty_key_is_alone() {
     lab.api.event("RowsRefused", "bad").await;
     lab.api.pod("a", "late", "n1", json!({})).await;
     until("a later pod is wired", async || lab.has_port("a_late")).await;
+    for n in 0..6 {
+        lab.api.delete_node(&format!("worse-{n}")).await;
+    }
     let fix = json!({"metadata": {"annotations": {"k8s.ovn.org/node-chassis-id": "good"}}});
     lab.api.ask(Method::PATCH, "/api/v1/nodes/bad", fix).await.unwrap();
     lab.settled().await;
