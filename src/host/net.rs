@@ -334,13 +334,18 @@ impl Net {
     }
 
     pub(crate) async fn all_tables(&self) -> Result<Vec<RouteMessage>> {
-        let mut found = Vec::new();
-        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-            let mut query = RouteMessageBuilder::<IpAddr>::new().build();
-            query.header.address_family = family;
-            let routes = all(self.handle.route().get(query).execute()).await;
-            found.extend(routes.map_err(|e| failed("list routes".into(), e))?);
-        }
+        let mut found = self.all_tables_of(AddressFamily::Inet).await?;
+        found.extend(self.all_tables_of(AddressFamily::Inet6).await?);
+        Ok(found)
+    }
+
+    pub(crate) async fn all_tables_of(&self, family: AddressFamily) -> Result<Vec<RouteMessage>> {
+        let mut query = RouteMessageBuilder::<IpAddr>::new().build();
+        query.header.address_family = family;
+        let routes = all(self.handle.route().get(query).execute()).await;
+        let mut found: Vec<RouteMessage> = routes.map_err(|e| failed("list routes".into(), e))?;
+        // of a family that the host does not know the kernel lists those of all
+        found.retain(|message| message.header.address_family == family);
         Ok(found)
     }
 

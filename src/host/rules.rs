@@ -2,6 +2,7 @@
 
 use nix::errno::Errno;
 use rtnetlink::IpVersion;
+use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 
 use crate::net::{all, failed, is};
@@ -19,9 +20,7 @@ impl Net {
     /// Adds the rule for IPv4 or IPv6 unless it is there.
     pub async fn ensure_rule(&self, ipv6: bool, want: Rule) -> Result<()> {
         let what = || format!("add rule {want:?}");
-        let family = if ipv6 { IpVersion::V6 } else { IpVersion::V4 };
-        let have: Vec<RuleMessage> =
-            all(self.handle.rule().get(family).execute()).await.map_err(|e| failed(what(), e))?;
+        let have = self.rules(family(ipv6)).await.map_err(|e| failed(what(), e))?;
         if have.iter().any(|message| want.is(message)) {
             return Ok(());
         }
@@ -37,9 +36,7 @@ impl Net {
     /// A rule that is not there is fine.
     pub async fn delete_rule(&self, ipv6: bool, unwanted: Rule) -> Result<()> {
         let what = || format!("delete rule {unwanted:?}");
-        let family = if ipv6 { IpVersion::V6 } else { IpVersion::V4 };
-        let have: Vec<RuleMessage> =
-            all(self.handle.rule().get(family).execute()).await.map_err(|e| failed(what(), e))?;
+        let have = self.rules(family(ipv6)).await.map_err(|e| failed(what(), e))?;
         for message in have.into_iter().filter(|message| unwanted.is(message)) {
             match self.handle.rule().del(message).execute().await {
                 Err(e) if !is(&e, Errno::ENOENT) => return Err(failed(what(), e)),
@@ -48,6 +45,20 @@ impl Net {
         }
         Ok(())
     }
+
+    /// None of a family that the host does not know, as IPv6 when it is disabled at boot.
+    pub(crate) async fn rules(&self, family: AddressFamily) -> std::result::Result<Vec<RuleMessage>, rtnetlink::Error> {
+        let mut get = self.handle.rule().get(IpVersion::V4);
+        get.message_mut().header.family = family;
+        match all(get.execute()).await {
+            Err(e) if is(&e, Errno::EAFNOSUPPORT) => Ok(Vec::new()),
+            have => have,
+        }
+    }
+}
+
+fn family(ipv6: bool) -> AddressFamily {
+    if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet }
 }
 
 impl Rule {

@@ -295,6 +295,22 @@ fn sysctl_stays_in_its_tree() {
     assert!(sysctl::set_link("ipv4", "nosuchlink", "forwarding", "1").is_err());
 }
 
+/// As IPv6 is when it is disabled at boot.
+#[test]
+fn a_family_that_the_host_does_not_know_has_nothing() {
+    use rtnetlink::packet_route::AddressFamily;
+    apart(async || {
+        run("ip", &["link", "set", "lo", "up"]);
+        run("ip", &["route", "add", "192.0.2.0/24", "dev", "lo"]);
+        let here = Net::here().await.unwrap();
+        // NET/ROM: no kernel has rules or routes of it
+        assert!(here.rules(AddressFamily::Netrom).await.unwrap().is_empty());
+        assert!(here.all_tables_of(AddressFamily::Netrom).await.unwrap().is_empty());
+        assert!(!here.rules(AddressFamily::Inet).await.unwrap().is_empty());
+        assert!(!here.all_tables_of(AddressFamily::Inet).await.unwrap().is_empty());
+    });
+}
+
 #[test]
 fn marked_packets_have_a_table() {
     apart(async || {

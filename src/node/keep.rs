@@ -126,17 +126,32 @@ impl<'a> Keeper<'a> {
     /// One comparison of everything.
     async fn once(&mut self) -> Result<Readiness> {
         let node = self.node.borrow_and_update().clone();
-        let ovs = &self.cni.ovs;
-        if !ovs.is_connected() {
+        if !self.cni.ovs.is_connected() {
             return Ok(Err("no connection to the Open_vSwitch database".to_owned()));
         }
-        if !self.left {
-            match &self.gateway {
-                Some(gateway) => gateway.leave_others(&self.cni.here, ovs).await?,
-                None => gateway::left::leave(self.settings, None, &self.cni.here, ovs).await?,
-            }
-            self.left = true;
+        // what cannot go is told of last: the rest does not depend on it
+        let left = self.leave().await;
+        let now = self.compare(&node).await?;
+        left.map(|()| now)
+    }
+
+    /// Takes away what an earlier gateway had, once.
+    async fn leave(&mut self) -> Result<()> {
+        if self.left {
+            return Ok(());
         }
+        let (here, ovs) = (&self.cni.here, &self.cni.ovs);
+        match &self.gateway {
+            Some(gateway) => gateway.leave_others(here, ovs).await?,
+            None => gateway::left::leave(self.settings, None, here, ovs).await?,
+        }
+        self.left = true;
+        Ok(())
+    }
+
+    /// What there shall be, with what there is.
+    async fn compare(&mut self, node: &OwnNode) -> Result<Readiness> {
+        let ovs = &self.cni.ovs;
         let encap_ips = if self.settings.chassis.encap_ips.is_empty() {
             node.internal_ips.first().copied().into_iter().collect()
         } else {
@@ -150,7 +165,7 @@ impl<'a> Keeper<'a> {
         let found = site.as_ref().ok().and_then(Option::as_ref);
         let mtu = self.mtu.find(&self.settings.chassis.encap_type, &encap_ips, node.mtu, &self.cni.here).await?;
         let (cluster, route_mtu) = (&self.settings.cluster_subnets, self.settings.mtu.routable);
-        let mgmt = mtu.and_then(|mtu| Mgmt::new(&node, cluster, mtu, route_mtu, ovs.is_userspace()));
+        let mgmt = mtu.and_then(|mtu| Mgmt::new(node, cluster, mtu, route_mtu, ovs.is_userspace()));
         let encap: Vec<String> = encap_ips.iter().map(ToString::to_string).collect();
         let mut ids = external_ids(&self.settings.node, &self.settings.chassis, &encap);
         self.moved.amend(ovs.encap_ip().as_deref(), &mut ids, Instant::now());
@@ -164,7 +179,7 @@ impl<'a> Keeper<'a> {
             gateway_bridge: found.map(|site| site.bridge.name.clone()),
         };
         ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache)).await?;
-        self.annotate(&node, &encap_ips, found, mtu).await?;
+        self.annotate(node, &encap_ips, found, mtu).await?;
         let port = self.ensure_mgmt(mgmt.as_ref()).await?;
         // what is wrong with the gateway counts more than what is only not there yet
         let site = site?;
@@ -177,7 +192,7 @@ impl<'a> Keeper<'a> {
         };
         match (&mut self.gateway, site, mgmt) {
             (Some(gateway), Some(site), Some(mgmt)) => {
-                gateway.ensure(&site, &node, &mgmt, &self.cni.here, &self.cni.ovs, &services).await
+                gateway.ensure(&site, node, &mgmt, &self.cni.here, &self.cni.ovs, &services).await
             }
             _ => Ok(Ok(())),
         }

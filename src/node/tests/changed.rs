@@ -150,6 +150,38 @@ fn a_nic_is_given_back_when_there_is_no_gateway_any_more() {
     });
 }
 
+/// What cannot go is told, and goes later; nothing else waits for it.
+#[test]
+fn what_an_earlier_gateway_left_holds_up_nothing() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.make_bridge();
+        lab.start_ovn();
+        ip("addr add 169.254.169.2/29 dev br-ex");
+        // nobody but its owner removes it
+        let mut holder =
+            std::process::Command::new("nft").arg("-i").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let words = b"add table inet ovn-kubernetes { flags owner; }\n";
+        std::io::Write::write_all(holder.stdin.as_mut().unwrap(), words).unwrap();
+        eventually("the table", || run("nft", &["list", "tables"]).contains("inet ovn-kubernetes"));
+        lab.start_agent();
+        lab.tell(Change::Node(OwnNode {
+            internal_ips: vec!["172.18.0.2".parse().unwrap()],
+            subnets: vec!["10.128.0.0/24".parse().unwrap()],
+            ..OwnNode::default()
+        }));
+        eventually("the management port", || ip("-o addr").contains("ovn-k8s-mp0    inet 10.128.0.2/24"));
+        eventually("annotations", || !lab.annotations().is_empty());
+        eventually("it is told", || lab.waits_for().contains("inet ovn-kubernetes"));
+        assert!(!lab.conf().exists());
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        lab.ready();
+        assert!(!ip("addr").contains("169.254.169.2"));
+        lab.stop_agent();
+    });
+}
+
 /// A MAC address that is annotated is told to whoever knew the last one, and no subnet leaves anything behind.
 #[test]
 fn another_mac_address_and_another_subnet() {
