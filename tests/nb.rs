@@ -1,6 +1,7 @@
 //! Real servers of OVN databases, northd between them, and hosts with ovn-controller.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,6 +40,23 @@ impl Release {
     }
 }
 
+/// A new directory for a test.
+pub fn fresh_dir(prefix: &str) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let name = format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let dir = std::env::temp_dir().join(name);
+        match std::fs::create_dir(&dir) {
+            // of an earlier process of that number, which crashed
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            made => {
+                made.unwrap();
+                return dir;
+            }
+        }
+    }
+}
+
 /// A running server with a database of its own; killed and removed with the value.
 pub struct Server {
     child: Option<Child>,
@@ -59,11 +77,7 @@ impl Server {
     }
 
     fn of(release: Release, database: &'static Database) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("ovnkube-tests-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let dir = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&dir).unwrap();
-        let mut server = Self { child: None, release, database, dir };
+        let mut server = Self { child: None, release, database, dir: fresh_dir("ovnkube-tests") };
         server.create();
         server.start();
         server

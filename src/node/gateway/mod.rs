@@ -125,7 +125,7 @@ impl<'a> Gateway<'a> {
         }
         let masquerade = &self.node.masquerade_subnets;
         let uplink = Uplink::new(nic, masquerade, net, ovs);
-        let missing = self.setup.await_routes(&uplink).await?;
+        let missing = self.setup.await_routes(&uplink, self.settings.default_route).await?;
         let uplink = uplink.with(&missing);
         let trial = self.trial.map_or(Duration::ZERO, |since| since.elapsed());
         let passed = trial >= self.settings.probation;

@@ -42,6 +42,9 @@ pub struct GatewaySettings {
     pub api_server: Option<String>,
     /// How long after a NIC was put into a bridge its loss of the network undoes that.
     pub probation: Duration,
+    /// How long the host's own setup may take, from the first address on, to set a default route that it had before the
+    /// host was started anew.
+    pub default_route: Duration,
 }
 
 /// The bridge to the outside, as it is.

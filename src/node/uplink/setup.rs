@@ -11,8 +11,6 @@ use tokio::time::Instant;
 use super::Uplink;
 use crate::Result;
 
-/// From the first address on. What is done at one go by whatever sets up networks takes milliseconds.
-const ROUTES: Duration = Duration::from_secs(10);
 /// From the agent's start on, for a DHCP server that is slow.
 const ADDRESSES: Duration = Duration::from_secs(60);
 
@@ -24,8 +22,9 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Returns the default routes that the host should have set and did not; an error while it may still do so.
-    pub(crate) async fn await_routes(&mut self, uplink: &Uplink<'_>) -> Result<Vec<HeldRoute>> {
+    /// Returns the default routes that the host should have set and did not; an error while it may still do so, which is
+    /// for `patience` from the first address on.
+    pub(crate) async fn await_routes(&mut self, uplink: &Uplink<'_>, patience: Duration) -> Result<Vec<HeldRoute>> {
         let mut missing = uplink.journal().map(|journal| journal.defaults_before_boot()).unwrap_or_default();
         if missing.is_empty() {
             return Ok(missing);
@@ -40,7 +39,7 @@ impl Setup {
             return if lasts(&mut self.started, ADDRESSES) { Err(waits(uplink, "address it")) } else { Ok(Vec::new()) };
         }
         missing.retain(|route| held.iter().any(|address| route.is_default(address.is_ipv6())));
-        if !missing.is_empty() && lasts(&mut self.addressed, ROUTES) {
+        if !missing.is_empty() && lasts(&mut self.addressed, patience) {
             return Err(waits(uplink, "set the default route, as it did before the host was started anew"));
         }
         // what the host had in another network is of no use in this one

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ovnkube_tests::nb::{Release, Server, until};
+use ovnkube_tests::nb::{Release, Server, fresh_dir, until};
 use serde_json::Value;
 
 use crate::api::Api;
@@ -12,7 +12,7 @@ use crate::process::Process;
 
 pub(crate) const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
 
-/// Tells directories and logs apart.
+/// Tells logs apart.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) struct Lab {
@@ -27,10 +27,7 @@ pub(crate) struct Dir(PathBuf);
 
 impl Dir {
     pub(crate) fn new() -> Self {
-        let name = format!("ovnkube-binary-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let dir = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&dir).unwrap();
-        Self(dir)
+        Self(fresh_dir("ovnkube-binary"))
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {

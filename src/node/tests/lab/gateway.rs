@@ -73,5 +73,6 @@ pub fn settings(interface: &str, mode: GatewayMode) -> GatewaySettings {
         join_subnets: vec!["100.64.0.0/16".parse().unwrap()],
         api_server: None,
         probation: std::time::Duration::ZERO,
+        default_route: std::time::Duration::from_secs(10),
     }
 }

@@ -7,7 +7,7 @@ mod pod;
 mod release;
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -100,9 +100,26 @@ struct Agent {
 
 impl Lab {
     fn new(release: Release) -> Self {
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("ovnkube-node-{}-{serial}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
+        loop {
+            let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+            let dir = std::env::temp_dir().join(format!("ovnkube-node-{}-{serial}", std::process::id()));
+            match std::fs::create_dir(&dir) {
+                // of an earlier process of that number, which crashed
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                made => {
+                    made.unwrap();
+                    return Self::within(dir, release, serial);
+                }
+            }
+        }
+    }
+
+    /// For another process, that shares databases and sockets with the one that made them.
+    pub fn of(dir: PathBuf) -> Self {
+        Self::within(dir, Release::Trixie, SERIAL.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn within(dir: PathBuf, release: Release, serial: u32) -> Self {
         // workers made here live in this namespace
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         Self {
@@ -124,14 +141,6 @@ impl Lab {
             mtu: MtuSettings { given: Some(1400), ..MtuSettings::default() },
             annotated_mtu: None,
         }
-    }
-
-    /// For another process, that shares databases and sockets with the one that made them.
-    pub fn of(dir: PathBuf) -> Self {
-        let mut lab = Self::new(Release::Trixie);
-        let own = std::mem::replace(&mut lab.dir, dir);
-        std::fs::remove_dir(own).unwrap();
-        lab
     }
 
     pub fn path(&self, name: &str) -> String {

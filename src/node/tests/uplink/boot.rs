@@ -1,5 +1,9 @@
 //! A host that starts anew: its own setup of the network and the agent's at the same time.
 
+use std::time::Duration;
+
+use ovnkube_node::GatewaySettings;
+
 use super::lab::{eventually, in_node, run};
 use super::{cut_power, held, host, is_moved, set_journal, settings, start_and_move};
 
@@ -16,6 +20,7 @@ fn a_default_route_that_is_set_late() {
         lab.gateway = Some(settings());
         start_and_move(lab);
         lab.crash_agent();
+        lab.gateway = Some(GatewaySettings { default_route: Duration::from_secs(600), ..settings() });
         set_journal(lab, |journal| journal["boot"] = "the one before".into());
         cut_power(lab);
         lab.start_vswitchd();
@@ -32,6 +37,10 @@ fn a_default_route_that_is_set_late() {
         // on the NIC: where it has the address, and nowhere else
         ip("route add default via 172.18.255.1 dev eth0 proto dhcp src 172.18.0.2 metric 100");
         ip("route add 10.9.0.0/16 via 172.18.0.9 dev eth0 table 77 mtu 1300");
+        // with no more time for the one that is not set
+        lab.crash_agent();
+        lab.gateway = Some(GatewaySettings { default_route: Duration::ZERO, ..settings() });
+        lab.start_agent();
         eventually("the move", || is_moved(lab));
         assert_eq!(held("breth0"), before);
     });
