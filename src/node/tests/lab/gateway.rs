@@ -6,6 +6,19 @@ use ovnkube_node::GatewaySettings;
 use super::{Lab, Pod, eventually, run};
 
 impl Lab {
+    /// A namespace on the other end of eth0, with the node's next hop 172.18.255.1.
+    pub fn outside(&mut self) -> Pod {
+        let netns = format!("ovnkube-node-{}-{}-outside", std::process::id(), self.serial);
+        run("ip", &["netns", "add", &netns]);
+        self.pods.push(netns.clone());
+        run("ip", &["link", "set", "wire", "netns", &netns]);
+        let outside = Pod { name: "outside".into(), uid: String::new(), netns, n: 0 };
+        for args in ["link set lo up", "link set wire up", "addr add 172.18.255.1/16 dev wire"] {
+            outside.ip_cmd(args);
+        }
+        outside
+    }
+
     /// A network behind the node: link `name` with `ours`, and a namespace with `theirs` at its other end.
     pub fn behind(&mut self, name: &str, ours: &str, theirs: &str) -> Pod {
         let pod = self.bare_pod(name, 0);

@@ -180,19 +180,6 @@ impl Lab {
         run("nft", &["delete table inet seal; delete table arp seal"]);
     }
 
-    /// A namespace on the other end of eth0, with the node's next hop 172.18.255.1.
-    pub fn outside(&mut self) -> Pod {
-        let netns = format!("ovnkube-node-{}-{}-outside", std::process::id(), self.serial);
-        run("ip", &["netns", "add", &netns]);
-        self.pods.push(netns.clone());
-        run("ip", &["link", "set", "wire", "netns", &netns]);
-        let outside = Pod { name: "outside".into(), uid: String::new(), netns, n: 0 };
-        for args in ["link set lo up", "link set wire up", "addr add 172.18.255.1/16 dev wire"] {
-            outside.ip_cmd(args);
-        }
-        outside
-    }
-
     pub fn start_vswitchd(&mut self) {
         let db = self.unix("db.sock");
         self.start("vswitchd", "ovs-vswitchd", &[&db, "--disable-system"]);
