@@ -284,12 +284,12 @@ impl Net {
     }
 
     pub async fn delete_route(&self, link: &Link, unwanted: Route) -> Result<()> {
-        for message in self
-            .route_messages(link, RouteHeader::RT_TABLE_MAIN)
-            .await?
-            .into_iter()
-            .filter(|m| route(m) == Some(unwanted))
-        {
+        self.delete_route_in(link, RouteHeader::RT_TABLE_MAIN, unwanted).await
+    }
+
+    /// The same in another table.
+    pub async fn delete_route_in(&self, link: &Link, table: u8, unwanted: Route) -> Result<()> {
+        for message in self.route_messages(link, table).await?.into_iter().filter(|m| route(m) == Some(unwanted)) {
             match self.handle.route().del(message).execute().await {
                 Err(e) if !is(&e, Errno::ESRCH) => {
                     return Err(failed(format!("delete route {unwanted:?} through {}", link.name), e));

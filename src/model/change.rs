@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EndpointSlice, Name, Namespace, NetworkPolicy, Node, ObjectKey, Pod, PodKey, PodSet, Service};
+use crate::{
+    EndpointSlice, Name, Namespace, NetworkPolicy, Node, ObjectKey, Pod, PodKey, PodSet, Service, ServiceCidr,
+};
 
 /// One thing that happened outside. `None` means the object is gone. Serialisable, so that a run can
 /// be recorded and replayed.
@@ -16,6 +18,7 @@ pub enum Change {
     Service(ObjectKey, Option<Box<Service>>),
     EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
     NetworkPolicy(ObjectKey, Option<Box<NetworkPolicy>>),
+    ServiceCidr(Name, Option<ServiceCidr>),
     /// The first full list of this kind is in: everything that exists has been said.
     Synced(Kind),
 }
@@ -29,6 +32,7 @@ pub enum Kind {
     Service,
     EndpointSlice,
     NetworkPolicy,
+    ServiceCidr,
 }
 
 /// What a change made worth planning again.

@@ -27,6 +27,7 @@ mod pod_network;
 mod pod_set;
 mod selector;
 mod service;
+mod service_cidr;
 mod services;
 #[cfg(test)]
 mod tests;
@@ -51,5 +52,6 @@ pub use pod_network::{PodAddresses, PodAnnotation, PodNetwork, Route, render_pod
 pub use pod_set::{Namespaces, PodSet};
 pub use selector::{Operator, Requirement, Selector, SelectorFields};
 pub use service::{BadField, PortFields, Protocol, Service, ServiceFields, ServicePort, ServiceType, TrafficPolicy};
+pub use service_cidr::ServiceCidr;
 pub use services::{Backend, Backends, NodeIps, Place, Services};
 pub use world::{NodeNetwork, PodEntry, Policies, Site, SiteRouter, World};

@@ -12,6 +12,7 @@ pub enum Object {
     Namespace { name: Name, uid: Name },
     Service { key: ObjectKey, uid: Name },
     NetworkPolicy { key: ObjectKey, uid: Name },
+    ServiceCidr { name: Name, uid: Name },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

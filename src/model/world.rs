@@ -113,6 +113,8 @@ impl World {
                 }
             }
             Change::NetworkPolicy(key, policy) => self.apply_policy(key, policy.map(|p| *p)),
+            // OVN balances whatever address a service has
+            Change::ServiceCidr(..) => {}
             Change::Synced(kind) => self.sync(kind),
         }
         self.settle_sites();

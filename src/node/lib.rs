@@ -44,7 +44,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ovnkube_host::Net;
-use ovnkube_model::{EndpointSlice, Mac, Name, NodeIps, Object, ObjectKey, PodKey, Service, Services, Subnet};
+use ovnkube_model::{
+    EndpointSlice, Mac, Name, NodeIps, Object, ObjectKey, PodKey, Service, ServiceCidr, Services, Subnet,
+};
 use ovnkube_telemetry::NodeHealth;
 use tokio::sync::{mpsc, watch};
 
@@ -70,9 +72,11 @@ pub enum Change {
     /// Any service; `None`: it is gone.
     Service(ObjectKey, Option<Box<Service>>),
     EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
+    /// Ranges that services have addresses of; `None`: gone.
+    ServiceCidr(Name, Option<ServiceCidr>),
     /// The addresses of any node; `None`: it is gone.
     NodeIps(Name, Option<NodeIps>),
-    /// All services and slices that there are have been told.
+    /// All services, slices and ranges that there are have been told.
     ServicesSynced,
     /// All nodes that there are have been told.
     NodesSynced,
@@ -241,6 +245,7 @@ async fn listen(mut changes: mpsc::Receiver<Change>, cni: &cni::Cni, node: watch
             Change::Pod(key, pod) => cni.pods.set(key, pod),
             Change::Service(key, service) => services.service(&key, service.map(|service| *service)),
             Change::EndpointSlice(key, slice) => services.slice(&key, slice.map(|slice| *slice)),
+            Change::ServiceCidr(name, range) => services.range(name, range),
             Change::NodeIps(name, ips) => services.node(&name, ips),
             Change::ServicesSynced => services.services_told(),
             Change::NodesSynced => services.nodes_told(),

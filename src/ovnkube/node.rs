@@ -79,9 +79,10 @@ async fn forward(
             }
             Change::Service(key, service) => ovnkube_node::Change::Service(key, service),
             Change::EndpointSlice(key, slice) => ovnkube_node::Change::EndpointSlice(key, slice),
-            Change::Synced(kind @ (Kind::Service | Kind::EndpointSlice)) => {
+            Change::ServiceCidr(name, range) => ovnkube_node::Change::ServiceCidr(name, range),
+            Change::Synced(kind @ (Kind::Service | Kind::EndpointSlice | Kind::ServiceCidr)) => {
                 synced.insert(kind);
-                if synced.len() < 2 {
+                if synced.len() < 3 {
                     continue;
                 }
                 ovnkube_node::Change::ServicesSynced

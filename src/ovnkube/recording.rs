@@ -139,6 +139,7 @@ fn print_notices(world: &World, out: &mut impl Write) -> Result<()> {
             Object::Service { key, .. } => format!("service {key}"),
             Object::Namespace { name, .. } => format!("namespace {name}"),
             Object::NetworkPolicy { key, .. } => format!("networkpolicy {key}"),
+            Object::ServiceCidr { name, .. } => format!("servicecidr {name}"),
         };
         writeln!(out, "event on {object}: {}: {}", notice.reason, notice.message)?;
     }

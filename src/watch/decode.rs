@@ -10,6 +10,7 @@ use crate::network_policies::NetworkPolicies;
 use crate::nodes::Nodes;
 use crate::object::Watched;
 use crate::pods::Pods;
+use crate::service_cidrs::ServiceCidrs;
 use crate::services::Services;
 
 #[derive(Deserialize)]
@@ -28,6 +29,7 @@ pub fn decode(json: &str) -> Result<Change, Error> {
         "Service" => change::<Services>(json),
         "EndpointSlice" => change::<EndpointSlices>(json),
         "NetworkPolicy" => change::<NetworkPolicies>(json),
+        "ServiceCIDR" => change::<ServiceCidrs>(json),
         other => Err(Error::failed("decode object", format!("{other:?} is not a kind that is watched"))),
     }
 }

@@ -36,6 +36,11 @@ impl Error {
         matches!(self, Self::Gone { .. })
     }
 
+    /// Whether the API server does not have what was asked for, or keeps it from us.
+    pub(crate) fn is_withheld(&self) -> bool {
+        matches!(self, Self::Gone { .. } | Self::Refused { .. })
+    }
+
     pub(crate) fn failed(action: &str, problem: impl Display) -> Self {
         Self::Failed { action: action.to_owned(), problem: problem.to_string() }
     }

@@ -177,6 +177,9 @@ impl<'a> About<'a> {
             Object::Pod { key, uid } => {
                 Self { api_version, kind: "Pod", namespace: Some(&key.namespace), name: &key.name, uid }
             }
+            Object::ServiceCidr { name, uid } => {
+                Self { api_version: "networking.k8s.io/v1", kind: "ServiceCIDR", namespace: None, name, uid }
+            }
             Object::NetworkPolicy { key, uid } => Self {
                 api_version: "networking.k8s.io/v1",
                 kind: "NetworkPolicy",

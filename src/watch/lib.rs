@@ -27,6 +27,7 @@ mod object;
 mod patch;
 mod pods;
 mod scope;
+mod service_cidrs;
 mod services;
 mod stream;
 #[cfg(test)]

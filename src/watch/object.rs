@@ -15,6 +15,8 @@ pub(crate) trait Watched: 'static {
     const PATH: &'static str;
     /// Objects in a page of a list; bounds the memory of a list to some 2 MB.
     const PAGE: u32;
+    /// An API server may lack the kind, and an account the right to read it: all else goes on without.
+    const OPTIONAL: bool = false;
     type Key: Ord + Clone + Display + Send + Sync;
     /// The fields that matter, borrowed from the text.
     type Object<'a>: Deserialize<'a>;

@@ -12,6 +12,7 @@ use crate::namespaces::Namespaces;
 use crate::network_policies::NetworkPolicies;
 use crate::nodes::Nodes;
 use crate::pods::{NodePods, Pods};
+use crate::service_cidrs::ServiceCidrs;
 use crate::services::Services;
 use crate::stream::run;
 use crate::{Client, Error};
@@ -31,7 +32,7 @@ pub enum Scope {
     Controller,
     /// Nodes only.
     ClusterManager,
-    /// The node of this name and the pods on it; services with all their endpoints.
+    /// The node of this name and the pods on it; services with all their endpoints, and their ranges.
     Node(Name),
 }
 
@@ -43,7 +44,7 @@ impl Scope {
                 &[Kind::Node, Kind::Namespace, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::NetworkPolicy]
             }
             Self::ClusterManager => &[Kind::Node],
-            Self::Node(_) => &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice],
+            Self::Node(_) => &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::ServiceCidr],
         }
     }
 
@@ -80,6 +81,7 @@ pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watche
             Kind::Pod if matches!(scope, Scope::Node(_)) => tasks.spawn(run::<NodePods>(client, selector, changes)),
             Kind::Pod => tasks.spawn(run::<Pods>(client, selector, changes)),
             Kind::Service => tasks.spawn(run::<Services>(client, selector, changes)),
+            Kind::ServiceCidr => tasks.spawn(run::<ServiceCidrs>(client, selector, changes)),
             Kind::EndpointSlice => tasks.spawn(run::<EndpointSlices>(client, selector, changes)),
         };
     }

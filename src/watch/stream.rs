@@ -24,6 +24,8 @@ const LONGEST_WATCH: Duration = Duration::from_secs(590);
 const SILENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 150 });
 /// A watch that ends sooner was not worth its request: pause before the next.
 const SHORT_LIVED: Duration = Duration::from_secs(5);
+/// Pause before the next look for a kind that the API server does not give.
+const WITHHELD: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 60_000 });
 /// More than a cluster can have.
 const WHOLE: u32 = 500_000;
 /// Longest line of a watch, bytes; etcd takes objects of 1.5 MB.
@@ -59,6 +61,10 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
         match end {
             Ok(End::Listed) => continue,
             Ok(End::Ended) => {}
+            Ok(End::Withheld) => {
+                sleep(WITHHELD).await;
+                continue;
+            }
             Err(Stop::NobodyListens) => return,
             Err(Stop::Expired) => {
                 tracing::info!("{}: the version watched from is too old; listing again", Stream::<W>::action("watch"));
@@ -94,6 +100,8 @@ struct Stream<W: Watched> {
 enum End {
     Listed,
     Ended,
+    /// The API server does not have the kind, or does not let us read it.
+    Withheld,
 }
 
 enum Stop {
@@ -158,7 +166,14 @@ impl<W: Watched> Stream<W> {
         loop {
             let limit = if self.paged { W::PAGE } else { WHOLE };
             let path = format!("{}?limit={limit}&continue={}{}", W::PATH, query_value(&next), self.selector);
-            self.client.get(&action, &path, &mut text).await?;
+            match self.client.get(&action, &path, &mut text).await {
+                Err(error) if W::OPTIONAL && next.is_empty() && error.is_withheld() => {
+                    tracing::info!("{error}; going on without");
+                    self.sync().await?;
+                    return Ok(End::Withheld);
+                }
+                read => read?,
+            }
             let page: Page<'_> = serde_json::from_slice(&text).map_err(|e| Error::failed(&action, e))?;
             for item in page.items {
                 self.put(item.get()).await?;
@@ -175,11 +190,15 @@ impl<W: Watched> Stream<W> {
         for key in gone {
             self.remove(key).await?;
         }
-        if !self.synced {
-            self.synced = true;
+        self.sync().await?;
+        Ok(End::Listed)
+    }
+
+    async fn sync(&mut self) -> Result<(), Stop> {
+        if !std::mem::replace(&mut self.synced, true) {
             self.say(Change::Synced(W::KIND)).await?;
         }
-        Ok(End::Listed)
+        Ok(())
     }
 
     async fn watch(&mut self) -> Result<End, Stop> {

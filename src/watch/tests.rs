@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ovnkube_model::{Change, Kind};
+use ovnkube_model::{Change, Kind, ServiceCidr};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -16,6 +16,8 @@ use crate::error::Error;
 use crate::nodes::NodeObject;
 use crate::object::{Identified, Watched};
 use crate::pods::{PodObject, Pods};
+use crate::service_cidrs::ServiceCidrs;
+use crate::stream::run;
 use crate::{Access, Client, Scope, start};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -120,6 +122,35 @@ async fn list_that_cannot_be_had_whole_comes_in_pages_again() {
     let asked = paths.lock().unwrap().clone();
     let limits: Vec<_> = asked.iter().filter_map(|p| p.split_once("limit=")?.1.split('&').next()).collect();
     assert_eq!(limits, ["100", "100", "500000", "100", "100", "500000", "100", "100"]);
+}
+
+#[tokio::test]
+async fn a_kind_that_an_api_server_lacks_or_withholds_is_looked_for_again_and_awaited_by_nobody() {
+    let forbidden = r#"{"kind":"Status","status":"Failure","reason":"Forbidden","code":403,"message":"may not list"}"#;
+    let range =
+        json!({"metadata": {"name": "more", "uid": "1"}, "spec": {"cidrs": ["10.97.0.0/16", "no", "fd00:97::1/112"]}});
+    let (client, paths) = server(vec![
+        answer("404 Not Found", "404 page not found"),
+        answer("403 Forbidden", forbidden),
+        list("5", "", &[range]),
+        answer("404 Not Found", "404 page not found"),
+        list("7", "", &[]),
+    ])
+    .await;
+    let (sender, mut changes) = channel(9);
+    let watch = tokio::spawn(run::<ServiceCidrs>(client, String::new(), sender));
+    let mut next = async || timeout(PATIENCE, changes.recv()).await.unwrap().unwrap();
+    assert_eq!(next().await, Change::Synced(Kind::ServiceCidr));
+    let range = ServiceCidr {
+        uid: "1".into(),
+        cidrs: vec!["10.97.0.0/16".parse().unwrap()],
+        bad: vec!["no".into(), "fd00:97::1/112".into()],
+    };
+    assert_eq!(next().await, Change::ServiceCidr("more".into(), Some(range)));
+    assert_eq!(next().await, Change::ServiceCidr("more".into(), None));
+    watch.abort();
+    let paths = paths.lock().unwrap().clone();
+    assert!(paths.iter().all(|path| path.starts_with("/apis/networking.k8s.io/v1/servicecidrs?")), "{paths:?}");
 }
 
 #[tokio::test]

@@ -149,6 +149,7 @@ fn shown(object: &Object) -> String {
         Object::Pod { key, .. } => format!("pod {key}"),
         Object::Namespace { name, .. } => format!("namespace {name}"),
         Object::NetworkPolicy { key, .. } => format!("networkpolicy {key}"),
+        Object::ServiceCidr { name, .. } => format!("servicecidr {name}"),
         Object::Service { key, .. } => format!("service {key}"),
     }
 }

@@ -47,7 +47,16 @@ impl Host<'_> {
                 // the node's own packets to the outside must not come from here
                 here.ensure_unpreferred_address(bridge, stand_ins.host).await?;
             }
-            ensure_routes(here, bridge, &self.routes(*ip, &stand_ins)).await?;
+            let routes = self.routes(*ip, &stand_ins);
+            ensure_routes(here, bridge, &routes).await?;
+            // ranges that are no longer services'
+            for route in
+                here.routes(bridge).await?.into_iter().filter(|route| route.gateway == Some(stand_ins.next_hop))
+            {
+                if !routes.iter().any(|wanted| wanted.destination == route.destination) {
+                    here.delete_route(bridge, route).await?;
+                }
+            }
             for neighbour in [stand_ins.ovn, stand_ins.next_hop] {
                 here.ensure_neighbour(bridge, neighbour, Mac::of(neighbour).0).await?;
             }
@@ -75,11 +84,15 @@ impl Host<'_> {
         ensure_routes(here, &link, &[Route::via(stand_ins.local.into(), *gateway)]).await?;
         // so are those whose own clients keep to local endpoints
         let have = here.routes_in(&link, TABLE).await?;
-        for range in self.service_cidrs.iter().filter(|range| range.is_ipv6() == ipv6) {
-            let Ok(destination) = IpNetwork::new(range.base(), range.prefix()) else { continue };
-            let route = Route::via(destination, *gateway);
-            if !have.contains(&route) {
-                here.ensure_route_in(&link, TABLE, route).await?;
+        let ranges = self.service_cidrs.iter().filter(|range| range.is_ipv6() == ipv6);
+        let destinations = ranges.filter_map(|range| IpNetwork::new(range.base(), range.prefix()).ok());
+        let routes: Vec<Route> = destinations.map(|range| Route::via(range, *gateway)).collect();
+        for route in routes.iter().filter(|route| !have.contains(route)) {
+            here.ensure_route_in(&link, TABLE, *route).await?;
+        }
+        for route in have.into_iter().filter(|route| route.destination.is_ipv6() == ipv6) {
+            if !routes.iter().any(|wanted| wanted.destination == route.destination) {
+                here.delete_route_in(&link, TABLE, route).await?;
             }
         }
         for rule in RULES {

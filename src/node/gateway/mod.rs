@@ -18,6 +18,7 @@ mod host;
 pub(crate) mod left;
 pub(crate) mod legacy;
 mod nft;
+mod ranges;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ use serde::Serialize;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep};
 
-use crate::mgmt::Mgmt;
+use crate::mgmt::{self, Mgmt};
 use crate::ovs::Ovs;
 use crate::services::{self, Part, Want};
 use crate::settings::NodeSettings;
@@ -60,6 +61,8 @@ pub(crate) struct Gateway<'a> {
     warnings: UnboundedSender<Warning>,
     /// What was told of it.
     refused: Vec<nft::Refused>,
+    /// What was told of ServiceCIDR objects.
+    wrong_ranges: Vec<Warning>,
     watch: Option<Watch>,
     /// The last comparison changed flows.
     wrote: bool,
@@ -85,6 +88,7 @@ impl<'a> Gateway<'a> {
             table: nft::Table::default(),
             warnings,
             refused: Vec::new(),
+            wrong_ranges: Vec::new(),
             watch: None,
             wrote: false,
             taken: Vec::new(),
@@ -183,8 +187,8 @@ impl<'a> Gateway<'a> {
         ovs: &Ovs,
         services: &Want,
     ) -> Result<Readiness> {
-        let ranges =
-            [&self.node.cluster_subnets[..], &self.settings.service_cidrs, &self.node.masquerade_subnets].concat();
+        let service_cidrs = self.service_cidrs(here, services).await?;
+        let ranges = [&self.node.cluster_subnets[..], &service_cidrs, &self.node.masquerade_subnets].concat();
         let is_local = self.settings.mode == GatewayMode::Local;
         if self.swept.as_ref().is_none_or(std::result::Result::is_err) {
             self.sweep(&ranges, is_local).await;
@@ -192,7 +196,7 @@ impl<'a> Gateway<'a> {
         let host = Host {
             site,
             masquerade: &self.node.masquerade_subnets,
-            service_cidrs: &self.settings.service_cidrs,
+            service_cidrs: &service_cidrs,
             mtu: self.node.mtu.routable.unwrap_or(mgmt.mtu),
             checksums_in_software: ovs.is_userspace(),
         };
@@ -208,7 +212,26 @@ impl<'a> Gateway<'a> {
         if is_local {
             legacy::let_pods_pass().await?;
         }
-        self.ensure_flows(site, mgmt, ovs, services).await
+        self.ensure_flows(site, mgmt, ovs, services, &service_cidrs).await
+    }
+
+    /// Those that were given and those of objects. Says once what is wrong with one.
+    async fn service_cidrs(&mut self, here: &Net, services: &Want) -> Result<Vec<Subnet>> {
+        let host = if services.ranges.is_empty() { Vec::new() } else { here.all_addresses(mgmt::LINK).await? };
+        let taken = ranges::Taken {
+            cluster: &self.node.cluster_subnets,
+            join: &self.settings.join_subnets,
+            masquerade: &self.node.masquerade_subnets,
+            host: &host,
+        };
+        let (all, wrong) = ranges::of_services(&self.node.node, &self.settings.service_cidrs, services, &taken);
+        for warning in wrong.iter().filter(|warning| !self.wrong_ranges.contains(warning)) {
+            tracing::warn!("{}", warning.message);
+            // the process ends: nobody listens
+            let _ = self.warnings.send(warning.clone());
+        }
+        self.wrong_ranges = wrong;
+        Ok(all)
     }
 
     /// What cannot be removed is told once and holds up nothing; it is tried again with the next change.
@@ -225,7 +248,7 @@ impl<'a> Gateway<'a> {
         let refused = self.table.refused();
         for nft::Refused { set, key, why, .. } in refused.iter().filter(|refused| !self.refused.contains(refused)) {
             let is_its = |part: &&Arc<Part>| {
-                let alone = Want { parts: vec![Arc::clone(part)] };
+                let alone = Want { parts: vec![Arc::clone(part)], ..Want::default() };
                 let elements = services::nft::elements(&alone, self.settings.mode, &self.node.masquerade_subnets);
                 elements.contains_key(&(*set, key.clone()))
             };
@@ -240,7 +263,14 @@ impl<'a> Gateway<'a> {
         self.refused = refused.to_vec();
     }
 
-    async fn ensure_flows(&mut self, site: &Site, mgmt: &Mgmt, ovs: &Ovs, services: &Want) -> Result<Readiness> {
+    async fn ensure_flows(
+        &mut self,
+        site: &Site,
+        mgmt: &Mgmt,
+        ovs: &Ovs,
+        services: &Want,
+        service_cidrs: &[Subnet],
+    ) -> Result<Readiness> {
         let bridge = &site.bridge.name;
         let patch = format!("patch-{bridge}_{}-to-br-int", self.node.node);
         let Some(patch_port) = ovs.port_number(&patch) else {
@@ -261,7 +291,7 @@ impl<'a> Gateway<'a> {
             vlan: settings.vlan,
             patch: patch_port,
             ips: site.ips.iter().map(IpNetwork::ip).collect(),
-            service_cidrs: &settings.service_cidrs,
+            service_cidrs,
             masquerade: &self.node.masquerade_subnets,
             pods: if settings.pods_outside { &self.node.cluster_subnets } else { &[] },
             management: mgmt.addresses.iter().map(IpNetwork::ip).collect(),

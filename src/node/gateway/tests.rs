@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use ovnkube_model::Mac;
+use ovnkube_model::{Mac, Meta, Object, ServiceCidr};
 
 fn facts(mode: GatewayMode) -> flows::Facts<'static> {
     let subnets = |list: &[&str]| list.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>().leak() as &[_];
@@ -22,6 +22,46 @@ fn facts(mode: GatewayMode) -> flows::Facts<'static> {
         encap_port: 6081,
         max_frame: Some(1414),
     }
+}
+
+#[test]
+fn ranges_of_objects_are_served_unless_they_are_somebody_elses() {
+    let given = ["10.96.0.0/16", "fd00:96::/112"].map(|s| s.parse().unwrap());
+    let [cluster, join, masquerade] =
+        ["10.128.0.0/14", "100.64.0.0/16", "169.254.169.0/29"].map(|s| [s.parse::<Subnet>().unwrap()]);
+    let host = ["127.0.0.1/8", "172.18.0.2/16"].map(|s| s.parse().unwrap());
+    let taken = ranges::Taken { cluster: &cluster, join: &join, masquerade: &masquerade, host: &host };
+    let of = |lists: &[&[&str]]| {
+        let none = BTreeMap::new();
+        let meta = Meta { uid: "u", created: 0, labels: &none, annotations: &BTreeMap::new() };
+        let range =
+            |list: &&[&str]| ServiceCidr::parse(&meta, &list.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let named = lists.iter().enumerate().map(|(n, list)| (format!("r{n}").as_str().into(), range(list)));
+        let want = Want { ranges: named.collect(), ..Want::default() };
+        let (all, wrong) = ranges::of_services("n1", &given, &want, &taken);
+        let all: Vec<String> = all[given.len()..].iter().map(ToString::to_string).collect();
+        (all.join(" "), wrong)
+    };
+    // that of the API server's own flag has an object too
+    assert_eq!(of(&[&["10.96.0.0/16", "fd00:96::/112"]]), (String::new(), vec![]));
+    // ranges of services may lie in each other; of another family than the cluster's there are no services
+    assert_eq!(of(&[&["10.97.0.0/16", "fd00:97::/112"], &["10.96.0.0/12"]]).0, "10.97.0.0/16 10.96.0.0/12");
+    for (range, why) in [
+        ("0.0.0.0/0", "it overlaps cluster subnet 10.128.0.0/14; use another range"),
+        ("10.128.4.0/24", "it overlaps cluster subnet 10.128.0.0/14; use another range"),
+        ("100.64.0.0/10", "it overlaps join subnet 100.64.0.0/16; use another range"),
+        ("169.254.169.4/32", "it overlaps masquerade subnet 169.254.169.0/29; use another range"),
+        ("172.16.0.0/12", "it overlaps the network of its address 172.18.0.2/16; use another range"),
+        ("127.1.0.0/16", "it overlaps the network of its address 127.0.0.1/8; use another range"),
+    ] {
+        let (all, wrong) = of(&[&[range], &["10.97.0.0/16"]]);
+        assert_eq!(all, "10.97.0.0/16");
+        let message = format!("node n1 does not reach services of {range}: {why}");
+        let about = Some(Object::ServiceCidr { name: "r0".into(), uid: "u".into() });
+        assert_eq!(wrong, [Warning { about, reason: "RangeConflict", message }]);
+    }
+    let (all, wrong) = of(&[&["10.97.0.1/16", "10.98.0.0/16"]]);
+    assert_eq!((all.as_str(), wrong[0].reason, wrong.len()), ("10.98.0.0/16", "BadField", 1));
 }
 
 /// As `ovs-ofctl` prints flows: parts in one order, numbers in one form.

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ovnkube_model::{EndpointSlice, Family, Name, NodeIps, ObjectKey, Service, Services};
+use ovnkube_model::{EndpointSlice, Family, Name, NodeIps, ObjectKey, Service, ServiceCidr, Services};
 use tokio::sync::watch;
 
 pub(crate) use health::run as answer_health_checks;
@@ -47,12 +47,13 @@ struct State {
     here: Here,
     services: Services,
     parts: Parts,
+    ranges: BTreeMap<Name, ServiceCidr>,
     /// What the API server says of the own node's addresses.
     own: NodeIps,
     senders: BTreeMap<ObjectKey, Senders>,
     /// With the number of looks that are left.
     stale: BTreeMap<Stale, u8>,
-    /// All services and slices that there are have been told.
+    /// All services, slices and ranges that there are have been told.
     knows_services: bool,
     /// So have been all nodes, where they matter. Nothing is worked out before.
     complete: bool,
@@ -88,6 +89,15 @@ impl Board {
         self.touch(&mut state, touched);
     }
 
+    pub(crate) fn range(&self, name: Name, range: Option<ServiceCidr>) {
+        let mut state = self.lock();
+        match range {
+            Some(range) => state.ranges.insert(name, range),
+            None => state.ranges.remove(&name),
+        };
+        self.changes.send_modify(|n| *n += 1);
+    }
+
     /// The addresses on the node's links, by which endpoints on the host are told.
     pub(crate) fn addresses(&self, ips: &[IpAddr]) {
         let mut state = self.lock();
@@ -118,7 +128,7 @@ impl Board {
         self.touch(&mut state, touched);
     }
 
-    /// All services and slices that there are have been told.
+    /// All services, slices and ranges that there are have been told.
     pub(crate) fn services_told(&self) {
         self.lock().knows_services = true;
         self.complete();
@@ -142,7 +152,7 @@ impl Board {
     /// `None` until the first lists are in.
     pub(crate) fn want(&self) -> Option<Want> {
         let state = self.lock();
-        state.complete.then(|| Want { parts: state.parts.all().cloned().collect() })
+        state.complete.then(|| Want { parts: state.parts.all().cloned().collect(), ranges: state.ranges.clone() })
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {

@@ -91,7 +91,7 @@ impl Cluster {
         for (key, service) in self.0.iter() {
             parts.set(key, service.created, Part::of(key, &self.0, &here()));
         }
-        Want { parts: parts.all().cloned().collect() }
+        Want { parts: parts.all().cloned().collect(), ..Want::default() }
     }
 }
 

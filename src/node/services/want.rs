@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use ipnetwork::IpNetwork;
 use ovnkube_model::{
-    Backend, Backends, Family, Name, Object, ObjectKey, Protocol, Service, ServicePort, Services, TrafficPolicy,
+    Backend, Backends, Family, Name, Object, ObjectKey, Protocol, Service, ServiceCidr, ServicePort, Services,
+    TrafficPolicy,
 };
 
 /// The node that it is worked out for.
@@ -26,6 +27,8 @@ pub(crate) struct Here {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Want {
     pub(crate) parts: Vec<Arc<Part>>,
+    /// Where services have their addresses from, besides the ranges that were given.
+    pub(crate) ranges: BTreeMap<Name, ServiceCidr>,
 }
 
 /// What one service wants.

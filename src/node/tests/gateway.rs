@@ -3,11 +3,12 @@
 
 mod lab;
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use lab::{Lab, eventually, in_node, run};
-use ovnkube_model::GatewayMode;
-use ovnkube_node::GatewaySettings;
+use ovnkube_model::{GatewayMode, Meta, ServiceCidr};
+use ovnkube_node::{Change, GatewaySettings};
 
 const COOKIE: &str = "cookie=0xdeff105/-1";
 
@@ -111,7 +112,7 @@ fn both_address_families() {
         lab.make_router();
         lab.cluster_subnets.push("fd00:10::/48");
         lab.node_subnets.push("fd00:10::/64");
-        let mut settings = settings(GatewayMode::Local);
+        let mut settings = GatewaySettings { disable_forwarding: true, ..settings(GatewayMode::Local) };
         settings.service_cidrs.push("fd00:96::/112".parse().unwrap());
         lab.gateway = Some(settings);
         lab.start_agent();
@@ -139,7 +140,60 @@ fn both_address_families() {
         assert!(config.contains(r#""ip-addresses":["172.18.0.2/16","fd00:172::2/64"]"#), "{config}");
         assert!(config.contains(r#""next-hops":["172.18.255.1","fd00:172::1"]"#), "{config}");
         a_restart_changes_no_flow(lab);
+        ranges_of_services_come_and_go(lab);
     });
+}
+
+/// Everywhere where ranges of services are; what the kernel sets by itself comes when it likes.
+fn of_ranges(lab: &Lab) -> String {
+    let routes = ["-4", "-6"].map(|family| run("ip", &[family, "route", "show", "table", "all", "proto", "static"]));
+    let table = run("nft", &["-s", "list", "table", "inet", "ovn-kubernetes"]);
+    routes.concat() + &table + &flows(lab).join("\n")
+}
+
+fn range(cidrs: &[&str]) -> Change {
+    let none = BTreeMap::new();
+    let meta = Meta { uid: "u", created: 0, labels: &none, annotations: &BTreeMap::new() };
+    let cidrs: Vec<String> = cidrs.iter().map(ToString::to_string).collect();
+    Change::ServiceCidr("more".into(), Some(ServiceCidr::parse(&meta, &cidrs)))
+}
+
+fn ranges_of_services_come_and_go(lab: &mut Lab) {
+    let before = of_ranges(lab);
+    let wants = |lab: &Lab, part: &str| eventually(part, || of_ranges(lab).contains(part));
+    // one that overlaps the node's network is told of and left out
+    lab.tell(range(&["10.97.0.0/16", "172.18.64.0/20", "fd00:97::/112"]));
+    for part in [
+        "10.97.0.0/16 via 169.254.169.4 dev br-ex src 169.254.169.2 mtu 1400",
+        "10.97.0.0/16 via 10.128.0.1 dev ovn-k8s-mp0 table 7",
+        "fd00:97::/112 via fd69::4 dev br-ex",
+        "fd00:97::/112 via fd00:10::1 dev ovn-k8s-mp0 table 7",
+        "ip daddr 10.97.0.0/16 return",
+        "ip6 saddr fd00:97::/112 return",
+        "in_port=LOCAL,nw_dst=10.97.0.0/16",
+        "in_port=LOCAL,ipv6_dst=fd00:97::/112",
+    ] {
+        wants(lab, part);
+    }
+    let mut told = Vec::new();
+    eventually("a warning", || {
+        told.extend(lab.warnings());
+        told.iter().any(|warning| warning.reason == "RangeConflict" && warning.message.contains("172.18.64.0/20"))
+    });
+    assert!(!of_ranges(lab).contains("172.18.64.0"), "{}", of_ranges(lab));
+    // another one in its place
+    lab.tell(range(&["10.98.0.0/16"]));
+    wants(lab, "nw_dst=10.98.0.0/16");
+    eventually("the first to be gone", || !of_ranges(lab).contains("0.97.0.0") && !of_ranges(lab).contains("fd00:97:"));
+    lab.tell(Change::ServiceCidr("more".into(), None));
+    eventually("what was before", || of_ranges(lab) == before);
+    // one that went while the agent was away
+    lab.tell(range(&["10.98.0.0/16"]));
+    wants(lab, "nw_dst=10.98.0.0/16");
+    lab.crash_agent();
+    lab.start_agent();
+    lab.ready();
+    eventually("what was before", || of_ranges(lab) == before);
 }
 
 #[test]

@@ -75,8 +75,8 @@ async fn what_happened_while_the_history_was_lost_comes_as_a_diff() {
     // synced is said once only; and what comes next is watched again
     cluster.delete_pod("ns", "new").await;
     let mut change = timeout(lab::PATIENCE, changes.recv()).await.unwrap().unwrap();
-    // the API server's own service, whose list comes on a watch of its own
-    while matches!(change, Change::Service(..) | Change::EndpointSlice(..)) {
+    // the API server's own service and range, whose lists come on watches of their own
+    while matches!(change, Change::Service(..) | Change::EndpointSlice(..) | Change::ServiceCidr(..)) {
         change = timeout(lab::PATIENCE, changes.recv()).await.unwrap().unwrap();
     }
     assert!(matches!(&change, Change::Pod(key, _) if key.name.as_ref() == "new"), "{change:?}");

@@ -159,6 +159,23 @@ async fn services_come_with_their_endpoints_unless_others_serve_them() {
 }
 
 #[tokio::test]
+async fn ranges_of_services_come_and_go() {
+    let cluster = Cluster::shared();
+    let (sender, mut changes) = channel(16);
+    let _watches = start(&cluster.client().await, &Scope::Node("n1".into()), &sender);
+    let ranges = "/apis/networking.k8s.io/v1/servicecidrs";
+    cluster.create(ranges, json!({"metadata": {"name": "more"}, "spec": {"cidrs": ["10.97.0.0/16"]}})).await;
+    let more = |change| match change {
+        Change::ServiceCidr(name, range) if name.as_ref() == "more" => Some(range),
+        _ => None,
+    };
+    let range = next(&mut changes, more).await.unwrap();
+    assert_eq!((range.cidrs, range.bad), (vec!["10.97.0.0/16".parse().unwrap()], vec![]));
+    cluster.ask(Method::DELETE, &format!("{ranges}/more"), Value::Null).await.unwrap();
+    next(&mut changes, |change| more(change).filter(Option::is_none)).await;
+}
+
+#[tokio::test]
 async fn patch_touches_only_the_pod_it_was_meant_for() {
     let cluster = Cluster::shared();
     let client = cluster.client().await;
