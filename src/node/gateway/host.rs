@@ -102,12 +102,12 @@ impl Host<'_> {
     }
 }
 
-/// Addresses of the masquerade subnet, the same on every node.
-struct StandIns {
+/// Addresses of the masquerade subnet, the same on every node. All else that is in it is not ours.
+pub(super) struct StandIns {
     /// Stands for OVN where it has the host's address.
     ovn: IpAddr,
     /// Stands for the host, with its prefix.
-    host: IpNetwork,
+    pub(super) host: IpNetwork,
     /// Services with only local endpoints.
     local: IpAddr,
     /// A neighbour that is nobody.
@@ -115,13 +115,17 @@ struct StandIns {
 }
 
 impl StandIns {
-    fn of(subnet: Subnet) -> Option<Self> {
+    pub(super) fn of(subnet: Subnet) -> Option<Self> {
         Some(Self {
             ovn: subnet.nth(1)?,
             host: subnet.nth_with_prefix(2)?,
             local: subnet.nth(3)?,
             next_hop: subnet.nth(4)?,
         })
+    }
+
+    pub(super) fn has(&self, ip: IpAddr) -> bool {
+        [self.ovn, self.host.ip(), self.local, self.next_hop].contains(&ip)
     }
 }
 

@@ -20,6 +20,7 @@ use ovnkube_ovn::vswitch::open_vswitch;
 use ovnkube_ovsdb::Cache;
 use tokio::time::timeout;
 
+use super::host::StandIns;
 use super::settings::Place;
 use super::{RULES, TABLE, flows, legacy};
 use crate::ovs::Ovs;
@@ -52,8 +53,9 @@ pub(crate) async fn leave(node: &NodeSettings, stays: Option<&Place>, here: &Net
         } else if ovs.bridge_ports(&link.name).is_some() {
             tracing::info!("taking the gateway off {}", link.name);
             take_flows(node.run_dir(), &link.name).await?;
+            ovs.apply("unmap a bridge", |cache| Ok(chassis::unmap(cache, &link.name))).await?;
+            // a host that was booted since then set it itself
             if !masquerade.is_empty() {
-                ovs.apply("unmap a bridge", |cache| Ok(chassis::unmap(cache, &link.name))).await?;
                 take_forwarding(&link);
             }
         }
@@ -75,9 +77,8 @@ pub(crate) async fn leave(node: &NodeSettings, stays: Option<&Place>, here: &Net
 /// The same address of a subnet that had another prefix length.
 async fn take_other_lengths(here: &Net, link: &Link, masquerade: &[Subnet]) -> Result<()> {
     for address in here.addresses(link).await? {
-        let host =
-            masquerade.iter().filter_map(|range| range.nth_with_prefix(2)).find(|host| host.ip() == address.ip());
-        if host.is_some_and(|host| host != address) {
+        let mut hosts = masquerade.iter().filter_map(|range| Some(StandIns::of(*range)?.host));
+        if hosts.any(|host| host.ip() == address.ip() && host != address) {
             here.delete_address(link, address).await?;
         }
     }
@@ -95,7 +96,8 @@ pub(crate) async fn find(here: &Net, given: &[Subnet], mapped: &[String]) -> Res
     for link in here.links().await?.into_iter().filter(|link| link.name != mgmt::LINK) {
         let mut masquerade = subnets_on(here, &link).await?;
         let addresses = here.addresses(&link).await?;
-        let has = |range: &&Subnet| addresses.iter().any(|address| range.contains(address.ip()));
+        // others may have addresses in a wide one
+        let has = |range: &&Subnet| StandIns::of(**range).is_some_and(|ours| addresses.contains(&ours.host));
         let known: Vec<Subnet> = given.iter().filter(has).copied().collect();
         masquerade.retain(|range| known.iter().all(|known| known.base() != range.base()));
         masquerade.extend(known);
@@ -137,9 +139,10 @@ pub(crate) async fn take_flows(run_dir: &Path, bridge: &str) -> Result<()> {
     Ok(())
 }
 
-/// Takes routes, addresses and neighbours of these subnets off a link that stays.
+/// Takes what the gateway has of these subnets off a link that stays.
 pub(crate) async fn take_host(here: &Net, link: &Link, masquerade: &[Subnet]) -> Vec<Error> {
-    let ours = |ip| masquerade.iter().any(|range| range.contains(ip));
+    let stand_ins: Vec<StandIns> = masquerade.iter().filter_map(|range| StandIns::of(*range)).collect();
+    let ours = |ip| stand_ins.iter().any(|ours| ours.has(ip));
     let mut failed = Vec::new();
     let mut links = vec![link.clone()];
     match here.link(mgmt::LINK).await {

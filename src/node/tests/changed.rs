@@ -125,6 +125,14 @@ fn another_masquerade_subnet_another_bridge_and_none() {
         assert_eq!(lab.all_annotations().get(GATEWAY).map(String::as_str), Some(""));
         lab.stop_agent();
         assert!(ip("route").contains("192.0.2.0/24 via 172.18.0.9"));
+
+        // all that a boot would have left of one
+        lab.vsctl("set Open_vSwitch . external_ids:ovn-bridge-mappings=other:br-9,physnet:br-two");
+        lab.start_agent();
+        eventually("nothing is mapped", || {
+            lab.vsctl("get Open_vSwitch . external_ids:ovn-bridge-mappings") == "\"other:br-9\""
+        });
+        lab.stop_agent();
     });
 }
 

@@ -19,7 +19,9 @@ fn host(lab: &Lab) -> BTreeMap<&'static str, String> {
     let sorted = |text: String| {
         // numbers of links, and what the switch's own taps are called
         let lines = text.lines().map(|line| line.split_once(": ").map_or(line, |(_, rest)| rest).to_owned());
-        let lines = lines.filter(|line| !line.contains("fe80:") && !line.contains("multicast ff00"));
+        // before Linux 6.17 all links forward IPv6, and go on with it: they have anycast addresses then
+        let of_kernel = |line: &String| ["fe80:", "multicast ff00", "anycast "].iter().any(|word| line.contains(word));
+        let lines = lines.filter(|line| !of_kernel(line));
         let mut lines: Vec<String> = lines.filter(|line| !line.starts_with("ovs-netdev")).collect();
         lines.sort();
         lines.join("\n")
@@ -67,8 +69,15 @@ fn others(lab: &Lab) {
         ],
     );
     run("nft", &["table inet mine { chain x { type filter hook forward priority 0; counter; }; }"]);
-    for args in ["rule add priority 31 fwmark 0x1 lookup 8", "route add 192.0.2.0/24 via 172.18.0.9", "link set lo up"]
-    {
+    eventually("tap9", || run("ip", &["link"]).contains(" tap9: "));
+    for args in [
+        "rule add priority 31 fwmark 0x1 lookup 8",
+        "route add 192.0.2.0/24 via 172.18.0.9",
+        "link set lo up",
+        // in wide masquerade subnets
+        "addr add 169.254.1.2/16 dev tap9",
+        "addr add fd69::1:2/64 dev tap9 nodad",
+    ] {
         run("ip", &args.split(' ').collect::<Vec<_>>());
     }
 }
@@ -78,7 +87,8 @@ fn chains_of_ovn_kubernetes() {
     for rules in [
         "table ip nat { chain OVN-KUBE-ITP { }; chain OVN-KUBE-NODEPORT { tcp dport 30080 dnat to 10.96.1.3:80; }; }",
         "add chain ip nat OUTPUT { type nat hook output priority -100; }; add rule ip nat OUTPUT counter jump OVN-KUBE-ITP; add rule ip nat OUTPUT counter accept",
-        "add rule ip nat POSTROUTING ip saddr 169.254.169.1 counter masquerade; add rule ip nat POSTROUTING ip saddr 10.128.0.0/23 counter masquerade",
+        "add rule ip nat POSTROUTING ip saddr 169.254.0.1 counter masquerade; add rule ip nat POSTROUTING ip saddr 10.128.0.0/23 counter masquerade",
+        "table ip6 nat { chain OVN-KUBE-ITP { }; chain POSTROUTING { type nat hook postrouting priority 100; ip6 saddr fd69::1 counter masquerade; }; }",
         "table ip filter { chain FORWARD { type filter hook forward priority 0; iifname \"ovn-k8s-mp0\" counter accept; oifname \"ovn-k8s-mp0\" counter accept; ip saddr 192.0.2.9 counter accept; }; }",
     ] {
         run("nft", &[rules]);
@@ -96,19 +106,42 @@ fn a_node_with_a_pod(lab: &mut Lab) {
     assert!(run("nft", &["list", "tables"]).contains("inet ovn-kubernetes"));
 }
 
+/// With wide masquerade subnets.
+fn both_families(lab: &mut Lab) {
+    lab.masquerade_subnets = vec!["169.254.0.0/17", "fd69::/111"];
+    lab.cluster_subnets.push("fd00:10::/48");
+    lab.node_subnets.push("fd00:10::/64");
+    for args in ["addr add fd00:18::2/64 dev br-ex nodad", "-6 route add default via fd00:18::1 dev br-ex"] {
+        run("ip", &args.split(' ').collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn a_bridge_of_the_host_is_as_before() {
     for mode in [GatewayMode::Shared, GatewayMode::Local] {
         in_node(move |lab| {
             lab.start_ovs();
             lab.make_bridge();
+            both_families(lab);
             others(lab);
             lab.ofctl("add-flow", &["cookie=7,priority=33,arp,actions=NORMAL"]);
             eventually("quiet", || !run("ip", &["addr"]).contains("tentative"));
             let before = host(lab);
             chains_of_ovn_kubernetes();
-            lab.gateway = Some(settings("br-ex", mode));
+            let mut settings = settings("br-ex", mode);
+            settings.service_cidrs.push("fd00:96::/112".parse().unwrap());
+            settings.join_subnets.push("fd98::/64".parse().unwrap());
+            lab.gateway = Some(settings);
             a_node_with_a_pod(lab);
+            let gateway = host(lab);
+            for (what, traces) in [
+                ("addresses", ["169.254.0.2/17", "fd69::2/111"]),
+                ("routes", ["10.96.0.0/16", "fd00:96::/112"]),
+                ("neighbours", ["169.254.0.4", "fd69::4"]),
+            ] {
+                assert!(traces.iter().all(|trace| gateway[what].contains(trace)), "{}", gateway[what]);
+            }
+            assert_eq!(gateway["rules"].matches("0x1745ec").count(), 2, "{}", gateway["rules"]);
             lab.stop_agent();
             lab.kill("controller");
             assert_eq!(lab.clean_up(), Vec::<String>::new());
@@ -125,7 +158,9 @@ fn without_iptables_tables(mut before: BTreeMap<&'static str, String>, lab: &Lab
     let (was, is) = (before.remove("nftables").unwrap(), after.remove("nftables").unwrap());
     same(&before, &after);
     // the lab's own table names the management port too
-    let of_ours = |line: &&str| ["OVN-KUBE", "ovn-k", "10.128", "169.254"].iter().any(|word| line.contains(word));
+    let of_ours = |line: &&str| {
+        ["OVN-KUBE", "ovn-k", "10.128", "169.254", "fd00:10:", "fd69:"].iter().any(|word| line.contains(word))
+    };
     assert_eq!(is.lines().find(|line| of_ours(line) && !line.contains("\"br-int\"")), None, "{is}");
     for kept in ["chain OTHER", "ip saddr 192.0.2.0/24 masquerade", "table inet mine", "table inet seal"] {
         assert!(was.contains(kept) && is.contains(kept), "{kept} is not in:\n{is}");
