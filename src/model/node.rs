@@ -36,6 +36,8 @@ pub struct Node {
     pub created: i64,
     /// `status.addresses` of type InternalIP.
     pub addresses: Vec<IpAddr>,
+    /// `status.addresses` of other types: nobody reaches the node by them from here, and they are its own.
+    pub other_addresses: Vec<IpAddr>,
     /// OVS system-id of the node's chassis; set by the node's agent.
     pub chassis_id: Option<Name>,
     /// `global` where nothing else is annotated.
@@ -70,6 +72,8 @@ pub struct Node {
 pub struct NodeFields<'a> {
     /// `status.addresses` of type InternalIP.
     pub addresses: &'a [IpAddr],
+    /// `status.addresses` of other types, as ExternalIP.
+    pub other_addresses: &'a [IpAddr],
     /// Reason of the condition NetworkUnavailable while that is true.
     pub network_unavailable: Option<&'a str>,
     /// It is being deleted, or an autoscaler will.
@@ -83,6 +87,7 @@ impl Node {
             uid: meta.uid.into(),
             created: meta.created,
             addresses: fields.addresses.to_vec(),
+            other_addresses: fields.other_addresses.to_vec(),
             network_unavailable: fields.network_unavailable.map(Into::into),
             leaving: fields.leaving,
             gateway: read.parsed(keys::GATEWAY, Gateway::parse).flatten(),

@@ -56,6 +56,13 @@ impl Services {
         }
         let mut touched = self.claims.change(key, old, new.as_ref());
         touched.insert(key.clone());
+        // whether it may have an address, and so keep it from others, depends on who wrote it down
+        let balanced = |service: Option<&Service>| -> BTreeSet<IpAddr> {
+            service.into_iter().flat_map(|service| &service.ingress_ips).copied().collect()
+        };
+        for ip in balanced(old).symmetric_difference(&balanced(new.as_ref())) {
+            self.claims.at(*ip, &mut touched);
+        }
         match new {
             Some(service) => self.known.insert(key.clone(), service),
             None => self.known.remove(key),

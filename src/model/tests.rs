@@ -53,7 +53,7 @@ impl Story {
 
     fn node(&mut self, name: &str, annotations: &[(&str, &str)]) -> BTreeSet<Touched> {
         let addresses = ["172.18.0.2".parse().unwrap()];
-        let fields = NodeFields { addresses: &addresses, network_unavailable: None, leaving: false };
+        let fields = NodeFields { addresses: &addresses, ..NodeFields::default() };
         let node = with_meta(name, 1, annotations, |meta| Node::parse(meta, fields));
         self.world.apply(Change::Node(name.into(), Some(Box::new(node))))
     }

@@ -94,13 +94,17 @@ impl Watched for Nodes {
     }
 
     fn change(key: Name, object: &NodeObject<'_>) -> Change {
-        let internal = object.status.addresses.iter().filter(|a| a.kind == "InternalIP");
-        let addresses: Vec<IpAddr> = internal.filter_map(|a| a.address.parse().ok()).collect();
+        // some are names
+        let all = object.status.addresses.iter().filter_map(|a| Some((a, a.address.parse::<IpAddr>().ok()?)));
+        let (internal, other): (Vec<_>, Vec<_>) = all.partition(|(a, _)| a.kind == "InternalIP");
+        let [addresses, other_addresses] =
+            [internal, other].map(|some| some.into_iter().map(|(_, ip)| ip).collect::<Vec<_>>());
         let unavailable = |c: &&Condition| c.kind == "NetworkUnavailable" && c.status == "True";
         let condition = object.status.conditions.iter().find(unavailable);
         let is_leaving = object.metadata.is_being_deleted() || object.spec.taints.iter().any(|t| t.key == LEAVING);
         let fields = NodeFields {
             addresses: &addresses,
+            other_addresses: &other_addresses,
             network_unavailable: condition.map(|c| c.reason.as_str()),
             leaving: is_leaving,
         };

@@ -358,3 +358,25 @@ fn secrets_are_not_shown() {
     let access = Access { token: Some("s3cret".to_owned().into()), ..Access::default() };
     assert!(!format!("{access:?}").contains("s3cret"));
 }
+
+/// An address that a cloud translates to the node's is on none of its links.
+#[test]
+fn a_nodes_external_address_is_no_services() {
+    let address = |kind: &str, address: &str| json!({"type": kind, "address": address});
+    let addresses =
+        [address("Hostname", "n1"), address("InternalIP", "172.18.0.2"), address("ExternalIP", "192.0.2.9")];
+    let node = json!({"kind": "Node", "metadata": {"name": "n1"}, "status": {"addresses": addresses}});
+    let service = json!({"kind": "Service", "metadata": {"name": "web", "namespace": "a"}, "spec": {
+        "clusterIP": "10.96.0.7", "externalIPs": ["192.0.2.9", "192.0.2.10"], "ports": [{"port": 80}],
+    }});
+    let Ok(Change::Node(name, Some(node))) = crate::decode(&node.to_string()) else { panic!("a node") };
+    let Ok(Change::Service(key, Some(service))) = crate::decode(&service.to_string()) else { panic!("a service") };
+    let port = service.ports[0].clone();
+    let mut services = ovnkube_model::Services::default();
+    services.apply_service(&key, Some(*service));
+    services.apply_node(&name, node.ips());
+    assert_eq!(services.outer_ips(&key, &port), ["192.0.2.10".parse::<std::net::IpAddr>().unwrap()]);
+    let notices = services.notices(&key);
+    assert!(notices.iter().any(|notice| notice.message.contains("192.0.2.9 is node n1's")), "{notices:?}");
+    assert_eq!(services.node_ip("n1", ovnkube_model::Family::V4), Some("172.18.0.2".parse().unwrap()));
+}

@@ -14,6 +14,9 @@ pub struct NodeIps(BTreeMap<IpAddr, Tie>);
 enum Tie {
     /// The cluster knows the node by it.
     Name,
+    /// Its status lists it beside those: it may be on none of its links, as the address that a cloud
+    /// translates to the node's.
+    Listed,
     /// It is on one of the node's links, where a load balancer may have put it.
     Link,
 }
@@ -50,7 +53,12 @@ impl Node {
     pub fn ips(&self) -> NodeIps {
         let ip = ipnetwork::IpNetwork::ip;
         let gateway = self.gateway.iter().flat_map(|gateway| &gateway.ips).map(ip);
-        NodeIps::new(self.addresses.iter().copied().chain(gateway), self.host_cidrs.iter().map(ip))
+        let mut ips = NodeIps::new(self.addresses.iter().copied().chain(gateway), self.host_cidrs.iter().map(ip));
+        for ip in &self.other_addresses {
+            let tie = ips.0.entry(*ip).or_insert(Tie::Listed);
+            *tie = Tie::Listed.min(*tie);
+        }
+        ips
     }
 }
 
@@ -86,7 +94,7 @@ impl Owners {
     /// on a node itself.
     pub(super) fn of(&self, ip: IpAddr, balanced: bool) -> Option<String> {
         let node = self.by_ip.get(&ip).and_then(BTreeSet::first);
-        if let Some((_, node)) = node.filter(|(tie, _)| *tie == Tie::Name || !balanced) {
+        if let Some((_, node)) = node.filter(|(tie, _)| *tie != Tie::Link || !balanced) {
             return Some(format!("node {node}'s"));
         }
         let inside = |subnets: &[Subnet]| subnets.iter().any(|subnet| subnet.contains(ip));

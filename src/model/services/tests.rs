@@ -321,3 +321,66 @@ fn a_claim_that_is_refused_keeps_nobody_out() {
     assert_eq!(services.apply_node(&"n1".into(), NodeIps::default()).len(), 2);
     assert!(has(&services, &key()));
 }
+
+/// What is said of a service: where it is reached from outside, and what its owner hears.
+fn said(services: &Services, key: &ObjectKey) -> Option<(Vec<IpAddr>, Vec<String>)> {
+    let port = &services.get(key)?.ports[0];
+    let notices = services.notices(key).into_iter().map(|notice| notice.message);
+    Some((services.outer_ips(key, port), notices.collect()))
+}
+
+/// For a service its age, and whether the address is an external one and its load balancer's; for a node whether
+/// it is known by it and has it on a link.
+type Told = Option<(bool, bool, u8)>;
+
+proptest! {
+    /// Services and nodes that have an address in common come, change and go: whoever looks again only at services
+    /// that are touched knows all, and the same as one who was told the end of it.
+    #[test]
+    fn what_was_not_touched_has_not_changed(
+        events in prop::collection::vec((prop::bool::weighted(0.3), 0_usize..2, prop::option::weighted(0.8, (any::<bool>(), any::<bool>(), 0_u8..2))), 0..20),
+    ) {
+        let ip = |has: bool| has.then_some("172.18.0.99");
+        let parsed = |has| ip(has).map(|ip| ip.parse::<IpAddr>().unwrap());
+        let apply = |services: &mut Services, is_node: bool, number: usize, told: Told| {
+            let name = ["a", "b"][number];
+            if is_node {
+                let ips = told.map(|(named, linked, _)| NodeIps::new(parsed(named), parsed(linked)));
+                return services.apply_node(&name.into(), ips.unwrap_or_default());
+            }
+            let new = told.map(|(external, balanced, created)| {
+                let external: Vec<_> = ip(external).map(str::to_owned).into_iter().collect();
+                let ingress: Vec<_> = ip(balanced).map(|ip| (ip.to_owned(), None)).into_iter().collect();
+                let cluster_ip = format!("10.96.0.{}", number + 1);
+                let ports = [PortFields { port: Some(80), ..PortFields::default() }];
+                let new = service(&ServiceFields {
+                    kind: Some("LoadBalancer"),
+                    cluster_ip: Some(&cluster_ip),
+                    external_ips: &external,
+                    ingress: &ingress,
+                    ports: &ports,
+                    ..ServiceFields::default()
+                });
+                Service { created: created.into(), ..new }
+            });
+            services.apply_service(&ObjectKey::new("a", name), new)
+        };
+        let (mut services, mut known, mut end) = (Services::default(), BTreeMap::new(), BTreeMap::new());
+        for (is_node, number, told) in events {
+            for key in apply(&mut services, is_node, number, told) {
+                known.insert(key.clone(), said(&services, &key));
+            }
+            for (key, known) in &known {
+                prop_assert_eq!(known, &said(&services, key), "{}", key);
+            }
+            end.insert((is_node, number), told);
+        }
+        let mut fresh = Services::default();
+        for ((is_node, number), told) in end {
+            apply(&mut fresh, is_node, number, told);
+        }
+        for (key, known) in known {
+            prop_assert_eq!(known, said(&fresh, &key), "{}", key);
+        }
+    }
+}
