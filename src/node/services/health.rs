@@ -144,6 +144,8 @@ fn respond(health: &Health, healthy: bool) -> impl IntoResponse + use<> {
     let answer = Answer { service, local_endpoints: health.endpoints, healthy };
     let headers = [
         ("content-type", "application/json".to_owned()),
+        // a connection that is kept would be answered after the port has been closed
+        ("connection", "close".to_owned()),
         ("x-content-type-options", "nosniff".to_owned()),
         ("x-load-balancing-endpoint-weight", health.endpoints.to_string()),
     ];

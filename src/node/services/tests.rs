@@ -504,3 +504,20 @@ fn changes_that_concern_the_host_alone_are_told() {
     assert!(told(&|| board.service(&key("np"), None)));
     assert_eq!(board.want(), Some(Want::default()));
 }
+
+/// The first external address that comes later: until other nodes' addresses are known it may be one of them,
+/// and nobody's connections to it are ended.
+#[test]
+fn connections_to_what_may_be_another_nodes_are_left_alone() {
+    let board = Board::new("node-000".into(), true, Services::default(), watch::Sender::default());
+    board.services_told();
+    assert!(board.want().is_some(), "no service minds nodes");
+    let ports = json!([{"protocol": "UDP", "port": 53}]);
+    let spec = json!({"clusterIPs": ["10.96.1.3"], "externalIPs": ["172.18.0.3"], "ports": ports});
+    board.service(&key("dns"), Some(service(1, &spec)));
+    let endpoints = json!([{"addresses": ["10.128.0.5"], "nodeName": "node-000"}]);
+    board.slice(&key("dns-x"), Some(slice("dns", ("UDP", 53), &endpoints)));
+    board.node(&"node-001".into(), Some(ips(&["172.18.0.3"])));
+    board.nodes_told();
+    assert_eq!(board.stale().0, []);
+}

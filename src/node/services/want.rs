@@ -121,7 +121,7 @@ impl Part {
         let mut part = Self::new(Object::Service { key: key.clone(), uid: service.uid.clone() });
         for port in &service.ports {
             let protocol = port.protocol;
-            let outer = if here.knows_nodes { services.outer_ips(key, port) } else { Vec::new() };
+            let outer = outer_ips(key, services, port, here);
             let node_port = services.node_port(key, port);
             for ip in services.cluster_ips(key, port) {
                 let backends = services.backends(key, port, Family::of(ip));
@@ -191,12 +191,17 @@ pub(crate) fn minds_nodes(service: &Service) -> bool {
     service.outer_ips().next().is_some() || service.is_external_local()
 }
 
+/// Before other nodes' addresses are known, none: it may be one of them.
+fn outer_ips(key: &ObjectKey, services: &Services, port: &ServicePort, here: &Here) -> Vec<IpAddr> {
+    if here.knows_nodes { services.outer_ips(key, port) } else { Vec::new() }
+}
+
 /// Every address of a service that UDP senders know, and whoever of this node or another may answer there.
 pub(crate) fn senders(key: &ObjectKey, services: &Services, here: &Here) -> Senders {
     let Some(service) = services.get(key) else { return Senders::new() };
     let mut senders = Senders::new();
     for port in service.ports.iter().filter(|port| port.protocol == Protocol::Udp) {
-        let outer = services.outer_ips(key, port);
+        let outer = outer_ips(key, services, port, here);
         for ip in services.cluster_ips(key, port) {
             let family = Family::of(ip);
             let all = services.backends(key, port, family);

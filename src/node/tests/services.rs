@@ -4,6 +4,9 @@
 mod lab;
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
 
 use lab::{Lab, eventually, in_node, run};
 use ovnkube_model::{
@@ -108,6 +111,13 @@ fn a_service_comes_changes_and_goes() {
         eventually("an answer", || health() == Some(("503".to_owned(), body(0))));
         lab.tell(endpoint("10.128.0.5", "node-1"));
         eventually("a healthy answer", || health() == Some(("200".to_owned(), body(1))));
+        // a client that would keep its connection: none outlives the port
+        let mut client = TcpStream::connect("172.18.0.2:32080").unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        client.write_all(b"GET /healthz HTTP/1.1\r\nHost: node\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         // an endpoint on the host itself
         lab.tell(endpoint("172.18.0.2", "node-1"));
         let to_host = "actions=ct(commit,table=6,zone=64003,nat(dst=172.18.0.2:8080))";
