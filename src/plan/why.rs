@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 
 use ovnkube_model::{
     Direction, Family, Name, NetworkPolicy, ObjectKey, Peer, PodEntry, PodKey, PolicyPort, Protocol, Rule, Selector,
-    World,
+    Service, World,
 };
 
 use crate::topology::join_addresses;
@@ -104,6 +104,11 @@ impl Decision {
 
 /// Decides for each address family that both ends have; there is at least one answer.
 pub fn why(world: &World, from: &End, to: &End, protocol: Protocol, port: u16) -> Result<Vec<Answer>, Error> {
+    if let End::Address(ip) = to
+        && let Some(key) = served_at(world, *ip, protocol, port)
+    {
+        return Err(Error::Service(*ip, key.clone()));
+    }
     let sources = ends(world, from, Role::Source)?;
     let destinations = ends(world, to, Role::Destination)?;
     let pairs = sources.iter().flat_map(|from| destinations.iter().map(move |to| (from, to)));
@@ -144,6 +149,15 @@ impl<'a> Found<'a> {
         let known_as = world.pods.iter().filter(|(_, entry)| known_by(entry).any(|known| known == ip));
         Self { pod, ip: Some(ip), known_as: known_as.collect() }
     }
+}
+
+/// The service that packets to an external address and port go to: they do before policies see them.
+fn served_at(world: &World, ip: IpAddr, protocol: Protocol, port: u16) -> Option<&ObjectKey> {
+    let is_served = |(key, service): &(&ObjectKey, &Service)| {
+        let mut ports = service.ports.iter().filter(|have| (have.protocol, have.port) == (protocol, port));
+        ports.any(|port| world.services.outer_ips(key, port).contains(&ip))
+    };
+    world.services.iter().find(is_served).map(|(key, _)| key)
 }
 
 fn ends<'a>(world: &'a World, end: &End, role: Role) -> Result<Vec<Found<'a>>, Error> {

@@ -39,7 +39,7 @@ spec:
 ---
 kind: Service
 metadata: {name: web}
-spec: {clusterIP: 10.96.0.7, ports: [{port: 80}]}
+spec: {clusterIP: 10.96.0.7, externalIPs: [192.0.2.9], ports: [{port: 80}]}
 "#;
 
 /// A pod in the network of its node, and policies by every means that may or may not mean it; one without tracking.
@@ -135,6 +135,14 @@ fn a_directory_is_enough() {
              ingress of default/db: a pod always reaches itself\n",
         ),
         ("a/client 10.96.0.7 80", false, "it is the address of service default/web; policies see its pods"),
+        ("a/client 192.0.2.9 80", false, "it is the address of service default/web; policies see its pods"),
+        (
+            "a/client 192.0.2.9 81",
+            true,
+            "allowed: a/client 10.244.0.3 to 192.0.2.9 port 81/TCP\n  \
+             egress of a/client: no policy is about it\n  \
+             ingress of 192.0.2.9: not a pod of the cluster's network, policies are not about it\n",
+        ),
         ("a/client b/db 80", false, "find pod b/db: there is none of this name"),
         ("a/client fd00::1 80", false, "they have no address family in common"),
         ("client default/db 80", false, "\"client\" is neither a pod nor an address; write namespace/name"),
