@@ -37,8 +37,8 @@ impl Southbound {
         let mut command = self.server.release().command("ovn-trace");
         command.arg(format!("--db=unix:{}", self.server.socket().display()));
         command.arg(format!("--unixctl={}", control.display()));
-        // of each conntrack zone that a packet goes through
-        command.args(["--ct=new"; 12]);
+        // one for each conntrack zone that a packet goes through, of all packets: it takes one after the other
+        command.args(std::iter::repeat_n("--ct=new", 20_000));
         command.arg(format!("--log-file={}", file("trace.log").display()));
         command.args(["--detach", "--no-chdir", "-vfile:warn"]).args(QUIET);
         let done = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
@@ -70,7 +70,9 @@ pub struct Tracer {
 impl Tracer {
     /// What becomes of a packet.
     pub fn trace(&mut self, datapath: &str, microflow: &str) -> String {
-        self.ask("trace", &["--detailed", datapath, microflow])
+        let text = self.ask("trace", &["--detailed", datapath, microflow]);
+        assert!(!text.contains("use --ct to customize"), "no connection is new any more; start another tracer");
+        text
     }
 
     fn ask(&mut self, method: &str, words: &[&str]) -> String {

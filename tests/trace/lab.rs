@@ -1,7 +1,6 @@
 //! A real API, the engine, and OVN's northd behind it; no node runs, packets are traced.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use http::Method;
 use ovnkube_model::{Change, World};
@@ -27,6 +26,7 @@ pub(crate) struct Lab {
     settings: Settings,
     macs: BTreeMap<String, String>,
     engine: Option<Running>,
+    rounds: usize,
     southbound: Southbound,
     server: Server,
     api: Api,
@@ -57,7 +57,7 @@ impl Lab {
         let southbound = Southbound::of(&server);
         let world = World::new(settings.network(), KINDS);
         let (cluster, macs) = (Cluster::default(), BTreeMap::new());
-        let mut lab = Self { cluster, world, settings, macs, engine: None, southbound, server, api };
+        let mut lab = Self { cluster, world, settings, macs, engine: None, rounds: 0, southbound, server, api };
         lab.start_engine().await;
         lab.learn_addresses().await;
         lab
@@ -168,7 +168,7 @@ impl Lab {
         let stored = self.api.get(&format!("{POLICIES}/networkpolicies")).await;
         self.cluster.policies = serde_json::from_value(stored["items"].clone()).unwrap();
         self.learn_world().await;
-        self.written().await;
+        self.seen().await;
     }
 
     async fn learn_world(&mut self) {
@@ -192,17 +192,22 @@ impl Lab {
         self.world = world;
     }
 
-    /// Waits until the engine has nothing more to say.
-    async fn written(&self) {
-        let engine = self.engine.as_ref().unwrap();
-        let mut before = engine.writes();
-        loop {
-            tokio::time::sleep(Duration::from_millis(150)).await;
-            let now = engine.writes();
-            if now == before {
-                return;
-            }
-            before = now;
+    /// Waits until the engine has seen all there is: each watch tells in order, and what was made last
+    /// is in the database.
+    async fn seen(&mut self) {
+        self.rounds += 1;
+        let last = format!("last-{}", self.rounds);
+        self.api.namespace(&last).await;
+        self.api.pod(&last, &last, NODES[0], json!({})).await;
+        let spec = json!({"podSelector": {}, "ingress": [{"from": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]}]});
+        let policy = json!({"metadata": {"name": last}, "spec": spec});
+        let path = format!("{POLICIES}/namespaces/{last}/networkpolicies");
+        self.api.ask(Method::POST, &path, policy).await.unwrap();
+        for table in ["Address_Set", "Logical_Switch_Port", "ACL"] {
+            until(&format!("{last} is in {table}"), async || {
+                self.server.nbctl(&["--columns=external_ids", "list", table]).contains(&last)
+            })
+            .await;
         }
     }
 
