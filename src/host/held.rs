@@ -159,6 +159,12 @@ impl HeldRoute {
         hops.filter_map(address).collect()
     }
 
+    /// The host's own address that it sends from.
+    pub fn source(&self) -> Option<IpAddr> {
+        let mut attributes = self.message.attributes.iter();
+        attributes.find_map(|one| if let RouteAttribute::PrefSource(at) = one { ip(at) } else { None })
+    }
+
     /// Whether others need it to reach their gateway.
     pub fn is_direct(&self) -> bool {
         let indirect = |attribute: &RouteAttribute| {

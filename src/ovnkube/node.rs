@@ -22,6 +22,8 @@ use crate::translate;
 const CHANGES: usize = 1024;
 /// Within this a network setup of the host that minds a NIC in a bridge has done what it does.
 const PROBATION: Duration = Duration::from_secs(60);
+/// For a DHCP server that is slow.
+const FIRST_ADDRESS: Duration = Duration::from_secs(60);
 /// What is done at one go by whatever sets up networks takes milliseconds.
 const DEFAULT_ROUTE: Duration = Duration::from_secs(10);
 const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
@@ -277,6 +279,7 @@ fn gateway(settings: &Settings, api_server: &str) -> Option<GatewaySettings> {
         join_subnets: network.join_subnets,
         api_server: Some(api_server.to_owned()),
         probation: PROBATION,
+        first_address: FIRST_ADDRESS,
         default_route: DEFAULT_ROUTE,
     })
 }

@@ -40,7 +40,7 @@ use crate::mgmt::{self, Mgmt};
 use crate::ovs::Ovs;
 use crate::services::{self, Part, Want};
 use crate::settings::NodeSettings;
-use crate::uplink::{Setup, Uplink, bridge_of};
+use crate::uplink::{Setup, Unturned, Uplink, bridge_of};
 use crate::{Error, OwnNode, Readiness, Result, Warning};
 use host::Host;
 use host::RULES;
@@ -76,6 +76,8 @@ pub(crate) struct Gateway<'a> {
     trial: Option<Instant>,
     /// How far the host's own setup of the network is.
     setup: Setup,
+    /// What could not be put into the bridge.
+    unturned: Unturned,
 }
 
 impl<'a> Gateway<'a> {
@@ -95,7 +97,8 @@ impl<'a> Gateway<'a> {
             swept: None,
             undone: None,
             trial: None,
-            setup: Setup::default(),
+            setup: Setup::new(settings.first_address, settings.default_route),
+            unturned: Unturned::default(),
         })
     }
 
@@ -129,11 +132,13 @@ impl<'a> Gateway<'a> {
         }
         let masquerade = &self.node.masquerade_subnets;
         let uplink = Uplink::new(nic, masquerade, net, ovs);
-        let missing = self.setup.await_routes(&uplink, self.settings.default_route).await?;
-        let uplink = uplink.with(&missing);
+        let missing = self.setup.await_routes(&uplink).await?;
+        let left = self.unturned.left();
+        let uplink = uplink.with(&missing, &left);
         let trial = self.trial.map_or(Duration::ZERO, |since| since.elapsed());
         let passed = trial >= self.settings.probation;
-        let moved = uplink.to_bridge(&self.settings.watched(&place, net).await?, passed).await;
+        let watched = self.settings.watched(&place, net).await?;
+        let moved = uplink.to_bridge(&watched, passed, &mut self.unturned).await;
         if let Err(e @ Error::Undone { .. }) = &moved {
             tracing::error!("{e}");
             self.undone = Some((nic.clone(), e.to_string()));

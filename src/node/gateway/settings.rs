@@ -42,8 +42,10 @@ pub struct GatewaySettings {
     pub api_server: Option<String>,
     /// How long after a NIC was put into a bridge its loss of the network undoes that.
     pub probation: Duration,
-    /// How long the host's own setup may take, from the first address on, to set a default route that it had before the
-    /// host was started anew.
+    /// How long the host's own setup may take, from the agent's start on, to give the NIC an address of each family that
+    /// it had a default route of before the host was started anew,
+    pub first_address: Duration,
+    /// and from then on to set the default routes.
     pub default_route: Duration,
 }
 

@@ -21,6 +21,12 @@ pub(super) struct Journal {
     pub(super) link: u32,
     addresses: Vec<Kept>,
     routes: Vec<Kept>,
+    /// Default routes from before the host was started anew: it has no address of their family yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    awaited: Vec<Kept>,
+    /// A router's word was obeyed on the NIC once, by the kernel or in its place.
+    #[serde(default)]
+    pub(super) advertised: bool,
     /// Who answered before the move and has to answer after it; empty once they did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) trial: Vec<String>,
@@ -40,18 +46,31 @@ struct Kept {
 }
 
 impl Journal {
-    pub(super) fn of(link: u32, held: &Holder<HeldAddress, HeldRoute>, trial: &[String]) -> Self {
+    /// `before`: the one that it takes the place of.
+    pub(super) fn of(
+        link: u32,
+        held: &Holder<HeldAddress, HeldRoute>,
+        trial: &[String],
+        before: Option<&Journal>,
+    ) -> Self {
         let now = now();
+        let has = |ipv6| {
+            held.addresses.iter().any(|one| one.address().is_ipv6() == ipv6)
+                || held.routes.iter().any(|route| route.is_default(ipv6))
+        };
+        let mut awaited = before.map(Self::defaults_before_boot).unwrap_or_default();
+        awaited.retain(|route| !has(route.is_default(true)));
+        let awaited = awaited.iter().map(Kept::route).collect();
+        let advertised =
+            before.is_some_and(|before| before.advertised) || held.routes.iter().any(HeldRoute::is_advertised);
         let addresses = held.addresses.iter().map(|held| Kept {
             what: held.address().to_string(),
             until: held.valid().map(|seconds| now + u64::from(seconds)),
             message: STANDARD.encode(held.encode()),
         });
-        let routes = held.routes.iter().filter(|route| route.is_lasting());
-        let routes =
-            routes.map(|held| Kept { what: held.to_string(), until: None, message: STANDARD.encode(held.encode()) });
+        let routes = held.routes.iter().filter(|route| route.is_lasting()).map(Kept::route);
         let (addresses, routes) = (addresses.collect(), routes.collect());
-        Self { boot: boot(), link, addresses, routes, trial: trial.to_vec(), undone: None }
+        Self { boot: boot(), link, addresses, routes, awaited, advertised, trial: trial.to_vec(), undone: None }
     }
 
     /// What can't be read counts for nothing: it is written anew.
@@ -69,7 +88,7 @@ impl Journal {
             a.what == b.what && a.until.unwrap_or(0).abs_diff(b.until.unwrap_or(0)) <= SAME_END
         };
         (&self.boot, self.link, self.addresses.len()) == (&other.boot, other.link, other.addresses.len())
-            && self.routes == other.routes
+            && (&self.routes, &self.awaited, self.advertised) == (&other.routes, &other.awaited, other.advertised)
             && self.addresses.iter().zip(&other.addresses).all(same)
     }
 
@@ -86,22 +105,30 @@ impl Journal {
             let passed = (now + u64::from(valid)).saturating_sub(until);
             held.aged(u32::try_from(passed).unwrap_or(u32::MAX))
         };
-        Holder { up: true, addresses: self.addresses.iter().filter_map(address).collect(), routes: self.routes() }
+        let (addresses, routes) = (self.addresses.iter().filter_map(address).collect(), routes(&self.routes));
+        Holder { up: true, addresses, routes }
     }
 
-    /// Default routes that the host had before it was started anew.
+    /// Default routes that the host had before it was started anew, and has not had the address for since.
     pub(super) fn defaults_before_boot(&self) -> Vec<HeldRoute> {
-        let mut routes = if self.boot == boot() { Vec::new() } else { self.routes() };
-        routes.retain(|route| route.is_default(false) || route.is_default(true));
-        routes
-    }
-
-    fn routes(&self) -> Vec<HeldRoute> {
-        self.routes.iter().filter_map(|kept| HeldRoute::decode(&kept.bytes()?)).collect()
+        let mut defaults = routes(&self.awaited);
+        if self.boot != boot() {
+            defaults.extend(routes(&self.routes));
+        }
+        defaults.retain(|route| route.is_default(false) || route.is_default(true));
+        defaults
     }
 }
 
+fn routes(kept: &[Kept]) -> Vec<HeldRoute> {
+    kept.iter().filter_map(|kept| HeldRoute::decode(&kept.bytes()?)).collect()
+}
+
 impl Kept {
+    fn route(held: &HeldRoute) -> Self {
+        Self { what: held.to_string(), until: None, message: STANDARD.encode(held.encode()) }
+    }
+
     fn bytes(&self) -> Option<Vec<u8>> {
         STANDARD.decode(&self.message).ok()
     }

@@ -21,6 +21,7 @@ mod trial;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use ipnetwork::IpNetwork;
 use ovnkube_host::{HeldAddress, HeldRoute, Link, Net, advertised};
 use ovnkube_model::{Mac, Subnet};
 use tokio::time::{Instant, sleep};
@@ -65,6 +66,43 @@ pub(crate) struct Uplink<'a> {
     restore: bool,
     /// Routes that the bridge should have too.
     missing: &'a [HeldRoute],
+    /// Routes that stay where they are.
+    left: &'a [HeldRoute],
+}
+
+/// Routes that the bridge does not take.
+#[derive(Debug, Default)]
+pub(crate) struct Unturned {
+    since: Option<Instant>,
+    /// It is no longer tried with these.
+    left: Vec<HeldRoute>,
+}
+
+impl Unturned {
+    pub(crate) fn left(&self) -> Vec<HeldRoute> {
+        self.left.clone()
+    }
+
+    /// After a move that `failed` by these routes, or by something else.
+    fn note(&mut self, failed: Vec<HeldRoute>, why: &Error) {
+        if failed.is_empty() {
+            self.since = None;
+        } else if self.since.get_or_insert_with(Instant::now).elapsed() > trial::PATIENCE {
+            for route in &failed {
+                tracing::warn!("route {route} can't be turned to the gateway bridge and stays as it is: {why}");
+            }
+            self.left.extend(failed);
+            self.since = None;
+        }
+    }
+}
+
+/// What came of a plan, however it ended.
+#[derive(Debug, Default)]
+struct Outcome {
+    trial: Vec<String>,
+    /// Routes that could not be turned.
+    failed: Vec<HeldRoute>,
 }
 
 /// What ovs-vswitchd has to do before it goes on.
@@ -95,28 +133,33 @@ impl Doubt for HeldAddress {
 
 impl<'a> Uplink<'a> {
     pub(crate) fn new(nic: &'a str, masquerade: &'a [Subnet], here: &'a Net, ovs: &'a Ovs) -> Self {
-        Self { nic, masquerade, here, ovs, restore: false, missing: &[] }
+        Self { nic, masquerade, here, ovs, restore: false, missing: &[], left: &[] }
     }
 
-    /// What the bridge should have too.
-    pub(crate) fn with(self, missing: &'a [HeldRoute]) -> Self {
-        Self { missing, ..self }
+    /// What the bridge should have too, and what it shall do without.
+    pub(crate) fn with(self, missing: &'a [HeldRoute], left: &'a [HeldRoute]) -> Self {
+        Self { missing, left, ..self }
     }
 
     /// Moves all to the bridge. Nothing is done when it is there. Undone when those of `watched` who were there before
     /// are not after it, or when it can't be brought to its end. Returns whether the trial goes on, which `passed` ends.
-    pub(crate) async fn to_bridge(&self, watched: &Watched, passed: bool) -> Result<bool> {
+    pub(crate) async fn to_bridge(&self, watched: &Watched, passed: bool, unturned: &mut Unturned) -> Result<bool> {
         if let Some(why) = self.journal().and_then(|journal| journal.undone) {
             return Err(self.undo(why).await);
         }
         let end = Instant::now() + trial::PATIENCE;
         loop {
-            let (trial, moved) = self.carry_out(plan::to_bridge, Some(watched)).await;
+            let mut outcome = Outcome::default();
+            let moved = self.carry_out(plan::to_bridge, Some(watched), &mut outcome).await;
+            let Outcome { trial, failed } = outcome;
             // before that the host has its NIC, and afterwards it did without the step for long
             let at_stake = !trial.is_empty() && self.made().is_some_and(|made| made.port);
             match moved {
                 Ok(()) => return self.judge(watched, &trial, passed).await,
-                Err(e) if !at_stake => return Err(e),
+                Err(e) if !at_stake => {
+                    unturned.note(failed, &e);
+                    return Err(e);
+                }
                 Err(e) if Instant::now() > end => return Err(self.undo(e.to_string()).await),
                 Err(e) => tracing::warn!("{e}; trying again"),
             }
@@ -162,25 +205,18 @@ impl<'a> Uplink<'a> {
 
     /// Moves all back to the NIC and removes the bridge.
     pub(crate) async fn to_nic(&self) -> Result<()> {
-        self.carry_out(plan::to_nic, None).await.1
+        self.carry_out(plan::to_nic, None, &mut Outcome::default()).await
     }
 
-    /// Returns who is on trial, too.
-    async fn carry_out(&self, plan: fn(&Now) -> Vec<Todo>, watched: Option<&Watched>) -> (Vec<String>, Result<()>) {
-        let mut trial = Vec::new();
-        let outcome = self.try_carry_out(plan, watched, &mut trial).await;
-        (trial, outcome)
-    }
-
-    async fn try_carry_out(
+    async fn carry_out(
         &self,
         plan: fn(&Now) -> Vec<Todo>,
         watched: Option<&Watched>,
-        trial: &mut Vec<String>,
+        outcome: &mut Outcome,
     ) -> Result<()> {
         let (mut done, mut failed) = (0, None);
         for _ in 0..ROUNDS {
-            *trial = self.journal().map(|journal| journal.trial).unwrap_or_default();
+            outcome.trial = self.journal().map(|journal| journal.trial).unwrap_or_default();
             let steps = plan(&self.look().await?);
             if steps.is_empty() {
                 return Ok(());
@@ -188,9 +224,11 @@ impl<'a> Uplink<'a> {
             if let Some(watched) = watched
                 && steps.contains(&Step::AddPort)
             {
-                *trial = watched.answering(self.nic, self.here).await?;
+                outcome.trial = watched.answering(self.nic, self.here).await?;
+                self.warn_of_leases(&steps);
             }
             failed = None;
+            outcome.failed.clear();
             for step in steps {
                 // what is left of a route needs its addresses
                 if failed.is_some() && !matches!(step, Step::Turn(..)) {
@@ -200,10 +238,13 @@ impl<'a> Uplink<'a> {
                     hook(done);
                 }
                 tracing::info!("gateway interface {}: {}", self.nic, step);
-                match self.act(&step, trial).await {
+                match (self.act(&step, &outcome.trial).await, step) {
                     // others may be what the host is reached by
-                    Err(e) if matches!(step, Step::Turn(..)) => failed = failed.or(Some(e)),
-                    other => other?,
+                    (Err(e), Step::Turn(_, route)) => {
+                        failed = failed.or(Some(e));
+                        outcome.failed.push(route);
+                    }
+                    (done, _) => done?,
                 }
                 done += 1;
             }
@@ -212,12 +253,29 @@ impl<'a> Uplink<'a> {
         Err(failed.unwrap_or_else(|| self.refuse(why)))
     }
 
+    /// Who leased them may not hear the NIC any more.
+    fn warn_of_leases(&self, steps: &[Todo]) {
+        for step in steps {
+            if let Step::Give(_, address) = step
+                && address.address().is_ipv4()
+                && let Some(seconds) = address.valid()
+            {
+                tracing::warn!(
+                    "address {address} of {} ends in {seconds} s unless it is leased anew; systemd-networkd can't do that for an \
+                     interface in a bridge of Open vSwitch: describe bridge {} in the host's own setup, or run the DHCP client on it",
+                    self.nic,
+                    bridge_of(self.nic)
+                );
+            }
+        }
+    }
+
     async fn look(&self) -> Result<Now> {
         let made = self.made();
         let nic = self.here.link(self.nic).await?;
         let bridge = self.here.link(&bridge_of(self.nic)).await?;
         let caught = nic.as_ref().is_some_and(|nic| nic.master.is_some());
-        let (nic, held) = (self.held(nic.as_ref()).await?, self.held(bridge.as_ref()).await?);
+        let (mut nic, held) = (self.held(nic.as_ref()).await?, self.held(bridge.as_ref()).await?);
         let journal = made.as_ref().and_then(|made| made.journal.as_ref());
         let link = bridge.as_ref().map(|link| link.index).filter(|_| !self.restore);
         let mut lost = journal.map_or_else(nothing, |journal| journal.lost(link));
@@ -226,7 +284,12 @@ impl<'a> Uplink<'a> {
             lost.addresses.retain(|one| !kept.addresses.iter().any(|have| have.address() == one.address()));
             lost.routes.retain(|one| !kept.routes.contains(one));
         }
-        let now = Journal::of(bridge.as_ref().map_or(0, |link| link.index), &all(nic.as_ref(), held.as_ref()), &[]);
+        self.keep_usable(&mut lost, &[&nic, &held]).await?;
+        let index = bridge.as_ref().map_or(0, |link| link.index);
+        let now = Journal::of(index, &all(nic.as_ref(), held.as_ref()), &[], journal);
+        for held in nic.iter_mut().chain([&mut lost]) {
+            held.routes.retain(|route| !self.left.contains(route));
+        }
         Ok(Now {
             nic,
             row: made.is_some(),
@@ -238,6 +301,19 @@ impl<'a> Uplink<'a> {
             bridge: held,
             lost,
         })
+    }
+
+    /// Without the routes whose source address the host no longer has: the kernel takes none of those.
+    async fn keep_usable(&self, lost: &mut Held, kept: &[&Option<Held>]) -> Result<()> {
+        if lost.routes.iter().all(|route| route.source().is_none()) {
+            return Ok(());
+        }
+        let others = self.here.all_addresses(self.nic).await?;
+        let kept = kept.iter().filter_map(|held| held.as_ref()).chain([&*lost]);
+        let held = kept.flat_map(|held| &held.addresses).map(|held| held.address().ip());
+        let have: Vec<_> = held.chain(others.iter().map(IpNetwork::ip)).collect();
+        lost.routes.retain(|route| route.source().is_none_or(|source| have.contains(&source)));
+        Ok(())
     }
 
     /// Without what the gateway itself put there.
@@ -302,7 +378,7 @@ impl<'a> Uplink<'a> {
         let link = self.link(End::Nic).await?;
         let mac = link.mac.map(Mac).ok_or_else(|| self.refuse("it has no MAC address"))?;
         let held = self.held(Some(&link)).await?.unwrap_or_else(nothing);
-        let journal = Journal::of(0, &held, trial);
+        let journal = Journal::of(0, &held, trial, None);
         self.ovs.apply("make the gateway bridge", |cache| rows::make(cache, self.nic, mac, &journal)).await
     }
 
@@ -313,8 +389,10 @@ impl<'a> Uplink<'a> {
         if let Some(mac) = nic.mac {
             self.here.ensure_mac(&bridge, mac).await?;
         }
-        let routes = self.here.held_routes(&nic).await?;
-        advertised::obey_as(self.nic, &bridge.name, routes.iter().any(HeldRoute::is_advertised))?;
+        // a program that does it in the kernel's place is not heard on the NIC now, or was not started yet
+        let before = self.journal().is_some_and(|journal| journal.advertised);
+        let now = self.here.held_routes(&nic).await?.iter().any(HeldRoute::is_advertised);
+        advertised::obey_as(self.nic, &bridge.name, before || now)?;
         Ok(self.here.set_up(&bridge).await?)
     }
 
@@ -334,7 +412,8 @@ impl<'a> Uplink<'a> {
     async fn write(&self, trial: &[String]) -> Result<()> {
         let (nic, bridge) = (self.here.link(self.nic).await?, self.link(End::Bridge).await?);
         let (nic, held) = (self.held(nic.as_ref()).await?, self.held(Some(&bridge)).await?);
-        let journal = Journal::of(bridge.index, &all(nic.as_ref(), held.as_ref()), trial);
+        let held = all(nic.as_ref(), held.as_ref());
+        let journal = Journal::of(bridge.index, &held, trial, self.journal().as_ref());
         self.apply("write the journal of", |cache, made| Ok(made.write(cache, &journal))).await
     }
 

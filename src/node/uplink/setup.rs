@@ -11,20 +11,22 @@ use tokio::time::Instant;
 use super::Uplink;
 use crate::Result;
 
-/// From the agent's start on, for a DHCP server that is slow.
-const ADDRESSES: Duration = Duration::from_secs(60);
-
 /// Since when it is waited for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Setup {
+    first_address: Duration,
+    default_route: Duration,
     started: Option<Instant>,
     addressed: Option<Instant>,
 }
 
 impl Setup {
-    /// Returns the default routes that the host should have set and did not; an error while it may still do so, which is
-    /// for `patience` from the first address on.
-    pub(crate) async fn await_routes(&mut self, uplink: &Uplink<'_>, patience: Duration) -> Result<Vec<HeldRoute>> {
+    pub(crate) fn new(first_address: Duration, default_route: Duration) -> Self {
+        Self { first_address, default_route, started: None, addressed: None }
+    }
+
+    /// Returns the default routes that the host should have set and did not; an error while it may still do so.
+    pub(crate) async fn await_routes(&mut self, uplink: &Uplink<'_>) -> Result<Vec<HeldRoute>> {
         let mut missing = uplink.journal().map(|journal| journal.defaults_before_boot()).unwrap_or_default();
         if missing.is_empty() {
             return Ok(missing);
@@ -34,12 +36,17 @@ impl Setup {
         let now = uplink.look().await?;
         let held = [&now.nic, &now.bridge].into_iter().flatten().flat_map(|held| &held.addresses);
         let held: Vec<_> = held.map(ovnkube_host::HeldAddress::address).collect();
-        if held.is_empty() {
-            self.addressed = None;
-            return if lasts(&mut self.started, ADDRESSES) { Err(waits(uplink, "address it")) } else { Ok(Vec::new()) };
+        let has = |route: &HeldRoute| held.iter().any(|address| route.is_default(address.is_ipv6()));
+        let (mut missing, bare): (Vec<_>, Vec<_>) = missing.into_iter().partition(has);
+        // the journal goes on to know of those
+        if !bare.is_empty() && lasts(&mut self.started, self.first_address) {
+            let families = [false, true].into_iter().filter(|ipv6| bare.iter().any(|route| route.is_default(*ipv6)));
+            let families: Vec<_> = families.map(|ipv6| if ipv6 { "IPv6" } else { "IPv4" }).collect();
+            return Err(waits(uplink, &format!("address it for {}", families.join(" and "))));
         }
-        missing.retain(|route| held.iter().any(|address| route.is_default(address.is_ipv6())));
-        if !missing.is_empty() && lasts(&mut self.addressed, patience) {
+        if missing.is_empty() {
+            self.addressed = None;
+        } else if lasts(&mut self.addressed, self.default_route) {
             return Err(waits(uplink, "set the default route, as it did before the host was started anew"));
         }
         // what the host had in another network is of no use in this one

@@ -86,6 +86,7 @@ pub fn settings(interface: &str, mode: GatewayMode) -> GatewaySettings {
         join_subnets: vec!["100.64.0.0/16".parse().unwrap()],
         api_server: None,
         probation: std::time::Duration::ZERO,
+        first_address: std::time::Duration::from_secs(60),
         default_route: std::time::Duration::from_secs(10),
     }
 }

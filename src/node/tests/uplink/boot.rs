@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ovnkube_node::GatewaySettings;
 
-use super::lab::{eventually, in_node, run};
-use super::{cut_power, held, host, is_moved, set_journal, settings, start_and_move};
+use super::lab::{Lab, eventually, in_node, run};
+use super::{cut_power, held, host, is_moved, journal, set_journal, settings, start_and_move};
 
 fn ip(args: &str) {
     run("ip", &args.split(' ').collect::<Vec<_>>());
@@ -17,13 +17,8 @@ fn a_default_route_that_is_set_late() {
     in_node(|lab| {
         host(lab);
         let before = held("eth0");
-        lab.gateway = Some(settings());
-        start_and_move(lab);
-        lab.crash_agent();
+        restart(lab);
         lab.gateway = Some(GatewaySettings { default_route: Duration::from_secs(600), ..settings() });
-        set_journal(lab, |journal| journal["boot"] = "the one before".into());
-        cut_power(lab);
-        lab.start_vswitchd();
         lab.start_agent();
         eventually("an address", || lab.waits_for().contains("waiting for the host's own setup to address it"));
         for args in [
@@ -39,9 +34,68 @@ fn a_default_route_that_is_set_late() {
         ip("route add 10.9.0.0/16 via 172.18.0.9 dev eth0 table 77 mtu 1300");
         // with no more time for the one that is not set
         lab.crash_agent();
-        lab.gateway = Some(GatewaySettings { default_route: Duration::ZERO, ..settings() });
+        lab.gateway = Some(impatient());
         lab.start_agent();
         eventually("the move", || is_moved(lab));
         assert_eq!(held("breth0"), before);
     });
+}
+
+/// A host in two families, of which one comes long after the other: what it had is not forgotten meanwhile.
+#[test]
+fn an_address_that_comes_late() {
+    in_node(|lab| {
+        host(lab);
+        restart(lab);
+        let long = Duration::from_secs(600);
+        lab.gateway = Some(GatewaySettings { first_address: long, default_route: long, ..settings() });
+        lab.start_agent();
+        eventually("both", || {
+            lab.waits_for().contains("waiting for the host's own setup to address it for IPv4 and IPv6")
+        });
+        ip("addr add fd00:172::2/64 dev eth0 nodad");
+        ip("-6 route add default via fd00:172::1 dev eth0 metric 512");
+        eventually("IPv4", || {
+            let waits = lab.waits_for();
+            waits.contains("address it for IPv4") && !waits.contains("IPv6")
+        });
+        lab.crash_agent();
+        lab.gateway = Some(impatient());
+        lab.start_agent();
+        eventually("the move of IPv6", || is_moved(lab) && journal(lab).contains("awaited"));
+        assert!(held("breth0").contains("default via fd00:172::1"));
+        ip("addr add 172.18.0.2/16 brd 172.18.255.255 dev eth0 valid_lft 3600 preferred_lft 1800");
+        eventually("the default route", || held("breth0").contains("default via 172.18.255.1"));
+        eventually("the end", || is_moved(lab) && !journal(lab).contains("awaited"));
+    });
+}
+
+/// The DHCP server gives another address than before: a route with that one as its source can't be set.
+#[test]
+fn an_address_that_is_another_one() {
+    in_node(|lab| {
+        host(lab);
+        restart(lab);
+        ip("addr add 172.18.0.7/16 dev eth0");
+        ip("addr add fd00:172::2/64 dev eth0 nodad");
+        lab.gateway = Some(impatient());
+        lab.start_agent();
+        eventually("the move", || is_moved(lab) && journal(lab).contains("172.18.0.7/16"));
+        let held = held("breth0");
+        assert!(held.contains("default via fd00:172::1") && !held.contains("172.18.255.1"), "{held}");
+    });
+}
+
+/// Was moved, and is started anew.
+fn restart(lab: &mut Lab) {
+    lab.gateway = Some(settings());
+    start_and_move(lab);
+    lab.crash_agent();
+    set_journal(lab, |journal| journal["boot"] = "the one before".into());
+    cut_power(lab);
+    lab.start_vswitchd();
+}
+
+fn impatient() -> GatewaySettings {
+    GatewaySettings { first_address: Duration::ZERO, default_route: Duration::ZERO, ..settings() }
 }

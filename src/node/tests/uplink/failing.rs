@@ -36,6 +36,27 @@ fn a_route_that_can_not_be_turned() {
     });
 }
 
+/// The same long after the trial: the node does without it.
+#[test]
+fn a_route_that_can_not_be_turned_later() {
+    in_node(|lab| {
+        host(lab);
+        lab.gateway = Some(settings());
+        start_and_move(lab);
+        lab.crash_agent();
+        ip("route add 192.0.2.0/24 dev eth0");
+        ip("route add 10.50.0.0/16 via 192.0.2.1 dev eth0");
+        ip("route del 192.0.2.0/24 dev eth0");
+        lab.start_agent();
+        eventually("why it waits", || lab.waits_for().contains("add route 10.50.0.0/16 via 192.0.2.1"));
+        eventually("the gateway", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
+        assert!(held("eth0").contains("10.50.0.0/16"));
+        ip("addr add 172.18.0.4/16 dev eth0");
+        let address = "172.18.0.4/16";
+        eventually("another address", || held("breth0").contains(address) && !held("eth0").contains(address));
+    });
+}
+
 /// An ovs-vswitchd that hangs, under a datapath that goes on without it: what comes in still goes to the bridge, so the
 /// routes stay there until it lets the NIC go. Another master of the NIC stands for the kernel's datapath.
 #[test]

@@ -12,7 +12,7 @@ use nix::sys::socket::{
 };
 
 use super::lab::{Lab, Pod, eventually, in_node, run};
-use super::{has_port, settings};
+use super::{cut_power, has_port, set_journal, settings, start_and_move};
 
 /// A router outside that advertises itself and the network `2001:db8:7::/64` for so many seconds, until it is dropped.
 struct Router {
@@ -106,5 +106,31 @@ fn what_routers_advertise_is_obeyed_on_the_bridge() {
         // and afterwards on the NIC
         assert!(lasts(&route("eth0"), "expires") > 5000, "{}", route("eth0"));
         assert!(lasts(&address("eth0"), "valid_lft") > 5000, "{}", address("eth0"));
+    });
+}
+
+/// systemd-networkd keeps the kernel from obeying on the NIC; after a reboot there is nothing yet that says it did.
+#[test]
+fn what_a_program_obeyed_is_obeyed_on_the_bridge_after_a_reboot() {
+    in_node(|lab| {
+        run("ip", &["route", "add", "default", "via", "172.18.255.1"]);
+        run("sysctl", &["-q", "net.ipv6.conf.eth0.accept_ra=0"]);
+        run(
+            "ip",
+            &["-6", "route", "add", "default", "via", "fe80::1", "dev", "eth0", "proto", "ra", "expires", "3600"],
+        );
+        let obeys = || run("sysctl", &["-n", "net.ipv6.conf.breth0.accept_ra"]).trim() == "2";
+        lab.gateway = Some(settings());
+        lab.start_switch();
+        start_and_move(lab);
+        assert!(obeys());
+        lab.crash_agent();
+        set_journal(lab, |journal| journal["boot"] = "the one before".into());
+        cut_power(lab);
+        run("ip", &["addr", "add", "172.18.0.2/16", "dev", "eth0"]);
+        run("ip", &["route", "add", "default", "via", "172.18.255.1"]);
+        lab.start_vswitchd();
+        start_and_move(lab);
+        assert!(obeys());
     });
 }
