@@ -4,7 +4,6 @@ use std::fmt;
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
-use nix::errno::Errno;
 use rtnetlink::packet_core::{Emitable, Parseable};
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, CacheInfo};
@@ -13,7 +12,7 @@ use rtnetlink::packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteNextHopFlags, RouteProtocol, RouteType,
 };
 
-use crate::net::{address, all, failed, ip, is};
+use crate::net::{address, all, failed, ip};
 use crate::{Link, Net, Result};
 
 /// As the kernel writes "for ever".
@@ -334,10 +333,7 @@ impl Net {
 
     /// A route that is not there is fine.
     pub async fn drop_route(&self, link: &Link, held: &HeldRoute) -> Result<()> {
-        match self.handle.route().del(held.through(link.index)).execute().await {
-            Err(e) if !is(&e, Errno::ESRCH) => Err(failed(format!("delete route {held} of {}", link.name), e)),
-            _ => Ok(()),
-        }
+        self.drop_message(held.through(link.index), || format!("delete route {held} of {}", link.name)).await
     }
 
     /// Whether the kernel knows a MAC address for `neighbour` on the link, and did not lose it.

@@ -181,8 +181,8 @@ impl Net {
 
     // === addresses
 
-    /// Addresses with their prefix, link-local IPv6 ones left out: the kernel makes those.
-    /// Without link-local addresses, and without those that another host was found to have.
+    /// Addresses with their prefix, without link-local IPv6 ones, which the kernel makes, and those that another host
+    /// was found to have.
     pub async fn addresses(&self, link: &Link) -> Result<Vec<IpNetwork>> {
         let get = self.handle.address().get().execute();
         let all: Vec<AddressMessage> =
@@ -290,12 +290,7 @@ impl Net {
     /// The same in another table.
     pub async fn delete_route_in(&self, link: &Link, table: u8, unwanted: Route) -> Result<()> {
         for message in self.route_messages(link, table).await?.into_iter().filter(|m| route(m) == Some(unwanted)) {
-            match self.handle.route().del(message).execute().await {
-                Err(e) if !is(&e, Errno::ESRCH) => {
-                    return Err(failed(format!("delete route {unwanted:?} through {}", link.name), e));
-                }
-                _ => {}
-            }
+            self.drop_message(message, || format!("delete route {unwanted:?} through {}", link.name)).await?;
         }
         Ok(())
     }
@@ -303,14 +298,17 @@ impl Net {
     /// All of the link's in a table.
     pub async fn delete_routes_in(&self, link: &Link, table: u8) -> Result<()> {
         for message in self.route_messages(link, table).await? {
-            match self.handle.route().del(message).execute().await {
-                Err(e) if !is(&e, Errno::ESRCH) => {
-                    return Err(failed(format!("delete routes through {} from table {table}", link.name), e));
-                }
-                _ => {}
-            }
+            self.drop_message(message, || format!("delete routes through {} from table {table}", link.name)).await?;
         }
         Ok(())
+    }
+
+    /// A route that is not there is fine.
+    pub(crate) async fn drop_message(&self, route: RouteMessage, what: impl FnOnce() -> String) -> Result<()> {
+        match self.handle.route().del(route).execute().await {
+            Err(e) if !is(&e, Errno::ESRCH) => Err(failed(what(), e)),
+            _ => Ok(()),
+        }
     }
 
     async fn route_messages(&self, link: &Link, table: u8) -> Result<Vec<RouteMessage>> {

@@ -50,10 +50,8 @@ impl Host<'_> {
             let routes = self.routes(*ip, &stand_ins);
             ensure_routes(here, bridge, &routes).await?;
             // ranges that are no longer services'
-            for route in
-                here.routes(bridge).await?.into_iter().filter(|route| route.gateway == Some(stand_ins.next_hop))
-            {
-                if !routes.iter().any(|wanted| wanted.destination == route.destination) {
+            for route in elsewhere(here.routes(bridge).await?, &routes) {
+                if route.gateway == Some(stand_ins.next_hop) {
                     here.delete_route(bridge, route).await?;
                 }
             }
@@ -66,14 +64,17 @@ impl Host<'_> {
     }
 
     fn routes(&self, node: IpNetwork, stand_ins: &StandIns) -> Vec<Route> {
-        let same = |range: &&Subnet| range.is_ipv6() == node.is_ipv6();
-        let services = self.service_cidrs.iter().filter(same).filter_map(|range| {
-            let destination = IpNetwork::new(range.base(), range.prefix()).ok()?;
+        let services = self.services(node.is_ipv6()).map(|range| {
             let source = Some(stand_ins.host.ip());
-            Some(Route { source, mtu: Some(self.mtu), ..Route::via(destination, stand_ins.next_hop) })
+            Route { source, mtu: Some(self.mtu), ..Route::via(range, stand_ins.next_hop) }
         });
         let to_ovn = Route { destination: stand_ins.ovn.into(), gateway: None, source: Some(node.ip()), mtu: None };
         services.chain([to_ovn]).collect()
+    }
+
+    fn services(&self, ipv6: bool) -> impl Iterator<Item = IpNetwork> {
+        let ranges = self.service_cidrs.iter().filter(move |range| range.is_ipv6() == ipv6);
+        ranges.filter_map(|range| IpNetwork::new(range.base(), range.prefix()).ok())
     }
 
     /// Services that keep the client's address are reached over the management port.
@@ -84,14 +85,12 @@ impl Host<'_> {
         ensure_routes(here, &link, &[Route::via(stand_ins.local.into(), *gateway)]).await?;
         // so are those whose own clients keep to local endpoints
         let have = here.routes_in(&link, TABLE).await?;
-        let ranges = self.service_cidrs.iter().filter(|range| range.is_ipv6() == ipv6);
-        let destinations = ranges.filter_map(|range| IpNetwork::new(range.base(), range.prefix()).ok());
-        let routes: Vec<Route> = destinations.map(|range| Route::via(range, *gateway)).collect();
+        let routes: Vec<Route> = self.services(ipv6).map(|range| Route::via(range, *gateway)).collect();
         for route in routes.iter().filter(|route| !have.contains(route)) {
             here.ensure_route_in(&link, TABLE, *route).await?;
         }
-        for route in have.into_iter().filter(|route| route.destination.is_ipv6() == ipv6) {
-            if !routes.iter().any(|wanted| wanted.destination == route.destination) {
+        for route in elsewhere(have, &routes) {
+            if route.destination.is_ipv6() == ipv6 {
                 here.delete_route_in(&link, TABLE, route).await?;
             }
         }
@@ -105,13 +104,13 @@ impl Host<'_> {
 /// Addresses of the masquerade subnet, the same on every node. All else that is in it is not ours.
 pub(super) struct StandIns {
     /// Stands for OVN where it has the host's address.
-    ovn: IpAddr,
+    pub(super) ovn: IpAddr,
     /// Stands for the host, with its prefix.
     pub(super) host: IpNetwork,
     /// Services with only local endpoints.
     local: IpAddr,
     /// A neighbour that is nobody.
-    next_hop: IpAddr,
+    pub(super) next_hop: IpAddr,
 }
 
 impl StandIns {
@@ -127,6 +126,11 @@ impl StandIns {
     pub(super) fn has(&self, ip: IpAddr) -> bool {
         [self.ovn, self.host.ip(), self.local, self.next_hop].contains(&ip)
     }
+}
+
+/// Routes to where none of `wanted` leads.
+fn elsewhere(have: Vec<Route>, wanted: &[Route]) -> impl Iterator<Item = Route> {
+    have.into_iter().filter(|route| wanted.iter().all(|wanted| wanted.destination != route.destination))
 }
 
 async fn ensure_routes(here: &Net, link: &Link, routes: &[Route]) -> Result<()> {

@@ -30,8 +30,6 @@ use crate::{Error, Result, chassis, mgmt};
 
 /// How long a NIC may take to be given back; ovs-vswitchd has a part in it.
 const GIVE_BACK: Duration = Duration::from_secs(15);
-/// From OVN's masquerade address to that of the neighbour that is nobody.
-const STEP: u128 = 3;
 /// The smallest subnets that hold them.
 const SMALLEST: (u8, u8) = (29, 125);
 
@@ -119,7 +117,8 @@ pub(super) fn subnets(neighbours: &[(IpAddr, Mac)]) -> Vec<Subnet> {
     let subnet = |ip: &IpAddr| {
         let prefix = if ip.is_ipv6() { SMALLEST.1 } else { SMALLEST.0 };
         let around = Subnet::of(IpNetwork::new(*ip, prefix).ok()?);
-        let is_ours = around.nth(1) == Some(*ip) && spelled.contains(&around.nth(1 + STEP)?);
+        let ours = StandIns::of(around)?;
+        let is_ours = ours.ovn == *ip && spelled.contains(&ours.next_hop);
         is_ours.then_some(around)
     };
     spelled.iter().filter_map(subnet).collect()
