@@ -1,10 +1,12 @@
 //! What a bridge that we made took from its NIC, kept in the bridge's row: it is there as long as the bridge is, also
 //! after a power cut, and nobody has to look for a file.
 
+use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ipnetwork::IpNetwork;
 use ovnkube_host::{HeldAddress, HeldRoute};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +23,8 @@ pub(super) struct Journal {
     pub(super) link: u32,
     addresses: Vec<Kept>,
     routes: Vec<Kept>,
-    /// Default routes from before the host was started anew: it has no address of their family yet.
+    /// Default routes from before the host was started anew that it still does without: the address that one needs may
+    /// come in the middle of a move, and who sets the address can't set the route any more then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     awaited: Vec<Kept>,
     /// A router's word was obeyed on the NIC once, by the kernel or in its place.
@@ -54,12 +57,8 @@ impl Journal {
         before: Option<&Journal>,
     ) -> Self {
         let now = now();
-        let has = |ipv6| {
-            held.addresses.iter().any(|one| one.address().is_ipv6() == ipv6)
-                || held.routes.iter().any(|route| route.is_default(ipv6))
-        };
         let mut awaited = before.map(Self::defaults_before_boot).unwrap_or_default();
-        awaited.retain(|route| !has(route.is_default(true)));
+        awaited.retain(|route| is_awaited(route, held));
         let awaited = awaited.iter().map(Kept::route).collect();
         let advertised =
             before.is_some_and(|before| before.advertised) || held.routes.iter().any(HeldRoute::is_advertised);
@@ -109,7 +108,7 @@ impl Journal {
         Holder { up: true, addresses, routes }
     }
 
-    /// Default routes that the host had before it was started anew, and has not had the address for since.
+    /// Default routes that the host had before it was started anew, and has not had since.
     pub(super) fn defaults_before_boot(&self) -> Vec<HeldRoute> {
         let mut defaults = routes(&self.awaited);
         if self.boot != boot() {
@@ -118,6 +117,23 @@ impl Journal {
         defaults.retain(|route| route.is_default(false) || route.is_default(true));
         defaults
     }
+}
+
+/// Whether the host may still get this default route, or has to be given it: it has none of its family, and no address
+/// of the family yet, or the ones that the route needs.
+fn is_awaited(route: &HeldRoute, held: &Holder<HeldAddress, HeldRoute>) -> bool {
+    let ipv6 = route.is_default(true);
+    let of_family = held.addresses.iter().map(HeldAddress::address).filter(|one| one.is_ipv6() == ipv6);
+    let addresses: Vec<_> = of_family.collect();
+    let has_source = route.source().is_none_or(|source| addresses.iter().any(|one| one.ip() == source));
+    let is_of_use = has_source && is_reached(route, &addresses);
+    !held.routes.iter().any(|one| one.is_default(ipv6)) && (addresses.is_empty() || is_of_use)
+}
+
+/// Whether all that a route names is in a network of these addresses.
+pub(super) fn is_reached(route: &HeldRoute, addresses: &[IpNetwork]) -> bool {
+    let is_link_local = |ip| matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    route.addresses().into_iter().all(|ip| is_link_local(ip) || addresses.iter().any(|network| network.contains(ip)))
 }
 
 fn routes(kept: &[Kept]) -> Vec<HeldRoute> {

@@ -2,13 +2,13 @@
 //! address were moved in between, the route could not be set any more. So a host that had a default route before it was
 //! started anew gets time to set one; if it sets none, the one from before is set.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use ovnkube_host::HeldRoute;
 use tokio::time::Instant;
 
 use super::Uplink;
+use super::journal::is_reached;
 use crate::Result;
 
 /// Since when it is waited for.
@@ -50,8 +50,7 @@ impl Setup {
             return Err(waits(uplink, "set the default route, as it did before the host was started anew"));
         }
         // what the host had in another network is of no use in this one
-        let reached = |ip: IpAddr| is_link_local(ip) || held.iter().any(|network| network.contains(ip));
-        missing.retain(|route| route.addresses().into_iter().all(reached));
+        missing.retain(|route| is_reached(route, &held));
         Ok(missing)
     }
 }
@@ -59,10 +58,6 @@ impl Setup {
 /// Whether less than `time` passed since `since`, which is now if it was never.
 fn lasts(since: &mut Option<Instant>, time: Duration) -> bool {
     since.get_or_insert_with(Instant::now).elapsed() < time
-}
-
-fn is_link_local(ip: IpAddr) -> bool {
-    matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
 fn waits(uplink: &Uplink<'_>, what: &str) -> crate::Error {

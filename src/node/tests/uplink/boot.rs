@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ovnkube_node::GatewaySettings;
 
+use super::killed::DIR;
 use super::lab::{Lab, eventually, in_node, run};
 use super::{cut_power, held, host, is_moved, journal, set_journal, settings, start_and_move};
 
@@ -67,6 +68,35 @@ fn an_address_that_comes_late() {
         ip("addr add 172.18.0.2/16 brd 172.18.255.255 dev eth0 valid_lft 3600 preferred_lft 1800");
         eventually("the default route", || held("breth0").contains("default via 172.18.255.1"));
         eventually("the end", || is_moved(lab) && !journal(lab).contains("awaited"));
+    });
+}
+
+/// The address comes when its link is being moved, so that who set it can't set the route any more.
+#[test]
+fn an_address_that_comes_during_the_move() {
+    if let Ok(dir) = std::env::var(DIR) {
+        let mut lab = Lab::of(dir.into());
+        ovnkube_node::before_each_step(|done| {
+            if done == 2 {
+                ip("addr add 172.18.0.2/16 brd 172.18.255.255 dev eth0");
+            }
+        });
+        lab.gateway = Some(impatient());
+        lab.start_agent_alone();
+        eventually("the move", || is_moved(&lab) && held("breth0").contains("172.18.0.2"));
+        eventually("the default route", || held("breth0").contains("default via 172.18.255.1"));
+        eventually("the end", || !journal(&lab).contains("awaited"));
+        std::process::exit(0);
+    }
+    in_node(|lab| {
+        host(lab);
+        restart(lab);
+        ip("addr add fd00:172::2/64 dev eth0 nodad");
+        ip("-6 route add default via fd00:172::1 dev eth0 metric 512");
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "boot::an_address_that_comes_during_the_move", "--nocapture"]);
+        let output = command.env(DIR, &lab.dir).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     });
 }
 

@@ -12,7 +12,8 @@ use super::{
     start_and_move,
 };
 
-const DIR: &str = "OVNKUBE_TEST_DIR";
+/// Tells a process that a test starts where the lab is.
+pub(super) const DIR: &str = "OVNKUBE_TEST_DIR";
 const WAY: &str = "OVNKUBE_TEST_WAY";
 const STEPS: &str = "OVNKUBE_TEST_STEPS";
 
