@@ -8,10 +8,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo demo-down test policies cycles lint bench install clean
+.PHONY: help build demo demo-down test policies cycles services e2e lint bench install clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  variables: PREFIX=$(PREFIX) CNI_BIN=$(CNI_BIN) DESTDIR=$(DESTDIR)"
 
 build: ## ovnkube and ovn-k8s-cni-overlay, optimised, in target/release
@@ -34,6 +34,17 @@ policies: ## NetworkPolicies at length: 2,000 generated ones, 200 updates and 20
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay -p ovnkube-policy-truth
 	@.ci/step "policies" tests/lab/run isolation-all
+
+services: ## packets to services: both kinds of gateways, IPv4, IPv6 and both, OVN 25.03 and 23.03 (root)
+	@.ci/step "what is missing" lab/install
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@.ci/step "services" tests/lab/run services-all
+
+e2e: ## Kubernetes' own tests of its network, all that can run here (root)
+	@.ci/step "what is missing" lab/install
+	@.ci/step "upstream's e2e.test" lab/install e2e
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@.ci/step "e2e" tests/lab/run e2e
 
 cycles: ## a node is added and removed 100 times: rows, flows, rules, routes and open files stay the same (root)
 	@.ci/step "what is missing" lab/install
