@@ -6,6 +6,8 @@ CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
+# most tests wait for other programs most of the time
+TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 .DEFAULT_GOAL := build
 .PHONY: help build demo demo-down test policies cycles services e2e lint bench install clean
@@ -26,7 +28,7 @@ demo-down: ## removes the demo's cluster
 test: ## unit tests, then real clusters: OVN 25.03 and 23.03, kills, Raft (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay -p ovnkube-policy-truth
-	@.ci/step "cargo test" $(CARGO) test --workspace --locked
+	@.ci/step "cargo test" env RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --locked
 	@.ci/step "documents" tests/docs/run
 	@.ci/step "real clusters" tests/lab/run
 
