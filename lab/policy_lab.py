@@ -164,8 +164,9 @@ def new_socket(address, kind, port=0):
     """A socket of the namespace we are in, bound to an address."""
     made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind)
     made.setblocking(False)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if kind == socket.SOCK_STREAM:
+        # not for UDP: two sockets would get the same port now and then, and one of them the other's answers
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # ends at once, so that neither end remembers it
         made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     made.bind((address, port))
