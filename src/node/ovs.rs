@@ -164,6 +164,28 @@ impl Ovs {
         }
     }
 
+    /// Waits until ovs-vswitchd has carried out what is in the database by now, as ovs-vsctl does: it may still be at what
+    /// was there before. Returns false when it says nothing for that long.
+    pub(crate) async fn is_carried_out(&self, within: Duration) -> Result<bool> {
+        self.apply("ask whether all is carried out", |cache| {
+            let mut txn = Txn::new(&vswitch::DATABASE);
+            for (root, row) in cache.iter(open_vswitch::TABLE) {
+                let cells = |number| Row::new(open_vswitch::TABLE).with(open_vswitch::NEXT_CFG, number);
+                let next = row.int(open_vswitch::NEXT_CFG);
+                // whoever asks at the same time waits for a number of its own
+                txn.wait_holds(root, cells(next));
+                txn.update(root, cells(next.wrapping_add(1)));
+            }
+            Ok(txn)
+        })
+        .await?;
+        let numbers = |of| move |cache: &Cache| cache.iter(open_vswitch::TABLE).map(|(_, row)| row.int(of)).max();
+        let (mut changed, asked) = (self.changes(), self.read(numbers(open_vswitch::NEXT_CFG)));
+        let done =
+            async { while self.read(numbers(open_vswitch::CUR_CFG)) < asked && changed.changed().await.is_ok() {} };
+        Ok(tokio::time::timeout(within, done).await.is_ok())
+    }
+
     async fn pause(&self) {
         tokio::time::sleep(RETRY).await;
         self.client.synced().await;
@@ -310,7 +332,9 @@ fn options(remotes: Vec<Remote>) -> Options {
             open_vswitch::TABLE,
             [
                 open_vswitch::BRIDGES.id(),
+                open_vswitch::CUR_CFG.id(),
                 open_vswitch::EXTERNAL_IDS.id(),
+                open_vswitch::NEXT_CFG.id(),
                 open_vswitch::OTHER_CONFIG.id(),
                 open_vswitch::SSL.id(),
             ],

@@ -369,6 +369,13 @@ impl<'a> Uplink<'a> {
             }
             Step::RemoveBridge => {
                 self.apply("remove the bridge of", |cache, made| Ok(made.remove(cache))).await?;
+                // it may be about to make the link of a bridge that is hardly there
+                if !self.ovs.is_carried_out(SWITCH).await? {
+                    tracing::warn!(
+                        "ovs-vswitchd says nothing; looking only whether bridge {} is gone",
+                        bridge_of(self.nic)
+                    );
+                }
                 self.until(Wanted::NoBridge).await
             }
         }

@@ -86,11 +86,14 @@ fn a_move_that_was_killed_is_cleaned_up() {
         host(lab);
         let before = held("eth0");
         let rows = |lab: &Lab| ["Bridge", "Port", "Interface"].map(|table| lab.vsctl(&format!("list {table}")));
-        let had = rows(lab);
-        let mut steps = 0;
+        let number = |lab: &Lab, of: &str| lab.vsctl(&format!("get Open_vSwitch . {of}")).parse::<u64>().unwrap();
+        let (had, mut steps) = (rows(lab), 0);
         while dies(lab, "forth", steps) {
+            let asked = number(lab, "next_cfg") + u64::from(lab.vsctl("list-br").contains("breth0"));
             clean_up(lab, &before);
             assert_eq!(rows(lab), had);
+            // it waited for the switch, which would make a bridge of rows that it read before
+            assert_eq!((number(lab, "next_cfg"), number(lab, "cur_cfg")), (asked, asked));
             steps += 1;
         }
     });
