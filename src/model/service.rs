@@ -216,6 +216,13 @@ impl Service {
         ips.into_iter()
     }
 
+    /// Whether `loadBalancerSourceRanges` keep a sender from an address of the load balancer's. Ranges of one
+    /// family say nothing about the other.
+    pub fn keeps_out(&self, from: IpAddr, at: IpAddr) -> bool {
+        let mut ranges = self.source_ranges.iter().filter(|range| range.is_ipv6() == at.is_ipv6()).peekable();
+        self.ingress_ips.contains(&at) && ranges.peek().is_some() && !ranges.any(|range| range.contains(from))
+    }
+
     /// The families its endpoints are taken from.
     pub fn families(&self) -> impl Iterator<Item = Family> + '_ {
         Family::ALL.into_iter().filter(|family| self.cluster_ips.iter().any(|ip| Family::of(*ip) == *family))

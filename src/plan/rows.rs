@@ -12,7 +12,7 @@ use ovnkube_ovn::{ColumnId, Row, Table, owner};
 use crate::names;
 
 /// Owner types whose rows this program plans; rows of other types are left alone.
-const PLANNED_TYPES: [&str; 10] = [
+const PLANNED_TYPES: [&str; 11] = [
     "Cluster",
     "Namespace",
     "NetworkPolicy",
@@ -20,6 +20,7 @@ const PLANNED_TYPES: [&str; 10] = [
     "NetpolDefault",
     "NetpolNode",
     "PodSelector",
+    "LoadBalancerSourceRanges",
     "MulticastCluster",
     "MulticastNS",
     // what ovn-kubernetes had before 2024

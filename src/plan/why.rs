@@ -83,6 +83,8 @@ pub enum Error {
     NoFamily(String, String),
     #[error("look at {0}: it is the address of service {1}; policies see its pods, ask about one of these")]
     Service(IpAddr, ObjectKey),
+    #[error("look at {0}: service {1} drops there what {2} sends; add it to its loadBalancerSourceRanges")]
+    KeptOut(IpAddr, ObjectKey, IpAddr),
 }
 
 impl Answer {
@@ -107,7 +109,14 @@ pub fn why(world: &World, from: &End, to: &End, protocol: Protocol, port: u16) -
     if let End::Address(ip) = to
         && let Some(key) = served_at(world, *ip, protocol, port)
     {
-        return Err(Error::Service(*ip, key.clone()));
+        let sources = ends(world, from, Role::Source)?;
+        let service = world.services.get(key);
+        let is_kept_out = |from: &IpAddr| service.is_some_and(|service| service.keeps_out(*from, *ip));
+        let mut senders = sources.iter().flat_map(Found::senders).filter(|from| from.is_ipv6() == ip.is_ipv6());
+        return Err(match senders.find(is_kept_out) {
+            Some(from) => Error::KeptOut(*ip, key.clone(), from),
+            None => Error::Service(*ip, key.clone()),
+        });
     }
     let sources = ends(world, from, Role::Source)?;
     let destinations = ends(world, to, Role::Destination)?;
@@ -149,6 +158,13 @@ impl<'a> Found<'a> {
         let known_as = world.pods.iter().filter(|(_, entry)| known_by(entry).any(|known| known == ip));
         Self { pod, ip: Some(ip), known_as: known_as.collect() }
     }
+
+    /// What its packets to other than pods come from.
+    fn senders(&self) -> Vec<IpAddr> {
+        let of_node =
+            self.pod.filter(|(_, entry)| entry.pod.host_network).map(|(_, entry)| entry.pod.host_ips.to_vec());
+        of_node.unwrap_or_else(|| self.ip.into_iter().collect())
+    }
 }
 
 /// The service that packets to an external address and port go to: they do before policies see them.
@@ -170,8 +186,10 @@ fn ends<'a>(world: &'a World, end: &End, role: Role) -> Result<Vec<Found<'a>>, E
             Ok(found(world, key, entry, role))
         }
         End::Address(ip) => {
-            let mut services = world.services.iter();
-            if let Some((key, _)) = services.find(|(_, service)| service.cluster_ips.contains(ip)) {
+            let is_at = |(key, service): &(&ObjectKey, &Service)| {
+                service.ports.iter().any(|port| world.services.cluster_ips(key, port).contains(ip))
+            };
+            if let Some((key, _)) = world.services.iter().find(is_at) {
                 return Err(Error::Service(*ip, key.clone()));
             }
             let pod = world.pods.iter().find(|(_, entry)| addresses(entry).any(|of_pod| of_pod == *ip));

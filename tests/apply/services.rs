@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use ovnkube_ovn::OwnerId;
 use ovnkube_ovn::nb::load_balancer;
 use ovnkube_tests::nb::{Daemon, Release, Server};
 use ovnkube_tests::settings::Settings;
@@ -254,6 +255,8 @@ enum How {
     LocalInside,
     /// At an address that others may have.
     External(usize),
+    /// A load balancer's address, for the pods of one node.
+    Limited(usize),
     Affinity,
     Datagrams,
     Headless,
@@ -280,6 +283,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => Just(How::LocalOutside),
         1 => Just(How::LocalInside),
         2 => (0..4usize).prop_map(How::External),
+        2 => (0..4usize).prop_map(How::Limited),
         1 => Just(How::Affinity),
         1 => Just(How::Datagrams),
         1 => Just(How::Headless),
@@ -303,7 +307,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         2 => (0..3usize, 0..2usize).prop_map(|(n, slice)| Happens::SliceGoes(n, slice)),
         6 => (1..6usize).prop_map(Happens::Write),
         1 => Just(Happens::Crash),
-        1 => (0..4usize, 0..9usize).prop_map(|(what, which)| Happens::Meddle(what, which)),
+        1 => (0..5usize, 0..9usize).prop_map(|(what, which)| Happens::Meddle(what, which)),
     ]
 }
 
@@ -316,12 +320,16 @@ fn random_service(n: usize, age: usize, how: How) -> Value {
         How::LocalOutside => json!({"type": "NodePort", "ports": with_port(n), "externalTrafficPolicy": "Local"}),
         How::LocalInside => json!({"internalTrafficPolicy": "Local"}),
         How::External(at) => json!({"externalIPs": [EXTERNAL[at]]}),
+        How::Limited(_) => json!({"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.128.2.0/23"]}),
         How::Affinity => json!({"sessionAffinity": "ClientIP"}),
         How::Datagrams => json!({"ports": [http, {"name": "dns", "port": 53, "protocol": "UDP"}]}),
         How::Headless => json!({"clusterIP": "None"}),
     };
     let mut service = service(&format!("s{n}"), 10 + n, &more);
     service["metadata"]["creationTimestamp"] = json!(format!("2026-01-0{}T00:00:00Z", age + 1));
+    if let How::Limited(at) = how {
+        service["status"] = json!({"loadBalancer": {"ingress": [{"ip": EXTERNAL[at]}]}});
+    }
     service
 }
 
@@ -397,6 +405,10 @@ fn meddle(server: &Server, what: usize, which: usize) {
         0 => server.nbctl(&["--if-exists", "lb-del", &balancer]),
         1 => server.nbctl(&["--if-exists", "set", "load_balancer", &balancer, "vips={\"10.96.0.99:80\"=\"\"}"]),
         2 => server.nbctl(&["--if-exists", "clear", "logical_switch", &node, "load_balancer"]),
+        3 => {
+            let group = OwnerId::new("Cluster").name("clusterRtrPortGroup").hashed_name();
+            server.nbctl(&["--if-exists", "clear", "port_group", &group, "acls"])
+        }
         _ => server.nbctl(&["--all", "destroy", "chassis_template_var"]),
     };
 }

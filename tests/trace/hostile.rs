@@ -27,15 +27,19 @@ const TEXTS: [&str; 9] = [
     "1 /* && */ //",
 ];
 
-struct Place {
-    server: Server,
-    southbound: Southbound,
-    controller: Controller,
+pub(crate) struct Place {
+    pub(crate) server: Server,
+    pub(crate) southbound: Southbound,
+    pub(crate) controller: Controller,
     objects: Objects,
 }
 
 impl Place {
     async fn new(release: Release, given: Vec<Value>) -> Self {
+        Self::with(release, Settings::default(), given).await
+    }
+
+    pub(crate) async fn with(release: Release, settings: Settings, given: Vec<Value>) -> Self {
         let server = Server::new(release);
         let southbound = Southbound::of(&server);
         let mut objects = Objects::default();
@@ -43,12 +47,12 @@ impl Place {
         for object in given {
             objects.put(object);
         }
-        let mut controller = Controller::start(Settings::default().network(), server.client().await, &objects);
+        let mut controller = Controller::start(settings.network(), server.client().await, &objects);
         controller.settle(&mut objects).await;
         Self { server, southbound, controller, objects }
     }
 
-    async fn put(&mut self, object: Value) {
+    pub(crate) async fn put(&mut self, object: Value) {
         let changes = self.objects.put(object);
         self.controller.take(changes);
         self.controller.settle(&mut self.objects).await;
@@ -96,7 +100,7 @@ fn labelled(mut object: Value, labels: &Value) -> Value {
     object
 }
 
-fn policy(namespace: &str, name: &str, spec: &Value) -> Value {
+pub(crate) fn policy(namespace: &str, name: &str, spec: &Value) -> Value {
     json!({"kind": "NetworkPolicy", "metadata": {"namespace": namespace, "name": name}, "spec": spec})
 }
 

@@ -8,6 +8,7 @@
 mod hostile;
 mod lab;
 mod questions;
+mod ranges;
 
 use std::time::{Duration, Instant};
 

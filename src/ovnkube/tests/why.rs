@@ -39,7 +39,8 @@ spec:
 ---
 kind: Service
 metadata: {name: web}
-spec: {clusterIP: 10.96.0.7, externalIPs: [192.0.2.9], ports: [{port: 80}]}
+spec: {type: LoadBalancer, clusterIP: 10.96.0.7, externalIPs: [192.0.2.9], loadBalancerSourceRanges: [10.244.0.3/32], ports: [{port: 80}]}
+status: {loadBalancer: {ingress: [{ip: 192.0.2.10}]}}
 "#;
 
 /// A pod in the network of its node, and policies by every means that may or may not mean it; one without tracking.
@@ -136,6 +137,8 @@ fn a_directory_is_enough() {
         ),
         ("a/client 10.96.0.7 80", false, "it is the address of service default/web; policies see its pods"),
         ("a/client 192.0.2.9 80", false, "it is the address of service default/web; policies see its pods"),
+        ("a/client 192.0.2.10 80", false, "it is the address of service default/web; policies see its pods"),
+        ("default/db 192.0.2.10 80", false, "service default/web drops there what 10.244.0.4 sends; add it to its"),
         (
             "a/client 192.0.2.9 81",
             true,

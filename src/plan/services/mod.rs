@@ -8,6 +8,7 @@
 //!   node_local_router_<node>    on its router, leaving the client's address as it is
 //!   node_switch_template_IPv4   in a group: ^NODEIP_IPv4_0 stands for each node's address
 //!   …_merged                    several of the above that turned out alike
+//! ACL LoadBalancerSourceRanges  pods that may not send to a load balancer's address
 //! ```
 //!
 //! One row for each protocol, and one for all nodes wherever they would be alike. Nodes differ where an
@@ -20,6 +21,7 @@
 
 mod balancers;
 mod configs;
+mod ranges;
 mod targets;
 mod templates;
 
@@ -59,6 +61,7 @@ impl Feature for Services {
         for balancer in balancers(key, &configs(key, world), world) {
             balancer.put(&mut want, &mut alike);
         }
+        ranges::put(&mut want, key, service, world);
         want
     }
 }

@@ -1,0 +1,81 @@
+//! `loadBalancerSourceRanges` for pods: what they send to a load balancer's address is judged on their node's
+//! switch, before it goes to an endpoint. What comes from outside, and from a node's own processes, is judged
+//! on the host.
+//!
+//! ```text
+//! Port_Group clusterRtrPortGroup    a port of it is on every node's switch
+//!    └ ACL LoadBalancerSourceRanges:<ns>:<name>:<v4|v6>    drop, from-lport, before load balancers
+//!         ip4.src == {pods in none of the ranges} && ip4.dst == {ingress addresses} && tcp.dst == {ports}
+//! ```
+//!
+//! Only those of the service's ranges that cut the pod network make it longer. Ranges of one family say nothing
+//! about the other, and `externalIPs` are for everybody, as kube-proxy has it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::net::IpAddr;
+
+use ovnkube_model::{Family, ObjectKey, Protocol, Service, Subnet, World};
+use ovnkube_ovn::nb::{acl, port_group};
+use ovnkube_ovn::{OwnerId, Row};
+
+use crate::{RowWant, Want, names};
+
+/// As that of other ACLs that drop. No other stands in this stage: policies are asked behind load balancers.
+const PRIORITY: i64 = 1000;
+
+pub(super) fn put(want: &mut Want, key: &ObjectKey, service: &Service, world: &World) {
+    for family in world.network.families() {
+        let Some(matches) = kept_out(key, service, family, world) else { continue };
+        let name = format!("{}:{}", key.namespace, key.name);
+        let owner = OwnerId::new("LoadBalancerSourceRanges").name(&name).key("ip-family", family.name());
+        let acl = want.row(
+            RowWant::new(owner.id(), Row::new(acl::TABLE))
+                .with(acl::ACTION, "drop")
+                .with(acl::DIRECTION, "from-lport")
+                .with(acl::EXTERNAL_IDS, owner.external_ids())
+                .with(acl::MATCH, matches)
+                .with(acl::PRIORITY, PRIORITY),
+        );
+        want.member(&names::group_key(&names::cluster_router_port_group()), port_group::ACLS, &acl);
+    }
+}
+
+/// The packets of pods that the service does not let in; none where there are no such pods or addresses.
+fn kept_out(key: &ObjectKey, service: &Service, family: Family, world: &World) -> Option<String> {
+    let ranges = service.source_ranges.iter().map(|range| Subnet::of(*range));
+    let ranges: Vec<_> = ranges.filter(|range| Family::of_subnet(*range) == family).collect();
+    let pods = world.network.cluster_subnets.iter().map(|range| range.cidr);
+    let pods: Vec<_> = pods
+        .filter(|pods| !ranges.is_empty() && Family::of_subnet(*pods) == family)
+        .flat_map(|pods| pods.without(&ranges))
+        .collect();
+    let mut ports: BTreeMap<(Protocol, Vec<IpAddr>), BTreeSet<u16>> = BTreeMap::new();
+    for port in &service.ports {
+        let mut ips = world.services.outer_ips(key, port);
+        ips.retain(|ip| Family::of(*ip) == family && service.ingress_ips.contains(ip));
+        if !ips.is_empty() {
+            ports.entry((port.protocol, ips)).or_default().insert(port.port);
+        }
+    }
+    let ip = if family == Family::V4 { "ip4" } else { "ip6" };
+    let each = ports.iter().map(|((protocol, ips), ports)| {
+        let (pods, ips, ports) = (one_of(&pods), one_of(ips), one_of(ports));
+        format!("{ip}.src == {pods} && {ip}.dst == {ips} && {}.dst == {ports}", protocol.ovn())
+    });
+    let each: Vec<_> = each.filter(|_| !pods.is_empty()).collect();
+    match each.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        // ovn-controller would multiply them out if they had a condition in common
+        many => Some(many.iter().map(|one| format!("({one})")).collect::<Vec<_>>().join(" || ")),
+    }
+}
+
+fn one_of<T: Display>(values: impl IntoIterator<Item = T>) -> String {
+    let texts: Vec<_> = values.into_iter().map(|value| value.to_string()).collect();
+    match texts.as_slice() {
+        [one] => one.clone(),
+        many => format!("{{{}}}", many.join(", ")),
+    }
+}
