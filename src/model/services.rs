@@ -118,10 +118,11 @@ impl Services {
         self.slices.get(key).into_iter().flatten()
     }
 
-    /// The cluster IPs of a service that are not an older service's.
+    /// The cluster IPs of a service that are neither an older service's nor anybody else's.
     pub fn cluster_ips(&self, key: &ObjectKey, port: &ServicePort) -> Vec<IpAddr> {
         let ips = self.get(key).map(|service| service.cluster_ips.as_slice()).unwrap_or_default();
-        ips.iter().copied().filter(|ip| self.rival_at(key, port, *ip).is_none()).collect()
+        let is_free = |ip: &IpAddr| self.rival_at(key, port, *ip).is_none() && self.cluster_ip_taken_by(*ip).is_none();
+        ips.iter().copied().filter(is_free).collect()
     }
 
     /// The addresses beside them at which the outside reaches a port of a service: neither another
@@ -135,6 +136,12 @@ impl Services {
     /// Whose an address is that a service claims and must not have.
     fn taken_by(&self, service: &Service, ip: IpAddr) -> Option<String> {
         self.owners.of(ip, service.ingress_ips.contains(&ip))
+    }
+
+    /// Whose a cluster IP is beside its service's: ranges of services can overlap others by mistake. What answers
+    /// for a service on its node, such as a cache of its DNS, has its address on a link there.
+    fn cluster_ip_taken_by(&self, ip: IpAddr) -> Option<String> {
+        self.owners.of(ip, true)
     }
 
     /// The port on nodes, unless it is an older service's.
@@ -155,6 +162,10 @@ impl Services {
     }
 
     fn rival_at(&self, key: &ObjectKey, port: &ServicePort, ip: IpAddr) -> Option<&ObjectKey> {
+        // what is somebody else's is no service's
+        if self.cluster_ip_taken_by(ip).is_some() {
+            return None;
+        }
         // who may not have an address keeps it from nobody
         let may_have = |by: &ObjectKey| self.get(by).is_some_and(|service| self.taken_by(service, ip).is_none());
         self.claims.rival(key, Door::Address(ip, port.protocol, port.port), may_have)
@@ -204,6 +215,11 @@ impl Services {
             let message = move |bad: &crate::BadField| format!("EndpointSlice {name}: {}: {}", bad.field, bad.problem);
             slice.bad.iter().map(move |bad| notice("BadEndpoint", message(bad)))
         });
+        let mistaken = service.cluster_ips.iter().filter_map(|ip| Some((ip, self.cluster_ip_taken_by(*ip)?)));
+        let mistaken = mistaken.map(|(ip, whose)| {
+            let remedy = "it is not served there; make the service anew, with an address of another ServiceCIDR";
+            notice("AddressConflict", format!("cluster IP {ip} is {whose}: {remedy}"))
+        });
         let taken = service.outer_ips().filter_map(|ip| Some((ip, self.taken_by(service, ip)?)));
         let taken = taken.map(|(ip, whose)| {
             let remedy = "it is not served there; use an address that nobody has";
@@ -225,7 +241,7 @@ impl Services {
             });
             addresses.chain(rival)
         });
-        own.chain(slices).chain(taken).chain(ports).collect()
+        own.chain(slices).chain(mistaken).chain(taken).chain(ports).collect()
     }
 
     /// How many endpoints on a node take new connections: what its `healthCheckNodePort` says.

@@ -367,7 +367,11 @@ async fn conflicts_of_services_are_events() {
         let service = json!({"metadata": {"name": name}, "spec": spec});
         lab.api.ask(Method::POST, "/api/v1/namespaces/a/services", service).await.unwrap()
     };
-    let owner = post("owner", json!({"ports": [{"port": 80}]})).await;
+    let owner = post("owner", json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]})).await;
+    // node ports the API server gives once only, of whatever protocol; see the golden case for an etcd that has two
+    let twin = json!({"metadata": {"name": "twin"}, "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080, "protocol": "UDP"}]}});
+    let refused = lab.api.ask(Method::POST, "/api/v1/namespaces/a/services", twin).await.unwrap_err();
+    assert!(refused.to_string().contains("already allocated"), "{refused}");
     let cluster_ip = owner["spec"]["clusterIP"].as_str().unwrap();
     let _engine = lab.engine().await;
     let claims = [("of-a-node", "172.18.0.7"), ("of-a-pod", "10.128.0.3"), ("of-a-service", cluster_ip)];

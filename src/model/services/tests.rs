@@ -322,15 +322,15 @@ fn a_claim_that_is_refused_keeps_nobody_out() {
     assert!(has(&services, &key()));
 }
 
-/// What is said of a service: where it is reached from outside, and what its owner hears.
+/// What is said of a service: where it is reached, and what its owner hears.
 fn said(services: &Services, key: &ObjectKey) -> Option<(Vec<IpAddr>, Vec<String>)> {
     let port = &services.get(key)?.ports[0];
     let notices = services.notices(key).into_iter().map(|notice| notice.message);
-    Some((services.outer_ips(key, port), notices.collect()))
+    Some(([services.cluster_ips(key, port), services.outer_ips(key, port)].concat(), notices.collect()))
 }
 
-/// For a service its age, and whether the address is an external one and its load balancer's; for a node whether
-/// it is known by it and has it on a link.
+/// For a service its age, and whether the address is an external one and its load balancer's; if it is neither, or
+/// both, it is the young one's own. For a node whether it is known by it and has it on a link.
 type Told = Option<(bool, bool, u8)>;
 
 proptest! {
@@ -351,7 +351,8 @@ proptest! {
             let new = told.map(|(external, balanced, created)| {
                 let external: Vec<_> = ip(external).map(str::to_owned).into_iter().collect();
                 let ingress: Vec<_> = ip(balanced).map(|ip| (ip.to_owned(), None)).into_iter().collect();
-                let cluster_ip = format!("10.96.0.{}", number + 1);
+                let own = format!("10.96.0.{}", number + 1);
+                let cluster_ip = ip(created == 1 && external.is_empty() == ingress.is_empty()).map_or(own, str::to_owned);
                 let ports = [PortFields { port: Some(80), ..PortFields::default() }];
                 let new = service(&ServiceFields {
                     kind: Some("LoadBalancer"),
