@@ -36,6 +36,8 @@ fn host(lab: &mut Lab) -> Pod {
     }
     configure();
     let outside = lab.outside();
+    // a next hop that does not answer is waited for
+    outside.ip_cmd("addr add fd00:172::1/64 dev wire nodad");
     lab.start_switch();
     outside
 }
