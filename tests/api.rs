@@ -1,7 +1,5 @@
 //! A real Kubernetes API and the real engine against it.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use http::Method;
@@ -11,35 +9,61 @@ use ovnkube_ovsdb::Client as Database;
 use ovnkube_telemetry::Metrics;
 use ovnkube_watch::{Access, Client, Events, Scope};
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, MutexGuard, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::nb::until;
+use crate::servers::Turn;
 
-/// etcd and kube-apiserver, stopped when dropped.
+/// The API in the hands of one test.
 pub struct Api {
-    directory: PathBuf,
+    servers: Turn,
     client: kube::Client,
-    _turn: MutexGuard<'static, ()>,
 }
 
-/// Tests of one binary have their APIs one after the other.
-static TURN: Mutex<()> = Mutex::const_new(());
+/// What tests make in namespaces, pods aside.
+const NAMESPACED: [&str; 4] = [
+    "api/v1/serviceaccounts",
+    "api/v1/services",
+    "apis/discovery.k8s.io/v1/endpointslices",
+    "apis/networking.k8s.io/v1/networkpolicies",
+];
 
 impl Api {
-    /// An API without nodes and pods, for one test at a time.
+    /// An API without nodes, pods and namespaces of ours.
     pub async fn up() -> Self {
-        let turn = TURN.lock().await;
-        let directory = std::env::temp_dir().join(format!("ovnkube-tests-api-{}", std::process::id()));
-        k8slab(&directory, "up");
-        let kubeconfig = kube::config::Kubeconfig::read_from(directory.join("admin.kubeconfig")).unwrap();
+        let servers = Turn::take().await;
+        let kubeconfig = kube::config::Kubeconfig::read_from(servers.file("admin.kubeconfig")).unwrap();
         let options = kube::config::KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-        Self { directory, client: kube::Client::try_from(config).unwrap(), _turn: turn }
+        let api = Self { servers, client: kube::Client::try_from(config).unwrap() };
+        api.clear().await;
+        api
+    }
+
+    /// Takes away what the tests before made.
+    async fn clear(&self) {
+        for namespace in self.list("Namespace").await {
+            let name = namespace["metadata"]["name"].as_str().unwrap();
+            self.clear_list(&format!("/api/v1/namespaces/{name}/pods")).await;
+            self.clear_list(&format!("/api/v1/namespaces/{name}/events")).await;
+            if name != "default" && !name.starts_with("kube-") {
+                for list in NAMESPACED {
+                    let (group, kind) = list.rsplit_once('/').unwrap();
+                    self.clear_list(&format!("/{group}/namespaces/{name}/{kind}")).await;
+                }
+                self.delete_namespace(name).await;
+            }
+        }
+        self.clear_list("/api/v1/nodes").await;
+    }
+
+    async fn clear_list(&self, path: &str) {
+        self.ask(Method::DELETE, path, json!({"gracePeriodSeconds": 0})).await.unwrap();
     }
 
     pub fn access(&self) -> Access {
-        Access { kubeconfig: Some(self.directory.join("admin.kubeconfig")), role: "test".into(), ..Access::default() }
+        Access { kubeconfig: Some(self.servers.file("admin.kubeconfig")), role: "test".into(), ..Access::default() }
     }
 
     /// Sends a request past the code under test.
@@ -121,22 +145,6 @@ impl Api {
             events["items"].as_array().unwrap().iter().any(is_it)
         })
         .await;
-    }
-}
-
-fn k8slab(directory: &Path, word: &str) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/k8slab");
-    let lab = std::env::var("LAB_HOME").unwrap_or_else(|_| "/var/lib/ovnkube-lab".into());
-    let mut command = Command::new(script);
-    command.arg(word).env("K8SLAB_DIR", directory).env("KUBEBUILDER_ASSETS", format!("{lab}/bin"));
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "k8slab {word}: {said}; lab/install builds what is missing");
-}
-
-impl Drop for Api {
-    fn drop(&mut self) {
-        k8slab(&self.directory, "down");
     }
 }
 

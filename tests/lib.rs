@@ -8,6 +8,7 @@
 //! ```
 //!
 //! - [`nb`]: an `ovsdb-server` per test
+//! - [`servers`]: etcd and kube-apiserver, which tests take turns at
 //! - [`Objects`]: what the API server would hold
 //! - [`Controller`]: world, plan and diff, one write at a time
 //! - [`acls`]: what the ACLs of a database let pass, for states too short to be asked about
@@ -19,10 +20,12 @@
 pub mod acls;
 pub mod api;
 pub mod controller;
+pub mod dir;
 pub mod dump;
 pub mod nb;
 pub mod objects;
 pub mod rules;
+pub mod servers;
 pub mod settings;
 pub mod southbound;
 

@@ -1,14 +1,14 @@
 //! Real servers of OVN databases, northd between them, and hosts with ovn-controller.
 
 use std::ffi::OsStr;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use ovnkube_ovn::{Database, nb, sb, vswitch};
 use ovnkube_ovsdb::{Client, Options, Remote};
+
+use crate::dir::fresh_dir;
 
 /// Which OVS and OVN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,23 +37,6 @@ impl Release {
         let libraries = format!("{0}/usr/lib/x86_64-linux-gnu:{0}/lib/x86_64-linux-gnu", root.display());
         command.args(["--argv0", program, "--library-path", &libraries]).arg(path);
         command
-    }
-}
-
-/// A new directory for a test.
-pub fn fresh_dir(prefix: &str) -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let name = format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let dir = std::env::temp_dir().join(name);
-        match std::fs::create_dir(&dir) {
-            // of an earlier process of that number, which crashed
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            made => {
-                made.unwrap();
-                return dir;
-            }
-        }
     }
 }
 

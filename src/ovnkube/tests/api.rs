@@ -1,71 +1,24 @@
 //! A real Kubernetes API: etcd and kube-apiserver, and requests to fill it.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::path::PathBuf;
 
 use http::Method;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use ovnkube_tests::servers::Turn;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex as Turn, MutexGuard};
 
 /// The namespace that pods are made in.
 pub(crate) const NAMESPACE: &str = "default";
 
-static TURN: Turn<()> = Turn::const_new(());
-
 /// The API in the hands of one test.
 pub(crate) struct Api {
-    servers: Arc<Servers>,
-    _turn: MutexGuard<'static, ()>,
-}
-
-/// etcd and kube-apiserver, stopped when dropped.
-struct Servers {
-    dir: PathBuf,
-}
-
-impl Servers {
-    fn up() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("ovnkube-api-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let servers = Self { dir: std::env::temp_dir().join(name) };
-        servers.k8slab("up");
-        servers
-    }
-
-    fn k8slab(&self, word: &str) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/k8slab");
-        let lab = std::env::var("LAB_HOME").unwrap_or_else(|_| "/var/lib/ovnkube-lab".into());
-        let mut command = Command::new(script);
-        command.arg(word).env("K8SLAB_DIR", &self.dir).env("KUBEBUILDER_ASSETS", format!("{lab}/bin"));
-        let out = command.output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.success(), "k8slab {word}: {said}; run lab/install");
-    }
-}
-
-impl Drop for Servers {
-    fn drop(&mut self) {
-        self.k8slab("down");
-    }
+    servers: Turn,
 }
 
 impl Api {
-    /// An API without nodes and pods. The servers are shared by all tests of a process, which take
-    /// turns: starting them anew takes longer than most tests.
+    /// An API without nodes and pods.
     pub(crate) async fn empty() -> Self {
-        static SHARED: Mutex<Weak<Servers>> = Mutex::new(Weak::new());
-        let servers = {
-            let mut shared = SHARED.lock().unwrap();
-            shared.upgrade().unwrap_or_else(|| {
-                let servers = Arc::new(Servers::up());
-                *shared = Arc::downgrade(&servers);
-                servers
-            })
-        };
-        let api = Self { servers, _turn: TURN.lock().await };
+        let api = Self { servers: Turn::take().await };
         // without a controller manager nobody makes the account that every pod needs
         let account = json!({"metadata": {"name": "default"}});
         let _ = api.ask(Method::POST, &format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts"), account).await;
@@ -83,38 +36,27 @@ impl Api {
 
     /// A file beside the servers: `ca.crt`, `admin.token`.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.servers.dir.join(name)
+        self.servers.file(name)
     }
 
     /// `https://host:port`.
     pub(crate) fn url(&self) -> String {
-        let ports = std::fs::read_to_string(self.file("ports")).unwrap();
-        format!("https://127.0.0.1:{}", ports.lines().find_map(|l| l.strip_prefix("PORT=")).unwrap())
+        format!("https://127.0.0.1:{}", self.servers.port())
     }
 
     /// Kills the API server; etcd keeps what there is.
     pub(crate) fn kill(&self) {
-        let pid = self.signal("-KILL");
-        while Path::new("/proc").join(&pid).join("exe").exists() {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        std::fs::remove_file(self.file("apiserver.pid")).unwrap();
+        self.servers.kill();
     }
 
     /// Lets the API server answer nothing more, connections stay as they are.
     pub(crate) fn pause(&self) {
-        self.signal("-STOP");
-    }
-
-    fn signal(&self, signal: &str) -> String {
-        let pid = std::fs::read_to_string(self.file("apiserver.pid")).unwrap().trim().to_owned();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-        pid
+        self.servers.signal("-STOP");
     }
 
     /// Starts the API server after [`Api::kill`], on the same port.
     pub(crate) fn start(&self) {
-        self.servers.k8slab("up");
+        self.servers.start();
     }
 
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, kube::Error> {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ovnkube_tests::nb::{Release, Server, fresh_dir, until};
+use ovnkube_tests::dir::fresh_dir;
+use ovnkube_tests::nb::{Release, Server, until};
 use serde_json::Value;
 
 use crate::api::Api;

@@ -8,7 +8,7 @@ use super::{Lab, Pod, eventually, run};
 impl Lab {
     /// A namespace on the other end of eth0, with the node's next hop 172.18.255.1.
     pub fn outside(&mut self) -> Pod {
-        let netns = format!("ovnkube-node-{}-{}-outside", std::process::id(), self.serial);
+        let netns = self.netns("outside");
         run("ip", &["netns", "add", &netns]);
         self.pods.push(netns.clone());
         run("ip", &["link", "set", "wire", "netns", &netns]);

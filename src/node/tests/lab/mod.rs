@@ -2,16 +2,17 @@
 //! (userspace datapath), NB, SB, ovn-northd, ovn-controller, the agent and the shim.
 #![allow(clippy::unwrap_used, clippy::expect_used, dead_code, unreachable_pub)]
 
+#[path = "../../../../tests/dir.rs"]
+mod dir;
 pub mod gateway;
 mod pod;
 mod release;
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, unshare};
@@ -27,12 +28,12 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+use dir::fresh_dir;
 pub use pod::Pod;
 pub use release::Release;
 
 pub const CONF: &str = r#"{"cniVersion":"0.4.0","name":"ovn-kubernetes","type":"ovn-k8s-cni-overlay"}"#;
 pub const NODE: &str = "node-1";
-static SERIAL: AtomicU32 = AtomicU32::new(0);
 
 /// Runs `test` in a fresh network namespace with the node's address on eth0.
 pub fn in_node(test: impl FnOnce(&mut Lab) + Send + 'static) {
@@ -67,7 +68,6 @@ pub struct Lab {
     release: Release,
     pub dir: PathBuf,
     pub runtime: Runtime,
-    serial: u32,
     daemons: BTreeMap<&'static str, Child>,
     pods: Vec<String>,
     agent: Option<Agent>,
@@ -100,33 +100,21 @@ struct Agent {
 
 impl Lab {
     fn new(release: Release) -> Self {
-        loop {
-            let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-            let dir = std::env::temp_dir().join(format!("ovnkube-node-{}-{serial}", std::process::id()));
-            match std::fs::create_dir(&dir) {
-                // of an earlier process of that number, which crashed
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                made => {
-                    made.unwrap();
-                    return Self::within(dir, release, serial);
-                }
-            }
-        }
+        Self::within(fresh_dir("ovnkube-node"), release)
     }
 
     /// For another process, that shares databases and sockets with the one that made them.
     pub fn of(dir: PathBuf) -> Self {
-        Self::within(dir, Release::Trixie, SERIAL.fetch_add(1, Ordering::Relaxed))
+        Self::within(dir, Release::Trixie)
     }
 
-    fn within(dir: PathBuf, release: Release, serial: u32) -> Self {
+    fn within(dir: PathBuf, release: Release) -> Self {
         // workers made here live in this namespace
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         Self {
             release,
             dir,
             runtime,
-            serial,
             daemons: BTreeMap::new(),
             pods: Vec::new(),
             agent: None,
@@ -470,9 +458,14 @@ impl Lab {
         pod
     }
 
+    /// What a namespace is called, as no other test's.
+    fn netns(&self, name: &str) -> String {
+        format!("{}-{name}", self.dir.file_name().unwrap().display())
+    }
+
     /// A namespace alone.
     pub fn bare_pod(&mut self, name: &str, n: u8) -> Pod {
-        let netns = format!("ovnkube-node-{}-{}-{name}", std::process::id(), self.serial);
+        let netns = self.netns(name);
         run("ip", &["netns", "add", &netns]);
         self.pods.push(netns.clone());
         Pod { name: name.to_owned(), uid: format!("uid-{name}"), netns, n }

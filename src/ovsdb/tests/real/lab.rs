@@ -1,15 +1,20 @@
 //! Real `ovsdb-server` processes for tests.
 
+#[allow(unreachable_pub, clippy::unwrap_used, reason = "of the crate of tests")]
+#[path = "../../../../tests/dir.rs"]
+mod dir;
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use ovnkube_ovn::{Row, Uuid, nb};
 use ovnkube_ovsdb::{Client, Options, Remote};
+
+use dir::fresh_dir;
 
 /// The northbound schema.
 pub(crate) const NB: &str = "ovn/ovn-nb.ovsschema";
@@ -64,11 +69,7 @@ pub(crate) struct Dir(PathBuf);
 
 impl Dir {
     pub(crate) fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("ovnkube-ovsdb-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Dir(path)
+        Dir(fresh_dir("ovnkube-ovsdb"))
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {

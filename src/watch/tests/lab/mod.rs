@@ -1,10 +1,16 @@
 //! A throw-away Kubernetes API, a door to it that can be shut, and requests to prepare it.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+#[allow(unreachable_pub, reason = "of the crate of tests")]
+#[path = "../../../../tests/dir.rs"]
+mod dir;
+#[allow(unreachable_pub, reason = "of the crate of tests")]
+#[path = "../../../../tests/servers.rs"]
+mod servers;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Method;
@@ -17,6 +23,8 @@ use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing_subscriber::fmt::MakeWriter;
+
+use servers::Servers;
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,60 +57,33 @@ impl MakeWriter<'_> for Log {
     }
 }
 
-/// etcd and kube-apiserver, stopped when dropped.
+/// etcd and kube-apiserver.
 pub(crate) struct Cluster {
-    directory: PathBuf,
+    servers: Arc<Servers>,
 }
 
 impl Cluster {
     pub(crate) fn up() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ovnkube-watch-{}-{number}", std::process::id());
-        let cluster = Self { directory: std::env::temp_dir().join(name) };
-        cluster.k8slab(&["up"]);
-        cluster
+        Self { servers: Arc::new(Servers::up()) }
     }
 
     /// One for all tests of a binary that run at the same time.
-    pub(crate) fn shared() -> Arc<Self> {
-        static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock().unwrap();
-        shared.upgrade().unwrap_or_else(|| {
-            let cluster = Arc::new(Self::up());
-            *shared = Arc::downgrade(&cluster);
-            cluster
-        })
-    }
-
-    fn k8slab(&self, words: &[&str]) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/k8slab");
-        let lab = std::env::var("LAB_HOME").unwrap_or_else(|_| "/var/lib/ovnkube-lab".into());
-        let mut command = Command::new(script);
-        command.args(words).env("K8SLAB_DIR", &self.directory).env("KUBEBUILDER_ASSETS", format!("{lab}/bin"));
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "k8slab {words:?}: {said}; lab/install builds what is missing");
+    pub(crate) fn shared() -> Self {
+        Self { servers: Servers::shared() }
     }
 
     /// Kills the API server and starts it again: it has forgotten all versions of objects but the last.
     pub(crate) fn restart_apiserver(&self) {
-        let file = self.directory.join("apiserver.pid");
-        let pid = std::fs::read_to_string(&file).unwrap();
-        assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
-        while Path::new("/proc").join(pid.trim()).join("exe").exists() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        std::fs::remove_file(file).unwrap();
-        self.k8slab(&["up"]);
+        self.servers.kill();
+        self.servers.start();
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.directory.join("admin.kubeconfig")
+        self.file("admin.kubeconfig")
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
+        self.servers.file(name)
     }
 
     pub(crate) fn token(&self) -> String {
@@ -110,8 +91,7 @@ impl Cluster {
     }
 
     pub(crate) fn port(&self) -> u16 {
-        let ports = std::fs::read_to_string(self.file("ports")).unwrap();
-        ports.lines().find_map(|l| l.strip_prefix("PORT=")).unwrap().parse().unwrap()
+        self.servers.port()
     }
 
     /// Access by token, through `port` of loopback.
@@ -174,12 +154,6 @@ impl Cluster {
     pub(crate) async fn delete_pod(&self, namespace: &str, name: &str) {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
         self.ask(Method::DELETE, &path, json!({"gracePeriodSeconds": 0})).await.unwrap();
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        self.k8slab(&["down"]);
     }
 }
 

@@ -1,0 +1,124 @@
+//! etcd and kube-apiserver.
+
+use std::ops::Deref;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::dir::fresh_dir;
+
+/// A Kubernetes API and nothing else, stopped when dropped and when the process ends, however it does.
+pub struct Servers {
+    dir: PathBuf,
+    /// Stops them when its input ends.
+    guard: Child,
+}
+
+impl Servers {
+    pub fn up() -> Self {
+        static STARTING: Mutex<()> = Mutex::new(());
+        // the ports of one are taken only when it listens
+        let _starting = STARTING.lock();
+        let dir = fresh_dir("ovnkube-api");
+        let mut guard = Command::new("sh");
+        guard.args(["-c", "cat; exec \"$0\" down"]).arg(script()).env("K8SLAB_DIR", &dir).process_group(0);
+        let guard = guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let servers = Self { dir, guard };
+        servers.start();
+        servers
+    }
+
+    /// Those of all tests of a process that change nothing the others look at.
+    pub fn shared() -> Arc<Self> {
+        static SHARED: OnceLock<Arc<Servers>> = OnceLock::new();
+        Arc::clone(SHARED.get_or_init(|| Arc::new(Self::up())))
+    }
+
+    /// A file beside them: `admin.kubeconfig`, `admin.token`, `ca.crt`.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// The API server's.
+    pub fn port(&self) -> u16 {
+        let ports = std::fs::read_to_string(self.file("ports")).unwrap();
+        ports.lines().find_map(|line| line.strip_prefix("PORT=")).unwrap().parse().unwrap()
+    }
+
+    /// Kills the API server; etcd keeps what there is.
+    pub fn kill(&self) {
+        let pid = self.signal("-KILL");
+        while Path::new("/proc").join(&pid).join("exe").exists() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::fs::remove_file(self.file("apiserver.pid")).unwrap();
+    }
+
+    /// Starts the API server, also again after [`Servers::kill`], on the same port.
+    pub fn start(&self) {
+        let lab = std::env::var("LAB_HOME").unwrap_or_else(|_| "/var/lib/ovnkube-lab".into());
+        let mut command = Command::new(script());
+        command.arg("up").env("K8SLAB_DIR", &self.dir).env("KUBEBUILDER_ASSETS", format!("{lab}/bin"));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "k8slab up: {said}; lab/install builds what is missing");
+    }
+
+    /// Sends the API server a signal; its process id is returned.
+    pub fn signal(&self, signal: &str) -> String {
+        let pid = std::fs::read_to_string(self.file("apiserver.pid")).unwrap().trim().to_owned();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        pid
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
+    }
+}
+
+fn script() -> PathBuf {
+    let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|dir| dir.join("lab/k8slab"));
+    above.find(|script| script.exists()).unwrap()
+}
+
+/// Servers in the hands of one test. There are two for all tests of a process: to start them takes longer than most tests.
+pub struct Turn {
+    servers: Option<Servers>,
+    _permit: SemaphorePermit<'static>,
+}
+
+static TURNS: Semaphore = Semaphore::const_new(2);
+static FREE: Mutex<Vec<Servers>> = Mutex::new(Vec::new());
+
+impl Turn {
+    /// What tests before have left there is still there.
+    pub async fn take() -> Self {
+        let permit = TURNS.acquire().await.unwrap();
+        let free = FREE.lock().unwrap().pop();
+        Self { servers: Some(free.unwrap_or_else(Servers::up)), _permit: permit }
+    }
+}
+
+impl Deref for Turn {
+    type Target = Servers;
+
+    fn deref(&self) -> &Servers {
+        self.servers.as_ref().unwrap()
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // a test that failed may leave them in any state
+        if !std::thread::panicking() {
+            FREE.lock().unwrap().extend(self.servers.take());
+        }
+    }
+}
