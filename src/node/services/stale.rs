@@ -58,10 +58,13 @@ pub(crate) async fn run(board: &Board, run_dir: &Path) {
 /// One that cannot be ended holds up no other; how many could not, and why the last one.
 async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usize, ovnkube_host::Error)> {
     let datapaths = vswitchd(run_dir, "dpctl/dump-dps", &[]).await.map_err(|e| (stale.len(), e))?;
+    let datapaths: Vec<&str> = datapaths.lines().map(str::trim).collect();
+    // Open vSwitch 3.1 takes the name of a datapath for what to look for: the only one has to go without
+    let named: Vec<&[&str]> = if datapaths.len() == 1 { vec![&[]] } else { datapaths.chunks(1).collect() };
     let mut outcome = Ok(());
     for tuples in stale.iter().flat_map(|stale| tuples(stale, ips)) {
-        for datapath in datapaths.lines().map(str::trim) {
-            let arguments: Vec<&str> = [datapath].into_iter().chain(tuples.iter().map(String::as_str)).collect();
+        for datapath in &named {
+            let arguments: Vec<&str> = datapath.iter().copied().chain(tuples.iter().map(String::as_str)).collect();
             if let Err(e) = vswitchd(run_dir, "dpctl/flush-conntrack", &arguments).await {
                 outcome = Err((outcome.err().map_or(1, |(failed, _)| failed + 1), e));
             }

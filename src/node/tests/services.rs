@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use lab::{Lab, eventually, in_node, run};
+use lab::{Lab, Release, eventually, in_node, in_node_of, run};
 use ovnkube_model::{
     EndpointFields, EndpointSlice, GatewayMode, Meta, Object, ObjectKey, PortFields, Service, ServiceFields,
     SliceFields,
@@ -140,7 +140,16 @@ fn table_has(part: &str) -> bool {
 /// The switch holds connections that its flows no longer make.
 #[test]
 fn udp_connections_in_the_switch_are_ended() {
-    in_node(|lab| {
+    udp_connections_end(Release::Trixie);
+}
+
+#[test]
+fn udp_connections_in_the_switch_are_ended_by_the_oldest_release() {
+    udp_connections_end(Release::Host);
+}
+
+fn udp_connections_end(release: Release) {
+    in_node_of(release, |lab| {
         with_gateway(lab, GatewayMode::Shared);
         lab.tell(service("Cluster"));
         lab.tell(endpoint("10.128.0.9", "node-2"));
