@@ -288,9 +288,13 @@ impl Reader {
                 )),
             }
         }
-        if ranges.is_empty() && !texts.is_empty() {
-            // letting everybody in is not what was meant
-            ranges.extend(["0.0.0.0/32", "::/128"].iter().filter_map(|nobody| nobody.parse::<IpNetwork>().ok()));
+        if ranges.len() < texts.len() {
+            // it may have been of either family, and letting everybody in is not what was meant
+            for nobody in ["0.0.0.0/32", "::/128"].iter().filter_map(|text| text.parse::<IpNetwork>().ok()) {
+                if !ranges.iter().any(|range| range.is_ipv6() == nobody.is_ipv6()) {
+                    ranges.push(nobody);
+                }
+            }
         }
         ranges
     }

@@ -59,7 +59,8 @@ pub(crate) async fn run(board: &Board, run_dir: &Path) {
 async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usize, ovnkube_host::Error)> {
     let datapaths = vswitchd(run_dir, "dpctl/dump-dps", &[]).await.map_err(|e| (stale.len(), e))?;
     let datapaths: Vec<&str> = datapaths.lines().map(str::trim).collect();
-    // Open vSwitch 3.1 takes the name of a datapath for what to look for: the only one has to go without
+    // Open vSwitch 3.1 takes the name of a datapath for what to look for: the only one has to go without, and of
+    // several none can be named to it
     let named: Vec<&[&str]> = if datapaths.len() == 1 { vec![&[]] } else { datapaths.chunks(1).collect() };
     let mut outcome = Ok(());
     for tuples in stale.iter().flat_map(|stale| tuples(stale, ips)) {

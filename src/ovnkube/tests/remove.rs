@@ -42,9 +42,10 @@ fn remove_b(lab: &Lab) -> Said {
 
 /// A cluster that node b was added to, with a gateway and two pods, after `before` was taken.
 struct Cluster {
+    /// Ends before the API is another test's.
+    master: Option<Process>,
     lab: Lab,
     before: Dump,
-    master: Option<Process>,
 }
 
 impl Cluster {

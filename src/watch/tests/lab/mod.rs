@@ -67,7 +67,7 @@ impl Cluster {
         Self { servers: Arc::new(Servers::up()) }
     }
 
-    /// One for all tests of a binary that run at the same time.
+    /// One for all tests of a process that run at the same time.
     pub(crate) fn shared() -> Self {
         Self { servers: Servers::shared() }
     }
