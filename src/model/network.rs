@@ -36,6 +36,14 @@ impl Family {
         }
     }
 
+    /// As OVN spells it in a match.
+    pub fn ovn(self) -> &'static str {
+        match self {
+            Self::V4 => "ip4",
+            Self::V6 => "ip6",
+        }
+    }
+
     /// Prefix length of a single address.
     pub fn bits(self) -> u8 {
         match self {

@@ -1,7 +1,7 @@
 //! Services: the addresses and ports that stand for sets of pods.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnetwork::IpNetwork;
 use serde::{Deserialize, Serialize};
@@ -290,7 +290,7 @@ impl Reader {
         }
         if ranges.len() < texts.len() {
             // it may have been of either family, and letting everybody in is not what was meant
-            for nobody in ["0.0.0.0/32", "::/128"].iter().filter_map(|text| text.parse::<IpNetwork>().ok()) {
+            for nobody in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)].map(IpNetwork::from) {
                 if !ranges.iter().any(|range| range.is_ipv6() == nobody.is_ipv6()) {
                     ranges.push(nobody);
                 }

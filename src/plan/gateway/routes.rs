@@ -84,7 +84,7 @@ fn policies(want: &mut Want, site: &Site<'_>) {
     hosts.dedup();
     for host in hosts {
         let family = Family::of(host);
-        let ip = if family == Family::V4 { "ip4" } else { "ip6" };
+        let ip = family.ovn();
         let management = site.network.management().map(|ip| ip.ip()).find(|ip| Family::of(*ip) == family);
         let Some(management) = management else { continue };
         let name = site.name;

@@ -141,7 +141,7 @@ fn cluster(want: &mut Want, world: &World) {
         .network
         .families()
         .into_iter()
-        .filter_map(|family| Some(format!("{}.src == {}", ip(family), world.network.hairpin_address(family)?)));
+        .filter_map(|family| Some(format!("{}.src == {}", family.ovn(), world.network.hairpin_address(family)?)));
     let matches = either(&addresses.collect::<Vec<_>>());
     if !matches.is_empty() {
         let group = names::group_key(&names::cluster_port_group());
@@ -163,7 +163,7 @@ fn node(want: &mut Want, name: &Name, world: &World) {
     for address in network.management() {
         let address = address.ip();
         let owner = OwnerId::new("NetpolNode").name(name).key("ip", &address.to_string());
-        let matches = format!("{}.src=={address}", ip(Family::of(address)));
+        let matches = format!("{}.src=={address}", Family::of(address).ovn());
         let acl = want.row(Acl::new(owner, Direction::Ingress, ALLOW, "allow-related", matches).row());
         want.member(&names::switch(name), ls::ACLS, &acl);
     }
@@ -248,13 +248,6 @@ fn port_match(direction: Direction, group: &OwnerId) -> String {
         Direction::Ingress => "outport",
     };
     format!("{port} == @{}", group.hashed_name())
-}
-
-fn ip(family: Family) -> &'static str {
-    match family {
-        Family::V4 => "ip4",
-        Family::V6 => "ip6",
-    }
 }
 
 /// One of several conditions; empty for none.

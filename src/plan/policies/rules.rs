@@ -14,7 +14,7 @@ use ovnkube_model::{
 use ovnkube_ovn::nb::port_group;
 
 use super::acl::{ALLOW, Acl};
-use super::{either, group_row, ip, policy_group, port_match, set_owner};
+use super::{either, group_row, policy_group, port_match, set_owner};
 use crate::{Want, names};
 
 /// Index of the ACL that is about no block.
@@ -104,7 +104,7 @@ impl Written<'_> {
     fn peers(&self) -> Vec<(i64, Conditions)> {
         let Some(peers) = &self.rule.peers else {
             let families = self.world.network.families().into_iter();
-            return vec![(NO_BLOCK, families.map(|family| (family, ip(family).to_owned())).collect())];
+            return vec![(NO_BLOCK, families.map(|family| (family, family.ovn().to_owned())).collect())];
         };
         let selected =
             self.in_sets(self.end(), |family| peers.iter().flat_map(|peer| self.peer_sets(peer, family)).collect());
@@ -182,7 +182,7 @@ impl Written<'_> {
         let families = self.world.network.families().into_iter();
         let conditions = families.filter_map(|family| {
             let sets: Vec<_> = sets(family).iter().map(|set| format!("${set}")).collect();
-            (!sets.is_empty()).then(|| (family, format!("{}.{end} == {{{}}}", ip(family), sets.join(", "))))
+            (!sets.is_empty()).then(|| (family, format!("{}.{end} == {{{}}}", family.ovn(), sets.join(", "))))
         });
         Some(conditions.collect::<Conditions>()).filter(|conditions| !conditions.is_empty())
     }
@@ -209,7 +209,7 @@ fn both(one: &[(Family, String)], other: &[(Family, String)]) -> Conditions {
 /// Of several exceptions ovn-controller would make as many flows as their lengths multiplied, 32,768 for three
 /// addresses. So what they leave is written down.
 fn block_match(block: &Block, end: &str) -> Option<String> {
-    let end = format!("{}.{end}", ip(block.family()));
+    let end = format!("{}.{end}", block.family().ovn());
     let cidr = block.cidr;
     match block.except.as_slice() {
         [] => Some(format!("{end} == {cidr}")),

@@ -58,7 +58,7 @@ fn kept_out(key: &ObjectKey, service: &Service, family: Family, world: &World) -
             ports.entry((port.protocol, ips)).or_default().insert(port.port);
         }
     }
-    let ip = if family == Family::V4 { "ip4" } else { "ip6" };
+    let ip = family.ovn();
     let each = ports.iter().map(|((protocol, ips), ports)| {
         let (pods, ips, ports) = (one_of(&pods), one_of(ips), one_of(ports));
         format!("{ip}.src == {pods} && {ip}.dst == {ips} && {}.dst == {ports}", protocol.ovn())
