@@ -155,6 +155,11 @@ impl Services {
         self.owners.node(node, family)
     }
 
+    /// The addresses in a range of services that are nodes' and no service's.
+    pub fn nodes_in(&self, range: Subnet) -> impl Iterator<Item = IpAddr> {
+        self.owners.nodes_in(range)
+    }
+
     fn at(&self, ip: IpAddr) -> BTreeSet<ObjectKey> {
         let mut all = BTreeSet::new();
         self.claims.at(ip, &mut all);

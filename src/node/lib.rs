@@ -226,7 +226,8 @@ async fn serve(
     let join = settings.gateway.as_ref().map(|gateway| gateway.join_subnets.as_slice()).unwrap_or_default();
     let routers = [join, &settings.masquerade_subnets].concat();
     let no_services = Services::new(settings.cluster_subnets.clone(), routers);
-    let board = Board::new(settings.node.clone(), node_ports, no_services, reports.minds_nodes.clone());
+    let service_cidrs = settings.gateway.as_ref().map(|gateway| gateway.service_cidrs.clone());
+    let board = Board::new(settings.node.clone(), node_ports, service_cidrs, no_services, reports.minds_nodes.clone());
     let (health, warnings) = (reports.health.clone(), reports.warnings.clone());
     let keeper = keep::Keeper::new(&settings, Arc::clone(&cni), own_node, &board, ready, mtu, reports);
     tokio::select! {

@@ -105,6 +105,13 @@ impl Owners {
         }
     }
 
+    /// The addresses in a range that are nodes', whatever a service says. What is on a link may be there for a
+    /// service.
+    pub(super) fn nodes_in(&self, range: Subnet) -> impl Iterator<Item = IpAddr> {
+        let inside = self.by_ip.range(range.base()..).take_while(move |(ip, _)| range.contains(**ip));
+        inside.filter(|(_, owners)| owners.iter().any(|(tie, _)| *tie != Tie::Link)).map(|(ip, _)| *ip)
+    }
+
     /// The address of a family that the cluster knows a node by.
     pub(super) fn node(&self, node: &str, family: Family) -> Option<IpAddr> {
         let ips = self.nodes.get(node)?.0.iter();

@@ -193,10 +193,10 @@ impl<'a> Gateway<'a> {
         services: &Want,
     ) -> Result<Readiness> {
         let service_cidrs = self.service_cidrs(here, services).await?;
-        let ranges = [&self.node.cluster_subnets[..], &service_cidrs, &self.node.masquerade_subnets].concat();
+        let ranges = self.ranges_with(&service_cidrs);
         let is_local = self.settings.mode == GatewayMode::Local;
         if self.swept.as_ref().is_none_or(std::result::Result::is_err) {
-            self.sweep(&ranges, is_local).await;
+            self.sweep(is_local).await;
         }
         let host = Host {
             site,
@@ -239,9 +239,15 @@ impl<'a> Gateway<'a> {
         Ok(all)
     }
 
+    /// Of pods, services and masquerade addresses.
+    fn ranges_with(&self, service_cidrs: &[Subnet]) -> Vec<Subnet> {
+        [&self.node.cluster_subnets, service_cidrs, &self.node.masquerade_subnets].concat()
+    }
+
     /// What cannot be removed is told once and holds up nothing; it is tried again with the next change.
-    async fn sweep(&mut self, ranges: &[Subnet], is_local: bool) {
-        let swept = legacy::remove(ranges, is_local).await.map_err(|e| e.to_string());
+    async fn sweep(&mut self, is_local: bool) {
+        let ranges = self.ranges_with(&self.settings.service_cidrs);
+        let swept = legacy::remove(&ranges, is_local).await.map_err(|e| e.to_string());
         if let (Err(e), true) = (&swept, self.swept.as_ref() != Some(&swept)) {
             tracing::warn!("{e}");
         }

@@ -1,4 +1,5 @@
-//! Ranges of services: those that were given, and those of `ServiceCIDR` objects that are nobody else's.
+//! Ranges of services: those that were given, and those of `ServiceCIDR` objects that are nobody else's; all but the
+//! addresses of nodes in them.
 
 use ipnetwork::IpNetwork;
 use ovnkube_model::{Object, ServiceCidr, Subnet};
@@ -15,7 +16,7 @@ pub(super) struct Taken<'a> {
     pub(super) host: &'a [IpNetwork],
 }
 
-/// All that are served; with what is wrong with the others, in the order of their objects.
+/// What is served, in as few pieces as that takes; with what is wrong with the others, in the order of their objects.
 pub(super) fn of_services(node: &str, given: &[Subnet], want: &Want, taken: &Taken<'_>) -> (Vec<Subnet>, Vec<Warning>) {
     let (mut served, mut wrong) = (given.to_vec(), Vec::new());
     for (name, ServiceCidr { uid, cidrs, bad }) in &want.ranges {
@@ -32,7 +33,8 @@ pub(super) fn of_services(node: &str, given: &[Subnet], want: &Want, taken: &Tak
                 continue;
             }
             match taken.by(*cidr) {
-                None => served.push(*cidr),
+                // until it is known which addresses nodes have, some of it may be theirs
+                None => served.extend(want.nodes.as_ref().map(|_| *cidr)),
                 Some(whose) => {
                     let message = format!("node {node} does not reach services of {cidr}: it overlaps {whose}");
                     warn("RangeConflict", format!("{message}; use another range"));
@@ -40,7 +42,12 @@ pub(super) fn of_services(node: &str, given: &[Subnet], want: &Want, taken: &Tak
             }
         }
     }
-    (served, wrong)
+    let nodes: Vec<_> = want.nodes.iter().flatten().map(|ip| Subnet::of(IpNetwork::from(*ip))).collect();
+    let mut pieces: Vec<_> = served.iter().flat_map(|range| range.without(&nodes)).collect();
+    // ranges may lie in each other
+    pieces.sort_unstable();
+    pieces.dedup();
+    (pieces, wrong)
 }
 
 impl Taken<'_> {

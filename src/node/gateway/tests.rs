@@ -1,5 +1,6 @@
 //! Flows, tables and annotation as text.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::*;
@@ -31,21 +32,22 @@ fn ranges_of_objects_are_served_unless_they_are_somebody_elses() {
         ["10.128.0.0/14", "100.64.0.0/16", "169.254.169.0/29"].map(|s| [s.parse::<Subnet>().unwrap()]);
     let host = ["127.0.0.1/8", "172.18.0.2/16"].map(|s| s.parse().unwrap());
     let taken = ranges::Taken { cluster: &cluster, join: &join, masquerade: &masquerade, host: &host };
+    let nodes = RefCell::new(Some(BTreeSet::new()));
     let of = |lists: &[&[&str]]| {
         let none = BTreeMap::new();
         let meta = Meta { uid: "u", created: 0, labels: &none, annotations: &BTreeMap::new() };
         let range =
             |list: &&[&str]| ServiceCidr::parse(&meta, &list.iter().map(ToString::to_string).collect::<Vec<_>>());
         let named = lists.iter().enumerate().map(|(n, list)| (format!("r{n}").as_str().into(), range(list)));
-        let want = Want { ranges: named.collect(), ..Want::default() };
+        let want = Want { ranges: named.collect(), nodes: nodes.borrow().clone(), ..Want::default() };
         let (all, wrong) = ranges::of_services("n1", &given, &want, &taken);
-        let all: Vec<String> = all[given.len()..].iter().map(ToString::to_string).collect();
-        (all.join(" "), wrong)
+        let more = all.iter().filter(|range| !given.contains(range));
+        (more.map(ToString::to_string).collect::<Vec<_>>().join(" "), wrong)
     };
     // that of the API server's own flag has an object too
     assert_eq!(of(&[&["10.96.0.0/16", "fd00:96::/112"]]), (String::new(), vec![]));
     // ranges of services may lie in each other; of another family than the cluster's there are no services
-    assert_eq!(of(&[&["10.97.0.0/16", "fd00:97::/112"], &["10.96.0.0/12"]]).0, "10.97.0.0/16 10.96.0.0/12");
+    assert_eq!(of(&[&["10.97.0.0/16", "fd00:97::/112"], &["10.96.0.0/12"]]).0, "10.96.0.0/12 10.97.0.0/16");
     for (range, why) in [
         ("0.0.0.0/0", "it overlaps cluster subnet 10.128.0.0/14; use another range"),
         ("10.128.4.0/24", "it overlaps cluster subnet 10.128.0.0/14; use another range"),
@@ -62,6 +64,14 @@ fn ranges_of_objects_are_served_unless_they_are_somebody_elses() {
     }
     let (all, wrong) = of(&[&["10.97.0.1/16", "10.98.0.0/16"]]);
     assert_eq!((all.as_str(), wrong[0].reason, wrong.len()), ("10.98.0.0/16", "BadField", 1));
+    // whatever of them other nodes have for themselves
+    *nodes.borrow_mut() = Some(["10.97.0.5", "fd00:97::5"].map(|ip| ip.parse().unwrap()).into());
+    let pieces = "10.97.0.0/30 10.97.0.4/32 10.97.0.6/31 10.97.0.8/29 10.97.0.16/28";
+    assert_eq!(of(&[&["10.97.0.0/27"]]).0, pieces);
+    assert_eq!(of(&[&["10.97.0.0/27", "10.97.0.4/30"]]).0, pieces);
+    // any may be a node's
+    *nodes.borrow_mut() = None;
+    assert_eq!(of(&[&["10.96.0.0/16", "10.97.0.0/16"]]), (String::new(), vec![]));
 }
 
 /// As `ovs-ofctl` prints flows: parts in one order, numbers in one form.

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ovnkube_model::{EndpointSlice, Family, Name, NodeIps, ObjectKey, Service, ServiceCidr, Services};
+use ovnkube_model::{EndpointSlice, Family, Name, NodeIps, ObjectKey, Service, ServiceCidr, Services, Subnet};
 use tokio::sync::watch;
 
 pub(crate) use health::run as answer_health_checks;
@@ -38,6 +38,8 @@ pub(crate) struct Board {
     /// Counts what the host has to do something about.
     changes: watch::Sender<u64>,
     stale_changes: watch::Sender<()>,
+    /// Ranges of services that were given; `None`: the host leads none to them.
+    given: Option<Vec<Subnet>>,
     /// Whether the addresses of all nodes are wanted; once they are, for ever.
     minds_nodes: watch::Sender<bool>,
 }
@@ -68,19 +70,29 @@ impl State {
 
 impl Board {
     /// `services`: none yet.
-    pub(crate) fn new(node: Name, node_ports: bool, services: Services, minds_nodes: watch::Sender<bool>) -> Self {
+    pub(crate) fn new(
+        node: Name,
+        node_ports: bool,
+        given: Option<Vec<Subnet>>,
+        services: Services,
+        minds_nodes: watch::Sender<bool>,
+    ) -> Self {
         let here = Here { node, node_ports, ..Here::default() };
         let state = Mutex::new(State { here, services, ..State::default() });
-        Self { state, changes: watch::Sender::new(0), stale_changes: watch::Sender::new(()), minds_nodes }
+        Self { state, changes: watch::Sender::new(0), stale_changes: watch::Sender::new(()), given, minds_nodes }
     }
 
     pub(crate) fn service(&self, key: &ObjectKey, service: Option<Service>) {
         if service.as_ref().is_some_and(want::minds_nodes) {
-            self.minds_nodes.send_if_modified(|minds| !std::mem::replace(minds, true));
+            self.mind_nodes();
         }
         let mut state = self.lock();
         let touched = state.services.apply_service(key, service);
         self.touch(&mut state, touched);
+    }
+
+    fn mind_nodes(&self) {
+        self.minds_nodes.send_if_modified(|minds| !std::mem::replace(minds, true));
     }
 
     pub(crate) fn slice(&self, key: &ObjectKey, slice: Option<EndpointSlice>) {
@@ -90,6 +102,10 @@ impl Board {
     }
 
     pub(crate) fn range(&self, name: Name, range: Option<ServiceCidr>) {
+        let more = |given: &Vec<Subnet>| range.iter().flat_map(|range| &range.cidrs).any(|cidr| !given.contains(cidr));
+        if self.given.as_ref().is_some_and(more) {
+            self.mind_nodes();
+        }
         let mut state = self.lock();
         match range {
             Some(range) => state.ranges.insert(name, range),
@@ -113,7 +129,7 @@ impl Board {
         let mut state = self.lock();
         let ips = ips.unwrap_or_default();
         let reached = |state: &State| Family::ALL.map(|family| state.services.node_ip(name, family));
-        let before = reached(&state);
+        let (before, kept) = (reached(&state), self.kept(&state));
         let mut touched = if *name == state.here.node {
             state.own = ips;
             state.apply_own()
@@ -126,6 +142,15 @@ impl Board {
             touched.extend(local.map(|(key, _)| key.clone()));
         }
         self.touch(&mut state, touched);
+        if self.kept(&state) != kept {
+            self.changes.send_modify(|n| *n += 1);
+        }
+    }
+
+    /// The addresses in ranges of services that are nodes'.
+    fn kept(&self, state: &State) -> BTreeSet<IpAddr> {
+        let ranges = self.given.iter().flatten().chain(state.ranges.values().flat_map(|range| &range.cidrs));
+        ranges.flat_map(|range| state.services.nodes_in(*range)).collect()
     }
 
     /// All services, slices and ranges that there are have been told.
@@ -152,7 +177,11 @@ impl Board {
     /// `None` until the first lists are in.
     pub(crate) fn want(&self) -> Option<Want> {
         let state = self.lock();
-        state.complete.then(|| Want { parts: state.parts.all().cloned().collect(), ranges: state.ranges.clone() })
+        state.complete.then(|| Want {
+            parts: state.parts.all().cloned().collect(),
+            ranges: state.ranges.clone(),
+            nodes: state.here.knows_nodes.then(|| self.kept(&state)),
+        })
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {

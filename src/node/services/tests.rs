@@ -22,6 +22,10 @@ fn ips(ips: &[&str]) -> NodeIps {
     NodeIps::new(ips.iter().map(|ip| ip.parse().unwrap()), [])
 }
 
+fn given() -> Vec<Subnet> {
+    vec!["10.96.0.0/16".parse().unwrap()]
+}
+
 /// Of a cluster of three nodes.
 fn no_services() -> Services {
     let mut services = Services::new(vec!["10.128.0.0/14".parse().unwrap()], vec!["100.64.0.0/16".parse().unwrap()]);
@@ -167,7 +171,7 @@ fn a_node_port_without_endpoints_here_leads_to_a_node_that_has_some() {
 
     let minds_nodes = watch::Sender::default();
     let mut minds = minds_nodes.subscribe();
-    let board = Board::new("node-000".into(), true, Services::default(), minds_nodes);
+    let board = Board::new("node-000".into(), true, Some(given()), Services::default(), minds_nodes);
     board.services_told();
     assert!(board.want().is_some() && !*minds.borrow_and_update(), "other nodes matter to nobody");
     let there = json!([{"addresses": ["10.128.1.1"], "nodeName": "node-002"}]);
@@ -460,7 +464,7 @@ fn the_kernel_takes_the_table() {
 }
 
 fn board() -> Board {
-    let board = Board::new("node-000".into(), true, no_services(), watch::Sender::default());
+    let board = Board::new("node-000".into(), true, Some(given()), no_services(), watch::Sender::default());
     board.addresses(&here().ips);
     board.nodes_told();
     board
@@ -502,14 +506,14 @@ fn changes_that_concern_the_host_alone_are_told() {
     assert!(told(&|| board.slice(&key("np-x"), Some(pod("10.128.0.6", "node-000")))));
     assert!(told(&|| board.addresses(&["10.128.0.6".parse().unwrap()])), "the endpoint is on the host");
     assert!(told(&|| board.service(&key("np"), None)));
-    assert_eq!(board.want(), Some(Want::default()));
+    assert_eq!(board.want(), Some(Want { nodes: Some(BTreeSet::new()), ..Want::default() }));
 }
 
 /// The first external address that comes later: until other nodes' addresses are known it may be one of them,
 /// and nobody's connections to it are ended.
 #[test]
 fn connections_to_what_may_be_another_nodes_are_left_alone() {
-    let board = Board::new("node-000".into(), true, Services::default(), watch::Sender::default());
+    let board = Board::new("node-000".into(), true, Some(given()), Services::default(), watch::Sender::default());
     board.services_told();
     assert!(board.want().is_some(), "no service minds nodes");
     let ports = json!([{"protocol": "UDP", "port": 53}]);
@@ -520,4 +524,41 @@ fn connections_to_what_may_be_another_nodes_are_left_alone() {
     board.node(&"node-001".into(), Some(ips(&["172.18.0.3"])));
     board.nodes_told();
     assert_eq!(board.stale().0, []);
+}
+
+/// Once there are more ranges than were given: what of them is nodes' no host leads to services, whatever those say.
+#[test]
+fn addresses_of_nodes_in_ranges_of_services_are_theirs() {
+    let minds_nodes = watch::Sender::default();
+    let board = Board::new("node-000".into(), true, Some(given()), no_services(), minds_nodes.clone());
+    let range = |cidrs: &[&str]| {
+        let cidrs: Vec<String> = cidrs.iter().map(ToString::to_string).collect();
+        Some(ServiceCidr::parse(&meta_of(&BTreeMap::new(), 1), &cidrs))
+    };
+    board.range("kubernetes".into(), range(&["10.96.0.0/16"]));
+    board.services_told();
+    assert_eq!((*minds_nodes.borrow(), board.want().unwrap().nodes), (false, None));
+    board.range("more".into(), range(&["10.97.0.0/16"]));
+    assert_eq!((*minds_nodes.borrow(), board.want().unwrap().nodes), (true, None));
+    board.nodes_told();
+    let kept = || board.want().unwrap().nodes.unwrap().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    assert_eq!(kept(), "");
+    let spec = json!({"clusterIPs": ["10.97.0.5"], "ports": [{"port": 80}]});
+    board.service(&key("mistaken"), Some(service(1, &spec)));
+    assert_eq!(board.want().unwrap().parts.len(), 1, "nobody answers: it is refused");
+    let mut changes = board.changes();
+    let mut told = |node: &str, named: &[&str], linked: &[&str]| {
+        changes.mark_unchanged();
+        let parsed = |ips: &[&str]| ips.iter().map(|ip| ip.parse().unwrap()).collect::<Vec<IpAddr>>();
+        board.node(&node.into(), Some(NodeIps::new(parsed(named), parsed(linked))));
+        changes.has_changed().unwrap()
+    };
+    assert!(!told("node-003", &["172.18.0.5"], &["10.97.0.10"]), "a cache of DNS has a service's address");
+    assert!(told("node-003", &["172.18.0.5", "10.97.0.5"], &["10.97.0.10"]));
+    assert_eq!((kept().as_str(), board.want().unwrap().parts.len()), ("10.97.0.5", 0));
+    assert!(told("node-004", &["10.97.0.6", "fd00:97::6", "10.98.0.6"], &[]));
+    assert_eq!(kept(), "10.97.0.5 10.97.0.6");
+    assert!(!told("node-004", &["10.97.0.6", "10.98.0.6"], &["10.97.0.10"]));
+    assert!(told("node-004", &[], &[]));
+    assert_eq!(kept(), "10.97.0.5");
 }

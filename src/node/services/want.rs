@@ -29,6 +29,8 @@ pub(crate) struct Want {
     pub(crate) parts: Vec<Arc<Part>>,
     /// Where services have their addresses from, besides the ranges that were given.
     pub(crate) ranges: BTreeMap<Name, ServiceCidr>,
+    /// The addresses in any of these ranges that are nodes'; `None` until that is known.
+    pub(crate) nodes: Option<BTreeSet<IpAddr>>,
 }
 
 /// What one service wants.

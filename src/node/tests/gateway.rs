@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use lab::{Lab, eventually, in_node, run};
-use ovnkube_model::{GatewayMode, Meta, ServiceCidr};
+use ovnkube_model::{GatewayMode, Meta, NodeIps, ServiceCidr};
 use ovnkube_node::{Change, GatewaySettings};
 
 const COOKIE: &str = "cookie=0xdeff105/-1";
@@ -181,6 +181,21 @@ fn ranges_of_services_come_and_go(lab: &mut Lab) {
         told.iter().any(|warning| warning.reason == "RangeConflict" && warning.message.contains("172.18.64.0/20"))
     });
     assert!(!of_ranges(lab).contains("172.18.64.0"), "{}", of_ranges(lab));
+    // a node in another network has addresses in them, and goes again
+    let whole = of_ranges(lab);
+    let ips = ["10.97.0.5", "fd00:97::5"].map(|ip| ip.parse().unwrap());
+    lab.tell(Change::NodeIps("node-2".into(), Some(NodeIps::new(ips, []))));
+    for (family, ip, via) in [("-4", "10.97.0.5", "172.18.255.1"), ("-6", "fd00:97::5", "fd00:172::1")] {
+        let leads = |to: &str| run("ip", &[family, "route", "get", to]);
+        eventually("the way to a node", || leads(ip).contains(&format!("via {via} dev br-ex")));
+        let (neighbour, stand_in) = (ip.replace(":5", ":6").replace(".5", ".6"), ["169.254.169.4", "fd69::4"]);
+        assert!(stand_in.iter().any(|via| leads(&neighbour).contains(&format!("via {via} "))), "{}", leads(&neighbour));
+    }
+    for whole in ["10.97.0.0/16", "fd00:97::/112"] {
+        eventually("none of the range as a whole", || !of_ranges(lab).contains(whole));
+    }
+    lab.tell(Change::NodeIps("node-2".into(), None));
+    eventually("all of it again", || of_ranges(lab) == whole);
     // another one in its place
     lab.tell(range(&["10.98.0.0/16"]));
     wants(lab, "nw_dst=10.98.0.0/16");
