@@ -121,7 +121,7 @@ impl Services {
     /// The cluster IPs of a service that are neither an older service's nor anybody else's.
     pub fn cluster_ips(&self, key: &ObjectKey, port: &ServicePort) -> Vec<IpAddr> {
         let ips = self.get(key).map(|service| service.cluster_ips.as_slice()).unwrap_or_default();
-        let is_free = |ip: &IpAddr| self.rival_at(key, port, *ip).is_none() && self.cluster_ip_taken_by(*ip).is_none();
+        let is_free = |ip: &IpAddr| self.cluster_ip_taken_by(*ip).is_none() && self.rival_at(key, port, *ip).is_none();
         ips.iter().copied().filter(is_free).collect()
     }
 
@@ -129,7 +129,7 @@ impl Services {
     /// service's nor anybody else's.
     pub fn outer_ips(&self, key: &ObjectKey, port: &ServicePort) -> Vec<IpAddr> {
         let Some(service) = self.get(key) else { return Vec::new() };
-        let is_free = |ip: &IpAddr| self.rival_at(key, port, *ip).is_none() && self.taken_by(service, *ip).is_none();
+        let is_free = |ip: &IpAddr| self.taken_by(service, *ip).is_none() && self.rival_at(key, port, *ip).is_none();
         service.outer_ips().filter(is_free).collect()
     }
 
@@ -167,10 +167,6 @@ impl Services {
     }
 
     fn rival_at(&self, key: &ObjectKey, port: &ServicePort, ip: IpAddr) -> Option<&ObjectKey> {
-        // what is somebody else's is no service's
-        if self.cluster_ip_taken_by(ip).is_some() {
-            return None;
-        }
         // who may not have an address keeps it from nobody
         let may_have = |by: &ObjectKey| self.get(by).is_some_and(|service| self.taken_by(service, ip).is_none());
         self.claims.rival(key, Door::Address(ip, port.protocol, port.port), may_have)
@@ -232,6 +228,8 @@ impl Services {
         });
         let ports = service.ports.iter().flat_map(|port| {
             let ips = service.cluster_ips.iter().copied().chain(service.outer_ips());
+            // what is somebody else's is no service's
+            let ips = ips.filter(|ip| self.cluster_ip_taken_by(*ip).is_none());
             let addresses = ips.filter_map(move |ip| {
                 let rival = self.rival_at(key, port, ip)?;
                 let message =
