@@ -102,8 +102,9 @@ impl Board {
     }
 
     pub(crate) fn range(&self, name: Name, range: Option<ServiceCidr>) {
-        let more = |given: &Vec<Subnet>| range.iter().flat_map(|range| &range.cidrs).any(|cidr| !given.contains(cidr));
-        if self.given.as_ref().is_some_and(more) {
+        let mut cidrs = range.iter().flat_map(|range| &range.cidrs);
+        let is_in = |given: &[Subnet], cidr| given.iter().any(|given| given.contains_subnet(cidr));
+        if self.given.as_ref().is_some_and(|given| cidrs.any(|cidr| !is_in(given, *cidr))) {
             self.mind_nodes();
         }
         let mut state = self.lock();

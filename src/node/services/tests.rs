@@ -535,7 +535,7 @@ fn addresses_of_nodes_in_ranges_of_services_are_theirs() {
         let cidrs: Vec<String> = cidrs.iter().map(ToString::to_string).collect();
         Some(ServiceCidr::parse(&meta_of(&BTreeMap::new(), 1), &cidrs))
     };
-    board.range("kubernetes".into(), range(&["10.96.0.0/16"]));
+    board.range("kubernetes".into(), range(&["10.96.0.0/16", "10.96.64.0/20"]));
     board.services_told();
     assert_eq!((*minds_nodes.borrow(), board.want().unwrap().nodes), (false, None));
     board.range("more".into(), range(&["10.97.0.0/16"]));
