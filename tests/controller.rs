@@ -71,7 +71,7 @@ impl Controller {
         if !self.swept {
             self.swept = true;
             for key in &self.dirty {
-                self.ledger.write(key, Owned::of(&ovnkube_plan::want(key, &self.world)));
+                self.ledger.write(key, Owned::of(ovnkube_plan::want(key, &self.world)));
             }
             let txn = self.plan(true);
             if !txn.is_empty() {
@@ -129,13 +129,12 @@ impl Controller {
         for key in batch::take(dirty, *batch, world, ledger, Some(&cache)) {
             let mut want = ovnkube_plan::want(&key, world);
             let patch = want.patch.take();
-            let owned = Owned::of(&want);
             let old = ledger.get(&key).cloned().unwrap_or_default();
             if let Err(Missing(_)) = diff.key(&key, &want, &old, ledger) {
                 waiting.push(key);
                 continue;
             }
-            ledger.write(&key, owned);
+            ledger.write(&key, Owned::of(want));
             if let Some(patch) = patch {
                 patches.retain(|p| p.target != patch.target);
                 patches.push(patch);

@@ -26,8 +26,8 @@ pub struct Owned {
 }
 
 impl Owned {
-    pub fn of(want: &Want) -> Self {
-        Self { rows: want.rows.iter().map(|r| r.key.clone()).collect(), members: want.members.clone().into() }
+    pub fn of(want: Want) -> Self {
+        Self { rows: want.rows.into_iter().map(|row| row.key).collect(), members: want.members.into() }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -102,7 +102,7 @@ enum Failure {
 #[derive(Default)]
 struct Batch {
     /// Its keys and what they had before it, should it fail.
-    keys: Vec<(Key, Owned)>,
+    keys: Vec<(Key, Arc<Owned>)>,
     /// What its operations are about, should one of them be refused.
     subjects: Subjects,
     /// It removes what nobody wants.
@@ -264,7 +264,7 @@ impl Engine {
     fn learn(&mut self) {
         for key in &self.dirty {
             // beside what it has: that is taken back when the key is planned
-            self.ledger.add(key, Owned::of(&ovnkube_plan::want(key, &self.world)));
+            self.ledger.add(key, &Owned::of(ovnkube_plan::want(key, &self.world)));
         }
         if let Some(nb) = &mut self.nb
             && !std::mem::replace(&mut self.swept, true)
@@ -293,14 +293,13 @@ impl Engine {
             let mut want = ovnkube_plan::want(&key, world);
             let patch = want.patch.take();
             if let Some(diff) = &mut diff {
-                let owned = Owned::of(&want);
                 let old = ledger.get(&key).cloned().unwrap_or_default();
                 if let Err(Missing(row)) = diff.key(&key, &want, &old, ledger) {
                     debug!(%key, missing = %row, "waits for a row");
                     parked.park(key, now);
                     continue;
                 }
-                ledger.write(&key, owned);
+                ledger.write(&key, Owned::of(want));
                 batch.keys.push((key.clone(), old));
             }
             if let Some(again) = patches.want(&key, patch) {
@@ -339,7 +338,7 @@ impl Engine {
             .keys
             .into_iter()
             .map(|(key, old)| {
-                self.ledger.add(&key, old);
+                self.ledger.add(&key, &old);
                 key
             })
             .collect();

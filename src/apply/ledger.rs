@@ -1,6 +1,7 @@
 //! Who has which rows written: what a key wants less than before is what goes away.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use ovnkube_plan::{Key, Member, MemberValue, RowKey};
 
@@ -9,7 +10,8 @@ use crate::diff::Owned;
 /// What each key wants, as far as it is known.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    owned: HashMap<Key, Owned>,
+    /// Shared with the transaction that it is to be taken back for should that fail.
+    owned: HashMap<Key, Arc<Owned>>,
     owner_of: HashMap<RowKey, Key>,
     /// Keys that want a text in a set. An address passes from one pod to another, and which of the
     /// two is planned first is chance: only the last holder's going takes it out.
@@ -17,12 +19,12 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    pub fn get(&self, key: &Key) -> Option<&Owned> {
+    pub fn get(&self, key: &Key) -> Option<&Arc<Owned>> {
         self.owned.get(key)
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Owned> {
-        self.owned.values()
+        self.owned.values().map(AsRef::as_ref)
     }
 
     /// True for a row that another key wants: then it is not this one's to remove.
@@ -37,7 +39,7 @@ impl Ledger {
 
     /// Notes what a key wants now.
     pub fn write(&mut self, key: &Key, owned: Owned) {
-        let old = self.owned.get(key);
+        let old = self.owned.get(key).map(AsRef::as_ref);
         if old == Some(&owned) {
             return;
         }
@@ -63,15 +65,15 @@ impl Ledger {
         if owned.is_empty() {
             self.owned.remove(key);
         } else {
-            self.owned.insert(key.clone(), owned);
+            self.owned.insert(key.clone(), Arc::new(owned));
         }
     }
 
     /// Notes what a key may have beside what it wants: after a failure, what it had before.
-    pub fn add(&mut self, key: &Key, more: Owned) {
+    pub fn add(&mut self, key: &Key, more: &Owned) {
         let now = self.owned.get(key).cloned().unwrap_or_default();
-        let rows: BTreeSet<_> = now.rows.into_iter().chain(more.rows).collect();
-        let members: BTreeSet<_> = now.members.into_iter().chain(more.members).collect();
+        let rows: BTreeSet<_> = now.rows.iter().chain(&more.rows).cloned().collect();
+        let members: BTreeSet<_> = now.members.iter().chain(&more.members).cloned().collect();
         self.write(key, Owned { rows: rows.into_iter().collect(), members: members.into_iter().collect() });
     }
 

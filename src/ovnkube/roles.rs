@@ -49,11 +49,9 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
 }
 
 fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
+    // the work of most moments is a few short steps that wait for each other: waking a second thread for it costs more
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let outcome = runtime.block_on(work);
     // what still runs is only waiting
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));

@@ -1,6 +1,7 @@
 //! From what a service asks for to load balancers: as few as will do.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -37,26 +38,29 @@ pub(super) fn balancers(key: &ObjectKey, configs: &[Config<'_>], world: &World) 
     let mut all = Vec::new();
     let (per_node, shared): (Vec<_>, Vec<_>) = configs.iter().partition(|config| config.is_per_node());
     let (in_templates, per_node): (Vec<_>, Vec<_>) = per_node.into_iter().partition(|config| config.is_template);
-    for protocol in Protocol::ALL {
-        all.extend(cluster(key, protocol, &of(&shared, protocol)));
+    for (protocol, configs) in by_protocol(&shared) {
+        all.extend(cluster(key, protocol, &configs));
     }
     let mut templates = Vec::new();
-    for protocol in Protocol::ALL {
-        templates.extend(templates::balancers(key, protocol, &of(&in_templates, protocol), world));
+    for (protocol, configs) in by_protocol(&in_templates) {
+        templates.extend(templates::balancers(key, protocol, &configs, world));
     }
     all.extend(merged(templates));
-    let per_node = Protocol::ALL.map(|protocol| (protocol, of(&per_node, protocol)));
-    let per_node = per_node.iter().filter(|(_, configs)| !configs.is_empty());
+    let per_node = by_protocol(&per_node);
     let mut nodes = Vec::new();
-    for site in &world.sites {
-        nodes.extend(per_node.clone().flat_map(|(protocol, configs)| on_node(key, *protocol, configs, site, world)));
+    if !per_node.is_empty() {
+        for site in &world.sites {
+            nodes.extend(per_node.iter().flat_map(|(protocol, configs)| on_node(key, *protocol, configs, site, world)));
+        }
     }
     all.extend(merged(nodes));
     all
 }
 
-fn of<'a, 'c>(configs: &[&'a Config<'c>], protocol: Protocol) -> Vec<&'a Config<'c>> {
-    configs.iter().copied().filter(|config| config.protocol == protocol).collect()
+/// Without those nothing is asked for.
+fn by_protocol<'a, 'c>(configs: &[&'a Config<'c>]) -> Vec<(Protocol, Vec<&'a Config<'c>>)> {
+    let of = |protocol| configs.iter().copied().filter(|config| config.protocol == protocol).collect::<Vec<_>>();
+    Protocol::ALL.map(|protocol| (protocol, of(protocol))).into_iter().filter(|(_, those)| !those.is_empty()).collect()
 }
 
 /// The one on all switches and routers.
@@ -84,19 +88,20 @@ fn on_node(
     for config in configs {
         for ip in addresses(config, site) {
             let family = Family::of(ip);
-            let vip = |ip: IpAddr| SocketAddr::new(ip, config.port).to_string();
+            let at = |ip: IpAddr| SocketAddr::new(ip, config.port).to_string();
             if config.external_local && matches!(config.at, At::Nodes) {
                 // where the host hands over packets from outside whose client's address is kept
                 let masked = world.network.masquerade_address(family, 3);
-                switch.extend(masked.map(|ip| (vip(ip), local(config.behind(family), node))));
+                switch.extend(masked.map(|ip| (at(ip), local(config.behind(family), node))));
             }
             let stays = config.internal_local.contains(&ip);
             let targets =
                 if stays { local(config.behind(family), node) } else { on_switch(config, family, node, site) };
-            switch.insert(vip(ip), targets);
+            let vip = at(ip);
+            switch.insert(vip.clone(), targets);
             let targets = on_router(config, family, node, site, &world.network);
             let vips = if config.external_local && !targets.is_empty() { &mut keeping } else { &mut router };
-            vips.insert(vip(ip), targets);
+            vips.insert(vip, targets);
         }
     }
     let scope = |kind: &str| format!("{kind}_{node}");
@@ -126,16 +131,18 @@ fn addresses(config: &Config<'_>, site: &Site) -> Vec<IpAddr> {
 
 /// Those that differ only in where they are become one, under the first one's name.
 fn merged(all: Vec<Balancer>) -> Vec<Balancer> {
-    let mut out: Vec<Balancer> = Vec::new();
-    let mut known = HashMap::new();
+    let mut out: Vec<Balancer> = Vec::with_capacity(all.len());
+    let mut known = BTreeMap::new();
     for balancer in all {
-        let same = (balancer.protocol, balancer.skip_snat, balancer.template, balancer.vips.clone());
-        let first = known.get(&same).and_then(|at: &usize| out.get_mut(*at));
-        let Some(first) = first else {
-            known.insert(same, out.len());
-            out.push(balancer);
-            continue;
+        let first = match known.entry((balancer.sort(), balancer.vips.clone())) {
+            Entry::Occupied(at) => out.get_mut(*at.get()),
+            Entry::Vacant(place) => {
+                place.insert(out.len());
+                out.push(balancer);
+                continue;
+            }
         };
+        let Some(first) = first else { continue };
         first.groups.extend(balancer.groups);
         first.switches.extend(balancer.switches);
         first.routers.extend(balancer.routers);
@@ -160,6 +167,10 @@ impl Balancer {
             routers: Vec::new(),
             variables: Vec::new(),
         })
+    }
+
+    fn sort(&self) -> Sort {
+        (self.protocol, self.skip_snat, self.template)
     }
 
     /// Adds it to what the service wants.
@@ -202,7 +213,7 @@ impl<'a> Alike<'a> {
     }
 
     fn row(&mut self, balancer: &Balancer) -> Row {
-        let sort = (balancer.protocol, balancer.skip_snat, balancer.template);
+        let sort = balancer.sort();
         if let Some((_, row)) = self.made.iter().find(|(made, _)| *made == sort) {
             return row.clone();
         }

@@ -36,6 +36,8 @@ pub(super) struct Behind<'a> {
     pub(super) cluster_text: Arc<str>,
     /// Whether one of them is a node rather than a pod.
     pub(super) has_hosts: bool,
+    /// As [`Backends::has_hints`].
+    pub(super) has_hints: bool,
 }
 
 impl<'a> Config<'a> {
@@ -49,7 +51,7 @@ impl<'a> Config<'a> {
 
     /// Whether nodes differ in it.
     pub(super) fn is_per_node(&self) -> bool {
-        let differs = |behind: &Behind<'_>| behind.has_hosts || behind.all.has_hints();
+        let differs = |behind: &Behind<'_>| behind.has_hosts || behind.has_hints;
         matches!(self.at, At::Nodes)
             || self.external_local
             || !self.internal_local.is_empty()
@@ -110,5 +112,6 @@ fn behind<'a>(key: &ObjectKey, port: &ServicePort, family: Family, world: &'a Wo
         world.network.cluster_subnets.iter().any(inside)
     };
     let has_hosts = cluster.iter().any(|backend| !is_pod(backend.ip));
-    Behind { cluster_text: text(&cluster, |backend| backend.ip), cluster, all, has_hosts }
+    let cluster_text = text(&cluster, |backend| backend.ip);
+    Behind { has_hints: all.has_hints(), cluster_text, cluster, all, has_hosts }
 }

@@ -10,7 +10,7 @@ use super::configs::{Behind, Config};
 /// Of packets that come in by a node's switch, which is from its pods.
 pub(super) fn on_switch(config: &Config<'_>, family: Family, node: &Name, site: &Site) -> Arc<str> {
     let behind = config.behind(family);
-    if behind.all.has_hints() {
+    if behind.has_hints {
         return text(&behind.all.cluster(Some(site.place(node))), |backend| backend.ip);
     }
     behind.cluster_text.clone()
@@ -27,7 +27,7 @@ pub(super) fn on_router(config: &Config<'_>, family: Family, node: &Name, site: 
     let own = site.router.as_ref().map(|router| router.ips.as_slice()).unwrap_or_default();
     let is_own = |backend: &Backend| own.contains(&backend.ip);
     let local = config.external_local.then(|| behind.all.local(node));
-    let near = || behind.all.has_hints().then(|| behind.all.cluster(Some(site.place(node))));
+    let near = || behind.has_hints.then(|| behind.all.cluster(Some(site.place(node))));
     let chosen = local.or_else(near);
     let backends = chosen.as_deref().unwrap_or(&behind.cluster);
     if chosen.is_none() && !backends.iter().any(is_own) {
