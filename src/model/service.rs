@@ -200,7 +200,25 @@ impl Service {
             service.source_ranges.clear();
         }
         service.bad = read.bad;
+        service.drop_other_families();
         service
+    }
+
+    /// Nobody is behind an address of a family that its cluster IPs are not of: it would be refused where it is
+    /// somebody else's, and kept from a service that has that family.
+    fn drop_other_families(&mut self) {
+        let families: Vec<_> = self.families().collect();
+        let Self { external_ips, ingress_ips, bad, .. } = self;
+        for (field, ips) in [("spec.externalIPs", external_ips), ("status.loadBalancer.ingress", ingress_ips)] {
+            ips.retain(|ip| {
+                let is_had = families.contains(&Family::of(*ip));
+                if !is_had {
+                    let problem = format!("\"{ip}\" is left out: the service has no cluster IP of its family");
+                    bad.push(BadField::new(field, problem));
+                }
+                is_had
+            });
+        }
     }
 
     /// True for a service without an address of its own.

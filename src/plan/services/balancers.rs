@@ -48,10 +48,8 @@ pub(super) fn balancers(key: &ObjectKey, configs: &[Config<'_>], world: &World) 
     all.extend(merged(templates));
     let per_node = by_protocol(&per_node);
     let mut nodes = Vec::new();
-    if !per_node.is_empty() {
-        for site in &world.sites {
-            nodes.extend(per_node.iter().flat_map(|(protocol, configs)| on_node(key, *protocol, configs, site, world)));
-        }
+    for site in &world.sites {
+        nodes.extend(per_node.iter().flat_map(|(protocol, configs)| on_node(key, *protocol, configs, site, world)));
     }
     all.extend(merged(nodes));
     all
