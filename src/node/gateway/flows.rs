@@ -114,16 +114,16 @@ pub(crate) fn flows(facts: &Facts<'_>, services: &Want) -> Vec<String> {
 }
 
 /// OVN sees the tags of the network outside, the host doesn't.
-struct Vlan {
+pub(crate) struct Vlan {
     /// In a match; empty or with a comma at its end.
-    tagged: String,
+    pub(crate) tagged: String,
     /// In actions, likewise.
-    push: String,
-    strip: &'static str,
+    pub(crate) push: String,
+    pub(crate) strip: &'static str,
 }
 
 impl Vlan {
-    fn of(facts: &Facts<'_>) -> Self {
+    pub(crate) fn of(facts: &Facts<'_>) -> Self {
         match facts.vlan {
             None => Self { tagged: String::new(), push: String::new(), strip: "" },
             Some(id) => Self {

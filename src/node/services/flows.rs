@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use ovnkube_model::{Backend, Family, GatewayMode, Protocol};
 
 use super::want::{At, Door, Want};
-use crate::gateway::flows::{Facts, Flows, V4, V6, Words};
+use crate::gateway::flows::{Facts, Flows, V4, V6, Vlan, Words};
 
 /// Of two services that claim the same the first keeps it.
 pub(crate) fn add(flows: &mut Flows, want: &Want, facts: &Facts<'_>) {
@@ -49,12 +49,13 @@ pub(crate) fn add(flows: &mut Flows, want: &Want, facts: &Facts<'_>) {
 /// Who asks for the address is answered by the host alone.
 fn neighbour(flows: &mut Flows, facts: &Facts<'_>, words: &Words, ip: IpAddr) {
     let Facts { uplink, patch, .. } = facts;
+    let Vlan { tagged, strip, .. } = Vlan::of(facts);
     let (asks, too_large) = if ip.is_ipv6() {
-        (format!("icmp6,in_port={uplink},nd_target={ip},icmp_type=135,icmp_code=0"), "icmp6")
+        (format!("icmp6,in_port={uplink},{tagged}nd_target={ip},icmp_type=135,icmp_code=0"), "icmp6")
     } else {
-        (format!("arp,in_port={uplink},arp_tpa={ip},arp_op=1"), "icmp")
+        (format!("arp,in_port={uplink},{tagged}arp_tpa={ip},arp_op=1"), "icmp")
     };
-    flows.add(0, 110, &asks, "LOCAL");
+    flows.add(0, 110, &asks, &format!("{strip}LOCAL"));
     if facts.mode == GatewayMode::Shared && !facts.ips.contains(&ip) {
         // what routers tell of packets that endpoints have sent
         let code = if ip.is_ipv6() { "icmp_type=2,icmp_code=0" } else { "icmp_type=3,icmp_code=4" };
@@ -109,7 +110,8 @@ fn answers_of_host(flows: &mut Flows, facts: &Facts<'_>, hosts: &BTreeSet<(Proto
         flows.add(0, 110, &answer, &format!("ct(zone={zone},nat,table=7)"));
     }
     if !hosts.is_empty() {
-        flows.add(6, 110, "", "LOCAL");
-        flows.add(7, 110, "", &format!("output:{}", facts.uplink));
+        let Vlan { tagged, push, strip } = Vlan::of(facts);
+        flows.add(6, 110, tagged.trim_end_matches(','), &format!("{strip}LOCAL"));
+        flows.add(7, 110, "", &format!("{push}output:{}", facts.uplink));
     }
 }

@@ -3,9 +3,13 @@
 
 mod lab;
 
+use std::collections::BTreeMap;
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
 use lab::{Lab, Pod, container, eventually, in_node, result, run};
-use ovnkube_model::GatewayMode;
-use ovnkube_node::GatewaySettings;
+use ovnkube_model::{EndpointSlice, GatewayMode, Meta, ObjectKey, PortFields, Service, ServiceFields, SliceFields};
+use ovnkube_node::{Change, GatewaySettings};
 
 fn ip(args: &str) -> String {
     run("ip", &args.split(' ').collect::<Vec<_>>())
@@ -47,7 +51,7 @@ fn what_is_disturbed_alone_comes_back() {
         let handles = || run("nft", &["-s", "-a", "list", "table", "inet", "ovn-kubernetes"]);
         eventually("nothing to be written", || {
             let before = handles();
-            std::thread::sleep(std::time::Duration::from_secs(3));
+            std::thread::sleep(Duration::from_secs(3));
             handles() == before
         });
         let right = shown(lab);
@@ -135,7 +139,7 @@ fn others_are_forwarded_unless_it_is_disabled() {
 #[test]
 fn a_vlan_outside() {
     in_node(|lab| {
-        lab.start_switch();
+        lab.start_ovs();
         lab.make_bridge();
         // the switch at the other end of the wire: tags on this port, none on that of the outside
         let outside = lab.behind("far-end", "192.0.2.1/24", "172.18.255.1/16");
@@ -150,6 +154,19 @@ fn a_vlan_outside() {
         let answers =
             || std::process::Command::new("ping").args(["-c1", "-W1", "-q", "172.18.255.1"]).output().unwrap();
         eventually("an answer to the host", || answers().status.success());
+        // who asks for a load balancer's address on the link is told, and reaches its endpoint on the host; the
+        // switch takes nothing through conntrack whose checksum is still to be made
+        run("ip", &["netns", "exec", &outside.netns, "ethtool", "-K", "eth0", "tx", "off"]);
+        ip("addr add 172.18.0.50/32 dev br-ex");
+        let _endpoint = TcpListener::bind("172.18.0.2:8080").unwrap();
+        for change in service_on_host("172.18.0.50") {
+            lab.tell(change);
+        }
+        eventually("the service's flows", || lab.ofctl("dump-flows", &["table=7"]).contains("output"));
+        eventually("an answer of the service", || {
+            let at = "172.18.0.50:80".parse().unwrap();
+            outside.enter(move || TcpStream::connect_timeout(&at, Duration::from_secs(1)).is_ok()).join().unwrap()
+        });
         // OVN's router answers with the tag: it asks who has its next hop, and is told
         let asks = "lr-route-add GR_node-1 0.0.0.0/0 172.18.255.1 rtoe -- lrp-add GR_node-1 inside 0a:58:0a:09:00:01 10.9.0.1/24 \
                     -- ls-add inside -- lsp-add inside in-r -- lsp-set-type in-r router -- lsp-set-options in-r router-port=inside \
@@ -165,6 +182,30 @@ fn a_vlan_outside() {
         }
         eventually("an answer to a pod", || far.pings("172.18.255.1"));
     });
+}
+
+/// Port 80 of a load balancer's address, with `externalTrafficPolicy: Local`.
+fn service_on_host(address: &str) -> [Change; 2] {
+    let labels = BTreeMap::from([("kubernetes.io/service-name".to_owned(), "web".to_owned())]);
+    let meta = Meta { uid: "u", created: 1, labels: &labels, annotations: &BTreeMap::new() };
+    let service = ServiceFields {
+        kind: Some("LoadBalancer"),
+        cluster_ips: &["10.96.1.3".to_owned()],
+        ingress: &[(address.to_owned(), None)],
+        ports: &[PortFields { port: Some(80), ..PortFields::default() }],
+        external_traffic_policy: Some("Local"),
+        ..ServiceFields::default()
+    };
+    let endpoint = serde_json::json!({"addresses": ["172.18.0.2"], "nodeName": "node-1"});
+    let slice = SliceFields {
+        address_type: "IPv4",
+        ports: &[PortFields { port: Some(8080), ..PortFields::default() }],
+        endpoints: &[serde_json::from_value(endpoint).unwrap()],
+    };
+    [
+        Change::Service(ObjectKey::new("a", "web"), Some(Box::new(Service::parse(&meta, &service)))),
+        Change::EndpointSlice(ObjectKey::new("a", "web-x"), Some(Box::new(EndpointSlice::parse(&meta, slice)))),
+    ]
 }
 
 #[test]
