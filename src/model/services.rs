@@ -247,11 +247,14 @@ impl Services {
         own.chain(slices).chain(mistaken).chain(taken).chain(ports).collect()
     }
 
-    /// How many endpoints on a node take new connections: what its `healthCheckNodePort` says.
+    /// How many endpoints on a node take new connections: what its `healthCheckNodePort` says. One with an
+    /// address of each family is one.
     pub fn ready_on(&self, key: &ObjectKey, node: &str) -> usize {
         let on_node = |endpoint: &&crate::Endpoint| endpoint.ready && endpoint.node.as_deref() == Some(node);
         let slices = self.slices(key).flat_map(|(_, slice)| slice.endpoints.iter());
-        slices.filter(on_node).map(|endpoint| endpoint.ip).collect::<BTreeSet<_>>().len()
+        let ips: BTreeSet<IpAddr> = slices.filter(on_node).map(|endpoint| endpoint.ip).collect();
+        let of_family = |family| ips.iter().filter(|ip| Family::of(**ip) == family).count();
+        Family::ALL.into_iter().map(of_family).max().unwrap_or_default()
     }
 }
 

@@ -24,7 +24,8 @@ fn slice(port: (&str, i64), endpoints: &serde_json::Value) -> EndpointSlice {
     let labels = BTreeMap::from([("kubernetes.io/service-name".to_owned(), "web".to_owned())]);
     let ports = [PortFields { name: Some(port.0.to_owned()), port: Some(port.1), ..PortFields::default() }];
     let endpoints: Vec<EndpointFields> = serde_json::from_value(endpoints.clone()).unwrap();
-    EndpointSlice::parse(&meta_of(&labels), SliceFields { address_type: "IPv4", ports: &ports, endpoints: &endpoints })
+    let address_type = if endpoints.first().is_some_and(|e| e.addresses[0].contains("::")) { "IPv6" } else { "IPv4" };
+    EndpointSlice::parse(&meta_of(&labels), SliceFields { address_type, ports: &ports, endpoints: &endpoints })
 }
 
 fn service(fields: &ServiceFields<'_>) -> Service {
@@ -105,6 +106,14 @@ fn terminating_ones_serve_while_nobody_is_ready() {
     let nodes = |services: &Services| http(services).nodes().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(nodes(&services), ["n1"], "somebody is ready");
     assert_eq!((services.ready_on(&key(), "n1"), services.ready_on(&key(), "n2")), (1, 0));
+    let of_v6 =
+        serde_json::json!([endpoint("fd00::1", "n1", true, true, false), endpoint("fd00::5", "n5", true, true, false)]);
+    let services = known(&[("web", slice(("http", 80), &list)), ("web6", slice(("http", 80), &of_v6))]);
+    assert_eq!(
+        ["n1", "n2", "n5"].map(|node| services.ready_on(&key(), node)),
+        [1, 0, 1],
+        "its other address is no other endpoint"
+    );
     let list = serde_json::json!([list[1], list[2], list[3]]);
     let mut services = known(&[("web", slice(("http", 80), &list))]);
     assert_eq!(text(&http(&services).cluster(None)), "10.1.0.2:80");
