@@ -20,26 +20,32 @@ pub(crate) fn add(flows: &mut Flows, want: &Want, facts: &Facts<'_>) {
     for door in want.parts.iter().flat_map(|part| &part.doors) {
         let own = |ip: &&IpAddr| Family::of(**ip) == door.at.family();
         let Some(node) = facts.ips.iter().find(own) else { continue };
-        let ip = match door.at {
-            At::Node(_) => *node,
-            At::Ip(ip) => ip,
+        let ips = match door.at {
+            At::Node(_) => {
+                // where the host translates, answers of pods would not go back through it; it refuses where none is
+                let local = door.local.iter().filter(|local| !local.endpoints.is_empty());
+                [*node].into_iter().chain(local.flat_map(|local| local.node_ips.iter().copied())).collect()
+            }
+            At::Ip(ip) => vec![ip],
         };
-        if !taken.insert((ip, door.protocol, door.port)) {
-            continue;
-        }
-        let words = if ip.is_ipv6() { &V6 } else { &V4 };
-        let outer = matches!(door.at, At::Ip(_));
-        if outer && asked_for.insert(ip) {
-            neighbour(flows, facts, words, ip);
-        }
-        if facts.mode == GatewayMode::Shared {
-            let host = door.local.as_ref().and_then(|local| local.host);
-            match host {
-                Some(host) => {
-                    from_outside_to_host(flows, facts, words, ip, door, host);
-                    hosts.insert((door.protocol, host));
+        for ip in ips {
+            if !taken.insert((ip, door.protocol, door.port)) {
+                continue;
+            }
+            let words = if ip.is_ipv6() { &V6 } else { &V4 };
+            let outer = matches!(door.at, At::Ip(_));
+            if outer && asked_for.insert(ip) {
+                neighbour(flows, facts, words, ip);
+            }
+            if facts.mode == GatewayMode::Shared {
+                let host = door.local.as_ref().and_then(|local| local.host);
+                match host {
+                    Some(host) => {
+                        from_outside_to_host(flows, facts, words, ip, door, host);
+                        hosts.insert((door.protocol, host));
+                    }
+                    None => from_outside(flows, facts, words, ip, door),
                 }
-                None => from_outside(flows, facts, words, ip, door),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Services in the host's nftables: what packets to them become before they are routed.
 //!
 //! ```text
-//!  from outside ─▶ prerouting ─▶ who may come in ─▶ etp-local: 169.254.169.3:NODEPORT over mp0, source kept
+//!  from outside ─▶ prerouting ─▶ who may come in ─▶ etp-local: 169.254.169.3:NODEPORT over mp0, local gateways: source kept
 //!                                              └─▶ else: the service's own address, through the bridge
 //!  from the host ─▶ output    ─▶ itp-local: endpoint on this host, or mark ─▶ table 7 ─▶ mp0
 //!                            ├─▶ etp-local, no endpoint here: the node port of a node that has one
@@ -208,10 +208,12 @@ impl Writer<'_> {
             self.straight(door, &key, &local.endpoints);
         }
         if let Some(to) = self.short_cut(local, family) {
-            // with shared gateways the bridge keeps node ports' packets away from the host
-            if self.mode == GatewayMode::Local || matches!(door.at, At::Ip(_)) {
-                self.add(etp_maps, family, key, target(to));
-            }
+            self.add(etp_maps, family, key, target(to));
+        }
+        // with shared gateways pods answer others through the gateway router, which knows nothing of the request:
+        // who sends by the bridge is led there, see `flows`; who comes by another link gets the management port's address
+        if self.mode == GatewayMode::Shared {
+            return;
         }
         if let Some(port) = local.node_port {
             self.add(NO_SNAT_NODE_PORTS, family, by_port(door.protocol, port), String::new());

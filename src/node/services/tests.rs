@@ -221,14 +221,14 @@ fn elements_of_the_samples() {
         "external-ips-v4 192.0.2.10 . tcp . 80 : 10.96.1.2 . 80",
         "external-ips-v4 192.0.2.20 . tcp . 80 : 10.96.1.4 . 80",
         "itp-services-to-mark-v4 10.96.1.5 . tcp . 80 : ",
-        "mgmtport-no-snat-nodeports tcp . 30081 : ",
+        "nodeports-etp-local-v4 tcp . 30081 : 169.254.169.3 . 30081",
         "nodeports-v4 tcp . 30080 : 10.96.1.3 . 80",
         "nodeports-v4 tcp . 30081 : 10.96.1.4 . 80",
         "refused-services-v4 10.96.1.2 . tcp . 80 : ",
     ];
     assert_eq!(elements(&samples(), GatewayMode::Shared), shared);
     let mut local = shared.map(str::to_owned).to_vec();
-    local.insert(6, "nodeports-etp-local-v4 tcp . 30081 : 169.254.169.3 . 30081".to_owned());
+    local.push("mgmtport-no-snat-nodeports tcp . 30081 : ".to_owned());
     local.sort();
     assert_eq!(elements(&samples(), GatewayMode::Local), local);
 }
@@ -283,6 +283,37 @@ fn flows_of_the_samples() {
     assert_eq!(shared, want);
     assert_eq!(added(&samples(), GatewayMode::Local, &["172.18.0.2"]), want[..2]);
     assert!(added(&samples(), GatewayMode::Shared, &[]).is_empty(), "a node without such addresses");
+}
+
+/// At another address too the client's address is kept, and endpoints of other nodes get nothing.
+#[test]
+fn local_node_ports_are_at_all_addresses_of_the_node() {
+    let mut cluster = samples();
+    let spec = json!({
+        "type": "NodePort", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.6"], "ports": [{"port": 80, "nodePort": 30082}],
+    });
+    cluster.add("away", &spec).endpoints(
+        "away",
+        ("TCP", 8080),
+        &json!([{"addresses": ["10.129.0.5"], "nodeName": "node-001"}]),
+    );
+    let mut here = here();
+    here.ips.extend(["172.18.0.9", "fd00::9"].map(|ip| ip.parse::<IpAddr>().unwrap()));
+    let part = |name: &str| Part::of(&key(name), &cluster.0, &here).map(std::sync::Arc::new);
+    let want = Want { parts: ["np", "np-etp-local", "away"].into_iter().filter_map(part).collect(), ..Want::default() };
+    let at = |mode| -> Vec<String> {
+        let flows = flows(&facts(mode, &["172.18.0.2"]), &want).into_iter();
+        flows
+            .filter_map(|flow| Some(flow.split_once(",priority=110,")?.1.to_owned()))
+            .filter(|flow| flow.contains("172.18.0.9"))
+            .collect()
+    };
+    let shared = [
+        "tcp,in_port=1,nw_dst=172.18.0.9,tp_dst=30081,actions=output:2",
+        "tcp,in_port=2,dl_src=02:42:ac:12:00:02,nw_src=172.18.0.9,tp_src=30081,actions=output:1",
+    ];
+    assert_eq!(at(GatewayMode::Shared), shared);
+    assert!(at(GatewayMode::Local).is_empty());
 }
 
 #[test]

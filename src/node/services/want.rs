@@ -84,6 +84,8 @@ pub(crate) enum At {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Local {
     pub(crate) node_port: Option<u16>,
+    /// The node's own addresses of the family: the node port is there.
+    pub(crate) node_ips: Vec<IpAddr>,
     pub(crate) endpoints: Vec<Backend>,
     /// One of them that is in the host's network.
     pub(crate) host: Option<Backend>,
@@ -160,7 +162,10 @@ impl Part {
             self.inner.push(Inner { protocol: port.protocol, service: own, host });
         }
         let node_port = ways.node_port.filter(|_| here.node_ports);
-        let local = service.is_external_local().then(|| Local { node_port, endpoints: ways.local.to_vec(), host });
+        let local = service.is_external_local().then(|| {
+            let node_ips = here.ips.iter().copied().filter(|own| Family::of(*own) == Family::of(ip)).collect();
+            Local { node_port, node_ips, endpoints: ways.local.to_vec(), host }
+        });
         let door = |at, number, sources: &[IpNetwork]| Door {
             at,
             protocol: port.protocol,
