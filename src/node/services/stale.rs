@@ -84,21 +84,22 @@ pub(super) fn tuples(((at, port), backend): &Stale, ips: &[IpAddr]) -> Vec<Vec<S
     to.iter().map(|ip| [tuple(*ip, "dst", *port)].into_iter().chain(reply.clone()).collect()).collect()
 }
 
-/// The same for what the host itself translates.
-pub(crate) async fn end_moved(moved: Moved) -> ovnkube_host::Result<()> {
+/// The same for what the host itself translates; `own` are the host's addresses.
+pub(crate) async fn end_moved(moved: Moved, own: Vec<IpAddr>) -> ovnkube_host::Result<()> {
     if moved.is_empty() {
         return Ok(());
     }
-    let is_stale = move |connection: &Connection| {
-        let Connection { to, answers } = connection;
-        let of = |ip| moved.get(&(ip, to.is_ipv6(), to.port()));
-        match of(Some(to.ip())).or_else(|| of(None)) {
-            Some(led) if led.is_empty() => answers != to,
-            Some(led) => !led.contains(answers),
-            None => false,
-        }
-    };
-    conntrack::end_udp(is_stale).await.map(drop)
+    conntrack::end_udp(move |connection| is_moved(connection, &moved, &own)).await.map(drop)
+}
+
+/// A node port's number is nobody's at addresses that are not the host's.
+pub(super) fn is_moved(Connection { to, answers }: &Connection, moved: &Moved, own: &[IpAddr]) -> bool {
+    let of = |ip| moved.get(&(ip, to.is_ipv6(), to.port()));
+    match of(Some(to.ip())).or_else(|| of(None).filter(|_| own.contains(&to.ip()))) {
+        Some(led) if led.is_empty() => answers != to,
+        Some(led) => !led.contains(answers),
+        None => false,
+    }
 }
 
 fn tuple(ip: IpAddr, side: &str, port: u16) -> String {

@@ -1,5 +1,6 @@
 //! From services to elements and flows, as text; and the table in a real kernel.
 
+mod kernel;
 mod udp;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -471,55 +472,6 @@ fn source_ranges() {
     assert!(sources(&["fd00::/8"]).is_empty(), "nothing is said about IPv4");
     assert_eq!(sources(&["172.18.0.0/16"]), ["172.18.0.0/16", "192.0.2.20/32"], "the node may have the address itself");
     assert_eq!(sources(&["10.0.0.0/33"]), ["0.0.0.0/32"], "what can't be read lets nobody in");
-}
-
-/// A real kernel takes every element and every chain, and only what differs is written.
-#[test]
-fn the_kernel_takes_the_table() {
-    let apart = || {
-        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            const TABLE: &str = "inet ovn-kubernetes";
-            let mut cluster = samples();
-            let none = nft::Elements::new();
-            let mut have = none.clone();
-            for step in 0..4 {
-                match step {
-                    1 => drop(cluster.add("portless", &json!({
-                        "type": "LoadBalancer", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.8", "fd00:96::8"],
-                        "ingress": ["192.0.2.28", "2001:db8::28"], "ports": [{"port": 80}, {"port": 53, "protocol": "SCTP"}],
-                        "loadBalancerSourceRanges": ["10.0.0.0/8", "10.1.0.0/16", "2001:db8::/32", "192.0.2.7/32"],
-                    })).endpoints("portless", ("TCP", 8080), &json!([
-                        {"addresses": ["10.128.0.5"], "nodeName": "node-000"}, {"addresses": ["10.128.0.6"], "nodeName": "node-000"},
-                    ]))),
-                    2 => drop(cluster.add("np", &json!({
-                        "type": "NodePort", "clusterIPs": ["10.96.9.3"], "ports": [{"port": 81, "nodePort": 30080}],
-                    }))),
-                    3 => cluster = Cluster::default(),
-                    _ => {}
-                }
-                let now = nft::elements(&cluster.want(), GatewayMode::Local, &masquerade());
-                if step < 2 {
-                    let replacement = ovnkube_host::nft::replacement(TABLE, &nft::body());
-                    let commands = replacement + &nft::change(TABLE, &none, &now);
-                    ovnkube_host::nft::change(TABLE, &commands).await.unwrap();
-                } else {
-                    ovnkube_host::nft::change(TABLE, &nft::change(TABLE, &have, &now)).await.unwrap();
-                }
-                have = now;
-                let shown = ovnkube_host::nft::list(TABLE).await.unwrap().unwrap();
-                let shown: String = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-                for ((_, key), value) in &have {
-                    let element = if value.is_empty() { key.clone() } else { format!("{key} : {value}") };
-                    let element = element.strip_suffix("/32").unwrap_or(&element);
-                    assert!(shown.contains(element), "{element} is not in {shown}");
-                }
-                assert_eq!(shown.contains("elements"), step < 3, "{shown}");
-            }
-        });
-    };
-    std::thread::spawn(apart).join().unwrap();
 }
 
 fn board() -> Board {

@@ -1,5 +1,7 @@
 //! UDP connections that outlive who they lead to.
 
+use ovnkube_host::conntrack::Connection;
+
 use super::*;
 
 #[test]
@@ -114,4 +116,26 @@ fn what_the_host_leads_elsewhere_is_known() {
     let led = ["10.96.1.5:53", "10.128.0.5:5353"].map(|to| to.parse().unwrap());
     assert_eq!(nft::moved(&without, &with), [(keys[1], led.into())].into());
     assert_eq!(nft::moved(&with, &without), [(keys[1], to("10.96.1.5"))].into());
+}
+
+/// The host's table is written anew when the agent starts: then every translation is a new one.
+#[test]
+fn a_node_port_is_the_nodes_alone() {
+    let mut cluster = Cluster::default();
+    let spec = json!({"type": "NodePort", "clusterIPs": ["10.96.1.3"], "externalIPs": ["192.0.2.9"],
+        "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}]});
+    cluster.add("dns", &spec);
+    let elements = nft::elements(&cluster.want(), GatewayMode::Local, &masquerade());
+    let moved = nft::moved(&nft::Elements::new(), &elements);
+    let is_moved = |to: &str, answers: &str| {
+        let connection = Connection { to: to.parse().unwrap(), answers: answers.parse().unwrap() };
+        stale::is_moved(&connection, &moved, &here().ips)
+    };
+    assert!(is_moved("172.18.0.2:30053", "172.18.0.2:30053"), "it was not led anywhere");
+    assert!(is_moved("172.18.0.2:30053", "10.96.1.4:53"));
+    assert!(!is_moved("172.18.0.2:30053", "10.96.1.3:53"));
+    assert!(!is_moved("203.0.113.5:30053", "203.0.113.5:30053"), "a pod's, to somebody outside");
+    assert!(!is_moved("127.0.0.1:30053", "127.0.0.1:30053"));
+    assert!(is_moved("192.0.2.9:53", "192.0.2.9:53"));
+    assert!(!is_moved("192.0.2.9:30053", "192.0.2.9:30053"));
 }
