@@ -14,6 +14,9 @@ use super::targets::{local, on_router, on_switch};
 use super::templates;
 use crate::{RowKey, RowWant, Want, names};
 
+/// The flows in which OVN keeps who is led where know no more seconds; of more, northd takes these with a warning.
+const LONGEST_AFFINITY: u32 = 65_535;
+
 /// `IP:port` and the endpoints behind it.
 pub(super) type Vips = BTreeMap<String, Arc<str>>;
 
@@ -238,7 +241,8 @@ impl<'a> Alike<'a> {
             ("neighbor_responder", "none".to_owned()),
             ("hairpin_snat_ip", hairpin),
         ];
-        options.extend(self.service.affinity.filter(|s| *s != FOREVER).map(|s| ("affinity_timeout", s.to_string())));
+        let affinity = self.service.affinity.filter(|seconds| *seconds != FOREVER);
+        options.extend(affinity.map(|seconds| ("affinity_timeout", seconds.min(LONGEST_AFFINITY).to_string())));
         if protocol == Protocol::Udp {
             // whoever never pauses would stay with an endpoint that is gone
             options.push(("ct_flush", "true".to_owned()));
