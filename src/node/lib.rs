@@ -234,7 +234,7 @@ async fn serve(
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
         outcome = keeper.run() => outcome,
         () = listen(changes, &cni, node, &board) => Ok(()),
-        () = services::end_stale(&board, settings.run_dir()) => Ok(()),
+        () = services::end_stale(&board, settings.run_dir(), &settings.masquerade_subnets) => Ok(()),
         () = services::answer_health_checks(&board, &settings.node, &health, &warnings) => Ok(()),
     }
 }

@@ -247,11 +247,16 @@ impl Writer<'_> {
     /// An endpoint on the host, or the address that OVN serves on the management port.
     fn short_cut(&self, local: &Local, family: Family) -> Option<Backend> {
         let stand_in = || {
-            let range = self.masquerade.iter().find(|range| Family::of_subnet(**range) == family)?;
-            Some(Backend { ip: range.nth(3)?, port: local.node_port? })
+            let ip = stand_ins(self.masquerade).find(|ip| Family::of(*ip) == family)?;
+            Some(Backend { ip, port: local.node_port? })
         };
         local.host.or_else(stand_in)
     }
+}
+
+/// Where OVN serves what the host hands over of node ports with local endpoints.
+pub(crate) fn stand_ins(masquerade: &[Subnet]) -> impl Iterator<Item = IpAddr> {
+    masquerade.iter().filter_map(|range| range.nth(3))
 }
 
 fn by_port(protocol: Protocol, port: u16) -> String {

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use ovnkube_host::conntrack::{self, Connection};
 use ovnkube_host::unixctl::vswitchd;
-use ovnkube_model::{Backend, Family};
+use ovnkube_model::{Backend, Family, Subnet};
 use tokio::time::sleep;
 
 use super::Board;
-use super::nft::Moved;
+use super::nft::{Moved, stand_ins};
 use super::want::{At, Senders};
 
 /// Between two looks, and how often each stale connection is looked for.
@@ -39,15 +39,16 @@ pub(crate) fn left(old: &Senders, new: &Senders) -> BTreeSet<Stale> {
 }
 
 /// Ends what becomes stale for as long as the process lives.
-pub(crate) async fn run(board: &Board, run_dir: &Path) {
+pub(crate) async fn run(board: &Board, run_dir: &Path, masquerade: &[Subnet]) {
     let mut changed = board.stale_changed();
     while changed.changed().await.is_ok() {
         loop {
             sleep(PAUSE).await;
-            let (stale, ips) = board.stale();
+            let (stale, mut ips) = board.stale();
             if stale.is_empty() {
                 break;
             }
+            ips.extend(stand_ins(masquerade));
             if let Err((failed, e)) = end(run_dir, &stale, &ips).await {
                 tracing::warn!("end UDP connections to endpoints that are gone, {failed} of {}: {e}", stale.len());
             }

@@ -17,7 +17,8 @@ fn udp_connections_to_who_is_gone_are_ended() {
         Some(slice("dns", ("UDP", 5353), &endpoints.into()))
     };
     let stale = || {
-        let (stale, ips) = board.stale();
+        let (stale, mut ips) = board.stale();
+        ips.extend(nft::stand_ins(&masquerade()));
         stale.iter().flat_map(|stale| stale::tuples(stale, &ips)).map(|tuples| tuples.join(" ")).collect::<Vec<_>>()
     };
     board.slice(&key("dns-x"), pods(&["10.128.0.5", "10.128.0.6"]));
@@ -25,6 +26,7 @@ fn udp_connections_to_who_is_gone_are_ended() {
     board.slice(&key("dns-x"), pods(&["10.128.0.6"]));
     let gone = [
         "ct_nw_dst=172.18.0.2,ct_nw_proto=17,ct_tp_dst=30053 ct_nw_src=10.128.0.5,ct_nw_proto=17,ct_tp_src=5353",
+        "ct_nw_dst=169.254.169.3,ct_nw_proto=17,ct_tp_dst=30053 ct_nw_src=10.128.0.5,ct_nw_proto=17,ct_tp_src=5353",
         "ct_nw_dst=10.96.1.3,ct_nw_proto=17,ct_tp_dst=53 ct_nw_src=10.128.0.5,ct_nw_proto=17,ct_tp_src=5353",
     ];
     for _ in 0..stale::LOOKS {
@@ -32,11 +34,11 @@ fn udp_connections_to_who_is_gone_are_ended() {
     }
     assert!(stale().is_empty());
     board.slice(&key("dns-x"), pods(&["10.128.0.7"]));
-    assert_eq!(stale().len(), 2);
+    assert_eq!(stale().len(), 3);
     board.slice(&key("dns-x"), pods(&["10.128.0.6", "10.128.0.7"]));
     assert!(stale().is_empty(), "it is back");
     board.service(&key("dns"), None);
-    assert_eq!(stale().len(), 4);
+    assert_eq!(stale().len(), 6);
 }
 
 /// Claims that are not obeyed are no reason to end their owners' connections.
