@@ -26,7 +26,7 @@ pub(crate) type Elements = BTreeMap<(&'static str, String), String>;
 
 /// Each with its type and its name for IPv4 and IPv6. `IP` stands for `ipv4_addr` or `ipv6_addr`, after
 /// `typeof` for `ip` or `ip6`, and `N` for [`SLOTS`].
-const SETS: [(&str, &str, [&str; 2]); 14] = [
+const SETS: [(&str, &str, [&str; 2]); 15] = [
     (
         "map",
         "IP . inet_proto . inet_service : IP . inet_service",
@@ -53,6 +53,12 @@ const SETS: [(&str, &str, [&str; 2]); 14] = [
         ["external-ips-no-nodeport-v4", "external-ips-no-nodeport-v6"],
     ),
     ("set", "IP . inet_proto . inet_service", ["external-ips-nobody-v4", "external-ips-nobody-v6"]),
+    // looked up by a hash of the source; `nft` 1.0.6 crashes where it shows a map of that type
+    (
+        "map",
+        "typeof IP daddr . meta l4proto . th dport . numgen random mod N : IP daddr . th dport",
+        ["external-ips-affinity-v4", "external-ips-affinity-v6"],
+    ),
 ];
 
 /// Among so many places endpoints share the connections that go straight to them: a number that makes
@@ -73,6 +79,7 @@ const REFUSED: usize = 10;
 const ELSEWHERE: usize = 11;
 const NO_NODE_PORT: usize = 12;
 const NOBODY: usize = 13;
+const AFFINITY: usize = 14;
 
 /// Declarations and chains.
 pub(crate) fn body() -> String {
@@ -95,8 +102,12 @@ pub(crate) fn body() -> String {
     let straight = format!(
         "dnat IP to IP daddr . meta l4proto . th dport . numgen random mod {SLOTS} map @external-ips-no-nodeport-v#"
     );
+    // the same after a restart, since the seed is
+    let by_source = format!(
+        "dnat IP to IP daddr . meta l4proto . th dport . jhash IP saddr mod {SLOTS} seed 0x1 map @external-ips-affinity-v#"
+    );
     let nobody = "IP daddr . meta l4proto . th dport @external-ips-nobody-v# counter drop";
-    chain(&mut text, "services-etp-no-nodeport", "", &[both(nobody), both(&straight)].concat());
+    chain(&mut text, "services-etp-no-nodeport", "", &[both(nobody), both(&by_source), both(&straight)].concat());
     chain(
         &mut text,
         "services-itp",
@@ -205,7 +216,7 @@ impl Writer<'_> {
         }
         let Some(local) = &door.local else { return };
         if local.node_port.is_none() && local.host.is_none() {
-            self.straight(door, &key, &local.endpoints);
+            self.straight(door, &key, local);
         }
         if let Some(to) = self.short_cut(local, family) {
             self.add(etp_maps, family, key, target(to));
@@ -225,7 +236,8 @@ impl Writer<'_> {
     }
 
     /// Without a node port there is no address of OVN's that keeps to this node.
-    fn straight(&mut self, door: &Door, key: &str, endpoints: &[Backend]) {
+    fn straight(&mut self, door: &Door, key: &str, local: &Local) {
+        let Local { endpoints, affinity, .. } = local;
         let family = door.at.family();
         if !matches!(door.at, At::Ip(_)) {
             return;
@@ -234,7 +246,8 @@ impl Writer<'_> {
             self.add(NOBODY, family, key.to_owned(), String::new());
         }
         for (slot, endpoint) in (0..SLOTS).zip(endpoints.iter().cycle()) {
-            self.add(NO_NODE_PORT, family, format!("{key} . {slot}"), target(*endpoint));
+            let map = if *affinity { AFFINITY } else { NO_NODE_PORT };
+            self.add(map, family, format!("{key} . {slot}"), target(*endpoint));
         }
     }
 
@@ -310,7 +323,7 @@ pub(crate) fn moved(have: &Elements, want: &Elements) -> Moved {
 
 /// What of UDP an element translates.
 fn door((set, key): &(&'static str, String)) -> Option<(Option<IpAddr>, bool, u16)> {
-    let translations = [IPS, NODE_PORTS, ELSEWHERE, ETP_IPS, ETP_NODE_PORTS, ITP_REDIRECT, NO_NODE_PORT];
+    let translations = [IPS, NODE_PORTS, ELSEWHERE, ETP_IPS, ETP_NODE_PORTS, ITP_REDIRECT, NO_NODE_PORT, AFFINITY];
     translations.iter().find(|n| SETS.get(**n).is_some_and(|(_, _, names)| names.contains(set)))?;
     let (ip, rest) = match key.split_once(" . ").map(|(ip, rest)| (ip.parse().ok(), rest)) {
         Some((Some(ip), rest)) => (Some(ip), rest),

@@ -55,6 +55,7 @@ fn service(created: i64, spec: &Value) -> Service {
         external_traffic_policy: spec["externalTrafficPolicy"].as_str(),
         internal_traffic_policy: spec["internalTrafficPolicy"].as_str(),
         source_ranges: &strings("loadBalancerSourceRanges"),
+        session_affinity: spec["sessionAffinity"].as_str(),
         health_check_port: spec["healthCheckNodePort"].as_i64().unwrap_or_default(),
         ..ServiceFields::default()
     };

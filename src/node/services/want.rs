@@ -87,6 +87,8 @@ pub(crate) struct Local {
     /// The node's own addresses of the family: the node port is there.
     pub(crate) node_ips: Vec<IpAddr>,
     pub(crate) endpoints: Vec<Backend>,
+    /// A client keeps to one of them.
+    pub(crate) affinity: bool,
     /// One of them that is in the host's network.
     pub(crate) host: Option<Backend>,
 }
@@ -164,7 +166,8 @@ impl Part {
         let node_port = ways.node_port.filter(|_| here.node_ports);
         let local = service.is_external_local().then(|| {
             let node_ips = here.ips.iter().copied().filter(|own| Family::of(*own) == Family::of(ip)).collect();
-            Local { node_port, node_ips, endpoints: ways.local.to_vec(), host }
+            let affinity = service.affinity.is_some();
+            Local { node_port, node_ips, endpoints: ways.local.to_vec(), affinity, host }
         });
         let door = |at, number, sources: &[IpNetwork]| Door {
             at,

@@ -22,9 +22,21 @@ fn the_kernel_takes_the_table() {
                     })).endpoints("portless", ("TCP", 8080), &json!([
                         {"addresses": ["10.128.0.5"], "nodeName": "node-000"}, {"addresses": ["10.128.0.6"], "nodeName": "node-000"},
                     ]))),
-                    2 => drop(cluster.add("np", &json!({
-                        "type": "NodePort", "clusterIPs": ["10.96.9.3"], "ports": [{"port": 81, "nodePort": 30080}],
-                    }))),
+                    2 => {
+                        cluster.add("np", &json!({
+                            "type": "NodePort", "clusterIPs": ["10.96.9.3"], "ports": [{"port": 81, "nodePort": 30080}],
+                        }));
+                        let (has, none) = ("external-ips-affinity", "external-ips-no-nodeport");
+                        let slots = |cluster: &Cluster, map: &str| {
+                            elements(cluster, GatewayMode::Local).iter().filter(|element| element.starts_with(map)).count()
+                        };
+                        assert_eq!((slots(&cluster, has), slots(&cluster, none)), (0, 128));
+                        cluster.add("portless", &json!({
+                            "type": "LoadBalancer", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.8", "fd00:96::8"],
+                            "ingress": ["192.0.2.28", "2001:db8::28"], "ports": [{"port": 80}], "sessionAffinity": "ClientIP",
+                        }));
+                        assert_eq!((slots(&cluster, has), slots(&cluster, none)), (128, 0));
+                    }
                     3 => cluster = Cluster::default(),
                     _ => {}
                 }
