@@ -8,9 +8,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use nix::sys::socket::{setsockopt, sockopt};
 use ovnkube_telemetry::NodeHealth;
 use serde::Serialize;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -22,6 +23,7 @@ use crate::Warning;
 
 /// Pause before a port is tried again that somebody else has.
 const RETRY: Duration = Duration::from_secs(1);
+const BACKLOG: u32 = 1024;
 
 /// Answers for as long as the process lives. A port that somebody else has holds up no other.
 pub(crate) async fn run(board: &Board, node: &str, health: &NodeHealth, warnings: &UnboundedSender<Warning>) {
@@ -113,14 +115,22 @@ impl Port {
     }
 }
 
-/// On every address of both families, or of IPv4 where there is no IPv6.
+/// On every address of both families, whatever `net.ipv6.bindv6only` says, or of IPv4 where there is no IPv6.
 async fn listen(port: u16) -> std::io::Result<TcpListener> {
-    match TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).await {
+    match listen_both(port) {
         Err(e) if e.kind() != std::io::ErrorKind::AddrInUse => {
             TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).await
         }
         other => other,
     }
+}
+
+fn listen_both(port: u16) -> std::io::Result<TcpListener> {
+    let socket = TcpSocket::new_v6()?;
+    socket.set_reuseaddr(true)?;
+    setsockopt(&socket, sockopt::Ipv6V6Only, &false)?;
+    socket.bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))?;
+    socket.listen(BACKLOG)
 }
 
 #[derive(Serialize)]

@@ -93,6 +93,7 @@ fn a_service_comes_changes_and_goes() {
         let routes = run("ip", &["route", "show", "table", "7"]);
         assert!(routes.contains("10.96.0.0/16 via 10.128.0.1 dev ovn-k8s-mp0"), "{routes}");
 
+        run("sysctl", &["-q", "net.ipv6.bindv6only=1"]);
         let foreign = std::net::TcpListener::bind("0.0.0.0:32080").unwrap();
         lab.tell(service("Local"));
         eventually("the node port's flow", || flows(lab).contains("nw_dst=172.18.0.2,tp_dst=30080 actions=output:"));
