@@ -324,3 +324,12 @@ fn the_later_sandbox_counts() {
     drop(queue);
     assert!(!turns.busy("s1"));
 }
+
+/// Runs `test` in a network namespace of its own, on a runtime of its own.
+pub(crate) fn apart(test: impl AsyncFnOnce() + Send + 'static) {
+    let work = || {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test());
+    };
+    std::thread::spawn(work).join().unwrap();
+}

@@ -213,9 +213,11 @@ impl<'a> Gateway<'a> {
         let table = nft::table(self.settings.mode, &node.subnets, &management, masquerade, services, guard);
         let moved = self.table.ensure(table).await?;
         self.tell_refused(services);
-        let mut own = management;
-        own.extend(here.all_addresses(mgmt::LINK).await?.iter().map(IpNetwork::ip).filter(|ip| !ip.is_loopback()));
-        services::end_moved(moved, own).await?;
+        if !moved.is_empty() {
+            let mut own = management;
+            own.extend(here.all_addresses(mgmt::LINK).await?.iter().map(IpNetwork::ip).filter(|ip| !ip.is_loopback()));
+            services::end_moved(moved, own).await?;
+        }
         if is_local {
             legacy::let_pods_pass().await?;
         }

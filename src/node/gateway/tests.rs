@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::tests::apart;
 use ovnkube_model::{Mac, Meta, Object, ServiceCidr};
 
 fn facts(mode: GatewayMode) -> flows::Facts<'static> {
@@ -324,36 +325,27 @@ fn pods_pass_what_drops_by_default() {
 
 #[test]
 fn an_element_that_the_kernel_refuses_holds_up_no_other() {
-    let apart = || {
-        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let wanted = |last: u8, ninth: &str| {
-                let key = |n| ("external-ips-v4", format!("192.0.2.{n} . tcp . 80"));
-                let value = |n| if n == 9 { ninth.to_owned() } else { format!("10.96.0.{n} . 80") };
-                nft::Wanted { body: services::nft::body(), elements: (1..=last).map(|n| (key(n), value(n))).collect() }
-            };
-            let shown = async || ovnkube_host::nft::list(TABLE).await.unwrap().unwrap();
-            let mut table = nft::Table::default();
-            for (last, ninth) in
-                [(20, "10.96.0.9 . 80000"), (21, "10.96.0.9 . 80000"), (21, "10.96.0.9 . 80"), (22, "no")]
-            {
-                table.ensure(wanted(last, ninth)).await.unwrap();
-                let refused: Vec<_> = table.refused().iter().map(|refused| refused.key.as_str()).collect();
-                let is_fine = ninth == "10.96.0.9 . 80";
-                assert_eq!(refused, if is_fine { Vec::new() } else { vec!["192.0.2.9 . tcp . 80"] });
-                let shown = shown().await;
-                for n in (1..=last).filter(|n| *n != 9 || is_fine) {
-                    assert!(
-                        shown.contains(&format!("192.0.2.{n} . tcp . 80 : 10.96.0.{n} . 80")),
-                        "{n} is not in {shown}"
-                    );
-                }
-                let generation = ovnkube_host::nft::generation().await.unwrap();
-                table.ensure(wanted(last, ninth)).await.unwrap();
-                assert_eq!(ovnkube_host::nft::generation().await.unwrap(), generation, "it is tried once");
+    apart(async || {
+        let wanted = |last: u8, ninth: &str| {
+            let key = |n| ("external-ips-v4", format!("192.0.2.{n} . tcp . 80"));
+            let value = |n| if n == 9 { ninth.to_owned() } else { format!("10.96.0.{n} . 80") };
+            nft::Wanted { body: services::nft::body(), elements: (1..=last).map(|n| (key(n), value(n))).collect() }
+        };
+        let shown = async || ovnkube_host::nft::list(TABLE).await.unwrap().unwrap();
+        let mut table = nft::Table::default();
+        for (last, ninth) in [(20, "10.96.0.9 . 80000"), (21, "10.96.0.9 . 80000"), (21, "10.96.0.9 . 80"), (22, "no")]
+        {
+            table.ensure(wanted(last, ninth)).await.unwrap();
+            let refused: Vec<_> = table.refused().iter().map(|refused| refused.key.as_str()).collect();
+            let is_fine = ninth == "10.96.0.9 . 80";
+            assert_eq!(refused, if is_fine { Vec::new() } else { vec!["192.0.2.9 . tcp . 80"] });
+            let shown = shown().await;
+            for n in (1..=last).filter(|n| *n != 9 || is_fine) {
+                assert!(shown.contains(&format!("192.0.2.{n} . tcp . 80 : 10.96.0.{n} . 80")), "{n} is not in {shown}");
             }
-        });
-    };
-    std::thread::spawn(apart).join().unwrap();
+            let generation = ovnkube_host::nft::generation().await.unwrap();
+            table.ensure(wanted(last, ninth)).await.unwrap();
+            assert_eq!(ovnkube_host::nft::generation().await.unwrap(), generation, "it is tried once");
+        }
+    });
 }

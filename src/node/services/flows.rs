@@ -17,39 +17,42 @@ pub(crate) fn add(flows: &mut Flows, want: &Want, facts: &Facts<'_>) {
     let mut taken = BTreeSet::new();
     let mut asked_for = BTreeSet::new();
     let mut hosts = BTreeSet::new();
-    for door in want.parts.iter().flat_map(|part| &part.doors) {
-        let own = |ip: &&IpAddr| Family::of(**ip) == door.at.family();
-        let Some(node) = facts.ips.iter().find(own) else { continue };
-        let ips = match door.at {
-            At::Node(_) => {
-                // where the host translates, answers of pods would not go back through it; it refuses where none is
-                let local = door.local.iter().filter(|local| !local.endpoints.is_empty());
-                [*node].into_iter().chain(local.flat_map(|local| local.node_ips.iter().copied())).collect()
-            }
-            At::Ip(ip) => vec![ip],
-        };
-        for ip in ips {
-            if !taken.insert((ip, door.protocol, door.port)) {
-                continue;
-            }
-            let words = if ip.is_ipv6() { &V6 } else { &V4 };
-            let outer = matches!(door.at, At::Ip(_));
-            if outer && asked_for.insert(ip) {
-                neighbour(flows, facts, words, ip);
-            }
-            if facts.mode == GatewayMode::Shared {
-                let host = door.local.as_ref().and_then(|local| local.host);
-                match host {
-                    Some(host) => {
-                        from_outside_to_host(flows, facts, words, ip, door, host);
-                        hosts.insert((door.protocol, host));
-                    }
-                    None => from_outside(flows, facts, words, ip, door),
+    let doors = want.parts.iter().flat_map(|part| &part.doors);
+    for (door, ip) in doors.flat_map(|door| places(door, facts).into_iter().map(move |ip| (door, ip))) {
+        if !taken.insert((ip, door.protocol, door.port)) {
+            continue;
+        }
+        let words = if ip.is_ipv6() { &V6 } else { &V4 };
+        let outer = matches!(door.at, At::Ip(_));
+        if outer && asked_for.insert(ip) {
+            neighbour(flows, facts, words, ip);
+        }
+        if facts.mode == GatewayMode::Shared {
+            let host = door.local.as_ref().and_then(|local| local.host);
+            match host {
+                Some(host) => {
+                    from_outside_to_host(flows, facts, words, ip, door, host);
+                    hosts.insert((door.protocol, host));
                 }
+                None => from_outside(flows, facts, words, ip, door),
             }
         }
     }
     answers_of_host(flows, facts, &hosts);
+}
+
+/// The addresses at which the bridge has a door, on a node that has one of the family.
+fn places(door: &Door, facts: &Facts<'_>) -> Vec<IpAddr> {
+    let own = |ip: &&IpAddr| Family::of(**ip) == door.at.family();
+    let Some(node) = facts.ips.iter().find(own) else { return Vec::new() };
+    match door.at {
+        At::Node(_) => {
+            // where the host translates, answers of pods would not go back through it; it refuses where none is
+            let local = door.local.iter().filter(|local| !local.endpoints.is_empty());
+            [*node].into_iter().chain(local.flat_map(|local| local.node_ips.iter().copied())).collect()
+        }
+        At::Ip(ip) => vec![ip],
+    }
 }
 
 /// Who asks for the address is answered by the host alone.

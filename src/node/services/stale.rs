@@ -87,9 +87,6 @@ pub(super) fn tuples(((at, port), backend): &Stale, ips: &[IpAddr]) -> Vec<Vec<S
 
 /// The same for what the host itself translates; `own` are the host's addresses.
 pub(crate) async fn end_moved(moved: Moved, own: Vec<IpAddr>) -> ovnkube_host::Result<()> {
-    if moved.is_empty() {
-        return Ok(());
-    }
     conntrack::end_udp(move |connection| is_moved(connection, &moved, &own)).await.map(drop)
 }
 

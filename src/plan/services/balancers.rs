@@ -135,20 +135,16 @@ fn merged(all: Vec<Balancer>) -> Vec<Balancer> {
     let mut out: Vec<Balancer> = Vec::with_capacity(all.len());
     let mut known = BTreeMap::new();
     for balancer in all {
-        let first = match known.entry((balancer.sort(), balancer.vips.clone())) {
-            Entry::Occupied(at) => out.get_mut(*at.get()),
+        match known.entry((balancer.sort(), balancer.vips.clone())) {
             Entry::Vacant(place) => {
                 place.insert(out.len());
                 out.push(balancer);
-                continue;
             }
-        };
-        let Some(first) = first else { continue };
-        first.groups.extend(balancer.groups);
-        first.switches.extend(balancer.switches);
-        first.routers.extend(balancer.routers);
-        if !first.name.ends_with("_merged") {
-            first.name.push_str("_merged");
+            Entry::Occupied(at) => {
+                if let Some(first) = out.get_mut(*at.get()) {
+                    first.join(balancer);
+                }
+            }
         }
     }
     out
@@ -168,6 +164,16 @@ impl Balancer {
             routers: Vec::new(),
             variables: Vec::new(),
         })
+    }
+
+    /// Takes in another that says the same elsewhere.
+    fn join(&mut self, other: Self) {
+        self.groups.extend(other.groups);
+        self.switches.extend(other.switches);
+        self.routers.extend(other.routers);
+        if !self.name.ends_with("_merged") {
+            self.name.push_str("_merged");
+        }
     }
 
     fn sort(&self) -> Sort {

@@ -1,20 +1,18 @@
 //! The table in a real kernel.
 
 use super::*;
+use crate::tests::apart;
 
 /// A real kernel takes every element and every chain, and only what differs is written.
 #[test]
 fn the_kernel_takes_the_table() {
-    let apart = || {
-        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            const TABLE: &str = "inet ovn-kubernetes";
-            let mut cluster = samples();
-            let none = nft::Elements::new();
-            let mut have = none.clone();
-            for step in 0..4 {
-                match step {
+    apart(async || {
+        const TABLE: &str = "inet ovn-kubernetes";
+        let mut cluster = samples();
+        let none = nft::Elements::new();
+        let mut have = none.clone();
+        for step in 0..4 {
+            match step {
                     1 => drop(cluster.add("portless", &json!({
                         "type": "LoadBalancer", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.8", "fd00:96::8"],
                         "ingress": ["192.0.2.28", "2001:db8::28"], "ports": [{"port": 80}, {"port": 53, "protocol": "SCTP"}],
@@ -40,25 +38,23 @@ fn the_kernel_takes_the_table() {
                     3 => cluster = Cluster::default(),
                     _ => {}
                 }
-                let now = nft::elements(&cluster.want(), GatewayMode::Local, &masquerade());
-                if step < 2 {
-                    let replacement = ovnkube_host::nft::replacement(TABLE, &nft::body());
-                    let commands = replacement + &nft::change(TABLE, &none, &now);
-                    ovnkube_host::nft::change(TABLE, &commands).await.unwrap();
-                } else {
-                    ovnkube_host::nft::change(TABLE, &nft::change(TABLE, &have, &now)).await.unwrap();
-                }
-                have = now;
-                let shown = ovnkube_host::nft::list(TABLE).await.unwrap().unwrap();
-                let shown: String = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-                for ((_, key), value) in &have {
-                    let element = if value.is_empty() { key.clone() } else { format!("{key} : {value}") };
-                    let element = element.strip_suffix("/32").unwrap_or(&element);
-                    assert!(shown.contains(element), "{element} is not in {shown}");
-                }
-                assert_eq!(shown.contains("elements"), step < 3, "{shown}");
+            let now = nft::elements(&cluster.want(), GatewayMode::Local, &masquerade());
+            if step < 2 {
+                let replacement = ovnkube_host::nft::replacement(TABLE, &nft::body());
+                let commands = replacement + &nft::change(TABLE, &none, &now);
+                ovnkube_host::nft::change(TABLE, &commands).await.unwrap();
+            } else {
+                ovnkube_host::nft::change(TABLE, &nft::change(TABLE, &have, &now)).await.unwrap();
             }
-        });
-    };
-    std::thread::spawn(apart).join().unwrap();
+            have = now;
+            let shown = ovnkube_host::nft::list(TABLE).await.unwrap().unwrap();
+            let shown: String = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            for ((_, key), value) in &have {
+                let element = if value.is_empty() { key.clone() } else { format!("{key} : {value}") };
+                let element = element.strip_suffix("/32").unwrap_or(&element);
+                assert!(shown.contains(element), "{element} is not in {shown}");
+            }
+            assert_eq!(shown.contains("elements"), step < 3, "{shown}");
+        }
+    });
 }
