@@ -4,7 +4,31 @@ use ovnkube_tests::dump::{Columns, Dump};
 use serde_json::{Value, json};
 
 pub(crate) fn with_what_differs(dump: Dump) -> Dump {
-    with_flushing(with_next_tiers(dump))
+    with_next_tiers(with_rows_of_each_ovn(dump))
+}
+
+pub(crate) fn with_rows_of_each_ovn(dump: Dump) -> Dump {
+    with_flushing(with_host_snat(dump))
+}
+
+/// What a node's processes send through its gateway router always has that router's address on the join switch.
+fn with_host_snat(mut dump: Dump) -> Dump {
+    let mut nats = Vec::new();
+    let gateways = dump.0.iter_mut().filter(|(label, _)| label.starts_with("Logical_Router(GR_node-"));
+    for row in gateways.flat_map(|(_, rows)| rows) {
+        let list = row.get_mut("nat").unwrap().as_array_mut().unwrap();
+        let join = list.iter().find_map(|nat| nat.as_str()?.strip_prefix("NAT(snat 100.64.")?.split_once("->"));
+        let join = format!("100.64.{}", join.unwrap().0);
+        let label = format!("NAT(snat 169.254.169.2->{join}  )");
+        list.push(json!(label));
+        list.sort_by_key(Value::to_string);
+        let columns = [("external_ip", json!(join)), ("logical_ip", json!("169.254.169.2")), ("type", json!("snat"))];
+        let mut nat: Columns = columns.map(|(name, value)| (name.into(), value)).into();
+        nat.insert("options".into(), json!({"stateless": "false"}));
+        nats.push((label, vec![nat]));
+    }
+    dump.0.extend(nats);
+    dump
 }
 
 /// Connections to a UDP endpoint end when it is gone; there they last as long as the sender goes on.

@@ -99,8 +99,15 @@ fn policies(want: &mut Want, site: &Site<'_>) {
     }
 }
 
-/// What leaves has the node's address.
+/// What leaves has the node's address, and the node's own processes have the router's.
 pub(super) fn nat(want: &mut Want, site: &Site<'_>, router: &RowKey) {
+    for join in site.joins.iter().map(ipnetwork::IpNetwork::ip) {
+        // a load balancer forces it only on packets that it led itself, which those of a UDP connection
+        // without an answer, all but the first, are not: the endpoint's node would answer its own host
+        if let Some(host) = site.world.network.masquerade_address(Family::of(join), 2) {
+            snat(want, router, host.to_string(), join);
+        }
+    }
     for ip in site.gateway.ips.iter().map(ipnetwork::IpNetwork::ip) {
         let family = Family::of(ip);
         let joins = site.join(family).map(|join| join.to_string());
