@@ -239,8 +239,8 @@ fn replies(flows: &mut Flows, facts: &Facts<'_>, words: &Words) {
             flows.add(1, 14, &format!("icmp6,icmp_type={kind}"), "FLOOD");
         }
     }
-    let bfd = format!("in_port={},{},tp_dst={BFD}", facts.uplink, words.udp);
-    flows.add(1, 13, &bfd, &format!("output:{},LOCAL", facts.patch));
+    let bfd = format!("in_port={},{tagged}{},tp_dst={BFD}", facts.uplink, words.udp);
+    flows.add(1, 13, &bfd, &format!("output:{},{strip}LOCAL", facts.patch));
 }
 
 /// Only the host's own routing makes replies that OVN has not seen the requests of.

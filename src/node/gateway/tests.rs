@@ -110,6 +110,18 @@ fn the_mtu_check_can_be_off() {
     assert!(!flows.iter().any(|flow| flow.contains("check_pkt_larger") || flow.contains("table=11")));
 }
 
+#[test]
+fn the_host_sees_no_tags_of_the_network_outside() {
+    for mode in [GatewayMode::Shared, GatewayMode::Local] {
+        let facts = flows::Facts { vlan: Some(7), ..facts(mode) };
+        for flow in flows::flows(&facts, &Want::default()) {
+            let (matches, actions) = flow.split_once("actions=").unwrap();
+            let taken_off = actions.ends_with("strip_vlan,LOCAL") && matches.contains("dl_vlan=7");
+            assert!(taken_off || !actions.contains("LOCAL"), "{flow}");
+        }
+    }
+}
+
 /// What is new and from outside reaches pods by their own addresses, and the host by its own in their range.
 #[test]
 fn pods_can_be_sent_to_from_outside() {
