@@ -222,9 +222,9 @@ impl Board {
     fn stale(&self) -> (Vec<Stale>, Vec<IpAddr>) {
         let mut state = self.lock();
         let State { stale, senders, here, .. } = &mut *state;
-        let is_back = |(door, backend): &Stale| {
-            backend.is_some_and(|b| senders.values().any(|to| to.get(door).is_some_and(|now| now.contains(&b))))
-        };
+        let doors: BTreeSet<_> = stale.keys().map(|(door, _)| *door).collect();
+        let led: Vec<_> = senders.values().flatten().filter(|(door, _)| doors.contains(door)).collect();
+        let is_back = |(door, backend): &Stale| led.iter().any(|(to, now)| *to == door && now.contains(backend));
         stale.retain(|stale, looks| {
             *looks -= 1;
             !is_back(stale)

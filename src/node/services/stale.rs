@@ -4,7 +4,7 @@
 //! ovn-controller does the same for zones of its own, where it knows how. Either can do it only after the
 //! new flows are in, and nobody tells the agent when that is: so it asks more than once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -21,19 +21,18 @@ use super::want::{At, Senders};
 /// Between two looks, and how often each stale connection is looked for.
 const PAUSE: Duration = Duration::from_millis(700);
 pub(super) const LOOKS: u8 = 5;
-/// Where more endpoints than that go at once, all connections to the address are ended.
+/// The switch goes through all of its connections for each that it ends: of more, only those that it has are named to it.
 const ONE_BY_ONE: usize = 16;
 
-/// An address that packets were sent to, and an endpoint that shall answer no more; `None`: any.
-pub(crate) type Stale = ((At, u16), Option<Backend>);
+/// An address that packets were sent to, and an endpoint that shall answer no more.
+pub(crate) type Stale = ((At, u16), Backend);
 
 /// What `new` no longer leads to.
 pub(crate) fn left(old: &Senders, new: &Senders) -> BTreeSet<Stale> {
     let gone = |(door, backends): (&(At, u16), &BTreeSet<Backend>)| {
         let kept = new.get(door);
         let gone = backends.iter().filter(|backend| kept.is_none_or(|kept| !kept.contains(backend)));
-        let gone: Vec<Stale> = gone.map(|backend| (*door, Some(*backend))).collect();
-        if gone.len() > ONE_BY_ONE { vec![(*door, None)] } else { gone }
+        gone.map(|backend| (*door, *backend)).collect::<Vec<Stale>>()
     };
     old.iter().flat_map(gone).collect()
 }
@@ -64,8 +63,9 @@ async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usi
     // several none can be named to it
     let named: Vec<&[&str]> = if datapaths.len() == 1 { vec![&[]] } else { datapaths.chunks(1).collect() };
     let mut outcome = Ok(());
-    for tuples in stale.iter().flat_map(|stale| tuples(stale, ips)) {
-        for datapath in &named {
+    for datapath in named {
+        let asked = those_that_are(run_dir, datapath, stale).await.map_err(|e| (stale.len(), e))?;
+        for tuples in asked.iter().flat_map(|stale| tuples(stale, ips)) {
             let arguments: Vec<&str> = datapath.iter().copied().chain(tuples.iter().map(String::as_str)).collect();
             if let Err(e) = vswitchd(run_dir, "dpctl/flush-conntrack", &arguments).await {
                 outcome = Err((outcome.err().map_or(1, |(failed, _)| failed + 1), e));
@@ -75,14 +75,31 @@ async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usi
     outcome
 }
 
+/// Of many, those that answer somebody.
+async fn those_that_are(run_dir: &Path, datapath: &[&str], stale: &[Stale]) -> ovnkube_host::Result<Vec<Stale>> {
+    if stale.len() <= ONE_BY_ONE {
+        return Ok(stale.to_vec());
+    }
+    let dump = vswitchd(run_dir, "dpctl/dump-conntrack", datapath).await?;
+    let answer: HashSet<Backend> = dump.lines().filter_map(answers).collect();
+    Ok(stale.iter().copied().filter(|(_, backend)| answer.contains(backend)).collect())
+}
+
+/// Who does, in a line as `udp,orig=(src=…,dst=…,sport=…,dport=…),reply=(src=IP,dst=…,sport=PORT,dport=…),zone=…`.
+pub(super) fn answers(line: &str) -> Option<Backend> {
+    let (_, reply) = line.strip_prefix("udp,")?.split_once("reply=(")?;
+    let field = |name| reply.split([',', ')']).find_map(|field| field.strip_prefix(name));
+    Some(Backend { ip: field("src=")?.parse().ok()?, port: field("sport=")?.parse().ok()? })
+}
+
 /// What the senders say, and what answers them.
-pub(super) fn tuples(((at, port), backend): &Stale, ips: &[IpAddr]) -> Vec<Vec<String>> {
+pub(super) fn tuples(((at, port), backend): &Stale, ips: &[IpAddr]) -> Vec<[String; 2]> {
     let to: Vec<IpAddr> = match at {
         At::Ip(ip) => vec![*ip],
         At::Node(family) => ips.iter().copied().filter(|ip| Family::of(*ip) == *family).collect(),
     };
-    let reply = backend.map(|backend| tuple(backend.ip, "src", backend.port));
-    to.iter().map(|ip| [tuple(*ip, "dst", *port)].into_iter().chain(reply.clone()).collect()).collect()
+    let reply = tuple(backend.ip, "src", backend.port);
+    to.iter().map(|ip| [tuple(*ip, "dst", *port), reply.clone()]).collect()
 }
 
 /// The same for what the host itself translates; `own` are the host's addresses.

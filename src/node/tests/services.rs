@@ -55,11 +55,14 @@ fn service(internal_policy: &str) -> Change {
 }
 
 fn endpoint(ip: &str, node: &str) -> Change {
+    endpoints(&json!([{"addresses": [ip], "nodeName": node}]))
+}
+
+fn endpoints(list: &Value) -> Change {
     let labels = BTreeMap::from([("kubernetes.io/service-name".to_owned(), "web".to_owned())]);
     let ports = json!([{"name": "http", "port": 8080}, {"name": "dns", "port": 5353, "protocol": "UDP"}]);
     let ports: Vec<PortFields> = serde_json::from_value(ports).unwrap();
-    let endpoints: Vec<EndpointFields> =
-        serde_json::from_value(json!([{"addresses": [ip], "nodeName": node}])).unwrap();
+    let endpoints: Vec<EndpointFields> = serde_json::from_value(list.clone()).unwrap();
     let fields = SliceFields { address_type: "IPv4", ports: &ports, endpoints: &endpoints };
     Change::EndpointSlice(ObjectKey::new("a", "web-x"), Some(Box::new(EndpointSlice::parse(&meta(&labels), fields))))
 }
@@ -153,23 +156,43 @@ fn udp_connections_end(release: Release) {
     in_node_of(release, |lab| {
         with_gateway(lab, GatewayMode::Shared);
         lab.tell(service("Cluster"));
-        lab.tell(endpoint("10.128.0.9", "node-2"));
+        let pods = |hosts: std::ops::RangeInclusive<u8>| {
+            let pod = |n| json!({"addresses": [format!("10.128.0.{n}")], "nodeName": "node-2"});
+            endpoints(&hosts.map(pod).collect())
+        };
+        lab.tell(pods(8..=9));
         eventually("the service", || flows(lab).contains("tp_dst=30053"));
-        // stands for OVN's load balancer
-        let flow =
-            "priority=1000,udp,in_port=LOCAL,nw_dst=10.96.1.3,actions=ct(commit,zone=9,nat(dst=10.128.0.9:5353))";
-        lab.ofctl("add-flow", &[flow]);
-        let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
         let pid = std::fs::read_to_string(lab.path("ovs-vswitchd.pid")).unwrap();
         let control = lab.path(&format!("ovs-vswitchd.{}.ctl", pid.trim()));
         let connections = || lab.tool("ovs-appctl", &["-t", &control, "dpctl/dump-conntrack"]);
-        let stands = || connections().lines().any(|line| line.contains("src=10.128.0.9") && line.contains("zone=9"));
-        eventually("a connection", || {
-            socket.send_to(b"x", "10.96.1.3:53").unwrap();
-            stands()
+        let stands = |ip: &str| {
+            connections().lines().any(|line| line.contains(&format!("src={ip},")) && line.contains("zone=9"))
+        };
+        // senders, and what stands for OVN's load balancer
+        let senders = [8, 9].map(|n| {
+            let sender = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+            let (port, ip) = (sender.local_addr().unwrap().port(), format!("10.128.0.{n}"));
+            let matches = format!("priority=1000,udp,in_port=LOCAL,nw_dst=10.96.1.3,tp_src={port}");
+            lab.ofctl("add-flow", &[&format!("{matches},actions=ct(commit,zone=9,nat(dst={ip}:5353))")]);
+            (sender, ip)
         });
-        // another endpoint stays out of it
-        lab.tell(endpoint("10.128.0.8", "node-2"));
-        eventually("its end", || !stands());
+        let connect = || {
+            for (sender, ip) in &senders {
+                eventually("a connection", || {
+                    sender.send_to(b"x", "10.96.1.3:53").unwrap();
+                    stands(ip)
+                });
+            }
+        };
+        connect();
+        lab.tell(pods(8..=8));
+        eventually("its end", || !stands("10.128.0.9"));
+        assert!(stands("10.128.0.8"), "another endpoint's");
+        // many at once
+        lab.tell(pods(8..=60));
+        connect();
+        lab.tell(pods(8..=8));
+        eventually("its end", || !stands("10.128.0.9"));
+        assert!(stands("10.128.0.8"), "another endpoint's");
     });
 }

@@ -79,9 +79,21 @@ fn connections_to_the_last_endpoint_of_a_node_end_when_it_goes() {
     endpoints(&[&there, &here]);
     assert!(board.stale().0.is_empty(), "it still answers");
     endpoints(&[&there]);
-    let gone: BTreeSet<_> =
-        board.stale().0.into_iter().filter_map(|(_, backend)| backend.map(|b| b.ip.to_string())).collect();
+    let gone: BTreeSet<_> = board.stale().0.into_iter().map(|(_, backend)| backend.ip.to_string()).collect();
     assert_eq!(gone, ["10.128.0.5".to_owned()].into());
+}
+
+#[test]
+fn who_answers_a_connection_of_the_switch() {
+    let of = |line| stale::answers(line).map(|backend| (backend.ip.to_string(), backend.port));
+    let v4 = "udp,orig=(src=10.128.0.4,dst=10.96.1.3,sport=4000,dport=53),reply=(src=10.128.0.9,dst=10.128.0.4,sport=5353,dport=4000),zone=9,mark=2";
+    let v6 = "udp,orig=(src=fd00::4,dst=fd00:96::3,sport=4000,dport=53),reply=(src=fd00::9,dst=fd00::4,sport=5353,dport=4000)";
+    assert_eq!((of(v4), of(v6)), (Some(("10.128.0.9".into(), 5353)), Some(("fd00::9".into(), 5353))));
+    for other in
+        ["", &v4.replace("udp", "tcp"), "udp,orig=(src=10.128.0.4),reply=(src=10.128.0.9)", "udp,reply=(src=a,sport=1)"]
+    {
+        assert_eq!(of(other), None);
+    }
 }
 
 #[test]
