@@ -235,8 +235,10 @@ fn replies(flows: &mut Flows, facts: &Facts<'_>, words: &Words) {
         flows.add(1, 16, &format!("{tagged}{ip},{dst}={own}"), &format!("{strip}LOCAL"));
     }
     if ipv6 {
+        // a tag is taken off for the host alone
+        let all = if facts.vlan.is_some() { format!("output:{},{strip}LOCAL", facts.patch) } else { "FLOOD".into() };
         for kind in ADVERTISEMENTS {
-            flows.add(1, 14, &format!("icmp6,icmp_type={kind}"), "FLOOD");
+            flows.add(1, 14, &format!("{tagged}icmp6,icmp_type={kind}"), &all);
         }
     }
     let bfd = format!("in_port={},{tagged}{},tp_dst={BFD}", facts.uplink, words.udp);
