@@ -1,10 +1,10 @@
 //! Endpoint slices: who is behind a service.
 
-use std::net::IpAddr;
+use std::net::{AddrParseError, IpAddr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::service::{PortFields, port_number, usable};
+use crate::service::{PortFields, decimal, port_number, usable};
 use crate::{BadField, Family, Meta, Name, Protocol};
 
 /// Label of a slice that names its service.
@@ -160,7 +160,7 @@ fn slice_port(field: &PortFields) -> Result<Option<SlicePort>, String> {
 }
 
 fn address(text: &str, family: Family) -> Result<IpAddr, String> {
-    let ip = text.parse::<IpAddr>().map_err(|_| format!("{text:?} is not an address; it is left out"))?;
+    let ip = decimal(text).map_err(|_: AddrParseError| format!("{text:?} is not an address; it is left out"))?;
     let ip = usable(ip).map_err(|problem| format!("{text:?} {problem}; it is left out"))?;
     if Family::of(ip) != family {
         return Err(format!("{text:?} is not of the slice's address type; it is left out"));

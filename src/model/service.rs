@@ -1,7 +1,8 @@
 //! Services: the addresses and ports that stand for sets of pods.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{AddrParseError, IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 
 use ipnetwork::IpNetwork;
 use serde::{Deserialize, Serialize};
@@ -286,7 +287,7 @@ impl Reader {
     fn addresses<'a>(&mut self, field: &str, texts: impl Iterator<Item = &'a str>) -> Vec<IpAddr> {
         let mut ips: Vec<IpAddr> = Vec::new();
         for text in texts.filter(|text| !text.is_empty() && *text != "None") {
-            match text.parse::<IpAddr>().map_err(|_| "is not an address").and_then(usable) {
+            match decimal(text).map_err(|_: AddrParseError| "is not an address").and_then(usable) {
                 Ok(ip) if !ips.contains(&ip) => ips.push(ip),
                 Ok(_) => {}
                 Err(problem) => self.bad.push(BadField::new(field, format!("{text:?} {problem}; it is left out"))),
@@ -298,7 +299,7 @@ impl Reader {
     fn ranges(&mut self, texts: &[String]) -> Vec<IpNetwork> {
         let mut ranges = Vec::new();
         for text in texts {
-            match text.trim().parse::<IpNetwork>() {
+            match decimal::<IpNetwork>(text.trim()) {
                 Ok(range) => ranges.push(range),
                 Err(_) => self.bad.push(BadField::new(
                     "spec.loadBalancerSourceRanges",
@@ -364,6 +365,22 @@ fn service_port(field: &PortFields) -> Result<ServicePort, String> {
 
 pub(crate) fn port_number(number: i64) -> Result<u16, String> {
     u16::try_from(number).ok().filter(|port| *port > 0).ok_or_else(|| format!("{number} is not a port, 1 to 65535"))
+}
+
+/// An address or range, also with leading zeros: API servers let them pass, and mean decimal numbers
+/// (`ParseIPSloppy` of k8s.io/utils).
+pub(crate) fn decimal<T: FromStr>(text: &str) -> Result<T, T::Err> {
+    text.parse().or_else(|error| {
+        let mut short = String::with_capacity(text.len());
+        for part in text.split_inclusive(['.', '/']) {
+            let significant = part.trim_start_matches('0');
+            if !significant.starts_with(|c: char| c.is_ascii_digit()) && significant.len() < part.len() {
+                short.push('0');
+            }
+            short.push_str(significant);
+        }
+        short.parse().map_err(|_| error)
+    })
 }
 
 /// An address that packets can be sent to on another machine.

@@ -16,13 +16,15 @@ const BALANCED: [&str; 2] = ["192.0.2.7", "2001:db8::7"];
 const EXTERNAL: [&str; 2] = ["192.0.2.9", "2001:db8::9"];
 const WEB: [&str; 2] = ["10.96.0.10", "fd00:96::10"];
 const FREE: [&str; 2] = ["10.96.0.11", "fd00:96::11"];
+/// As OVN calls them.
+const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
 
 fn service(name: &str, ips: [&str; 2], port: u16, ranges: &[&str]) -> Value {
     json!({
         "kind": "Service", "metadata": {"namespace": "a", "name": name},
         "spec": {
             "type": "LoadBalancer", "clusterIPs": ips, "externalIPs": EXTERNAL, "loadBalancerSourceRanges": ranges,
-            "ports": [{"name": "tcp", "port": port}, {"name": "udp", "port": port, "protocol": "UDP"}],
+            "ports": PROTOCOLS.map(|name| json!({"name": name, "port": port, "protocol": name.to_uppercase()})),
         },
         "status": {"loadBalancer": {"ingress": BALANCED.map(|ip| json!({"ip": ip}))}},
     })
@@ -36,7 +38,7 @@ fn slice(service: &str, ip: &str) -> Value {
             "namespace": "a", "name": format!("{service}-{family}"), "labels": {"kubernetes.io/service-name": service},
         },
         "addressType": family, "endpoints": [{"addresses": [ip], "nodeName": "n1"}],
-        "ports": [{"name": "tcp", "port": 8080}, {"name": "udp", "port": 8080, "protocol": "UDP"}],
+        "ports": PROTOCOLS.map(|name| json!({"name": name, "port": 8080, "protocol": name.to_uppercase()})),
     })
 }
 
@@ -46,7 +48,7 @@ fn ips(place: &Place, pod: &str) -> [String; 2] {
     [0, 1].map(|family| addresses.ips[family].ip().to_string())
 }
 
-/// Whether what a pod of a node sends there comes to the pod behind the services, of both families and protocols alike.
+/// Whether what a pod of a node sends there comes to the pod behind the services, of both families and all protocols alike.
 fn arrives(place: &Place, (pod, node): (&str, &str), to: [&str; 2], port: u16) -> bool {
     place.server.nbctl(&["--wait=sb", "sync"]);
     let own = place.controller.world.pods.get(&PodKey::new("a", pod)).unwrap().addresses.clone().unwrap();
@@ -54,7 +56,7 @@ fn arrives(place: &Place, (pod, node): (&str, &str), to: [&str; 2], port: u16) -
     let mut tracer = place.southbound.tracer();
     let mut answers = BTreeMap::new();
     for (family, (from, to)) in ["ip4", "ip6"].into_iter().zip(ips(place, pod).iter().zip(to)) {
-        for protocol in ["tcp", "udp"] {
+        for protocol in PROTOCOLS {
             let microflow = format!(
                 "inport == \"a_{pod}\" && eth.src == {} && eth.dst == {} && {family}.src == {from} && {family}.dst == {to} \
                  && ip.ttl == 64 && {protocol}.src == 40000 && {protocol}.dst == {port}",

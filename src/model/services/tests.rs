@@ -225,6 +225,21 @@ fn what_a_service_cannot_have_is_told_and_the_rest_served() {
 }
 
 #[test]
+fn leading_zeros_count_for_nothing() {
+    let [external, ranges] = [["192.0.02.010", "0300.0.2.1"], ["010.000.0.0/08", "2001:db8::/032"]];
+    let found = service(&ServiceFields {
+        kind: Some("LoadBalancer"),
+        cluster_ip: Some("10.96.0.7"),
+        external_ips: &external.map(Into::into),
+        source_ranges: &ranges.map(Into::into),
+        ..ServiceFields::default()
+    });
+    assert_eq!(found.external_ips, ["192.0.2.10".parse::<IpAddr>().unwrap()]);
+    assert_eq!(found.source_ranges, ["10.0.0.0/8", "2001:db8::/32"].map(|range| range.parse().unwrap()));
+    assert_eq!(found.bad[0].problem, r#""0300.0.2.1" is not an address; it is left out"#);
+}
+
+#[test]
 fn headless_ones_and_names_of_others_have_no_ports() {
     let ports = [PortFields { port: Some(80), ..PortFields::default() }];
     let headless = service(&ServiceFields { cluster_ip: Some("None"), ports: &ports, ..ServiceFields::default() });

@@ -62,7 +62,8 @@ const SETS: [(&str, &str, [&str; 2]); 15] = [
 ];
 
 /// Among so many places endpoints share the connections that go straight to them: a number that makes
-/// little of what is left over, and as many as a node can have pods.
+/// little of what is left over, and more than the 110 pods that a kubelet takes by default. Of more endpoints the first
+/// ones serve.
 const SLOTS: usize = 128;
 
 const ETP_IPS: usize = 0;
