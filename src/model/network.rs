@@ -138,6 +138,11 @@ impl Network {
         self.masquerade_subnets.iter().find(|s| Family::of_subnet(**s) == family)?.nth(n)
     }
 
+    /// The host's own towards OVN, with which it shares an address: the second of the masquerade subnet.
+    pub fn host_address(&self, family: Family) -> Option<IpAddr> {
+        self.masquerade_address(family, 2)
+    }
+
     /// The source address of a pod that reaches itself through a service: the fifth of the
     /// masquerade subnet.
     pub fn hairpin_address(&self, family: Family) -> Option<IpAddr> {

@@ -17,14 +17,17 @@ fn with_host_snat(mut dump: Dump) -> Dump {
     let gateways = dump.0.iter_mut().filter(|(label, _)| label.starts_with("Logical_Router(GR_node-"));
     for row in gateways.flat_map(|(_, rows)| rows) {
         let list = row.get_mut("nat").unwrap().as_array_mut().unwrap();
-        let join = list.iter().find_map(|nat| nat.as_str()?.strip_prefix("NAT(snat 100.64.")?.split_once("->"));
-        let join = format!("100.64.{}", join.unwrap().0);
+        let sources = list.iter().filter_map(|nat| nat.as_str()?.strip_prefix("NAT(snat ")?.split_once("->"));
+        let join = sources.map(|(source, _)| source).find(|source| source.starts_with("100.64.")).unwrap().to_owned();
         let label = format!("NAT(snat 169.254.169.2->{join}  )");
         list.push(json!(label));
         list.sort_by_key(Value::to_string);
-        let columns = [("external_ip", json!(join)), ("logical_ip", json!("169.254.169.2")), ("type", json!("snat"))];
-        let mut nat: Columns = columns.map(|(name, value)| (name.into(), value)).into();
-        nat.insert("options".into(), json!({"stateless": "false"}));
+        let nat = Columns::from([
+            ("external_ip".into(), json!(join)),
+            ("logical_ip".into(), json!("169.254.169.2")),
+            ("options".into(), json!({"stateless": "false"})),
+            ("type".into(), json!("snat")),
+        ]);
         nats.push((label, vec![nat]));
     }
     dump.0.extend(nats);

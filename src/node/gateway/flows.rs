@@ -226,6 +226,8 @@ fn replies(flows: &mut Flows, facts: &Facts<'_>, words: &Words) {
         let to_host = format!("{tagged}{},ct_state={state},ct_mark=0x2", words.ip);
         flows.add(1, 100, &to_host, &format!("{strip}LOCAL"));
     }
+    // a tag is taken off for the host alone
+    let both = format!("output:{},{strip}LOCAL", facts.patch);
     let ipv6 = words.ip == V6.ip;
     let Words { ip, dst, .. } = words;
     for range in facts.pods.iter().filter(|range| range.is_ipv6() == ipv6) {
@@ -235,14 +237,13 @@ fn replies(flows: &mut Flows, facts: &Facts<'_>, words: &Words) {
         flows.add(1, 16, &format!("{tagged}{ip},{dst}={own}"), &format!("{strip}LOCAL"));
     }
     if ipv6 {
-        // a tag is taken off for the host alone
-        let all = if facts.vlan.is_some() { format!("output:{},{strip}LOCAL", facts.patch) } else { "FLOOD".into() };
+        let all = if facts.vlan.is_some() { both.as_str() } else { "FLOOD" };
         for kind in ADVERTISEMENTS {
-            flows.add(1, 14, &format!("{tagged}icmp6,icmp_type={kind}"), &all);
+            flows.add(1, 14, &format!("{tagged}icmp6,icmp_type={kind}"), all);
         }
     }
     let bfd = format!("in_port={},{tagged}{},tp_dst={BFD}", facts.uplink, words.udp);
-    flows.add(1, 13, &bfd, &format!("output:{},{strip}LOCAL", facts.patch));
+    flows.add(1, 13, &bfd, &both);
 }
 
 /// Only the host's own routing makes replies that OVN has not seen the requests of.

@@ -104,7 +104,7 @@ pub(super) fn nat(want: &mut Want, site: &Site<'_>, router: &RowKey) {
     for join in site.joins.iter().map(ipnetwork::IpNetwork::ip) {
         // a load balancer forces it only on packets that it led itself, which those of a UDP connection
         // without an answer, all but the first, are not: the endpoint's node would answer its own host
-        if let Some(host) = site.world.network.masquerade_address(Family::of(join), 2) {
+        if let Some(host) = site.world.network.host_address(Family::of(join)) {
             snat(want, router, host.to_string(), join);
         }
     }
