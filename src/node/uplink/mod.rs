@@ -390,12 +390,13 @@ impl<'a> Uplink<'a> {
     }
 
     async fn set_bridge_up(&self) -> Result<()> {
+        // it sets flags and MAC address of a link a while after it has made it, and with the flags that it saw before the
+        // link goes down again: the kernel would drop what is on it
+        if !self.ovs.is_carried_out(SWITCH).await? {
+            return Err(self.in_vain(Wanted::Bridge));
+        }
         self.until(Wanted::Bridge).await?;
         let (nic, bridge) = (self.link(End::Nic).await?, self.link(End::Bridge).await?);
-        // the switch does the same, but not at once
-        if let Some(mac) = nic.mac {
-            self.here.ensure_mac(&bridge, mac).await?;
-        }
         // a program that does it in the kernel's place is not heard on the NIC now, or was not started yet
         let before = self.journal().is_some_and(|journal| journal.advertised);
         let now = self.here.held_routes(&nic).await?.iter().any(HeldRoute::is_advertised);
@@ -437,8 +438,7 @@ impl<'a> Uplink<'a> {
         let end = Instant::now() + SWITCH;
         while !self.is(wanted).await? {
             if Instant::now() > end {
-                let (seconds, what) = (SWITCH.as_secs(), wanted.words());
-                return Err(self.refuse(&format!("waited {seconds} s in vain for ovs-vswitchd to {what}")));
+                return Err(self.in_vain(wanted));
             }
             sleep(LOOK).await;
         }
@@ -452,6 +452,10 @@ impl<'a> Uplink<'a> {
             Wanted::Port => self.ovs.port_number(self.nic).is_some(),
             Wanted::NoPort => self.here.link(self.nic).await?.is_none_or(|link| link.master.is_none()),
         })
+    }
+
+    fn in_vain(&self, wanted: Wanted) -> Error {
+        self.refuse(&format!("waited {} s in vain for ovs-vswitchd to {}", SWITCH.as_secs(), wanted.words()))
     }
 
     fn refuse(&self, why: &str) -> Error {

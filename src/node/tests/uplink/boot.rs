@@ -68,6 +68,7 @@ fn an_address_that_comes_late() {
         ip("addr add 172.18.0.2/16 brd 172.18.255.255 dev eth0 valid_lft 3600 preferred_lft 1800");
         eventually("the default route", || held("breth0").contains("default via 172.18.255.1"));
         eventually("the end", || is_moved(lab) && !journal(lab).contains("awaited"));
+        assert!(held("breth0").contains("default via fd00:172::1"));
     });
 }
 

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 
 use super::lab::{eventually, in_node, run};
-use super::{has_link, has_port, held, host, set_journal, settings, start_and_move};
+use super::{forget, has_link, has_port, held, host, is_right, mac_and_mtu, set_journal, settings, start_and_move};
 
 fn ip(args: &str) {
     run("ip", &args.split(' ').collect::<Vec<_>>());
@@ -79,5 +79,27 @@ fn a_switch_that_does_not_let_go() {
         eventually("the end of it", || lab.waits_for().contains("it was lost, so all was moved back"));
         assert_eq!((held("eth0"), has_link("breth0"), has_port(lab)), (before, false, false));
         eventually("an answer", || outside.pings("172.18.0.2"));
+    });
+}
+
+/// An ovs-vswitchd that has made the link of the bridge and has yet to set its flags, as they were when it was made: the
+/// link goes down by that, and the kernel would drop what it holds by then.
+#[test]
+fn a_switch_that_has_hardly_made_its_bridge() {
+    in_node(|lab| {
+        let outside = host(lab);
+        let (before, link) = (held("eth0"), mac_and_mtu("eth0"));
+        lab.gateway = Some(settings());
+        start_and_move(lab);
+        lab.crash_agent();
+        forget(lab);
+        eventually("the link", || has_link("breth0"));
+        lab.signal("vswitchd", Signal::SIGSTOP);
+        lab.start_agent();
+        eventually("the refusal", || lab.waits_for().contains("in vain for ovs-vswitchd to make its bridge"));
+        assert_eq!(held("breth0"), "");
+        lab.signal("vswitchd", Signal::SIGCONT);
+        eventually("all it held", || held("breth0") == before);
+        is_right(lab, &outside, &before, &link);
     });
 }
