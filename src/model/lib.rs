@@ -16,6 +16,7 @@ mod change;
 mod endpoint_slice;
 mod gateway;
 mod labels;
+mod masquerade;
 mod names;
 mod namespace;
 mod network;
@@ -40,6 +41,7 @@ pub use endpoint_slice::{
 };
 pub use gateway::{Gateway, GatewayMode};
 pub use labels::Labels;
+pub use masquerade::Masquerade;
 pub use names::{Name, ObjectKey, PodKey};
 pub use namespace::{AclLogging, AclSeverity, Namespace};
 pub use network::{Family, Network, NodeSelector, Roles};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ovnkube_ipam::{ClusterSubnet, Subnet};
 use serde::{Deserialize, Serialize};
 
-use crate::Name;
+use crate::{Masquerade, Name};
 
 /// IPv4 or IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -133,19 +133,7 @@ impl Network {
         self.join_subnets.iter().copied().find(|s| Family::of_subnet(*s) == family)
     }
 
-    /// The `n`-th address of the masquerade subnet of a family.
-    pub fn masquerade_address(&self, family: Family, n: u128) -> Option<IpAddr> {
-        self.masquerade_subnets.iter().find(|s| Family::of_subnet(**s) == family)?.nth(n)
-    }
-
-    /// The host's own towards OVN, with which it shares an address: the second of the masquerade subnet.
-    pub fn host_address(&self, family: Family) -> Option<IpAddr> {
-        self.masquerade_address(family, 2)
-    }
-
-    /// The source address of a pod that reaches itself through a service: the fifth of the
-    /// masquerade subnet.
-    pub fn hairpin_address(&self, family: Family) -> Option<IpAddr> {
-        self.masquerade_address(family, 5)
+    pub fn masquerade(&self, family: Family) -> Option<Masquerade> {
+        Masquerade::of(*self.masquerade_subnets.iter().find(|s| Family::of_subnet(**s) == family)?)
     }
 }

@@ -10,7 +10,7 @@
 
 use std::net::IpAddr;
 
-use ovnkube_model::{GatewayMode, Mac, Protocol, Subnet};
+use ovnkube_model::{GatewayMode, Mac, Masquerade, Protocol, Subnet};
 
 use crate::services::{self, Want};
 
@@ -162,7 +162,8 @@ fn masquerade(flows: &mut Flows, facts: &Facts<'_>, words: &Words, zones: &Zones
     let Zones { host: host_zone, ovn: ovn_zone, .. } = zones;
     let (patch, ipv6) = (facts.patch, node.is_ipv6());
     let Some(subnet) = facts.masquerade.iter().find(|range| range.is_ipv6() == ipv6) else { return };
-    let (Some(ovn), Some(host)) = (subnet.nth(1), subnet.nth(2)) else { return };
+    let Some(Masquerade { ovn, host, .. }) = Masquerade::of(*subnet) else { return };
+    let host = host.ip();
     let matches = format!("in_port={patch},{ip},{src}={node},{dst}={host}");
     flows.add(0, 500, &matches, &format!("ct(commit,table=4,zone={host_zone},nat(dst={node}))"));
     flows.add(0, 500, &format!("in_port=LOCAL,{ip},{dst}={ovn}"), &format!("ct(table=5,zone={ovn_zone},nat)"));

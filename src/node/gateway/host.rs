@@ -1,10 +1,8 @@
 //! The host's side of the bridge: masquerade addresses, routes and neighbours.
 
-use std::net::IpAddr;
-
 use ipnetwork::IpNetwork;
 use ovnkube_host::{Link, Net, Route, Rule, advertised, ethtool, sysctl};
-use ovnkube_model::{Mac, Subnet};
+use ovnkube_model::{Mac, Masquerade, Subnet};
 
 use super::settings::Site;
 use crate::Result;
@@ -41,34 +39,34 @@ impl Host<'_> {
             } else {
                 sysctl::set_link("ipv4", &bridge.name, "forwarding", "1")?;
             }
-            let masquerade = self.masquerade.iter().find(|range| range.is_ipv6() == ip.is_ipv6());
-            let Some(stand_ins) = masquerade.and_then(|range| StandIns::of(*range)) else { continue };
-            if !addresses.contains(&stand_ins.host) {
+            let subnet = self.masquerade.iter().find(|range| range.is_ipv6() == ip.is_ipv6());
+            let Some(masquerade) = subnet.and_then(|range| Masquerade::of(*range)) else { continue };
+            if !addresses.contains(&masquerade.host) {
                 // the node's own packets to the outside must not come from here
-                here.ensure_unpreferred_address(bridge, stand_ins.host).await?;
+                here.ensure_unpreferred_address(bridge, masquerade.host).await?;
             }
-            let routes = self.routes(*ip, &stand_ins);
+            let routes = self.routes(*ip, &masquerade);
             ensure_routes(here, bridge, &routes).await?;
             // ranges that are no longer services'
             for route in elsewhere(here.routes(bridge).await?, &routes) {
-                if route.gateway == Some(stand_ins.next_hop) {
+                if route.gateway == Some(masquerade.next_hop) {
                     here.delete_route(bridge, route).await?;
                 }
             }
-            for neighbour in [stand_ins.ovn, stand_ins.next_hop] {
+            for neighbour in [masquerade.ovn, masquerade.next_hop] {
                 here.ensure_neighbour(bridge, neighbour, Mac::of(neighbour).0).await?;
             }
-            self.ensure_reply_route(here, mgmt, &stand_ins).await?;
+            self.ensure_reply_route(here, mgmt, &masquerade).await?;
         }
         Ok(())
     }
 
-    fn routes(&self, node: IpNetwork, stand_ins: &StandIns) -> Vec<Route> {
+    fn routes(&self, node: IpNetwork, masquerade: &Masquerade) -> Vec<Route> {
         let services = self.services(node.is_ipv6()).map(|range| {
-            let source = Some(stand_ins.host.ip());
-            Route { source, mtu: Some(self.mtu), ..Route::via(range, stand_ins.next_hop) }
+            let source = Some(masquerade.host.ip());
+            Route { source, mtu: Some(self.mtu), ..Route::via(range, masquerade.next_hop) }
         });
-        let to_ovn = Route { destination: stand_ins.ovn.into(), gateway: None, source: Some(node.ip()), mtu: None };
+        let to_ovn = Route { destination: masquerade.ovn.into(), gateway: None, source: Some(node.ip()), mtu: None };
         services.chain([to_ovn]).collect()
     }
 
@@ -78,11 +76,11 @@ impl Host<'_> {
     }
 
     /// Services that keep the client's address are reached over the management port.
-    async fn ensure_reply_route(&self, here: &Net, mgmt: &Mgmt, stand_ins: &StandIns) -> Result<()> {
+    async fn ensure_reply_route(&self, here: &Net, mgmt: &Mgmt, masquerade: &Masquerade) -> Result<()> {
         let Some(link) = here.link(mgmt::LINK).await? else { return Ok(()) };
-        let ipv6 = stand_ins.ovn.is_ipv6();
+        let ipv6 = masquerade.ovn.is_ipv6();
         let Some(gateway) = mgmt.gateways.iter().find(|gateway| gateway.is_ipv6() == ipv6) else { return Ok(()) };
-        ensure_routes(here, &link, &[Route::via(stand_ins.local.into(), *gateway)]).await?;
+        ensure_routes(here, &link, &[Route::via(masquerade.local.into(), *gateway)]).await?;
         // so are those whose own clients keep to local endpoints
         let have = here.routes_in(&link, TABLE).await?;
         let routes: Vec<Route> = self.services(ipv6).map(|range| Route::via(range, *gateway)).collect();
@@ -98,33 +96,6 @@ impl Host<'_> {
             here.ensure_rule(ipv6, rule).await?;
         }
         Ok(())
-    }
-}
-
-/// Addresses of the masquerade subnet, the same on every node. All else that is in it is not ours.
-pub(super) struct StandIns {
-    /// Stands for OVN where it has the host's address.
-    pub(super) ovn: IpAddr,
-    /// Stands for the host, with its prefix.
-    pub(super) host: IpNetwork,
-    /// Services with only local endpoints.
-    local: IpAddr,
-    /// A neighbour that is nobody.
-    pub(super) next_hop: IpAddr,
-}
-
-impl StandIns {
-    pub(super) fn of(subnet: Subnet) -> Option<Self> {
-        Some(Self {
-            ovn: subnet.nth(1)?,
-            host: subnet.nth_with_prefix(2)?,
-            local: subnet.nth(3)?,
-            next_hop: subnet.nth(4)?,
-        })
-    }
-
-    pub(super) fn has(&self, ip: IpAddr) -> bool {
-        [self.ovn, self.host.ip(), self.local, self.next_hop].contains(&ip)
     }
 }
 

@@ -15,12 +15,11 @@ use std::time::Duration;
 use ipnetwork::IpNetwork;
 use ovnkube_host::flows::Switch;
 use ovnkube_host::{Link, Net, advertised, nft, sysctl};
-use ovnkube_model::{Mac, Subnet};
+use ovnkube_model::{Mac, Masquerade, Subnet};
 use ovnkube_ovn::vswitch::open_vswitch;
 use ovnkube_ovsdb::Cache;
 use tokio::time::timeout;
 
-use super::host::StandIns;
 use super::settings::Place;
 use super::{RULES, TABLE, flows, legacy};
 use crate::ovs::Ovs;
@@ -75,7 +74,7 @@ pub(crate) async fn leave(node: &NodeSettings, stays: Option<&Place>, here: &Net
 /// The same address of a subnet that had another prefix length.
 async fn take_other_lengths(here: &Net, link: &Link, masquerade: &[Subnet]) -> Result<()> {
     for address in here.addresses(link).await? {
-        let mut hosts = masquerade.iter().filter_map(|range| Some(StandIns::of(*range)?.host));
+        let mut hosts = masquerade.iter().filter_map(|range| Some(Masquerade::of(*range)?.host));
         if hosts.any(|host| host.ip() == address.ip() && host != address) {
             here.delete_address(link, address).await?;
         }
@@ -95,7 +94,7 @@ pub(crate) async fn find(here: &Net, given: &[Subnet], mapped: &[String]) -> Res
         let mut masquerade = subnets_on(here, &link).await?;
         let addresses = here.addresses(&link).await?;
         // others may have addresses in a wide one
-        let has = |range: &&Subnet| StandIns::of(**range).is_some_and(|ours| addresses.contains(&ours.host));
+        let has = |range: &&Subnet| Masquerade::of(**range).is_some_and(|ours| addresses.contains(&ours.host));
         let known: Vec<Subnet> = given.iter().filter(has).copied().collect();
         masquerade.retain(|range| known.iter().all(|known| known.base() != range.base()));
         masquerade.extend(known);
@@ -117,7 +116,7 @@ pub(super) fn subnets(neighbours: &[(IpAddr, Mac)]) -> Vec<Subnet> {
     let subnet = |ip: &IpAddr| {
         let prefix = if ip.is_ipv6() { SMALLEST.1 } else { SMALLEST.0 };
         let around = Subnet::of(IpNetwork::new(*ip, prefix).ok()?);
-        let ours = StandIns::of(around)?;
+        let ours = Masquerade::of(around)?;
         let is_ours = ours.ovn == *ip && spelled.contains(&ours.next_hop);
         is_ours.then_some(around)
     };
@@ -140,8 +139,9 @@ pub(crate) async fn take_flows(run_dir: &Path, bridge: &str) -> Result<()> {
 
 /// Takes what the gateway has of these subnets off a link that stays.
 pub(crate) async fn take_host(here: &Net, link: &Link, masquerade: &[Subnet]) -> Vec<Error> {
-    let stand_ins: Vec<StandIns> = masquerade.iter().filter_map(|range| StandIns::of(*range)).collect();
-    let ours = |ip| stand_ins.iter().any(|ours| ours.has(ip));
+    let taken = masquerade.iter().filter_map(|range| Masquerade::of(*range));
+    let taken: Vec<IpAddr> = taken.flat_map(|ours| [ours.ovn, ours.host.ip(), ours.local, ours.next_hop]).collect();
+    let ours = |ip| taken.contains(&ip);
     let mut failed = Vec::new();
     let mut links = vec![link.clone()];
     match here.link(mgmt::LINK).await {

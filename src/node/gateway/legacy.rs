@@ -4,7 +4,7 @@
 
 use ipnetwork::IpNetwork;
 use ovnkube_host::nft;
-use ovnkube_model::Subnet;
+use ovnkube_model::{Masquerade, Subnet};
 
 use crate::Result;
 use crate::mgmt;
@@ -108,8 +108,9 @@ fn is_theirs(rule: &str, ranges: &[Subnet]) -> bool {
         text.parse::<IpNetwork>().is_ok_and(|network| ranges.iter().any(|range| is(range, network)))
     };
     // whole ranges, and the masquerade address that is OVN's
-    let whole =
-        |range: &Subnet, net: IpNetwork| Subnet::of(net) == *range || (is_host(net) && range.nth(1) == Some(net.ip()));
+    let whole = |range: &Subnet, net: IpNetwork| {
+        Subnet::of(net) == *range || (is_host(net) && Masquerade::of(*range).is_some_and(|ours| ours.ovn == net.ip()))
+    };
     // a node's part of them
     let part = |range: &Subnet, net: IpNetwork| range.contains(net.network()) && net.prefix() >= range.prefix();
     match words.as_slice() {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ovnkube_host::nft;
-use ovnkube_model::{GatewayMode, Subnet};
+use ovnkube_model::{GatewayMode, Masquerade, Subnet};
 
 use crate::services::nft::{Elements, Moved};
 use crate::services::{self, Want};
@@ -168,7 +168,8 @@ fn to_pods(management: &[IpAddr]) -> String {
 
 /// Local mode: the host gives what leaves the node its own address.
 fn from_pods(subnets: &[Subnet], masquerade: &[Subnet]) -> String {
-    let ovn = masquerade.iter().filter_map(|range| range.nth(1)).map(|ip| (ip.is_ipv6(), ip.to_string()));
+    let ovn = masquerade.iter().filter_map(|range| Some(Masquerade::of(*range)?.ovn));
+    let ovn = ovn.map(|ip| (ip.is_ipv6(), ip.to_string()));
     let sources = ovn.chain(subnets.iter().map(|subnet| (subnet.is_ipv6(), subnet.to_string())));
     let masquerade = |(ipv6, source)| format!("{} saddr {source} counter masquerade", if ipv6 { "ip6" } else { "ip" });
     chain("ovn-kube-pod-subnet-masq", SNAT, &sources.map(masquerade).collect::<Vec<_>>())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipnetwork::IpNetwork;
 use ovnkube_host::{DefaultRoute, Link, Net};
-use ovnkube_model::{GatewayMode, Mac, Subnet};
+use ovnkube_model::{GatewayMode, Mac, Masquerade, Subnet};
 
 use super::left;
 use crate::ovs::Ovs;
@@ -243,7 +243,8 @@ impl GatewaySettings {
             let is_left = |ip: &IpNetwork| left.iter().any(|range| range.contains(ip.ip()));
             for ip in net.addresses(&link).await?.into_iter().filter(|ip| !ip.ip().is_loopback() && !is_left(ip)) {
                 // the gateway's own address stays there when the agent ends, also on a bridge it had before
-                let taken = |range: &&Subnet| range.contains(ip.ip()) && range.nth_with_prefix(2) != Some(ip);
+                let is_own = |range: Subnet| Masquerade::of(range).is_some_and(|ours| ours.host == ip);
+                let taken = |range: &&Subnet| range.contains(ip.ip()) && !is_own(**range);
                 let masquerade = || ranges.masquerade.iter().find(taken).map(|range| ("masquerade subnet", *range));
                 if let Some((what, range)) = self.overlapped(ranges, ip).or_else(masquerade) {
                     let (link, network, range) = (link.name, ip.to_string(), range.to_string());

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
-use ovnkube_model::{Backend, Family, GatewayMode, Protocol, Subnet};
+use ovnkube_model::{Backend, Family, GatewayMode, Masquerade, Protocol, Subnet};
 
 use super::want::{At, Door, Local, Want};
 
@@ -270,7 +270,7 @@ impl Writer<'_> {
 
 /// Where OVN serves what the host hands over of node ports with local endpoints.
 pub(crate) fn stand_ins(masquerade: &[Subnet]) -> impl Iterator<Item = IpAddr> {
-    masquerade.iter().filter_map(|range| range.nth(3))
+    masquerade.iter().filter_map(|range| Some(Masquerade::of(*range)?.local))
 }
 
 fn by_port(protocol: Protocol, port: u16) -> String {

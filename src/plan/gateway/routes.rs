@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ovnkube_model::{Family, GatewayMode, Subnet};
+use ovnkube_model::{Family, GatewayMode, Masquerade, Subnet};
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{
     logical_router as lr, logical_router_policy as policy, logical_router_static_route as route, nat,
@@ -14,15 +14,16 @@ use crate::{RowKey, RowWant, Want, names, rows};
 /// Traffic to the node's own addresses goes over its management port.
 const TO_NODE: i64 = 1004;
 
-/// The masquerade subnets' fourth addresses: next hops that do not exist.
+/// Next hops that do not exist.
 pub(super) fn dummy_next_hops(site: &Site<'_>) -> Vec<IpAddr> {
-    masquerades(site).filter_map(|subnet| subnet.nth(4)).collect()
+    masquerades(site).map(|(_, masquerade)| masquerade.next_hop).collect()
 }
 
-fn masquerades<'a>(site: &'a Site<'_>) -> impl Iterator<Item = Subnet> + 'a {
+fn masquerades<'a>(site: &'a Site<'_>) -> impl Iterator<Item = (Subnet, Masquerade)> + 'a {
     let families = site.world.network.families();
     let subnets = site.world.network.masquerade_subnets.iter().copied();
-    subnets.filter(move |subnet| families.contains(&Family::of_subnet(*subnet)))
+    let subnets = subnets.filter(move |subnet| families.contains(&Family::of_subnet(*subnet)));
+    subnets.filter_map(|subnet| Some((subnet, Masquerade::of(subnet)?)))
 }
 
 pub(super) fn routes(want: &mut Want, site: &Site<'_>, router: &RowKey) {
@@ -34,12 +35,11 @@ pub(super) fn routes(want: &mut Want, site: &Site<'_>, router: &RowKey) {
         }
     }
     let out = site.outer_port();
-    for subnet in masquerades(site) {
-        let Some(next_hop) = subnet.nth(4) else { continue };
+    for (subnet, masquerade) in masquerades(site) {
         let row = Row::new(route::TABLE)
             .with(route::OUTPUT_PORT, Some(out.as_str()))
             .with(route::EXTERNAL_IDS, [("k8s.ovn.org/node-masquerade-subnet", "")]);
-        add(want, router, row, subnet.to_string(), next_hop);
+        add(want, router, row, subnet.to_string(), masquerade.next_hop);
     }
     for next_hop in &site.gateway.next_hops {
         let everything = if next_hop.is_ipv6() { "::/0" } else { "0.0.0.0/0" };
@@ -104,8 +104,8 @@ pub(super) fn nat(want: &mut Want, site: &Site<'_>, router: &RowKey) {
     for join in site.joins.iter().map(ipnetwork::IpNetwork::ip) {
         // a load balancer forces it only on packets that it led itself, which those of a UDP connection
         // without an answer, all but the first, are not: the endpoint's node would answer its own host
-        if let Some(host) = site.world.network.host_address(Family::of(join)) {
-            snat(want, router, host.to_string(), join);
+        if let Some(masquerade) = site.world.network.masquerade(Family::of(join)) {
+            snat(want, router, masquerade.host.ip().to_string(), join);
         }
     }
     for ip in site.gateway.ips.iter().map(ipnetwork::IpNetwork::ip) {

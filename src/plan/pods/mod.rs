@@ -148,7 +148,7 @@ fn routed(network: &Network) -> Vec<IpNetwork> {
     let whole = |subnet: ovnkube_model::Subnet| IpNetwork::new(subnet.base(), subnet.prefix()).ok();
     let clusters = network.cluster_subnets.iter().map(|r| r.cidr);
     let families = network.families();
-    let hairpins = families.iter().filter_map(|f| IpNetwork::new(network.hairpin_address(*f)?, f.bits()).ok());
+    let hairpins = families.iter().filter_map(|f| IpNetwork::new(network.masquerade(*f)?.hairpin, f.bits()).ok());
     let joins = families.iter().filter_map(|f| network.join_subnet(*f));
     clusters
         .chain(network.service_cidrs.iter().copied())

@@ -137,11 +137,10 @@ pub(crate) fn memberships(
 
 /// A pod reaches itself through a service, with an address that stands for itself.
 fn cluster(want: &mut Want, world: &World) {
-    let addresses = world
-        .network
-        .families()
-        .into_iter()
-        .filter_map(|family| Some(format!("{}.src == {}", family.ovn(), world.network.hairpin_address(family)?)));
+    let addresses =
+        world.network.families().into_iter().filter_map(|family| {
+            Some(format!("{}.src == {}", family.ovn(), world.network.masquerade(family)?.hairpin))
+        });
     let matches = either(&addresses.collect::<Vec<_>>());
     if !matches.is_empty() {
         let group = names::group_key(&names::cluster_port_group());

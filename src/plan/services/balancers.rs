@@ -92,8 +92,8 @@ fn on_node(
             let at = |ip: IpAddr| SocketAddr::new(ip, config.port).to_string();
             if config.external_local && matches!(config.at, At::Nodes) {
                 // where the host hands over packets from outside whose client's address is kept
-                let masked = world.network.masquerade_address(family, 3);
-                switch.extend(masked.map(|ip| (at(ip), local(config.behind(family), node))));
+                let masked = world.network.masquerade(family);
+                switch.extend(masked.map(|masked| (at(masked.local), local(config.behind(family), node))));
             }
             let stays = config.internal_local.contains(&ip);
             let targets =
@@ -238,7 +238,7 @@ impl<'a> Alike<'a> {
     }
 
     fn options(&self, (protocol, skip_snat, template): Sort) -> Vec<(&'static str, String)> {
-        let hairpin = Family::ALL.iter().filter_map(|family| self.world.network.hairpin_address(*family));
+        let hairpin = Family::ALL.iter().filter_map(|family| Some(self.world.network.masquerade(*family)?.hairpin));
         let hairpin = hairpin.map(|ip| ip.to_string()).collect::<Vec<_>>().join(" ");
         let mut options = vec![
             ("reject", "true".to_owned()),

@@ -34,7 +34,7 @@ pub(super) fn on_router(config: &Config<'_>, family: Family, node: &Name, site: 
         return behind.cluster_text.clone();
     }
     // from the host to itself: with the host's own address it would not come back this way
-    let host = network.host_address(family);
+    let host = network.masquerade(family).map(|masquerade| masquerade.host.ip());
     text(backends, |backend| host.filter(|_| is_own(backend)).unwrap_or(backend.ip))
 }
 
