@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::plan::Holder;
 
+/// The index of no link.
+const LOST: u32 = u32::MAX;
 /// A lease that is renewed is written down again; one that only ran on is not.
 const SAME_END: u64 = 60;
 
@@ -70,6 +72,13 @@ impl Journal {
         let routes = held.routes.iter().filter(|route| route.is_lasting()).map(Kept::route);
         let (addresses, routes) = (addresses.collect(), routes.collect());
         Self { boot: boot(), link, addresses, routes, awaited, advertised, trial: trial.to_vec(), undone: None }
+    }
+
+    /// Notes that the bridge's link has lost what it held; `None` when that is known, or it never held anything.
+    pub(super) fn lose(mut self) -> Option<Self> {
+        let held = ![0, LOST].contains(&self.link);
+        self.link = LOST;
+        held.then_some(self)
     }
 
     /// What can't be read counts for nothing: it is written anew.

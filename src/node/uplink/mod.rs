@@ -277,7 +277,8 @@ impl<'a> Uplink<'a> {
         let caught = nic.as_ref().is_some_and(|nic| nic.master.is_some());
         let (mut nic, held) = (self.held(nic.as_ref()).await?, self.held(bridge.as_ref()).await?);
         let journal = made.as_ref().and_then(|made| made.journal.as_ref());
-        let link = bridge.as_ref().map(|link| link.index).filter(|_| !self.restore);
+        // a link that is down has lost its routes, like one that vanished
+        let link = bridge.as_ref().filter(|link| link.up && !self.restore).map(|link| link.index);
         let mut lost = journal.map_or_else(nothing, |journal| journal.lost(link));
         lost.routes.extend_from_slice(self.missing);
         for kept in [&nic, &held].into_iter().flatten() {
@@ -401,6 +402,10 @@ impl<'a> Uplink<'a> {
         let before = self.journal().is_some_and(|journal| journal.advertised);
         let now = self.here.held_routes(&nic).await?.iter().any(HeldRoute::is_advertised);
         advertised::obey_as(self.nic, &bridge.name, before || now)?;
+        // once it is up, nobody can see that it was down
+        if let Some(lost) = self.journal().and_then(Journal::lose) {
+            self.apply("write the journal of", |cache, made| Ok(made.write(cache, &lost))).await?;
+        }
         Ok(self.here.set_up(&bridge).await?)
     }
 

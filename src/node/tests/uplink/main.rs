@@ -195,6 +195,16 @@ fn a_switch_that_forgets_its_bridge_gets_it_back() {
         lab.start_agent();
         eventually("all it held", || held("breth0") == before);
         is_right(lab, &outside, &before, &link);
+        // what is set down loses its routes and IPv6 addresses
+        run("ip", &["link", "set", "breth0", "down"]);
+        eventually("all it held", || held("breth0") == before);
+        is_right(lab, &outside, &before, &link);
+        lab.crash_agent();
+        run("ip", &["link", "set", "breth0", "down"]);
+        assert_ne!(held("breth0"), before);
+        lab.start_agent();
+        eventually("all it held", || held("breth0") == before);
+        is_right(lab, &outside, &before, &link);
         // Open vSwitch was started with --delete-transient-ports
         lab.vsctl("del-port eth0");
         eventually("the port", || has_port(lab));
