@@ -71,15 +71,22 @@ def pod_namespaces():
 
 
 def by_address():
-    """The namespace that has an address."""
+    """The namespace that has an address. That of a pod that was deleted is soon gone, and does not have what another pod got meanwhile."""
     spaces = {}
-    for path in pod_namespaces():
-        try:
-            space = Netns(path)
-            spaces.update({address: space for address in space.addresses()})
-        except OSError:
-            pass  # of a pod that is going away
-    return spaces
+
+    def are_distinct():
+        spaces.clear()
+        for path in pod_namespaces():
+            try:
+                space = Netns(path)
+                for address in space.addresses():
+                    spaces.setdefault(address, []).append(space)
+            except OSError:
+                pass  # of a pod that is going away
+        return all(len(those) == 1 for those in spaces.values())
+
+    until("no two sandboxes have the same address", are_distinct, 20)
+    return {address: space for address, (space,) in spaces.items()}
 
 
 # ---- API ----

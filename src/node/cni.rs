@@ -74,12 +74,12 @@ impl Cni {
         let waiting_for = Mutex::new("an earlier request for this sandbox".to_owned());
         let _turn = tokio::select! {
             turn = queue.turn.lock() => turn,
-            () = &mut cancelled => return Err(deleted()),
+            () = &mut cancelled => return Err(deleted("sandbox")),
             () = sleep_until(started + LIMIT) => return Err(late(&waiting_for)),
         };
         let outcome = tokio::select! {
             outcome = self.wire(&subject, &waiting_for) => outcome,
-            () = &mut cancelled => Err(deleted()),
+            () = &mut cancelled => Err(deleted("sandbox")),
             () = sleep_until(started + LIMIT) => Err(late(&waiting_for)),
         };
         match &outcome {
@@ -91,13 +91,27 @@ impl Cni {
         outcome
     }
 
+    /// Ends with the pod: its addresses may be another one's a moment later.
     async fn wire(
         &self,
         subject: &Subject<'_>,
         waiting_for: &Mutex<String>,
     ) -> std::result::Result<CniResult, Refusal> {
         let uid = subject.sandbox.pod_uid.as_deref();
-        let (pod, network) = self.pods.annotated(subject.pod, uid, waiting_for).await;
+        let pod = self.pods.until(waiting_for, |pods| pods.find(subject.pod, uid)).await;
+        tokio::select! {
+            outcome = self.wire_pod(subject, waiting_for) => outcome,
+            () = self.pods.deleted(subject.pod, &pod.uid) => Err(deleted("pod")),
+        }
+    }
+
+    async fn wire_pod(
+        &self,
+        subject: &Subject<'_>,
+        waiting_for: &Mutex<String>,
+    ) -> std::result::Result<CniResult, Refusal> {
+        let uid = subject.sandbox.pod_uid.as_deref();
+        let (pod, network) = self.pods.until(waiting_for, |pods| pods.ready(subject.pod, uid)).await;
         let port = PodPort::new(subject.pod, &pod, &network, subject.sandbox);
         let bandwidth = limits(&pod)?;
         note(waiting_for, "the node's network");
@@ -276,6 +290,6 @@ fn late(waiting_for: &Mutex<String>) -> Refusal {
     Refusal::again(format!("gave up after two minutes; waited for: {what}"))
 }
 
-fn deleted() -> Refusal {
-    Refusal::failed("the sandbox was deleted while it was being wired")
+fn deleted(what: &str) -> Refusal {
+    Refusal::failed(format!("the {what} was deleted while it was being wired"))
 }

@@ -47,18 +47,12 @@ impl Pods {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
-    /// Waits until the pod with that uid has its addresses. What is still missing goes to
-    /// `missing`, for the error of a caller that gives up.
-    pub(crate) async fn annotated(
-        &self,
-        key: &PodKey,
-        uid: Option<&str>,
-        missing: &Mutex<String>,
-    ) -> (PodOnNode, PodNetwork) {
+    /// Waits until `find` finds. What it says is missing goes to `missing`, for the error of a caller that gives up.
+    pub(crate) async fn until<T>(&self, missing: &Mutex<String>, find: impl Fn(&Self) -> Result<T, String>) -> T {
         let mut changed = self.changed.subscribe();
         loop {
-            match self.ready(key, uid) {
-                Ok(ready) => return ready,
+            match find(self) {
+                Ok(found) => return found,
                 Err(why) => *missing.lock().unwrap_or_else(PoisonError::into_inner) = why,
             }
             if changed.changed().await.is_err() {
@@ -67,12 +61,24 @@ impl Pods {
         }
     }
 
+    /// The pod that a sandbox for `uid` is for.
+    pub(crate) fn find(&self, key: &PodKey, uid: Option<&str>) -> Result<PodOnNode, String> {
+        let pod = self.get(key).ok_or_else(|| "the pod is not on this node".to_owned())?;
+        match uid.filter(|uid| **uid != *pod.uid && Some(*uid) != pod.config_hash.as_deref()) {
+            Some(uid) => Err(format!("the pod has uid {}, the sandbox is for {uid}", pod.uid)),
+            None => Ok(pod),
+        }
+    }
+
+    /// Waits until there is no pod of that uid any more.
+    pub(crate) async fn deleted(&self, key: &PodKey, uid: &Name) {
+        let is_gone = |pods: &Self| pods.get(key).is_none_or(|pod| pod.uid != *uid);
+        self.until(&Mutex::default(), |pods| is_gone(pods).then_some(()).ok_or_else(String::new)).await;
+    }
+
     /// The pod and its addresses, or what is missing.
     pub(crate) fn ready(&self, key: &PodKey, uid: Option<&str>) -> Result<(PodOnNode, PodNetwork), String> {
-        let pod = self.get(key).ok_or_else(|| "the pod is not on this node".to_owned())?;
-        if let Some(uid) = uid.filter(|uid| **uid != *pod.uid && Some(*uid) != pod.config_hash.as_deref()) {
-            return Err(format!("the pod has uid {}, the sandbox is for {uid}", pod.uid));
-        }
+        let pod = self.find(key, uid)?;
         let text = pod.networks.as_ref().ok_or_else(|| {
             format!("annotation {} has not come; the pod's Events say why, if there is a reason", keys::POD_NETWORKS)
         })?;

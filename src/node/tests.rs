@@ -283,7 +283,7 @@ async fn a_pod_is_awaited_with_its_uid() {
     let pod = |uid: &str, networks: Option<&str>| {
         Some(PodOnNode { uid: uid.into(), networks: networks.map(Into::into), ..PodOnNode::default() })
     };
-    let waiting = pods.annotated(&key, Some("2"), &missing);
+    let waiting = pods.until(&missing, |pods| pods.ready(&key, Some("2")));
     let telling = async {
         for (step, why) in [
             (None, "not on this node"),

@@ -231,6 +231,37 @@ fn del_ends_a_waiting_add() {
     });
 }
 
+/// Its addresses may be another pod's a moment later, and the kubelet does not ask for the sandbox's end meanwhile.
+#[test]
+fn a_pod_that_is_deleted_ends_a_waiting_add() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_agent();
+        let pod = lab.pod("web", 3);
+        let mut bare = pod.annotated();
+        bare.networks = None;
+        let mut later = pod.annotated();
+        later.uid = "another".into();
+        // before it has addresses, and when it is wired and nobody installs flows
+        for (first, reached) in [(bare, ""), (pod.annotated(), "s1000")] {
+            for after in [None, Some(later.clone())] {
+                lab.tell(Change::Pod(pod.key(), Some(first.clone())));
+                std::thread::scope(|scope| {
+                    let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
+                    eventually("the port", || lab.vsctl("list-ports br-int").contains(reached));
+                    std::thread::sleep(Duration::from_millis(200));
+                    assert!(!add.is_finished());
+                    lab.tell(Change::Pod(pod.key(), after.clone()));
+                    let (_, text) = error(&add.join().unwrap());
+                    assert!(text.contains("the pod was deleted while"), "{text}");
+                });
+                assert!(!lab.vsctl("show").contains("s1000"));
+                assert!(!run("ip", &["link"]).contains("s1000"));
+            }
+        }
+    });
+}
+
 #[test]
 fn del_waits_for_the_database() {
     in_node(|lab| {
