@@ -36,6 +36,10 @@ class Netns:
     def __init__(self, path):
         self.fd = os.open(path, os.O_RDONLY)
 
+    def __del__(self):
+        if hasattr(self, "fd"):
+            os.close(self.fd)
+
     def __enter__(self):
         enter(self.fd)
 

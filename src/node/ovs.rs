@@ -219,6 +219,13 @@ impl Ovs {
     /// the database: before that it is not known what is there.
     pub(crate) async fn unplug(&self, sandboxes: &[&str]) -> Result<Vec<PodPort>> {
         self.client.synced().await;
+        // nor what comes of a plug that was sent and given up; answers come in the order of the questions
+        let nothing = |_: &Cache| {
+            let mut txn = Txn::new(&vswitch::DATABASE);
+            txn.comment("ovnkube: what was asked before?");
+            Ok(txn)
+        };
+        self.apply("wait for earlier answers", nothing).await?;
         let gone = self.pod_ports().into_iter().filter(|port| sandboxes.contains(&port.sandbox.as_str())).collect();
         self.apply("remove ports", |cache| {
             let mut txn = Txn::new(&vswitch::DATABASE);

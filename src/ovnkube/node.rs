@@ -129,7 +129,8 @@ async fn watch_nodes(api: &Client, mut matter: watch::Receiver<bool>, agent: mps
 }
 
 fn on_node(pod: Pod) -> Option<PodOnNode> {
-    if pod.host_network {
+    // a port of one that has ended is nobody's
+    if pod.host_network || pod.finished {
         return None;
     }
     let wiring = *pod.wiring?;
@@ -312,7 +313,7 @@ fn chassis(settings: &Settings) -> ChassisSettings {
 
 #[cfg(test)]
 mod tests {
-    use ovnkube_model::{Meta, NodeFields};
+    use ovnkube_model::{Meta, NodeFields, PodFields};
 
     use super::*;
 
@@ -347,5 +348,16 @@ mod tests {
         let mut sent = Annotations::from([("k8s.ovn.org/zone-name".to_owned(), "a".to_owned())]);
         let want = Annotations::from([("k8s.ovn.org/zone-name".to_owned(), "b".to_owned())]);
         assert_eq!(missing(&want, &written(&[]), &mut sent), want);
+    }
+
+    #[test]
+    fn a_pod_that_has_ended_is_not_wired() {
+        let none = BTreeMap::new();
+        let meta = Meta { uid: "1", created: 0, labels: &none, annotations: &none };
+        for (finished, host_network) in [(false, false), (true, false), (false, true)] {
+            let fields = PodFields { node_name: Some("n1"), finished, host_network, ..PodFields::default() };
+            let pod = Pod::parse(&meta, fields).with_wiring(&meta);
+            assert_eq!(on_node(pod).is_some(), !finished && !host_network);
+        }
     }
 }

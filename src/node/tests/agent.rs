@@ -5,9 +5,11 @@ mod lab;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 use lab::{CONF, Lab, Release, container, error, eventually, in_node, in_node_of, result, run};
+use nix::sys::signal::Signal;
 use ovnkube_node::{Change, PodOnNode, Tls};
 use serde_json::json;
 
@@ -237,28 +239,62 @@ fn a_pod_that_is_deleted_ends_a_waiting_add() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
+        eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
         let pod = lab.pod("web", 3);
-        let mut bare = pod.annotated();
-        bare.networks = None;
-        let mut later = pod.annotated();
-        later.uid = "another".into();
-        // before it has addresses, and when it is wired and nobody installs flows
-        for (first, reached) in [(bare, ""), (pod.annotated(), "s1000")] {
-            for after in [None, Some(later.clone())] {
-                lab.tell(Change::Pod(pod.key(), Some(first.clone())));
-                std::thread::scope(|scope| {
-                    let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
-                    eventually("the port", || lab.vsctl("list-ports br-int").contains(reached));
-                    std::thread::sleep(Duration::from_millis(200));
-                    assert!(!add.is_finished());
-                    lab.tell(Change::Pod(pod.key(), after.clone()));
-                    let (_, text) = error(&add.join().unwrap());
-                    assert!(text.contains("the pod was deleted while"), "{text}");
-                });
-                assert!(!lab.vsctl("show").contains("s1000"));
-                assert!(!run("ip", &["link"]).contains("s1000"));
-            }
+        let bare = PodOnNode { networks: None, ..pod.annotated() };
+        let later = PodOnNode { uid: "another".into(), ..pod.annotated() };
+        for after in [None, Some(later)] {
+            // before it has addresses; the request may not have come when it goes for the first time
+            std::thread::scope(|scope| {
+                let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
+                while !add.is_finished() {
+                    for told in [Some(bare.clone()), after.clone()] {
+                        lab.tell(Change::Pod(pod.key(), told));
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                }
+                is_ended(&add.join().unwrap());
+            });
+            // when it is wired and nobody installs flows
+            lab.annotate(&pod);
+            std::thread::scope(|scope| {
+                let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
+                eventually("the port", || lab.vsctl("list-ports br-int").contains("s1000"));
+                lab.tell(Change::Pod(pod.key(), after.clone()));
+                is_ended(&add.join().unwrap());
+            });
+            assert!(!lab.vsctl("show").contains("s1000"));
+            assert!(!run("ip", &["link"]).contains("s1000"));
         }
+    });
+}
+
+fn is_ended(output: &Output) {
+    let (_, text) = error(output);
+    assert!(text.contains("the pod was deleted while"), "{text}");
+}
+
+/// The database answers after the ADD has ended.
+#[test]
+fn a_port_that_is_late_is_taken_away() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_agent();
+        eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
+        let pod = lab.pod("web", 3);
+        lab.annotate(&pod);
+        lab.signal("db", Signal::SIGSTOP);
+        std::thread::scope(|scope| {
+            let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
+            eventually("the pair", || run("ip", &["link"]).contains("s1000"));
+            // the port is asked for at the same time
+            std::thread::sleep(Duration::from_millis(500));
+            lab.tell(Change::Pod(pod.key(), None));
+            std::thread::sleep(Duration::from_millis(500));
+            lab.signal("db", Signal::SIGCONT);
+            is_ended(&add.join().unwrap());
+        });
+        assert!(!lab.vsctl("show").contains("s1000"));
     });
 }
 

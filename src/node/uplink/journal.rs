@@ -12,8 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use super::plan::Holder;
 
-/// The index of no link.
-const LOST: u32 = u32::MAX;
 /// A lease that is renewed is written down again; one that only ran on is not.
 const SAME_END: u64 = 60;
 
@@ -22,7 +20,10 @@ pub(super) struct Journal {
     /// The kernel's: after a reboot the host's own network setup says what is right.
     boot: String,
     /// Index of the bridge's link; another one holds nothing of what this one did.
-    pub(super) link: u32,
+    link: u32,
+    /// That link was set down; it may not have back yet what it lost by that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) down: bool,
     addresses: Vec<Kept>,
     routes: Vec<Kept>,
     /// Default routes from before the host was started anew that it still does without: the address that one needs may
@@ -71,14 +72,17 @@ impl Journal {
         });
         let routes = held.routes.iter().filter(|route| route.is_lasting()).map(Kept::route);
         let (addresses, routes) = (addresses.collect(), routes.collect());
-        Self { boot: boot(), link, addresses, routes, awaited, advertised, trial: trial.to_vec(), undone: None }
-    }
-
-    /// Notes that the bridge's link has lost what it held; `None` when that is known, or it never held anything.
-    pub(super) fn lose(mut self) -> Option<Self> {
-        let held = ![0, LOST].contains(&self.link);
-        self.link = LOST;
-        held.then_some(self)
+        Self {
+            boot: boot(),
+            link,
+            down: false,
+            addresses,
+            routes,
+            awaited,
+            advertised,
+            trial: trial.to_vec(),
+            undone: None,
+        }
     }
 
     /// What can't be read counts for nothing: it is written anew.
@@ -95,14 +99,23 @@ impl Journal {
         let same = |(a, b): (&Kept, &Kept)| {
             a.what == b.what && a.until.unwrap_or(0).abs_diff(b.until.unwrap_or(0)) <= SAME_END
         };
-        (&self.boot, self.link, self.addresses.len()) == (&other.boot, other.link, other.addresses.len())
+        (&self.boot, self.link, self.down, self.addresses.len())
+            == (&other.boot, other.link, other.down, other.addresses.len())
             && (&self.routes, &self.awaited, self.advertised) == (&other.routes, &other.awaited, other.advertised)
             && self.addresses.iter().zip(&other.addresses).all(same)
     }
 
-    /// What the bridge's link, of index `link` now, held when it was another one, as far as it is still valid.
-    pub(super) fn lost(&self, link: Option<u32>) -> Holder<HeldAddress, HeldRoute> {
-        if self.boot != boot() || self.link == 0 || link == Some(self.link) {
+    /// Whether it says what the link of this index holds.
+    pub(super) fn is_of(&self, link: u32) -> bool {
+        self.boot == boot() && self.link != 0 && self.link == link
+    }
+
+    /// What the bridge held and does not now, as far as it is still valid: all that its link had when it was another one
+    /// than `link`. One that is not `up`, or was set down, has lost its routes and its IPv6 addresses; who misses one of
+    /// IPv4 has removed it.
+    pub(super) fn lost(&self, link: Option<u32>, up: bool) -> Holder<HeldAddress, HeldRoute> {
+        let is_same = link.is_some_and(|link| self.is_of(link));
+        if self.boot != boot() || self.link == 0 || (is_same && up && !self.down) {
             return Holder { up: true, addresses: Vec::new(), routes: Vec::new() };
         }
         let now = now();
@@ -113,8 +126,9 @@ impl Journal {
             let passed = (now + u64::from(valid)).saturating_sub(until);
             held.aged(u32::try_from(passed).unwrap_or(u32::MAX))
         };
-        let (addresses, routes) = (self.addresses.iter().filter_map(address).collect(), routes(&self.routes));
-        Holder { up: true, addresses, routes }
+        let mut addresses: Vec<_> = self.addresses.iter().filter_map(address).collect();
+        addresses.retain(|held| !is_same || held.address().is_ipv6());
+        Holder { up: true, addresses, routes: routes(&self.routes) }
     }
 
     /// Default routes that the host had before it was started anew, and has not had since.

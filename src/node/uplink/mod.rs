@@ -11,6 +11,7 @@
 //! and default route that were there before must be there, or all is undone.
 
 mod journal;
+mod look;
 mod plan;
 mod rows;
 mod setup;
@@ -21,14 +22,14 @@ mod trial;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use ipnetwork::IpNetwork;
 use ovnkube_host::{HeldAddress, HeldRoute, Link, Net, advertised};
 use ovnkube_model::{Mac, Subnet};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::ovs::Ovs;
 use crate::{Error, Result};
 use journal::Journal;
+use look::{Seen, nothing};
 use plan::{Doubt, End, Have, Holder, Step};
 pub(crate) use rows::{Made, bridge_of, made};
 pub(crate) use setup::Setup;
@@ -217,7 +218,7 @@ impl<'a> Uplink<'a> {
         let (mut done, mut failed) = (0, None);
         for _ in 0..ROUNDS {
             outcome.trial = self.journal().map(|journal| journal.trial).unwrap_or_default();
-            let steps = plan(&self.look().await?);
+            let steps = plan(&self.see().await?.have);
             if steps.is_empty() {
                 return Ok(());
             }
@@ -268,64 +269,6 @@ impl<'a> Uplink<'a> {
                 );
             }
         }
-    }
-
-    async fn look(&self) -> Result<Now> {
-        let made = self.made();
-        let nic = self.here.link(self.nic).await?;
-        let bridge = self.here.link(&bridge_of(self.nic)).await?;
-        let caught = nic.as_ref().is_some_and(|nic| nic.master.is_some());
-        let (mut nic, held) = (self.held(nic.as_ref()).await?, self.held(bridge.as_ref()).await?);
-        let journal = made.as_ref().and_then(|made| made.journal.as_ref());
-        // a link that is down has lost its routes, like one that vanished
-        let link = bridge.as_ref().filter(|link| link.up && !self.restore).map(|link| link.index);
-        let mut lost = journal.map_or_else(nothing, |journal| journal.lost(link));
-        lost.routes.extend_from_slice(self.missing);
-        for kept in [&nic, &held].into_iter().flatten() {
-            lost.addresses.retain(|one| !kept.addresses.iter().any(|have| have.address() == one.address()));
-            lost.routes.retain(|one| !kept.routes.contains(one));
-        }
-        self.keep_usable(&mut lost, &[&nic, &held]).await?;
-        let index = bridge.as_ref().map_or(0, |link| link.index);
-        let now = Journal::of(index, &all(nic.as_ref(), held.as_ref()), &[], journal);
-        for held in nic.iter_mut().chain([&mut lost]) {
-            held.routes.retain(|route| !self.left.contains(route));
-        }
-        Ok(Now {
-            nic,
-            row: made.is_some(),
-            port: made.as_ref().is_some_and(|made| made.port),
-            taken: self.is(Wanted::Port).await?,
-            caught,
-            // what is written before a trial is what the host gets back after it
-            unwritten: journal.is_none_or(|journal| journal.trial.is_empty() && !journal.agrees(&now)),
-            bridge: held,
-            lost,
-        })
-    }
-
-    /// Without the routes whose source address the host no longer has: the kernel takes none of those.
-    async fn keep_usable(&self, lost: &mut Held, kept: &[&Option<Held>]) -> Result<()> {
-        if lost.routes.iter().all(|route| route.source().is_none()) {
-            return Ok(());
-        }
-        let others = self.here.all_addresses(self.nic).await?;
-        let kept = kept.iter().filter_map(|held| held.as_ref()).chain([&*lost]);
-        let held = kept.flat_map(|held| &held.addresses).map(|held| held.address().ip());
-        let have: Vec<_> = held.chain(others.iter().map(IpNetwork::ip)).collect();
-        lost.routes.retain(|route| route.source().is_none_or(|source| have.contains(&source)));
-        Ok(())
-    }
-
-    /// Without what the gateway itself put there.
-    async fn held(&self, link: Option<&Link>) -> Result<Option<Held>> {
-        let Some(link) = link else { return Ok(None) };
-        let ours = |ip| self.masquerade.iter().any(|range| range.contains(ip));
-        let mut addresses = self.here.held_addresses(link).await?;
-        addresses.retain(|held| !ours(held.address().ip()));
-        let mut routes = self.here.held_routes(link).await?;
-        routes.retain(|route| !route.addresses().into_iter().any(ours));
-        Ok(Some(Holder { up: link.up, addresses, routes }))
     }
 
     fn made(&self) -> Option<Made> {
@@ -391,22 +334,45 @@ impl<'a> Uplink<'a> {
     }
 
     async fn set_bridge_up(&self) -> Result<()> {
-        // it sets flags and MAC address of a link a while after it has made it, and with the flags that it saw before the
-        // link goes down again: the kernel would drop what is on it
-        if !self.ovs.is_carried_out(SWITCH).await? {
-            return Err(self.in_vain(Wanted::Bridge));
-        }
         self.until(Wanted::Bridge).await?;
+        let index = self.link(End::Bridge).await?.index;
+        match self.journal() {
+            Some(journal) if journal.is_of(index) => self.note_down(journal).await,
+            _ => self.await_made().await?,
+        }
         let (nic, bridge) = (self.link(End::Nic).await?, self.link(End::Bridge).await?);
         // a program that does it in the kernel's place is not heard on the NIC now, or was not started yet
         let before = self.journal().is_some_and(|journal| journal.advertised);
         let now = self.here.held_routes(&nic).await?.iter().any(HeldRoute::is_advertised);
         advertised::obey_as(self.nic, &bridge.name, before || now)?;
-        // once it is up, nobody can see that it was down
-        if let Some(lost) = self.journal().and_then(Journal::lose) {
-            self.apply("write the journal of", |cache, made| Ok(made.write(cache, &lost))).await?;
-        }
         Ok(self.here.set_up(&bridge).await?)
+    }
+
+    /// ovs-vswitchd sets flags and MAC address of a link a while after it has made it, and with the flags that it saw
+    /// before, the link goes down again: the kernel would drop what is on it.
+    async fn await_made(&self) -> Result<()> {
+        match timeout(SWITCH, self.ovs.is_carried_out(SWITCH)).await {
+            Ok(Ok(true)) => Ok(()),
+            // a host whose disk is full needs its network too
+            Ok(Err(e)) => {
+                tracing::warn!("{e}; not waiting for ovs-vswitchd");
+                Ok(())
+            }
+            Ok(Ok(false)) | Err(_) => Err(self.in_vain(Wanted::Bridge)),
+        }
+    }
+
+    /// Once a link is up again nobody can see that it was down.
+    async fn note_down(&self, mut journal: Journal) {
+        if std::mem::replace(&mut journal.down, true) {
+            return;
+        }
+        let written = self.apply("write the journal of", |cache, made| Ok(made.write(cache, &journal)));
+        match timeout(SWITCH, written).await {
+            Ok(Ok(())) => {}
+            Ok(Err(e)) => tracing::warn!("{e}; going on without"),
+            Err(late) => tracing::warn!("write the journal of {}: {late}; going on without", self.nic),
+        }
     }
 
     async fn add_port(&self) -> Result<()> {
@@ -423,10 +389,11 @@ impl<'a> Uplink<'a> {
     }
 
     async fn write(&self, trial: &[String]) -> Result<()> {
-        let (nic, bridge) = (self.here.link(self.nic).await?, self.link(End::Bridge).await?);
-        let (nic, held) = (self.held(nic.as_ref()).await?, self.held(Some(&bridge)).await?);
-        let held = all(nic.as_ref(), held.as_ref());
-        let journal = Journal::of(bridge.index, &held, trial, self.journal().as_ref());
+        let Seen { have, mut journal } = self.see().await?;
+        if !have.bridge.is_some_and(|bridge| bridge.up) {
+            return Err(self.refuse("its bridge was set down by somebody else"));
+        }
+        journal.trial = trial.to_vec();
         self.apply("write the journal of", |cache, made| Ok(made.write(cache, &journal))).await
     }
 
@@ -466,26 +433,4 @@ impl<'a> Uplink<'a> {
     fn refuse(&self, why: &str) -> Error {
         Error::Gateway { interface: self.nic.to_owned(), why: why.to_owned() }
     }
-}
-
-fn nothing() -> Held {
-    Holder { up: true, addresses: Vec::new(), routes: Vec::new() }
-}
-
-/// What either holds, once.
-fn all(nic: Option<&Held>, bridge: Option<&Held>) -> Held {
-    let mut all = nothing();
-    for held in [bridge, nic].into_iter().flatten() {
-        for address in &held.addresses {
-            if !all.addresses.iter().any(|have| have.address() == address.address()) {
-                all.addresses.push(address.clone());
-            }
-        }
-        for route in &held.routes {
-            if !all.routes.contains(route) {
-                all.routes.push(route.clone());
-            }
-        }
-    }
-    all
 }

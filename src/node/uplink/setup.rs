@@ -33,7 +33,7 @@ impl Setup {
         }
         let have = uplink.here.default_routes().await?;
         missing.retain(|route| !have.iter().any(|have| route.is_default(have.gateway.is_ipv6())));
-        let now = uplink.look().await?;
+        let now = uplink.see().await?.have;
         let held = [&now.nic, &now.bridge].into_iter().flatten().flat_map(|held| &held.addresses);
         let held: Vec<_> = held.map(ovnkube_host::HeldAddress::address).collect();
         let has = |route: &HeldRoute| held.iter().any(|address| route.is_default(address.is_ipv6()));

@@ -101,5 +101,13 @@ fn a_switch_that_has_hardly_made_its_bridge() {
         lab.signal("vswitchd", Signal::SIGCONT);
         eventually("all it held", || held("breth0") == before);
         is_right(lab, &outside, &before, &link);
+        // nobody waits for it where the link is an old one
+        lab.crash_agent();
+        lab.signal("vswitchd", Signal::SIGSTOP);
+        ip("link set breth0 down");
+        lab.start_agent();
+        eventually("all it held", || held("breth0") == before);
+        lab.signal("vswitchd", Signal::SIGCONT);
+        is_right(lab, &outside, &before, &link);
     });
 }
