@@ -94,15 +94,23 @@ impl Journal {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Whether both say the same of the links, whoever is on trial.
-    pub(super) fn agrees(&self, other: &Self) -> bool {
+    /// Of the addresses.
+    pub(super) fn networks(&self) -> Vec<IpNetwork> {
+        self.addresses.iter().filter_map(|kept| kept.what.parse().ok()).collect()
+    }
+
+    /// Whether this one says what there is `now`. What is written before a trial is what the host gets back after it, so
+    /// until that has ended only a link that was down matters.
+    pub(super) fn agrees(&self, now: &Self) -> bool {
+        if !self.trial.is_empty() {
+            return self.down == now.down;
+        }
         let same = |(a, b): (&Kept, &Kept)| {
             a.what == b.what && a.until.unwrap_or(0).abs_diff(b.until.unwrap_or(0)) <= SAME_END
         };
-        (&self.boot, self.link, self.down, self.addresses.len())
-            == (&other.boot, other.link, other.down, other.addresses.len())
-            && (&self.routes, &self.awaited, self.advertised) == (&other.routes, &other.awaited, other.advertised)
-            && self.addresses.iter().zip(&other.addresses).all(same)
+        (&self.boot, self.link, self.down, self.addresses.len()) == (&now.boot, now.link, now.down, now.addresses.len())
+            && (&self.routes, &self.awaited, self.advertised) == (&now.routes, &now.awaited, now.advertised)
+            && self.addresses.iter().zip(&now.addresses).all(same)
     }
 
     /// Whether it says what the link of this index holds.

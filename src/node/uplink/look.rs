@@ -1,7 +1,7 @@
 //! What there is: both links, the bridge's rows, and what the journal knows beyond them.
 
 use ipnetwork::IpNetwork;
-use ovnkube_host::Link;
+use ovnkube_host::{HeldAddress, HeldRoute, Link};
 
 use super::journal::Journal;
 use super::plan::Holder;
@@ -35,7 +35,8 @@ impl Uplink<'_> {
             lost.addresses.retain(|one| !kept.addresses.iter().any(|have| have.address() == one.address()));
             lost.routes.retain(|one| !kept.routes.contains(one));
         }
-        self.keep_usable(&mut lost, &[&nic, &held]).await?;
+        let written = journal.map(Journal::networks).unwrap_or_default();
+        self.keep_usable(&mut lost, &[&nic, &held], &written).await?;
         let all = all(&[held.as_ref(), nic.as_ref(), Some(&lost)]);
         let mut now = Journal::of(index.unwrap_or(0), &all, &[], journal);
         now.down = !lost.addresses.is_empty() || !lost.routes.is_empty();
@@ -48,24 +49,27 @@ impl Uplink<'_> {
             port: made.as_ref().is_some_and(|made| made.port),
             taken: self.is(Wanted::Port).await?,
             caught: link.is_some_and(|link| link.master.is_some()),
-            // what is written before a trial is what the host gets back after it
-            unwritten: journal.is_none_or(|journal| journal.trial.is_empty() && !journal.agrees(&now)),
+            unwritten: journal.is_none_or(|journal| !journal.agrees(&now)),
             bridge: held,
             lost,
         };
         Ok(Seen { have, journal: now })
     }
 
-    /// Without the routes whose source address the host no longer has: the kernel takes none of those.
-    async fn keep_usable(&self, lost: &mut Held, kept: &[&Option<Held>]) -> Result<()> {
-        if lost.routes.iter().all(|route| route.source().is_none()) {
+    /// Without the routes that the kernel would not take: those whose source address the host no longer has, and those
+    /// through the network of an address that was `written` down and is no longer there.
+    async fn keep_usable(&self, lost: &mut Held, kept: &[&Option<Held>], written: &[IpNetwork]) -> Result<()> {
+        if lost.routes.is_empty() {
             return Ok(());
         }
+        let held = kept.iter().filter_map(|held| held.as_ref()).chain([&*lost]);
+        let held: Vec<_> = held.flat_map(|held| &held.addresses).map(HeldAddress::address).collect();
         let others = self.here.all_addresses(self.nic).await?;
-        let kept = kept.iter().filter_map(|held| held.as_ref()).chain([&*lost]);
-        let held = kept.flat_map(|held| &held.addresses).map(|held| held.address().ip());
-        let have: Vec<_> = held.chain(others.iter().map(IpNetwork::ip)).collect();
-        lost.routes.retain(|route| route.source().is_none_or(|source| have.contains(&source)));
+        let has = |ip| held.iter().chain(&others).any(|have| have.ip() == ip);
+        let is_cut = |ip| !held.iter().any(|net| net.contains(ip)) && written.iter().any(|net| net.contains(ip));
+        let is_usable =
+            |route: &HeldRoute| route.source().is_none_or(has) && !route.addresses().into_iter().any(is_cut);
+        lost.routes.retain(is_usable);
         Ok(())
     }
 

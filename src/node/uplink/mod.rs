@@ -156,7 +156,10 @@ impl<'a> Uplink<'a> {
             // before that the host has its NIC, and afterwards it did without the step for long
             let at_stake = !trial.is_empty() && self.made().is_some_and(|made| made.port);
             match moved {
-                Ok(()) => return self.judge(watched, &trial, passed).await,
+                Ok(()) => {
+                    unturned.since = None;
+                    return self.judge(watched, &trial, passed).await;
+                }
                 Err(e) if !at_stake => {
                     unturned.note(failed, &e);
                     return Err(e);
@@ -390,10 +393,19 @@ impl<'a> Uplink<'a> {
 
     async fn write(&self, trial: &[String]) -> Result<()> {
         let Seen { have, mut journal } = self.see().await?;
-        if !have.bridge.is_some_and(|bridge| bridge.up) {
-            return Err(self.refuse("its bridge was set down by somebody else"));
+        // its link was set down or is another one than it was: what is missing has to be given first
+        let is_new = have.lost.addresses.iter().any(|held| held.address().is_ipv4());
+        if is_new || !have.bridge.is_some_and(|bridge| bridge.up) {
+            return Err(self.refuse("somebody else changes its bridge"));
         }
-        journal.trial = trial.to_vec();
+        match self.journal() {
+            // what was written before a trial is what the host gets back after it
+            Some(mut before) if have.port && !trial.is_empty() => {
+                before.down = journal.down;
+                journal = before;
+            }
+            _ => journal.trial = trial.to_vec(),
+        }
         self.apply("write the journal of", |cache, made| Ok(made.write(cache, &journal))).await
     }
 

@@ -3,7 +3,9 @@
 use nix::sys::signal::Signal;
 
 use super::lab::{eventually, in_node, run};
-use super::{forget, has_link, has_port, held, host, is_right, mac_and_mtu, set_journal, settings, start_and_move};
+use super::{
+    forget, has_link, has_port, held, host, is_right, is_written, mac_and_mtu, set_journal, settings, start_and_move,
+};
 
 fn ip(args: &str) {
     run("ip", &args.split(' ').collect::<Vec<_>>());
@@ -102,6 +104,7 @@ fn a_switch_that_has_hardly_made_its_bridge() {
         eventually("all it held", || held("breth0") == before);
         is_right(lab, &outside, &before, &link);
         // nobody waits for it where the link is an old one
+        eventually("the journal", || is_written(lab));
         lab.crash_agent();
         lab.signal("vswitchd", Signal::SIGSTOP);
         ip("link set breth0 down");

@@ -79,6 +79,12 @@ fn journal(lab: &Lab) -> String {
     found.replace('\\', "")
 }
 
+/// The journal says what the link that there is now holds.
+fn is_written(lab: &Lab) -> bool {
+    let (journal, index) = (journal(lab), nix::net::if_::if_nametoindex("breth0"));
+    index.is_ok_and(|index| journal.contains(&format!(r#""link":{index},"#))) && !journal.contains(r#""down":true"#)
+}
+
 /// Has somebody write into the bridge's row.
 fn set_journal(lab: &Lab, change: impl Fn(&mut serde_json::Value)) {
     let shown = lab.vsctl("get Bridge breth0 external_ids:ovnkube-uplink");
@@ -197,13 +203,17 @@ fn a_switch_that_forgets_its_bridge_gets_it_back() {
         is_right(lab, &outside, &before, &link);
         // what is set down loses its routes and IPv6 addresses
         run("ip", &["link", "set", "breth0", "down"]);
-        eventually("all it held", || held("breth0") == before);
+        eventually("all it held", || held("breth0") == before && is_written(lab));
         is_right(lab, &outside, &before, &link);
+        run("ip", &["addr", "add", "10.77.0.1/24", "dev", "breth0"]);
+        run("ip", &["route", "add", "10.78.0.0/16", "via", "10.77.0.9"]);
+        eventually("the journal", || journal(lab).contains("10.78.0.0/16"));
         lab.crash_agent();
         run("ip", &["link", "set", "breth0", "down"]);
         assert_ne!(held("breth0"), before);
-        // what the kernel keeps was taken away by somebody
+        // what the kernel keeps was taken away by somebody, and what leads through it with it
         run("ip", &["addr", "del", "172.18.0.3/16", "dev", "breth0"]);
+        run("ip", &["addr", "del", "10.77.0.1/24", "dev", "breth0"]);
         let before = before.lines().filter(|line| !line.contains("172.18.0.3/16")).collect::<Vec<_>>().join("\n");
         lab.start_agent();
         eventually("the rest", || held("breth0") == before);
@@ -270,6 +280,25 @@ fn a_default_route_that_is_lost_after_the_move_comes_back() {
         assert!(!has_link("breth0"));
         assert_eq!((held("eth0"), lab.vsctl("list-br")), (before, "br-int".to_owned()));
         eventually("an answer", || outside.pings("172.18.0.2"));
+    });
+}
+
+#[test]
+fn a_bridge_on_trial_is_set_down() {
+    in_node(|lab| {
+        host(lab);
+        lab.gateway = Some(GatewaySettings { probation: std::time::Duration::from_secs(600), ..settings() });
+        let before = held("eth0");
+        lab.start_agent();
+        let is_on_trial = |lab: &Lab| held("breth0") == before && journal(lab).contains("trial") && is_written(lab);
+        eventually("the gateway", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
+        assert!(is_on_trial(lab));
+        run("ip", &["link", "set", "breth0", "down"]);
+        eventually("all it held", || is_on_trial(lab));
+        // it has it back, and no more: who removes something now has removed it
+        run("ip", &["route", "del", "10.9.0.0/16", "table", "77"]);
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        assert!(!held("breth0").contains("10.9.0.0/16"));
     });
 }
 
