@@ -225,10 +225,13 @@ async fn a_host_dies_and_is_replaced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_outlives_its_node() {
     let lab = Lab::up().await;
+    lab.node("m2", "c2").await;
+    lab.host("c2", "m2", &[MARK]);
+    lab.host("c3", "m2-renamed", &[]);
     let engine = lab.engine().await;
     let _host = controller(&lab, "c1", "m1", "172.18.0.1");
     lab.node("m1", "c1").await;
-    lab.chassis_are(&["c-stays", "c1"]).await;
+    lab.chassis_are(&["c-stays", "c1", "c2", "c3"]).await;
     let uuid = |lab: &Lab| {
         let cache = lab.sb.cache();
         cache.iter(chassis::TABLE).find(|(_, row)| row.str(chassis::NAME) == "c1").map(|(uuid, _)| uuid)
@@ -238,9 +241,6 @@ async fn a_host_outlives_its_node() {
     until("the chassis is made anew", async || uuid(&lab).is_some_and(|uuid| Some(uuid) != first)).await;
     let second = uuid(&lab);
     // what comes through afterwards shows that the engine has looked
-    lab.node("m2", "c2").await;
-    lab.host("c3", "m2", &[MARK]);
-    lab.host("c2", "m2", &[MARK]);
     lab.annotate("m2", json!({CHASSIS: "c3"})).await;
     lab.chassis_are(&["c-stays", "c1", "c3"]).await;
     assert_eq!(uuid(&lab), second, "the chassis of a host that runs goes over and over");
