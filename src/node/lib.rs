@@ -168,6 +168,8 @@ pub enum Error {
     LinkStays { name: String },
     #[error("use link {name}: it vanished")]
     LinkGone { name: String },
+    #[error("use link {name}: somebody set it down")]
+    LinkDown { name: String },
     #[error("wait for OVS port {link}: it was removed or given to a later sandbox of the pod")]
     PortGone { link: String },
     #[error("wire {iface_id}: sandbox {by} of the same pod came later and counts")]

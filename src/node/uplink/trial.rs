@@ -8,7 +8,7 @@ use ovnkube_host::{Link, Net};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// How long they may be silent after a move.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
@@ -40,7 +40,11 @@ impl Watched {
         let asked = self.all();
         let counts = |one: &&String| one.starts_with(ROUTE) || asked.contains(one);
         let counted: Vec<String> = counted.iter().filter(counts).cloned().collect();
-        within(PATIENCE, &counted, link, here).await
+        tokio::select! {
+            silent = within(PATIENCE, &counted, link, here) => silent,
+            // it has to be set up first
+            down = is_down(link, here) => Err(down?),
+        }
     }
 
     fn all(&self) -> Vec<String> {
@@ -73,6 +77,14 @@ async fn within(patience: Duration, asked: &[String], link: &str, here: &Net) ->
         }
         sleep(LOOK).await;
     }
+}
+
+/// Waits until the link is set down.
+async fn is_down(link: &str, here: &Net) -> Result<Error> {
+    while here.link(link).await?.is_none_or(|link| link.up) {
+        sleep(LOOK).await;
+    }
+    Ok(Error::LinkDown { name: link.to_owned() })
 }
 
 async fn answers(one: &str, link: Option<&Link>, here: &Net) -> Result<bool> {
