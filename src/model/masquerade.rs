@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use ipnetwork::IpNetwork;
 use ovnkube_ipam::Subnet;
 
+use crate::Family;
+
 /// The first addresses of a masquerade subnet, the same on every node. All else that is in it is not ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Masquerade {
@@ -22,6 +24,11 @@ pub struct Masquerade {
 }
 
 impl Masquerade {
+    /// Of the first of these subnets that is of the family.
+    pub fn find(subnets: &[Subnet], family: Family) -> Option<Self> {
+        Self::of(*subnets.iter().find(|subnet| Family::of_subnet(**subnet) == family)?)
+    }
+
     /// `None`: the subnet is smaller than a /29 or /125.
     pub fn of(subnet: Subnet) -> Option<Self> {
         Some(Self {

@@ -134,6 +134,6 @@ impl Network {
     }
 
     pub fn masquerade(&self, family: Family) -> Option<Masquerade> {
-        Masquerade::of(*self.masquerade_subnets.iter().find(|s| Family::of_subnet(**s) == family)?)
+        Masquerade::find(&self.masquerade_subnets, family)
     }
 }

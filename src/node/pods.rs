@@ -72,8 +72,9 @@ impl Pods {
 
     /// Waits until there is no pod of that uid any more.
     pub(crate) async fn deleted(&self, key: &PodKey, uid: &Name) {
-        let is_gone = |pods: &Self| pods.get(key).is_none_or(|pod| pod.uid != *uid);
-        self.until(&Mutex::default(), |pods| is_gone(pods).then_some(()).ok_or_else(String::new)).await;
+        let is_gone = |(): &()| self.get(key).is_none_or(|pod| pod.uid != *uid);
+        // who tells of changes lives as long as these pods do
+        let _ = self.changed.subscribe().wait_for(is_gone).await;
     }
 
     /// The pod and its addresses, or what is missing.

@@ -10,7 +10,7 @@
 
 use std::net::IpAddr;
 
-use ovnkube_model::{GatewayMode, Mac, Masquerade, Protocol, Subnet};
+use ovnkube_model::{Family, GatewayMode, Mac, Masquerade, Protocol, Subnet};
 
 use crate::services::{self, Want};
 
@@ -161,8 +161,7 @@ fn masquerade(flows: &mut Flows, facts: &Facts<'_>, words: &Words, zones: &Zones
     let Words { ip, src, dst, .. } = words;
     let Zones { host: host_zone, ovn: ovn_zone, .. } = zones;
     let (patch, ipv6) = (facts.patch, node.is_ipv6());
-    let Some(subnet) = facts.masquerade.iter().find(|range| range.is_ipv6() == ipv6) else { return };
-    let Some(Masquerade { ovn, host, .. }) = Masquerade::of(*subnet) else { return };
+    let Some(Masquerade { ovn, host, .. }) = Masquerade::find(facts.masquerade, Family::of(node)) else { return };
     let host = host.ip();
     let matches = format!("in_port={patch},{ip},{src}={node},{dst}={host}");
     flows.add(0, 500, &matches, &format!("ct(commit,table=4,zone={host_zone},nat(dst={node}))"));

@@ -2,7 +2,7 @@
 
 use ipnetwork::IpNetwork;
 use ovnkube_host::{Link, Net, Route, Rule, advertised, ethtool, sysctl};
-use ovnkube_model::{Mac, Masquerade, Subnet};
+use ovnkube_model::{Family, Mac, Masquerade, Subnet};
 
 use super::settings::Site;
 use crate::Result;
@@ -39,8 +39,7 @@ impl Host<'_> {
             } else {
                 sysctl::set_link("ipv4", &bridge.name, "forwarding", "1")?;
             }
-            let subnet = self.masquerade.iter().find(|range| range.is_ipv6() == ip.is_ipv6());
-            let Some(masquerade) = subnet.and_then(|range| Masquerade::of(*range)) else { continue };
+            let Some(masquerade) = Masquerade::find(self.masquerade, Family::of(ip.ip())) else { continue };
             if !addresses.contains(&masquerade.host) {
                 // the node's own packets to the outside must not come from here
                 here.ensure_unpreferred_address(bridge, masquerade.host).await?;

@@ -260,10 +260,8 @@ impl Writer<'_> {
 
     /// An endpoint on the host, or the address that OVN serves on the management port.
     fn short_cut(&self, local: &Local, family: Family) -> Option<Backend> {
-        let stand_in = || {
-            let ip = stand_ins(self.masquerade).find(|ip| Family::of(*ip) == family)?;
-            Some(Backend { ip, port: local.node_port? })
-        };
+        let stand_in =
+            || Some(Backend { ip: Masquerade::find(self.masquerade, family)?.local, port: local.node_port? });
         local.host.or_else(stand_in)
     }
 }

@@ -122,7 +122,7 @@ impl Journal {
     /// than `link`. One that is not `up`, or was set down, has lost its routes and its IPv6 addresses; who misses one of
     /// IPv4 has removed it.
     pub(super) fn lost(&self, link: Option<u32>, up: bool) -> Holder<HeldAddress, HeldRoute> {
-        let is_same = link.is_some_and(|link| self.is_of(link));
+        let is_same = link == Some(self.link);
         if self.boot != boot() || self.link == 0 || (is_same && up && !self.down) {
             return Holder { up: true, addresses: Vec::new(), routes: Vec::new() };
         }

@@ -43,7 +43,7 @@ impl Watched {
         tokio::select! {
             silent = within(PATIENCE, &counted, link, here) => silent,
             // it has to be set up first
-            down = is_down(link, here) => Err(down?),
+            why = down(link, here) => Err(why),
         }
     }
 
@@ -79,12 +79,15 @@ async fn within(patience: Duration, asked: &[String], link: &str, here: &Net) ->
     }
 }
 
-/// Waits until the link is set down.
-async fn is_down(link: &str, here: &Net) -> Result<Error> {
-    while here.link(link).await?.is_none_or(|link| link.up) {
-        sleep(LOOK).await;
+/// Waits until the link is set down, or can't be looked at.
+async fn down(link: &str, here: &Net) -> Error {
+    loop {
+        match here.link(link).await {
+            Ok(Some(found)) if !found.up => return Error::LinkDown { name: link.to_owned() },
+            Ok(_) => sleep(LOOK).await,
+            Err(e) => return e.into(),
+        }
     }
-    Ok(Error::LinkDown { name: link.to_owned() })
 }
 
 async fn answers(one: &str, link: Option<&Link>, here: &Net) -> Result<bool> {
