@@ -72,8 +72,8 @@ settings! {
         encap_type: EncapType { key: "encap-type", flag: "encap-type", default: "geneve" }
         /// Addresses of this node's tunnel endpoint; empty takes the node's internal address.
         encap_ip: Vec<IpAddr> { key: "encap-ip", flag: "encap-ip" }
-        /// UDP port of the tunnels.
-        encap_port: u16 { key: "encap-port", flag: "encap-port", default: "6081", range: PORT, stage: Later }
+        /// UDP port of the tunnels; unset it is 6081 for geneve and 4789 for vxlan. Masters and all nodes need the same.
+        encap_port: Option<u16> { key: "encap-port", flag: "encap-port", range: PORT }
         /// Idle milliseconds before ovn-controller probes the southbound database.
         inactivity_probe: u32 { key: "inactivity-probe", flag: "inactivity-probe", default: "100000", range: ANY_COUNT }
         /// Idle seconds before ovn-controller probes the local switch.
@@ -156,6 +156,10 @@ settings! {
         cert_duration: Duration { key: "cert-duration", flag: "cert-duration", default: "10m0s", stage: Later }
         /// Ranges of service addresses, a comma list with one CIDR per address family; the API server's --service-cluster-ip-range.
         service_cidrs: Vec<IpNetwork> { key: "service-cidrs", flag: "k8s-service-cidrs", aliases: &["k8s-service-cidr", "service-cluster-ip-range"], old_keys: &[("kubernetes", "service-cidr")], default: "172.16.1.0/24" }
+        /// Serve no addresses that users write into spec.externalIPs of services. Masters and all nodes need the same.
+        disable_external_ips: bool { key: "disable-external-ips", flag: "disable-external-ips", default: "false" }
+        /// Ranges that spec.externalIPs of services may be of, a comma list; empty is any. An address that the API server, a database or the hosts' DNS is reached by is served only where it is an entry of its own (10.0.0.1/32). Masters and all nodes need the same.
+        allowed_external_ips: Vec<IpNetwork> { key: "allowed-external-ips", flag: "allowed-external-ips" }
         /// Namespace of ovnkube's own objects.
         ovn_config_namespace: String { key: "ovn-config-namespace", flag: "ovn-config-namespace", default: "ovn-kubernetes" }
         /// Keep load balancers without backends and raise an event when traffic for one arrives.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::Method;
-use ovnkube_apply::{Engine, MayWrite, Parts, Patches, StaleChassis};
+use ovnkube_apply::{Chassis, Engine, MayWrite, Parts, Patches};
 use ovnkube_model::{Network, World};
 use ovnkube_ovsdb::Client as Database;
 use ovnkube_telemetry::Metrics;
@@ -171,7 +171,7 @@ impl Running {
             let watches = ovnkube_watch::start(&client, &scope, &changes);
             drop(changes);
             let may_write: MayWrite = Arc::new(|| true);
-            let (claims, stale) = sb.map(|sb| StaleChassis::new(sb, may_write.clone())).unzip();
+            let (claims, stale) = sb.map(|sb| Chassis::new(sb, may_write.clone(), None)).unzip();
             stale.map(|stale| tokio::spawn(stale.run()));
             let engine = Engine::new(Parts {
                 world: World::new(network, scope.kinds().iter().copied()),

@@ -1,8 +1,9 @@
 //! What the API server would hold, and what a watch of it would say.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use ovnkube_model::{Change, Kind, ObjectKey, PodKey};
+use ovnkube_model::{Change, Kind, Name, ObjectKey, PodKey};
 use ovnkube_plan::{Patch, PatchTarget};
 use serde_json::{Value, json};
 
@@ -15,6 +16,8 @@ pub struct Objects {
     objects: BTreeMap<Id, Value>,
     /// How many objects of a name there were: their uids differ.
     births: BTreeMap<Id, u32>,
+    /// What nodes reach by which address.
+    connections: BTreeMap<IpAddr, Name>,
 }
 
 fn text(value: &Value, path: &str) -> String {
@@ -71,6 +74,12 @@ impl Objects {
         self.objects.remove(&id).map(|_| gone(&id)).into_iter().collect()
     }
 
+    /// What nodes reach by which address, from now on.
+    pub fn connect(&mut self, connections: BTreeMap<IpAddr, Name>) -> Vec<Change> {
+        self.connections.clone_from(&connections);
+        vec![Change::Connections(connections)]
+    }
+
     /// As the API server does it: nothing for an object that is gone or is another one.
     pub fn patch(&mut self, patch: &Patch) -> Vec<Change> {
         let id = match &patch.target {
@@ -101,7 +110,8 @@ impl Objects {
     /// All of it, as first lists would bring it.
     pub fn first_lists(&self) -> Vec<Change> {
         let objects = self.objects.values().map(|o| ovnkube_watch::decode(&o.to_string()).unwrap());
-        objects.chain(KINDS.map(Change::Synced)).collect()
+        let connections = Change::Connections(self.connections.clone());
+        std::iter::once(connections).chain(objects).chain(KINDS.map(Change::Synced)).collect()
     }
 
     /// The objects of a kind.

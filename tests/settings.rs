@@ -1,6 +1,6 @@
 //! The settings of a case.
 
-use ovnkube_model::{ClusterSubnet, Network, NodeSelector, Roles, Subnet};
+use ovnkube_model::{ClusterSubnet, ExternalIps, Network, NodeSelector, Roles, Subnet};
 use serde::Deserialize;
 
 /// What a case may set, with ovn-kubernetes' usual values for the rest.
@@ -11,6 +11,8 @@ pub struct Settings {
     /// `CIDR/hostprefix`, separated by commas.
     pub cluster_subnets: String,
     pub service_cidrs: String,
+    pub disable_external_ips: bool,
+    pub allowed_external_ips: Vec<String>,
     pub zone: String,
     pub multicast: bool,
     pub egress_firewall: bool,
@@ -35,6 +37,8 @@ impl Default for Settings {
         Self {
             cluster_subnets: "10.128.0.0/14/23".into(),
             service_cidrs: "10.96.0.0/16".into(),
+            disable_external_ips: false,
+            allowed_external_ips: Vec::new(),
             zone: "global".into(),
             multicast: false,
             egress_firewall: true,
@@ -61,6 +65,10 @@ impl Settings {
             zone: self.zone.as_str().into(),
             cluster_subnets: self.cluster_subnets.split(',').map(range).collect(),
             service_cidrs: subnets(&self.service_cidrs),
+            external_ips: ExternalIps {
+                disabled: self.disable_external_ips,
+                allowed: self.allowed_external_ips.iter().map(|range| range.parse().unwrap()).collect(),
+            },
             join_subnets: subnets("100.64.0.0/16,fd98::/64"),
             disable_snat_multiple_gws: self.disable_snat_multiple_gws,
             masquerade_subnets: subnets("169.254.169.0/29,fd69::/125"),

@@ -53,6 +53,7 @@ fn every_known_key_is_taken_at_its_place() {
 /// Where our default is not theirs, and why.
 const OTHER_DEFAULTS: &[(&str, &str)] = &[
     ("cluster-subnets", "documented default of ovnkube"),
+    ("encap-port", "6081 is geneve's; of vxlan it is 4789"),
     ("nb-client-privkey", "theirs is filled in when the address is ssl"),
     ("nb-client-cert", "theirs is filled in when the address is ssl"),
     ("nb-client-cacert", "theirs is filled in when the address is ssl"),

@@ -1,6 +1,9 @@
 # The network implementation under test. Its file (lab/impl/*.sh) sets these; the commands are run by `bash -c` and see NODE, NODE_IP,
-# APISERVER, CA, TOKEN, KUBECONFIG, NB, SB, DB_KEY, DB_CERT, DB_CA, DB_TLS, CLUSTER_CIDR, SERVICE_CIDR, MTU in their environment:
-#   IMPL_SETUP      run once before everything (CRDs, namespaces); kubectl is in PATH                                  [nothing]
+# APISERVER, CA, ACCESS, NB, SB, DB_KEY, DB_CERT, DB_CA, DB_TLS, CLUSTER_CIDR, SERVICE_CIDR, MTU in their environment. ACCESS is a
+# kubeconfig: of account ovn for the master and the first node, which has it in it; of ovn-node, with a token that is bound to the Node,
+# for the second; from the third on the kubelet's own. Where IMPL_ACCOUNTS is 0 it is admin's.
+#   IMPL_SETUP      run once before everything (accounts, CRDs, namespaces); kubectl is in PATH, KUBECONFIG is admin's   [nothing]
+#   IMPL_ACCOUNTS   0: for an implementation that brings no accounts                                                         [1]
 #   IMPL_MASTER     the master as a process of its own in the control plane's namespace; empty: IMPL_NODE1 has it in it
 #   IMPL_NODE1      the agent of the first node                                                                     [IMPL_NODE]
 #   IMPL_NODE       the agent of a node, in its namespaces, OVS daemons and ovn-controller running
@@ -11,7 +14,7 @@
 # Sourced by lab/cluster.
 
 load_impl() {
-  IMPL_SETUP=: IMPL_MASTER='' IMPL_NODE1='' IMPL_NODE='' IMPL_SHIM='' IMPL_BR_INT=0 IMPL_CNI_TXOFF=0 IMPL_MP_TXOFF=0
+  IMPL_SETUP=: IMPL_ACCOUNTS=1 IMPL_MASTER='' IMPL_NODE1='' IMPL_NODE='' IMPL_SHIM='' IMPL_BR_INT=0 IMPL_CNI_TXOFF=0 IMPL_MP_TXOFF=0
   . "$IMPL"
   IMPL_NODE1=${IMPL_NODE1:-$IMPL_NODE}
   [ -x "$IMPL_SHIM" ] || die "no CNI binary $IMPL_SHIM (for the project's own: cargo build --profile lab)"
@@ -32,11 +35,36 @@ cat "$out"; exit $rc
 W
   chmod +x "$shim"
 }
+access() { # ACCOUNT|system:node:nI [nI]: a kubeconfig of the account, with a token that is bound to the Node where one is given
+  local file=$D/k8s/access-$1${2:+-$2}
+  case $1 in
+    system:node:*) "$HERE/k8slab" user "$1" system:nodes; return ;;
+  esac
+  kubectl_ create token -n ovn-kubernetes "$1" --duration=24h ${2:+--bound-object-kind=Node --bound-object-name="$2"} >"$file.token" || return
+  cat >"$file" <<K
+apiVersion: v1
+kind: Config
+current-context: lab
+clusters: [{name: lab, cluster: {server: '$APISERVER', certificate-authority: '$CA'}}]
+users: [{name: $1, user: {tokenFile: '$file.token'}}]
+contexts: [{name: lab, context: {cluster: lab, user: $1}}]
+K
+  echo "$file"
+}
+agent_access() { # nI|master: the kubeconfig it runs with
+  case $IMPL_ACCOUNTS-$1 in
+    0-*) echo "$D/k8s/admin.kubeconfig" ;;
+    1-master) access ovn ;;
+    1-n1) if [ -z "$IMPL_MASTER" ]; then access ovn; else access ovn-node n1; fi ;;
+    1-n2) access ovn-node n2 ;;
+    *) access "system:node:$1" ;;
+  esac
+}
 agent_env() { # nI: what the commands see
   local PORT
   PORT=$(sed -n 's/^PORT=//p' "$D/k8s/ports")
-  export NODE=$1 NODE_IP APISERVER=https://$(in_url "$CP_IP"):$PORT CA=$D/k8s/ca.crt KUBECONFIG=$D/k8s/admin.kubeconfig TOKEN NB SB
-  NODE_IP=$(node_ip "$1") TOKEN=$(cat "$D/k8s/admin.token") NB=$(db_remotes nb) SB=$(db_remotes sb)
+  export NODE=$1 NODE_IP APISERVER=https://$(in_url "$CP_IP"):$PORT CA=$D/k8s/ca.crt KUBECONFIG=$D/k8s/admin.kubeconfig NB SB ACCESS=
+  NODE_IP=$(node_ip "$1") NB=$(db_remotes nb) SB=$(db_remotes sb)
   export DB_KEY= DB_CERT= DB_CA= DB_TLS=
   [ "$SSL" = 0 ] || {
     DB_KEY=$D/pki/key.pem DB_CERT=$D/pki/cert.pem DB_CA=$D/pki/ca.pem
@@ -45,6 +73,7 @@ agent_env() { # nI: what the commands see
 }
 agent_start() ( # nI
   agent_env "$1"
+  ACCESS=$(agent_access "$1")
   cmd=$IMPL_NODE; [ "$1" != n1 ] || cmd=$IMPL_NODE1
   innode "$1" bash -c 'setsid bash -c "$1" >>"$2" 2>&1 </dev/null & echo $! >/run/agent.pid' _ "$cmd" "$D/log/agent-$1.log"
 )

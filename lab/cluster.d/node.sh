@@ -5,13 +5,14 @@ node_up() { # nI
   # three zones, as upstream's tests want them
   local u=$1 m mounts= role=topology.kubernetes.io/zone=zone-$(((${1#n} - 1) % 3 + 1))
   netns_add "$u"
+  [ "$u" != n1 ] || egress_up n1
   # directories that OVS, OVN and the agent write to
   for m in var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/ovn; do
     mkdir -p "$D/nodes/$u/$m"; mounts+=" $D/nodes/$u/$m:/$m"
   done
   K8SNODE_MOUNTS="$mounts" K8SNODE_PRE="$SELF in-node $u" K8SNODE_CNI_BIN=$D/cnibin K8SNODE_LABELS=$role \
     K8SNODE_IMAGES="$LAB_HOME/images/pause.tar $LAB_HOME/images/agnhost.tar" \
-    "$HERE/k8snode" up "$u" "$P-$u" "$(both "$NET4.$((10 + ${u#n}))" "$NET6:$((10 + ${u#n}))")" "$D/k8s/admin.kubeconfig" "$D/k8s/ca.crt"
+    "$HERE/k8snode" up "$u" "$P-$u" "$(both "$NET4.$((10 + ${u#n}))" "$NET6:$((10 + ${u#n}))")" "$(access "system:node:$u")" "$D/k8s/ca.crt"
   wait_for 60 kubectl_ get node "$u" || die "kubelet of $u did not register"
   # a kubelet may not give itself this label
   [ "$u" != n1 ] || kubectl_ label node n1 node-role.kubernetes.io/control-plane= >/dev/null

@@ -44,8 +44,6 @@ underlay_up() {
   # and a link beyond that carries less
   inns ext ip link add far mtu 1300 type veth peer name far-end
   inns ext ip link set far up; inns ext ip link set far-end up
-  # the apiserver reaches pods (proxy subresource, webhooks) through the first node
-  local range
   ! has v4 || {
     inns ext ip addr add 198.51.100.10/32 dev lo
     inns ext ip route add 198.51.100.128/25 dev far
@@ -56,10 +54,21 @@ underlay_up() {
     inns ext ip route add 2001:db8:200::/64 dev far
     inns cp ip route add default via "$NET6:254"
   }
-  for range in ${CLUSTER_CIDR//,/ }; do
-    case $range in *:*) inns cp ip route add "$(echo "$range" | cut -d/ -f1,2)" via "$NET6:11" ;;
-      *) inns cp ip route add "$(echo "$range" | cut -d/ -f1,2)" via "$NET4.11" ;; esac
-  done
+}
+# The apiserver reaches pods and services (proxy subresource, webhooks) as a process of the first node does
+egress_up() { # cp|n1
+  local range ranges=()
+  if [ "$1" = n1 ]; then bg_in n1 egress-n1 "$HERE/egress" "$D/k8s/egress-n1.sock"; return; fi
+  mkdir -p "$D/k8s"
+  for range in ${CLUSTER_CIDR//,/ } ${SERVICE_CIDR//,/ }; do ranges+=("$(echo "$range" | cut -d/ -f1,2)"); done
+  bg egress "$HERE/egress" "$D/k8s/egress.sock" "$D/k8s/egress-n1.sock" "${ranges[@]}"
+  cat >"$D/k8s/egress.yaml" <<Y
+apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- {name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: $D/k8s/egress.sock}}}}
+Y
+  export K8SLAB_APISERVER_ARGS="--egress-selector-config-file=$D/k8s/egress.yaml ${K8SLAB_APISERVER_ARGS:-}"
 }
 coredns_up() { # a process beside the apiserver, made a Service by hand
   kubectl_ apply -f - >>"$D/log/setup.log" <<Y

@@ -1,8 +1,9 @@
-//! Chassis of nodes that are gone: every other host keeps a tunnel to each, so they are removed.
+//! Chassis of nodes that are gone: every other host keeps a tunnel to each, so they are removed. Those of nodes that are there
+//! get the tunnels' port, see [`encaps`](crate::encaps).
 //!
 //! ```text
-//!  World ──Claim──▶ which chassis whose node is ──┐
-//!  SB: Chassis, Chassis_Private ──────────────────┴─ stale ──▶ one transaction
+//!  World ──Claim──▶ which chassis whose node is ──┬─ encaps ─▶ one transaction
+//!  SB: Chassis, Chassis_Private, Encap ───────────┴─ stale ──▶ one transaction
 //! ```
 //!
 //! ovn-controller makes the rows of its host, and takes them away when it is stopped in good order. What is removed
@@ -21,15 +22,15 @@ use std::time::Duration;
 
 use ovnkube_model::{Name, Touched, World};
 use ovnkube_ovn::nb::gateway_chassis;
-use ovnkube_ovn::sb::{self, chassis, chassis_private};
+use ovnkube_ovn::sb::{self, chassis, chassis_private, encap};
 use ovnkube_ovn::{Row, owner};
 use ovnkube_ovsdb::{Cache, Client, Lock, Monitored, Txn};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::MayWrite;
 use crate::northbound::LOCK;
+use crate::{MayWrite, encaps};
 
 /// A host that is in the cluster no more but still runs ovn-controller makes its chassis anew at once. That is not
 /// fought over: it goes for good once the host is off.
@@ -90,28 +91,37 @@ impl Claims {
 }
 
 /// See the module.
-pub struct StaleChassis {
+pub struct Chassis {
     sb: Client,
     lock: Lock,
     claims: UnboundedReceiver<Claim>,
     may_write: MayWrite,
     known: Known,
+    /// UDP port of the tunnels where it is not the usual one.
+    encap_port: Option<u16>,
     /// What was removed a short while ago, and when.
     removed: BTreeMap<Name, Instant>,
 }
 
-impl StaleChassis {
-    pub fn new(sb: Client, may_write: MayWrite) -> (Claims, Self) {
+impl Chassis {
+    /// `encap_port`: UDP port of the tunnels; `None`: the usual one.
+    pub fn new(sb: Client, may_write: MayWrite, encap_port: Option<u16>) -> (Claims, Self) {
         let (to, claims) = mpsc::unbounded_channel();
         let lock = sb.lock(LOCK);
-        (Claims(to), Self { sb, lock, claims, may_write, known: Known::default(), removed: BTreeMap::new() })
+        let (known, removed) = (Known::default(), BTreeMap::new());
+        (Claims(to), Self { sb, lock, claims, may_write, known, encap_port, removed })
     }
 
     /// What has to be monitored of the southbound database.
     pub fn monitored() -> Vec<Monitored> {
         let columns = [chassis::NAME.id(), chassis::HOSTNAME.id(), chassis::OTHER_CONFIG.id()];
         let private = [chassis_private::NAME.id()];
-        vec![Monitored::only(chassis::TABLE, columns), Monitored::only(chassis_private::TABLE, private)]
+        let encaps = [encap::CHASSIS_NAME.id(), encap::OPTIONS.id()];
+        vec![
+            Monitored::only(chassis::TABLE, columns),
+            Monitored::only(chassis_private::TABLE, private),
+            Monitored::only(encap::TABLE, encaps),
+        ]
     }
 
     /// Runs until the engine is gone.
@@ -119,7 +129,7 @@ impl StaleChassis {
         let mut changes = self.sb.subscribe();
         let mut news = Vec::new();
         loop {
-            let wake = self.sweep().await;
+            let wake = self.sweep().await.min(self.set_encap_ports().await);
             tokio::select! {
                 count = self.claims.recv_many(&mut news, 1024) => {
                     if count == 0 {
@@ -131,6 +141,27 @@ impl StaleChassis {
                 () = tokio::time::sleep_until(wake) => {}
             }
         }
+    }
+
+    /// When to look again is returned.
+    async fn set_encap_ports(&self) -> Instant {
+        let now = Instant::now();
+        if !self.known.complete || !self.sb.state().borrow().is_live() {
+            return now + REST;
+        }
+        let mut txn = encaps::plan(&self.sb.cache(), self.encap_port, &self.known.chassis());
+        if txn.is_empty() {
+            return now + REST;
+        }
+        if !self.lock.is_held() || !(self.may_write)() {
+            return now + TRY_AGAIN;
+        }
+        txn.assert_lock(LOCK);
+        if let Err(error) = self.sb.transact(txn).await {
+            warn!(%error, "cannot set the UDP port of the tunnels; trying again");
+            return now + TRY_AGAIN;
+        }
+        now + REST
     }
 
     /// Removes what is stale; when to look again is returned.
@@ -199,6 +230,11 @@ impl Known {
             },
             Claim::Complete => self.complete = true,
         }
+    }
+
+    /// Those that nodes have now.
+    fn chassis(&self) -> BTreeSet<&str> {
+        self.nodes.values().filter_map(|node| node.chassis.as_deref()).collect()
     }
 
     /// Chassis that should not be there, and their hosts. Those that rest are left until later.

@@ -4,7 +4,7 @@
 //! - [`batch`]: what goes into one transaction
 //! - [`diff`]: wanted minus had
 //! - [`garbage`]: what is ours and nobody wants
-//! - [`StaleChassis`]: what hosts that are gone left in the southbound database
+//! - [`Chassis`]: what hosts that are gone left in the southbound database
 //! - [`removal`]: all rows of one node, where no controller removes them
 //! - [`Patches`]: annotations on their way to the API server
 //! - [`Ledger`](ledger::Ledger): who has what written
@@ -12,6 +12,7 @@
 pub mod batch;
 pub mod chassis;
 pub mod diff;
+mod encaps;
 mod engine;
 pub mod garbage;
 pub mod ledger;
@@ -20,7 +21,7 @@ mod parking;
 mod patches;
 pub mod removal;
 
-pub use chassis::StaleChassis;
+pub use chassis::Chassis;
 pub use engine::{Engine, MayWrite, Parts};
 pub use northbound::LOCK;
 pub use patches::{Outcome, Patches};

@@ -1,5 +1,7 @@
 //! What comes in, and what it touched.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,8 @@ pub enum Change {
     EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
     NetworkPolicy(ObjectKey, Option<Box<NetworkPolicy>>),
     ServiceCidr(Name, Option<ServiceCidr>),
+    /// What nodes reach by which address, all of it: the API server, databases, their DNS.
+    Connections(BTreeMap<IpAddr, Name>),
     /// The first full list of this kind is in: everything that exists has been said.
     Synced(Kind),
 }

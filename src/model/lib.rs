@@ -55,5 +55,5 @@ pub use pod_set::{Namespaces, PodSet};
 pub use selector::{Operator, Requirement, Selector, SelectorFields};
 pub use service::{BadField, PortFields, Protocol, Service, ServiceFields, ServicePort, ServiceType, TrafficPolicy};
 pub use service_cidr::ServiceCidr;
-pub use services::{Backend, Backends, NodeIps, Place, Services};
+pub use services::{AddressRules, Backend, Backends, ExternalIps, NodeIps, Place, Services};
 pub use world::{NodeNetwork, PodEntry, Policies, Site, SiteRouter, World};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ovnkube_ipam::{ClusterSubnet, Subnet};
 use serde::{Deserialize, Serialize};
 
-use crate::{Masquerade, Name};
+use crate::{AddressRules, ExternalIps, Masquerade, Name};
 
 /// IPv4 or IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +83,8 @@ pub struct Network {
     pub zone: Name,
     pub cluster_subnets: Vec<ClusterSubnet>,
     pub service_cidrs: Vec<Subnet>,
+    #[serde(default)]
+    pub external_ips: ExternalIps,
     /// Where the gateway routers meet the cluster router: 100.64.0.0/16 and fd98::/64.
     pub join_subnets: Vec<Subnet>,
     /// Pods leave with addresses of their own instead of the node's where they have other gateways.
@@ -127,6 +129,16 @@ impl Network {
             }
         }
         families
+    }
+
+    /// Which addresses services may have.
+    pub fn address_rules(&self) -> AddressRules {
+        AddressRules {
+            pods: self.cluster_subnets.iter().map(|range| range.cidr).collect(),
+            routers: [self.join_subnets.as_slice(), &self.masquerade_subnets].concat(),
+            services: self.service_cidrs.clone(),
+            external: self.external_ips.clone(),
+        }
     }
 
     pub fn join_subnet(&self, family: Family) -> Option<Subnet> {

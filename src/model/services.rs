@@ -12,6 +12,7 @@
 
 mod claims;
 mod owners;
+mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,8 @@ use std::net::IpAddr;
 use self::claims::{Claims, Door};
 pub use self::owners::NodeIps;
 use self::owners::Owners;
+use self::rules::Refusal;
+pub use self::rules::{AddressRules, ExternalIps};
 use crate::{EndpointSlice, Family, Hints, Name, Notice, Object, ObjectKey, Service, ServicePort, Severity, Subnet};
 
 /// All services and slices, by service.
@@ -36,9 +39,16 @@ pub struct Services {
 }
 
 impl Services {
-    /// None yet. No service may claim what is in the subnets of pods and of the cluster's own routers.
-    pub fn new(pods: Vec<Subnet>, routers: Vec<Subnet>) -> Self {
-        Self { owners: Owners::new(pods, routers), ..Self::default() }
+    /// None yet.
+    pub fn new(rules: AddressRules) -> Self {
+        Self { owners: Owners::new(rules), ..Self::default() }
+    }
+
+    /// What nodes reach by which address, as `the API server`: no service takes these over. The services that are reached
+    /// at one for which that changes.
+    pub fn apply_connections(&mut self, connections: BTreeMap<IpAddr, Name>) -> BTreeSet<ObjectKey> {
+        let changed = self.owners.connect(connections);
+        changed.into_iter().flat_map(|ip| self.at(ip)).collect()
     }
 
     /// Takes the addresses of a node in, none for one that is gone; the services that are reached at one
@@ -70,8 +80,18 @@ impl Services {
         touched
     }
 
-    /// Takes a slice in; the services whose endpoints that changes.
+    /// Takes a slice in; the services whose endpoints that changes, and those that are reached where the API server is.
     pub fn apply_slice(&mut self, key: &ObjectKey, new: Option<EndpointSlice>) -> BTreeSet<ObjectKey> {
+        let mut touched = self.change_slice(key, new);
+        if let Some(api_server) = touched.iter().find(|service| is_api_server(service)) {
+            let endpoints = self.slices(api_server).flat_map(|(_, slice)| slice.endpoints.iter());
+            let changed = self.owners.api_servers(endpoints.map(|endpoint| endpoint.ip).collect());
+            touched.extend(changed.into_iter().flat_map(|ip| self.at(ip)));
+        }
+        touched
+    }
+
+    fn change_slice(&mut self, key: &ObjectKey, new: Option<EndpointSlice>) -> BTreeSet<ObjectKey> {
         let mut touched = BTreeSet::new();
         let service = new.as_ref().and_then(|slice| slice.service.clone());
         let service = service.map(|name| ObjectKey { namespace: key.namespace.clone(), name });
@@ -129,19 +149,19 @@ impl Services {
     /// service's nor anybody else's.
     pub fn outer_ips(&self, key: &ObjectKey, port: &ServicePort) -> Vec<IpAddr> {
         let Some(service) = self.get(key) else { return Vec::new() };
-        let is_free = |ip: &IpAddr| self.taken_by(service, *ip).is_none() && self.rival_at(key, port, *ip).is_none();
+        let is_free = |ip: &IpAddr| self.refuse(service, *ip).is_none() && self.rival_at(key, port, *ip).is_none();
         service.outer_ips().filter(is_free).collect()
     }
 
-    /// Whose an address is that a service claims and must not have.
-    fn taken_by(&self, service: &Service, ip: IpAddr) -> Option<String> {
-        self.owners.of(ip, service.ingress_ips.contains(&ip))
+    /// Why a service may not have an address that it claims beside its cluster IPs.
+    fn refuse(&self, service: &Service, ip: IpAddr) -> Option<Refusal> {
+        self.owners.refuse(ip, service.ingress_ips.contains(&ip))
     }
 
     /// Whose a cluster IP is beside its service's: ranges of services can overlap others by mistake. What answers
     /// for a service on its node, such as a cache of its DNS, has its address on a link there.
     fn cluster_ip_taken_by(&self, ip: IpAddr) -> Option<String> {
-        self.owners.of(ip, true)
+        self.owners.owner(ip, true)
     }
 
     /// The port on nodes, unless it is an older service's.
@@ -153,6 +173,11 @@ impl Services {
     /// The address of a family that the cluster knows a node by.
     pub fn node_ip(&self, node: &str, family: Family) -> Option<IpAddr> {
         self.owners.node(node, family)
+    }
+
+    /// What a Node says that it has and that is services': it counts for nothing.
+    pub fn misplaced(&self, node: &str) -> impl Iterator<Item = IpAddr> {
+        self.owners.misplaced(node)
     }
 
     /// The addresses in a range of services that are nodes' and no service's.
@@ -168,7 +193,7 @@ impl Services {
 
     fn rival_at(&self, key: &ObjectKey, port: &ServicePort, ip: IpAddr) -> Option<&ObjectKey> {
         // who may not have an address keeps it from nobody
-        let may_have = |by: &ObjectKey| self.get(by).is_some_and(|service| self.taken_by(service, ip).is_none());
+        let may_have = |by: &ObjectKey| self.get(by).is_some_and(|service| self.refuse(service, ip).is_none());
         self.claims.rival(key, Door::Address(ip, port.protocol, port.port), may_have)
     }
 
@@ -221,10 +246,13 @@ impl Services {
             let remedy = "it is not served there; make the service anew, with an address of another ServiceCIDR";
             notice("AddressConflict", format!("cluster IP {ip} is {whose}: {remedy}"))
         });
-        let taken = service.outer_ips().filter_map(|ip| Some((ip, self.taken_by(service, ip)?)));
-        let taken = taken.map(|(ip, whose)| {
-            let remedy = "it is not served there; use an address that nobody has";
-            notice("AddressConflict", format!("external address {ip} is {whose}: {remedy}"))
+        let refused = service.outer_ips().filter_map(|ip| Some((ip, self.refuse(service, ip)?)));
+        let refused = refused.map(|(ip, why)| {
+            let reason = match why {
+                Refusal::Taken(_) | Refusal::Needed(_) => "AddressConflict",
+                Refusal::Disabled | Refusal::NotAllowed => "ExternalIPNotAllowed",
+            };
+            notice(reason, format!("external address {ip} {why}"))
         });
         let ports = service.ports.iter().flat_map(|port| {
             let ips = service.cluster_ips.iter().copied().chain(service.outer_ips());
@@ -244,7 +272,7 @@ impl Services {
             });
             addresses.chain(rival)
         });
-        own.chain(slices).chain(mistaken).chain(taken).chain(ports).collect()
+        own.chain(slices).chain(mistaken).chain(refused).chain(ports).collect()
     }
 
     /// How many endpoints on a node take new connections: what its `healthCheckNodePort` says. One with an
@@ -256,6 +284,11 @@ impl Services {
         let of_family = |family| ips.iter().filter(|ip| Family::of(**ip) == family).count();
         Family::ALL.into_iter().map(of_family).max().unwrap_or_default()
     }
+}
+
+/// Whether a service is the one that the API server makes for itself.
+fn is_api_server(service: &ObjectKey) -> bool {
+    (&*service.namespace, &*service.name) == ("default", "kubernetes")
 }
 
 /// An address and port behind a service.

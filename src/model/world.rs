@@ -66,10 +66,8 @@ impl World {
             let ranges = network.cluster_subnets.iter().copied().filter(|r| Family::of_subnet(r.cidr) == family);
             subnets.insert(family, SubnetPool::new(ranges));
         }
-        let pods = network.cluster_subnets.iter().map(|range| range.cidr).collect();
-        let routers = [network.join_subnets.as_slice(), &network.masquerade_subnets].concat();
         Self {
-            services: Services::new(pods, routers),
+            services: Services::new(network.address_rules()),
             network,
             nodes: BTreeMap::new(),
             namespaces: BTreeMap::new(),
@@ -109,6 +107,11 @@ impl World {
             }
             Change::EndpointSlice(key, slice) => {
                 for service in self.services.apply_slice(&key, slice.map(|s| *s)) {
+                    self.touch(Touched::Service(service));
+                }
+            }
+            Change::Connections(connections) => {
+                for service in self.services.apply_connections(connections) {
                     self.touch(Touched::Service(service));
                 }
             }

@@ -38,6 +38,7 @@ mod tests;
 mod turns;
 mod uplink;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -76,6 +77,8 @@ pub enum Change {
     ServiceCidr(Name, Option<ServiceCidr>),
     /// The addresses of any node; `None`: it is gone.
     NodeIps(Name, Option<NodeIps>),
+    /// What nodes reach by which address, all of it: to be told before any service.
+    Connections(BTreeMap<IpAddr, Name>),
     /// All services, slices and ranges that there are have been told.
     ServicesSynced,
     /// All nodes that there are have been told.
@@ -225,9 +228,7 @@ async fn serve(
     });
     let failed = |source| Error::Socket { path: settings.cni_socket.clone(), source };
     let node_ports = settings.gateway.as_ref().is_some_and(|gateway| gateway.node_port);
-    let join = settings.gateway.as_ref().map(|gateway| gateway.join_subnets.as_slice()).unwrap_or_default();
-    let routers = [join, &settings.masquerade_subnets].concat();
-    let no_services = Services::new(settings.cluster_subnets.clone(), routers);
+    let no_services = Services::new(settings.address_rules.clone());
     let service_cidrs = settings.gateway.as_ref().map(|gateway| gateway.service_cidrs.clone());
     let board = Board::new(settings.node.clone(), node_ports, service_cidrs, no_services, reports.minds_nodes.clone());
     let (health, warnings) = (reports.health.clone(), reports.warnings.clone());
@@ -250,6 +251,7 @@ async fn listen(mut changes: mpsc::Receiver<Change>, cni: &cni::Cni, node: watch
             Change::EndpointSlice(key, slice) => services.slice(&key, slice.map(|slice| *slice)),
             Change::ServiceCidr(name, range) => services.range(name, range),
             Change::NodeIps(name, ips) => services.node(&name, ips),
+            Change::Connections(connections) => services.connections(connections),
             Change::ServicesSynced => services.services_told(),
             Change::NodesSynced => services.nodes_told(),
             Change::Node(now) => {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use ovnkube_model::{Name, Subnet};
+use ovnkube_model::{AddressRules, Name, Subnet};
 
 use crate::conf::CniConf;
 use crate::gateway::GatewaySettings;
@@ -18,6 +18,8 @@ pub struct NodeSettings {
     pub cluster_subnets: Vec<Subnet>,
     /// 169.254.169.0/29 and the like: addresses that every node has.
     pub masquerade_subnets: Vec<Subnet>,
+    /// Which addresses services may have.
+    pub address_rules: AddressRules,
     /// The local ovsdb-server, as `unix:/var/run/openvswitch/db.sock`.
     pub ovs_remote: String,
     /// The shim's socket: `/var/run/ovn-kubernetes/cni/ovn-cni-server.sock`.

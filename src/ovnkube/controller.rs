@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use ovnkube_apply::{Engine, MayWrite, Parts, Patches, StaleChassis};
+use ovnkube_apply::{Chassis, Engine, MayWrite, Parts, Patches};
 use ovnkube_config::Settings;
 use ovnkube_model::{Roles, World};
 use ovnkube_ovn::{ColumnId, nb, sb};
@@ -13,6 +13,7 @@ use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
+use crate::connections::Connections;
 use crate::roles::Stop;
 use crate::{recording, translate};
 
@@ -49,11 +50,15 @@ pub(crate) async fn run(
             Some(file) => recording::record(file, &network, scope.kinds(), incoming),
             None => incoming,
         };
+        let connections = Connections::of(&settings, api.server());
+        connections.tell(&changes).await;
         let watches = ovnkube_watch::start(&api, &scope, &changes);
+        let weak = changes.downgrade();
         drop(changes);
         let fence = leader.clone();
         let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
-        let (claims, stale) = sb.clone().map(|sb| StaleChassis::new(sb, may_write.clone())).unzip();
+        let encap_port = translate::unusual_encap_port(&settings);
+        let (claims, stale) = sb.clone().map(|sb| Chassis::new(sb, may_write.clone(), encap_port)).unzip();
         let engine = Engine::new(Parts {
             world: World::new(network, scope.kinds().iter().copied()),
             nb: nb.clone(),
@@ -67,6 +72,7 @@ pub(crate) async fn run(
         tokio::select! {
             () = stop.wait() => break,
             () = leader.lost() => warn!("lost the lease; starting over when it is back"),
+            () = connections.keep_telling(weak) => {}
             () = engine.run(incoming) => warn!("the watches ended; starting over"),
             () = remove(stale) => {}
         }
@@ -77,7 +83,7 @@ pub(crate) async fn run(
     Ok(())
 }
 
-async fn remove(stale: Option<StaleChassis>) {
+async fn remove(stale: Option<Chassis>) {
     match stale {
         Some(stale) => stale.run().await,
         None => std::future::pending().await,
@@ -112,7 +118,7 @@ fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
 pub(crate) fn southbound(settings: &Settings) -> Database {
     Database::connect(Options {
         tls: translate::tls(&settings.sb),
-        tables: StaleChassis::monitored(),
+        tables: Chassis::monitored(),
         txn_timeout: settings.default.db_txn_timeout,
         ..Options::new(&sb::DATABASE, translate::remotes(&settings.sb))
     })

@@ -16,6 +16,7 @@ use ovnkube_watch::{Client, Events, Scope};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
 
+use crate::connections::Connections;
 use crate::roles::Stop;
 use crate::translate;
 
@@ -36,7 +37,10 @@ const SEEN_WITHIN: Duration = Duration::from_secs(60);
 pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mut stop: Stop) -> Result<()> {
     let api = Client::connect(&translate::access(&settings, "node")).await?;
     let (changes, incoming) = mpsc::channel(CHANGES);
+    let connections = Connections::of(&settings, api.server());
+    connections.tell(&changes).await;
     let watches = ovnkube_watch::start(&api, &Scope::Node(name.as_str().into()), &changes);
+    let weak = changes.downgrade();
     drop(changes);
     let (to_agent, agent_changes) = mpsc::channel(CHANGES);
     let (annotations, wanted) = watch::channel(Annotations::new());
@@ -47,6 +51,7 @@ pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mu
     let node_name: Name = name.as_str().into();
     tokio::select! {
         outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings, minds_nodes, health: health.clone() }, async move { stop.wait().await }) => outcome?,
+        () = connections.keep_telling(weak) => {}
         () = tell(&health, own_node.clone()) => {}
         () = watch_nodes(&api, nodes_matter, to_agent.clone()) => {}
         () = forward(incoming, to_agent, own) => {}
@@ -82,6 +87,7 @@ async fn forward(
             Change::Service(key, service) => ovnkube_node::Change::Service(key, service),
             Change::EndpointSlice(key, slice) => ovnkube_node::Change::EndpointSlice(key, slice),
             Change::ServiceCidr(name, range) => ovnkube_node::Change::ServiceCidr(name, range),
+            Change::Connections(connections) => ovnkube_node::Change::Connections(connections),
             Change::Synced(kind @ (Kind::Service | Kind::EndpointSlice | Kind::ServiceCidr)) => {
                 synced.insert(kind);
                 if synced.len() < 3 {
@@ -241,6 +247,7 @@ fn node_settings(settings: &Settings, node: &Name, api_server: &str) -> NodeSett
         },
         cluster_subnets: translate::cluster_subnets(settings).iter().map(|range| range.cidr).collect(),
         masquerade_subnets: translate::masquerade_subnets(settings),
+        address_rules: translate::network(settings, Roles::default()).address_rules(),
         ovs_remote: format!("unix:{}", settings.ovspaths.run_dir.join("db.sock").display()),
         cni_socket: CNI_SOCKET.into(),
         cni_conf: CniConf {
@@ -275,7 +282,7 @@ fn gateway(settings: &Settings, api_server: &str) -> Option<GatewaySettings> {
         node_port: gateway.nodeport,
         conntrack_zone: settings.default.conntrack_zone,
         check_mtu: !gateway.disable_pkt_mtu_check,
-        encap_port: settings.default.encap_port,
+        encap_port: translate::encap_port(settings),
         service_cidrs: network.service_cidrs,
         join_subnets: network.join_subnets,
         api_server: Some(api_server.to_owned()),

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ovnkube_config::{Authority, Database, KubeAccess, Settings, Token};
-use ovnkube_model::{ClusterSubnet, Name, Network, NodeSelector, Roles, Subnet};
+use ovnkube_config::{Authority, Database, EncapType, KubeAccess, Settings, Token};
+use ovnkube_model::{ClusterSubnet, ExternalIps, Name, Network, NodeSelector, Roles, Subnet};
 use ovnkube_ovsdb::{Remote, TlsFiles};
 use ovnkube_watch::Access;
 
@@ -42,6 +42,10 @@ pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
         zone: ZONE.into(),
         cluster_subnets: cluster_subnets(settings),
         service_cidrs: settings.kubernetes.service_cidrs.iter().map(|net| Subnet::of(*net)).collect(),
+        external_ips: ExternalIps {
+            disabled: settings.kubernetes.disable_external_ips,
+            allowed: settings.kubernetes.allowed_external_ips.iter().map(|net| Subnet::of(*net)).collect(),
+        },
         join_subnets: join.map(Subnet::of).into(),
         disable_snat_multiple_gws: gateway.disable_snat_multiple_gws,
         masquerade_subnets: masquerade_subnets(settings),
@@ -67,6 +71,23 @@ fn no_hostsubnet_nodes(settings: &Settings) -> Option<NodeSelector> {
 pub(crate) fn masquerade_subnets(settings: &Settings) -> Vec<Subnet> {
     let gateway = &settings.gateway;
     [gateway.v4_masquerade_subnet.into(), gateway.v6_masquerade_subnet.into()].map(Subnet::of).into()
+}
+
+/// UDP port of the tunnels.
+pub(crate) fn encap_port(settings: &Settings) -> u16 {
+    settings.default.encap_port.unwrap_or(usual_encap_port(settings))
+}
+
+/// The same where it is not the one that OVN takes by itself.
+pub(crate) fn unusual_encap_port(settings: &Settings) -> Option<u16> {
+    Some(encap_port(settings)).filter(|port| *port != usual_encap_port(settings))
+}
+
+fn usual_encap_port(settings: &Settings) -> u16 {
+    match settings.default.encap_type {
+        EncapType::Geneve => 6081,
+        EncapType::Vxlan => 4789,
+    }
 }
 
 /// The ranges that node subnets come from.

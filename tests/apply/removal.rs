@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ovnkube_apply::{StaleChassis, removal};
+use ovnkube_apply::{Chassis, removal};
 use ovnkube_ovn::sb;
 use ovnkube_ovsdb::{Client as Database, Options, Remote};
 use ovnkube_tests::dump::Dump;
@@ -84,7 +84,7 @@ async fn a_renamed_hosts_chassis_stays() {
         }
     }
     let remotes = vec![Remote::Unix(south.socket())];
-    let sb = Database::connect(Options { tables: StaleChassis::monitored(), ..Options::new(&sb::DATABASE, remotes) });
+    let sb = Database::connect(Options { tables: Chassis::monitored(), ..Options::new(&sb::DATABASE, remotes) });
     within("the first download", sb.synced()).await;
     let found = removal::chassis("old", &BTreeSet::from(ids), &sb.cache());
     assert_eq!(found.its, BTreeSet::from(["c2".to_owned(), "c3".to_owned()]));

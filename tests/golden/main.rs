@@ -9,6 +9,7 @@
 //! - `step: what happens`: opens a step
 //! - `update: {kind, metadata, …}`: fields that change, as in a merge patch
 //! - `delete: {kind, metadata}`
+//! - `connections: {ADDRESS: what nodes reach by it}`
 //!
 //! After each step `want.nb` has the rows that changed and `want.annotations` what was annotated
 //! and what people are told. `UPDATE=1` writes both anew. At the end of every case the controller
@@ -86,7 +87,7 @@ async fn run(name: &str, given: &str) -> (String, String) {
     }
     let mut steps = documents.split(|d| d.get("step").is_some());
     for object in steps.next().into_iter().flatten() {
-        objects.put(object.clone());
+        happen(&mut objects, object);
     }
     let titles: Vec<String> = documents.iter().filter_map(|d| Some(d.get("step")?.as_str()?.to_owned())).collect();
     let mut controller = Controller::start(settings.network(), server.client().await, &objects);
@@ -116,6 +117,9 @@ async fn run(name: &str, given: &str) -> (String, String) {
 fn happen(objects: &mut Objects, document: &Value) -> Vec<ovnkube_model::Change> {
     if let Some(patch) = document.get("update") {
         return objects.merge(patch);
+    }
+    if let Some(connections) = document.get("connections") {
+        return objects.connect(serde_json::from_value(connections.clone()).unwrap());
     }
     let Some(gone) = document.get("delete") else { return objects.put(document.clone()) };
     let text = |path: &str| gone.pointer(path).and_then(Value::as_str).unwrap_or_default();

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use super::rules::{AddressRules, Refusal};
 use crate::{Family, Name, Node, Subnet};
 
 /// The addresses of a node, each with how it came to it.
@@ -24,8 +25,11 @@ enum Tie {
 /// Addresses that are somebody's.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    pods: Vec<Subnet>,
-    routers: Vec<Subnet>,
+    rules: AddressRules,
+    /// What nodes reach by an address: the API server, and the like.
+    connections: BTreeMap<IpAddr, Name>,
+    /// The API server's own, by the endpoints of its service.
+    api_servers: BTreeSet<IpAddr>,
     nodes: BTreeMap<Name, NodeIps>,
     by_ip: BTreeMap<IpAddr, BTreeSet<(Tie, Name)>>,
 }
@@ -63,8 +67,15 @@ impl Node {
 }
 
 impl Owners {
-    pub(super) fn new(pods: Vec<Subnet>, routers: Vec<Subnet>) -> Self {
-        Self { pods, routers, ..Self::default() }
+    pub(super) fn new(rules: AddressRules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// Notes what nodes reach by which address; the addresses for which that changes.
+    pub(super) fn connect(&mut self, new: BTreeMap<IpAddr, Name>) -> Vec<IpAddr> {
+        let old = std::mem::replace(&mut self.connections, new);
+        let all: BTreeSet<IpAddr> = old.keys().chain(self.connections.keys()).copied().collect();
+        all.into_iter().filter(|ip| old.get(ip) != self.connections.get(ip)).collect()
     }
 
     /// Notes which addresses a node has; those whose owner that can change.
@@ -90,31 +101,53 @@ impl Owners {
         changed
     }
 
-    /// Whose an address is. `balanced`: a load balancer says that it is the service's; it may have put it
-    /// on a node itself.
-    pub(super) fn of(&self, ip: IpAddr, balanced: bool) -> Option<String> {
-        let node = self.by_ip.get(&ip).and_then(BTreeSet::first);
-        if let Some((_, node)) = node.filter(|(tie, _)| *tie != Tie::Link || !balanced) {
-            return Some(format!("node {node}'s"));
-        }
-        let inside = |subnets: &[Subnet]| subnets.iter().any(|subnet| subnet.contains(ip));
-        match () {
-            () if inside(&self.pods) => Some("in the pod network".to_owned()),
-            () if inside(&self.routers) => Some("in a subnet of the cluster's own routers".to_owned()),
-            () => None,
-        }
+    /// Notes where the API server is; the addresses that come or go.
+    pub(super) fn api_servers(&mut self, new: BTreeSet<IpAddr>) -> Vec<IpAddr> {
+        let old = std::mem::replace(&mut self.api_servers, new);
+        old.symmetric_difference(&self.api_servers).copied().collect()
+    }
+
+    fn connection(&self, ip: IpAddr) -> Option<&str> {
+        let is_api_server = || self.api_servers.contains(&ip).then_some("the API server");
+        self.connections.get(&ip).map(AsRef::as_ref).or_else(is_api_server)
+    }
+
+    /// Why a service may not have an address beside its cluster IPs. `balanced`: a load balancer says that it is the
+    /// service's, and may have put it on a node itself; else a user wrote it down.
+    pub(super) fn refuse(&self, ip: IpAddr, balanced: bool) -> Option<Refusal> {
+        let external = &self.rules.external;
+        let connection =
+            || self.connection(ip).filter(|_| !external.names(ip)).map(|what| Refusal::Needed(what.to_owned()));
+        let taken = || self.owner(ip, balanced).map(Refusal::Taken);
+        external.refuse(ip).filter(|_| !balanced).or_else(taken).or_else(connection)
+    }
+
+    /// Whose an address is: a node's, where it is not services', or of the cluster's own network.
+    pub(super) fn owner(&self, ip: IpAddr, balanced: bool) -> Option<String> {
+        let node = self.by_ip.get(&ip).filter(|_| !self.rules.is_of_services(ip)).and_then(BTreeSet::first);
+        let node = node.filter(|(tie, _)| *tie != Tie::Link || !balanced).map(|(_, node)| format!("node {node}'s"));
+        node.or_else(|| self.rules.part(ip).map(str::to_owned))
     }
 
     /// The addresses in a range that are nodes', whatever a service says. What is on a link may be there for a
     /// service.
     pub(super) fn nodes_in(&self, range: Subnet) -> impl Iterator<Item = IpAddr> {
         let inside = self.by_ip.range(range.base()..).take_while(move |(ip, _)| range.contains(**ip));
-        inside.filter(|(_, owners)| owners.iter().any(|(tie, _)| *tie != Tie::Link)).map(|(ip, _)| *ip)
+        let nodes = inside.filter(|(_, owners)| owners.iter().any(|(tie, _)| *tie != Tie::Link)).map(|(ip, _)| *ip);
+        nodes.filter(|ip| !self.rules.is_of_services(*ip))
+    }
+
+    /// What a Node says that it has and services have.
+    pub(super) fn misplaced(&self, node: &str) -> impl Iterator<Item = IpAddr> {
+        let ips = self.nodes.get(node).into_iter().flat_map(|ips| &ips.0);
+        let own = ips.filter(|(_, tie)| **tie != Tie::Link).map(|(ip, _)| *ip);
+        own.filter(|ip| self.rules.is_of_services(*ip))
     }
 
     /// The address of a family that the cluster knows a node by.
     pub(super) fn node(&self, node: &str, family: Family) -> Option<IpAddr> {
         let ips = self.nodes.get(node)?.0.iter();
-        ips.filter(|(_, tie)| **tie == Tie::Name).map(|(ip, _)| *ip).find(|ip| Family::of(*ip) == family)
+        let named = ips.filter(|(_, tie)| **tie == Tie::Name).map(|(ip, _)| *ip);
+        named.filter(|ip| !self.rules.is_of_services(*ip)).find(|ip| Family::of(*ip) == family)
     }
 }

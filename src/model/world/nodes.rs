@@ -1,5 +1,7 @@
 //! What a node gets: a number, subnets, and the addresses that follow from them.
 
+use std::net::IpAddr;
+
 use ipnetwork::IpNetwork;
 use ovnkube_ipam::{Mac, Subnet};
 
@@ -244,7 +246,8 @@ impl World {
             message,
         };
         let mtu = self.other_mtu(name, node).map(|message| ("MtuDiffers", message));
-        bad.chain(problems.iter().cloned()).chain(mtu).map(notice).collect()
+        let misplaced = self.services.misplaced(name).map(|ip| ("AddressConflict", misplaced(ip)));
+        bad.chain(problems.iter().cloned()).chain(mtu).chain(misplaced).map(notice).collect()
     }
 
     /// Nodes that choose by their uplinks may not choose the same.
@@ -258,6 +261,14 @@ impl World {
              do not reach the others; set mtu to {small} on all nodes, or give the uplinks the same MTU"
         ))
     }
+}
+
+fn misplaced(ip: IpAddr) -> String {
+    format!(
+        "its address {ip} (in status.addresses or annotation {}) is in a range of services, which keep it: the node is not \
+         reached there; give the node another one",
+        keys::GATEWAY
+    )
 }
 
 fn not_obeyed(key: &str, value: &dyn std::fmt::Display, why: &str) -> (&'static str, String) {

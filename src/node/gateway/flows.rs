@@ -19,6 +19,8 @@ pub(crate) const COOKIE: &str = "0xdeff105";
 /// Mark of packets that leave with an egress address.
 const EGRESS_IP: &str = "0x3f0";
 const BFD: u16 = 3784;
+/// Before all else.
+const FIRST: u16 = 700;
 /// Goes with a VLAN's number where there is one.
 const PRESENT: u16 = 0x1000;
 /// One that no port can have.
@@ -188,6 +190,8 @@ fn classify(flows: &mut Flows, facts: &Facts<'_>, words: &Words, zones: &Zones, 
     flows.add(0, 205, &format!("in_port={uplink},{tagged}dl_dst={mac},{tunnel}"), &format!("{strip}LOCAL"));
     flows.add(0, 200, &format!("in_port={uplink},{tunnel}"), "NORMAL");
     flows.add(0, 200, &format!("in_port=LOCAL,{tunnel}"), &format!("{push}output:{uplink}"));
+    // what pods send has the node's address outside: another node would take it for what OVN sends
+    flows.add(0, FIRST, &format!("in_port={patch},{tunnel}"), "drop");
     match facts.mode {
         GatewayMode::Local => {
             // what OVN's pods answer goes through the host

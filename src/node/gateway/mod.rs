@@ -210,7 +210,15 @@ impl<'a> Gateway<'a> {
         let masquerade = &self.node.masquerade_subnets;
         let guard = nft::Guard { bridge: &site.bridge.name, ranges: &ranges };
         let guard = Some(&guard).filter(|_| self.settings.disable_forwarding);
-        let table = nft::table(self.settings.mode, &node.subnets, &management, masquerade, services, guard);
+        let parts = nft::Parts {
+            mode: self.settings.mode,
+            subnets: &node.subnets,
+            management: &management,
+            masquerade,
+            encap_port: self.settings.encap_port,
+            guard,
+        };
+        let table = nft::table(&parts, services);
         let moved = self.table.ensure(table).await?;
         self.tell_refused(services);
         if !moved.is_empty() {

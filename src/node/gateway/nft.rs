@@ -131,22 +131,49 @@ pub(super) struct Guard<'a> {
     pub(super) ranges: &'a [Subnet],
 }
 
-/// `management` are the management port's addresses, `masquerade` the masquerade subnets.
-pub(super) fn table(
-    mode: GatewayMode,
-    subnets: &[Subnet],
-    management: &[IpAddr],
-    masquerade: &[Subnet],
-    services: &Want,
-    guard: Option<&Guard<'_>>,
-) -> Wanted {
+/// What the table is made of.
+pub(super) struct Parts<'a> {
+    pub(super) mode: GatewayMode,
+    /// The node's own.
+    pub(super) subnets: &'a [Subnet],
+    /// The management port's addresses.
+    pub(super) management: &'a [IpAddr],
+    pub(super) masquerade: &'a [Subnet],
+    /// UDP port of the tunnels.
+    pub(super) encap_port: u16,
+    /// With `-disable-forwarding`.
+    pub(super) guard: Option<&'a Guard<'a>>,
+}
+
+pub(super) fn table(parts: &Parts<'_>, services: &Want) -> Wanted {
     let mut body = services::nft::body();
-    body += &to_pods(management);
-    if mode == GatewayMode::Local {
-        body += &from_pods(subnets, masquerade);
+    body += &tunnels(parts.encap_port);
+    body += &forward_to_pods();
+    body += &to_pods(parts.management);
+    if parts.mode == GatewayMode::Local {
+        body += &from_pods(parts.subnets, parts.masquerade);
     }
-    body += &guard.map(forward).unwrap_or_default();
-    Wanted { body, elements: services::nft::elements(services, mode, masquerade) }
+    body += &parts.guard.map(forward).unwrap_or_default();
+    Wanted { body, elements: services::nft::elements(services, parts.mode, parts.masquerade) }
+}
+
+/// What pods send to a tunnel's port would leave with the node's address, and another node would take it for what OVN sends.
+fn tunnels(encap_port: u16) -> String {
+    let rule = format!("iifname \"{}\" udp dport {encap_port} counter drop", mgmt::LINK);
+    chain("mgmtport-tunnels", "type filter hook prerouting priority -310", &[rule])
+}
+
+/// Pods take whatever has the management port's address, whatever policies say: that is what the host itself sends. So it forwards to
+/// them only what was translated for a service or a host port, and answers; neither what a pod sends round by the host, nor what somebody
+/// outside does who takes the node for a router.
+fn forward_to_pods() -> String {
+    let rules = [
+        format!("oifname != \"{}\" return", mgmt::LINK),
+        "ct state established,related return".to_owned(),
+        "ct status dnat return".to_owned(),
+        "counter drop".to_owned(),
+    ];
+    chain("mgmtport-forward", "type filter hook forward priority filter", &rules)
 }
 
 /// Pods answer to the management port's address over the management port, to others through OVN.

@@ -196,8 +196,25 @@ fn nftables_of_each_mode() {
 \t\tip6 saddr fd00:10::/64 counter masquerade
 \t}
 ";
-    let services = services::nft::body();
-    let table = |mode, guard| nft::table(mode, &subnets, &management, &masquerade, &Want::default(), guard).body;
+    let walls = "\
+\tchain mgmtport-tunnels {
+\t\ttype filter hook prerouting priority -310; policy accept;
+\t\tiifname \"ovn-k8s-mp0\" udp dport 6081 counter drop
+\t}
+\tchain mgmtport-forward {
+\t\ttype filter hook forward priority filter; policy accept;
+\t\toifname != \"ovn-k8s-mp0\" return
+\t\tct state established,related return
+\t\tct status dnat return
+\t\tcounter drop
+\t}
+";
+    let services = format!("{}{walls}", services::nft::body());
+    let table = |mode, guard| {
+        let (subnets, management, masquerade) = (&subnets[..], &management[..], &masquerade[..]);
+        let parts = nft::Parts { mode, subnets, management, masquerade, encap_port: 6081, guard };
+        nft::table(&parts, &Want::default()).body
+    };
     let body = |mode| table(mode, None);
     assert_eq!(body(GatewayMode::Shared), format!("{services}{shared}"));
     assert_eq!(body(GatewayMode::Local), format!("{services}{shared}{local}"));

@@ -154,6 +154,13 @@ impl Board {
         ranges.flat_map(|range| state.services.nodes_in(*range)).collect()
     }
 
+    /// What nodes reach by which address.
+    pub(crate) fn connections(&self, connections: BTreeMap<IpAddr, Name>) {
+        let mut state = self.lock();
+        let touched = state.services.apply_connections(connections);
+        self.touch(&mut state, touched);
+    }
+
     /// All services, slices and ranges that there are have been told.
     pub(crate) fn services_told(&self) {
         self.lock().knows_services = true;

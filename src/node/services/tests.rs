@@ -7,8 +7,8 @@ mod vlan;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ovnkube_model::{
-    EndpointFields, EndpointSlice, GatewayMode, Mac, Meta, ObjectKey, PortFields, Service, ServiceFields, Services,
-    SliceFields, Subnet,
+    AddressRules, EndpointFields, EndpointSlice, GatewayMode, Mac, Meta, ObjectKey, PortFields, Service, ServiceFields,
+    Services, SliceFields, Subnet,
 };
 use serde_json::{Value, json};
 
@@ -30,7 +30,11 @@ fn given() -> Vec<Subnet> {
 
 /// Of a cluster of three nodes.
 fn no_services() -> Services {
-    let mut services = Services::new(vec!["10.128.0.0/14".parse().unwrap()], vec!["100.64.0.0/16".parse().unwrap()]);
+    let mut services = Services::new(AddressRules {
+        pods: vec!["10.128.0.0/14".parse().unwrap()],
+        routers: vec!["100.64.0.0/16".parse().unwrap()],
+        ..AddressRules::default()
+    });
     for (n, ip) in ["172.18.0.2", "172.18.0.3", "172.18.0.4"].into_iter().enumerate() {
         services.apply_node(&format!("node-00{n}").into(), ips(&[ip]));
     }

@@ -401,6 +401,7 @@ impl Lab {
             zone: "global".into(),
             mtu: self.mtu.clone(),
             cluster_subnets: self.cluster_subnets.iter().map(|range| range.parse().unwrap()).collect(),
+            address_rules: ovnkube_model::AddressRules::default(),
             masquerade_subnets: self.masquerade_subnets.iter().map(|range| range.parse().unwrap()).collect(),
             ovs_remote: self.unix("db.sock"),
             cni_socket: self.socket(),
