@@ -29,7 +29,33 @@ impl Servers {
         let guard = guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let servers = Self { dir, guard };
         servers.start();
+        servers.kubectl(&["apply", "-f", &near("dist/yaml").display().to_string()]);
+        servers.run(Command::new(script()).args(["account", "ovn"]));
         servers
+    }
+
+    /// The kubeconfig that masters are shipped.
+    pub fn master(&self) -> PathBuf {
+        self.file("account-ovn.kubeconfig")
+    }
+
+    /// That of agents, with a token that ends with this Node where one is named.
+    pub fn agent(&self, node: Option<&str>) -> PathBuf {
+        let output = self.run(Command::new(script()).args(["account", "ovn-node"]).args(node));
+        output.trim().into()
+    }
+
+    /// As admin; what it printed is returned.
+    pub fn kubectl(&self, words: &[&str]) -> String {
+        let kubeconfig = self.file("admin.kubeconfig");
+        self.run(Command::new(tools().join("kubectl")).arg("--kubeconfig").arg(kubeconfig).args(words))
+    }
+
+    fn run(&self, command: &mut Command) -> String {
+        let output = command.env("K8SLAB_DIR", &self.dir).env("KUBEBUILDER_ASSETS", tools()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {said}; lab/install builds what is missing");
+        String::from_utf8(output.stdout).unwrap()
     }
 
     /// Those of all tests of a process that change nothing the others look at.
@@ -60,12 +86,7 @@ impl Servers {
 
     /// Starts the API server, also again after [`Servers::kill`], on the same port.
     pub fn start(&self) {
-        let lab = std::env::var("LAB_HOME").unwrap_or_else(|_| "/var/lib/ovnkube-lab".into());
-        let mut command = Command::new(script());
-        command.arg("up").env("K8SLAB_DIR", &self.dir).env("KUBEBUILDER_ASSETS", format!("{lab}/bin"));
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "k8slab up: {said}; lab/install builds what is missing");
+        self.run(Command::new(script()).arg("up"));
     }
 
     /// Sends the API server a signal; its process id is returned.
@@ -84,8 +105,17 @@ impl Drop for Servers {
 }
 
 fn script() -> PathBuf {
-    let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|dir| dir.join("lab/k8slab"));
-    above.find(|script| script.exists()).unwrap()
+    near("lab/k8slab")
+}
+
+fn tools() -> PathBuf {
+    PathBuf::from(std::env::var("LAB_HOME").unwrap_or_else(|_| "/var/lib/ovnkube-lab".into())).join("bin")
+}
+
+/// A file of the repository.
+fn near(path: &str) -> PathBuf {
+    let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|dir| dir.join(path));
+    above.find(|file| file.exists()).unwrap()
 }
 
 /// Servers in the hands of one test. There are two for all tests of a process: to start them takes longer than most tests.

@@ -1,7 +1,7 @@
 # The network implementation under test. Its file (lab/impl/*.sh) sets these; the commands are run by `bash -c` and see NODE, NODE_IP,
 # APISERVER, CA, ACCESS, NB, SB, DB_KEY, DB_CERT, DB_CA, DB_TLS, CLUSTER_CIDR, SERVICE_CIDR, MTU in their environment. ACCESS is a
-# kubeconfig: of account ovn for the master and the first node, which has it in it; of ovn-node, with a token that is bound to the Node,
-# for the second; from the third on the kubelet's own. Where IMPL_ACCOUNTS is 0 it is admin's.
+# kubeconfig: of account ovn for the master and the first node, which has it in it; the kubelet's own for the second; for others of
+# ovn-node, with a token that is bound to the Node and ends with it. Where IMPL_ACCOUNTS is 0 it is admin's.
 #   IMPL_SETUP      run once before everything (accounts, CRDs, namespaces); kubectl is in PATH, KUBECONFIG is admin's   [nothing]
 #   IMPL_ACCOUNTS   0: for an implementation that brings no accounts                                                         [1]
 #   IMPL_MASTER     the master as a process of its own in the control plane's namespace; empty: IMPL_NODE1 has it in it
@@ -35,29 +35,14 @@ cat "$out"; exit $rc
 W
   chmod +x "$shim"
 }
-access() { # ACCOUNT|system:node:nI [nI]: a kubeconfig of the account, with a token that is bound to the Node where one is given
-  local file=$D/k8s/access-$1${2:+-$2}
-  case $1 in
-    system:node:*) "$HERE/k8slab" user "$1" system:nodes; return ;;
-  esac
-  kubectl_ create token -n ovn-kubernetes "$1" --duration=24h ${2:+--bound-object-kind=Node --bound-object-name="$2"} >"$file.token" || return
-  cat >"$file" <<K
-apiVersion: v1
-kind: Config
-current-context: lab
-clusters: [{name: lab, cluster: {server: '$APISERVER', certificate-authority: '$CA'}}]
-users: [{name: $1, user: {tokenFile: '$file.token'}}]
-contexts: [{name: lab, context: {cluster: lab, user: $1}}]
-K
-  echo "$file"
-}
+kubelet_access() { "$HERE/k8slab" user "system:node:$1" system:nodes; } # nI
 agent_access() { # nI|master: the kubeconfig it runs with
   case $IMPL_ACCOUNTS-$1 in
     0-*) echo "$D/k8s/admin.kubeconfig" ;;
-    1-master) access ovn ;;
-    1-n1) if [ -z "$IMPL_MASTER" ]; then access ovn; else access ovn-node n1; fi ;;
-    1-n2) access ovn-node n2 ;;
-    *) access "system:node:$1" ;;
+    1-master) inns cp "$HERE/k8slab" account ovn ;;
+    1-n1) if [ -z "$IMPL_MASTER" ]; then agent_access master; else inns cp "$HERE/k8slab" account ovn-node n1; fi ;;
+    1-n2) kubelet_access n2 ;;
+    *) inns cp "$HERE/k8slab" account ovn-node "$1" ;;
   esac
 }
 agent_env() { # nI: what the commands see

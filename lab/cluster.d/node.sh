@@ -12,7 +12,7 @@ node_up() { # nI
   done
   K8SNODE_MOUNTS="$mounts" K8SNODE_PRE="$SELF in-node $u" K8SNODE_CNI_BIN=$D/cnibin K8SNODE_LABELS=$role \
     K8SNODE_IMAGES="$LAB_HOME/images/pause.tar $LAB_HOME/images/agnhost.tar" \
-    "$HERE/k8snode" up "$u" "$P-$u" "$(both "$NET4.$((10 + ${u#n}))" "$NET6:$((10 + ${u#n}))")" "$(access "system:node:$u")" "$D/k8s/ca.crt"
+    "$HERE/k8snode" up "$u" "$P-$u" "$(both "$NET4.$((10 + ${u#n}))" "$NET6:$((10 + ${u#n}))")" "$(kubelet_access "$u")" "$D/k8s/ca.crt"
   wait_for 60 kubectl_ get node "$u" || die "kubelet of $u did not register"
   # a kubelet may not give itself this label
   [ "$u" != n1 ] || kubectl_ label node n1 node-role.kubernetes.io/control-plane= >/dev/null

@@ -126,7 +126,11 @@ impl Patches {
                 Outcome::Gone(key)
             }
             Err(error) => {
-                warn!(%key, %error, "cannot annotate");
+                if matches!(&error, Refused::Api(error) if error.is_forbidden()) {
+                    debug!(%key, %error, "cannot annotate");
+                } else {
+                    warn!(%key, %error, "cannot annotate");
+                }
                 Outcome::Failed(key)
             }
         };

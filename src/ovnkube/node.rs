@@ -28,8 +28,9 @@ const FIRST_ADDRESS: Duration = Duration::from_secs(60);
 /// What is done at one go by whatever sets up networks takes milliseconds.
 const DEFAULT_ROUTE: Duration = Duration::from_secs(10);
 const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
-/// Pause after an annotation could not be written.
+/// Pause after an annotation could not be written; it doubles.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// What was written and does not come back with the watch is written again; others may have removed it at once.
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
@@ -170,6 +171,7 @@ async fn publish(
 async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotations>, mut own: watch::Receiver<Own>) {
     let mut sent = Annotations::new();
     let mut of = None;
+    let mut pause = TRY_AGAIN;
     loop {
         let node = own.borrow_and_update().clone();
         let want = wanted.borrow_and_update().clone();
@@ -185,11 +187,19 @@ async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotati
                 let value = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
                 let patch = missing.iter().map(|(key, text)| (key.clone(), value(text))).collect();
                 match api.annotate_node(name, &uid, &patch).await {
-                    Ok(()) => sent.extend(missing),
+                    Ok(()) => {
+                        sent.extend(missing);
+                        pause = TRY_AGAIN;
+                    }
                     Err(error) if error.is_gone() => debug!(%error, "the node is gone"),
                     Err(error) => {
-                        warn!(%error, "cannot annotate the own node");
-                        tokio::time::sleep(TRY_AGAIN).await;
+                        if error.is_forbidden() {
+                            debug!(%error, "cannot annotate the own node");
+                        } else {
+                            warn!(%error, "cannot annotate the own node");
+                        }
+                        tokio::time::sleep(pause).await;
+                        pause = LONGEST_PAUSE.min(pause * 2);
                         continue;
                     }
                 }

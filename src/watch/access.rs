@@ -18,6 +18,7 @@ use rustls::pki_types::pem::PemObject;
 use secrecy::ExposeSecret;
 use tower::{Layer, ServiceExt};
 
+use crate::client::Forbidden;
 use crate::error::{chain, one_line};
 use crate::{Client, Error};
 
@@ -87,7 +88,8 @@ impl Client {
         });
         let service = config.extra_headers_layer().map_err(problem)?.layer(service);
         let service = config.base_uri_layer().layer(service);
-        Ok(Self { kube: kube::Client::new(service, "default"), server: host_and_port(&config.cluster_url) })
+        let kube = kube::Client::new(service, "default");
+        Ok(Self { kube, server: host_and_port(&config.cluster_url), forbidden: Forbidden::default() })
     }
 
     /// As `10.0.0.1:6443`.

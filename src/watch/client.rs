@@ -1,10 +1,12 @@
 //! One connection pool to the API server, and the few ways it is used.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{Method, Request};
+use http::{Method, Request, Uri};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -29,6 +31,30 @@ const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8
 pub struct Client {
     pub(crate) kube: kube::Client,
     pub(crate) server: String,
+    pub(crate) forbidden: Forbidden,
+}
+
+/// Requests that the account may not make, as `POST /api/v1/namespaces/*/events`: each is logged once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forbidden(Arc<Mutex<BTreeSet<String>>>);
+
+impl Forbidden {
+    fn note(&self, method: &Method, path: &Uri, error: &Error) {
+        if error.is_forbidden() {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.insert(format!("{method} {}", without_names(path.path()))) {
+                tracing::warn!("{error}; give the account the rights that dist/yaml has, and its token the right node");
+            }
+        }
+    }
+}
+
+/// `/api/v1/namespaces/a/pods/b/status` → `/api/v1/namespaces/*/pods/*/status`
+fn without_names(path: &str) -> String {
+    // /api/v1/RESOURCE/NAME/…, /apis/GROUP/VERSION/RESOURCE/NAME/…
+    let first = if path.starts_with("/api/") { 4 } else { 5 };
+    let part = |(n, part): (usize, &str)| if n >= first && (n - first) % 2 == 0 { "*" } else { part }.to_owned();
+    path.split('/').enumerate().map(part).collect::<Vec<_>>().join("/")
 }
 
 impl std::fmt::Debug for Client {
@@ -98,13 +124,17 @@ impl Client {
     ) -> Result<T, Error> {
         let mut request = request(action, method, path, body)?;
         request.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(content_type));
+        let (method, path) = (request.method().clone(), request.uri().clone());
         let answer =
             within(action, async { self.kube.request_text(request).await.map_err(|e| Error::from_kube(action, &e)) });
-        serde_json::from_str(&answer.await?).map_err(|e| Error::failed(action, format!("cannot read the answer: {e}")))
+        let answer = answer.await.inspect_err(|error| self.forbidden.note(&method, &path, error))?;
+        serde_json::from_str(&answer).map_err(|e| Error::failed(action, format!("cannot read the answer: {e}")))
     }
 
     async fn open(&self, action: &str, request: Request<Vec<u8>>) -> Result<impl AsyncBufRead + use<>, Error> {
-        self.kube.request_stream(request).await.map_err(|e| Error::from_kube(action, &e))
+        let (method, path) = (request.method().clone(), request.uri().clone());
+        let answer = self.kube.request_stream(request).await.map_err(|e| Error::from_kube(action, &e));
+        answer.inspect_err(|error| self.forbidden.note(&method, &path, error))
     }
 }
 

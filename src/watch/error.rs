@@ -20,6 +20,9 @@ pub enum Error {
     /// The API refuses and will refuse again.
     #[error("{action}: {problem}")]
     Refused { action: String, problem: String },
+    /// The account may not do this. The client has logged it.
+    #[error("{action}: {problem}")]
+    Forbidden { action: String, problem: String },
     /// No answer, or one that says "later".
     #[error("{action}: {problem}")]
     Failed { action: String, problem: String },
@@ -36,9 +39,14 @@ impl Error {
         matches!(self, Self::Gone { .. })
     }
 
+    /// Whether the account lacks a right: the first time for each kind of request, that has been logged already.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Forbidden { .. })
+    }
+
     /// Whether the API server does not have what was asked for, or keeps it from us.
     pub(crate) fn is_withheld(&self) -> bool {
-        matches!(self, Self::Gone { .. } | Self::Refused { .. })
+        matches!(self, Self::Gone { .. } | Self::Refused { .. } | Self::Forbidden { .. })
     }
 
     pub(crate) fn failed(action: &str, problem: impl Display) -> Self {
@@ -62,6 +70,7 @@ impl Error {
             409 => Self::Conflict { action, problem },
             // 401: the token may be in the middle of its rotation
             401 | 408 | 429 | 500.. => Self::Failed { action, problem },
+            403 => Self::Forbidden { action, problem },
             _ => Self::Refused { action, problem },
         }
     }

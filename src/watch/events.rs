@@ -42,6 +42,11 @@ impl Events {
         Self { queue }
     }
 
+    /// Whether nothing waits to be sent; one may be on its way.
+    pub fn is_idle(&self) -> bool {
+        self.queue.capacity() == QUEUE
+    }
+
     /// Never waits: where more comes in than can be sent, the rest is dropped. The same notice
     /// again raises the count of its Event, once a minute at most.
     pub fn publish(&self, notice: Notice) {
@@ -85,7 +90,7 @@ impl Recorder {
                 Ok(count) => self.remember(id, count),
                 Err(error) => {
                     self.sent.remove(&id);
-                    tracing::debug!("{error}");
+                    tracing::debug!("the event is lost: {error}");
                 }
             }
             sleep(PAUSE).await;

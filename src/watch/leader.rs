@@ -243,13 +243,7 @@ impl Election {
         let action = format!("read lease {}", self.settings.name);
         match self.client.exchange::<Lease>(&action, Method::GET, &self.path(), JSON, Vec::new()).await {
             Ok(lease) => self.seek(lease).await,
-            Err(Error::Gone { .. }) => match self.create().await {
-                Err(Error::Gone { .. }) => {
-                    self.create_namespace().await?;
-                    self.create().await
-                }
-                result => result,
-            },
+            Err(Error::Gone { .. }) => self.create().await,
             Err(error) => Err(error),
         }
     }
@@ -325,23 +319,16 @@ impl Election {
         body["metadata"] = json!({ "name": name, "namespace": namespace, "annotations": { INSTANCE: self.instance } });
         let action = format!("create lease {namespace}/{name}");
         let body = body.to_string().into_bytes();
-        let written = self.client.exchange(&action, Method::POST, &self.all(), JSON, body).await?;
+        let written =
+            self.client.exchange(&action, Method::POST, &self.all(), JSON, body).await.map_err(|e| match e {
+                Error::Gone { action, problem } => Error::failed(
+                    &action,
+                    format!("{problem}; kubectl apply -f dist/yaml makes namespace and accounts"),
+                ),
+                other => other,
+            })?;
         self.won(written, began);
         Ok(())
-    }
-
-    async fn create_namespace(&self) -> Result<(), Error> {
-        let namespace = &self.settings.namespace;
-        let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-        let action = format!("create namespace {namespace} for the lease");
-        let result =
-            self.client.send(&action, Method::POST, "/api/v1/namespaces", JSON, body.to_string().into_bytes()).await;
-        result.map_err(|error| match error {
-            Error::Refused { action, problem } => {
-                Error::Refused { action, problem: format!("{problem}; kubectl create namespace {namespace}") }
-            }
-            other => other,
-        })
     }
 
     fn won(&mut self, lease: Lease, began: Instant) {

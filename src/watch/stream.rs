@@ -71,7 +71,11 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
                 stream.expire();
             }
             Err(Stop::Failed(error)) => {
-                tracing::warn!("{error}; trying again");
+                if error.is_forbidden() {
+                    tracing::debug!("{error}; trying again");
+                } else {
+                    tracing::warn!("{error}; trying again");
+                }
                 // a list that was too much at once may come in pages
                 stream.paged = true;
             }

@@ -30,11 +30,12 @@ impl Api {
         api
     }
 
+    /// With the rights of a master.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.file("admin.kubeconfig")
+        self.servers.master()
     }
 
-    /// A file beside the servers: `ca.crt`, `admin.token`.
+    /// A file beside the servers: `ca.crt`.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.servers.file(name)
     }
@@ -60,7 +61,7 @@ impl Api {
     }
 
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, kube::Error> {
-        let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).unwrap();
+        let kubeconfig = Kubeconfig::read_from(self.file("admin.kubeconfig")).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         let client = kube::Client::try_from(config).unwrap();
         let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };

@@ -88,7 +88,7 @@ fn get(address: SocketAddr, path: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_token_is_never_logged() {
     let lab = Lab::new().await;
-    let token = std::fs::read_to_string(lab.api.file("admin.token")).unwrap().trim().to_owned();
+    let token = std::fs::read_to_string(lab.api.kubeconfig().with_extension("token")).unwrap().trim().to_owned();
     let wrong: String = token.chars().rev().collect();
     let nb = format!("--nb-address=unix:{}", lab.nb.socket().display());
     let start = |token: &str, server: &str, name: &str| {

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lab::{Cluster, Door, Log, next, until};
-use ovnkube_model::{Change, Kind};
-use ovnkube_watch::{Client, Scope, start};
+use ovnkube_model::{Change, Kind, Notice, Object, Severity};
+use ovnkube_watch::{Access, Annotations, Client, Events, Scope, start};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{sleep, timeout};
 
@@ -136,4 +136,26 @@ async fn starts_before_the_api_server_answers() {
     assert!(timeout(Duration::from_millis(500), changes.recv()).await.is_err(), "a change through a shut door");
     door.open();
     next(&mut changes, |change| (change == Change::Synced(Kind::Node)).then_some(())).await;
+}
+
+/// Who may not do something goes on asking, and the log has it once for each kind of request.
+#[tokio::test]
+async fn what_is_forbidden_is_logged_once() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let cluster = Cluster::shared();
+    let client = Client::connect(&Access { token: None, ..cluster.access(cluster.port()) }).await.unwrap();
+    for name in ["one", "two"] {
+        let annotations = Annotations::from([("n".to_owned(), None)]);
+        assert!(client.annotate_node(name, "uid", &annotations).await.unwrap_err().is_forbidden());
+        assert_eq!(log.count("WARN"), 1);
+    }
+    let object = Object::Node { name: "one".into(), uid: "uid".into() };
+    let notice = |reason| Notice { object: object.clone(), severity: Severity::Warning, reason, message: "m".into() };
+    let events = Events::start(&client, "ovnkube", "host1");
+    ["One", "Two"].into_iter().for_each(|reason| events.publish(notice(reason)));
+    until("the first Event is refused", async || log.holds("create event One")).await;
+    until("all Events were sent", async || events.is_idle()).await;
+    assert_eq!(log.count("WARN"), 2);
 }

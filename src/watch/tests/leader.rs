@@ -35,9 +35,8 @@ async fn elected(leader: &mut Leader) {
 
 #[tokio::test]
 async fn released_lease_goes_to_the_next() {
-    let cluster = Cluster::shared();
+    let cluster = Cluster::with_leases(&["released"]);
     let client = cluster.client().await;
-    // the first of all tests makes the namespace too
     let (mut first, first_task) = Leader::run(&client, settings("released", "first"));
     elected(&mut first).await;
     let (mut second, second_task) = Leader::run(&client, settings("released", "second"));
@@ -58,7 +57,7 @@ async fn released_lease_goes_to_the_next() {
 #[test]
 fn same_identity_takes_its_lease_again_soon() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let cluster = Cluster::shared();
+    let cluster = Cluster::with_leases(&["again"]);
     // an hour long: nobody could wait for its end
     let long = LeaseSettings { lease: Duration::from_secs(3600), ..settings("again", "me") };
     let run = async || {
@@ -91,7 +90,7 @@ async fn left(cluster: &Cluster, name: &str, renewed: &str) {
 
 #[tokio::test]
 async fn own_lease_that_ran_out_long_ago_is_taken_at_once() {
-    let cluster = Cluster::shared();
+    let cluster = Cluster::with_leases(&["old", "young"]);
     // nobody could wait until it does not change
     let hour = Duration::from_secs(3600);
     let slow = |name| LeaseSettings { lease: hour, retry: hour, ..settings(name, "me") };
@@ -111,7 +110,7 @@ async fn two_of_one_name_do_not_lead_both() {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
-    let cluster = Cluster::shared();
+    let cluster = Cluster::with_leases(&["twins"]);
     let client = cluster.client().await;
     let (mut first, _first_task) = Leader::run(&client, LeaseSettings::new("twins", "me"));
     elected(&mut first).await;
@@ -130,7 +129,7 @@ async fn two_of_one_name_do_not_lead_both() {
 
 #[tokio::test]
 async fn lease_lost_to_one_of_the_same_name_is_lost() {
-    let cluster = Cluster::shared();
+    let cluster = Cluster::with_leases(&["usurped"]);
     let (mut leader, _task) = Leader::run(&cluster.client().await, LeaseSettings::new("usurped", "me"));
     elected(&mut leader).await;
     let other = json!({"metadata": {"annotations": {INSTANCE: "other"}}});
@@ -143,7 +142,7 @@ async fn lease_lost_to_one_of_the_same_name_is_lost() {
 
 #[tokio::test]
 async fn holder_cut_off_stops_by_itself_before_another_starts() {
-    let cluster = Cluster::shared();
+    let cluster = Cluster::with_leases(&["cut"]);
     let door = Door::to(cluster.port()).await;
     let behind = Client::connect(&cluster.access(door.port)).await.unwrap();
     let (mut first, _first_task) = Leader::run(&behind, settings("cut", "first"));
@@ -164,7 +163,7 @@ async fn holder_cut_off_stops_by_itself_before_another_starts() {
 #[test]
 fn holder_stopped_in_the_middle_is_fenced() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let cluster = Cluster::shared();
+    let cluster = Cluster::with_leases(&["frozen"]);
     let (tell, told) = mpsc::channel();
     let (freeze, frozen) = mpsc::channel::<()>();
     let (thaw, thawed) = mpsc::channel::<()>();
@@ -214,7 +213,7 @@ fn holder_stopped_in_the_middle_is_fenced() {
 
 #[tokio::test]
 async fn lease_taken_by_force_or_deleted_is_noticed() {
-    let cluster = Cluster::shared();
+    let cluster = Cluster::with_leases(&["force"]);
     let (mut leader, _task) = Leader::run(&cluster.client().await, settings("force", "me"));
     elected(&mut leader).await;
     let thief = json!({"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 3600}});

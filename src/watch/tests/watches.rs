@@ -273,7 +273,50 @@ async fn access_by_kubeconfig_and_refusals() {
     let nobody = Access { token: None, ..cluster.access(cluster.port()) };
     let client = Client::connect(&nobody).await.unwrap();
     let error = client.annotate_node("access", &uid, &set("n", "2")).await.unwrap_err();
-    assert!(matches!(error, Error::Refused { .. }) && error.to_string().contains("forbidden"), "{error}");
+    assert!(matches!(error, Error::Forbidden { .. }) && error.to_string().contains("forbidden"), "{error}");
+}
+
+/// What the agents' account may change: dist/yaml/admission.yaml.
+#[tokio::test]
+async fn an_agent_is_kept_to_its_own_node() {
+    let cluster = Cluster::shared();
+    let (own, other) = (cluster.node("agent-own").await, cluster.node("agent-other").await);
+    let access = |node| Access { kubeconfig: Some(cluster.agent(node)), ..Access::default() };
+    let agent = Client::connect(&access(Some("agent-own"))).await.unwrap();
+    let zone = set("k8s.ovn.org/zone-name", "global");
+    agent.annotate_node("agent-own", &own, &zone).await.unwrap();
+    // a policy that was just made counts a moment later
+    until("other nodes are out of reach", async || {
+        let outcome = agent.annotate_node("agent-other", &other, &zone).await;
+        outcome.is_err_and(|error| error.is_forbidden())
+    })
+    .await;
+    agent
+        .annotate_node("agent-own", &own, &Annotations::from([("k8s.ovn.org/zone-name".to_owned(), None)]))
+        .await
+        .unwrap();
+    for key in ["k8s.ovn.org/node-subnets", "k8s.ovn.org/node-id", "somebodys"] {
+        let error = agent.annotate_node("agent-own", &own, &set(key, "x")).await.unwrap_err();
+        assert!(error.is_forbidden() && error.to_string().contains(key), "{error}");
+    }
+    let condition = Condition { kind: "NetworkUnavailable", status: true, reason: "Hostile", message: String::new() };
+    assert!(agent.set_node_condition("agent-own", &own, &condition).await.unwrap_err().is_forbidden());
+    let agent_of_nobody = Client::connect(&access(None)).await.unwrap();
+    let error = agent_of_nobody.annotate_node("agent-own", &own, &zone).await.unwrap_err();
+    assert!(error.is_forbidden() && error.to_string().contains("the token names no node"), "{error}");
+
+    let object = Object::Node { name: "agent-own".into(), uid: own.as_str().into() };
+    let notice = |reason| Notice { object: object.clone(), severity: Severity::Warning, reason, message: "m".into() };
+    let forged = Events::start(&agent, "ovnkube-node", "agent-other");
+    forged.publish(notice("Forged"));
+    until("the forged one was sent", async || forged.is_idle()).await;
+    Events::start(&agent, "ovnkube-node", "agent-own").publish(notice("MtuTooLarge"));
+    let reasons = async || {
+        let mut events = cluster.get("/api/v1/namespaces/default/events").await["items"].as_array().unwrap().clone();
+        events.retain(|event| event["involvedObject"]["name"] == "agent-own");
+        events.iter().map(|event| event["reason"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    until("an Event of the agent", async || reasons().await == ["MtuTooLarge"]).await;
 }
 
 /// A CA that did not sign the API server's certificate.

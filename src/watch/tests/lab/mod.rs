@@ -35,7 +35,12 @@ pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     pub(crate) fn holds(&self, text: &str) -> bool {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).contains(text)
+        self.count(text) > 0
+    }
+
+    /// How often it has been written.
+    pub(crate) fn count(&self, text: &str) -> usize {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).matches(text).count()
     }
 }
 
@@ -72,14 +77,33 @@ impl Cluster {
         Self { servers: Servers::shared() }
     }
 
+    /// The same; there a master may have leases of these names, too.
+    pub(crate) fn with_leases(names: &[&str]) -> Self {
+        let cluster = Self::shared();
+        for name in names {
+            let kubectl = |words: &[&str]| cluster.servers.kubectl(&[words, &["-n", "ovn-kubernetes"]].concat());
+            let of = format!("--resource-name={name}");
+            kubectl(&["create", "role", name, "--verb=get,patch", "--resource=leases.coordination.k8s.io", &of]);
+            let role = format!("--role={name}");
+            kubectl(&["create", "rolebinding", name, &role, "--serviceaccount=ovn-kubernetes:ovn"]);
+        }
+        cluster
+    }
+
     /// Kills the API server and starts it again: it has forgotten all versions of objects but the last.
     pub(crate) fn restart_apiserver(&self) {
         self.servers.kill();
         self.servers.start();
     }
 
+    /// With the rights of a master.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.file("admin.kubeconfig")
+        self.servers.master()
+    }
+
+    /// With the rights of an agent, of this node's where one is named.
+    pub(crate) fn agent(&self, node: Option<&str>) -> PathBuf {
+        self.servers.agent(node)
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -87,7 +111,7 @@ impl Cluster {
     }
 
     pub(crate) fn token(&self) -> String {
-        std::fs::read_to_string(self.file("admin.token")).unwrap().trim().to_owned()
+        std::fs::read_to_string(self.kubeconfig().with_extension("token")).unwrap().trim().to_owned()
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -111,7 +135,7 @@ impl Cluster {
 
     /// Sends a request past the code under test.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, kube::Error> {
-        let kubeconfig = kube::config::Kubeconfig::read_from(self.kubeconfig()).unwrap();
+        let kubeconfig = kube::config::Kubeconfig::read_from(self.file("admin.kubeconfig")).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
             .await
             .unwrap();
