@@ -45,6 +45,11 @@ impl Servers {
         output.trim().into()
     }
 
+    /// That of somebody with a client certificate; `crt` and `key` have the same name beside it.
+    pub fn user(&self, name: &str, groups: &[&str]) -> PathBuf {
+        self.run(Command::new(script()).args(["user", name]).args(groups)).trim().into()
+    }
+
     /// As admin; what it printed is returned.
     pub fn kubectl(&self, words: &[&str]) -> String {
         let kubeconfig = self.file("admin.kubeconfig");

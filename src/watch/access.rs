@@ -4,35 +4,25 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use http::header::{AUTHORIZATION, HeaderValue, USER_AGENT};
-use http::{Request, Uri};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use http::Uri;
+use http::header::HeaderValue;
 use kube::Config;
-use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use secrecy::ExposeSecret;
-use tower::{Layer, ServiceExt};
 
-use crate::client::Forbidden;
+use crate::Error;
 use crate::error::{chain, one_line};
-use crate::{Client, Error};
 
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// A peer that answers no TCP probe for so long is dead.
-const DEAD_AFTER: Duration = Duration::from_secs(30);
-const IDLE_CONNECTION: Duration = Duration::from_secs(60);
 const LARGEST_KUBECONFIG: u64 = 4 * 1024 * 1024;
 
 /// Where the API server is and who we are. A kubeconfig counts before `apiserver`; without either
 /// the pod's service account is used.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Its current context is used.
+    /// Its current context is used. It is read again when it changes, or a client certificate that it names.
     pub kubeconfig: Option<PathBuf>,
     /// `https://host:port` or `http://host:port`.
     pub apiserver: Option<String>,
@@ -63,60 +53,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-impl Client {
-    /// Reads the settings and all files they name. Nothing is sent: an API server that is down is
-    /// waited for later.
-    pub async fn connect(access: &Access) -> Result<Self, Error> {
-        let config = access.config().await?;
-        let token = Token::of(&config).map_err(Error::Access)?;
-        let agent = format!("ovnkube/{} ({})", env!("CARGO_PKG_VERSION"), access.role);
-        let agent =
-            HeaderValue::from_str(&agent).map_err(|_| Error::Access(format!("use the role {:?}", access.role)))?;
-        let problem = |e: kube::Error| Error::Access(format!("set up TLS to {}: {}", config.cluster_url, chain(&e)));
-
-        let tls = config.rustls_https_connector_with_connector(connector()).map_err(problem)?;
-        let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_CONNECTION)
-            .build::<_, Body>(tls);
-        let service = http.map_request(move |mut request: Request<Body>| {
-            request.headers_mut().insert(USER_AGENT, agent.clone());
-            if let Some(token) = &token {
-                request.headers_mut().insert(AUTHORIZATION, token.header());
-            }
-            request
-        });
-        let service = config.extra_headers_layer().map_err(problem)?.layer(service);
-        let service = config.base_uri_layer().layer(service);
-        let kube = kube::Client::new(service, "default");
-        Ok(Self { kube, server: host_and_port(&config.cluster_url), forbidden: Forbidden::default() })
-    }
-
-    /// As `10.0.0.1:6443`.
-    pub fn server(&self) -> &str {
-        &self.server
-    }
-}
-
-fn host_and_port(url: &Uri) -> String {
-    let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("http") { 80 } else { 443 });
-    format!("{}:{port}", url.host().unwrap_or_default())
-}
-
-fn connector() -> HttpConnector {
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(CONNECT_WITHIN));
-    connector.set_keepalive(Some(DEAD_AFTER / 3));
-    connector.set_keepalive_interval(Some(DEAD_AFTER / 6));
-    connector.set_keepalive_retries(Some(4));
-    connector.set_tcp_user_timeout(Some(DEAD_AFTER));
-    connector
-}
-
 impl Access {
-    async fn config(&self) -> Result<Config, Error> {
+    pub(crate) async fn config(&self) -> Result<Config, Error> {
         if let Some(path) = &self.kubeconfig {
             return from_kubeconfig(path).await.map_err(|p| {
                 Error::Access(format!(
@@ -203,16 +141,16 @@ fn kubeconfig_problem(error: &KubeconfigError) -> String {
 }
 
 /// The bearer token, as header; a file is read again when it changes: service account tokens rotate.
-struct Token {
+pub(crate) struct Token {
     file: Option<PathBuf>,
     read: Mutex<(HeaderValue, Option<Stamp>)>,
 }
 
 /// Tells one content of a file from the next.
-type Stamp = (i64, i64, u64);
+pub(crate) type Stamp = (i64, i64, u64);
 
 impl Token {
-    fn of(config: &Config) -> Result<Option<Arc<Self>>, String> {
+    pub(crate) fn of(config: &Config) -> Result<Option<Arc<Self>>, String> {
         let file = config.auth_info.token_file.as_ref().map(PathBuf::from);
         let stamp = file.as_deref().and_then(stamp);
         let header = match (&file, &config.auth_info.token) {
@@ -224,7 +162,7 @@ impl Token {
         Ok(Some(Arc::new(Self { file, read: Mutex::new((header, stamp)) })))
     }
 
-    fn header(&self) -> HeaderValue {
+    pub(crate) fn header(&self) -> HeaderValue {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(path) = &self.file {
             let stamp = stamp(path);
@@ -240,7 +178,7 @@ impl Token {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
     let about = std::fs::metadata(path).ok()?;
     Some((about.mtime(), about.mtime_nsec(), about.ino()))
 }

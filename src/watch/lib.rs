@@ -15,6 +15,7 @@
 mod access;
 mod backoff;
 mod client;
+mod connection;
 mod decode;
 mod endpoint_slices;
 mod error;

@@ -62,15 +62,16 @@ impl Feature for NodeAnnotations {
     }
 }
 
-/// A node without a subnet says so, and says when it has one; other reasons are not ours.
+/// A node without a subnet says so, and says when it has one. Whoever says so of a node that has its subnets, as clouds do of
+/// new nodes, is wrong.
 fn unavailable(node: &Node, network: &NodeNetwork) -> Option<Unavailable> {
-    let ours = node.network_unavailable.as_deref() == Some(NO_SUBNET);
-    match network.exhausted() {
-        Some(message) if !ours => Some(Unavailable { status: true, reason: NO_SUBNET, message: message.to_owned() }),
-        None if ours => {
+    match (network.exhausted(), node.network_unavailable.as_deref()) {
+        (Some(_), Some(NO_SUBNET)) | (None, None) => None,
+        (Some(message), _) => Some(Unavailable { status: true, reason: NO_SUBNET, message: message.to_owned() }),
+        (None, Some(_)) if network.subnets.is_empty() => None,
+        (None, Some(_)) => {
             Some(Unavailable { status: false, reason: "SubnetAssigned", message: "the node has its subnets".into() })
         }
-        _ => None,
     }
 }
 

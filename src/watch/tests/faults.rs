@@ -154,7 +154,9 @@ async fn what_is_forbidden_is_logged_once() {
     let object = Object::Node { name: "one".into(), uid: "uid".into() };
     let notice = |reason| Notice { object: object.clone(), severity: Severity::Warning, reason, message: "m".into() };
     let events = Events::start(&client, "ovnkube", "host1");
-    ["One", "Two"].into_iter().for_each(|reason| events.publish(notice(reason)));
+    for reason in ["One", "Two"] {
+        events.publish(notice(reason));
+    }
     until("the first Event is refused", async || log.holds("create event One")).await;
     until("all Events were sent", async || events.is_idle()).await;
     assert_eq!(log.count("WARN"), 2);

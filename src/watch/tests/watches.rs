@@ -4,6 +4,7 @@
 mod lab;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use http::Method;
 use lab::{Cluster, next, until};
@@ -317,6 +318,41 @@ async fn an_agent_is_kept_to_its_own_node() {
         events.iter().map(|event| event["reason"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };
     until("an Event of the agent", async || reasons().await == ["MtuTooLarge"]).await;
+}
+
+/// A kubelet's certificate is replaced before it expires, under a process that runs on.
+#[tokio::test]
+async fn a_client_certificate_is_read_again() {
+    let cluster = Cluster::shared();
+    let uid = cluster.node("renewed").await;
+    let (stranger, kubelet) = (cluster.user("stranger", &[]), cluster.user("system:node:renewed", &["system:nodes"]));
+    let dir = cluster.file("renewed");
+    std::fs::create_dir(&dir).unwrap();
+    let certificate = |user: &Path| {
+        for kind in ["crt", "key"] {
+            let new = dir.join(format!("{kind}.new"));
+            std::fs::copy(user.with_extension(kind), &new).unwrap();
+            std::fs::rename(new, dir.join(kind)).unwrap();
+        }
+    };
+    certificate(&stranger);
+    let text = |path: &Path| path.display().to_string();
+    let server = format!("https://127.0.0.1:{}", cluster.port());
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority": text(&cluster.file("ca.crt"))}}],
+        "users": [{"name": "u", "user": {"client-certificate": text(&dir.join("crt")), "client-key": text(&dir.join("key"))}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    });
+    std::fs::write(dir.join("kubeconfig"), kubeconfig.to_string()).unwrap();
+    let access = Access { kubeconfig: Some(dir.join("kubeconfig")), ..Access::default() };
+    let client = Client::connect(&access).await.unwrap();
+    assert!(client.annotate_node("renewed", &uid, &set("n", "1")).await.unwrap_err().is_forbidden());
+    certificate(&kubelet);
+    client.annotate_node("renewed", &uid, &set("n", "2")).await.unwrap();
+    // one that cannot be read is not used
+    std::fs::write(dir.join("crt"), "").unwrap();
+    client.annotate_node("renewed", &uid, &set("n", "3")).await.unwrap();
 }
 
 /// A CA that did not sign the API server's certificate.

@@ -101,6 +101,11 @@ impl Cluster {
         self.servers.master()
     }
 
+    /// The kubeconfig of somebody with a client certificate; beside it `crt` and `key`.
+    pub(crate) fn user(&self, name: &str, groups: &[&str]) -> PathBuf {
+        self.servers.user(name, groups)
+    }
+
     /// With the rights of an agent, of this node's where one is named.
     pub(crate) fn agent(&self, node: Option<&str>) -> PathBuf {
         self.servers.agent(node)

@@ -1,0 +1,165 @@
+//! The way to the API server. It follows its credentials: a kubeconfig, or a client certificate that it names, is replaced
+//! when it is about to expire, as the kubelet does with its own.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::header::{AUTHORIZATION, HeaderValue, USER_AGENT};
+use http::{Request, Uri};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::Config;
+use kube::client::{Body, ConfigExt};
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, Layer, Service, ServiceExt};
+
+use crate::access::{Access, Stamp, Token, stamp};
+use crate::client::Forbidden;
+use crate::error::chain;
+use crate::{Client, Error};
+
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// A peer that answers no TCP probe for so long is dead.
+const DEAD_AFTER: Duration = Duration::from_secs(30);
+const IDLE_CONNECTION: Duration = Duration::from_secs(60);
+
+type Answer = <legacy::Client<HttpConnector, Body> as Service<Request<Body>>>::Response;
+
+/// A way to the API server with one set of credentials.
+type Connection = BoxCloneSyncService<Request<Body>, Answer, BoxError>;
+
+impl Client {
+    /// Reads the settings and all files they name. Nothing is sent: an API server that is down is
+    /// waited for later.
+    pub async fn connect(access: &Access) -> Result<Self, Error> {
+        let config = access.config().await?;
+        let agent = format!("ovnkube/{} ({})", env!("CARGO_PKG_VERSION"), access.role);
+        let agent =
+            HeaderValue::from_str(&agent).map_err(|_| Error::Access(format!("use the role {:?}", access.role)))?;
+        let service = Renewed::new(access.clone(), &config, agent)?;
+        let kube = kube::Client::new(service, "default");
+        Ok(Self { kube, server: host_and_port(&config.cluster_url), forbidden: Forbidden::default() })
+    }
+
+    /// As `10.0.0.1:6443`.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+}
+
+/// The way with those that count now.
+#[derive(Clone)]
+struct Renewed {
+    access: Arc<Access>,
+    agent: HeaderValue,
+    current: Arc<Mutex<Current>>,
+}
+
+struct Current {
+    connection: Connection,
+    files: Vec<PathBuf>,
+    /// Of the files when the connection was made.
+    stamps: Vec<Option<Stamp>>,
+}
+
+impl Renewed {
+    fn new(access: Access, config: &Config, agent: HeaderValue) -> Result<Self, Error> {
+        let current = Current::of(&access, config, &agent)?;
+        Ok(Self { access: Arc::new(access), agent, current: Arc::new(Mutex::new(current)) })
+    }
+
+    async fn connection(&self) -> Connection {
+        let stamps = {
+            let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+            let stamps = stamps(&current.files);
+            if stamps == current.stamps {
+                return current.connection.clone();
+            }
+            // whoever asks meanwhile goes on with the last ones
+            current.stamps.clone_from(&stamps);
+            stamps
+        };
+        let made = match self.access.config().await {
+            Ok(config) => Current::of(&self.access, &config, &self.agent),
+            Err(error) => Err(error),
+        };
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        match made {
+            Ok(made) => *current = Current { stamps, ..made },
+            Err(problem) => tracing::warn!("{problem}; the last credentials are used"),
+        }
+        current.connection.clone()
+    }
+}
+
+impl Current {
+    fn of(access: &Access, config: &Config, agent: &HeaderValue) -> Result<Self, Error> {
+        let named = [&config.auth_info.client_certificate, &config.auth_info.client_key];
+        let files = named.into_iter().flatten().map(PathBuf::from).chain(access.kubeconfig.clone()).collect::<Vec<_>>();
+        let stamps = stamps(&files);
+        Ok(Self { connection: connect(config, agent)?, files, stamps })
+    }
+}
+
+fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
+    files.iter().map(|file| stamp(file)).collect()
+}
+
+impl Service<Request<Body>> for Renewed {
+    type Response = Answer;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let this = self.clone();
+        async move { this.connection().await.oneshot(request).await }.boxed()
+    }
+}
+
+/// A way to the API server with the credentials as they are now; a token file is read again when it changes.
+fn connect(config: &Config, agent: &HeaderValue) -> Result<Connection, Error> {
+    let token = Token::of(config).map_err(Error::Access)?;
+    let problem = |e: kube::Error| Error::Access(format!("set up TLS to {}: {}", config.cluster_url, chain(&e)));
+    let tls = config.rustls_https_connector_with_connector(connector()).map_err(problem)?;
+    let http = legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_CONNECTION)
+        .build::<_, Body>(tls);
+    let agent = agent.clone();
+    let service = http.map_request(move |mut request: Request<Body>| {
+        request.headers_mut().insert(USER_AGENT, agent.clone());
+        if let Some(token) = &token {
+            request.headers_mut().insert(AUTHORIZATION, token.header());
+        }
+        request
+    });
+    let service = config.extra_headers_layer().map_err(problem)?.layer(service);
+    let service = config.base_uri_layer().layer(service);
+    Ok(Connection::new(service.map_err(Into::into)))
+}
+
+fn host_and_port(url: &Uri) -> String {
+    let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("http") { 80 } else { 443 });
+    format!("{}:{port}", url.host().unwrap_or_default())
+}
+
+fn connector() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT_WITHIN));
+    connector.set_keepalive(Some(DEAD_AFTER / 3));
+    connector.set_keepalive_interval(Some(DEAD_AFTER / 6));
+    connector.set_keepalive_retries(Some(4));
+    connector.set_tcp_user_timeout(Some(DEAD_AFTER));
+    connector
+}
