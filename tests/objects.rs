@@ -13,7 +13,7 @@ type Id = (String, String, String);
 /// Nodes, namespaces and pods by name.
 #[derive(Debug, Clone, Default)]
 pub struct Objects {
-    objects: BTreeMap<Id, Value>,
+    by_id: BTreeMap<Id, Value>,
     /// How many objects of a name there were: their uids differ.
     births: BTreeMap<Id, u32>,
     /// What nodes reach by which address.
@@ -50,7 +50,7 @@ impl Objects {
     pub fn put(&mut self, mut object: Value) -> Vec<Change> {
         let id = id(&object);
         assert!(!id.2.is_empty(), "an object needs a name: {object}");
-        let old = self.objects.get(&id).map(|o| text(o, "/metadata/uid"));
+        let old = self.by_id.get(&id).map(|o| text(o, "/metadata/uid"));
         if text(&object, "/metadata/uid").is_empty() {
             let uid = old.clone().unwrap_or_else(|| {
                 let birth = self.births.entry(id.clone()).or_default();
@@ -65,13 +65,13 @@ impl Objects {
             changes.push(gone(&id));
         }
         changes.push(ovnkube_watch::decode(&object.to_string()).unwrap());
-        self.objects.insert(id, object);
+        self.by_id.insert(id, object);
         changes
     }
 
     pub fn delete(&mut self, kind: &str, namespace: &str, name: &str) -> Vec<Change> {
         let id = (kind.to_owned(), namespace.to_owned(), name.to_owned());
-        self.objects.remove(&id).map(|_| gone(&id)).into_iter().collect()
+        self.by_id.remove(&id).map(|_| gone(&id)).into_iter().collect()
     }
 
     /// What nodes reach by which address, from now on.
@@ -86,7 +86,7 @@ impl Objects {
             PatchTarget::Node(name) => ("Node".to_owned(), String::new(), name.to_string()),
             PatchTarget::Pod(key) => ("Pod".to_owned(), key.namespace.to_string(), key.name.to_string()),
         };
-        let Some(object) = self.objects.get_mut(&id).filter(|o| text(o, "/metadata/uid") == *patch.uid) else {
+        let Some(object) = self.by_id.get_mut(&id).filter(|o| text(o, "/metadata/uid") == *patch.uid) else {
             return Vec::new();
         };
         for (name, value) in &patch.annotations {
@@ -102,21 +102,21 @@ impl Objects {
 
     /// Changes fields of an object that is there, as a merge patch does.
     pub fn merge(&mut self, patch: &Value) -> Vec<Change> {
-        let Some(object) = self.objects.get_mut(&id(patch)) else { panic!("nothing to change: {patch}") };
+        let Some(object) = self.by_id.get_mut(&id(patch)) else { panic!("nothing to change: {patch}") };
         merge(object, patch);
         vec![ovnkube_watch::decode(&object.to_string()).unwrap()]
     }
 
     /// All of it, as first lists would bring it.
     pub fn first_lists(&self) -> Vec<Change> {
-        let objects = self.objects.values().map(|o| ovnkube_watch::decode(&o.to_string()).unwrap());
+        let objects = self.by_id.values().map(|o| ovnkube_watch::decode(&o.to_string()).unwrap());
         let connections = Change::Connections(self.connections.clone());
         std::iter::once(connections).chain(objects).chain(KINDS.map(Change::Synced)).collect()
     }
 
     /// The objects of a kind.
     pub fn of(&self, kind: &str) -> impl Iterator<Item = &Value> {
-        self.objects.iter().filter(move |(id, _)| id.0 == kind).map(|(_, object)| object)
+        self.by_id.iter().filter(move |(id, _)| id.0 == kind).map(|(_, object)| object)
     }
 }
 

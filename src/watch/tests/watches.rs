@@ -300,6 +300,13 @@ async fn an_agent_is_kept_to_its_own_node() {
         let error = agent.annotate_node("agent-own", &own, &set(key, "x")).await.unwrap_err();
         assert!(error.is_forbidden() && error.to_string().contains(key), "{error}");
     }
+    agent.annotate_node("agent-own", &own, &set("k8s.ovn.org/node-chassis-id", "one")).await.unwrap();
+    for (key, value) in [("node-chassis-id", "two"), ("zone-name", "agent-other")] {
+        let key = format!("k8s.ovn.org/{key}");
+        assert!(agent.annotate_node("agent-own", &own, &set(&key, value)).await.unwrap_err().is_forbidden());
+        let gone = Annotations::from([(key.clone(), None)]);
+        assert_eq!(agent.annotate_node("agent-own", &own, &gone).await.is_err(), key.ends_with("chassis-id"));
+    }
     let condition = Condition { kind: "NetworkUnavailable", status: true, reason: "Hostile", message: String::new() };
     assert!(agent.set_node_condition("agent-own", &own, &condition).await.unwrap_err().is_forbidden());
     let agent_of_nobody = Client::connect(&access(None)).await.unwrap();
