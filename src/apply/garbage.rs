@@ -12,7 +12,7 @@ use ovnkube_ovn::nb::{
 };
 use ovnkube_ovn::{Atom, ColumnId, Database, Row, Uuid};
 use ovnkube_ovsdb::Cache;
-use ovnkube_plan::{MemberValue, Takeover, identity, is_garbage, is_our_variable, member_columns};
+use ovnkube_plan::{MemberValue, Takeover, identity, is_anothers_acl, is_garbage, is_our_variable, member_columns};
 
 use crate::diff::{Diff, Owned, existing, has_cable};
 
@@ -96,7 +96,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Texts and ports of port groups in our rows are all ours. Any other
+    /// Texts in our rows are all ours, and so is what is in port groups: they decide who may talk to whom. Any other
     /// row is ours if it is wanted elsewhere, carries our marks, or was left by ovn-kubernetes: others may hang their
     /// own ports, load balancers, ACLs and routes on our switches, routers and groups of load balancers.
     fn is_ours(&self, cache: &Cache, row: &Row, column: ColumnId, atom: &Atom) -> bool {
@@ -104,7 +104,7 @@ impl<'a> Wanted<'a> {
         let Some(reference) = row.table().info(column).and_then(|info| info.key.refers) else { return true };
         let have = ovnkube_ovn::nb::DATABASE.table(reference.table).and_then(|table| cache.get(table, child));
         if row.table() == port_group::TABLE {
-            return column != port_group::ACLS.id() || have.is_some_and(|acl| is_garbage(acl, false));
+            return column != port_group::ACLS.id() || have.is_none_or(|acl| !is_anothers_acl(row, acl));
         }
         let Some(have) = have else { return false };
         let name = || identity(row).unwrap_or_default();

@@ -31,4 +31,4 @@ pub use features::{Access, Feature, Key, access, object, touched, want};
 pub use rows::{identity, member_columns};
 pub use takeover::Takeover;
 pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowWant, Unavailable, Want};
-pub use whose::{Claim, cable, claim, is_garbage, is_our_variable};
+pub use whose::{Claim, cable, claim, is_anothers_acl, is_garbage, is_our_variable};

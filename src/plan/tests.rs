@@ -1,10 +1,10 @@
 use ovnkube_ovn::nb::{
-    logical_router as lr, logical_router_port as lrp, logical_router_static_route as route, logical_switch as ls,
-    logical_switch_port as lsp,
+    acl, logical_router as lr, logical_router_port as lrp, logical_router_static_route as route, logical_switch as ls,
+    logical_switch_port as lsp, port_group,
 };
 use ovnkube_ovn::{Database, Row, nb, owner};
 
-use crate::{Claim, cable, claim, identity, is_garbage, member_columns};
+use crate::{Claim, cable, claim, identity, is_anothers_acl, is_garbage, member_columns};
 
 const NB: &Database = &nb::DATABASE;
 
@@ -70,6 +70,29 @@ fn marks_have_no_name() {
     assert!(
         owner::marks(owner::GATEWAY).iter().all(|(key, _)| *key != owner::NAME && *key != "name" && *key != owner::ID)
     );
+}
+
+#[test]
+fn only_features_that_are_not_planned_have_acls_in_groups_of_ours() {
+    let marked = |table, owner_type| {
+        let column = if table == acl::TABLE { acl::EXTERNAL_IDS } else { port_group::EXTERNAL_IDS };
+        Row::new(table).with(column, ids(owner_type))
+    };
+    let (namespace, cluster) = (marked(port_group::TABLE, "Namespace"), marked(port_group::TABLE, "Cluster"));
+    let firewall = marked(acl::TABLE, "EgressFirewall");
+    assert!(is_anothers_acl(&namespace, &firewall) && is_anothers_acl(&cluster, &firewall));
+    for owner_type in ["NetworkPolicy", "NetpolNamespace"] {
+        assert!(!is_anothers_acl(&marked(port_group::TABLE, owner_type), &firewall), "{owner_type}");
+    }
+    let of_policy = marked(acl::TABLE, "NetworkPolicy");
+    let somebodys = Row::new(acl::TABLE).with(acl::EXTERNAL_IDS, [("owner", "somebody")]);
+    for acl in [of_policy, somebodys, Row::new(acl::TABLE)] {
+        assert!(!is_anothers_acl(&namespace, &acl), "{acl}");
+    }
+}
+
+fn ids(owner_type: &str) -> [(&str, &str); 2] {
+    [(owner::OWNER_CONTROLLER, owner::DEFAULT_NETWORK), (owner::OWNER_TYPE, owner_type)]
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Whose a row is: the one place that judges marks.
 
 use ovnkube_ovn::nb::{
-    chassis_template_var, logical_router, logical_router_policy as policy, logical_router_port,
-    logical_router_static_route as route, logical_switch, logical_switch_port as lsp, nat,
+    acl, chassis_template_var, logical_router, logical_router_policy as policy, logical_router_port,
+    logical_router_static_route as route, logical_switch, logical_switch_port as lsp, nat, port_group,
 };
 use ovnkube_ovn::{ColumnId, Row, StrMap, Table, owner};
 
@@ -136,6 +136,17 @@ pub fn is_garbage(row: &Row, has_cable: bool) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether an ACL that nobody here wants stays in a port group of ours all the same: a feature of ovn-kubernetes that
+/// is not planned here has its ACLs in groups of namespaces. All others are thrown out, also those that say nothing:
+/// who may talk to whom is not left to rows that nobody knows.
+pub fn is_anothers_acl(group: &Row, acl: &Row) -> bool {
+    let of_policies = |owner_type: &str| owner_type != "Namespace" && owner_type != "Cluster";
+    let ids = acl.map(acl::EXTERNAL_IDS);
+    !group.map(port_group::EXTERNAL_IDS).get(owner::OWNER_TYPE).is_none_or(of_policies)
+        && ids.contains_key(owner::OWNER_CONTROLLER)
+        && ids.get(owner::OWNER_TYPE).is_some_and(|owner_type| !PLANNED_TYPES.contains(&owner_type))
 }
 
 /// Whether routes, policies, NAT rules and gateway routers say that they are ours.

@@ -2,10 +2,10 @@
 
 use http::Method;
 use ovnkube_ovn::nb::{
-    address_set, logical_router as lr, logical_router_policy as policy, logical_router_port as lrp,
-    logical_router_static_route as route, nat,
+    acl, address_set, logical_router as lr, logical_router_policy as policy, logical_router_port as lrp,
+    logical_router_static_route as route, nat, port_group,
 };
-use ovnkube_ovn::{Row, Uuid};
+use ovnkube_ovn::{OwnerId, Row, Uuid};
 use ovnkube_ovsdb::Client as Database;
 use ovnkube_tests::api::{Api, Running};
 use ovnkube_tests::dump::Dump;
@@ -236,4 +236,51 @@ async fn rows_of_others_stay_while_the_engine_runs() {
     lab.api.delete_node("n1").await;
     until("no gateway", async || lab.nb.cache().lookup(lr::TABLE, "GR_n1").is_empty()).await;
     assert_unharmed(&foreign, &lab.nb, "the end of a node");
+}
+
+/// An ACL that nobody knows as ours any more lets nobody in.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_acl_without_marks_leaves_its_group() {
+    let lab = Lab::up().await;
+    let policy = |ports: Value| {
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "web"},
+            "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": ports},
+        })
+    };
+    let path = "/apis/networking.k8s.io/v1/namespaces/a/networkpolicies";
+    let rule = json!([{"from": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]}]);
+    lab.api.ask(Method::POST, path, policy(rule)).await.unwrap();
+    let group = OwnerId::new("NetworkPolicy").name("a:web").hashed_name();
+    let acls = || -> Vec<Uuid> {
+        let cache = lab.nb.cache();
+        let uuid = cache.lookup(port_group::TABLE, &group).first().copied();
+        let row = uuid.and_then(|uuid| cache.get(port_group::TABLE, uuid));
+        row.map(|row| row.uuids(port_group::ACLS).collect()).unwrap_or_default()
+    };
+    until("the rule", async || acls().len() == 1).await;
+    let first = acls()[0];
+    lab.server.nbctl(&["clear", "acl", &first.to_string(), "external_ids"]);
+    until("the rule anew", async || acls().len() == 1 && acls()[0] != first).await;
+    assert!(lab.nb.cache().get(acl::TABLE, first).is_none());
+    let second = acls()[0];
+    lab.server.nbctl(&["clear", "acl", &second.to_string(), "external_ids"]);
+    let gone = json!({"spec": {"ingress": null}});
+    lab.api.ask(Method::PATCH, &format!("{path}/web"), gone).await.unwrap();
+    until("no rule", async || acls().is_empty()).await;
+    // what somebody adds lets nobody in for long either
+    let add = ["add", "port_group", group.as_str(), "acls", "@acl"];
+    let create = [
+        "--id=@acl",
+        "create",
+        "acl",
+        "direction=to-lport",
+        "priority=2000",
+        "match=\"ip4\"",
+        "action=allow",
+        "external_ids:owner=somebody",
+        "--",
+    ];
+    lab.server.nbctl(&[&create[..], &add[..]].concat());
+    until("no rule of somebody's", async || acls().is_empty()).await;
 }
