@@ -123,7 +123,7 @@ impl Controller {
         let cache = nb.cache();
         let mut diff = Diff::new(&cache);
         if sweeps {
-            garbage::collect(&mut diff, &cache, &nb::DATABASE, ledger.all());
+            garbage::collect(&mut diff, &cache, &nb::DATABASE, ledger.all(), &world.network);
         }
         let mut waiting = Vec::new();
         for key in batch::take(dirty, *batch, world, ledger, Some(&cache)) {

@@ -22,6 +22,7 @@ pub mod api;
 pub mod controller;
 pub mod dir;
 pub mod dump;
+pub mod foreign;
 pub mod nb;
 pub mod objects;
 pub mod rules;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use ovnkube_ovn::{Database, nb, sb, vswitch};
@@ -149,16 +149,25 @@ impl Server {
         self.ctl("ovn-nbctl", words)
     }
 
+    /// The same, if `ovn-nbctl` does not refuse to.
+    pub fn may_nbctl(&self, words: &[&str]) -> bool {
+        self.output("ovn-nbctl", words).status.success()
+    }
+
     /// The same through `ovn-sbctl`.
     pub fn sbctl(&self, words: &[&str]) -> String {
         self.ctl("ovn-sbctl", words)
     }
 
     fn ctl(&self, program: &str, words: &[&str]) -> String {
-        let mut command = self.release.command(program);
-        let out = command.arg(format!("--db=unix:{}", self.socket().display())).args(words).output().unwrap();
+        let out = self.output(program, words);
         assert!(out.status.success(), "{program} {words:?}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    }
+
+    fn output(&self, program: &str, words: &[&str]) -> Output {
+        let mut command = self.release.command(program);
+        command.arg(format!("--db=unix:{}", self.socket().display())).args(words).output().unwrap()
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid, derived_uuid};
 use ovnkube_ovsdb::{Cache, Txn};
-use ovnkube_plan::{Key, Member, MemberValue, RowKey, RowWant, Want, identity};
+use ovnkube_plan::{Claim, Key, Member, MemberValue, RowKey, RowWant, Want, cable, claim};
 
 use crate::ledger::Ledger;
 
@@ -376,19 +376,27 @@ impl<'a> Diff<'a> {
     }
 }
 
-/// The row a key names, if there is one. Of several (a name without an index may stand twice) the
-/// one with the lowest uuid; the others are garbage.
+/// The row a key names, if there is one of ours. Of several (a name without an index may stand twice) the one with the
+/// port that only ours has, else one with our marks, else the one with the lowest uuid; the others are garbage, or
+/// somebody else's.
 pub fn existing(cache: &Cache, key: &RowKey) -> Option<Uuid> {
-    let candidates = cache.lookup(key.table, &key.id).iter().copied();
-    match &key.within {
-        None => candidates.min(),
-        Some(parent) => candidates.filter(|uuid| has_parent(cache, *uuid, parent)).min(),
-    }
+    let within = |uuid: &Uuid| key.within.as_ref().is_none_or(|parent| has_parent(cache, *uuid, parent));
+    let candidates = cache.lookup(key.table, &key.id).iter().copied().filter(within);
+    let rows = candidates.filter_map(|uuid| Some((uuid, cache.get(key.table, uuid)?.as_ref())));
+    let mut ours = rows.filter(|(_, row)| claim(row) != Claim::Foreign || has_cable(cache, row));
+    let first = ours.next()?;
+    let Some(second) = ours.next() else { return Some(first.0) };
+    let all = [first, second].into_iter().chain(ours);
+    all.min_by_key(|(uuid, row)| (!has_cable(cache, row), claim(row), *uuid)).map(|(uuid, _)| uuid)
+}
+
+/// Whether a switch or router has the port that only ours have.
+pub(crate) fn has_cable(cache: &Cache, row: &Row) -> bool {
+    let Some((table, port)) = cable(row) else { return false };
+    let ports = row.table().column("ports").and_then(|column| row.get(column));
+    cache.lookup(table, &port).iter().any(|uuid| ports.is_some_and(|ports| ports.contains(&Atom::Uuid(*uuid))))
 }
 
 fn has_parent(cache: &Cache, uuid: Uuid, name: &str) -> bool {
-    cache.parents(uuid).any(|parent| {
-        let row = cache.get(parent.table, parent.uuid);
-        row.and_then(|row| identity(row)).is_some_and(|id| id == name)
-    })
+    cache.parents(uuid).any(|parent| existing(cache, &RowKey::new(parent.table, name)) == Some(parent.uuid))
 }

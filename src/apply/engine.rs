@@ -284,7 +284,7 @@ impl Engine {
         let cache = nb.as_ref().map(|nb| nb.client.cache());
         let mut diff = cache.as_ref().map(|cache| Diff::new(cache));
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
-            garbage::collect(diff, cache, &nb::DATABASE, ledger.all());
+            garbage::collect(diff, cache, &nb::DATABASE, ledger.all(), &world.network);
             if diff.removals() > 0 {
                 info!(removals = diff.removals(), "removing rows that nobody wants any more");
             }
@@ -425,7 +425,7 @@ impl Engine {
         let ids = events.iter().flat_map(rows).filter_map(|row| Some((row.table().name, identity(&row)?)));
         let keys = self.ledger.interested(&ids.collect());
         // rows that look like ours and elements of ours: there may be too many now
-        let leftover = |event: &RowEvent| event.new.as_deref().is_some_and(|row| is_garbage(row, std::iter::empty()));
+        let leftover = |event: &RowEvent| event.new.as_deref().is_some_and(|row| is_garbage(row, false));
         if !keys.is_empty() || events.iter().any(leftover) {
             debug!(rows = events.len(), keys = keys.len(), "changed by somebody else");
             self.sweep_soon();

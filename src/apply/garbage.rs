@@ -1,25 +1,35 @@
-//! What is left over: rows with our marks, and elements of sets that are ours, that no key wants.
+//! What is left over: rows with our marks, those that ovn-kubernetes has left without marks, and elements of sets that
+//! are ours, that no key wants.
 //!
 //! Run once after the first full plan, before anything new is written: an address that a stale port
 //! still carries may be given to a new pod in the very next transaction.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use ovnkube_ovn::nb::logical_switch_port;
-use ovnkube_ovn::{Atom, ColumnId, Database, Row, Table, Uuid};
+use ovnkube_model::Network;
+use ovnkube_ovn::nb::{
+    logical_router as lr, logical_router_port as lrp, logical_router_static_route as route, nat, port_group,
+};
+use ovnkube_ovn::{Atom, ColumnId, Database, Row, Uuid};
 use ovnkube_ovsdb::Cache;
-use ovnkube_plan::{MemberValue, is_garbage, is_our_variable, member_columns};
+use ovnkube_plan::{MemberValue, Takeover, identity, is_anothers_acl, is_garbage, is_our_variable, member_columns};
 
-use crate::diff::{Diff, Owned, existing};
+use crate::diff::{Diff, Owned, existing, has_cable};
 
 /// Adds to `diff` the removal of everything of ours that nobody in `owned` wants.
-pub fn collect<'a>(diff: &mut Diff<'_>, cache: &Cache, database: &Database, owned: impl Iterator<Item = &'a Owned>) {
-    let wanted = Wanted::of(cache, owned);
+pub fn collect<'a>(
+    diff: &mut Diff<'_>,
+    cache: &Cache,
+    database: &Database,
+    owned: impl Iterator<Item = &'a Owned>,
+    network: &Network,
+) {
+    let wanted = Wanted::of(cache, owned, network);
     for table in database.tables {
         for (uuid, row) in cache.iter(table) {
             if wanted.rows.contains(&uuid) {
                 wanted.prune(diff, cache, uuid, row);
-            } else if table.is_root && is_garbage(row, ports(cache, row)) {
+            } else if table.is_root && (is_garbage(row, has_cable(cache, row)) || wanted.takeover.is_left("", row)) {
                 // rows that live by a reference go with their parent, or are pruned from it: under
                 // somebody else's switch or router nothing is ours
                 diff.delete(table, uuid);
@@ -28,14 +38,29 @@ pub fn collect<'a>(diff: &mut Diff<'_>, cache: &Cache, database: &Database, owne
     }
 }
 
-struct Wanted {
-    rows: HashSet<Uuid>,
-    members: HashMap<(Uuid, ColumnId), BTreeSet<Atom>>,
+/// Tells of all that the database says of nodes. `stays`: whether a router is wanted.
+pub(crate) fn takeover<'a>(cache: &Cache, mut takeover: Takeover<'a>, stays: impl Fn(Uuid) -> bool) -> Takeover<'a> {
+    cache.iter(lrp::TABLE).for_each(|(_, row)| takeover.port(row));
+    for (uuid, router) in cache.iter(lr::TABLE) {
+        if stays(uuid) {
+            takeover.router(router);
+        }
+        let routes = router.uuids(lr::STATIC_ROUTES).filter_map(|uuid| cache.get(route::TABLE, uuid));
+        let nats = router.uuids(lr::NAT).filter_map(|uuid| cache.get(nat::TABLE, uuid));
+        routes.chain(nats).for_each(|row| takeover.on_gateway(router.str(lr::NAME), row));
+    }
+    takeover
 }
 
-impl Wanted {
-    fn of<'a>(cache: &Cache, owned: impl Iterator<Item = &'a Owned>) -> Self {
-        let mut wanted = Self { rows: HashSet::new(), members: HashMap::new() };
+struct Wanted<'a> {
+    rows: HashSet<Uuid>,
+    members: HashMap<(Uuid, ColumnId), BTreeSet<Atom>>,
+    takeover: Takeover<'a>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of<'b>(cache: &Cache, owned: impl Iterator<Item = &'b Owned>, network: &'a Network) -> Self {
+        let mut wanted = Self { rows: HashSet::new(), members: HashMap::new(), takeover: Takeover::new(network) };
         for owned in owned {
             wanted.rows.extend(owned.rows.iter().filter_map(|key| existing(cache, key)));
             for member in &owned.members {
@@ -48,6 +73,7 @@ impl Wanted {
                 }
             }
         }
+        wanted.takeover = takeover(cache, wanted.takeover, |router| wanted.rows.contains(&router));
         wanted
     }
 
@@ -63,31 +89,25 @@ impl Wanted {
                 }
             }
             for atom in have.atoms() {
-                if !wanted.is_some_and(|w| w.contains(atom)) && self.is_ours(cache, row.table(), *column, atom) {
+                if !wanted.is_some_and(|w| w.contains(atom)) && self.is_ours(cache, row, *column, atom) {
                     diff.drop_value(row.table(), uuid, *column, atom.clone());
                 }
             }
         }
     }
 
-    /// Texts and ports of port groups in our rows are all ours. Any other row is ours if it is wanted
-    /// elsewhere or carries our marks; others may hang their own ports and load balancers on a node's
-    /// switch.
-    fn is_ours(&self, cache: &Cache, table: &'static Table, column: ColumnId, atom: &Atom) -> bool {
+    /// Texts in our rows are all ours, and so is what is in port groups: they decide who may talk to whom. Any other
+    /// row is ours if it is wanted elsewhere, carries our marks, or was left by ovn-kubernetes: others may hang their
+    /// own ports, load balancers, ACLs and routes on our switches, routers and groups of load balancers.
+    fn is_ours(&self, cache: &Cache, row: &Row, column: ColumnId, atom: &Atom) -> bool {
         let Some(child) = atom.as_uuid() else { return true };
-        let Some(reference) = table.info(column).and_then(|info| info.key.refers) else { return true };
-        let is_port_of_group = !reference.strong && reference.table == logical_switch_port::TABLE.name;
-        if is_port_of_group || self.rows.contains(&child) {
-            return true;
+        let Some(reference) = row.table().info(column).and_then(|info| info.key.refers) else { return true };
+        let have = ovnkube_ovn::nb::DATABASE.table(reference.table).and_then(|table| cache.get(table, child));
+        if row.table() == port_group::TABLE {
+            return column != port_group::ACLS.id() || have.is_none_or(|acl| !is_anothers_acl(row, acl));
         }
-        let Some(child_table) = ovnkube_ovn::nb::DATABASE.table(reference.table) else { return false };
-        cache.get(child_table, child).is_some_and(|row| is_garbage(row, std::iter::empty()))
+        let Some(have) = have else { return false };
+        let name = || identity(row).unwrap_or_default();
+        self.rows.contains(&child) || is_garbage(have, false) || self.takeover.is_left(&name(), have)
     }
-}
-
-/// Names of the ports of a switch; nothing for other rows.
-pub(crate) fn ports<'a>(cache: &'a Cache, row: &'a Row) -> impl Iterator<Item = &'a str> {
-    let is_switch = row.table().name == "Logical_Switch";
-    let uuids = is_switch.then(|| row.uuids(ovnkube_ovn::nb::logical_switch::PORTS)).into_iter().flatten();
-    uuids.filter_map(|uuid| cache.get(logical_switch_port::TABLE, uuid).map(|port| port.str(logical_switch_port::NAME)))
 }

@@ -12,10 +12,10 @@ use ovnkube_ovn::nb::{
 use ovnkube_ovn::sb::{chassis, chassis_private};
 use ovnkube_ovn::{Atom, Column, Datum, Row, Table, Uuid};
 use ovnkube_ovsdb::{Cache, Txn};
-use ovnkube_plan::is_garbage;
+use ovnkube_plan::{Takeover, is_garbage};
 
-use crate::diff::Diff;
-use crate::garbage::ports;
+use crate::diff::{Diff, has_cable};
+use crate::garbage::takeover;
 
 /// What the northbound database has of a node.
 pub struct Found {
@@ -76,6 +76,7 @@ struct Site<'a> {
     subnets: Vec<IpNetwork>,
     /// Of its gateway router.
     joins: Vec<IpAddr>,
+    takeover: Takeover<'static>,
 }
 
 impl<'a> Site<'a> {
@@ -85,7 +86,8 @@ impl<'a> Site<'a> {
             rows.flat_map(|(_, row)| row.strs(lrp::NETWORKS)).filter_map(|text| text.parse().ok()).collect::<Vec<_>>()
         };
         let joins = networks(&format!("rtoj-GR_{node}")).iter().map(IpNetwork::ip).collect();
-        Self { node, nb, subnets: networks(&format!("rtos-{node}")), joins }
+        let takeover = takeover(nb, Takeover::default(), |_| false);
+        Self { node, nb, subnets: networks(&format!("rtos-{node}")), joins, takeover }
     }
 
     fn chassis(&self) -> BTreeSet<String> {
@@ -108,13 +110,13 @@ impl<'a> Site<'a> {
         let node = self.node;
         for name in [node.to_owned(), format!("ext_{node}")] {
             for (uuid, row) in rows(self.nb, ls::TABLE, &name) {
-                if is_garbage(row, ports(self.nb, row)) {
+                if is_garbage(row, has_cable(self.nb, row)) {
                     diff.delete(ls::TABLE, uuid);
                 }
             }
         }
         for (uuid, row) in rows(self.nb, lr::TABLE, &format!("GR_{node}")) {
-            if is_garbage(row, std::iter::empty()) {
+            if is_garbage(row, false) {
                 diff.delete(lr::TABLE, uuid);
             }
         }
@@ -124,7 +126,9 @@ impl<'a> Site<'a> {
             }
         };
         let outer = format!("rtoe-GR_{node}");
-        delete(static_mac_binding::TABLE, &|row| row.str(static_mac_binding::LOGICAL_PORT) == outer);
+        delete(static_mac_binding::TABLE, &|row| {
+            row.str(static_mac_binding::LOGICAL_PORT) == outer && self.takeover.is_left("", row)
+        });
         delete(chassis_template_var::TABLE, &|row| chassis.contains(row.str(chassis_template_var::CHASSIS)));
         for (uuid, _) in self.nb.iter(load_balancer::TABLE).filter(|(uuid, row)| self.is_own_balancer(*uuid, row)) {
             diff.delete(load_balancer::TABLE, uuid);
@@ -159,18 +163,18 @@ impl<'a> Site<'a> {
         {
             self.drop_children(diff, (router, row), lr::PORTS, lrp::TABLE, |child| child.str(lrp::NAME) == port);
             self.drop_children(diff, (router, row), lr::POLICIES, policy::TABLE, |child| {
-                child.str(policy::MATCH).contains(&inport) && is_garbage(child, std::iter::empty())
+                child.str(policy::MATCH).contains(&inport) && self.is_ours(row, child)
             });
             self.drop_children(diff, (router, row), lr::STATIC_ROUTES, route::TABLE, |child| {
                 let next_hop = child.str(route::NEXTHOP).parse();
-                next_hop.is_ok_and(|ip| self.has(ip)) && is_garbage(child, std::iter::empty())
+                next_hop.is_ok_and(|ip| self.has(ip)) && self.is_ours(row, child)
             });
         }
         let cable = format!("jtor-GR_{node}");
         for parent in rows(self.nb, ls::TABLE, "join") {
             self.drop_children(diff, parent, ls::PORTS, lsp::TABLE, |child| child.str(lsp::NAME) == cable);
         }
-        for (set, row) in self.nb.iter(address_set::TABLE).filter(|(_, row)| is_garbage(row, std::iter::empty())) {
+        for (set, row) in self.nb.iter(address_set::TABLE).filter(|(_, row)| is_garbage(row, false)) {
             for address in row.strs(address_set::ADDRESSES).filter(|text| text.parse().is_ok_and(|ip| self.has(ip))) {
                 diff.drop_value(address_set::TABLE, set, address_set::ADDRESSES.id(), Atom::Str(address.into()));
             }
@@ -189,6 +193,10 @@ impl<'a> Site<'a> {
         for child in children.filter(|child| self.nb.get(table, *child).is_some_and(|row| is_it(row))) {
             diff.drop_value(row.table(), parent, column.id(), Atom::Uuid(child));
         }
+    }
+
+    fn is_ours(&self, router: &Row, row: &Row) -> bool {
+        is_garbage(row, false) || self.takeover.is_left(router.str(lr::NAME), row)
     }
 
     fn has(&self, ip: IpAddr) -> bool {

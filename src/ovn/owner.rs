@@ -14,6 +14,15 @@ pub const OWNER_CONTROLLER: &str = "k8s.ovn.org/owner-controller";
 /// External id that carries the owner type.
 pub const OWNER_TYPE: &str = "k8s.ovn.org/owner-type";
 
+/// Owner type of rows of gateways: in tables where ovn-kubernetes marks nothing, so that it has no word for them.
+pub const GATEWAY: &str = "Gateway";
+
+/// External ids that say no more than that a row is the default network's and of which type. They have neither [`NAME`]
+/// nor a plain `name`: by these ovn-kubernetes knows rows of its egress addresses, also among NAT rules of others.
+pub fn marks(owner_type: &'static str) -> [(&'static str, &'static str); 2] {
+    [(OWNER_CONTROLLER, DEFAULT_NETWORK), (OWNER_TYPE, owner_type)]
+}
+
 /// Word in `ovn-cms-options` of a chassis that is a node of the cluster: ovn-controller copies it from the host's
 /// settings to the chassis' row, also when it makes the row anew.
 pub const NODE_CHASSIS: &str = "ovnkube-node";

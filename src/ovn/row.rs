@@ -277,6 +277,11 @@ impl Row {
         StrMap(self.get(column.id))
     }
 
+    /// What people and programs have written on the row; empty where the table has no place for it.
+    pub fn external_ids(&self) -> StrMap<'_> {
+        StrMap(self.table.column("external_ids").and_then(|column| self.get(column)))
+    }
+
     /// The pairs of any map.
     pub fn pairs<K, V>(&self, column: Column<Map<K, V>>) -> &[(Atom, Atom)] {
         self.get(column.id).map_or(&[], Datum::pairs)

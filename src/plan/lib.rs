@@ -19,12 +19,16 @@ mod pods;
 mod policies;
 mod rows;
 mod services;
+mod takeover;
 #[cfg(test)]
 mod tests;
 mod topology;
 mod want;
+mod whose;
 pub mod why;
 
 pub use features::{Access, Feature, Key, access, object, touched, want};
-pub use rows::{identity, is_garbage, is_our_variable, member_columns};
+pub use rows::{identity, member_columns};
+pub use takeover::Takeover;
 pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowWant, Unavailable, Want};
+pub use whose::{Claim, cable, claim, is_anothers_acl, is_garbage, is_our_variable};

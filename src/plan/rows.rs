@@ -1,4 +1,4 @@
-//! What rows are called when their uuid is not known, and which of them are ours.
+//! What rows are called when their uuid is not known, and which of their columns are filled by members.
 
 use std::fmt::Write as _;
 
@@ -8,24 +8,6 @@ use ovnkube_ovn::nb::{
     logical_switch, logical_switch_port as lsp, meter, meter_band, nat, port_group, qos, static_mac_binding,
 };
 use ovnkube_ovn::{ColumnId, Row, Table, owner};
-
-use crate::names;
-
-/// Owner types whose rows this program plans; rows of other types are left alone.
-const PLANNED_TYPES: [&str; 11] = [
-    "Cluster",
-    "Namespace",
-    "NetworkPolicy",
-    "NetpolNamespace",
-    "NetpolDefault",
-    "NetpolNode",
-    "PodSelector",
-    "LoadBalancerSourceRanges",
-    "MulticastCluster",
-    "MulticastNS",
-    // what ovn-kubernetes had before 2024
-    "NetworkPolicyPortIndexOwnerType",
-];
 
 /// What a row is called within its table: its name where it has one that is its own, the owner id of
 /// rows that carry one, else the columns that make it what it is. Rows under different parents may
@@ -70,7 +52,14 @@ fn composed(row: &Row) -> Option<String> {
             row.str(route::OUTPUT_PORT),
             row.str(route::ROUTE_TABLE)
         ),
-        "Logical_Router_Policy" => write!(id, "{} {}", row.int(policy::PRIORITY), row.str(policy::MATCH)),
+        "Logical_Router_Policy" => write!(
+            id,
+            "{} {} {} {}",
+            row.int(policy::PRIORITY),
+            row.str(policy::MATCH),
+            row.str(policy::ACTION),
+            row.strs(policy::NEXTHOPS).collect::<Vec<_>>().join(" ")
+        ),
         "NAT" => write!(
             id,
             "{} {} {} {} {}",
@@ -113,78 +102,4 @@ pub fn member_columns(table: &Table) -> &'static [ColumnId] {
         "Address_Set" => SET,
         _ => &[],
     }
-}
-
-/// Whether a row that nobody wants is one of ours, judged by the marks that ovn-kubernetes and this
-/// program put on rows. `names_of_ports` gives the names of the ports of a switch.
-pub fn is_garbage<'a>(row: &Row, mut names_of_ports: impl Iterator<Item = &'a str>) -> bool {
-    match row.table().name {
-        "Address_Set" => is_planned(row.map(address_set::EXTERNAL_IDS)),
-        "Port_Group" => is_planned(row.map(port_group::EXTERNAL_IDS)),
-        "ACL" => is_planned(row.map(acl::EXTERNAL_IDS)),
-        // a pod's port, or one of the ports every node has
-        "Logical_Switch_Port" => {
-            let name = row.str(lsp::NAME);
-            match row.str(lsp::TYPE) {
-                "router" => is_cable(name, &["stor-", "jtor-GR_", "etor-GR_"]),
-                _ => row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true") && is_of_default_network(name, 1),
-            }
-        }
-        // those of other networks say so
-        "Load_Balancer" => {
-            let ids = row.map(load_balancer::EXTERNAL_IDS);
-            ids.get("k8s.ovn.org/kind") == Some("Service") && !ids.contains_key("k8s.ovn.org/network")
-        }
-        "Chassis_Template_Var" => row.map(chassis_template_var::VARIABLES).iter().all(|(key, _)| is_our_variable(key)),
-        // a wanted one is never asked about: this is another of the same name, or a gone node's gateway
-        "Logical_Router" => {
-            let (name, ids) = (row.str(logical_router::NAME), row.map(logical_router::EXTERNAL_IDS));
-            name == names::CLUSTER_ROUTER && ids.contains_key("k8s-cluster-router")
-                || is_cable(name, &["GR_"]) && ids.contains_key("physical_ip")
-        }
-        "Logical_Router_Port" => is_cable(row.str(logical_router_port::NAME), &["rtos-", "rtoj-GR_", "rtoe-GR_"]),
-        // of the cluster router: by subnet to a gateway, and to each gateway itself; of gateways: to outside
-        "Logical_Router_Static_Route" => {
-            let alone = row.str(route::IP_PREFIX) == row.str(route::NEXTHOP);
-            row.str(route::POLICY) == "src-ip" || alone || !row.str(route::OUTPUT_PORT).is_empty()
-        }
-        "Logical_Router_Policy" => row.int(policy::PRIORITY) == 1004,
-        // those of egress addresses carry an owner
-        "NAT" => row.str(nat::TYPE) == "snat" && row.map(nat::EXTERNAL_IDS).is_empty(),
-        "Static_MAC_Binding" => is_cable(row.str(static_mac_binding::LOGICAL_PORT), &["rtoe-GR_"]),
-        // a node's switch is the one that has the node's cable to its router
-        "Logical_Switch" => {
-            let name = row.str(logical_switch::NAME);
-            let config = row.map(logical_switch::OTHER_CONFIG);
-            let has_subnet = config.contains_key("subnet") || config.contains_key("ipv6_prefix");
-            let (cable, node, looks_ours) = match name.strip_prefix("ext_") {
-                Some(node) => (format!("etor-GR_{node}"), node, true),
-                None => (format!("stor-{name}"), name, has_subnet),
-            };
-            looks_ours && is_of_default_network(node, 0) && names_of_ports.any(|name| name == cable)
-        }
-        _ => false,
-    }
-}
-
-/// Whether a variable of load balancer templates is one that is planned here.
-pub fn is_our_variable(name: &str) -> bool {
-    name.starts_with("NODEIP_IPv") || name.starts_with("Service__")
-}
-
-/// Rows of other networks have that network's name and a `_` in front of theirs. Kubernetes' names
-/// have no `_`, so the one between a pod's namespace and name is the only one.
-fn is_of_default_network(name: &str, underscores: usize) -> bool {
-    name.matches('_').count() == underscores
-}
-
-/// One of the default network's names that begin like this and end with a node's name.
-fn is_cable(name: &str, beginnings: &[&str]) -> bool {
-    let node = beginnings.iter().find_map(|beginning| name.strip_prefix(beginning));
-    node.is_some_and(|node| is_of_default_network(node, 0))
-}
-
-fn is_planned(ids: ovnkube_ovn::StrMap<'_>) -> bool {
-    ids.get(owner::OWNER_CONTROLLER) == Some(owner::DEFAULT_NETWORK)
-        && ids.get(owner::OWNER_TYPE).is_some_and(|t| PLANNED_TYPES.contains(&t))
 }

@@ -1,9 +1,10 @@
 use ovnkube_ovn::nb::{
-    logical_router as lr, logical_router_port as lrp, logical_switch as ls, logical_switch_port as lsp,
+    acl, logical_router as lr, logical_router_port as lrp, logical_router_static_route as route, logical_switch as ls,
+    logical_switch_port as lsp, port_group,
 };
-use ovnkube_ovn::{Database, Row, nb};
+use ovnkube_ovn::{Database, Row, nb, owner};
 
-use crate::{identity, is_garbage, member_columns};
+use crate::{Claim, cable, claim, identity, is_anothers_acl, is_garbage, member_columns};
 
 const NB: &Database = &nb::DATABASE;
 
@@ -12,7 +13,7 @@ fn pod_port(name: &str) -> Row {
 }
 
 fn is_ours(row: &Row) -> bool {
-    is_garbage(row, std::iter::empty())
+    is_garbage(row, false)
 }
 
 #[test]
@@ -38,13 +39,60 @@ fn only_the_default_networks_rows_are_ours() {
 fn a_nodes_switch_is_told_by_its_cable() {
     let switch =
         |name: &str| Row::new(ls::TABLE).with(ls::NAME, name).with(ls::OTHER_CONFIG, [("subnet", "10.0.0.0/24")]);
-    assert!(is_garbage(&switch("n1"), ["vm", "stor-n1"].into_iter()));
-    assert!(!is_garbage(&switch("n1"), ["vm", "stor-n2"].into_iter()));
-    assert!(!is_garbage(&switch("blue_n1"), ["stor-blue_n1"].into_iter()));
-    assert!(!is_garbage(&Row::new(ls::TABLE).with(ls::NAME, "n1"), ["stor-n1"].into_iter()));
+    let cable = |row: &Row| cable(row).map(|(table, name)| (table.name, name));
+    assert_eq!(cable(&switch("n1")), Some(("Logical_Switch_Port", "stor-n1".to_owned())));
+    assert!(is_garbage(&switch("n1"), true) && !is_garbage(&switch("n1"), false));
+    assert!(!is_garbage(&switch("blue_n1"), true));
+    assert!(!is_garbage(&Row::new(ls::TABLE).with(ls::NAME, "n1"), true));
     let outside = Row::new(ls::TABLE).with(ls::NAME, "ext_n1");
-    assert!(is_garbage(&outside, ["etor-GR_n1"].into_iter()));
-    assert!(!is_garbage(&outside, ["vm"].into_iter()));
+    assert_eq!(cable(&outside), Some(("Logical_Switch_Port", "etor-GR_n1".to_owned())));
+    assert!(is_garbage(&outside, true) && !is_garbage(&outside, false));
+}
+
+#[test]
+fn what_a_route_says_of_whose_it_is() {
+    let bare = || Row::new(route::TABLE).with(route::IP_PREFIX, "100.64.0.2").with(route::NEXTHOP, "100.64.0.2");
+    let marks = owner::marks(owner::GATEWAY);
+    assert_eq!(claim(&bare()), Claim::Bare);
+    assert_eq!(claim(&bare().with(route::EXTERNAL_IDS, [("k8s.ovn.org/node-masquerade-subnet", "")])), Claim::Bare);
+    // what somebody adds to ours makes it nobody else's
+    let more = bare().with(route::EXTERNAL_IDS, marks.into_iter().chain([("theirs", "1")]));
+    assert_eq!(claim(&more.with(route::OPTIONS, [("ecmp_symmetric_reply", "true")])), Claim::Marked);
+    assert_eq!(claim(&bare().with(route::EXTERNAL_IDS, [marks[0]])), Claim::Foreign);
+    assert_eq!(claim(&bare().with(route::EXTERNAL_IDS, [("owner", "somebody")])), Claim::Foreign);
+    assert_eq!(claim(&bare().with(route::OPTIONS, [("ecmp_symmetric_reply", "true")])), Claim::Foreign);
+    assert!(!is_ours(&bare()) && is_ours(&bare().with(route::EXTERNAL_IDS, marks)));
+}
+
+/// By these ovn-kubernetes would take a rule for one of an egress address, should it come back.
+#[test]
+fn marks_have_no_name() {
+    assert!(
+        owner::marks(owner::GATEWAY).iter().all(|(key, _)| *key != owner::NAME && *key != "name" && *key != owner::ID)
+    );
+}
+
+#[test]
+fn only_features_that_are_not_planned_have_acls_in_groups_of_ours() {
+    let marked = |table, owner_type| {
+        let column = if table == acl::TABLE { acl::EXTERNAL_IDS } else { port_group::EXTERNAL_IDS };
+        Row::new(table).with(column, ids(owner_type))
+    };
+    let (namespace, cluster) = (marked(port_group::TABLE, "Namespace"), marked(port_group::TABLE, "Cluster"));
+    let firewall = marked(acl::TABLE, "EgressFirewall");
+    assert!(is_anothers_acl(&namespace, &firewall) && is_anothers_acl(&cluster, &firewall));
+    for owner_type in ["NetworkPolicy", "NetpolNamespace"] {
+        assert!(!is_anothers_acl(&marked(port_group::TABLE, owner_type), &firewall), "{owner_type}");
+    }
+    let of_policy = marked(acl::TABLE, "NetworkPolicy");
+    let somebodys = Row::new(acl::TABLE).with(acl::EXTERNAL_IDS, [("owner", "somebody")]);
+    for acl in [of_policy, somebodys, Row::new(acl::TABLE)] {
+        assert!(!is_anothers_acl(&namespace, &acl), "{acl}");
+    }
+}
+
+fn ids(owner_type: &str) -> [(&str, &str); 2] {
+    [(owner::OWNER_CONTROLLER, owner::DEFAULT_NETWORK), (owner::OWNER_TYPE, owner_type)]
 }
 
 #[test]

@@ -1,6 +1,14 @@
 //! Random changes, crashes and meddling: in the end the rows are those of a fresh start on an empty
-//! database, and at no time do two ports share an address.
+//! database, and at no time do two ports share an address. Rows of somebody else's are as they were made.
 
+use std::collections::BTreeSet;
+
+use ovnkube_ovn::nb::{
+    logical_router as lr, logical_router_policy as policy, logical_router_static_route as route, nat,
+};
+use ovnkube_ovn::{Row, Uuid, owner};
+use ovnkube_ovsdb::Client;
+use ovnkube_tests::foreign::Foreign;
 use ovnkube_tests::nb::{Release, Server};
 use ovnkube_tests::objects::{namespace, node, pod};
 use ovnkube_tests::settings::Settings;
@@ -157,6 +165,182 @@ fn meddle(server: &Server, what: usize, which: usize) {
     };
 }
 
+#[derive(Debug, Clone)]
+enum Beside {
+    /// With a gateway: mode, address, next hop.
+    NodeComes(usize, bool, usize, usize),
+    NodeGoes(usize),
+    Write(usize),
+    Crash,
+    /// Somebody makes a row: which, of all kinds there are.
+    Foreign(usize),
+    /// While the controller is away somebody does this to one of our rows.
+    Meddle(Meddle, usize),
+}
+
+#[derive(Debug, Clone)]
+enum Meddle {
+    TakeMarksOff,
+    TakeOut,
+    Change,
+    Double,
+}
+
+fn beside() -> impl Strategy<Value = Beside> {
+    let meddle = prop_oneof![
+        2 => Just(Meddle::TakeMarksOff),
+        1 => Just(Meddle::TakeOut),
+        1 => Just(Meddle::Change),
+        1 => Just(Meddle::Double),
+    ];
+    let comes = (0..3usize, any::<bool>(), 0..2usize, 0..2usize);
+    prop_oneof![
+        4 => comes.prop_map(|(node, local, ip, hop)| Beside::NodeComes(node, local, ip, hop)),
+        1 => (0..3usize).prop_map(Beside::NodeGoes),
+        4 => (1..4usize).prop_map(Beside::Write),
+        1 => Just(Beside::Crash),
+        6 => (0..1000usize).prop_map(Beside::Foreign),
+        3 => (meddle, 0..1000usize).prop_map(|(how, which)| Beside::Meddle(how, which)),
+    ]
+}
+
+/// The node's subnet and number are always the same, so that nobody's rows become those of another one.
+fn with_gateway(node: usize, local: bool, ip: usize, hop: usize) -> serde_json::Value {
+    let (name, address) = (NODES[node], format!("172.18.{ip}.{}/16", node + 2));
+    let gateway = json!({"default": {
+        "mode": if local { "local" } else { "shared" }, "interface-id": format!("br-ex_{name}"),
+        "mac-address": "02:42:ac:12:00:02", "ip-addresses": [address], "next-hops": [format!("172.18.255.{}", hop + 1)],
+    }});
+    let annotations = json!({
+        "k8s.ovn.org/node-chassis-id": format!("chassis-{name}"), "k8s.ovn.org/node-id": (node + 2).to_string(),
+        "k8s.ovn.org/node-subnets": json!({"default": [format!("10.128.{}.0/23", 2 * node)]}).to_string(),
+        "k8s.ovn.org/l3-gateway-config": gateway.to_string(), "k8s.ovn.org/host-cidrs": json!([address]).to_string(),
+    });
+    json!({"kind": "Node", "metadata": {"name": name, "annotations": annotations}})
+}
+
+/// Rows with marks that stand in one of these columns: router, column, row.
+fn marked(nb: &Client) -> Vec<(Uuid, &'static str, Uuid)> {
+    let cache = nb.cache();
+    let mut rows = Vec::new();
+    for (router, row) in cache.iter(lr::TABLE) {
+        let routes = row.uuids(lr::STATIC_ROUTES).map(|uuid| ("static_routes", route::TABLE, uuid));
+        let policies = row.uuids(lr::POLICIES).map(|uuid| ("policies", policy::TABLE, uuid));
+        let nats = row.uuids(lr::NAT).map(|uuid| ("nat", nat::TABLE, uuid));
+        let is_ours = |row: &Row| row.external_ids().get(owner::OWNER_TYPE) == Some(owner::GATEWAY);
+        let ours = routes
+            .chain(policies)
+            .chain(nats)
+            .filter(|(_, table, uuid)| cache.get(table, *uuid).is_some_and(|row| is_ours(row)));
+        rows.extend(ours.map(|(column, _, uuid)| (router, column, uuid)));
+    }
+    rows.sort_unstable();
+    rows
+}
+
+/// Without its marks it would be somebody's: one that was changed, and one of two that are the same.
+fn is_its_own(nb: &Client, rows: &[(Uuid, &str, Uuid)], row: &(Uuid, &str, Uuid)) -> bool {
+    let cache = nb.cache();
+    let text = |uuid: Uuid| {
+        let tables = [route::TABLE, policy::TABLE, nat::TABLE];
+        tables.iter().find_map(|table| cache.get(table, uuid)).unwrap().to_string()
+    };
+    let own = text(row.2);
+    let twins = rows.iter().filter(|other| other.0 == row.0 && text(other.2) == own).count();
+    twins == 1 && !own.contains("192.0.2.9") && !own.contains("\"drop\"")
+}
+
+fn meddle_beside(server: &Server, nb: &Client, how: &Meddle, which: usize) {
+    let rows = marked(nb);
+    let Some((router, column, uuid)) = rows.get(which % rows.len().max(1)) else { return };
+    let (router, uuid) = (router.to_string(), uuid.to_string());
+    let (table, changed) = match *column {
+        "static_routes" => ("logical_router_static_route", "nexthop"),
+        "policies" => ("logical_router_policy", "priority"),
+        _ => ("nat", "external_ip"),
+    };
+    match how {
+        Meddle::TakeMarksOff if !is_its_own(nb, &rows, &rows[which % rows.len()]) => {}
+        Meddle::TakeMarksOff => drop(server.nbctl(&["clear", table, &uuid, "external_ids"])),
+        Meddle::TakeOut => drop(server.nbctl(&["remove", "logical_router", &router, column, &uuid])),
+        Meddle::Change if *column == "policies" => drop(server.nbctl(&["set", table, &uuid, "action=drop"])),
+        Meddle::Change => drop(server.nbctl(&["set", table, &uuid, &format!("{changed}=192.0.2.9")])),
+        Meddle::Double => {
+            let values: Vec<_> = match *column {
+                "static_routes" => vec!["ip_prefix", "nexthop", "policy", "output_port"],
+                "policies" => vec!["priority", "match", "action", "nexthops"],
+                _ => vec!["type", "logical_ip", "external_ip", "options"],
+            };
+            let values = values.iter().chain(&["external_ids"]);
+            let cells: Vec<_> = values.map(|c| format!("{c}={}", server.nbctl(&["get", table, &uuid, c]))).collect();
+            let create: Vec<_> =
+                ["--id=@row", "create", table].into_iter().chain(cells.iter().map(String::as_str)).collect();
+            server.nbctl(&[&create[..], &["--", "add", "logical_router", &router, column, "@row"]].concat());
+        }
+    }
+}
+
+async fn play_beside(story: &[Beside]) {
+    let server = Server::new(Release::Trixie);
+    let network = Settings::default().network();
+    let mut objects = Objects::default();
+    for node in 0..NODES.len() {
+        objects.put(with_gateway(node, false, 0, 0));
+    }
+    let mut controller = Controller::start(network.clone(), server.client().await, &objects);
+    controller.settle(&mut objects).await;
+    let commands = Foreign::commands(&controller.nb, &NODES, true);
+    let (mut made, mut foreign) = (BTreeSet::new(), Foreign::default());
+    for event in story {
+        let changes = match event {
+            Beside::NodeComes(node, local, ip, hop) => objects.put(with_gateway(*node, *local, *ip, *hop)),
+            Beside::NodeGoes(node) => objects.delete("Node", "", NODES[*node]),
+            Beside::Write(n) => {
+                for _ in 0..*n {
+                    controller.step(&mut objects, false).await;
+                }
+                Vec::new()
+            }
+            Beside::Foreign(which) => {
+                let command = &commands[which % commands.len()];
+                let has = |node: &&str| !controller.nb.cache().lookup(lr::TABLE, &format!("GR_{node}")).is_empty();
+                let possible = NODES.iter().filter(|node| command.contains(**node)).all(has);
+                if possible && made.insert(which % commands.len()) {
+                    foreign = foreign.and(Foreign::tried(&server, command).await);
+                }
+                Vec::new()
+            }
+            Beside::Crash => {
+                controller = Controller::start(network.clone(), server.client().await, &objects);
+                Vec::new()
+            }
+            Beside::Meddle(how, which) => {
+                // a row without marks that is not wanted any more is nobody's that we know
+                if matches!(how, Meddle::TakeMarksOff) {
+                    controller.settle(&mut objects).await;
+                }
+                meddle_beside(&server, &server.client().await, how, *which);
+                controller = Controller::start(network.clone(), server.client().await, &objects);
+                if matches!(how, Meddle::TakeMarksOff) {
+                    controller.step(&mut objects, false).await;
+                }
+                Vec::new()
+            }
+        };
+        controller.take(changes);
+        assert_eq!(foreign.harm(&controller.nb), [""; 0]);
+        foreign = foreign.left(&controller.nb);
+    }
+    controller.settle(&mut objects).await;
+    assert_eq!(foreign.harm(&controller.nb), [""; 0]);
+    let mut again = Controller::start(network.clone(), server.client().await, &objects);
+    assert_eq!(again.settle(&mut objects).await, (0, Vec::new()));
+    let empty = Server::new(Release::Trixie);
+    let mut fresh = Controller::start(network, empty.client().await, &objects);
+    fresh.settle(&mut objects).await;
+    assert_eq!(crate::foreign::ours(&again.nb, &foreign), crate::foreign::ours(&fresh.nb, &Foreign::default()));
+}
+
 /// Some seconds' worth; `PROPTEST_CASES` for more.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").map_or(60, |n| n.parse().unwrap())
@@ -167,5 +351,10 @@ proptest! {
     #[test]
     fn any_story_ends_as_a_fresh_start(story in proptest::collection::vec(happens(), 5..60)) {
         tokio::runtime::Runtime::new().unwrap().block_on(play(&story));
+    }
+
+    #[test]
+    fn rows_of_others_outlive_any_story(story in proptest::collection::vec(beside(), 5..40)) {
+        tokio::runtime::Runtime::new().unwrap().block_on(play_beside(&story));
     }
 }

@@ -6,6 +6,7 @@ use ovnkube_apply::{Chassis, removal};
 use ovnkube_ovn::sb;
 use ovnkube_ovsdb::{Client as Database, Options, Remote};
 use ovnkube_tests::dump::Dump;
+use ovnkube_tests::foreign::Foreign;
 use ovnkube_tests::nb::{Release, Server, within};
 use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects};
@@ -69,6 +70,30 @@ async fn nodes_called_like_load_balancers() {
             let left = Dump::of(&nb);
             assert_eq!((left.since(&want), want.since(&left)), (String::new(), String::new()), "{name}");
         }
+    }
+}
+
+/// What others have on the routers that stay is not the node's, with and without marks on what is.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_others_stay() {
+    for marked in [true, false] {
+        let nodes = [node("a1", "172.18.0.2", "c1"), node("a2", "172.18.0.3", "c2")];
+        let (server, _) = written(&nodes, false).await;
+        let nb = server.client().await;
+        if !marked {
+            crate::takeover::take_marks_off(&server, &nb);
+        }
+        let foreign = Foreign::put(&server, &["a1", "a2"], true).await;
+        let of_node = |nb: &Database| {
+            let of_node = |row: &String| ["a2", "100.64.0.3", "10.128.2."].iter().any(|what| row.contains(what));
+            crate::foreign::ours(nb, &foreign).into_iter().filter(of_node).collect::<Vec<_>>()
+        };
+        let nb = server.client().await;
+        assert_eq!(of_node(&nb).len(), 7);
+        let found = removal::northbound("a2", &nb.cache());
+        nb.transact(found.txn).await.unwrap();
+        assert_eq!(foreign.harm(&nb), [""; 0]);
+        assert_eq!(of_node(&nb), [""; 0]);
     }
 }
 

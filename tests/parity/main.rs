@@ -9,6 +9,7 @@ mod more;
 mod services;
 
 use ovnkube_tests::dump::{self, Dump};
+use ovnkube_tests::foreign::Foreign;
 use ovnkube_tests::nb::{Release, Server};
 use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, Write, rules};
@@ -134,7 +135,8 @@ async fn taken_over(rows: &Dump) -> Server {
     server
 }
 
-/// Load balancers of UDP get an option, gateway routers an SNAT, each group of isolated pods two ACLs; nothing else is touched.
+/// Load balancers of UDP get an option, gateway routers an SNAT, each group of isolated pods two ACLs, rows of gateways
+/// marks; nothing else is touched.
 #[tokio::test(flavor = "multi_thread")]
 async fn takeover_changes_nothing_but_what_is_meant_to_differ() {
     let server = taken_over(&original()).await;
@@ -146,6 +148,41 @@ async fn takeover_changes_nothing_but_what_is_meant_to_differ() {
     assert_eq!(have.since(&with_what_differs(original())), "");
     let now = dump::uuids(&controller.nb.cache());
     assert!(before.keys().all(|uuid| now.contains_key(uuid)), "rows were made anew");
+}
+
+/// Beside rows of every kind that others may have there.
+#[tokio::test(flavor = "multi_thread")]
+async fn takeover_changes_no_row_of_others() {
+    let features = (include_str!("global-features.nb"), include_str!("global-features.yaml"), true);
+    for (rows, objects, templates) in
+        [(include_str!("global-base.nb"), include_str!("global-base.yaml"), false), features]
+    {
+        let server = taken_over(&Dump::parse(rows)).await;
+        let foreign = Foreign::put(&server, &["node-000", "node-001", "node-002"], true).await;
+        let mut objects = read(objects);
+        add(&mut objects, SERVICES);
+        let network = Settings { svc_template_support: templates, ..settings() }.network();
+        for transactions in [1, 0] {
+            let mut controller = Controller::start(network.clone(), server.client().await, &objects);
+            let before = dump::uuids(&controller.nb.cache());
+            assert_eq!(controller.settle(&mut objects).await.0, transactions);
+            assert_eq!(foreign.harm(&controller.nb), [""; 0]);
+            let now = dump::uuids(&controller.nb.cache());
+            for (uuid, (table, row)) in before {
+                let now = now.get(&uuid).unwrap_or_else(|| panic!("gone: {row}"));
+                let changed: Vec<_> =
+                    now.1.differing(&row).map(|(column, _)| row.table().info(column).unwrap().name).collect();
+                let allowed: &[&str] = match table {
+                    "Logical_Router" => &["external_ids", "nat"],
+                    "Logical_Router_Static_Route" | "Logical_Router_Policy" | "NAT" => &["external_ids"],
+                    "Load_Balancer" => &["options"],
+                    "Port_Group" => &["acls"],
+                    _ => &[],
+                };
+                assert!(changed.iter().all(|column| allowed.contains(column)), "{row} is {}", now.1);
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

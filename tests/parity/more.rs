@@ -8,7 +8,29 @@ pub(crate) fn with_what_differs(dump: Dump) -> Dump {
 }
 
 pub(crate) fn with_rows_of_each_ovn(dump: Dump) -> Dump {
-    with_flushing(with_host_snat(dump))
+    with_marks(with_flushing(with_host_snat(dump)))
+}
+
+/// Gateway routers and what they and the cluster router have for nodes say whose they are; there they say nothing.
+fn with_marks(mut dump: Dump) -> Dump {
+    for (label, rows) in &mut dump.0 {
+        let (table, _) = label.split_once('(').unwrap();
+        let is_marked = match table {
+            "Logical_Router" => label.starts_with("Logical_Router(GR_node-"),
+            "Logical_Router_Static_Route" | "NAT" => true,
+            "Logical_Router_Policy" => label.starts_with("Logical_Router_Policy(1004 "),
+            _ => false,
+        };
+        for row in rows.iter_mut().filter(|_| is_marked) {
+            let ids = row.entry("external_ids".into()).or_insert_with(|| json!({})).as_object_mut().unwrap();
+            // all others carry marks of their own
+            if ids.keys().all(|key| key.starts_with("physical_ip") || key == "k8s.ovn.org/node-masquerade-subnet") {
+                ids.insert("k8s.ovn.org/owner-controller".into(), json!("default-network-controller"));
+                ids.insert("k8s.ovn.org/owner-type".into(), json!("Gateway"));
+            }
+        }
+    }
+    dump
 }
 
 /// What a node's processes send through its gateway router always has that router's address on the join switch.

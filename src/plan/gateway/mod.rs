@@ -11,16 +11,16 @@
 //!
 //! A node has a gateway once its agent has said so in `l3-gateway-config`.
 
-mod routes;
+pub(crate) mod routes;
 
 use std::net::IpAddr;
 
 use ovnkube_model::{Family, Gateway, Name, Node, NodeNetwork, Roles, Touched, World};
-use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{
     logical_router as lr, logical_router_port as lrp, logical_switch as ls, logical_switch_port as lsp,
     static_mac_binding as smb,
 };
+use ovnkube_ovn::{Row, owner};
 
 use crate::features::touched_nodes;
 use crate::topology::join_addresses;
@@ -105,10 +105,13 @@ fn router(want: &mut Want, site: &Site<'_>) -> RowKey {
         groups.push(names::lb_group(names::ROUTER_LB_GROUP));
     }
     let name = site.router_name();
+    // marked as its routes are: on a router without a mark ovn-kubernetes had the last word
+    let ids = [("physical_ip", first), ("physical_ips", ips.join(","))];
+    let ids = ids.into_iter().chain(owner::marks(owner::GATEWAY).map(|(key, value)| (key, value.to_owned())));
     want.row(
         RowWant::new(name.as_str(), Row::new(lr::TABLE))
             .with(lr::NAME, name.as_str())
-            .with(lr::EXTERNAL_IDS, [("physical_ip", first), ("physical_ips", ips.join(","))])
+            .with(lr::EXTERNAL_IDS, ids)
             .with(
                 lr::OPTIONS,
                 [

@@ -1,18 +1,26 @@
-//! Routes, policies and NAT of a gateway.
+//! Routes, policies and NAT of a gateway. Others have such rows on the same routers, so each of ours is marked.
 
 use std::net::IpAddr;
 
 use ovnkube_model::{Family, GatewayMode, Masquerade, Subnet};
-use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{
     logical_router as lr, logical_router_policy as policy, logical_router_static_route as route, nat,
 };
+use ovnkube_ovn::{Row, owner};
 
 use super::Site;
 use crate::{RowKey, RowWant, Want, names, rows};
 
 /// Traffic to the node's own addresses goes over its management port.
-const TO_NODE: i64 = 1004;
+pub(crate) const TO_NODE: i64 = 1004;
+/// External id of the route to the host's side of the bridge.
+pub(crate) const MASQUERADE_ROUTE: &str = "k8s.ovn.org/node-masquerade-subnet";
+
+/// What a policy of priority [`TO_NODE`] matches: packets of a node's pods to an address of the node.
+pub(crate) fn to_node(node: &str, host: IpAddr) -> String {
+    let ip = Family::of(host).ovn();
+    format!("inport == \"rtos-{node}\" && {ip}.dst == {host} /* {node} */")
+}
 
 /// Next hops that do not exist.
 pub(super) fn dummy_next_hops(site: &Site<'_>) -> Vec<IpAddr> {
@@ -31,19 +39,18 @@ pub(super) fn routes(want: &mut Want, site: &Site<'_>, router: &RowKey) {
     for range in &network.cluster_subnets {
         let join = network.join_subnet(Family::of_subnet(range.cidr)).and_then(|subnet| subnet.nth(1));
         if let Some(cluster_router) = join {
-            add(want, router, Row::new(route::TABLE), range.cidr.to_string(), cluster_router);
+            add(want, router, marked_route(), range.cidr.to_string(), cluster_router);
         }
     }
     let out = site.outer_port();
     for (subnet, masquerade) in masquerades(site) {
-        let row = Row::new(route::TABLE)
-            .with(route::OUTPUT_PORT, Some(out.as_str()))
-            .with(route::EXTERNAL_IDS, [("k8s.ovn.org/node-masquerade-subnet", "")]);
+        let ids = owner::marks(owner::GATEWAY).into_iter().chain([(MASQUERADE_ROUTE, "")]);
+        let row = Row::new(route::TABLE).with(route::OUTPUT_PORT, Some(out.as_str())).with(route::EXTERNAL_IDS, ids);
         add(want, router, row, subnet.to_string(), masquerade.next_hop);
     }
     for next_hop in &site.gateway.next_hops {
         let everything = if next_hop.is_ipv6() { "::/0" } else { "0.0.0.0/0" };
-        let row = Row::new(route::TABLE).with(route::OUTPUT_PORT, Some(out.as_str()));
+        let row = marked_route().with(route::OUTPUT_PORT, Some(out.as_str()));
         add(want, router, row, everything.to_owned(), *next_hop);
     }
     cluster_routes(want, site);
@@ -54,7 +61,7 @@ pub(super) fn routes(want: &mut Want, site: &Site<'_>, router: &RowKey) {
 fn cluster_routes(want: &mut Want, site: &Site<'_>) {
     let router = names::cluster_router();
     for join in site.joins.iter().map(ipnetwork::IpNetwork::ip) {
-        add(want, &router, Row::new(route::TABLE), join.to_string(), join);
+        add(want, &router, marked_route(), join.to_string(), join);
     }
     for subnet in &site.network.subnets {
         let next_hop = match site.gateway.mode {
@@ -62,10 +69,14 @@ fn cluster_routes(want: &mut Want, site: &Site<'_>) {
             GatewayMode::Local => subnet.nth(2),
         };
         if let Some(next_hop) = next_hop {
-            let row = Row::new(route::TABLE).with(route::POLICY, Some("src-ip"));
+            let row = marked_route().with(route::POLICY, Some("src-ip"));
             add(want, &router, row, subnet.to_string(), next_hop);
         }
     }
+}
+
+fn marked_route() -> Row {
+    Row::new(route::TABLE).with(route::EXTERNAL_IDS, owner::marks(owner::GATEWAY))
 }
 
 fn add(want: &mut Want, router: &RowKey, row: Row, prefix: String, next_hop: IpAddr) {
@@ -84,15 +95,14 @@ fn policies(want: &mut Want, site: &Site<'_>) {
     hosts.dedup();
     for host in hosts {
         let family = Family::of(host);
-        let ip = family.ovn();
         let management = site.network.management().map(|ip| ip.ip()).find(|ip| Family::of(*ip) == family);
         let Some(management) = management else { continue };
-        let name = site.name;
         let row = Row::new(policy::TABLE)
             .with(policy::PRIORITY, TO_NODE)
-            .with(policy::MATCH, format!("inport == \"rtos-{name}\" && {ip}.dst == {host} /* {name} */"))
+            .with(policy::MATCH, to_node(site.name, host))
             .with(policy::ACTION, "reroute")
-            .with(policy::NEXTHOPS, [management.to_string()]);
+            .with(policy::NEXTHOPS, [management.to_string()])
+            .with(policy::EXTERNAL_IDS, owner::marks(owner::GATEWAY));
         let id = rows::identity(&row).unwrap_or_default();
         let key = want.row(RowWant::new(id, row).within(&router));
         want.member(&router, lr::POLICIES, &key);
@@ -134,7 +144,8 @@ fn snat(want: &mut Want, router: &RowKey, logical: String, external: IpAddr) {
         .with(nat::TYPE, "snat")
         .with(nat::LOGICAL_IP, logical)
         .with(nat::EXTERNAL_IP, external.to_string())
-        .with(nat::OPTIONS, [("stateless", "false")]);
+        .with(nat::OPTIONS, [("stateless", "false")])
+        .with(nat::EXTERNAL_IDS, owner::marks(owner::GATEWAY));
     let id = rows::identity(&row).unwrap_or_default();
     let key = want.row(RowWant::new(id, row).within(router));
     want.member(router, lr::NAT, &key);
