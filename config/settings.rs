@@ -192,7 +192,7 @@ settings! {
         client_cert: PathBuf { key: "client-cert", flag: "nb-client-cert", default: "/etc/openvswitch/ovnnb-cert.pem" }
         /// Certificate authority of the server for ssl addresses.
         client_cacert: PathBuf { key: "client-cacert", flag: "nb-client-cacert", default: "/etc/openvswitch/ovnnb-ca.cert" }
-        /// Name that the server's certificate must carry; empty checks its signature only.
+        /// Name that the server's certificate must carry; empty is the host that address names.
         cert_common_name: Option<String> { key: "cert-common-name", flag: "nb-cert-common-name" }
         /// Raft election timer to set in the database, in milliseconds; 0 leaves it.
         election_timer: u32 { key: "election-timer", flag: "nb-raft-election-timer", default: "0", range: ANY_COUNT, stage: Later }
@@ -218,7 +218,7 @@ settings! {
         client_cert: PathBuf { key: "client-cert", flag: "sb-client-cert", default: "/etc/openvswitch/ovnsb-cert.pem" }
         /// Certificate authority of the server for ssl addresses.
         client_cacert: PathBuf { key: "client-cacert", flag: "sb-client-cacert", default: "/etc/openvswitch/ovnsb-ca.cert" }
-        /// Name that the server's certificate must carry; empty checks its signature only.
+        /// Name that the server's certificate must carry; empty is the host that address names.
         cert_common_name: Option<String> { key: "cert-common-name", flag: "sb-cert-common-name" }
         /// Raft election timer to set in the database, in milliseconds; 0 leaves it.
         election_timer: u32 { key: "election-timer", flag: "sb-raft-election-timer", default: "0", range: ANY_COUNT, stage: Later }

@@ -4,12 +4,14 @@ use std::io;
 
 use crate::frame::FrameError;
 use crate::rpc::RpcError;
-use crate::tls::TlsError;
+use crate::tls::{self, TlsError};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     #[error(transparent)]
-    Io(#[from] io::Error),
+    Io(io::Error),
+    #[error("{0}")]
+    Handshake(String),
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("connect with ssl: no certificate configured")]
@@ -50,4 +52,14 @@ pub(crate) enum Fault {
     Inconsistent(String),
     #[error("session task ended: {0}")]
     Task(#[from] tokio::task::JoinError),
+}
+
+/// A handshake that fails is told by the next read or write.
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(reason) => Fault::Handshake(tls::said(reason)),
+            None => Fault::Io(error),
+        }
+    }
 }

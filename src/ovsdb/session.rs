@@ -23,6 +23,8 @@ use crate::server;
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
+/// For what has arrived of a connection that can't be written to any more.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 /// A session that lived this long was not a failed attempt.
 const PROVEN: Duration = Duration::from_secs(1);
 
@@ -87,7 +89,11 @@ async fn attempt(shared: &Arc<Shared>, remote: &Remote) -> (Fault, Duration) {
     let mut live_since = None;
     let fault = tokio::select! {
         ended = &mut reader.0 => ended.unwrap_or_else(Fault::from),
-        ended = &mut writer.0 => ended.unwrap_or_else(Fault::from),
+        ended = &mut writer.0 => {
+            let fault = ended.unwrap_or_else(Fault::from);
+            // who closes a connection may have said why
+            tokio::time::timeout(LAST_WORDS, &mut reader.0).await.map_or(fault, |ended| ended.unwrap_or_else(Fault::from))
+        }
         Err(fault) = drive(shared, &conn, remote, &mut signals, &mut live_since) => fault,
     };
     shared.lose(&conn);

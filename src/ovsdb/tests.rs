@@ -16,6 +16,7 @@ use crate::outcome;
 use crate::remote::Remote;
 use crate::rpc::{Message, RpcError};
 use crate::server::{Seen, ServerRow};
+use crate::tls::{WrongName, common_name};
 use crate::txn::{Txn, is_own};
 use crate::update::Decoder;
 
@@ -331,4 +332,39 @@ fn a_change_is_own_only_if_all_of_it_is() {
         _ = t.update(switch, Row::new(ls::TABLE).with(ls::PORTS, [q]).with(ls::EXTERNAL_IDS, [("", ""); 0]));
     };
     assert!(own(row(&[p], &[("a", "1")]), row(&[q], &[]), &update) && !own(row(&[], &[]), row(&[p], &[]), &update));
+}
+
+/// A certificate as far as its subject, whose names are these.
+fn certificate_of(names: &[u8]) -> Vec<u8> {
+    let sequence = |content: &[u8]| [&[0x30, content.len() as u8], content].concat();
+    let empty = [0x02, 0];
+    let fields = [&[0xa0, 0][..], &empty, &empty, &empty, &empty, &sequence(names)].concat();
+    sequence(&sequence(&fields))
+}
+
+#[test]
+fn a_certificates_subject_is_found() {
+    let name = |oid: u8, text: &str| {
+        let attribute = [&[0x06, 3, 0x55, 0x04, oid, 0x0c, text.len() as u8], text.as_bytes()].concat();
+        let sequence = [&[0x30, attribute.len() as u8], &attribute[..]].concat();
+        [&[0x31, sequence.len() as u8], &sequence[..]].concat()
+    };
+    let names = [name(0x0a, "organisation"), name(0x03, "ovnnb"), name(0x0b, "unit")].concat();
+    assert_eq!(common_name(&certificate_of(&names)).as_deref(), Some("ovnnb"));
+    assert_eq!(common_name(&certificate_of(&name(0x0a, "organisation"))), None);
+}
+
+#[test]
+fn any_bytes_are_taken_for_a_certificate() {
+    bolero::check!().with_type::<Vec<u8>>().for_each(|bytes| {
+        common_name(bytes);
+        common_name(&certificate_of(bytes.get(..100).unwrap_or(bytes)));
+    });
+}
+
+#[test]
+fn a_certificate_with_many_names_makes_no_long_message() {
+    let names = (0..1000).map(|n| format!("host-{n}.example")).collect();
+    let said = WrongName { wanted: "10.0.0.1".to_owned(), names }.to_string();
+    assert!(said.contains("\"host-7.example\", ... and not for \"10.0.0.1\"") && said.len() < 400, "{said}");
 }

@@ -1,17 +1,20 @@
-//! TLS as OVN uses it: both sides show certificates of one private CA, and names in them mean
-//! nothing (they are common names like `ovnnb` on a server reached by address). So the chain is
-//! checked and the name is not, unless one is pinned.
+//! TLS as OVN uses it: both sides show certificates of private authorities. A server's must be of the
+//! one we believe, and for the address or host name that the server is reached by. What `ovs-pki`
+//! makes names neither: then the name that it does have can be asked for.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
+};
 
 /// The files of one TLS client, read again for every new connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +22,8 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     pub private_key: PathBuf,
     pub ca: PathBuf,
-    /// Common name the server's certificate must have; any if none.
+    /// Name that the server's certificate must have, as its subject or among the others; if none,
+    /// the host of the remote.
     pub common_name: Option<String>,
 }
 
@@ -44,7 +48,8 @@ impl TlsFiles {
             roots.add(ca).map_err(|e| file(&self.ca, e.to_string()))?;
         }
         let provider = Arc::new(ring::default_provider());
-        let verifier = ChainVerifier { roots, provider: Arc::clone(&provider), common_name: self.common_name.clone() };
+        let name = self.common_name.clone();
+        let verifier = ServerVerifier { roots, provider: Arc::clone(&provider), name };
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|reason| self.pair(reason))?;
@@ -71,30 +76,27 @@ fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError
 }
 
 #[derive(Debug)]
-struct ChainVerifier {
+struct ServerVerifier {
     roots: RootCertStore,
     provider: Arc<CryptoProvider>,
-    common_name: Option<String>,
+    /// Instead of the host.
+    name: Option<String>,
 }
 
-impl ServerCertVerifier for ChainVerifier {
+impl ServerCertVerifier for ServerVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
+        host: &ServerName<'_>,
         _ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let algorithms = self.provider.signature_verification_algorithms.all;
         let parsed = ParsedCertificate::try_from(end_entity)?;
         verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, intermediates, now, algorithms)?;
-        match &self.common_name {
-            Some(name) if common_name(end_entity).as_deref() != Some(name) => {
-                Err(CertificateError::NotValidForName.into())
-            }
-            _ => Ok(ServerCertVerified::assertion()),
-        }
+        self.verify_name(end_entity, &parsed, host)?;
+        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -120,9 +122,112 @@ impl ServerCertVerifier for ChainVerifier {
     }
 }
 
+impl ServerVerifier {
+    fn verify_name(
+        &self,
+        cert: &CertificateDer<'_>,
+        parsed: &ParsedCertificate<'_>,
+        host: &ServerName<'_>,
+    ) -> Result<(), rustls::Error> {
+        let subject = common_name(cert);
+        if self.name.is_some() && self.name == subject {
+            return Ok(());
+        }
+        let wanted = self.name.clone().unwrap_or_else(|| host.to_str().into_owned());
+        // what can be no host's name is no alternative name either
+        let verified = ServerName::try_from(wanted.as_str()).map(|name| verify_server_name(parsed, &name));
+        let alternatives = match verified {
+            Ok(Err(rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext {
+                presented, ..
+            }))) => presented,
+            Ok(verified) => return verified,
+            Err(_) => Vec::new(),
+        };
+        let names = subject.into_iter().chain(alternatives.iter().map(|name| plain(name).to_owned())).collect();
+        Err(CertificateError::Other(OtherError(Arc::new(WrongName { wanted, names }))).into())
+    }
+}
+
+/// A certificate that is somebody else's.
+#[derive(Debug)]
+pub(crate) struct WrongName {
+    pub(crate) wanted: String,
+    pub(crate) names: Vec<String>,
+}
+
+impl std::error::Error for WrongName {}
+
+impl fmt::Display for WrongName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 8;
+        let names: Vec<String> = self.names.iter().take(SHOWN).map(|name| format!("{name:?}")).collect();
+        let more = if self.names.len() > SHOWN { ", ..." } else { "" };
+        let names = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") + more };
+        write!(
+            f,
+            "it is for {names} and not for {:?}; give the server one with that subjectAltName, or set \
+             cert-common-name to the name that it should have",
+            self.wanted
+        )
+    }
+}
+
+/// Of `DnsName("db.example")` and `IpAddress(10.0.0.1)` the name.
+fn plain(presented: &str) -> &str {
+    let name = presented.split_once('(').map_or(presented, |(_, name)| name);
+    name.strip_suffix(')').unwrap_or(name).trim_matches('"')
+}
+
+/// What a handshake failed for, in words that say what to do.
+pub(crate) fn said(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(error) => {
+            format!("the server's certificate is refused: {}", of_server(error))
+        }
+        rustls::Error::AlertReceived(alert) => of_client(*alert),
+        other => other.to_string(),
+    }
+}
+
+fn of_server(error: &CertificateError) -> String {
+    match error {
+        CertificateError::Other(OtherError(wrong)) => wrong.to_string(),
+        CertificateError::UnknownIssuer => "it is not of the authority in client-cacert".to_owned(),
+        CertificateError::ExpiredContext { time, not_after } => {
+            format!("it ended {} ago", span(time.as_secs().saturating_sub(not_after.as_secs())))
+        }
+        CertificateError::NotValidYetContext { time, not_before } => {
+            format!("it is not valid yet, but in {}", span(not_before.as_secs().saturating_sub(time.as_secs())))
+        }
+        CertificateError::InvalidPurposeContext { .. } => {
+            "it is not one for servers: its extendedKeyUsage lacks serverAuth".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The server says which kind of fault it has found, and no more.
+fn of_client(alert: AlertDescription) -> String {
+    let why = match alert {
+        AlertDescription::UnknownCA => "it is not of an authority that the server trusts",
+        AlertDescription::CertificateExpired => "it has ended",
+        AlertDescription::UnsupportedCertificate => "it is not one for clients: its extendedKeyUsage lacks clientAuth",
+        AlertDescription::BadCertificate => "it is damaged, or not valid yet",
+        AlertDescription::CertificateRevoked => "it is revoked",
+        AlertDescription::CertificateUnknown | AlertDescription::AccessDenied => "its log says why",
+        other => return format!("the server ends the handshake: {other:?}"),
+    };
+    format!("the server refuses the certificate in client-cert: {why}")
+}
+
+fn span(seconds: u64) -> String {
+    const DAY: u64 = 24 * 60 * 60;
+    if seconds < 2 * DAY { format!("{seconds} seconds") } else { format!("{} days", seconds / DAY) }
+}
+
 /// The subject's common name: the sixth field of the certificate, or the fifth where the version
 /// is left out.
-fn common_name(cert: &[u8]) -> Option<String> {
+pub(crate) fn common_name(cert: &[u8]) -> Option<String> {
     const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
     let (_, certificate, _) = element(cert)?;
     let (_, mut fields, _) = element(certificate)?;

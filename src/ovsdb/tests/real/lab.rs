@@ -75,6 +75,10 @@ impl Dir {
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
 }
 
 impl Drop for Dir {

@@ -8,6 +8,7 @@ mod conformance;
 mod faults;
 mod lab;
 mod own;
+mod pki;
 mod proxy;
 mod random;
 mod tls;

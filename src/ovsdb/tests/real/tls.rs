@@ -1,68 +1,40 @@
-//! TLS with certificates as `ovs-pki` makes them: a CA of one's own, names that are no host names.
-
-use std::path::{Path, PathBuf};
-use std::process::Command;
+//! TLS with an authority of one's own.
 
 use ovnkube_ovn::nb::logical_switch as ls;
 use ovnkube_ovn::{Row, Uuid, nb};
 use ovnkube_ovsdb::{Client, Options, Remote, State, TlsFiles, Txn};
 
 use crate::lab::{Dir, NB, Server, Trixie, assert_cache_is_fresh, live, options, within};
+use crate::pki::{Authority, CLIENT, LATER, OVER, SERVER, files};
 
-fn openssl(dir: &Path, args: &str) {
-    let out = Command::new("openssl").current_dir(dir).args(args.split(' ')).output();
-    let out = out.unwrap_or_else(|e| panic!("openssl is missing ({e}): run lab/install"));
-    assert!(out.status.success(), "openssl {args}: {}", String::from_utf8_lossy(&out.stderr));
-}
+/// As `ovs-pki` makes it for `ovnnb`: its alternative name is no host's.
+const OF_OVS_PKI: &str = "basicConstraints=CA:FALSE\nsubjectAltName=DNS:ovnnb id:7";
 
-/// A CA `ca` in its own right.
-fn authority(dir: &Path, ca: &str) {
-    openssl(
-        dir,
-        &format!(
-            "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /C=US/O=Open_vSwitch/CN={ca} -keyout {ca}.key -out {ca}.pem"
-        ),
-    );
-}
-
-/// A certificate for `name`, signed by `ca`. The alternative name is no DNS name, as `ovs-pki` has it.
-fn certificate(dir: &Path, ca: &str, name: &str) {
-    openssl(
-        dir,
-        &format!("req -newkey rsa:2048 -nodes -subj /C=US/O=Open_vSwitch/CN={name} -keyout {name}.key -out {name}.csr"),
-    );
-    std::fs::write(dir.join("ext"), format!("basicConstraints=CA:FALSE\nsubjectAltName=DNS:{name} id:7\n")).unwrap();
-    let sign = format!(
-        "x509 -req -days 2 -in {name}.csr -CA {ca}.pem -CAkey {ca}.key -CAcreateserial -extfile ext -out {name}.pem"
-    );
-    openssl(dir, &sign);
-}
-
-fn files(dir: &Dir, name: &str, ca: &str) -> TlsFiles {
-    TlsFiles {
-        certificate: dir.file(&format!("{name}.pem")),
-        private_key: dir.file(&format!("{name}.key")),
-        ca: dir.file(&format!("{ca}.pem")),
-        common_name: None,
-    }
-}
-
-fn secure_server(dir: &Dir) -> (Server, Remote) {
-    let db = dir.file("db");
+/// A server with the certificate `name`, and with what it believes of `good`.
+fn secure_server(dir: &Dir, name: &str) -> (Server, u16) {
+    let db = dir.file(&format!("{name}.db"));
     Trixie.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Trixie.schema(NB).as_os_str()]);
     let file = |name: &str| dir.file(name).display().to_string();
     let args = [
         "--remote=pssl:0:127.0.0.1".to_owned(),
-        format!("--private-key={}", file("ovnnb.key")),
-        format!("--certificate={}", file("ovnnb.pem")),
+        format!("--private-key={}", file(&format!("{name}.key"))),
+        format!("--certificate={}", file(&format!("{name}.pem"))),
         format!("--ca-cert={}", file("good.pem")),
     ];
-    let server = Server::start(Trixie, dir, "s", &db, &args);
-    let remote = Remote::Ssl { host: "127.0.0.1".to_owned(), port: server.port() };
-    (server, remote)
+    let server = Server::start(Trixie, dir, name, &db, &args);
+    let port = server.port();
+    (server, port)
 }
 
-async fn refused(options: Options, reason: &str) {
+fn at(host: &str, port: u16, tls: impl Into<Option<TlsFiles>>) -> Options {
+    Options { tls: tls.into(), ..options(vec![Remote::Ssl { host: host.to_owned(), port }]) }
+}
+
+fn pinned(tls: &TlsFiles, name: &str) -> TlsFiles {
+    TlsFiles { common_name: Some(name.to_owned()), ..tls.clone() }
+}
+
+async fn refused(options: Options, reasons: &[&str]) {
     let client = Client::connect(options);
     let mut state = client.state();
     let ended = within(
@@ -71,42 +43,133 @@ async fn refused(options: Options, reason: &str) {
     )
     .await;
     let State::Disconnected { error } = ended.unwrap().clone() else { unreachable!() };
-    assert!(error.contains(reason), "{error:?} does not say {reason:?}");
+    for reason in reasons {
+        assert!(error.contains(reason), "{error:?} does not say {reason:?}");
+    }
+}
+
+fn authority(dir: &Dir, name: &'static str) -> Authority {
+    Authority::new(dir.path(), name)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_are_checked_and_names_are_not() {
+async fn a_server_has_the_name_that_it_is_reached_by() {
     let dir = Dir::new();
-    authority(&dir.file(""), "good");
-    authority(&dir.file(""), "bad");
-    certificate(&dir.file(""), "good", "ovnnb");
-    certificate(&dir.file(""), "good", "ovnkube");
-    certificate(&dir.file(""), "bad", "stranger");
-    let (server, remote) = secure_server(&dir);
-    let with = |tls: Option<TlsFiles>| Options { tls, ..options(vec![remote.clone()]) };
+    let good = authority(&dir, "good");
+    good.signs("ovnnb", SERVER);
+    good.signs("ovnkube", CLIENT);
+    let tls = files(dir.path(), "ovnkube", "good");
+    let (server, port) = secure_server(&dir, "ovnnb");
 
-    let client = live(with(Some(files(&dir, "ovnkube", "good")))).await;
+    let client = live(at("127.0.0.1", port, tls.clone())).await;
     let mut txn = Txn::new(&nb::DATABASE);
     txn.insert(Uuid::from_u128(1), Row::new(ls::TABLE).with(ls::NAME, "big".repeat(100_000)));
     client.transact(txn).await.unwrap();
     assert_cache_is_fresh(&client, server.remote()).await;
 
-    let pinned = |name: &str| TlsFiles { common_name: Some(name.to_owned()), ..files(&dir, "ovnkube", "good") };
-    live(with(Some(pinned("ovnnb")))).await;
-    refused(with(Some(pinned("ovnsb"))), "NotValidForName").await;
-    refused(with(Some(files(&dir, "ovnkube", "bad"))), "UnknownIssuer").await;
-    refused(with(Some(files(&dir, "stranger", "good"))), "alert").await;
-    refused(with(None), "no certificate configured").await;
-    refused(with(Some(files(&dir, "nobody", "good"))), "nobody.pem").await;
+    let names = ["\"localhost\"", "\"127.0.0.1\", \"db.example\"", "\"ovnnb\"", "cert-common-name"];
+    refused(at("localhost", port, tls), &names).await;
+}
 
-    // new files are taken with the next connection, the live one stays
-    let swapped: PathBuf = dir.file("ovnkube.pem");
-    std::fs::write(&swapped, "nothing").unwrap();
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_has_the_name_that_is_asked_for() {
+    let dir = Dir::new();
+    let good = authority(&dir, "good");
+    good.signs("ovnnb", OF_OVS_PKI);
+    good.signs_for("else", "named", SERVER, ["20210101000000Z", "20450101000000Z"]);
+    good.signs("ovnkube", CLIENT);
+    let tls = files(dir.path(), "ovnkube", "good");
+    let (_server, port) = secure_server(&dir, "ovnnb");
+    let (_named, named) = secure_server(&dir, "named");
+
+    // one that names no address needs to be asked for by its own name
+    refused(at("127.0.0.1", port, tls.clone()), &["\"127.0.0.1\"", "\"ovnnb\"", "cert-common-name"]).await;
+    live(at("127.0.0.1", port, pinned(&tls, "ovnnb"))).await;
+    refused(at("127.0.0.1", port, pinned(&tls, "ovnsb")), &["\"ovnsb\"", "\"ovnnb\""]).await;
+
+    // by its subject or by any other name, wherever it is reached
+    for name in ["else", "db.example", "127.0.0.1"] {
+        live(at("localhost", named, pinned(&tls, name))).await;
+    }
+    refused(at("127.0.0.1", named, pinned(&tls, "10.0.0.1")), &["\"10.0.0.1\"", "\"127.0.0.1\""]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_a_servers_certificate_is_said() {
+    let dir = Dir::new();
+    let good = authority(&dir, "good");
+    authority(&dir, "bad");
+    good.signs("ovnkube", CLIENT);
+    good.signs("ovnnb", SERVER);
+    good.signs("node", CLIENT);
+    good.signs_for("old", "old", SERVER, OVER);
+    good.signs_for("new", "new", SERVER, LATER);
+    let with = |ca: &str, port| at("127.0.0.1", port, files(dir.path(), "ovnkube", ca));
+    for (server, ca, reason) in [
+        ("ovnnb", "bad", "client-cacert"),
+        ("node", "good", "not one for servers"),
+        ("old", "good", "ended"),
+        ("new", "good", "not valid yet"),
+    ] {
+        let (_server, port) = secure_server(&dir, server);
+        refused(with(ca, port), &["the server's certificate", reason]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_ones_own_certificate_is_said() {
+    let dir = Dir::new();
+    let (good, bad) = (authority(&dir, "good"), authority(&dir, "bad"));
+    good.signs("ovnnb", SERVER);
+    good.signs("server", "extendedKeyUsage=serverAuth");
+    good.signs_for("old", "old", CLIENT, OVER);
+    good.signs_for("new", "new", CLIENT, LATER);
+    bad.signs("stranger", CLIENT);
+    let (_server, port) = secure_server(&dir, "ovnnb");
+    let with = |name: &str| at("127.0.0.1", port, files(dir.path(), name, "good"));
+    for (name, reason) in
+        [("stranger", "authority"), ("server", "not one for clients"), ("old", "ended"), ("new", "not valid yet")]
+    {
+        // the server's answer may be lost when it closes the connection
+        for _ in 0..10 {
+            refused(with(name), &["refuses the certificate in client-cert", reason]).await;
+        }
+    }
+    refused(at("127.0.0.1", port, None), &["no certificate configured"]).await;
+    refused(with("nobody"), &["nobody.pem"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_files_are_taken_with_the_next_connection() {
+    let dir = Dir::new();
+    let good = authority(&dir, "good");
+    good.signs("ovnnb", SERVER);
+    good.signs("ovnkube", CLIENT);
+    let (_server, port) = secure_server(&dir, "ovnnb");
+    let options = || at("127.0.0.1", port, files(dir.path(), "ovnkube", "good"));
+    let client = live(options()).await;
+
+    std::fs::write(dir.file("ovnkube.pem"), "nothing").unwrap();
     let mut txn = Txn::new(&nb::DATABASE);
-    txn.delete(ls::TABLE, Uuid::from_u128(1));
+    txn.insert(Uuid::from_u128(1), Row::new(ls::TABLE).with(ls::NAME, "a"));
     client.transact(txn).await.unwrap();
     assert_eq!(client.stats().sessions, 1);
-    refused(with(Some(files(&dir, "ovnkube", "good"))), "no certificate in it").await;
-    certificate(&dir.file(""), "good", "ovnkube");
-    live(with(Some(files(&dir, "ovnkube", "good")))).await;
+    refused(options(), &["no certificate in it"]).await;
+    good.signs("ovnkube", CLIENT);
+    live(options()).await;
+}
+
+/// The server reads its files again too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_takes_a_new_certificate_while_it_runs() {
+    let dir = Dir::new();
+    let good = authority(&dir, "good");
+    good.signs_for("ovnnb", "ovnnb", SERVER, OVER);
+    good.signs("ovnkube", CLIENT);
+    let (_server, port) = secure_server(&dir, "ovnnb");
+    let options = at("127.0.0.1", port, files(dir.path(), "ovnkube", "good"));
+    refused(options.clone(), &["ended"]).await;
+    let client = Client::connect(options);
+    good.signs("ovnnb", SERVER);
+    within("a session with the new certificate", client.synced()).await;
 }
