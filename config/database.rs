@@ -38,9 +38,9 @@ pub struct Tls {
     pub privkey: PathBuf,
     /// Certificate of the key.
     pub cert: PathBuf,
-    /// Certificate authority of the server. When the file is missing, the first server's is trusted and kept there.
+    /// Certificate authority of the server.
     pub cacert: PathBuf,
-    /// Name that the server's certificate must carry; `None` checks the chain only.
+    /// Name that the server's certificate must carry; `None` takes the host of the remote.
     pub common_name: Option<String>,
 }
 

@@ -25,9 +25,14 @@ impl Mode {
         *self == Self::default()
     }
 
-    /// Whether the northbound and southbound databases are opened.
-    pub fn uses_databases(&self) -> bool {
-        self.controller.is_some() || self.node.is_some() || self.remove_node.is_some()
+    /// Whether the northbound database is opened.
+    pub fn uses_northbound(&self) -> bool {
+        self.controller.is_some() || self.remove_node.is_some()
+    }
+
+    /// Whether the southbound database is opened, by itself or by the node's ovn-controller.
+    pub fn uses_southbound(&self) -> bool {
+        self.uses_northbound() || self.node.is_some()
     }
 
     /// Whether the Kubernetes API is used.

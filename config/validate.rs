@@ -356,17 +356,14 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Files that the process needs can be read. The server's authority may be missing: it is learned.
+    /// Files that the process needs can be read.
     fn files(&self, settings: &Settings) -> Result<(), Error> {
-        if settings.mode.uses_databases() || settings.mode.is_empty() {
-            for (section, database) in [("ovnnorth", &settings.nb), ("ovnsouth", &settings.sb)] {
-                if let Some(tls) = &database.tls {
-                    let address = self.other(section, "address");
-                    let why = |problem| format!("{problem}, but {address} needs it; name a PEM file");
-                    readable(&tls.privkey).map_err(|problem| self.fault(section, "client-privkey", why(problem)))?;
-                    readable(&tls.cert).map_err(|problem| self.fault(section, "client-cert", why(problem)))?;
-                }
-            }
+        let (mode, all) = (&settings.mode, settings.mode.is_empty());
+        if all || mode.uses_northbound() {
+            self.certificates("ovnnorth", &settings.nb)?;
+        }
+        if all || mode.uses_southbound() {
+            self.certificates("ovnsouth", &settings.sb)?;
         }
         if !settings.mode.uses_kubernetes() && !settings.mode.is_empty() {
             return Ok(());
@@ -384,6 +381,19 @@ impl Check<'_> {
                 Ok(())
             }
         }
+    }
+
+    fn certificates(&self, section: &str, database: &Database) -> Result<(), Error> {
+        let Some(tls) = &database.tls else { return Ok(()) };
+        let address = self.other(section, "address");
+        for (key, path) in
+            [("client-privkey", &tls.privkey), ("client-cert", &tls.cert), ("client-cacert", &tls.cacert)]
+        {
+            readable(path).map_err(|problem| {
+                self.fault(section, key, format!("{problem}, but {address} needs it; name a PEM file"))
+            })?;
+        }
+        Ok(())
     }
 
     /// What is allowed but worth a line in the log.
@@ -405,14 +415,6 @@ impl Check<'_> {
                 "{}: services have no range; give the API server's",
                 self.other("kubernetes", "service-cidrs")
             ));
-        }
-        for (section, database) in [("ovnnorth", &settings.nb), ("ovnsouth", &settings.sb)] {
-            if let Some(tls) = &database.tls
-                && !tls.cacert.exists()
-            {
-                let title = self.other(section, "client-cacert");
-                warnings.push(format!("{title}: no such file; the first server's authority is trusted and kept there"));
-            }
         }
     }
 }

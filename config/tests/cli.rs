@@ -159,6 +159,12 @@ fn mistakes() {
             "ssl-missing-certificate",
             format!("{master} {tls} -nb-client-privkey=ROOT/key.pem -nb-client-cert=ROOT/no.pem"),
         ),
+        (
+            "ssl-missing-authority",
+            format!(
+                "{master} {tls} -nb-client-privkey=ROOT/key.pem -nb-client-cert=ROOT/cert.pem -nb-client-cacert=ROOT/no.pem"
+            ),
+        ),
         ("ssl-empty-key", format!("{master} {tls} -nb-client-privkey=")),
         ("certificate-with-tcp", format!("{master} -sb-address=tcp:10.0.0.1:6642 -sb-client-cert=ROOT/cert.pem")),
         ("certificate-with-socket", format!("{master} -nb-client-cacert=ROOT/ca.pem")),
@@ -238,4 +244,16 @@ fn a_pipe_is_not_a_kubeconfig() {
 fn the_cluster_manager_reads_no_certificates() {
     let args = "-init-cluster-manager=n1 -k8s-kubeconfig=ROOT/kubeconfig -nb-address=ssl:10.0.0.1:6641";
     assert!(run(&root(None), args, &[]).contains("exit 0"));
+}
+
+/// What opens the northbound database is not for nodes, whatever their file says of it.
+#[test]
+fn a_node_reads_the_southbound_certificates_alone() {
+    let ssl = "-nb-address=ssl:10.0.0.1:6641 -sb-address=ssl:10.0.0.1:6642";
+    let args = format!("-init-node=n1 -k8s-kubeconfig=ROOT/kubeconfig {ssl}");
+    let text = run(&root(None), &args, &[]);
+    assert!(text.contains("[ovnsouth] client-privkey"), "{text}");
+    let sb = "-sb-client-privkey=ROOT/key.pem -sb-client-cert=ROOT/cert.pem -sb-client-cacert=ROOT/ca.pem";
+    let text = run(&root(None), &format!("{args} {sb}"), &[]);
+    assert!(text.contains("exit 0"), "{text}");
 }
