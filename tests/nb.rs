@@ -45,6 +45,9 @@ pub struct Server {
     child: Option<Child>,
     release: Release,
     database: &'static Database,
+    /// Where a relay has its rows from.
+    relayed: Option<String>,
+    args: Vec<String>,
     dir: PathBuf,
 }
 
@@ -59,11 +62,30 @@ impl Server {
         Self::of(release, &sb::DATABASE)
     }
 
-    fn of(release: Release, database: &'static Database) -> Self {
-        let mut server = Self { child: None, release, database, dir: fresh_dir("ovnkube-tests") };
+    /// The same of any database, which also listens as `args` say.
+    pub fn with(release: Release, database: &'static Database, args: &[String]) -> Self {
+        let server = Self::stopped(release, database, args);
         server.create();
-        server.start();
-        server
+        server.started()
+    }
+
+    /// A server without a database of its own, which is a client of the one at `remote`.
+    pub fn relay(release: Release, database: &'static Database, remote: &str, args: &[String]) -> Self {
+        Self { relayed: Some(remote.to_owned()), ..Self::stopped(release, database, args) }.started()
+    }
+
+    fn of(release: Release, database: &'static Database) -> Self {
+        Self::with(release, database, &[])
+    }
+
+    fn stopped(release: Release, database: &'static Database, args: &[String]) -> Self {
+        let dir = fresh_dir("ovnkube-tests");
+        Self { child: None, release, database, relayed: None, args: args.to_owned(), dir }
+    }
+
+    fn started(mut self) -> Self {
+        self.start();
+        self
     }
 
     fn create(&self) {
@@ -93,7 +115,12 @@ impl Server {
         let mut command = self.release.command("ovsdb-server");
         command.arg(format!("--remote=punix:{}", self.socket().display()));
         command.arg(format!("--unixctl={}", ctl.display()));
-        command.args(["-vconsole:off", "-vsyslog:off", "--no-chdir"]).arg(self.dir.join("db"));
+        command.arg(format!("--log-file={}", self.dir.join("log").display()));
+        command.args(["-vconsole:off", "-vsyslog:off", "--no-chdir"]).args(&self.args);
+        match &self.relayed {
+            Some(remote) => command.arg(format!("relay:{}:{remote}", self.database.name)),
+            None => command.arg(self.dir.join("db")),
+        };
         self.child = Some(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let deadline = Instant::now() + Duration::from_secs(30);
         let answers = || {
@@ -116,6 +143,25 @@ impl Server {
 
     pub fn release(&self) -> Release {
         self.release
+    }
+
+    /// What it has logged.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+    }
+
+    /// The port that the system has chosen for it.
+    pub fn port(&self) -> u16 {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let said = self.said();
+            let port = said.lines().find_map(|line| line.split_once("listening on port ")?.1.trim().parse().ok());
+            if let Some(port) = port {
+                return port;
+            }
+            assert!(Instant::now() < deadline, "it listens on no port: {said}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -210,22 +256,36 @@ impl Drop for Daemon {
 /// A host with nothing but ovn-controller, which dies with the value: its chassis stays.
 pub struct Host {
     _controller: Daemon,
-    _switch: Server,
+    switch: Server,
 }
 
 impl Host {
     /// `settings`: pairs of the external_ids that ovn-controller reads.
     pub fn start(sb: &Server, settings: &[(&str, &str)]) -> Self {
-        let switch = Server::of(sb.release, &vswitch::DATABASE);
         let remote = format!("unix:{}", sb.socket().display());
-        let usual = [("ovn-remote", remote.as_str()), ("ovn-encap-type", "geneve")];
-        let ids = settings.iter().chain(&usual);
+        Self::with(sb.release, &[settings, &[("ovn-remote", &remote)]].concat(), None)
+    }
+
+    /// The same with ovn-controller's key, certificate and authority.
+    pub fn with(release: Release, settings: &[(&str, &str)], tls: Option<[&Path; 3]>) -> Self {
+        let switch = Server::of(release, &vswitch::DATABASE);
+        let ids = settings.iter().chain(&[("ovn-encap-type", "geneve")]);
         let ids: Vec<_> = ids.map(|(key, value)| format!("external_ids:{key}={value:?}")).collect();
         let ids: Vec<_> = ids.iter().map(String::as_str).collect();
         switch.ctl("ovs-vsctl", &[&["--no-wait", "init", "--", "set", "Open_vSwitch", "."], &ids[..]].concat());
-        let mut command = sb.release.command("ovn-controller");
+        if let Some(files) = tls {
+            let files = files.map(|file| file.to_str().unwrap());
+            switch.ctl("ovs-vsctl", &[&["--no-wait", "set-ssl"], &files[..]].concat());
+        }
+        let mut command = release.command("ovn-controller");
         command.arg(format!("unix:{}", switch.socket().display()));
-        Self { _controller: Daemon::start(command, &switch.dir.join("controller")), _switch: switch }
+        command.arg(format!("--log-file={}", switch.dir.join("controller.log").display()));
+        Self { _controller: Daemon::start(command, &switch.dir.join("controller")), switch }
+    }
+
+    /// What its ovn-controller has logged.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.switch.dir.join("controller.log")).unwrap_or_default()
     }
 }
 
