@@ -4,6 +4,7 @@
 //!  shim ──▶ server ─▶ request ─▶ cni ─┬▶ pair, sandbox  veth, addresses, routes (netlink)
 //!                                     └▶ ovs, ports     port, ovn-installed    (OVSDB)
 //!  Node ──▶ keep ─▶ chassis           Open_vSwitch settings, br-int, mp0     (OVSDB)
+//!               ├─▶ replug            pods' ports that vanished            (OVSDB)
 //!               ├─▶ mgmt              mp0's addresses, routes, neighbour     (netlink)
 //!               ├─▶ uplink            a NIC and its bridge                  (OVSDB, netlink)
 //!               ├─▶ gateway            the bridge to the outside             (OpenFlow, netlink, nft)
@@ -29,6 +30,7 @@ mod ovs;
 mod pair;
 mod pods;
 mod ports;
+mod replug;
 mod reply;
 mod request;
 mod sandbox;

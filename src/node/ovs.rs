@@ -1,5 +1,6 @@
 //! The local Open_vSwitch database: the connection, and what is asked of it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use ovnkube_ovsdb::{Cache, Client, Event, Monitored, Options, Remote, Txn, TxnEr
 use tokio::sync::{Mutex, watch};
 use tokio::task::AbortHandle;
 
-use crate::ports::{self, PodPort, PortWant};
+use crate::ports::{self, Plugged, PodPort, PortWant};
 use crate::{Error, Result};
 
 pub(crate) const BR_INT: &str = "br-int";
@@ -185,6 +186,11 @@ impl Ovs {
         let mut ports: Vec<PodPort> = ports::pod_ports(&self.client.cache()).collect();
         ports.sort_by(|a, b| a.link.cmp(&b.link));
         ports
+    }
+
+    /// The pods' ports that are on br-int, by link.
+    pub(crate) fn plugged(&self) -> HashMap<String, Plugged> {
+        ports::plugged(&self.client.cache())
     }
 
     /// Waits until ovn-controller says that the port's flows are in. Fails when the port went to

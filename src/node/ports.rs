@@ -1,6 +1,6 @@
 //! Pods' ports on br-int, as rows of Open_vSwitch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use ovnkube_model::{PodKey, PodNetwork};
 use ovnkube_ovn::vswitch::{bridge, interface, port, qos};
@@ -77,9 +77,31 @@ pub(crate) struct PortWant {
     pub(crate) bandwidth: Bandwidth,
 }
 
+/// Whose a port on br-int is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plugged {
+    pub(crate) sandbox: String,
+    pub(crate) iface_id: String,
+}
+
 /// On whatever bridge.
 pub(crate) fn pod_ports(cache: &Cache) -> impl Iterator<Item = PodPort> {
     cache.iter(interface::TABLE).filter_map(|(_, row)| PodPort::from_row(row))
+}
+
+/// Those on br-int, by link.
+pub(crate) fn plugged(cache: &Cache) -> HashMap<String, Plugged> {
+    let Some((br_int, _)) = ovs::bridge(cache) else { return HashMap::new() };
+    let whose = |row: &Row| {
+        let ids = row.map(interface::EXTERNAL_IDS);
+        Some(Plugged { sandbox: ids.get("sandbox")?.to_owned(), iface_id: ids.get("iface-id")?.to_owned() })
+    };
+    let is_there = |uuid| ports_of(cache, uuid).any(|port| cache.parents(port.uuid).any(|of| of.uuid == br_int));
+    let of_pods = cache.iter(interface::TABLE).filter_map(|(uuid, row)| Some((uuid, row, whose(row)?)));
+    of_pods
+        .filter(|(uuid, ..)| is_there(*uuid))
+        .map(|(_, row, port)| (row.str(interface::NAME).to_owned(), port))
+        .collect()
 }
 
 fn ports_of(cache: &Cache, interface: Uuid) -> impl Iterator<Item = Parent> {

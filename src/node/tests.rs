@@ -306,6 +306,7 @@ async fn a_pod_is_awaited_with_its_uid() {
     // a static pod's sandbox carries the hash of its file
     pods.set(key.clone(), Some(PodOnNode { config_hash: Some("h".into()), ..pod }));
     assert!(pods.ready(&key, Some("h")).is_ok());
+    assert_eq!(pods.by_uid(), ["2", "h"].map(|uid| (uid.into(), key.clone())).into());
 }
 
 #[test]

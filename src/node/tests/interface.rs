@@ -117,11 +117,11 @@ fn another_interface_of_a_sandbox_is_refused() {
                     lab.start_agent();
                     lab.ready();
                     lab.annotate(&pod);
+                    eventually("the alias", || run("ip", &["link", "show", LINK]).contains("eth0 uid-web"));
                 }
                 another_name_touches_nothing(lab, &pod, &id);
             }
         }
-        run("ip", &["link", "set", LINK, "alias", &format!("ovnkube sandbox {id} eth0 uid-web")]);
         // the name that it was made with counts, whatever the pod calls it
         pod.ip_cmd("link set eth0 down");
         pod.ip_cmd("link set eth0 name net1");
