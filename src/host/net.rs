@@ -19,7 +19,8 @@ use rtnetlink::{Handle, LinkGetRequest, LinkMessageBuilder, LinkUnspec, LinkVeth
 use crate::netns::on_thread;
 use crate::{Error, Mac, Netns, Result};
 
-/// An rtnetlink socket in one namespace; cheap to clone, closed with the last clone.
+/// An rtnetlink socket in one namespace; cheap to clone, closed with the last clone. The kernel lists one thing at a
+/// time on it: what lists something beside others needs a socket of its own.
 #[derive(Debug, Clone)]
 pub struct Net {
     pub(crate) handle: Handle,

@@ -273,8 +273,9 @@ impl Cni {
         self.in_time(async {
             let mut errors = Vec::new();
             let mut dead: BTreeSet<String> = self.ovs.sandboxes().await.into_iter().collect();
-            // also those that have lost their port
-            let links = self.here.links().await.map_err(Error::from)?;
+            // also those that have lost their port; on a socket of its own, since others list things meanwhile
+            let here = Net::here().await.map_err(Error::from)?;
+            let links = here.links().await.map_err(Error::from)?;
             dead.extend(links.iter().filter_map(Tag::of).map(|tag| tag.container_id));
             // a request that runs knows better
             dead.retain(|id| !valid.contains(id) && !self.turns.busy(id));

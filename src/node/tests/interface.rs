@@ -21,6 +21,8 @@ fn wired(lab: &mut Lab) -> (Pod, String, Value) {
     lab.annotate(&pod);
     let id = container("0123456789abcdef");
     let first = result(&lab.shim(&pod, &id, "ADD"));
+    // the kernel tells a little later than it is
+    eventually("the link to be up", || pod.ip_cmd("link show eth0").contains("state UP"));
     (pod, id, first)
 }
 
