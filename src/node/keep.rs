@@ -17,6 +17,7 @@ use crate::gateway::{self, Gateway, Site};
 use crate::mgmt::{self, Mgmt};
 use crate::moved::{self, Moved};
 use crate::mtu::{Mtu, Warnings};
+use crate::replug::Ports;
 use crate::services::Board;
 use crate::settings::NodeSettings;
 use crate::{Error, OwnNode, Readiness, Reports, Result};
@@ -36,6 +37,8 @@ pub(crate) struct Keeper<'a> {
     gateway: Option<Gateway<'a>>,
     mtu: Mtu<'a>,
     moved: Moved,
+    ports: Ports,
+    pods_changed: watch::Receiver<()>,
     services: &'a Board,
     services_changed: watch::Receiver<u64>,
     /// What an earlier gateway had is gone.
@@ -55,6 +58,8 @@ impl<'a> Keeper<'a> {
     ) -> Self {
         let Reports { annotations, warnings, health, .. } = reports;
         let gateway = Gateway::new(settings, warnings.clone());
+        let ports = Ports::new(Warnings::new(warnings.clone()));
+        let pods_changed = cni.pods.changes();
         let mtu = Mtu::new(&settings.mtu, mtu, Warnings::new(warnings));
         let fresh_system_id = fresh_system_id();
         let services_changed = services.changes();
@@ -68,6 +73,8 @@ impl<'a> Keeper<'a> {
             gateway,
             mtu,
             moved: Moved::default(),
+            ports,
+            pods_changed,
             services,
             services_changed,
             health,
@@ -92,14 +99,15 @@ impl<'a> Keeper<'a> {
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
             failed |= now.is_ok() && !self.write_conf();
             self.publish(now);
-            let on_trial = self.gateway.as_ref().is_some_and(Gateway::is_on_trial);
+            let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::is_on_trial);
             tokio::select! {
                 alive = links.next() => if !alive { links = Changes::watch()? },
                 _ = rows.changed() => {},
                 _ = self.node.changed() => {},
                 _ = self.services_changed.changed() => {},
+                _ = self.pods_changed.changed(), if !self.ports.is_complete() => {},
                 () = flows_changed(&mut self.gateway) => {},
-                () = sleep(RETRY), if failed || on_trial => {},
+                () = sleep(RETRY), if again => {},
                 () = sleep(moved::WHILE), if self.moved.is_recent() => {},
             }
             sleep(SETTLE).await;
@@ -179,10 +187,13 @@ impl<'a> Keeper<'a> {
             gateway_bridge: found.map(|site| site.bridge.name.clone()),
         };
         ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache)).await?;
+        self.pods_changed.mark_unchanged();
+        let ports = self.ports.compare(&self.cni).await;
         self.annotate(node, &encap_ips, found, mtu).await?;
         let port = self.ensure_mgmt(mgmt.as_ref()).await?;
         // what is wrong with the gateway counts more than what is only not there yet
         let site = site?;
+        ports?;
         if port.is_err() {
             return Ok(port);
         }

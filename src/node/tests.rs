@@ -70,7 +70,7 @@ fn gc_needs_its_list() {
 
 #[test]
 fn bad_values_are_refused() {
-    let long = "x".repeat(256);
+    let long = "x".repeat(129);
     let bad: &[(&str, &[&str])] = &[
         ("CNI_COMMAND", &["", "add", "VERSION", "RUN"]),
         ("CNI_CONTAINERID", &["", "a/b", "../a", "..", ".a", "-a", "a\0b", "a b", "ä", &long]),
@@ -306,6 +306,7 @@ async fn a_pod_is_awaited_with_its_uid() {
     // a static pod's sandbox carries the hash of its file
     pods.set(key.clone(), Some(PodOnNode { config_hash: Some("h".into()), ..pod }));
     assert!(pods.ready(&key, Some("h")).is_ok());
+    assert_eq!(pods.by_uid(), ["2", "h"].map(|uid| (uid.into(), key.clone())).into());
 }
 
 #[test]
@@ -323,6 +324,12 @@ fn the_later_sandbox_counts() {
     assert!(turns.busy("s1"));
     drop(queue);
     assert!(!turns.busy("s1"));
+    // while requests are about one interface, others are refused
+    let queue = turns.queue_for("s1", "eth0").unwrap();
+    assert_eq!(turns.queue_for("s1", "net1").err().as_deref(), Some("eth0"));
+    assert!(turns.queue_for("s1", "eth0").is_ok() && turns.queue_for("s2", "net1").is_ok());
+    drop(queue);
+    assert!(turns.queue_for("s1", "net1").is_ok());
 }
 
 /// Runs `test` in a network namespace of its own, on a runtime of its own.
