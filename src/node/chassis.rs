@@ -43,8 +43,8 @@ pub(crate) const OUTSIDE: &str = "physnet";
 pub(crate) struct Chassis {
     pub(crate) external_ids: BTreeMap<&'static str, String>,
     pub(crate) tls: Option<Tls>,
-    /// Taken when OVS has no system-id.
-    pub(crate) fresh_system_id: String,
+    /// Taken when OVS has no system-id; `None`: not known yet.
+    pub(crate) system_id: Option<String>,
     pub(crate) mgmt: Option<MgmtPort>,
     /// The bridge behind network [`OUTSIDE`].
     pub(crate) gateway_bridge: Option<String>,
@@ -108,7 +108,7 @@ impl Chassis {
         let ids = have.map(open_vswitch::EXTERNAL_IDS);
         let mut set: Vec<(&str, &str)> = self.external_ids.iter().map(|(key, value)| (*key, value.as_str())).collect();
         if ids.get("system-id").is_none_or(str::is_empty) {
-            set.push(("system-id", &self.fresh_system_id));
+            set.extend(self.system_id.iter().map(|id| ("system-id", id.as_str())));
         }
         let mappings = self.gateway_bridge.as_ref().map(|bridge| map_outside(ids.get(MAPPINGS), bridge));
         let options = mark_node(ids.get(CMS_OPTIONS));

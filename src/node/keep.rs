@@ -24,6 +24,8 @@ use crate::{Error, OwnNode, Readiness, Reports, Result};
 
 /// Changes come in bursts: one comparison serves them all.
 const SETTLE: Duration = Duration::from_millis(20);
+/// Where the packages of OVS keep the id of the chassis.
+const SYSTEM_ID: &str = "/etc/openvswitch/system-id.conf";
 /// After a failure that no change may follow.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -33,7 +35,8 @@ pub(crate) struct Keeper<'a> {
     node: watch::Receiver<OwnNode>,
     ready: watch::Sender<Readiness>,
     annotations: watch::Sender<Annotations>,
-    fresh_system_id: String,
+    /// In case that nobody knows one.
+    fresh_system_id: Option<String>,
     gateway: Option<Gateway<'a>>,
     mtu: Mtu<'a>,
     moved: Moved,
@@ -61,7 +64,7 @@ impl<'a> Keeper<'a> {
         let ports = Ports::new(Warnings::new(warnings.clone()));
         let pods_changed = cni.pods.changes();
         let mtu = Mtu::new(&settings.mtu, mtu, Warnings::new(warnings));
-        let fresh_system_id = fresh_system_id();
+        let fresh_system_id = id_in("/proc/sys/kernel/random/uuid");
         let services_changed = services.changes();
         Self {
             settings,
@@ -180,7 +183,7 @@ impl<'a> Keeper<'a> {
         let chassis = Chassis {
             external_ids: ids,
             tls: self.settings.chassis.sb_tls.clone(),
-            fresh_system_id: self.fresh_system_id.clone(),
+            system_id: system_id(id_in(SYSTEM_ID), node, self.fresh_system_id.as_deref()),
             mgmt: mgmt.as_ref().and_then(|mgmt| {
                 Some(MgmtPort { iface_id: format!("k8s-{}", self.settings.node), mac: mgmt.mac()?, mtu: mgmt.mtu })
             }),
@@ -288,8 +291,14 @@ async fn flows_changed(gateway: &mut Option<Gateway<'_>>) {
     }
 }
 
-/// The id the OVS packages keep, or a new one.
-fn fresh_system_id() -> String {
-    let read = |path| std::fs::read_to_string(path).ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
-    read("/etc/openvswitch/system-id.conf").or_else(|| read("/proc/sys/kernel/random/uuid")).unwrap_or_default()
+/// The one that the packages of OVS keep, else the one that the Node has had: an OVS that has lost everything goes on as
+/// the same chassis. Else a new one, once the Node is known.
+pub(crate) fn system_id(kept: Option<String>, node: &OwnNode, fresh: Option<&str>) -> Option<String> {
+    let annotated = node.chassis_id.as_deref();
+    let fresh = fresh.filter(|_| *node != OwnNode::default());
+    kept.or_else(|| annotated.or(fresh).map(str::to_owned))
+}
+
+fn id_in(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty())
 }

@@ -101,6 +101,8 @@ pub struct OwnNode {
     pub mgmt_mac: Option<Mac>,
     /// Annotation `k8s.ovn.org/node-mtu`, as this agent wrote it the last time.
     pub mtu: Option<u32>,
+    /// Annotation `k8s.ovn.org/node-chassis-id`, likewise.
+    pub chassis_id: Option<Name>,
 }
 
 impl From<&ovnkube_model::Node> for OwnNode {
@@ -110,6 +112,7 @@ impl From<&ovnkube_model::Node> for OwnNode {
             subnets: node.subnets.clone(),
             mgmt_mac: node.mgmt_mac,
             mtu: node.mtu,
+            chassis_id: node.chassis_id.clone(),
         }
     }
 }

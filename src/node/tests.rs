@@ -12,6 +12,7 @@ use crate::OwnNode;
 use crate::annotations::Facts;
 use crate::bandwidth;
 use crate::conf::CniConf;
+use crate::keep::system_id;
 use crate::mgmt::Mgmt;
 use crate::pods::{PodOnNode, Pods};
 use crate::reply::Refusal;
@@ -186,6 +187,18 @@ fn node_annotations() {
     .map(|(key, value)| (format!("k8s.ovn.org/{key}"), value.to_owned()))
     .collect();
     assert_eq!(facts.annotations(), want);
+}
+
+#[test]
+fn a_switch_that_has_lost_everything_is_the_same_chassis() {
+    let known = OwnNode { internal_ips: vec!["172.18.0.2".parse().unwrap()], ..OwnNode::default() };
+    let annotated = OwnNode { chassis_id: Some("before".into()), ..known.clone() };
+    let id = |kept: Option<&str>, node| system_id(kept.map(str::to_owned), node, Some("new"));
+    assert_eq!(id(Some("kept"), &annotated).as_deref(), Some("kept"));
+    assert_eq!(id(None, &annotated).as_deref(), Some("before"));
+    assert_eq!(id(None, &known).as_deref(), Some("new"));
+    // it may have had one
+    assert_eq!(id(None, &OwnNode::default()), None);
 }
 
 fn of_subnets(subnets: &[&str]) -> OwnNode {
