@@ -402,6 +402,22 @@ fn a_follower_obeys_annotations_and_decides_nothing() {
 }
 
 #[test]
+fn the_order_of_routes_says_nothing() {
+    let with = |routes: &str| {
+        let text =
+            annotated("10.1.0.3/24").replace(r#""ip_address":"#, &format!(r#""routes":[{routes}],"ip_address":"#));
+        PodAnnotation::parse(&text).unwrap().digest
+    };
+    let [a, b, c] = ["10.1.0.0/16", "10.96.0.0/16", "100.64.0.0/16"]
+        .map(|dest| format!(r#"{{"dest":"{dest}","nextHop":"10.1.0.1"}}"#));
+    assert_eq!(with(&format!("{a},{b}")), with(&format!("{b},{a}")));
+    let all =
+        [String::new(), a.clone(), format!("{a},{a}"), format!("{a},{b}"), format!("{a},{c}"), format!("{a},{b},{b}")];
+    let digests: BTreeSet<_> = all.iter().map(|routes| with(routes)).collect();
+    assert_eq!(digests.len(), all.len());
+}
+
+#[test]
 fn annotations_keep_entries_of_other_networks() {
     let network = PodNetwork::parse(&annotated("10.1.0.3/24")).unwrap();
     let have = r#"{"other/net":{"ip_addresses":["1.2.3.4/24"]},"default":{"mac_address":"0a:58:00:00:00:01"}}"#;
