@@ -11,7 +11,6 @@ pub struct Settings {
     /// `CIDR/hostprefix`, separated by commas.
     pub cluster_subnets: String,
     pub service_cidrs: String,
-    pub zone: String,
     pub multicast: bool,
     pub egress_firewall: bool,
     pub stateless_netpol: bool,
@@ -35,7 +34,6 @@ impl Default for Settings {
         Self {
             cluster_subnets: "10.128.0.0/14/23".into(),
             service_cidrs: "10.96.0.0/16".into(),
-            zone: "global".into(),
             multicast: false,
             egress_firewall: true,
             stateless_netpol: false,
@@ -58,7 +56,7 @@ impl Settings {
         let subnets = |list: &str| list.split(',').map(|s| s.parse::<Subnet>().unwrap()).collect();
         Network {
             roles: Roles { cluster_manager: self.cluster_manager, controller: self.controller },
-            zone: self.zone.as_str().into(),
+            zone: "global".into(),
             cluster_subnets: self.cluster_subnets.split(',').map(range).collect(),
             service_cidrs: subnets(&self.service_cidrs),
             join_subnets: subnets("100.64.0.0/16,fd98::/64"),

@@ -347,14 +347,21 @@ fn a_follower_serves_the_node_whose_subnet_came_free() {
 }
 
 #[test]
-fn another_zones_pods_are_its_own_affair() {
+fn a_zone_changes_nothing_before_there_are_zones() {
     let mut story = Story::settled(ONE);
-    let zone = (keys::ZONE, "east");
-    story.node("n1", &[zone]);
-    let subnets = story.world.networks["n1"].subnets[0].to_string();
-    story.node("n1", &[zone, (keys::NODE_SUBNETS, &format!(r#"{{"default":["{subnets}"]}}"#))]);
+    let annotations = [(keys::ZONE, "zz"), (keys::NODE_SUBNETS, r#"{"default":["10.1.0.0/24"]}"#)];
+    story.node("n1", &annotations[1..]);
     story.pod("a", "1", "n1", &[]);
-    assert!(story.ips("a").is_empty());
+    story.node("n1", &annotations);
+    assert_eq!(story.ips("a"), ["10.1.0.3/24"]);
+    assert!(story.world.sites.contains_key("n1"));
+    let reasons = |story: &Story| {
+        story.world.notices(&Touched::Node("n1".into())).into_iter().map(|n| n.reason).collect::<Vec<_>>()
+    };
+    assert_eq!(reasons(&story), ["BadAnnotation"]);
+    assert!(story.node("n1", &annotations).is_empty(), "the same again says nothing new");
+    story.node("n1", &annotations[1..]);
+    assert!(reasons(&story).is_empty());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use ipnetwork::IpNetwork;
 use ovnkube_ipam::{Mac, Subnet};
 
 use super::World;
-use crate::{Family, Name, Node, Notice, Object, Severity, Touched, keys};
+use crate::{BadAnnotation, Family, Name, Node, Notice, Object, Severity, Touched, keys};
 
 /// Names of switches that are not a node's.
 const RESERVED_NAMES: [&str; 1] = ["join"];
@@ -57,6 +57,7 @@ fn mac_of(addresses: impl Iterator<Item = IpNetwork>) -> Option<Mac> {
 
 impl World {
     pub(super) fn apply_node(&mut self, name: Name, new: Option<Node>) {
+        let new = new.map(|node| self.in_our_zone(node));
         if self.nodes.get(&name) == new.as_ref() {
             return;
         }
@@ -77,6 +78,23 @@ impl World {
             }
         }
         self.touch(Touched::Node(name));
+    }
+
+    /// There is one zone until there are several: no other keeps a node's pods from being served.
+    fn in_our_zone(&self, mut node: Node) -> Node {
+        let ours = &self.network.zone;
+        if node.zone == *ours {
+            return node;
+        }
+        if let Some(other) = node.written.get(keys::ZONE) {
+            let problem = format!(
+                "{other:?} is no zone of this cluster, which has one, {ours}: the node is served as the others; remove \
+                 the annotation"
+            );
+            node.bad.push(BadAnnotation::new(keys::ZONE, problem));
+        }
+        node.zone = ours.clone();
+        node
     }
 
     /// First settlement: what is annotated is honoured before anything new is given out, the older
