@@ -60,7 +60,7 @@ pub(crate) fn port_key(key: &PodKey) -> RowKey {
 fn in_host_network(key: &PodKey, entry: &PodEntry, world: &World) -> Want {
     let mut want = Want::default();
     let families = world.network.families();
-    let ips: Vec<_> = entry.pod.host_ips.iter().copied().filter(|ip| families.contains(&Family::of(*ip))).collect();
+    let ips: Vec<_> = entry.pod.host_ips().iter().copied().filter(|ip| families.contains(&Family::of(*ip))).collect();
     policies::memberships(&mut want, key, &entry.pod, None, &ips, world);
     want
 }
