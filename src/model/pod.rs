@@ -119,6 +119,13 @@ impl Pod {
         }
     }
 
+    /// Where it runs and with what addresses; nothing of a pod that does not run.
+    pub fn if_it_runs(self) -> Option<Self> {
+        let annotated = self.annotated.map(|annotated| PodAnnotation { with_others: None, ..annotated });
+        let (labels, ports, bad) = Default::default();
+        self.running.then_some(Self { labels, ports, bad, annotated, request: None, ..self })
+    }
+
     /// The pod with what its node's agent needs.
     pub fn with_wiring(mut self, meta: &Meta<'_>) -> Self {
         let text = |key| meta.annotations.get(key).map(|text| text.as_str().into());

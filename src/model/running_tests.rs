@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use proptest::prelude::*;
 
-use crate::tests::{ONE, Story, with_meta};
-use crate::{Change, Mac, Pod, PodAddresses, PodEntry, PodFields, PodKey, Touched, keys};
+use crate::tests::{ONE, Story, network, with_meta};
+use crate::{Change, Kind, Mac, Pod, PodAddresses, PodEntry, PodFields, PodKey, Touched, World, keys};
 
 const DUAL: &[(&str, u8)] = &[("10.1.0.0/16", 24), ("fd01::/48", 64)];
 const V4: &str = "10.1.0.0/24";
@@ -26,7 +26,11 @@ fn told(name: &str, created: i64) -> Told<'_> {
     Told { name, created, node: "n1", annotation: None, status: Vec::new() }
 }
 
-impl Told<'_> {
+impl<'a> Told<'a> {
+    fn on(self, node: &'a str) -> Self {
+        Self { node, ..self }
+    }
+
     /// `10.1.0.3/24`, or one of each family.
     fn annotated(self, ips: &[&str]) -> Self {
         let mac = Mac::of(ips[0].split('/').next().unwrap().parse().unwrap());
@@ -74,6 +78,14 @@ impl Story {
 
     fn entry(&self, pod: &str) -> &PodEntry {
         &self.world.pods[&PodKey::new("ns", pod)]
+    }
+
+    fn has(&self, node: &str) -> Vec<String> {
+        self.world.networks[node].subnets.iter().map(ToString::to_string).collect()
+    }
+
+    fn node_reasons(&self, node: &str) -> Vec<&'static str> {
+        self.world.notices(&Touched::Node(node.into())).into_iter().map(|notice| notice.reason).collect()
     }
 
     fn text(&self, pod: &str) -> String {
@@ -233,6 +245,7 @@ fn a_custom_mac_stays() {
 fn single_stack_to_dual_stack_moves_nobody() {
     let pods = [told("a", 1).started(&["10.1.0.3/24"]), told("b", 2).annotated(&["10.1.0.4/24"]), told("new", 3)];
     let mut story = Story::begins(DUAL, &[V4], &pods);
+    assert_eq!(story.has("n1"), [V4, V6]);
     for (pod, ip) in [("a", "10.1.0.3/24"), ("b", "10.1.0.4/24")] {
         assert_eq!(story.ips(pod), [ip], "before the API server shows the second subnet");
         assert!(story.entry(pod).may_be_wired && story.reasons(pod).is_empty());
@@ -290,6 +303,124 @@ fn one_family_of_two_may_be_contested() {
 }
 
 #[test]
+fn pods_keep_a_subnet_that_is_no_more_annotated() {
+    for (annotated, what) in [
+        (&["10.1.7.0/25"][..], "halved"),
+        (&["10.1.6.0/23"][..], "doubled"),
+        (&["10.1.9.0/24"][..], "moved"),
+        (&["192.168.0.0/24"][..], "moved out of the ranges"),
+        (&[][..], "removed"),
+    ] {
+        let pods = [
+            told("a", 1).started(&["10.1.7.3/24"]),
+            told("b", 2).started(&["10.1.7.200/24"]),
+            told("c", 3).annotated(&["10.1.7.9/24"]),
+        ];
+        let mut story = Story::begins(ONE, annotated, &pods);
+        assert_eq!(story.has("n1"), ["10.1.7.0/24"], "{what}");
+        for (pod, ip) in [("a", "10.1.7.3/24"), ("b", "10.1.7.200/24"), ("c", "10.1.7.9/24")] {
+            assert_eq!(story.ips(pod), [ip], "{what}");
+            assert!(story.entry(pod).may_be_wired && story.reasons(pod).is_empty(), "{what}");
+        }
+        assert_eq!(story.node_reasons("n1"), vec!["AnnotationNotObeyed"; annotated.len()], "{what}");
+        story.told(&told("new", 4));
+        assert!(story.ips("new").is_empty(), "{what}: nobody is given what the API server does not show");
+        story.confirm("n1");
+        assert_eq!(story.ips("new").len(), 1);
+        assert!(story.node_reasons("n1").is_empty());
+    }
+}
+
+#[test]
+fn what_pods_run_in_takes_no_other_nodes_subnet() {
+    let mut story = Story::new(ONE);
+    story.subnets("a-liar", &["10.1.5.0/24"]);
+    story.subnets("b", &["10.1.6.0/24"]);
+    story.subnets("c-copies", &["10.1.7.0/24"]);
+    story.subnets("d", &["10.1.7.0/24"]);
+    story.told(&told("p1", 1).on("a-liar").started(&["10.1.6.3/24"]));
+    story.told(&told("p2", 1).on("d").started(&["10.1.7.3/24"]));
+    story.sync();
+    assert_eq!(story.has("a-liar"), ["10.1.5.0/24"]);
+    assert_eq!(story.has("b"), ["10.1.6.0/24"]);
+    assert_eq!(story.has("d"), ["10.1.7.0/24"], "whose pods run in it has it, though the other node is as old");
+    assert!(!story.has("c-copies").contains(&"10.1.7.0/24".to_owned()));
+    assert_eq!(story.ips("p1"), ["10.1.5.3/24"]);
+    assert_eq!(story.ips("p2"), ["10.1.7.3/24"]);
+}
+
+#[test]
+fn a_single_pods_status_or_annotation_moves_no_subnet() {
+    let pods = [
+        told("a", 1).started(&["10.1.7.3/24"]),
+        told("b", 2).started(&["10.1.7.4/24"]),
+        told("liar", 3).started(&["10.1.9.3/24"]),
+        told("short", 4).started(&["10.1.7.5/29"]),
+        told("wide", 5).started(&["10.1.7.6/16"]),
+        told("shorter", 6).started(&["10.1.7.7/29"]),
+    ];
+    let story = Story::begins(ONE, &["10.1.7.0/24"], &pods);
+    assert_eq!(story.has("n1"), ["10.1.7.0/24"]);
+    assert_eq!(story.ips("a"), ["10.1.7.3/24"]);
+}
+
+#[test]
+fn a_subnet_of_an_older_host_prefix_stays() {
+    let story = Story::begins(ONE, &["10.1.6.0/23"], &[told("a", 1).started(&["10.1.7.3/23"])]);
+    assert_eq!(story.has("n1"), ["10.1.6.0/23"]);
+    assert!(story.node_reasons("n1").is_empty());
+    assert_eq!(story.ips("a"), ["10.1.7.3/23"]);
+}
+
+#[test]
+fn pods_of_a_node_that_manages_its_subnet_by_itself_say_nothing() {
+    let mut story = Story::new(ONE);
+    story.node("n1", &[(keys::HYBRID_SUBNET, "10.1.0.0/24")]);
+    story.told(&told("a", 1).runs(&["10.1.0.3"]));
+    story.sync();
+    assert!(story.has("n1").is_empty() && story.ips("a").is_empty());
+}
+
+#[test]
+fn a_node_that_is_made_anew_gets_its_pods_subnet_back() {
+    let mut story = Story::begins(ONE, &["10.1.7.0/24"], &[told("a", 1).started(&["10.1.7.3/24"])]);
+    story.world.apply(Change::Node("n1".into(), None));
+    assert!(story.ips("a").is_empty());
+    story.node("n1", &[]);
+    assert_eq!(story.has("n1"), ["10.1.7.0/24"]);
+    assert_eq!(story.ips("a"), ["10.1.7.3/24"]);
+    // unless it is somebody else's by then
+    story.world.apply(Change::Node("n1".into(), None));
+    story.subnets("n2", &["10.1.7.0/24"]);
+    story.node("n1", &[]);
+    assert_ne!(story.has("n1"), ["10.1.7.0/24"]);
+    story.confirm("n1");
+    assert_eq!(story.reasons("a"), ["AddressConflict"]);
+}
+
+#[test]
+fn a_follower_keeps_the_subnet_that_pods_run_in() {
+    let mut settings = network(ONE);
+    settings.roles.cluster_manager = false;
+    let mut story = Story { world: World::new(settings, [Kind::Node, Kind::Pod]) };
+    story.subnets("n1", &["10.1.4.0/24"]);
+    story.told(&told("a", 1).started(&["10.1.4.3/24"]));
+    story.sync();
+    for edited in ["10.1.5.0/24", "10.1.4.0/25"] {
+        story.subnets("n1", &[edited]);
+        assert_eq!(story.has("n1"), ["10.1.4.0/24"]);
+        assert_eq!(story.ips("a"), ["10.1.4.3/24"]);
+        assert_eq!(story.node_reasons("n1"), ["AnnotationNotObeyed"]);
+    }
+    story.subnets("n1", &["10.1.5.0/24"]);
+    story.told(&told("b", 2));
+    story.gone("a");
+    assert_eq!(story.has("n1"), ["10.1.5.0/24"], "nobody runs in the other one any more");
+    assert_eq!(story.ips("b"), ["10.1.5.3/24"]);
+    assert!(story.node_reasons("n1").is_empty());
+}
+
+#[test]
 fn recordings_of_before_can_be_read() {
     let line = r#"{"Pod":[{"namespace":"a","name":"p"},{"uid":"u","created":1,"node":"n1","host_network":true,
         "finished":false,"labels":[],"ports":[],"host_ips":["172.18.0.2"],"annotated":null,"request":null,"bad":[],
@@ -312,7 +443,7 @@ proptest! {
     #[test]
     fn no_running_pod_is_given_another_address(
         pods in prop::collection::vec((claim(), claim(), claim(), claim(), 0i64..5, any::<bool>()), 1..14),
-        subnet in prop::sample::select(vec!["10.1.0.0/28", "10.1.1.0/28", "10.1.0.16/28", ""]),
+        edited in prop::sample::select(vec!["10.1.0.0/28", "10.1.0.0/27", "10.1.1.0/28", "10.1.0.16/28", ""]),
         dual in any::<bool>(),
     ) {
         let ranges: &[(&str, u8)] = if dual { &[("10.1.0.0/20", 28), ("fd01::/116", 124)] } else { &[("10.1.0.0/20", 28)] };
@@ -327,7 +458,7 @@ proptest! {
             (if annotated.is_empty() { pod } else { pod.annotated(&annotated) }, *late)
         }).collect();
         let mut story = Story::new(ranges);
-        story.subnets("n1", &[subnet][..usize::from(!subnet.is_empty())]);
+        story.subnets("n1", &[edited][..usize::from(!edited.is_empty())]);
         for (pod, _) in pods.iter().filter(|(_, late)| !late) {
             story.told(pod);
         }
@@ -358,8 +489,9 @@ proptest! {
                 prop_assert!(subnets.iter().any(|subnet| subnet.contains(ip)));
             }
         }
+        // at a start a node gets the subnet that its pods run in, later it keeps the one it has
         let is_ours = |ip: &IpAddr| subnets.iter().any(|subnet| subnet.contains(*ip));
-        // of two that run with one address the first to come keeps it then
+        // and of two that run with one address the first to come keeps it then
         let times = |ip: &IpAddr| pods.iter().filter(|(pod, _)| pod.status.contains(ip)).count();
         let open = |pod: &Told<'_>| pod.status.iter().any(|ip| !is_ours(ip) || times(ip) > 1);
         if pods.iter().any(|(pod, late)| *late && open(pod)) {

@@ -13,6 +13,7 @@ mod policy_tests;
 mod selector_index;
 mod sites;
 mod switch;
+mod used;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

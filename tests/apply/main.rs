@@ -10,5 +10,6 @@ mod leftovers;
 mod nodes;
 mod random;
 mod removal;
+mod running;
 mod scale;
 mod services;

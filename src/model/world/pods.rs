@@ -102,6 +102,7 @@ impl World {
         }
         if let Some(node) = freed {
             self.serve_waiting(&node);
+            self.follow_again(&node);
         }
         self.touch(Touched::Pod(key));
     }
@@ -143,7 +144,8 @@ impl World {
     /// Makes, keeps or drops the pools of a node as its network says, and settles its pods.
     pub(super) fn settle_switch(&mut self, node: &Name) {
         // each zone gives addresses to its own nodes' pods
-        let here = self.nodes.get(node).is_some_and(|n| n.zone == self.network.zone);
+        let gives = self.network.roles.controller;
+        let here = gives && self.nodes.get(node).is_some_and(|n| n.zone == self.network.zone);
         let Some(network) = self.networks.get(node).filter(|n| here && !n.subnets.is_empty()) else {
             return self.drop_switch(node);
         };
