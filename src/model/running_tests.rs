@@ -453,7 +453,7 @@ proptest! {
             let annotated: Vec<_> =
                 a4.map(|n| v4(n) + "/28").into_iter().chain(a6.map(|n| v6(n) + "/124")).collect();
             let status: Vec<_> = s4.map(v4).into_iter().chain(s6.map(v6)).collect();
-            let pod = told(name, *created).runs(&status.iter().map(String::as_str).collect::<Vec<_>>());
+            let pod = told(name, *created + if *late { 10 } else { 0 }).runs(&status.iter().map(String::as_str).collect::<Vec<_>>());
             let annotated: Vec<_> = annotated.iter().map(String::as_str).collect();
             (if annotated.is_empty() { pod } else { pod.annotated(&annotated) }, *late)
         }).collect();

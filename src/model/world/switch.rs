@@ -58,7 +58,7 @@ struct Candidate<'a> {
     pod: &'a Pod,
     had: Option<&'a PodAddresses>,
     annotated: Option<&'a PodAddresses>,
-    /// Its status says what its annotation says.
+    /// Its status says what its annotation says, as far as either is of these subnets.
     as_annotated: bool,
     ips: Vec<IpAddr>,
     mac: Option<Mac>,
@@ -86,11 +86,14 @@ impl Switch {
         self.subnets().find(|subnet| subnet.is_ipv6() == ip.is_ipv6())
     }
 
+    fn contains(&self, ip: IpAddr) -> bool {
+        self.subnets().any(|subnet| subnet.contains(ip))
+    }
+
     /// Whether a pod runs with an address of these subnets that it has not been given.
     pub(super) fn is_elsewhere(&self, entry: &PodEntry) -> bool {
         let Some(addresses) = &entry.addresses else { return false };
-        let ours = |ip: &IpAddr| self.subnets().any(|subnet| subnet.contains(*ip));
-        entry.pod.runs_with().any(|ip| ours(&ip) && !addresses.each().any(|have| have == ip))
+        entry.pod.runs_with().any(|ip| self.contains(ip) && !addresses.each().any(|have| have == ip))
     }
 
     /// Gives these pods, none of whom is left out for another's sake, what they have, ask for or need.
@@ -284,8 +287,8 @@ impl<'a> Candidate<'a> {
     fn new(key: &'a PodKey, entry: &'a PodEntry, switch: &Switch) -> Self {
         let annotated = entry.pod.annotated.as_ref().map(|annotated| &annotated.addresses);
         let as_annotated = annotated.is_some_and(|annotated| {
-            let mut told = entry.pod.runs_with().filter(|ip| switch.subnet_for(*ip).is_some());
-            let mut ours = annotated.each().filter(|ip| switch.subnet_for(*ip).is_some());
+            let mut told = entry.pod.runs_with().filter(|ip| switch.contains(*ip));
+            let mut ours = annotated.each().filter(|ip| switch.contains(*ip));
             told.all(|ip| annotated.each().any(|own| own == ip))
                 && ours.all(|ip| entry.pod.runs_with().any(|own| own == ip))
         });
