@@ -10,7 +10,7 @@ RELEASE := $(TARGET)/release
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo demo-down test policies cycles services e2e lint bench install clean
+.PHONY: help build demo demo-down test policies cycles services takeover e2e lint bench install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,11 @@ e2e: ## Kubernetes' own tests of its network, all that can run here (root)
 	@.ci/step "upstream's e2e.test" lab/install e2e
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "e2e" tests/lab/run e2e
+
+takeover: ## a running ovn-kubernetes is taken over, packets go on; PEER_BIN=directory of its ovnkube and CNI program (root)
+	@.ci/step "what is missing" lab/install
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@.ci/step "takeover" tests/lab/run takeover
 
 cycles: ## a node is added and removed 100 times: rows, flows, rules, routes and open files stay the same (root)
 	@.ci/step "what is missing" lab/install

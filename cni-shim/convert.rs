@@ -2,13 +2,12 @@
 
 use serde_json::{Map, Value};
 
-/// `result` as CNI `version` wants it. Before 1.0.0 each address carries its family and the
-/// result always has `dns`; since 1.0.0 the family is gone.
+/// `result` as CNI `version` wants it. Before 1.0.0 each address carries its family, interfaces have no
+/// `mtu`, and the result always has `dns`; since 1.0.0 the family is gone.
 pub(crate) fn to_version(mut result: Map<String, Value>, version: &str) -> Value {
     result.insert("cniVersion".to_owned(), version.into());
     let old = version.starts_with("0.");
-    for ip in result.get_mut("ips").and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
-    {
+    for ip in objects(&mut result, "ips") {
         if old {
             ip.insert("version".to_owned(), family(ip).into());
         } else {
@@ -16,9 +15,14 @@ pub(crate) fn to_version(mut result: Map<String, Value>, version: &str) -> Value
         }
     }
     if old {
+        objects(&mut result, "interfaces").for_each(|interface| drop(interface.remove("mtu")));
         result.entry("dns").or_insert_with(|| Value::Object(Map::new()));
     }
     Value::Object(result)
+}
+
+fn objects<'a>(result: &'a mut Map<String, Value>, list: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    result.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
 fn family(ip: &Map<String, Value>) -> &'static str {

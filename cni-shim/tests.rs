@@ -20,7 +20,7 @@ fn dates() {
 fn result() -> Map<String, Value> {
     let result = json!({
         "cniVersion": "1.0.0",
-        "interfaces": [{"name": "0123456789abcde", "mac": "76:90:f1:60:68:85"}, {"name": "eth0", "mac": "0a:58:0a:80:00:03", "sandbox": "/run/netns/p"}],
+        "interfaces": [{"name": "0123456789abcde", "mac": "76:90:f1:60:68:85", "mtu": 1400}, {"name": "eth0", "mac": "0a:58:0a:80:00:03", "mtu": 1400, "sandbox": "/run/netns/p"}],
         "ips": [{"interface": 1, "address": "10.128.0.3/23", "gateway": "10.128.0.1"}, {"interface": 1, "address": "fd00::3/64"}],
     });
     result.as_object().unwrap().clone()
@@ -36,14 +36,17 @@ fn older_results_name_the_address_family() {
     );
     assert_eq!(old["ips"][1]["version"], "6");
     assert_eq!(old["dns"], json!({}));
+    assert_eq!(old["interfaces"][0], json!({"name": "0123456789abcde", "mac": "76:90:f1:60:68:85"}));
 }
 
 #[test]
 fn newer_results_do_not() {
-    let old = convert::to_version(result(), "0.3.1").as_object().unwrap().clone();
+    let mut old = convert::to_version(result(), "0.3.1").as_object().unwrap().clone();
+    old.insert("interfaces".to_owned(), result()["interfaces"].clone());
     let new = convert::to_version(old, "1.1.0");
     assert_eq!(new["cniVersion"], "1.1.0");
     assert_eq!(new["ips"], result()["ips"]);
+    assert_eq!(new["interfaces"][1]["mtu"], 1400);
 }
 
 #[test]

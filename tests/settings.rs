@@ -13,7 +13,6 @@ pub struct Settings {
     pub service_cidrs: String,
     pub disable_external_ips: bool,
     pub allowed_external_ips: Vec<String>,
-    pub zone: String,
     pub multicast: bool,
     pub egress_firewall: bool,
     pub stateless_netpol: bool,
@@ -39,7 +38,6 @@ impl Default for Settings {
             service_cidrs: "10.96.0.0/16".into(),
             disable_external_ips: false,
             allowed_external_ips: Vec::new(),
-            zone: "global".into(),
             multicast: false,
             egress_firewall: true,
             stateless_netpol: false,
@@ -62,7 +60,7 @@ impl Settings {
         let subnets = |list: &str| list.split(',').map(|s| s.parse::<Subnet>().unwrap()).collect();
         Network {
             roles: Roles { cluster_manager: self.cluster_manager, controller: self.controller },
-            zone: self.zone.as_str().into(),
+            zone: "global".into(),
             cluster_subnets: self.cluster_subnets.split(',').map(range).collect(),
             service_cidrs: subnets(&self.service_cidrs),
             external_ips: ExternalIps {

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid, derived_uuid};
+use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid};
 use ovnkube_ovsdb::{Cache, Txn};
 use ovnkube_plan::{Claim, Key, Member, MemberValue, RowKey, RowWant, Want, cable, claim};
 
@@ -199,18 +199,10 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Always the same uuid for the same row, so that a retried insert cannot make a second one; but
-    /// another one for a row that comes back, see [`Cache::went_lately`].
+    /// Where a row of that uuid has another name, somebody renamed it: it is left alone.
     fn fresh_uuid(&self, key: &RowKey) -> Uuid {
         let name = format!("{}\0{}", key.within.as_deref().unwrap_or_default(), key.id);
-        let mut uuid = derived_uuid(key.table.name, &name);
-        let mut time = 0_u32;
-        // a row of that uuid with another name was renamed by somebody: leave it alone
-        while self.cache.get(key.table, uuid).is_some() || self.cache.went_lately(uuid) {
-            time += 1;
-            uuid = derived_uuid(key.table.name, &format!("{name}\0{time}"));
-        }
-        uuid
+        self.cache.fresh_uuid(key.table, &name)
     }
 
     fn row(&mut self, want: &RowWant, uuid: Uuid) {

@@ -14,12 +14,13 @@ use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, N
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric};
 use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use rtnetlink::sys::{AsyncSocket, TokioSocket};
-use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder, from_socket};
+use rtnetlink::{Handle, LinkGetRequest, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder, from_socket};
 
 use crate::netns::on_thread;
 use crate::{Error, Mac, Netns, Result};
 
-/// An rtnetlink socket in one namespace; cheap to clone, closed with the last clone.
+/// An rtnetlink socket in one namespace; cheap to clone, closed with the last clone. The kernel lists one thing at a
+/// time on it: what lists something beside others needs a socket of its own.
 #[derive(Debug, Clone)]
 pub struct Net {
     pub(crate) handle: Handle,
@@ -37,12 +38,17 @@ pub struct Link {
     pub alias: Option<String>,
     /// Index of the link that this one is a member of: a bond's, a bridge's.
     pub master: Option<u32>,
+    /// Index of the link that this one belongs to: the other end of a pair, what a VLAN device is on.
+    pub other: Option<u32>,
+    /// The namespace `other` is in, as this one numbers it; `None`: this one.
+    pub other_netns: Option<i32>,
 }
 
 /// A pair to create: one end here, the other in `peer_netns`.
 #[derive(Debug, Clone, Copy)]
 pub struct Veth<'a> {
     pub name: &'a str,
+    pub mac: Mac,
     pub peer: &'a str,
     pub peer_netns: &'a Netns,
     pub peer_mac: Mac,
@@ -88,11 +94,14 @@ impl Net {
 
     /// `None` when there is no such link.
     pub async fn link(&self, name: &str) -> Result<Option<Link>> {
-        let get = self.handle.link().get().match_name(name).execute();
-        match first(get).await {
+        self.look_up(self.handle.link().get().match_name(name), || format!("look up link {name}")).await
+    }
+
+    async fn look_up(&self, get: LinkGetRequest, what: impl FnOnce() -> String) -> Result<Option<Link>> {
+        match first(get.execute()).await {
             Ok(message) => Ok(message.as_ref().map(Link::from)),
             Err(e) if is(&e, Errno::ENODEV) => Ok(None),
-            Err(e) => Err(failed(format!("look up link {name}"), e)),
+            Err(e) => Err(failed(what(), e)),
         }
     }
 
@@ -108,7 +117,15 @@ impl Net {
         let all: Vec<AddressMessage> = all(get).await.map_err(|e| failed(format!("look up address {ip}"), e))?;
         let index = all.iter().find(|message| address(message).is_some_and(|have| have.ip() == ip));
         let Some(index) = index.map(|message| message.header.index) else { return Ok(None) };
-        Ok(self.links().await?.into_iter().find(|link| link.index == index))
+        self.look_up(self.handle.link().get().match_index(index), || format!("look up the link with {ip}")).await
+    }
+
+    /// The other end of a pair, in whatever namespace; `None` when there is none.
+    pub async fn other_end(&self, link: &Link) -> Result<Option<Link>> {
+        let Some(index) = link.other else { return Ok(None) };
+        let mut get = self.handle.link().get().match_index(index);
+        get.message_mut().attributes.extend(link.other_netns.map(LinkAttribute::IfNetnsId));
+        self.look_up(get, || format!("look up the other end of {}", link.name)).await
     }
 
     /// Both ends in one request: there is never half a pair.
@@ -121,6 +138,7 @@ impl Net {
             .build();
         let pair = LinkVeth::new(veth.name, veth.peer)
             .mtu(veth.mtu)
+            .address(veth.mac.to_vec())
             .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
             .build();
         let added = self.handle.link().add(pair).execute().await;
@@ -408,12 +426,16 @@ impl From<&LinkMessage> for Link {
             up: message.header.flags.contains(LinkFlags::Up),
             alias: None,
             master: None,
+            other: None,
+            other_netns: None,
         };
         for attribute in &message.attributes {
             match attribute {
                 LinkAttribute::IfName(name) => link.name.clone_from(name),
                 LinkAttribute::IfAlias(alias) => link.alias = Some(alias.clone()),
                 LinkAttribute::Controller(master) => link.master = Some(*master),
+                LinkAttribute::Link(other) => link.other = Some(*other),
+                LinkAttribute::LinkNetNsId(netns) => link.other_netns = Some(*netns),
                 LinkAttribute::Mtu(mtu) => link.mtu = *mtu,
                 LinkAttribute::Address(mac) => link.mac = mac.as_slice().try_into().ok(),
                 _ => {}

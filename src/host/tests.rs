@@ -46,18 +46,30 @@ pub(crate) fn run(program: &str, args: &[&str]) -> String {
 }
 
 const MAC: Mac = [0x0a, 0x58, 10, 128, 0, 3];
+const NODE_MAC: Mac = [0x02, 1, 2, 3, 4, 5];
 
 #[tokio::test]
 async fn a_pair_between_two_namespaces() {
     let (node, pod) = (Scratch::new("n1"), Scratch::new("p1"));
     let (node_ns, pod_ns) = (node.open(), pod.open());
     let (here, there) = (Net::within(&node_ns).await.unwrap(), Net::within(&pod_ns).await.unwrap());
-    here.add_veth(Veth { name: "0123456789abcde", peer: "eth0", peer_netns: &pod_ns, peer_mac: MAC, mtu: 1400 })
+    let name = "0123456789abcde";
+    here.add_veth(Veth { name, mac: NODE_MAC, peer: "eth0", peer_netns: &pod_ns, peer_mac: MAC, mtu: 1400 })
         .await
         .unwrap();
-    let host_end = here.link("0123456789abcde").await.unwrap().unwrap();
+    let host_end = here.link(name).await.unwrap().unwrap();
     let eth0 = there.link("eth0").await.unwrap().unwrap();
-    assert_eq!((host_end.mtu, eth0.mtu, eth0.mac, eth0.up), (1400, 1400, Some(MAC), false));
+    assert_eq!((host_end.mtu, host_end.mac), (1400, Some(NODE_MAC)));
+    assert_eq!((eth0.mtu, eth0.mac, eth0.up), (1400, Some(MAC), false));
+    // from either side, whatever it is called by now
+    pod.ip("link set eth0 name other");
+    let other = there.link("other").await.unwrap();
+    let seen = here.other_end(&host_end).await.unwrap().unwrap();
+    assert_eq!((seen.index, seen.name.as_str(), seen.mac), (eth0.index, "other", Some(MAC)));
+    assert_eq!(there.other_end(&other.unwrap()).await.unwrap().unwrap().name, name);
+    pod.ip("link set other name eth0");
+    let alone = here.link("lo").await.unwrap().unwrap();
+    assert_eq!(here.other_end(&alone).await.unwrap(), None);
 
     let route = Route::via("10.128.0.0/14".parse().unwrap(), "10.128.0.1".parse().unwrap());
     let default6 = Route::via("::/0".parse().unwrap(), "fd00::1".parse().unwrap());
@@ -108,7 +120,9 @@ async fn what_another_host_has_is_not_ours() {
     let (one, other) = (Scratch::new("d1"), Scratch::new("d2"));
     let (one_ns, other_ns) = (one.open(), other.open());
     let here = Net::within(&one_ns).await.unwrap();
-    here.add_veth(Veth { name: "left", peer: "eth0", peer_netns: &other_ns, peer_mac: MAC, mtu: 1400 }).await.unwrap();
+    here.add_veth(Veth { name: "left", mac: NODE_MAC, peer: "eth0", peer_netns: &other_ns, peer_mac: MAC, mtu: 1400 })
+        .await
+        .unwrap();
     one_ns.run(|| sysctl::set_link("ipv6", "left", "accept_dad", "1")).await.unwrap().unwrap();
     other.ip("addr add fd00::3/64 dev eth0 nodad");
     other.ip("link set eth0 up");

@@ -1,7 +1,7 @@
 //! Ethernet addresses, and the ones OVN-owned addresses get.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 /// An Ethernet address.
@@ -18,6 +18,13 @@ impl Mac {
             IpAddr::V6(ip) => sha256_head(ip.to_string().as_bytes()),
         };
         Self([0x0a, 0x58, tail[0], tail[1], tail[2], tail[3]])
+    }
+
+    /// The IPv6 address that a link with this one has by itself (RFC 4291, appendix A).
+    pub fn link_local(self) -> Ipv6Addr {
+        let [a, b, c, d, e, f] = self.0.map(u16::from);
+        let pair = |high: u16, low: u16| high << 8 | low;
+        Ipv6Addr::new(0xfe80, 0, 0, 0, pair(a ^ 2, b), pair(c, 0xff), pair(0xfe, d), pair(e, f))
     }
 
     /// True for addresses that may be put on a pod: unicast and not all zero.

@@ -19,6 +19,7 @@ fn macs_follow_from_addresses() {
     assert_eq!(Mac::of(ip("10.128.0.3")).to_string(), "0a:58:0a:80:00:03");
     assert_eq!("0a:58:0a:80:00:03".parse::<Mac>().unwrap(), Mac::of(ip("10.128.0.3")));
     assert!(Mac::of(ip("fd00::1")).is_unicast());
+    assert_eq!(Mac::of(ip("10.244.1.1")).link_local().to_string(), "fe80::858:aff:fef4:101");
     for wrong in ["", "0a:58", "0a:58:0a:80:00:03:04", "0a:58:0a:80:00:zz", "a:58:0a:80:00:03", "+1:58:0a:80:00:03"] {
         assert!(wrong.parse::<Mac>().is_err(), "{wrong}");
     }

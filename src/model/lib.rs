@@ -26,6 +26,8 @@ mod notice;
 mod pod;
 mod pod_network;
 mod pod_set;
+#[cfg(test)]
+mod running_tests;
 mod selector;
 mod service;
 mod service_cidr;

@@ -119,16 +119,10 @@ impl Network {
         self.multicast || self.egress_firewall
     }
 
-    /// The families the cluster has, in the order of the cluster subnets.
+    /// The families the cluster has, IPv4 first.
     pub fn families(&self) -> Vec<Family> {
-        let mut families = Vec::new();
-        for range in &self.cluster_subnets {
-            let family = Family::of_subnet(range.cidr);
-            if !families.contains(&family) {
-                families.push(family);
-            }
-        }
-        families
+        let has = |family: &Family| self.cluster_subnets.iter().any(|range| Family::of_subnet(range.cidr) == *family);
+        Family::ALL.into_iter().filter(has).collect()
     }
 
     /// Which addresses services may have.

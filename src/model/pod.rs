@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use crate::{BadAnnotation, Labels, Name, PodAnnotation, Protocol, keys};
 
+/// Addresses of a pod that are read: one of each family, and one that tells that there are too many.
+const MOST_IPS: usize = 3;
+
 /// What every object has, borrowed from wherever it was decoded.
 #[derive(Debug, Clone, Copy)]
 pub struct Meta<'a> {
@@ -41,10 +44,15 @@ pub struct Pod {
     pub node: Option<Name>,
     pub host_network: bool,
     pub finished: bool,
+    /// It has started: its status has addresses of the cluster's network.
+    #[serde(default)]
+    pub running: bool,
     pub labels: Labels,
     pub ports: Box<[NamedPort]>,
-    /// Addresses of a pod in the host's network: its node's.
-    pub host_ips: Box<[IpAddr]>,
+    /// Addresses of its status: those of its node if it is in the host's network, else those that it runs
+    /// with where they are not the annotated ones. They nearly always are: most pods have none here.
+    #[serde(alias = "host_ips")]
+    pub ips: Box<[IpAddr]>,
     pub annotated: Option<PodAnnotation>,
     pub request: Option<Box<AddressRequest>>,
     pub bad: Vec<BadAnnotation>,
@@ -91,20 +99,31 @@ impl Pod {
             }
             None => None,
         };
+        let running = !fields.host_network && !fields.finished && !fields.ips.is_empty();
+        let as_annotated = annotated.as_ref().is_some_and(|a: &PodAnnotation| a.addresses.are(fields.ips));
+        let kept = fields.host_network || running && !as_annotated;
         Self {
             uid: meta.uid.into(),
             created: meta.created,
             node: fields.node_name.filter(|n| !n.is_empty()).map(Into::into),
             host_network: fields.host_network,
             finished: fields.finished,
+            running,
             labels: meta.labels.into(),
             ports: fields.ports.into(),
-            host_ips: if fields.host_network { fields.ips.into() } else { Box::default() },
+            ips: fields.ips.iter().copied().take(if kept { MOST_IPS } else { 0 }).collect(),
             annotated,
             request,
             bad,
             wiring: None,
         }
+    }
+
+    /// Where it runs and with what addresses; nothing of a pod that does not run.
+    pub fn if_it_runs(self) -> Option<Self> {
+        let annotated = self.annotated.map(|annotated| PodAnnotation { with_others: None, ..annotated });
+        let (labels, ports, bad) = Default::default();
+        self.running.then_some(Self { labels, ports, bad, annotated, request: None, ..self })
     }
 
     /// The pod with what its node's agent needs.
@@ -123,6 +142,18 @@ impl Pod {
     pub fn numbers<'a>(&'a self, protocol: Protocol, name: &'a str) -> impl Iterator<Item = u16> + 'a {
         let is_it = move |port: &&NamedPort| port.protocol == protocol && port.name.as_ref() == name;
         self.ports.iter().filter(is_it).map(|port| port.number)
+    }
+
+    /// Addresses of a pod in the host's network.
+    pub fn host_ips(&self) -> &[IpAddr] {
+        if self.host_network { &self.ips } else { &[] }
+    }
+
+    /// Addresses that a pod on the cluster's network runs with, as its node's kubelet says.
+    pub fn runs_with(&self) -> impl Iterator<Item = IpAddr> {
+        let told = self.ips.iter().copied();
+        let annotated = self.annotated.iter().filter(|_| self.ips.is_empty()).flat_map(|a| a.addresses.each());
+        told.chain(annotated).filter(|_| self.running)
     }
 
     /// The node this pod needs a logical port on; `None` for pods that need none: unscheduled ones,

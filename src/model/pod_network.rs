@@ -25,6 +25,17 @@ pub struct PodAddresses {
 }
 
 impl PodAddresses {
+    /// The addresses without prefix length.
+    pub fn each(&self) -> impl Iterator<Item = IpAddr> {
+        self.ips.iter().map(IpNetwork::ip)
+    }
+
+    /// Whether they are these, in whatever order: a kubelet puts its node's first family first.
+    pub fn are(&self, ips: &[IpAddr]) -> bool {
+        let known = |ip: &IpAddr| self.each().any(|have| have == *ip);
+        ips.len() == self.ips.len() && self.each().all(|ip| ips.contains(&ip)) && ips.iter().all(known)
+    }
+
     /// `"0a:58:0a:80:00:03 10.128.0.3"`, as `Logical_Switch_Port.addresses` wants it.
     pub fn port_address(&self) -> String {
         use std::fmt::Write;
@@ -47,7 +58,7 @@ pub struct PodAnnotation {
 }
 
 /// One network's entry of the annotation. Field order is that of ovn-kubernetes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodNetwork {
     #[serde(default)]
     pub ip_addresses: Vec<IpNetwork>,
@@ -99,16 +110,25 @@ impl PodNetwork {
         Ok(self)
     }
 
-    /// Digest of the entry, equal for equal entries whatever the spacing and order of its text.
+    /// Digest of the entry, equal for equal entries whatever the spacing and order of its text, and whatever
+    /// the order of its routes.
     pub fn digest(&self) -> u64 {
-        let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
-        self.hash(&mut hash);
-        hash.finish()
+        let Self { ip_addresses, mac_address, gateway_ips, routes, ip_address, gateway_ip, role } = self;
+        let each = routes.iter().map(Fnv::of).fold(0, u64::wrapping_add);
+        Fnv::of(&(ip_addresses, mac_address, gateway_ips, (routes.len(), each), ip_address, gateway_ip, role))
     }
 }
 
 /// FNV-1a, the same in every process: digests are recorded.
 struct Fnv(u64);
+
+impl Fnv {
+    fn of(what: &impl Hash) -> u64 {
+        let mut hash = Self(0xcbf2_9ce4_8422_2325);
+        what.hash(&mut hash);
+        hash.finish()
+    }
+}
 
 impl Hasher for Fnv {
     fn write(&mut self, bytes: &[u8]) {

@@ -32,27 +32,27 @@ pub(crate) fn network(subnets: &[(&str, u8)]) -> Network {
 }
 
 /// A world and short ways to tell it things.
-struct Story {
-    world: World,
+pub(crate) struct Story {
+    pub(crate) world: World,
 }
 
 impl Story {
-    fn new(subnets: &[(&str, u8)]) -> Self {
+    pub(crate) fn new(subnets: &[(&str, u8)]) -> Self {
         Self { world: World::new(network(subnets), [Kind::Node, Kind::Pod]) }
     }
 
-    fn settled(subnets: &[(&str, u8)]) -> Self {
+    pub(crate) fn settled(subnets: &[(&str, u8)]) -> Self {
         let mut story = Self::new(subnets);
         story.sync();
         story
     }
 
-    fn sync(&mut self) {
+    pub(crate) fn sync(&mut self) {
         self.world.apply(Change::Synced(Kind::Node));
         self.world.apply(Change::Synced(Kind::Pod));
     }
 
-    fn node(&mut self, name: &str, annotations: &[(&str, &str)]) -> BTreeSet<Touched> {
+    pub(crate) fn node(&mut self, name: &str, annotations: &[(&str, &str)]) -> BTreeSet<Touched> {
         let addresses = ["172.18.0.2".parse().unwrap()];
         let fields = NodeFields { addresses: &addresses, ..NodeFields::default() };
         let node = with_meta(name, 1, annotations, |meta| Node::parse(meta, fields));
@@ -60,33 +60,33 @@ impl Story {
     }
 
     /// Shows the world its own decision about a node, as the API server would.
-    fn confirm(&mut self, name: &str) -> BTreeSet<Touched> {
+    pub(crate) fn confirm(&mut self, name: &str) -> BTreeSet<Touched> {
         let subnets: Vec<_> = self.world.networks[name].subnets.iter().map(ToString::to_string).collect();
         self.node(name, &[(keys::NODE_SUBNETS, &format!(r#"{{"default":{subnets:?}}}"#))])
     }
 
-    fn pod(&mut self, name: &str, uid: &str, node: &str, annotations: &[(&str, &str)]) -> BTreeSet<Touched> {
+    pub(crate) fn pod(&mut self, name: &str, uid: &str, node: &str, annotations: &[(&str, &str)]) -> BTreeSet<Touched> {
         let fields = PodFields { node_name: Some(node), ..PodFields::default() };
         let pod = with_meta(uid, 1, annotations, |meta| Pod::parse(meta, fields));
         self.world.apply(Change::Pod(PodKey::new("ns", name), Some(Box::new(pod))))
     }
 
-    fn gone(&mut self, pod: &str) -> BTreeSet<Touched> {
+    pub(crate) fn gone(&mut self, pod: &str) -> BTreeSet<Touched> {
         self.world.apply(Change::Pod(PodKey::new("ns", pod), None))
     }
 
-    fn ips(&self, pod: &str) -> Vec<String> {
+    pub(crate) fn ips(&self, pod: &str) -> Vec<String> {
         let entry = &self.world.pods[&PodKey::new("ns", pod)];
         entry.addresses.iter().flat_map(|a| a.ips.iter().map(ToString::to_string)).collect()
     }
 
-    fn reasons(&self, pod: &str) -> Vec<&'static str> {
+    pub(crate) fn reasons(&self, pod: &str) -> Vec<&'static str> {
         let notices = self.world.notices(&Touched::Pod(PodKey::new("ns", pod)));
         notices.into_iter().map(|n| n.reason).collect()
     }
 }
 
-fn with_meta<T>(uid: &str, created: i64, annotations: &[(&str, &str)], parse: impl Fn(&Meta<'_>) -> T) -> T {
+pub(crate) fn with_meta<T>(uid: &str, created: i64, annotations: &[(&str, &str)], parse: impl Fn(&Meta<'_>) -> T) -> T {
     let annotations: BTreeMap<_, _> = annotations.iter().map(|(k, v)| ((*k).to_string(), (*v).to_string())).collect();
     parse(&Meta { uid, created, labels: &BTreeMap::new(), annotations: &annotations })
 }
@@ -96,7 +96,7 @@ fn annotated(ip: &str) -> String {
     format!(r#"{{"default":{{"ip_addresses":["{ip}"],"mac_address":"{mac}","ip_address":"{ip}"}}}}"#)
 }
 
-const ONE: &[(&str, u8)] = &[("10.1.0.0/16", 24)];
+pub(crate) const ONE: &[(&str, u8)] = &[("10.1.0.0/16", 24)];
 
 #[test]
 fn a_pod_waits_until_its_nodes_subnet_is_seen_annotated() {
@@ -348,14 +348,21 @@ fn a_follower_serves_the_node_whose_subnet_came_free() {
 }
 
 #[test]
-fn another_zones_pods_are_its_own_affair() {
+fn a_zone_changes_nothing_before_there_are_zones() {
     let mut story = Story::settled(ONE);
-    let zone = (keys::ZONE, "east");
-    story.node("n1", &[zone]);
-    let subnets = story.world.networks["n1"].subnets[0].to_string();
-    story.node("n1", &[zone, (keys::NODE_SUBNETS, &format!(r#"{{"default":["{subnets}"]}}"#))]);
+    let annotations = [(keys::ZONE, "zz"), (keys::NODE_SUBNETS, r#"{"default":["10.1.0.0/24"]}"#)];
+    story.node("n1", &annotations[1..]);
     story.pod("a", "1", "n1", &[]);
-    assert!(story.ips("a").is_empty());
+    story.node("n1", &annotations);
+    assert_eq!(story.ips("a"), ["10.1.0.3/24"]);
+    assert!(story.world.sites.contains_key("n1"));
+    let reasons = |story: &Story| {
+        story.world.notices(&Touched::Node("n1".into())).into_iter().map(|n| n.reason).collect::<Vec<_>>()
+    };
+    assert_eq!(reasons(&story), ["BadAnnotation"]);
+    assert!(story.node("n1", &annotations).is_empty(), "the same again says nothing new");
+    story.node("n1", &annotations[1..]);
+    assert!(reasons(&story).is_empty());
 }
 
 #[test]
@@ -400,6 +407,22 @@ fn a_follower_obeys_annotations_and_decides_nothing() {
     assert_eq!(story.ips("a"), ["10.1.4.3/24"]);
     story.node("n1", &[(keys::NODE_SUBNETS, r#"{"default":["10.1.5.0/24"]}"#)]);
     assert_eq!(story.ips("a"), ["10.1.5.3/24"]);
+}
+
+#[test]
+fn the_order_of_routes_says_nothing() {
+    let with = |routes: &str| {
+        let text =
+            annotated("10.1.0.3/24").replace(r#""ip_address":"#, &format!(r#""routes":[{routes}],"ip_address":"#));
+        PodAnnotation::parse(&text).unwrap().digest
+    };
+    let [a, b, c] = ["10.1.0.0/16", "10.96.0.0/16", "100.64.0.0/16"]
+        .map(|dest| format!(r#"{{"dest":"{dest}","nextHop":"10.1.0.1"}}"#));
+    assert_eq!(with(&format!("{a},{b}")), with(&format!("{b},{a}")));
+    let all =
+        [String::new(), a.clone(), format!("{a},{a}"), format!("{a},{b}"), format!("{a},{c}"), format!("{a},{b},{b}")];
+    let digests: BTreeSet<_> = all.iter().map(|routes| with(routes)).collect();
+    assert_eq!(digests.len(), all.len());
 }
 
 #[test]

@@ -12,6 +12,8 @@ mod policies;
 mod policy_tests;
 mod selector_index;
 mod sites;
+mod switch;
+mod used;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -19,9 +21,9 @@ use ovnkube_ipam::{IdPool, SubnetPool};
 
 pub use self::nodes::NodeNetwork;
 pub use self::pods::PodEntry;
-use self::pods::Switch;
 pub use self::policies::Policies;
 pub use self::sites::{Site, SiteRouter};
+use self::switch::Switch;
 use crate::{
     Change, Family, Kind, Labels, Name, Namespace, Network, Node, Notice, Object, PodKey, Services, Severity, Touched,
 };

@@ -43,8 +43,8 @@ pub(crate) const OUTSIDE: &str = "physnet";
 pub(crate) struct Chassis {
     pub(crate) external_ids: BTreeMap<&'static str, String>,
     pub(crate) tls: Option<Tls>,
-    /// Taken when OVS has no system-id.
-    pub(crate) fresh_system_id: String,
+    /// Taken when OVS has no system-id; `None`: not known yet.
+    pub(crate) system_id: Option<String>,
     pub(crate) mgmt: Option<MgmtPort>,
     /// The bridge behind network [`OUTSIDE`].
     pub(crate) gateway_bridge: Option<String>,
@@ -108,7 +108,7 @@ impl Chassis {
         let ids = have.map(open_vswitch::EXTERNAL_IDS);
         let mut set: Vec<(&str, &str)> = self.external_ids.iter().map(|(key, value)| (*key, value.as_str())).collect();
         if ids.get("system-id").is_none_or(str::is_empty) {
-            set.push(("system-id", &self.fresh_system_id));
+            set.extend(self.system_id.iter().map(|id| ("system-id", id.as_str())));
         }
         let mappings = self.gateway_bridge.as_ref().map(|bridge| map_outside(ids.get(MAPPINGS), bridge));
         let options = mark_node(ids.get(CMS_OPTIONS));
@@ -235,16 +235,17 @@ fn plan_bridge(txn: &mut Txn, cache: &Cache, root: Uuid, have: &Row) -> Uuid {
         }
         return uuid;
     }
-    let id = |table: &str| derived_uuid(table, BR_INT);
+    let id = |table| cache.fresh_uuid(table, BR_INT);
+    let (interface, port, bridge) = (id(interface::TABLE), id(port::TABLE), id(bridge::TABLE));
     let local = Row::new(interface::TABLE).with(interface::NAME, BR_INT).with(interface::TYPE, "internal");
-    txn.insert(id("Interface"), local);
-    txn.insert(id("Port"), Row::new(port::TABLE).with(port::NAME, BR_INT).with(port::INTERFACES, [id("Interface")]));
+    txn.insert(interface, local);
+    txn.insert(port, Row::new(port::TABLE).with(port::NAME, BR_INT).with(port::INTERFACES, [interface]));
     want.set(bridge::NAME, BR_INT);
-    want.set(bridge::PORTS, [id("Port")]);
+    want.set(bridge::PORTS, [port]);
     want.set(bridge::OTHER_CONFIG, [("disable-in-band", "true")]);
-    txn.insert(id("Bridge"), want);
-    txn.insert_into(open_vswitch::TABLE, root, open_vswitch::BRIDGES, Datum::one(Atom::Uuid(id("Bridge"))));
-    id("Bridge")
+    txn.insert(bridge, want);
+    txn.insert_into(open_vswitch::TABLE, root, open_vswitch::BRIDGES, Datum::one(Atom::Uuid(bridge)));
+    bridge
 }
 
 impl MgmtPort {
@@ -262,15 +263,12 @@ impl MgmtPort {
             }
             return;
         }
-        let id = |table: &str| derived_uuid(table, mgmt::LINK);
+        let [interface, port] = [interface::TABLE, port::TABLE].map(|table| cache.fresh_uuid(table, mgmt::LINK));
         want.set(interface::NAME, mgmt::LINK);
         want.set(interface::EXTERNAL_IDS, ids);
-        txn.insert(id("Interface"), want);
-        txn.insert(
-            id("Port"),
-            Row::new(port::TABLE).with(port::NAME, mgmt::LINK).with(port::INTERFACES, [id("Interface")]),
-        );
-        txn.insert_into(bridge::TABLE, br_int, bridge::PORTS, Datum::one(Atom::Uuid(id("Port"))));
+        txn.insert(interface, want);
+        txn.insert(port, Row::new(port::TABLE).with(port::NAME, mgmt::LINK).with(port::INTERFACES, [interface]));
+        txn.insert_into(bridge::TABLE, br_int, bridge::PORTS, Datum::one(Atom::Uuid(port)));
     }
 }
 

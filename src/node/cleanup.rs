@@ -16,7 +16,7 @@ use crate::conf::CniConf;
 use crate::gateway::left;
 use crate::ovs::{self, BR_INT, Ovs};
 use crate::uplink;
-use crate::{Error, Result, chassis, mgmt, sandbox};
+use crate::{Error, Result, chassis, mgmt, pair, ports};
 
 /// How long the local database may take to answer; it is on this host.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -147,7 +147,7 @@ impl Cleanup<'_> {
             self.note(gone);
         }
         for pod in pods {
-            let deleted = sandbox::delete_pair(&self.here, &pod.sandbox, true).await;
+            let deleted = pair::delete_pair(&self.here, &pod.sandbox, true).await;
             self.note(deleted);
         }
         self.step()
@@ -173,7 +173,7 @@ impl Cleanup<'_> {
         self.step()?;
         let links = self.here.links().await;
         for link in self.note(links.map_err(Error::from)).unwrap_or_default() {
-            if link.alias.as_deref().is_some_and(sandbox::is_alias) {
+            if link.alias.as_deref().is_some_and(pair::is_alias) {
                 let deleted = self.here.delete(&link.name).await;
                 self.note(deleted.map_err(Error::from));
             }
@@ -196,8 +196,8 @@ fn internal_ports(cache: &Cache) -> Vec<String> {
 
 fn plan(cache: &Cache, node: &str) -> Txn {
     let mut txn = Txn::new(&vswitch::DATABASE);
-    let sandboxes = ovs::sandboxes(cache);
-    ovs::remove(cache, &mut txn, &sandboxes.iter().map(String::as_str).collect::<Vec<_>>());
+    let sandboxes = ports::sandboxes(cache);
+    ports::remove(cache, &mut txn, &sandboxes.iter().map(String::as_str).collect::<Vec<_>>());
     for (root, row) in cache.iter(open_vswitch::TABLE) {
         if let Some((uuid, _)) = ovs::bridge(cache) {
             let gone = Datum::one(Atom::Uuid(uuid));

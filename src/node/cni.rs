@@ -5,26 +5,32 @@
 //!                                      │           └ OVS port ─ ovn-installed ──┘
 //!                                      └ anything fails: port and pair are taken away again
 //! ```
+//! A sandbox has one interface. Requests about another one touch nothing.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ovnkube_host::{Net, Netns};
-use ovnkube_model::PodKey;
+use ovnkube_host::{Link, Net, Netns};
+use ovnkube_model::{PodKey, PodNetwork};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::bandwidth::{self, Bandwidth};
-use crate::ovs::{Ovs, PodPort};
+use crate::ovs::{BR_INT, Ovs};
+use crate::pair::{Tag, delete_pair, host_name};
 use crate::pods::{PodOnNode, Pods};
+use crate::ports::{PodPort, PortWant};
 use crate::reply::{CniResult, Refusal};
 use crate::request::{Request, Sandbox};
-use crate::sandbox::{Wiring, delete_pair, host_name};
+use crate::sandbox::Wiring;
 use crate::turns::Turns;
 use crate::{Error, Readiness, Result};
 
 /// How long a request may take; the kubelet gives up a little later.
 const LIMIT: Duration = Duration::from_secs(120);
+/// How long ovs-vswitchd may take to let a link go.
+const SWITCH_LIMIT: Duration = Duration::from_secs(10);
 /// How long a failed ADD may clean up behind itself.
 const UNDO_LIMIT: Duration = Duration::from_secs(5);
 
@@ -64,13 +70,14 @@ impl Cni {
     async fn add(&self, sandbox: &Sandbox) -> std::result::Result<CniResult, Refusal> {
         let started = Instant::now();
         let subject = Subject::open(sandbox)?;
-        let port = subject.pod.port_name();
-        self.turns.claim(&port, &sandbox.container_id);
-        let queue = self.turns.queue(&sandbox.container_id);
+        let queue = self.turns.queue_for(&sandbox.container_id, &sandbox.interface);
+        let queue = queue.map_err(|other| Refusal::second(sandbox, &other))?;
         let cancelled = queue.cancel.notified();
         tokio::pin!(cancelled);
         // from now on, also while it waits for its turn
         cancelled.as_mut().enable();
+        self.refuse_second(sandbox).await?;
+        self.turns.claim(&subject.pod.port_name(), &sandbox.container_id);
         let waiting_for = Mutex::new("an earlier request for this sandbox".to_owned());
         let _turn = tokio::select! {
             turn = queue.turn.lock() => turn,
@@ -112,21 +119,22 @@ impl Cni {
     ) -> std::result::Result<CniResult, Refusal> {
         let uid = subject.sandbox.pod_uid.as_deref();
         let (pod, network) = self.pods.until(waiting_for, |pods| pods.ready(subject.pod, uid)).await;
-        let port = PodPort::new(subject.pod, &pod, &network, subject.sandbox);
-        let bandwidth = limits(&pod)?;
+        let port = PodPort::new(subject.pod, &pod, &network, &subject.sandbox.container_id);
+        let want = PortWant { bandwidth: limits(&pod)?, port };
+        let port = &want.port;
         note(waiting_for, "the node's network");
-        let wiring = self.wiring(subject, network, self.mtu().await);
-        let host = wiring.ensure_pair(&self.here).await?;
+        let wiring = self.wiring(subject, &pod, network, self.mtu().await);
+        let host = self.ensure_pair(&wiring).await?;
         let plugged = async {
-            self.ovs.plug(&port, bandwidth, || self.still_counts(&port)).await?;
+            self.ovs.plug(&want, || self.still_counts(port)).await?;
             note(
                 waiting_for,
                 "ovn-controller to set ovn-installed on the port; is it connected, and is the logical port there?",
             );
-            self.ovs.installed(&port).await
+            self.ovs.installed(port).await
         };
         tokio::try_join!(wiring.configure(), plugged)?;
-        self.still_counts(&port)?;
+        self.still_counts(port)?;
         // a pod may come annotated with addresses that are not its own: its logical port is there only
         // once they are put right, and the kubelet tries again
         let (_, now) = self.pods.ready(subject.pod, uid).map_err(Refusal::again)?;
@@ -145,9 +153,26 @@ impl Cni {
         }
     }
 
-    fn wiring(&self, subject: &Subject<'_>, network: ovnkube_model::PodNetwork, mtu: u32) -> Wiring {
+    /// The pair, up on the node's side. One that is there from an earlier attempt is kept when it is right. When it is
+    /// not, or gone, its port goes first: the switch would go on with the link that it knows, and nobody reach the pod.
+    async fn ensure_pair(&self, wiring: &Wiring) -> Result<Link> {
+        if let Some(link) = wiring.find_pair(&self.here).await? {
+            return Ok(link);
+        }
+        if self.ovs.bridge_of(wiring.host_name()).is_some() {
+            self.ovs.unplug(&[&wiring.container_id]).await?;
+            if !self.ovs.is_carried_out(SWITCH_LIMIT).await? {
+                return Err(Error::SwitchSilent { name: wiring.host_name().to_owned() });
+            }
+        }
+        delete_pair(&self.here, &wiring.container_id, false).await?;
+        wiring.make_pair(&self.here).await
+    }
+
+    fn wiring(&self, subject: &Subject<'_>, pod: &PodOnNode, network: PodNetwork, mtu: u32) -> Wiring {
         Wiring {
             container_id: subject.sandbox.container_id.clone(),
+            pod_uid: subject.sandbox.pod_uid.clone().unwrap_or_else(|| pod.uid.to_string()),
             netns: subject.netns.clone(),
             interface: subject.sandbox.interface.clone(),
             network,
@@ -158,7 +183,7 @@ impl Cni {
     }
 
     /// A later sandbox of the same pod wins.
-    fn still_counts(&self, port: &PodPort) -> Result<()> {
+    pub(crate) fn still_counts(&self, port: &PodPort) -> Result<()> {
         match self.turns.successor(&port.iface_id, &port.sandbox) {
             Some(by) => Err(Error::Superseded { iface_id: port.iface_id.clone(), by }),
             None => Ok(()),
@@ -174,10 +199,44 @@ impl Cni {
         }
     }
 
+    async fn refuse_second(&self, sandbox: &Sandbox) -> std::result::Result<(), Refusal> {
+        let other = self.other_interface(sandbox).await?;
+        other.map_or(Ok(()), |other| Err(Refusal::second(sandbox, &other)))
+    }
+
+    /// The interface that the sandbox has, where it is another than the request is about.
+    async fn other_interface(&self, sandbox: &Sandbox) -> Result<Option<String>> {
+        let container_id = &sandbox.container_id;
+        let Some(link) = self.here.link(host_name(container_id)).await? else { return Ok(None) };
+        let is_port = |port: PodPort| port.link == link.name && port.sandbox == *container_id;
+        let has = match Tag::of(&link).filter(|tag| tag.container_id == *container_id) {
+            Some(Tag { wired: Some(wired), .. }) => Some(wired.interface),
+            None if !self.ovs.pod_ports().into_iter().any(is_port) => None,
+            // an earlier release or ovn-kubernetes made it
+            _ => self.here.other_end(&link).await?.map(|inside| inside.name),
+        };
+        Ok(has.filter(|has| *has != sandbox.interface))
+    }
+
     // === DEL, GC
 
+    /// Another interface than the sandbox has is not there: that is what DEL wants.
     async fn del(&self, sandbox: &Sandbox) -> std::result::Result<(), Refusal> {
-        let queue = self.turns.queue(&sandbox.container_id);
+        let (id, interface) = (&sandbox.container_id, &sandbox.interface);
+        let queue = self.turns.queue_for(id, interface);
+        let other = match &queue {
+            Ok(_) => self.other_interface(sandbox).await?,
+            Err(other) => Some(other.clone()),
+        };
+        let (Ok(queue), None) = (queue, &other) else {
+            tracing::info!(
+                sandbox = id,
+                interface,
+                has = other,
+                "nothing to delete: the sandbox has another interface"
+            );
+            return Ok(());
+        };
         queue.cancel.notify_waiters();
         self.in_time(async {
             let _turn = queue.turn.lock().await;
@@ -213,10 +272,19 @@ impl Cni {
     async fn gc(&self, valid: &[String]) -> std::result::Result<(), Refusal> {
         self.in_time(async {
             let mut errors = Vec::new();
-            let dead = |id: &&String| !valid.contains(id) && !self.turns.busy(id);
-            for container_id in self.ovs.sandboxes().await.iter().filter(dead) {
+            let mut dead: BTreeSet<String> = self.ovs.sandboxes().await.into_iter().collect();
+            // also those that have lost their port; on a socket of its own, since others list things meanwhile
+            let here = Net::here().await.map_err(Error::from)?;
+            let links = here.links().await.map_err(Error::from)?;
+            dead.extend(links.iter().filter_map(Tag::of).map(|tag| tag.container_id));
+            // a request that runs knows better
+            dead.retain(|id| !valid.contains(id) && !self.turns.busy(id));
+            for container_id in &dead {
+                let queue = self.turns.queue(container_id);
+                let Ok(_turn) = queue.turn.try_lock() else { continue };
                 tracing::info!(sandbox = container_id, "remove port of a sandbox that is gone");
                 errors.extend(self.remove(container_id).await);
+                self.turns.release(container_id);
             }
             all(&errors)
         })
@@ -242,9 +310,13 @@ impl Cni {
 
     async fn check(&self, sandbox: &Sandbox) -> std::result::Result<(), Refusal> {
         let subject = Subject::open(sandbox)?;
+        self.refuse_second(sandbox).await?;
         let (pod, network) = self.pods.ready(subject.pod, sandbox.pod_uid.as_deref()).map_err(Refusal::again)?;
-        let want = PodPort::new(subject.pod, &pod, &network, sandbox);
-        let mut faults = self.wiring(&subject, network, self.mtu().await).faults().await?;
+        let want = PodPort::new(subject.pod, &pod, &network, &sandbox.container_id);
+        let mut faults = self.wiring(&subject, &pod, network, self.mtu().await).faults(&self.here).await?;
+        if let Some(bridge) = self.ovs.bridge_of(&want.link).filter(|bridge| bridge != BR_INT) {
+            faults.push(format!("OVS port {} is on bridge {bridge}", want.link));
+        }
         let have = self.ovs.pod_ports();
         match have.iter().find(|port| port.link == want.link) {
             None => faults.push(format!("OVS has no port {}", want.link)),
@@ -271,7 +343,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-fn limits(pod: &PodOnNode) -> std::result::Result<Bandwidth, Refusal> {
+pub(crate) fn limits(pod: &PodOnNode) -> std::result::Result<Bandwidth, Refusal> {
     let parse = |text: &Option<_>| text.as_deref().map(bandwidth::parse).transpose().map_err(Refusal::failed);
     Ok(Bandwidth { ingress: parse(&pod.ingress_bandwidth)?, egress: parse(&pod.egress_bandwidth)? })
 }

@@ -17,12 +17,15 @@ use crate::gateway::{self, Gateway, Site};
 use crate::mgmt::{self, Mgmt};
 use crate::moved::{self, Moved};
 use crate::mtu::{Mtu, Warnings};
+use crate::replug::Ports;
 use crate::services::Board;
 use crate::settings::NodeSettings;
 use crate::{Error, OwnNode, Readiness, Reports, Result};
 
 /// Changes come in bursts: one comparison serves them all.
 const SETTLE: Duration = Duration::from_millis(20);
+/// Where the packages of OVS keep the id of the chassis.
+const SYSTEM_ID: &str = "/etc/openvswitch/system-id.conf";
 /// After a failure that no change may follow.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -32,10 +35,13 @@ pub(crate) struct Keeper<'a> {
     node: watch::Receiver<OwnNode>,
     ready: watch::Sender<Readiness>,
     annotations: watch::Sender<Annotations>,
-    fresh_system_id: String,
+    /// In case that nobody knows one.
+    fresh_system_id: Option<String>,
     gateway: Option<Gateway<'a>>,
     mtu: Mtu<'a>,
     moved: Moved,
+    ports: Ports,
+    pods_changed: watch::Receiver<()>,
     services: &'a Board,
     services_changed: watch::Receiver<u64>,
     /// What an earlier gateway had is gone.
@@ -55,8 +61,10 @@ impl<'a> Keeper<'a> {
     ) -> Self {
         let Reports { annotations, warnings, health, .. } = reports;
         let gateway = Gateway::new(settings, warnings.clone());
+        let ports = Ports::new(Warnings::new(warnings.clone()));
+        let pods_changed = cni.pods.changes();
         let mtu = Mtu::new(&settings.mtu, mtu, Warnings::new(warnings));
-        let fresh_system_id = fresh_system_id();
+        let fresh_system_id = id_in("/proc/sys/kernel/random/uuid");
         let services_changed = services.changes();
         Self {
             settings,
@@ -68,6 +76,8 @@ impl<'a> Keeper<'a> {
             gateway,
             mtu,
             moved: Moved::default(),
+            ports,
+            pods_changed,
             services,
             services_changed,
             health,
@@ -92,14 +102,15 @@ impl<'a> Keeper<'a> {
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
             failed |= now.is_ok() && !self.write_conf();
             self.publish(now);
-            let on_trial = self.gateway.as_ref().is_some_and(Gateway::is_on_trial);
+            let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::is_on_trial);
             tokio::select! {
                 alive = links.next() => if !alive { links = Changes::watch()? },
                 _ = rows.changed() => {},
                 _ = self.node.changed() => {},
                 _ = self.services_changed.changed() => {},
+                _ = self.pods_changed.changed(), if !self.ports.is_complete() => {},
                 () = flows_changed(&mut self.gateway) => {},
-                () = sleep(RETRY), if failed || on_trial => {},
+                () = sleep(RETRY), if again => {},
                 () = sleep(moved::WHILE), if self.moved.is_recent() => {},
             }
             sleep(SETTLE).await;
@@ -172,17 +183,20 @@ impl<'a> Keeper<'a> {
         let chassis = Chassis {
             external_ids: ids,
             tls: self.settings.chassis.sb_tls.clone(),
-            fresh_system_id: self.fresh_system_id.clone(),
+            system_id: system_id(id_in(SYSTEM_ID), node, self.fresh_system_id.as_deref()),
             mgmt: mgmt.as_ref().and_then(|mgmt| {
                 Some(MgmtPort { iface_id: format!("k8s-{}", self.settings.node), mac: mgmt.mac()?, mtu: mgmt.mtu })
             }),
             gateway_bridge: found.map(|site| site.bridge.name.clone()),
         };
         ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache)).await?;
+        self.pods_changed.mark_unchanged();
+        let ports = self.ports.compare(&self.cni).await;
         self.annotate(node, &encap_ips, found, mtu).await?;
         let port = self.ensure_mgmt(mgmt.as_ref()).await?;
         // what is wrong with the gateway counts more than what is only not there yet
         let site = site?;
+        ports?;
         if port.is_err() {
             return Ok(port);
         }
@@ -277,8 +291,14 @@ async fn flows_changed(gateway: &mut Option<Gateway<'_>>) {
     }
 }
 
-/// The id the OVS packages keep, or a new one.
-fn fresh_system_id() -> String {
-    let read = |path| std::fs::read_to_string(path).ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
-    read("/etc/openvswitch/system-id.conf").or_else(|| read("/proc/sys/kernel/random/uuid")).unwrap_or_default()
+/// The one that the packages of OVS keep, else the one that the Node has had: an OVS that has lost everything goes on as
+/// the same chassis. Else a new one, once the Node is known.
+pub(crate) fn system_id(kept: Option<String>, node: &OwnNode, fresh: Option<&str>) -> Option<String> {
+    let annotated = node.chassis_id.as_deref();
+    let fresh = fresh.filter(|_| *node != OwnNode::default());
+    kept.or_else(|| annotated.or(fresh).map(str::to_owned))
+}
+
+fn id_in(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty())
 }

@@ -1,9 +1,10 @@
 //! The node agent: wires this node's pods, and keeps the node's own place in the network.
 //!
 //! ```text
-//!  shim ──▶ server ─▶ request ─▶ cni ─┬▶ sandbox   veth, addresses, routes   (netlink)
-//!                                     └▶ ovs       port, ovn-installed       (OVSDB)
+//!  shim ──▶ server ─▶ request ─▶ cni ─┬▶ pair, sandbox  veth, addresses, routes (netlink)
+//!                                     └▶ ovs, ports     port, ovn-installed    (OVSDB)
 //!  Node ──▶ keep ─▶ chassis           Open_vSwitch settings, br-int, mp0     (OVSDB)
+//!               ├─▶ replug            pods' ports that vanished            (OVSDB)
 //!               ├─▶ mgmt              mp0's addresses, routes, neighbour     (netlink)
 //!               ├─▶ uplink            a NIC and its bridge                  (OVSDB, netlink)
 //!               ├─▶ gateway            the bridge to the outside             (OpenFlow, netlink, nft)
@@ -26,7 +27,10 @@ mod mgmt;
 mod moved;
 mod mtu;
 mod ovs;
+mod pair;
 mod pods;
+mod ports;
+mod replug;
 mod reply;
 mod request;
 mod sandbox;
@@ -97,6 +101,8 @@ pub struct OwnNode {
     pub mgmt_mac: Option<Mac>,
     /// Annotation `k8s.ovn.org/node-mtu`, as this agent wrote it the last time.
     pub mtu: Option<u32>,
+    /// Annotation `k8s.ovn.org/node-chassis-id`, likewise.
+    pub chassis_id: Option<Name>,
 }
 
 impl From<&ovnkube_model::Node> for OwnNode {
@@ -106,6 +112,7 @@ impl From<&ovnkube_model::Node> for OwnNode {
             subnets: node.subnets.clone(),
             mgmt_mac: node.mgmt_mac,
             mtu: node.mtu,
+            chassis_id: node.chassis_id.clone(),
         }
     }
 }
@@ -169,6 +176,10 @@ pub enum Error {
     LinkTaken { name: String },
     #[error("remove link {name}: ovs-vswitchd does not let it go; see that it runs, and that ovn-controller does not")]
     LinkStays { name: String },
+    #[error("use link {link}: somebody put it into bridge {bridge}; take it out there: ovs-vsctl del-port {link}")]
+    PortElsewhere { link: String, bridge: String },
+    #[error("let link {name} go: ovs-vswitchd does not answer; see that it runs")]
+    SwitchSilent { name: String },
     #[error("use link {name}: it vanished")]
     LinkGone { name: String },
     #[error("use link {name}: somebody set it down")]

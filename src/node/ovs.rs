@@ -1,81 +1,20 @@
-//! The local Open_vSwitch database: pods' ports on br-int.
+//! The local Open_vSwitch database: the connection, and what is asked of it.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_model::{PodKey, PodNetwork};
 use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch, port, qos, ssl};
-use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, vswitch};
+use ovnkube_ovn::{Row, Uuid, vswitch};
 use ovnkube_ovsdb::{Cache, Client, Event, Monitored, Options, Remote, Txn, TxnError};
 use tokio::sync::{Mutex, watch};
 use tokio::task::AbortHandle;
 
-use crate::bandwidth::Bandwidth;
-use crate::pods::PodOnNode;
-use crate::request::Sandbox;
-use crate::sandbox::host_name;
+use crate::ports::{self, Plugged, PodPort, PortWant};
 use crate::{Error, Result};
 
 pub(crate) const BR_INT: &str = "br-int";
 const RETRY: Duration = Duration::from_millis(100);
-
-/// What OVS knows about a pod's port: the external_ids of its Interface.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PodPort {
-    pub(crate) link: String,
-    /// The logical port, `<namespace>_<name>`.
-    pub(crate) iface_id: String,
-    /// Uid of the pod: ovn-controller binds no port meant for a pod of the same name before.
-    pub(crate) iface_id_ver: String,
-    pub(crate) sandbox: String,
-    pub(crate) mac: String,
-    /// Comma separated, with prefix length.
-    pub(crate) ips: String,
-}
-
-impl PodPort {
-    pub(crate) fn new(key: &PodKey, pod: &PodOnNode, network: &PodNetwork, sandbox: &Sandbox) -> Self {
-        let ips: Vec<String> = network.ip_addresses.iter().map(ToString::to_string).collect();
-        Self {
-            link: host_name(&sandbox.container_id).to_owned(),
-            iface_id: key.port_name(),
-            iface_id_ver: pod.uid.to_string(),
-            sandbox: sandbox.container_id.clone(),
-            mac: network.mac_address.to_string(),
-            ips: ips.join(","),
-        }
-    }
-
-    /// `<namespace>/<name>`, as people know it.
-    pub(crate) fn pod(&self) -> String {
-        self.iface_id.replacen('_', "/", 1)
-    }
-
-    /// `None` for interfaces that are no pod's.
-    fn from_row(row: &Row) -> Option<Self> {
-        let ids = row.map(interface::EXTERNAL_IDS);
-        let text = |key: &str| ids.get(key).unwrap_or_default().to_owned();
-        Some(Self {
-            link: row.str(interface::NAME).to_owned(),
-            iface_id: ids.get("iface-id")?.to_owned(),
-            iface_id_ver: text("iface-id-ver"),
-            sandbox: ids.get("sandbox")?.to_owned(),
-            mac: text("attached_mac"),
-            ips: text("ip_addresses"),
-        })
-    }
-
-    fn external_ids(&self) -> [(&'static str, &str); 5] {
-        [
-            ("attached_mac", &self.mac),
-            ("iface-id", &self.iface_id),
-            ("iface-id-ver", &self.iface_id_ver),
-            ("ip_addresses", &self.ips),
-            ("sandbox", &self.sandbox),
-        ]
-    }
-}
 
 /// The ports of a bridge that lead outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,26 +132,26 @@ impl Ovs {
 
     /// Puts the port on br-int, with its limits. Ports of earlier sandboxes of the pod go in the
     /// same transaction. `check` runs when no other plug can come between.
-    pub(crate) async fn plug(
-        &self,
-        want: &PodPort,
-        bandwidth: Bandwidth,
-        check: impl Fn() -> Result<()>,
-    ) -> Result<()> {
-        let what = format!("add port {}", want.link);
-        let plan = |cache: &Cache| {
-            check()?;
-            plan_plug(cache, want, bandwidth)
-        };
-        loop {
-            let one = self.plugging.lock().await;
-            if self.try_apply(&what, &plan).await? {
-                return Ok(());
-            }
+    pub(crate) async fn plug(&self, want: &PortWant, check: impl Fn() -> Result<()>) -> Result<()> {
+        while !self.try_plug(std::slice::from_ref(want), |_| check()).await? {
             // other pods go on meanwhile
-            drop(one);
             self.pause().await;
         }
+        Ok(())
+    }
+
+    /// The same for several, in one transaction. Returns false when it is to be tried again.
+    pub(crate) async fn try_plug(&self, want: &[PortWant], check: impl Fn(&PodPort) -> Result<()>) -> Result<bool> {
+        let _one = self.plugging.lock().await;
+        let plan = |cache: &Cache| {
+            let mut txn = Txn::new(&vswitch::DATABASE);
+            for want in want {
+                check(&want.port)?;
+                ports::plug(cache, &mut txn, want)?;
+            }
+            Ok(txn)
+        };
+        self.try_apply("add ports of pods", &plan).await
     }
 
     /// Takes away the ports and limits of these sandboxes, and tells which ports that were. Waits for
@@ -229,7 +168,7 @@ impl Ovs {
         let gone = self.pod_ports().into_iter().filter(|port| sandboxes.contains(&port.sandbox.as_str())).collect();
         self.apply("remove ports", |cache| {
             let mut txn = Txn::new(&vswitch::DATABASE);
-            remove(cache, &mut txn, sandboxes);
+            ports::remove(cache, &mut txn, sandboxes);
             Ok(txn)
         })
         .await?;
@@ -239,14 +178,19 @@ impl Ovs {
     /// Those that have a port or limits; sorted. Waits for the database.
     pub(crate) async fn sandboxes(&self) -> Vec<String> {
         self.client.synced().await;
-        sandboxes(&self.client.cache())
+        ports::sandboxes(&self.client.cache())
     }
 
     /// Sorted by link.
     pub(crate) fn pod_ports(&self) -> Vec<PodPort> {
-        let mut ports = pod_ports(&self.client.cache());
+        let mut ports: Vec<PodPort> = ports::pod_ports(&self.client.cache()).collect();
         ports.sort_by(|a, b| a.link.cmp(&b.link));
         ports
+    }
+
+    /// The pods' ports that are on br-int, by link.
+    pub(crate) fn plugged(&self) -> HashMap<String, Plugged> {
+        ports::plugged(&self.client.cache())
     }
 
     /// Waits until ovn-controller says that the port's flows are in. Fails when the port went to
@@ -406,92 +350,6 @@ pub(crate) fn bridges(cache: &Cache, interface: Uuid) -> impl Iterator<Item = St
 
 fn installed(row: &Row) -> bool {
     row.map(interface::EXTERNAL_IDS).get("ovn-installed") == Some("true")
-}
-
-fn pod_ports(cache: &Cache) -> Vec<PodPort> {
-    cache.iter(interface::TABLE).filter_map(|(_, row)| PodPort::from_row(row)).collect()
-}
-
-/// The sandbox whose limits a QoS row holds.
-fn limited(row: &Row) -> Option<&str> {
-    row.map(qos::EXTERNAL_IDS).get("sandbox")
-}
-
-/// Those that have a port or limits; sorted.
-pub(crate) fn sandboxes(cache: &Cache) -> Vec<String> {
-    let ports = cache.iter(interface::TABLE).filter_map(|(_, row)| Some(PodPort::from_row(row)?.sandbox));
-    let limits = cache.iter(qos::TABLE).filter_map(|(_, row)| limited(row).map(str::to_owned));
-    ports.chain(limits).collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-fn plan_plug(cache: &Cache, want: &PodPort, bandwidth: Bandwidth) -> Result<Txn> {
-    let mut txn = Txn::new(&vswitch::DATABASE);
-    let (br_int, _) = bridge(cache).ok_or(Error::NoBridge)?;
-    let ports = pod_ports(cache);
-    let stale = ports.iter().filter(|have| have.iface_id == want.iface_id && have.sandbox != want.sandbox);
-    remove(cache, &mut txn, &stale.map(|port| port.sandbox.as_str()).collect::<Vec<_>>());
-    match interface(cache, &want.link) {
-        None => add(cache, &mut txn, br_int, want, bandwidth),
-        Some((uuid, row)) => match PodPort::from_row(row) {
-            Some(have) if have == *want => {}
-            Some(have) if have.sandbox == want.sandbox => {
-                txn.set_keys(interface::TABLE, uuid, interface::EXTERNAL_IDS, want.external_ids());
-            }
-            _ => return Err(Error::LinkTaken { name: want.link.clone() }),
-        },
-    }
-    Ok(txn)
-}
-
-fn add(cache: &Cache, txn: &mut Txn, br_int: Uuid, want: &PodPort, bandwidth: Bandwidth) {
-    let id = |table: &str| derived_uuid(table, &want.sandbox);
-    let mut iface =
-        Row::new(interface::TABLE).with(interface::NAME, &want.link).with(interface::EXTERNAL_IDS, want.external_ids());
-    if let Some(rate) = bandwidth.egress {
-        // what comes out of the pod goes into OVS; kbit/s
-        iface.set(interface::INGRESS_POLICING_RATE, (rate / 1000) as i64);
-    }
-    let mut port = Row::new(port::TABLE)
-        .with(port::NAME, &want.link)
-        .with(port::INTERFACES, [id("Interface")])
-        .with(port::OTHER_CONFIG, [("transient", "true")]);
-    if let Some(rate) = bandwidth.ingress {
-        let limit = Row::new(qos::TABLE)
-            .with(qos::TYPE, "linux-htb")
-            .with(qos::OTHER_CONFIG, [("max-rate", rate.to_string())])
-            .with(qos::EXTERNAL_IDS, [("sandbox", &want.sandbox)]);
-        port.set(port::QOS, Some(id("QoS")));
-        // it outlives a port that somebody else removed
-        if cache.get(qos::TABLE, id("QoS")).is_some() {
-            txn.update(id("QoS"), limit);
-        } else {
-            txn.insert(id("QoS"), limit);
-        }
-    }
-    txn.insert(id("Interface"), iface);
-    txn.insert(id("Port"), port);
-    txn.insert_into(bridge::TABLE, br_int, bridge::PORTS, Datum::one(Atom::Uuid(id("Port"))));
-}
-
-/// Takes the sandboxes' ports off their bridges; port and interface go with their last reference,
-/// limits don't.
-pub(crate) fn remove(cache: &Cache, txn: &mut Txn, sandboxes: &[&str]) {
-    let of_port = |row: &Row| PodPort::from_row(row).is_some_and(|port| sandboxes.contains(&port.sandbox.as_str()));
-    for (uuid, _) in cache.iter(interface::TABLE).filter(|(_, row)| of_port(row)) {
-        for port in cache.parents(uuid).filter(|parent| parent.table.id == port::TABLE.id) {
-            for bridge in cache.parents(port.uuid).filter(|parent| parent.table.id == bridge::TABLE.id) {
-                txn.remove_from(bridge::TABLE, bridge.uuid, bridge::PORTS, Datum::one(Atom::Uuid(port.uuid)));
-            }
-        }
-    }
-    let of_limits = |row: &Row| limited(row).is_some_and(|sandbox| sandboxes.contains(&sandbox));
-    for (limit, _) in cache.iter(qos::TABLE).filter(|(_, row)| of_limits(row)) {
-        // the reference of a port that goes with the same commit still counts
-        for port in cache.parents(limit).filter(|parent| parent.table.id == port::TABLE.id) {
-            txn.update(port.uuid, Row::new(port::TABLE).with(port::QOS, None::<Uuid>));
-        }
-        txn.delete(qos::TABLE, limit);
-    }
 }
 
 /// A uuid that is taken is our own row, from an attempt whose reply was lost: the cache will show it.

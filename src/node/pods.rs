@@ -47,6 +47,18 @@ impl Pods {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
+    /// Ticks on every change.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// By the uids that runtimes may know them by.
+    pub(crate) fn by_uid(&self) -> HashMap<Name, PodKey> {
+        let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        let uids = |pod: &PodOnNode| [Some(pod.uid.clone()), pod.config_hash.clone()];
+        pods.iter().flat_map(|(key, pod)| uids(pod).into_iter().flatten().map(|uid| (uid, key.clone()))).collect()
+    }
+
     /// Waits until `find` finds. What it says is missing goes to `missing`, for the error of a caller that gives up.
     pub(crate) async fn until<T>(&self, missing: &Mutex<String>, find: impl Fn(&Self) -> Result<T, String>) -> T {
         let mut changed = self.changed.subscribe();

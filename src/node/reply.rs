@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::request::Sandbox;
 
-/// Result of ADD in the form of CNI 1.0.0; the shim converts it.
+/// Result of ADD in the form of CNI 1.0.0, as the CNI library has it; the shim converts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CniResult {
     #[serde(rename = "cniVersion")]
@@ -23,6 +23,7 @@ pub struct CniResult {
 pub struct Interface {
     pub name: String,
     pub mac: String,
+    pub mtu: u32,
     /// Path of the pod's namespace; `None` on the node's end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
@@ -63,6 +64,15 @@ impl Refusal {
         Self { code: 4, text }
     }
 
+    /// The same: the sandbox has its one interface already, under another name.
+    pub(crate) fn second(sandbox: &Sandbox, has: &str) -> Self {
+        Self::env(format!(
+            "CNI_IFNAME {}: the sandbox has its interface already, {has}; this network gives a pod one: take it out of the \
+             pod's additional networks",
+            sandbox.interface
+        ))
+    }
+
     /// 6: content that can't be read.
     pub(crate) fn decode(text: String) -> Self {
         Self { code: 6, text }
@@ -98,7 +108,9 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         match error {
-            Error::Transact { .. } | Error::NoBridge | Error::NoOvs => Self::again(error.to_string()),
+            Error::Transact { .. } | Error::NoBridge | Error::NoOvs | Error::SwitchSilent { .. } => {
+                Self::again(error.to_string())
+            }
             other => Self::failed(other),
         }
     }

@@ -1,10 +1,10 @@
-//! A pod's network namespace: the veth pair, addresses and routes of its interface.
+//! A pod's network namespace: addresses and routes of its interface.
 
 use std::io;
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
-use ovnkube_host::{Link, Net, Netns, Route, Veth, ethtool, sysctl};
+use ovnkube_host::{Link, Net, Netns, Route, ethtool, sysctl};
 use ovnkube_model::PodNetwork;
 
 use crate::reply::{self, CniResult};
@@ -14,6 +14,8 @@ use crate::{Error, Result};
 #[derive(Debug, Clone)]
 pub(crate) struct Wiring {
     pub(crate) container_id: String,
+    /// As the runtime knows the pod: of a static one it is the hash of its file.
+    pub(crate) pod_uid: String,
     pub(crate) netns: Netns,
     /// Name in the pod.
     pub(crate) interface: String,
@@ -26,68 +28,7 @@ pub(crate) struct Wiring {
     pub(crate) checksums_in_software: bool,
 }
 
-/// The node's end of a sandbox's pair, as ovn-kubernetes names it.
-pub(crate) fn host_name(container_id: &str) -> &str {
-    container_id.get(..15).unwrap_or(container_id)
-}
-
-/// Text on the node's end: tells our links from a node's own that happen to have the same name.
-fn alias(container_id: &str) -> String {
-    format!("ovnkube sandbox {container_id}")
-}
-
-/// Whether a link with that alias is ours.
-pub(crate) fn is_alias(text: &str) -> bool {
-    text.starts_with(&alias(""))
-}
-
-/// Deletes the node's end, and with it the pod's. `known`: OVS says the link is this sandbox's,
-/// as for pairs that ovn-kubernetes made.
-pub(crate) async fn delete_pair(here: &Net, container_id: &str, known: bool) -> Result<()> {
-    let Some(link) = here.link(host_name(container_id)).await? else { return Ok(()) };
-    if known || link.alias.as_deref() == Some(&alias(container_id)) {
-        here.delete(&link.name).await?;
-    }
-    Ok(())
-}
-
 impl Wiring {
-    pub(crate) fn host_name(&self) -> &str {
-        host_name(&self.container_id)
-    }
-
-    /// The pair, up on the node's side. One that is there from an earlier attempt is kept when it
-    /// is right and replaced when not.
-    pub(crate) async fn ensure_pair(&self, here: &Net) -> Result<Link> {
-        let pod = Net::within(&self.netns).await?;
-        let ours = alias(&self.container_id);
-        if let Some(link) = here.link(self.host_name()).await? {
-            if link.alias.as_deref() != Some(&ours) {
-                return Err(Error::LinkTaken { name: link.name });
-            }
-            let inside = pod.link(&self.interface).await?;
-            if inside.is_some_and(|inside| inside.mac == Some(self.network.mac_address.0)) {
-                return Ok(link);
-            }
-            here.delete(&link.name).await?;
-        }
-        here.add_veth(Veth {
-            name: self.host_name(),
-            peer: &self.interface,
-            peer_netns: &self.netns,
-            peer_mac: self.network.mac_address.0,
-            mtu: self.mtu,
-        })
-        .await?;
-        let link =
-            here.link(self.host_name()).await?.ok_or_else(|| Error::LinkGone { name: self.host_name().to_owned() })?;
-        here.set_alias(&link, &ours).await?;
-        // router advertisements of the pod must not configure the node
-        optional(sysctl::set_link("ipv6", &link.name, "disable_ipv6", "1"))?;
-        here.set_up(&link).await?;
-        Ok(link)
-    }
-
     /// The pod's side: addresses, routes, offload.
     pub(crate) async fn configure(&self) -> Result<()> {
         let pod = Net::within(&self.netns).await?;
@@ -111,7 +52,7 @@ impl Wiring {
     }
 
     /// What is not as [`Wiring::configure`] makes it.
-    pub(crate) async fn faults(&self) -> Result<Vec<String>> {
+    pub(crate) async fn faults(&self, here: &Net) -> Result<Vec<String>> {
         let pod = Net::within(&self.netns).await?;
         let Some(link) = pod.link(&self.interface).await? else {
             return Ok(vec![format!("{} is missing", self.interface)]);
@@ -124,12 +65,17 @@ impl Wiring {
         if !link.up {
             faults.push(format!("{} is down", self.interface));
         }
+        // a pod keeps the MTU that it was wired with, and the node's end tells it
+        let given = here.link(self.host_name()).await?.map(|host| host.mtu);
+        if let Some(given) = given.filter(|given| *given != link.mtu) {
+            faults.push(format!("{} has the MTU {}, not {given}", self.interface, link.mtu));
+        }
         let addresses = pod.addresses(&link).await?;
         for address in self.network.ip_addresses.iter().filter(|address| !addresses.contains(address)) {
             faults.push(format!("{} has not the address {address}", self.interface));
         }
         let routes = pod.routes(&link).await?;
-        // a pod keeps the MTU that it was wired with
+        // as with its own MTU
         let there = |want: &Route| routes.iter().any(|have| Route { mtu: want.mtu, ..*have } == *want);
         for route in self.routes().iter().filter(|route| !there(route)) {
             faults.push(format!("the route to {} is missing", route.destination));
@@ -140,10 +86,11 @@ impl Wiring {
     pub(crate) fn result(&self, host: &Link) -> CniResult {
         let mac = |link: &Link| link.mac.map_or_else(String::new, |mac| ovnkube_model::Mac(mac).to_string());
         let ends = vec![
-            reply::Interface { name: host.name.clone(), mac: mac(host), sandbox: None },
+            reply::Interface { name: host.name.clone(), mac: mac(host), mtu: self.mtu, sandbox: None },
             reply::Interface {
                 name: self.interface.clone(),
                 mac: self.network.mac_address.to_string(),
+                mtu: self.mtu,
                 sandbox: Some(self.netns.path().display().to_string()),
             },
         ];
@@ -196,7 +143,7 @@ fn set_ipv6(link: &str, wanted: bool) -> Result<()> {
 }
 
 /// A kernel without IPv6 has no such sysctls.
-fn optional(set: ovnkube_host::Result<()>) -> Result<()> {
+pub(crate) fn optional(set: ovnkube_host::Result<()>) -> Result<()> {
     match set {
         Err(ovnkube_host::Error::Sysctl { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
         other => Ok(other?),

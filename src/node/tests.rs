@@ -12,6 +12,7 @@ use crate::OwnNode;
 use crate::annotations::Facts;
 use crate::bandwidth;
 use crate::conf::CniConf;
+use crate::keep::system_id;
 use crate::mgmt::Mgmt;
 use crate::pods::{PodOnNode, Pods};
 use crate::reply::Refusal;
@@ -70,7 +71,7 @@ fn gc_needs_its_list() {
 
 #[test]
 fn bad_values_are_refused() {
-    let long = "x".repeat(256);
+    let long = "x".repeat(129);
     let bad: &[(&str, &[&str])] = &[
         ("CNI_COMMAND", &["", "add", "VERSION", "RUN"]),
         ("CNI_CONTAINERID", &["", "a/b", "../a", "..", ".a", "-a", "a\0b", "a b", "ä", &long]),
@@ -186,6 +187,18 @@ fn node_annotations() {
     .map(|(key, value)| (format!("k8s.ovn.org/{key}"), value.to_owned()))
     .collect();
     assert_eq!(facts.annotations(), want);
+}
+
+#[test]
+fn a_switch_that_has_lost_everything_is_the_same_chassis() {
+    let known = OwnNode { internal_ips: vec!["172.18.0.2".parse().unwrap()], ..OwnNode::default() };
+    let annotated = OwnNode { chassis_id: Some("before".into()), ..known.clone() };
+    let id = |kept: Option<&str>, node| system_id(kept.map(str::to_owned), node, Some("new"));
+    assert_eq!(id(Some("kept"), &annotated).as_deref(), Some("kept"));
+    assert_eq!(id(None, &annotated).as_deref(), Some("before"));
+    assert_eq!(id(None, &known).as_deref(), Some("new"));
+    // it may have had one
+    assert_eq!(id(None, &OwnNode::default()), None);
 }
 
 fn of_subnets(subnets: &[&str]) -> OwnNode {
@@ -306,6 +319,7 @@ async fn a_pod_is_awaited_with_its_uid() {
     // a static pod's sandbox carries the hash of its file
     pods.set(key.clone(), Some(PodOnNode { config_hash: Some("h".into()), ..pod }));
     assert!(pods.ready(&key, Some("h")).is_ok());
+    assert_eq!(pods.by_uid(), ["2", "h"].map(|uid| (uid.into(), key.clone())).into());
 }
 
 #[test]
@@ -323,6 +337,12 @@ fn the_later_sandbox_counts() {
     assert!(turns.busy("s1"));
     drop(queue);
     assert!(!turns.busy("s1"));
+    // while requests are about one interface, others are refused
+    let queue = turns.queue_for("s1", "eth0").unwrap();
+    assert_eq!(turns.queue_for("s1", "net1").err().as_deref(), Some("eth0"));
+    assert!(turns.queue_for("s1", "eth0").is_ok() && turns.queue_for("s2", "net1").is_ok());
+    drop(queue);
+    assert!(turns.queue_for("s1", "net1").is_ok());
 }
 
 /// Runs `test` in a network namespace of its own, on a runtime of its own.

@@ -1,10 +1,11 @@
 //! Who may work on a sandbox, and which sandbox of a pod counts.
 //!
-//! Requests for one sandbox run one after the other; a DEL makes the ADD before it give up. Of two
-//! sandboxes of one pod the later one wins, however long the earlier one took.
+//! Requests for one sandbox run one after the other; a DEL makes the ADD before it give up. They are about one
+//! interface: a sandbox has no second. Of two sandboxes of one pod the later one wins, however long the earlier
+//! one took.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::{Mutex as Turn, Notify};
 
@@ -26,6 +27,8 @@ pub(crate) struct Queue {
     pub(crate) turn: Turn<()>,
     /// Wakes the ADDs that run or wait.
     pub(crate) cancel: Notify,
+    /// The interface that they are about.
+    interface: OnceLock<String>,
 }
 
 impl Turns {
@@ -34,6 +37,14 @@ impl Turns {
         // those that nobody uses
         state.sandboxes.retain(|_, queue| Arc::strong_count(queue) > 1);
         state.sandboxes.entry(sandbox.to_owned()).or_default().clone()
+    }
+
+    /// The same for a request about `interface`. Fails with the interface that requests of the sandbox are about
+    /// now, where that is another.
+    pub(crate) fn queue_for(&self, sandbox: &str, interface: &str) -> Result<Arc<Queue>, String> {
+        let queue = self.queue(sandbox);
+        let about = queue.interface.get_or_init(|| interface.to_owned());
+        if about == interface { Ok(queue) } else { Err(about.clone()) }
     }
 
     /// Whether a request for that sandbox runs or waits.

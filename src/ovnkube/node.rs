@@ -121,7 +121,7 @@ async fn watch_nodes(api: &Client, mut matter: watch::Receiver<bool>, agent: mps
         return std::future::pending().await;
     }
     let (changes, mut incoming) = mpsc::channel(CHANGES);
-    let _watches = ovnkube_watch::start(api, &Scope::ClusterManager, &changes);
+    let _watches = ovnkube_watch::start(api, &Scope::Nodes, &changes);
     drop(changes);
     while let Some(change) = incoming.recv().await {
         let change = match change {

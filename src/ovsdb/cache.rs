@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use ovnkube_ovn::schema::ColumnInfo;
-use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, ServerSchema, Table, Uuid};
+use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, ServerSchema, Table, Uuid, derived_uuid};
 
 use crate::layout::{Layout, Reads};
 use crate::txn::only_in;
@@ -147,10 +147,17 @@ impl Cache {
         self.len(table) == 0
     }
 
-    /// Whether a row of that uuid was deleted lately, by whomever. A new row does not get it: `ovn-northd`
-    /// 25.03 dies of load balancers that go and come back with one uuid before it has looked.
-    pub fn went_lately(&self, uuid: Uuid) -> bool {
-        self.gone.set.contains(&uuid)
+    /// A uuid for a new row of `table`: always the same one for the same `name`, so that an insert that is sent
+    /// again cannot make a second row; but another one where a row has it, or had it lately. `ovn-northd` 25.03
+    /// dies of load balancers that go and come back with one uuid before it has looked.
+    pub fn fresh_uuid(&self, table: &Table, name: &str) -> Uuid {
+        let mut uuid = derived_uuid(table.name, name);
+        let mut time = 0_u32;
+        while self.get(table, uuid).is_some() || self.gone.set.contains(&uuid) {
+            time += 1;
+            uuid = derived_uuid(table.name, &format!("{name}\0{time}"));
+        }
+        uuid
     }
 
     /// The rows of `table` whose identity is `id`, sorted by uuid.

@@ -13,8 +13,8 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use ovnkube_model::{
-    Direction, Family, Name, NetworkPolicy, ObjectKey, Peer, PodEntry, PodKey, PolicyPort, Protocol, Rule, Selector,
-    Service, World,
+    Direction, Family, Name, NetworkPolicy, ObjectKey, Peer, PodAddresses, PodEntry, PodKey, PolicyPort, Protocol,
+    Rule, Selector, Service, World,
 };
 
 use crate::topology::join_addresses;
@@ -162,7 +162,7 @@ impl<'a> Found<'a> {
     /// What its packets to other than pods come from.
     fn senders(&self) -> Vec<IpAddr> {
         let of_node =
-            self.pod.filter(|(_, entry)| entry.pod.host_network).map(|(_, entry)| entry.pod.host_ips.to_vec());
+            self.pod.filter(|(_, entry)| entry.pod.host_network).map(|(_, entry)| entry.pod.host_ips().to_vec());
         of_node.unwrap_or_else(|| self.ip.into_iter().collect())
     }
 }
@@ -215,15 +215,18 @@ fn found<'a>(world: &'a World, key: &'a PodKey, entry: &'a PodEntry, role: Role)
 
 /// The addresses that rules know a pod by.
 fn known_by(entry: &PodEntry) -> impl Iterator<Item = IpAddr> {
-    let of_node = entry.pod.host_ips.iter().copied().filter(|_| !entry.pod.finished);
+    let of_node = entry.pod.host_ips().iter().copied().filter(|_| !entry.pod.finished);
     addresses(entry).chain(of_node)
 }
 
-/// Of a pod on the cluster's network: what is annotated, since nobody may have decided anything here.
+/// Of a pod on the cluster's network. Where nobody has decided anything it is what it runs with, or what is
+/// annotated until it does.
 fn addresses(entry: &PodEntry) -> impl Iterator<Item = IpAddr> {
-    let annotated = entry.pod.annotated.as_ref().map(|annotated| &annotated.addresses);
-    let known = annotated.or(entry.addresses.as_ref()).filter(|_| !entry.pod.host_network && !entry.pod.finished);
-    known.into_iter().flat_map(|addresses| addresses.ips.iter().map(ipnetwork::IpNetwork::ip))
+    let PodEntry { pod, addresses: given, .. } = entry;
+    let annotated = pod.annotated.as_ref().map(|annotated| &annotated.addresses).filter(|_| !pod.running);
+    let known = given.as_ref().or(annotated).into_iter().flat_map(PodAddresses::each);
+    let told = pod.runs_with().filter(|_| given.is_none());
+    known.chain(told).filter(|_| !pod.host_network && !pod.finished)
 }
 
 /// The addresses that a node's packets to pods come from.

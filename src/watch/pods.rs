@@ -139,3 +139,30 @@ impl Watched for NodePods {
         Change::Pod(key, None)
     }
 }
+
+/// What pods run with, and nothing of those that do not.
+pub(crate) struct RunningPods;
+
+impl Watched for RunningPods {
+    const KIND: Kind = Kind::Pod;
+    const PATH: &'static str = Pods::PATH;
+    const PAGE: u32 = Pods::PAGE;
+    type Key = PodKey;
+    type Object<'a> = PodObject<'a>;
+
+    fn key(meta: &Metadata<'_>) -> PodKey {
+        Pods::key(meta)
+    }
+
+    fn metadata<'o, 'a: 'o>(object: &'o PodObject<'a>) -> &'o Metadata<'a> {
+        &object.metadata
+    }
+
+    fn change(key: PodKey, object: &PodObject<'_>) -> Change {
+        Change::Pod(key, object.pod().if_it_runs().map(Box::new))
+    }
+
+    fn gone(key: PodKey) -> Change {
+        Change::Pod(key, None)
+    }
+}

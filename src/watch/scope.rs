@@ -11,7 +11,7 @@ use crate::endpoint_slices::EndpointSlices;
 use crate::namespaces::Namespaces;
 use crate::network_policies::NetworkPolicies;
 use crate::nodes::Nodes;
-use crate::pods::{NodePods, Pods};
+use crate::pods::{NodePods, Pods, RunningPods};
 use crate::service_cidrs::ServiceCidrs;
 use crate::services::Services;
 use crate::stream::run;
@@ -30,8 +30,10 @@ const READ_WITHIN: Duration = Duration::from_secs(60);
 pub enum Scope {
     /// Everything: what the network controller writes OVN rows for.
     Controller,
-    /// Nodes only.
+    /// Nodes, and what their pods run with: what gives out subnets.
     ClusterManager,
+    /// Nodes only.
+    Nodes,
     /// The node of this name and the pods on it; services with all their endpoints, and their ranges.
     Node(Name),
 }
@@ -43,7 +45,8 @@ impl Scope {
             Self::Controller => {
                 &[Kind::Node, Kind::Namespace, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::NetworkPolicy]
             }
-            Self::ClusterManager => &[Kind::Node],
+            Self::ClusterManager => &[Kind::Node, Kind::Pod],
+            Self::Nodes => &[Kind::Node],
             Self::Node(_) => &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::ServiceCidr],
         }
     }
@@ -78,8 +81,11 @@ pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watche
             Kind::Node => tasks.spawn(run::<Nodes>(client, selector, changes)),
             Kind::Namespace => tasks.spawn(run::<Namespaces>(client, selector, changes)),
             Kind::NetworkPolicy => tasks.spawn(run::<NetworkPolicies>(client, selector, changes)),
-            Kind::Pod if matches!(scope, Scope::Node(_)) => tasks.spawn(run::<NodePods>(client, selector, changes)),
-            Kind::Pod => tasks.spawn(run::<Pods>(client, selector, changes)),
+            Kind::Pod => match scope {
+                Scope::Node(_) => tasks.spawn(run::<NodePods>(client, selector, changes)),
+                Scope::ClusterManager => tasks.spawn(run::<RunningPods>(client, selector, changes)),
+                _ => tasks.spawn(run::<Pods>(client, selector, changes)),
+            },
             Kind::Service => tasks.spawn(run::<Services>(client, selector, changes)),
             Kind::ServiceCidr => tasks.spawn(run::<ServiceCidrs>(client, selector, changes)),
             Kind::EndpointSlice => tasks.spawn(run::<EndpointSlices>(client, selector, changes)),

@@ -94,7 +94,7 @@ async fn list_that_expires_between_pages_is_asked_for_whole() {
     ])
     .await;
     let (sender, mut changes) = channel(9);
-    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    let _watches = start(&client, &Scope::Nodes, &sender);
     assert_eq!(heard(&mut changes, 4).await, ["+a 1", "+a 1", "+b 2", "synced"]);
     let paths = paths.lock().unwrap().clone();
     assert_eq!(paths[0], "/api/v1/nodes?limit=100&continue=");
@@ -117,7 +117,7 @@ async fn list_that_cannot_be_had_whole_comes_in_pages_again() {
     ])
     .await;
     let (sender, mut changes) = channel(9);
-    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    let _watches = start(&client, &Scope::Nodes, &sender);
     assert_eq!(heard(&mut changes, 5).await, ["+a 1", "+a 1", "+a 1", "+b 2", "synced"]);
     let asked = paths.lock().unwrap().clone();
     let limits: Vec<_> = asked.iter().filter_map(|p| p.split_once("limit=")?.1.split('&').next()).collect();
@@ -176,7 +176,7 @@ async fn one_bad_object_stops_nothing_and_is_not_taken_for_a_deleted_one() {
     ])
     .await;
     let (sender, mut changes) = channel(9);
-    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    let _watches = start(&client, &Scope::Nodes, &sender);
     assert_eq!(heard(&mut changes, 6).await, ["+a 1", "synced", "+bad 3", "-a", "+a 9", "-bad"]);
     // every watch began where the last one got to
     let paths = paths.lock().unwrap().clone();
@@ -193,7 +193,7 @@ async fn watch_that_says_nothing_is_given_up() {
     ])
     .await;
     let (sender, mut changes) = channel(9);
-    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    let _watches = start(&client, &Scope::Nodes, &sender);
     assert_eq!(heard(&mut changes, 2).await, ["synced", "+a 1"]);
     assert!(paths.lock().unwrap()[2].contains("&resourceVersion=5"));
 }
@@ -203,7 +203,7 @@ async fn slow_receiver_makes_the_watch_wait() {
     let items: Vec<_> = (0..50).map(|n| node(&format!("n{n}"), "1", "1")).collect();
     let (client, _paths) = server(vec![list("5", "", &items)]).await;
     let (sender, mut changes) = channel(1);
-    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    let _watches = start(&client, &Scope::Nodes, &sender);
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(heard(&mut changes, 51).await.last().unwrap(), "synced");
 }

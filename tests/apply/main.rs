@@ -11,6 +11,7 @@ mod leftovers;
 mod nodes;
 mod random;
 mod removal;
+mod running;
 mod scale;
 mod services;
 mod takeover;

@@ -1,10 +1,14 @@
 //! Random changes, crashes and meddling: in the end the rows are those of a fresh start on an empty
-//! database, and at no time do two ports share an address. Rows of somebody else's are as they were made.
+//! database, at no time do two ports share an address, and who has started keeps its own. Rows of somebody else's are as they
+//! were made.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use ovnkube_model::{Change, PodAddresses, PodKey, World};
 use ovnkube_ovn::nb::{
-    logical_router as lr, logical_router_policy as policy, logical_router_static_route as route, nat,
+    logical_router as lr, logical_router_policy as policy, logical_router_static_route as route,
+    logical_switch_port as lsp, nat,
 };
 use ovnkube_ovn::{Row, Uuid, owner};
 use ovnkube_ovsdb::Client;
@@ -14,7 +18,7 @@ use ovnkube_tests::objects::{namespace, node, pod};
 use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, rules};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 const NAMESPACES: [&str; 2] = ["a", "b"];
@@ -32,12 +36,18 @@ enum Happens {
         node: usize,
         how: Pod,
     },
+    /// Its node has wired it, and its kubelet says so.
+    PodStarts(usize, usize),
     PodEnds(usize, usize),
     PodGoes(usize, usize),
     Write(usize),
     Crash,
     /// Somebody runs ovn-nbctl while the controller is away.
     Meddle(usize, usize),
+    /// Somebody annotates a pod with the n-th address of the first node's subnet; the controller is away or not.
+    EditPod(usize, usize, u8, bool),
+    /// The same with the subnet of a node.
+    EditNode(usize, &'static str, bool),
 }
 
 #[derive(Debug, Clone)]
@@ -61,17 +71,21 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => (0..2u8).prop_map(Pod::Mac),
     ];
     let comes = (0..2usize, 0..5usize, 0..3usize, how);
+    let subnet = prop::sample::select(vec!["10.128.0.0/24", "10.128.0.0/22", "10.128.2.0/23", "10.130.0.0/23", ""]);
     prop_oneof![
         2 => (0..3usize).prop_map(Happens::NodeComes),
         1 => (0..3usize).prop_map(Happens::NodeGoes),
         2 => (0..2usize).prop_map(Happens::NamespaceComes),
         1 => (0..2usize).prop_map(Happens::NamespaceGoes),
         10 => comes.prop_map(|(namespace, pod, node, how)| Happens::PodComes { namespace, pod, node, how }),
+        8 => (0..2usize, 0..5usize).prop_map(|(n, p)| Happens::PodStarts(n, p)),
         2 => (0..2usize, 0..5usize).prop_map(|(n, p)| Happens::PodEnds(n, p)),
         5 => (0..2usize, 0..5usize).prop_map(|(n, p)| Happens::PodGoes(n, p)),
         6 => (1..6usize).prop_map(Happens::Write),
         1 => Just(Happens::Crash),
         1 => (0..4usize, 0..10usize).prop_map(|(what, which)| Happens::Meddle(what, which)),
+        2 => (0..2usize, 0..5usize, 2..8u8, any::<bool>()).prop_map(|(n, p, ip, away)| Happens::EditPod(n, p, ip, away)),
+        1 => (0..3usize, subnet, any::<bool>()).prop_map(|(n, subnet, away)| Happens::EditNode(n, subnet, away)),
     ]
 }
 
@@ -83,12 +97,62 @@ fn object(namespace: &str, name: &str, node: &str, how: &Pod) -> serde_json::Val
         Pod::HostNetwork => pod["spec"]["hostNetwork"] = json!(true),
         Pod::Asks(n) => pod["metadata"]["annotations"] = ask(format!(r#"[{{"ips":["10.128.0.{n}"]}}]"#)),
         Pod::Mac(n) => pod["metadata"]["annotations"] = ask(format!(r#"[{{"mac":"02:00:00:00:00:0{n}"}}]"#)),
-        Pod::Annotated(n) => {
-            let network = json!({"default": {"ip_addresses": [format!("10.128.0.{n}/23")], "mac_address": format!("0a:58:0a:80:00:0{n}")}});
-            pod["metadata"]["annotations"] = json!({"k8s.ovn.org/pod-networks": network.to_string()});
-        }
+        Pod::Annotated(n) => pod["metadata"]["annotations"] = annotated(*n),
     }
     pod
+}
+
+fn annotated(n: u8) -> serde_json::Value {
+    let network = json!({"default": {
+        "ip_addresses": [format!("10.128.0.{n}/23")], "mac_address": format!("0a:58:0a:80:00:0{n}"),
+    }});
+    json!({"k8s.ovn.org/pod-networks": network.to_string()})
+}
+
+/// Pods that have started, and the address that each runs with.
+#[derive(Default)]
+struct Running(BTreeMap<(usize, usize), (usize, String)>);
+
+impl Running {
+    /// A pod starts once its port has the address that it is annotated with.
+    fn start(&mut self, n: usize, p: usize, objects: &mut Objects, controller: &Controller) -> Vec<Change> {
+        let is_it = |pod: &&Value| pod["metadata"]["namespace"] == NAMESPACES[n] && pod["metadata"]["name"] == PODS[p];
+        let Some(pod) = objects.of("Pod").find(is_it).filter(|pod| pod["status"].is_null()) else { return Vec::new() };
+        let text = pod["metadata"]["annotations"]["k8s.ovn.org/pod-networks"].as_str().unwrap_or_default();
+        let networks: Value = serde_json::from_str(text).unwrap_or_default();
+        let annotated = networks["default"]["ip_address"].as_str().unwrap_or_default();
+        let ip = annotated.split('/').next().unwrap().to_owned();
+        let cache = controller.nb.cache();
+        let name = format!("{}_{}", NAMESPACES[n], PODS[p]);
+        let port =
+            cache.lookup(lsp::TABLE, &name).first().and_then(|uuid| cache.get(lsp::TABLE, *uuid)).map(Arc::as_ref);
+        let is_wired = port.is_some_and(|port: &Row| {
+            port.map(lsp::OPTIONS).get("iface-id-ver") == pod["metadata"]["uid"].as_str()
+                && port.strs(lsp::ADDRESSES).any(|address| address.ends_with(&format!(" {ip}")))
+        });
+        if !is_wired {
+            return Vec::new();
+        }
+        let node = NODES.iter().position(|node| pod["spec"]["nodeName"] == *node).unwrap();
+        // ports of a subnet that the node has no more are on their way out
+        let network = controller.world.networks.get(NODES[node]);
+        if !network.is_some_and(|network| network.subnets.iter().any(|s| s.contains(ip.parse().unwrap()))) {
+            return Vec::new();
+        }
+        self.0.insert((n, p), (node, ip.clone()));
+        let meta = json!({"namespace": NAMESPACES[n], "name": PODS[p]});
+        let status = json!({"phase": "Running", "podIPs": [{"ip": ip}]});
+        objects.merge(&json!({"kind": "Pod", "metadata": meta, "status": status}))
+    }
+
+    /// Each of them has the address that it started with.
+    fn check(&self, world: &World) {
+        for ((n, p), (_, ip)) in &self.0 {
+            let entry = &world.pods[&PodKey::new(NAMESPACES[*n], PODS[*p])];
+            let has: Vec<_> = entry.addresses.iter().flat_map(PodAddresses::each).map(|ip| ip.to_string()).collect();
+            assert_eq!(has, [ip.as_str()], "{}/{} runs with {ip}", NAMESPACES[*n], PODS[*p]);
+        }
+    }
 }
 
 async fn play(story: &[Happens]) {
@@ -97,6 +161,7 @@ async fn play(story: &[Happens]) {
     let mut objects = Objects::default();
     let mut controller = Controller::start(network.clone(), server.client().await, &objects);
     controller.batch = 3;
+    let mut running = Running::default();
     for event in story {
         let pod_there = |o: &Objects, n: usize, p: usize| {
             o.of("Pod").any(|x| x["metadata"]["namespace"] == NAMESPACES[n] && x["metadata"]["name"] == PODS[p])
@@ -105,29 +170,57 @@ async fn play(story: &[Happens]) {
             Happens::NodeComes(n) if objects.of("Node").all(|x| x["metadata"]["name"] != NODES[*n]) => {
                 objects.put(node(NODES[*n]))
             }
-            Happens::NodeGoes(n) => objects.delete("Node", "", NODES[*n]),
+            // its subnet may be another one's when it is back
+            Happens::NodeGoes(n) => {
+                running.0.retain(|_, (node, _)| node != n);
+                objects.delete("Node", "", NODES[*n])
+            }
             Happens::NamespaceComes(n) => objects.put(namespace(NAMESPACES[*n])),
             // as with a real API server: its pods go first, and no pod comes without its namespace
             Happens::NamespaceGoes(n) => {
+                running.0.retain(|(namespace, _), _| namespace != n);
                 let mut changes: Vec<_> =
                     PODS.iter().flat_map(|pod| objects.delete("Pod", NAMESPACES[*n], pod)).collect();
                 changes.extend(objects.delete("Namespace", "", NAMESPACES[*n]));
                 changes
             }
             Happens::PodComes { namespace, pod, node, how } => {
+                running.0.remove(&(*namespace, *pod));
                 let there = objects.of("Namespace").any(|x| x["metadata"]["name"] == NAMESPACES[*namespace]);
                 let mut changes = if there { Vec::new() } else { objects.put(self::namespace(NAMESPACES[*namespace])) };
                 changes.extend(objects.delete("Pod", NAMESPACES[*namespace], PODS[*pod]));
                 changes.extend(objects.put(object(NAMESPACES[*namespace], PODS[*pod], NODES[*node], how)));
                 changes
             }
+            Happens::PodStarts(n, p) => running.start(*n, *p, &mut objects, &controller),
             Happens::PodEnds(n, p) if pod_there(&objects, *n, *p) => {
+                running.0.remove(&(*n, *p));
                 let meta = json!({"namespace": NAMESPACES[*n], "name": PODS[*p]});
                 objects.merge(&json!({"kind": "Pod", "metadata": meta, "status": {"phase": "Succeeded"}}))
             }
+            Happens::PodGoes(n, p) => {
+                running.0.remove(&(*n, *p));
+                objects.delete("Pod", NAMESPACES[*n], PODS[*p])
+            }
+            Happens::EditPod(n, p, ip, away) if pod_there(&objects, *n, *p) => {
+                let meta = json!({"namespace": NAMESPACES[*n], "name": PODS[*p], "annotations": annotated(*ip)});
+                let changes = objects.merge(&json!({"kind": "Pod", "metadata": meta}));
+                if *away {
+                    controller = Controller::start(network.clone(), server.client().await, &objects);
+                }
+                changes
+            }
+            Happens::EditNode(n, subnet, away) if objects.of("Node").any(|x| x["metadata"]["name"] == NODES[*n]) => {
+                let text = Some(format!(r#"{{"default":["{subnet}"]}}"#)).filter(|_| !subnet.is_empty());
+                let meta = json!({"name": NODES[*n], "annotations": {"k8s.ovn.org/node-subnets": text}});
+                let changes = objects.merge(&json!({"kind": "Node", "metadata": meta}));
+                if *away {
+                    controller = Controller::start(network.clone(), server.client().await, &objects);
+                }
+                changes
+            }
             // there already, or not there
-            Happens::NodeComes(_) | Happens::PodEnds(..) => Vec::new(),
-            Happens::PodGoes(n, p) => objects.delete("Pod", NAMESPACES[*n], PODS[*p]),
+            Happens::NodeComes(_) | Happens::PodEnds(..) | Happens::EditPod(..) | Happens::EditNode(..) => Vec::new(),
             Happens::Write(n) => {
                 for _ in 0..*n {
                     controller.step(&mut objects, false).await;
@@ -146,10 +239,12 @@ async fn play(story: &[Happens]) {
             }
         };
         controller.take(changes);
+        running.check(&controller.world);
     }
     while controller.step(&mut objects, false).await.is_some() {
         rules::addresses_are_unique(&controller.nb);
     }
+    running.check(&controller.world);
     crate::crash::check(&mut objects, &controller).await;
 }
 

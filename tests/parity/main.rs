@@ -5,6 +5,7 @@
 //! stand in `docs/differences.md`; among these rows it is what [`with_what_differs`] adds.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod dual_stack;
 mod more;
 mod services;
 

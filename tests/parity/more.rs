@@ -39,18 +39,24 @@ fn with_host_snat(mut dump: Dump) -> Dump {
     let gateways = dump.0.iter_mut().filter(|(label, _)| label.starts_with("Logical_Router(GR_node-"));
     for row in gateways.flat_map(|(_, rows)| rows) {
         let list = row.get_mut("nat").unwrap().as_array_mut().unwrap();
-        let sources = list.iter().filter_map(|nat| nat.as_str()?.strip_prefix("NAT(snat ")?.split_once("->"));
-        let join = sources.map(|(source, _)| source).find(|source| source.starts_with("100.64.")).unwrap().to_owned();
-        let label = format!("NAT(snat 169.254.169.2->{join}  )");
-        list.push(json!(label));
+        let sources: Vec<_> =
+            list.iter().filter_map(|nat| nat.as_str()?.strip_prefix("NAT(snat ")?.split_once("->")).collect();
+        let of = |join: &str| {
+            sources.iter().find(|(source, _)| source.starts_with(join)).map(|(source, _)| source.to_string())
+        };
+        let hosts = [("169.254.169.2", of("100.64.")), ("fd69::2", of("fd98::"))];
+        for (host, join) in hosts.into_iter().filter_map(|(host, join)| Some((host, join?))) {
+            let label = format!("NAT(snat {host}->{join}  )");
+            list.push(json!(label));
+            let nat = Columns::from([
+                ("external_ip".into(), json!(join)),
+                ("logical_ip".into(), json!(host)),
+                ("options".into(), json!({"stateless": "false"})),
+                ("type".into(), json!("snat")),
+            ]);
+            nats.push((label, vec![nat]));
+        }
         list.sort_by_key(Value::to_string);
-        let nat = Columns::from([
-            ("external_ip".into(), json!(join)),
-            ("logical_ip".into(), json!("169.254.169.2")),
-            ("options".into(), json!({"stateless": "false"})),
-            ("type".into(), json!("snat")),
-        ]);
-        nats.push((label, vec![nat]));
     }
     dump.0.extend(nats);
     dump

@@ -6,7 +6,7 @@ use ipnetwork::IpNetwork;
 use ovnkube_ipam::{Mac, Subnet};
 
 use super::World;
-use crate::{Family, Name, Node, Notice, Object, Severity, Touched, keys};
+use crate::{BadAnnotation, Family, Name, Node, Notice, Object, Severity, Touched, keys};
 
 /// Names of switches that are not a node's.
 const RESERVED_NAMES: [&str; 1] = ["join"];
@@ -59,6 +59,7 @@ fn mac_of(addresses: impl Iterator<Item = IpNetwork>) -> Option<Mac> {
 
 impl World {
     pub(super) fn apply_node(&mut self, name: Name, new: Option<Node>) {
+        let new = new.map(|node| self.in_our_zone(node));
         if self.nodes.get(&name) == new.as_ref() {
             return;
         }
@@ -81,19 +82,41 @@ impl World {
         self.touch(Touched::Node(name));
     }
 
-    /// First settlement: what is annotated is honoured before anything new is given out, the older
-    /// node first where two claim the same.
-    pub(super) fn settle_all_nodes(&mut self) {
-        let mut names: Vec<_> = self.nodes.iter().map(|(name, n)| (n.created, name.clone())).collect();
-        names.sort();
-        let takes_part = |name: &Name| !self.keeps_own_subnets(name) && !RESERVED_NAMES.contains(&name.as_ref());
-        for (_, name) in names.iter().filter(|(_, name)| takes_part(name)).cloned().collect::<Vec<_>>() {
-            self.claim_annotated(&name);
+    /// There is one zone until there are several: no other keeps a node's pods from being served.
+    fn in_our_zone(&self, mut node: Node) -> Node {
+        let ours = &self.network.zone;
+        if node.zone == *ours {
+            return node;
         }
-        for (_, name) in &names {
+        if let Some(other) = node.written.get(keys::ZONE) {
+            let problem = format!(
+                "{other:?} is no zone of this cluster, which has one, {ours}: the node is served as the others; remove \
+                 the annotation"
+            );
+            node.bad.push(BadAnnotation::new(keys::ZONE, problem));
+        }
+        node.zone = ours.clone();
+        node
+    }
+
+    /// First settlement: what nodes have is honoured before anything new is given out. Of two that claim the same
+    /// the one whose pods run in it goes first, and last the one whose pods run elsewhere; else the older one.
+    pub(super) fn settle_all_nodes(&mut self) {
+        let claims = |name: &Name| (self.claims(name), self.nodes.get(name).map(|node| node.created), name.clone());
+        let mut names: Vec<_> = self.nodes.keys().map(claims).collect();
+        names.sort();
+        for (.., name) in names.iter().filter(|(.., name)| self.takes_part(name)).cloned().collect::<Vec<_>>() {
+            self.claim(&name);
+        }
+        names.sort_by(|(_, a, a_name), (_, b, b_name)| (a, a_name).cmp(&(b, b_name)));
+        for (.., name) in &names {
             self.settle_node(name);
             self.settle_switch(name);
         }
+    }
+
+    fn takes_part(&self, name: &Name) -> bool {
+        !self.keeps_own_subnets(name) && !RESERVED_NAMES.contains(&name.as_ref())
     }
 
     fn settle_node(&mut self, name: &Name) {
@@ -109,7 +132,7 @@ impl World {
             )];
             return;
         }
-        self.claim_annotated(name);
+        self.claim(name);
         if self.network.roles.cluster_manager {
             self.allocate_node(name);
         }
@@ -120,51 +143,79 @@ impl World {
         selector.zip(self.nodes.get(name)).is_some_and(|(selector, node)| (selector.0)(&node.labels))
     }
 
-    /// Takes over what the node is annotated with, as far as it is possible.
-    fn claim_annotated(&mut self, name: &Name) {
-        let Some(node) = self.nodes.get(name) else { return };
-        let network = self.networks.entry(name.clone()).or_default();
-        network.problems.clear();
-        if !self.network.roles.cluster_manager && !node.subnets.is_empty() {
-            // the cluster manager decides; everybody else follows what it wrote
-            for gone in network.subnets.extract_if(.., |s| !node.subnets.contains(s)) {
+    /// Takes over what the node has, as far as it is possible: its pods' subnets, and what is annotated.
+    fn claim(&mut self, name: &Name) {
+        if self.nodes.contains_key(name) {
+            self.networks.entry(name.clone()).or_default().problems.clear();
+            self.claim_subnets(name);
+            self.claim_foreign(name);
+            self.claim_id(name);
+        }
+    }
+
+    fn claim_subnets(&mut self, name: &Name) {
+        let used = self.used_subnets(name);
+        let decides = self.network.roles.cluster_manager;
+        let (Some(node), Some(network)) = (self.nodes.get(name), self.networks.get_mut(name)) else { return };
+        if !decides && !node.subnets.is_empty() {
+            // the cluster manager decides; everybody else follows what it wrote, but for what pods run in
+            for gone in network.subnets.extract_if(.., |s| !node.subnets.contains(s) && !used.contains(s)) {
                 if let Some(pool) = self.subnets.get_mut(&Family::of_subnet(gone)) {
                     pool.free(gone);
                 }
             }
         }
-        for subnet in &node.subnets {
-            if network.subnets.contains(subnet) {
-                continue;
-            }
-            let family = Family::of_subnet(*subnet);
-            let Some(pool) = self.subnets.get_mut(&family) else { continue };
-            if network.subnets.iter().any(|s| Family::of_subnet(*s) == family) {
-                network.problems.push(not_obeyed(keys::NODE_SUBNETS, subnet, "the node has another one already"));
-                continue;
-            }
-            match pool.take(*subnet) {
-                Ok(()) => network.subnets.push(*subnet),
-                Err(error) => network.problems.push(not_obeyed(keys::NODE_SUBNETS, subnet, &error.to_string())),
+        let has =
+            |network: &NodeNetwork, of: Subnet| network.subnets.iter().copied().find(|s| s.is_ipv6() == of.is_ipv6());
+        for subnet in used {
+            let pool = self.subnets.get_mut(&Family::of_subnet(subnet)).filter(|_| has(network, subnet).is_none());
+            if pool.is_some_and(|pool| pool.take(subnet).is_ok()) {
+                network.subnets.push(subnet);
             }
         }
-        if network.foreign != node.foreign_subnet {
-            let pool = |subnet: &Subnet| Family::of_subnet(*subnet);
-            if let Some(old) = network.foreign.take() {
-                self.subnets.entry(pool(&old)).or_default().free(old);
+        for subnet in node.subnets.iter().copied() {
+            let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) else { continue };
+            let taken = match has(network, subnet) {
+                Some(have) if have == subnet => continue,
+                Some(have) => Err(format!("the node has {have}")),
+                None => pool.take(subnet).map_err(|error| error.to_string()),
+            };
+            match taken {
+                Ok(()) => network.subnets.push(subnet),
+                Err(why) => network.problems.push(not_obeyed(keys::NODE_SUBNETS, &subnet, &why, decides)),
             }
-            // one outside of the ranges, or that somebody has, is nobody's business here
-            let kept = node.foreign_subnet.filter(|new| self.subnets.entry(pool(new)).or_default().take(*new).is_ok());
-            network.foreign = kept;
         }
+        network.subnets.sort_by_key(|subnet| subnet.is_ipv6());
+    }
+
+    fn claim_foreign(&mut self, name: &Name) {
+        let (Some(node), Some(network)) = (self.nodes.get(name), self.networks.get_mut(name)) else { return };
+        if network.foreign == node.foreign_subnet {
+            return;
+        }
+        let pool = |subnet: &Subnet| Family::of_subnet(*subnet);
+        if let Some(old) = network.foreign.take() {
+            self.subnets.entry(pool(&old)).or_default().free(old);
+        }
+        // one outside of the ranges, or that somebody has, is nobody's business here
+        let kept = node.foreign_subnet.filter(|new| self.subnets.entry(pool(new)).or_default().take(*new).is_ok());
+        network.foreign = kept;
+    }
+
+    fn claim_id(&mut self, name: &Name) {
+        let (Some(node), Some(network)) = (self.nodes.get(name), self.networks.get_mut(name)) else { return };
         let Some(id) = node.id else { return };
-        match network.id {
-            Some(have) if have == id => {}
-            Some(have) => network.problems.push(not_obeyed(keys::NODE_ID, &id, &format!("the node has {have}"))),
-            None => match self.ids.take(id) {
-                Ok(()) => network.id = Some(id),
-                Err(error) => network.problems.push(not_obeyed(keys::NODE_ID, &id, &error.to_string())),
-            },
+        let taken = match network.id {
+            Some(have) if have == id => return,
+            Some(have) => Err(format!("the node has {have}")),
+            None => self.ids.take(id).map_err(|error| error.to_string()),
+        };
+        match taken {
+            Ok(()) => network.id = Some(id),
+            Err(why) => {
+                let decides = self.network.roles.cluster_manager;
+                network.problems.push(not_obeyed(keys::NODE_ID, &id, &why, decides));
+            }
         }
     }
 
@@ -193,8 +244,23 @@ impl World {
                 None => {}
             }
         }
-        let order = self.network.families();
-        network.subnets.sort_by_key(|s| order.iter().position(|f| *f == Family::of_subnet(*s)));
+        network.subnets.sort_by_key(|subnet| subnet.is_ipv6());
+    }
+
+    /// A pod of this node is gone: a subnet that was kept for its pods may be no more.
+    pub(super) fn follow_again(&mut self, name: &Name) {
+        let subnets = |world: &Self| world.networks.get(name).map(|network| network.subnets.clone());
+        let keeps = |network: &NodeNetwork| !network.problems.is_empty();
+        if self.network.roles.cluster_manager || !self.networks.get(name).is_some_and(keeps) {
+            return;
+        }
+        let before = subnets(self);
+        self.settle_node(name);
+        if subnets(self) != before {
+            self.settle_switch(name);
+            self.touch(Touched::Node(name.clone()));
+            self.serve_waiting_nodes();
+        }
     }
 
     /// Gives back all the node had and serves those who wait for it.
@@ -271,6 +337,7 @@ fn misplaced(ip: IpAddr) -> String {
     )
 }
 
-fn not_obeyed(key: &str, value: &dyn std::fmt::Display, why: &str) -> (&'static str, String) {
-    ("AnnotationNotObeyed", format!("annotation {key}: {value} is not used: {why}; it is put right"))
+fn not_obeyed(key: &str, value: &dyn std::fmt::Display, why: &str, decides: bool) -> (&'static str, String) {
+    let remedy = if decides { "it is put right" } else { "the cluster manager puts it right" };
+    ("AnnotationNotObeyed", format!("annotation {key}: {value} is not used: {why}; {remedy}"))
 }

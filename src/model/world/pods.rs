@@ -1,22 +1,16 @@
-//! What a pod gets: one address per family of its node's switch, and a MAC.
+//! What a pod gets: one address per family of its node's switch, and a MAC. What it has stays its own.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-
-use ipnetwork::IpNetwork;
-use ovnkube_ipam::{AddressPool, Error, Mac, Subnet};
+use std::collections::BTreeSet;
 
 use super::World;
+use super::switch::{Settled, Switch};
 use crate::{Labels, Name, Notice, Object, Pod, PodAddresses, PodKey, Severity, Touched};
-
-/// Addresses of a node's subnet that pods never get: the network's own, the gateway `.1` and the
-/// management port `.2`.
-const RESERVED: u32 = 3;
 
 /// A pod and its addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodEntry {
     pub pod: Pod,
+    /// Fewer than its node has families where it has been there before the others.
     pub addresses: Option<PodAddresses>,
     /// False while the pod still carries addresses that it was not given: its node would wire it with
     /// them, so it gets no port before that is put right.
@@ -25,100 +19,68 @@ pub struct PodEntry {
     problem: Option<Box<Problem>>,
 }
 
-/// The pools of one node's switch.
-#[derive(Debug)]
-pub(super) struct Switch {
-    pools: Vec<AddressPool>,
-    /// MACs asked for by users; all others follow from an address and are unique with it.
-    macs: BTreeMap<Mac, PodKey>,
-}
+pub(super) type Problem = (&'static str, String);
 
-impl Switch {
-    fn new(subnets: &[Subnet]) -> Self {
-        Self { pools: subnets.iter().map(|s| AddressPool::new(*s, RESERVED)).collect(), macs: BTreeMap::new() }
-    }
-
-    fn subnets(&self) -> impl Iterator<Item = Subnet> + '_ {
-        self.pools.iter().map(AddressPool::subnet)
-    }
-
-    /// Takes all of `ips` (one per pool) or none of them.
-    fn take(&mut self, ips: &[IpAddr]) -> Result<Vec<IpNetwork>, Error> {
-        let mut taken = Vec::new();
-        for ip in ips {
-            let pool = self.pools.iter_mut().find(|p| p.subnet().contains(*ip));
-            let result = match pool {
-                Some(pool) => pool.take(*ip).map(|()| with_prefix(*ip, pool.subnet())),
-                None => Err(Error::Outside { what: ip.to_string(), range: self.names() }),
-            };
-            match result {
-                Ok(address) => taken.extend(address),
-                Err(error) => {
-                    self.free(&taken);
-                    return Err(error);
-                }
-            }
+impl PodEntry {
+    /// Takes in what was decided; true if that is anything new.
+    fn take(&mut self, settled: Settled, switch: &Switch) -> bool {
+        let before = (self.may_be_wired, self.problem.take());
+        let moved = self.addresses != settled.addresses;
+        if moved {
+            self.addresses = settled.addresses;
+            self.may_be_wired = false;
         }
-        Ok(taken)
-    }
-
-    /// Completes `have` with an address of every pool that it has none of.
-    fn complete(&mut self, mut have: Vec<IpNetwork>) -> Result<Vec<IpNetwork>, Error> {
-        for index in 0..self.pools.len() {
-            let Some(pool) = self.pools.get_mut(index) else { break };
-            if have.iter().any(|a| pool.subnet().contains(a.ip())) {
-                continue;
-            }
-            match pool.allocate() {
-                Ok(ip) => have.extend(with_prefix(ip, pool.subnet())),
-                Err(error) => {
-                    self.free(&have);
-                    return Err(error);
-                }
-            }
+        self.judge(switch, settled.refused);
+        if let Some(failed) = settled.failed {
+            self.problem = Some(Box::new(failed));
         }
-        have.sort_by_key(|a| self.pools.iter().position(|p| p.subnet().contains(a.ip())));
-        Ok(have)
+        moved || before != (self.may_be_wired, self.problem.clone())
     }
 
-    fn free(&mut self, ips: &[IpNetwork]) {
-        for ip in ips {
-            for pool in &mut self.pools {
-                pool.free(ip.ip());
-            }
-        }
-    }
-
-    fn names(&self) -> String {
-        self.subnets().map(|s| s.to_string()).collect::<Vec<_>>().join(",")
+    /// Holds what the pod has been given against its annotation and its status.
+    fn judge(&mut self, switch: &Switch, refused: Option<String>) {
+        let Some(addresses) = &self.addresses else { return };
+        let annotated = self.pod.annotated.as_ref().map(|annotated| &annotated.addresses);
+        let runs_with_them = self.pod.running && addresses.each().all(|ip| self.pod.runs_with().any(|have| have == ip));
+        self.may_be_wired |= runs_with_them || annotated.is_none_or(|annotated| annotated == addresses);
+        let problem = cut_off(&self.pod, addresses, switch).or_else(|| {
+            let annotated = annotated.filter(|annotated| !is_obeyed(annotated, addresses, switch))?;
+            let why = refused.unwrap_or_else(|| format!("the pod has {}", addresses.port_address()));
+            Some(format!("the annotated addresses {} are not used: {why}", annotated.port_address()))
+        });
+        self.problem = problem.map(|text| Box::new(("AddressConflict", text)));
     }
 }
 
-fn with_prefix(ip: IpAddr, subnet: Subnet) -> Option<IpNetwork> {
-    IpNetwork::new(ip, subnet.prefix()).ok()
+/// Why nobody reaches a pod by the address that it runs with.
+fn cut_off(pod: &Pod, addresses: &PodAddresses, switch: &Switch) -> Option<String> {
+    let mut lost = pod.runs_with().filter(|ip| !addresses.each().any(|have| have == *ip));
+    let (ip, subnet) = lost.find_map(|ip| Some((ip, switch.subnet_for(ip)?)))?;
+    let why = if subnet.contains(ip) { "is taken".to_owned() } else { format!("is outside of {subnet}") };
+    let has = addresses.port_address();
+    Some(format!("the pod runs with {ip}, which {why}: it is given {has}; make it anew, so that it starts with that"))
 }
 
-/// The MAC that belongs to these addresses: that of the IPv4 one where there is one.
-fn derived_mac(ips: &[IpNetwork]) -> Option<Mac> {
-    ips.iter().find(|ip| ip.is_ipv4()).or(ips.first()).map(|ip| Mac::of(ip.ip()))
+/// Whether the annotation says what the pod has, beside families that its node has no subnet of.
+fn is_obeyed(annotated: &PodAddresses, addresses: &PodAddresses, switch: &Switch) -> bool {
+    let theirs: Vec<_> = annotated.each().filter(|ip| switch.subnet_for(*ip).is_some()).collect();
+    annotated.mac == addresses.mac && addresses.are(&theirs)
 }
 
 impl World {
-    pub(super) fn apply_pod(&mut self, key: PodKey, new: Option<Pod>) {
+    pub(super) fn apply_pod(&mut self, key: PodKey, mut new: Option<Pod>) {
         let old = self.pods.get(&key);
         if old.map(|e| &e.pod) == new.as_ref() {
             return;
         }
+        if new.as_mut().is_some_and(|new| self.only_starts(&key, new)) {
+            return self.look_again(&key);
+        }
+        let old = self.pods.get(&key);
         let numbers = if self.settled { self.numbers_of(&key) } else { BTreeSet::new() };
         let same = matches!((old, &new), (Some(old), Some(new)) if old.pod.uid == new.uid && old.pod.wired_on() == new.wired_on());
         let addresses = if same { old.and_then(|e| e.addresses.clone()) } else { None };
-        let problem = new
-            .as_ref()
-            .zip(addresses.as_ref())
-            .and_then(|(pod, addresses)| not_annotated(pod, addresses))
-            .map(Box::new);
-        let as_given = |pod: &Pod| pod.annotated.as_ref().is_none_or(|a| Some(&a.addresses) == addresses.as_ref());
-        let may_be_wired = same && old.is_some_and(|e| e.may_be_wired) || new.as_ref().is_some_and(as_given);
+        let may_be_wired = same && old.is_some_and(|e| e.may_be_wired);
         let labels = old.map(|e| e.pod.labels.clone());
         let freed = if same { None } else { self.release(&key) };
         if let Some(mut pod) = new {
@@ -126,10 +88,8 @@ impl World {
             if let Some(node) = pod.wired_on() {
                 self.pods_on.entry(node.clone()).or_default().insert(key.clone());
             }
-            self.pods.insert(key.clone(), PodEntry { pod, addresses, may_be_wired, problem });
-            if self.settled {
-                self.settle_pod(&key);
-            }
+            self.pods.insert(key.clone(), PodEntry { pod, addresses, may_be_wired, problem: None });
+            self.look_again(&key);
         } else {
             self.pods.remove(&key);
         }
@@ -142,8 +102,26 @@ impl World {
         }
         if let Some(node) = freed {
             self.serve_waiting(&node);
+            self.follow_again(&node);
         }
         self.touch(Touched::Pod(key));
+    }
+
+    /// Takes in what the status says of a pod's addresses if nothing else is new about it. Every pod comes to
+    /// this once, and nearly always it says what is known.
+    fn only_starts(&mut self, key: &PodKey, new: &mut Pod) -> bool {
+        let Some(entry) = self.pods.get_mut(key).filter(|entry| !entry.pod.host_network) else { return false };
+        let have = &mut entry.pod;
+        let told = (std::mem::replace(&mut new.running, have.running), std::mem::take(&mut new.ips));
+        let before = std::mem::take(&mut have.ips);
+        let is_all = have == new;
+        if is_all {
+            (have.running, have.ips) = told;
+        } else {
+            have.ips = before;
+            (new.running, new.ips) = told;
+        }
+        is_all
     }
 
     /// These labels, once for all pods that have them.
@@ -166,34 +144,36 @@ impl World {
     /// Makes, keeps or drops the pools of a node as its network says, and settles its pods.
     pub(super) fn settle_switch(&mut self, node: &Name) {
         // each zone gives addresses to its own nodes' pods
-        let here = self.nodes.get(node).is_some_and(|n| n.zone == self.network.zone);
+        let gives = self.network.roles.controller;
+        let here = gives && self.nodes.get(node).is_some_and(|n| n.zone == self.network.zone);
         let Some(network) = self.networks.get(node).filter(|n| here && !n.subnets.is_empty()) else {
             return self.drop_switch(node);
         };
-        // an annotation that somebody removed is written again; pods do not notice
-        if self.switches.get(node).is_some_and(|s| s.subnets().eq(network.subnets.iter().copied())) {
+        let confirmed = self.is_confirmed(node);
+        let mut old = self.switches.remove(node);
+        if let Some(mut switch) = old.take_if(|switch| switch.subnets().eq(network.subnets.iter().copied())) {
+            // an annotation that somebody removed is written again; pods do not notice
+            let serves = confirmed && !switch.confirmed;
+            switch.confirmed |= confirmed;
+            self.switches.insert(node.clone(), switch);
+            if serves {
+                self.serve_waiting(node);
+            }
             return;
         }
-        if !self.is_confirmed(node) {
-            return self.drop_switch(node);
-        }
-        let switch = Switch::new(&network.subnets);
-        self.drop_switch(node);
-        self.switches.insert(node.clone(), switch);
-        for key in self.by_seniority(node) {
-            self.settle_pod(&key);
-            self.touch(Touched::Pod(key));
-        }
+        let kept: Vec<_> = old.iter().flat_map(Switch::subnets).filter(|s| network.subnets.contains(s)).collect();
+        self.switches.insert(node.clone(), Switch::new(&network.subnets, confirmed, old));
+        let stays = |a: &PodAddresses| a.each().all(|ip| kept.iter().any(|subnet| subnet.contains(ip)));
+        let all: Vec<_> = self.pods_on(node).cloned().collect();
+        let has_none = |key: &&PodKey| !self.pods.get(*key).and_then(|e| e.addresses.as_ref()).is_some_and(stays);
+        self.settle_pods(node, &all.iter().filter(has_none).cloned().collect::<Vec<_>>());
+        self.touch_pods(all);
     }
 
-    /// The pods of a node in the order of their claims: what is annotated first, then what is older.
-    fn by_seniority(&self, node: &str) -> Vec<PodKey> {
-        let mut keys: Vec<&PodKey> = self.pods_on(node).collect();
-        keys.sort_by_key(|key| {
-            let pod = self.pods.get(*key).map(|e| &e.pod);
-            pod.map(|pod| (pod.annotated.is_none(), pod.request.is_none(), pod.created, pod.uid.clone()))
-        });
-        keys.into_iter().cloned().collect()
+    fn touch_pods(&mut self, keys: Vec<PodKey>) {
+        for key in keys {
+            self.touch(Touched::Pod(key));
+        }
     }
 
     pub(super) fn drop_switch(&mut self, node: &Name) {
@@ -208,21 +188,51 @@ impl World {
         }
     }
 
-    /// Gives a pod its addresses if it should have some and has none.
-    fn settle_pod(&mut self, key: &PodKey) {
-        let Some(entry) = self.pods.get_mut(key) else { return };
-        if entry.addresses.is_some() {
-            return;
-        }
-        let Some(switch) = entry.pod.wired_on().and_then(|node| self.switches.get_mut(node)) else { return };
-        match assign(key, &entry.pod, switch) {
-            Ok((addresses, problem)) => {
-                entry.may_be_wired = entry.pod.annotated.as_ref().is_none_or(|a| a.addresses == addresses);
-                entry.addresses = Some(addresses);
-                entry.problem = problem.map(Box::new);
+    /// Gives these pods of one node their addresses; those about whom there is anything new are returned.
+    fn settle_pods(&mut self, node: &Name, keys: &[PodKey]) -> Vec<PodKey> {
+        let Self { switches, pods, .. } = self;
+        let Some(switch) = switches.get_mut(node) else { return Vec::new() };
+        let settled = switch.settle(keys.iter().filter_map(|key| pods.get_key_value(key)));
+        let mut changed = Vec::new();
+        for settled in settled {
+            let key = settled.key.clone();
+            if pods.get_mut(&key).is_some_and(|entry| entry.take(settled, switch)) {
+                changed.push(key);
             }
-            Err(problem) => entry.problem = Some(Box::new(problem)),
         }
+        changed
+    }
+
+    /// After something is new about a pod: gives it addresses if it should have some and has none, or runs with
+    /// others of its node's.
+    fn look_again(&mut self, key: &PodKey) {
+        let Some(entry) = self.pods.get_mut(key).filter(|_| self.settled) else { return };
+        let Some(node) = entry.pod.wired_on().cloned() else { return };
+        let Some(switch) = self.switches.get(&node) else { return };
+        if entry.addresses.is_none() || switch.is_elsewhere(entry) {
+            let mut keys = self.must_yield_to(key, &node);
+            keys.push(key.clone());
+            let changed = self.settle_pods(&node, &keys);
+            return self.touch_pods(changed);
+        }
+        let before = (entry.may_be_wired, entry.problem.clone());
+        entry.judge(switch, None);
+        if before != (entry.may_be_wired, entry.problem.clone()) {
+            self.touch(Touched::Pod(key.clone()));
+        }
+    }
+
+    /// Pods that have been given what this one runs with, and run with something else or not yet: they yield.
+    fn must_yield_to(&self, key: &PodKey, node: &str) -> Vec<PodKey> {
+        let its: Vec<_> = self.pods.get(key).into_iter().flat_map(|entry| entry.pod.runs_with()).collect();
+        if its.is_empty() {
+            return Vec::new();
+        }
+        let yields = |entry: &PodEntry| {
+            let mut has = entry.addresses.iter().flat_map(PodAddresses::each);
+            has.any(|ip| its.contains(&ip) && !entry.pod.runs_with().any(|own| own == ip))
+        };
+        self.pods_on(node).filter(|other| self.pods.get(*other).is_some_and(yields)).cloned().collect()
     }
 
     /// Takes a pod's addresses back; returns the node whose pools have grown.
@@ -235,25 +245,20 @@ impl World {
                 self.pods_on.remove(&node);
             }
         }
-        let addresses = entry.addresses.clone()?;
-        let switch = self.switches.get_mut(&node)?;
-        switch.free(&addresses.ips);
-        if switch.macs.get(&addresses.mac) == Some(key) {
-            switch.macs.remove(&addresses.mac);
-        }
+        let addresses = entry.addresses.as_ref()?;
+        self.switches.get_mut(&node)?.free(key, addresses);
         Some(node)
     }
 
+    /// Something came free on a node, or may be given out now: who has no address, or another one than it runs
+    /// with, looks again.
     fn serve_waiting(&mut self, node: &Name) {
-        let waits = |key: &PodKey| self.pods.get(key).is_some_and(|e| e.addresses.is_none());
-        if !self.pods_on(node).any(waits) {
-            return;
-        }
-        let waiting: Vec<_> = self.by_seniority(node).into_iter().filter(waits).collect();
-        for key in waiting {
-            self.settle_pod(&key);
-            self.touch(Touched::Pod(key));
-        }
+        let Some(switch) = self.switches.get(node) else { return };
+        let waits = |entry: &PodEntry| entry.addresses.is_none() || switch.is_elsewhere(entry);
+        let waiting = self.pods_on(node).filter(|key| self.pods.get(*key).is_some_and(waits));
+        let waiting: Vec<_> = waiting.cloned().collect();
+        let changed = self.settle_pods(node, &waiting);
+        self.touch_pods(changed);
     }
 
     pub(super) fn pod_notices(&self, key: &PodKey) -> Vec<Notice> {
@@ -266,81 +271,5 @@ impl World {
             message,
         };
         bad.chain(entry.problem.as_deref().cloned()).map(notice).collect()
-    }
-}
-
-type Problem = (&'static str, String);
-
-/// What is wrong with the annotation of a pod that has its addresses: somebody else changed it.
-fn not_annotated(pod: &Pod, addresses: &PodAddresses) -> Option<Problem> {
-    let annotated = &pod.annotated.as_ref()?.addresses;
-    let (theirs, ours) = (annotated.ips.iter().map(IpNetwork::ip), addresses.ips.iter().map(IpNetwork::ip));
-    if annotated.mac == addresses.mac && theirs.eq(ours) {
-        return None;
-    }
-    let (annotated, have) = (annotated.port_address(), addresses.port_address());
-    Some(("AddressConflict", format!("the annotated addresses {annotated} are not used: the pod has {have}")))
-}
-
-/// The addresses of a pod: those it is annotated with, else those its user asked for, else free ones.
-/// An annotation that cannot be obeyed is replaced and reported; a request that cannot be met leaves
-/// the pod waiting, since a user who asks for an address is not served by another one.
-fn assign(key: &PodKey, pod: &Pod, switch: &mut Switch) -> Result<(PodAddresses, Option<Problem>), Problem> {
-    let mut problem = None;
-    if let Some(annotated) = &pod.annotated {
-        match keep_annotated(key, &annotated.addresses, switch) {
-            Ok(addresses) => return Ok((addresses, None)),
-            Err(why) => {
-                let text =
-                    format!("the annotated addresses {} are not used: {why}", annotated.addresses.port_address());
-                problem = Some(("AddressConflict", text));
-            }
-        }
-    }
-    let request = pod.request.as_deref().cloned().unwrap_or_default();
-    let refused = |why: String| ("AddressRequestRefused", format!("the requested address is not given: {why}"));
-    if let Some(mac) = request.mac {
-        claim_mac(key, mac, &request.ips, switch).map_err(refused)?;
-    }
-    let result = match switch.take(&request.ips) {
-        Ok(ips) => switch.complete(ips).map_err(|e| ("AddressesExhausted", e.to_string())),
-        Err(error) => Err(refused(error.to_string())),
-    };
-    let ips = result.inspect_err(|_| unclaim_mac(key, request.mac, switch))?;
-    let mac = request.mac.or(derived_mac(&ips)).unwrap_or(Mac([0; 6]));
-    Ok((PodAddresses { ips, mac }, problem))
-}
-
-/// Obeys an annotation if it has one free address of each of the switch's subnets.
-fn keep_annotated(key: &PodKey, have: &PodAddresses, switch: &mut Switch) -> Result<PodAddresses, String> {
-    let ips: Vec<_> = have.ips.iter().map(IpNetwork::ip).collect();
-    let complete = switch.subnets().all(|s| ips.iter().filter(|ip| s.contains(**ip)).count() == 1);
-    if !complete || ips.len() != switch.pools.len() {
-        return Err(format!("they are not one address of each of {}", switch.names()));
-    }
-    let taken = switch.take(&ips).map_err(|e| e.to_string())?;
-    if Some(have.mac) != derived_mac(&taken) {
-        claim_mac(key, have.mac, &ips, switch).inspect_err(|_| switch.free(&taken))?;
-    }
-    Ok(PodAddresses { ips: taken, mac: have.mac })
-}
-
-/// A MAC of its own for a pod. Addresses that begin with 0a:58 belong to the IP they spell.
-fn claim_mac(key: &PodKey, mac: Mac, ips: &[IpAddr], switch: &mut Switch) -> Result<(), String> {
-    if mac.0.starts_with(&[0x0a, 0x58]) && !ips.iter().any(|ip| Mac::of(*ip) == mac) {
-        return Err(format!("MAC {mac} belongs to another address (0a:58 and the octets of the IP)"));
-    }
-    match switch.macs.get(&mac) {
-        Some(other) if other != key => Err(format!("MAC {mac} is taken by pod {other}")),
-        _ => {
-            switch.macs.insert(mac, key.clone());
-            Ok(())
-        }
-    }
-}
-
-fn unclaim_mac(key: &PodKey, mac: Option<Mac>, switch: &mut Switch) {
-    if let Some(mac) = mac.filter(|mac| switch.macs.get(mac) == Some(key)) {
-        switch.macs.remove(&mac);
     }
 }

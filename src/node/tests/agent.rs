@@ -185,6 +185,7 @@ fn a_later_sandbox_wins() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
+        eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
         let pod = lab.pod("web", 3);
         let later = lab::Pod { netns: lab.pod("other", 9).netns, ..pod.clone() };
         lab.annotate(&pod);

@@ -76,7 +76,10 @@ fn unavailable(node: &Node, network: &NodeNetwork) -> Option<Unavailable> {
 }
 
 fn subnets(node: &Node, network: &NodeNetwork) -> Option<String> {
-    let subnets: Vec<_> = network.subnets.iter().map(ToString::to_string).collect();
+    let mut subnets = network.subnets.clone();
+    // an annotation that says the same in another order is not written again
+    subnets.sort_by_key(|subnet| node.subnets.iter().position(|s| s == subnet).unwrap_or(usize::MAX));
+    let subnets: Vec<_> = subnets.iter().map(ToString::to_string).collect();
     (!subnets.is_empty()).then(|| with_default(node, keys::NODE_SUBNETS, json!(subnets)))
 }
 

@@ -14,8 +14,8 @@
 
 use ipnetwork::IpNetwork;
 use ovnkube_model::{
-    Family, Name, Network, NodeNetwork, PodAddresses, PodEntry, PodKey, PodNetwork, Roles, Route, Touched, World, keys,
-    render_pod_networks,
+    Family, Name, Network, NodeNetwork, PodAddresses, PodEntry, PodKey, PodNetwork, Roles, Route, Subnet, Touched,
+    World, keys, render_pod_networks,
 };
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{address_set, logical_switch, logical_switch_port as lsp, port_group};
@@ -60,7 +60,7 @@ pub(crate) fn port_key(key: &PodKey) -> RowKey {
 fn in_host_network(key: &PodKey, entry: &PodEntry, world: &World) -> Want {
     let mut want = Want::default();
     let families = world.network.families();
-    let ips: Vec<_> = entry.pod.host_ips.iter().copied().filter(|ip| families.contains(&Family::of(*ip))).collect();
+    let ips: Vec<_> = entry.pod.host_ips().iter().copied().filter(|ip| families.contains(&Family::of(*ip))).collect();
     policies::memberships(&mut want, key, &entry.pod, None, &ips, world);
     want
 }
@@ -121,14 +121,16 @@ fn port(key: &PodKey, entry: &PodEntry, addresses: &PodAddresses, node: &Name, n
         .with(lsp::EXTERNAL_IDS, [("namespace", key.namespace.as_ref()), ("pod", "true")])
 }
 
+/// Gateways and routes for the families that the pod has, one family after the other.
 fn pod_network(addresses: &PodAddresses, node: &NodeNetwork, network: &Network) -> PodNetwork {
-    let gateways: Vec<_> = node.gateways().map(|g| g.ip()).collect();
-    let gateway = |family| gateways.iter().copied().find(|g| Family::of(*g) == family);
+    let mut gateways = Vec::with_capacity(addresses.ips.len());
     let mut routes = Vec::new();
-    for dest in routed(network) {
-        if let Some(next_hop) = gateway(Family::of(dest.ip())) {
-            routes.push(Route { dest, next_hop });
-        }
+    for ip in addresses.each() {
+        let Some(next_hop) = node.gateways().map(|g| g.ip()).find(|g| Family::of(*g) == Family::of(ip)) else {
+            continue;
+        };
+        gateways.push(next_hop);
+        routes.extend(routed(network, Family::of(ip)).map(|dest| Route { dest, next_hop }));
     }
     let single = addresses.ips.len() == 1;
     PodNetwork {
@@ -144,18 +146,12 @@ fn pod_network(addresses: &PodAddresses, node: &NodeNetwork, network: &Network) 
 
 /// What pods reach through their switch's router whatever their default route is: other pods,
 /// services, themselves behind a service, and the join network.
-fn routed(network: &Network) -> Vec<IpNetwork> {
-    let whole = |subnet: ovnkube_model::Subnet| IpNetwork::new(subnet.base(), subnet.prefix()).ok();
-    let clusters = network.cluster_subnets.iter().map(|r| r.cidr);
-    let families = network.families();
-    let hairpins = families.iter().filter_map(|f| IpNetwork::new(network.masquerade(*f)?.hairpin, f.bits()).ok());
-    let joins = families.iter().filter_map(|f| network.join_subnet(*f));
-    clusters
-        .chain(network.service_cidrs.iter().copied())
-        .filter_map(whole)
-        .chain(hairpins)
-        .chain(joins.filter_map(whole))
-        .collect()
+fn routed(network: &Network, family: Family) -> impl Iterator<Item = IpNetwork> {
+    let whole = |subnet: Subnet| IpNetwork::new(subnet.base(), subnet.prefix()).ok();
+    let pods = network.cluster_subnets.iter().map(|range| range.cidr);
+    let hairpin = network.masquerade(family).and_then(|m| IpNetwork::new(m.hairpin, family.bits()).ok());
+    let ranges = pods.chain(network.service_cidrs.iter().copied()).filter(move |s| Family::of_subnet(*s) == family);
+    ranges.filter_map(whole).chain(hairpin).chain(network.join_subnet(family).and_then(whole))
 }
 
 /// The annotation, unless the pod has it already.

@@ -1,5 +1,7 @@
 //! What each node of this zone has.
 
+use std::net::IpAddr;
+
 use ovnkube_model::{Family, Name, Node, NodeNetwork, World};
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{
@@ -34,10 +36,13 @@ fn switch(want: &mut Want, name: &Name, network: &NodeNetwork, world: &World) ->
     if world.network.multicast {
         config.push(("mcast_snoop", "true".into()));
         config.push(("mcast_querier", "true".into()));
-        config.extend(network.gateway_mac().map(|mac| ("mcast_eth_src", mac.to_string())));
-        for gateway in network.gateways() {
-            let key = if gateway.is_ipv6() { "mcast_ip6_src" } else { "mcast_ip4_src" };
-            config.push((key, gateway.ip().to_string()));
+        if let Some(mac) = network.gateway_mac() {
+            config.push(("mcast_eth_src", mac.to_string()));
+            config.extend(network.gateways().map(|gateway| match gateway.ip() {
+                IpAddr::V4(ip) => ("mcast_ip4_src", ip.to_string()),
+                // hosts obey no query from another address (RFC 3810, 5.1.14)
+                IpAddr::V6(_) => ("mcast_ip6_src", mac.link_local().to_string()),
+            }));
         }
     }
     let groups = [names::CLUSTER_LB_GROUP, names::SWITCH_LB_GROUP].map(names::lb_group);

@@ -132,7 +132,7 @@ async fn starts_before_the_api_server_answers() {
     door.shut();
     let client = Client::connect(&cluster.access(door.port)).await.unwrap();
     let (sender, mut changes) = channel(4);
-    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    let _watches = start(&client, &Scope::Nodes, &sender);
     assert!(timeout(Duration::from_millis(500), changes.recv()).await.is_err(), "a change through a shut door");
     door.open();
     next(&mut changes, |change| (change == Change::Synced(Kind::Node)).then_some(())).await;

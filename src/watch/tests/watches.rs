@@ -25,7 +25,7 @@ async fn everything_there_is_comes_before_synced_and_in_pages() {
         cluster.node(&format!("page-{number}")).await;
     }
     let (sender, mut changes) = channel(1);
-    let _watches = start(&cluster.client().await, &Scope::ClusterManager, &sender);
+    let _watches = start(&cluster.client().await, &Scope::Nodes, &sender);
     let mut seen = BTreeSet::new();
     next(&mut changes, |change| match change {
         Change::Node(name, Some(node)) => {
@@ -36,7 +36,7 @@ async fn everything_there_is_comes_before_synced_and_in_pages() {
             None
         }
         Change::Synced(Kind::Node) => Some(()),
-        other => panic!("a cluster manager has no use for {other:?}"),
+        other => panic!("nobody has asked for {other:?}"),
     })
     .await;
     assert_eq!(seen.len(), 130);
@@ -104,6 +104,46 @@ async fn node_sees_itself_and_its_pods_only() {
         assert!(name == "scope-a" || name.ends_with("-a"), "{name} is not on scope-a");
         wanted.remove(&name);
     }
+}
+
+/// What gives out subnets learns of pods when they run, and no more than that.
+#[tokio::test]
+async fn cluster_manager_sees_what_runs() {
+    let cluster = Cluster::shared();
+    cluster.namespace("runs").await;
+    cluster.node("runs-1").await;
+    for pod in ["waits", "runs"] {
+        cluster.pod("runs", pod, "runs-1").await;
+    }
+    let status = |pod: &str| format!("/api/v1/namespaces/runs/pods/{pod}/status");
+    let runs = json!({"status": {"phase": "Running", "podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}});
+    cluster.ask(Method::PATCH, &status("runs"), runs).await.unwrap();
+    let (sender, mut changes) = channel(64);
+    let client = cluster.client().await;
+    let _watches = start(&client, &Scope::ClusterManager, &sender);
+    let (mut synced, mut found) = (0, None);
+    while synced < 2 {
+        next(&mut changes, |change| match change {
+            Change::Synced(Kind::Node | Kind::Pod) => {
+                synced += 1;
+                Some(())
+            }
+            Change::Pod(key, Some(pod)) if key.namespace.as_ref() == "runs" => {
+                assert!(found.replace((key, pod)).is_none(), "a pod that does not run");
+                Some(())
+            }
+            Change::Pod(..) | Change::Node(..) => Some(()),
+            other => panic!("a cluster manager has no use for {other:?}"),
+        })
+        .await;
+    }
+    let (key, pod) = found.unwrap();
+    assert_eq!((key.name.as_ref(), pod.node.as_deref()), ("runs", Some("runs-1")));
+    assert!(pod.runs_with().eq(["10.1.2.3".parse::<std::net::IpAddr>().unwrap()]));
+    let ends = json!({"status": {"phase": "Succeeded"}});
+    cluster.ask(Method::PATCH, &status("runs"), ends).await.unwrap();
+    let ended = |change| matches!(change, Change::Pod(gone, None) if gone == key).then_some(());
+    next(&mut changes, ended).await;
 }
 
 #[tokio::test]

@@ -189,7 +189,7 @@ impl Lab {
         self.start("controller", "ovn-controller", &[&db]);
     }
 
-    fn start_database(&mut self, name: &'static str, schema: &str) {
+    pub fn start_database(&mut self, name: &'static str, schema: &str) {
         let file = self.path(&format!("{name}.conf"));
         self.tool("ovsdb-tool", &["create", &file, &self.release.schema(schema)]);
         self.start_database_server(name);
@@ -346,6 +346,7 @@ impl Lab {
             subnets: self.node_subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(),
             mtu: self.annotated_mtu,
             mgmt_mac: self.mgmt_mac,
+            chassis_id: None,
         };
         self.tell(Change::Node(node));
         eventually("the network configuration", || self.conf().exists());
@@ -477,6 +478,11 @@ impl Lab {
     }
 
     pub fn shim(&self, pod: &Pod, container_id: &str, command: &str) -> Output {
+        self.shim_of(pod, container_id, command, "eth0")
+    }
+
+    /// As [`Lab::shim`] for an interface of another name.
+    pub fn shim_of(&self, pod: &Pod, container_id: &str, command: &str, interface: &str) -> Output {
         let args = format!(
             "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={};K8S_POD_UID={};X=a=b",
             pod.name, pod.uid
@@ -486,7 +492,7 @@ impl Lab {
                 ("CNI_COMMAND", command),
                 ("CNI_CONTAINERID", container_id),
                 ("CNI_NETNS", &pod.path()),
-                ("CNI_IFNAME", "eth0"),
+                ("CNI_IFNAME", interface),
                 ("CNI_ARGS", &args),
             ],
             CONF.as_bytes(),

@@ -1,0 +1,322 @@
+//! The addresses of one node's switch: who has which, and who is given which.
+//!
+//! Pods are settled in passes, so that nobody is given what another one has, in whatever order they are read:
+//!
+//! 1. what pods run with: their status says it, and nobody can change that while they run,
+//! 2. what pods have been given, or are annotated with,
+//! 3. for who has nothing by then: what its user asks for, then what is free.
+//!
+//! In each pass the older pod comes before the younger one.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnetwork::IpNetwork;
+use ovnkube_ipam::{AddressPool, Error, Mac, Subnet};
+
+use super::pods::{PodEntry, Problem};
+use crate::{Pod, PodAddresses, PodKey};
+
+/// Addresses of a node's subnet that pods never get: the network's own, the gateway `.1` and the
+/// management port `.2`.
+const RESERVED: u32 = 3;
+
+/// The pools of one node's switch.
+#[derive(Debug)]
+pub(super) struct Switch {
+    /// At most one of a family.
+    pools: Vec<AddressPool>,
+    /// MACs asked for by users; all others follow from an address and are unique with it.
+    macs: BTreeMap<Mac, PodKey>,
+    /// The API server has shown that these subnets are the node's: who has no address may be given one.
+    pub(super) confirmed: bool,
+}
+
+/// What came out for a pod.
+pub(super) struct Settled {
+    pub(super) key: PodKey,
+    pub(super) addresses: Option<PodAddresses>,
+    /// Why it is not as it was annotated.
+    pub(super) refused: Option<String>,
+    /// Why it has no addresses, unless it waits for its node's subnet.
+    pub(super) failed: Option<Problem>,
+}
+
+/// What speaks for a pod's status. What is more certain goes first.
+#[derive(Clone, Copy)]
+enum Certain {
+    /// It has been given this.
+    Had,
+    /// Its annotation says the same.
+    Annotated,
+    Told,
+}
+
+/// A pod while it is being settled.
+struct Candidate<'a> {
+    key: &'a PodKey,
+    pod: &'a Pod,
+    had: Option<&'a PodAddresses>,
+    annotated: Option<&'a PodAddresses>,
+    /// Its status says what its annotation says, as far as either is of these subnets.
+    as_annotated: bool,
+    ips: Vec<IpAddr>,
+    mac: Option<Mac>,
+    refused: Option<String>,
+    failed: Option<Problem>,
+}
+
+impl Switch {
+    /// Takes over the pools of `old` that are still wanted.
+    pub(super) fn new(subnets: &[Subnet], confirmed: bool, old: Option<Self>) -> Self {
+        let Self { mut pools, macs, .. } = old.unwrap_or(Self { pools: Vec::new(), macs: BTreeMap::new(), confirmed });
+        let mut pool = |subnet: &Subnet| match pools.iter().position(|pool| pool.subnet() == *subnet) {
+            Some(index) => pools.swap_remove(index),
+            None => AddressPool::new(*subnet, RESERVED),
+        };
+        Self { pools: subnets.iter().map(&mut pool).collect(), macs, confirmed }
+    }
+
+    pub(super) fn subnets(&self) -> impl Iterator<Item = Subnet> + '_ {
+        self.pools.iter().map(AddressPool::subnet)
+    }
+
+    /// The subnet that an address must be of: the one of its family.
+    pub(super) fn subnet_for(&self, ip: IpAddr) -> Option<Subnet> {
+        self.subnets().find(|subnet| subnet.is_ipv6() == ip.is_ipv6())
+    }
+
+    fn contains(&self, ip: IpAddr) -> bool {
+        self.subnets().any(|subnet| subnet.contains(ip))
+    }
+
+    /// Whether a pod runs with an address of these subnets that it has not been given.
+    pub(super) fn is_elsewhere(&self, entry: &PodEntry) -> bool {
+        let Some(addresses) = &entry.addresses else { return false };
+        entry.pod.runs_with().any(|ip| self.contains(ip) && !addresses.each().any(|have| have == ip))
+    }
+
+    /// Gives these pods, none of whom is left out for another's sake, what they have, ask for or need.
+    pub(super) fn settle<'a>(&mut self, pods: impl Iterator<Item = (&'a PodKey, &'a PodEntry)>) -> Vec<Settled> {
+        let mut all = Vec::new();
+        for (key, entry) in pods {
+            if let Some(addresses) = &entry.addresses {
+                self.free(key, addresses);
+            }
+            all.push(Candidate::new(key, entry, self));
+        }
+        all.sort_by(|a, b| (a.pod.created, &a.pod.uid).cmp(&(b.pod.created, &b.pod.uid)));
+        for certain in [Certain::Had, Certain::Annotated, Certain::Told] {
+            for pod in all.iter_mut().filter(|pod| pod.pod.running) {
+                self.take_what_it_runs_with(pod, certain);
+            }
+        }
+        for pod in &mut all {
+            self.take_what_is_known(pod);
+        }
+        for pod in all.iter_mut().filter(|pod| !pod.ips.is_empty()) {
+            self.find_mac(pod);
+        }
+        for asks in [true, false] {
+            for pod in all.iter_mut().filter(|pod| pod.ips.is_empty() && pod.pod.request.is_some() == asks) {
+                self.give(pod);
+            }
+        }
+        all.into_iter().map(|pod| self.settled(pod)).collect()
+    }
+
+    fn take_what_it_runs_with(&mut self, pod: &mut Candidate<'_>, certain: Certain) {
+        for ip in pod.pod.runs_with() {
+            let is_certain = match certain {
+                Certain::Had => pod.had.is_some_and(|had| had.each().any(|have| have == ip)),
+                Certain::Annotated => pod.as_annotated,
+                Certain::Told => true,
+            };
+            if is_certain && !pod.has_family_of(ip) && self.take(&[ip]).is_ok() {
+                pod.ips.push(ip);
+            }
+        }
+        self.keep_mac(pod);
+    }
+
+    /// All of it but for families that the switch has no subnet of, and those that it has an address of; else
+    /// nothing.
+    fn take_what_is_known(&mut self, pod: &mut Candidate<'_>) {
+        let Some(known) = pod.known() else { return };
+        let rest: Vec<_> =
+            known.each().filter(|ip| self.subnet_for(*ip).is_some() && !pod.has_family_of(*ip)).collect();
+        let taken = match rest.as_slice() {
+            [] if pod.ips.is_empty() => Err(format!("they are not of {}", self.names())),
+            [a, b] if a.is_ipv6() == b.is_ipv6() => Err(format!("{a} and {b} are of one family")),
+            _ => self.take(&rest).map_err(|error| error.to_string()),
+        };
+        match taken {
+            Ok(()) => pod.ips.extend(rest),
+            Err(why) => pod.refused = Some(why),
+        }
+        self.keep_mac(pod);
+    }
+
+    /// The MAC that it is known by, unless that is another one's.
+    fn keep_mac(&mut self, pod: &mut Candidate<'_>) {
+        if pod.ips.is_empty() || pod.mac.is_some() {
+            return;
+        }
+        for addresses in [pod.had, pod.annotated].into_iter().flatten() {
+            match self.claim_mac(pod.key, addresses.mac, &pod.ips) {
+                Ok(()) => return pod.mac = Some(addresses.mac),
+                Err(why) if addresses.are(&pod.ips) => pod.refused = Some(why),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// A MAC for a pod that has addresses.
+    fn find_mac(&mut self, pod: &mut Candidate<'_>) {
+        if pod.mac.is_none() {
+            let asked = pod.pod.request.as_ref().and_then(|request| request.mac);
+            pod.mac = asked.filter(|mac| self.claim_mac(pod.key, *mac, &pod.ips).is_ok());
+        }
+    }
+
+    /// Addresses for a pod that has none: those its user asks for, and free ones. A request that cannot be
+    /// met leaves the pod waiting, since a user who asks for an address is not served by another one.
+    fn give(&mut self, pod: &mut Candidate<'_>) {
+        if !self.confirmed {
+            return;
+        }
+        let request = pod.pod.request.as_deref().cloned().unwrap_or_default();
+        let refused = |why: String| ("AddressRequestRefused", format!("the requested address is not given: {why}"));
+        let claimed = request.mac.map_or(Ok(()), |mac| self.claim_mac(pod.key, mac, &request.ips));
+        let given = claimed.map_err(refused).and_then(|()| {
+            self.take(&request.ips).map_err(|error| refused(error.to_string()))?;
+            self.complete(request.ips).map_err(|error| ("AddressesExhausted", error.to_string()))
+        });
+        match given {
+            Ok(ips) => (pod.ips, pod.mac) = (ips, request.mac),
+            Err(problem) => {
+                pod.failed = Some(problem);
+                request.mac.inspect(|mac| self.unclaim_mac(pod.key, *mac));
+            }
+        }
+    }
+
+    fn settled(&self, pod: Candidate<'_>) -> Settled {
+        let known = pod.known();
+        let Candidate { key, mut ips, refused, failed, .. } = pod;
+        // an annotation that says the same in another order need not be written again
+        match known.filter(|known| known.are(&ips)) {
+            Some(known) => ips.sort_by_key(|ip| known.each().position(|have| have == *ip)),
+            None => ips.sort_by_key(|ip| self.subnets().position(|subnet| subnet.contains(*ip))),
+        }
+        let with_prefix = |ip: &IpAddr| IpNetwork::new(*ip, self.subnet_for(*ip)?.prefix()).ok();
+        let mac = pod.mac.or(derived_mac(&ips));
+        let addresses = mac.map(|mac| PodAddresses { ips: ips.iter().filter_map(with_prefix).collect(), mac });
+        Settled { key: key.clone(), addresses, refused, failed }
+    }
+
+    /// Takes all of `ips` (one per pool) or none of them.
+    fn take(&mut self, ips: &[IpAddr]) -> Result<(), Error> {
+        for (index, ip) in ips.iter().enumerate() {
+            let taken = match self.pools.iter_mut().find(|pool| pool.subnet().contains(*ip)) {
+                Some(pool) => pool.take(*ip),
+                None => Err(Error::Outside { what: ip.to_string(), range: self.names() }),
+            };
+            if let Err(error) = taken {
+                self.free_ips(ips.iter().take(index).copied());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes `have` with an address of every pool that it has none of; if there is none, `have` is free again.
+    fn complete(&mut self, mut have: Vec<IpAddr>) -> Result<Vec<IpAddr>, Error> {
+        for pool in &mut self.pools {
+            if have.iter().any(|ip| pool.subnet().contains(*ip)) {
+                continue;
+            }
+            match pool.allocate() {
+                Ok(ip) => have.push(ip),
+                Err(error) => {
+                    self.free_ips(have.into_iter());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(have)
+    }
+
+    /// Takes a pod's addresses and MAC back.
+    pub(super) fn free(&mut self, key: &PodKey, addresses: &PodAddresses) {
+        self.free_ips(addresses.each());
+        self.unclaim_mac(key, addresses.mac);
+    }
+
+    fn free_ips(&mut self, ips: impl Iterator<Item = IpAddr>) {
+        for ip in ips {
+            self.pools.iter_mut().for_each(|pool| pool.free(ip));
+        }
+    }
+
+    /// A MAC for a pod with these addresses. Those that begin with 0a:58 belong to the IP that they spell.
+    fn claim_mac(&mut self, key: &PodKey, mac: Mac, ips: &[IpAddr]) -> Result<(), String> {
+        if mac.0.starts_with(&[0x0a, 0x58]) && !ips.iter().any(|ip| Mac::of(*ip) == mac) {
+            return Err(format!("MAC {mac} belongs to another address (0a:58 and the octets of the IP)"));
+        }
+        match self.macs.get(&mac) {
+            Some(other) if other != key => return Err(format!("MAC {mac} is taken by pod {other}")),
+            _ if Some(mac) == derived_mac(ips) => {}
+            _ => drop(self.macs.insert(mac, key.clone())),
+        }
+        Ok(())
+    }
+
+    fn unclaim_mac(&mut self, key: &PodKey, mac: Mac) {
+        if self.macs.get(&mac) == Some(key) {
+            self.macs.remove(&mac);
+        }
+    }
+
+    pub(super) fn names(&self) -> String {
+        self.subnets().map(|s| s.to_string()).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl<'a> Candidate<'a> {
+    fn new(key: &'a PodKey, entry: &'a PodEntry, switch: &Switch) -> Self {
+        let annotated = entry.pod.annotated.as_ref().map(|annotated| &annotated.addresses);
+        let as_annotated = annotated.is_some_and(|annotated| {
+            let mut told = entry.pod.runs_with().filter(|ip| switch.contains(*ip));
+            let mut ours = annotated.each().filter(|ip| switch.contains(*ip));
+            told.all(|ip| annotated.each().any(|own| own == ip))
+                && ours.all(|ip| entry.pod.runs_with().any(|own| own == ip))
+        });
+        let had = entry.addresses.as_ref();
+        Self {
+            key,
+            pod: &entry.pod,
+            had,
+            annotated,
+            as_annotated,
+            ips: Vec::new(),
+            mac: None,
+            refused: None,
+            failed: None,
+        }
+    }
+
+    /// What it has been given, else what it is annotated with.
+    fn known(&self) -> Option<&'a PodAddresses> {
+        self.had.or(self.annotated)
+    }
+
+    fn has_family_of(&self, ip: IpAddr) -> bool {
+        self.ips.iter().any(|have| have.is_ipv6() == ip.is_ipv6())
+    }
+}
+
+/// The MAC that belongs to these addresses: that of the IPv4 one where there is one.
+fn derived_mac(ips: &[IpAddr]) -> Option<Mac> {
+    ips.iter().find(|ip| ip.is_ipv4()).or(ips.first()).map(|ip| Mac::of(*ip))
+}

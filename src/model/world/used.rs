@@ -1,0 +1,66 @@
+//! The subnets that nodes' pods run in: what their statuses say, and nobody who edits annotations can change.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ovnkube_ipam::{ClusterSubnet, Subnet};
+
+use super::World;
+use crate::{Node, Pod};
+
+/// How a node's pods bear on the subnets that it is annotated with; what is most certain first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Claims {
+    Used,
+    /// None of its pods runs.
+    Unused,
+    Contradicted,
+}
+
+impl World {
+    /// What speaks for the node's annotation.
+    pub(super) fn claims(&self, name: &str) -> Claims {
+        let annotated = |subnet: &Subnet| self.nodes.get(name).is_some_and(|node| node.subnets.contains(subnet));
+        match self.used_subnets(name).as_slice() {
+            [] => Claims::Unused,
+            used if used.iter().all(annotated) => Claims::Used,
+            _ => Claims::Contradicted,
+        }
+    }
+
+    /// Of each family the subnet that most of the node's running pods are in; where it is as many, the annotated
+    /// one.
+    pub(super) fn used_subnets(&self, name: &str) -> Vec<Subnet> {
+        let node = self.nodes.get(name);
+        // a node that manages its subnet by itself has told it
+        if node.is_some_and(|node| node.foreign_subnet.is_some()) {
+            return Vec::new();
+        }
+        let is_annotated = |subnet: &Subnet| node.is_some_and(|node| node.subnets.contains(subnet));
+        let mut pods: BTreeMap<Subnet, usize> = BTreeMap::new();
+        for pod in self.pods_on(name).filter_map(|key| self.pods.get(key)).map(|entry| &entry.pod) {
+            let subnets = pod.runs_with().filter_map(|ip| self.used_subnet(ip, pod, node));
+            subnets.for_each(|subnet| *pods.entry(subnet).or_default() += 1);
+        }
+        let most = |is_ipv6: bool| {
+            let family = pods.iter().filter(move |(subnet, _)| subnet.is_ipv6() == is_ipv6);
+            family.max_by_key(|(subnet, count)| (**count, is_annotated(subnet))).map(|(subnet, _)| *subnet)
+        };
+        [false, true].into_iter().filter_map(most).collect()
+    }
+
+    /// The node's subnet that a pod with this address is in. Of a subnet as long as new nodes get one the node
+    /// need not tell; for another length its pods' annotations do.
+    fn used_subnet(&self, ip: IpAddr, pod: &Pod, node: Option<&Node>) -> Option<Subnet> {
+        let range: &ClusterSubnet = self.network.cluster_subnets.iter().find(|range| range.cidr.contains(ip))?;
+        let annotated = node.and_then(|node| node.subnets.iter().copied().find(|subnet| subnet.contains(ip)));
+        if let Some(usual) = annotated.filter(|subnet| subnet.prefix() == range.host_prefix) {
+            return Some(usual);
+        }
+        let known = pod.annotated.iter().flat_map(|annotated| &annotated.addresses.ips);
+        let wired = known.map(|address| (address.ip(), Subnet::of(*address))).find(|(have, _)| *have == ip);
+        let wired = wired.map(|(_, subnet)| subnet).filter(|subnet| range.cidr.contains_subnet(*subnet));
+        let usual = || ipnetwork::IpNetwork::new(ip, range.host_prefix).ok().map(Subnet::of);
+        wired.or(annotated).or_else(usual)
+    }
+}

@@ -1,0 +1,222 @@
+//! Pods' ports on br-int, as rows of Open_vSwitch.
+
+use std::collections::{BTreeSet, HashMap};
+
+use ovnkube_model::{PodKey, PodNetwork};
+use ovnkube_ovn::vswitch::{bridge, interface, port, qos};
+use ovnkube_ovn::{Atom, Datum, Row, Uuid};
+use ovnkube_ovsdb::{Cache, Parent, Txn};
+
+use crate::bandwidth::Bandwidth;
+use crate::ovs::{self, BR_INT};
+use crate::pair::host_name;
+use crate::pods::PodOnNode;
+use crate::{Error, Result};
+
+/// What OVS knows about a pod's port: the external_ids of its Interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PodPort {
+    pub(crate) link: String,
+    /// The logical port, `<namespace>_<name>`.
+    pub(crate) iface_id: String,
+    /// Uid of the pod: ovn-controller binds no port meant for a pod of the same name before.
+    pub(crate) iface_id_ver: String,
+    pub(crate) sandbox: String,
+    pub(crate) mac: String,
+    /// Comma separated, with prefix length.
+    pub(crate) ips: String,
+}
+
+impl PodPort {
+    pub(crate) fn new(key: &PodKey, pod: &PodOnNode, network: &PodNetwork, container_id: &str) -> Self {
+        let ips: Vec<String> = network.ip_addresses.iter().map(ToString::to_string).collect();
+        Self {
+            link: host_name(container_id).to_owned(),
+            iface_id: key.port_name(),
+            iface_id_ver: pod.uid.to_string(),
+            sandbox: container_id.to_owned(),
+            mac: network.mac_address.to_string(),
+            ips: ips.join(","),
+        }
+    }
+
+    /// `<namespace>/<name>`, as people know it.
+    pub(crate) fn pod(&self) -> String {
+        self.iface_id.replacen('_', "/", 1)
+    }
+
+    /// `None` for interfaces that are no pod's.
+    pub(crate) fn from_row(row: &Row) -> Option<Self> {
+        let ids = row.map(interface::EXTERNAL_IDS);
+        let text = |key: &str| ids.get(key).unwrap_or_default().to_owned();
+        Some(Self {
+            link: row.str(interface::NAME).to_owned(),
+            iface_id: ids.get("iface-id")?.to_owned(),
+            iface_id_ver: text("iface-id-ver"),
+            sandbox: ids.get("sandbox")?.to_owned(),
+            mac: text("attached_mac"),
+            ips: text("ip_addresses"),
+        })
+    }
+
+    fn external_ids(&self) -> [(&'static str, &str); 5] {
+        [
+            ("attached_mac", &self.mac),
+            ("iface-id", &self.iface_id),
+            ("iface-id-ver", &self.iface_id_ver),
+            ("ip_addresses", &self.ips),
+            ("sandbox", &self.sandbox),
+        ]
+    }
+}
+
+/// A port that shall be there.
+#[derive(Debug, Clone)]
+pub(crate) struct PortWant {
+    pub(crate) port: PodPort,
+    pub(crate) bandwidth: Bandwidth,
+}
+
+/// Whose a port on br-int is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plugged {
+    pub(crate) sandbox: String,
+    pub(crate) iface_id: String,
+}
+
+/// On whatever bridge.
+pub(crate) fn pod_ports(cache: &Cache) -> impl Iterator<Item = PodPort> {
+    cache.iter(interface::TABLE).filter_map(|(_, row)| PodPort::from_row(row))
+}
+
+/// Those on br-int, by link.
+pub(crate) fn plugged(cache: &Cache) -> HashMap<String, Plugged> {
+    let Some((br_int, _)) = ovs::bridge(cache) else { return HashMap::new() };
+    let whose = |row: &Row| {
+        let ids = row.map(interface::EXTERNAL_IDS);
+        Some(Plugged { sandbox: ids.get("sandbox")?.to_owned(), iface_id: ids.get("iface-id")?.to_owned() })
+    };
+    let is_there = |uuid| ports_of(cache, uuid).any(|port| cache.parents(port.uuid).any(|of| of.uuid == br_int));
+    let of_pods = cache.iter(interface::TABLE).filter_map(|(uuid, row)| Some((uuid, row, whose(row)?)));
+    of_pods
+        .filter(|(uuid, ..)| is_there(*uuid))
+        .map(|(_, row, port)| (row.str(interface::NAME).to_owned(), port))
+        .collect()
+}
+
+fn ports_of(cache: &Cache, interface: Uuid) -> impl Iterator<Item = Parent> {
+    cache.parents(interface).filter(|parent| parent.table.id == port::TABLE.id)
+}
+
+/// The sandbox whose limits a QoS row holds.
+fn limited(row: &Row) -> Option<&str> {
+    row.map(qos::EXTERNAL_IDS).get("sandbox")
+}
+
+/// Those that have a port or limits; sorted.
+pub(crate) fn sandboxes(cache: &Cache) -> Vec<String> {
+    let limits = cache.iter(qos::TABLE).filter_map(|(_, row)| limited(row).map(str::to_owned));
+    pod_ports(cache).map(|port| port.sandbox).chain(limits).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Puts a port on br-int; those of other sandboxes of the pod go.
+pub(crate) fn plug(cache: &Cache, txn: &mut Txn, want: &PortWant) -> Result<()> {
+    let (br_int, _) = ovs::bridge(cache).ok_or(Error::NoBridge)?;
+    let PortWant { port: want, bandwidth } = want;
+    let stale = pod_ports(cache).filter(|have| have.iface_id == want.iface_id && have.sandbox != want.sandbox);
+    let stale: Vec<String> = stale.map(|port| port.sandbox).collect();
+    remove(cache, txn, &stale.iter().map(String::as_str).collect::<Vec<_>>());
+    match ovs::interface(cache, &want.link) {
+        None => {
+            add(cache, txn, br_int, want, *bandwidth);
+            Ok(())
+        }
+        Some((uuid, row)) => amend(cache, txn, uuid, row, want, *bandwidth),
+    }
+}
+
+fn add(cache: &Cache, txn: &mut Txn, br_int: Uuid, want: &PodPort, bandwidth: Bandwidth) {
+    let [interface, port] = [interface::TABLE, port::TABLE].map(|table| cache.fresh_uuid(table, &want.sandbox));
+    let row = Row::new(interface::TABLE).with(interface::NAME, &want.link);
+    txn.insert(interface, policed(row, bandwidth).with(interface::EXTERNAL_IDS, want.external_ids()));
+    let row = Row::new(port::TABLE).with(port::NAME, &want.link).with(port::INTERFACES, [interface]);
+    let row = row.with(port::OTHER_CONFIG, [TRANSIENT]);
+    let limit = limits(cache, txn, want, bandwidth);
+    txn.insert(port, if limit.is_some() { row.with(port::QOS, limit) } else { row });
+    txn.insert_into(bridge::TABLE, br_int, bridge::PORTS, Datum::one(Atom::Uuid(port)));
+}
+
+/// Makes a row that is there the sandbox's: the link is, so whoever wrote the row meant it.
+fn amend(cache: &Cache, txn: &mut Txn, uuid: Uuid, have: &Row, want: &PodPort, bandwidth: Bandwidth) -> Result<()> {
+    let link = want.link.clone();
+    if have.map(interface::EXTERNAL_IDS).get("sandbox").is_some_and(|of| of != want.sandbox) {
+        return Err(Error::LinkTaken { name: link });
+    }
+    if let Some(bridge) = ovs::bridges(cache, uuid).find(|name| name != BR_INT) {
+        return Err(Error::PortElsewhere { link, bridge });
+    }
+    if PodPort::from_row(have).as_ref() == Some(want) {
+        return Ok(());
+    }
+    txn.set_keys(interface::TABLE, uuid, interface::EXTERNAL_IDS, want.external_ids());
+    let row = policed(Row::new(interface::TABLE), bandwidth);
+    if !row.is_empty() {
+        txn.update(uuid, row);
+    }
+    let limit = limits(cache, txn, want, bandwidth);
+    for port in ports_of(cache, uuid) {
+        txn.set_keys(port::TABLE, port.uuid, port::OTHER_CONFIG, [TRANSIENT]);
+        if limit.is_some() {
+            txn.update(port.uuid, Row::new(port::TABLE).with(port::QOS, limit));
+        }
+    }
+    Ok(())
+}
+
+/// Goes when Open vSwitch starts with `--delete-transient-ports`, as after a reboot, which its link did not outlive.
+const TRANSIENT: (&str, &str) = ("transient", "true");
+
+/// What comes out of the pod goes into OVS; kbit/s.
+fn policed(mut row: Row, bandwidth: Bandwidth) -> Row {
+    if let Some(rate) = bandwidth.egress {
+        row.set(interface::INGRESS_POLICING_RATE, (rate / 1000) as i64);
+    }
+    row
+}
+
+fn limits(cache: &Cache, txn: &mut Txn, want: &PodPort, bandwidth: Bandwidth) -> Option<Uuid> {
+    let row = Row::new(qos::TABLE)
+        .with(qos::TYPE, "linux-htb")
+        .with(qos::OTHER_CONFIG, [("max-rate", bandwidth.ingress?.to_string())])
+        .with(qos::EXTERNAL_IDS, [("sandbox", &want.sandbox)]);
+    // it outlives a port that somebody else removed
+    let have = cache.iter(qos::TABLE).find(|(_, row)| limited(row) == Some(&want.sandbox)).map(|(uuid, _)| uuid);
+    if let Some(uuid) = have {
+        txn.update(uuid, row);
+        return Some(uuid);
+    }
+    let uuid = cache.fresh_uuid(qos::TABLE, &want.sandbox);
+    txn.insert(uuid, row);
+    Some(uuid)
+}
+
+/// Takes the sandboxes' ports off their bridges; port and interface go with their last reference,
+/// limits don't.
+pub(crate) fn remove(cache: &Cache, txn: &mut Txn, sandboxes: &[&str]) {
+    let of_port = |row: &Row| PodPort::from_row(row).is_some_and(|port| sandboxes.contains(&port.sandbox.as_str()));
+    for (uuid, _) in cache.iter(interface::TABLE).filter(|(_, row)| of_port(row)) {
+        for port in ports_of(cache, uuid) {
+            for bridge in cache.parents(port.uuid).filter(|parent| parent.table.id == bridge::TABLE.id) {
+                txn.remove_from(bridge::TABLE, bridge.uuid, bridge::PORTS, Datum::one(Atom::Uuid(port.uuid)));
+            }
+        }
+    }
+    let of_limits = |row: &Row| limited(row).is_some_and(|sandbox| sandboxes.contains(&sandbox));
+    for (limit, _) in cache.iter(qos::TABLE).filter(|(_, row)| of_limits(row)) {
+        // the reference of a port that goes with the same commit still counts
+        for port in cache.parents(limit).filter(|parent| parent.table.id == port::TABLE.id) {
+            txn.update(port.uuid, Row::new(port::TABLE).with(port::QOS, None::<Uuid>));
+        }
+        txn.delete(qos::TABLE, limit);
+    }
+}

@@ -1,0 +1,268 @@
+//! Ports of running pods that vanish from Open vSwitch come back.
+//!
+//! ```text
+//!  links with our alias: sandbox, interface, uid of the pod ─┐
+//!  pods' ports on br-int ────────────────────────────────────┴▶ has each sandbox its port? ─▶ done
+//!                                                                 │ no
+//!                                                                 ▼
+//!  the pod of that uid, as the API server has it ─▶ is the sandbox still its own? ─▶ one transaction for all
+//! ```
+//! Nothing is remembered: links live as long as sandboxes, and tell the same after Open vSwitch has lost everything.
+//! A sandbox is its pod's as long as the pod has not ended, no later sandbox of it is there, and its interface has
+//! the annotated MAC address: else somebody else may have the pod's name or addresses by now.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ovnkube_host::{Link, Net};
+use ovnkube_model::{Mac, Name, PodKey};
+
+use crate::cni::{Cni, limits};
+use crate::mtu::Warnings;
+use crate::pair::{Tag, Wired, host_name};
+use crate::ports::{Plugged, PodPort, PortWant};
+use crate::turns::Queue;
+use crate::{Error, Result};
+
+pub(crate) struct Ports {
+    /// No sandbox was without its port the last time.
+    complete: bool,
+    /// A request was at work on one of them.
+    busy: bool,
+    /// Pairs that do not tell whose they are have been told it by their rows.
+    tagged: bool,
+    warnings: Warnings,
+}
+
+/// A sandbox without its port.
+struct Lost<'a> {
+    link: &'a Link,
+    container_id: String,
+    pod_uid: String,
+}
+
+impl Ports {
+    pub(crate) fn new(warnings: Warnings) -> Self {
+        Self { complete: false, busy: false, tagged: false, warnings }
+    }
+
+    /// Every sandbox has its port, as far as can be.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Nothing may tell when to look again.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    pub(crate) async fn compare(&mut self, cni: &Cni) -> Result<()> {
+        let mut links = cni.here.links().await?;
+        if !self.tagged {
+            tag(&mut links, cni).await;
+            self.tagged = true;
+        }
+        self.put_back(cni, &links, &cni.ovs.plugged()).await
+    }
+
+    async fn put_back(&mut self, cni: &Cni, links: &[Link], have: &HashMap<String, Plugged>) -> Result<()> {
+        let pods = cni.pods.by_uid();
+        let (mut lost, mut waits) = lost(links, have, &pods);
+        let found = lost.len();
+        lost.retain(|(key, lost)| cni.turns.successor(&key.port_name(), &lost.container_id).is_none());
+        waits |= lost.len() < found;
+        // a request that runs knows better; one that comes waits until the port is there
+        let queues: Vec<Arc<Queue>> = lost.iter().map(|(_, lost)| cni.turns.queue(&lost.container_id)).collect();
+        let turns: Vec<_> = queues.iter().map(|queue| queue.turn.try_lock()).collect();
+        self.busy = turns.iter().any(std::result::Result::is_err);
+        let (mut want, mut problems) = (Vec::new(), Vec::new());
+        for ((key, lost), _) in lost.iter().zip(&turns).filter(|(_, turn)| turn.is_ok()) {
+            match wanted(cni, key, lost).await {
+                Ok(found) => want.extend(found),
+                Err(why) => problems.push((key.to_string(), why)),
+            }
+        }
+        self.busy |= !plug(cni, &want, &mut problems).await;
+        self.complete = !self.busy && !waits && problems.is_empty();
+        self.warnings.tell("PodsWithoutPort", problem(problems));
+        Ok(())
+    }
+}
+
+/// The newest sandbox of each pod, where it has no port; and whether there are others without one, which may become
+/// their pod's: pods that are not known yet, or whose later sandbox ends.
+fn lost<'a>(
+    links: &'a [Link],
+    have: &HashMap<String, Plugged>,
+    pods: &'a HashMap<Name, PodKey>,
+) -> (Vec<(&'a PodKey, Lost<'a>)>, bool) {
+    let mut newest: HashMap<&PodKey, Lost<'_>> = HashMap::new();
+    let mut waits = false;
+    for link in links {
+        let Some(Tag { container_id, wired: Some(Wired { pod_uid, .. }) }) = Tag::of(link) else { continue };
+        let Some(key) = pods.get(pod_uid.as_str()) else {
+            waits |= !have.contains_key(&link.name);
+            continue;
+        };
+        // links are numbered in the order they are made
+        if newest.get(key).is_none_or(|other| other.link.index < link.index) {
+            newest.insert(key, Lost { link, container_id, pod_uid });
+        }
+    }
+    let mut lost = Vec::new();
+    for (key, sandbox) in newest {
+        let want = Plugged { sandbox: sandbox.container_id.clone(), iface_id: key.port_name() };
+        if have.get(&sandbox.link.name) == Some(&want) {
+            continue;
+        }
+        // its ADD has not come that far, or failed
+        if have.values().any(|other| other.iface_id == want.iface_id && other.sandbox != want.sandbox) {
+            waits = true;
+        } else {
+            lost.push((key, sandbox));
+        }
+    }
+    lost.sort_by_key(|(key, _)| *key);
+    (lost, waits)
+}
+
+/// The port of a sandbox whose turn is ours; `None`: it has ended. Fails with what keeps it from having one.
+async fn wanted(cni: &Cni, key: &PodKey, lost: &Lost<'_>) -> std::result::Result<Option<PortWant>, String> {
+    let still = cni.here.link(&lost.link.name).await.map_err(|e| e.to_string())?;
+    if still.is_none_or(|link| link.index != lost.link.index) {
+        return Ok(None);
+    }
+    let (pod, network) = cni.pods.ready(key, Some(&lost.pod_uid))?;
+    let Some(inside) = cni.here.other_end(lost.link).await.map_err(|e| e.to_string())? else { return Ok(None) };
+    let mac = inside.mac.map(Mac);
+    if mac != Some(network.mac_address) {
+        let has = mac.map_or_else(|| "no MAC address".to_owned(), |mac| format!("the MAC address {mac}"));
+        return Err(format!(
+            "its interface has {has}, the pod is annotated with {}; restart the pod",
+            network.mac_address
+        ));
+    }
+    let bandwidth = limits(&pod).map_err(|refusal| refusal.text)?;
+    Ok(Some(PortWant { port: PodPort::new(key, &pod, &network, &lost.container_id), bandwidth }))
+}
+
+/// All at once, and one by one where one of them is refused. Returns false when it is to be tried again.
+async fn plug(cni: &Cni, want: &[PortWant], problems: &mut Vec<(String, String)>) -> bool {
+    if want.is_empty() {
+        return true;
+    }
+    if let Ok(done) = plug_these(cni, want).await {
+        return done;
+    }
+    let mut done = true;
+    for one in want {
+        match plug_these(cni, std::slice::from_ref(one)).await {
+            Ok(now) => done &= now,
+            Err(e) => problems.push((one.port.pod(), e.to_string())),
+        }
+    }
+    done
+}
+
+async fn plug_these(cni: &Cni, want: &[PortWant]) -> Result<bool> {
+    let done = match cni.ovs.try_plug(want, |port| cni.still_counts(port)).await {
+        // since it was looked at
+        Err(Error::Superseded { .. }) => false,
+        outcome => outcome?,
+    };
+    for PortWant { port, .. } in want.iter().filter(|_| done) {
+        tracing::warn!(pod = port.pod(), sandbox = port.sandbox, "its port was not in Open vSwitch: put back");
+    }
+    Ok(done)
+}
+
+fn problem(problems: Vec<(String, String)>) -> Option<String> {
+    let count = problems.len();
+    let (pod, why) = problems.into_iter().min()?;
+    Some(format!("{count} pods of this node have no port in Open vSwitch, such as {pod}: {why}"))
+}
+
+/// Writes whose they are on pairs that only their rows tell of: those that ovn-kubernetes or an earlier release made.
+async fn tag(links: &mut [Link], cni: &Cni) {
+    let ports = cni.ovs.pod_ports();
+    for link in links {
+        let untold = match Tag::of(link) {
+            None => link.alias.is_none(),
+            Some(tag) => tag.wired.is_none(),
+        };
+        let of_link = |port: &&PodPort| port.link == link.name && host_name(&port.sandbox) == link.name;
+        let Some(port) = ports.iter().find(of_link).filter(|_| untold) else { continue };
+        if let Err(e) = tag_as(link, port, &cni.here).await {
+            tracing::warn!(pod = port.pod(), "write on a pair whose it is: {e}");
+        }
+    }
+}
+
+async fn tag_as(link: &mut Link, port: &PodPort, here: &Net) -> Result<()> {
+    let Some(inside) = here.other_end(link).await? else { return Ok(()) };
+    let wired = Wired { interface: inside.name, pod_uid: port.iface_id_ver.clone() };
+    let tag = Tag { container_id: port.sandbox.clone(), wired: Some(wired) };
+    // what is in the database may be anything
+    let alias = tag.alias();
+    if alias.len() <= 255 && Tag::parse(&alias).as_ref() == Some(&tag) {
+        here.set_alias(link, &alias).await?;
+        link.alias = Some(alias);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32, sandbox: &str, uid: &str) -> Link {
+        let alias = format!("ovnkube sandbox {sandbox} eth0 {uid}");
+        let (mac, other, other_netns, master) = (None, None, None, None);
+        Link { index, name: sandbox.into(), mac, mtu: 1400, up: true, alias: Some(alias), master, other, other_netns }
+    }
+
+    fn have(ports: &[(&str, &str, &str)]) -> HashMap<String, Plugged> {
+        let plugged = |(link, sandbox, pod): &(&str, &str, &str)| {
+            (link.to_string(), Plugged { sandbox: sandbox.to_string(), iface_id: format!("default_{pod}") })
+        };
+        ports.iter().map(plugged).collect()
+    }
+
+    /// The sandboxes that get a port, and whether others may later.
+    fn of(links: &[Link], ports: &[(&str, &str, &str)]) -> (Vec<String>, bool) {
+        let pods = ["a", "b"].map(|name| (Name::from(format!("uid-{name}")), PodKey::new("default", name)));
+        let pods = HashMap::from(pods);
+        let (lost, waits) = lost(links, &have(ports), &pods);
+        (lost.into_iter().map(|(_, lost)| lost.container_id).collect(), waits)
+    }
+
+    #[test]
+    fn each_pods_newest_sandbox_has_a_port() {
+        let (a, b, later) = (link(4, "s1", "uid-a"), link(5, "s2", "uid-b"), link(9, "s3", "uid-a"));
+        let both = [a.clone(), b.clone()];
+        assert_eq!(of(&both, &[("s1", "s1", "a"), ("s2", "s2", "b")]), (vec![], false));
+        assert_eq!(of(&both, &[]), (vec!["s1".into(), "s2".into()], false));
+        // whose row says something else, has none
+        assert_eq!(of(&both, &[("s1", "s1", "b"), ("s2", "s2", "b")]), (vec!["s1".into()], false));
+        assert_eq!(of(&both, &[("s1", "s9", "a"), ("s2", "s2", "b")]), (vec![], true));
+        // in whatever order they are listed
+        for pair in [[a.clone(), later.clone()], [later.clone(), a.clone()]] {
+            assert_eq!(of(&pair, &[]), (vec!["s3".into()], false));
+            assert_eq!(of(&pair, &[("s3", "s3", "a")]), (vec![], false));
+            // the later one's ADD is not done
+            assert_eq!(of(&pair, &[("s1", "s1", "a")]), (vec![], true));
+        }
+    }
+
+    #[test]
+    fn sandboxes_of_others_are_left_alone() {
+        let unknown = link(4, "s1", "uid-c");
+        assert_eq!(of(std::slice::from_ref(&unknown), &[]), (vec![], true));
+        assert_eq!(of(&[unknown], &[("s1", "s1", "c")]), (vec![], false));
+        let mut other = link(4, "s1", "uid-a");
+        other.name = "eth1".into();
+        let untold = Link { alias: Some("ovnkube sandbox s1".into()), ..link(4, "s1", "uid-a") };
+        let none = Link { alias: None, ..untold.clone() };
+        assert_eq!(of(&[other, untold, none], &[]), (vec![], false));
+    }
+}

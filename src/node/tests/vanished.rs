@@ -1,0 +1,376 @@
+//! Ports of running pods that somebody takes out of Open vSwitch come back.
+#![allow(clippy::unwrap_used)]
+
+mod lab;
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lab::{Lab, Pod, Release, container, error, eventually, in_node, in_node_of, result, run};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+use ovnkube_node::{Change, PodOnNode};
+use serde_json::json;
+
+const SYSTEM: &str = "external_ids:system-id=chassis-1 external_ids:ovn-bridge-datapath-type=netdev";
+
+/// A node with so many pods.
+fn start(lab: &mut Lab, count: u8) -> Vec<Pod> {
+    lab.start_ovs();
+    lab.start_ovn();
+    lab.start_agent();
+    lab.ready();
+    let pods: Vec<Pod> = (0..count).map(|n| lab.pod(&format!("web-{n}"), n + 3)).collect();
+    for pod in &pods {
+        lab.annotate(pod);
+        result(&lab.shim(pod, &sandbox(pod), "ADD"));
+    }
+    all_answer(&pods);
+    pods
+}
+
+fn sandbox(pod: &Pod) -> String {
+    container(&format!("{:02x}abcdef0123456", pod.n))
+}
+
+fn link(pod: &Pod) -> String {
+    sandbox(pod)[..15].to_owned()
+}
+
+fn answers(pod: &Pod) -> bool {
+    Command::new("ping").args(["-c", "1", "-W", "0.1", "-q", &pod.ip()]).output().unwrap().status.success()
+}
+
+fn all_answer(pods: &[Pod]) {
+    for pod in pods {
+        eventually("a pod to answer", || answers(pod));
+    }
+}
+
+/// As `ovs-ctl --delete-transient-ports` does.
+fn delete_transient_ports(lab: &Lab) {
+    for port in lab.vsctl("--bare --columns=name find Port other_config:transient=true").split_whitespace() {
+        lab.vsctl(&format!("del-port {port}"));
+    }
+}
+
+/// The database comes up empty, as `ovs-ctl` makes it when its file is not there.
+fn lose_database(lab: &mut Lab) {
+    lab.kill("db");
+    std::fs::remove_file(lab.path("db.conf")).unwrap();
+    lab.start_database("db", "openvswitch/vswitch.ovsschema");
+    lab.vsctl(&format!("--no-wait init -- set Open_vSwitch . {SYSTEM}"));
+}
+
+fn tell_all(lab: &Lab, pods: &[Pod]) {
+    lab.ready();
+    for pod in pods {
+        lab.annotate(pod);
+    }
+}
+
+/// What is lost, and how it is said.
+const LOSSES: [&str; 7] = [
+    "del-port",
+    "all transient ports",
+    "del-br br-int",
+    "conf.db",
+    "conf.db, agent restarted meanwhile",
+    "conf.db while the agent is down",
+    "conf.db, and all daemons restarted",
+];
+
+/// Returns when it was first to be put back: when it was lost, or the agent started.
+fn lose(lab: &mut Lab, pods: &[Pod], what: &str) -> SystemTime {
+    let now = SystemTime::now();
+    match what {
+        "del-port" => pods.iter().for_each(|pod| drop(lab.vsctl(&format!("del-port {}", link(pod))))),
+        "all transient ports" => delete_transient_ports(lab),
+        "del-br br-int" => drop(lab.vsctl("del-br br-int")),
+        "conf.db" => lose_database(lab),
+        "conf.db, agent restarted meanwhile" => {
+            lose_database(lab);
+            lab.crash_agent();
+            lab.start_agent();
+            tell_all(lab, pods);
+        }
+        "conf.db while the agent is down" => {
+            lab.crash_agent();
+            lose_database(lab);
+            // what is on the node is gone before anybody looks
+            eventually("the switch to let go", || !run("ip", &["link"]).contains("ovn-k8s-mp0"));
+            let now = SystemTime::now();
+            lab.start_agent();
+            tell_all(lab, pods);
+            return now;
+        }
+        _ => {
+            lab.kill("controller");
+            lab.kill("vswitchd");
+            lose_database(lab);
+            lab.start_vswitchd();
+            lab.start_controller();
+        }
+    }
+    now
+}
+
+/// Whether the port is there and its flows are in.
+fn is_plugged(lab: &Lab, pod: &Pod) -> bool {
+    let id = sandbox(pod);
+    let find =
+        format!("--bare --columns=name find Interface external_ids:sandbox={id} external_ids:ovn-installed=true");
+    lab.vsctl(&find) == link(pod)
+}
+
+/// Twenty packets a second to each pod, until the process is told to end.
+fn pinging(pods: &[Pod]) -> Vec<Child> {
+    let ping = |pod: &Pod| {
+        let mut ping = Command::new("ping");
+        ping.args(["-D", "-n", "-i", "0.05", &pod.ip()]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    pods.iter().map(ping).collect()
+}
+
+/// Seconds from `since` to the answer after the last silence.
+fn silence(ping: Child, since: SystemTime) -> f64 {
+    nix::sys::signal::kill(Pid::from_raw(ping.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    let said = String::from_utf8(ping.wait_with_output().unwrap().stdout).unwrap();
+    let at = |line: &str| line.strip_prefix('[')?.split_once(']')?.0.parse::<f64>().ok();
+    let answers: Vec<f64> = said.lines().filter(|line| line.contains("bytes from")).filter_map(at).collect();
+    let since = since.duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+    // before that the switch may have held packets up while it had no database
+    let mut silent = answers.windows(2).filter(|pair| pair[1] > since && pair[1] - pair[0] > 0.2);
+    silent.next_back().map_or(0.0, |pair| pair[1] - since)
+}
+
+/// Takes it away, and waits until every pod answers again.
+fn comes_back(lab: &mut Lab, pods: &[Pod], what: &str) {
+    let pings = pinging(pods);
+    std::thread::sleep(Duration::from_millis(500));
+    let bridge = lab.vsctl("get Bridge br-int _uuid");
+    let since = lose(lab, pods, what);
+    if !["del-port", "all transient ports"].contains(&what) {
+        eventually("another bridge", || lab.vsctl("--if-exists get Bridge br-int _uuid") != bridge);
+    }
+    for pod in pods {
+        eventually("the port", || is_plugged(lab, pod));
+    }
+    all_answer(pods);
+    std::thread::sleep(Duration::from_millis(500));
+    let seconds: Vec<f64> = pings.into_iter().map(|ping| silence(ping, since)).collect();
+    let last = seconds.iter().copied().fold(0.0, f64::max);
+    let first = seconds.iter().copied().fold(f64::MAX, f64::min);
+    eprintln!(
+        "FIGURE {:>2} pods, {what}: first answer after {first:.1} s, the last pod's after {last:.1} s",
+        pods.len()
+    );
+    assert!(last < 60.0);
+    for pod in pods {
+        result(&lab.shim(pod, &sandbox(pod), "CHECK"));
+        assert!(pod.pings("10.128.0.2"));
+    }
+    assert_eq!(lab.warnings(), [], "{what}");
+}
+
+fn all_come_back(lab: &mut Lab, count: u8) {
+    let pods = start(lab, count);
+    for what in LOSSES {
+        comes_back(lab, &pods, what);
+    }
+}
+
+#[test]
+fn one_pod_comes_back() {
+    in_node(|lab| all_come_back(lab, 1));
+}
+
+#[test]
+fn one_pod_comes_back_on_the_oldest_release() {
+    in_node_of(Release::Host, |lab| all_come_back(lab, 1));
+}
+
+#[test]
+fn thirty_pods_come_back() {
+    in_node(|lab| all_come_back(lab, 30));
+}
+
+/// Limits, the pod's name, its uid, transience: as ADD made it.
+#[test]
+fn the_port_is_as_it_was() {
+    in_node(|lab| {
+        let pods = start(lab, 1);
+        let pod = &pods[0];
+        let limited =
+            PodOnNode { ingress_bandwidth: Some("10M".into()), egress_bandwidth: Some("5M".into()), ..pod.annotated() };
+        lab.tell(Change::Pod(pod.key(), Some(limited)));
+        result(&lab.shim(pod, &sandbox(pod), "DEL"));
+        result(&lab.shim(pod, &sandbox(pod), "ADD"));
+        let state = |lab: &Lab| {
+            let of_link = |what: &str| lab.vsctl(&format!("--columns={what} name={}", link(pod)));
+            let keys = ["attached_mac", "iface-id", "iface-id-ver", "ip_addresses", "sandbox", "ovn-installed"];
+            let ids = keys.map(|key| lab.vsctl(&format!("--if-exists get Interface {} external_ids:{key}", link(pod))));
+            [
+                of_link("name,type,ingress_policing_rate find Interface"),
+                of_link("name,other_config find Port"),
+                ids.join(" "),
+                lab.vsctl("--columns=type,other_config,external_ids list QoS"),
+            ]
+        };
+        let before = state(lab);
+        let back = |lab: &Lab| {
+            eventually("the port as it was", || is_plugged(lab, pod) && state(lab) == before);
+            eventually("the pod to answer", || answers(pod));
+        };
+        lab.vsctl(&format!("del-port {}", link(pod)));
+        back(lab);
+        lose_database(lab);
+        back(lab);
+        // somebody puts it back, but not as it was
+        lab.vsctl(&format!("del-port {0} -- add-port br-int {0}", link(pod)));
+        back(lab);
+        // what the row says is changed
+        lab.vsctl(&format!("set Interface {} external_ids:iface-id=default_other", link(pod)));
+        back(lab);
+        for keys in ["iface-id", "sandbox", "iface-id sandbox attached_mac"] {
+            let args: Vec<String> =
+                keys.split(' ').map(|key| format!("-- remove Interface {} external_ids {key}", link(pod))).collect();
+            lab.vsctl(args.join(" ").trim_start_matches("-- "));
+            back(lab);
+        }
+        // nothing is left behind
+        assert_eq!(lab.vsctl("--columns=_uuid list QoS").lines().count(), 1);
+        result(&lab.shim(pod, &sandbox(pod), "DEL"));
+        assert_eq!(lab.vsctl("list QoS"), "");
+        assert!(!lab.vsctl("show").contains(&link(pod)));
+    });
+}
+
+/// Gives the agent the time to do what it must not.
+fn stays_away(lab: &Lab, link: &str) {
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(!lab.vsctl("show").contains(link), "{}", lab.vsctl("show"));
+}
+
+#[test]
+fn whose_the_sandbox_no_longer_is_gets_no_port() {
+    in_node(|lab| {
+        let pods = start(lab, 2);
+        let (pod, other) = (&pods[0], &pods[1]);
+        let vanishes = |lab: &Lab| lab.vsctl(&format!("del-port {}", link(pod)));
+        // another pod of its name, one that has ended or is gone
+        let successor = PodOnNode { uid: "another".into(), ..pod.annotated() };
+        for told in [Some(successor), None] {
+            lab.tell(Change::Pod(pod.key(), told));
+            vanishes(lab);
+            stays_away(lab, &link(pod));
+            assert_eq!(lab.warnings(), []);
+            lab.annotate(pod);
+            eventually("the pod to answer", || answers(pod));
+        }
+        // its addresses are another's by now
+        let elsewhere = Pod { n: 77, ..pod.clone() };
+        lab.tell(Change::Pod(pod.key(), Some(elsewhere.annotated())));
+        vanishes(lab);
+        stays_away(lab, &link(pod));
+        let told = lab.warnings();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(
+            (told[0].reason, told[0].message.as_str()),
+            (
+                "PodsWithoutPort",
+                "1 pods of this node have no port in Open vSwitch, such as default/web-0: its interface has the MAC \
+                 address 0a:58:0a:80:00:03, the pod is annotated with 0a:58:0a:80:00:4d; restart the pod"
+            )
+        );
+        // nor does it hold up others, and it is told once
+        lab.vsctl(&format!("del-port {}", link(other)));
+        eventually("the other to answer", || answers(other));
+        assert_eq!(lab.warnings(), []);
+        lab.annotate(pod);
+        eventually("the pod to answer", || answers(pod));
+        // somebody has it in a bridge of their own
+        lab.vsctl(&format!(
+            "add-br br-mine -- set Bridge br-mine datapath_type=netdev -- del-port {0} -- add-port br-mine {0}",
+            link(pod)
+        ));
+        eventually("a warning", || {
+            lab.warnings().iter().any(|told| told.message.contains("somebody put it into bridge br-mine"))
+        });
+        lab.vsctl(&format!("del-port {}", link(other)));
+        eventually("the other to answer", || answers(other));
+        assert_eq!(lab.vsctl(&format!("port-to-br {}", link(pod))), "br-mine");
+        let (_, text) = error(&lab.shim(pod, &sandbox(pod), "CHECK"));
+        assert!(text.contains("br-mine"), "{text}");
+        vanishes(lab);
+        eventually("the pod to answer", || answers(pod));
+        result(&lab.shim(pod, &sandbox(pod), "CHECK"));
+        // a second sandbox of the pod: the later one counts
+        let later = Pod { netns: lab.bare_pod("later", 9).netns, ..pod.clone() };
+        let newer = container("77abcdef0123456");
+        result(&lab.shim(&later, &newer, "ADD"));
+        assert!(!lab.vsctl("show").contains(&link(pod)));
+        for restarts in [false, true] {
+            if restarts {
+                lab.crash_agent();
+                lose_database(lab);
+                lab.start_agent();
+                tell_all(lab, &pods);
+            } else {
+                lab.vsctl(&format!("del-port {}", &newer[..15]));
+            }
+            eventually("the later one's port", || lab.vsctl("show").contains(&newer[..15]));
+            stays_away(lab, &link(pod));
+            result(&lab.shim(&later, &newer, "CHECK"));
+        }
+    });
+}
+
+/// Of pods that ovn-kubernetes wired only the rows say whose they are: what they say is kept while they are there.
+#[test]
+fn pods_of_ovn_kubernetes_come_back() {
+    in_node(|lab| {
+        let pods = start(lab, 2);
+        lab.crash_agent();
+        run("ip", &["link", "set", &link(&pods[0]), "alias", ""]);
+        run("ip", &["link", "set", &link(&pods[1]), "alias", &format!("ovnkube sandbox {}", sandbox(&pods[1]))]);
+        lab.start_agent();
+        tell_all(lab, &pods);
+        for pod in &pods {
+            let want = format!("ovnkube sandbox {} eth0 {}", sandbox(pod), pod.uid);
+            eventually("the alias", || run("ip", &["link", "show", &link(pod)]).contains(&want));
+        }
+        comes_back(lab, &pods, "conf.db while the agent is down");
+    });
+}
+
+/// DEL and a port that is put back at the same time: nothing is left of the sandbox.
+#[test]
+fn a_sandbox_that_ends_meanwhile_stays_gone() {
+    in_node(|lab| {
+        let pods = start(lab, 1);
+        let pod = &pods[0];
+        for round in 0..20 {
+            std::thread::scope(|scope| {
+                let lab = &*lab;
+                let lost = scope.spawn(move || lab.vsctl(&format!("--if-exists del-port {}", link(pod))));
+                std::thread::sleep(Duration::from_millis(round * 3));
+                result(&lab.shim(pod, &sandbox(pod), "DEL"));
+                lost.join().unwrap();
+            });
+            std::thread::sleep(Duration::from_millis(200));
+            assert!(!lab.vsctl("show").contains(&link(pod)) && !run("ip", &["link"]).contains(&link(pod)));
+            result(&lab.shim(pod, &sandbox(pod), "ADD"));
+            // while its ADD is answered, too
+            lab.vsctl(&format!("del-port {}", link(pod)));
+            eventually("the pod to answer", || answers(pod));
+        }
+        let conf =
+            json!({"cniVersion": "1.1.0", "name": "ovn-kubernetes", "type": "x", "cni.dev/valid-attachments": []});
+        lab.vsctl(&format!("del-port {}", link(pod)));
+        eventually("all of it to go", || {
+            result(&lab.shim_env(&[("CNI_COMMAND", "GC")], conf.to_string().as_bytes()));
+            !lab.vsctl("show").contains(&link(pod)) && !run("ip", &["link"]).contains(&link(pod))
+        });
+    });
+}

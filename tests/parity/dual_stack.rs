@@ -1,0 +1,55 @@
+//! A cluster with both address families that ovn-kubernetes has built up is taken over.
+//!
+//! `dual-stack.nb` is what it wrote for the objects of `dual-stack.yaml`. Whichever family comes first in
+//! its settings, annotations begin with IPv4.
+
+use ovnkube_tests::dump::{self, Dump};
+use ovnkube_tests::settings::Settings;
+use ovnkube_tests::{Controller, Objects};
+
+use crate::more::with_what_differs;
+
+const V4_FIRST: [&str; 2] = ["10.244.0.0/16/24,fd00:10:244::/48/64", "10.96.0.0/16,fd00:10:96::/112"];
+const V6_FIRST: [&str; 2] = ["fd00:10:244::/48/64,10.244.0.0/16/24", "fd00:10:96::/112,10.96.0.0/16"];
+
+fn settings([subnets, services]: [&str; 2]) -> Settings {
+    Settings {
+        cluster_subnets: subnets.into(),
+        service_cidrs: services.into(),
+        egress_firewall: false,
+        ..crate::settings()
+    }
+}
+
+/// Rows before and after, and that no row was made anew; objects are annotated already.
+async fn take_over(original: &Dump, ranges: [&str; 2]) -> Dump {
+    let server = crate::taken_over(original).await;
+    let mut objects: Objects = crate::read(include_str!("dual-stack.yaml"));
+    let mut controller = Controller::start(settings(ranges).network(), server.client().await, &objects);
+    let before = dump::uuids(&controller.nb.cache());
+    let (_, patches) = controller.settle(&mut objects).await;
+    let now = dump::uuids(&controller.nb.cache());
+    assert!(before.keys().all(|uuid| now.contains_key(uuid)), "rows were made anew");
+    assert!(controller.notices.is_empty(), "{:?}", controller.notices);
+    assert_eq!(patches, [], "annotations that ovn-kubernetes wrote otherwise");
+    Dump::of(&controller.nb)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_changes_but_what_is_meant_to_differ() {
+    let original = Dump::parse(include_str!("dual-stack.nb"));
+    let have = take_over(&original, V4_FIRST).await;
+    let want = with_what_differs(original);
+    assert_eq!(have.since(&want), "", "rows of ours");
+    assert_eq!(want.since(&have), "", "rows of ovn-kubernetes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nor_with_ipv6_first() {
+    let ranges = |list: &str| list.replace("10.244.0.0/16 fd00:10:244::/48", "fd00:10:244::/48 10.244.0.0/16");
+    let original = Dump::parse(&ranges(include_str!("dual-stack.nb")));
+    let have = take_over(&original, V6_FIRST).await;
+    let want = with_what_differs(original);
+    assert_eq!(have.since(&want), "", "rows of ours");
+    assert_eq!(want.since(&have), "", "rows of ovn-kubernetes");
+}
