@@ -62,30 +62,28 @@ impl Server {
         Self::of(release, &sb::DATABASE)
     }
 
-    /// The same of any database, which also listens as `args` say.
-    pub fn with(release: Release, database: &'static Database, args: &[String]) -> Self {
-        let server = Self::stopped(release, database, args);
-        server.create();
-        server.started()
-    }
-
-    /// A server without a database of its own, which is a client of the one at `remote`.
-    pub fn relay(release: Release, database: &'static Database, remote: &str, args: &[String]) -> Self {
-        Self { relayed: Some(remote.to_owned()), ..Self::stopped(release, database, args) }.started()
-    }
-
     fn of(release: Release, database: &'static Database) -> Self {
         Self::with(release, database, &[])
     }
 
-    fn stopped(release: Release, database: &'static Database, args: &[String]) -> Self {
-        let dir = fresh_dir("ovnkube-tests");
-        Self { child: None, release, database, relayed: None, args: args.to_owned(), dir }
+    /// The same of any database, which also listens as `args` say.
+    pub fn with(release: Release, database: &'static Database, args: &[String]) -> Self {
+        Self::started(release, database, args, None)
     }
 
-    fn started(mut self) -> Self {
-        self.start();
-        self
+    /// A server without a database of its own, which is a client of the one at `remote`.
+    pub fn relay(release: Release, database: &'static Database, remote: &str, args: &[String]) -> Self {
+        Self::started(release, database, args, Some(remote.to_owned()))
+    }
+
+    fn started(release: Release, database: &'static Database, args: &[String], relayed: Option<String>) -> Self {
+        let dir = fresh_dir("ovnkube-tests");
+        let mut server = Self { child: None, release, database, relayed, args: args.to_owned(), dir };
+        if server.relayed.is_none() {
+            server.create();
+        }
+        server.start();
+        server
     }
 
     fn create(&self) {
