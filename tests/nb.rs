@@ -211,6 +211,9 @@ impl Server {
 
     fn output(&self, program: &str, words: &[&str]) -> Output {
         let mut command = self.release.command(program);
+        if self.relayed.is_some() {
+            command.arg("--no-leader-only");
+        }
         command.arg(format!("--db=unix:{}", self.socket().display())).args(words).output().unwrap()
     }
 }
@@ -223,7 +226,7 @@ impl Daemon {
         let mut command = nb.release.command("ovn-northd");
         command.arg(format!("--ovnnb-db=unix:{}", nb.socket().display()));
         command.arg(format!("--ovnsb-db=unix:{}", sb.socket().display()));
-        Self::start(command, &nb.dir.join("northd"))
+        Self::start(command, &nb.dir)
     }
 
     /// Stops it where it is (`STOP`), or lets it go on (`CONT`).
@@ -237,8 +240,9 @@ impl Daemon {
         self.0.try_wait().unwrap()
     }
 
-    fn start(mut command: Command, ctl: &Path) -> Self {
-        command.arg(format!("--unixctl={}", ctl.display()));
+    /// `dir`: of its control socket; ovn-controller 23.03 has no option for that.
+    fn start(mut command: Command, dir: &Path) -> Self {
+        command.env("OVN_RUNDIR", dir);
         command.args(["-vconsole:off", "-vsyslog:off", "--no-chdir"]);
         Self(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
@@ -278,7 +282,7 @@ impl Host {
         let mut command = release.command("ovn-controller");
         command.arg(format!("unix:{}", switch.socket().display()));
         command.arg(format!("--log-file={}", switch.dir.join("controller.log").display()));
-        Self { _controller: Daemon::start(command, &switch.dir.join("controller")), switch }
+        Self { _controller: Daemon::start(command, &switch.dir), switch }
     }
 
     /// What its ovn-controller has logged.

@@ -63,6 +63,7 @@ impl Drop for Certificates {
     }
 }
 
+const RELEASES: [Release; 2] = [Installed, Trixie];
 /// Listens on a port of the system's choice.
 const ANY_PORT: &str = "pssl:0:127.0.0.1";
 
@@ -75,7 +76,9 @@ struct Databases {
 }
 
 impl Databases {
-    fn up(release: Release) -> Self {
+    /// With the role, which northd writes.
+    async fn up(release: Release) -> Self {
+        eprintln!("{release:?}");
         let certificates = Certificates::new();
         let listens = |remote: &str, authority: &str| {
             [vec![format!("--remote={remote}")], certificates.server("server-db", authority)].concat()
@@ -88,14 +91,9 @@ impl Databases {
         let remote = format!("ssl:127.0.0.1:{}", sb.port());
         let relay = Server::relay(release, &sb::DATABASE, &remote, &listens(rows, "both"));
         let northd = Daemon::northd(&nb, &sb);
-        Self { certificates, nb, sb, relay, _northd: northd }
-    }
-
-    /// Until northd has written the role.
-    async fn ready(self) -> Self {
         let role = ["--bare", "--columns=permissions", "find", "RBAC_Role", "name=ovn-controller"];
-        until("the role", async || self.relay.sbctl(&role).contains("Chassis_Private")).await;
-        self
+        until("the role", async || relay.sbctl(&role).contains("Chassis_Private")).await;
+        Self { certificates, nb, sb, relay, _northd: northd }
     }
 
     /// `ovn-sbctl` at a server, with somebody's certificate: what it printed, or why it was refused.
@@ -109,6 +107,7 @@ impl Databases {
         if out.status.success() { Ok(text(out.stdout)) } else { Err(text(out.stderr)) }
     }
 
+    #[track_caller]
     fn is_prohibited(&self, who: &str, words: &[&str]) {
         let said = self.sbctl(who, &self.relay, words).expect_err("it may");
         assert!(said.contains("RBAC rules for client"), "{words:?}: {said}");
@@ -116,23 +115,9 @@ impl Databases {
 
     /// With its encapsulation, as ovn-controller adds it.
     fn adds_chassis(&self, who: &str, name: &str) -> Result<String, String> {
-        let encap = format!("chassis_name={name}");
-        let (name, hostname) = (format!("name={name}"), format!("hostname=host-{name}"));
-        let ip = format!("ip=10.0.0.{}", name.len() + usize::from(name.as_bytes()[5]));
-        let add = [
-            "--id=@e",
-            "create",
-            "Encap",
-            &encap,
-            "type=geneve",
-            &ip,
-            "--",
-            "create",
-            "Chassis",
-            &name,
-            &hostname,
-            "encaps=@e",
-        ];
+        let encap = format!("--id=@e create Encap chassis_name={name} type=geneve ip=10.0.0.{}", name.as_bytes()[0]);
+        let add = format!("{encap} -- create Chassis name={name} hostname=host-{name} encaps=@e");
+        let add: Vec<_> = add.split(' ').collect();
         self.sbctl(who, &self.relay, &add)
     }
 
@@ -155,68 +140,56 @@ async fn refused(options: Options, reason: &str) {
     within(reason, state.wait_for(refused)).await.unwrap();
 }
 
-async fn masters_open_all_and_nodes_the_relay(release: Release) {
-    let all = Databases::up(release).ready().await;
-    live(all.options(&nb::DATABASE, "master-master", &all.nb)).await;
-    live(all.options(&sb::DATABASE, "master-master", &all.sb)).await;
-    live(all.options(&sb::DATABASE, "node-a", &all.relay)).await;
-    let reason = "not of an authority that the server trusts";
-    refused(all.options(&nb::DATABASE, "node-a", &all.nb), reason).await;
-    refused(all.options(&sb::DATABASE, "node-a", &all.sb), reason).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn masters_open_all_and_nodes_the_relay_installed() {
-    masters_open_all_and_nodes_the_relay(Installed).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn masters_open_all_and_nodes_the_relay_trixie() {
-    masters_open_all_and_nodes_the_relay(Trixie).await;
-}
-
-async fn a_node_writes_its_own_chassis_alone(release: Release) {
-    let all = Databases::up(release).ready().await;
-    all.adds_chassis("node-a", "a").unwrap();
-    all.adds_chassis("node-b", "b").unwrap();
-    let said = all.adds_chassis("node-a", "c").expect_err("it may");
-    assert!(said.contains("RBAC rules for client \"a\""), "{said}");
-
-    all.is_prohibited("node-a", &["chassis-del", "b"]);
-    all.is_prohibited("node-a", &["set", "Chassis", "b", "hostname=else", "other_config:x=y"]);
-    let encap = all.sb.sbctl(&["--bare", "--columns=_uuid", "find", "Encap", "chassis_name=b"]);
-    all.is_prohibited("node-a", &["set", "Encap", &encap, "ip=10.0.0.9"]);
-    for elsewhere in [
-        &["set", "SB_Global", ".", "options:x=y"][..],
-        &["del-connection"],
-        &["set-connection", "pssl:0:127.0.0.1"],
-        &["create", "Address_Set", "name=x"],
-        &["--all", "destroy", "RBAC_Role"],
-        &["--all", "destroy", "Logical_DP_Group"],
-    ] {
-        all.is_prohibited("node-a", elsewhere);
+async fn masters_open_all_and_nodes_the_relay() {
+    for release in RELEASES {
+        let all = Databases::up(release).await;
+        live(all.options(&nb::DATABASE, "master-master", &all.nb)).await;
+        live(all.options(&sb::DATABASE, "master-master", &all.sb)).await;
+        live(all.options(&sb::DATABASE, "node-a", &all.relay)).await;
+        let reason = "not of an authority that the server trusts";
+        refused(all.options(&nb::DATABASE, "node-a", &all.nb), reason).await;
+        refused(all.options(&sb::DATABASE, "node-a", &all.sb), reason).await;
     }
-    all.sbctl("node-a", &all.relay, &["chassis-del", "a"]).unwrap();
-    // what masters remove when a Node is gone
-    all.sbctl("master-master", &all.sb, &["chassis-del", "b"]).unwrap();
-    // the role is the relay's, whoever comes
-    all.is_prohibited("master-master", &["set", "SB_Global", ".", "options:x=y"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_writes_its_own_chassis_alone_installed() {
-    a_node_writes_its_own_chassis_alone(Installed).await;
-}
+async fn a_node_writes_its_own_chassis_alone() {
+    for release in RELEASES {
+        let all = Databases::up(release).await;
+        all.nb.nbctl(&["ls-add", "s"]);
+        until("flows", async || !all.relay.sbctl(&["lflow-list"]).is_empty()).await;
+        all.adds_chassis("node-a", "a").unwrap();
+        all.adds_chassis("node-b", "b").unwrap();
+        let said = all.adds_chassis("node-a", "c").expect_err("it may");
+        assert!(said.contains("RBAC rules for client"), "{said}");
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_writes_its_own_chassis_alone_trixie() {
-    a_node_writes_its_own_chassis_alone(Trixie).await;
+        all.is_prohibited("node-a", &["chassis-del", "b"]);
+        all.is_prohibited("node-a", &["set", "Chassis", "b", "hostname=else", "other_config:x=y"]);
+        let encap = all.sb.sbctl(&["--bare", "--columns=_uuid", "find", "Encap", "chassis_name=b"]);
+        all.is_prohibited("node-a", &["set", "Encap", &encap, "ip=10.0.0.9"]);
+        for elsewhere in [
+            &["set", "SB_Global", ".", "options:x=y"][..],
+            &["del-connection"],
+            &["set-connection", "pssl:0:127.0.0.1"],
+            &["create", "Address_Set", "name=x"],
+            &["--all", "destroy", "RBAC_Role"],
+            &["--all", "destroy", "Logical_Flow"],
+        ] {
+            all.is_prohibited("node-a", elsewhere);
+        }
+        all.sbctl("node-a", &all.relay, &["chassis-del", "a"]).unwrap();
+        // what masters remove when a Node is gone
+        all.sbctl("master-master", &all.sb, &["chassis-del", "b"]).unwrap();
+        // the role is the relay's, whoever comes
+        all.is_prohibited("master-master", &["set", "SB_Global", ".", "options:x=y"]);
+    }
 }
 
 /// northd and masters work while they hold a lock, and any client of a server may take a lock of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_takes_no_lock_of_the_databases() {
-    let all = Databases::up(Trixie).ready().await;
+    let all = Databases::up(Trixie).await;
     let master = live(all.options(&sb::DATABASE, "master-master", &all.sb)).await;
     let node = live(all.options(&sb::DATABASE, "node-a", &all.relay)).await;
     let mut held = master.lock("a_lock");
@@ -229,34 +202,27 @@ async fn a_node_takes_no_lock_of_the_databases() {
 }
 
 /// Said in docs/security.md, so that nobody takes the role for more than it is.
-async fn what_the_role_leaves_open(release: Release) {
-    let all = Databases::up(release).ready().await;
-    all.nb.nbctl(&["ls-add", "s", "--", "lsp-add", "s", "of-b"]);
-    until("the port", async || {
-        all.relay.sbctl(&["--bare", "--columns=logical_port", "list", "Port_Binding"]) == "of-b"
-    })
-    .await;
-    all.adds_chassis("node-a", "a").unwrap();
-    let chassis = all.sb.sbctl(&["--bare", "--columns=_uuid", "find", "Chassis", "name=a"]);
-    let ours = format!("chassis={chassis}");
-    all.sbctl("node-a", &all.relay, &["set", "Port_Binding", "of-b", &ours]).unwrap();
-    let datapath = all.sb.sbctl(&["--bare", "--columns=datapath", "find", "Port_Binding", "logical_port=of-b"]);
-    let datapath = format!("datapath={datapath}");
-    let neighbour =
-        ["create", "MAC_Binding", "logical_port=of-b", "ip=10.0.0.1", "mac=\"0a:00:00:00:00:01\"", &datapath];
-    all.sbctl("node-a", &all.relay, &neighbour).unwrap();
-    all.is_prohibited("node-a", &["set", "Port_Binding", "of-b", "mac=unknown"]);
-    all.is_prohibited("node-a", &["destroy", "Port_Binding", "of-b"]);
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_role_leaves_open_installed() {
-    what_the_role_leaves_open(Installed).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_role_leaves_open_trixie() {
-    what_the_role_leaves_open(Trixie).await;
+async fn what_the_role_leaves_open() {
+    for release in RELEASES {
+        let all = Databases::up(release).await;
+        all.nb.nbctl(&["ls-add", "s", "--", "lsp-add", "s", "of-b"]);
+        until("the port", async || {
+            all.relay.sbctl(&["--bare", "--columns=logical_port", "list", "Port_Binding"]) == "of-b"
+        })
+        .await;
+        all.adds_chassis("node-a", "a").unwrap();
+        let chassis = all.sb.sbctl(&["--bare", "--columns=_uuid", "find", "Chassis", "name=a"]);
+        let ours = format!("chassis={chassis}");
+        all.sbctl("node-a", &all.relay, &["set", "Port_Binding", "of-b", &ours]).unwrap();
+        let datapath = all.sb.sbctl(&["--bare", "--columns=datapath", "find", "Port_Binding", "logical_port=of-b"]);
+        let datapath = format!("datapath={datapath}");
+        let neighbour =
+            ["create", "MAC_Binding", "logical_port=of-b", "ip=10.0.0.1", "mac=\"0a:00:00:00:00:01\"", &datapath];
+        all.sbctl("node-a", &all.relay, &neighbour).unwrap();
+        all.is_prohibited("node-a", &["set", "Port_Binding", "of-b", "mac=unknown"]);
+        all.is_prohibited("node-a", &["destroy", "Port_Binding", "of-b"]);
+    }
 }
 
 /// `who` plays the southbound database; who comes would be let in.
@@ -265,41 +231,36 @@ fn impostor(all: &Databases, who: &str) -> Server {
     Server::with(all.sb.release(), &sb::DATABASE, &args)
 }
 
-async fn nobody_but_a_server_is_taken_for_one(release: Release) {
-    let all = Databases::up(release).ready().await;
-    for who in ["node-a", "master-master"] {
-        let false_sb = impostor(&all, who);
-        refused(all.options(&sb::DATABASE, "master-master", &false_sb), "the server's certificate is refused").await;
-        let address = format!("ssl:127.0.0.1:{}", false_sb.port());
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_but_a_server_is_taken_for_one() {
+    for release in RELEASES {
+        let all = Databases::up(release).await;
+        for who in ["node-a", "master-master"] {
+            let false_sb = impostor(&all, who);
+            refused(all.options(&sb::DATABASE, "master-master", &false_sb), "the server's certificate is refused")
+                .await;
+            let address = format!("ssl:127.0.0.1:{}", false_sb.port());
 
-        let relay = all.certificates.server("server-db", "both");
-        let relay = Server::relay(release, &sb::DATABASE, &address, &relay);
-        until("a relay that refuses it", async || relay.said().contains("certificate verify failed")).await;
+            let relay = all.certificates.server("server-db", "both");
+            let relay = Server::relay(release, &sb::DATABASE, &address, &relay);
+            until("a relay that refuses it", async || relay.said().contains("certificate verify failed")).await;
 
-        let host = host(&all, "b", &address);
-        until("an ovn-controller that refuses it", async || host.said().contains("certificate verify failed")).await;
-        assert_eq!(false_sb.sbctl(&["list", "Chassis"]), "");
+            let host = host(&all, "b", &address);
+            until("an ovn-controller that refuses it", async || host.said().contains("certificate verify failed"))
+                .await;
+            assert_eq!(false_sb.sbctl(&["list", "Chassis"]), "");
+        }
+        // the same ovn-controller is let in by the relay, and adds its chassis under the role
+        let host = host(&all, "b", &format!("ssl:127.0.0.1:{}", all.relay.port()));
+        let sb = live(all.options(&sb::DATABASE, "master-master", &all.sb)).await;
+        let there = async || sb.cache().iter(chassis::TABLE).any(|(_, row)| row.str(chassis::NAME) == "b");
+        until("a chassis", there).await;
+        assert!(!host.said().contains("RBAC"), "{}", host.said());
     }
-    // the same ovn-controller is let in by the relay, and adds its chassis under the role
-    let host = host(&all, "b", &format!("ssl:127.0.0.1:{}", all.relay.port()));
-    let sb = live(all.options(&sb::DATABASE, "master-master", &all.sb)).await;
-    let there = async || sb.cache().iter(chassis::TABLE).any(|(_, row)| row.str(chassis::NAME) == "b");
-    until("a chassis", there).await;
-    assert!(!host.said().contains("RBAC"), "{}", host.said());
 }
 
 fn host(all: &Databases, node: &str, address: &str) -> Host {
     let files = ["key", "crt"].map(|kind| all.certificates.file(&format!("node-{node}.{kind}")));
     let settings = [("system-id", node), ("ovn-remote", address), ("ovn-encap-ip", "127.0.0.1")];
     Host::with(all.sb.release(), &settings, Some([&files[0], &files[1], &all.certificates.file("control.crt")]))
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_but_a_server_is_taken_for_one_installed() {
-    nobody_but_a_server_is_taken_for_one(Installed).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_but_a_server_is_taken_for_one_trixie() {
-    nobody_but_a_server_is_taken_for_one(Trixie).await;
 }
