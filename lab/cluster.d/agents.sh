@@ -45,15 +45,18 @@ agent_access() { # nI|master: the kubeconfig it runs with
     *) inns cp "$HERE/k8slab" account ovn-node "$1" ;;
   esac
 }
-agent_env() { # nI: what the commands see
-  local PORT
+agent_env() { # nI|master: what the commands see
+  local PORT who=$1 node=$1
+  [ "$1" != master ] || node=n1
+  [ "$1$IMPL_MASTER" != n1 ] || who=master
   PORT=$(sed -n 's/^PORT=//p' "$D/k8s/ports")
-  export NODE=$1 NODE_IP APISERVER=https://$(in_url "$CP_IP"):$PORT CA=$D/k8s/ca.crt KUBECONFIG=$D/k8s/admin.kubeconfig NB SB ACCESS=
-  NODE_IP=$(node_ip "$1") NB=$(db_remotes nb) SB=$(db_remotes sb)
+  export NODE=$node NODE_IP APISERVER=https://$(in_url "$CP_IP"):$PORT CA=$D/k8s/ca.crt KUBECONFIG=$D/k8s/admin.kubeconfig NB SB ACCESS=
+  NODE_IP=$(node_ip "$node") NB=$(db_remotes nb) SB=$(db_remotes sb)
   export DB_KEY= DB_CERT= DB_CA= DB_TLS=
   [ "$SSL" = 0 ] || {
-    DB_KEY=$D/pki/key.pem DB_CERT=$D/pki/cert.pem DB_CA=$D/pki/ca.pem
-    DB_TLS="--nb-client-privkey=$DB_KEY --nb-client-cert=$DB_CERT --nb-client-cacert=$DB_CA --sb-client-privkey=$DB_KEY --sb-client-cert=$DB_CERT --sb-client-cacert=$DB_CA --nb-cert-common-name=ovnkube --sb-cert-common-name=ovnkube"
+    [ $who = master ] || SB=$(db_relay)
+    DB_KEY=$D/pki/$who.key DB_CERT=$D/pki/$who.crt DB_CA=$D/pki/control.crt
+    DB_TLS="--nb-client-privkey=$DB_KEY --nb-client-cert=$DB_CERT --nb-client-cacert=$DB_CA --sb-client-privkey=$DB_KEY --sb-client-cert=$DB_CERT --sb-client-cacert=$DB_CA"
   }
 }
 agent_start() ( # nI

@@ -2,6 +2,7 @@
 #   standalone     one member
 #   raft3          three members; clients get all three addresses
 #   active-backup  two members; clients get one address, on which the active one listens and from which the other copies
+# With TLS nodes come to a relay of SB at the shared address, under a role.
 # Programs of the lab itself (northd, nbctl) use unix sockets: what comes in over TCP is the implementation's.
 # Sourced by lab/cluster.
 
@@ -12,6 +13,7 @@ db_port() { [ "$1" = nb ] && echo 6641 || echo 6642; }
 db_schema() { [ "$1" = nb ] && echo OVN_Northbound || echo OVN_Southbound; }
 db_proto() { [ "$SSL" = 1 ] && echo ssl || echo tcp; }
 db_shared() { echo "$(db_proto):$(db_at 8):$(db_port "$1")"; }
+db_relay() { echo "ssl:$(db_at 8):16642"; }
 db_remotes() { # nb|sb: what the implementation is told
   local i s=
   [ "$DB" != active-backup ] || { db_shared "$1"; return; }
@@ -24,21 +26,22 @@ db_sockets() { # nb|sb: the same for the lab's own programs
   for i in $(db_members); do s+=${s:+,}unix:$D/db/$1-$i.sock; done
   echo "$s"
 }
-db_keys() { # TLS arguments of OVS and OVN programs
-  [ "$SSL" = 0 ] || echo "--private-key=$D/pki/key.pem --certificate=$D/pki/cert.pem --ca-cert=$D/pki/ca.pem"
+db_keys() { # [AUTHORITY]: TLS arguments of OVS and OVN programs, which believe control unless they are told otherwise
+  [ "$SSL" = 0 ] || echo "--private-key=$D/pki/server-db.key --certificate=$D/pki/server-db.crt --ca-cert=$D/pki/${1:-control}.crt"
 }
-pki() { # one authority and one key pair, valid for every database address and as a client
-  local i names=DNS:ovnkube,IP:$(db_ip 8) d=$D/pki
-  mkdir -m 700 "$d"
-  for i in $(db_members); do names+=,IP:$(db_ip "$i"); done
-  {
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=lab-ca -keyout "$d/ca-key.pem" -out "$d/ca.pem" \
-      -addext keyUsage=critical,keyCertSign
-    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=ovnkube -keyout "$d/key.pem" -out "$d/req.pem"
-    openssl x509 -req -in "$d/req.pem" -CA "$d/ca.pem" -CAkey "$d/ca-key.pem" -CAcreateserial -days 30 -out "$d/cert.pem" \
-      -extfile <(printf 'basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth,clientAuth\nsubjectAltName=%s\n' "$names")
-  } >>"$D/log/pki.log" 2>&1 || { cat "$D/log/pki.log"; die "making certificates failed"; }
+pki() { # as docs/tls.md says; nodes get theirs when their system-id is known
+  local i addresses=()
+  for i in $(db_members) 8; do addresses+=("$(db_ip "$i")"); done
+  mkdir -m 700 "$D/pki"
+  issue authorities
+  issue server db "${addresses[@]}"
+  client_certificate master master master
 }
+client_certificate() { # nI|master node|master NAME
+  issue "$2" "$3"
+  ln -s "$2-$3.key" "$D/pki/$1.key"; ln -s "$2-$3.crt" "$D/pki/$1.crt"
+}
+issue() { (cd "$D/pki" && DAYS=30 "$HERE/../dist/tls/issue" "$@") >>"$D/log/pki.log" 2>&1 || { cat "$D/log/pki.log"; die "issue $* failed"; }; }
 schema_file() { # PATH below /usr/share
   if [ -n "$OVN_ROOTFS" ]; then echo "$OVN_ROOTFS/usr/share/$1"; else echo "/usr/share/$1"; fi
 }
@@ -60,6 +63,12 @@ db_start() { # nb-1: starts it, making its file the first time
   bg "$m" ovsdb-server -vconsole:info -vsyslog:off "$file" --remote="punix:$D/db/$m.sock" --unixctl="$D/db/$m.ctl" "${args[@]}" $(db_keys)
   wait_for 10 test -S "$D/db/$m.ctl" || die "$m did not start ($D/log/$m.log)"
 }
+relay_start() {
+  ovn-sbctl --db="$(db_sockets sb)" set-connection role=ovn-controller "pssl:16642:$(db_at 8)"
+  # shellcheck disable=SC2046
+  bg relay ovsdb-server -vconsole:info -vsyslog:off "relay:OVN_Southbound:$(db_remotes sb)" --remote=db:OVN_Southbound,SB_Global,connections \
+    --unixctl="$D/db/relay.ctl" $(db_keys both)
+}
 northd_start() {
   local remotes=() k
   # a backup is read-only, and only the shared address says who is active
@@ -78,6 +87,7 @@ databases_up() {
   done
   for k in nb sb; do ovn-${k}ctl --db="$(db_sockets $k)" init; done
   northd_start
+  [ "$SSL" = 0 ] || relay_start
 }
 db_leader() { # nb|sb
   local i

@@ -21,7 +21,8 @@ node_up() { # nI
 
 # ---- inside the node ----
 in_node() { # nI [ovsdb|vswitchd|controller]
-  local u=$1
+  local u=$1 id
+  id=$(cat /proc/sys/kernel/random/uuid)
   OVS_STATE=$D/nodes/$u/ovs
   case ${2:-} in
     ovsdb) ovsdb; return ;;
@@ -35,8 +36,9 @@ in_node() { # nI [ovsdb|vswitchd|controller]
   ovsdb
   ovs-vsctl --no-wait init
   # what the operating system's start scripts set; the userspace datapath is the lab's choice for its nodes
-  ovs-vsctl --no-wait set Open_vSwitch . external_ids:system-id="$(cat /proc/sys/kernel/random/uuid)" external_ids:hostname="$u" \
+  ovs-vsctl --no-wait set Open_vSwitch . external_ids:system-id="$id" external_ids:hostname="$u" \
     external_ids:ovn-bridge-datapath-type=netdev ovs_version="$(ovs-vsctl --version | sed -n '1s/.* //p')"
+  [ "$SSL" = 0 ] || client_certificate "$u" node "$id"
   vswitchd
   # br-ex holds the NIC and the node's address: userspace tunnels need the encapsulation address on a bridge
   ovs-vsctl add-br br-ex -- set bridge br-ex datapath_type=netdev fail_mode=standalone "other_config:hwaddr=\"$(cat /sys/class/net/eth0/address)\"" \

@@ -28,8 +28,6 @@ impl Certificates {
         issue(&["master", "master"]);
         issue(&["node", "a"]);
         issue(&["node", "b"]);
-        let both = ["control.crt", "nodes.crt"].map(|file| std::fs::read_to_string(dir.join(file)).unwrap());
-        std::fs::write(dir.join("both.crt"), both.concat()).unwrap();
         Self(dir)
     }
 
