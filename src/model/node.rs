@@ -28,6 +28,9 @@ const WRITTEN: [&str; 13] = [
     "k8s.ovn.org/node-masquerade-subnet",
 ];
 
+/// A host may have so many addresses.
+const HOST_CIDRS: usize = 1024;
+
 /// The part of a node that can change what is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
@@ -161,5 +164,11 @@ fn mtu(text: &str) -> Result<u32, String> {
 /// `["172.18.0.2/16"]`.
 fn host_cidrs(text: &str) -> Result<Vec<IpNetwork>, String> {
     let list: Vec<String> = serde_json::from_str(text).map_err(|e| format!("is not a JSON list: {e}"))?;
+    if list.len() > HOST_CIDRS {
+        return Err(format!(
+            "has {} addresses; {HOST_CIDRS} are allowed, since each serves every node port",
+            list.len()
+        ));
+    }
     list.iter().map(|item| item.parse().map_err(|_| format!("{item:?} is not a CIDR"))).collect()
 }

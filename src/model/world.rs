@@ -5,6 +5,9 @@
 //! what it can: a node gets its subnet, a pod its address; who finds nothing free waits and is
 //! served when something is.
 
+mod admission;
+#[cfg(test)]
+mod admission_tests;
 mod nodes;
 mod pods;
 mod policies;
@@ -43,6 +46,8 @@ pub struct World {
     pub policies: Policies,
     /// What was decided for each node.
     pub networks: BTreeMap<Name, NodeNetwork>,
+    /// Chassis and whose they are.
+    chassis: BTreeMap<Name, Name>,
     /// The nodes of this zone where services are served.
     pub sites: BTreeMap<Name, Site>,
     subnets: BTreeMap<Family, SubnetPool>,
@@ -76,6 +81,7 @@ impl World {
             pods: BTreeMap::new(),
             policies: Policies::default(),
             networks: BTreeMap::new(),
+            chassis: BTreeMap::new(),
             sites: BTreeMap::new(),
             subnets,
             ids: IdPool::new(FIRST_NODE_ID, LAST_NODE_ID),

@@ -6,7 +6,7 @@ use ipnetwork::IpNetwork;
 use ovnkube_ipam::{Mac, Subnet};
 
 use super::World;
-use crate::{BadAnnotation, Family, Name, Node, Notice, Object, Severity, Touched, keys};
+use crate::{Family, Name, Node, Notice, Object, Severity, Touched, keys};
 
 /// Names of switches that are not a node's.
 const RESERVED_NAMES: [&str; 1] = ["join"];
@@ -59,16 +59,21 @@ fn mac_of(addresses: impl Iterator<Item = IpNetwork>) -> Option<Mac> {
 
 impl World {
     pub(super) fn apply_node(&mut self, name: Name, new: Option<Node>) {
-        let new = new.map(|node| self.in_our_zone(node));
-        if self.nodes.get(&name) == new.as_ref() {
+        let new = new.map(|node| self.admitted(&name, node));
+        let old = self.nodes.get(&name);
+        if old == new.as_ref() {
             return;
         }
+        let chassis = old.and_then(|node| node.chassis_id.clone());
         let reborn = new.as_ref().is_some_and(|n| self.nodes.get(&name).is_some_and(|old| old.uid != n.uid));
         if new.is_none() || reborn {
             self.forget_node(&name);
         }
         if let Some(node) = new {
-            self.nodes.insert(name.clone(), node);
+            self.touch_namesake(&name, &node);
+            if let Some(old) = self.nodes.insert(name.clone(), node) {
+                self.touch_namesake(&name, &old);
+            }
             if self.settled {
                 let had = self.networks.get(&name).map(|n| n.subnets.clone()).unwrap_or_default();
                 self.settle_node(&name);
@@ -79,24 +84,11 @@ impl World {
                 }
             }
         }
+        let has = self.nodes.get(&name).and_then(|node| node.chassis_id.as_ref());
+        if let Some(lost) = chassis.filter(|had| has != Some(had)) {
+            self.pass_chassis_on(&lost, &name);
+        }
         self.touch(Touched::Node(name));
-    }
-
-    /// There is one zone until there are several: no other keeps a node's pods from being served.
-    fn in_our_zone(&self, mut node: Node) -> Node {
-        let ours = &self.network.zone;
-        if node.zone == *ours {
-            return node;
-        }
-        if let Some(other) = node.written.get(keys::ZONE) {
-            let problem = format!(
-                "{other:?} is no zone of this cluster, which has one, {ours}: the node is served as the others; remove \
-                 the annotation"
-            );
-            node.bad.push(BadAnnotation::new(keys::ZONE, problem));
-        }
-        node.zone = ours.clone();
-        node
     }
 
     /// First settlement: what nodes have is honoured before anything new is given out. Of two that claim the same
@@ -265,7 +257,9 @@ impl World {
 
     /// Gives back all the node had and serves those who wait for it.
     fn forget_node(&mut self, name: &Name) {
-        self.nodes.remove(name);
+        if let Some(node) = self.nodes.remove(name) {
+            self.touch_namesake(name, &node);
+        }
         self.drop_switch(name);
         self.release_network(name);
         self.serve_waiting_nodes();

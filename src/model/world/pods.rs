@@ -270,6 +270,17 @@ impl World {
             reason,
             message,
         };
-        bad.chain(entry.problem.as_deref().cloned()).map(notice).collect()
+        let namesake = self.is_gateway_port(key).then(|| ("NameReserved", namesake(key)));
+        bad.chain(entry.problem.as_deref().cloned()).chain(namesake).map(notice).collect()
     }
+}
+
+fn namesake(key: &PodKey) -> String {
+    format!(
+        "the gateway of node {} on bridge {} has the port {}, which this pod's would be called too: it gets no network; \
+         give it another name",
+        key.name,
+        key.namespace,
+        key.port_name()
+    )
 }

@@ -72,7 +72,8 @@ fn wired<'a>(key: &PodKey, world: &'a World) -> Option<(&'a PodEntry, &'a PodAdd
     let node = entry.pod.wired_on()?;
     let here = world.nodes.get(node)?.zone == world.network.zone;
     let network = world.networks.get(node)?;
-    (here && world.namespaces.contains_key(&key.namespace)).then_some((entry, addresses, node, network))
+    let free = world.namespaces.contains_key(&key.namespace) && !world.is_gateway_port(key);
+    (here && free).then_some((entry, addresses, node, network))
 }
 
 fn pod(

@@ -1,0 +1,104 @@
+//! What a Node says of others is not obeyed: whoever has its host writes its annotations.
+
+use super::World;
+use crate::{BadAnnotation, Name, Node, PodKey, Touched, keys};
+
+impl World {
+    /// The node with what is its own.
+    pub(super) fn admitted(&mut self, name: &Name, mut node: Node) -> Node {
+        self.in_our_zone(&mut node);
+        has_own_port(name, &mut node);
+        self.has_own_chassis(name, &mut node);
+        node
+    }
+
+    /// There is one zone until there are several: no other keeps a node's pods from being served.
+    fn in_our_zone(&self, node: &mut Node) {
+        let ours = &self.network.zone;
+        if node.zone == *ours {
+            return;
+        }
+        if let Some(other) = node.written.get(keys::ZONE) {
+            let problem = format!(
+                "{other:?} is no zone of this cluster, which has one, {ours}: the node is served as the others; remove \
+                 the annotation"
+            );
+            node.bad.push(BadAnnotation::new(keys::ZONE, problem));
+        }
+        node.zone = ours.clone();
+    }
+
+    /// A chassis is the node's that had it first; of those that are there at the start, the older one's.
+    fn has_own_chassis(&mut self, name: &Name, node: &mut Node) {
+        let Some(id) = node.chassis_id.clone() else { return };
+        let holder = self.chassis.get(&id).filter(|holder| *holder != name).cloned();
+        let Some(holder) = holder else {
+            self.chassis.insert(id, name.clone());
+            return;
+        };
+        let age = |name: &Name, node: &Node| (node.created, name.clone());
+        match self.nodes.get_mut(&holder) {
+            Some(younger) if !self.settled && age(name, node) < age(&holder, younger) => {
+                refuse_chassis(younger, &id, name);
+                self.chassis.insert(id, name.clone());
+            }
+            _ => refuse_chassis(node, &id, &holder),
+        }
+    }
+
+    /// The node has this chassis no more: the oldest of those that say it is theirs gets it.
+    pub(super) fn pass_chassis_on(&mut self, id: &Name, from: &Name) {
+        if self.chassis.get(id) != Some(from) {
+            return;
+        }
+        self.chassis.remove(id);
+        let says = |node: &Node| node.chassis_id.is_none() && node.written.get(keys::CHASSIS_ID) == Some(id);
+        let heirs = self.nodes.iter_mut().filter(|(name, node)| *name != from && says(node));
+        let Some((name, node)) = heirs.min_by_key(|(name, node)| (node.created, (*name).clone())) else { return };
+        node.bad.retain(|bad| *bad.key != *keys::CHASSIS_ID);
+        node.chassis_id = Some(id.clone());
+        let name = name.clone();
+        self.chassis.insert(id.clone(), name.clone());
+        self.touch(Touched::Node(name));
+    }
+
+    /// A pod whose port would have the name of a gateway's: the node was there first.
+    pub fn is_gateway_port(&self, key: &PodKey) -> bool {
+        let gateway = self.nodes.get(&key.name).and_then(|node| node.gateway.as_ref());
+        gateway.is_some_and(|gateway| bridge_of(&gateway.interface_id, &key.name) == Some(&key.namespace))
+    }
+
+    /// Looks again at the pod that is called as a node's gateway.
+    pub(super) fn touch_namesake(&mut self, name: &Name, node: &Node) {
+        let bridge = node.gateway.as_ref().and_then(|gateway| bridge_of(&gateway.interface_id, name));
+        let Some(bridge) = bridge else { return };
+        let key = PodKey { namespace: bridge.into(), name: name.clone() };
+        if self.pods.contains_key(&key) {
+            self.touch(Touched::Pod(key));
+        }
+    }
+}
+
+/// A gateway's port is called after its bridge and its node; any other name may be somebody else's.
+fn has_own_port(name: &Name, node: &mut Node) {
+    let other = |gateway: &mut crate::Gateway| bridge_of(&gateway.interface_id, name).is_none();
+    if let Some(gateway) = node.gateway.take_if(other) {
+        let problem =
+            format!("\"interface-id\" is {:?}, not <bridge>_{name}: the node gets no gateway", gateway.interface_id);
+        node.bad.push(BadAnnotation::new(keys::GATEWAY, problem));
+    }
+}
+
+/// The bridge in `<bridge>_<node>`.
+fn bridge_of<'a>(interface_id: &'a str, node: &str) -> Option<&'a str> {
+    interface_id.strip_suffix(node)?.strip_suffix('_').filter(|bridge| !bridge.is_empty())
+}
+
+fn refuse_chassis(node: &mut Node, id: &Name, holder: &Name) {
+    node.chassis_id = None;
+    let problem = format!(
+        "{id} is the chassis of node {holder}: this node gets no gateway; give its Open vSwitch a system-id of its own \
+         and remove the annotation"
+    );
+    node.bad.push(BadAnnotation::new(keys::CHASSIS_ID, problem));
+}

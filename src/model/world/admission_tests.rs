@@ -1,0 +1,114 @@
+//! A Node that says what is another's.
+
+use std::collections::BTreeSet;
+
+use crate::tests::{ONE, Story, with_meta};
+use crate::{Change, Node, NodeFields, PodKey, Touched, World, keys};
+
+const SUBNETS: &str = r#"{"default":["10.1.0.0/24"]}"#;
+
+fn gateway(interface_id: &str) -> String {
+    format!(
+        r#"{{"default":{{"mode":"shared","interface-id":"{interface_id}","mac-address":"02:42:ac:12:00:02","ip-addresses":["172.18.0.2/16"],"next-hops":["172.18.0.1"]}}}}"#
+    )
+}
+
+impl Story {
+    /// A node of this age that says so of itself.
+    fn says(&mut self, name: &str, created: i64, annotations: &[(&str, &str)]) -> BTreeSet<Touched> {
+        let node = with_meta(name, created, annotations, |meta| Node::parse(meta, NodeFields::default()));
+        self.world.apply(Change::Node(name.into(), Some(Box::new(node))))
+    }
+
+    fn says_chassis(&mut self, name: &str, created: i64, id: &str) -> BTreeSet<Touched> {
+        self.says(name, created, &[(keys::CHASSIS_ID, id)])
+    }
+
+    fn is_deleted(&mut self, name: &str) -> BTreeSet<Touched> {
+        self.world.apply(Change::Node(name.into(), None))
+    }
+
+    fn said_of(&self, node: &str) -> String {
+        self.world.notices(&Touched::Node(node.into())).into_iter().map(|notice| notice.message).collect()
+    }
+}
+
+fn chassis(world: &World) -> Vec<(&str, Option<&str>)> {
+    world.nodes.iter().map(|(name, node)| (name.as_ref(), node.chassis_id.as_deref())).collect()
+}
+
+#[test]
+fn a_gateway_has_the_port_of_its_own_node() {
+    let mut story = Story::settled(ONE);
+    for other in ["default_web", "br-ex_n2", "_n1", "n1", "br-ex_n1x", ""] {
+        story.says("n1", 1, &[(keys::GATEWAY, &gateway(other))]);
+        assert!(story.world.nodes["n1"].gateway.is_none(), "{other}");
+        assert!(story.said_of("n1").contains("interface-id"), "{other}");
+    }
+    story.says("n1", 1, &[(keys::GATEWAY, &gateway("br-ex_n1"))]);
+    assert!(story.world.nodes["n1"].gateway.is_some());
+    assert_eq!(story.said_of("n1"), "");
+}
+
+#[test]
+fn a_pod_that_is_called_as_a_gateways_port_gets_no_port() {
+    let namesake = PodKey::new("ns", "n1");
+    let mut story = Story::settled(ONE);
+    story.says("n1", 1, &[(keys::NODE_SUBNETS, SUBNETS)]);
+    story.pod("n1", "1", "n1", &[]);
+    assert!(!story.world.is_gateway_port(&namesake));
+    let touched = story.says("n1", 1, &[(keys::NODE_SUBNETS, SUBNETS), (keys::GATEWAY, &gateway("ns_n1"))]);
+    assert!(touched.contains(&Touched::Pod(namesake.clone())));
+    assert!(story.world.is_gateway_port(&namesake));
+    assert_eq!(story.reasons("n1"), ["NameReserved"]);
+    assert!(story.is_deleted("n1").contains(&Touched::Pod(namesake.clone())));
+    assert!(!story.world.is_gateway_port(&namesake));
+}
+
+#[test]
+fn a_chassis_stays_its_nodes() {
+    let mut story = Story::settled(ONE);
+    story.says_chassis("n2", 2, "c2");
+    story.says_chassis("n1", 1, "c2");
+    assert_eq!(chassis(&story.world), [("n1", None), ("n2", Some("c2"))]);
+    assert!(story.said_of("n1").contains("k8s.ovn.org/node-chassis-id: c2 is the chassis of node n2"));
+    assert!(story.says_chassis("n1", 1, "c2").is_empty(), "the same again says nothing new");
+    assert_eq!(story.said_of("n2"), "");
+}
+
+#[test]
+fn at_the_start_a_chassis_is_the_older_nodes_in_whatever_order_they_come() {
+    for names in [["n1", "n2", "n3"], ["n3", "n2", "n1"], ["n2", "n1", "n3"]] {
+        let mut story = Story::new(ONE);
+        for name in names {
+            story.says_chassis(name, name[1..].parse().unwrap(), "c");
+        }
+        story.sync();
+        assert_eq!(chassis(&story.world), [("n1", Some("c")), ("n2", None), ("n3", None)]);
+        assert!(story.said_of("n3").contains("node-chassis-id"));
+    }
+}
+
+#[test]
+fn a_chassis_is_passed_on_when_its_node_is_gone_or_has_another() {
+    let mut story = Story::settled(ONE);
+    for (created, name) in (1..).zip(["n1", "n2", "n3"]) {
+        story.says_chassis(name, created, "c");
+    }
+    assert!(story.is_deleted("n1").contains(&Touched::Node("n2".into())));
+    assert_eq!(chassis(&story.world), [("n2", Some("c")), ("n3", None)]);
+    assert_eq!(story.said_of("n2"), "");
+    assert!(story.says_chassis("n2", 2, "d").contains(&Touched::Node("n3".into())));
+    assert_eq!(chassis(&story.world), [("n2", Some("d")), ("n3", Some("c"))]);
+    story.says_chassis("n2", 2, "c");
+    assert_eq!(chassis(&story.world), [("n2", None), ("n3", Some("c"))]);
+}
+
+#[test]
+fn a_host_has_a_bounded_number_of_addresses() {
+    let mut story = Story::settled(ONE);
+    let list: Vec<_> = (0..1025).map(|n| format!("10.9.{}.{}/32", n / 256, n % 256)).collect();
+    story.says("n1", 1, &[(keys::HOST_CIDRS, &serde_json::to_string(&list).unwrap())]);
+    assert!(story.world.nodes["n1"].host_cidrs.is_empty());
+    assert!(story.said_of("n1").contains("has 1025 addresses; 1024 are allowed"));
+}
