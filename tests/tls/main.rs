@@ -176,6 +176,8 @@ async fn a_node_writes_its_own_chassis_alone() {
         ] {
             all.is_prohibited("node-a", elsewhere);
         }
+        // not even its own
+        all.is_prohibited("node-a", &["set", "Chassis", "a", "hostname=else"]);
         all.sbctl("node-a", &all.relay, &["chassis-del", "a"]).unwrap();
         // what masters remove when a Node is gone
         all.sbctl("master-master", &all.sb, &["chassis-del", "b"]).unwrap();
