@@ -85,12 +85,14 @@ impl Databases {
         let sb = Server::with(release, &sb::DATABASE, &listens(ANY_PORT, "control"));
         sb.sbctl(&["init"]);
         sb.sbctl(&["set-connection", "role=ovn-controller", ANY_PORT]);
+        let northd = Daemon::northd(&nb, &sb);
+        let role = ["--bare", "--columns=permissions", "find", "RBAC_Role", "name=ovn-controller"];
+        until("the role", async || sb.sbctl(&role).contains("Chassis_Private")).await;
         let rows = "db:OVN_Southbound,SB_Global,connections";
         let remote = format!("ssl:127.0.0.1:{}", sb.port());
         let relay = Server::relay(release, &sb::DATABASE, &remote, &listens(rows, "both"));
-        let northd = Daemon::northd(&nb, &sb);
-        let role = ["--bare", "--columns=permissions", "find", "RBAC_Role", "name=ovn-controller"];
-        until("the role", async || relay.sbctl(&role).contains("Chassis_Private")).await;
+        // it does not listen before it has the rows
+        relay.port();
         Self { certificates, nb, sb, relay, _northd: northd }
     }
 
