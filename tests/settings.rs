@@ -67,6 +67,7 @@ impl Settings {
                 disabled: self.disable_external_ips,
                 allowed: self.allowed_external_ips.iter().map(|range| range.parse().unwrap()).collect(),
             },
+            encap_port: 6081,
             join_subnets: subnets("100.64.0.0/16,fd98::/64"),
             disable_snat_multiple_gws: self.disable_snat_multiple_gws,
             masquerade_subnets: subnets("169.254.169.0/29,fd69::/125"),

@@ -85,6 +85,9 @@ pub struct Network {
     pub service_cidrs: Vec<Subnet>,
     #[serde(default)]
     pub external_ips: ExternalIps,
+    /// UDP port of the tunnels between nodes.
+    #[serde(default)]
+    pub encap_port: u16,
     /// Where the gateway routers meet the cluster router: 100.64.0.0/16 and fd98::/64.
     pub join_subnets: Vec<Subnet>,
     /// Pods leave with addresses of their own instead of the node's where they have other gateways.
@@ -132,6 +135,7 @@ impl Network {
             routers: [self.join_subnets.as_slice(), &self.masquerade_subnets].concat(),
             services: self.service_cidrs.clone(),
             external: self.external_ips.clone(),
+            tunnels: self.encap_port,
         }
     }
 

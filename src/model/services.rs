@@ -208,7 +208,8 @@ impl Services {
         for (_, slice) in self.slices(key) {
             let names = |p: &&crate::SlicePort| p.name == port.name && p.protocol == port.protocol;
             for number in slice.ports.iter().filter(names).map(|p| p.port) {
-                for endpoint in slice.endpoints.iter().filter(|e| Family::of(e.ip) == family) {
+                let is_meant = |ip| Family::of(ip) == family && !self.owners.rules.is_tunnel(ip, port.protocol, number);
+                for endpoint in slice.endpoints.iter().filter(|endpoint| is_meant(endpoint.ip)) {
                     let state = match () {
                         () if endpoint.ready || all_are_ready => State::Ready,
                         () if endpoint.serving && endpoint.terminating => State::Terminating,
@@ -241,6 +242,12 @@ impl Services {
             let message = move |bad: &crate::BadField| format!("EndpointSlice {name}: {}: {}", bad.field, bad.problem);
             slice.bad.iter().map(move |bad| notice("BadEndpoint", message(bad)))
         });
+        let tunnels = self.slices(key).filter_map(|(name, slice)| Some((name, self.tunnel_of(slice)?)));
+        let tunnels = tunnels.map(|(name, (ip, port))| {
+            let why =
+                "is where a node's tunnels end: it is left out; use another port, or a pod with an address of its own";
+            notice("BadEndpoint", format!("EndpointSlice {name}: {ip} UDP {port} {why}"))
+        });
         let mistaken = service.cluster_ips.iter().filter_map(|ip| Some((ip, self.cluster_ip_taken_by(*ip)?)));
         let mistaken = mistaken.map(|(ip, whose)| {
             let remedy = "it is not served there; make the service anew, with an address of another ServiceCIDR";
@@ -272,7 +279,14 @@ impl Services {
             });
             addresses.chain(rival)
         });
-        own.chain(slices).chain(mistaken).chain(refused).chain(ports).collect()
+        own.chain(slices).chain(tunnels).chain(mistaken).chain(refused).chain(ports).collect()
+    }
+
+    /// An endpoint of a slice that is the end of a node's tunnels, and its port.
+    fn tunnel_of(&self, slice: &EndpointSlice) -> Option<(IpAddr, u16)> {
+        let each = slice.ports.iter().flat_map(|port| slice.endpoints.iter().map(move |endpoint| (endpoint.ip, port)));
+        let mut tunnels = each.filter(|(ip, port)| self.owners.rules.is_tunnel(*ip, port.protocol, port.port));
+        tunnels.next().map(|(ip, port)| (ip, port.port))
     }
 
     /// How many endpoints on a node take new connections: what its `healthCheckNodePort` says. One with an

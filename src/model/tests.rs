@@ -14,6 +14,7 @@ pub(crate) fn network(subnets: &[(&str, u8)]) -> Network {
         zone: "global".into(),
         cluster_subnets: cluster_subnets.collect(),
         external_ips: crate::ExternalIps::default(),
+        encap_port: 6081,
         service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
         join_subnets: vec!["100.64.0.0/16".parse().unwrap(), "fd98::/64".parse().unwrap()],
         disable_snat_multiple_gws: false,

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::bandwidth::{self, Bandwidth};
 use crate::ovs::{BR_INT, Ovs};
-use crate::pair::{Tag, delete_pair, host_name};
+use crate::pair::{Tag, USUAL_NAME, delete_pair, host_name};
 use crate::pods::{PodOnNode, Pods};
 use crate::ports::{PodPort, PortWant};
 use crate::reply::{CniResult, Refusal};
@@ -212,7 +212,8 @@ impl Cni {
         let has = match Tag::of(&link).filter(|tag| tag.container_id == *container_id) {
             Some(Tag { wired: Some(wired), .. }) => Some(wired.interface),
             None if !self.ovs.pod_ports().into_iter().any(is_port) => None,
-            // an earlier release or ovn-kubernetes made it
+            // an earlier release or ovn-kubernetes made it, and its pod may have renamed it
+            _ if sandbox.interface == USUAL_NAME => None,
             _ => self.here.other_end(&link).await?.map(|inside| inside.name),
         };
         Ok(has.filter(|has| *has != sandbox.interface))

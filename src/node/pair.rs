@@ -13,6 +13,9 @@ pub(crate) fn host_name(container_id: &str) -> &str {
     container_id.get(..15).unwrap_or(container_id)
 }
 
+/// What container runtimes call the interface of a pod's own network.
+pub(crate) const USUAL_NAME: &str = "eth0";
+
 /// Whose a pair is: `ovnkube sandbox <container id> <interface> <uid of the pod>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tag {

@@ -19,7 +19,7 @@ use ovnkube_model::{Mac, Name, PodKey};
 
 use crate::cni::{Cni, limits};
 use crate::mtu::Warnings;
-use crate::pair::{Tag, Wired, host_name};
+use crate::pair::{Tag, USUAL_NAME, Wired, host_name};
 use crate::ports::{Plugged, PodPort, PortWant};
 use crate::turns::Queue;
 use crate::{Error, Result};
@@ -199,7 +199,8 @@ async fn tag(links: &mut [Link], cni: &Cni) {
 }
 
 async fn tag_as(link: &mut Link, port: &PodPort, here: &Net) -> Result<()> {
-    let Some(inside) = here.other_end(link).await? else { return Ok(()) };
+    // under another name it may be what its pod has renamed
+    let Some(inside) = here.other_end(link).await?.filter(|inside| inside.name == USUAL_NAME) else { return Ok(()) };
     let wired = Wired { interface: inside.name, pod_uid: port.iface_id_ver.clone() };
     let tag = Tag { container_id: port.sandbox.clone(), wired: Some(wired) };
     // what is in the database may be anything

@@ -1,24 +1,30 @@
 //! What this host reaches by which address: the API server, the databases, its name servers. No service may take these over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use futures::future::join_all;
 use ovnkube_config::{Database, Settings};
 use ovnkube_model::{Change, Name};
 use ovnkube_ovsdb::Remote;
 use tokio::net::lookup_host;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::translate;
 
 /// Names may get other addresses, and the host other name servers.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// A name server that does not answer holds up nothing.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// While a name has not been found.
+const LOOK_AGAIN_SOON: Duration = Duration::from_secs(5);
+/// A resolver asks its second name server when the first one has not answered for 5 s. At the start nothing waits for longer.
+const ANSWER_AT_START: Duration = Duration::from_secs(6);
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// A name that is spread over many hosts has no more addresses here.
+const MOST_ADDRESSES: usize = 256;
 /// What systemd-resolved asks is in the second; the first then names itself.
 const NAME_SERVERS: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
 /// More of such a file is not read, bytes.
@@ -33,8 +39,10 @@ const NAME_SERVER: &str = "a name server of the nodes";
 pub(crate) struct Connections {
     /// Addresses or names, and what is there.
     hosts: Vec<(String, &'static str)>,
-    /// Names keep the addresses that they had last.
+    /// All addresses that a name has had: connections to earlier ones are still open.
     known: BTreeMap<String, Vec<IpAddr>>,
+    /// Names that were warned about.
+    unknown: BTreeSet<String>,
 }
 
 impl Connections {
@@ -46,35 +54,68 @@ impl Connections {
             hosts.collect::<Vec<_>>()
         };
         let databases = [of_database(&settings.nb, NORTHBOUND), of_database(&settings.sb, SOUTHBOUND)].concat();
-        Self { hosts: [api_server].into_iter().chain(databases).collect(), known: BTreeMap::new() }
+        Self {
+            hosts: [api_server].into_iter().chain(databases).collect(),
+            known: BTreeMap::new(),
+            unknown: BTreeSet::new(),
+        }
     }
 
-    /// Tells what is known without asking anybody: to be called before anything else is told.
-    pub(crate) async fn tell(&self, changes: &mpsc::Sender<Change>) {
+    /// Finds out, and tells before anything else is told: until then nothing is decided about services.
+    pub(crate) async fn tell(&mut self, changes: &mpsc::Sender<Change>) {
+        self.look_up(ANSWER_AT_START).await;
         // whoever listens ends with the process
         let _ = changes.send(Change::Connections(self.addresses())).await;
     }
 
-    /// Asks for names, looks for other name servers, and tells what differs, for ever. Does not keep the channel open.
+    /// Asks for names again, looks for other name servers, and tells what differs, for ever. Does not keep the channel open.
     pub(crate) async fn keep_telling(mut self, changes: mpsc::WeakSender<Change>) {
         let mut told = self.addresses();
         loop {
-            self.look_up().await;
+            sleep(if self.unknown.is_empty() { LOOK_AGAIN } else { LOOK_AGAIN_SOON }).await;
+            self.look_up(ANSWER_WITHIN).await;
             let now = self.addresses();
             if let Some(changes) = changes.upgrade().filter(|_| now != told) {
                 let _ = changes.send(Change::Connections(now.clone())).await;
                 told = now;
             }
-            sleep(LOOK_AGAIN).await;
         }
     }
 
-    async fn look_up(&mut self) {
-        for (name, _) in self.hosts.iter().filter(|(host, _)| host.parse::<IpAddr>().is_err()) {
-            match timeout(ANSWER_WITHIN, lookup_host((name.as_str(), 0))).await {
-                Ok(Ok(found)) => drop(self.known.insert(name.clone(), found.map(|address| address.ip()).collect())),
-                Ok(Err(error)) => debug!(name, %error, "cannot find a host's addresses; the last ones count"),
-                Err(_) => debug!(name, "no answer for a host's addresses; the last ones count"),
+    async fn look_up(&mut self, within: Duration) {
+        let names = self.hosts.iter().filter(|(host, _)| host.parse::<IpAddr>().is_err());
+        let names: BTreeSet<_> = names.map(|(name, _)| name.clone()).collect();
+        let ask = async |name: String| {
+            let answer = timeout(within, lookup_host((name.as_str(), 0))).await;
+            let found = answer.map_err(|_| "no answer".to_owned()).and_then(|found| found.map_err(|e| e.to_string()));
+            let found = found.map(|found| found.map(|address| address.ip()).collect::<Vec<_>>());
+            (name, found)
+        };
+        for (name, found) in join_all(names.into_iter().map(ask)).await {
+            match found {
+                Ok(ips) => self.learn(name, ips),
+                Err(error) if self.known.contains_key(&name) => {
+                    debug!(name, error, "cannot find a host's addresses; those that it had count");
+                }
+                Err(error) if self.unknown.insert(name.clone()) => {
+                    warn!(
+                        name,
+                        error,
+                        "cannot find the addresses of a host that this process connects to; until they are \
+                        found a service may take them"
+                    );
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn learn(&mut self, name: String, ips: Vec<IpAddr>) {
+        self.unknown.remove(&name);
+        let known = self.known.entry(name).or_default();
+        for ip in ips {
+            if !known.contains(&ip) && known.len() < MOST_ADDRESSES {
+                known.push(ip);
             }
         }
     }

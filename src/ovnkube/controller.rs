@@ -50,7 +50,7 @@ pub(crate) async fn run(
             Some(file) => recording::record(file, &network, scope.kinds(), incoming),
             None => incoming,
         };
-        let connections = Connections::of(&settings, api.server());
+        let mut connections = Connections::of(&settings, api.server());
         connections.tell(&changes).await;
         let watches = ovnkube_watch::start(&api, &scope, &changes);
         let weak = changes.downgrade();

@@ -38,7 +38,7 @@ const SEEN_WITHIN: Duration = Duration::from_secs(60);
 pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mut stop: Stop) -> Result<()> {
     let api = Client::connect(&translate::access(&settings, "node")).await?;
     let (changes, incoming) = mpsc::channel(CHANGES);
-    let connections = Connections::of(&settings, api.server());
+    let mut connections = Connections::of(&settings, api.server());
     connections.tell(&changes).await;
     let watches = ovnkube_watch::start(&api, &Scope::Node(name.as_str().into()), &changes);
     let weak = changes.downgrade();

@@ -46,6 +46,7 @@ pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
             disabled: settings.kubernetes.disable_external_ips,
             allowed: settings.kubernetes.allowed_external_ips.iter().map(|net| Subnet::of(*net)).collect(),
         },
+        encap_port: encap_port(settings),
         join_subnets: join.map(Subnet::of).into(),
         disable_snat_multiple_gws: gateway.disable_snat_multiple_gws,
         masquerade_subnets: masquerade_subnets(settings),

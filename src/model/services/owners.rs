@@ -25,7 +25,7 @@ enum Tie {
 /// Addresses that are somebody's.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    rules: AddressRules,
+    pub(super) rules: AddressRules,
     /// What nodes reach by an address: the API server, and the like.
     connections: BTreeMap<IpAddr, Name>,
     /// The API server's own, by the endpoints of its service.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Subnet;
+use crate::{Protocol, Subnet};
 
 /// What is settled before any service is there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct AddressRules {
     /// Ranges that cluster IPs are of: what a Node says that it has of them it has not.
     pub services: Vec<Subnet>,
     pub external: ExternalIps,
+    /// UDP port of the tunnels between nodes.
+    pub tunnels: u16,
 }
 
 /// What an administrator lets users write into `spec.externalIPs`.
@@ -41,6 +43,11 @@ pub(super) enum Refusal {
 }
 
 impl AddressRules {
+    /// Whether packets to an endpoint would come out of a node's tunnel as OVN's own: clients say what is in them.
+    pub(super) fn is_tunnel(&self, ip: IpAddr, protocol: Protocol, port: u16) -> bool {
+        protocol == Protocol::Udp && port == self.tunnels && !contains(&self.pods, ip)
+    }
+
     pub(super) fn is_of_services(&self, ip: IpAddr) -> bool {
         contains(&self.services, ip)
     }
@@ -81,7 +88,7 @@ impl fmt::Display for Refusal {
             Self::Needed(what) => write!(
                 f,
                 "is {what}, which nodes reach by it: it is not served there; use another one, or let an administrator name it \
-                 alone in allowed-external-ips"
+                 alone in allowed-external-ips, beside 0.0.0.0/0,::/0 if others shall stay allowed"
             ),
             Self::Disabled => f.write_str(
                 "is not served: disable-external-ips is set; use a service of type LoadBalancer or NodePort",

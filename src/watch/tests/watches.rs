@@ -8,7 +8,7 @@ use std::path::Path;
 
 use http::Method;
 use lab::{Cluster, next, until};
-use ovnkube_model::{Backend, Change, Family, Kind, Notice, Object, ObjectKey, PodKey, Services, Severity};
+use ovnkube_model::{Backend, Change, Family, Kind, Notice, Object, ObjectKey, PodKey, Services, Severity, keys};
 use ovnkube_watch::{Access, Annotations, Client, Condition, Error, Events, Scope, start};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
@@ -365,6 +365,39 @@ async fn an_agent_is_kept_to_its_own_node() {
         events.iter().map(|event| event["reason"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };
     until("an Event of the agent", async || reasons().await == ["MtuTooLarge"]).await;
+}
+
+/// What kubelets' credentials may change, with which an agent may run: dist/yaml/admission.yaml.
+#[tokio::test]
+async fn a_kubelet_keeps_to_the_annotations_of_agents() {
+    let cluster = Cluster::shared();
+    let own = cluster.node("kubelet-own").await;
+    let kubeconfig = cluster.user("system:node:kubelet-own", &["system:nodes"]);
+    let kubelet = Client::connect(&Access { kubeconfig: Some(kubeconfig), ..Access::default() }).await.unwrap();
+    let annotate = async |key: &str, value: Option<&str>| {
+        let values = Annotations::from([(key.to_owned(), value.map(str::to_owned))]);
+        kubelet.annotate_node("kubelet-own", &own, &values).await
+    };
+    annotate("somebodys", Some("x")).await.unwrap();
+    // a policy that was just made counts a moment later; what is there already is no change
+    let tries = std::sync::atomic::AtomicU32::new(0);
+    until("what masters write is out of reach", async || {
+        let value = tries.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string();
+        annotate(keys::NODE_SUBNETS, Some(&value)).await.is_err()
+    })
+    .await;
+    for (key, value) in [(keys::NODE_SUBNETS, "x"), (keys::NODE_ID, "9"), (keys::ZONE, "another")] {
+        let error = annotate(key, Some(value)).await.unwrap_err();
+        assert!(error.is_forbidden(), "{key}: {error}");
+    }
+    for (key, value) in [(keys::ZONE, "kubelet-own"), (keys::CHASSIS_ID, "one"), (keys::HOST_CIDRS, "[]")] {
+        annotate(key, Some(value)).await.unwrap();
+    }
+    for value in [Some("two"), None] {
+        assert!(annotate(keys::CHASSIS_ID, value).await.unwrap_err().is_forbidden());
+    }
+    let condition = Condition { kind: "NetworkUnavailable", status: true, reason: "Own", message: String::new() };
+    kubelet.set_node_condition("kubelet-own", &own, &condition).await.unwrap();
 }
 
 /// A kubelet's certificate is replaced before it expires, under a process that runs on.
