@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use ovnkube_config::Loaded;
 use ovnkube_model::Roles;
-use ovnkube_telemetry::{LogSettings, Metrics, NodeHealth, Readiness};
+use ovnkube_telemetry::{LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -62,18 +62,21 @@ async fn parts(loaded: &Loaded) -> Result<()> {
     let settings = &loaded.settings;
     let mode = &settings.mode;
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
+    let roles = Roles { cluster_manager: mode.cluster_manager.is_some(), controller: mode.controller.is_some() };
+    metrics.register_leader(roles.cluster_manager, roles.controller);
     let readiness = Readiness::default();
     let health = NodeHealth::default();
     if let Some(address) = settings.metrics.bind_address {
-        ovnkube_telemetry::serve(address, metrics.clone(), readiness.clone(), None).await?;
+        let sources = Sources { metrics: metrics.clone(), readiness: readiness.clone(), node: None };
+        tokio::spawn(keep_serving(address, sources));
     }
     if let Some(address) = settings.kubernetes.healthz_bind_address {
         let node = mode.node.is_some().then(|| health.clone());
-        ovnkube_telemetry::serve(address, metrics.clone(), readiness.clone(), node).await?;
+        let sources = Sources { metrics: metrics.clone(), readiness: readiness.clone(), node };
+        tokio::spawn(keep_serving(address, sources));
     }
     let (stop, stopped) = watch::channel(false);
     let mut tasks = tokio::task::JoinSet::new();
-    let roles = Roles { cluster_manager: mode.cluster_manager.is_some(), controller: mode.controller.is_some() };
     if let Some(identity) = mode.controller.clone().or(mode.cluster_manager.clone()) {
         tasks.spawn(controller::run(
             settings.clone(),

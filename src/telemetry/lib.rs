@@ -8,13 +8,15 @@ mod rotate;
 mod server;
 #[cfg(test)]
 mod tests;
+mod web;
 
 pub use logs::{FATAL, LogSettings, start_logging};
 pub use metrics::Metrics;
 pub use node_health::NodeHealth;
 /// The library of the metrics, for crates that register their own.
 pub use prometheus_client as prometheus;
-pub use server::{Readiness, serve};
+pub use server::{Readiness, Sources, keep_serving, serve};
+pub use web::{Served, Web};
 
 use std::io;
 use std::net::SocketAddr;

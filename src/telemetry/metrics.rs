@@ -52,7 +52,6 @@ impl Metrics {
             "Time from start until everything was written for the first time",
             metrics.ready_duration.clone(),
         );
-        metrics.register("ovnkube_controller_leader", "Whether this process holds the lease", metrics.leader.clone());
         metrics.register("ovnkube_changes", "Changes received from the Kubernetes API", metrics.changes.clone());
         metrics.register("ovnkube_transactions", "Transactions sent to OVN databases", metrics.transactions.clone());
         metrics.register("ovnkube_transaction_errors", "Transactions that failed", metrics.transaction_errors.clone());
@@ -60,6 +59,18 @@ impl Metrics {
         metrics.register("ovnkube_patch_errors", "Annotations that could not be written", metrics.patch_errors.clone());
         metrics.lock().register_collector(Box::new(Process));
         Arc::new(metrics)
+    }
+
+    /// Whether this process holds the lease, under ovn-kubernetes' names for what it is then.
+    pub fn register_leader(&self, cluster_manager: bool, controller: bool) {
+        let help = "Whether this process holds the lease";
+        for (name, is) in
+            [("ovnkube_clustermanager_leader", cluster_manager), ("ovnkube_controller_leader", controller)]
+        {
+            if is {
+                self.register(name, help, self.leader.clone());
+            }
+        }
     }
 
     /// Adds a family; a counter's name gets `_total`, an info's `_info`.

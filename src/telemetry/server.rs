@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
@@ -10,10 +13,13 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use tokio::net::TcpListener;
 
-use crate::{Error, Metrics, NodeHealth};
+use crate::{Error, Metrics, NodeHealth, Served, Web};
 
+/// Somebody else may have the address for a while, as another ovnkube on the host.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// A process that has done nothing for so long does nothing any more. The first plan of a large cluster takes seconds.
+const LIVE_WITHIN: Duration = Duration::from_secs(60);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Which parts of the process are not ready yet, and why. Clones share their state.
@@ -37,40 +43,88 @@ impl Readiness {
     }
 }
 
-/// Serves in the background for as long as the process lives; the address listened on is returned.
+/// What an address answers from.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    pub metrics: Arc<Metrics>,
+    pub readiness: Readiness,
+    /// Where there is a node's agent, `/healthz` and `/livez` are about that.
+    pub node: Option<NodeHealth>,
+}
+
+/// Serves for as long as the process lives. While the address cannot be had, that is said once and tried again: nobody's
+/// network depends on it.
+pub async fn keep_serving(address: SocketAddr, sources: Sources) {
+    let mut told = false;
+    loop {
+        match serve(address, sources.clone()).await {
+            Ok((_, _served)) => return std::future::pending().await,
+            Err(error) if !told => tracing::warn!("{error}; trying again every {} s", TRY_AGAIN.as_secs()),
+            Err(_) => {}
+        }
+        told = true;
+        tokio::time::sleep(TRY_AGAIN).await;
+    }
+}
+
+/// Serves until the result is dropped; the address listened on is returned.
 /// Answers hold no secrets, but names of objects: an address that others reach is warned about.
-/// `node`: where there is a node's agent, `/healthz` and `/livez` are about that.
-pub async fn serve(
-    address: SocketAddr,
-    metrics: Arc<Metrics>,
-    readiness: Readiness,
-    node: Option<NodeHealth>,
-) -> Result<SocketAddr, Error> {
+pub async fn serve(address: SocketAddr, sources: Sources) -> Result<(SocketAddr, Served), Error> {
     let failed = |problem| Error::Listen { address, problem };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let listener = TcpListener::bind(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     if !address.ip().is_loopback() {
         tracing::warn!("metrics on {address} are served to everybody who reaches it, without TLS");
     }
+    let Sources { metrics, readiness, node } = sources;
     let router = Router::new()
         .route("/metrics", get(show_metrics))
         .with_state(metrics)
         .route("/readyz", get(move || async move { show_readiness(&readiness) }));
     let router = match node {
-        // answers as long as the runtime runs: a probe must not restart what only waits for others
-        None => router.route("/healthz", get(|| async { "ok\n" })),
+        // answers while the process works: a probe must not restart what only waits for others
+        None => {
+            let pulse = Pulse::start();
+            router.route("/healthz", get(move || async move { pulse.answer() }))
+        }
         Some(node) => {
             let live = node.clone();
             let router = router.route("/healthz", get(move || async move { node.healthz() }));
             router.route("/livez", get(move || async move { live.livez() }))
         }
     };
-    tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!("serve metrics on {address}: {error}");
+    let served = Web::start("ovnkube-http").and_then(|web| web.serve(listener, router)).map_err(failed)?;
+    Ok((address, served))
+}
+
+/// Tells on another thread whether the runtime that started it still runs.
+#[derive(Debug, Clone)]
+struct Pulse {
+    start: Instant,
+    /// Seconds from the start to when the runtime ran last.
+    last: Arc<AtomicU64>,
+}
+
+impl Pulse {
+    fn start() -> Self {
+        let pulse = Self { start: Instant::now(), last: Arc::default() };
+        let beating = pulse.clone();
+        tokio::spawn(async move {
+            loop {
+                beating.last.store(beating.start.elapsed().as_secs(), Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+        pulse
+    }
+
+    fn answer(&self) -> (StatusCode, String) {
+        let still = self.start.elapsed().as_secs().saturating_sub(self.last.load(Ordering::Relaxed));
+        if still > LIVE_WITHIN.as_secs() {
+            return (StatusCode::SERVICE_UNAVAILABLE, format!("nothing was done for {still} s\n"));
         }
-    });
-    Ok(address)
+        (StatusCode::OK, "ok\n".to_owned())
+    }
 }
 
 async fn show_metrics(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {

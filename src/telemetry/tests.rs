@@ -1,5 +1,6 @@
 use std::fs::{self, read_to_string};
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tracing::Level;
 
 use crate::logs::{filter, rotating};
 use crate::rotate::Rotating;
-use crate::{Error, LogSettings, Metrics, NodeHealth, Readiness, serve};
+use crate::{Error, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving, serve};
 
 /// A directory of its own for each test.
 fn directory(name: &str) -> PathBuf {
@@ -129,10 +130,12 @@ async fn server_tells_metrics_and_health() {
     let mine = Counter::<u64>::default();
     metrics.register("ovnkube_mine", "Mine", mine.clone());
     mine.inc_by(3);
+    metrics.register_leader(false, true);
     metrics.leader.set(1);
     let readiness = Readiness::default();
     readiness.wait("nb", "no connection to tcp:127.0.0.1:6641");
-    let address = serve("127.0.0.1:0".parse().unwrap(), metrics, readiness.clone(), None).await.unwrap();
+    let sources = Sources { metrics, readiness: readiness.clone(), node: None };
+    let (address, served) = serve("127.0.0.1:0".parse().unwrap(), sources.clone()).await.unwrap();
 
     let text = ask(address, "/metrics").await;
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
@@ -156,8 +159,47 @@ async fn server_tells_metrics_and_health() {
     assert!(ask(address, "/readyz").await.starts_with("HTTP/1.1 200"));
     assert!(ask(address, "/debug/pprof").await.starts_with("HTTP/1.1 404"));
 
-    let taken = serve(address, Metrics::new("x"), Readiness::default(), None).await.unwrap_err().to_string();
+    let taken = serve(address, sources.clone()).await.unwrap_err().to_string();
     assert!(taken.starts_with(&format!("listen on {address} for metrics: Address already in use")), "{taken}");
+
+    // another process on the host has it for now
+    tokio::spawn(keep_serving(address, sources));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    drop(served);
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while !is_answered(address).await {
+        assert!(std::time::Instant::now() < deadline, "nobody took {address} over");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn is_answered(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address).await else { return false };
+    let mut text = String::new();
+    let sent = stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    sent.is_ok() && stream.read_to_string(&mut text).await.is_ok() && text.starts_with("HTTP/1.1 200")
+}
+
+/// Anybody may open connections and say nothing.
+#[tokio::test]
+async fn who_says_nothing_keeps_others_waiting_for_seconds_at_most() {
+    let sources = Sources { metrics: Metrics::new("x"), readiness: Readiness::default(), node: None };
+    let (address, _served) = serve("127.0.0.1:0".parse().unwrap(), sources).await.unwrap();
+    let files = || fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = files();
+    let mut silent = Vec::new();
+    for _ in 0..600 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /hea").await.unwrap();
+        silent.push(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    // ours, and at most 256 and one of the other end
+    assert!(files() - before < 600 + 270, "{} files", files() - before);
+    let started = std::time::Instant::now();
+    assert!(is_answered(address).await);
+    // those before it end in turns of 256, each after 5 s
+    assert!(started.elapsed() < Duration::from_secs(25), "{:?}", started.elapsed());
 }
 
 #[test]
@@ -178,7 +220,8 @@ fn logging_goes_to_the_file_and_starts_once() {
 async fn a_node_is_healthy_while_its_services_are_programmed() {
     let health = NodeHealth::default();
     let local = "127.0.0.1:0".parse().unwrap();
-    let address = serve(local, Metrics::new("x"), Readiness::default(), Some(health.clone())).await.unwrap();
+    let sources = Sources { metrics: Metrics::new("x"), readiness: Readiness::default(), node: Some(health.clone()) };
+    let (address, _served) = serve(local, sources).await.unwrap();
     let status = async |path| ask(address, path).await[9..12].to_owned();
     assert_eq!(status("/healthz").await, "503");
     assert_eq!(status("/livez").await, "503");

@@ -9,12 +9,11 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use nix::sys::socket::{setsockopt, sockopt};
-use ovnkube_telemetry::NodeHealth;
+use ovnkube_telemetry::{NodeHealth, Served, Web};
 use serde::Serialize;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::Board;
@@ -25,9 +24,17 @@ use crate::Warning;
 const RETRY: Duration = Duration::from_secs(1);
 const BACKLOG: u32 = 1024;
 
-/// Answers for as long as the process lives. A port that somebody else has holds up no other.
+/// Answers for as long as the process lives. A port that somebody else has holds up no other. Anybody may ask, so it is done
+/// on a thread of its own.
 pub(crate) async fn run(board: &Board, node: &str, health: &NodeHealth, warnings: &UnboundedSender<Warning>) {
-    let mut ports = Ports { health: health.clone(), open: BTreeMap::new() };
+    let web = loop {
+        match Web::start("ovnkube-health") {
+            Ok(web) => break web,
+            Err(e) => tracing::warn!("start a thread for health checks: {e}; trying again"),
+        }
+        sleep(RETRY).await;
+    };
+    let mut ports = Ports { web, health: health.clone(), open: BTreeMap::new() };
     let mut changes = board.changes();
     let mut told = Vec::new();
     loop {
@@ -52,6 +59,7 @@ pub(crate) async fn run(board: &Board, node: &str, health: &NodeHealth, warnings
 /// The listeners; dropping them closes the ports.
 #[derive(Debug)]
 struct Ports {
+    web: Web,
     health: NodeHealth,
     open: BTreeMap<u16, Port>,
 }
@@ -59,7 +67,7 @@ struct Ports {
 #[derive(Debug)]
 struct Port {
     answer: watch::Sender<Health>,
-    _task: JoinSet<()>,
+    _served: Served,
 }
 
 impl Ports {
@@ -82,8 +90,9 @@ impl Ports {
                 });
                 continue;
             }
-            match listen(number).await {
-                Ok(listener) => drop(self.open.insert(number, Port::serve(listener, health, &self.health))),
+            let opened = listen(number).await.and_then(TcpListener::into_std);
+            match opened.and_then(|listener| Port::serve(&self.web, listener, health, &self.health)) {
+                Ok(port) => drop(self.open.insert(number, port)),
                 Err(e) => failed.push(Warning {
                     about: Some(service.clone()),
                     reason: "FailedToStartServiceHealthcheck",
@@ -100,18 +109,14 @@ impl Ports {
 }
 
 impl Port {
-    fn serve(listener: TcpListener, service: &Health, node: &NodeHealth) -> Self {
+    fn serve(web: &Web, listener: std::net::TcpListener, service: &Health, node: &NodeHealth) -> std::io::Result<Self> {
         let (sender, answer) = watch::channel(service.clone());
         let node = node.clone();
         let router = Router::new().fallback(move || {
             let (service, is_programmed) = (answer.borrow().clone(), node.is_programmed());
             async move { respond(&service, is_programmed) }
         });
-        let mut task = JoinSet::new();
-        task.spawn(async move {
-            let _ = axum::serve(listener, router).await;
-        });
-        Self { answer: sender, _task: task }
+        Ok(Self { answer: sender, _served: web.serve(listener, router)? })
     }
 }
 
@@ -154,8 +159,6 @@ fn respond(health: &Health, healthy: bool) -> impl IntoResponse + use<> {
     let answer = Answer { service, local_endpoints: health.endpoints, healthy };
     let headers = [
         ("content-type", "application/json".to_owned()),
-        // a connection that is kept would be answered after the port has been closed
-        ("connection", "close".to_owned()),
         ("x-content-type-options", "nosniff".to_owned()),
         ("x-load-balancing-endpoint-weight", health.endpoints.to_string()),
     ];

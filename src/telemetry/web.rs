@@ -1,0 +1,85 @@
+//! HTTP for whoever reaches the host. It has a thread of its own, and bounds, so that people who ask a lot, slowly or
+//! never to the end keep nobody waiting but each other.
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+
+/// At a time; others wait in the kernel's queue.
+const MOST_CONNECTIONS: usize = 256;
+const HEADER_WITHIN: Duration = Duration::from_secs(5);
+/// From the first byte of a request to the last one of its answer. A connection has one request.
+const DONE_WITHIN: Duration = Duration::from_secs(10);
+/// After an accept that failed, as while no file is free.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// A thread that answers, for as long as the process lives. Clones share thread and bounds.
+#[derive(Debug, Clone)]
+pub struct Web {
+    runtime: Handle,
+    free: Arc<Semaphore>,
+}
+
+/// A port that is served; dropping it closes the port.
+#[derive(Debug)]
+pub struct Served(AbortHandle);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Web {
+    /// `name`: the thread's, of at most 15 bytes.
+    pub fn start(name: &str) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+        Ok(Self { runtime: handle, free: Arc::new(Semaphore::new(MOST_CONNECTIONS)) })
+    }
+
+    /// Answers who connects to `listener`.
+    pub fn serve(&self, listener: TcpListener, router: Router) -> io::Result<Served> {
+        listener.set_nonblocking(true)?;
+        let listener = {
+            let _within = self.runtime.enter();
+            tokio::net::TcpListener::from_std(listener)?
+        };
+        let free = self.free.clone();
+        let task = self.runtime.spawn(async move {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        let Ok(place) = free.clone().acquire_owned().await else { return };
+                        tokio::spawn(answer(stream, router.clone(), place));
+                    }
+                    Err(_) => sleep(TRY_AGAIN).await,
+                }
+            }
+        });
+        Ok(Served(task.abort_handle()))
+    }
+}
+
+/// One request; the place is free again after it, whatever the other side does.
+async fn answer(stream: TcpStream, router: Router, _place: OwnedSemaphorePermit) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEADER_WITHIN).keep_alive(false);
+    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // who goes away in the middle has nobody to tell
+    let _ = timeout(DONE_WITHIN, connection).await;
+}
