@@ -1,4 +1,4 @@
-//! Wake-ups for a level-triggered `ensure`: "something about links, addresses, routes or nftables changed".
+//! Wake-ups for a level-triggered `ensure`: "something about links, addresses, routes, forwarding or nftables changed".
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use futures::channel::mpsc::UnboundedReceiver;
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::neighbour::{NeighbourMessage, NeighbourState};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
-use rtnetlink::sys::protocols::NETLINK_NETFILTER;
+use rtnetlink::sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE};
 use rtnetlink::sys::{AsyncSocket, AsyncSocketExt, SocketAddr, TokioSocket};
 use rtnetlink::{MulticastGroup, new_multicast_connection};
 use tokio::sync::watch;
@@ -17,6 +17,8 @@ use crate::{Error, Result};
 
 /// `NFNLGRP_NFTABLES`
 const NFTABLES: u32 = 7;
+/// `RTNLGRP_IPV4_NETCONF`, `RTNLGRP_IPV6_NETCONF`: the sysctls `forwarding` and `rp_filter` of links, whoever wrote them.
+const NETCONF: [u32; 2] = [24, 25];
 /// Routing daemons change routes all the time: so long passes between two wake-ups for them and for
 /// nftables.
 const ROUTES_PAUSE: Duration = Duration::from_secs(1);
@@ -54,7 +56,10 @@ impl Changes {
         tokio::spawn(connection);
         let (links_changed, links) = watch::channel(());
         let (routes_changed, routes) = watch::channel(());
-        tokio::spawn(notice_rules(rule_notifications().map_err(Error::Socket)?, routes_changed.clone()));
+        for (protocol, groups) in [(NETLINK_NETFILTER, &[NFTABLES][..]), (NETLINK_ROUTE, &NETCONF)] {
+            let socket = notifications(protocol, groups).map_err(Error::Socket)?;
+            tokio::spawn(notice(socket, routes_changed.clone()));
+        }
         tokio::spawn(sort(messages, links_changed, routes_changed));
         Ok(Self { links, routes, routes_after: Instant::now() })
     }
@@ -81,15 +86,17 @@ impl Changes {
     }
 }
 
-fn rule_notifications() -> std::io::Result<TokioSocket> {
-    let mut socket = TokioSocket::new(NETLINK_NETFILTER)?;
+fn notifications(protocol: isize, groups: &[u32]) -> std::io::Result<TokioSocket> {
+    let mut socket = TokioSocket::new(protocol)?;
     socket.socket_mut().bind_auto()?;
-    socket.socket_mut().add_membership(NFTABLES)?;
+    for group in groups {
+        socket.socket_mut().add_membership(*group)?;
+    }
     Ok(socket)
 }
 
-/// Tables of whoever: each look costs little, and tells whether it was ours.
-async fn notice_rules(socket: TokioSocket, changed: watch::Sender<()>) {
+/// Tables and links of whoever: each look costs little, and tells whether it was ours.
+async fn notice(socket: TokioSocket, changed: watch::Sender<()>) {
     loop {
         let told = tokio::select! {
             told = socket.recv_from_full() => told,

@@ -85,6 +85,14 @@ fn a_shared_gateway() {
         run("ip", &["addr", "del", "169.254.169.2/29", "dev", "br-ex"]);
         run("ip", &["neigh", "del", "169.254.169.4", "dev", "br-ex"]);
         eventually("the host's side", || missing().is_empty());
+        // nothing else wakes the agent after that
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        run("sysctl", &["-qw", "net.ipv4.ip_forward=0"]);
+        eventually("forwarding", || missing().is_empty());
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        run("sysctl", &["-qw", "net.ipv4.conf.ovn-k8s-mp0.rp_filter=1"]);
+        let rp_filter = || run("sysctl", &["-n", "net.ipv4.conf.ovn-k8s-mp0.rp_filter"]);
+        eventually("answers to what pods send", || rp_filter().trim() == "2");
         let all = lab.ofctl("dump-flows", &["--no-stats"]);
         assert!(all.contains("cookie=0x7, priority=33,arp") && all.contains(" priority=0 actions=NORMAL"), "{all}");
     });
