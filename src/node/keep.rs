@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use crate::annotations::{Annotations, Facts};
 use crate::chassis::{Chassis, MgmtPort, external_ids};
 use crate::cni::Cni;
+use crate::conf_changes::ConfChanges;
 use crate::gateway::{self, Gateway, Site};
 use crate::mgmt::{self, Mgmt};
 use crate::moved::{self, Moved};
@@ -90,6 +91,7 @@ impl<'a> Keeper<'a> {
     pub(crate) async fn run(mut self) -> Result<()> {
         let mut links = Changes::watch()?;
         let mut rows = self.cni.ovs.changes();
+        let mut conf_changes = ConfChanges::new();
         self.cni.ovs.synced().await;
         self.await_gateway(&mut links, &mut rows).await?;
         if let Err(e) = self.cni.remove_dead_ports().await {
@@ -101,6 +103,7 @@ impl<'a> Keeper<'a> {
             let mut failed = outcome.is_err();
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
             failed |= now.is_ok() && !self.write_conf();
+            conf_changes.watch(&self.settings.cni_conf.dir);
             self.publish(now);
             let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::is_on_trial);
             tokio::select! {
@@ -110,6 +113,7 @@ impl<'a> Keeper<'a> {
                 _ = self.services_changed.changed() => {},
                 _ = self.pods_changed.changed(), if !self.ports.is_complete() => {},
                 () = flows_changed(&mut self.gateway) => {},
+                () = conf_changes.next() => {},
                 () = sleep(RETRY), if again => {},
                 () = sleep(moved::WHILE), if self.moved.is_recent() => {},
             }

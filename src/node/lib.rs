@@ -21,6 +21,7 @@ mod chassis;
 mod cleanup;
 mod cni;
 mod conf;
+mod conf_changes;
 mod gateway;
 mod keep;
 mod mgmt;

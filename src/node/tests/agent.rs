@@ -42,6 +42,15 @@ fn the_node_is_set_up() {
         eventually("the route", || run("ip", &["route"]).contains("10.128.0.0/14 via 10.128.0.1 dev ovn-k8s-mp0"));
         eventually("the bridge", || lab.vsctl("get Bridge br-int fail_mode") == "secure");
         mgmt_port_is_right();
+        // nothing else wakes the agent after that
+        std::thread::sleep(Duration::from_secs(3));
+        let text = std::fs::read_to_string(lab.conf()).unwrap();
+        std::fs::write(lab.conf(), "").unwrap();
+        let is_back = || std::fs::read_to_string(lab.conf()).is_ok_and(|have| have == text);
+        eventually("the configuration that was emptied", is_back);
+        std::thread::sleep(Duration::from_secs(3));
+        std::fs::remove_file(lab.conf()).unwrap();
+        eventually("the configuration that was removed", is_back);
         lab.stop_agent();
         assert!(!lab.conf().exists());
         mgmt_port_is_right();
