@@ -1,10 +1,12 @@
 //! Wakes the agent when somebody changes, empties or removes its network configuration.
 
+use std::future::pending;
+use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::Arc;
 
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
-use tokio::sync::watch;
+use tokio::net::unix::pipe::Receiver;
 
 /// What can happen to files of a directory, and to itself.
 const CHANGES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE
@@ -14,45 +16,59 @@ const CHANGES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE
     .union(AddWatchFlags::IN_MOVE_SELF);
 
 /// Changes in a directory, as long as the host gives out watches.
-pub(crate) struct ConfChanges {
-    inotify: Option<Arc<Inotify>>,
-    changed: watch::Receiver<()>,
+pub(crate) struct ConfChanges(Option<Watched>);
+
+struct Watched {
+    inotify: Inotify,
+    /// The same file. It is read as a pipe is; what it says does not matter.
+    events: Receiver,
 }
 
 impl ConfChanges {
     pub(crate) fn new() -> Self {
-        let (sender, changed) = watch::channel(());
-        let inotify = listen(sender);
-        if let Err(e) = &inotify {
+        let watched = Watched::new();
+        if let Err(e) = &watched {
             tracing::warn!(
                 "watch the network configuration: {e}; raise fs.inotify.max_user_instances. What somebody changes in it is \
                  put right with the next change on the host"
             );
         }
-        Self { inotify: inotify.ok(), changed }
+        Self(watched.ok())
     }
 
     /// To be called again whenever the directory may have been made anew; one that is watched already costs nothing.
     pub(crate) fn watch(&self, dir: &Path) {
-        if let Some(inotify) = &self.inotify {
+        if let Some(watched) = &self.0 {
             // one that is not there is made when there is something to write into it
-            let _ = inotify.add_watch(dir, CHANGES);
+            let _ = watched.inotify.add_watch(dir, CHANGES);
         }
     }
 
     /// Returns after at least one change.
-    pub(crate) async fn next(&mut self) {
-        if self.changed.changed().await.is_err() {
-            std::future::pending::<()>().await;
+    pub(crate) async fn next(&self) {
+        match &self.0 {
+            Some(watched) if watched.next().await.is_ok() => {}
+            _ => pending().await,
         }
     }
 }
 
-/// A thread of its own waits for events, until there is nobody to tell.
-fn listen(changed: watch::Sender<()>) -> std::io::Result<Arc<Inotify>> {
-    let inotify = Arc::new(Inotify::init(InitFlags::IN_CLOEXEC)?);
-    let events = Arc::clone(&inotify);
-    let wait = move || while events.read_events().is_ok() && changed.send(()).is_ok() {};
-    std::thread::Builder::new().name("ovnkube-conf".to_owned()).spawn(wait)?;
-    Ok(inotify)
+impl Watched {
+    fn new() -> io::Result<Self> {
+        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+        let events = Receiver::from_owned_fd_unchecked(inotify.as_fd().try_clone_to_owned()?)?;
+        Ok(Self { inotify, events })
+    }
+
+    async fn next(&self) -> io::Result<()> {
+        // holds the longest event
+        let mut events = [0; 4096];
+        loop {
+            self.events.readable().await?;
+            match self.events.try_read(&mut events) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read.map(|_| ()),
+            }
+        }
+    }
 }

@@ -91,7 +91,7 @@ impl<'a> Keeper<'a> {
     pub(crate) async fn run(mut self) -> Result<()> {
         let mut links = Changes::watch()?;
         let mut rows = self.cni.ovs.changes();
-        let mut conf_changes = ConfChanges::new();
+        let conf_changes = ConfChanges::new();
         self.cni.ovs.synced().await;
         self.await_gateway(&mut links, &mut rows).await?;
         if let Err(e) = self.cni.remove_dead_ports().await {

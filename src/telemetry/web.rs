@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
@@ -24,20 +24,24 @@ const DONE_WITHIN: Duration = Duration::from_secs(10);
 /// After an accept that failed, as while no file is free.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// A thread that answers, for as long as the process lives. Clones share thread and bounds.
+/// A thread that answers. It ends with the last clone and the last port.
 #[derive(Debug, Clone)]
 pub struct Web {
     runtime: Handle,
     free: Arc<Semaphore>,
+    _alive: Arc<oneshot::Sender<()>>,
 }
 
 /// A port that is served; dropping it closes the port.
 #[derive(Debug)]
-pub struct Served(AbortHandle);
+pub struct Served {
+    task: AbortHandle,
+    _web: Web,
+}
 
 impl Drop for Served {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -46,10 +50,9 @@ impl Web {
     pub fn start(name: &str) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
-        std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
-        Ok(Self { runtime: handle, free: Arc::new(Semaphore::new(MOST_CONNECTIONS)) })
+        let (alive, ended) = oneshot::channel();
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(ended))?;
+        Ok(Self { runtime: handle, free: Arc::new(Semaphore::new(MOST_CONNECTIONS)), _alive: Arc::new(alive) })
     }
 
     /// Answers who connects to `listener`.
@@ -71,7 +74,7 @@ impl Web {
                 }
             }
         });
-        Ok(Served(task.abort_handle()))
+        Ok(Served { task: task.abort_handle(), _web: self.clone() })
     }
 }
 
