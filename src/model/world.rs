@@ -46,8 +46,6 @@ pub struct World {
     pub policies: Policies,
     /// What was decided for each node.
     pub networks: BTreeMap<Name, NodeNetwork>,
-    /// Chassis and whose they are.
-    chassis: BTreeMap<Name, Name>,
     /// The nodes of this zone where services are served.
     pub sites: BTreeMap<Name, Site>,
     subnets: BTreeMap<Family, SubnetPool>,
@@ -81,7 +79,6 @@ impl World {
             pods: BTreeMap::new(),
             policies: Policies::default(),
             networks: BTreeMap::new(),
-            chassis: BTreeMap::new(),
             sites: BTreeMap::new(),
             subnets,
             ids: IdPool::new(FIRST_NODE_ID, LAST_NODE_ID),

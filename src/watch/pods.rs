@@ -1,11 +1,30 @@
 //! Pods.
 
+use std::marker::PhantomData;
+
 use ovnkube_model::{Change, Kind, NamedPort, Pod, PodFields, PodKey, Protocol};
 use serde::Deserialize;
 
 use crate::object::{Metadata, Watched};
 
-pub(crate) struct Pods;
+/// Pods, with what `V` keeps of each.
+pub(crate) struct PodsAs<V>(PhantomData<V>);
+
+/// What whoever watches pods needs of one; `None`: nothing, as if it were not there.
+pub(crate) trait View: Send + 'static {
+    fn of(object: &PodObject<'_>) -> Option<Pod>;
+}
+
+/// All of it.
+pub(crate) struct Whole;
+/// With what the agent of its node needs.
+pub(crate) struct ForNode;
+/// What it runs with, and nothing of one that does not run.
+pub(crate) struct Running;
+
+pub(crate) type Pods = PodsAs<Whole>;
+pub(crate) type NodePods = PodsAs<ForNode>;
+pub(crate) type RunningPods = PodsAs<Running>;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct PodObject<'a> {
@@ -89,7 +108,25 @@ impl PodObject<'_> {
     }
 }
 
-impl Watched for Pods {
+impl View for Whole {
+    fn of(object: &PodObject<'_>) -> Option<Pod> {
+        Some(object.pod())
+    }
+}
+
+impl View for ForNode {
+    fn of(object: &PodObject<'_>) -> Option<Pod> {
+        Some(object.pod().with_wiring(&object.metadata.meta()))
+    }
+}
+
+impl View for Running {
+    fn of(object: &PodObject<'_>) -> Option<Pod> {
+        object.pod().if_it_runs()
+    }
+}
+
+impl<V: View> Watched for PodsAs<V> {
     const KIND: Kind = Kind::Pod;
     const PATH: &'static str = "/api/v1/pods";
     const PAGE: u32 = 500;
@@ -105,61 +142,7 @@ impl Watched for Pods {
     }
 
     fn change(key: PodKey, object: &PodObject<'_>) -> Change {
-        Change::Pod(key, Some(Box::new(object.pod())))
-    }
-
-    fn gone(key: PodKey) -> Change {
-        Change::Pod(key, None)
-    }
-}
-
-/// Pods of one node, with what its agent needs.
-pub(crate) struct NodePods;
-
-impl Watched for NodePods {
-    const KIND: Kind = Kind::Pod;
-    const PATH: &'static str = Pods::PATH;
-    const PAGE: u32 = Pods::PAGE;
-    type Key = PodKey;
-    type Object<'a> = PodObject<'a>;
-
-    fn key(meta: &Metadata<'_>) -> PodKey {
-        Pods::key(meta)
-    }
-
-    fn metadata<'o, 'a: 'o>(object: &'o PodObject<'a>) -> &'o Metadata<'a> {
-        &object.metadata
-    }
-
-    fn change(key: PodKey, object: &PodObject<'_>) -> Change {
-        Change::Pod(key, Some(Box::new(object.pod().with_wiring(&object.metadata.meta()))))
-    }
-
-    fn gone(key: PodKey) -> Change {
-        Change::Pod(key, None)
-    }
-}
-
-/// What pods run with, and nothing of those that do not.
-pub(crate) struct RunningPods;
-
-impl Watched for RunningPods {
-    const KIND: Kind = Kind::Pod;
-    const PATH: &'static str = Pods::PATH;
-    const PAGE: u32 = Pods::PAGE;
-    type Key = PodKey;
-    type Object<'a> = PodObject<'a>;
-
-    fn key(meta: &Metadata<'_>) -> PodKey {
-        Pods::key(meta)
-    }
-
-    fn metadata<'o, 'a: 'o>(object: &'o PodObject<'a>) -> &'o Metadata<'a> {
-        &object.metadata
-    }
-
-    fn change(key: PodKey, object: &PodObject<'_>) -> Change {
-        Change::Pod(key, object.pod().if_it_runs().map(Box::new))
+        Change::Pod(key, V::of(object).map(Box::new))
     }
 
     fn gone(key: PodKey) -> Change {

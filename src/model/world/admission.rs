@@ -31,34 +31,24 @@ impl World {
     /// A chassis is the node's that had it first; of those that are there at the start, the older one's.
     fn has_own_chassis(&mut self, name: &Name, node: &mut Node) {
         let Some(id) = node.chassis_id.clone() else { return };
-        let holder = self.chassis.get(&id).filter(|holder| *holder != name).cloned();
-        let Some(holder) = holder else {
-            self.chassis.insert(id, name.clone());
-            return;
-        };
-        let age = |name: &Name, node: &Node| (node.created, name.clone());
-        match self.nodes.get_mut(&holder) {
-            Some(younger) if !self.settled && age(name, node) < age(&holder, younger) => {
-                refuse_chassis(younger, &id, name);
-                self.chassis.insert(id, name.clone());
-            }
-            _ => refuse_chassis(node, &id, &holder),
+        // of those that were let in none has another one's
+        let holder = self.nodes.iter_mut().find(|(other, has)| *other != name && has.chassis_id.as_ref() == Some(&id));
+        let Some((holder, has)) = holder else { return };
+        if !self.settled && (node.created, name) < (has.created, holder) {
+            refuse_chassis(has, &id, name);
+        } else {
+            refuse_chassis(node, &id, holder);
         }
     }
 
-    /// The node has this chassis no more: the oldest of those that say it is theirs gets it.
-    pub(super) fn pass_chassis_on(&mut self, id: &Name, from: &Name) {
-        if self.chassis.get(id) != Some(from) {
-            return;
-        }
-        self.chassis.remove(id);
+    /// Nobody has this chassis any more: the oldest of those that say it is theirs gets it.
+    pub(super) fn pass_chassis_on(&mut self, id: &Name) {
         let says = |node: &Node| node.chassis_id.is_none() && node.written.get(keys::CHASSIS_ID) == Some(id);
-        let heirs = self.nodes.iter_mut().filter(|(name, node)| *name != from && says(node));
+        let heirs = self.nodes.iter_mut().filter(|(_, node)| says(node));
         let Some((name, node)) = heirs.min_by_key(|(name, node)| (node.created, (*name).clone())) else { return };
         node.bad.retain(|bad| *bad.key != *keys::CHASSIS_ID);
         node.chassis_id = Some(id.clone());
         let name = name.clone();
-        self.chassis.insert(id.clone(), name.clone());
         self.touch(Touched::Node(name));
     }
 

@@ -86,7 +86,7 @@ impl World {
         }
         let has = self.nodes.get(&name).and_then(|node| node.chassis_id.as_ref());
         if let Some(lost) = chassis.filter(|had| has != Some(had)) {
-            self.pass_chassis_on(&lost, &name);
+            self.pass_chassis_on(&lost);
         }
         self.touch(Touched::Node(name));
     }
