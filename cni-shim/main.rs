@@ -80,7 +80,8 @@ impl Call {
 
     fn forward(&self, stdin: &[u8]) -> Result<String, Failure> {
         let body = format!(r#"{{"env":{},"config":"{}"}}"#, self.env, wire::base64(stdin));
-        let reply = wire::post(&wire::socket(), &body).map_err(|e| Failure::agent(&self.command, &e))?;
+        let reply = wire::post(wire::socket(), body, wire::patience(&self.command));
+        let reply = reply.map_err(|e| Failure::agent(&self.command, &e))?;
         if reply.status != 200 {
             return Err(Failure::refused(reply.cni_code, &reply.text()));
         }

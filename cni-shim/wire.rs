@@ -2,11 +2,15 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 const SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
 /// The agent gives up after two minutes; its answer must still arrive.
 const PATIENCE: Duration = Duration::from_secs(125);
+/// It knows the answer. The kubelet asks every few seconds, and a runtime may let all else wait meanwhile.
+const STATUS_PATIENCE: Duration = Duration::from_secs(5);
 const REPLY_LIMIT: u64 = 1024 * 1024;
 
 pub(crate) struct Reply {
@@ -27,8 +31,22 @@ pub(crate) fn socket() -> String {
     std::env::var("OVN_CNI_SOCKET").unwrap_or_else(|_| SOCKET.to_owned())
 }
 
+/// How long the agent may take, from the first step to the last byte of its answer.
+pub(crate) fn patience(command: &str) -> Duration {
+    if command == "STATUS" { STATUS_PATIENCE } else { PATIENCE }
+}
+
 /// Errors: text that names the socket and the step.
-pub(crate) fn post(socket: &str, body: &str) -> Result<Reply, String> {
+pub(crate) fn post(socket: String, body: String, patience: Duration) -> Result<Reply, String> {
+    let late = format!("talk to {socket}: no answer within {} s; the agent hangs or was stopped", patience.as_secs());
+    let (done, outcome) = mpsc::channel();
+    // an agent that is stopped holds up each step, also the first; the thread ends with the process
+    let asking = thread::Builder::new().spawn(move || drop(done.send(ask(&socket, &body))));
+    asking.map_err(|e| format!("start a thread: {e}"))?;
+    outcome.recv_timeout(patience).unwrap_or(Err(late))
+}
+
+fn ask(socket: &str, body: &str) -> Result<Reply, String> {
     let mut stream = UnixStream::connect(socket).map_err(|e| format!("connect {socket}: {e}"))?;
     exchange(&mut stream, body)
         .map_err(|e| format!("talk to {socket}: {e}"))
@@ -36,8 +54,6 @@ pub(crate) fn post(socket: &str, body: &str) -> Result<Reply, String> {
 }
 
 fn exchange(stream: &mut UnixStream, body: &str) -> std::io::Result<Vec<u8>> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
     // 1.0: the reply is never chunked and ends with the connection
     let head = format!(
         "POST / HTTP/1.0\r\nHost: dummy\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",

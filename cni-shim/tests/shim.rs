@@ -6,6 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -121,6 +122,22 @@ fn no_agent() {
     let output = shim("VERSION", &nowhere, br#"{"cniVersion":"1.0.0"}"#);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["cniVersion"], "1.0.0");
+}
+
+/// One that is stopped is connected to all the same: the kernel takes that for it.
+#[test]
+fn an_agent_that_hangs() {
+    let socket = std::env::temp_dir().join(format!("shim-{}-hangs.sock", std::process::id()));
+    let _ = std::fs::remove_file(&socket);
+    let _nobody_accepts = UnixListener::bind(&socket).unwrap();
+    let started = Instant::now();
+    let error = error(&shim("STATUS", &socket, CONF.as_bytes()));
+    let took = started.elapsed();
+    assert_eq!(error["code"], 50);
+    assert!(error["details"].as_str().unwrap().ends_with("no answer within 5 s; the agent hangs or was stopped"));
+    // ADD may take two minutes
+    assert!(took < Duration::from_secs(60), "{took:?}");
+    std::fs::remove_file(&socket).unwrap();
 }
 
 #[test]
