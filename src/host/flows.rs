@@ -9,7 +9,11 @@ use tokio::net::UnixStream;
 use crate::program::Program;
 use crate::{Error, Result};
 
-const OFCTL: Program = Program { name: "ovs-ofctl", package: "openvswitch-switch" };
+const OFCTL: Program = Program {
+    name: "ovs-ofctl",
+    package: "openvswitch-switch",
+    remedy: "see that ovs-vswitchd runs and answers: `ovs-appctl version`",
+};
 /// What `ovs-ofctl diff-flows` ends with when there is something to tell.
 const DIFFERENT: i32 = 2;
 

@@ -3,7 +3,7 @@
 //! ```text
 //! Netns::open ─▶ Net::within ─▶ link / ensure_address / ensure_route / … (rtnetlink)
 //!             └▶ Netns::run  ─▶ sysctl::set, ethtool::tx_checksum_off    (std thread)
-//! flows::Switch, nft                                                     (ovs-ofctl, nft)
+//! flows::Switch, nft, cni::versions                                      (ovs-ofctl, nft, CNI plugins)
 //! conntrack::end_udp, unixctl::vswitchd                                  (netlink, ovs-vswitchd)
 //! ```
 //! A runtime thread never changes its namespace: a short-lived std thread enters it, opens the
@@ -12,6 +12,7 @@
 
 pub mod advertised;
 pub mod changes;
+pub mod cni;
 pub mod conntrack;
 pub mod ethtool;
 pub mod flows;
@@ -57,6 +58,8 @@ pub enum Error {
     NoProgram { program: &'static str, package: &'static str, source: io::Error },
     #[error("{what}: {program}: {said}")]
     Program { what: String, program: &'static str, said: String },
+    #[error("{what}: {program} did not end within 10 s and was killed; {remedy}")]
+    Hangs { what: String, program: &'static str, remedy: &'static str },
     #[error("run {command} in ovs-vswitchd: {why}")]
     Unixctl { command: String, why: String },
     #[error("watch the flows of {bridge}: {source}")]

@@ -10,7 +10,11 @@ use crate::{Error, Result};
 const NETLINK_NETFILTER: isize = 12;
 const GETGEN: u16 = 10 << 8 | 16;
 const NFTA_GEN_ID: u16 = 1;
-const NFT: Program = Program { name: "nft", package: "nftables" };
+const NFT: Program = Program {
+    name: "nft",
+    package: "nftables",
+    remedy: "see whether `nft list tables` ends, and what keeps the machine busy",
+};
 
 /// The table's rules without their counters; `None` when there is no such table.
 pub async fn list(table: &str) -> Result<Option<String>> {

@@ -1,41 +1,34 @@
 //! Runs a program of the host.
 
-use std::process::Stdio;
+use std::io;
+use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use crate::{Error, Result};
+
+/// What a program is asked takes it milliseconds. One that waits for something that does not answer waits for ever.
+const LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     /// What a person has to install for it.
     pub(crate) package: &'static str,
+    /// What to look at when it does not end.
+    pub(crate) remedy: &'static str,
 }
 
 impl Program {
-    /// What it prints, when it ends with one of the `good` codes.
+    /// What it prints, when it ends in time with one of the `good` codes.
     pub(crate) async fn run(self, what: &str, args: &[&str], input: &str, good: &[i32]) -> Result<String> {
         let missing = |source| Error::NoProgram { program: self.name, package: self.package, source };
-        let mut child = Command::new(self.name)
-            .args(args)
-            .env("LC_ALL", "C")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(missing)?;
-        let stdin = child.stdin.take();
-        let feed = async {
-            // a program that ends early says why on its own
-            if let Some(mut stdin) = stdin {
-                let _ = stdin.write_all(input.as_bytes()).await;
-            }
-        };
-        let ((), output) = tokio::join!(feed, child.wait_with_output());
-        let output = output.map_err(missing)?;
+        let output = end(Command::new(self.name).args(args), input, LIMIT).await.map_err(missing)?;
+        let hangs = || Error::Hangs { what: what.to_owned(), program: self.name, remedy: self.remedy };
+        let output = output.ok_or_else(hangs)?;
         if output.status.code().is_some_and(|code| good.contains(&code)) {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
@@ -43,4 +36,20 @@ impl Program {
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         Err(Error::Program { what: what.to_owned(), program: self.name, said })
     }
+}
+
+/// What it printed and ended with. `None`: it did not end within `limit`, and was killed.
+pub(crate) async fn end(command: &mut Command, input: &str, limit: Duration) -> io::Result<Option<Output>> {
+    let command = command.env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // this is what ends it when time is up
+    let mut child = command.kill_on_drop(true).spawn()?;
+    let stdin = child.stdin.take();
+    let feed = async {
+        // a program that ends early says why on its own
+        if let Some(mut stdin) = stdin {
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+    };
+    let ended = timeout(limit, async { tokio::join!(feed, child.wait_with_output()).1 }).await;
+    ended.ok().transpose()
 }

@@ -480,3 +480,40 @@ fn without_lifetimes(text: &str) -> String {
     }
     words.join("\n")
 }
+
+#[tokio::test]
+async fn a_program_that_hangs_is_killed() {
+    let file = std::env::temp_dir().join(format!("ovnkube-host-{}-hangs", std::process::id()));
+    let script = format!("echo $$ >{0}.new; mv {0}.new {0}; exec sleep 600", file.display());
+    let mut command = tokio::process::Command::new("sh");
+    let limit = Duration::from_secs(1);
+    assert!(program::end(command.args(["-c", &script]), "", limit).await.unwrap().is_none());
+    // on a machine too busy to start it there is nothing to kill
+    if let Ok(pid) = std::fs::read_to_string(&file) {
+        std::fs::remove_file(&file).unwrap();
+        let stat = format!("/proc/{}/stat", pid.trim());
+        let started = Instant::now();
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(started.elapsed() < Duration::from_secs(60), "it still runs");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn plugins_tell_their_versions() {
+    let file = std::env::temp_dir().join(format!("ovnkube-host-{}-plugin", std::process::id()));
+    let of = async |script: &str| {
+        // by a process of its own: what another test starts meanwhile would keep it open, and nobody could run it
+        let write = r#"printf '#!/bin/sh\n%s\n' "$1" >"$2"; chmod 755 "$2""#;
+        run("sh", &["-c", write, "sh", script, &file.display().to_string()]);
+        cni::versions(&file).await
+    };
+    let said =
+        of(r#"read conf; echo "{\"cniVersion\": \"1.0.0\", \"supportedVersions\": [\"0.4.0\", \"$CNI_COMMAND\"]}""#);
+    assert_eq!(said.await, Ok(vec!["0.4.0".to_owned(), "VERSION".to_owned()]));
+    assert_eq!(of("echo '{}'").await, Ok(Vec::new()));
+    assert!(of("exit 1").await.is_err());
+    std::fs::remove_file(&file).unwrap();
+    assert!(cni::versions(&file).await.is_err());
+}
