@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use ovnkube_host::{Link, Net, Netns};
 use ovnkube_model::{PodKey, PodNetwork};
+use ovnkube_telemetry::NodeHealth;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -44,7 +45,11 @@ pub(crate) struct Cni {
     pub(crate) mtu: watch::Receiver<Option<u32>>,
     /// Of pods' routes, where it is less.
     pub(crate) route_mtu: Option<u32>,
+    /// What the last look at the node found.
     pub(crate) ready: watch::Receiver<Readiness>,
+    /// When it was last found ready, and for how long STATUS says so.
+    pub(crate) health: NodeHealth,
+    pub(crate) patience: Duration,
 }
 
 /// A pod to wire: the parts of the request that ADD and CHECK can't do without.
@@ -59,7 +64,9 @@ impl Cni {
         match request {
             Request::Add(sandbox) => self.add(&sandbox).await.map(Some).map_err(|e| e.about(&sandbox)),
             Request::Del(sandbox) => self.del(&sandbox).await.map(|()| None).map_err(|e| e.about(&sandbox)),
-            Request::Check(sandbox) => self.check(&sandbox).await.map(|()| None).map_err(|e| e.about(&sandbox)),
+            Request::Check(sandbox) => {
+                self.in_time(self.check(&sandbox)).await.map(|()| None).map_err(|e| e.about(&sandbox))
+            }
             Request::Gc(valid) => self.gc(&valid).await.map(|()| None),
             Request::Status => self.status().map(|()| None),
         }
@@ -329,8 +336,22 @@ impl Cni {
         if faults.is_empty() { Ok(()) } else { Err(Refusal::failed(faults.join("; "))) }
     }
 
+    /// The kubelet obeys at once, and takes the pods that run out of their services: what lasts a moment is not told.
     fn status(&self) -> std::result::Result<(), Refusal> {
-        self.ready.borrow().clone().map_err(|why| Refusal::not_ready(format!("the node's network is not ready: {why}")))
+        if self.health.was_programmed_within(self.patience) {
+            return Ok(());
+        }
+        let why = self.ready.borrow().clone().err().unwrap_or_else(|| self.stuck().to_owned());
+        Err(Refusal::not_ready(format!("the node's network is not ready: {why}")))
+    }
+
+    /// Why a look at the node does not come to its end.
+    fn stuck(&self) -> &'static str {
+        if self.ovs.is_connected() {
+            "the agent waits for something on the node that does not answer; see that ovs-vswitchd runs: `ovs-appctl version`"
+        } else {
+            "no connection to the Open_vSwitch database"
+        }
     }
 }
 

@@ -1,22 +1,31 @@
 //! The network configuration that tells the container runtime to use us. Its presence makes the
-//! kubelet report the node ready, so it is there exactly while pods can be wired.
+//! kubelet report the node ready, so it comes when pods can be wired. It stays until the agent ends: a
+//! runtime without it cannot end pods either.
 //!
 //! Where the runtime has the plugin `portmap`, it is chained behind ours: it serves pods' `hostPort`.
+//!
+//! A runtime takes the newest version of CNI that is offered and that it knows, and speaks it to every plugin of the list.
+//! From 1.1.0 on it uses STATUS and GC. One that knows no offers takes `cniVersion`.
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use ovnkube_host::cni;
 use serde_json::{Value, json};
 
 use crate::{Error, Result};
 
-/// Our plugin alone.
-const FILE: &str = "10-ovn-kubernetes.conf";
-/// Ours and `portmap`; runtimes tell a list by its ending.
-const LIST: &str = "10-ovn-kubernetes.conflist";
-const NAME: &str = "ovn-kubernetes";
+/// Runtimes tell a list by its ending, and look for offers in lists alone.
+const FILE: &str = "10-ovn-kubernetes.conflist";
+/// Earlier releases wrote it, and ovn-kubernetes does. It sorts first, so it would count.
+const OLD: &str = "10-ovn-kubernetes.conf";
+pub(crate) const NAME: &str = "ovn-kubernetes";
 const VERSION: &str = "0.4.0";
+/// Oldest first.
+const OFFERS: [&str; 3] = [VERSION, "1.0.0", "1.1.0"];
+const PORTMAP: &str = "portmap";
 
 /// Where the configuration goes and what it says.
 #[derive(Debug, Clone)]
@@ -44,23 +53,15 @@ impl CniConf {
         if bad { Err(Error::PluginName { name: self.plugin.clone() }) } else { Ok(()) }
     }
 
-    /// File name and content.
-    fn wanted(&self) -> (&'static str, String) {
-        if !self.plugins.join("portmap").exists() {
-            return (FILE, self.text());
+    /// `portmap`: the versions that it speaks, where it is there.
+    pub(crate) fn text(&self, portmap: Option<&[String]>) -> String {
+        let mut plugins = vec![self.plugin()];
+        let spoken = |offer: &&str| portmap.is_none_or(|versions| versions.iter().any(|version| version == offer));
+        let offers: Vec<&str> = OFFERS.into_iter().filter(spoken).collect();
+        if portmap.is_some() {
+            plugins.push(json!({ "type": PORTMAP, "capabilities": { "portMappings": true }, "snat": true }));
         }
-        let portmap = json!({ "type": "portmap", "capabilities": { "portMappings": true }, "snat": true });
-        let list = json!({ "cniVersion": VERSION, "name": NAME, "plugins": [self.plugin(), portmap] });
-        (LIST, list.to_string())
-    }
-
-    pub(crate) fn text(&self) -> String {
-        let mut plugin = self.plugin();
-        if let Some(plugin) = plugin.as_object_mut() {
-            plugin.insert("cniVersion".to_owned(), VERSION.into());
-            plugin.insert("name".to_owned(), NAME.into());
-        }
-        plugin.to_string()
+        json!({ "cniVersion": VERSION, "cniVersions": offers, "name": NAME, "plugins": plugins }).to_string()
     }
 
     fn plugin(&self) -> Value {
@@ -78,23 +79,22 @@ impl CniConf {
     }
 
     /// Whole or not at all; a file that is right already stays untouched.
-    pub(crate) fn write(&self) -> Result<()> {
-        let (file, text) = self.wanted();
-        let path = self.dir.join(file);
+    pub(crate) async fn write(&self, portmap: &mut Portmap) -> Result<()> {
+        let text = self.text(portmap.versions(&self.plugins).await);
+        let path = self.dir.join(FILE);
         if !fs::read_to_string(&path).is_ok_and(|have| have == text) {
             let failed = |source| Error::WriteConf { path: path.clone(), source };
             fs::create_dir_all(&self.dir).map_err(failed)?;
-            // not *.conf: the runtime must not read half of it
-            let new = self.dir.join(format!(".{file}.new"));
+            // not *.conflist: the runtime must not read half of it
+            let new = self.dir.join(format!(".{FILE}.new"));
             replace(&new, &path, &text).map_err(failed)?;
         }
-        // the first of both would count
-        self.remove_file(if file == FILE { LIST } else { FILE })
+        self.remove_file(OLD)
     }
 
     /// A file that is not there is fine.
     pub(crate) fn remove(&self) -> Result<()> {
-        self.remove_file(FILE).and(self.remove_file(LIST))
+        self.remove_file(FILE).and(self.remove_file(OLD))
     }
 
     fn remove_file(&self, file: &str) -> Result<()> {
@@ -104,6 +104,44 @@ impl CniConf {
             _ => Ok(()),
         }
     }
+}
+
+/// What is known of the plugin `portmap`.
+#[derive(Debug, Default)]
+pub(crate) struct Portmap {
+    /// Of which file, and the versions that it speaks; none: it does not say.
+    asked: Option<(Identity, Vec<String>)>,
+}
+
+/// Device, inode, size, and time of the last change of content or owner.
+type Identity = [i64; 6];
+
+impl Portmap {
+    /// Each file is asked once. `None`: there is none.
+    async fn versions(&mut self, plugins: &Path) -> Option<&[String]> {
+        let path = plugins.join(PORTMAP);
+        let Some(now) = identity(&path) else {
+            self.asked = None;
+            return None;
+        };
+        if self.asked.as_ref().is_none_or(|(then, _)| *then != now) {
+            let said = cni::versions(&path).await.unwrap_or_else(|why| {
+                tracing::warn!(
+                    "ask {} for its versions of CNI: {why}; pods are started with {VERSION}",
+                    path.display()
+                );
+                Vec::new()
+            });
+            self.asked = Some((now, said));
+        }
+        self.asked.as_ref().map(|(_, versions)| versions.as_slice())
+    }
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    let meta = fs::metadata(path).ok()?;
+    let [device, inode, size] = [meta.dev(), meta.ino(), meta.size()].map(u64::cast_signed);
+    Some([device, inode, size, meta.mtime(), meta.ctime(), meta.ctime_nsec()])
 }
 
 fn replace(new: &Path, path: &Path, text: &str) -> io::Result<()> {

@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use crate::annotations::{Annotations, Facts};
 use crate::chassis::{Chassis, MgmtPort, external_ids};
 use crate::cni::Cni;
+use crate::conf::Portmap;
 use crate::conf_changes::ConfChanges;
 use crate::gateway::{self, Gateway, Site};
 use crate::mgmt::{self, Mgmt};
@@ -47,6 +48,7 @@ pub(crate) struct Keeper<'a> {
     services_changed: watch::Receiver<u64>,
     /// What an earlier gateway had is gone.
     left: bool,
+    portmap: Portmap,
     health: NodeHealth,
 }
 
@@ -82,6 +84,7 @@ impl<'a> Keeper<'a> {
             services,
             services_changed,
             health,
+            portmap: Portmap::default(),
             left: false,
         }
     }
@@ -98,11 +101,13 @@ impl<'a> Keeper<'a> {
             tracing::warn!("remove ports of dead sandboxes: {e}");
         }
         loop {
+            // one that does not come to its end is told by how long ago the last one did
+            self.health.set_programmed(false);
             let outcome = self.once().await;
             // what is merely missing comes with a change; a failure may not
             let mut failed = outcome.is_err();
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
-            failed |= now.is_ok() && !self.write_conf();
+            failed |= now.is_ok() && !self.write_conf().await;
             conf_changes.watch(&self.settings.cni_conf.dir);
             self.publish(now);
             let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::is_on_trial);
@@ -266,8 +271,8 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    fn write_conf(&self) -> bool {
-        let written = self.settings.cni_conf.write();
+    async fn write_conf(&mut self) -> bool {
+        let written = self.settings.cni_conf.write(&mut self.portmap).await;
         if let Err(e) = &written {
             tracing::error!("{e}");
         }

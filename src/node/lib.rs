@@ -10,7 +10,7 @@
 //!               ├─▶ gateway            the bridge to the outside             (OpenFlow, netlink, nft)
 //!  Service ───▶ services              what gateway does for services, health checks
 //!               ├─▶ annotations       what the node says about itself
-//!               └─▶ conf              10-ovn-kubernetes.conf while pods can be wired
+//!               └─▶ conf              10-ovn-kubernetes.conflist once pods can be wired
 //! ```
 //! `keep` is level-triggered: any change of links, OVS rows or the Node makes it compare all of
 //! the node's own state and put back what is missing. Nothing is polled.
@@ -237,6 +237,8 @@ async fn serve(
         mtu: mtu_now,
         route_mtu: settings.mtu.routable,
         ready: readiness,
+        health: reports.health.clone(),
+        patience: settings.patience,
     });
     let failed = |source| Error::Socket { path: settings.cni_socket.clone(), source };
     let node_ports = settings.gateway.as_ref().is_some_and(|gateway| gateway.node_port);

@@ -9,10 +9,11 @@ use std::path::{Component, Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ovnkube_model::PodKey;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use crate::conf::NAME;
 use crate::reply::Refusal;
 
 /// A request of the shim (ours or the Go original's).
@@ -49,9 +50,12 @@ struct Wire {
 
 #[derive(Deserialize)]
 struct Conf {
+    #[serde(default)]
+    name: String,
     #[serde(default, rename = "runtimeConfig")]
     runtime: Option<RuntimeConf>,
-    #[serde(default, rename = "cni.dev/valid-attachments")]
+    /// `None`: the key is missing. `null` is how Go writes an empty list.
+    #[serde(default, rename = "cni.dev/valid-attachments", deserialize_with = "listed")]
     valid: Option<Vec<Attachment>>,
 }
 
@@ -99,8 +103,18 @@ fn object<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
     serde_json::from_value(Value::Object(object))
 }
 
+fn listed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Attachment>>, D::Error> {
+    Ok(Some(Option::deserialize(from)?.unwrap_or_default()))
+}
+
+/// Whatever is not in the list goes, so it has to be there and that of all pods.
 fn gc(conf: Conf) -> Result<Request, Refusal> {
-    // without the list GC would remove every pod's port
+    if conf.name != NAME {
+        let name = conf.name;
+        return Err(Refusal::conf(format!(
+            "network {name:?} has nothing to collect: pods are wired to {NAME:?} alone"
+        )));
+    }
     let valid = conf.valid.ok_or_else(|| Refusal::conf("cni.dev/valid-attachments is missing".to_owned()))?;
     Ok(Request::Gc(valid.into_iter().map(|attachment| attachment.container_id).collect()))
 }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ovnkube_model::{AddressRules, Name, Subnet};
 
@@ -25,6 +26,8 @@ pub struct NodeSettings {
     /// The shim's socket: `/var/run/ovn-kubernetes/cni/ovn-cni-server.sock`.
     pub cni_socket: PathBuf,
     pub cni_conf: CniConf,
+    /// For how long CNI's STATUS keeps to itself that pods cannot be wired.
+    pub patience: Duration,
     pub chassis: ChassisSettings,
     /// `None`: pods stay among themselves.
     pub gateway: Option<GatewaySettings>,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::OwnNode;
 use crate::annotations::Facts;
 use crate::bandwidth;
-use crate::conf::CniConf;
+use crate::conf::{CniConf, Portmap};
 use crate::keep::system_id;
 use crate::mgmt::Mgmt;
 use crate::pods::{PodOnNode, Pods};
@@ -65,8 +65,23 @@ fn del_needs_neither_namespace_nor_pod() {
 fn gc_needs_its_list() {
     let env = env_with("CNI_COMMAND", "GC");
     assert_eq!(request(&env, CONF).unwrap_err().code, 7);
-    let conf = r#"{"cniVersion":"1.1.0","cni.dev/valid-attachments":[{"containerID":"a","ifname":"eth0"},{"containerID":"b"}]}"#;
-    assert_eq!(request(&env, conf), Ok(Request::Gc(vec!["a".into(), "b".into()])));
+    let of = |name: &str, list: &str| {
+        let conf = format!(r#"{{"cniVersion":"1.1.0","name":"{name}","cni.dev/valid-attachments":{list}}}"#);
+        request(&env, &conf)
+    };
+    let list = r#"[{"containerID":"a","ifname":"eth0"},{"containerID":"b"}]"#;
+    assert_eq!(of("ovn-kubernetes", list), Ok(Request::Gc(vec!["a".into(), "b".into()])));
+    // a runtime that has no pods
+    for none in ["[]", "null"] {
+        assert_eq!(of("ovn-kubernetes", none), Ok(Request::Gc(Vec::new())), "{none}");
+    }
+    for wrong in ["{}", "7", "[null]", "[{}]", "[\"a\"]"] {
+        assert_eq!(of("ovn-kubernetes", wrong).unwrap_err().code, 6, "{wrong}");
+    }
+    // the pods of another network, as Multus has them, are not all that there are
+    for other in ["", "blue"] {
+        assert_eq!(of(other, list).unwrap_err().code, 7);
+    }
 }
 
 #[test]
@@ -247,35 +262,63 @@ fn conf(plugin: &str) -> CniConf {
     }
 }
 
-#[test]
-fn network_configuration() {
+/// By a process of its own: what another test starts meanwhile would keep the file open, and nobody could run it.
+fn install(text: &str, path: &std::path::Path) {
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", r#"printf %s "$1" >"$2"; chmod 755 "$2""#, "sh", text]).arg(path);
+    assert!(command.status().unwrap().success());
+}
+
+#[tokio::test]
+async fn network_configuration() {
     let conf = conf("ovn-k8s-cni-overlay");
-    let peer = r#"{"cniVersion":"0.4.0","name":"ovn-kubernetes","type":"ovn-k8s-cni-overlay","ipam":{},"dns":{},"logFile":"/var/log/ovn-kubernetes/ovn-k8s-cni-overlay.log","logLevel":"5","logfile-maxsize":100,"logfile-maxbackups":5,"logfile-maxage":5,"runtimeConfig":{}}"#;
-    let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-    assert_eq!(parse(&conf.text()), parse(peer));
-    let path = conf.dir.join("10-ovn-kubernetes.conf");
-    conf.remove().unwrap();
-    conf.write().unwrap();
-    conf.write().unwrap();
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), conf.text());
-    assert_eq!(std::fs::read_dir(&conf.dir).unwrap().count(), 1);
-    // with portmap in the runtime's directory it becomes a list; at no time are there two
-    std::fs::create_dir(&conf.plugins).unwrap();
-    std::fs::write(conf.plugins.join("portmap"), "").unwrap();
-    conf.write().unwrap();
-    assert!(!path.exists());
-    let list = conf.dir.join("10-ovn-kubernetes.conflist");
-    let list = parse(&std::fs::read_to_string(list).unwrap());
-    let mut plugin = parse(peer);
-    for key in ["cniVersion", "name"] {
-        assert_eq!(plugin.as_object_mut().unwrap().remove(key), Some(list[key].clone()));
-    }
+    let plugin = json!({
+        "type": "ovn-k8s-cni-overlay", "ipam": {}, "dns": {}, "logFile": "/var/log/ovn-kubernetes/ovn-k8s-cni-overlay.log",
+        "logLevel": "5", "logfile-maxsize": 100, "logfile-maxbackups": 5, "logfile-maxage": 5, "runtimeConfig": {},
+    });
     let portmap = json!({"type": "portmap", "capabilities": {"portMappings": true}, "snat": true});
-    assert_eq!(list["plugins"], json!([plugin, portmap]));
+    let path = conf.dir.join("10-ovn-kubernetes.conflist");
+    let mut plugins = Portmap::default();
+    let is = |offers: &[&str], plugins: &[&Value]| {
+        let list: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let want = json!({"cniVersion": "0.4.0", "cniVersions": offers, "name": "ovn-kubernetes", "plugins": plugins});
+        assert_eq!(list, want);
+        assert_eq!(
+            std::fs::read_dir(&conf.dir).unwrap().filter(|file| file.as_ref().unwrap().path().is_file()).count(),
+            1
+        );
+    };
+    conf.remove().unwrap();
+    // what an earlier release left would count
+    std::fs::create_dir_all(&conf.dir).unwrap();
+    std::fs::write(conf.dir.join("10-ovn-kubernetes.conf"), "{}").unwrap();
+    for _ in 0..2 {
+        conf.write(&mut plugins).await.unwrap();
+        is(&["0.4.0", "1.0.0", "1.1.0"], &[&plugin]);
+    }
+    // runtimes speak one version to all plugins of a list
+    std::fs::create_dir(&conf.plugins).unwrap();
+    let versions: [(&str, &[&str]); 4] = [
+        (r#""0.3.1", "0.4.0", "1.0.0""#, &["0.4.0", "1.0.0"]),
+        (r#""0.4.0", "1.0.0", "1.1.0", "1.2.0""#, &["0.4.0", "1.0.0", "1.1.0"]),
+        ("", &[]),
+        ("no JSON", &[]),
+    ];
+    for (n, (spoken, offers)) in versions.into_iter().enumerate() {
+        let (new, portmap_file) = (conf.plugins.join("new"), conf.plugins.join("portmap"));
+        let asked = conf.plugins.join("asked");
+        let text = format!("#!/bin/sh\necho >>{}\necho '{{\"supportedVersions\": [{spoken}]}}'\n", asked.display());
+        install(&text, &new);
+        std::fs::rename(&new, portmap_file).unwrap();
+        for _ in 0..2 {
+            conf.write(&mut plugins).await.unwrap();
+            is(offers, &[&plugin, &portmap]);
+        }
+        assert_eq!(std::fs::read(&asked).unwrap().len(), n + 1, "each is asked once");
+    }
     std::fs::remove_dir_all(&conf.plugins).unwrap();
-    conf.write().unwrap();
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), conf.text());
-    assert_eq!(std::fs::read_dir(&conf.dir).unwrap().count(), 1);
+    conf.write(&mut plugins).await.unwrap();
+    is(&["0.4.0", "1.0.0", "1.1.0"], &[&plugin]);
     conf.remove().unwrap();
     std::fs::remove_dir(&conf.dir).unwrap();
 }

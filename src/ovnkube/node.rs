@@ -27,6 +27,9 @@ const PROBATION: Duration = Duration::from_secs(60);
 const FIRST_ADDRESS: Duration = Duration::from_secs(60);
 /// What is done at one go by whatever sets up networks takes milliseconds.
 const DEFAULT_ROUTE: Duration = Duration::from_secs(10);
+/// A kubelet that is told of trouble makes its Node not ready: the pods that run go out of their services at once, and are
+/// evicted after five minutes. Restarts of ovs-vswitchd and ovn-controller are over in this time.
+const PATIENCE: Duration = Duration::from_secs(30);
 const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
 /// Pause after an annotation could not be written; it doubles.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
@@ -270,6 +273,7 @@ fn node_settings(settings: &Settings, node: &Name, api_server: &str) -> NodeSett
             log_max_backups: logging.logfile_maxbackups,
             log_max_age: logging.logfile_maxage,
         },
+        patience: PATIENCE,
         chassis: chassis(settings),
         gateway: gateway(settings, api_server),
     }

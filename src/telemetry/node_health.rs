@@ -33,7 +33,7 @@ impl NodeHealth {
         self.lock().leaving = leaving;
     }
 
-    /// Whether the node is as its services want it.
+    /// Whether the node is as its services want it. While it is looked at nobody knows.
     pub fn set_programmed(&self, programmed: bool) {
         let mut state = self.lock();
         state.see(Timestamp::now());
@@ -43,7 +43,12 @@ impl NodeHealth {
 
     /// Whether the node is as its services want it, or was a moment ago.
     pub fn is_programmed(&self) -> bool {
-        self.lock().is_healthy(Timestamp::now())
+        self.was_programmed_within(PATIENCE)
+    }
+
+    /// Whether it is, or was so short a time ago.
+    pub fn was_programmed_within(&self, patience: Duration) -> bool {
+        self.lock().was_programmed_within(patience, Timestamp::now())
     }
 
     /// `/healthz`: may this node be sent to.
@@ -58,7 +63,7 @@ impl NodeHealth {
 
     pub(crate) fn answer(&self, now: Timestamp, is_about_node: bool) -> impl IntoResponse + use<> {
         let mut state = self.lock();
-        let healthy = state.is_healthy(now);
+        let healthy = state.was_programmed_within(PATIENCE, now);
         let eligible = !state.leaving;
         let updated = state.updated.unwrap_or(Timestamp::UNIX_EPOCH);
         let about_node = if is_about_node { format!(r#", "nodeEligible": {eligible}"#) } else { String::new() };
@@ -74,9 +79,9 @@ impl NodeHealth {
 }
 
 impl State {
-    fn is_healthy(&mut self, now: Timestamp) -> bool {
+    fn was_programmed_within(&mut self, patience: Duration, now: Timestamp) -> bool {
         self.see(now);
-        let patience = SignedDuration::try_from(PATIENCE).unwrap_or(SignedDuration::MAX);
+        let patience = SignedDuration::try_from(patience).unwrap_or(SignedDuration::MAX);
         self.updated.is_some_and(|updated| now.duration_since(updated) <= patience)
     }
 

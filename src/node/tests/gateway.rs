@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use lab::{Lab, eventually, in_node, run};
+use nix::sys::signal::Signal;
 use ovnkube_model::{GatewayMode, Meta, NodeIps, ServiceCidr};
 use ovnkube_node::{Change, GatewaySettings};
 
@@ -370,5 +371,21 @@ fn a_bridge_that_comes_later_is_waited_for() {
         lab.make_bridge();
         lab.ready();
         host_is_right();
+    });
+}
+
+/// A look at the node that does not come to its end is no sign that pods can be wired.
+#[test]
+fn a_switch_that_hangs_is_told() {
+    in_node(|lab| {
+        with_gateway(lab, GatewayMode::Shared);
+        eventually("quiet", || lab.waits_for().is_empty());
+        lab.signal("vswitchd", Signal::SIGSTOP);
+        // somebody changes something: it has to be looked at
+        lab.vsctl("--no-wait set Open_vSwitch . external_ids:somebody=else");
+        eventually("it is told", || lab.waits_for().contains("that does not answer"));
+        lab.signal("vswitchd", Signal::SIGCONT);
+        eventually("it is ready again", || lab.waits_for().is_empty());
+        lab.stop_agent();
     });
 }

@@ -389,7 +389,7 @@ impl Lab {
     }
 
     pub fn conf(&self) -> PathBuf {
-        self.dir.join("net.d/10-ovn-kubernetes.conf")
+        self.dir.join("net.d/10-ovn-kubernetes.conflist")
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -416,6 +416,8 @@ impl Lab {
                 log_max_backups: 5,
                 log_max_age: 5,
             },
+            // no more than one look takes
+            patience: Duration::from_secs(1),
             chassis: ChassisSettings {
                 sb_remote: self.unix("sb.sock"),
                 sb_tls: self.sb_tls.clone(),
