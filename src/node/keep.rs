@@ -110,7 +110,7 @@ impl<'a> Keeper<'a> {
             failed |= now.is_ok() && !self.write_conf().await;
             conf_changes.watch(&self.settings.cni_conf.dir);
             self.publish(now);
-            let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::is_on_trial);
+            let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::looks_again);
             tokio::select! {
                 alive = links.next() => if !alive { links = Changes::watch()? },
                 _ = rows.changed() => {},

@@ -53,6 +53,8 @@ use settings::{Place, Ranges};
 const ETHERNET: u32 = 14;
 /// Pause before the look at a change that may be our own.
 const AFTER_WRITE: Duration = Duration::from_secs(1);
+/// To end connections, before the next change: a kernel may have no means for it.
+const ATTEMPTS: u8 = 5;
 
 pub(crate) struct Gateway<'a> {
     node: &'a NodeSettings,
@@ -74,6 +76,8 @@ pub(crate) struct Gateway<'a> {
     undone: Option<(String, String)>,
     /// Since when the network is watched that a NIC was put into its bridge.
     trial: Option<Instant>,
+    /// How often in a row connections could not be ended.
+    unended: u8,
     /// How far the host's own setup of the network is.
     setup: Setup,
     /// What could not be put into the bridge.
@@ -97,14 +101,15 @@ impl<'a> Gateway<'a> {
             swept: None,
             undone: None,
             trial: None,
+            unended: 0,
             setup: Setup::new(settings.first_address, settings.default_route),
             unturned: Unturned::default(),
         })
     }
 
     /// Whether to look at the network though nothing tells of a change.
-    pub(crate) fn is_on_trial(&self) -> bool {
-        self.trial.is_some()
+    pub(crate) fn looks_again(&self) -> bool {
+        self.trial.is_some() || (1..ATTEMPTS).contains(&self.unended)
     }
 
     /// Looks whether there is a gateway or can be one, and changes nothing.
@@ -224,12 +229,29 @@ impl<'a> Gateway<'a> {
         if !moved.is_empty() {
             let mut own = management;
             own.extend(here.all_addresses(mgmt::LINK).await?.iter().map(IpNetwork::ip).filter(|ip| !ip.is_loopback()));
-            services::end_moved(moved, own).await?;
+            let ended = services::end_moved(moved, own).await;
+            self.note_ended(ended);
         }
         if is_local {
             legacy::let_pods_pass().await?;
         }
         self.ensure_flows(site, mgmt, ovs, services, &service_cidrs).await
+    }
+
+    /// What cannot be ended holds up nothing: that is told once, and tried again.
+    fn note_ended(&mut self, ended: ovnkube_host::Result<()>) {
+        match ended {
+            Ok(()) => {
+                self.table.forget_turned();
+                self.unended = 0;
+            }
+            Err(e) => {
+                if self.unended == 0 {
+                    tracing::warn!("end UDP connections of services that the host leads elsewhere now: {e}");
+                }
+                self.unended = self.unended.saturating_add(1);
+            }
+        }
     }
 
     /// Those that were given and those of objects. Says once what is wrong with one.

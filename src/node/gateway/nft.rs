@@ -1,11 +1,12 @@
 //! Source addresses of what the host forwards, and services, in a table of our own.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ovnkube_host::nft;
 use ovnkube_model::{GatewayMode, Masquerade, Subnet};
 
-use crate::services::nft::{Elements, Moved};
+use crate::services::nft::{Elements, Moved, UdpDoor, led, turned};
 use crate::services::{self, Want};
 use crate::{Result, mgmt};
 
@@ -24,6 +25,8 @@ pub(super) struct Wanted {
 pub(super) struct Table {
     written: Option<(Wanted, String)>,
     refused: Vec<Refused>,
+    /// Led elsewhere than before, or about to be.
+    turned: BTreeSet<UdpDoor>,
 }
 
 /// An element that the kernel does not take.
@@ -40,17 +43,27 @@ const MOST_REFUSED: usize = 32;
 
 impl Table {
     /// Writes elements that differ, or the table anew unless it is as this process left it. Returns
-    /// where UDP packets are led now and were not before. An element that is refused holds up no other.
+    /// where UDP packets are led now and were not before, until [`Table::forget_turned`]. An element that is refused holds
+    /// up no other.
     pub(super) async fn ensure(&mut self, mut want: Wanted) -> Result<Moved> {
         let shown = nft::list(TABLE).await?;
-        let left = self.written.take().filter(|(have, left)| shown.as_ref() == Some(left) && have.body == want.body);
+        let written = self.written.take();
+        let as_left = |(have, left): &(Wanted, String)| shown.as_ref() == Some(left) && have.body == want.body;
+        let is_left = written.as_ref().is_some_and(as_left);
         // what was refused stays out until it differs, or all is written anew
         let elements = &mut want.elements;
-        self.refused.retain(|refused| elements.get(&refused.name()) == Some(&refused.value) && left.is_some());
+        self.refused.retain(|refused| elements.get(&refused.name()) == Some(&refused.value) && is_left);
         for refused in &self.refused {
             elements.remove(&refused.name());
         }
         let none = Elements::new();
+        // whatever fails from here on, these are not forgotten
+        let before = written.as_ref().map_or(&none, |(have, _)| &have.elements);
+        self.turned.extend(turned(before, &want.elements));
+        if !is_left {
+            self.turned.extend(turned(&none, &want.elements));
+        }
+        let left = written.filter(|_| is_left);
         let have = left.as_ref().map_or(&none, |(have, _)| &have.elements);
         let commands = |elements: &Elements| {
             let replacement = left.is_none().then(|| nft::replacement(TABLE, &want.body));
@@ -59,11 +72,14 @@ impl Table {
         let generation = nft::generation().await?;
         let mut change = commands(&want.elements);
         if change.is_empty() {
-            let moved = services::nft::moved(have, &want.elements);
             self.written = left;
-            return Ok(moved);
+            return Ok(led(&self.turned, &want.elements));
         }
         if let Err(e) = nft::change(TABLE, &change).await {
+            // one that hangs refuses nothing
+            if !matches!(e, ovnkube_host::Error::Program { .. }) {
+                return Err(e.into());
+            }
             let refused = isolate(have, &want.elements, &commands).await?;
             if refused.is_empty() {
                 return Err(e.into());
@@ -75,12 +91,17 @@ impl Table {
             change = commands(&want.elements);
             nft::change(TABLE, &change).await?;
         }
-        let moved = services::nft::moved(have, &want.elements);
+        let moved = led(&self.turned, &want.elements);
         // what somebody else has written meanwhile is not taken for ours
         let shown = nft::list(TABLE).await?;
         let ours = nft::generation().await? == generation.wrapping_add(1);
         self.written = shown.filter(|_| ours).map(|shown| (want, shown));
         Ok(moved)
+    }
+
+    /// No connection goes any more where one of them led before.
+    pub(super) fn forget_turned(&mut self) {
+        self.turned.clear();
     }
 
     /// Those that the kernel does not take.

@@ -379,3 +379,31 @@ fn an_element_that_the_kernel_refuses_holds_up_no_other() {
         }
     });
 }
+
+/// Connections that could not be ended are still to be ended at the next look, by what is wanted then.
+#[test]
+fn what_is_led_elsewhere_is_told_until_it_is_done() {
+    apart(async || {
+        let wanted = |to: &[u8]| {
+            let element =
+                |n: &u8| (("external-ips-v4", format!("192.0.2.{n} . udp . 53")), format!("10.96.0.{n} . 53"));
+            nft::Wanted { body: services::nft::body(), elements: to.iter().map(element).collect() }
+        };
+        let doors = |moved: &services::nft::Moved| -> Vec<(String, usize)> {
+            moved.iter().map(|((ip, ..), led)| (ip.unwrap().to_string(), led.len())).collect()
+        };
+        let mut table = nft::Table::default();
+        let both = vec![("192.0.2.1".to_owned(), 1), ("192.0.2.2".to_owned(), 1)];
+        for _ in 0..2 {
+            assert_eq!(doors(&table.ensure(wanted(&[1, 2])).await.unwrap()), both);
+        }
+        table.forget_turned();
+        assert!(table.ensure(wanted(&[1, 2])).await.unwrap().is_empty());
+        // a service goes, and somebody empties the table before its connections are ended
+        for to in [&[2][..], &[2], &[1, 2], &[2]] {
+            let moved = table.ensure(wanted(to)).await.unwrap();
+            assert_eq!(doors(&moved)[0], ("192.0.2.1".to_owned(), usize::from(to.len() > 1)));
+            ovnkube_host::nft::delete(TABLE).await.unwrap();
+        }
+    });
+}

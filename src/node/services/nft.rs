@@ -300,17 +300,26 @@ pub(crate) fn change(table: &str, have: &Elements, want: &Elements) -> String {
     text
 }
 
-/// Where UDP packets may be led, by the address and port they are sent to: `None` stands for all of the
-/// host's addresses. Nowhere: as they are.
-pub(crate) type Moved = BTreeMap<(Option<IpAddr>, bool, u16), BTreeSet<SocketAddr>>;
+/// What UDP packets are sent to: address, whether that is IPv6, port. `None` stands for all of the host's addresses.
+pub(crate) type UdpDoor = (Option<IpAddr>, bool, u16);
 
-/// The UDP addresses and ports whose translation differs.
-pub(crate) fn moved(have: &Elements, want: &Elements) -> Moved {
+/// Where UDP packets may be led. Nowhere: as they are.
+pub(crate) type Moved = BTreeMap<UdpDoor, BTreeSet<SocketAddr>>;
+
+/// Those whose translation differs.
+pub(crate) fn turned(have: &Elements, want: &Elements) -> BTreeSet<UdpDoor> {
     let differs = |elements: &Elements, other: &Elements| -> BTreeSet<_> {
         elements.iter().filter(|(key, value)| other.get(*key) != Some(value)).filter_map(|(key, _)| door(key)).collect()
     };
-    let changed: BTreeSet<_> = differs(have, want).union(&differs(want, have)).copied().collect();
-    let mut moved: Moved = changed.iter().map(|door| (*door, BTreeSet::new())).collect();
+    differs(have, want).union(&differs(want, have)).copied().collect()
+}
+
+/// Where `want` leads them.
+pub(crate) fn led(doors: &BTreeSet<UdpDoor>, want: &Elements) -> Moved {
+    let mut moved: Moved = doors.iter().map(|door| (*door, BTreeSet::new())).collect();
+    if moved.is_empty() {
+        return moved;
+    }
     for (key, value) in want {
         // who comes from outside may be led elsewhere than the host itself
         if let Some(to) = door(key).and_then(|door| moved.get_mut(&door)) {
@@ -321,7 +330,7 @@ pub(crate) fn moved(have: &Elements, want: &Elements) -> Moved {
 }
 
 /// What of UDP an element translates.
-fn door((set, key): &(&'static str, String)) -> Option<(Option<IpAddr>, bool, u16)> {
+fn door((set, key): &(&'static str, String)) -> Option<UdpDoor> {
     let translations = [IPS, NODE_PORTS, ELSEWHERE, ETP_IPS, ETP_NODE_PORTS, ITP_REDIRECT, NO_NODE_PORT, AFFINITY];
     translations.iter().find(|n| SETS.get(**n).is_some_and(|(_, _, names)| names.contains(set)))?;
     let (ip, rest) = match key.split_once(" . ").map(|(ip, rest)| (ip.parse().ok(), rest)) {

@@ -4,6 +4,10 @@ use ovnkube_host::conntrack::Connection;
 
 use super::*;
 
+fn moved(have: &nft::Elements, want: &nft::Elements) -> nft::Moved {
+    nft::led(&nft::turned(have, want), want)
+}
+
 #[test]
 fn udp_connections_to_who_is_gone_are_ended() {
     let board = board();
@@ -112,9 +116,9 @@ fn what_the_host_leads_elsewhere_is_known() {
     for (have, want, to) in
         [(&none, &old, to("10.96.1.3")), (&old, &new, to("10.96.1.4")), (&new, &none, BTreeSet::new())]
     {
-        assert_eq!(nft::moved(have, want), keys.map(|key| (key, to.clone())).into());
+        assert_eq!(moved(have, want), keys.map(|key| (key, to.clone())).into());
     }
-    assert!(nft::moved(&new, &new).is_empty());
+    assert!(moved(&new, &new).is_empty());
     // the outside is led straight to endpoints here, the host to the service
     let portless = json!({
         "type": "LoadBalancer", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.5"], "ingress": ["192.0.2.9"],
@@ -128,8 +132,8 @@ fn what_the_host_leads_elsewhere_is_known() {
     let with = elements(cluster.endpoints("dns", ("UDP", 5353), &one));
     assert!(!with.contains_key(&nobody.0));
     let led = ["10.96.1.5:53", "10.128.0.5:5353"].map(|to| to.parse().unwrap());
-    assert_eq!(nft::moved(&without, &with), [(keys[1], led.into())].into());
-    assert_eq!(nft::moved(&with, &without), [(keys[1], to("10.96.1.5"))].into());
+    assert_eq!(moved(&without, &with), [(keys[1], led.into())].into());
+    assert_eq!(moved(&with, &without), [(keys[1], to("10.96.1.5"))].into());
 }
 
 /// The host's table is written anew when the agent starts: then every translation is a new one.
@@ -140,10 +144,10 @@ fn a_node_port_is_the_nodes_alone() {
         "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}]});
     cluster.add("dns", &spec);
     let elements = nft::elements(&cluster.want(), GatewayMode::Local, &masquerade());
-    let moved = nft::moved(&nft::Elements::new(), &elements);
+    let led = moved(&nft::Elements::new(), &elements);
     let is_moved = |to: &str, answers: &str| {
         let connection = Connection { to: to.parse().unwrap(), answers: answers.parse().unwrap() };
-        stale::is_moved(&connection, &moved, &here().ips)
+        stale::is_moved(&connection, &led, &here().ips)
     };
     assert!(is_moved("172.18.0.2:30053", "172.18.0.2:30053"), "it was not led anywhere");
     assert!(is_moved("172.18.0.2:30053", "10.96.1.4:53"));
