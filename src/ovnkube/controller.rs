@@ -33,7 +33,7 @@ pub(crate) async fn run(
     let recording = settings.command_line.record.as_deref().map(recording::create).transpose()?;
     let role = if roles.controller { "controller" } else { "cluster-manager" };
     let api = Client::connect(&translate::access(&settings, role)).await?;
-    let (mut leader, lease) = Leader::run(&api, lease(&settings, roles, &identity));
+    let (mut leader, lease) = Leader::run(&api, lease(&settings, roles, &identity))?;
     let events = Events::start(&api, "ovnkube", &identity);
     let nb = roles.controller.then(|| northbound(&settings));
     let sb = roles.controller.then(|| southbound(&settings));

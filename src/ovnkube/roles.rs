@@ -59,6 +59,9 @@ fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
 }
 
 async fn parts(loaded: &Loaded) -> Result<()> {
+    // before anything begins that should end in good order
+    let mut term = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let settings = &loaded.settings;
     let mode = &settings.mode;
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
@@ -90,8 +93,6 @@ async fn parts(loaded: &Loaded) -> Result<()> {
     if let Some(name) = mode.node.clone() {
         tasks.spawn(node::run(settings.clone(), name, health, Stop(stopped.clone())));
     }
-    let mut term = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     let first = tokio::select! {
         _ = term.recv() => { info!("SIGTERM: stopping"); None }
         _ = interrupt.recv() => { info!("SIGINT: stopping"); None }

@@ -10,8 +10,8 @@ use http::{Method, Request, Uri};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use crate::Error;
 use crate::error::chain;
+use crate::{Access, Error};
 
 /// An answer that takes longer is none. Watches are bound by their own silence limit.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
@@ -30,6 +30,7 @@ const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8
 #[derive(Clone)]
 pub struct Client {
     pub(crate) kube: kube::Client,
+    pub(crate) access: Arc<Access>,
     pub(crate) server: String,
     pub(crate) forbidden: Forbidden,
 }

@@ -38,12 +38,22 @@ impl Client {
     /// waited for later.
     pub async fn connect(access: &Access) -> Result<Self, Error> {
         let config = access.config().await?;
+        Self::with(access, &config)
+    }
+
+    /// The same, on connections of its own.
+    pub(crate) async fn anew(&self) -> Result<Self, Error> {
+        Ok(Self { forbidden: self.forbidden.clone(), ..Self::with(&self.access, &self.access.config().await?)? })
+    }
+
+    fn with(access: &Access, config: &Config) -> Result<Self, Error> {
         let agent = format!("ovnkube/{} ({})", env!("CARGO_PKG_VERSION"), access.role);
         let agent =
             HeaderValue::from_str(&agent).map_err(|_| Error::Access(format!("use the role {:?}", access.role)))?;
-        let service = Renewed::new(access.clone(), &config, agent)?;
+        let service = Renewed::new(access.clone(), config, agent)?;
         let kube = kube::Client::new(service, "default");
-        Ok(Self { kube, server: host_and_port(&config.cluster_url), forbidden: Forbidden::default() })
+        let access = Arc::new(access.clone());
+        Ok(Self { kube, access, server: host_and_port(&config.cluster_url), forbidden: Forbidden::default() })
     }
 
     /// As `10.0.0.1:6443`.

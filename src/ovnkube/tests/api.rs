@@ -24,8 +24,13 @@ impl Api {
         let _ = api.ask(Method::POST, &format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts"), account).await;
         let lists = ["pods", "events"].map(|kind| format!("/api/v1/namespaces/{NAMESPACE}/{kind}"));
         let leases = "/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases".to_owned();
-        for list in lists.into_iter().chain(["/api/v1/nodes".to_owned(), leases]) {
+        for list in lists.into_iter().chain(["/api/v1/nodes".to_owned(), leases.clone()]) {
             api.ask(Method::DELETE, &list, json!({"gracePeriodSeconds": 0})).await.unwrap();
+        }
+        // held by nobody, as dist/yaml has them
+        for name in ["ovn-kubernetes-master", "ovn-kubernetes-master-global"] {
+            let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}});
+            api.ask(Method::POST, &leases, lease).await.unwrap();
         }
         api
     }

@@ -42,13 +42,13 @@ async fn it_ends_soon_whatever_the_api_does() {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_ends_soon_before_the_api_ever_answered() {
     let dir = Dir::new();
-    // connections are made, nothing is ever said
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = dir.file("ovn_k8s.conf");
     std::fs::write(&config, "").unwrap();
-    let apiserver = format!("--k8s-apiserver=http://{}", silent.local_addr().unwrap());
     let config = format!("--config-file={}", config.display());
     for mode in ["--init-master=one", "--init-cluster-manager=one", "--init-ovnkube-controller=one"] {
+        // connections are made, nothing is ever said; one for each process, which may make some more than are taken here
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let apiserver = format!("--k8s-apiserver=http://{}", silent.local_addr().unwrap());
         let words = [mode, &apiserver, &config, "--nb-address=tcp:127.0.0.1:1"].into_iter().chain(PATIENT);
         let process = Process::start(&dir.file("log"), words);
         drop(silent.accept().unwrap());

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::Receiver;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing_subscriber::fmt::MakeWriter;
@@ -86,6 +87,10 @@ impl Cluster {
             kubectl(&["create", "role", name, "--verb=get,patch", "--resource=leases.coordination.k8s.io", &of]);
             let role = format!("--role={name}");
             kubectl(&["create", "rolebinding", name, &role, "--serviceaccount=ovn-kubernetes:ovn"]);
+            // as dist/yaml has those of masters
+            let file = cluster.file(&format!("lease-{name}"));
+            std::fs::write(&file, lease(name).to_string()).unwrap();
+            kubectl(&["create", "-f", &file.display().to_string()]);
         }
         cluster
     }
@@ -186,10 +191,21 @@ impl Cluster {
     }
 }
 
+/// One that nobody has held.
+fn lease(name: &str) -> Value {
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {}})
+}
+
+/// Makes such a one.
+pub(crate) async fn empty_lease(cluster: &Cluster, name: &str) {
+    cluster.create("/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases", lease(name)).await;
+}
+
 /// A port of loopback that leads to another one while it is open.
 pub(crate) struct Door {
     pub(crate) port: u16,
     open: Arc<AtomicBool>,
+    silence: Arc<watch::Sender<()>>,
     connections: Arc<Mutex<JoinSet<()>>>,
 }
 
@@ -199,15 +215,20 @@ impl Door {
         let door = Self {
             port: listener.local_addr().unwrap().port(),
             open: Arc::new(AtomicBool::new(true)),
+            silence: Arc::default(),
             connections: Arc::default(),
         };
-        let (open, connections) = (door.open.clone(), door.connections.clone());
+        let (open, silence, connections) = (door.open.clone(), door.silence.clone(), door.connections.clone());
         tokio::spawn(async move {
             while let Ok((mut outside, _)) = listener.accept().await {
                 if open.load(Ordering::SeqCst) {
+                    let mut silenced = silence.subscribe();
                     connections.lock().unwrap().spawn(async move {
                         if let Ok(mut inside) = TcpStream::connect(("127.0.0.1", port)).await {
-                            let _ = copy_bidirectional(&mut outside, &mut inside).await;
+                            tokio::select! {
+                                _ = copy_bidirectional(&mut outside, &mut inside) => {}
+                                _ = silenced.changed() => std::future::pending().await,
+                            }
                         }
                     });
                 }
@@ -220,6 +241,11 @@ impl Door {
     pub(crate) fn shut(&self) {
         self.open.store(false, Ordering::SeqCst);
         self.connections.lock().unwrap().abort_all();
+    }
+
+    /// What is connected stays so and carries nothing more, as if one of many API servers hung; whoever comes next gets through.
+    pub(crate) fn silence(&self) {
+        self.silence.send_replace(());
     }
 
     pub(crate) fn open(&self) {

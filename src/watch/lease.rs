@@ -1,0 +1,147 @@
+//! The Lease object: what of it counts, and the requests for it.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::client::{JSON, MERGE_PATCH, query_value};
+use crate::{Client, Error, LeaseSettings};
+
+/// Tells processes of one name apart.
+const INSTANCE: &str = "ovnkube.io/holder-instance";
+/// Holds a lease that was deleted and made anew, until it is known that nobody else does. No host is called so.
+const UNKNOWN: &str = "(unknown)";
+
+/// A lease as the API has it.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct Lease {
+    pub(crate) metadata: LeaseMeta,
+    #[serde(default)]
+    spec: LeaseSpec,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LeaseMeta {
+    pub(crate) uid: String,
+    pub(crate) resource_version: String,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct LeaseSpec {
+    holder_identity: Option<String>,
+    lease_duration_seconds: Option<u32>,
+    lease_transitions: Option<i64>,
+}
+
+impl Lease {
+    pub(crate) fn holder(&self) -> &str {
+        self.spec.holder_identity.as_deref().unwrap_or_default()
+    }
+
+    /// Nobody has written a name into it, or nobody knows whose.
+    pub(crate) fn is_unclaimed(&self) -> bool {
+        matches!(self.holder(), "" | UNKNOWN)
+    }
+
+    /// The holder's own word on how long it counts on the lease, s.
+    pub(crate) fn seconds(&self) -> u32 {
+        self.spec.lease_duration_seconds.unwrap_or_default()
+    }
+}
+
+/// One process and the lease that it wants.
+pub(crate) struct Place {
+    pub(crate) settings: LeaseSettings,
+    /// Marks the lease as held by this process and no other of its name.
+    pub(crate) instance: String,
+}
+
+impl Place {
+    /// Whether the lease is this very process's.
+    pub(crate) fn holds(&self, lease: &Lease) -> bool {
+        let instance = lease.metadata.annotations.get(INSTANCE);
+        lease.holder() == self.settings.identity && instance == Some(&self.instance)
+    }
+
+    pub(crate) async fn read(&self, client: &Client) -> Result<Lease, Error> {
+        let action = format!("read lease {}", self.settings.name);
+        client.exchange(&action, Method::GET, &self.path(), JSON, Vec::new()).await
+    }
+
+    /// Writes our name and the time into the lease, if nobody has changed it since it was read.
+    pub(crate) async fn take(&self, client: &Client, lease: &Lease) -> Result<Lease, Error> {
+        let now = now();
+        let mut spec = json!({
+            "holderIdentity": self.settings.identity,
+            "leaseDurationSeconds": self.settings.lease.as_secs().max(1),
+            "renewTime": now,
+        });
+        if lease.holder() != self.settings.identity {
+            spec["acquireTime"] = json!(now);
+            spec["leaseTransitions"] = json!(lease.spec.lease_transitions.unwrap_or_default() + 1);
+        }
+        let metadata = json!({
+            "resourceVersion": lease.metadata.resource_version,
+            "annotations": { INSTANCE: self.instance },
+        });
+        let action = format!("renew lease {}", self.settings.name);
+        let body = bytes(&json!({ "metadata": metadata, "spec": spec }));
+        client.exchange(&action, Method::PATCH, &self.path(), MERGE_PATCH, body).await
+    }
+
+    /// Makes the lease that is not there. Nobody has it then: a request to make it may arrive at any time later, and
+    /// must not make a leader.
+    pub(crate) async fn make(&self, client: &Client, seconds: u32) -> Result<Lease, Error> {
+        let LeaseSettings { namespace, name, .. } = &self.settings;
+        let body = bytes(&json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": { "name": name, "namespace": namespace },
+            "spec": { "holderIdentity": UNKNOWN, "leaseDurationSeconds": seconds, "renewTime": now() },
+        }));
+        let action = format!("create lease {namespace}/{name}");
+        client.exchange(&action, Method::POST, &self.all(), JSON, body).await.map_err(|e| match e {
+            Error::Gone { action, problem } => {
+                Error::failed(&action, format!("{problem}; kubectl apply -f dist/yaml makes namespace and accounts"))
+            }
+            other => other,
+        })
+    }
+
+    /// Takes our name out of the lease. It is read first: a renewal may have been on its way.
+    pub(crate) async fn give_back(&self, client: &Client) -> Result<(), Error> {
+        let lease = match self.read(client).await {
+            Ok(lease) if self.holds(&lease) => lease,
+            Ok(_) | Err(Error::Gone { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let body = json!({
+            "metadata": { "resourceVersion": lease.metadata.resource_version, "annotations": { INSTANCE: null } },
+            "spec": { "holderIdentity": null, "leaseDurationSeconds": 1 },
+        });
+        let action = format!("release lease {}", self.settings.name);
+        client.send(&action, Method::PATCH, &self.path(), MERGE_PATCH, bytes(&body)).await
+    }
+
+    fn all(&self) -> String {
+        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", query_value(&self.settings.namespace))
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.all(), query_value(&self.settings.name))
+    }
+}
+
+fn bytes(body: &Value) -> Vec<u8> {
+    body.to_string().into_bytes()
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
