@@ -5,6 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use http::header::HeaderValue;
 use kube::Config;
@@ -22,13 +24,13 @@ const LARGEST_KUBECONFIG: u64 = 4 * 1024 * 1024;
 /// the pod's service account is used.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Its current context is used. It is read again when it changes, or a client certificate that it names.
+    /// Its current context is used. It is read again when it changes, or a certificate that it names.
     pub kubeconfig: Option<PathBuf>,
     /// `https://host:port` or `http://host:port`.
     pub apiserver: Option<String>,
     /// Certificates the API server is checked with; the system's without. Read again when it changes.
     pub ca: Option<PathBuf>,
-    /// The same as PEM text.
+    /// The same as text: base64 of PEM, as in a kubeconfig, or PEM.
     pub ca_data: Option<String>,
     pub token: Option<Secret>,
     /// Counts before `token`; read again when it changes.
@@ -85,8 +87,9 @@ impl Access {
             // what counts is the file, now and later
             config.root_cert = Some(Vec::new());
             config.root_cert_file = Some(path.clone());
-        } else if let Some(pem) = &self.ca_data {
-            config.root_cert = Some(certificates(pem.as_bytes()).map_err(|p| format!("read K8S_CACERT_DATA: {p}"))?);
+        } else if let Some(data) = &self.ca_data {
+            let certificates = decoded(data).and_then(|pem| certificates(&pem));
+            config.root_cert = Some(certificates.map_err(|p| format!("read k8s-cacert-data: {p}"))?);
         }
         Ok(())
     }
@@ -98,6 +101,15 @@ fn address(server: &str) -> Result<Uri, String> {
         return Err(format!("use k8s-apiserver {server:?}: not an address; write https://host:port"));
     }
     Ok(uri)
+}
+
+/// Base64 may be broken into lines, as `base64` prints it.
+fn decoded(data: &str) -> Result<Vec<u8>, String> {
+    if data.contains("-----BEGIN") {
+        return Ok(data.as_bytes().to_vec());
+    }
+    let text: String = data.split_ascii_whitespace().collect();
+    STANDARD.decode(text).map_err(|e| format!("is not base64 of PEM: {e}; base64 -w0 FILE makes it"))
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
@@ -116,7 +128,9 @@ async fn from_kubeconfig(path: &Path) -> Result<Config, String> {
     }
     let file = Kubeconfig::read_from(path).map_err(|e| kubeconfig_problem(&e))?;
     let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(file, &options).await.map_err(|e| kubeconfig_problem(&e))?;
+    let authority = authority(&file);
+    let mut config = Config::from_custom_kubeconfig(file, &options).await.map_err(|e| kubeconfig_problem(&e))?;
+    config.root_cert_file = authority;
     if config.auth_info.exec.is_some() || config.auth_info.auth_provider.is_some() {
         return Err(
             "its user runs a credential plugin, which is not supported; use a client certificate or token".into()
@@ -126,6 +140,16 @@ async fn from_kubeconfig(path: &Path) -> Result<Config, String> {
         return Err(format!("server {:?} is not an address; write https://host:port", config.cluster_url.to_string()));
     }
     Ok(config)
+}
+
+/// The file that the current context names for its API server's authority.
+fn authority(file: &Kubeconfig) -> Option<PathBuf> {
+    let current = file.current_context.as_ref()?;
+    let context = file.contexts.iter().find(|one| one.name == *current)?.context.as_ref()?;
+    let cluster = file.clusters.iter().find(|one| one.name == context.cluster)?.cluster.as_ref()?;
+    // what stands in the kubeconfig itself counts
+    let path = cluster.certificate_authority.as_ref().filter(|_| cluster.certificate_authority_data.is_none())?;
+    Some(path.into())
 }
 
 /// Says where a YAML error is and never quotes the text there: it may be a key or token.

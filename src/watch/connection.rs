@@ -1,6 +1,7 @@
 //! The way to the API server. It follows its credentials: a kubeconfig, or a client certificate that it names, is replaced
-//! when it is about to expire, as the kubelet does with its own.
+//! when it is about to expire, as the kubelet does with its own, and so is the authority's.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -38,6 +39,13 @@ impl Client {
     /// waited for later.
     pub async fn connect(access: &Access) -> Result<Self, Error> {
         let config = access.config().await?;
+        if shows_token(&config) {
+            tracing::warn!(
+                "use API server {}: the token goes there in clear text, for everybody on the way to read and use; \
+                 set k8s-apiserver to its https:// address and k8s-cacert to its authority",
+                config.cluster_url
+            );
+        }
         Self::with(access, &config)
     }
 
@@ -110,7 +118,8 @@ impl Renewed {
 impl Current {
     fn of(access: &Access, config: &Config, agent: &HeaderValue) -> Result<Self, Error> {
         let named = [&config.auth_info.client_certificate, &config.auth_info.client_key];
-        let files = named.into_iter().flatten().map(PathBuf::from).chain(access.kubeconfig.clone()).collect::<Vec<_>>();
+        let named = named.into_iter().flatten().map(PathBuf::from);
+        let files = named.chain(config.root_cert_file.clone()).chain(access.kubeconfig.clone()).collect::<Vec<_>>();
         let stamps = stamps(&files);
         Ok(Self { connection: connect(config, agent)?, files, stamps })
     }
@@ -155,6 +164,14 @@ fn connect(config: &Config, agent: &HeaderValue) -> Result<Connection, Error> {
     let service = config.extra_headers_layer().map_err(problem)?.layer(service);
     let service = config.base_uri_layer().layer(service);
     Ok(Connection::new(service.map_err(Into::into)))
+}
+
+/// Whether a token leaves this host unencrypted.
+fn shows_token(config: &Config) -> bool {
+    let host = config.cluster_url.host().unwrap_or_default().trim_matches(['[', ']']);
+    let stays = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    let has_token = config.auth_info.token.is_some() || config.auth_info.token_file.is_some();
+    config.cluster_url.scheme_str() == Some("http") && has_token && !stays
 }
 
 fn host_and_port(url: &Uri) -> String {

@@ -344,6 +344,11 @@ async fn access_that_cannot_work_is_refused_in_one_line() {
     assert!(said.starts_with("use the token: "), "{said}");
     let said = refused(Access { token_file: Some("/nonexistent".into()), ..explicit("https://x") }).await;
     assert_eq!(said, "read token file /nonexistent: No such file or directory (os error 2)");
+    for (data, problem) in [("{", "is not base64 of PEM: "), ("AAAA", "has no certificate"), ("", "has no certificate")]
+    {
+        let said = refused(Access { ca_data: Some(data.into()), ..explicit("https://x") }).await;
+        assert!(said.starts_with(&format!("read k8s-cacert-data: {problem}")), "{said}");
+    }
     let said = refused(Access { ca: Some("/dev/null".into()), ..explicit("https://x") }).await;
     assert_eq!(said, "read k8s-cacert /dev/null: has no certificate");
     let said = refused(Access::default()).await;
@@ -351,6 +356,46 @@ async fn access_that_cannot_work_is_refused_in_one_line() {
         said.starts_with("find the API server: ") && said.ends_with("set k8s-kubeconfig or k8s-apiserver"),
         "{said}"
     );
+}
+
+/// Seed lines have `http://` and a token: that works, and is said to be no secret any more.
+#[tokio::test]
+async fn a_token_in_clear_text_is_warned_of() {
+    let warnings = async |server: &str, token: Option<&str>| {
+        let log = Log::default();
+        let written = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone()).finish();
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let token = token.map(|token| token.to_owned().into());
+        let access = Access { apiserver: Some(server.into()), token, role: "node".into(), ..Access::default() };
+        Client::connect(&access).await.unwrap();
+        String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
+    };
+    let said = warnings("http://192.0.2.1:8080", Some("s3cret")).await;
+    assert!(said.contains("WARN") && said.contains("in clear text") && said.contains("https://"), "{said}");
+    assert!(!said.contains("s3cret") && said.lines().count() == 1, "{said}");
+    for (server, token) in [
+        ("http://192.0.2.1:8080", None),
+        ("https://192.0.2.1:8080", Some("s3cret")),
+        ("http://localhost:8443", Some("s3cret")),
+        ("http://127.0.0.1:8443", Some("s3cret")),
+        ("http://[::1]:8443", Some("s3cret")),
+    ] {
+        assert_eq!(warnings(server, token).await, "", "{server}");
+    }
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        std::io::Write::write(&mut *self.0.lock().unwrap(), text)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 #[test]

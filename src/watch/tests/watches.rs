@@ -6,6 +6,8 @@ mod lab;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use lab::{Cluster, next, until};
 use ovnkube_model::{Backend, Change, Family, Kind, Notice, Object, ObjectKey, PodKey, Services, Severity, keys};
@@ -306,6 +308,12 @@ async fn access_by_kubeconfig_and_refusals() {
     let client = Client::connect(&kubeconfig).await.unwrap();
     client.annotate_node("access", &uid, &set("n", "1")).await.unwrap();
 
+    let pem = std::fs::read_to_string(cluster.file("ca.crt")).unwrap();
+    for ca in [STANDARD.encode(&pem), pem] {
+        let with_data = Access { ca: None, ca_data: Some(format!("{ca}\n")), ..cluster.access(cluster.port()) };
+        Client::connect(&with_data).await.unwrap().annotate_node("access", &uid, &set("n", "1")).await.unwrap();
+    }
+
     let stranger = Access { ca: None, ca_data: Some(other_ca(&cluster)), ..cluster.access(cluster.port()) };
     let client = Client::connect(&stranger).await.unwrap();
     let error = client.annotate_node("access", &uid, &set("n", "2")).await.unwrap_err();
@@ -400,9 +408,9 @@ async fn a_kubelet_keeps_to_the_annotations_of_agents() {
     kubelet.set_node_condition("kubelet-own", &own, &condition).await.unwrap();
 }
 
-/// A kubelet's certificate is replaced before it expires, under a process that runs on.
+/// A kubelet's certificate is replaced before it expires, and the cluster's authority some day, under a process that runs on.
 #[tokio::test]
-async fn a_client_certificate_is_read_again() {
+async fn certificates_of_a_kubeconfig_are_read_again() {
     let cluster = Cluster::shared();
     let uid = cluster.node("renewed").await;
     let (stranger, kubelet) = (cluster.user("stranger", &[]), cluster.user("system:node:renewed", &["system:nodes"]));
@@ -420,13 +428,18 @@ async fn a_client_certificate_is_read_again() {
     let server = format!("https://127.0.0.1:{}", cluster.port());
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority": text(&cluster.file("ca.crt"))}}],
+        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority": text(&dir.join("ca"))}}],
         "users": [{"name": "u", "user": {"client-certificate": text(&dir.join("crt")), "client-key": text(&dir.join("key"))}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
     });
     std::fs::write(dir.join("kubeconfig"), kubeconfig.to_string()).unwrap();
+    std::fs::write(dir.join("ca"), other_ca(&cluster)).unwrap();
     let access = Access { kubeconfig: Some(dir.join("kubeconfig")), ..Access::default() };
     let client = Client::connect(&access).await.unwrap();
+    let error = client.annotate_node("renewed", &uid, &set("n", "1")).await.unwrap_err();
+    assert!(error.to_string().contains("set k8s-cacert to the CA"), "{error}");
+    std::fs::copy(cluster.file("ca.crt"), dir.join("ca.new")).unwrap();
+    std::fs::rename(dir.join("ca.new"), dir.join("ca")).unwrap();
     assert!(client.annotate_node("renewed", &uid, &set("n", "1")).await.unwrap_err().is_forbidden());
     certificate(&kubelet);
     client.annotate_node("renewed", &uid, &set("n", "2")).await.unwrap();
