@@ -15,7 +15,7 @@ use tracing::{info, warn};
 
 use crate::connections::Connections;
 use crate::roles::Stop;
-use crate::{recording, translate};
+use crate::{cluster, recording, translate};
 
 /// Changes that may wait for the engine; then the watches wait.
 const CHANGES: usize = 4096;
@@ -44,6 +44,13 @@ pub(crate) async fn run(
             () = leader.elected() => info!(%identity, role, "holds the lease"),
         }
         metrics.leader.set(1);
+        if roles.cluster_manager {
+            // before subnets are given out, for which agents wait
+            tokio::select! {
+                () = stop.wait() => break,
+                () = cluster::publish(&api, &settings, &leader) => {}
+            }
+        }
         let (changes, incoming) = mpsc::channel(CHANGES);
         let network = translate::network(&settings, roles);
         let incoming = match &recording {

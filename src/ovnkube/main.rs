@@ -1,5 +1,6 @@
 //! `ovnkube`: turns a Kubernetes cluster into an OVN network. See `ovnkube --help`.
 
+mod cluster;
 mod connections;
 mod controller;
 mod node;

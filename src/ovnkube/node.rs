@@ -12,13 +12,13 @@ use ovnkube_node::{
     PodOnNode, Reports, Tls, Warning,
 };
 use ovnkube_telemetry::NodeHealth;
-use ovnkube_watch::{Client, Events, Scope};
+use ovnkube_watch::{Client, Data, Events, Scope};
 use tokio::sync::{mpsc, watch};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::connections::Connections;
 use crate::roles::Stop;
-use crate::translate;
+use crate::{cluster, translate};
 
 const CHANGES: usize = 1024;
 /// Within this a network setup of the host that minds a NIC in a bridge has done what it does.
@@ -40,10 +40,31 @@ const SEEN_WITHIN: Duration = Duration::from_secs(60);
 /// Runs until told to stop.
 pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mut stop: Stop) -> Result<()> {
     let api = Client::connect(&translate::access(&settings, "node")).await?;
+    let mut cluster = tokio::select! {
+        () = stop.wait() => return Ok(()),
+        found = cluster::ask_at_start(&api, &settings) => found,
+    };
+    while let Some(found) = Box::pin(agent(&api, &settings, &cluster, &name, &health, stop.clone())).await? {
+        info!("the cluster's values came after the start; starting over");
+        cluster = found;
+    }
+    Ok(())
+}
+
+/// Runs with these values of the cluster until told to stop, or until it has others.
+async fn agent(
+    api: &Client,
+    own_settings: &Settings,
+    cluster: &Data,
+    name: &str,
+    health: &NodeHealth,
+    mut stop: Stop,
+) -> Result<Option<Data>> {
+    let settings = cluster::taken(own_settings, cluster);
     let (changes, incoming) = mpsc::channel(CHANGES);
     let mut connections = Connections::of(&settings, api.server());
     connections.tell(&changes).await;
-    let watches = ovnkube_watch::start(&api, &Scope::Node(name.as_str().into()), &changes);
+    let watches = ovnkube_watch::start(api, &Scope::Node(name.into()), &changes);
     let weak = changes.downgrade();
     drop(changes);
     let (to_agent, agent_changes) = mpsc::channel(CHANGES);
@@ -51,19 +72,38 @@ pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mu
     let (warnings, warned) = mpsc::unbounded_channel();
     let (minds_nodes, nodes_matter) = watch::channel(false);
     let (own, own_node) = watch::channel(None);
-    let events = Events::start(&api, "ovnkube-node", &name);
-    let node_name: Name = name.as_str().into();
+    let events = Events::start(api, "ovnkube-node", name);
+    let node_name: Name = name.into();
+    let mut other = None;
     tokio::select! {
         outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings, minds_nodes, health: health.clone() }, async move { stop.wait().await }) => outcome?,
         () = connections.keep_telling(weak) => {}
-        () = tell(&health, own_node.clone()) => {}
-        () = watch_nodes(&api, nodes_matter, to_agent.clone()) => {}
-        () = forward(incoming, to_agent, own) => {}
+        () = tell(health, own_node.clone()) => {}
+        () = watch_nodes(api, nodes_matter, to_agent.clone()) => {}
+        () = forward(incoming, to_agent, own, Cluster { api, settings: own_settings, known: cluster, other: &mut other }) => {}
         () = publish(&events, &node_name, warned, own_node.clone()) => {}
-        () = annotate(&api, &node_name, wanted, own_node) => {}
+        () = annotate(api, &node_name, wanted, own_node) => {}
     }
     drop(watches);
-    Ok(())
+    Ok(other)
+}
+
+/// What the cluster's values were at the start, and where others go.
+struct Cluster<'a> {
+    api: &'a Client,
+    settings: &'a Settings,
+    known: &'a Data,
+    other: &'a mut Option<Data>,
+}
+
+impl Cluster<'_> {
+    /// Whether there are others now, if there were none at the start.
+    async fn has_changed(&mut self) -> bool {
+        if self.known.is_empty() {
+            *self.other = cluster::ask_for_others(self.api, self.settings).await;
+        }
+        self.other.is_some()
+    }
 }
 
 /// What is known of the own Node: its uid, and how it is annotated.
@@ -74,12 +114,21 @@ async fn forward(
     mut incoming: mpsc::Receiver<Change>,
     agent: mpsc::Sender<ovnkube_node::Change>,
     own: watch::Sender<Own>,
+    mut cluster: Cluster<'_>,
 ) {
     let mut synced = HashSet::new();
+    let mut has_subnets = false;
     while let Some(change) = incoming.recv().await {
         let change = match change {
             Change::Pod(key, pod) => ovnkube_node::Change::Pod(key, pod.and_then(|pod| on_node(*pod))),
             Change::Node(_, Some(node)) => {
+                if !has_subnets && !node.subnets.is_empty() {
+                    // from here on the cluster's values count
+                    if cluster.has_changed().await {
+                        return;
+                    }
+                    has_subnets = true;
+                }
                 let change = ovnkube_node::Change::Node(OwnNode::from(&*node));
                 own.send_replace(Some((node.uid.clone(), node)));
                 change

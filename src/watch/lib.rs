@@ -7,6 +7,7 @@
 //!                 ◀── annotate_pod, annotate_node …  guarded by uid
 //!                 ◀── Events                         one Event per Notice, counted
 //!                 ◀──▶ Leader                        the lease that says who may write
+//!                 ◀──▶ config_map, set_config_map    what the cluster agrees on
 //! ```
 //!
 //! Objects are decoded straight into the few fields that matter; of what was seen only keys and
@@ -15,6 +16,7 @@
 mod access;
 mod backoff;
 mod client;
+mod config_map;
 mod connection;
 mod decode;
 mod election;
@@ -38,6 +40,7 @@ mod tests;
 
 pub use access::{Access, Secret};
 pub use client::Client;
+pub use config_map::Data;
 pub use decode::decode;
 pub use error::Error;
 pub use events::Events;

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// The namespace that pods are made in.
 pub(crate) const NAMESPACE: &str = "default";
 
+/// What the cluster agrees on.
+pub(crate) const CLUSTER: &str = "/api/v1/namespaces/ovn-kubernetes/configmaps/ovnkube-cluster";
+
 /// The API in the hands of one test.
 pub(crate) struct Api {
     servers: Turn,
@@ -32,12 +35,18 @@ impl Api {
             let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}});
             api.ask(Method::POST, &leases, lease).await.unwrap();
         }
+        api.ask(Method::PATCH, CLUSTER, json!({"data": null})).await.unwrap();
         api
     }
 
     /// With the rights of a master.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.servers.master()
+    }
+
+    /// With the rights of this node's agent.
+    pub(crate) fn agent(&self, node: &str) -> PathBuf {
+        self.servers.agent(Some(node))
     }
 
     /// A file beside the servers: `ca.crt`.

@@ -7,6 +7,7 @@ mod process;
 
 mod annotations;
 mod bad_input;
+mod cluster;
 mod faults;
 mod masters;
 mod one_process;

@@ -27,8 +27,19 @@ pub(crate) struct Process {
 impl Process {
     /// Starts one that logs to a file of that name.
     pub(crate) fn start<S: AsRef<OsStr>>(log: &Path, words: impl IntoIterator<Item = S>) -> Self {
+        Self::run(log, ovnkube(words))
+    }
+
+    /// The same by a program that becomes it, which is its first word.
+    pub(crate) fn under<S: AsRef<OsStr>>(log: &Path, by: &[&str], words: impl IntoIterator<Item = S>) -> Self {
+        let mut command = Command::new(by[0]);
+        command.args(&by[1..]).arg(env!("CARGO_BIN_EXE_ovnkube")).args(words).stdin(Stdio::null());
+        Self::run(log, command)
+    }
+
+    fn run(log: &Path, mut command: Command) -> Self {
         let file = File::create(log).unwrap();
-        let child = ovnkube(words).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+        let child = command.stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
         Self { child, log: log.to_owned() }
     }
 

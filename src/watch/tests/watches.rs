@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use lab::{Cluster, next, until};
 use ovnkube_model::{Backend, Change, Family, Kind, Notice, Object, ObjectKey, PodKey, Services, Severity, keys};
-use ovnkube_watch::{Access, Annotations, Client, Condition, Error, Events, Scope, start};
+use ovnkube_watch::{Access, Annotations, Client, Condition, Data, Error, Events, Scope, start};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
 
@@ -446,6 +446,35 @@ async fn certificates_of_a_kubeconfig_are_read_again() {
     // one that cannot be read is not used
     std::fs::write(dir.join("crt"), "").unwrap();
     client.annotate_node("renewed", &uid, &set("n", "3")).await.unwrap();
+}
+
+/// dist/yaml has it empty: the master may fill it, agents may read it, and neither may have any other.
+#[tokio::test]
+async fn what_the_cluster_agrees_on_is_the_masters_to_write() {
+    let cluster = Cluster::shared();
+    let by = async |kubeconfig| {
+        Client::connect(&Access { kubeconfig: Some(kubeconfig), ..Access::default() }).await.unwrap()
+    };
+    let (namespace, name) = ("ovn-kubernetes", "ovnkube-cluster");
+    let data = |value: &str| Data::from([("a".to_owned(), value.to_owned())]);
+    cluster.node("reads").await;
+    let (master, agent) = (by(cluster.kubeconfig()).await, by(cluster.agent(Some("reads"))).await);
+    let kubelet = by(cluster.user("system:node:reads", &["system:nodes"])).await;
+    assert_eq!(agent.config_map(namespace, name).await.unwrap(), Data::new());
+    assert_eq!(master.set_config_map(namespace, name, &data("1")).await.unwrap(), Data::new());
+    assert_eq!(master.set_config_map(namespace, name, &data("2")).await.unwrap(), data("1"));
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
+    let version = async || cluster.get(&path).await["metadata"]["resourceVersion"].clone();
+    let before = version().await;
+    assert_eq!(master.set_config_map(namespace, name, &data("2")).await.unwrap(), data("2"));
+    assert_eq!(version().await, before, "written without need");
+    for reader in [agent, kubelet] {
+        assert_eq!(reader.config_map(namespace, name).await.unwrap(), data("2"));
+        assert!(reader.set_config_map(namespace, name, &data("3")).await.unwrap_err().is_forbidden());
+        assert!(reader.config_map(namespace, "other").await.unwrap_err().is_forbidden());
+    }
+    assert!(master.set_config_map(namespace, "other", &data("3")).await.unwrap_err().is_forbidden());
+    assert_eq!(cluster.get(&path).await["data"], json!({"a": "2"}));
 }
 
 /// A CA that did not sign the API server's certificate.

@@ -1,0 +1,91 @@
+//! What the whole cluster agrees on goes from the master to node agents.
+
+use http::Method;
+use ovnkube_tests::nb::until;
+use serde_json::{Value, json};
+
+use crate::api::CLUSTER;
+use crate::lab::Lab;
+use crate::process::Process;
+
+const MASTER: &[&str] = &["--cluster-subnets=10.244.0.0/16", "--k8s-service-cidr=10.96.0.0/16"];
+
+/// Seed 1's line for minions: no range of services, and subnets that are none of pods. It has no Open vSwitch, so that nothing
+/// of this host is touched, and a directory for its socket that nobody else sees.
+fn minion(lab: &Lab) -> Process {
+    let config = lab.dir.file("minion.conf");
+    let dir = lab.dir.file("none");
+    std::fs::write(&config, format!("[ovspaths]\nrun-dir={0}\n[cni]\nconf-dir={0}\n", dir.display())).unwrap();
+    let words = [
+        "--init-node=n1".to_owned(),
+        "--init-gateways".to_owned(),
+        format!("--config-file={}", config.display()),
+        format!("--k8s-kubeconfig={}", lab.api.agent("n1").display()),
+        "--sb-address=tcp:127.0.0.1:1".to_owned(),
+        "--k8s-service-cidr=".to_owned(),
+        "--cluster-subnets=10.96.0.0/16".to_owned(),
+    ];
+    let apart = "mkdir -p /run/ovn-kubernetes && mount -t tmpfs none /run/ovn-kubernetes && exec \"$@\"";
+    Process::under(&lab.dir.file("minion.log"), &["unshare", "-m", "sh", "-c", apart, "sh"], words)
+}
+
+async fn data(lab: &Lab) -> Value {
+    lab.api.get(CLUSTER).await["data"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_takes_the_values_of_the_master() {
+    let lab = Lab::new().await;
+    lab.api.node("n1").await;
+    // it starts first, and there is nothing to take
+    let minion = minion(&lab).after("Open_vSwitch").await;
+    assert!(!minion.log().contains("the cluster's counts"), "{}", minion.log());
+    let master = lab.start("init-master=one", MASTER);
+    lab.ready(&master).await;
+    let want = json!({
+        "cluster-subnets": "10.244.0.0/16/24", "service-cidrs": "10.96.0.0/16", "join-subnets": "100.64.0.0/16,fd98::/64",
+    });
+    assert_eq!(data(&lab).await, want);
+    let minion = minion.after("cluster-subnets of the cluster is 10.244.0.0/16/24, of this host 10.96.0.0/16/24").await;
+    let minion = minion.after("service-cidrs of the cluster is 10.96.0.0/16").await;
+    assert_eq!(minion.log().matches("starting over").count(), 1, "{}", minion.log());
+    drop(minion);
+    // the next time it knows at once
+    let again = self::minion(&lab).after("of the cluster is 10.244.0.0/16/24").await.after("Open_vSwitch").await;
+    assert!(!again.log().contains("starting over"), "{}", again.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_with_other_values_says_so_and_one_with_the_same_writes_nothing() {
+    let lab = Lab::new().await;
+    lab.api.node("n1").await;
+    let run = async |flags| {
+        let master = lab.start("init-master=one", flags);
+        lab.ready(&master).await;
+        let log = master.log();
+        assert!(master.terminate().0.success());
+        log
+    };
+    run(MASTER).await;
+    let version = async || lab.api.get(CLUSTER).await["metadata"]["resourceVersion"].clone();
+    let before = version().await;
+    assert!(!run(MASTER).await.contains("of the cluster was"));
+    assert_eq!(version().await, before);
+    let log = run(&["--cluster-subnets=10.244.0.0/16,10.245.0.0/16", "--k8s-service-cidr=10.96.0.0/16"]).await;
+    assert!(log.contains("cluster-subnets of the cluster was 10.244.0.0/16/24 and is"), "{log}");
+    assert_eq!(data(&lab).await["cluster-subnets"], json!("10.244.0.0/16/24,10.245.0.0/16/24"));
+}
+
+/// As with dist/yaml of an earlier release.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_it_a_master_works_and_says_what_is_missing() {
+    let lab = Lab::new().await;
+    lab.api.node("n1").await;
+    lab.api.delete(CLUSTER).await;
+    let master = lab.start("init-master=one", MASTER);
+    lab.ready(&master).await;
+    assert!(master.log().contains("give the account the rights that dist/yaml has"), "{}", master.log());
+    let empty = json!({"metadata": {"name": "ovnkube-cluster"}});
+    lab.api.ask(Method::POST, CLUSTER.rsplit_once('/').unwrap().0, empty).await.unwrap();
+    until("the node has a subnet", async || !lab.subnet("n1").await.is_empty()).await;
+}

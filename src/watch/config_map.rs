@@ -1,0 +1,68 @@
+//! A ConfigMap of ours.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::client::{JSON, MERGE_PATCH, query_value};
+use crate::{Client, Error};
+
+/// Keys and values of a ConfigMap.
+pub type Data = BTreeMap<String, String>;
+
+#[derive(Deserialize)]
+struct ConfigMap {
+    metadata: Meta,
+    #[serde(default)]
+    data: Data,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    resource_version: String,
+}
+
+impl Client {
+    /// What a ConfigMap holds; nothing where there is none. Needs the right to get it.
+    pub async fn config_map(&self, namespace: &str, name: &str) -> Result<Data, Error> {
+        Ok(self.find(namespace, name).await?.map(|found| found.data).unwrap_or_default())
+    }
+
+    /// Writes these keys where the ConfigMap says something else, if nobody else writes meanwhile; what it held before is returned.
+    /// Needs the right to get and patch it, and to create it where there is none.
+    pub async fn set_config_map(&self, namespace: &str, name: &str, data: &Data) -> Result<Data, Error> {
+        let action = format!("write config map {namespace}/{name}");
+        let body = |body: serde_json::Value| body.to_string().into_bytes();
+        let Some(found) = self.find(namespace, name).await? else {
+            let made = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data });
+            self.exchange::<ConfigMap>(&action, Method::POST, &all(namespace), JSON, body(made)).await?;
+            return Ok(Data::new());
+        };
+        if data.iter().any(|(key, value)| found.data.get(key) != Some(value)) {
+            let version = found.metadata.resource_version;
+            let change = body(json!({ "metadata": { "resourceVersion": version }, "data": data }));
+            self.exchange::<ConfigMap>(&action, Method::PATCH, &one(namespace, name), MERGE_PATCH, change).await?;
+        }
+        Ok(found.data)
+    }
+
+    async fn find(&self, namespace: &str, name: &str) -> Result<Option<ConfigMap>, Error> {
+        let action = format!("read config map {namespace}/{name}");
+        match self.exchange(&action, Method::GET, &one(namespace, name), JSON, Vec::new()).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Error::Gone { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn all(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{}/configmaps", query_value(namespace))
+}
+
+fn one(namespace: &str, name: &str) -> String {
+    format!("{}/{}", all(namespace), query_value(name))
+}
