@@ -68,6 +68,21 @@ impl Api {
         Access { kubeconfig: Some(self.servers.master()), role: "test".into(), ..Access::default() }
     }
 
+    /// With the right to read everything and no other.
+    pub async fn reader(&self) -> Access {
+        let path = "/apis/rbac.authorization.k8s.io/v1";
+        let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]);
+        let role = json!({"metadata": {"name": "test-reader"}, "rules": rules});
+        let subjects = json!([{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "test-reader"}]);
+        let of = json!({"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": "test-reader"});
+        let binding = json!({"metadata": {"name": "test-reader"}, "roleRef": of, "subjects": subjects});
+        // they may be there from a test before
+        let _ = self.ask(Method::POST, &format!("{path}/clusterroles"), role).await;
+        let _ = self.ask(Method::POST, &format!("{path}/clusterrolebindings"), binding).await;
+        let kubeconfig = Some(self.servers.user("test-reader", &[]));
+        Access { kubeconfig, role: "test".into(), ..Access::default() }
+    }
+
     /// Sends a request past the code under test.
     pub async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, kube::Error> {
         let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
@@ -164,7 +179,18 @@ impl Running {
 
     /// The same beside a southbound database that chassis are removed from.
     pub async fn with_southbound(api: &Api, network: Network, nb: Option<Database>, sb: Option<Database>) -> Self {
-        let client = Client::connect(&api.access()).await.unwrap();
+        Self::with(&api.access(), network, nb, sb, Arc::new(|| true)).await
+    }
+
+    /// With other rights than a master's, or a lease that comes and goes.
+    pub async fn with(
+        access: &Access,
+        network: Network,
+        nb: Option<Database>,
+        sb: Option<Database>,
+        may_write: MayWrite,
+    ) -> Self {
+        let client = Client::connect(access).await.unwrap();
         let metrics = Metrics::new("test");
         let counted = metrics.clone();
         let task = tokio::spawn(async move {
@@ -172,7 +198,6 @@ impl Running {
             let scope = if nb.is_some() { Scope::Controller } else { Scope::ClusterManager };
             let watches = ovnkube_watch::start(&client, &scope, &changes);
             drop(changes);
-            let may_write: MayWrite = Arc::new(|| true);
             let (claims, stale) = sb.map(|sb| Chassis::new(sb, may_write.clone(), None)).unzip();
             stale.map(|stale| tokio::spawn(stale.run()));
             let engine = Engine::new(Parts {

@@ -130,7 +130,7 @@ impl Controller {
             let mut want = ovnkube_plan::want(&key, world);
             let patch = want.patch.take();
             let old = ledger.get(&key).cloned().unwrap_or_default();
-            if let Err(Missing(_)) = diff.key(&key, &want, &old, ledger) {
+            if let Err(Missing(_)) = diff.key(&want, &old, ledger) {
                 waiting.push(key);
                 continue;
             }

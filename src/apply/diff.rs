@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid};
 use ovnkube_ovsdb::{Cache, Txn};
-use ovnkube_plan::{Claim, Key, Member, MemberValue, RowKey, RowWant, Want, cable, claim};
+use ovnkube_plan::{Claim, Member, MemberValue, RowKey, RowWant, Want, cable, claim};
 
 use crate::ledger::Ledger;
 
@@ -115,7 +115,7 @@ impl<'a> Diff<'a> {
 
     /// Takes in what one key wants now and what it had before. Nothing is taken in when something
     /// it refers to is missing.
-    pub fn key(&mut self, key: &Key, want: &Want, old: &Owned, ledger: &Ledger) -> Result<(), Missing> {
+    pub fn key(&mut self, want: &Want, old: &Owned, ledger: &Ledger) -> Result<(), Missing> {
         let found = self.check(want)?;
         for (row, uuid) in want.rows.iter().zip(found.rows) {
             if let Some(uuid) = uuid {
@@ -136,7 +136,7 @@ impl<'a> Diff<'a> {
         }
         if !old.rows.iter().eq(want.rows.iter().map(|row| &row.key)) {
             let kept: HashSet<_> = want.rows.iter().map(|r| &r.key).collect();
-            for row in old.rows.iter().filter(|row| !kept.contains(row) && !ledger.is_anothers(row, key)) {
+            for row in old.rows.iter().filter(|row| !kept.contains(row) && !ledger.has_others(row)) {
                 self.drop_row(row);
             }
         }

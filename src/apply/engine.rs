@@ -30,7 +30,7 @@ use crate::diff::{Diff, Missing, Owned, Subjects};
 use crate::garbage;
 use crate::ledger::Ledger;
 use crate::northbound::{LOCK, Northbound};
-use crate::parking::Parking;
+use crate::parking::{Cause, Parking};
 use crate::patches::{Outcome, Patches};
 
 /// Keys of one transaction at most: large enough to carry a burst, small enough that its reply does
@@ -168,10 +168,14 @@ impl Engine {
 
     fn next_wake(&self) -> Instant {
         let parked = self.parked.next_wake();
+        let (sweep, overdue) = match self.sweep_at {
+            Some(at) if at <= Instant::now() => (None, true),
+            later => (later, false),
+        };
         // nobody tells when the lease is ours again
-        let waiting = !self.dirty.is_empty() || self.patches.is_queued();
+        let waiting = overdue || !self.dirty.is_empty() || !self.halves.is_empty() || self.patches.is_queued();
         let blocked = (waiting && !(self.may_write)()).then(|| Instant::now() + LOOK_AGAIN);
-        [parked, blocked, self.sweep_at.filter(|at| *at > Instant::now())]
+        [parked, blocked, sweep]
             .into_iter()
             .flatten()
             .min()
@@ -180,8 +184,10 @@ impl Engine {
 
     fn wake(&mut self) {
         self.patches.start();
-        for key in self.parked.due(Instant::now()) {
-            self.patches.doubt(&key);
+        for (key, about_patch) in self.parked.due(Instant::now()) {
+            if about_patch {
+                self.patches.doubt(&key);
+            }
             self.dirty.insert(key);
         }
     }
@@ -207,13 +213,13 @@ impl Engine {
         match outcome {
             Outcome::Accepted(key) => {
                 self.metrics.patches.inc();
-                self.parked.forgive(&key);
+                self.parked.forgive(&key, Cause::Patch);
             }
-            Outcome::Failed(key) => {
+            Outcome::Failed(key, at_least) => {
                 self.metrics.patch_errors.inc();
-                self.parked.park(key, Instant::now());
+                self.parked.park(key, Cause::Patch, Instant::now(), at_least);
             }
-            Outcome::Gone(_) => {}
+            Outcome::Gone(key) => self.parked.forgive(&key, Cause::Patch),
             Outcome::Outdated(key) => drop(self.dirty.insert(key)),
         }
     }
@@ -290,17 +296,23 @@ impl Engine {
             }
         }
         for key in keys {
+            if parked.rests(&key, now) {
+                continue;
+            }
             let mut want = ovnkube_plan::want(&key, world);
             let patch = want.patch.take();
             if let Some(diff) = &mut diff {
                 let old = ledger.get(&key).cloned().unwrap_or_default();
-                if let Err(Missing(row)) = diff.key(&key, &want, &old, ledger) {
+                if let Err(Missing(row)) = diff.key(&want, &old, ledger) {
                     debug!(%key, missing = %row, "waits for a row");
-                    parked.park(key, now);
+                    parked.park(key, Cause::Rows, now, Duration::ZERO);
                     continue;
                 }
                 ledger.write(&key, Owned::of(want));
                 batch.keys.push((key.clone(), old));
+            }
+            if patch.is_none() {
+                parked.forgive(&key, Cause::Patch);
             }
             if let Some(again) = patches.want(&key, patch) {
                 parked.look_again(key, again);
@@ -321,7 +333,7 @@ impl Engine {
             (self.clean, self.refused_sweeps) = (true, 0);
         }
         for (key, _) in batch.keys {
-            self.parked.forgive(&key);
+            self.parked.forgive(&key, Cause::Rows);
         }
     }
 
@@ -379,7 +391,7 @@ impl Engine {
             for key in guilty {
                 warn!(%key, %error, "cannot be written; others go on");
                 self.tell(&key, error);
-                self.parked.park(key, Instant::now());
+                self.parked.refuse(key, Instant::now());
             }
         } else {
             let (left, right) = guilty.split_at(guilty.len() / 2);
@@ -398,7 +410,7 @@ impl Engine {
 
     fn retry_soon(&mut self, keys: Vec<Key>) {
         for key in keys {
-            self.parked.park(key, Instant::now());
+            self.parked.park(key, Cause::Rows, Instant::now(), Duration::ZERO);
         }
     }
 

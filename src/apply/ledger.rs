@@ -1,6 +1,7 @@
 //! Who has which rows written: what a key wants less than before is what goes away.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use ovnkube_plan::{Key, Member, MemberValue, RowKey};
@@ -12,7 +13,8 @@ use crate::diff::Owned;
 pub struct Ledger {
     /// Shared with the transaction that it is to be taken back for should that fail.
     owned: HashMap<Key, Arc<Owned>>,
-    owner_of: HashMap<RowKey, Key>,
+    /// How many keys want a row: it goes with the last of them.
+    owners: HashMap<RowKey, u32>,
     /// Keys that want a text in a set. An address passes from one pod to another, and which of the
     /// two is planned first is chance: only the last holder's going takes it out.
     holders: HashMap<Member, u32>,
@@ -27,9 +29,9 @@ impl Ledger {
         self.owned.values().map(AsRef::as_ref)
     }
 
-    /// True for a row that another key wants: then it is not this one's to remove.
-    pub fn is_anothers(&self, row: &RowKey, key: &Key) -> bool {
-        self.owner_of.get(row).is_some_and(|owner| owner != key)
+    /// True for a row that more than one key wants: then it is not the one's to remove.
+    pub fn has_others(&self, row: &RowKey) -> bool {
+        self.owners.get(row).is_some_and(|owners| *owners > 1)
     }
 
     /// True for an element that more than one key wants.
@@ -43,24 +45,18 @@ impl Ledger {
         if old == Some(&owned) {
             return;
         }
+        debug_assert_eq!(owned.rows.iter().collect::<HashSet<_>>().len(), owned.rows.len(), "{key} wants a row twice");
         for row in old.into_iter().flat_map(|old| old.rows.iter()) {
-            if self.owner_of.get(row) == Some(key) {
-                self.owner_of.remove(row);
-            }
+            leave(&mut self.owners, row);
         }
         for member in old.into_iter().flat_map(texts) {
-            if let Some(count) = self.holders.get_mut(member) {
-                *count -= 1;
-                if *count == 0 {
-                    self.holders.remove(member);
-                }
-            }
+            leave(&mut self.holders, member);
         }
         for member in texts(&owned) {
             *self.holders.entry(member.clone()).or_default() += 1;
         }
         for row in &owned.rows {
-            self.owner_of.insert(row.clone(), key.clone());
+            *self.owners.entry(row.clone()).or_default() += 1;
         }
         if owned.is_empty() {
             self.owned.remove(key);
@@ -92,6 +88,40 @@ impl Ledger {
     }
 }
 
+/// One key fewer wants it.
+fn leave<T: Hash + Eq>(wanted: &mut HashMap<T, u32>, what: &T) {
+    if let Some(count) = wanted.get_mut(what) {
+        *count -= 1;
+        if *count == 0 {
+            wanted.remove(what);
+        }
+    }
+}
+
 fn texts(owned: &Owned) -> impl Iterator<Item = &Member> {
     owned.members.iter().filter(|member| matches!(member.value, MemberValue::Text(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use ovnkube_ovn::nb::port_group;
+
+    use super::*;
+
+    #[test]
+    fn a_row_of_two_keys_goes_with_the_last_of_them() {
+        let (one, other) = (Key::Namespaces("a".into()), Key::Namespaces("b".into()));
+        let row = RowKey::new(port_group::TABLE, "g");
+        let owned = || Owned { rows: [row.clone()].into(), members: [].into() };
+        let mut ledger = Ledger::default();
+        for key in [&one, &other, &one] {
+            ledger.write(key, owned());
+        }
+        assert!(ledger.has_others(&row), "neither is the one to remove it");
+        ledger.write(&other, Owned::default());
+        assert!(!ledger.has_others(&row), "the last one is");
+        // a failure brings it back
+        ledger.add(&other, &owned());
+        assert!(ledger.has_others(&row));
+    }
 }

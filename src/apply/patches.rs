@@ -1,7 +1,8 @@
 //! Annotations on their way to the API server.
 //!
 //! Each key has at most one patch on its way. A patch that was sent is remembered until the watch
-//! shows it, so that the events in between do not send it again.
+//! shows it, so that the events in between do not send it again; nor do they one that failed, before
+//! its turn comes.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -20,13 +21,17 @@ const AT_ONCE: usize = 32;
 /// After this long a patch that was accepted and yet is not seen is looked at again.
 const SEEN_WITHIN: Duration = Duration::from_secs(3);
 
+/// Requests about one object in each [`WINDOW`] at most, whoever it is that takes back what they write.
+const IN_WINDOW: u32 = 5;
+const WINDOW: Duration = Duration::from_secs(1);
+
 /// How a patch ended, and when its key should be looked at again.
 #[derive(Debug)]
 pub enum Outcome {
     /// The server has it. The watch will show it.
     Accepted(Key),
-    /// Worth another try.
-    Failed(Key),
+    /// Worth another try, but not before that long.
+    Failed(Key, Duration),
     /// The object is gone or is another one of the same name.
     Gone(Key),
     /// Whatever became of it, something else is wanted by now.
@@ -40,6 +45,15 @@ pub struct Patches {
     queue: VecDeque<Key>,
     records: HashMap<Key, Record>,
     tasks: JoinSet<(Key, Result<(), Refused>)>,
+    pace: Pace,
+}
+
+/// How many requests there were lately for each key.
+#[derive(Default)]
+struct Pace {
+    windows: HashMap<Key, (u32, Instant)>,
+    /// The same windows in the order in which they end.
+    ends: VecDeque<(Instant, Key)>,
 }
 
 /// Why a patch did not go through.
@@ -65,15 +79,37 @@ enum State {
     Queued,
     Sent,
     Accepted,
+    Failed,
+}
+
+impl Pace {
+    fn note(&mut self, key: &Key, requests: u32) {
+        let now = Instant::now();
+        while self.ends.front().is_some_and(|(end, _)| *end <= now) {
+            self.ends.pop_front().map(|(_, key)| self.windows.remove(&key));
+        }
+        let (count, _) = self.windows.entry(key.clone()).or_insert_with(|| {
+            self.ends.push_back((now + WINDOW, key.clone()));
+            (0, now + WINDOW)
+        });
+        *count += requests;
+    }
+
+    /// When more may be sent about this one, if not now.
+    fn rests_until(&self, key: &Key) -> Option<Instant> {
+        let (count, end) = self.windows.get(key)?;
+        (*count >= IN_WINDOW && *end > Instant::now()).then_some(*end)
+    }
 }
 
 impl Patches {
     pub fn new(api: Client, may_write: MayWrite) -> Self {
-        Self { api, may_write, queue: VecDeque::new(), records: HashMap::new(), tasks: JoinSet::new() }
+        let (queue, records, tasks, pace) = <_>::default();
+        Self { api, may_write, queue, records, tasks, pace }
     }
 
     /// Takes note of what a key wants; returns when to look at the key again, if that is needed to
-    /// be sure that an accepted patch stays.
+    /// be sure that an accepted patch stays, or too much was sent for it lately.
     pub fn want(&mut self, key: &Key, patch: Option<Patch>) -> Option<Instant> {
         let Some(patch) = patch else {
             // as wanted; a patch still on its way is left to arrive
@@ -92,6 +128,9 @@ impl Patches {
             // the answer of the one on its way brings this key up again
             Some(record) if record.state == State::Sent => record.outdated = true,
             _ => {
+                if let Some(rested) = self.pace.rests_until(key) {
+                    return Some(rested);
+                }
                 self.records.insert(key.clone(), Record { patch, state: State::Queued, outdated: false, seen: false });
                 self.queue.push_back(key.clone());
             }
@@ -100,10 +139,10 @@ impl Patches {
         None
     }
 
-    /// Forgets an accepted patch that nobody has seen yet, so that it is sent again if it is still
-    /// wanted.
+    /// Forgets an accepted patch that nobody has seen yet, or one that failed, so that it is sent again if it
+    /// is still wanted.
     pub fn doubt(&mut self, key: &Key) {
-        if self.records.get(key).is_some_and(|r| r.state == State::Accepted) {
+        if self.records.get(key).is_some_and(|r| matches!(r.state, State::Accepted | State::Failed)) {
             self.records.remove(key);
         }
     }
@@ -126,20 +165,23 @@ impl Patches {
                 Outcome::Gone(key)
             }
             Err(error) => {
+                let after = if let Refused::Api(error) = &error { error.retry_after() } else { None };
                 if matches!(&error, Refused::Api(error) if error.is_forbidden()) {
                     debug!(%key, %error, "cannot annotate");
                 } else {
                     warn!(%key, %error, "cannot annotate");
                 }
-                Outcome::Failed(key)
+                Outcome::Failed(key, after.unwrap_or_default())
             }
         };
-        match &outcome {
-            Outcome::Accepted(key) => match self.records.get_mut(key) {
-                Some(record) if !record.seen => record.state = State::Accepted,
-                _ => drop(self.records.remove(key)),
-            },
-            Outcome::Failed(key) | Outcome::Gone(key) | Outcome::Outdated(key) => drop(self.records.remove(key)),
+        let (key, left) = match &outcome {
+            Outcome::Accepted(key) => (key, Some(State::Accepted)),
+            Outcome::Failed(key, _) => (key, Some(State::Failed)),
+            Outcome::Gone(key) | Outcome::Outdated(key) => (key, None),
+        };
+        match (self.records.get_mut(key), left) {
+            (Some(record), Some(state)) if !record.seen => record.state = state,
+            _ => drop(self.records.remove(key)),
         }
         self.start();
         outcome
@@ -157,6 +199,9 @@ impl Patches {
             // one that was given up and wanted again stands in the queue twice
             let Some(record) = self.records.get_mut(&key).filter(|r| r.state == State::Queued) else { continue };
             record.state = State::Sent;
+            let patch = &record.patch;
+            let requests = u32::from(!patch.annotations.is_empty()) + u32::from(patch.network_unavailable.is_some());
+            self.pace.note(&key, requests);
             let (api, patch, may_write) = (self.api.clone(), record.patch.clone(), self.may_write.clone());
             self.tasks.spawn(async move {
                 let result = send(&api, patch, &may_write).await;

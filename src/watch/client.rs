@@ -1,12 +1,12 @@
 //! One connection pool to the API server, and the few ways it is used.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::{AsyncBufRead, AsyncBufReadExt};
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{Method, Request, Uri};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, Method, Request, Uri};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -17,6 +17,9 @@ use crate::{Access, Error};
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// No answer that is read whole is longer, bytes.
 const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
+
+/// Nothing that an answer says has us wait longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -38,6 +41,20 @@ pub struct Client {
 /// Requests that the account may not make, as `POST /api/v1/namespaces/*/events`: each is logged once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forbidden(Arc<Mutex<BTreeSet<String>>>);
+
+/// What the header `Retry-After` of a request's answer says, which kube does not pass on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RetryAfter(Arc<OnceLock<Duration>>);
+
+impl RetryAfter {
+    /// Seconds; no API server writes a date.
+    pub(crate) fn note(&self, headers: &HeaderMap) {
+        let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        if let Some(seconds) = seconds {
+            let _ = self.0.set(Duration::from_secs(seconds).min(LONGEST_PAUSE));
+        }
+    }
+}
 
 impl Forbidden {
     fn note(&self, method: &Method, path: &Uri, error: &Error) {
@@ -132,9 +149,11 @@ impl Client {
         serde_json::from_str(&answer).map_err(|e| Error::failed(action, format!("cannot read the answer: {e}")))
     }
 
-    async fn open(&self, action: &str, request: Request<Vec<u8>>) -> Result<impl AsyncBufRead + use<>, Error> {
-        let (method, path) = (request.method().clone(), request.uri().clone());
-        let answer = self.kube.request_stream(request).await.map_err(|e| Error::from_kube(action, &e));
+    async fn open(&self, action: &str, mut request: Request<Vec<u8>>) -> Result<impl AsyncBufRead + use<>, Error> {
+        let (method, path, after) = (request.method().clone(), request.uri().clone(), RetryAfter::default());
+        request.extensions_mut().insert(after.clone());
+        let answer = self.kube.request_stream(request).await;
+        let answer = answer.map_err(|e| Error::from_kube(action, &e).later(after.0.get().copied()));
         answer.inspect_err(|error| self.forbidden.note(&method, &path, error))
     }
 }

@@ -20,7 +20,7 @@ use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Layer, Service, ServiceExt};
 
 use crate::access::{Access, Stamp, Token, stamp};
-use crate::client::Forbidden;
+use crate::client::{Forbidden, RetryAfter};
 use crate::error::chain;
 use crate::{Client, Error};
 
@@ -140,7 +140,15 @@ impl Service<Request<Body>> for Renewed {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let this = self.clone();
-        async move { this.connection().await.oneshot(request).await }.boxed()
+        async move {
+            let after = request.extensions().get::<RetryAfter>().cloned();
+            let answer = this.connection().await.oneshot(request).await?;
+            if let Some(after) = after {
+                after.note(answer.headers());
+            }
+            Ok(answer)
+        }
+        .boxed()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt::Display;
+use std::time::Duration;
 
 use thiserror::Error as ThisError;
 
@@ -23,15 +24,26 @@ pub enum Error {
     /// The account may not do this. The client has logged it.
     #[error("{action}: {problem}")]
     Forbidden { action: String, problem: String },
-    /// No answer, or one that says "later".
+    /// No answer, or one that does not say how much later to try again.
     #[error("{action}: {problem}")]
     Failed { action: String, problem: String },
+    /// The API has too much to do and says when to ask again.
+    #[error("{action}: {problem}; again after {} s", after.as_secs())]
+    Later { action: String, problem: String, after: Duration },
 }
 
 impl Error {
     /// Whether the same call may succeed later.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Failed { .. } | Self::Conflict { .. })
+        matches!(self, Self::Failed { .. } | Self::Later { .. } | Self::Conflict { .. })
+    }
+
+    /// How long the API wants to be left alone with this, if it said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Later { after, .. } => Some(*after),
+            _ => None,
+        }
     }
 
     /// Whether the object the call was for does not exist any more.
@@ -51,6 +63,14 @@ impl Error {
 
     pub(crate) fn failed(action: &str, problem: impl Display) -> Self {
         Self::Failed { action: action.to_owned(), problem: problem.to_string() }
+    }
+
+    /// With the time that the answer's `Retry-After` named.
+    pub(crate) fn later(self, after: Option<Duration>) -> Self {
+        match (self, after) {
+            (Self::Failed { action, problem }, Some(after)) => Self::Later { action, problem, after },
+            (other, _) => other,
+        }
     }
 
     pub(crate) fn from_kube(action: &str, error: &kube::Error) -> Self {

@@ -425,3 +425,20 @@ fn a_nodes_external_address_is_no_services() {
     assert!(notices.iter().any(|notice| notice.message.contains("192.0.2.9 is node n1's")), "{notices:?}");
     assert_eq!(services.node_ip("n1", ovnkube_model::Family::V4), Some("172.18.0.2".parse().unwrap()));
 }
+
+#[tokio::test]
+async fn a_busy_server_says_when_to_ask_again() {
+    let busy = |status: &str, wait: &str| {
+        format!("HTTP/1.1 {status}\r\nretry-after: {wait}\r\ncontent-length: 4\r\nconnection: close\r\n\r\nbusy")
+    };
+    let (many, down) = ("429 Too Many Requests", "503 Service Unavailable");
+    let script = [busy(many, "7"), busy(down, "86400"), busy(many, "soon"), busy("403 Forbidden", "7")];
+    let (client, _) = server(script.into()).await;
+    let node = async || client.annotate_node("n1", "u", &crate::Annotations::new()).await.unwrap_err();
+    for expected in [Some(7), Some(60), None] {
+        let error = node().await;
+        assert!(error.is_retryable() && error.to_string().contains("busy"), "{error}");
+        assert_eq!(error.retry_after(), expected.map(Duration::from_secs), "{error}");
+    }
+    assert!(node().await.is_forbidden());
+}

@@ -6,6 +6,7 @@ mod access;
 mod annotations;
 mod crash;
 mod engine;
+mod failures;
 mod foreign;
 mod leftovers;
 mod nodes;

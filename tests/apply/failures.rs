@@ -1,0 +1,105 @@
+//! What fails is tried again seldom, holds up nothing else, and is not forgotten.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::Method;
+use ovnkube_ovn::nb::{address_set, logical_switch_port as lsp};
+use ovnkube_tests::api::{Api, Running};
+use ovnkube_tests::nb::{Release, Server, until};
+use ovnkube_tests::settings::Settings;
+use serde_json::json;
+use tokio::time::sleep;
+
+/// No column can hold a NUL.
+const REFUSED: &str = "a\u{0}b";
+
+/// A patch that is refused waits longer each time, although its pod's rows are written each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patch_that_is_refused_is_tried_ever_more_seldom() {
+    let (api, server) = (Api::up().await, Server::new(Release::Trixie));
+    let nb = server.client().await;
+    api.namespace("a").await;
+    let annotations = json!({
+        "k8s.ovn.org/node-chassis-id": "chassis-n1", "k8s.ovn.org/node-id": "1",
+        "k8s.ovn.org/node-subnets": r#"{"default":["10.128.0.0/23"]}"#,
+    });
+    api.node("n1", annotations).await;
+    api.pod("a", "p0", "n1", json!({})).await;
+    let reader = api.reader().await;
+    let network = Settings::default().network();
+    let engine = Running::with(&reader, network, Some(server.client().await), None, Arc::new(|| true)).await;
+    until("the pod's rows", async || !nb.cache().lookup(lsp::TABLE, "a_p0").is_empty()).await;
+    until("the patch is refused", async || engine.metrics.patch_errors.get() > 0).await;
+    let (refused, sent) = (engine.metrics.patch_errors.get(), engine.metrics.transactions.get());
+    for n in 0..30 {
+        // whatever happens to the pod, the same patch is not sent for it
+        let labels = json!({"metadata": {"labels": {"n": n.to_string()}}});
+        api.ask(Method::PATCH, "/api/v1/namespaces/a/pods/p0", labels).await.unwrap();
+        sleep(Duration::from_millis(100)).await;
+    }
+    // two objects: 0.2, 0.4, 0.8 … seconds after each other
+    let refused = engine.metrics.patch_errors.get() - refused;
+    assert!(refused <= 14, "{refused} more patches in 3 s");
+    assert_eq!(engine.metrics.transactions.get(), sent, "rows that are written already");
+}
+
+/// A key whose rows are refused is tried at once when its object changes, but not more than five times a second,
+/// and all these changes do not add up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_key_that_changes_all_the_time_is_not_tried_all_the_time() {
+    let (api, server) = (Api::up().await, Server::new(Release::Trixie));
+    let nb = server.client().await;
+    let engine = Running::start(&api, Settings::default().network(), Some(server.client().await)).await;
+    engine.ready().await;
+    api.node("bad", json!({"k8s.ovn.org/node-chassis-id": REFUSED})).await;
+    until("its rows are refused", async || engine.metrics.transaction_errors.get() > 0).await;
+    let started = tokio::time::Instant::now();
+    for n in 0..40 {
+        let other = json!({"metadata": {"annotations": {"k8s.ovn.org/node-chassis-id": format!("{REFUSED}{n}")}}});
+        api.ask(Method::PATCH, "/api/v1/nodes/bad", other).await.unwrap();
+        sleep(Duration::from_millis(20)).await;
+    }
+    sleep(Duration::from_secs(2)).await;
+    let (errors, most) = (engine.metrics.transaction_errors.get(), 5.0 * started.elapsed().as_secs_f64() + 8.0);
+    assert!(errors as f64 <= most, "refused {errors} times, {most} at most");
+    let mended = json!({"metadata": {"annotations": {"k8s.ovn.org/node-chassis-id": "good"}}});
+    let started = tokio::time::Instant::now();
+    api.ask(Method::PATCH, "/api/v1/nodes/bad", mended).await.unwrap();
+    until("the rows of the mended node", async || !nb.cache().lookup(lsp::TABLE, "stor-bad").is_empty()).await;
+    // not only when its turn comes after all these failures
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+/// The lease is away for a moment: a sweep that was due in that moment is made when it is back, without waiting for
+/// somebody to change something.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_due_while_the_lease_was_away_is_done_when_it_is_back() {
+    let (api, server) = (Api::up().await, Server::new(Release::Trixie));
+    let nb = server.client().await;
+    let lease = Arc::new(AtomicBool::new(true));
+    let held = lease.clone();
+    let may_write = Arc::new(move || held.load(Ordering::Relaxed));
+    let network = Settings::default().network();
+    let engine = Running::with(&api.access(), network, Some(server.client().await), None, may_write).await;
+    engine.ready().await;
+    lease.store(false, Ordering::Relaxed);
+    let id = "external_ids:k8s.ovn.org/";
+    server.nbctl(&[
+        "create",
+        "address_set",
+        "name=leftover",
+        &format!("{id}owner-controller=default-network-controller"),
+        &format!("{id}owner-type=PodSelector"),
+        &format!("{id}name=nobody"),
+        &format!("{id}ip-family=v4"),
+        &format!("{id}primary-id=default-network-controller\\:PodSelector\\:nobody\\:v4"),
+    ]);
+    let is_there = || !nb.cache().lookup(address_set::TABLE, "leftover").is_empty();
+    until("the leftover row", async || is_there()).await;
+    sleep(Duration::from_millis(1500)).await;
+    assert!(is_there(), "nothing is written without the lease");
+    lease.store(true, Ordering::Relaxed);
+    until("the leftover row is gone", async || !is_there()).await;
+}
