@@ -89,15 +89,30 @@ impl Subnet {
 
     /// What of it is in none of `others`, in as few subnets as that takes.
     pub fn without(self, others: &[Self]) -> Vec<Self> {
+        let mut left = Vec::new();
+        self.leave(others, usize::MAX, &mut left);
+        left
+    }
+
+    /// How many subnets [`Self::without`] would give; `None` for more than `most`, which is found out without
+    /// making them all.
+    pub fn pieces_without(self, others: &[Self], most: usize) -> Option<usize> {
+        let mut left = Vec::new();
+        self.leave(others, most, &mut left).then_some(left.len())
+    }
+
+    /// False once there would be more than `most`.
+    fn leave(self, others: &[Self], most: usize, left: &mut Vec<Self>) -> bool {
         if others.iter().any(|other| other.contains_subnet(self)) {
-            return Vec::new();
+            return true;
         }
         let within: Vec<_> = others.iter().copied().filter(|other| self.contains_subnet(*other)).collect();
         if within.is_empty() {
-            return vec![self];
+            left.push(self);
+            return left.len() <= most;
         }
-        let halves = (0..2).filter_map(|half| self.nth_subnet(self.prefix + 1, half));
-        halves.flat_map(|half| half.without(&within)).collect()
+        let mut halves = (0..2).filter_map(|half| self.nth_subnet(self.prefix + 1, half));
+        halves.all(|half| half.leave(&within, most, left))
     }
 }
 

@@ -127,6 +127,8 @@ proptest! {
             prop_assert_eq!(times, usize::from(!others.iter().any(|other| other.contains(ip))), "{}", ip);
         }
         prop_assert!(left.iter().all(|subnet| of.contains_subnet(*subnet)));
+        prop_assert_eq!(of.pieces_without(&others, left.len()), Some(left.len()));
+        prop_assert_eq!(left.len().checked_sub(1).and_then(|fewer| of.pieces_without(&others, fewer)), None);
         // two halves of one subnet would be one
         let double = |a: Subnet| a.prefix().checked_sub(1).map(|prefix| {
             Subnet::of(ipnetwork::IpNetwork::new(a.base(), prefix).unwrap())

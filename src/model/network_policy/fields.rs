@@ -1,5 +1,6 @@
 //! A policy as it was written, and how it is read.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use serde::Deserialize;
@@ -10,6 +11,13 @@ use crate::{BadField, Meta, Protocol, Selector, Subnet, keys};
 
 /// Longest name of a port.
 const LONGEST_PORT_NAME: usize = 15;
+
+/// What all blocks of a policy may come to: the prefixes that stand in its ACLs for them, for each protocol, and the ports
+/// that stand beside each. Longer ACLs would hold up everything else, in the databases and on nodes.
+const MOST_OF_BLOCKS: usize = 50_000;
+
+/// Nobody reads more about one policy; each is an Event.
+const MOST_REPORTED: usize = 20;
 
 /// `spec`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -89,11 +97,15 @@ impl NetworkPolicy {
 #[derive(Default)]
 struct Reader {
     bad: Vec<BadField>,
+    /// What the blocks so far come to.
+    blocks: usize,
 }
 
 impl Reader {
     fn report(&mut self, field: &str, problem: impl Display) {
-        self.bad.push(BadField::new(field, format!("{problem}; it selects nothing")));
+        if self.bad.len() < MOST_REPORTED {
+            self.bad.push(BadField::new(field, format!("{problem}; it selects nothing")));
+        }
     }
 
     fn or_report<T, E: Display>(&mut self, field: &str, result: Result<T, E>) -> Option<T> {
@@ -118,19 +130,40 @@ impl Reader {
             None => ("to", fields.to.as_deref().unwrap_or_default()),
         };
         let ports = fields.ports.as_deref().unwrap_or_default();
+        let (read_ports, bad_ports) = read_ports(ports);
         let mut blocks = 0;
         let mut peer = |(index, peer): (usize, &PeerFields)| {
-            let block = blocks;
+            let (path, block) = (format!("{path}.{name}[{index}]"), blocks);
             blocks += u32::from(peer.ip_block.is_some());
-            self.peer(&format!("{path}.{name}[{index}]"), peer, block)
+            let read = self.peer(&path, peer, block)?;
+            let fits = match &read {
+                Peer::Block(block) => self.count(block, &read_ports),
+                _ => Ok(()),
+            };
+            self.or_report(&path, fits).map(|()| read)
         };
         let read = peers.iter().enumerate().filter_map(&mut peer).collect();
-        let read_ports = ports.iter().enumerate().filter_map(|(index, port)| {
-            let result = read_port(port);
-            self.or_report(&format!("{path}.ports[{index}]"), result)
-        });
-        let read_ports = read_ports.collect();
+        for (index, problem) in bad_ports {
+            self.report(&format!("{path}.ports[{index}]"), problem);
+        }
         Rule { peers: (!peers.is_empty()).then_some(read), ports: (!ports.is_empty()).then_some(read_ports) }
+    }
+
+    /// Counts what a block comes to beside these ports.
+    fn count(&mut self, block: &Block, ports: &[PolicyPort]) -> Result<(), String> {
+        let (left, acls) = (MOST_OF_BLOCKS - self.blocks, acls_of_block(ports));
+        let prefixes = match block.except.as_slice() {
+            few @ ([] | [_]) => Some(1 + few.len()),
+            several => block.cidr.pieces_without(several, left),
+        };
+        let all = prefixes.map(|prefixes| (prefixes * acls).saturating_add(ports.len()));
+        self.blocks += all.filter(|all| *all <= left).ok_or_else(|| {
+            let many = "prefixes and ports in ACLs, more than all blocks of a policy may be together";
+            format!(
+                "ipBlock: with it they would be over {MOST_OF_BLOCKS} {many}; write wider exceptions or fewer blocks"
+            )
+        })?;
+        Ok(())
     }
 
     fn peer(&mut self, path: &str, peer: &PeerFields, index: u32) -> Option<Peer> {
@@ -145,6 +178,13 @@ impl Reader {
         };
         self.or_report(path, result)
     }
+}
+
+/// Names of ports come to an ACL for each number, and so do protocols.
+fn acls_of_block(ports: &[PolicyPort]) -> usize {
+    let named = ports.iter().filter(|port| matches!(port, PolicyPort::Named(..))).count();
+    let plain = ports.iter().filter(|port| !matches!(port, PolicyPort::Named(..)));
+    (named + plain.map(PolicyPort::protocol).collect::<BTreeSet<_>>().len()).max(1)
 }
 
 fn read_pods(namespaces: Option<&SelectorFields>, pods: &SelectorFields) -> Result<Peer, String> {
@@ -173,6 +213,18 @@ fn read_block(fields: &BlockFields, index: u32) -> Result<Block, String> {
         except.push(other);
     }
     Ok(Block { index, cidr: block, except })
+}
+
+/// Those that can be read, and where the others stand with what is wrong with them.
+fn read_ports(fields: &[PortFields]) -> (Vec<PolicyPort>, Vec<(usize, String)>) {
+    let (mut ports, mut bad) = (Vec::new(), Vec::new());
+    for (index, port) in fields.iter().enumerate() {
+        match read_port(port) {
+            Ok(port) => ports.push(port),
+            Err(problem) => bad.push((index, problem)),
+        }
+    }
+    (ports, bad)
 }
 
 fn read_port(fields: &PortFields) -> Result<PolicyPort, String> {

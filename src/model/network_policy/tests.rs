@@ -141,6 +141,42 @@ fn exceptions_are_parts_of_their_block() {
     }
 }
 
+/// What would be an ACL of 82 MB selects nothing; what stands beside it counts, up to a bound for all together.
+#[test]
+fn a_block_with_exceptions_beyond_the_bound_selects_nothing() {
+    let except = (0..25_000).map(|n| format!(r#""fd00:{:x}::{:x}/128""#, n % 250, n)).collect::<Vec<_>>().join(",");
+    let huge = format!(r#"{{"ipBlock":{{"cidr":"fd00::/16","except":[{except}]}}}}"#);
+    let some = r#"{"ipBlock":{"cidr":"10.0.0.0/8","except":["10.1.0.0/16","10.3.0.0/16"]}}"#;
+    let read = policy(&format!(r#"{{"ingress":[{{"from":[{some},{huge},{some},{{"podSelector":{{}}}}]}}]}}"#));
+    let peers = read.ingress.unwrap()[0].peers.clone().unwrap();
+    let kinds: Vec<_> = peers.iter().map(|peer| if let Peer::Block(b) = peer { Some(b.index) } else { None }).collect();
+    assert_eq!(kinds, [Some(0), Some(2), None]);
+    let fields: Vec<_> = read.bad.iter().map(|bad| bad.field.as_ref()).collect();
+    assert_eq!(fields, ["spec.ingress[0].from[1]"]);
+    assert!(read.bad[0].problem.contains("50000") && read.bad[0].problem.contains("selects nothing"), "{:?}", read.bad);
+    // a rule whose only peer is too much lets nobody in
+    let read = policy(&format!(r#"{{"egress":[{{"to":[{huge}]}}]}}"#));
+    assert_eq!(read.egress.unwrap()[0].peers, Some(vec![]));
+}
+
+/// Blocks and ports are multiplied in ACLs, so it is their product that is bounded.
+#[test]
+fn many_blocks_beside_many_ports_are_bounded_together() {
+    let list = |count: usize, one: &dyn Fn(usize) -> String| (0..count).map(one).collect::<Vec<_>>().join(",");
+    let block = |n: usize| format!(r#"{{"ipBlock":{{"cidr":"10.{}.{}.0/24"}}}}"#, n / 250, n % 250);
+    let of = |blocks: usize, ports: usize| {
+        let ports = list(ports, &|n| format!(r#"{{"port":{}}}"#, n + 1));
+        let read = policy(&format!(r#"{{"ingress":[{{"from":[{}],"ports":[{ports}]}}]}}"#, list(blocks, &block)));
+        (read.ingress.unwrap()[0].peers.as_ref().unwrap().len(), read.bad.len())
+    };
+    assert_eq!(of(300, 50), (300, 0));
+    // no more Events than anybody reads
+    assert_eq!(of(5000, 5000), (9, 20));
+    let named = list(3000, &|n| format!(r#"{{"port":"p{n}"}}"#));
+    let read = policy(&format!(r#"{{"ingress":[{{"from":[{}],"ports":[{named}]}}]}}"#, list(9, &block)));
+    assert_eq!(read.ingress.unwrap()[0].peers.as_ref().unwrap().len(), 8);
+}
+
 #[test]
 fn blocks_keep_their_place_and_lose_host_bits() {
     let policy = policy(
