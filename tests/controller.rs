@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ovnkube_apply::batch;
+use ovnkube_apply::batch::{self, Limits, Next};
 use ovnkube_apply::diff::{Diff, Missing, Owned};
 use ovnkube_apply::garbage;
 use ovnkube_apply::ledger::Ledger;
@@ -126,7 +126,12 @@ impl Controller {
             garbage::collect(&mut diff, &cache, &nb::DATABASE, ledger.all(), &world.network);
         }
         let mut waiting = Vec::new();
-        for key in batch::take(dirty, *batch, world, ledger, Some(&cache)) {
+        let limits = Limits { others: *batch, all: usize::MAX };
+        for Next { key, may_wait } in batch::take(dirty, limits, world, ledger, Some(&cache)) {
+            if may_wait && diff.is_large() {
+                waiting.push(key);
+                continue;
+            }
             let mut want = ovnkube_plan::want(&key, world);
             let patch = want.patch.take();
             let old = ledger.get(&key).cloned().unwrap_or_default();

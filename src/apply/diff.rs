@@ -84,7 +84,13 @@ pub struct Diff<'a> {
     /// Entries of maps: what a key should be, nothing for one that goes.
     entries: BTreeMap<Cell, BTreeMap<Arc<str>, Option<Arc<str>>>>,
     tables: HashMap<Uuid, &'static Table>,
+    /// Rows and elements to write, and about how many bytes they are.
+    size: (usize, usize),
 }
+
+/// A transaction of more is better made two. Seen: a cluster of three with an election timer of 1 s agrees on 50,000
+/// rows, and never on 100,000.
+const ENOUGH: (usize, usize) = (10_000, 4 << 20);
 
 impl<'a> Diff<'a> {
     pub fn new(cache: &'a Cache) -> Self {
@@ -100,7 +106,23 @@ impl<'a> Diff<'a> {
             dropped: BTreeMap::new(),
             entries: BTreeMap::new(),
             tables: HashMap::new(),
+            size: (0, 0),
         }
+    }
+
+    /// Whether what may wait should go into another transaction.
+    pub fn is_large(&self) -> bool {
+        self.size.0 > ENOUGH.0 || self.size.1 > ENOUGH.1
+    }
+
+    fn grow(&mut self, row: &Row) {
+        let bytes = |atom: &Atom| 8 + atom.as_str().map_or(32, str::len);
+        let of_datum = |datum: &Datum| match datum.pairs() {
+            [] => datum.atoms().iter().map(bytes).sum::<usize>(),
+            pairs => pairs.iter().map(|(key, value)| bytes(key) + bytes(value)).sum(),
+        };
+        self.size.0 += 1;
+        self.size.1 += row.cells().map(|(_, datum)| of_datum(datum)).sum::<usize>();
     }
 
     /// The uuid of a row that exists or that this diff makes.
@@ -220,6 +242,7 @@ impl<'a> Diff<'a> {
                     change.put(column, datum.clone());
                 }
                 if !change.is_empty() {
+                    self.grow(&change);
                     self.updates.push((uuid, change));
                 }
                 self.deletes.remove(&uuid);
@@ -227,6 +250,7 @@ impl<'a> Diff<'a> {
             // several keys may want one row, each the same
             None => {
                 if self.placed.insert(uuid) {
+                    self.grow(&row);
                     self.inserts.push((uuid, row.into_owned()));
                 }
             }

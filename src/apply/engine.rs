@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use crate::batch;
+use crate::batch::{self, Limits, Next};
 use crate::chassis::Claims;
 use crate::diff::{Diff, Missing, Owned, Subjects};
 use crate::garbage;
@@ -40,6 +40,10 @@ const BATCH: usize = 500;
 const SWEEP_AFTER: Duration = Duration::from_secs(1);
 /// So many sweeps may be refused for keys that went with them: the next one goes without any.
 const REFUSED_SWEEPS: u32 = 3;
+/// So many outcomes in a row that nobody knows, and half as much is tried.
+const UNKNOWN_OUTCOMES: u32 = 2;
+/// Operations of a transaction that is not suspected of being too large, whatever became of it.
+const SMALL: usize = 1000;
 /// How often to look whether writing is allowed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -74,6 +78,10 @@ pub struct Engine {
     dirty: BTreeSet<Key>,
     /// Batches that are being taken apart to find the key that cannot be written.
     halves: VecDeque<Vec<Key>>,
+    /// Outcomes in a row that nobody knows, of large transactions.
+    unknown: u32,
+    /// Keys of a transaction at most, until everything is written: less than all after such outcomes.
+    most: usize,
     ledger: Ledger,
     parked: Parking,
     /// When to look for what nobody wants. Before the first time nothing is written.
@@ -107,6 +115,7 @@ struct Batch {
     subjects: Subjects,
     /// It removes what nobody wants.
     sweeps: bool,
+    operations: usize,
 }
 
 type InFlight = std::pin::Pin<Box<dyn Future<Output = (Batch, Result<(), Failure>)> + Send>>;
@@ -124,6 +133,8 @@ impl Engine {
             may_write,
             dirty: BTreeSet::new(),
             halves: VecDeque::new(),
+            unknown: 0,
+            most: usize::MAX,
             ledger: Ledger::default(),
             parked: Parking::default(),
             sweep_at: Some(Instant::now()),
@@ -234,7 +245,7 @@ impl Engine {
             self.sweep_at = None;
             self.learn();
             // what is new comes in the same moment as what is old goes
-            let alone = self.refused_sweeps >= REFUSED_SWEEPS;
+            let alone = self.refused_sweeps >= REFUSED_SWEEPS || self.most < usize::MAX;
             let keys = if alone { None } else { self.take_keys() };
             if let Some(batch) = self.plan(keys.unwrap_or_default(), true) {
                 return Some(batch);
@@ -248,6 +259,7 @@ impl Engine {
                 return Some(batch);
             }
         }
+        self.most = usize::MAX;
         if let Some(started) = self.started.take() {
             let seconds = started.elapsed().as_secs_f64();
             self.metrics.ready_duration.set(seconds);
@@ -257,12 +269,13 @@ impl Engine {
         None
     }
 
-    fn take_keys(&mut self) -> Option<Vec<Key>> {
+    fn take_keys(&mut self) -> Option<Vec<Next>> {
         if let Some(half) = self.halves.pop_front() {
-            return Some(half);
+            return Some(half.into_iter().map(|key| Next { key, may_wait: false }).collect());
         }
         let cache = self.nb.as_ref().map(|nb| nb.client.cache());
-        let keys = batch::take(&mut self.dirty, BATCH, &self.world, &self.ledger, cache.as_deref());
+        let limits = Limits { others: BATCH, all: self.most };
+        let keys = batch::take(&mut self.dirty, limits, &self.world, &self.ledger, cache.as_deref());
         (!keys.is_empty()).then_some(keys)
     }
 
@@ -283,8 +296,8 @@ impl Engine {
 
     /// Plans these keys, and beside them the removal of what nobody wants; a transaction is sent only
     /// if something differs.
-    fn plan(&mut self, keys: Vec<Key>, sweeps: bool) -> Option<InFlight> {
-        let Self { world, nb, patches, parked, ledger, .. } = self;
+    fn plan(&mut self, keys: Vec<Next>, sweeps: bool) -> Option<InFlight> {
+        let Self { world, nb, patches, parked, ledger, dirty, .. } = self;
         let now = Instant::now();
         let mut batch = Batch { keys: Vec::with_capacity(keys.len()), sweeps, ..Batch::default() };
         let cache = nb.as_ref().map(|nb| nb.client.cache());
@@ -295,7 +308,11 @@ impl Engine {
                 info!(removals = diff.removals(), "removing rows that nobody wants any more");
             }
         }
-        for key in keys {
+        for Next { key, may_wait } in keys {
+            if may_wait && diff.as_ref().is_some_and(Diff::is_large) {
+                dirty.insert(key);
+                continue;
+            }
             if parked.rests(&key, now) {
                 continue;
             }
@@ -324,11 +341,12 @@ impl Engine {
             self.done(batch);
             return None;
         };
-        batch.subjects = subjects;
+        (batch.subjects, batch.operations) = (subjects, txn.len());
         self.nb.as_ref().map(|nb| send(nb, batch, txn, &self.may_write))
     }
 
     fn done(&mut self, batch: Batch) {
+        self.unknown = 0;
         if batch.sweeps {
             (self.clean, self.refused_sweeps) = (true, 0);
         }
@@ -344,6 +362,7 @@ impl Engine {
         };
         self.metrics.transaction_errors.inc();
         warn!(%error, keys = batch.keys.len(), "transaction failed");
+        self.suspect(&error, &batch);
         // what the keys had before is still to be taken back
         let sweeps = batch.sweeps;
         let keys: Vec<_> = batch
@@ -366,6 +385,24 @@ impl Engine {
             Failure::Txn(error) => error,
         };
         self.refused(keys, &error, &batch.subjects, sweeps);
+    }
+
+    /// A large transaction that was lost again and again may be too large for who has to agree on it: from then on
+    /// half of it goes at once, whatever should change together.
+    fn suspect(&mut self, error: &Failure, batch: &Batch) {
+        let is_unknown = matches!(error, Failure::Txn(error) if error.maybe_committed());
+        if !is_unknown || batch.operations <= SMALL {
+            return;
+        }
+        self.unknown += 1;
+        if self.unknown >= UNKNOWN_OUTCOMES {
+            (self.unknown, self.most) = (0, (batch.keys.len() / 2).max(1));
+            let (operations, most) = (batch.operations, self.most);
+            warn!(
+                operations,
+                most, "nobody knows what became of so large a transaction; from now on fewer keys at once"
+            );
+        }
     }
 
     /// Puts aside who is at fault: all others go on, and what changes together still does. Where the

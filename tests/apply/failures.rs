@@ -1,15 +1,19 @@
 //! What fails is tried again seldom, holds up nothing else, and is not forgotten.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Method;
-use ovnkube_ovn::nb::{address_set, logical_switch_port as lsp};
+use ovnkube_ovn::nb::{acl, address_set, logical_switch_port as lsp};
+use ovnkube_ovsdb::{Client, Remote};
 use ovnkube_tests::api::{Api, Running};
 use ovnkube_tests::nb::{Release, Server, until};
 use ovnkube_tests::settings::Settings;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
 
 /// No column can hold a NUL.
@@ -102,4 +106,67 @@ async fn what_was_due_while_the_lease_was_away_is_done_when_it_is_back() {
     assert!(is_there(), "nothing is written without the lease");
     lease.store(true, Ordering::Relaxed);
     until("the leftover row is gone", async || !is_there()).await;
+}
+
+/// A server that takes no more than `most` bytes at once: longer messages end the connection, as those do that a cluster
+/// works on for longer than its members wait for each other.
+fn narrow(server: &Path, most: usize) -> PathBuf {
+    let socket = server.with_extension("narrow");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let server = server.to_owned();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (mut from_client, mut to_client) = client.into_split();
+            let (mut from_server, mut to_server) = UnixStream::connect(&server).await.unwrap().into_split();
+            tokio::spawn(async move {
+                let asked = AtomicUsize::new(0);
+                let requests = async {
+                    let mut part = vec![0; 1 << 16];
+                    while let Ok(length @ 1..) = from_client.read(&mut part).await {
+                        if asked.fetch_add(length, Ordering::Relaxed) + length > most {
+                            return;
+                        }
+                        to_server.write_all(&part[..length]).await.unwrap();
+                    }
+                };
+                let replies = async {
+                    let mut part = vec![0; 1 << 16];
+                    while let Ok(length @ 1..) = from_server.read(&mut part).await {
+                        asked.store(0, Ordering::Relaxed);
+                        if to_client.write_all(&part[..length]).await.is_err() {
+                            return;
+                        }
+                    }
+                };
+                tokio::select! { () = requests => {}, () = replies => {} }
+            });
+        }
+    });
+    socket
+}
+
+/// A transaction whose outcome stays unknown is not repeated as it is for ever: half of it is tried.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_is_lost_again_and_again_goes_in_halves() {
+    const POLICIES: usize = 600;
+    let (api, server) = (Api::up().await, Server::new(Release::Trixie));
+    let nb = server.client().await;
+    api.namespace("a").await;
+    api.node("n1", json!({"k8s.ovn.org/node-chassis-id": "chassis-n1"})).await;
+    api.pod("a", "p0", "n1", json!({})).await;
+    let network = Settings::default().network();
+    let engine = Running::start(&api, network.clone(), Some(server.client().await)).await;
+    until("the pod is wired", async || !nb.cache().lookup(lsp::TABLE, "a_p0").is_empty()).await;
+    drop(engine);
+    for number in 0..POLICIES {
+        let spec = json!({"podSelector": {}, "ingress": [{"ports": [{"port": number + 1}]}]});
+        let policy = json!({"metadata": {"name": format!("p{number}")}, "spec": spec});
+        let path = "/apis/networking.k8s.io/v1/namespaces/a/networkpolicies";
+        api.ask(Method::POST, path, policy).await.unwrap();
+    }
+    let mut options = server.options();
+    options.remotes = vec![Remote::Unix(narrow(&server.socket(), 400_000)); 20];
+    let engine = Running::start(&api, network, Some(Client::connect(options))).await;
+    until("all policies are written", async || nb.cache().len(acl::TABLE) > POLICIES).await;
+    assert!(engine.metrics.transaction_errors.get() >= 2);
 }
