@@ -172,6 +172,11 @@ impl Cache {
         self.schema.as_ref().zip(info).is_some_and(|(schema, info)| schema.column(table, info).is_some())
     }
 
+    /// Whether the server has the table.
+    pub fn has_table(&self, table: &Table) -> bool {
+        self.schema.as_ref().is_some_and(|schema| schema.tables.contains_key(table.name))
+    }
+
     /// The monitored rows that refer to row `uuid`, sorted.
     pub fn parents(&self, uuid: Uuid) -> impl Iterator<Item = Parent> + '_ {
         let first = (uuid, 0, ColumnId(0), Uuid::nil());

@@ -19,6 +19,7 @@ use crate::fault::Fault;
 use crate::layout::{Condition, Conditions, Layout, Monitored};
 use crate::lock::{Lock, Locks};
 use crate::outcome::{self, Reply};
+use crate::reader::Patience;
 use crate::remote::Remote;
 use crate::render::Rendered;
 use crate::server::{Seen, ServerRow};
@@ -42,12 +43,13 @@ pub struct Options {
     /// What [`Cache::lookup`] finds rows by.
     pub identity: Identity,
     /// After this long without a word a server on TCP is asked for one, and after this long again
-    /// given up. None never asks.
+    /// given up. While a write waits it is asked after a tenth of that, and given up after four tenths more if there is
+    /// another remote. None never asks.
     pub probe: Option<Duration>,
     pub connect_timeout: Duration,
     /// For each request before the download.
     pub step_timeout: Duration,
-    /// For the download; a server works on a big one for seconds before it sends anything.
+    /// For a byte of the download, the first or the next; a server works on a big one for seconds before it sends anything.
     pub monitor_timeout: Duration,
     pub txn_timeout: Duration,
     /// How many transactions may be under way.
@@ -69,7 +71,7 @@ impl Options {
             probe: Some(Duration::from_secs(10)),
             connect_timeout: Duration::from_secs(10),
             step_timeout: Duration::from_secs(20),
-            monitor_timeout: Duration::from_secs(300),
+            monitor_timeout: Duration::from_secs(60),
             txn_timeout: Duration::from_secs(60),
             window: 64,
             max_message: 1 << 30,
@@ -158,6 +160,7 @@ pub(crate) struct Shared {
     pub(crate) state: watch::Sender<State>,
     pub(crate) locks: Locks,
     pub(crate) stats: Counters,
+    pub(crate) patience: Patience,
     store: RwLock<Store>,
     subscribers: Subscribers,
     live: RwLock<Option<Live>>,
@@ -214,6 +217,7 @@ impl Client {
         let cache = Cache::new(options.database, options.identity);
         let shared = Arc::new(Shared {
             store: RwLock::new(Store { cache, last_txn: Uuid::nil(), layout: None }),
+            patience: Patience::new(options.remotes.len()),
             options,
             state: watch::Sender::new(State::Disconnected { error: "not connected yet".to_owned() }),
             locks: Locks::default(),
@@ -285,16 +289,7 @@ impl Client {
 
     /// Asks for a lock, waiting in line for it, now and after every reconnection.
     pub fn lock(&self, id: &str) -> Lock {
-        self.ask_lock(id, false)
-    }
-
-    /// Takes a lock away from whoever holds it.
-    pub fn steal(&self, id: &str) -> Lock {
-        self.ask_lock(id, true)
-    }
-
-    fn ask_lock(&self, id: &str, steal: bool) -> Lock {
-        self.shared.locks.add(id, steal, &self.shared)
+        self.shared.locks.add(id, &self.shared)
     }
 
     /// Runs a transaction. When this returns `Ok`, the cache has the changes (unless the server is a
@@ -380,6 +375,11 @@ impl Shared {
         let id = self.counter.fetch_add(1, Ordering::Relaxed);
         self.flights.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::downgrade(txn));
         Flight { shared: Arc::clone(self), id }
+    }
+
+    /// A transaction was sent and not answered.
+    pub(crate) fn is_write_waiting(&self) -> bool {
+        !self.flights.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     fn flights(&self) -> Vec<Arc<Txn>> {

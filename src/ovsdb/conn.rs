@@ -1,14 +1,19 @@
 //! One connection: requests out, replies back to who asked.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use nix::sys::socket::{setsockopt, sockopt};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 
 use crate::client::Flight;
@@ -21,6 +26,11 @@ use crate::tls::TlsFiles;
 pub(crate) type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
 pub(crate) type WriteHalf = Box<dyn AsyncWrite + Send + Unpin>;
 
+/// Who has not answered for this long gets company: the next address, or the next member.
+pub(crate) const STAGGER: Duration = Duration::from_millis(250);
+/// More addresses of one name are not tried.
+const MOST_ADDRESSES: usize = 16;
+
 /// Connects to `remote`.
 pub(crate) async fn open(remote: &Remote, tls: Option<&TlsFiles>) -> Result<(ReadHalf, WriteHalf), Fault> {
     match remote {
@@ -29,21 +39,49 @@ pub(crate) async fn open(remote: &Remote, tls: Option<&TlsFiles>) -> Result<(Rea
             Ok((Box::new(read), Box::new(write)))
         }
         Remote::Tcp { host, port } => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await?;
-            stream.set_nodelay(true)?;
+            let stream = connect(host, *port).await?;
             let (read, write) = stream.into_split();
             Ok((Box::new(read), Box::new(write)))
         }
         Remote::Ssl { host, port } => {
             let config = tls.ok_or(Fault::NoCertificate)?.load()?;
-            let stream = TcpStream::connect((host.as_str(), *port)).await?;
-            stream.set_nodelay(true)?;
+            let stream = connect(host, *port).await?;
             let name = host.clone().try_into().map_err(|_| Fault::HostName(host.clone()))?;
             let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
             let (read, write) = tokio::io::split(stream);
             Ok((Box::new(read), Box::new(write)))
         }
     }
+}
+
+/// To the first address of the host that answers. A host that is gone ends the connection after 5 seconds in which nothing
+/// was on its way, however long the server works on an answer.
+async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut addresses = lookup_host((host, port)).await?.take(MOST_ADDRESSES);
+    let mut asked = JoinSet::new();
+    let mut error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    let stream = loop {
+        let next = addresses.next();
+        let more = next.is_some();
+        match next {
+            Some(address) => drop(asked.spawn(TcpStream::connect(address))),
+            None if asked.is_empty() => return Err(error),
+            None => {}
+        }
+        tokio::select! {
+            Some(answer) = asked.join_next() => match answer? {
+                Ok(stream) => break stream,
+                Err(refused) => error = refused,
+            },
+            () = sleep(STAGGER), if more => {}
+        }
+    };
+    stream.set_nodelay(true)?;
+    setsockopt(&stream, sockopt::TcpKeepIdle, &2)?;
+    setsockopt(&stream, sockopt::TcpKeepInterval, &1)?;
+    setsockopt(&stream, sockopt::TcpKeepCount, &3)?;
+    setsockopt(&stream, sockopt::KeepAlive, &true)?;
+    Ok(stream)
 }
 
 /// Sends what is queued, several messages per write when they pile up. Reading goes on meanwhile:
@@ -113,6 +151,7 @@ pub(crate) struct Conn {
     /// None once the connection is closed.
     pending: Mutex<Option<HashMap<u64, Pending>>>,
     pub(crate) window: Arc<Semaphore>,
+    received: AtomicU64,
 }
 
 impl Conn {
@@ -127,6 +166,7 @@ impl Conn {
             signal,
             pending: Mutex::new(Some(HashMap::new())),
             window: Arc::new(Semaphore::new(window)),
+            received: AtomicU64::new(0),
         }
     }
 
@@ -157,6 +197,16 @@ impl Conn {
     pub(crate) fn signal(&self, signal: Signal) {
         // a driver that is gone has ended the session already
         let _ = self.signal.send(signal);
+    }
+
+    /// So many bytes came.
+    pub(crate) fn receive(&self, bytes: usize) {
+        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes that have come.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
     }
 
     /// Who waits for reply `id`.

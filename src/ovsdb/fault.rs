@@ -38,8 +38,8 @@ pub(crate) enum Fault {
     NoMonitor,
     #[error("server is silent, even to an echo")]
     Silent,
-    #[error("server has no database {0}")]
-    NoDatabase(&'static str),
+    #[error("{}", no_database(.wanted, .has))]
+    NoDatabase { wanted: &'static str, has: Vec<String> },
     #[error("server is not the leader of its cluster")]
     NotLeader,
     #[error("server lost its cluster")]
@@ -62,4 +62,19 @@ impl From<io::Error> for Fault {
             None => Fault::Io(error),
         }
     }
+}
+
+fn no_database(wanted: &str, has: &[String]) -> String {
+    let option = |database: &str| match database {
+        "OVN_Northbound" => Some("nb-address"),
+        "OVN_Southbound" => Some("sb-address"),
+        _ => None,
+    };
+    let have = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
+    let remedy = match (option(wanted), has.iter().find_map(|name| option(name))) {
+        (Some(ours), Some(theirs)) => format!(": this address is for {theirs}; give another one with {ours}"),
+        (Some(ours), None) => format!(": give its address with {ours}"),
+        (None, _) => String::new(),
+    };
+    format!("the server has no database {wanted} but {have}{remedy}")
 }

@@ -18,14 +18,15 @@
 //! ```
 //!
 //! ```text
-//!              session: remotes, steps, deadlines, backoff
-//!                 │ starts
+//!              candidates: which member ▶ session: steps, deadlines
+//!                                            │ starts
 //!  server ─▶ reader: frame ▶ decode ▶ cache ▶ events ─▶ Subscription
 //!     ▲           └ replies ─▶ who waits                Client::cache
 //!     └── writer ◀── requests: check ▶ render ◀──────── Client::transact
 //! ```
 
 mod cache;
+mod candidates;
 mod check;
 mod client;
 mod conn;
@@ -54,7 +55,7 @@ pub use error::{Class, TxnError};
 pub use events::{Event, RowEvent, Subscription};
 pub use frame::{FrameError, Framer};
 pub use layout::{Columns, Condition, Monitored};
-pub use lock::Lock;
+pub use lock::{Lock, Standing};
 pub use outcome::Reply;
 pub use remote::{Remote, RemoteError};
 pub use tls::TlsFiles;

@@ -2,6 +2,7 @@
 //! changes are in the cache before its reply is handed over.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use ovnkube_ovn::wire::Interner;
@@ -19,6 +20,37 @@ use crate::update::Decoder;
 
 /// Messages longer than this are worked on outside the tasks that do IO.
 const BIG: usize = 1 << 20;
+
+/// Of the time after which a silent server is asked for a word: how often it is looked at.
+const PARTS: u32 = 10;
+
+/// How long a server may leave an echo unanswered while a write waits. A server works on one thing at a time: one that works
+/// on something large for long looks like one that is gone, and would be left for ever. So each time that it is left, it gets
+/// twice as long, until it has answered a write.
+pub(crate) struct Patience {
+    /// Whether there is somebody else to go to.
+    choice: bool,
+    lost: AtomicU32,
+}
+
+impl Patience {
+    /// With so many remotes.
+    pub(crate) fn new(remotes: usize) -> Self {
+        Self { choice: remotes > 1, lost: AtomicU32::new(0) }
+    }
+
+    fn parts(&self) -> u32 {
+        if self.choice { (4 << self.lost.load(Ordering::Relaxed).min(3)).min(2 * PARTS) } else { PARTS }
+    }
+
+    fn lost(&self) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn answered(&self) {
+        self.lost.store(0, Ordering::Relaxed);
+    }
+}
 
 pub(crate) struct Reader {
     shared: Arc<Shared>,
@@ -62,29 +94,42 @@ impl Reader {
             }
             match self.read(&mut from, framer.buffer(), probe).await {
                 Ok(0) => return Fault::Eof,
-                Ok(n) => self.shared.stats.received(n),
+                Ok(n) => {
+                    self.conn.receive(n);
+                    self.shared.stats.received(n);
+                }
                 Err(fault) => return fault,
             }
         }
     }
 
-    /// Reads some bytes. A live server that is silent for `probe` is sent an echo and given that
-    /// long again; during the steps before, their own deadlines count.
+    /// Reads some bytes. A live server that is silent for `probe` is sent an echo and given that long again; while a
+    /// write waits it is asked at once. During the steps before, their own deadlines count.
     async fn read(&self, from: &mut ReadHalf, to: &mut Vec<u8>, probe: Option<Duration>) -> Result<usize, Fault> {
         let Some(probe) = probe else { return Ok(from.read_buf(to).await?) };
-        let mut asked = false;
+        let tick = probe / PARTS;
+        let (mut silent, mut asked) = (0, None);
         loop {
-            if let Ok(n) = timeout(probe, from.read_buf(to)).await {
+            if let Ok(n) = timeout(tick, from.read_buf(to)).await {
                 return Ok(n?);
             }
             if !self.shared.is_live() {
                 continue;
             }
-            if asked {
-                return Err(Fault::Silent);
+            silent += 1;
+            let waits = self.shared.is_write_waiting();
+            let limit = if waits { self.shared.patience.parts() } else { PARTS };
+            match asked {
+                None if waits || silent >= PARTS => {
+                    asked = Some(silent);
+                    self.conn.request("echo", &[(); 0], Pending::Nobody)?;
+                }
+                Some(at) if silent - at >= limit => {
+                    self.shared.patience.lost();
+                    return Err(Fault::Silent);
+                }
+                _ => {}
             }
-            asked = true;
-            self.conn.request("echo", &[(); 0], Pending::Nobody)?;
         }
     }
 
@@ -107,7 +152,10 @@ impl Reader {
             }
             ("locked" | "stolen", _) => {
                 if let Ok([lock]) = serde_json::from_str::<[String; 1]>(params) {
-                    self.shared.locks.set(&lock, method == "locked");
+                    match method {
+                        "locked" => self.shared.locks.set(&lock, true),
+                        _ => self.shared.locks.stolen(&lock),
+                    }
                 }
             }
             (_, Some(id)) => self.conn.send(rpc::reply(id, None, Some("unknown method"))),
@@ -161,6 +209,7 @@ impl Reader {
             Pending::Call(reply) => drop(reply.send(owned(result)?)),
             Pending::Txn { reply, flight, permit } => {
                 drop((flight, permit));
+                self.shared.patience.answered();
                 drop(reply.send(owned(result)?));
             }
             Pending::Lock(lock) => {

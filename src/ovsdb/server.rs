@@ -1,5 +1,7 @@
 //! The `_Server` database: whether the member we are connected to is one to trust.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::fault::Fault;
@@ -24,7 +26,12 @@ pub(crate) struct Seen {
 pub(crate) struct ServerRow {
     uuid: Option<String>,
     fields: Map<String, Value>,
+    /// What else the server has, as far as it is told.
+    others: BTreeSet<String>,
 }
+
+/// More names of databases are not kept.
+const MOST_NAMES: usize = 8;
 
 impl ServerRow {
     /// Takes up the contents of an `update2` or of the monitor's reply.
@@ -33,8 +40,11 @@ impl ServerRow {
         for (uuid, change) in rows {
             let is_ours = self.uuid.as_ref() == Some(uuid);
             if let Some(row) = change.get("initial").or_else(|| change.get("insert")).and_then(Value::as_object) {
-                if row.get("name").and_then(Value::as_str) == Some(database) {
-                    *self = ServerRow { uuid: Some(uuid.clone()), fields: row.clone() };
+                let name = row.get("name").and_then(Value::as_str).unwrap_or_default();
+                if name == database {
+                    (self.uuid, self.fields) = (Some(uuid.clone()), row.clone());
+                } else if name != "_Server" && self.others.len() < MOST_NAMES {
+                    self.others.insert(name.chars().take(40).collect());
                 }
             } else if let Some(row) = change.get("modify").and_then(Value::as_object) {
                 if is_ours {
@@ -60,7 +70,7 @@ impl ServerRow {
     /// must, and is not behind what was seen before.
     pub(crate) fn check(&self, database: &'static str, leader_only: bool, seen: Option<&Seen>) -> Result<(), Fault> {
         if self.uuid.is_none() {
-            return Err(Fault::NoDatabase(database));
+            return Err(Fault::NoDatabase { wanted: database, has: self.others.iter().cloned().collect() });
         }
         let model = self.fields.get("model").and_then(Value::as_str).unwrap_or("standalone");
         match model {

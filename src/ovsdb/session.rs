@@ -1,9 +1,8 @@
-//! Keeps a client connected: finds the right member of the right remote, brings the cache up to
-//! date, and starts again when anything goes wrong.
+//! Keeps a client connected: brings the cache up to date from the member that was found, follows it, and starts again when
+//! anything goes wrong.
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,8 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::client::{Shared, State};
+use crate::candidates::Candidates;
+use crate::client::Shared;
 use crate::conn::{self, Conn, Monitor, Pending, Signal};
 use crate::fault::Fault;
 use crate::layout::Layout;
@@ -21,44 +21,18 @@ use crate::remote::Remote;
 use crate::rpc::RpcError;
 use crate::server;
 
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(8);
 /// For what has arrived of a connection that can't be written to any more.
 const LAST_WORDS: Duration = Duration::from_millis(100);
-/// A session that lived this long was not a failed attempt.
-const PROVEN: Duration = Duration::from_secs(1);
 
-/// Runs sessions for ever. A round tries every remote once, in a new order, without waiting; between
-/// rounds it waits 1, 2, 4, 8, 8 … seconds; while a cluster elects its leader, 1 second each time.
+/// Runs sessions for ever.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let mut wait = FIRST_WAIT;
+    let mut candidates = Candidates::new(&shared.options.remotes);
     loop {
-        let (mut proven, mut electing) = (false, false);
-        for remote in shuffled(&shared.options.remotes) {
-            let (fault, lived) = attempt(&shared, &remote).await;
-            tracing::warn!(database = shared.options.database.name, %remote, error = %fault, "database session ended");
-            shared.state.send_replace(State::Disconnected { error: format!("{remote}: {fault}") });
-            electing |= matches!(fault, Fault::NotLeader);
-            proven = lived > PROVEN;
-            if proven {
-                break;
-            }
-        }
-        if proven || electing {
-            wait = FIRST_WAIT;
-        }
-        if !proven {
-            tokio::time::sleep(wait).await;
-            wait = LONGEST_WAIT.min(wait * 2);
-        }
+        let (at, mut session) = candidates.find(&shared).await;
+        let (fault, lived) = session.follow(&shared).await;
+        drop(session);
+        candidates.ended(&shared, at, &fault, lived);
     }
-}
-
-fn shuffled(remotes: &[Remote]) -> Vec<Remote> {
-    let random = RandomState::new();
-    let mut order: Vec<Remote> = remotes.to_vec();
-    order.sort_by_cached_key(|remote| random.hash_one(remote));
-    order
 }
 
 /// A task that does not outlive its owner.
@@ -70,34 +44,72 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// One session with one remote: why it ended and how long it was live.
-async fn attempt(shared: &Arc<Shared>, remote: &Remote) -> (Fault, Duration) {
-    shared.state.send_replace(State::Connecting { remote: remote.clone() });
+/// A connection to a member that is good.
+pub(crate) struct Session {
+    remote: Remote,
+    conn: Arc<Conn>,
+    signals: mpsc::UnboundedReceiver<Signal>,
+    tasks: Tasks,
+}
+
+struct Tasks {
+    reader: Task<Fault>,
+    writer: Task<Fault>,
+}
+
+impl Tasks {
+    /// What comes of `work`, unless the connection ends before.
+    async fn alive<T>(&mut self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let fault = tokio::select! {
+            biased;
+            ended = &mut self.reader.0 => return Err(ended.unwrap_or_else(Fault::from)),
+            ended = &mut self.writer.0 => ended.unwrap_or_else(Fault::from),
+            done = work => match done {
+                Err(Fault::Closed) => Fault::Closed,
+                done => return done,
+            },
+        };
+        // who closes a connection may have said why
+        let said = tokio::time::timeout(LAST_WORDS, &mut self.reader.0).await;
+        Err(said.map_or(fault, |ended| ended.unwrap_or_else(Fault::from)))
+    }
+}
+
+/// Connects, and asks the member whether it is one to stay with.
+pub(crate) async fn greet(shared: &Arc<Shared>, remote: Remote) -> Result<Session, Fault> {
     let options = &shared.options;
-    let open = conn::open(remote, options.tls.as_ref());
-    let (read, write) = match deadline("connect", options.connect_timeout, async { open.await.map(Ok) }).await {
-        Ok(halves) => halves,
-        Err(fault) => return (fault, Duration::ZERO),
-    };
+    let open = conn::open(&remote, options.tls.as_ref());
+    let (read, write) = deadline("connect", options.connect_timeout, async { open.await.map(Ok) }).await?;
     let (queue, queued) = mpsc::unbounded_channel();
-    let (signal, mut signals) = mpsc::unbounded_channel();
+    let (signal, signals) = mpsc::unbounded_channel();
     let conn = Arc::new(Conn::new(queue, signal, options.window));
     // a unix socket that is open has somebody behind it
     let probe = options.probe.filter(|_| !matches!(remote, Remote::Unix(_)));
-    let mut writer = Task(tokio::spawn(conn::write(write, queued)));
-    let mut reader = Task(tokio::spawn(Reader::new(Arc::clone(shared), Arc::clone(&conn)).run(read, probe)));
-    let mut live_since = None;
-    let fault = tokio::select! {
-        ended = &mut reader.0 => ended.unwrap_or_else(Fault::from),
-        ended = &mut writer.0 => {
-            let fault = ended.unwrap_or_else(Fault::from);
-            // who closes a connection may have said why
-            tokio::time::timeout(LAST_WORDS, &mut reader.0).await.map_or(fault, |ended| ended.unwrap_or_else(Fault::from))
-        }
-        Err(fault) = drive(shared, &conn, remote, &mut signals, &mut live_since) => fault,
-    };
-    shared.lose(&conn);
-    (fault, live_since.map_or(Duration::ZERO, |at: Instant| at.elapsed()))
+    let reader = Reader::new(Arc::clone(shared), Arc::clone(&conn)).run(read, probe);
+    let (reader, writer) = (tokio::spawn(reader), tokio::spawn(conn::write(write, queued)));
+    let mut tasks = Tasks { reader: Task(reader), writer: Task(writer) };
+    tasks.alive(ask(&conn, options.step_timeout)).await?;
+    Ok(Session { remote, conn, signals, tasks })
+}
+
+/// The reader judges what the member says of itself.
+async fn ask(conn: &Conn, step: Duration) -> Result<(), Fault> {
+    // servers before 2.9 know neither of the two
+    optional(deadline("set_db_change_aware", step, conn.call("set_db_change_aware", &[true])).await)?;
+    let (tx, rx) = oneshot::channel();
+    conn.request("monitor_cond", &server::monitor(), Pending::Server(tx))?;
+    optional(deadline("monitor _Server", step, async { rx.await.map_err(|_| Fault::Closed) }).await)
+}
+
+impl Session {
+    /// Follows the database: why that ended, and how long it was live.
+    async fn follow(&mut self, shared: &Arc<Shared>) -> (Fault, Duration) {
+        let Self { remote, conn, signals, tasks } = self;
+        let mut live_since = None;
+        let Err(fault) = tasks.alive(drive(shared, conn, remote, signals, &mut live_since)).await;
+        shared.lose(conn);
+        (fault, live_since.map_or(Duration::ZERO, |at: Instant| at.elapsed()))
+    }
 }
 
 /// Goes through the steps until the session is live, and again after each change of schema.
@@ -109,11 +121,6 @@ async fn drive(
     live_since: &mut Option<Instant>,
 ) -> Result<Infallible, Fault> {
     let step = shared.options.step_timeout;
-    // servers before 2.9 know neither of the two
-    optional(deadline("set_db_change_aware", step, conn.call("set_db_change_aware", &[true])).await)?;
-    let (tx, rx) = oneshot::channel();
-    conn.request("monitor_cond", &server::monitor(), Pending::Server(tx))?;
-    optional(deadline("monitor _Server", step, async { rx.await.map_err(|_| Fault::Closed) }).await)?;
     loop {
         let name = shared.options.database.name;
         let schema = deadline("get_schema", step, conn.call("get_schema", &[name])).await?;
@@ -127,8 +134,8 @@ async fn drive(
             let wanted = Arc::new(shared.layout(&schema));
             if wanted != layout {
                 let params = json!([cookie, cookie, wanted.condition_changes(&layout)]);
-                let monitor_timeout = shared.options.monitor_timeout;
-                deadline("change conditions", monitor_timeout, conn.call("monitor_cond_change", &params)).await?;
+                let limit = shared.options.monitor_timeout;
+                download("change conditions", limit, conn, conn.call("monitor_cond_change", &params)).await?;
                 shared.set_layout(&wanted);
                 layout = wanted;
             }
@@ -151,6 +158,24 @@ async fn deadline<T>(
 ) -> Result<T, Fault> {
     let reply = tokio::time::timeout(limit, reply).await.map_err(|_| Fault::Deadline(step))??;
     reply.map_err(|error| Fault::Refused { step, error })
+}
+
+/// Awaits a reply that may be long: as long as no more than `limit` passes without a byte of it. The server may need long for
+/// it without sending anything; that its host is there is told by the kernels ([`conn::open`]).
+async fn download<T>(
+    step: &'static str,
+    limit: Duration,
+    conn: &Conn,
+    reply: impl Future<Output = Result<Result<T, RpcError>, Fault>>,
+) -> Result<T, Fault> {
+    let mut reply = std::pin::pin!(reply);
+    let mut received = conn.received();
+    loop {
+        match deadline(step, limit, &mut reply).await {
+            Err(Fault::Deadline(_)) if conn.received() > received => received = conn.received(),
+            done => return done,
+        }
+    }
 }
 
 /// A step that old servers do not have.
@@ -176,7 +201,7 @@ async fn start_monitor(shared: &Arc<Shared>, conn: &Conn, layout: &Arc<Layout>) 
         let (done, rx) = oneshot::channel();
         conn.request(method, &params, Pending::Monitor { monitor, done })?;
         let reply = async { rx.await.map_err(|_| Fault::Closed) };
-        match deadline("monitor", shared.options.monitor_timeout, reply).await {
+        match download("monitor", shared.options.monitor_timeout, conn, reply).await {
             Err(Fault::Refused { error, .. }) if error.is_unknown_method() && method != "monitor" => {}
             other => return other.map(|()| cookie),
         }

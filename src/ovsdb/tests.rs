@@ -284,7 +284,7 @@ fn members_that_cannot_be_trusted_are_left() {
     assert!(check(&relay, false, None).is_ok());
     assert!(matches!(check(&relay, true, None), Err(Fault::NotLeader)));
     assert!(check(&row(json!({"name": "db", "model": "standalone"})), true, None).is_ok());
-    assert!(matches!(check(&row(json!({"name": "other"})), true, None), Err(Fault::NoDatabase("db"))));
+    assert!(matches!(check(&row(json!({"name": "other"})), true, None), Err(Fault::NoDatabase { wanted: "db", .. })));
     let mut changing = member(true, true, 5);
     changing.update(&json!({"Database": {"u": {"modify": {"index": 6}}, "v": {"modify": {"leader": false}}}}), "db");
     assert_eq!(changing.seen(), seen(6));
@@ -292,7 +292,7 @@ fn members_that_cannot_be_trusted_are_left() {
     changing.update(&json!({"Database": {"u": {"modify": {"leader": false}}}}), "db");
     assert!(check(&changing, true, None).is_err());
     changing.update(&json!({"Database": {"u": {"delete": null}}}), "db");
-    assert!(matches!(check(&changing, true, None), Err(Fault::NoDatabase("db"))));
+    assert!(matches!(check(&changing, true, None), Err(Fault::NoDatabase { wanted: "db", .. })));
 }
 
 #[test]

@@ -196,7 +196,8 @@ async fn a_node_takes_no_lock_of_the_databases() {
     let node = live(all.options(&sb::DATABASE, "node-a", &all.relay)).await;
     let mut held = master.lock("a_lock");
     within("the master's lock", held.until(true)).await;
-    let mut stolen = node.steal("a_lock");
+    let mut stolen = node.lock("a_lock");
+    stolen.steal();
     within("the relay's lock of that name", stolen.until(true)).await;
     // what the master asks for now is answered after what the node has
     within("an answer", master.lock("another").until(true)).await;

@@ -6,7 +6,7 @@ use ovnkube_ovn::nb::{connection as c, logical_switch as ls, nb_global};
 use ovnkube_ovn::sb::{chassis, encap};
 use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch as ovs, port};
 use ovnkube_ovn::{Atom, Datum, Row, Uuid, nb, sb, vswitch};
-use ovnkube_ovsdb::{Class, Client, Condition, Monitored, Options, Remote, Txn};
+use ovnkube_ovsdb::{Class, Client, Condition, Monitored, Options, Remote, State, Txn};
 
 use crate::lab::{Dir, Host, NB, Server, Trixie, assert_cache_is_fresh, live, options, within};
 
@@ -25,9 +25,12 @@ async fn locks_are_waited_for_and_can_be_stolen() {
     drop(first);
     within("lock handed on", second.until(true)).await;
     b.transact(txn.clone()).await.unwrap();
-    let mut thief = a.steal("L");
+    let mut thief = a.lock("L");
+    assert!(!second.standing().borrow().stolen);
+    thief.steal();
     within("theft", thief.until(true)).await;
     within("loss", second.until(false)).await;
+    assert!(second.standing().borrow().stolen);
     a.transact(txn.clone()).await.unwrap();
     // with the connection goes the lock; whoever comes back first has it
     server.kill();
@@ -36,6 +39,20 @@ async fn locks_are_waited_for_and_can_be_stolen() {
     server.restart();
     within("lock again", thief.until(true)).await;
     a.transact(txn).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_other_databases_address_is_told_at_once() {
+    let dir = Dir::new();
+    let server = Server::standalone(Host, &dir, "ovn/ovn-sb.ovsschema");
+    for _ in 0..10 {
+        let client = Client::connect(options(vec![server.remote()]));
+        let mut state = client.state();
+        let first = |state: &State| matches!(state, State::Disconnected { error } if error.contains("unix:"));
+        let first = within("an error", state.wait_for(first)).await.unwrap().clone();
+        let State::Disconnected { error } = first else { panic!("{first:?}") };
+        assert!(error.contains("OVN_Northbound but OVN_Southbound") && error.contains("nb-address"), "{error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,4 +11,5 @@ mod own;
 mod pki;
 mod proxy;
 mod random;
+mod silent;
 mod tls;

@@ -1,0 +1,89 @@
+//! Members that answer nothing: what they cost while another one would answer.
+
+use std::time::Duration;
+
+use ovnkube_ovn::nb::logical_switch as ls;
+use ovnkube_ovn::{Row, Uuid, nb};
+use ovnkube_ovsdb::{Client, Options, Remote, State, Txn};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::Instant;
+
+use crate::lab::{Dir, Host, NB, Server, live, options, within};
+
+fn tcp(port: u16) -> Remote {
+    Remote::Tcp { host: "127.0.0.1".to_owned(), port }
+}
+
+/// A listener whose queue is full: what is sent to it gets no answer, as from a host that is off.
+async fn black_hole() -> (TcpListener, Vec<TcpStream>) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let to = listener.local_addr().unwrap();
+    let mut filling = Vec::new();
+    while let Ok(stream) = tokio::time::timeout(Duration::from_millis(300), TcpStream::connect(to)).await {
+        filling.push(stream.unwrap());
+    }
+    (listener, filling)
+}
+
+fn write(n: u128) -> Txn {
+    let mut txn = Txn::new(&nb::DATABASE);
+    txn.insert(Uuid::from_u128(n), Row::new(ls::TABLE).with(ls::NAME, format!("s{n}")));
+    txn
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_that_do_not_answer_are_not_waited_for() {
+    let dir = Dir::new();
+    let server = Server::standalone(Host, &dir, NB);
+    // connections are not made, or made and never served
+    let (hole, _filling) = black_hole().await;
+    let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = [&hole, &deaf].map(|listener| tcp(listener.local_addr().unwrap().port()));
+    // so many that it is not by chance that the good one comes first
+    let remotes = silent.iter().cycle().take(8).cloned().chain([server.remote()]).collect();
+    let started = Instant::now();
+    let client = live(options(remotes)).await;
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    client.transact(write(1)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_falls_silent_is_given_up_while_a_write_waits() {
+    let dirs = [Dir::new(), Dir::new()];
+    let args = ["--remote=ptcp:0:127.0.0.1".to_owned()];
+    let servers = dirs.each_ref().map(|dir| {
+        let db = dir.file("db");
+        Host.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Host.schema(NB).as_os_str()]);
+        Server::start(Host, dir, "s", &db, &args)
+    });
+    let remotes: Vec<Remote> = servers.iter().map(|server| tcp(server.port())).collect();
+    let client = live(options(remotes.clone())).await;
+    let at =
+        remotes.iter().position(|remote| *client.state().borrow() == State::Live { remote: remote.clone() }).unwrap();
+    servers[at].signal("-STOP");
+    let started = Instant::now();
+    let error = client.transact(write(1)).await.unwrap_err();
+    assert!(error.maybe_committed(), "{error}");
+    within("the other member", client.synced()).await;
+    let took = started.elapsed();
+    client.transact(write(2)).await.unwrap();
+    servers[at].signal("-CONT");
+    assert!(took < Duration::from_secs(12), "{took:?}");
+}
+
+#[tokio::test]
+async fn servers_are_tried_again_within_a_second() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let remote = tcp(listener.local_addr().unwrap().port());
+    let _client = Client::connect(Options { leader_only: false, ..options(vec![remote]) });
+    let started = Instant::now();
+    within("the tries", async {
+        for _ in 0..5 {
+            drop(listener.accept().await);
+        }
+    })
+    .await;
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}
