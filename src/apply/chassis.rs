@@ -24,12 +24,12 @@ use ovnkube_model::{Name, Touched, World};
 use ovnkube_ovn::nb::gateway_chassis;
 use ovnkube_ovn::sb::{self, chassis, chassis_private, encap};
 use ovnkube_ovn::{Row, owner};
-use ovnkube_ovsdb::{Cache, Client, Lock, Monitored, Txn};
+use ovnkube_ovsdb::{Cache, Client, Monitored, Txn};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::northbound::LOCK;
+use crate::turn::{LOCK, TAKE_AFTER, Turn};
 use crate::{MayWrite, encaps};
 
 /// A host that is in the cluster no more but still runs ovn-controller makes its chassis anew at once. That is not
@@ -93,7 +93,7 @@ impl Claims {
 /// See the module.
 pub struct Chassis {
     sb: Client,
-    lock: Lock,
+    turn: Turn,
     claims: UnboundedReceiver<Claim>,
     may_write: MayWrite,
     known: Known,
@@ -107,9 +107,9 @@ impl Chassis {
     /// `encap_port`: UDP port of the tunnels; `None`: the usual one.
     pub fn new(sb: Client, may_write: MayWrite, encap_port: Option<u16>) -> (Claims, Self) {
         let (to, claims) = mpsc::unbounded_channel();
-        let lock = sb.lock(LOCK);
+        let turn = Turn::new(&sb, may_write.clone(), TAKE_AFTER);
         let (known, removed) = (Known::default(), BTreeMap::new());
-        (Claims(to), Self { sb, lock, claims, may_write, known, encap_port, removed })
+        (Claims(to), Self { sb, turn, claims, may_write, known, encap_port, removed })
     }
 
     /// What has to be monitored of the southbound database.
@@ -153,7 +153,7 @@ impl Chassis {
         if txn.is_empty() {
             return now + REST;
         }
-        if !self.lock.is_held() || !(self.may_write)() {
+        if !self.turn.is_held() || !(self.may_write)() {
             return now + TRY_AGAIN;
         }
         txn.assert_lock(LOCK);
@@ -174,7 +174,7 @@ impl Chassis {
         }
         let stale = self.known.stale(&self.sb.cache(), |name| self.removed.contains_key(name));
         if !stale.is_empty() {
-            if !self.lock.is_held() || !(self.may_write)() {
+            if !self.turn.is_held() || !(self.may_write)() {
                 return now + TRY_AGAIN;
             }
             let mut txn = remove(&self.sb.cache(), |name| stale.contains_key(name));

@@ -29,9 +29,10 @@ use crate::chassis::Claims;
 use crate::diff::{Diff, Missing, Owned, Subjects};
 use crate::garbage;
 use crate::ledger::Ledger;
-use crate::northbound::{LOCK, Northbound};
+use crate::northbound::Northbound;
 use crate::parking::{Cause, Parking};
 use crate::patches::{Outcome, Patches};
+use crate::turn::LOCK;
 
 /// Keys of one transaction at most: large enough to carry a burst, small enough that its reply does
 /// not hold up the next pod.
@@ -126,7 +127,7 @@ impl Engine {
         readiness.wait(PART, "the first lists are not written yet");
         Self {
             world,
-            nb: nb.map(Northbound::new),
+            nb: nb.map(|nb| Northbound::new(nb, may_write.clone())),
             chassis,
             patches,
             events,

@@ -20,8 +20,9 @@ mod northbound;
 mod parking;
 mod patches;
 pub mod removal;
+mod turn;
 
 pub use chassis::Chassis;
 pub use engine::{Engine, MayWrite, Parts};
-pub use northbound::LOCK;
 pub use patches::{Outcome, Patches};
+pub use turn::LOCK;
