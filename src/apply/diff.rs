@@ -188,7 +188,8 @@ impl<'a> Diff<'a> {
         if let Some(uuid) = self.find(&want.key) {
             return Some(uuid);
         }
-        if want.needs.is_some_and(|column| !self.cache.supports(want.key.table, column)) {
+        let lacks = |column| !self.cache.supports(want.key.table, column);
+        if want.needs.is_some_and(lacks) || !self.cache.has_table(want.key.table) {
             return None;
         }
         let uuid = self.fresh_uuid(&want.key);
@@ -213,10 +214,12 @@ impl<'a> Diff<'a> {
         Ok(members)
     }
 
-    /// A row that `want` refers to; nothing for one of its own that is not to be.
+    /// A row that `want` refers to; nothing for one of its own that is not to be, or of a table that the server lacks.
     fn find_for(&mut self, want: &Want, row: &RowKey) -> Result<Option<Uuid>, Missing> {
         match self.find(row) {
-            None if !want.rows.iter().any(|own| own.key == *row) => Err(Missing(row.clone())),
+            None if self.cache.has_table(row.table) && !want.rows.iter().any(|own| own.key == *row) => {
+                Err(Missing(row.clone()))
+            }
             found => Ok(found),
         }
     }

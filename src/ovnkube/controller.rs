@@ -145,14 +145,34 @@ pub(crate) fn northbound(settings: &Settings) -> Database {
 /// All tables and columns but those that northd and others write and nobody here reads: each change
 /// of one would have to be looked at.
 fn monitored() -> Vec<Monitored> {
-    use nb::logical_switch_port as lsp;
+    use nb::{logical_router_port as lrp, logical_switch_port as lsp};
     let others = ["NB_Global", "Connection", "SSL", "DNS", "BFD", "Mirror", "Forwarding_Group"];
-    let unread = [lsp::UP.id(), lsp::DYNAMIC_ADDRESSES.id()];
+    let unread = [(lsp::TABLE, vec![lsp::UP.id(), lsp::DYNAMIC_ADDRESSES.id()]), (lrp::TABLE, vec![lrp::STATUS.id()])];
     let mut tables = Monitored::whole(&nb::DATABASE);
     tables.retain(|monitored| !others.contains(&monitored.table.name));
-    for monitored in tables.iter_mut().filter(|monitored| monitored.table.name == lsp::TABLE.name) {
-        let columns = (0..lsp::TABLE.columns.len()).map(|n| ColumnId(n as u16)).filter(|id| !unread.contains(id));
-        *monitored = Monitored::only(lsp::TABLE, columns);
+    for monitored in &mut tables {
+        if let Some((table, unread)) = unread.iter().find(|(table, _)| table.name == monitored.table.name) {
+            let columns = (0..table.columns.len()).map(|n| ColumnId(n as u16)).filter(|id| !unread.contains(id));
+            *monitored = Monitored::only(table, columns);
+        }
     }
     tables
+}
+
+#[cfg(test)]
+mod tests {
+    use ovnkube_ovsdb::Columns;
+
+    use super::*;
+
+    /// A change of one is a change by somebody else, and a sweep follows.
+    #[test]
+    fn what_northd_writes_into_our_rows_is_not_looked_at() {
+        let all = monitored();
+        for (table, column) in [("Logical_Switch_Port", "up"), ("Logical_Router_Port", "status")] {
+            let of = all.iter().find(|monitored| monitored.table.name == table);
+            let Some(Monitored { table, columns: Columns::Only(columns) }) = of else { panic!("all of {table}") };
+            assert!(table.column(column).is_some_and(|id| !columns.contains(&id)), "{}.{column}", table.name);
+        }
+    }
 }

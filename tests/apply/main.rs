@@ -14,5 +14,6 @@ mod random;
 mod removal;
 mod running;
 mod scale;
+mod schema;
 mod services;
 mod takeover;
