@@ -13,6 +13,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::Error;
+use crate::commands::{self, COMMANDS};
 use crate::layers::{Layer, Source};
 use crate::settings::{HEADINGS, SETTINGS};
 use crate::table::{Kind, Setting, nearest};
@@ -54,15 +55,11 @@ pub(crate) struct CommandLine {
     pub(crate) notes: Vec<String>,
 }
 
-/// The words that may stand on the command line, with what they do.
-const COMMANDS: &[(&str, &str)] = &[
-    ("config", "print every effective setting and where it comes from; -o json for programs"),
-    ("replay", "print what a recording made with --record leads to: rows, annotations, events"),
-    ("why", "SRC DST PORT[/PROTO]: do policies allow it, which ones decide; pods as namespace/name, or addresses"),
-];
-
 /// Long flags that are no settings.
 const CLAPS_OWN: [&str; 4] = ["help", "version", "output", "from"];
+
+/// Where help is in the list of flags.
+const LAST: usize = 998;
 
 /// Takes a command line (without the program's name) apart.
 pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<CommandLine, Error> {
@@ -70,7 +67,7 @@ pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<CommandLine,
     let words = normalise(args, &mut notes)?;
     let matches = match clap_command().try_get_matches_from(words) {
         Ok(matches) => matches,
-        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+        Err(error) if error.kind() == ErrorKind::DisplayVersion => {
             let command = Command::Print(error.render().to_string());
             return Ok(CommandLine { command, layer: Layer::default(), notes });
         }
@@ -179,18 +176,20 @@ fn joined(name: &str, value: Option<&OsStr>) -> OsString {
 }
 
 fn clap_command() -> clap::Command {
-    let commands: Vec<String> = COMMANDS.iter().map(|(word, does)| format!("  {word:<8} {does}")).collect();
     let mut command = clap::Command::new("ovnkube")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Turns a Kubernetes cluster's objects into an OVN network: master, node agent or both.")
         .override_usage("ovnkube [COMMAND] [FLAGS]\n       ovnkube --init-master NAME --init-node NAME [FLAGS]")
-        .before_help("Flags win over the configuration file, that over environment variables, these over service account files.")
+        .before_help(
+            "Flags win over the configuration file, that over environment variables, these over service account files.",
+        )
         .after_help(format!(
-            "Commands:\n{}\n\nFlags may be written with one dash or two, as -name value, -name=value. Booleans: -name, -name=false.",
-            commands.join("\n")
+            "{}\nFlags may be written with one dash or two, as -name value, -name=value. Booleans: -name, -name=false.",
+            commands::list()
         ))
         .no_binary_name(true)
         .args_override_self(true)
+        .disable_help_flag(true)
         .next_line_help(true)
         .term_width(100)
         .arg(
@@ -211,6 +210,8 @@ fn clap_command() -> clap::Command {
                 .help("why: read the objects from the YAML and JSON files of this directory, not from the cluster.")
                 .display_order(0),
         )
+        // whose help it is, is known when all words are read
+        .arg(Arg::new("help").short('h').long("help").action(ArgAction::SetTrue).help("Print help").display_order(LAST))
         .arg(Arg::new("words").num_args(0..).hide(true));
     for (order, setting) in SETTINGS.iter().filter(|setting| !setting.flag.is_empty()).enumerate() {
         command = command.arg(clap_arg(setting).display_order(order + 1));
@@ -237,6 +238,9 @@ fn clap_arg(setting: &'static Setting) -> Arg {
 fn command(matches: &ArgMatches) -> Result<Command, Error> {
     let json = matches.get_one::<String>("output").is_some_and(|format| format == "json");
     let mut words = matches.get_many::<String>("words").into_iter().flatten().map(String::as_str);
+    if matches.get_flag("help") {
+        return help_about(words.next());
+    }
     let command = match words.next() {
         None => Command::Run,
         Some("config") => Command::Config { json },
@@ -254,7 +258,7 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
             let (from, to, port) = (word()?, word()?, word()?);
             Command::Why { from, to, port, objects: matches.get_one::<String>("from").map(Into::into) }
         }
-        Some("help") => Command::Print(help()),
+        Some("help") => help_about(words.next())?,
         Some(word) => return Err(unknown_command(word)),
     };
     if matches.contains_id("from") && !matches!(command, Command::Why { .. } | Command::Print(_)) {
@@ -266,6 +270,13 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
     }
 }
 
+/// The help of a command, or all of it.
+fn help_about(word: Option<&str>) -> Result<Command, Error> {
+    let Some(word) = word.filter(|word| *word != "help") else { return Ok(Command::Print(help())) };
+    let known = commands::find(word).ok_or_else(|| unknown_command(word))?;
+    Ok(Command::Print(known.help(clap_command().get_arguments())))
+}
+
 fn unknown_flag(name: &str) -> Error {
     let names = SETTINGS.iter().map(|setting| setting.flag).filter(|flag| !flag.is_empty()).chain(CLAPS_OWN);
     let hint = nearest(name, names).map(|near| format!("did you mean --{near}? ")).unwrap_or_default();
@@ -273,7 +284,7 @@ fn unknown_flag(name: &str) -> Error {
 }
 
 fn unknown_command(word: &str) -> Error {
-    let known: Vec<&str> = COMMANDS.iter().map(|(word, _)| *word).collect();
+    let known: Vec<&str> = COMMANDS.iter().map(|known| known.word).collect();
     let hint = nearest(word, known.iter().copied()).map(|near| format!("did you mean {near}? ")).unwrap_or_default();
     Error::Usage(format!("unknown command {word:?}; {hint}known commands: {}", known.join(", ")))
 }

@@ -12,6 +12,7 @@
 
 pub mod access;
 pub mod cli;
+mod commands;
 pub mod database;
 pub mod env;
 pub mod error;

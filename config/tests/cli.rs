@@ -78,6 +78,27 @@ server-cacert=path/to/server-ca.crt
 #[test]
 fn help() {
     snapshot("help", &run(&root(None), "--help", &[]));
+}
+
+/// Each command has a page of its own, whichever way it is asked for; none is a list of all flags.
+#[test]
+fn help_of_commands() {
+    for word in ["config", "replay", "why"] {
+        let page = |args: &str| run(&root(None), args, &[]).split_once('\n').unwrap().1.to_owned();
+        let text = page(&format!("{word} --help"));
+        for other in [format!("help {word}"), format!("-h {word}"), format!("{word} --mtu=9000 -help")] {
+            assert_eq!(text, page(&other), "{other}");
+        }
+        assert!(text.lines().count() < 60 && text.contains("\nExamples:\n"), "{text}");
+        snapshot(&format!("help-{word}"), &text);
+    }
+    for args in ["whi --help", "help whi"] {
+        let text = run(&root(None), args, &[]);
+        assert!(
+            text.contains("exit 2") && text.contains("did you mean why? known commands: config, replay, why"),
+            "{text}"
+        );
+    }
     assert_eq!(
         run(&root(None), "-help", &[]).lines().skip(1).collect::<Vec<_>>(),
         run(&root(None), "help", &[]).lines().skip(1).collect::<Vec<_>>()

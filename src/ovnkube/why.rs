@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use ovnkube_config::Settings;
 use ovnkube_model::{Change, PodKey, Protocol, Roles, World};
 use ovnkube_plan::why::{End, why};
-use ovnkube_watch::{Client, Scope};
+use ovnkube_watch::{Access, Client, Scope};
 use serde_json::{Value, json};
 
 use crate::translate;
@@ -69,7 +69,9 @@ fn read_cluster(settings: &Settings) -> Result<Vec<Change>> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     runtime.block_on(async {
-        let client = Client::connect(&translate::access(settings, "why")).await?;
+        // a person runs this, whose kubeconfig may ask a program for a token
+        let access = Access { plugins: true, ..translate::access(settings, "why") };
+        let client = Client::connect(&access).await?;
         Ok(ovnkube_watch::read(&client, &Scope::Controller).await?)
     })
 }

@@ -10,6 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use http::header::HeaderValue;
 use kube::Config;
+use kube::client::middleware::AuthLayer;
+use kube::client::{AuthError, ConfigExt as _};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -37,6 +39,8 @@ pub struct Access {
     pub token_file: Option<PathBuf>,
     /// What this process is, for the API server's logs: `controller`, `node`.
     pub role: String,
+    /// Whether the credential plugin of a kubeconfig is run. For what a person runs: it may ask, and has no deadline.
+    pub plugins: bool,
 }
 
 /// A text that is not shown.
@@ -58,7 +62,7 @@ impl fmt::Debug for Secret {
 impl Access {
     pub(crate) async fn config(&self) -> Result<Config, Error> {
         if let Some(path) = &self.kubeconfig {
-            return from_kubeconfig(path).await.map_err(|p| {
+            return from_kubeconfig(path, self.plugins).await.map_err(|p| {
                 Error::Access(format!(
                     "read kubeconfig {}: {p}; set k8s-kubeconfig to one that kubectl can use",
                     path.display()
@@ -121,7 +125,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     }
 }
 
-async fn from_kubeconfig(path: &Path) -> Result<Config, String> {
+async fn from_kubeconfig(path: &Path, plugins: bool) -> Result<Config, String> {
     let about = std::fs::metadata(path).map_err(|e| e.to_string())?;
     if !about.is_file() || about.len() > LARGEST_KUBECONFIG {
         return Err("is not a regular file of a sensible size".into());
@@ -131,9 +135,9 @@ async fn from_kubeconfig(path: &Path) -> Result<Config, String> {
     let authority = authority(&file);
     let mut config = Config::from_custom_kubeconfig(file, &options).await.map_err(|e| kubeconfig_problem(&e))?;
     config.root_cert_file = authority;
-    if config.auth_info.exec.is_some() || config.auth_info.auth_provider.is_some() {
+    if config.auth_info.auth_provider.is_some() || (config.auth_info.exec.is_some() && !plugins) {
         return Err(
-            "its user runs a credential plugin, which is not supported; use a client certificate or token".into()
+            "its user runs a credential plugin, which a daemon does not; use a client certificate or token".into()
         );
     }
     if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) {
@@ -160,6 +164,29 @@ fn kubeconfig_problem(error: &KubeconfigError) -> String {
             None => "is not a kubeconfig".into(),
         },
         KubeconfigError::CurrentContextNotSet => "has no current-context; kubectl config use-context sets one".into(),
+        other => one_line(&chain(other)),
+    }
+}
+
+/// What a credential plugin says to each request. It is run here, once, or twice where it answers with a certificate:
+/// [`Config`] asks it for that by itself.
+pub(crate) fn plugin(config: &Config) -> Result<Option<AuthLayer>, String> {
+    let Some(plugin) = &config.auth_info.exec else { return Ok(None) };
+    config.auth_layer().map_err(|error| {
+        let command = plugin.command.as_deref().unwrap_or_default();
+        format!("run the credential plugin {command:?} of the kubeconfig: {}", plugin_problem(&error))
+    })
+}
+
+/// Never quotes what the plugin printed as its answer: it may be a token.
+fn plugin_problem(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Auth(AuthError::AuthExecRun { out, .. }) => {
+            // where it could not write to the terminal itself
+            let said = String::from_utf8_lossy(&out.stderr);
+            one_line(&format!("{} {}", out.status, said.trim()))
+        }
+        kube::Error::Auth(AuthError::AuthExecParse(_)) => "what it prints is no ExecCredential".into(),
         other => one_line(&chain(other)),
     }
 }

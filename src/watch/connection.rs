@@ -16,10 +16,10 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt};
-use tower::util::BoxCloneSyncService;
+use tower::util::{BoxCloneSyncService, option_layer};
 use tower::{BoxError, Layer, Service, ServiceExt};
 
-use crate::access::{Access, Stamp, Token, stamp};
+use crate::access::{Access, Stamp, Token, plugin, stamp};
 use crate::client::{Forbidden, RetryAfter};
 use crate::error::chain;
 use crate::{Client, Error};
@@ -155,6 +155,7 @@ impl Service<Request<Body>> for Renewed {
 /// A way to the API server with the credentials as they are now; a token file is read again when it changes.
 fn connect(config: &Config, agent: &HeaderValue) -> Result<Connection, Error> {
     let token = Token::of(config).map_err(Error::Access)?;
+    let plugin = plugin(config).map_err(Error::Access)?;
     let problem = |e: kube::Error| Error::Access(format!("set up TLS to {}: {}", config.cluster_url, chain(&e)));
     let tls = config.rustls_https_connector_with_connector(connector()).map_err(problem)?;
     let http = legacy::Client::builder(TokioExecutor::new())
@@ -169,9 +170,10 @@ fn connect(config: &Config, agent: &HeaderValue) -> Result<Connection, Error> {
         }
         request
     });
+    let service = option_layer(plugin).layer(service.map_err(BoxError::from));
     let service = config.extra_headers_layer().map_err(problem)?.layer(service);
     let service = config.base_uri_layer().layer(service);
-    Ok(Connection::new(service.map_err(Into::into)))
+    Ok(Connection::new(service))
 }
 
 /// Whether a token leaves this host unencrypted.

@@ -331,7 +331,7 @@ async fn access_that_cannot_work_is_refused_in_one_line() {
         )
     };
     let said = kubeconfig("exec", &whole("{exec: {command: touch, args: [/tmp/never], apiVersion: x}}")).await;
-    assert!(said.contains("credential plugin, which is not supported"), "{said}");
+    assert!(said.contains("credential plugin, which a daemon does not"), "{said}");
     let said = kubeconfig("certificate", &whole("{client-certificate: /nonexistent, client-key: /nonexistent}")).await;
     assert!(said.contains("/nonexistent"), "{said}");
 

@@ -227,7 +227,45 @@ async fn a_cluster_is_asked() {
     })
     .await;
     assert!(said.starts_with("denied: default/one 10.128.0."), "{said}");
+    plugins(&lab, &said);
     lab.api.ask(http::Method::DELETE, &format!("{policies}/deny"), json!(null)).await.unwrap();
     let (ok, text) = ask(&["default/one", "default/two", "80", "--k8s-apiserver=https://127.0.0.1:1"]);
     assert!(!ok && text.contains("read the cluster"), "{text}");
+}
+
+/// The credential plugin of a kubeconfig is run for a person, never for a daemon; what it prints is shown to nobody.
+fn plugins(lab: &Lab, answer: &str) {
+    let dir = Dir::new();
+    let token = lab.api.kubeconfig().with_extension("token");
+    let ran = dir.file("ran").display().to_string();
+    let credential =
+        r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}"#;
+    let says = format!("echo >>{ran}; read token <{}; printf '{credential}' $token", token.display());
+    let kubeconfig = dir.file("kubeconfig");
+    let user = |script: &str| {
+        let exec = json!({"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+            "command": "/bin/sh", "args": ["-c", script]});
+        let text = json!({"current-context": "c",
+            "clusters": [{"name": "k", "cluster": {"server": lab.api.url(), "certificate-authority": lab.api.file("ca.crt")}}],
+            "users": [{"name": "u", "user": {"exec": exec}}],
+            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}]});
+        std::fs::write(&kubeconfig, text.to_string()).unwrap();
+    };
+    let flag = format!("--k8s-kubeconfig={}", kubeconfig.display());
+    let words = ["default/one", "default/two", "80", &flag];
+    user(&says);
+    let out = ovnkube(["--init-cluster-manager=one", &flag]).output().unwrap();
+    let text = String::from_utf8(out.stderr).unwrap();
+    assert!(!out.status.success() && text.contains("a credential plugin, which a daemon does not"), "{text}");
+    assert!(!dir.file("ran").exists());
+    assert_eq!(ask(&words), (true, answer.to_owned()));
+    assert!(dir.file("ran").exists());
+    for (script, problem) in [
+        ("printf s3cret; echo log in first >&2; exit 3", "/bin/sh\" of the kubeconfig: exit status: 3 log in first"),
+        ("printf 's3cret: ['", "what it prints is no ExecCredential"),
+    ] {
+        user(script);
+        let (ok, text) = ask(&words);
+        assert!(!ok && text.contains(problem) && !text.contains("s3cret"), "{text}");
+    }
 }

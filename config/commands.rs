@@ -1,0 +1,109 @@
+//! The commands that a person runs, and the help of each: its own flags and examples, not the whole list.
+
+use std::fmt::Write as _;
+
+use clap::{Arg, Command};
+
+/// A word that may stand on the command line.
+pub(crate) struct Known {
+    pub(crate) word: &'static str,
+    /// What follows the word.
+    operands: &'static str,
+    /// One line, in `ovnkube --help`.
+    does: &'static str,
+    /// What somebody who runs it has to know.
+    about: &'static str,
+    /// The flags that change what it prints.
+    flags: &'static [&'static str],
+    /// A command line, and what it is good for.
+    examples: &'static [(&'static str, &'static str)],
+}
+
+pub(crate) const COMMANDS: &[Known] = &[
+    Known {
+        word: "config",
+        operands: "[FLAGS]",
+        does: "print every effective setting and where it comes from; -o json for programs",
+        about: "Prints every setting that a run with the same flags would have, and the layer that it comes from: \
+                flag, configuration file, environment, service account or default. Secrets are blanked.\n\n\
+                It takes every flag; ovnkube --help lists them. Give those that the daemon is started with.",
+        flags: &["output", "config-file"],
+        examples: &[
+            ("ovnkube config --init-master $(hostname)", "what a master would run with"),
+            ("ovnkube config -o json | jq '.[] | select(.source != \"default\")'", "what somebody has set"),
+        ],
+    },
+    Known {
+        word: "replay",
+        operands: "FILE",
+        does: "print what a recording made with --record leads to: rows, annotations, events",
+        about: "Prints the rows, annotations and events that a recording leads to. FILE is one that a master or \
+                network controller made with --record. Nothing but the file is read, and nothing is written.",
+        flags: &[],
+        examples: &[
+            ("ovnkube --init-master $(hostname) --record /tmp/recording", "to record"),
+            ("ovnkube replay /tmp/recording", "to see what it leads to"),
+        ],
+    },
+    Known {
+        word: "why",
+        operands: "SRC DST PORT[/PROTO] [FLAGS]",
+        does: "SRC DST PORT[/PROTO]: do policies allow it, which ones decide; pods as namespace/name, or addresses",
+        about: "Tells whether NetworkPolicies allow a connection, and which policy and rule decide. SRC and DST are \
+                pods, as namespace/name, or addresses; PROTO is TCP, UDP or SCTP. The first word of the answer is \
+                allowed or denied; the exit code is 0 for both.\n\n\
+                The objects are read from the cluster, or with --from from files. A kubeconfig may name a credential \
+                plugin (exec): it is run, as kubectl does.",
+        flags: &[
+            "from",
+            "config-file",
+            "k8s-kubeconfig",
+            "k8s-apiserver",
+            "k8s-cacert",
+            "k8s-token-file",
+            "host-network-namespace",
+            "enable-stateless-netpol",
+        ],
+        examples: &[
+            ("ovnkube why shop/web shop/db 5432 --k8s-kubeconfig ~/.kube/config", "one pod to another"),
+            ("ovnkube why 192.0.2.1 shop/web 80", "an address outside to a pod"),
+            ("kubectl get ns,no,po,svc,netpol -A -o yaml >objects/all.yaml", "a cluster as files"),
+            ("ovnkube why shop/web kube-system/dns 53/UDP --from objects/", "asked of these files, or of any others"),
+        ],
+    },
+];
+
+/// The command of this name.
+pub(crate) fn find(word: &str) -> Option<&'static Known> {
+    COMMANDS.iter().find(|known| known.word == word)
+}
+
+/// The list in `ovnkube --help`.
+pub(crate) fn list() -> String {
+    let mut text = String::from("Commands (ovnkube COMMAND --help tells more):\n");
+    for known in COMMANDS {
+        let _ = writeln!(text, "  {:<8} {}", known.word, known.does);
+    }
+    text
+}
+
+impl Known {
+    /// Its help; the texts of its flags are those of `all`.
+    pub(crate) fn help<'a>(&self, all: impl Iterator<Item = &'a Arg>) -> String {
+        let is_ours = |arg: &&Arg| self.flags.contains(&arg.get_id().as_str()) || arg.get_id() == "help";
+        let mut examples = String::from("Examples:");
+        for (line, good_for) in self.examples {
+            let _ = write!(examples, "\n  # {good_for}\n  {line}");
+        }
+        Command::new(self.word)
+            .about(self.about)
+            .override_usage(format!("ovnkube {} {}", self.word, self.operands))
+            .after_help(examples)
+            .disable_help_flag(true)
+            .next_line_help(true)
+            .term_width(100)
+            .args(all.filter(is_ours).map(|arg| arg.clone().help_heading("Flags")))
+            .render_help()
+            .to_string()
+    }
+}
