@@ -58,13 +58,12 @@ cycles: ## a node is added and removed 100 times: rows, flows, rules, routes and
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "cycles" tests/lab/run cycles-all
 
-lint: ## formatting, clippy, shell syntax, rules of the repository
+lint: ## formatting, clippy, shell syntax, rules of the repository, licences of dependencies
 	@command -v $(CARGO) >/dev/null || .ci/step "what is missing" lab/install packages toolchains
 	@.ci/step "format" $(CARGO) fmt --all --check
 	@.ci/step "clippy" $(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@.ci/step "rules of the repository" .ci/tidy
-	@if $(CARGO) deny --version >/dev/null 2>&1; then .ci/step "cargo deny" $(CARGO) deny --all-features check; \
-	else echo "licences and advisories are not checked: cargo install cargo-deny"; fi
+	@.ci/step "dependencies" .ci/deny
 
 bench: ## the benchmarks; writes bench/results.md
 	@bench/run

@@ -34,9 +34,12 @@ impl Release {
         if self == Self::Host {
             return Command::new(path);
         }
-        let mut command = Command::new(root.join("lib64/ld-linux-x86-64.so.2"));
-        let libraries = format!("{0}/usr/lib/x86_64-linux-gnu:{0}/lib/x86_64-linux-gnu", root.display());
-        command.args(["--argv0", program, "--library-path", &libraries]).arg(path);
+        // its own loader, which has another name on each kind of machine, stands beside its libraries
+        let libraries = root.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH));
+        let mut files = libraries.read_dir().unwrap().map(|file| file.unwrap());
+        let loader = files.find(|file| file.file_name().to_string_lossy().starts_with("ld-linux-")).unwrap();
+        let mut command = Command::new(loader.path());
+        command.args(["--argv0", program, "--library-path"]).arg(libraries).arg(path);
         command
     }
 }
