@@ -3,7 +3,10 @@ import errno, select, socket, threading, time
 
 from policy_lab import new_socket
 
-ANSWER = 10  # seconds that an answer may take on a busy machine
+ANSWER = 10  # seconds after which an answer counts as lost
+# Seconds that the slowest answer may take. Policies drop and do not delay: what is late waited in a queue of the userspace datapath, where a
+# busy machine makes it wait longer. More than this is a way that was shut and opened again.
+LATE = 3
 
 
 class Flow:
@@ -12,7 +15,7 @@ class Flow:
     def __init__(self, number, name, source, target, port, rate, allowed, old=False):
         self.number, self.name, self.source, self.target, self.port = number, name, source, target, port
         self.every, self.allowed, self.due, self.sent = 1 / rate, allowed, 0, 0
-        self.arrived, self.waiting, self.lost = [], {}, []
+        self.arrived, self.waiting, self.lost, self.slowest = [], {}, [], 0
         self.socket = self.made() if old else None
 
     def made(self):
@@ -101,7 +104,8 @@ class Traffic(threading.Thread):
             elif fd in self.clients:
                 flow, made = self.clients[fd]
                 for data, _ in datagrams(made):
-                    flow.waiting.pop(int(data.split()[1]), None)
+                    sent = flow.waiting.pop(int(data.split()[1]), None)
+                    flow.slowest = max(flow.slowest, time.monotonic() - sent) if sent else flow.slowest
                 if not flow.socket:
                     del self.clients[fd]
                     made.close()

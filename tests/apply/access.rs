@@ -318,7 +318,7 @@ fn cases() -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: crate::found("apply/access.seeds"), ..ProptestConfig::default() })]
     #[test]
     fn every_transaction_leaves_what_the_reference_says(
         story in proptest::collection::vec(happens(), 10..50), both in any::<bool>(),

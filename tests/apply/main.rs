@@ -2,6 +2,8 @@
 //! changes, and the whole engine against a real Kubernetes API.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use proptest::test_runner::{FailurePersistence, FileFailurePersistence};
+
 mod access;
 mod annotations;
 mod crash;
@@ -17,3 +19,9 @@ mod scale;
 mod schema;
 mod services;
 mod takeover;
+
+/// Where a property test keeps the seeds that failed once, and tries them first from then on: the file belongs into the repository.
+#[allow(clippy::unnecessary_wraps, reason = "what proptest takes")]
+fn found(file: &'static str) -> Option<Box<dyn FailurePersistence>> {
+    Some(Box::new(FileFailurePersistence::Direct(file)))
+}

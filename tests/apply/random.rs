@@ -442,7 +442,7 @@ fn cases() -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: crate::found("apply/random.seeds"), ..ProptestConfig::default() })]
     #[test]
     fn any_story_ends_as_a_fresh_start(story in proptest::collection::vec(happens(), 5..60)) {
         tokio::runtime::Runtime::new().unwrap().block_on(play(&story));

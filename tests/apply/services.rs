@@ -418,7 +418,7 @@ fn cases() -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: crate::found("apply/services.seeds"), ..ProptestConfig::default() })]
     #[test]
     fn any_story_of_services_ends_as_a_fresh_start(
         story in proptest::collection::vec(happens(), 5..50), template in any::<bool>(),

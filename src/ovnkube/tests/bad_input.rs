@@ -4,10 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::lab::Dir;
-use crate::process::ovnkube;
-
-/// Two seconds when nothing else runs; far from every time that could be waited for instead.
-const SOON: Duration = Duration::from_secs(20);
+use crate::process::{ovnkube, soon};
 
 /// Flags, and what the line names: key, value, remedy.
 const MISTAKES: [(&[&str], &[&str]); 9] = [
@@ -48,7 +45,7 @@ fn mistakes_end_in_one_line() {
         let out = child.wait_with_output().unwrap();
         let (stdout, said) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
         assert!(out.status.code().is_some_and(|code| code != 0), "{flags:?}: {:?}: {said}", out.status);
-        assert!(took < SOON, "{flags:?} took {took:?}");
+        assert!(took < soon(), "{flags:?} took {took:?}");
         assert_eq!((said.lines().count(), &*stdout), (1, ""), "{flags:?}: {said}");
         for word in named {
             assert!(said.contains(&put(word)), "{flags:?} does not name {word}: {said}");

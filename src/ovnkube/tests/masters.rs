@@ -1,9 +1,12 @@
 //! Two masters: one writes, the other takes over.
 
+use std::time::{Duration, Instant};
+
 use ovnkube_tests::nb::until;
 use serde_json::Value;
 
 use crate::lab::Lab;
+use crate::process::soon;
 
 /// Which process holds the lease.
 async fn holder(lab: &Lab) -> String {
@@ -49,9 +52,13 @@ async fn a_killed_leader_is_replaced_and_nothing_rewritten() {
     let written = lab.transactions().len();
 
     first.kill();
+    let killed = Instant::now();
     lab.api.pod("next", "b").await;
+    until("the other master leads", async || holder(&lab).await == "second").await;
+    // ten seconds in which the lease does not change, and two until it is looked at again
+    let took = killed.elapsed();
+    assert!(took < Duration::from_secs(12) + soon(), "taken over after {took:?}");
     lab.wired(4).await;
-    assert_eq!(holder(&lab).await, "second");
     let transactions = lab.transactions();
     only_wire("next", &transactions[written..]);
     assert!(second.is_running());

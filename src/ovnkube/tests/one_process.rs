@@ -2,16 +2,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
 
 use ovnkube_ovn::nb::logical_switch_port::TABLE as LSP;
 use ovnkube_tests::nb::until;
 
 use crate::lab::{Dir, Lab};
-use crate::process::{Process, ovnkube};
+use crate::process::{Process, ovnkube, soon};
 
-/// Two seconds when nothing else runs; far from every time that could be waited for instead.
-const SOON: Duration = Duration::from_secs(20);
 /// Times of the lease that nothing here may wait for.
 const PATIENT: [&str; 2] = ["--ha-election-lease-duration=600", "--ha-election-renew-deadline=500"];
 
@@ -19,7 +16,7 @@ fn ends_soon(process: Process) {
     let log = process.log();
     let (status, took) = process.terminate();
     assert!(status.success(), "{status}: {log}");
-    assert!(took < SOON, "took {took:?} to end: {log}");
+    assert!(took < soon(), "took {took:?} to end: {log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use ovnkube_ovn::nb::{acl, logical_switch as ls, logical_switch_port as lsp, por
 use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, nb};
 use ovnkube_ovsdb::{Class, Client, Event, Subscription, Txn};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 
 use crate::lab::{Dir, Host, NB, Release, Server, Trixie, assert_cache_is_fresh, live, options, within};
 
@@ -131,7 +131,9 @@ fn agree(release: Release) {
     let clients = runtime
         .block_on(async { [live(options(vec![server.remote()])).await, live(options(vec![server.remote()])).await] });
     let subs = clients.each_ref().map(|client| RefCell::new((Replica::default(), client.subscribe())));
-    let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
+    // seeds that failed once are tried first from then on: the file belongs into the repository
+    let found = Box::new(FileFailurePersistence::Direct("tests/real/random.seeds"));
+    let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: Some(found), ..Config::default() });
     let steps = prop::collection::vec((any::<bool>(), step()), 1..40);
     let result = runner.run(&steps, |steps| {
         runtime.block_on(async {
