@@ -10,7 +10,7 @@ RELEASE := $(TARGET)/release
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo demo-down test policies cycles services takeover e2e lint bench install clean
+.PHONY: help build demo demo-down test long policies cycles services takeover e2e lint bench install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,17 @@ takeover: ## a running ovn-kubernetes is taken over, packets go on; PEER_BIN=dir
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "takeover" tests/lab/run takeover
+
+long: ## what `make lint test` leaves out: cluster-test in full, active-backup, the demo, bench --quick, install (root); docs/quality.md
+	@.ci/step "what is missing" lab/install
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@.ci/step "clusters in full" tests/lab/run full
+	@.ci/step "demo" env CLUSTER_NAME=ovnklong CLUSTER_NET4=172.27.0 lab/demo up
+	@.ci/step "demo taken down" env CLUSTER_NAME=ovnklong CLUSTER_NET4=172.27.0 lab/demo down
+	@.ci/step "bench --quick" bench/run --quick
+	@.ci/step "install" $(MAKE) install DESTDIR=$(TARGET)/long
+	@.ci/step "installed" $(TARGET)/long$(PREFIX)/bin/ovnkube --version
+	@rm -r $(TARGET)/long
 
 cycles: ## a node is added and removed 100 times: rows, flows, rules, routes and open files stay the same (root)
 	@.ci/step "what is missing" lab/install

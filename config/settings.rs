@@ -1,7 +1,7 @@
 //! The list of everything that can be set. One row here is a flag, a file key, a typed field, a line
 //! of help, a line of the sample file and a line of docs/configuration.md.
 //!
-//! To add a setting, add a row; `make docs` (or the test with `UPDATE=1`) renews sample and docs.
+//! To add a setting, add a row; `UPDATE=1 cargo test -p ovnkube-config --test table` renews sample and docs.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
