@@ -446,9 +446,11 @@ impl Engine {
         }
     }
 
+    /// All at the same moment, so that what changes together still does.
     fn retry_soon(&mut self, keys: Vec<Key>) {
+        let now = Instant::now();
         for key in keys {
-            self.parked.park(key, Cause::Rows, Instant::now(), Duration::ZERO);
+            self.parked.park(key, Cause::Rows, now, Duration::ZERO);
         }
     }
 
