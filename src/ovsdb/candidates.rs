@@ -135,6 +135,5 @@ impl Candidates {
         }
         let remote = &candidate.remote;
         tracing::warn!(database = shared.options.database.name, %remote, error = %fault, "database session ended");
-        shared.state.send_replace(State::Disconnected { error: format!("{remote}: {fault}") });
     }
 }

@@ -485,14 +485,16 @@ impl Shared {
     }
 
     /// The session is over.
-    pub(crate) fn lose(&self, conn: &Conn) {
+    pub(crate) fn lose(&self, conn: &Conn, remote: &Remote, fault: &Fault) {
         let _store = self.store.write().unwrap_or_else(PoisonError::into_inner);
-        conn.close();
         self.locks.lose_all();
         let was = self.live.write().unwrap_or_else(PoisonError::into_inner).take();
         self.is_live.store(false, Ordering::Release);
+        self.state.send_replace(State::Disconnected { error: format!("{remote}: {fault}") });
         if was.is_some() {
             self.subscribers.lost();
         }
+        // last: who hears that no reply comes may look at the state
+        conn.close();
     }
 }

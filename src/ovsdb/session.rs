@@ -107,7 +107,7 @@ impl Session {
         let Self { remote, conn, signals, tasks } = self;
         let mut live_since = None;
         let Err(fault) = tasks.alive(drive(shared, conn, remote, signals, &mut live_since)).await;
-        shared.lose(conn);
+        shared.lose(conn, remote, &fault);
         (fault, live_since.map_or(Duration::ZERO, |at: Instant| at.elapsed()))
     }
 }
