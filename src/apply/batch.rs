@@ -6,13 +6,10 @@
 //! a port already, comes along. What that costs is small, since such a pod is there but for its places in groups and sets,
 //! and these are joined into an operation for each. So an address, too, passes from one port to another in one
 //! transaction: never do two have it, nor is one let in where the other was.
-//!
-//! Where no pod has a port there is nobody to talk: a database is filled in pieces, policies before pods.
 
 use std::collections::BTreeSet;
 
 use ovnkube_model::World;
-use ovnkube_ovn::nb::logical_switch_port as lsp;
 use ovnkube_ovsdb::Cache;
 use ovnkube_plan::{Access, Key, access};
 
@@ -47,9 +44,7 @@ pub fn take(
     // others knew it by its node's address, whatever it is now, if anything
     let was_in_host_network =
         |key: &Key| ledger.get(key).is_some_and(|had| had.rows.is_empty() && !had.members.is_empty());
-    let is_in_use = cache.is_some_and(has_pods);
     let belongs = |key: &Key| match access(key, world) {
-        _ if !is_in_use => false,
         Access::Says => true,
         Access::Concerns(row) => cache.is_some_and(|cache| existing(cache, &row).is_some()) || was_in_host_network(key),
         Access::Nothing => false,
@@ -67,8 +62,4 @@ pub fn take(
     }
     *dirty = rest;
     next
-}
-
-fn has_pods(cache: &Cache) -> bool {
-    cache.iter(lsp::TABLE).any(|(_, row)| row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true"))
 }

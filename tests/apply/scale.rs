@@ -198,36 +198,3 @@ async fn rows_of_two_thousand_policies() {
     // an ACL and a group each; those who are let in are the same sets again
     assert_eq!(more, [[500, 0, 500]; 3]);
 }
-
-/// Rows of an empty database come in pieces that a cluster can agree on, policies before pods; what changes for pods that
-/// are there comes at one moment.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_empty_database_is_filled_in_pieces() {
-    let names: Vec<_> = (0..10).map(|n| format!("ns-{n}")).collect();
-    let (server, mut objects) = cluster(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    for number in 0..1500 {
-        let spec = json!({"podSelector": {}, "ingress": [{"ports": [{"port": number + 1}]}]});
-        objects.put(policy(&names[number % 10], &format!("p{number}"), &spec));
-    }
-    objects.put(pod("ns-0", "web", "n1"));
-    let mut controller = Controller::start(Settings::default().network(), server.client().await, &objects);
-    let (mut largest, mut policies_when_wired) = (0, None);
-    while let Some(write) = controller.step(&mut objects, false).await {
-        if let Write::Transaction(operations) = write {
-            largest = largest.max(operations);
-        }
-        let cache = controller.nb.cache();
-        let is_wired = !cache.lookup(ovnkube_ovn::nb::logical_switch_port::TABLE, "ns-0_web").is_empty();
-        policies_when_wired = policies_when_wired.or(is_wired.then(|| cache.len(acl::TABLE)));
-    }
-    assert!(largest < 2000, "{largest} operations in one transaction");
-    assert!(policies_when_wired.is_some_and(|acls| acls > 1500), "{policies_when_wired:?}");
-    // a pod talks: now they change together
-    let changes = (0..1500).flat_map(|number| {
-        let spec = json!({"podSelector": {}, "ingress": [{"ports": [{"port": number + 2}]}]});
-        objects.put(policy(&names[number % 10], &format!("p{number}"), &spec))
-    });
-    let changes = changes.collect();
-    let [_, transactions, operations] = work(&mut controller, &mut objects, changes).await;
-    assert_eq!((transactions, operations >= 1500), (1, true), "{operations} operations");
-}
