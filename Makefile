@@ -1,4 +1,4 @@
-# make help shows the targets. What they need beyond cargo is installed by lab/install (root).
+# make help shows the targets. lab/install (root) installs what they need beyond cargo.
 PREFIX ?= /usr
 CNI_BIN ?= /opt/cni/bin
 DESTDIR ?=
@@ -6,7 +6,7 @@ CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
-# most tests wait for other programs most of the time
+# most tests spend most of their time waiting for other programs
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 .DEFAULT_GOAL := build
@@ -16,13 +16,13 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  variables: PREFIX=$(PREFIX) CNI_BIN=$(CNI_BIN) DESTDIR=$(DESTDIR)"
 
-build: ## ovnkube and ovn-k8s-cni-overlay, optimised, in target/release
+build: ## build ovnkube and ovn-k8s-cni-overlay, optimised, in target/release
 	$(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay
 
-demo: ## a cluster of three nodes on this machine, with pods that talk (root)
+demo: ## start a cluster of three nodes on this machine, with pods that reach each other (root)
 	@lab/demo up
 
-demo-down: ## removes the demo's cluster
+demo-down: ## remove the demo's cluster
 	@lab/demo down
 
 test: ## unit tests, then real clusters: OVN 25.03 and 23.03, kills, Raft (root)
@@ -32,28 +32,28 @@ test: ## unit tests, then real clusters: OVN 25.03 and 23.03, kills, Raft (root)
 	@.ci/step "documents" tests/docs/run
 	@.ci/step "real clusters" tests/lab/run
 
-policies: ## NetworkPolicies at length: 2,000 generated ones, 200 updates and 20 restarts under traffic (root)
+policies: ## NetworkPolicies in full: 2,000 generated ones, 200 updates and 20 restarts under traffic (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay -p ovnkube-policy-truth
 	@.ci/step "policies" tests/lab/run isolation-all
 
-services: ## packets to services: both kinds of gateways, IPv4, IPv6 and both, OVN 25.03 and 23.03 (root)
+services: ## packets to services: both gateway modes, IPv4, IPv6 and dual stack, OVN 25.03 and 23.03 (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "services" tests/lab/run services-all
 
-e2e: ## Kubernetes' own tests of its network, all that can run here (root)
+e2e: ## the network tests of Kubernetes, all that can run here (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "upstream's e2e.test" lab/install e2e
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "e2e" tests/lab/run e2e
 
-takeover: ## a running ovn-kubernetes is taken over, packets go on; PEER_BIN=directory of its ovnkube and CNI program (root)
+takeover: ## take over a running ovn-kubernetes while traffic continues; PEER_BIN=directory of its ovnkube and CNI program (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "takeover" tests/lab/run takeover
 
-long: ## what `make lint test` leaves out: cluster-test in full, active-backup, the demo, bench --quick, install (root); docs/quality.md
+long: ## what `make lint test` omits: full cluster-test, active-backup, the demo, bench --quick, install (root); docs/quality.md
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "clusters in full" tests/lab/run full
@@ -64,7 +64,7 @@ long: ## what `make lint test` leaves out: cluster-test in full, active-backup, 
 	@.ci/step "installed" $(TARGET)/long$(PREFIX)/bin/ovnkube --version
 	@rm -r $(TARGET)/long
 
-cycles: ## a node is added and removed 100 times: rows, flows, rules, routes and open files stay the same (root)
+cycles: ## add and remove a node 100 times: rows, flows, rules, routes and open files stay the same (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "cycles" tests/lab/run cycles-all
@@ -76,15 +76,15 @@ lint: ## formatting, clippy, shell syntax, rules of the repository, licences of 
 	@.ci/step "rules of the repository" .ci/tidy
 	@.ci/step "dependencies" .ci/deny
 
-bench: ## the benchmarks; writes bench/results.md
+bench: ## run the benchmarks; writes bench/results.md
 	@bench/run
 
-# no cargo where the binaries are built already: `make build` as a user, `sudo make install`
-install: $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay ## to $(PREFIX)/bin and $(CNI_BIN) (below DESTDIR)
+# no cargo if the binaries are built already: `make build` as a user, `sudo make install`
+install: $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay ## install to $(PREFIX)/bin and $(CNI_BIN) (below DESTDIR)
 	install -D -m 755 $(RELEASE)/ovnkube $(DESTDIR)$(PREFIX)/bin/ovnkube
 	install -D -m 755 $(RELEASE)/ovn-k8s-cni-overlay $(DESTDIR)$(CNI_BIN)/ovn-k8s-cni-overlay
 $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay &:
 	$(MAKE) build
 
-clean: ## what cargo built (the lab's parts stay: lab/install)
+clean: ## remove cargo's build output (the lab's parts stay: lab/install)
 	$(CARGO) clean

@@ -61,7 +61,7 @@ def env(name):
     return int(os.environ[name])
 
 
-# what, unit format, how, target as text, bound of ours, bound as a share of (run, figure)
+# what, unit format, how, target as text, our bound, bound as a share of (run, figure)
 ROWS = [
     ("cold start, all wired and annotated", "{:.2f} s", lambda r: r.json("cold")["seconds"], None, [("peer-unlimited", 0.15)]),
     ("limit: the load generator alone annotates as many", "{:.2f} s", lambda r: r.json("limit")["seconds"], None, []),
@@ -95,7 +95,7 @@ def verdict(values, bound, shares):
         words.append(f"{'≥' if at_least else '≤'} {abs(share):.2g} × {NAMES[peer]}")
         if peer in values:
             holds &= ours >= -share * values[peer] if at_least else ours <= share * values[peer]
-    # of a target that is a share of somebody who was not measured nothing is said, unless another part is missed already
+    # a target that is a share of a peer that was not measured has no verdict, unless another part is missed already
     whole = words and all(peer in values for peer, _ in shares)
     return ", ".join(words), held(holds) if whole or not holds else ""
 
@@ -126,7 +126,7 @@ def growth_table(grown):
         yield f"| {pods} | {cold:.2f} ms | {add:.2f} ms | {peak:.1f} MiB | {took:.2f} s | {verdict[0]} | {verdict[1]} |"
 
 
-# what, unit format, how, share of the peer's that is the target
+# what, unit format, how, the target as a share of the peer's value
 POLICY_ROWS = [
     ("{n} policies, CPU of the cold start", "{:.2f} s", lambda r: r.cpu(None, "settled"), 1 / 6),
     ("{n} policies, cold start", "{:.2f} s", lambda r: r.json("cold")["seconds"], None),
@@ -153,7 +153,7 @@ def policies_table(steps):
             yield "| " + " | ".join([*cells, f"{ratio:.2f}" if ratio is not None else "–", target, verdict]) + " |"
 
 
-# what, unit format, how, share of the peer's that is the target
+# what, unit format, how, the target as a share of the peer's value
 SERVICE_ROWS = [
     ("cold start", "{:.2f} s", lambda r: r.json("cold")["seconds"], None),
     ("CPU of the cold start", "{:.2f} s", lambda r: r.cpu(None, "settled"), 1 / 6),
@@ -230,7 +230,7 @@ def main():
         load = f"Ten endpoints each; every tenth with a node port, which has a row for each of {e['NODES']} nodes. {e['CHANGES']} changes of one endpoint each, {e['RATE']} a second."
         print(f"\n## Services\n\n{caption(load, every(services))}")
         print(*services_table(sorted(services.items())), sep="\n")
-    # the targets are for what is shipped
+    # the targets are for the shipped build
     if e["PROFILE"] == "release":
         print("\n## Sizes\n")
         print(*sizes_table(open(os.path.join(out, "sizes"))), sep="\n")

@@ -1,4 +1,4 @@
-//! The agent's result (CNI 1.x) in the version a network configuration asks for.
+//! Converts the agent's result (CNI 1.x) to the version that a network configuration asks for.
 
 use serde_json::{Map, Value};
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::json;
 
-/// A CNI error: printed as JSON on stdout, exit 1.
+/// A CNI error: printed as JSON on stdout, exit 1. `msg` says what could not be done, `details` why.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u32,
@@ -13,33 +13,34 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// 1: the configuration asks for a version that this plugin doesn't speak.
+    /// 1: the configuration asks for a version that this plugin does not support.
     pub(crate) fn version(asked: &str, known: &[&str]) -> Self {
-        Self::new(1, "incompatible CNI versions", &format!("config is {asked}, plugin supports {}", known.join(", ")))
+        let why = format!("it is for CNI {asked}, and this plugin supports {}", known.join(", "));
+        Self::new(1, "cannot use the network configuration", &why)
     }
 
     /// 4: environment variables.
     pub(crate) fn env(details: &str) -> Self {
-        Self::new(4, "invalid environment variables", details)
+        Self::new(4, "cannot use the environment variables", details)
     }
 
     /// 5: input or output.
     pub(crate) fn io(details: &str) -> Self {
-        Self::new(5, "input or output failed", details)
+        Self::new(5, "cannot read the network configuration on stdin", details)
     }
 
-    /// 6: content that is not what it should be.
-    pub(crate) fn decode(details: &str) -> Self {
-        Self::new(6, "failed to decode content", details)
+    /// 6: content that cannot be decoded.
+    pub(crate) fn decode(content: &str, details: &str) -> Self {
+        Self::new(6, &format!("cannot read {content}"), details)
     }
 
-    /// The node agent did not answer: STATUS says "not available" (50), the others "try again later" (11).
+    /// The node agent did not reply: STATUS returns "not available" (50), the others "try again later" (11).
     pub(crate) fn agent(command: &str, error: &str) -> Self {
         let code = if command == "STATUS" { 50 } else { 11 };
-        Self::new(code, "the node agent does not answer; is ovnkube running on this node?", error)
+        Self::new(code, "cannot reach the node agent", &format!("{error}; see that ovnkube runs on this node"))
     }
 
-    /// The node agent said no. `code` is its CNI code when it sent one; 999 stands for "other".
+    /// The node agent refused. `code` is its CNI code if it sent one; 999 means "other".
     pub(crate) fn refused(code: Option<u32>, text: &str) -> Self {
         Self::new(code.unwrap_or(999), text.trim(), "")
     }

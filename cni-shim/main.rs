@@ -4,8 +4,8 @@
 //! runtime ──CNI_* + stdin──▶ shim ──POST /, unix socket──▶ node agent
 //!         ◀─stdout, exit──        ◀── {"Result": …} ──────
 //! ```
-//! It decides nothing: the node agent does the work. The shim bounds what it reads, answers
-//! `VERSION` by itself, and prints the result in the version the network configuration asks for.
+//! It decides nothing: the node agent does the work. The shim limits what it reads, answers
+//! `VERSION` itself, and prints the result in the version that the network configuration asks for.
 
 mod convert;
 mod failure;
@@ -19,9 +19,12 @@ use std::time::Instant;
 use failure::Failure;
 use serde_json::{Map, Value, json};
 
-/// What this plugin speaks, oldest first.
+/// The CNI versions that this plugin supports, oldest first.
 const VERSIONS: [&str; 4] = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 const STDIN_LIMIT: u64 = 512 * 1024;
+/// Names of the inputs, for errors.
+const CONFIGURATION: &str = "the network configuration on stdin";
+const REPLY: &str = "the node agent's reply";
 
 fn main() -> ExitCode {
     let started = Instant::now();
@@ -37,7 +40,7 @@ fn main() -> ExitCode {
     if printed.is_err() { ExitCode::FAILURE } else { code }
 }
 
-/// One run of the plugin; filled as far as the input could be read, for the error and the log.
+/// One run of the plugin; filled in as far as the input can be read, for errors and the log.
 #[derive(Default)]
 struct Call {
     command: String,
@@ -49,7 +52,7 @@ struct Call {
 }
 
 impl Call {
-    /// What goes to stdout.
+    /// Returns the text for stdout.
     fn run(&mut self) -> Result<String, Failure> {
         self.env = cni_env()?;
         self.command = self.var("CNI_COMMAND").to_owned();
@@ -60,16 +63,15 @@ impl Call {
         if self.command.is_empty() {
             return Err(Failure::env("CNI_COMMAND is not set; a container runtime starts this program"));
         }
-        self.conf = serde_json::from_slice(&stdin)
-            .map_err(|e| Failure::decode(&format!("parse network configuration on stdin: {e}")))?;
+        self.conf = serde_json::from_slice(&stdin).map_err(|e| Failure::decode(CONFIGURATION, &e.to_string()))?;
         if !self.conf.is_object() {
-            return Err(Failure::decode("parse network configuration on stdin: not a JSON object"));
+            return Err(Failure::decode(CONFIGURATION, "it is not a JSON object"));
         }
         let version = match self.conf.get("cniVersion") {
             None => "0.3.1",
-            Some(version) => version
-                .as_str()
-                .ok_or_else(|| Failure::decode("parse network configuration on stdin: cniVersion is not a string"))?,
+            Some(version) => {
+                version.as_str().ok_or_else(|| Failure::decode(CONFIGURATION, "cniVersion is not a string"))?
+            }
         };
         if !VERSIONS.contains(&version) {
             return Err(Failure::version(version, &VERSIONS));
@@ -85,14 +87,14 @@ impl Call {
         if reply.status != 200 {
             return Err(Failure::refused(reply.cni_code, &reply.text()));
         }
-        let mut reply: Value = serde_json::from_slice(&reply.body)
-            .map_err(|e| Failure::decode(&format!("parse the node agent's reply: {e}")))?;
+        let mut reply: Value =
+            serde_json::from_slice(&reply.body).map_err(|e| Failure::decode(REPLY, &e.to_string()))?;
         if self.command != "ADD" {
             return Ok(String::new());
         }
         match reply.get_mut("Result").map(Value::take) {
             Some(Value::Object(result)) => Ok(convert::to_version(result, &self.version).to_string()),
-            _ => Err(Failure::decode("parse the node agent's reply: no Result")),
+            _ => Err(Failure::decode(REPLY, "it has no Result")),
         }
     }
 
@@ -120,7 +122,7 @@ fn versions(stdin: &[u8]) -> String {
     let asked: Option<Value> = serde_json::from_slice(stdin).ok();
     let version =
         asked.as_ref().and_then(|v| v.get("cniVersion")).and_then(Value::as_str).filter(|v| VERSIONS.contains(v));
-    json!({ "cniVersion": version.unwrap_or("1.1.0"), "supportedVersions": VERSIONS }).to_string()
+    json!({ "cniVersion": version.or(VERSIONS.last().copied()), "supportedVersions": VERSIONS }).to_string()
 }
 
 /// The `CNI_*` variables of this process.
@@ -137,9 +139,9 @@ fn cni_env() -> Result<Value, Failure> {
 fn stdin() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(STDIN_LIMIT + 1).read_to_end(&mut bytes);
-    read.map_err(|e| Failure::io(&format!("read stdin: {e}")))?;
+    read.map_err(|e| Failure::io(&e.to_string()))?;
     if bytes.len() as u64 > STDIN_LIMIT {
-        return Err(Failure::decode(&format!("read stdin: longer than {STDIN_LIMIT} bytes")));
+        return Err(Failure::decode(CONFIGURATION, &format!("it is longer than {STDIN_LIMIT} bytes")));
     }
     Ok(bytes)
 }

@@ -10,13 +10,6 @@ fn base64_is_the_standard_one() {
     assert_eq!(wire::base64(&[0xff, 0xfe, 0xfd]), "//79");
 }
 
-#[test]
-fn dates() {
-    assert_eq!(log::date(0), (1970, 1, 1));
-    assert_eq!(log::date(11_016), (2000, 2, 29));
-    assert_eq!(log::date(20_778), (2026, 11, 21));
-}
-
 fn result() -> Map<String, Value> {
     let result = json!({
         "cniVersion": "1.0.0",

@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 const SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
-/// The agent gives up after two minutes; its answer must still arrive.
+/// The agent gives up after two minutes; its reply must still arrive.
 const PATIENCE: Duration = Duration::from_secs(125);
-/// It knows the answer. The kubelet asks every few seconds, and a runtime may let all else wait meanwhile.
+/// The agent has this reply ready. The kubelet asks every few seconds, and a runtime may block all else meanwhile.
 const STATUS_PATIENCE: Duration = Duration::from_secs(5);
 const REPLY_LIMIT: u64 = 1024 * 1024;
 
@@ -31,26 +31,26 @@ pub(crate) fn socket() -> String {
     std::env::var("OVN_CNI_SOCKET").unwrap_or_else(|_| SOCKET.to_owned())
 }
 
-/// How long the agent may take, from the first step to the last byte of its answer.
+/// How long the agent may take, from the first step to the last byte of its reply.
 pub(crate) fn patience(command: &str) -> Duration {
     if command == "STATUS" { STATUS_PATIENCE } else { PATIENCE }
 }
 
-/// Errors: text that names the socket and the step.
+/// The error says why there is no reply and names the socket.
 pub(crate) fn post(socket: String, body: String, patience: Duration) -> Result<Reply, String> {
-    let late = format!("talk to {socket}: no answer within {} s; the agent hangs or was stopped", patience.as_secs());
+    let late = format!("no answer on {socket} within {} s: the agent hangs or is stopped", patience.as_secs());
     let (done, outcome) = mpsc::channel();
-    // an agent that is stopped holds up each step, also the first; the thread ends with the process
+    // a stopped agent blocks every step, even the first; the thread ends with the process
     let asking = thread::Builder::new().spawn(move || drop(done.send(ask(&socket, &body))));
-    asking.map_err(|e| format!("start a thread: {e}"))?;
+    asking.map_err(|e| format!("a thread cannot be started: {e}"))?;
     outcome.recv_timeout(patience).unwrap_or(Err(late))
 }
 
 fn ask(socket: &str, body: &str) -> Result<Reply, String> {
-    let mut stream = UnixStream::connect(socket).map_err(|e| format!("connect {socket}: {e}"))?;
+    let mut stream = UnixStream::connect(socket).map_err(|e| format!("{socket}: {e}"))?;
     exchange(&mut stream, body)
-        .map_err(|e| format!("talk to {socket}: {e}"))
-        .and_then(|reply| parse(&reply).ok_or_else(|| format!("talk to {socket}: not an HTTP reply")))
+        .map_err(|e| format!("{socket}: {e}"))
+        .and_then(|reply| parse(&reply).ok_or_else(|| format!("the answer on {socket} is not an HTTP reply")))
 }
 
 fn exchange(stream: &mut UnixStream, body: &str) -> std::io::Result<Vec<u8>> {
@@ -80,7 +80,7 @@ fn parse(reply: &[u8]) -> Option<Reply> {
         }
     }
     let body = body.get(4..)?;
-    // a reply cut short is no reply
+    // a truncated reply is no reply
     if length.is_some_and(|length| body.len() < length) {
         return None;
     }

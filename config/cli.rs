@@ -1,5 +1,5 @@
-//! What is printed about settings: `ovnkube config`, help lines, the sample file and the docs page.
-//! All of it comes from the table, so it is complete.
+//! Everything that is printed about settings: `ovnkube config`, help lines, the sample file and the docs page.
+//! It all comes from the table, so it is complete.
 
 use std::fmt::Write as _;
 use std::io;
@@ -7,6 +7,7 @@ use std::io;
 use serde::Serialize;
 
 use crate::Loaded;
+use crate::help::stage;
 use crate::settings::{HEADINGS, SETTINGS};
 use crate::table::{Kind, Setting, Stage};
 
@@ -43,31 +44,8 @@ pub fn run_config(loaded: &Loaded, json: bool, out: &mut impl io::Write) -> io::
     Ok(())
 }
 
-/// Help, default, file key and variable of a flag.
-pub(crate) fn flag_help(setting: &Setting) -> String {
-    let mut text = setting.help().to_owned();
-    if !setting.default.is_empty() {
-        let _ = write!(text, " Default: {}.", setting.default);
-    }
-    if !setting.section.is_empty() {
-        let _ = write!(text, " File: [{}] {}.", setting.section, setting.key);
-    }
-    if !setting.env.is_empty() {
-        let _ = write!(text, " Environment: {}.", setting.env);
-    }
-    text + &stage(setting)
-}
-
-fn stage(setting: &Setting) -> String {
-    match setting.stage {
-        Stage::Works => String::new(),
-        Stage::Later => " (no effect yet)".to_owned(),
-        Stage::Ignored(reason) => format!(" (does nothing: {reason})"),
-    }
-}
-
 /// The annotated sample `ovn_k8s.conf`: every key with its default, commented out, so that the file
-/// can be installed as it is without winning over the environment.
+/// can be installed unchanged without overriding the environment.
 pub fn sample() -> String {
     let mut text = String::from(
         "# Configuration of ovnkube, by default /etc/openvswitch/ovn_k8s.conf.\n\
@@ -92,11 +70,11 @@ pub fn docs() -> String {
          wins even when its value is the default. `ovnkube config` takes the same flags and prints every effective\n\
          value with the layer it came from (`-o json` for programs).\n\n\
          Flags may be written `-name value`, `-name=value`, `--name value` or `--name=value`; a boolean is `-name`\n\
-         or `-name=false`. Of a repeated flag the last counts. The file is INI: names ignore case, `;` and `#` start\n\
+         or `-name=false`. If a flag is repeated, the last one counts. The file is INI: names ignore case, `;` and `#` start\n\
          a comment, values with such characters go in double quotes, a boolean key alone on its line is on. An\n\
-         unknown key is warned about; what is not INI keeps ovnkube from starting. An empty environment variable\n\
+         unknown key causes a warning; text that is not INI prevents the start. An empty environment variable\n\
          counts as not set; an empty flag or key is an empty value.\n\n\
-         *Later* marks what is read and checked but has no effect yet: ovnkube says so when it is set.\n",
+         *Later* marks settings that are read and checked but have no effect yet: ovnkube logs that when one is set.\n",
     );
     for (section, heading) in HEADINGS {
         let _ = write!(text, "\n## {}", heading.trim());

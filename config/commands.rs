@@ -1,26 +1,26 @@
-//! The commands that a person runs, and the help of each: its own flags and examples, not the whole list.
+//! The commands for users, and the help of each: its own flags and examples, not the whole list.
 
 use std::fmt::Write as _;
 
 use clap::{Arg, Command};
 
-/// A word that may stand on the command line.
-pub(crate) struct Known {
+/// A command on the command line.
+pub(crate) struct CommandHelp {
     pub(crate) word: &'static str,
     /// What follows the word.
     operands: &'static str,
     /// One line, in `ovnkube --help`.
     does: &'static str,
-    /// What somebody who runs it has to know.
+    /// What its users have to know.
     about: &'static str,
     /// The flags that change what it prints.
     flags: &'static [&'static str],
-    /// A command line, and what it is good for.
+    /// A command line, and its purpose.
     examples: &'static [(&'static str, &'static str)],
 }
 
-pub(crate) const COMMANDS: &[Known] = &[
-    Known {
+pub(crate) const COMMANDS: &[CommandHelp] = &[
+    CommandHelp {
         word: "config",
         operands: "[FLAGS]",
         does: "print every effective setting and where it comes from; -o json for programs",
@@ -33,7 +33,22 @@ pub(crate) const COMMANDS: &[Known] = &[
             ("ovnkube config -o json | jq '.[] | select(.source != \"default\")'", "what somebody has set"),
         ],
     },
-    Known {
+    CommandHelp {
+        word: "plan",
+        operands: "--node NAME [FLAGS]",
+        does: "print what the node agent would change on this host, and change nothing; --node NAME",
+        about: "Prints what the node agent would change on this host, one step a line, in the order in which it would. \
+                NAME is the node's name in Kubernetes. Nothing is changed: neither on the host nor in the cluster. \
+                The exit code is 0 when nothing would be changed, 2 when something would, and 1 when it cannot be told.\n\n\
+                It takes every flag; ovnkube --help lists them. Give those that the agent is started with. It needs \
+                root, the local Open vSwitch and the API server. Ports of pods that are wired already are not looked at.",
+        flags: &["node", "config-file"],
+        examples: &[
+            ("ovnkube plan --node $(hostname)", "what an agent would do first, with the settings of the file"),
+            ("ovnkube plan --node $(hostname) --gateway-mode=local", "what another gateway mode would change"),
+        ],
+    },
+    CommandHelp {
         word: "replay",
         operands: "FILE",
         does: "print what a recording made with --record leads to: rows, annotations, events",
@@ -45,7 +60,7 @@ pub(crate) const COMMANDS: &[Known] = &[
             ("ovnkube replay /tmp/recording", "to see what it leads to"),
         ],
     },
-    Known {
+    CommandHelp {
         word: "why",
         operands: "SRC DST PORT[/PROTO] [FLAGS]",
         does: "SRC DST PORT[/PROTO]: do policies allow it, which ones decide; pods as namespace/name, or addresses",
@@ -74,7 +89,7 @@ pub(crate) const COMMANDS: &[Known] = &[
 ];
 
 /// The command of this name.
-pub(crate) fn find(word: &str) -> Option<&'static Known> {
+pub(crate) fn find(word: &str) -> Option<&'static CommandHelp> {
     COMMANDS.iter().find(|known| known.word == word)
 }
 
@@ -87,7 +102,7 @@ pub(crate) fn list() -> String {
     text
 }
 
-impl Known {
+impl CommandHelp {
     /// Its help; the texts of its flags are those of `all`.
     pub(crate) fn help<'a>(&self, all: impl Iterator<Item = &'a Arg>) -> String {
         let is_ours = |arg: &&Arg| self.flags.contains(&arg.get_id().as_str()) || arg.get_id() == "help";

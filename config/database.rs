@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::table::Kind;
 use crate::values::FromText;
 
-/// One place where a database listens.
+/// One address at which a database listens.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remote {
     /// A unix socket.
@@ -25,7 +25,7 @@ pub struct DbAddress(pub Vec<Remote>);
 /// Everything needed to connect to one database.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Database {
-    /// Where to try, in the order written; for an empty address the sockets that OVN makes, new place first.
+    /// Where to try, in the order written; for an empty address the sockets that OVN creates, new location first.
     pub remotes: Vec<Remote>,
     /// Certificates; present exactly when the remotes are `ssl:`.
     pub tls: Option<Tls>,
@@ -55,7 +55,7 @@ impl Remote {
     }
 }
 
-/// OVS's own spelling, as `ovn-remote` wants it.
+/// OVS's own spelling, as in `ovn-remote`.
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -129,7 +129,7 @@ fn host_port(text: &str) -> Option<(String, u16)> {
     Some((host, port))
 }
 
-/// An IPv4 address or a DNS name. All digits and dots must be an address: `10.0.0.300` is a slip, not a name.
+/// An IPv4 address or a DNS name. Only digits and dots must be an address: `10.0.0.300` is a typo, not a name.
 fn is_host(host: &str) -> bool {
     let dotted = host.chars().all(|c| c.is_ascii_digit() || c == '.');
     let named = host

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
-use crate::layers::{Layer, Source};
+use crate::layers::Layer;
 use crate::settings::SETTINGS;
+use crate::source::Source;
 use crate::table::Setting;
 use crate::values::{Dialect, canonical};
 
-/// Where to look for what is not named by a setting. `Default` is the system's places.
+/// Paths that no setting names. `Default` gives the system's paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     /// Configuration file that may be missing.

@@ -3,15 +3,24 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::file::SyntaxError;
-use crate::layers::Source;
+use crate::source::Source;
 use crate::table::Setting;
+
+/// A syntax error in a gcfg file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{line}: {problem}")]
+pub struct SyntaxError {
+    /// Line, from 1.
+    pub line: usize,
+    /// What is wrong and what to write.
+    pub problem: &'static str,
+}
 
 /// A mistake in what was set. Every message is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The command line itself is wrong: unknown flag, missing value, modes that do not go together.
-    #[error("{0}")]
+    #[error("cannot use the command line: {0}")]
     Usage(String),
     /// A value cannot be used.
     #[error("cannot use {value} for {title}, given by {source_text}: {problem}")]
@@ -26,7 +35,7 @@ pub enum Error {
         problem: String,
     },
     /// The configuration file is not gcfg.
-    #[error("{}:{error}", path.display())]
+    #[error("cannot read {}:{error}", path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
@@ -43,9 +52,15 @@ pub enum Error {
         /// What is wrong and what to do.
         problem: String,
     },
-    /// Layers could not be put together.
-    #[error("merge the layers of settings: {0}")]
-    Layers(#[from] config::ConfigError),
+    /// The layers could not be merged.
+    #[error("cannot merge the layers of settings: {0}")]
+    Layers(config::ConfigError),
+}
+
+impl From<config::ConfigError> for Error {
+    fn from(error: config::ConfigError) -> Self {
+        Self::Layers(error)
+    }
 }
 
 impl Error {
@@ -61,6 +76,18 @@ impl Error {
             value: if setting.secret { "***".to_owned() } else { format!("{text:?}") },
             source_text: source.to_string(),
             problem: problem.into(),
+        }
+    }
+}
+
+impl Error {
+    /// Hides a value that holds a secret by mistake.
+    pub(crate) fn without_value(self) -> Self {
+        match self {
+            Self::Value { title, source_text, problem, .. } => {
+                Self::Value { title, value: "***".to_owned(), source_text, problem }
+            }
+            other => other,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The configuration file: the gcfg dialect of INI, read exactly.
 //!
-//! What differs from other INI readers, and why a general one will not do:
+//! Differences from other INI readers, which is why a general one cannot be used:
 //! - a key alone on its line is a boolean that is on; it never swallows the lines after it;
 //! - `;` and `#` start a comment anywhere outside quotes;
 //! - `"…"` may be a part of a value, with `\"`, `\\`, `\n`, `\t` inside; outside quotes a
-//!   backslash may only precede a quote or the end of the line (the value goes on below);
-//! - section and key names ignore case, a repeated section goes on, of a repeated key the last counts;
-//! - `[section "subsection"]` is grammar, although no setting of ours has one.
+//!   backslash may only precede a quote or the end of the line (the value continues on the next line);
+//! - section and key names ignore case, a repeated section continues, the last of a repeated key counts;
+//! - `[section "subsection"]` is valid syntax, although no setting uses it.
 
 use std::fmt::{self, Write as _};
 use std::io::ErrorKind;
@@ -15,13 +15,15 @@ use std::path::Path;
 use std::str::Chars;
 
 use crate::Error;
+pub use crate::error::SyntaxError;
 use crate::error::said;
-use crate::layers::{Layer, Source};
+use crate::layers::Layer;
 use crate::settings::SETTINGS;
+use crate::source::Source;
 use crate::table::{Kind, Setting, nearest};
 use crate::values::{Dialect, canonical};
 
-/// One line `key = value` or `key`, with the section it stands in. Names are as written.
+/// One line `key = value` or `key`, with its section. Names are as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Section name.
@@ -30,20 +32,10 @@ pub struct Entry {
     pub subsection: Option<String>,
     /// Key.
     pub key: String,
-    /// Unquoted value; `None` for a key that stands alone.
+    /// Unquoted value; `None` for a key without one.
     pub value: Option<String>,
     /// Line of the key, from 1.
     pub line: usize,
-}
-
-/// A file that is not gcfg.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{line}: {problem}")]
-pub struct SyntaxError {
-    /// Line, from 1.
-    pub line: usize,
-    /// What is wrong and what to write.
-    pub problem: &'static str,
 }
 
 /// Reads a whole file. A byte order mark at the start is skipped.
@@ -112,7 +104,7 @@ fn quoted(value: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// Subsection names know two escapes only.
+/// Subsection names have only two escapes.
 fn name_quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', r"\\").replace('"', "\\\""))
 }
@@ -255,7 +247,7 @@ impl<'a> Reader<'a> {
     /// A value up to the end of the line or a comment, quotes and escapes resolved.
     fn value(&mut self) -> Result<String, SyntaxError> {
         let mut value = String::new();
-        // blanks at the end belong to the line, not to the value
+        // trailing blanks belong to the line, not to the value
         let mut kept = 0;
         let mut in_quotes = false;
         while let Some(c) = self.peek() {
@@ -295,7 +287,7 @@ impl<'a> Reader<'a> {
         Ok(c)
     }
 
-    /// A backslash outside quotes: before a quote it keeps it, before a newline it joins the lines.
+    /// A backslash outside quotes: a quote after it is kept, a newline after it joins the lines.
     fn outside_escape(&mut self, value: &mut String) -> Result<(), SyntaxError> {
         if self.peek() == Some('\r') {
             self.advance();
@@ -312,8 +304,8 @@ impl<'a> Reader<'a> {
 
 // === the file as a layer ===
 
-/// The file's layer. `named` is the file that the command line asked for; without it `default` is read,
-/// if it is there.
+/// The file's layer. `named` is the file that the command line names; without it `default` is read,
+/// if it exists.
 pub(crate) fn layer(named: Option<&str>, default: &Path, warnings: &mut Vec<String>) -> Result<Layer, Error> {
     let named = named.filter(|path| !path.is_empty());
     let path = named.map_or(default, Path::new);
@@ -329,7 +321,7 @@ pub(crate) fn layer(named: Option<&str>, default: &Path, warnings: &mut Vec<Stri
     };
     let entries = parse(&text).map_err(|error| Error::Syntax { path: path.to_owned(), error })?;
     let mut layer = Layer::default();
-    // what stands under an old name must not win over the new one further up
+    // a value under an old name must not override an earlier one under the new name
     let (old, new): (Vec<_>, Vec<_>) = entries
         .iter()
         .filter_map(|entry| known(entry, path, warnings).map(|found| (entry, found)))
@@ -347,7 +339,7 @@ pub(crate) fn layer(named: Option<&str>, default: &Path, warnings: &mut Vec<Stri
     Ok(layer)
 }
 
-/// The setting of an entry and whether it goes by an old name; unknown ones are warned about.
+/// The setting of an entry and whether the entry uses an old name; unknown ones cause a warning.
 fn known(entry: &Entry, path: &Path, warnings: &mut Vec<String>) -> Option<(&'static Setting, bool)> {
     let place = format!("{}:{}", path.display(), entry.line);
     let of_section = |section: &str| entry.section.eq_ignore_ascii_case(section);

@@ -1,8 +1,8 @@
 //! The command line: Go's flag style over clap.
 //!
 //! `-name` is `--name`; a value follows after `=` or as the next word, whatever that word looks like;
-//! a boolean stands alone or takes `=true`, `=F`, `=0`…; of a repeated flag the last counts; old names
-//! are taken for the new ones, with a note. The one word that is not a flag is the command.
+//! a boolean has no value or takes `=true`, `=F`, `=0`…; the last of a repeated flag counts; old names
+//! are accepted, with a note. The only word that is not a flag is the command.
 
 use std::ffi::{OsStr, OsString};
 
@@ -14,8 +14,9 @@ use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::Error;
 use crate::commands::{self, COMMANDS};
-use crate::layers::{Layer, Source};
+use crate::layers::Layer;
 use crate::settings::{HEADINGS, SETTINGS};
+use crate::source::Source;
 use crate::table::{Kind, Setting, nearest};
 use crate::values::{Dialect, canonical, go_bool};
 
@@ -29,12 +30,17 @@ pub enum Command {
         /// As JSON instead of a table.
         json: bool,
     },
+    /// Print what the node agent would change on this host.
+    Plan {
+        /// The node's name in Kubernetes.
+        node: String,
+    },
     /// Print what a recording leads to.
     Replay {
         /// Made with `--record`.
         file: PathBuf,
     },
-    /// Tell whether policies allow a connection, and which of them decided.
+    /// Print whether policies allow a connection, and which of them decided.
     Why {
         /// `namespace/name` of a pod, or an address.
         from: String,
@@ -48,20 +54,20 @@ pub enum Command {
     Print(String),
 }
 
-/// A command line, taken apart.
+/// A parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
     pub(crate) layer: Layer,
     pub(crate) notes: Vec<String>,
 }
 
-/// Long flags that are no settings.
-const CLAPS_OWN: [&str; 4] = ["help", "version", "output", "from"];
+/// Long flags that are not settings.
+const CLAPS_OWN: [&str; 5] = ["help", "version", "output", "from", "node"];
 
-/// Where help is in the list of flags.
+/// Position of help in the list of flags.
 const LAST: usize = 998;
 
-/// Takes a command line (without the program's name) apart.
+/// Parses a command line (without the program's name).
 pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<CommandLine, Error> {
     let mut notes = Vec::new();
     let words = normalise(args, &mut notes)?;
@@ -97,7 +103,7 @@ fn find(name: &str) -> Option<(&'static Setting, bool)> {
     })
 }
 
-/// Brings Go's spelling to clap's: two dashes, today's names, values behind `=`.
+/// Converts Go's spelling to clap's: two dashes, current names, values behind `=`.
 fn normalise(args: impl Iterator<Item = OsString>, notes: &mut Vec<String>) -> Result<Vec<OsString>, Error> {
     let mut args = args;
     let mut words = Vec::new();
@@ -154,7 +160,7 @@ fn long_flag(word: &OsStr) -> Option<(String, Option<OsString>)> {
     if !long || name.starts_with('-') || !name.starts_with(char::is_alphabetic) {
         return None;
     }
-    // a value that is not text is kept as it came, so that the error names it and not its repair
+    // a value that is not UTF-8 is kept unchanged, so that the error shows what was given
     let value = body.contains('=').then(|| after_equals(word));
     Some((name.to_owned(), value))
 }
@@ -210,7 +216,14 @@ fn clap_command() -> clap::Command {
                 .help("why: read the objects from the YAML and JSON files of this directory, not from the cluster.")
                 .display_order(0),
         )
-        // whose help it is, is known when all words are read
+        .arg(
+            Arg::new("node")
+                .long("node")
+                .value_name("string")
+                .help("plan: the node's name in Kubernetes.")
+                .display_order(0),
+        )
+        // which help to print is known only when all words are read
         .arg(Arg::new("help").short('h').long("help").action(ArgAction::SetTrue).help("Print help").display_order(LAST))
         .arg(Arg::new("words").num_args(0..).hide(true));
     for (order, setting) in SETTINGS.iter().filter(|setting| !setting.flag.is_empty()).enumerate() {
@@ -226,7 +239,7 @@ fn clap_arg(setting: &'static Setting) -> Arg {
         .visible_aliases(setting.aliases)
         .action(ArgAction::Set)
         .value_parser(StringValueParser::new())
-        .help(crate::cli::flag_help(setting))
+        .help(crate::help::flag_help(setting))
         .help_heading(heading.trim());
     match setting.kind {
         Kind::Bool => arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("bool"),
@@ -244,15 +257,20 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
     let command = match words.next() {
         None => Command::Run,
         Some("config") => Command::Config { json },
+        Some("plan") => {
+            let node = matches.get_one::<String>("node").cloned();
+            let unnamed = || Error::Usage("plan needs the node's name; write ovnkube plan --node NAME".into());
+            Command::Plan { node: node.filter(|node| !node.is_empty()).ok_or_else(unnamed)? }
+        }
         Some("replay") => {
             let file =
-                words.next().ok_or_else(|| Error::Usage("replay what? give the file made with --record".into()))?;
+                words.next().ok_or_else(|| Error::Usage("replay needs a file; give one made with --record".into()))?;
             Command::Replay { file: file.into() }
         }
         Some("why") => {
             let mut word = || {
                 let wanted =
-                    "why what? give source, destination and port: ovnkube why default/client default/server 80";
+                    "why needs source, destination and port; write ovnkube why default/client default/server 80";
                 words.next().map(str::to_owned).ok_or_else(|| Error::Usage(wanted.into()))
             };
             let (from, to, port) = (word()?, word()?, word()?);
@@ -262,15 +280,18 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
         Some(word) => return Err(unknown_command(word)),
     };
     if matches.contains_id("from") && !matches!(command, Command::Why { .. } | Command::Print(_)) {
-        return Err(Error::Usage("--from is for why alone; leave it out".into()));
+        return Err(Error::Usage("--from goes with why only; leave it out".into()));
+    }
+    if matches.contains_id("node") && !matches!(command, Command::Plan { .. } | Command::Print(_)) {
+        return Err(Error::Usage("--node goes with plan only; the agent is run by --init-node NAME".into()));
     }
     match words.next() {
         None => Ok(command),
-        Some(word) => Err(Error::Usage(format!("do not know what to do with {word:?}; flags begin with a dash"))),
+        Some(word) => Err(Error::Usage(format!("{word:?} is one word too many; flags begin with a dash"))),
     }
 }
 
-/// The help of a command, or all of it.
+/// The help of one command, or the whole help.
 fn help_about(word: Option<&str>) -> Result<Command, Error> {
     let Some(word) = word.filter(|word| *word != "help") else { return Ok(Command::Print(help())) };
     let known = commands::find(word).ok_or_else(|| unknown_command(word))?;
@@ -280,16 +301,16 @@ fn help_about(word: Option<&str>) -> Result<Command, Error> {
 fn unknown_flag(name: &str) -> Error {
     let names = SETTINGS.iter().map(|setting| setting.flag).filter(|flag| !flag.is_empty()).chain(CLAPS_OWN);
     let hint = nearest(name, names).map(|near| format!("did you mean --{near}? ")).unwrap_or_default();
-    Error::Usage(format!("unknown flag --{}; {hint}--help lists all", name.escape_debug()))
+    Error::Usage(format!("flag --{} is unknown; {hint}--help lists all", name.escape_debug()))
 }
 
 fn unknown_command(word: &str) -> Error {
     let known: Vec<&str> = COMMANDS.iter().map(|known| known.word).collect();
     let hint = nearest(word, known.iter().copied()).map(|near| format!("did you mean {near}? ")).unwrap_or_default();
-    Error::Usage(format!("unknown command {word:?}; {hint}known commands: {}", known.join(", ")))
+    Error::Usage(format!("command {word:?} is unknown; {hint}known commands: {}", known.join(", ")))
 }
 
-/// clap's paragraphs as one line.
+/// clap's paragraphs of an error as one line.
 fn usage(error: &clap::Error) -> Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -298,11 +319,11 @@ fn usage(error: &clap::Error) -> Error {
     };
     let flag = text(ContextKind::InvalidArg).unwrap_or_default();
     Error::Usage(match error.kind() {
-        ErrorKind::UnknownArgument => format!("unknown flag {}; --help lists all", flag.escape_debug()),
+        ErrorKind::UnknownArgument => format!("flag {} is unknown; --help lists all", flag.escape_debug()),
         ErrorKind::InvalidUtf8 => "a flag's value is not UTF-8 text; write it in UTF-8".to_owned(),
         ErrorKind::InvalidValue => {
             let value = text(ContextKind::InvalidValue).unwrap_or_default();
-            format!("cannot use {value:?} for {flag}: write text or json")
+            format!("{flag} is {value:?}; write text or json")
         }
         _ => error.render().to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
     })

@@ -1,4 +1,4 @@
-//! Everything a person can set about ovnkube: flags, configuration file, environment, service account.
+//! All settings of ovnkube: flags, configuration file, environment, service account.
 //!
 //! ```text
 //!  argv ──▶ flags ───────┐
@@ -11,6 +11,7 @@
 //! and the remedy. What can be set is one list, [`settings`]; help, sample file and docs come from it.
 
 pub mod access;
+mod chosen;
 pub mod cli;
 mod commands;
 pub mod database;
@@ -18,11 +19,14 @@ pub mod env;
 pub mod error;
 pub mod file;
 pub mod flags;
+mod help;
 pub mod layers;
 pub mod mode;
 pub mod selector;
 pub mod settings;
+mod source;
 pub mod table;
+mod typed;
 mod validate;
 pub mod values;
 
@@ -33,16 +37,18 @@ pub use database::{Database, DbAddress, Remote, Tls};
 pub use env::Places;
 pub use error::Error;
 pub use flags::Command;
-pub use layers::{Effective, Source};
+pub use layers::Effective;
 pub use mode::Mode;
 pub use selector::LabelSelector;
 pub use settings::Settings;
+pub use source::Source;
 pub use values::{ClusterSubnet, Collector, EncapType, GatewayMode, NodeMode, Secret, UdnIsolation};
 
 use layers::Layer;
+use settings::SETTINGS;
 use table::Stage;
 
-/// What [`load`] found.
+/// The result of [`load`].
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// Checked settings.
@@ -56,10 +62,11 @@ pub struct Loaded {
 }
 
 /// Reads the command line `args` (without the program's name), the configuration file, the
-/// environment and the service account, and checks the outcome.
+/// environment and the service account, and checks the result.
 ///
-/// For [`Command::Print`], [`Command::Replay`] and [`Command::Why`] about a directory nothing but the command line is
-/// read. Files that settings name (certificates, kubeconfig) must exist for [`Command::Run`]; for [`Command::Config`] a missing one is a warning.
+/// For [`Command::Print`], [`Command::Replay`] and [`Command::Why`] about a directory only the command line is read.
+/// Files that settings name (certificates, kubeconfig) must exist for [`Command::Run`]; for [`Command::Config`] a
+/// missing one is a warning.
 pub fn load(
     args: impl IntoIterator<Item = OsString>,
     env: impl Fn(&str) -> Option<String>,
@@ -68,13 +75,14 @@ pub fn load(
     let line = flags::parse(args.into_iter())?;
     let mut warnings = line.notes;
     let nothing = Layer::default;
+    let merged = |all| layers::layered(SETTINGS, all);
     let layered = match line.command {
-        Command::Print(_) | Command::Replay { .. } => layers::layered(nothing(), nothing(), nothing(), nothing())?,
-        Command::Why { objects: Some(_), .. } => layers::layered(nothing(), nothing(), nothing(), line.layer)?,
+        Command::Print(_) | Command::Replay { .. } => merged([nothing(), nothing(), nothing(), nothing()])?,
+        Command::Why { objects: Some(_), .. } => merged([nothing(), nothing(), nothing(), line.layer])?,
         _ => {
             let file = file::layer(line.layer.text("--config-file"), &places.config_file, &mut warnings)?;
             let service_account = env::service_account(&places.service_account, &env);
-            layers::layered(service_account, env::layer(&env)?, file, line.layer)?
+            merged([service_account, env::layer(&env)?, file, line.layer])?
         }
     };
     let (settings, layered) = validate::resolve(layered, &line.command, &mut warnings)?;
@@ -82,8 +90,8 @@ pub fn load(
 }
 
 impl Loaded {
-    /// Settings that were given a value whose effect is still to be built, for example `--nodeport=true`.
-    /// Saying nothing about them would be a lie.
+    /// Settings with a value that has no effect yet, for example `--enable-egress-ip=true`. They must be reported,
+    /// or users would rely on them.
     pub fn not_yet(&self) -> Vec<String> {
         self.sources
             .iter()

@@ -12,7 +12,7 @@ use ipnetwork::{IpNetwork, Ipv4Network, Ipv6Network};
 use crate::database::DbAddress;
 use crate::selector::LabelSelector;
 use crate::table::Stage::{Ignored, Later};
-use crate::table::settings;
+use crate::typed::settings;
 use crate::values::{ClusterSubnet, Collector, EncapType, GatewayMode, NodeMode, Secret, UdnIsolation};
 
 const PORT: Option<(i64, i64)> = Some((1, 65535));

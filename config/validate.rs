@@ -1,6 +1,6 @@
-//! Checks that need more than one value, and the choices that follow from them.
+//! Checks that need more than one value, and the choices that result from them.
 //!
-//! Order: every value by itself (its type), modes, numbers against each other, ranges against each
+//! Order: every value alone (its type), modes, numbers against each other, ranges against each
 //! other, databases, Kubernetes access, and last the files that the settings name.
 
 use std::fs;
@@ -9,17 +9,18 @@ use std::path::{Path, PathBuf};
 use ipnetwork::IpNetwork;
 
 use crate::Error;
-use crate::access::{self, Authority, KubeAccess, Token};
+use crate::access::{Authority, KubeAccess, Token};
+use crate::chosen;
 use crate::database::{Database, DbAddress, Remote, Tls};
 use crate::error::said;
 use crate::flags::Command;
-use crate::layers::{Layered, Source};
-use crate::mode::Mode;
+use crate::layers::Layered;
 use crate::settings::{OvnNorth, OvnSouth, Settings};
+use crate::source::Source;
 use crate::table::Stage;
 use crate::values::ClusterSubnet;
 
-/// Types the layers, checks the whole and fills in what follows: mode, databases, Kubernetes access.
+/// Converts the layers to typed settings, checks them as a whole and derives mode, databases, Kubernetes access.
 pub(crate) fn resolve(
     mut layered: Layered,
     command: &Command,
@@ -29,11 +30,11 @@ pub(crate) fn resolve(
     let mut settings = Settings::resolve(&layered)?;
     let check = Check { layered: &layered };
     if !matches!(command, Command::Print(_)) {
-        settings.mode = Mode::of(&settings.command_line, &layered)?;
+        settings.mode = chosen::mode(&settings.command_line, &layered)?;
     }
     if *command == Command::Run && settings.mode.is_empty() {
         return Err(Error::Usage(
-            "nothing to run; give --init-master NAME, --init-node NAME or both, or see --help".to_owned(),
+            "there is nothing to run; give --init-master NAME, --init-node NAME or both, or see --help".to_owned(),
         ));
     }
     check.numbers(&settings)?;
@@ -41,7 +42,7 @@ pub(crate) fn resolve(
     check.ranges(&settings)?;
     settings.nb = check.database(&northbound(&settings.ovnnorth))?;
     settings.sb = check.database(&southbound(&settings.ovnsouth))?;
-    settings.kube_access = access::choose(&settings, &layered);
+    settings.kube_access = chosen::access(&settings, &layered);
     check.kube_access(&settings, command)?;
     match (command, check.files(&settings)) {
         (Command::Run, Err(error)) => return Err(error),
@@ -52,7 +53,7 @@ pub(crate) fn resolve(
     Ok((settings, layered))
 }
 
-/// `--init-gateways` and `--gateway-local` are older words for `[gateway] mode`, which wins over them.
+/// `--init-gateways` and `--gateway-local` are older forms of `[gateway] mode`, which overrides them.
 fn gateway_mode(layered: &mut Layered) {
     let on = |flag| layered.get("", flag).filter(|one| one.text == "true").map(|one| one.source.clone());
     let mode = match (on("gateway-local"), on("init-gateways")) {
@@ -78,7 +79,7 @@ impl Check<'_> {
         }
     }
 
-    /// `[section] key (--flag) = "text" (flag)`, for the other party of a conflict.
+    /// `[section] key (--flag) = "text" (flag)`, for the other value of a conflict.
     fn other(&self, section: &str, key: &str) -> String {
         self.layered
             .get(section, key)
@@ -114,7 +115,7 @@ impl Check<'_> {
         )
     }
 
-    /// A lease must outlast its renewal, and renewal several attempts; the value somebody chose is named.
+    /// A lease must outlast its renewal, and renewal several attempts. The error names the value that was set.
     fn lease(&self, section: &str, lease: u32, renew: u32, retry: u32) -> Result<(), Error> {
         let pairs = [
             ("election-lease-duration", lease, "election-renew-deadline", renew),
@@ -180,7 +181,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Routes can only use less than the interfaces, and what IPv6 or TCP need at least.
+    /// Routes cannot use more than the interfaces, nor less than IPv6 or TCP need.
     fn routable_mtu(&self, settings: &Settings) -> Result<(), Error> {
         let general = &settings.default;
         let least = if general.cluster_subnets.iter().any(|subnet| subnet.net.is_ipv6()) { 1280 } else { 576 };
@@ -243,7 +244,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Names the one that somebody chose, rather than a default, as the culprit.
+    /// The error names the range that was set, rather than a default.
     fn overlap(&self, a: (&str, &str, IpNetwork), b: (&str, &str, IpNetwork)) -> Error {
         let (culprit, other) = if self.rank(b.0, b.1) > self.rank(a.0, a.1) { (b, a) } else { (a, b) };
         let problem = if (a.0, a.1) == (b.0, b.1) {
@@ -292,7 +293,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The way to a database; certificates go with `ssl:` and with nothing else.
+    /// How a database is reached; `ssl:` needs certificates, other schemes accept none.
     fn database(&self, keys: &DatabaseKeys) -> Result<Database, Error> {
         let DatabaseKeys { section, address, .. } = keys;
         let address_of = || self.other(section, "address");
@@ -337,7 +338,7 @@ impl Check<'_> {
         if host.split('/').next().is_some_and(|authority| authority.contains('@')) {
             let problem =
                 "it holds a user or password, which would be shown; write https://host:port and give a token file";
-            return Err(Error::Usage(format!("{}: {problem}", "k8s-apiserver ([kubernetes] apiserver)")));
+            return Err(self.fault("kubernetes", "apiserver", problem).without_value());
         }
         if *command != Command::Run || !settings.mode.uses_kubernetes() || !url.starts_with("https://") {
             return Ok(());
@@ -356,7 +357,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Files that the process needs can be read.
+    /// Checks that the files which the process needs can be read.
     fn files(&self, settings: &Settings) -> Result<(), Error> {
         let (mode, all) = (&settings.mode, settings.mode.is_empty());
         if all || mode.uses_northbound() {
@@ -396,7 +397,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What is allowed but worth a line in the log.
+    /// Warnings about settings that are allowed.
     fn notes(&self, settings: &Settings, warnings: &mut Vec<String>) {
         for one in self.layered.all() {
             if let Stage::Ignored(reason) = one.setting.stage
@@ -473,7 +474,7 @@ fn overlap(a: IpNetwork, b: IpNetwork) -> bool {
     a.contains(b.network()) || b.contains(a.network())
 }
 
-/// Says what keeps a file from being read. Opens nothing but regular files: a pipe would make us wait.
+/// Checks that a file can be read. Opens only regular files: a pipe would block.
 fn readable(path: &Path) -> Result<(), String> {
     let meta = fs::metadata(path).map_err(|error| said(&error))?;
     if !meta.is_file() {

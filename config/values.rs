@@ -1,7 +1,7 @@
-//! The types that settings have, and how each is read from text.
+//! The types of settings, and how each is parsed.
 //!
 //! The same text rules hold for every layer; booleans and numbers, whose spelling differs between
-//! flags and file, are brought to one form by [`canonical`] before they come here.
+//! flags and file, are converted to one form by [`canonical`] first.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,11 +12,11 @@ use ipnetwork::{IpNetwork, Ipv4Network, Ipv6Network};
 
 use crate::table::Kind;
 
-/// A value that a person writes as text. The error says what is wrong and what to write instead.
+/// A value that users write as text. The error says what is wrong and what to write instead.
 pub trait FromText: Sized {
     /// Shape shown in help.
     const KIND: Kind;
-    /// Reads the value; `Err` is the second half of a sentence about the value.
+    /// Parses the value; `Err` is the second half of a sentence about the value.
     fn from_text(text: &str) -> Result<Self, String>;
 }
 
@@ -33,7 +33,7 @@ pub struct ClusterSubnet {
     pub host_prefix: u8,
 }
 
-/// Where a flow collector listens; without address, on the node itself.
+/// Where a flow collector listens; without an address, on the node itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collector {
     /// Collector's address; `None` is the node's own.
@@ -208,7 +208,7 @@ impl FromText for SocketAddr {
 impl FromText for IpNetwork {
     const KIND: Kind = Kind::Text("cidr");
     fn from_text(text: &str) -> Result<Self, String> {
-        // a bare address would read as a range of one
+        // a bare address would parse as a range of one address
         let parsed: Option<Self> = if text.contains('/') { text.parse().ok() } else { None };
         let net = parsed.ok_or_else(|| {
             format!("{text:?} is not a CIDR; write address/prefix such as 10.128.0.0/14 or fd01::/48")
@@ -304,7 +304,7 @@ impl<T: FromText> FromText for Option<T> {
     }
 }
 
-/// Comma lists; blanks around items and empty items do not count.
+/// Comma lists; blanks around items and empty items are ignored.
 impl<T: FromText> FromText for Vec<T> {
     const KIND: Kind = T::KIND;
     fn from_text(text: &str) -> Result<Self, String> {
@@ -351,7 +351,7 @@ pub(crate) enum Dialect {
     File,
 }
 
-/// Brings a boolean or number to `true`/`false` or decimal digits; other text stays as it is.
+/// Converts a boolean or number to `true`/`false` or decimal digits; other text is unchanged.
 pub(crate) fn canonical(kind: Kind, dialect: Dialect, text: &str) -> Result<String, String> {
     match kind {
         Kind::Bool => match dialect {

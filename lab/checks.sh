@@ -1,4 +1,4 @@
-# What the lab's tests share: counting, kubectl, pods. Sourced by cluster-test, mesh-test and demo.
+# Shared by the lab's tests and demo: counting, kubectl, pods. Sourced by them.
 IMAGE=registry.k8s.io/e2e-test-images/agnhost:2.63.0
 passed=0 failed=0
 ok() { # WHAT CMD...: must succeed
@@ -16,7 +16,7 @@ kubectl() { "$HERE/cluster" kubectl "$@"; }
 apply() { kubectl apply -f - >/dev/null; }
 x() { local pod=$1; shift; timeout 90 "$HERE/cluster" kubectl exec -n "$NS" "$pod" -- "$@"; }
 pod_ip() { kubectl get pod -n "$NS" "$1" -o jsonpath='{.status.podIP}'; }
-new_namespace() { # pods need its service account
+new_namespace() { # pods need the namespace's service account
   local i
   kubectl create ns "$1" >/dev/null
   for i in $(seq 50); do ! kubectl get sa -n "$1" default >/dev/null 2>&1 || return 0; sleep 0.2; done
@@ -42,7 +42,7 @@ first_of() { # 4|6, reads addresses: the first of the family
 node_ip() { kubectl get node "$1" -o jsonpath='{.status.addresses[?(@.type=="InternalIP")].address}' | first_of $FAM; }
 ip_of() { kubectl get pod -n "$NS" "$1" -o jsonpath='{.status.podIPs[*].ip}' | first_of $FAM; } # POD
 at() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS, as in URLs
-source_is() { # ADDRESS CMD...: what the server saw
+source_is() { # ADDRESS CMD...: the client address that the server saw
   local want=$1 have; shift
   have=$("$@") && echo "$have" && [[ $have == "$(at "$want")":* ]]
 }

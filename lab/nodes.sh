@@ -1,12 +1,12 @@
-# nodes.sh - for tests that take node n2 out and bring it back: what is where, and the Node itself. Sourced after checks.sh; $tmp is
-# theirs.
+# nodes.sh - for tests that remove node n2 and bring it back: the state of hosts and databases, and the Node itself. Sourced after
+# checks.sh; $tmp is the test's.
 # shellcheck shell=bash
-within() { # SECONDS CMD...: what follows an event; the last try's words are shown
+within() { # SECONDS CMD...: retries CMD after an event; on failure shows the last try's output
   local end=$((SECONDS + $1)); shift
   until "$@" >"$tmp/said" 2>&1; do [ $SECONDS -lt $end ] || { cat "$tmp/said"; return 1; }; sleep 0.5; done
 }
-# ---- what is where ----
-rows() { # of each table; what OVN learns from packets comes and goes
+# ---- state ----
+rows() { # of each table, except those that OVN fills from packets
   local db
   for db in nb:OVN_Northbound sb:OVN_Southbound; do
     cluster exec cp ovsdb-client -f json dump "unix:$CLUSTER_DIR/db/${db%:*}-1.sock" "${db#*:}" | python3 -c '
@@ -18,7 +18,7 @@ for line in sys.stdin:
   done
 }
 agent_files() { cluster exec "$1" bash -c 'ls /proc/$(cat /run/agent.pid)/fd | wc -l'; }
-host_of() { # NODE: its flows, nftables, routes and what else the agent writes there
+host_of() { # NODE: its flows, nftables, routes and everything else the agent writes there
   cluster exec "$1" bash -c '
     echo "br-int $(ovs-ofctl -O OpenFlow15 dump-flows br-int 2>/dev/null | grep -vc NXST) flows"
     ovs-ofctl --no-stats dump-flows br-ex | sort
@@ -26,21 +26,21 @@ host_of() { # NODE: its flows, nftables, routes and what else the agent writes t
     for f in -4 -6; do ip $f -br addr; ip $f rule; ip $f route show table all; ip $f neigh show nud permanent; done
     ovs-vsctl --bare --columns=name list interface | sort | sed /^$/d; cat /proc/sys/net/ipv{4,6}/conf/{br-ex,ovn-k8s-mp0}/forwarding /proc/sys/net/ipv4/conf/{br-ex,ovn-k8s-mp0}/rp_filter 2>/dev/null; true'
 }
-# another subnet of the node, other tunnel names: as many of each kind
+# the node's subnet and tunnel names may differ: the numbers of each kind must be equal
 sizes() { host_of "$1" | sed -E 's|^[0-9a-f]{15}|pod|' | awk '{sub(/=.*|[0-9].*/, "", $1); n[$1]++} /^br-int/ {flows = $2} END {for (k in n) print k, n[k]; print "br-int", flows}' | sort; }
-is_as() { # FILE CMD...: what CMD prints is what FILE has; the first time it is kept
+is_as() { # FILE CMD...: CMD prints the content of FILE; the first call creates FILE
   local file=$tmp/$1; shift
   [ -e "$file" ] || { "$@" >"$file"; return; }
   "$@" >"$file.now" && diff "$file" "$file.now"
 }
-settled() { # CMD...: prints what it prints once that has stopped changing
+settled() { # CMD...: prints CMD's output once it no longer changes
   local a= b
   while b=$("$@"); [ "$a" != "$b" ]; do a=$b; sleep 2; done
   echo "$a"
 }
 
 # ---- n2 ----
-keep_node() { # as the kubelet would make it anew: without what the agent and the master have written
+keep_node() { # as the kubelet would create it: without what the agent and the master have written
   kubectl get node n2 -o json | python3 -c '
 import json, sys
 node = json.load(sys.stdin)
@@ -56,7 +56,7 @@ node_is_gone() { ! kubectl get node n2 >/dev/null 2>&1; }
 delete_pods() { kubectl delete pod -n $NS b --force --grace-period=0 --ignore-not-found >/dev/null 2>&1; }
 delete_node() { kubectl delete node n2 --timeout=30s >/dev/null && node_is_gone; }
 new_chassis() { cluster exec n2 ovs-vsctl set Open_vSwitch . external_ids:system-id="$(cat /proc/sys/kernel/random/uuid)"; }
-mgmt_ip() { # NODE [4|6]: of its management port; without a family that of the first subnet
+mgmt_ip() { # NODE [4|6]: of its management port; without a family, in the first subnet
   kubectl get node "$1" -o json | python3 -c '
 import ipaddress, json, sys
 subnets = json.loads(json.load(sys.stdin)["metadata"]["annotations"]["k8s.ovn.org/node-subnets"])["default"]

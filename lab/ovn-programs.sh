@@ -1,5 +1,6 @@
-# ovn_programs ROOTFS DIR [PROGRAM...] - OVS and OVN of another root file system as wrapper scripts in DIR that use its own loader and libraries.
-# Not chroot: /run, /etc and /var stay the caller's. With an empty ROOTFS only DIR is made. Sourced by cluster and ovnlab.
+# ovn_programs ROOTFS DIR [PROGRAM...] - OVS and OVN of another root file system as wrapper scripts in DIR that use its loader
+# and libraries. Not chroot: /run, /etc and /var stay the caller's. With an empty ROOTFS it only creates DIR. Sourced by
+# cluster and ovnlab.
 ovn_programs() {
   local r=$1 dir=$2 f real libs loader
   mkdir -p "$dir"

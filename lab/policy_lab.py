@@ -86,7 +86,7 @@ def by_address():
                 for address in space.addresses():
                     spaces.setdefault(address, []).append(space)
             except OSError:
-                pass  # of a pod that is going away
+                pass  # of a pod that is being deleted
         return all(len(those) == 1 for those in spaces.values())
 
     until("no two sandboxes have the same address", are_distinct, 20)
@@ -176,9 +176,9 @@ def new_socket(address, kind, port=0):
     made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind)
     made.setblocking(False)
     if kind == socket.SOCK_STREAM:
-        # not for UDP: two sockets would get the same port now and then, and one of them the other's answers
+        # not for UDP: two sockets would occasionally get the same port, and one of them the other's answers
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # ends at once, so that neither end remembers it
+        # closes at once with a reset, so that neither end keeps state
         made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     made.bind((address, port))
     return made

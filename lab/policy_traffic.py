@@ -4,8 +4,8 @@ import errno, select, socket, threading, time
 from policy_lab import new_socket
 
 ANSWER = 10  # seconds after which an answer counts as lost
-# Seconds that the slowest answer may take. Policies drop and do not delay: what is late waited in a queue of the userspace datapath, where a
-# busy machine makes it wait longer. More than this is a way that was shut and opened again.
+# Seconds that the slowest answer may take. Policies drop and do not delay: a late answer waited in a queue of the userspace
+# datapath, and waits longer on a busy machine. A longer delay means that the path was closed and opened again.
 LATE = 3
 
 
@@ -52,14 +52,14 @@ class Traffic(threading.Thread):
         while not self.over.is_set():
             now = time.monotonic()
             for flow in self.flows:
-                # after a pause of this process: at most a few at once, for queues on the way are short
+                # after a pause of this process: only a few at once, since queues on the path are short
                 flow.due = max(flow.due, now - 0.02)
                 while flow.due <= now:
                     flow.due += flow.every
                     self.send(flow, now)
             self.forget(now)
             self.receive(0.001)
-        # answers that are on their way
+        # answers still in flight
         end = time.monotonic() + self.patience
         while any(flow.waiting for flow in self.flows) and time.monotonic() < end:
             self.receive(0.05)

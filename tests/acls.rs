@@ -1,8 +1,8 @@
-//! What the ACLs of a northbound database let pass, as OVN reads them, without a northd: for states that last too short
-//! to be asked about.
+//! Evaluates the ACLs of a northbound database as OVN does, but without northd: for states that are too short-lived to
+//! trace.
 //!
-//! It knows the part of OVN's expressions that policies are written in, and no other: a match it cannot read, or one that
-//! refers to a set or group that is not there, fails the test. OVN would take such an ACL for none.
+//! It supports only the part of OVN's expression language that policies use. A match that it cannot parse, or one that refers
+//! to a missing set or group, fails the test: OVN would ignore such an ACL.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use ovnkube_ovn::Uuid;
 use ovnkube_ovn::nb::{acl, address_set, logical_switch as ls, logical_switch_port as lsp, port_group};
 use ovnkube_ovsdb::Cache;
 
-/// Last of the tiers that OVN knows.
+/// The last tier of OVN.
 const LAST_TIER: i64 = 3;
 
 /// A port of a switch and one of its addresses.
@@ -27,12 +27,12 @@ pub struct Place {
 pub struct Packet<'a> {
     pub from: Place,
     pub to: Place,
-    /// As OVN has it: `tcp`.
+    /// In OVN's spelling: `tcp`.
     pub protocol: &'a str,
     pub port: u16,
 }
 
-/// Conditions by their texts: the same ones come up again and again.
+/// Parsed conditions by text: the same ones occur again and again.
 #[derive(Default)]
 pub struct Parsed(HashMap<String, Expr>);
 
@@ -71,7 +71,7 @@ impl<'a> Acls<'a> {
             row.uuids(ls::ACLS).for_each(|uuid| add(switch, uuid));
         }
         for (_, row) in cache.iter(port_group::TABLE) {
-            // a group's ACLs are on every switch that has one of its ports
+            // a group's ACLs apply to every switch that has one of its ports
             for switch in
                 row.uuids(port_group::PORTS).filter_map(|port| switch_of(cache, port)).collect::<BTreeSet<_>>()
             {
@@ -145,12 +145,12 @@ impl<'a> Acls<'a> {
     }
 }
 
-/// The switch that a port is of.
+/// The switch of a port.
 pub fn switch_of(cache: &Cache, port: Uuid) -> Option<Uuid> {
     cache.parents(port).find(|parent| parent.table == ls::TABLE && parent.column == ls::PORTS.id()).map(|p| p.uuid)
 }
 
-/// The places of a port that stands under a switch.
+/// The places of a port that belongs to a switch.
 pub fn places(cache: &Cache, name: &str) -> Vec<Place> {
     let [port] = cache.lookup(lsp::TABLE, name) else { return Vec::new() };
     let Some((row, switch)) = cache.get(lsp::TABLE, *port).zip(switch_of(cache, *port)) else { return Vec::new() };
@@ -183,7 +183,7 @@ fn within(block: &str, ip: IpAddr) -> bool {
 enum Expr {
     All(Vec<Expr>),
     Any(Vec<Expr>),
-    /// A protocol or family alone.
+    /// A protocol or family without a comparison.
     Is(String),
     Range(String, u16, u16),
     OneOf {
@@ -193,10 +193,10 @@ enum Expr {
     },
 }
 
-/// Fields that are compared; others are about packets that are asked about nowhere here.
+/// Fields that matches compare; the others concern packets that no test here asks about.
 const FIELDS: [&str; 9] =
     ["inport", "outport", "ip4.src", "ip4.dst", "ip6.src", "ip6.dst", "tcp.dst", "udp.dst", "sctp.dst"];
-/// Words that stand alone.
+/// Words without a comparison.
 const WORDS: [&str; 8] = ["ip4", "ip6", "tcp", "udp", "sctp", "arp", "nd", "igmp"];
 
 fn parse(text: &str) -> Expr {

@@ -1,10 +1,10 @@
-//! A real Kubernetes API and the real engine against it.
+//! A real Kubernetes API and the real engine connected to it.
 
 use std::sync::Arc;
 
 use http::Method;
 use ovnkube_apply::{Chassis, Engine, MayWrite, Parts, Patches};
-use ovnkube_model::{Network, World};
+use ovnkube_model::{NetworkSettings, World};
 use ovnkube_ovsdb::Client as Database;
 use ovnkube_telemetry::Metrics;
 use ovnkube_watch::{Access, Client, Events, Scope};
@@ -15,13 +15,13 @@ use tokio::task::JoinHandle;
 use crate::nb::until;
 use crate::servers::Turn;
 
-/// The API in the hands of one test.
+/// The API, reserved for one test.
 pub struct Api {
     servers: Turn,
     client: kube::Client,
 }
 
-/// What tests make in namespaces, pods aside.
+/// Objects that tests create in namespaces, apart from pods.
 const NAMESPACED: [&str; 4] = [
     "api/v1/serviceaccounts",
     "api/v1/services",
@@ -41,13 +41,13 @@ impl Api {
         api
     }
 
-    /// Takes away what the tests before made.
+    /// Removes the objects of earlier tests.
     async fn clear(&self) {
         for namespace in self.list("Namespace").await {
             let name = namespace["metadata"]["name"].as_str().unwrap();
             self.clear_list(&format!("/api/v1/namespaces/{name}/pods")).await;
             self.clear_list(&format!("/api/v1/namespaces/{name}/events")).await;
-            // the last has the accounts that we ship
+            // the last has the shipped accounts
             if name != "default" && !name.starts_with("kube-") && name != "ovn-kubernetes" {
                 for list in NAMESPACED {
                     let (group, kind) = list.rsplit_once('/').unwrap();
@@ -68,7 +68,7 @@ impl Api {
         Access { kubeconfig: Some(self.servers.master()), role: "test".into(), ..Access::default() }
     }
 
-    /// With the right to read everything and no other.
+    /// With the right to read everything, and no other rights.
     pub async fn reader(&self) -> Access {
         let path = "/apis/rbac.authorization.k8s.io/v1";
         let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]);
@@ -76,14 +76,14 @@ impl Api {
         let subjects = json!([{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "test-reader"}]);
         let of = json!({"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": "test-reader"});
         let binding = json!({"metadata": {"name": "test-reader"}, "roleRef": of, "subjects": subjects});
-        // they may be there from a test before
+        // an earlier test may have created them
         let _ = self.ask(Method::POST, &format!("{path}/clusterroles"), role).await;
         let _ = self.ask(Method::POST, &format!("{path}/clusterrolebindings"), binding).await;
         let kubeconfig = Some(self.servers.user("test-reader", &[]));
         Access { kubeconfig, role: "test".into(), ..Access::default() }
     }
 
-    /// Sends a request past the code under test.
+    /// Sends a request directly, without the code under test.
     pub async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, kube::Error> {
         let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
@@ -104,15 +104,15 @@ impl Api {
         }
     }
 
-    /// A namespace in which pods can be made.
+    /// A namespace in which pods can be created.
     pub async fn namespace(&self, name: &str) {
         self.ask(Method::POST, "/api/v1/namespaces", json!({"metadata": {"name": name}})).await.unwrap();
         let account = json!({"metadata": {"name": "default"}});
-        // one of this name may be left of an earlier namespace: nobody else here collects garbage
+        // an earlier namespace may have left one of this name: there is no garbage collector here
         let _ = self.ask(Method::POST, &format!("/api/v1/namespaces/{name}/serviceaccounts"), account).await;
     }
 
-    /// Deletes a namespace for good; nobody else here finalizes it.
+    /// Deletes a namespace completely; nothing else here finalizes it.
     pub async fn delete_namespace(&self, name: &str) {
         let path = format!("/api/v1/namespaces/{name}");
         self.ask(Method::DELETE, &path, Value::Null).await.unwrap();
@@ -130,7 +130,7 @@ impl Api {
         self.ask(Method::DELETE, &format!("/api/v1/nodes/{name}"), Value::Null).await.unwrap();
     }
 
-    /// Makes a pod on a node; its uid is returned.
+    /// Creates a pod on a node and returns its uid.
     pub async fn pod(&self, namespace: &str, name: &str, node: &str, annotations: Value) -> String {
         let spec = json!({"nodeName": node, "containers": [{"name": "c", "image": "none"}]});
         let pod = json!({"metadata": {"name": name, "annotations": annotations}, "spec": spec});
@@ -172,20 +172,25 @@ pub struct Running {
 }
 
 impl Running {
-    /// As the controller starts it, lease aside; without a database as the cluster manager does.
-    pub async fn start(api: &Api, network: Network, nb: Option<Database>) -> Self {
+    /// As the controller starts it, without the lease; without a database, as the cluster manager does.
+    pub async fn start(api: &Api, network: NetworkSettings, nb: Option<Database>) -> Self {
         Self::with_southbound(api, network, nb, None).await
     }
 
-    /// The same beside a southbound database that chassis are removed from.
-    pub async fn with_southbound(api: &Api, network: Network, nb: Option<Database>, sb: Option<Database>) -> Self {
+    /// The same with a southbound database from which it removes chassis.
+    pub async fn with_southbound(
+        api: &Api,
+        network: NetworkSettings,
+        nb: Option<Database>,
+        sb: Option<Database>,
+    ) -> Self {
         Self::with(&api.access(), network, nb, sb, Arc::new(|| true)).await
     }
 
-    /// With other rights than a master's, or a lease that comes and goes.
+    /// With other rights than a master's, or a lease that can be lost and regained.
     pub async fn with(
         access: &Access,
-        network: Network,
+        network: NetworkSettings,
         nb: Option<Database>,
         sb: Option<Database>,
         may_write: MayWrite,
@@ -216,7 +221,7 @@ impl Running {
         Self { metrics, task }
     }
 
-    /// Waits until everything there was at the start is written.
+    /// Waits until everything that existed at the start is written.
     pub async fn ready(&self) {
         until("everything is written", async || self.metrics.ready_duration.get() > 0.0).await;
     }

@@ -1,12 +1,12 @@
-//! The controller's loop in single steps: nothing is written but when a test says so.
+//! The controller's loop in single steps: it writes only when a test requests it.
 
 use std::collections::BTreeSet;
 
 use ovnkube_apply::batch::{self, Limits, Next};
-use ovnkube_apply::diff::{Diff, Missing, Owned};
+use ovnkube_apply::diff::{Diff, Missing};
 use ovnkube_apply::garbage;
-use ovnkube_apply::ledger::Ledger;
-use ovnkube_model::{Change, Network, Notice, World};
+use ovnkube_apply::owner_index::{Owned, OwnerIndex};
+use ovnkube_model::{Change, NetworkSettings, Notice, World};
 use ovnkube_ovn::nb;
 use ovnkube_ovsdb::{Client, Txn};
 use ovnkube_plan::{Key, Patch};
@@ -14,35 +14,35 @@ use ovnkube_plan::{Key, Patch};
 use crate::Objects;
 use crate::objects::KINDS;
 
-/// One thing that was written.
+/// One write.
 #[derive(Debug)]
 pub enum Write {
     Transaction(usize),
     Annotations(Patch),
 }
 
-/// World, ledger and database of one run; dropping it is a crash.
+/// World, owner index and database of one run; dropping it is a crash.
 pub struct Controller {
     pub world: World,
     pub nb: Client,
     pub notices: BTreeSet<Notice>,
-    /// Keys of one transaction at most, but for those that change together.
+    /// The maximum number of keys in a transaction, except those that must change together.
     pub batch: usize,
-    ledger: Ledger,
+    owner_index: OwnerIndex,
     dirty: BTreeSet<Key>,
     swept: bool,
     patches: Vec<Patch>,
 }
 
 impl Controller {
-    /// Knows everything there is and has written nothing yet.
-    pub fn start(network: Network, nb: Client, objects: &Objects) -> Self {
+    /// Knows all objects and has written nothing yet.
+    pub fn start(network: NetworkSettings, nb: Client, objects: &Objects) -> Self {
         let mut controller = Self {
             world: World::new(network, KINDS),
             nb,
             notices: BTreeSet::new(),
             batch: 500,
-            ledger: Ledger::default(),
+            owner_index: OwnerIndex::default(),
             dirty: BTreeSet::new(),
             swept: false,
             patches: Vec::new(),
@@ -53,25 +53,25 @@ impl Controller {
 
     pub fn take(&mut self, changes: Vec<Change>) {
         for change in changes {
-            for touched in self.world.apply(change) {
-                ovnkube_plan::touched(&touched, &self.world, &mut self.dirty);
-                self.notices.extend(self.world.notices(&touched));
+            for affected in self.world.apply(change) {
+                ovnkube_plan::affected(&affected, &self.world, &mut self.dirty);
+                self.notices.extend(self.world.notices(&affected));
             }
         }
     }
 
-    /// How many keys are to be planned.
+    /// The number of keys to plan.
     pub fn waiting(&self) -> usize {
         self.dirty.len()
     }
 
-    /// Does the next write and says which; `None` when there is nothing left to write. With
-    /// `annotations_first` an annotation goes out before the rows that it tells about.
+    /// Does the next write and returns it; `None` when nothing is left to write. With
+    /// `annotations_first`, an annotation is written before the rows that it describes.
     pub async fn step(&mut self, objects: &mut Objects, annotations_first: bool) -> Option<Write> {
         if !self.swept {
             self.swept = true;
             for key in &self.dirty {
-                self.ledger.write(key, Owned::of(ovnkube_plan::want(key, &self.world)));
+                self.owner_index.write(key, Owned::of(ovnkube_plan::want(key, &self.world)));
             }
             let txn = self.plan(true);
             if !txn.is_empty() {
@@ -119,34 +119,34 @@ impl Controller {
     }
 
     fn plan(&mut self, sweeps: bool) -> Txn {
-        let Self { world, nb, ledger, dirty, patches, batch, .. } = self;
+        let Self { world, nb, owner_index, dirty, patches, batch, .. } = self;
         let cache = nb.cache();
         let mut diff = Diff::new(&cache);
         if sweeps {
-            garbage::collect(&mut diff, &cache, &nb::DATABASE, ledger.all(), &world.network);
+            garbage::collect(&mut diff, &cache, &nb::DATABASE, owner_index.all(), &world.settings);
         }
         let mut waiting = Vec::new();
         let limits = Limits { others: *batch, all: usize::MAX };
-        for Next { key, may_wait } in batch::take(dirty, limits, world, ledger, Some(&cache)) {
+        for Next { key, may_wait } in batch::take(dirty, limits, world, owner_index, Some(&cache)) {
             if may_wait && diff.is_large() {
                 waiting.push(key);
                 continue;
             }
             let mut want = ovnkube_plan::want(&key, world);
             let patch = want.patch.take();
-            let old = ledger.get(&key).cloned().unwrap_or_default();
-            if let Err(Missing(_)) = diff.key(&want, &old, ledger) {
+            let old = owner_index.get(&key).cloned().unwrap_or_default();
+            if let Err(Missing(_)) = diff.key(&want, &old, owner_index) {
                 waiting.push(key);
                 continue;
             }
-            ledger.write(&key, Owned::of(want));
+            owner_index.write(&key, Owned::of(want));
             if let Some(patch) = patch {
                 patches.retain(|p| p.target != patch.target);
                 patches.push(patch);
             }
         }
         let txn = diff.into_txn(&nb::DATABASE);
-        // who waits for a row is looked at again once something else was written
+        // a key that waits for a row is planned again after another write
         assert!(waiting.is_empty() || !txn.is_empty() || !dirty.is_empty(), "wait for ever: {waiting:?}");
         dirty.extend(waiting);
         txn

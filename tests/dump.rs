@@ -1,5 +1,5 @@
-//! Rows as text: labels for uuids, defaults left out, everything sorted, so that databases of two
-//! programs or two runs can be compared. The form is
+//! Rows as text: labels for uuids, defaults left out, everything sorted, so that the databases of two
+//! programs or two runs can be compared. The format is
 //!
 //! ```text
 //! Logical_Router_Port(rtos-node-000)
@@ -22,10 +22,10 @@ pub type Columns = BTreeMap<String, Value>;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dump(pub BTreeMap<String, Vec<Columns>>);
 
-/// What others write and nobody here looks at.
+/// Tables that others write and that the tests ignore.
 const OTHERS: [&str; 3] = ["NB_Global", "Connection", "SSL"];
 
-/// Columns that ovn-northd fills in when it gets round to it (ovn-nb(5)): what a port is at.
+/// Columns that ovn-northd fills in asynchronously (ovn-nb(5)): the state of a port.
 const NORTHDS: [(&str, &str); 2] = [("Logical_Switch_Port", "up"), ("Logical_Router_Port", "status")];
 
 impl Dump {
@@ -83,7 +83,7 @@ impl Dump {
         text
     }
 
-    /// Rows of this one that `old` has not, and the labels of those that it had and this one has not.
+    /// Rows that `old` does not have, and the labels of rows that only `old` has.
     pub fn since(&self, old: &Self) -> String {
         let mut text = String::new();
         for label in old.0.keys().filter(|label| !self.0.contains_key(*label)) {
@@ -105,7 +105,7 @@ fn render(text: &mut String, label: &str, row: &Columns) {
     }
 }
 
-/// What a row is called: its owner id, its name, or what makes it what it is.
+/// The label of a row: its owner id, its name, or its identifying columns.
 fn label(row: &Row) -> String {
     let table = row.table();
     let text = |name: &str| {
@@ -174,14 +174,14 @@ fn columns(row: &Row, labels: &HashMap<Uuid, String>) -> Columns {
     columns
 }
 
-/// Rows of a dump as a transaction that makes them, uuids and all.
+/// A transaction that creates the rows of a dump, with uuids.
 pub fn load(dump: &Dump) -> Txn {
     let mut uuids: HashMap<&str, Vec<Uuid>> = HashMap::new();
     let fresh = |label: &str, n: usize| ovnkube_ovn::derived_uuid("loaded", &format!("{label} {n}"));
     for (label, rows) in &dump.0 {
         uuids.insert(label, (0..rows.len()).map(|n| fresh(label, n)).collect());
     }
-    // rows of one label are referred to one after the other
+    // references to one label resolve to its rows in order
     let mut used: HashMap<String, usize> = HashMap::new();
     let mut resolve = |label: &str| {
         let all = uuids.get(label).unwrap_or_else(|| panic!("no row {label}"));
@@ -224,13 +224,13 @@ fn atom(base: Base, value: &Value, resolve: &mut impl FnMut(&str) -> Uuid) -> At
     }
 }
 
-/// The uuids of all rows, to see that rows stayed the same and were not made anew.
+/// The uuids of all rows, to check that rows were kept and not recreated.
 pub fn uuids(cache: &Cache) -> BTreeMap<Uuid, (&'static str, Row)> {
     let tables = nb::DATABASE.tables.iter().filter(|t| !OTHERS.contains(&t.name));
     tables.flat_map(|t| cache.iter(t).map(|(uuid, row)| (uuid, (t.name, Row::clone(row))))).collect()
 }
 
-/// Whether a row has a column of that name and what it holds.
+/// The value of the column of that name, if the row has it.
 pub fn cell<'a>(row: &'a Row, name: &str) -> Option<&'a Datum> {
     let column: ColumnId = row.table().column(name)?;
     row.get(column)

@@ -1,4 +1,4 @@
-//! Rows of somebody else's: as many kinds as there are ways to make one, and whether they are still as they were made.
+//! Foreign rows: created in as many ways as there are, and the check that they are unchanged.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use ovnkube_ovsdb::{Cache, Client};
 use crate::dump;
 use crate::nb::Server;
 
-/// Once in a cluster. One line is one command of `ovn-nbctl`, but for `route`, `policy` and `nat ROUTER COLUMN=VALUE …`,
-/// which make such a row in that router whatever it holds.
+/// Once per cluster. Each line is one `ovn-nbctl` command, except `route`, `policy` and `nat ROUTER COLUMN=VALUE …`,
+/// which create such a row in that router, with any content.
 const CLUSTER: &str = r#"
 lr-add blue_ovn_cluster_router -- set logical_router blue_ovn_cluster_router external_ids:k8s-cluster-router=yes
 lr-route-add blue_ovn_cluster_router 10.200.0.0/24 100.65.0.2
@@ -21,7 +21,7 @@ create port_group name=theirs
 nat ovn_cluster_router logical_ip=10.99.0.0/24 external_ip=198.51.100.2
 "#;
 
-/// For each node. `$sibling` is what it is of the next node.
+/// Once per node. `$sibling_join` is `$join` of the next node.
 const NODE: &str = r#"
 lr-route-add ovn_cluster_router 192.0.$2.64/26 $join rtoj-ovn_cluster_router
 --policy=src-ip lr-route-add ovn_cluster_router 198.18.$2.0/24 $join
@@ -79,7 +79,7 @@ ls-add blue_$node -- set logical_switch blue_$node other_config:subnet=10.200.0.
 lr-add GR_blue_$node -- set logical_router GR_blue_$node external_ids:physical_ip=172.18.0.2
 "#;
 
-/// What ovnkube wants for each node, but for one column.
+/// The rows that ovnkube wants for each node, except for one column.
 const LIKENESSES: &str = r#"
 route ovn_cluster_router policy=src-ip ip_prefix=$subnet nexthop=$join external_ids:owner=somebody
 route ovn_cluster_router policy=src-ip ip_prefix=$subnet nexthop=$join options:ecmp_symmetric_reply=true
@@ -104,7 +104,7 @@ nat GR_$node logical_ip=$join external_ip=$outer options:stateless=false priorit
 --id=@set create address_set name=theirs_$node -- nat GR_$node logical_ip=10.128.0.0/14 external_ip=$outer options:stateless=false exempted_ext_ips=@set
 "#;
 
-/// Rows of names that have no index.
+/// Rows with names that have no index.
 const NAMESAKES: &str = r"
 create logical_router name=ovn_cluster_router
 create logical_router name=ovn_cluster_router external_ids:owner=somebody
@@ -115,19 +115,19 @@ create load_balancer name=Service_a/web_TCP_cluster external_ids:owner=somebody
 /// A row that refers to another, and the column.
 type Place = (Uuid, ColumnId);
 
-/// What rows held and where they hung when somebody else had made them.
+/// The rows as created by others, and the places that referred to them.
 #[derive(Default)]
 pub struct Foreign(BTreeMap<Uuid, (Row, Vec<Place>)>);
 
 impl Foreign {
-    /// Lets somebody else make rows of every kind, beside those that these nodes have. With `likenesses`, also rows
+    /// Creates foreign rows of every kind, in addition to the rows of these nodes. With `likenesses`, also rows
     /// that differ from ours in one column.
     pub async fn put(server: &Server, nodes: &[&str], likenesses: bool) -> Self {
         let commands = Self::commands(&server.client().await, nodes, likenesses);
         Self::made_by(server, &commands).await
     }
 
-    /// The commands that make them.
+    /// The commands that create them.
     pub fn commands(nb: &Client, nodes: &[&str], likenesses: bool) -> Vec<String> {
         let sites: Vec<Site> = nodes.iter().map(|node| Site::of(&nb.cache(), node)).collect();
         let mut commands: Vec<_> = lines(CLUSTER).map(str::to_owned).collect();
@@ -138,25 +138,25 @@ impl Foreign {
         commands
     }
 
-    /// More of them.
+    /// Adds more of them.
     pub fn and(mut self, more: Self) -> Self {
         self.0.extend(more.0);
         self
     }
 
-    /// The same names for other things.
+    /// Other objects with the same names.
     pub async fn namesakes(server: &Server) -> Self {
         Self::made_by(server, &lines(NAMESAKES).map(str::to_owned).collect::<Vec<_>>()).await
     }
 
-    /// What these commands make, each at least one row.
+    /// The rows that these commands create, at least one each.
     pub async fn made_by(server: &Server, commands: &[String]) -> Self {
         let made = Self::by(server, || commands.iter().for_each(|command| drop(server.nbctl(&words(command))))).await;
         assert!(made.0.len() >= commands.len(), "{} rows by {} commands", made.0.len(), commands.len());
         made
     }
 
-    /// What this command makes, if it does not find something in its way.
+    /// The rows that this command creates, unless something prevents it.
     pub async fn tried(server: &Server, command: &str) -> Self {
         let make = || {
             server.may_nbctl(&words(command));
@@ -173,7 +173,7 @@ impl Foreign {
         Self(new.map(|(uuid, (_, row))| (uuid, (row, places(&cache, uuid)))).collect())
     }
 
-    /// What of them is not as it was made. What hung on something that is gone may be gone too.
+    /// The rows that are not as created. A row whose referrer was deleted may be missing too.
     pub fn harm(&self, nb: &Client) -> Vec<String> {
         let cache = nb.cache();
         let now = dump::uuids(&cache);
@@ -190,7 +190,7 @@ impl Foreign {
         harm
     }
 
-    /// Those that are there, where they hang: nothing is expected back with what is gone.
+    /// Keeps only the rows that still exist, with their current places: deleted ones are not expected back.
     pub fn left(mut self, nb: &Client) -> Self {
         let cache = nb.cache();
         let now = dump::uuids(&cache);
@@ -206,7 +206,7 @@ impl Foreign {
     }
 }
 
-/// A node as its rows tell.
+/// A node's values, from its rows.
 struct Site(Vec<(&'static str, String)>);
 
 impl Site {
@@ -226,7 +226,7 @@ impl Site {
             ("$pod", format!("{bytes}.250")),
             ("$management", format!("{bytes}.2")),
             ("$outer", network(&format!("rtoe-GR_{node}")).0),
-            // a number that no other node has
+            // a number that is unique to the node
             ("$2", join.rsplit('.').next().unwrap().to_owned()),
             ("$02", format!("{:0>2}", join.rsplit('.').next().unwrap())),
             ("$join", join),
@@ -244,7 +244,7 @@ fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {
     table.lines().filter(|line| !line.is_empty())
 }
 
-/// The words of a line, with its own word for making a row spelt out.
+/// The words of a line, with our own words for creating a row expanded.
 fn words(line: &str) -> Vec<&str> {
     // quotes keep spaces
     let parts = line.split('\'').enumerate();

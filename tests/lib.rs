@@ -1,5 +1,5 @@
-//! What the tests of whole paths share: real northbound servers, objects as YAML, and the planning
-//! loop of the controller taken apart so that a test can stop it between any two writes.
+//! What the integration tests share: real northbound servers, objects as YAML, and the planning
+//! loop of the controller in steps, so that a test can stop it between any two writes.
 //!
 //! ```text
 //!  objects (YAML) ──▶ Objects ──Change──▶ Controller ──transactions──▶ Server ──▶ dump
@@ -8,13 +8,13 @@
 //! ```
 //!
 //! - [`nb`]: an `ovsdb-server` per test
-//! - [`servers`]: etcd and kube-apiserver, which tests take turns at
-//! - [`Objects`]: what the API server would hold
+//! - [`servers`]: etcd and kube-apiserver, shared by the tests
+//! - [`Objects`]: the content of the API server
 //! - [`Controller`]: world, plan and diff, one write at a time
-//! - [`acls`]: what the ACLs of a database let pass, for states too short to be asked about
-//! - [`dump`]: rows as text with labels for uuids; [`load`](dump::load) is the way back
-//! - [`southbound`]: northd behind such a server, and packets traced through what it makes
-//! - [`rules`]: what must hold whenever nothing is going on
+//! - [`acls`]: evaluates the ACLs of a database, for states that are too short-lived to trace
+//! - [`dump`]: rows as text with labels for uuids; [`load`](dump::load) is the inverse
+//! - [`southbound`]: northd behind such a server, and packets traced through its logical flows
+//! - [`rules`]: invariants that hold whenever nothing is pending
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 pub mod acls;

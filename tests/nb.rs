@@ -10,12 +10,12 @@ use ovnkube_ovsdb::{Client, Options, Remote};
 
 use crate::dir::fresh_dir;
 
-/// Which OVS and OVN.
+/// The OVS and OVN release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// What is installed on this machine: OVN 23.03 on Debian 12.
+    /// The release installed on this machine: OVN 23.03 on Debian 12.
     Host,
-    /// Debian 13's OVN 25.03, unpacked beside it.
+    /// Debian 13's OVN 25.03, unpacked next to it.
     Trixie,
 }
 
@@ -33,7 +33,7 @@ impl Release {
         if self == Self::Host {
             return Command::new(path);
         }
-        // its own loader, which has another name on each kind of machine, stands beside its libraries
+        // its own loader, whose name depends on the architecture, is next to its libraries
         let libraries = root.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH));
         let mut files = libraries.read_dir().unwrap().map(|file| file.unwrap());
         let loader = files.find(|file| file.file_name().to_string_lossy().starts_with("ld-linux-")).unwrap();
@@ -43,12 +43,12 @@ impl Release {
     }
 }
 
-/// A running server with a database of its own; killed and removed with the value.
+/// A running server with its own database; dropping it kills and removes it.
 pub struct Server {
     child: Option<Child>,
     release: Release,
     database: &'static Database,
-    /// Where a relay has its rows from.
+    /// The source of a relay's rows.
     relayed: Option<String>,
     args: Vec<String>,
     dir: PathBuf,
@@ -69,12 +69,12 @@ impl Server {
         Self::with(release, database, &[])
     }
 
-    /// The same of any database, which also listens as `args` say.
+    /// The same for any database; it also listens as `args` specify.
     pub fn with(release: Release, database: &'static Database, args: &[String]) -> Self {
         Self::started(release, database, args, None)
     }
 
-    /// A server without a database of its own, which is a client of the one at `remote`.
+    /// A server without its own database: a client of the one at `remote`.
     pub fn relay(release: Release, database: &'static Database, remote: &str, args: &[String]) -> Self {
         Self::started(release, database, args, Some(remote.to_owned()))
     }
@@ -101,7 +101,7 @@ impl Server {
         assert!(out.status.success(), "ovsdb-tool: {}; run lab/install", String::from_utf8_lossy(&out.stderr));
     }
 
-    /// Comes back with an empty database.
+    /// Restarts with an empty database.
     pub fn wipe(&mut self) {
         self.kill();
         std::fs::remove_file(self.dir.join("db")).unwrap();
@@ -134,7 +134,7 @@ impl Server {
         }
     }
 
-    /// Kills it at once.
+    /// Kills it immediately.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -146,12 +146,12 @@ impl Server {
         self.release
     }
 
-    /// What it has logged.
+    /// Its log.
     pub fn said(&self) -> String {
         std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()
     }
 
-    /// The port that the system has chosen for it.
+    /// The port that the system chose for it.
     pub fn port(&self) -> u16 {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
@@ -174,15 +174,15 @@ impl Server {
         Options { identity: ovnkube_plan::identity, ..Options::new(self.database, remotes) }
     }
 
-    /// A client whose cache is what the server has.
+    /// A client whose cache is in sync with the server.
     pub async fn client(&self) -> Client {
         let client = Client::connect(self.options());
         within("first download", client.synced()).await;
         client
     }
 
-    /// What was written since the database was made, as the server keeps it: one record for each
-    /// transaction that changed something, with the columns that changed.
+    /// Everything written since the database was created, as the server stores it: one record for each
+    /// transaction that changed something, with the changed columns.
     pub fn log(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.dir.join("db")).unwrap();
         let records = text.lines().filter(|line| line.starts_with('{'));
@@ -191,12 +191,12 @@ impl Server {
         records.filter(|record| record.get("_date").is_some()).collect()
     }
 
-    /// Changes rows as somebody else would, through `ovn-nbctl`.
+    /// Changes rows as an administrator would, through `ovn-nbctl`.
     pub fn nbctl(&self, words: &[&str]) -> String {
         self.ctl("ovn-nbctl", words)
     }
 
-    /// The same, if `ovn-nbctl` does not refuse to.
+    /// The same; returns whether `ovn-nbctl` accepted the command.
     pub fn may_nbctl(&self, words: &[&str]) -> bool {
         self.output("ovn-nbctl", words).status.success()
     }
@@ -221,7 +221,7 @@ impl Server {
     }
 }
 
-/// A running program of OVN; killed with the value.
+/// A running program of OVN; dropping it kills it.
 pub struct Daemon(Child);
 
 impl Daemon {
@@ -232,18 +232,18 @@ impl Daemon {
         Self::start(command, &nb.dir)
     }
 
-    /// Stops it where it is (`STOP`), or lets it go on (`CONT`).
+    /// Pauses it (`STOP`) or continues it (`CONT`).
     pub fn signal(&self, name: &str) {
         let done = Command::new("kill").args([format!("-{name}"), self.0.id().to_string()]).status().unwrap();
         assert!(done.success(), "kill -{name}");
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has exited.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.0.try_wait().unwrap()
     }
 
-    /// `dir`: of its control socket; ovn-controller 23.03 has no option for that.
+    /// `dir`: for its control socket; ovn-controller 23.03 has no option for that.
     fn start(mut command: Command, dir: &Path) -> Self {
         command.env("OVN_RUNDIR", dir);
         command.args(["-vconsole:off", "-vsyslog:off", "--no-chdir"]);
@@ -258,7 +258,7 @@ impl Drop for Daemon {
     }
 }
 
-/// A host with nothing but ovn-controller, which dies with the value: its chassis stays.
+/// A host with only ovn-controller; dropping it kills ovn-controller, and its chassis stays.
 pub struct Host {
     _controller: Daemon,
     switch: Server,
@@ -271,7 +271,7 @@ impl Host {
         Self::with(sb.release, &[settings, &[("ovn-remote", &remote)]].concat(), None)
     }
 
-    /// The same with ovn-controller's key, certificate and authority.
+    /// The same with a key, certificate and authority for ovn-controller.
     pub fn with(release: Release, settings: &[(&str, &str)], tls: Option<[&Path; 3]>) -> Self {
         let switch = Server::of(release, &vswitch::DATABASE);
         let ids = settings.iter().chain(&[("ovn-encap-type", "geneve")]);
@@ -288,7 +288,7 @@ impl Host {
         Self { _controller: Daemon::start(command, &switch.dir), switch }
     }
 
-    /// What its ovn-controller has logged.
+    /// The log of its ovn-controller.
     pub fn said(&self) -> String {
         std::fs::read_to_string(self.switch.dir.join("controller.log")).unwrap_or_default()
     }
@@ -301,7 +301,7 @@ impl Drop for Server {
     }
 }
 
-/// Waits for something, failing with `what` after a minute.
+/// Waits for something and fails with `what` after a minute.
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     let patience = Duration::from_secs(60);
     tokio::time::timeout(patience, future).await.unwrap_or_else(|_| panic!("waited in vain: {what}"))

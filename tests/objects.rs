@@ -1,4 +1,4 @@
-//! What the API server would hold, and what a watch of it would say.
+//! The content of the API server, and the changes that a watch would report.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,9 +14,9 @@ type Id = (String, String, String);
 #[derive(Debug, Clone, Default)]
 pub struct Objects {
     by_id: BTreeMap<Id, Value>,
-    /// How many objects of a name there were: their uids differ.
+    /// How many objects had a name: each gets its own uid.
     births: BTreeMap<Id, u32>,
-    /// What nodes reach by which address.
+    /// What nodes reach, by address.
     connections: BTreeMap<IpAddr, Name>,
 }
 
@@ -45,8 +45,8 @@ pub const KINDS: [Kind; 6] =
     [Kind::Node, Kind::Namespace, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::NetworkPolicy];
 
 impl Objects {
-    /// Creates an object or replaces it; one of another uid is another object of the same name. An
-    /// object without a uid keeps the one it has, or gets the next of its name.
+    /// Creates or replaces an object; one with another uid is a different object of the same name. An
+    /// object without a uid keeps the current one, or gets the next of its name.
     pub fn put(&mut self, mut object: Value) -> Vec<Change> {
         let id = id(&object);
         assert!(!id.2.is_empty(), "an object needs a name: {object}");
@@ -74,13 +74,13 @@ impl Objects {
         self.by_id.remove(&id).map(|_| gone(&id)).into_iter().collect()
     }
 
-    /// What nodes reach by which address, from now on.
+    /// Replaces what nodes reach, by address.
     pub fn connect(&mut self, connections: BTreeMap<IpAddr, Name>) -> Vec<Change> {
         self.connections.clone_from(&connections);
         vec![Change::Connections(connections)]
     }
 
-    /// As the API server does it: nothing for an object that is gone or is another one.
+    /// As the API server does it: no effect if the object is gone or was replaced.
     pub fn patch(&mut self, patch: &Patch) -> Vec<Change> {
         let id = match &patch.target {
             PatchTarget::Node(name) => ("Node".to_owned(), String::new(), name.to_string()),
@@ -100,14 +100,14 @@ impl Objects {
         vec![ovnkube_watch::decode(&object.to_string()).unwrap()]
     }
 
-    /// Changes fields of an object that is there, as a merge patch does.
+    /// Changes fields of an existing object, as a merge patch does.
     pub fn merge(&mut self, patch: &Value) -> Vec<Change> {
         let Some(object) = self.by_id.get_mut(&id(patch)) else { panic!("nothing to change: {patch}") };
         merge(object, patch);
         vec![ovnkube_watch::decode(&object.to_string()).unwrap()]
     }
 
-    /// All of it, as first lists would bring it.
+    /// All of it, as the initial lists would return it.
     pub fn first_lists(&self) -> Vec<Change> {
         let objects = self.by_id.values().map(|o| ovnkube_watch::decode(&o.to_string()).unwrap());
         let connections = Change::Connections(self.connections.clone());
@@ -133,7 +133,7 @@ fn merge(into: &mut Value, patch: &Value) {
     }
 }
 
-/// A pod to be made.
+/// A pod to create.
 pub fn pod(namespace: &str, name: &str, node: &str) -> Value {
     json!({"kind": "Pod", "metadata": {"namespace": namespace, "name": name}, "spec": {"nodeName": node}})
 }
@@ -142,7 +142,7 @@ pub fn namespace(name: &str) -> Value {
     json!({"kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// A node whose agent has said which chassis it is.
+/// A node whose agent has reported its chassis.
 pub fn node(name: &str) -> Value {
     let annotations = json!({"k8s.ovn.org/node-chassis-id": format!("chassis-{name}")});
     json!({"kind": "Node", "metadata": {"name": name, "annotations": annotations}})

@@ -1,4 +1,4 @@
-//! What must hold whenever nothing is left to write.
+//! Invariants that hold whenever nothing is left to write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::Objects;
 
-/// Never two ports with one IP, nor two on one switch with one MAC; at any time, also between two
+/// Two ports never have the same IP, nor two on one switch the same MAC; also between two
 /// writes.
 pub fn addresses_are_unique(nb: &Client) {
     let cache = nb.cache();
@@ -30,8 +30,8 @@ pub fn addresses_are_unique(nb: &Client) {
     }
 }
 
-/// Every pod that should have a port has exactly one, under its node, with the address it is
-/// annotated with, and no other pod has one.
+/// Every pod that needs a port has exactly one, on its node's switch, with its annotated
+/// address; no other pod has one.
 pub fn pods_are_wired(objects: &Objects, world: &World, nb: &Client) {
     let cache = nb.cache();
     let mut expected: BTreeSet<String> = BTreeSet::new();
@@ -82,7 +82,7 @@ pub fn subnets_are_unique(nb: &Client) {
     }
 }
 
-/// On no switch or router two load balancers for one address, port and protocol.
+/// No switch or router has two load balancers for the same address, port and protocol.
 pub fn vips_are_unique(nb: &Client) {
     let cache = nb.cache();
     let switches = cache.iter(ls::TABLE).map(|(_, row)| {

@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::dir::fresh_dir;
 
-/// A Kubernetes API and nothing else, stopped when dropped and when the process ends, however it does.
+/// A Kubernetes API and nothing else, stopped on drop and whenever the process ends.
 pub struct Servers {
     dir: PathBuf,
     /// Stops them when its input ends.
@@ -21,7 +21,7 @@ pub struct Servers {
 impl Servers {
     pub fn up() -> Self {
         static STARTING: Mutex<()> = Mutex::new(());
-        // the ports of one are taken only when it listens
+        // they occupy the chosen ports only once they listen
         let _starting = STARTING.lock();
         let dir = fresh_dir("ovnkube-api");
         let mut guard = Command::new("sh");
@@ -34,23 +34,23 @@ impl Servers {
         servers
     }
 
-    /// The kubeconfig that masters are shipped.
+    /// The kubeconfig of the shipped account for masters.
     pub fn master(&self) -> PathBuf {
         self.file("account-ovn.kubeconfig")
     }
 
-    /// That of agents, with a token that ends with this Node where one is named.
+    /// That of agents, with a token bound to `node` if given.
     pub fn agent(&self, node: Option<&str>) -> PathBuf {
         let output = self.run(Command::new(script()).args(["account", "ovn-node"]).args(node));
         output.trim().into()
     }
 
-    /// That of somebody with a client certificate; `crt` and `key` have the same name beside it.
+    /// That of a user with a client certificate; `crt` and `key` have the same name next to it.
     pub fn user(&self, name: &str, groups: &[&str]) -> PathBuf {
         self.run(Command::new(script()).args(["user", name]).args(groups)).trim().into()
     }
 
-    /// As admin; what it printed is returned.
+    /// As admin; returns the output.
     pub fn kubectl(&self, words: &[&str]) -> String {
         let kubeconfig = self.file("admin.kubeconfig");
         self.run(Command::new(tools().join("kubectl")).arg("--kubeconfig").arg(kubeconfig).args(words))
@@ -63,24 +63,24 @@ impl Servers {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Those of all tests of a process that change nothing the others look at.
+    /// One instance for all tests of a process that change nothing the others read.
     pub fn shared() -> Arc<Self> {
         static SHARED: OnceLock<Arc<Servers>> = OnceLock::new();
         Arc::clone(SHARED.get_or_init(|| Arc::new(Self::up())))
     }
 
-    /// A file beside them: `admin.kubeconfig`, `admin.token`, `ca.crt`.
+    /// A file next to them: `admin.kubeconfig`, `admin.token`, `ca.crt`.
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// The API server's.
+    /// The port of the API server.
     pub fn port(&self) -> u16 {
         let ports = std::fs::read_to_string(self.file("ports")).unwrap();
         ports.lines().find_map(|line| line.strip_prefix("PORT=")).unwrap().parse().unwrap()
     }
 
-    /// Kills the API server; etcd keeps what there is.
+    /// Kills the API server; etcd keeps its data.
     pub fn kill(&self) {
         let pid = self.signal("-KILL");
         while Path::new("/proc").join(&pid).join("exe").exists() {
@@ -94,7 +94,7 @@ impl Servers {
         self.run(Command::new(script()).arg("up"));
     }
 
-    /// Sends the API server a signal; its process id is returned.
+    /// Sends the API server a signal and returns its process id.
     pub fn signal(&self, signal: &str) -> String {
         let pid = std::fs::read_to_string(self.file("apiserver.pid")).unwrap().trim().to_owned();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
@@ -123,7 +123,7 @@ fn near(path: &str) -> PathBuf {
     above.find(|file| file.exists()).unwrap()
 }
 
-/// Servers in the hands of one test. There are two for all tests of a process: to start them takes longer than most tests.
+/// Servers reserved for one test. A process has two for all tests, because starting them takes longer than most tests.
 pub struct Turn {
     servers: Option<Servers>,
     _permit: SemaphorePermit<'static>,
@@ -133,7 +133,7 @@ static TURNS: Semaphore = Semaphore::const_new(2);
 static FREE: Mutex<Vec<Servers>> = Mutex::new(Vec::new());
 
 impl Turn {
-    /// What tests before have left there is still there.
+    /// Objects of earlier tests may still be there.
     pub async fn take() -> Self {
         let permit = TURNS.acquire().await.unwrap();
         let free = FREE.lock().unwrap().pop();
@@ -151,7 +151,7 @@ impl Deref for Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // a test that failed may leave them in any state
+        // a failed test may leave them in any state
         if !std::thread::panicking() {
             FREE.lock().unwrap().extend(self.servers.take());
         }

@@ -1,9 +1,9 @@
 //! The settings of a case.
 
-use ovnkube_model::{ClusterSubnet, ExternalIps, Network, NodeSelector, Roles, Subnet};
+use ovnkube_model::{ClusterSubnet, ExternalIps, NetworkSettings, NodeSelector, Roles, Subnet};
 use serde::Deserialize;
 
-/// What a case may set, with ovn-kubernetes' usual values for the rest.
+/// The settings a case may change, with ovn-kubernetes' usual values by default.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(clippy::struct_excessive_bools, reason = "settings that are on or off")]
@@ -16,18 +16,18 @@ pub struct Settings {
     pub multicast: bool,
     pub egress_firewall: bool,
     pub stateless_netpol: bool,
-    /// Messages a second.
+    /// Messages per second.
     pub acl_logging_rate_limit: u32,
     pub host_network_namespace: Option<String>,
     pub disable_snat_multiple_gws: bool,
-    /// Nodes with this label keep subnets of their own.
+    /// Nodes with this label have their own subnets.
     pub no_hostsubnet_label: Option<String>,
     pub disable_requested_chassis: bool,
     pub disable_iface_id_ver: bool,
     pub svc_template_support: bool,
     pub cluster_manager: bool,
     pub controller: bool,
-    /// Rows of an empty cluster are shown too.
+    /// Also shows the rows of an empty cluster.
     pub show_everything: bool,
 }
 
@@ -56,9 +56,9 @@ impl Default for Settings {
 }
 
 impl Settings {
-    pub fn network(&self) -> Network {
+    pub fn network(&self) -> NetworkSettings {
         let subnets = |list: &str| list.split(',').map(|s| s.parse::<Subnet>().unwrap()).collect();
-        Network {
+        NetworkSettings {
             roles: Roles { cluster_manager: self.cluster_manager, controller: self.controller },
             zone: "global".into(),
             cluster_subnets: self.cluster_subnets.split(',').map(range).collect(),

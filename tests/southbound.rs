@@ -1,4 +1,4 @@
-//! A southbound database behind a northbound one: northd fills it, `ovn-trace` follows packets through it.
+//! A southbound database behind a northbound one: northd fills it, `ovn-trace` traces packets through it.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -14,22 +14,22 @@ use crate::nb::{Daemon, Server};
 /// No log.
 const QUIET: [&str; 2] = ["-vconsole:off", "-vsyslog:off"];
 
-/// ovsdb-server and northd; ended with the value.
+/// ovsdb-server and northd; dropping it stops both.
 pub struct Southbound {
     server: Server,
     _northd: Daemon,
 }
 
 impl Southbound {
-    /// Behind `nb`, of the same release.
+    /// For the northbound database `nb`, of the same release.
     pub fn of(nb: &Server) -> Self {
         let server = Server::southbound(nb.release());
         Self { _northd: Daemon::northd(nb, &server), server }
     }
 
-    /// `ovn-trace` over what is in the database now, for packets that no connection is known for.
+    /// `ovn-trace` on the current content of the database, for packets of new connections.
     pub fn tracer(&self) -> Tracer {
-        // one that is about to end still has its files
+        // a tracer that is exiting still has its files
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let file = |name: &str| self.server.socket().with_file_name(name);
@@ -37,7 +37,7 @@ impl Southbound {
         let mut command = self.server.release().command("ovn-trace");
         command.arg(format!("--db=unix:{}", self.server.socket().display()));
         command.arg(format!("--unixctl={}", control.display()));
-        // one for each conntrack zone that a packet goes through, of all packets: it takes one after the other
+        // consumed one by one, for each conntrack zone that any packet passes
         command.args(std::iter::repeat_n("--ct=new", 20_000));
         command.arg(format!("--log-file={}", file("trace.log").display()));
         command.args(["--detach", "--no-chdir", "-vfile:warn"]).args(QUIET);
@@ -47,7 +47,7 @@ impl Southbound {
         Tracer { stream: UnixStream::connect(&control).unwrap() }
     }
 
-    /// What tracers so far have not understood of the logical flows, a line each.
+    /// Logical flows that the tracers so far could not parse, one line each.
     pub fn complaints(&self) -> String {
         let log = std::fs::read_to_string(self.server.socket().with_file_name("trace.log")).unwrap();
         log.lines().filter(|line| line.contains("pars")).collect::<Vec<_>>().join("\n")
@@ -62,13 +62,13 @@ fn wait_for(path: &Path) {
     }
 }
 
-/// A running `ovn-trace`. It knows the database as it was when it was started.
+/// A running `ovn-trace`. It uses the database's content from the time it started.
 pub struct Tracer {
     stream: UnixStream,
 }
 
 impl Tracer {
-    /// What becomes of a packet.
+    /// Traces a packet.
     pub fn trace(&mut self, datapath: &str, microflow: &str) -> String {
         let text = self.ask("trace", &["--detailed", datapath, microflow]);
         assert!(!text.contains("use --ct to customize"), "no connection is new any more; start another tracer");
@@ -95,7 +95,7 @@ impl Tracer {
 impl Drop for Tracer {
     fn drop(&mut self) {
         let _ = self.stream.write_all(json!({"method": "exit", "params": [], "id": 1}).to_string().as_bytes());
-        // what it has to say of the flows is in the log then
+        // at exit, its complaints about flows are in the log
         let _ = self.stream.read_to_end(&mut Vec::new());
     }
 }

@@ -14,7 +14,7 @@ const DATABASES: [(&str, &str); 3] = [("nb", "ovn-nb"), ("sb", "ovn-sb"), ("vswi
 pub(crate) fn write() -> Result<()> {
     for (module, schema) in DATABASES {
         let path = generated(module);
-        std::fs::write(&path, generate(schema)?).with_context(|| format!("write {}", path.display()))?;
+        std::fs::write(&path, generate(schema)?).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }
@@ -29,8 +29,8 @@ fn generated(module: &str) -> PathBuf {
 
 fn generate(file: &str) -> Result<String> {
     let path = ovn().join("schema").join(format!("{file}.ovsschema"));
-    let text = std::fs::read(&path).with_context(|| format!("read {}", path.display()))?;
-    let schema = ServerSchema::parse(&text).with_context(|| format!("parse {}", path.display()))?;
+    let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let schema = ServerSchema::parse(&text).with_context(|| format!("cannot parse {}", path.display()))?;
     let mut out =
         format!("//! The {} database. Written by `cargo run -p xtask -- codegen`; do not edit.\n\n", schema.name);
     out += "use crate::row::{Column, kind::{Bool, Int, Map, One, Opt, Set, Str, Uuid}};\n";
@@ -75,13 +75,13 @@ fn write_table(out: &mut String, id: usize, name: &str, table: &ServerTable) -> 
     let index =
         |cols: &Vec<String>| Some(format!("&[{}]", cols.iter().map(place).collect::<Option<Vec<_>>>()?.join(", ")));
     let indexes: Option<Vec<String>> = table.indexes.iter().map(index).collect();
-    let indexes = indexes.with_context(|| format!("resolve indexes of {name}"))?.join(", ");
+    let indexes = indexes.with_context(|| format!("cannot resolve indexes of {name}"))?.join(", ");
     writeln!(out, "        ],\n        indexes: &[{indexes}],\n    }};\n}}")?;
     // a table without an index does not use the name
     if table.indexes.is_empty() {
         let with = format!("    use super::{{Column, ColumnId, Kind, Table, column, {}}};\n", used.join(", "));
         let without = with.replace("ColumnId, ", "");
-        let at = out.rfind(&with).context("find the imports")?;
+        let at = out.rfind(&with).context("cannot find the imports")?;
         out.replace_range(at..at + with.len(), &without);
     }
     Ok(())

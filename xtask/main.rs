@@ -1,7 +1,17 @@
-//! Chores of this repository: `cargo run -p xtask -- codegen` writes the typed rows of
+//! Developer tasks of this repository: `cargo run -p xtask -- codegen` writes the typed rows of
 //! `src/ovn/generated` from the `.ovsschema` files of `src/ovn/schema`.
 
+#[cfg(test)]
+mod circles;
 mod codegen;
+#[cfg(test)]
+mod modules;
+#[cfg(test)]
+mod pure;
+#[cfg(test)]
+mod sources;
+#[cfg(test)]
+mod words;
 
 use anyhow::{Result, bail};
 

@@ -15,7 +15,7 @@ import (
 const podNetworks = "k8s.ovn.org/pod-networks"
 
 var client = &http.Client{Transport: &http.Transport{
-	// a cluster of a few minutes, on the loopback of a namespace of its own
+	// a cluster that lives for minutes, on the loopback of its own namespace
 	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 64,
 }}
 
@@ -32,7 +32,7 @@ func request(method, path string, body any) *http.Request {
 	return r
 }
 
-// call succeeds or ends the program: a load with holes in it measures nothing.
+// call succeeds or ends the program: a load with gaps measures nothing.
 func call(method, path string, body any) []byte {
 	var problem error
 	for range 5 {
@@ -53,7 +53,7 @@ func call(method, path string, body any) []byte {
 	return nil
 }
 
-// spread does n things, some at a time.
+// spread does n things with limited concurrency.
 func spread(n int, do func(i int)) {
 	var group sync.WaitGroup
 	numbers := make(chan int)
@@ -71,7 +71,7 @@ func spread(n int, do func(i int)) {
 	group.Wait()
 }
 
-// annotatedNow are the ports of listed pods that have their annotation already, and the version of the list.
+// annotatedNow returns the ports of listed pods that already have their annotation, and the version of the list.
 func annotatedNow(query string) (map[string]bool, string) {
 	var list struct {
 		Metadata struct{ ResourceVersion string }
@@ -92,8 +92,8 @@ type metadata struct {
 	Annotations                      map[string]string
 }
 
-// watchAnnotated tells when each pod, by the name of its port, is seen with its annotation: those of the
-// list that `query` asks for, then all that change.
+// watchAnnotated reports when each pod, by the name of its port, is seen with its annotation: first those of the
+// list that `query` requests, then all that change.
 func watchAnnotated(query string, seen func(port string, at time.Time)) {
 	before, version := annotatedNow(query)
 	for port := range before {
@@ -115,7 +115,7 @@ func watchAnnotated(query string, seen func(port string, at time.Time)) {
 					Type   string
 					Object struct{ Metadata metadata }
 				}
-				// the API server drops who lags behind; go on from the last version seen
+				// the API server drops slow watchers; continue from the last version seen
 				if err := events.Decode(&event); err != nil || event.Type == "ERROR" {
 					break
 				}

@@ -16,7 +16,7 @@ func setup() object {
 		call("POST", "/api/v1/nodes", node(i))
 		call("PATCH", "/api/v1/nodes/"+nodeName(i)+"/status", object{"status": node(i)["status"]})
 	})
-	// where controllers keep their lease
+	// the namespace of controllers' leases
 	createNamespace("ovn-kubernetes", nil)
 	for i := range *namespaces {
 		createNamespace(namespace(i), object{"idx": strconv.Itoa(i)})
@@ -45,7 +45,7 @@ func objects() object {
 	return object{"seconds": time.Since(start).Seconds()}
 }
 
-// cold waits for everything there is; ports and annotations both, where the other end needs both.
+// cold waits until everything exists, both ports and annotations.
 func cold() object {
 	start := began()
 	var lock sync.Mutex
@@ -76,7 +76,7 @@ func add() object {
 	var lock sync.Mutex
 	annotated, posted := map[string]time.Time{}, map[string]time.Time{}
 	var answers []float64
-	// pods that are there already do not matter
+	// ignore existing pods
 	watchAnnotated("?limit=1", func(port string, at time.Time) {
 		lock.Lock()
 		defer lock.Unlock()
@@ -147,7 +147,7 @@ func flip() object {
 	return object{"flip_ms": quantiles(seconds)}
 }
 
-// change gives each service in turn an endpoint that no other has, in place of one that it had.
+// change replaces, in one service after the other, an endpoint with one that no other service has.
 func change() object {
 	n := watchNorthbound()
 	var lock sync.Mutex
@@ -194,10 +194,10 @@ func remove() object {
 	return object{"seconds": time.Since(start).Seconds(), "port_ms": distribution(deleted, gone)}
 }
 
-// patch does with all pods what a controller has to do, and nothing else.
+// patch makes the API requests that a controller has to make for all pods, and nothing else.
 func patch() object {
 	start := time.Now()
-	// as long as the annotation of a pod
+	// as long as a pod's annotation
 	text := strings.Repeat("x", 430)
 	spread(*pods, func(i int) {
 		annotations := object{"metadata": object{"annotations": object{"loadgen/patch": text}}}
@@ -206,7 +206,7 @@ func patch() object {
 	return object{"seconds": time.Since(start).Seconds()}
 }
 
-// await looks until it is done, or ends the program saying how far it got.
+// await polls until it is done, or ends the program and reports the progress.
 func await(done func() (string, bool)) {
 	deadline := time.Now().Add(*patience)
 	for {

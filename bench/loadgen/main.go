@@ -1,17 +1,17 @@
-// loadgen puts load on a network controller for Kubernetes on OVN, and keeps the time.
+// loadgen puts load on a network controller for Kubernetes on OVN and measures times.
 //
 //	loadgen setup     nodes and namespaces
 //	loadgen objects   services, policies and pods, not timed
 //	loadgen cold      waits until the northbound database holds all of them
-//	loadgen add       adds pods; how long until each has a port and an annotation
-//	loadgen flippable a namespace, and a policy that lets it in or not by one of its labels
-//	loadgen flip      changes that label to and fro; how long until its pods are in, or out
-//	loadgen endpoints changes an endpoint of one service after the other; how long until its load balancers know
-//	loadgen delete    deletes pods; how long until the port of each is gone
-//	loadgen patch     annotates pods itself: how fast the API server takes that
+//	loadgen add       adds pods; time until each has a port and an annotation
+//	loadgen flippable a namespace, and a policy that allows or blocks it by one of its labels
+//	loadgen flip      toggles that label; time until its pods are allowed, or blocked
+//	loadgen endpoints changes an endpoint of one service after the other; time until its load balancers have it
+//	loadgen delete    deletes pods; time until the port of each is gone
+//	loadgen patch     annotates pods itself: how fast the API server accepts that
 //
-// It is no controller's friend: it knows the names that pods, ports and annotations have in every
-// implementation, and looks at the API server and the northbound database only, from outside.
+// It treats all controllers alike: it knows the names that pods, ports and annotations have in every
+// implementation, and looks only at the API server and the northbound database, from outside.
 // Prints one line of JSON.
 package main
 
@@ -61,7 +61,7 @@ func main() {
 	fmt.Println(string(line))
 }
 
-// began is when the clock started.
+// began is the time when the measurement started.
 func began() time.Time {
 	if *since > 0 {
 		return time.UnixMicro(int64(*since * 1e6))

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// northbound watches the few rows that tell how far a controller has come.
+// northbound watches the few rows that show a controller's progress.
 type northbound struct {
 	sync.Mutex
-	rows  map[string]string    // names of what is counted, by uuid
+	rows  map[string]string    // names of counted rows, by uuid
 	wired map[string]time.Time // ports with addresses: when first seen
-	gone  map[string]time.Time // ports that were deleted: when
+	gone  map[string]time.Time // deleted ports: when
 	sets  map[string]set       // address sets, by uuid
 	// marked addresses behind load balancers: when first seen
 	behind map[string]time.Time
@@ -27,7 +27,7 @@ type set struct {
 	size  int
 }
 
-// marked are the addresses of changes, see change.
+// marked matches the addresses of changes, see change.
 var marked = regexp.MustCompile(`10\.131\.\d+\.\d+`)
 
 func watchNorthbound() *northbound {
@@ -91,7 +91,7 @@ func (n *northbound) take(text []byte, now time.Time) {
 			check(json.Unmarshal(row.New["name"], &name))
 			switch table {
 			case "Logical_Switch_Port":
-				// a pod's port, once it can be used
+				// a pod's port, once it is usable
 				if bytes.Equal(row.New["addresses"], []byte(`["set",[]]`)) || !strings.HasPrefix(name, "load-") {
 					continue
 				}
@@ -107,7 +107,7 @@ func (n *northbound) take(text []byte, now time.Time) {
 				// one service may have several
 				name, _, _ = strings.Cut(strings.TrimPrefix(name, "Service_load-"), "_")
 			case "Address_Set":
-				// one address stands alone, others in ["set",[…]]
+				// a single address has no set around it; several are in ["set",[…]]
 				var many []any
 				size := 1
 				if json.Unmarshal(row.New["addresses"], &many) == nil {
@@ -135,7 +135,7 @@ func (n *northbound) drop(uuid string, now time.Time) {
 	}
 }
 
-// letIn tells how many addresses there are in the sets of a selector.
+// letIn returns how many addresses are in the sets of a selector.
 func (n *northbound) letIn(selector string) int {
 	n.Lock()
 	defer n.Unlock()
@@ -148,7 +148,7 @@ func (n *northbound) letIn(selector string) int {
 	return size
 }
 
-// count tells how many different things of a table there are.
+// count returns how many different names of a table there are.
 func (n *northbound) count(table string) int {
 	n.Lock()
 	defer n.Unlock()
@@ -161,7 +161,7 @@ func (n *northbound) count(table string) int {
 	return len(names)
 }
 
-// when tells since when each of these has been in `seen`, and whether all are.
+// when returns the times at which these names appeared in `seen`, and whether all did.
 func (n *northbound) when(seen map[string]time.Time, names map[string]time.Time) (map[string]time.Time, bool) {
 	n.Lock()
 	defer n.Unlock()

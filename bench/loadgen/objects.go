@@ -13,7 +13,7 @@ func portName(i int) string { return namespace(i) + "_" + podName(i) }
 func tier(i int) string     { return []string{"web", "api", "db"}[i%3] }
 func podsOf(i int) string   { return "/api/v1/namespaces/" + namespace(i) + "/pods" }
 
-// node has the annotations that an agent on it would have written.
+// node has the annotations that its agent would have written.
 func node(i int) object {
 	name, low, high := nodeName(i), i%250+2, i/250
 	ip, mac := fmt.Sprintf("172.18.%d.%d", high, low), fmt.Sprintf("02:42:ac:12:%02x:%02x", high, low)
@@ -124,7 +124,7 @@ func policy(i int) object {
 	}
 }
 
-// letsIn lets pods of a namespace in if it is labelled so.
+// letsIn allows pods of namespaces with that label.
 func letsIn(label, value string) object {
 	from := object{
 		"namespaceSelector": object{"matchLabels": object{label: value}},

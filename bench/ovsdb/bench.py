@@ -90,7 +90,7 @@ def transaction_table(out, work, base, clients, cpu_of_monitor):
     print("| window | client | txn/s | of raw | p50 ms | p99 ms | CPU per txn µs | target | held |\n|---|---|---|---|---|---|---|---|---|", file=out)
     for window in (1, 16, 100):
         runs = {label: [] for label, _, _ in clients}
-        # in turns, so that what else the machine does falls on all alike
+        # alternate between clients, so that other load on the machine affects all of them
         for _ in range(RUNS):
             for label, raw, command in clients:
                 with Server(work, base) as server:

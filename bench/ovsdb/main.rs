@@ -1,4 +1,4 @@
-//! Measures the OVSDB client beside the raw limit: what a socket and no parsing can do.
+//! Measures the OVSDB client against the raw limit: a socket without parsing.
 //!
 //! `ovsdb-bench raw-monitor|monitor SOCKET`, `ovsdb-bench raw-txn|txn SOCKET COUNT WINDOW`; prints
 //! one line `RESULT key=value …`. `run.sh` starts the servers and writes the tables.

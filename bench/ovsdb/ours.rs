@@ -9,11 +9,11 @@ use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, nb};
 use ovnkube_ovsdb::{Client, Options, Remote, Txn};
 
 /// As a controller identifies rows: by owner id, else by name.
-fn identity(row: &Row) -> Option<String> {
+fn identity(row: &Row) -> Option<Arc<str>> {
     let table = row.table();
-    let owner = table.column("external_ids").and_then(|c| row.get(c)?.value_of("k8s.ovn.org/id")?.as_str());
-    let name = || table.column("name").and_then(|c| row.get(c)?.single()?.as_str());
-    owner.or_else(name).map(str::to_owned)
+    let owner = table.column("external_ids").and_then(|c| row.get(c)?.value_of("k8s.ovn.org/id")?.as_text());
+    let name = || table.column("name").and_then(|c| row.get(c)?.single()?.as_text());
+    owner.or_else(name).cloned()
 }
 
 async fn connect(socket: &str) -> Client {
@@ -30,7 +30,7 @@ pub(crate) fn monitor(socket: &str) -> Result<()> {
         let client = connect(socket).await;
         let rows: usize = nb::DATABASE.tables.iter().map(|t| client.cache().len(t)).sum();
         println!("RESULT rows={rows}");
-        // as a controller does: it does not tidy up memory when it ends
+        // as a controller does: it does not free memory at exit
         std::process::exit(0)
     })
 }

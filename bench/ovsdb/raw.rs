@@ -46,7 +46,7 @@ impl Conn {
         Ok(serde_json::from_slice(self.framer.message(range))?)
     }
 
-    /// The request for everything, of the tables and columns this server has.
+    /// The request for all tables and columns that this server has.
     fn monitor_request(&mut self) -> Result<Value> {
         let schema = self.call(&json!({"method": "get_schema", "params": [nb::DATABASE.name], "id": 1}))?;
         let tables = schema.pointer("/result/tables").and_then(Value::as_object).context("read schema")?;
@@ -65,7 +65,7 @@ pub(crate) fn monitor(path: &str) -> Result<()> {
     let mut conn = Conn::open(path)?;
     let request = conn.monitor_request()?;
     conn.send(&request)?;
-    // no framing: it ends where the socket falls silent after a closing brace
+    // no framing: the reply ends when the socket is silent after a closing brace
     conn.socket.set_read_timeout(Some(Duration::from_millis(300)))?;
     let (mut bytes, mut last, mut chunk) = (0, 0, vec![0; 1 << 18]);
     loop {
@@ -94,8 +94,8 @@ pub(crate) fn transactions(path: &str, count: usize, window: usize) -> Result<()
     let request = conn.monitor_request()?;
     conn.send(&request)?;
     conn.recv()?;
-    // The server stops reading from who does not read its replies: sending and receiving need a
-    // thread each, or a big window would stand still.
+    // The server stops reading from a client that does not read its replies: sending and receiving
+    // need a thread each, or a big window would deadlock.
     let begun = Arc::new(Mutex::new(vec![Instant::now(); count]));
     let (permit, done) = sync_channel::<()>(window);
     let mut socket = conn.socket.try_clone()?;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measures the OVSDB client beside the raw limit and, where it can be built, Go's libovsdb.
+# Measures the OVSDB client against the raw limit and, where it can be built, Go's libovsdb.
 # usage: bench/ovsdb/run.sh OUTPUT.md      (LSP, LB, ACL: rows; N: transactions; RUNS: runs per figure)
 set -eu
 out=$(realpath -m "${1:?usage: run.sh OUTPUT.md}")

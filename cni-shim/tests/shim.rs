@@ -1,4 +1,4 @@
-//! The built program against a socket: what the runtime and the agent see.
+//! The built program with a test socket: what the runtime and the agent see.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ struct Agent {
     thread: JoinHandle<String>,
 }
 
-/// Answers one request with `reply` and returns what was asked.
+/// Answers one request with `reply` and returns the request.
 fn agent(name: &str, reply: &str) -> Agent {
     let socket = std::env::temp_dir().join(format!("shim-{}-{name}.sock", std::process::id()));
     let _ = std::fs::remove_file(&socket);
@@ -124,7 +124,7 @@ fn no_agent() {
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["cniVersion"], "1.0.0");
 }
 
-/// One that is stopped is connected to all the same: the kernel takes that for it.
+/// A stopped agent accepts connections nevertheless: the kernel does that for it.
 #[test]
 fn an_agent_that_hangs() {
     let socket = std::env::temp_dir().join(format!("shim-{}-hangs.sock", std::process::id()));
@@ -134,7 +134,12 @@ fn an_agent_that_hangs() {
     let error = error(&shim("STATUS", &socket, CONF.as_bytes()));
     let took = started.elapsed();
     assert_eq!(error["code"], 50);
-    assert!(error["details"].as_str().unwrap().ends_with("no answer within 5 s; the agent hangs or was stopped"));
+    assert!(
+        error["details"]
+            .as_str()
+            .unwrap()
+            .ends_with("within 5 s: the agent hangs or is stopped; see that ovnkube runs on this node")
+    );
     // ADD may take two minutes
     assert!(took < Duration::from_secs(60), "{took:?}");
     std::fs::remove_file(&socket).unwrap();
@@ -154,14 +159,18 @@ fn bad_stdin_is_a_cni_error() {
 
 #[test]
 fn log_file_is_written_and_rotated() {
-    let path = std::env::temp_dir().join(format!("shim-{}.log", std::process::id()));
-    let rotated = PathBuf::from(format!("{}.1", path.display()));
+    let directory = std::env::temp_dir().join(format!("shim-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("shim.log");
     std::fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
     let conf = json!({"cniVersion": "0.4.0", "logFile": path, "logLevel": "5", "logfile-maxsize": 1, "logfile-maxbackups": 1, "logfile-maxage": 5});
     shim("ADD", &PathBuf::from("/nonexistent/cni.sock"), conf.to_string().as_bytes());
     let line = std::fs::read_to_string(&path).unwrap();
     assert!(line.contains("ERROR ADD abc eth0 A=b=c: code 11"), "{line}");
-    assert_eq!(std::fs::metadata(&rotated).unwrap().len(), 1 << 20);
     std::fs::remove_file(path).unwrap();
-    std::fs::remove_file(rotated).unwrap();
+    let aside: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap()).collect();
+    let [aside] = aside.as_slice() else { panic!("{aside:?}") };
+    assert!(aside.file_name().into_string().unwrap().starts_with("shim-20"), "{aside:?}");
+    assert_eq!(aside.metadata().unwrap().len(), 1 << 20);
+    std::fs::remove_dir_all(directory).unwrap();
 }

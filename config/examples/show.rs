@@ -38,6 +38,7 @@ pub(crate) fn show(
         Command::Print(text) => write!(out, "{text}")?,
         Command::Config { json } => cli::run_config(&loaded, *json, out)?,
         Command::Replay { file } => writeln!(out, "replay {}", file.display())?,
+        Command::Plan { node } => writeln!(out, "plan {node}")?,
         Command::Why { from, to, port, objects } => writeln!(out, "why {from} {to} {port} {objects:?}")?,
         Command::Run => run(&loaded, out, err)?,
     }

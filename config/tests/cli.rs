@@ -1,4 +1,4 @@
-//! What a person sees: whole runs, one snapshot per behaviour under tests/cli. `INSTA_UPDATE=always`
+//! What users see: whole runs, one snapshot per behaviour under tests/cli. `INSTA_UPDATE=always`
 //! renews them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are not in test functions
@@ -83,7 +83,7 @@ fn help() {
 /// Each command has a page of its own, whichever way it is asked for; none is a list of all flags.
 #[test]
 fn help_of_commands() {
-    for word in ["config", "replay", "why"] {
+    for word in ["config", "plan", "replay", "why"] {
         let page = |args: &str| run(&root(None), args, &[]).split_once('\n').unwrap().1.to_owned();
         let text = page(&format!("{word} --help"));
         for other in [format!("help {word}"), format!("-h {word}"), format!("{word} --mtu=9000 -help")] {
@@ -95,7 +95,7 @@ fn help_of_commands() {
     for args in ["whi --help", "help whi"] {
         let text = run(&root(None), args, &[]);
         assert!(
-            text.contains("exit 2") && text.contains("did you mean why? known commands: config, replay, why"),
+            text.contains("exit 2") && text.contains("did you mean why? known commands: config, plan, replay, why"),
             "{text}"
         );
     }
@@ -137,6 +137,8 @@ fn mistakes() {
         ("command-unknown", "confg".to_owned()),
         ("command-two-words", "config all".to_owned()),
         ("output-unknown", "config -o yaml".to_owned()),
+        ("plan-of-no-node", "plan".to_owned()),
+        ("node-without-plan", "-init-node=n1 -node=n1".to_owned()),
         ("cidr-wrong", format!("{master} -cluster-subnets=10.0.0.0/33")),
         ("cidr-without-prefix", format!("{master} -cluster-subnets=10.0.0.0")),
         ("cidr-empty", format!("{master} -cluster-subnets=")),
@@ -267,7 +269,7 @@ fn the_cluster_manager_reads_no_certificates() {
     assert!(run(&root(None), args, &[]).contains("exit 0"));
 }
 
-/// What opens the northbound database is not for nodes, whatever their file says of it.
+/// Nodes do not read the certificates of the northbound database, even if their file names them.
 #[test]
 fn a_node_reads_the_southbound_certificates_alone() {
     let ssl = "-nb-address=ssl:10.0.0.1:6641 -sb-address=ssl:10.0.0.1:6642";

@@ -76,7 +76,7 @@ fn gamma_headers(text: &str) -> Vec<String> {
     gamma.map(|entry| entry.subsection.unwrap_or_default()).collect()
 }
 
-/// The setting layer's own rules, by way of a file with one key.
+/// The setting layer's own rules, tested with a file of one key.
 fn boolean(text: &str) -> Option<bool> {
     layered("gateway", "nodeport", text).map(|shown| shown == "true")
 }

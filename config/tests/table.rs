@@ -1,4 +1,4 @@
-//! The table against the outside: names and defaults that existing installations use, the sample file
+//! The table compared with the names and defaults that existing installations use, the sample file
 //! and the docs page.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are not in test functions

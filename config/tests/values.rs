@@ -1,4 +1,4 @@
-//! What the types of settings make of text.
+//! How the types of settings parse text.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are not in test functions
 

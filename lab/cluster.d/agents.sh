@@ -1,27 +1,28 @@
-# The network implementation under test. Its file (lab/impl/*.sh) sets these; the commands are run by `bash -c` and see NODE, NODE_IP,
-# APISERVER, CA, ACCESS, NB, SB, DB_KEY, DB_CERT, DB_CA, DB_TLS, CLUSTER_CIDR, SERVICE_CIDR, MTU in their environment. ACCESS is a
-# kubeconfig: of account ovn for the master and the first node, which has it in it; the kubelet's own for the second; for others of
-# ovn-node, with a token that is bound to the Node and ends with it. Where IMPL_ACCOUNTS is 0 it is admin's.
+# The network implementation under test. Its file (lab/impl/*.sh) sets the variables below. `bash -c` runs the commands with NODE,
+# NODE_IP, APISERVER, CA, ACCESS, NB, SB, DB_KEY, DB_CERT, DB_CA, DB_TLS, CLUSTER_CIDR, SERVICE_CIDR, MTU in the environment.
+# ACCESS is a kubeconfig: for the master, and for the first node if it contains the master, of account ovn; for the second node, the
+# kubelet's own; for other nodes, of account ovn-node with a token bound to the Node. With IMPL_ACCOUNTS=0 it is admin's.
 #   IMPL_SETUP      run once before everything (accounts, CRDs, namespaces); kubectl is in PATH, KUBECONFIG is admin's   [nothing]
-#   IMPL_ACCOUNTS   0: for an implementation that brings no accounts                                                         [1]
-#   IMPL_MASTER     the master as a process of its own in the control plane's namespace; empty: IMPL_NODE1 has it in it
+#   IMPL_ACCOUNTS   0: for an implementation that installs no accounts                                                       [1]
+#   IMPL_MASTER     the master as a separate process in the control plane's namespace; empty: IMPL_NODE1 includes it
 #   IMPL_NODE1      the agent of the first node                                                                     [IMPL_NODE]
-#   IMPL_NODE       the agent of a node, in its namespaces, OVS daemons and ovn-controller running
+#   IMPL_NODE       the agent of a node, run in its namespaces while OVS daemons and ovn-controller run
+#   IMPL_PLAN       prints what a node's agent would change there; empty: not supported
 #   IMPL_SHIM       the CNI binary, installed as /opt/cni/bin/ovn-k8s-cni-overlay
-#   IMPL_BR_INT     1: the lab makes br-int beforehand; 0: the agent does                                                    [0]
-#   IMPL_CNI_TXOFF  1: the lab switches TX checksum offload off in pods, for a shim that doesn't on a userspace datapath     [0]
+#   IMPL_BR_INT     1: the lab creates br-int beforehand; 0: the agent does                                                  [0]
+#   IMPL_CNI_TXOFF  1: the lab turns TX checksum offload off in pods, for a shim that doesn't on a userspace datapath        [0]
 #   IMPL_MP_TXOFF   1: the same for the management ports                                                                     [0]
 # Sourced by lab/cluster.
 
 load_impl() {
-  IMPL_SETUP=: IMPL_ACCOUNTS=1 IMPL_MASTER='' IMPL_NODE1='' IMPL_NODE='' IMPL_SHIM='' IMPL_BR_INT=0 IMPL_CNI_TXOFF=0 IMPL_MP_TXOFF=0
+  IMPL_SETUP=: IMPL_ACCOUNTS=1 IMPL_MASTER='' IMPL_NODE1='' IMPL_NODE='' IMPL_PLAN='' IMPL_SHIM='' IMPL_BR_INT=0 IMPL_CNI_TXOFF=0 IMPL_MP_TXOFF=0
   . "$IMPL"
   IMPL_NODE1=${IMPL_NODE1:-$IMPL_NODE}
   [ -x "$IMPL_SHIM" ] || die "no CNI binary $IMPL_SHIM (for the project's own: cargo build --profile lab)"
 }
-cni_programs() { # what the nodes see as /opt/cni/bin
+cni_programs() { # the nodes see these as /opt/cni/bin
   local d shim=$D/cnibin/ovn-k8s-cni-overlay
-  # containerd wants loopback, pods' host ports portmap
+  # containerd needs loopback, pods' host ports need portmap
   for d in /usr/lib/cni /opt/cni/bin; do [ ! -x $d/loopback ] || { cp $d/{loopback,portmap} "$D/cnibin/"; break; }; done
   cp "$IMPL_SHIM" "$shim"
   [ "$IMPL_CNI_TXOFF" = 1 ] || return 0
@@ -45,7 +46,7 @@ agent_access() { # nI|master: the kubeconfig it runs with
     *) inns cp "$HERE/k8slab" account ovn-node "$1" ;;
   esac
 }
-agent_env() { # nI|master: what the commands see
+agent_env() { # nI|master: the environment of the commands
   local PORT who=$1 node=$1
   [ "$1" != master ] || node=n1
   [ "$1$IMPL_MASTER" != n1 ] || who=master
@@ -59,6 +60,12 @@ agent_env() { # nI|master: what the commands see
     DB_TLS="--nb-client-privkey=$DB_KEY --nb-client-cert=$DB_CERT --nb-client-cacert=$DB_CA --sb-client-privkey=$DB_KEY --sb-client-cert=$DB_CERT --sb-client-cacert=$DB_CA"
   }
 }
+agent_plan() ( # nI
+  [ -n "$IMPL_PLAN" ] || die "this implementation tells no plan"
+  agent_env "$1"
+  ACCESS=$(agent_access "$1")
+  innode "$1" bash -c "$IMPL_PLAN"
+)
 agent_start() ( # nI
   agent_env "$1"
   ACCESS=$(agent_access "$1")

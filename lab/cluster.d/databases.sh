@@ -1,9 +1,9 @@
-# NB, SB and northd. Members are called nb-1, nb-2, … and listen on addresses of their own in the control plane's namespace.
+# NB, SB and northd. Members are called nb-1, nb-2, … and each listens on its own address in the control plane's namespace.
 #   standalone     one member
-#   raft3          three members; clients get all three addresses
-#   active-backup  two members; clients get one address, on which the active one listens and from which the other copies
-# With TLS nodes come to a relay of SB at the shared address, under a role.
-# Programs of the lab itself (northd, nbctl) use unix sockets: what comes in over TCP is the implementation's.
+#   raft3          three members; clients know all three addresses
+#   active-backup  two members; clients know one address, on which the active member listens and from which the other copies
+# With TLS, nodes connect to a relay of SB at the shared address, under a role.
+# The lab's own programs (northd, nbctl) use unix sockets, so every TCP connection is the implementation's.
 # Sourced by lab/cluster.
 
 db_members() { case $DB in standalone) echo 1 ;; raft3) echo 1 2 3 ;; active-backup) echo 1 2 ;; esac; }
@@ -14,7 +14,7 @@ db_schema() { [ "$1" = nb ] && echo OVN_Northbound || echo OVN_Southbound; }
 db_proto() { [ "$SSL" = 1 ] && echo ssl || echo tcp; }
 db_shared() { echo "$(db_proto):$(db_at 8):$(db_port "$1")"; }
 db_relay() { echo "ssl:$(db_at 8):16642"; }
-db_remotes() { # nb|sb: what the implementation is told
+db_remotes() { # nb|sb: the remotes given to the implementation
   local i s=
   [ "$DB" != active-backup ] || { db_shared "$1"; return; }
   for i in $(db_members); do s+=${s:+,}$(db_proto):$(db_at "$i"):$(db_port "$1"); done
@@ -26,10 +26,10 @@ db_sockets() { # nb|sb: the same for the lab's own programs
   for i in $(db_members); do s+=${s:+,}unix:$D/db/$1-$i.sock; done
   echo "$s"
 }
-db_keys() { # [AUTHORITY]: TLS arguments of OVS and OVN programs, which believe control unless they are told otherwise
+db_keys() { # [AUTHORITY]: TLS arguments of OVS and OVN programs; they trust control by default
   [ "$SSL" = 0 ] || echo "--private-key=$D/pki/server-db.key --certificate=$D/pki/server-db.crt --ca-cert=$D/pki/${1:-control}.crt"
 }
-pki() { # as docs/tls.md says; nodes get theirs when their system-id is known
+pki() { # as docs/tls.md describes; nodes get certificates once their system-id is known
   local i addresses=()
   for i in $(db_members) 8; do addresses+=("$(db_ip "$i")"); done
   mkdir -m 700 "$D/pki"
@@ -45,7 +45,7 @@ issue() { (cd "$D/pki" && DAYS=30 "$HERE/../dist/tls/issue" "$@") >>"$D/log/pki.
 schema_file() { # PATH below /usr/share
   if [ -n "$OVN_ROOTFS" ]; then echo "$OVN_ROOTFS/usr/share/$1"; else echo "/usr/share/$1"; fi
 }
-db_start() { # nb-1: starts it, making its file the first time
+db_start() { # nb-1: starts it and creates its file the first time
   local m=$1 k=${1%-*} i=${1#*-} name schema file=$D/db/$1.db port raft args=()
   name=$(db_schema "$k") schema=$(schema_file "ovn/ovn-$k.ovsschema") port=$(db_port "$k")
   raft() { echo "$(db_proto):$(db_at "$1"):$((port + 2))"; }
@@ -71,7 +71,7 @@ relay_start() {
 }
 northd_start() {
   local remotes=() k
-  # a backup is read-only, and only the shared address says who is active
+  # a backup is read-only, and only the shared address leads to the active member
   for k in nb sb; do remotes+=("--ovn${k}-db=$([ "$DB" = active-backup ] && db_shared $k || db_sockets $k)"); done
   # shellcheck disable=SC2046
   bg northd ovn-northd -vconsole:info -vsyslog:off "${remotes[@]}" --unixctl="$D/db/northd.ctl" $(db_keys)
@@ -98,12 +98,12 @@ db_leader() { # nb|sb
   done
   die "no member of $1 leads now"
 }
-db_failover() { # active-backup: the members not active now take over the shared address
+db_failover() { # active-backup: the inactive members take over the shared address
   local old new k
   [ "$DB" = active-backup ] || die "failover: the cluster is not active-backup"
   old=$(cat "$D/db/active") new=$((3 - old))
   for k in nb sb; do
-    # a dead member has let the address go already
+    # a dead member has already released the address
     ovs-appctl -T 3 -t "$D/db/$k-$old.ctl" ovsdb-server/remove-remote "p$(db_proto):$(db_port $k):$(db_at 8)" 2>/dev/null || true
     ovs-appctl -t "$D/db/$k-$new.ctl" ovsdb-server/disconnect-active-ovsdb-server
     ovs-appctl -t "$D/db/$k-$new.ctl" ovsdb-server/add-remote "p$(db_proto):$(db_port $k):$(db_at 8)"

@@ -1,6 +1,6 @@
-# What a cluster can't help changing on the machine itself: sysctls that every kubelet sets, inotify instances, of which it
-# needs many, and directories that must exist for a node to mount its own over them. Kept by the first `up`, put back by the
-# last `down`. Sourced by lab/cluster.
+# Changes on the machine itself that a cluster cannot avoid: sysctls that every kubelet sets, inotify instances (it needs many),
+# and directories that must exist so that a node can mount its own over them. The first `up` saves the old state, the last `down`
+# restores it. Sourced by lab/cluster.
 SYSCTLS="fs.inotify.max_user_instances vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes"
 NODE_DIRS="var/lib/containerd var/lib/kubelet var/lib/cni etc/cni/net.d opt/cni/bin var/log/pods var/log/containers
  var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/ovn"
@@ -11,7 +11,7 @@ machine_keep() {
   mkdir -p "$keep"
   # shellcheck disable=SC2086 # names are words
   sysctl -e $SYSCTLS >"$keep/sysctls" 2>/dev/null || true
-  # the kernel's 128 are for about five kubelets; one that gets none does not start
+  # the kernel's default of 128 is enough for about five kubelets; a kubelet that gets none does not start
   sysctl -q fs.inotify.max_user_instances=1024
   : >"$keep/dirs"
   for d in $NODE_DIRS; do
@@ -26,6 +26,6 @@ machine_restore() {
   local keep=$LAB_HOME/clusters/.machine d
   [ -d "$keep" ] && [ -z "$(ls "$LAB_HOME/clusters")" ] || return 0
   sysctl -q -p "$keep/sysctls" 2>/dev/null || true
-  for d in $(tac "$keep/dirs"); do rmdir "$d" 2>/dev/null || true; done # one that is used by now stays
+  for d in $(tac "$keep/dirs"); do rmdir "$d" 2>/dev/null || true; done # one that is in use by now stays
   rm -r "$LAB_HOME/clusters"
 }

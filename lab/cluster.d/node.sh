@@ -2,7 +2,7 @@
 # Sourced by lab/cluster; the second half runs inside the node.
 
 node_up() { # nI
-  # three zones, as upstream's tests want them
+  # three zones, as upstream's tests require
   local u=$1 m mounts= role=topology.kubernetes.io/zone=zone-$(((${1#n} - 1) % 3 + 1))
   netns_add "$u"
   [ "$u" != n1 ] || egress_up n1
@@ -14,7 +14,7 @@ node_up() { # nI
     K8SNODE_IMAGES="$LAB_HOME/images/pause.tar $LAB_HOME/images/agnhost.tar" \
     "$HERE/k8snode" up "$u" "$P-$u" "$(both "$NET4.$((10 + ${u#n}))" "$NET6:$((10 + ${u#n}))")" "$(kubelet_access "$u")" "$D/k8s/ca.crt"
   wait_for 60 kubectl_ get node "$u" || die "kubelet of $u did not register"
-  # a kubelet may not give itself this label
+  # a kubelet may not set this label on its own Node
   [ "$u" != n1 ] || kubectl_ label node n1 node-role.kubernetes.io/control-plane= >/dev/null
   agent_start "$u"
 }
@@ -35,7 +35,7 @@ in_node() { # nI [ovsdb|vswitchd|controller]
   ovsdb-tool create "$OVS_STATE/conf.db" "$(schema_file openvswitch/vswitch.ovsschema)"
   ovsdb
   ovs-vsctl --no-wait init
-  # what the operating system's start scripts set; the userspace datapath is the lab's choice for its nodes
+  # normally the operating system's start scripts set these; the lab chooses the userspace datapath
   ovs-vsctl --no-wait set Open_vSwitch . external_ids:system-id="$id" external_ids:hostname="$u" \
     external_ids:ovn-bridge-datapath-type=netdev ovs_version="$(ovs-vsctl --version | sed -n '1s/.* //p')"
   [ "$SSL" = 0 ] || client_certificate "$u" node "$id"
@@ -55,13 +55,13 @@ daemon() { # PROGRAM ARGS...
 ovsdb() { daemon ovsdb-server "$OVS_STATE/conf.db" --remote=punix:/run/openvswitch/db.sock; }
 vswitchd() { daemon ovs-vswitchd unix:/run/openvswitch/db.sock; }
 controller() { daemon ovn-controller unix:/run/openvswitch/db.sock; }
-br_ex_net() { # nI: br-ex is a TAP of ovs-vswitchd and loses its addresses when that ends; putting them back is the machine's task
+br_ex_net() { # nI: br-ex is a TAP of ovs-vswitchd and loses its addresses when it exits; restoring them is the machine's task
   ip link set br-ex mtu $UMTU up; offload br-ex
   ! has v4 || { ip addr replace "$NET4.$((10 + ${1#n}))/24" dev br-ex; ip route replace default via "$NET4.254"; }
   ! has v6 || { ip addr replace "$NET6:$((10 + ${1#n}))/64" dev br-ex nodad; ip route replace default via "$NET6:254"; }
 }
-# The userspace datapath does not take packets away from the kernel: without this the node's own stack would answer and forward
-# everything that comes in on eth0 and on pods' veths too. Only ports internal to OVS may reach it.
+# The userspace datapath does not take packets away from the kernel: without this the node's own stack would also answer and forward
+# everything that arrives on eth0 and on pods' veths. Only ports internal to OVS may reach it.
 seal() {
   local inner='{ "lo", "br-ex", "br-int", "ovn-k8s-mp*", "breth*" }'
   nft -f - <<NFT

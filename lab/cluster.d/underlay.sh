@@ -2,7 +2,7 @@
 # default gateway with an "internet" address behind it. Sourced by lab/cluster.
 
 has() { [ "$FAMILY" = dual ] || [ "$FAMILY" = "$1" ]; } # v4|v6
-both() { # OF-V4 OF-V6: a comma list of what the cluster has
+both() { # OF-V4 OF-V6: comma list of those that the cluster's families need
   local list=
   ! has v4 || list=$1
   ! has v6 || list+=${list:+,}$2
@@ -11,12 +11,12 @@ both() { # OF-V4 OF-V6: a comma list of what the cluster has
 primary() { both "$NET4.$1" "$NET6:$1" | cut -d, -f1; } # N: the underlay's Nth address, of the first family
 in_url() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS
 node_ip() { primary $((10 + ${1#n})); }
-address() { # UNIT N DEVICE: gives it the underlay's Nth addresses
+address() { # UNIT N DEVICE: assigns it the underlay's Nth addresses
   ! has v4 || inns "$1" ip addr replace "$NET4.$2/24" dev "$3"
   ! has v6 || inns "$1" ip addr replace "$NET6:$2/64" dev "$3" nodad
 }
-# TX checksum offload must go wherever packets enter the userspace datapath: they leave a veth or TAP with half a checksum that
-# nobody completes. The rest keeps packets within the MTU.
+# TX checksum offload must be off wherever packets enter the userspace datapath: they leave a veth or TAP with a partial checksum
+# that nothing completes. The rest keeps packets within the MTU.
 offload() { # DEVICE
   ethtool -K "$1" tx off rx off tso off gso off gro off sg off >/dev/null 2>&1 || ethtool -K "$1" tx off >/dev/null 2>&1 || true
 }
@@ -41,7 +41,7 @@ underlay_up() {
   netns_add ext
   inns ext ip link set eth0 up
   address ext 254 eth0
-  # and a link beyond that carries less
+  # and a link behind it with a smaller MTU
   inns ext ip link add far mtu 1300 type veth peer name far-end
   inns ext ip link set far up; inns ext ip link set far-end up
   ! has v4 || {
@@ -55,7 +55,7 @@ underlay_up() {
     inns cp ip route add default via "$NET6:254"
   }
 }
-# The apiserver reaches pods and services (proxy subresource, webhooks) as a process of the first node does
+# The apiserver reaches pods and services (proxy subresource, webhooks) like a process of the first node
 egress_up() { # cp|n1
   local range ranges=()
   if [ "$1" = n1 ]; then bg_in n1 egress-n1 "$HERE/egress" "$D/k8s/egress-n1.sock"; return; fi
@@ -70,7 +70,7 @@ egressSelections:
 Y
   export K8SLAB_APISERVER_ARGS="--egress-selector-config-file=$D/k8s/egress.yaml ${K8SLAB_APISERVER_ARGS:-}"
 }
-coredns_up() { # a process beside the apiserver, made a Service by hand
+coredns_up() { # a process beside the apiserver, with a Service created by hand
   kubectl_ apply -f - >>"$D/log/setup.log" <<Y
 {apiVersion: v1, kind: Service, metadata: {name: kube-dns, namespace: kube-system, labels: {k8s-app: kube-dns}}, spec: {clusterIP: '$DNS_IP', ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53, protocol: TCP}]}}
 ---

@@ -12,3 +12,4 @@ OVNKUBE_GATEWAY=${OVNKUBE_GATEWAY-shared}
 flags+=" ${OVNKUBE_ARGS:-}"
 IMPL_NODE="exec $OVNKUBE --init-node \$NODE $flags"
 IMPL_NODE1="exec $OVNKUBE --init-master \$NODE --init-node \$NODE $flags"
+IMPL_PLAN="exec $OVNKUBE plan --node \$NODE $flags"

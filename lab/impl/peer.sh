@@ -1,4 +1,4 @@
-# ovn-kubernetes itself (central mode, shared gateway), to compare with. PEER_BIN: directory of its ovnkube and ovn-k8s-cni-overlay.
+# ovn-kubernetes itself (central mode, shared gateway), for comparison. PEER_BIN: directory of its ovnkube and ovn-k8s-cni-overlay.
 PEER_BIN=${PEER_BIN:?directory of ovn-kubernetes binaries}
 flags='--k8s-apiserver=$APISERVER --k8s-cacert=$CA --k8s-token=$(cat $CLUSTER_DIR/k8s/admin.token) --cluster-subnets=$CLUSTER_CIDR --k8s-service-cidrs=$SERVICE_CIDR --mtu=$MTU'
 flags+=" --gateway-mode=shared --gateway-interface=br-ex --nodeport --nb-address=\$NB --sb-address=\$SB \$DB_TLS --loglevel=4 ${PEER_ARGS:-}"

@@ -1,11 +1,11 @@
-//! Which keys go into one transaction.
+//! Chooses the keys that go into one transaction.
 //!
-//! As many as there are, up to a limit, so that the reply does not hold up the next pod, and a cluster's members can agree on
-//! it within an election's time. But the limit is for what is new.
-//! Who may talk to whom changes for all at the same moment: every policy and namespace that waits, and every pod that has
-//! a port already, comes along. What that costs is small, since such a pod is there but for its places in groups and sets,
-//! and these are joined into an operation for each. So an address, too, passes from one port to another in one
-//! transaction: never do two have it, nor is one let in where the other was.
+//! As many as there are, up to a limit: the reply must not delay the next pod, and a cluster's servers must agree on
+//! the transaction within the election timer. The limit applies only to what is new.
+//! Who may talk to whom changes for all at the same moment: every waiting policy and namespace, and every pod that
+//! already has a port, goes along. That costs little, since such a pod changes only its places in groups and sets, and
+//! these are joined into one operation each. So an address also moves between ports in one transaction: two ports never
+//! have it at once, and none gets in where only the other was allowed.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use ovnkube_ovsdb::Cache;
 use ovnkube_plan::{Access, Key, access};
 
 use crate::diff::existing;
-use crate::ledger::Ledger;
+use crate::owner_index::OwnerIndex;
 
-/// Keys of one transaction.
+/// Limits on the keys of one transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Of those that may go one by one: large enough to carry a burst.
+    /// Of keys that may be written one by one: large enough to carry a burst.
     pub others: usize,
-    /// Of all, whoever should change together: a transaction that no server has managed is not to be repeated for ever.
+    /// Of all keys, even those that should change together: a transaction that is too large must not be repeated.
     pub all: usize,
 }
 
@@ -29,21 +29,21 @@ pub struct Limits {
 #[derive(Debug)]
 pub struct Next {
     pub key: Key,
-    /// It need not be in this one, if it grows too large.
+    /// It may go into a later transaction if this one grows too large.
     pub may_wait: bool,
 }
 
-/// Takes the next keys out of `dirty`, in their order: those that must change together, and some others.
+/// Takes the next keys out of `dirty`, in order: those that must change together, and some others.
 pub fn take(
     dirty: &mut BTreeSet<Key>,
     limits: Limits,
     world: &World,
-    ledger: &Ledger,
+    owner_index: &OwnerIndex,
     cache: Option<&Cache>,
 ) -> Vec<Next> {
-    // others knew it by its node's address, whatever it is now, if anything
+    // others knew the pod by its node's address, whatever it is now
     let was_in_host_network =
-        |key: &Key| ledger.get(key).is_some_and(|had| had.rows.is_empty() && !had.members.is_empty());
+        |key: &Key| owner_index.get(key).is_some_and(|had| had.rows.is_empty() && !had.members.is_empty());
     let belongs = |key: &Key| match access(key, world) {
         Access::Says => true,
         Access::Concerns(row) => cache.is_some_and(|cache| existing(cache, &row).is_some()) || was_in_host_network(key),

@@ -1,65 +1,66 @@
-//! Chassis of nodes that are gone: every other host keeps a tunnel to each, so they are removed. Those of nodes that are there
-//! get the tunnels' port, see [`encaps`](crate::encaps).
+//! Removes the chassis of nodes that are gone: every other host keeps a tunnel to each. Also sets the UDP port of the
+//! tunnels on the chassis of nodes, see [`encaps`](crate::encaps).
 //!
 //! ```text
-//!  World ──Claim──▶ which chassis whose node is ──┬─ encaps ─▶ one transaction
+//!  World ──Report──▶ the chassis of each node ────┬─ encaps ─▶ one transaction
 //!  SB: Chassis, Chassis_Private, Encap ───────────┴─ stale ──▶ one transaction
 //! ```
 //!
-//! ovn-controller makes the rows of its host, and takes them away when it is stopped in good order. What is removed
-//! here is what a host left behind that died, was renamed, or is in the cluster no more:
+//! ovn-controller creates the rows of its host and removes them when it is stopped cleanly. This module removes what is
+//! left of hosts that died, were renamed, or left the cluster:
 //!
 //! - the chassis that a Node was annotated with before it was deleted or annotated with another one;
-//! - another chassis with the hostname of a Node: two cannot have one address, so the old one would keep the new one
-//!   out. Looked for once for each chassis that a Node is annotated with;
-//! - a chassis that says that it is a node's ([`owner::NODE_CHASSIS`]) while there is no Node of its hostname.
+//! - another chassis with the hostname of a Node: two chassis cannot have the same address, so the old one would keep
+//!   out the new one. Checked once for each chassis that a Node is annotated with;
+//! - a chassis that is marked as a node's ([`owner::NODE_CHASSIS`]) while there is no Node of its hostname.
 //!
-//! *Invariant*: a chassis that a Node claims is never removed, nor one that neither a Node nor its own mark ever made
-//! a node's: hosts that are not in Kubernetes may share the southbound database.
+//! *Invariant*: a chassis that a Node claims is never removed, nor one that neither a Node nor its mark ever made a
+//! node's: hosts outside Kubernetes may share the southbound database.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ovnkube_model::{Name, Touched, World};
+use ovnkube_model::{Affected, Name, World};
 use ovnkube_ovn::nb::gateway_chassis;
 use ovnkube_ovn::sb::{self, chassis, chassis_private, encap};
 use ovnkube_ovn::{Row, owner};
 use ovnkube_ovsdb::{Cache, Client, Monitored, Txn};
+use ovnkube_plan::names;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::turn::{LOCK, TAKE_AFTER, Turn};
+use crate::write_lock::{LOCK, TAKE_AFTER, WriteLock};
 use crate::{MayWrite, encaps};
 
-/// A host that is in the cluster no more but still runs ovn-controller makes its chassis anew at once. That is not
-/// fought over: it goes for good once the host is off.
+/// A host that left the cluster but still runs ovn-controller creates its chassis again at once. It is then removed
+/// only this often, until the host is off.
 const COMES_BACK: Duration = Duration::from_secs(300);
-/// Nothing is expected to happen.
+/// Longest wait when nothing is due.
 const REST: Duration = Duration::from_secs(3600);
-/// After a failure, and while writing is not allowed.
+/// Wait after a failure, and while writing is not allowed.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// What the engine says about nodes.
-enum Claim {
+/// What the engine reports about nodes.
+enum Report {
     Node(Name, Option<Name>),
     Gone(Name),
-    /// The northbound database has this chassis as this node's.
+    /// The northbound database has this chassis for this node.
     Was(Name, Name),
-    /// All nodes have been said.
+    /// All nodes have been reported.
     Complete,
 }
 
-/// The engine's end: says which chassis whose node is.
-pub struct Claims(UnboundedSender<Claim>);
+/// The engine's end: reports which chassis belongs to which node.
+pub struct ChassisReports(UnboundedSender<Report>);
 
-impl Claims {
-    pub(crate) fn tell(&self, touched: &Touched, world: &World) {
-        match touched {
-            Touched::Node(name) => self.node(name, world),
-            Touched::Everything => {
+impl ChassisReports {
+    pub(crate) fn update(&self, affected: &Affected, world: &World) {
+        match affected {
+            Affected::Node(name) => self.node(name, world),
+            Affected::Everything => {
                 world.nodes.keys().for_each(|name| self.node(name, world));
-                self.send(Claim::Complete);
+                self.send(Report::Complete);
             }
             _ => {}
         }
@@ -67,52 +68,53 @@ impl Claims {
 
     fn node(&self, name: &Name, world: &World) {
         self.send(match world.nodes.get(name) {
-            Some(node) => Claim::Node(name.clone(), node.chassis_id.clone()),
-            None => Claim::Gone(name.clone()),
+            Some(node) => Report::Node(name.clone(), node.chassis_id.clone()),
+            None => Report::Gone(name.clone()),
         });
     }
 
-    /// What an earlier run wrote: it tells of Nodes that were deleted meanwhile.
+    /// Reports what an earlier run wrote, which includes Nodes that were deleted meanwhile.
     pub(crate) fn found(&self, nb: &Cache) {
         for (_, row) in nb.iter(gateway_chassis::TABLE) {
             let chassis = row.str(gateway_chassis::CHASSIS_NAME);
-            let name = row.str(gateway_chassis::NAME).strip_prefix("rtos-");
-            let node = name.and_then(|name| name.strip_suffix(chassis)?.strip_suffix('-'));
+            let name = row.str(gateway_chassis::NAME);
+            let port = name.strip_suffix(chassis).and_then(|name| name.strip_suffix('-'));
+            let node = port.and_then(|port| names::ROUTER_TO_SWITCH.node(port));
             if let Some(node) = node {
-                self.send(Claim::Was(node.into(), chassis.into()));
+                self.send(Report::Was(node.into(), chassis.into()));
             }
         }
     }
 
-    fn send(&self, claim: Claim) {
-        // nobody listens while the controller is being stopped
-        let _ = self.0.send(claim);
+    fn send(&self, report: Report) {
+        // the receiver is gone while the controller is being stopped
+        let _ = self.0.send(report);
     }
 }
 
-/// See the module.
+/// Removes stale chassis and sets the tunnels' port; see the module.
 pub struct Chassis {
     sb: Client,
-    turn: Turn,
-    claims: UnboundedReceiver<Claim>,
+    lock: WriteLock,
+    claims: UnboundedReceiver<Report>,
     may_write: MayWrite,
-    known: Known,
-    /// UDP port of the tunnels where it is not the usual one.
+    known: KnownNodes,
+    /// UDP port of the tunnels if it is not the default.
     encap_port: Option<u16>,
-    /// What was removed a short while ago, and when.
+    /// What was removed within `COMES_BACK`, and when.
     removed: BTreeMap<Name, Instant>,
 }
 
 impl Chassis {
-    /// `encap_port`: UDP port of the tunnels; `None`: the usual one.
-    pub fn new(sb: Client, may_write: MayWrite, encap_port: Option<u16>) -> (Claims, Self) {
+    /// The engine's end, and the part to run. `encap_port`: UDP port of the tunnels; `None`: the default.
+    pub fn new(sb: Client, may_write: MayWrite, encap_port: Option<u16>) -> (ChassisReports, Self) {
         let (to, claims) = mpsc::unbounded_channel();
-        let turn = Turn::new(&sb, may_write.clone(), TAKE_AFTER);
-        let (known, removed) = (Known::default(), BTreeMap::new());
-        (Claims(to), Self { sb, turn, claims, may_write, known, encap_port, removed })
+        let lock = WriteLock::new(&sb, may_write.clone(), TAKE_AFTER);
+        let (known, removed) = (KnownNodes::default(), BTreeMap::new());
+        (ChassisReports(to), Self { sb, lock, claims, may_write, known, encap_port, removed })
     }
 
-    /// What has to be monitored of the southbound database.
+    /// What to monitor of the southbound database.
     pub fn monitored() -> Vec<Monitored> {
         let columns = [chassis::NAME.id(), chassis::HOSTNAME.id(), chassis::OTHER_CONFIG.id()];
         let private = [chassis_private::NAME.id()];
@@ -124,7 +126,7 @@ impl Chassis {
         ]
     }
 
-    /// Runs until the engine is gone.
+    /// Runs until [`ChassisReports`] is dropped.
     pub async fn run(mut self) {
         let mut changes = self.sb.subscribe();
         let mut news = Vec::new();
@@ -135,7 +137,7 @@ impl Chassis {
                     if count == 0 {
                         return;
                     }
-                    news.drain(..).for_each(|claim| self.known.take(claim));
+                    news.drain(..).for_each(|report| self.known.take(report));
                 }
                 _ = changes.recv() => {}
                 () = tokio::time::sleep_until(wake) => {}
@@ -143,7 +145,7 @@ impl Chassis {
         }
     }
 
-    /// When to look again is returned.
+    /// Sets the tunnels' port where it differs; returns when to check again.
     async fn set_encap_ports(&self) -> Instant {
         let now = Instant::now();
         if !self.known.complete || !self.sb.state().borrow().is_live() {
@@ -153,7 +155,7 @@ impl Chassis {
         if txn.is_empty() {
             return now + REST;
         }
-        if !self.turn.is_held() || !(self.may_write)() {
+        if !self.lock.is_held() || !(self.may_write)() {
             return now + TRY_AGAIN;
         }
         txn.assert_lock(LOCK);
@@ -164,7 +166,7 @@ impl Chassis {
         now + REST
     }
 
-    /// Removes what is stale; when to look again is returned.
+    /// Removes what is stale; returns when to check again.
     async fn sweep(&mut self) -> Instant {
         let now = Instant::now();
         self.removed.retain(|_, at| *at + COMES_BACK > now);
@@ -174,7 +176,7 @@ impl Chassis {
         }
         let stale = self.known.stale(&self.sb.cache(), |name| self.removed.contains_key(name));
         if !stale.is_empty() {
-            if !self.turn.is_held() || !(self.may_write)() {
+            if !self.lock.is_held() || !(self.may_write)() {
                 return now + TRY_AGAIN;
             }
             let mut txn = remove(&self.sb.cache(), |name| stale.contains_key(name));
@@ -193,28 +195,28 @@ impl Chassis {
     }
 }
 
-/// Nodes and their chassis, as far as they were told.
+/// Nodes and their chassis, as far as they were reported.
 #[derive(Default)]
-struct Known {
-    nodes: BTreeMap<Name, Claimed>,
-    /// Chassis that were a node's and are not any more.
+struct KnownNodes {
+    nodes: BTreeMap<Name, NodeChassis>,
+    /// Chassis that belonged to a node and no longer do.
     former: BTreeSet<Name>,
     complete: bool,
 }
 
 #[derive(Default)]
-struct Claimed {
+struct NodeChassis {
     chassis: Option<Name>,
-    /// The last one; an annotation may be gone for a while.
+    /// The last known one: the annotation may be missing for a while.
     last: Option<Name>,
-    /// Other chassis of the node's hostname were looked for.
+    /// Whether other chassis of the node's hostname have been looked for.
     looked: bool,
 }
 
-impl Known {
-    fn take(&mut self, claim: Claim) {
-        match claim {
-            Claim::Node(name, chassis) => {
+impl KnownNodes {
+    fn take(&mut self, report: Report) {
+        match report {
+            Report::Node(name, chassis) => {
                 let node = self.nodes.entry(name).or_default();
                 if let Some(new) = chassis.as_ref().filter(|new| node.last.as_ref() != Some(new)) {
                     self.former.extend(node.last.replace(new.clone()));
@@ -222,22 +224,22 @@ impl Known {
                 }
                 node.chassis = chassis;
             }
-            Claim::Gone(name) => self.former.extend(self.nodes.remove(&name).and_then(|node| node.last)),
-            Claim::Was(name, chassis) => match self.nodes.get_mut(&name) {
+            Report::Gone(name) => self.former.extend(self.nodes.remove(&name).and_then(|node| node.last)),
+            Report::Was(name, chassis) => match self.nodes.get_mut(&name) {
                 Some(node) if node.last.is_none() => node.last = Some(chassis),
                 Some(node) if node.last.as_ref() == Some(&chassis) => {}
                 _ => drop(self.former.insert(chassis)),
             },
-            Claim::Complete => self.complete = true,
+            Report::Complete => self.complete = true,
         }
     }
 
-    /// Those that nodes have now.
+    /// The chassis that nodes have now.
     fn chassis(&self) -> BTreeSet<&str> {
         self.nodes.values().filter_map(|node| node.chassis.as_deref()).collect()
     }
 
-    /// Chassis that should not be there, and their hosts. Those that rest are left until later.
+    /// Chassis that should not exist, and their hosts. Marked ones for which `rests` is true are left until later.
     fn stale(&self, sb: &Cache, rests: impl Fn(&str) -> bool) -> BTreeMap<Name, Name> {
         let claimed: BTreeSet<&str> = self.nodes.values().filter_map(|node| node.last.as_deref()).collect();
         let there: BTreeSet<&str> = sb.iter(chassis::TABLE).map(|(_, row)| row.str(chassis::NAME)).collect();
@@ -251,14 +253,14 @@ impl Known {
         };
         let rows = sb.iter(chassis::TABLE).filter(|(_, row)| is_stale(row));
         let stale = rows.map(|(_, row)| (row.str(chassis::NAME).into(), row.str(chassis::HOSTNAME).into()));
-        // a second row for ovn-controller's own use may have stayed alone
+        // the row in `Chassis_Private` may have outlived the one in `Chassis`
         let private = sb.iter(chassis_private::TABLE).map(|(_, row)| row.str(chassis_private::NAME));
         let alone = private.filter(|name| !there.contains(name) && !claimed.contains(name));
         let alone = alone.filter(|name| self.former.contains(*name)).map(|name| (name.into(), "".into()));
         alone.chain(stale).collect()
     }
 
-    /// These were all that was stale. A host that still runs may have made one anew already.
+    /// Notes that these, which were all that was stale, are removed. A host that still runs may have created one again.
     fn removed(&mut self, stale: &BTreeMap<Name, Name>, sb: &Cache) {
         let there: BTreeSet<&str> = sb.iter(chassis::TABLE).map(|(_, row)| row.str(chassis::NAME)).collect();
         self.former.retain(|name| there.contains(name.as_ref()) && !stale.contains_key(name));
@@ -271,7 +273,7 @@ fn is_marked(row: &Row) -> bool {
     options.split(',').any(|word| word.trim() == owner::NODE_CHASSIS)
 }
 
-/// Removes chassis by name, with what ovn-controller keeps beside them.
+/// A transaction that removes chassis by name, with their rows in `Chassis_Private`.
 pub fn remove(sb: &Cache, is_gone: impl Fn(&str) -> bool) -> Txn {
     let mut txn = Txn::new(&sb::DATABASE);
     for (uuid, _) in sb.iter(chassis::TABLE).filter(|(_, row)| is_gone(row.str(chassis::NAME))) {

@@ -6,7 +6,7 @@
 //!  cache ─────┘                            members to add, members to drop ─┴─▶ Txn
 //! ```
 //!
-//! *Invariant*: an unchanged key gives nothing, and no transaction at all is sent for nothing.
+//! *Invariant*: an unchanged key adds nothing, and an empty transaction is never sent.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -14,35 +14,18 @@ use std::sync::Arc;
 
 use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid};
 use ovnkube_ovsdb::{Cache, Txn};
-use ovnkube_plan::{Claim, Member, MemberValue, RowKey, RowWant, Want, cable, claim};
+use ovnkube_plan::{Member, MemberValue, Ownership, RowKey, RowWant, Want, ownership, router_peer_port};
 
-use crate::ledger::Ledger;
+use crate::owner_index::{Owned, OwnerIndex};
 
-/// What a key had written: remembered to know what goes away when it wants less.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Owned {
-    pub rows: Box<[RowKey]>,
-    pub members: Box<[Member]>,
-}
-
-impl Owned {
-    pub fn of(want: Want) -> Self {
-        Self { rows: want.rows.into_iter().map(|row| row.key).collect(), members: want.members.into() }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.members.is_empty()
-    }
-}
-
-/// A key refers to a row that does not exist and that nobody in this batch makes.
+/// A key refers to a row that does not exist and that no key in this batch creates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} does not exist yet")]
 pub struct Missing(pub RowKey);
 
 type Cell = (Uuid, ColumnId);
 
-/// What the operations of a transaction are about, by the names that keys have for it.
+/// What the operations of a transaction are about, in the names that keys use.
 #[derive(Debug, Default)]
 pub struct Subjects {
     ops: Vec<Option<(Uuid, Option<ColumnId>)>>,
@@ -50,7 +33,7 @@ pub struct Subjects {
 }
 
 impl Subjects {
-    /// Whether an operation is about something that is wanted here.
+    /// Whether an operation is about a row or member in `owned`.
     pub fn concerns(&self, op: usize, owned: &Owned) -> bool {
         let Some((uuid, column)) = self.ops.get(op).copied().flatten() else { return false };
         let is_it = |row: &RowKey| self.rows.get(row) == Some(&uuid);
@@ -61,35 +44,35 @@ impl Subjects {
     }
 }
 
-/// Where what a key wants is or will be, in the order in which it is wanted.
-struct Found {
+/// Where the rows and members of a key are or will be, in the order in which they are wanted.
+struct Located {
     rows: Vec<Option<Uuid>>,
-    /// The row that it is a member of, and what is in there.
+    /// The row that has the member, and the member's value.
     members: Vec<Option<(Uuid, Atom)>>,
 }
 
-/// Collects the differences of many keys and gives one transaction.
+/// Collects the differences of many keys into one transaction.
 pub struct Diff<'a> {
     cache: &'a Cache,
-    /// Uuids of the rows named so far, those to be made among them.
+    /// Uuids of the rows named so far, including those to be created.
     known: HashMap<RowKey, Uuid>,
     placed: HashSet<Uuid>,
     inserts: Vec<(Uuid, Row)>,
     updates: Vec<(Uuid, Row)>,
     deletes: BTreeMap<Uuid, &'static Table>,
     added: BTreeMap<Cell, BTreeSet<Atom>>,
-    /// Elements that are there already and that somebody in this batch wants.
+    /// Elements that exist already and that a key in this batch wants.
     kept: BTreeSet<(Uuid, ColumnId, Atom)>,
     dropped: BTreeMap<Cell, BTreeSet<Atom>>,
-    /// Entries of maps: what a key should be, nothing for one that goes.
+    /// Map entries: the value that each should have, `None` to remove it.
     entries: BTreeMap<Cell, BTreeMap<Arc<str>, Option<Arc<str>>>>,
     tables: HashMap<Uuid, &'static Table>,
-    /// Rows and elements to write, and about how many bytes they are.
+    /// Number of rows to write, and roughly their bytes.
     size: (usize, usize),
 }
 
-/// A transaction of more is better made two. Seen: a cluster of three with an election timer of 1 s agrees on 50,000
-/// rows, and never on 100,000.
+/// Rows and bytes above which a transaction is better split. Measured: a cluster of three with an election timer of 1 s
+/// agrees on 50,000 rows, and never on 100,000.
 const ENOUGH: (usize, usize) = (10_000, 4 << 20);
 
 impl<'a> Diff<'a> {
@@ -110,7 +93,7 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Whether what may wait should go into another transaction.
+    /// Whether keys that may wait should go into another transaction.
     pub fn is_large(&self) -> bool {
         self.size.0 > ENOUGH.0 || self.size.1 > ENOUGH.1
     }
@@ -125,7 +108,7 @@ impl<'a> Diff<'a> {
         self.size.1 += row.cells().map(|(_, datum)| of_datum(datum)).sum::<usize>();
     }
 
-    /// The uuid of a row that exists or that this diff makes.
+    /// The uuid of a row that exists or that this diff creates.
     pub fn find(&mut self, key: &RowKey) -> Option<Uuid> {
         if let Some(uuid) = self.known.get(key) {
             return Some(*uuid);
@@ -135,19 +118,18 @@ impl<'a> Diff<'a> {
         Some(uuid)
     }
 
-    /// Takes in what one key wants now and what it had before. Nothing is taken in when something
-    /// it refers to is missing.
-    pub fn key(&mut self, want: &Want, old: &Owned, ledger: &Ledger) -> Result<(), Missing> {
+    /// Adds what one key wants now and what it had before. If something it refers to is missing, nothing is added.
+    pub fn key(&mut self, want: &Want, old: &Owned, owner_index: &OwnerIndex) -> Result<(), Missing> {
         let found = self.check(want)?;
         for (row, uuid) in want.rows.iter().zip(found.rows) {
             if let Some(uuid) = uuid {
                 self.row(row, uuid);
             }
         }
-        // mostly it wants as many as before, each with the same name
+        // usually they are equal, in the same order
         if *old.members != *want.members {
             let members: HashSet<_> = want.members.iter().collect();
-            for member in old.members.iter().filter(|m| !members.contains(m) && !ledger.is_shared(m)) {
+            for member in old.members.iter().filter(|m| !members.contains(m) && !owner_index.is_shared(m)) {
                 self.drop_member(member);
             }
         }
@@ -158,21 +140,21 @@ impl<'a> Diff<'a> {
         }
         if !old.rows.iter().eq(want.rows.iter().map(|row| &row.key)) {
             let kept: HashSet<_> = want.rows.iter().map(|r| &r.key).collect();
-            for row in old.rows.iter().filter(|row| !kept.contains(row) && !ledger.has_others(row)) {
+            for row in old.rows.iter().filter(|row| !kept.contains(row) && !owner_index.has_others(row)) {
                 self.drop_row(row);
             }
         }
         Ok(())
     }
 
-    /// Finds every row that is wanted or referred to, giving uuids to those to be made.
-    fn check(&mut self, want: &Want) -> Result<Found, Missing> {
+    /// Finds every row that is wanted or referred to, and gives uuids to those to be created.
+    fn check(&mut self, want: &Want) -> Result<Located, Missing> {
         let mut fresh = Vec::new();
         let rows = want.rows.iter().map(|row| self.find_or_make(row, &mut fresh)).collect();
         match self.members(want) {
             Ok(members) => {
                 self.tables.extend(fresh.iter().map(|row| (row.1, row.0.table)));
-                Ok(Found { rows, members })
+                Ok(Located { rows, members })
             }
             Err(missing) => {
                 for (row, _) in &fresh {
@@ -183,7 +165,7 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Nothing for a row that says something else in this database.
+    /// `None` for a row that would mean something else in this database, or whose table is missing.
     fn find_or_make(&mut self, want: &RowWant, fresh: &mut Vec<(RowKey, Uuid)>) -> Option<Uuid> {
         if let Some(uuid) = self.find(&want.key) {
             return Some(uuid);
@@ -207,14 +189,15 @@ impl<'a> Diff<'a> {
             let of = self.find_for(want, &member.of)?;
             let value = match &member.value {
                 MemberValue::Row(row) => self.find_for(want, row)?.map(Atom::Uuid),
-                MemberValue::Text(text) | MemberValue::Entry(text, _) => Some(Atom::Str(text.clone())),
+                MemberValue::Text(text) => Some(Atom::Str(text.clone())),
+                MemberValue::Entry(entry) => Some(Atom::Str(entry.0.clone())),
             };
             members.push(of.zip(value));
         }
         Ok(members)
     }
 
-    /// A row that `want` refers to; nothing for one of its own that is not to be, or of a table that the server lacks.
+    /// A row that `want` refers to; `None` for one of its own that is not created, or of a table that the server lacks.
     fn find_for(&mut self, want: &Want, row: &RowKey) -> Result<Option<Uuid>, Missing> {
         match self.find(row) {
             None if self.cache.has_table(row.table) && !want.rows.iter().any(|own| own.key == *row) => {
@@ -224,7 +207,7 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Where a row of that uuid has another name, somebody renamed it: it is left alone.
+    /// A row with this uuid and another name was renamed by another program: it is left alone.
     fn fresh_uuid(&self, key: &RowKey) -> Uuid {
         let name = format!("{}\0{}", key.within.as_deref().unwrap_or_default(), key.id);
         self.cache.fresh_uuid(key.table, &name)
@@ -250,7 +233,7 @@ impl<'a> Diff<'a> {
                 }
                 self.deletes.remove(&uuid);
             }
-            // several keys may want one row, each the same
+            // several keys may want the same row, all with the same content
             None => {
                 if self.placed.insert(uuid) {
                     self.grow(&row);
@@ -261,8 +244,8 @@ impl<'a> Diff<'a> {
     }
 
     fn add_member(&mut self, member: &Member, of: Uuid, value: Atom) {
-        if let MemberValue::Entry(key, value) = &member.value {
-            return self.set_entry(member, of, key, value);
+        if let MemberValue::Entry(entry) = &member.value {
+            return self.set_entry(member, of, &entry.0, &entry.1);
         }
         let cell = (of, member.column);
         if let Some(dropped) = self.dropped.get_mut(&cell) {
@@ -289,7 +272,7 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Drops a key from a map, unless it is not in there or somebody wants it in this very batch.
+    /// Removes an entry from a map, unless it is not there or this batch wants it.
     pub fn drop_entry(&mut self, table: &'static Table, of: Uuid, column: ColumnId, key: &Atom) {
         let Some(text) = key.as_str() else { return };
         let have = self.cache.get(table, of).and_then(|row| row.get(column));
@@ -300,17 +283,17 @@ impl<'a> Diff<'a> {
     }
 
     fn drop_member(&mut self, member: &Member) {
-        if let MemberValue::Entry(key, _) = &member.value {
+        if let MemberValue::Entry(entry) = &member.value {
             let of = self.find(&member.of);
             return of.into_iter().for_each(|of| {
-                self.drop_entry(member.of.table, of, member.column, &Atom::Str(key.clone()));
+                self.drop_entry(member.of.table, of, member.column, &Atom::Str(entry.0.clone()));
             });
         }
         let (Some(of), Some(value)) = (self.find(&member.of), self.value(&member.value)) else { return };
         self.drop_value(member.of.table, of, member.column, value);
     }
 
-    /// Drops a value from a set, unless it is not in there or somebody wants it in this very batch.
+    /// Removes a value from a set, unless it is not there or this batch wants it.
     pub fn drop_value(&mut self, table: &'static Table, of: Uuid, column: ColumnId, value: Atom) {
         let cell = (of, column);
         let there = self.cache.get(table, of).and_then(|row| row.get(column)).is_some_and(|d| d.contains(&value));
@@ -326,8 +309,8 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Deletes a row. One that lives by a reference goes when the last reference does, which is the
-    /// member or column that is dropped with it.
+    /// Deletes a row. A row outside the root set goes with the last reference to it: the member or column that is
+    /// dropped along with it.
     pub fn delete(&mut self, table: &'static Table, uuid: Uuid) {
         if table.is_root {
             self.deletes.insert(uuid, table);
@@ -337,17 +320,18 @@ impl<'a> Diff<'a> {
     fn value(&mut self, value: &MemberValue) -> Option<Atom> {
         match value {
             MemberValue::Row(key) => self.find(key).map(Atom::Uuid),
-            MemberValue::Text(text) | MemberValue::Entry(text, _) => Some(Atom::Str(text.clone())),
+            MemberValue::Text(text) => Some(Atom::Str(text.clone())),
+            MemberValue::Entry(entry) => Some(Atom::Str(entry.0.clone())),
         }
     }
 
-    /// How many rows and elements are to go.
+    /// How many rows, set elements and map entries will be removed.
     pub fn removals(&self) -> usize {
         let entries = self.entries.values().flat_map(BTreeMap::values).filter(|value| value.is_none()).count();
         self.deletes.len() + self.dropped.values().map(BTreeSet::len).sum::<usize>() + entries
     }
 
-    /// The transaction, empty when nothing differs, and what it is about.
+    /// The transaction, empty if nothing differs, and what its operations are about.
     pub fn into_parts(mut self, database: &'static Database) -> (Txn, Subjects) {
         let rows = std::mem::take(&mut self.known);
         let txn = self.into_txn(database);
@@ -355,7 +339,7 @@ impl<'a> Diff<'a> {
         (txn, Subjects { ops, rows })
     }
 
-    /// The transaction; empty when nothing differs.
+    /// The transaction; empty if nothing differs.
     pub fn into_txn(self, database: &'static Database) -> Txn {
         let mut txn = Txn::new(database);
         for (uuid, row) in self.inserts {
@@ -395,23 +379,22 @@ impl<'a> Diff<'a> {
     }
 }
 
-/// The row a key names, if there is one of ours. Of several (a name without an index may stand twice) the one with the
-/// port that only ours has, else one with our marks, else the one with the lowest uuid; the others are garbage, or
-/// somebody else's.
+/// The row that a key names, if one of ours exists. A name without an index may occur several times: then the row with
+/// our router peer port, else one with our marks, else the one with the lowest uuid. The others are garbage or foreign.
 pub fn existing(cache: &Cache, key: &RowKey) -> Option<Uuid> {
     let within = |uuid: &Uuid| key.within.as_ref().is_none_or(|parent| has_parent(cache, *uuid, parent));
     let candidates = cache.lookup(key.table, &key.id).iter().copied().filter(within);
     let rows = candidates.filter_map(|uuid| Some((uuid, cache.get(key.table, uuid)?.as_ref())));
-    let mut ours = rows.filter(|(_, row)| claim(row) != Claim::Foreign || has_cable(cache, row));
+    let mut ours = rows.filter(|(_, row)| ownership(row) != Ownership::Foreign || has_router_peer_port(cache, row));
     let first = ours.next()?;
     let Some(second) = ours.next() else { return Some(first.0) };
     let all = [first, second].into_iter().chain(ours);
-    all.min_by_key(|(uuid, row)| (!has_cable(cache, row), claim(row), *uuid)).map(|(uuid, _)| uuid)
+    all.min_by_key(|(uuid, row)| (!has_router_peer_port(cache, row), ownership(row), *uuid)).map(|(uuid, _)| uuid)
 }
 
-/// Whether a switch or router has the port that only ours have.
-pub(crate) fn has_cable(cache: &Cache, row: &Row) -> bool {
-    let Some((table, port)) = cable(row) else { return false };
+/// Whether a switch or router has its router peer port, which only ours have.
+pub(crate) fn has_router_peer_port(cache: &Cache, row: &Row) -> bool {
+    let Some((table, port)) = router_peer_port(row) else { return false };
     let ports = row.table().column("ports").and_then(|column| row.get(column));
     cache.lookup(table, &port).iter().any(|uuid| ports.is_some_and(|ports| ports.contains(&Atom::Uuid(*uuid))))
 }

@@ -1,7 +1,7 @@
-//! The UDP port that tunnels to a host are sent to.
+//! The UDP port that tunnels to a host use.
 //!
-//! Every host makes its tunnels from what the rows `Encap` of the others say, and has no setting for its own: so
-//! whoever has chosen the port writes it there, for the hosts that are nodes.
+//! Each host creates its tunnels from the `Encap` rows of the others and has no setting for its own port. So the
+//! controller writes the configured port there, for the hosts that are nodes.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use ovnkube_ovsdb::{Cache, Txn};
 
 const PORT: &str = "dst_port";
 
-/// Gives the encapsulations of these chassis the port; `None`: the usual one. Empty where they have it.
+/// Sets the port in the encapsulations of these chassis; `None`: the default. Empty if nothing differs.
 pub(crate) fn plan(sb: &Cache, port: Option<u16>, chassis: &BTreeSet<&str>) -> Txn {
     let mut txn = Txn::new(&sb::DATABASE);
     let port = port.map(|port| port.to_string());

@@ -1,20 +1,20 @@
 //! The loop: changes in, transactions and patches out.
 //!
 //! ```text
-//!  watch ──Change──▶ World ──Touched──▶ dirty keys ──plan, diff──▶ one transaction at a time ──▶ NB
+//!  watch ──Change──▶ World ──Affected──▶ dirty keys ──plan, diff──▶ one transaction at a time ──▶ NB
 //!                                          ▲                          patches, a few at a time ──▶ API
-//!                      parked keys ────────┤
+//!                      retried keys ───────┤
 //!                      drift seen in NB ───┘
 //! ```
 //!
-//! While a transaction is on its way keys collect, and the next one carries them all: a burst costs
-//! few transactions, a single pod waits for nothing.
+//! Keys collect while a transaction is in flight, and the next one carries them all: a burst costs few transactions,
+//! and a single pod does not wait.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_model::{Change, Notice, Severity, Touched, World};
+use ovnkube_model::{Affected, Change, Notice, Severity, World};
 use ovnkube_ovn::nb;
 use ovnkube_ovsdb::{Class, Client, Event, RowEvent, Txn, TxnError};
 use ovnkube_plan::{Key, identity, is_garbage};
@@ -22,45 +22,40 @@ use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::Events;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tracing::{debug, info, warn};
+use tracing::{Instrument, Span, debug, error_span, info, warn};
 
 use crate::batch::{self, Limits, Next};
-use crate::chassis::Claims;
-use crate::diff::{Diff, Missing, Owned, Subjects};
+use crate::chassis::ChassisReports;
+use crate::diff::{Diff, Missing, Subjects};
 use crate::garbage;
-use crate::ledger::Ledger;
+use crate::may_write::MayWrite;
 use crate::northbound::Northbound;
-use crate::parking::{Cause, Parking};
+use crate::owner_index::{Owned, OwnerIndex};
 use crate::patches::{Outcome, Patches};
-use crate::turn::LOCK;
+use crate::retry_queue::{Cause, RetryQueue};
+use crate::sweep::Sweep;
+use crate::write_lock::LOCK;
 
-/// Keys of one transaction at most: large enough to carry a burst, small enough that its reply does
-/// not hold up the next pod.
+/// Limit on the keys of one transaction that need not change together: large enough to carry a burst, small enough that
+/// the reply does not delay the next pod.
 const BATCH: usize = 500;
-/// After somebody else meddled with our rows, or a sweep failed, this passes before the next sweep.
-const SWEEP_AFTER: Duration = Duration::from_secs(1);
-/// So many sweeps may be refused for keys that went with them: the next one goes without any.
-const REFUSED_SWEEPS: u32 = 3;
-/// So many outcomes in a row that nobody knows, and half as much is tried.
+/// After this many large transactions in a row with an unknown outcome, half as many keys are sent at once.
 const UNKNOWN_OUTCOMES: u32 = 2;
-/// Operations of a transaction that is not suspected of being too large, whatever became of it.
+/// A transaction of at most this many operations is never suspected of being too large.
 const SMALL: usize = 1000;
-/// How often to look whether writing is allowed again.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// How often to check whether writing is allowed again.
+const CHECK_AGAIN: Duration = Duration::from_millis(200);
 
-/// What `/readyz` calls this part.
+/// Name of this part in `/readyz`.
 const PART: &str = "controller";
 
-/// Answers whether this process may write right now.
-pub type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
-
-/// What the engine works with.
+/// The parts that an [`Engine`] needs.
 pub struct Parts {
     pub world: World,
-    /// The northbound database; without one only annotations are written.
+    /// The northbound database; `None`: only annotations are written.
     pub nb: Option<Client>,
-    /// Is told which chassis are nodes'.
-    pub chassis: Option<Claims>,
+    /// Receives which chassis belongs to which node.
+    pub chassis: Option<ChassisReports>,
     pub patches: Patches,
     pub events: Events,
     pub may_write: MayWrite,
@@ -68,37 +63,33 @@ pub struct Parts {
     pub readiness: Readiness,
 }
 
-/// See the module.
+/// Turns changes into transactions and patches; see the module.
 pub struct Engine {
     world: World,
     nb: Option<Northbound>,
-    chassis: Option<Claims>,
+    chassis: Option<ChassisReports>,
     patches: Patches,
     events: Events,
     may_write: MayWrite,
     dirty: BTreeSet<Key>,
-    /// Batches that are being taken apart to find the key that cannot be written.
+    /// Halves of refused batches, to find the key that cannot be written.
     halves: VecDeque<Vec<Key>>,
-    /// Outcomes in a row that nobody knows, of large transactions.
+    /// Large transactions in a row whose outcome is unknown.
     unknown: u32,
-    /// Keys of a transaction at most, until everything is written: less than all after such outcomes.
+    /// Limit on the keys of one transaction: lowered after such outcomes, until everything is written.
     most: usize,
-    ledger: Ledger,
-    parked: Parking,
-    /// When to look for what nobody wants. Before the first time nothing is written.
-    sweep_at: Option<Instant>,
-    swept: bool,
-    /// A sweep went through: no leftover has an address that may be given out.
-    clean: bool,
-    /// How many sweeps in a row were refused for keys that went with them.
-    refused_sweeps: u32,
+    owner_index: OwnerIndex,
+    retries: RetryQueue,
+    /// Batches planned so far: the number of the last one, in logs.
+    batches: u64,
+    sweep: Sweep,
     metrics: Arc<Metrics>,
     readiness: Readiness,
-    /// Set until everything was written for the first time.
+    /// When the engine started; `None` once everything was written for the first time.
     started: Option<Instant>,
 }
 
-/// Why a transaction was not done.
+/// Why a transaction failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("not sent: the lease is gone")]
@@ -107,16 +98,17 @@ enum Failure {
     Txn(#[from] TxnError),
 }
 
-/// What a transaction is about.
-#[derive(Default)]
+/// What is needed of a transaction when its result arrives.
 struct Batch {
-    /// Its keys and what they had before it, should it fail.
+    /// Its keys, with what each had before: needed if it fails.
     keys: Vec<(Key, Arc<Owned>)>,
-    /// What its operations are about, should one of them be refused.
+    /// What its operations are about: needed if one is refused.
     subjects: Subjects,
-    /// It removes what nobody wants.
+    /// It removes what no key wants.
     sweeps: bool,
     operations: usize,
+    /// Adds the number of the batch to its log lines.
+    span: Span,
 }
 
 type InFlight = std::pin::Pin<Box<dyn Future<Output = (Batch, Result<(), Failure>)> + Send>>;
@@ -136,19 +128,17 @@ impl Engine {
             halves: VecDeque::new(),
             unknown: 0,
             most: usize::MAX,
-            ledger: Ledger::default(),
-            parked: Parking::default(),
-            sweep_at: Some(Instant::now()),
-            swept: false,
-            clean: false,
-            refused_sweeps: 0,
+            owner_index: OwnerIndex::default(),
+            retries: RetryQueue::default(),
+            batches: 0,
+            sweep: Sweep::new(Instant::now()),
             metrics,
             readiness,
             started: Some(Instant::now()),
         }
     }
 
-    /// Runs until the changes end (their senders are gone).
+    /// Runs until all senders of `changes` are dropped.
     pub async fn run(mut self, mut changes: mpsc::Receiver<Change>) {
         let mut news = Vec::new();
         let mut in_flight: Option<InFlight> = None;
@@ -168,10 +158,10 @@ impl Engine {
                         return;
                     }
                     for change in news.drain(..) {
-                        self.take(change);
+                        self.apply_change(change);
                     }
                 }
-                seen = or_never(self.nb.as_mut().map(|nb| Box::pin(nb.next()))) => self.see(seen),
+                seen = or_never(self.nb.as_mut().map(|nb| Box::pin(nb.next()))) => self.on_database_events(seen),
                 outcome = self.patches.finished() => self.patched(outcome),
                 () = tokio::time::sleep_until(wake) => self.wake(),
             }
@@ -179,15 +169,15 @@ impl Engine {
     }
 
     fn next_wake(&self) -> Instant {
-        let parked = self.parked.next_wake();
-        let (sweep, overdue) = match self.sweep_at {
+        let retry = self.retries.next_wake();
+        let (sweep, overdue) = match self.sweep.due() {
             Some(at) if at <= Instant::now() => (None, true),
             later => (later, false),
         };
-        // nobody tells when the lease is ours again
+        // no event says when the lease is held again
         let waiting = overdue || !self.dirty.is_empty() || !self.halves.is_empty() || self.patches.is_queued();
-        let blocked = (waiting && !(self.may_write)()).then(|| Instant::now() + LOOK_AGAIN);
-        [parked, blocked, sweep]
+        let blocked = (waiting && !(self.may_write)()).then(|| Instant::now() + CHECK_AGAIN);
+        [retry, blocked, sweep]
             .into_iter()
             .flatten()
             .min()
@@ -196,7 +186,7 @@ impl Engine {
 
     fn wake(&mut self) {
         self.patches.start();
-        for (key, about_patch) in self.parked.due(Instant::now()) {
+        for (key, about_patch) in self.retries.due(Instant::now()) {
             if about_patch {
                 self.patches.doubt(&key);
             }
@@ -204,17 +194,17 @@ impl Engine {
         }
     }
 
-    fn take(&mut self, change: Change) {
+    fn apply_change(&mut self, change: Change) {
         self.metrics.changes.inc();
-        for touched in self.world.apply(change) {
-            if touched == Touched::Everything {
+        for affected in self.world.apply(change) {
+            if affected == Affected::Everything {
                 info!(nodes = self.world.nodes.len(), pods = self.world.pods.len(), "all lists are in");
             }
-            ovnkube_plan::touched(&touched, &self.world, &mut self.dirty);
+            ovnkube_plan::affected(&affected, &self.world, &mut self.dirty);
             if let Some(chassis) = &self.chassis {
-                chassis.tell(&touched, &self.world);
+                chassis.update(&affected, &self.world);
             }
-            for notice in self.world.notices(&touched) {
+            for notice in self.world.notices(&affected) {
                 debug_assert_eq!(notice.severity, Severity::Warning);
                 self.events.publish(notice);
             }
@@ -225,34 +215,33 @@ impl Engine {
         match outcome {
             Outcome::Accepted(key) => {
                 self.metrics.patches.inc();
-                self.parked.forgive(&key, Cause::Patch);
+                self.retries.forget(&key, Cause::Patch);
             }
             Outcome::Failed(key, at_least) => {
                 self.metrics.patch_errors.inc();
-                self.parked.park(key, Cause::Patch, Instant::now(), at_least);
+                self.retries.add_rate_limited(key, Cause::Patch, Instant::now(), at_least);
             }
-            Outcome::Gone(key) => self.parked.forgive(&key, Cause::Patch),
+            Outcome::Gone(key) => self.retries.forget(&key, Cause::Patch),
             Outcome::Outdated(key) => drop(self.dirty.insert(key)),
         }
     }
 
-    /// Sends the next transaction; `None` when there is nothing to wait for.
+    /// Sends the next transaction; `None` if there is nothing to send or writing is not allowed.
     fn next_batch(&mut self) -> Option<InFlight> {
-        let writable = self.nb.as_mut().is_none_or(Northbound::look);
+        let writable = self.nb.as_mut().is_none_or(Northbound::check_writable);
         if !writable || !self.world.is_settled() || !(self.may_write)() {
             return None;
         }
-        if self.sweep_at.is_some_and(|at| at <= Instant::now()) {
-            self.sweep_at = None;
-            self.learn();
-            // what is new comes in the same moment as what is old goes
-            let alone = self.refused_sweeps >= REFUSED_SWEEPS || self.most < usize::MAX;
+        if self.sweep.is_due(Instant::now()) {
+            self.note_all_wants();
+            // new rows appear in the same transaction in which old ones go
+            let alone = self.sweep.is_alone() || self.most < usize::MAX;
             let keys = if alone { None } else { self.take_keys() };
             if let Some(batch) = self.plan(keys.unwrap_or_default(), true) {
                 return Some(batch);
             }
         }
-        if !self.clean {
+        if !self.sweep.is_clean() {
             return None;
         }
         while let Some(keys) = self.take_keys() {
@@ -276,35 +265,43 @@ impl Engine {
         }
         let cache = self.nb.as_ref().map(|nb| nb.client.cache());
         let limits = Limits { others: BATCH, all: self.most };
-        let keys = batch::take(&mut self.dirty, limits, &self.world, &self.ledger, cache.as_deref());
+        let keys = batch::take(&mut self.dirty, limits, &self.world, &self.owner_index, cache.as_deref());
         (!keys.is_empty()).then_some(keys)
     }
 
-    /// Learns what all keys want, to know what is ours and wanted by none of them.
-    fn learn(&mut self) {
+    /// Notes what all dirty keys want, so that the sweep does not remove it.
+    fn note_all_wants(&mut self) {
+        let is_first = self.sweep.begin();
         for key in &self.dirty {
-            // beside what it has: that is taken back when the key is planned
-            self.ledger.add(key, &Owned::of(ovnkube_plan::want(key, &self.world)));
+            // what the key has stays noted: planning the key takes it back
+            self.owner_index.add(key, &Owned::of(ovnkube_plan::want(key, &self.world)));
         }
-        if let Some(nb) = &mut self.nb
-            && !std::mem::replace(&mut self.swept, true)
-        {
-            // the download: looked at here, all of it
+        if let Some(nb) = self.nb.as_mut().filter(|_| is_first) {
+            // these events are the download, and the sweep reads all of it from the cache
             nb.forget();
             self.chassis.iter().for_each(|chassis| chassis.found(&nb.client.cache()));
         }
     }
 
-    /// Plans these keys, and beside them the removal of what nobody wants; a transaction is sent only
-    /// if something differs.
+    /// Plans these keys, and with `sweeps` the removal of what no key wants. Sends a transaction only if something
+    /// differs.
     fn plan(&mut self, keys: Vec<Next>, sweeps: bool) -> Option<InFlight> {
-        let Self { world, nb, patches, parked, ledger, dirty, .. } = self;
+        let Self { world, nb, patches, retries, owner_index, dirty, batches, .. } = self;
+        *batches += 1;
         let now = Instant::now();
-        let mut batch = Batch { keys: Vec::with_capacity(keys.len()), sweeps, ..Batch::default() };
+        let span = error_span!("batch", number = *batches);
+        let _inside = span.enter();
+        let mut batch = Batch {
+            keys: Vec::with_capacity(keys.len()),
+            subjects: Subjects::default(),
+            sweeps,
+            operations: 0,
+            span: span.clone(),
+        };
         let cache = nb.as_ref().map(|nb| nb.client.cache());
         let mut diff = cache.as_ref().map(|cache| Diff::new(cache));
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
-            garbage::collect(diff, cache, &nb::DATABASE, ledger.all(), &world.network);
+            garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), &world.settings);
             if diff.removals() > 0 {
                 info!(removals = diff.removals(), "removing rows that nobody wants any more");
             }
@@ -314,26 +311,26 @@ impl Engine {
                 dirty.insert(key);
                 continue;
             }
-            if parked.rests(&key, now) {
+            if retries.hold_back(&key, now) {
                 continue;
             }
             let mut want = ovnkube_plan::want(&key, world);
             let patch = want.patch.take();
             if let Some(diff) = &mut diff {
-                let old = ledger.get(&key).cloned().unwrap_or_default();
-                if let Err(Missing(row)) = diff.key(&want, &old, ledger) {
+                let old = owner_index.get(&key).cloned().unwrap_or_default();
+                if let Err(Missing(row)) = diff.key(&want, &old, owner_index) {
                     debug!(%key, missing = %row, "waits for a row");
-                    parked.park(key, Cause::Rows, now, Duration::ZERO);
+                    retries.add_rate_limited(key, Cause::Rows, now, Duration::ZERO);
                     continue;
                 }
-                ledger.write(&key, Owned::of(want));
+                owner_index.write(&key, Owned::of(want));
                 batch.keys.push((key.clone(), old));
             }
             if patch.is_none() {
-                parked.forgive(&key, Cause::Patch);
+                retries.forget(&key, Cause::Patch);
             }
             if let Some(again) = patches.want(&key, patch) {
-                parked.look_again(key, again);
+                retries.add_after(key, again);
             }
         }
         let parts = diff.map(|diff| diff.into_parts(&nb::DATABASE));
@@ -349,36 +346,39 @@ impl Engine {
     fn done(&mut self, batch: Batch) {
         self.unknown = 0;
         if batch.sweeps {
-            (self.clean, self.refused_sweeps) = (true, 0);
+            self.sweep.succeeded();
         }
         for (key, _) in batch.keys {
-            self.parked.forgive(&key, Cause::Rows);
+            self.retries.forget(&key, Cause::Rows);
         }
     }
 
     fn finish(&mut self, batch: Batch, result: Result<(), Failure>) {
-        self.metrics.transactions.inc();
+        let span = batch.span.clone();
+        let _inside = span.enter();
+        let was_sent = !matches!(result, Err(Failure::NoLease));
+        self.metrics.transactions.inc_by(was_sent.into());
         let Err(error) = result else {
             return self.done(batch);
         };
-        self.metrics.transaction_errors.inc();
+        self.metrics.transaction_errors.inc_by(was_sent.into());
         warn!(%error, keys = batch.keys.len(), "transaction failed");
         self.suspect(&error, &batch);
-        // what the keys had before is still to be taken back
+        // what the keys had before still has to be taken back
         let sweeps = batch.sweeps;
         let keys: Vec<_> = batch
             .keys
             .into_iter()
             .map(|(key, old)| {
-                self.ledger.add(&key, &old);
+                self.owner_index.add(&key, &old);
                 key
             })
             .collect();
         if sweeps {
-            self.sweep_soon();
+            self.sweep.request(Instant::now());
         }
         let error = match error {
-            // planned anew from what the database has by then
+            // planned again from what the database has by then
             Failure::NoLease => return self.retry_soon(keys),
             Failure::Txn(error) if error.is_retryable() || error.class == Class::Duplicate => {
                 return self.retry_soon(keys);
@@ -388,8 +388,8 @@ impl Engine {
         self.refused(keys, &error, &batch.subjects, sweeps);
     }
 
-    /// A large transaction that was lost again and again may be too large for who has to agree on it: from then on
-    /// half of it goes at once, whatever should change together.
+    /// A large transaction whose outcome is unknown again and again may be too large for the servers to agree on. From
+    /// then on half as many keys go at once, even of those that should change together.
     fn suspect(&mut self, error: &Failure, batch: &Batch) {
         let is_unknown = matches!(error, Failure::Txn(error) if error.maybe_committed());
         if !is_unknown || batch.operations <= SMALL {
@@ -401,35 +401,33 @@ impl Engine {
             let (operations, most) = (batch.operations, self.most);
             warn!(
                 operations,
-                most, "nobody knows what became of so large a transaction; from now on fewer keys at once"
+                most, "the outcome of a large transaction is not known; writing fewer keys at once from now on"
             );
         }
     }
 
-    /// Puts aside who is at fault: all others go on, and what changes together still does. Where the
-    /// server cannot tell which operation it is, halves are tried.
+    /// Delays the keys at fault; all others go on, and what changes together still does. If the server cannot say which
+    /// operation failed, halves are tried.
     fn refused(&mut self, keys: Vec<Key>, error: &TxnError, subjects: &Subjects, sweeps: bool) {
         let is_guilty = |key: &Key| {
-            let owned = self.ledger.get(key);
+            let owned = self.owner_index.get(key);
             error.op.zip(owned).is_some_and(|(op, owned)| subjects.concerns(op, owned))
         };
         let (mut guilty, mut others): (Vec<_>, Vec<_>) = keys.into_iter().partition(is_guilty);
         if guilty.is_empty() {
             std::mem::swap(&mut guilty, &mut others);
             if sweeps {
-                self.refused_sweeps = REFUSED_SWEEPS;
+                self.sweep.was_refused();
             }
         } else if sweeps {
-            // before those that wait are due again
-            self.refused_sweeps += 1;
-            self.sweep_at = Some(Instant::now());
+            self.sweep.keys_were_refused(Instant::now());
         }
         self.dirty.extend(others);
         if guilty.len() == 1 {
             for key in guilty {
-                warn!(%key, %error, "cannot be written; others go on");
-                self.tell(&key, error);
-                self.parked.refuse(key, Instant::now());
+                warn!(%key, %error, "cannot write its rows; others go on");
+                self.report_refusal(&key, error);
+                self.retries.add_refused(key, Instant::now());
             }
         } else {
             let (left, right) = guilty.split_at(guilty.len() / 2);
@@ -437,31 +435,32 @@ impl Engine {
         }
     }
 
-    /// Tells people on the object itself why it has no network.
-    fn tell(&self, key: &Key, error: &TxnError) {
+    /// Publishes an Event on the object that says why it has no network.
+    fn report_refusal(&self, key: &Key, error: &TxnError) {
         if let Some(object) = ovnkube_plan::object(key, &self.world) {
-            let message =
-                format!("the northbound database does not take its rows: {error}; tried again when it changes");
+            let message = format!(
+                "cannot write its rows to the northbound database: {error}; change the object, or wait: it is also tried again"
+            );
             self.events.publish(Notice { object, severity: Severity::Warning, reason: "RowsRefused", message });
         }
     }
 
-    /// All at the same moment, so that what changes together still does.
+    /// Retries all keys at the same time, so that what changes together still does.
     fn retry_soon(&mut self, keys: Vec<Key>) {
         let now = Instant::now();
         for key in keys {
-            self.parked.park(key, Cause::Rows, now, Duration::ZERO);
+            self.retries.add_rate_limited(key, Cause::Rows, now, Duration::ZERO);
         }
     }
 
-    /// Looks at what others did to the database.
-    fn see(&mut self, events: Vec<Event>) {
+    /// Handles what other programs did to the database.
+    fn on_database_events(&mut self, events: Vec<Event>) {
         let mut foreign = Vec::new();
         for event in events {
             match event {
                 Event::Lost => warn!("the northbound database is away; what changes meanwhile is written later"),
                 Event::Synced => debug!("the northbound database is as cached"),
-                Event::Row(row) if !row.own && self.swept => foreign.push(row),
+                Event::Row(row) if !row.own && self.sweep.has_begun() => foreign.push(row),
                 Event::Row(_) => {}
             }
         }
@@ -470,29 +469,24 @@ impl Engine {
         }
     }
 
-    /// Others changed rows: whoever wants one of them, or something in one, looks again.
+    /// Other programs changed rows: the keys that want one of them, or something in one, are planned again.
     fn drifted(&mut self, events: &[RowEvent]) {
-        // a row that was renamed is missed under its old name
+        // a row that was renamed is missing under its old name
         let rows = |event: &RowEvent| event.new.clone().into_iter().chain(event.old.clone());
         let ids = events.iter().flat_map(rows).filter_map(|row| Some((row.table().name, identity(&row)?)));
-        let keys = self.ledger.interested(&ids.collect());
-        // rows that look like ours and elements of ours: there may be too many now
+        let keys = self.owner_index.interested(&ids.collect());
+        // new rows that look like ours, or new elements in our rows, may be superfluous
         let leftover = |event: &RowEvent| event.new.as_deref().is_some_and(|row| is_garbage(row, false));
         if !keys.is_empty() || events.iter().any(leftover) {
-            debug!(rows = events.len(), keys = keys.len(), "changed by somebody else");
-            self.sweep_soon();
+            debug!(rows = events.len(), keys = keys.len(), "changed by another program");
+            self.sweep.request(Instant::now());
         }
         self.dirty.extend(keys);
-    }
-
-    fn sweep_soon(&mut self) {
-        let soon = Instant::now() + SWEEP_AFTER;
-        self.sweep_at = Some(self.sweep_at.map_or(soon, |at| at.min(soon)));
     }
 }
 
 impl Drop for Engine {
-    /// Without the lease there is nothing to be ready for.
+    /// Without the lease this part has no work, so it counts as ready.
     fn drop(&mut self) {
         self.readiness.ready(PART);
     }
@@ -501,18 +495,20 @@ impl Drop for Engine {
 fn send(nb: &Northbound, batch: Batch, mut txn: Txn, may_write: &MayWrite) -> InFlight {
     let (client, may_write) = (nb.client.clone(), may_write.clone());
     txn.assert_lock(LOCK);
-    Box::pin(async move {
-        // planning took its time: asked again right before it goes
+    let span = batch.span.clone();
+    let sent = async move {
+        // planning took time: check again right before sending
         let result = if may_write() {
             client.transact(txn).await.map(|_| ()).map_err(Failure::from)
         } else {
             Err(Failure::NoLease)
         };
         (batch, result)
-    })
+    };
+    Box::pin(sent.instrument(span))
 }
 
-/// The future's result, or never where there is none.
+/// The future's result; never returns if there is no future.
 async fn or_never<F: Future + Unpin>(future: Option<F>) -> F::Output {
     match future {
         Some(future) => future.await,

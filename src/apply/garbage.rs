@@ -1,12 +1,12 @@
-//! What is left over: rows with our marks, those that ovn-kubernetes has left without marks, and elements of sets that
-//! are ours, that no key wants.
+//! Garbage: rows with our marks, rows that ovn-kubernetes left without marks, and elements of our sets, that no key
+//! wants.
 //!
-//! Run once after the first full plan, before anything new is written: an address that a stale port
-//! still carries may be given to a new pod in the very next transaction.
+//! First run after the first full plan, before anything new is written: an address that a stale port still has may be
+//! given to a new pod in the next transaction.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use ovnkube_model::Network;
+use ovnkube_model::NetworkSettings;
 use ovnkube_ovn::nb::{
     logical_router as lr, logical_router_port as lrp, logical_router_static_route as route, nat, port_group,
 };
@@ -14,31 +14,34 @@ use ovnkube_ovn::{Atom, ColumnId, Database, Row, Uuid};
 use ovnkube_ovsdb::Cache;
 use ovnkube_plan::{MemberValue, Takeover, identity, is_anothers_acl, is_garbage, is_our_variable, member_columns};
 
-use crate::diff::{Diff, Owned, existing, has_cable};
+use crate::diff::{Diff, existing, has_router_peer_port};
+use crate::owner_index::Owned;
 
-/// Adds to `diff` the removal of everything of ours that nobody in `owned` wants.
+/// Adds to `diff` the removal of everything of ours that no key in `owned` wants.
 pub fn collect<'a>(
     diff: &mut Diff<'_>,
     cache: &Cache,
     database: &Database,
     owned: impl Iterator<Item = &'a Owned>,
-    network: &Network,
+    network: &NetworkSettings,
 ) {
     let wanted = Wanted::of(cache, owned, network);
     for table in database.tables {
         for (uuid, row) in cache.iter(table) {
             if wanted.rows.contains(&uuid) {
                 wanted.prune(diff, cache, uuid, row);
-            } else if table.is_root && (is_garbage(row, has_cable(cache, row)) || wanted.takeover.is_left("", row)) {
-                // rows that live by a reference go with their parent, or are pruned from it: under
-                // somebody else's switch or router nothing is ours
+            } else if table.is_root
+                && (is_garbage(row, has_router_peer_port(cache, row)) || wanted.takeover.is_left("", row))
+            {
+                // rows outside the root set go with their parent or are pruned from it: nothing under a foreign switch
+                // or router is ours
                 diff.delete(table, uuid);
             }
         }
     }
 }
 
-/// Tells of all that the database says of nodes. `stays`: whether a router is wanted.
+/// Notes what the database says about all nodes. `stays`: whether a router is wanted.
 pub(crate) fn takeover<'a>(cache: &Cache, mut takeover: Takeover<'a>, stays: impl Fn(Uuid) -> bool) -> Takeover<'a> {
     cache.iter(lrp::TABLE).for_each(|(_, row)| takeover.port(row));
     for (uuid, router) in cache.iter(lr::TABLE) {
@@ -59,14 +62,15 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn of<'b>(cache: &Cache, owned: impl Iterator<Item = &'b Owned>, network: &'a Network) -> Self {
+    fn of<'b>(cache: &Cache, owned: impl Iterator<Item = &'b Owned>, network: &'a NetworkSettings) -> Self {
         let mut wanted = Self { rows: HashSet::new(), members: HashMap::new(), takeover: Takeover::new(network) };
         for owned in owned {
             wanted.rows.extend(owned.rows.iter().filter_map(|key| existing(cache, key)));
             for member in &owned.members {
                 let value = match &member.value {
                     MemberValue::Row(key) => existing(cache, key).map(Atom::Uuid),
-                    MemberValue::Text(text) | MemberValue::Entry(text, _) => Some(Atom::Str(text.clone())),
+                    MemberValue::Text(text) => Some(Atom::Str(text.clone())),
+                    MemberValue::Entry(entry) => Some(Atom::Str(entry.0.clone())),
                 };
                 if let (Some(of), Some(value)) = (existing(cache, &member.of), value) {
                     wanted.members.entry((of, member.column)).or_default().insert(value);
@@ -77,7 +81,7 @@ impl<'a> Wanted<'a> {
         wanted
     }
 
-    /// Drops from a wanted row's member columns what nobody wants in there.
+    /// Removes from a wanted row's member columns what no key wants there.
     fn prune(&self, diff: &mut Diff<'_>, cache: &Cache, uuid: Uuid, row: &Row) {
         for column in member_columns(row.table()) {
             let wanted = self.members.get(&(uuid, *column));
@@ -89,17 +93,17 @@ impl<'a> Wanted<'a> {
                 }
             }
             for atom in have.atoms() {
-                if !wanted.is_some_and(|w| w.contains(atom)) && self.is_ours(cache, row, *column, atom) {
+                if !wanted.is_some_and(|w| w.contains(atom)) && self.is_own_member(cache, row, *column, atom) {
                     diff.drop_value(row.table(), uuid, *column, atom.clone());
                 }
             }
         }
     }
 
-    /// Texts in our rows are all ours, and so is what is in port groups: they decide who may talk to whom. Any other
-    /// row is ours if it is wanted elsewhere, carries our marks, or was left by ovn-kubernetes: others may hang their
-    /// own ports, load balancers, ACLs and routes on our switches, routers and groups of load balancers.
-    fn is_ours(&self, cache: &Cache, row: &Row, column: ColumnId, atom: &Atom) -> bool {
+    /// All texts in our rows are ours, and so is all in port groups but foreign ACLs: it decides who may talk to whom.
+    /// Any other row is ours if it is wanted elsewhere, has our marks, or was left by ovn-kubernetes: other programs
+    /// may add their own ports, load balancers, ACLs and routes to our switches, routers and load balancer groups.
+    fn is_own_member(&self, cache: &Cache, row: &Row, column: ColumnId, atom: &Atom) -> bool {
         let Some(child) = atom.as_uuid() else { return true };
         let Some(reference) = row.table().info(column).and_then(|info| info.key.refers) else { return true };
         let have = ovnkube_ovn::nb::DATABASE.table(reference.table).and_then(|table| cache.get(table, child));

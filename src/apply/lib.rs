@@ -1,13 +1,13 @@
-//! Makes OVN and Kubernetes hold what the plan wants: the one place where the controller writes.
+//! Writes to OVN and Kubernetes what the plan wants: the only place where the controller writes.
 //!
 //! - [`Engine`]: the loop from changes to transactions
 //! - [`batch`]: what goes into one transaction
 //! - [`diff`]: wanted minus had
-//! - [`garbage`]: what is ours and nobody wants
-//! - [`Chassis`]: what hosts that are gone left in the southbound database
-//! - [`removal`]: all rows of one node, where no controller removes them
+//! - [`garbage`]: what is ours and no key wants
+//! - [`Chassis`]: the southbound rows of hosts that are gone
+//! - [`removal`]: all rows of one node, for a node that no controller removes
 //! - [`Patches`]: annotations on their way to the API server
-//! - [`Ledger`](ledger::Ledger): who has what written
+//! - [`OwnerIndex`](owner_index::OwnerIndex): which key has what written
 
 pub mod batch;
 pub mod chassis;
@@ -15,14 +15,17 @@ pub mod diff;
 mod encaps;
 mod engine;
 pub mod garbage;
-pub mod ledger;
+mod may_write;
 mod northbound;
-mod parking;
+pub mod owner_index;
 mod patches;
 pub mod removal;
-mod turn;
+mod retry_queue;
+mod sweep;
+mod write_lock;
 
 pub use chassis::Chassis;
-pub use engine::{Engine, MayWrite, Parts};
+pub use engine::{Engine, Parts};
+pub use may_write::MayWrite;
 pub use patches::{Outcome, Patches};
-pub use turn::LOCK;
+pub use write_lock::LOCK;

@@ -1,5 +1,4 @@
-//! The northbound database as the engine has it: rows, what others do to them, and the lock by which one controller
-//! writes.
+//! The northbound database as the engine uses it: rows, changes by other programs, and the write lock.
 
 use std::future::pending;
 
@@ -7,39 +6,39 @@ use ovnkube_ovsdb::{Client, Event, State, Subscription};
 use tokio::sync::watch;
 
 use crate::MayWrite;
-use crate::turn::{TAKE_AFTER, Turn};
+use crate::write_lock::{TAKE_AFTER, WriteLock};
 
 pub(crate) struct Northbound {
     pub(crate) client: Client,
     changes: Subscription,
     state: watch::Receiver<State>,
-    turn: Turn,
-    /// As it was when last looked at.
+    write_lock: WriteLock,
+    /// The last result of `check_writable`.
     writable: bool,
 }
 
 impl Northbound {
     pub(crate) fn new(client: Client, may_write: MayWrite) -> Self {
         let (changes, state) = (client.subscribe(), client.state());
-        let turn = Turn::new(&client, may_write, TAKE_AFTER);
-        Self { client, changes, state, turn, writable: false }
+        let write_lock = WriteLock::new(&client, may_write, TAKE_AFTER);
+        Self { client, changes, state, write_lock, writable: false }
     }
 
     /// Whether it can be written to.
-    pub(crate) fn look(&mut self) -> bool {
-        self.writable = self.state.borrow().is_live() && self.turn.is_held();
+    pub(crate) fn check_writable(&mut self) -> bool {
+        self.writable = self.state.borrow().is_live() && self.write_lock.is_held();
         self.writable
     }
 
-    /// What others did, or nothing if it can be written to and could not when it was last looked at, however long ago
-    /// that became so.
+    /// Waits for events of the database; returns none once it is writable and was not at the last check, however long
+    /// ago that changed.
     pub(crate) async fn next(&mut self) -> Vec<Event> {
-        let Self { changes, state, turn, writable, .. } = self;
+        let Self { changes, state, write_lock, writable, .. } = self;
         let becomes_writable = async {
             if *writable || state.wait_for(State::is_live).await.is_err() {
                 pending::<()>().await;
             }
-            turn.held().await;
+            write_lock.held().await;
         };
         tokio::select! {
             events = changes.recv() => events,
@@ -47,7 +46,7 @@ impl Northbound {
         }
     }
 
-    /// What has happened so far is known otherwise.
+    /// Discards the events so far: the caller has read what they say from the cache.
     pub(crate) fn forget(&mut self) {
         self.changes.take();
     }
@@ -67,13 +66,13 @@ mod tests {
         let mut first = other.lock(LOCK);
         within("the lock", first.until(true)).await;
         let mut northbound = Northbound::new(server.client().await, std::sync::Arc::new(|| true));
-        assert!(!northbound.look());
+        assert!(!northbound.check_writable());
         northbound.forget();
         drop(first);
-        until("the lock", async || northbound.turn.is_held()).await;
+        until("the lock", async || northbound.write_lock.is_held()).await;
         assert!(within("that it is told", northbound.next()).await.is_empty());
-        assert!(northbound.look());
-        // it is told once
+        assert!(northbound.check_writable());
+        // it is reported once
         assert!(tokio::time::timeout(std::time::Duration::from_millis(50), northbound.next()).await.is_err());
     }
 }

@@ -1,8 +1,7 @@
 //! Annotations on their way to the API server.
 //!
-//! Each key has at most one patch on its way. A patch that was sent is remembered until the watch
-//! shows it, so that the events in between do not send it again; nor do they one that failed, before
-//! its turn comes.
+//! Each key has at most one patch on its way. A patch that was sent is remembered until the watch shows it, so that the
+//! events in between do not send it again. A patch that failed is not sent again before its retry is due.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -15,30 +14,30 @@ use tracing::{debug, warn};
 
 use crate::MayWrite;
 
-/// Patches on their way at one time. The API server does some 500 a second on one core; more at
-/// once only makes each one slower.
+/// How many patches may be on their way at once. The API server handles about 500 a second on one core; more only
+/// make each one slower.
 const AT_ONCE: usize = 32;
-/// After this long a patch that was accepted and yet is not seen is looked at again.
+/// An accepted patch that the watch has not shown after this time is checked.
 const SEEN_WITHIN: Duration = Duration::from_secs(3);
 
-/// Requests about one object in each [`WINDOW`] at most, whoever it is that takes back what they write.
+/// How many requests about one object are allowed per [`WINDOW`], even if another program keeps reverting them.
 const IN_WINDOW: u32 = 5;
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// How a patch ended, and when its key should be looked at again.
+/// How a patch ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The server has it. The watch will show it.
+    /// The server has it; the watch will show it.
     Accepted(Key),
-    /// Worth another try, but not before that long.
+    /// To be tried again, but not before this time has passed.
     Failed(Key, Duration),
-    /// The object is gone or is another one of the same name.
+    /// The object is gone, or another one has its name now.
     Gone(Key),
-    /// Whatever became of it, something else is wanted by now.
+    /// The key wants something else by now, whatever the result was.
     Outdated(Key),
 }
 
-/// See the module.
+/// Sends annotations and conditions to the API server; see the module.
 pub struct Patches {
     api: Client,
     may_write: MayWrite,
@@ -48,15 +47,15 @@ pub struct Patches {
     pace: Pace,
 }
 
-/// How many requests there were lately for each key.
+/// Number of recent requests for each key.
 #[derive(Default)]
 struct Pace {
     windows: HashMap<Key, (u32, Instant)>,
-    /// The same windows in the order in which they end.
+    /// The same windows, in the order in which they end.
     ends: VecDeque<(Instant, Key)>,
 }
 
-/// Why a patch did not go through.
+/// Why a patch failed.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("not sent: the lease is gone")]
@@ -68,9 +67,9 @@ enum Refused {
 struct Record {
     patch: Patch,
     state: State,
-    /// Something else was wanted while it was on its way.
+    /// The key wanted something else while the patch was on its way.
     outdated: bool,
-    /// The watch has shown it, sooner than its answer came.
+    /// The watch showed it before the response arrived.
     seen: bool,
 }
 
@@ -95,7 +94,7 @@ impl Pace {
         *count += requests;
     }
 
-    /// When more may be sent about this one, if not now.
+    /// When requests about this key may be sent again, if not now.
     fn rests_until(&self, key: &Key) -> Option<Instant> {
         let (count, end) = self.windows.get(key)?;
         (*count >= IN_WINDOW && *end > Instant::now()).then_some(*end)
@@ -108,11 +107,11 @@ impl Patches {
         Self { api, may_write, queue, records, tasks, pace }
     }
 
-    /// Takes note of what a key wants; returns when to look at the key again, if that is needed to
-    /// be sure that an accepted patch stays, or too much was sent for it lately.
+    /// Notes what a key wants. Returns when to check the key again, if the watch has yet to show an accepted patch or
+    /// too many requests were sent lately.
     pub fn want(&mut self, key: &Key, patch: Option<Patch>) -> Option<Instant> {
         let Some(patch) = patch else {
-            // as wanted; a patch still on its way is left to arrive
+            // nothing to patch; a patch on its way is left to finish
             match self.records.get_mut(key) {
                 Some(record) if record.state == State::Sent => record.seen = true,
                 Some(_) => drop(self.records.remove(key)),
@@ -125,7 +124,7 @@ impl Patches {
                 return (record.state == State::Accepted).then(|| Instant::now() + SEEN_WITHIN);
             }
             Some(record) if record.state == State::Queued => record.patch = patch,
-            // the answer of the one on its way brings this key up again
+            // the response to the one on its way makes the key dirty again
             Some(record) if record.state == State::Sent => record.outdated = true,
             _ => {
                 if let Some(rested) = self.pace.rests_until(key) {
@@ -139,15 +138,15 @@ impl Patches {
         None
     }
 
-    /// Forgets an accepted patch that nobody has seen yet, or one that failed, so that it is sent again if it
-    /// is still wanted.
+    /// Forgets a patch that was accepted but not yet seen, or that failed, so that it is sent again if it is still
+    /// wanted.
     pub fn doubt(&mut self, key: &Key) {
         if self.records.get(key).is_some_and(|r| matches!(r.state, State::Accepted | State::Failed)) {
             self.records.remove(key);
         }
     }
 
-    /// Waits for the next patch to end. Never returns while none is on its way.
+    /// Waits for the next patch to end; never returns while none is on its way.
     pub async fn finished(&mut self) -> Outcome {
         let (key, result) = loop {
             match self.tasks.join_next().await {
@@ -167,9 +166,9 @@ impl Patches {
             Err(error) => {
                 let after = if let Refused::Api(error) = &error { error.retry_after() } else { None };
                 if matches!(&error, Refused::Api(error) if error.is_forbidden()) {
-                    debug!(%key, %error, "cannot annotate");
+                    debug!(%key, %error, "trying an annotation again");
                 } else {
-                    warn!(%key, %error, "cannot annotate");
+                    warn!(%key, %error, "trying an annotation again");
                 }
                 Outcome::Failed(key, after.unwrap_or_default())
             }
@@ -192,11 +191,11 @@ impl Patches {
         !self.queue.is_empty()
     }
 
-    /// Sends what is queued, as far as it may be sent now.
+    /// Sends as many queued patches as may be sent now.
     pub fn start(&mut self) {
         while self.tasks.len() < AT_ONCE && (self.may_write)() {
             let Some(key) = self.queue.pop_front() else { return };
-            // one that was given up and wanted again stands in the queue twice
+            // a key whose patch was dropped and wanted again is in the queue twice
             let Some(record) = self.records.get_mut(&key).filter(|r| r.state == State::Queued) else { continue };
             record.state = State::Sent;
             let patch = &record.patch;
@@ -211,7 +210,7 @@ impl Patches {
     }
 }
 
-/// Each request asks anew whether it may be sent: time may have passed since the last one.
+/// Each request checks again whether it may be sent: time may have passed since the last one.
 async fn send(api: &Client, patch: Patch, may_write: &MayWrite) -> Result<(), Refused> {
     let fence = || if may_write() { Ok(()) } else { Err(Refused::NoLease) };
     fence()?;

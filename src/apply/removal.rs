@@ -1,4 +1,4 @@
-//! All rows of one node, found by their names and what they hold: for a node that no controller removes.
+//! All rows of one node, found by names and contents: for a node that no controller removes.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -12,37 +12,37 @@ use ovnkube_ovn::nb::{
 use ovnkube_ovn::sb::{chassis, chassis_private};
 use ovnkube_ovn::{Atom, Column, Datum, Row, Table, Uuid};
 use ovnkube_ovsdb::{Cache, Txn};
-use ovnkube_plan::{Takeover, is_garbage};
+use ovnkube_plan::{Takeover, is_garbage, names};
 
-use crate::diff::{Diff, has_cable};
+use crate::diff::{Diff, has_router_peer_port};
 use crate::garbage::takeover;
 
-/// What the northbound database has of a node.
-pub struct Found {
-    /// Removes it all; empty when there is nothing.
+/// What the northbound database has of a node, and how to remove it.
+pub struct NodeRemoval {
+    /// Removes all of it; empty if there is nothing.
     pub txn: Txn,
-    /// The chassis that these rows name, and those of no other node.
+    /// The chassis that these rows name and rows of other nodes do not.
     pub chassis: BTreeSet<String>,
 }
 
-/// Looks for all of a node's rows.
-pub fn northbound(node: &str, nb: &Cache) -> Found {
-    let site = Site::of(node, nb);
+/// Finds all rows of a node.
+pub fn northbound(node: &str, nb: &Cache) -> NodeRemoval {
+    let site = NodeRows::of(node, nb);
     let mut diff = Diff::new(nb);
     let chassis = site.chassis();
     site.own_rows(&mut diff, &chassis);
     site.places_in_others(&mut diff);
-    Found { txn: diff.into_txn(&nb::DATABASE), chassis }
+    NodeRemoval { txn: diff.into_txn(&nb::DATABASE), chassis }
 }
 
 /// What the southbound database has of a node.
 pub struct Chassis {
     pub its: BTreeSet<String>,
-    /// Another host has these now, and its name: one that was renamed keeps its chassis.
+    /// Chassis that another host has now, with that host's name: a renamed host keeps its chassis.
     pub others: Vec<(String, String)>,
 }
 
-/// Looks for those of the node's hostname, and among `named` for those that are no other host's.
+/// Finds the chassis with the node's hostname, and those in `named` that belong to no other host.
 pub fn chassis(node: &str, named: &BTreeSet<String>, sb: &Cache) -> Chassis {
     let mut found = Chassis { its: BTreeSet::new(), others: Vec::new() };
     for (_, row) in sb.iter(chassis::TABLE) {
@@ -53,49 +53,49 @@ pub fn chassis(node: &str, named: &BTreeSet<String>, sb: &Cache) -> Chassis {
             found.others.push((name.to_owned(), host.to_owned()));
         }
     }
-    // what is left of a chassis that is gone
+    // rows that are left of a deleted chassis
     let private = sb.iter(chassis_private::TABLE).map(|(_, row)| row.str(chassis_private::NAME));
     let lone = private.filter(|name| named.contains(*name) && found.others.iter().all(|(other, _)| other != name));
     found.its.extend(lone.map(str::to_owned));
     found
 }
 
-/// Removes these chassis.
+/// A transaction that removes these chassis.
 pub fn southbound(its: &BTreeSet<String>, sb: &Cache) -> Txn {
     crate::chassis::remove(sb, |name| its.contains(name))
 }
 
-/// What a load balancer of one node is called, between its service and the node.
+/// What the name of a node's load balancer has between service and node.
 const KINDS: [&str; 4] = ["node_router+switch", "node_router", "node_local_router", "node_switch"];
 
-/// A node as the northbound database has it.
-struct Site<'a> {
+/// A node as the northbound database shows it.
+struct NodeRows<'a> {
     node: &'a str,
     nb: &'a Cache,
-    /// Of its switch.
+    /// Subnets of its switch.
     subnets: Vec<IpNetwork>,
-    /// Of its gateway router.
+    /// Addresses of its gateway router on the join switch.
     joins: Vec<IpAddr>,
     takeover: Takeover<'static>,
 }
 
-impl<'a> Site<'a> {
+impl<'a> NodeRows<'a> {
     fn of(node: &'a str, nb: &'a Cache) -> Self {
         let networks = |port: &str| {
             let rows = rows(nb, lrp::TABLE, port);
             rows.flat_map(|(_, row)| row.strs(lrp::NETWORKS)).filter_map(|text| text.parse().ok()).collect::<Vec<_>>()
         };
-        let joins = networks(&format!("rtoj-GR_{node}")).iter().map(IpNetwork::ip).collect();
+        let joins = networks(&names::GATEWAY_TO_JOIN.of(node)).iter().map(IpNetwork::ip).collect();
         let takeover = takeover(nb, Takeover::default(), |_| false);
-        Self { node, nb, subnets: networks(&format!("rtos-{node}")), joins, takeover }
+        Self { node, nb, subnets: networks(&names::ROUTER_TO_SWITCH.of(node)), joins, takeover }
     }
 
     fn chassis(&self) -> BTreeSet<String> {
         let of_port = self.nb.iter(gateway_chassis::TABLE).map(|(_, row)| {
             let chassis = row.str(gateway_chassis::CHASSIS_NAME);
-            (row.str(gateway_chassis::NAME) == format!("rtos-{}-{chassis}", self.node), chassis)
+            (row.str(gateway_chassis::NAME) == format!("{}-{chassis}", names::ROUTER_TO_SWITCH.of(self.node)), chassis)
         });
-        let own = format!("GR_{}", self.node);
+        let own = names::GATEWAY_ROUTER.of(self.node);
         let of_router = self.nb.iter(lr::TABLE).filter_map(|(_, row)| {
             let is_it = row.str(lr::NAME) == own;
             Some((is_it, row.map(lr::OPTIONS).get("chassis").filter(|id| !id.is_empty())?))
@@ -105,17 +105,17 @@ impl<'a> Site<'a> {
         its.into_iter().filter(|(_, id)| !others.contains(id)).map(|(_, id)| id.to_owned()).collect()
     }
 
-    /// Rows that are the node's alone; what hangs on them goes with them.
+    /// Deletes the rows that belong to this node alone; their child rows go with them.
     fn own_rows(&self, diff: &mut Diff<'_>, chassis: &BTreeSet<String>) {
         let node = self.node;
-        for name in [node.to_owned(), format!("ext_{node}")] {
+        for name in [node.to_owned(), names::EXTERNAL_SWITCH.of(node)] {
             for (uuid, row) in rows(self.nb, ls::TABLE, &name) {
-                if is_garbage(row, has_cable(self.nb, row)) {
+                if is_garbage(row, has_router_peer_port(self.nb, row)) {
                     diff.delete(ls::TABLE, uuid);
                 }
             }
         }
-        for (uuid, row) in rows(self.nb, lr::TABLE, &format!("GR_{node}")) {
+        for (uuid, row) in rows(self.nb, lr::TABLE, &names::GATEWAY_ROUTER.of(node)) {
             if is_garbage(row, false) {
                 diff.delete(lr::TABLE, uuid);
             }
@@ -125,7 +125,7 @@ impl<'a> Site<'a> {
                 diff.delete(table, uuid);
             }
         };
-        let outer = format!("rtoe-GR_{node}");
+        let outer = names::GATEWAY_TO_EXTERNAL.of(node);
         delete(static_mac_binding::TABLE, &|row| {
             row.str(static_mac_binding::LOGICAL_PORT) == outer && self.takeover.is_left("", row)
         });
@@ -135,9 +135,9 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Whether a load balancer is a service's, and on this node's switch and router alone.
+    /// Whether a load balancer belongs to a service and is only on this node's switch and router.
     fn is_own_balancer(&self, uuid: Uuid, row: &Row) -> bool {
-        let own = [(ls::TABLE.id, self.node.to_owned()), (lr::TABLE.id, format!("GR_{}", self.node))];
+        let own = [(ls::TABLE.id, self.node.to_owned()), (lr::TABLE.id, names::GATEWAY_ROUTER.of(self.node))];
         let mut parents = self.nb.parents(uuid).map(|parent| {
             let name =
                 |row: &Row| row.str(if parent.table.id == ls::TABLE.id { ls::NAME } else { lr::NAME }).to_owned();
@@ -146,33 +146,33 @@ impl<'a> Site<'a> {
         row.map(load_balancer::EXTERNAL_IDS).get("k8s.ovn.org/kind") == Some("Service")
             && match parents.next() {
                 Some(first) => first && parents.all(|is_own| is_own),
-                // its switch is gone already
+                // its switch and router are gone already
                 None => {
                     KINDS.iter().any(|kind| row.str(load_balancer::NAME).ends_with(&format!("_{kind}_{}", self.node)))
                 }
             }
     }
 
-    /// What the node has in rows that are everybody's.
+    /// Removes what the node has in rows that all nodes share.
     fn places_in_others(&self, diff: &mut Diff<'_>) {
         let node = self.node;
-        let port = format!("rtos-{node}");
+        let port = names::ROUTER_TO_SWITCH.of(node);
         let inport = format!("inport == \"{port}\"");
         for (router, row) in
             self.nb.iter(lr::TABLE).filter(|(_, row)| row.map(lr::EXTERNAL_IDS).contains_key("k8s-cluster-router"))
         {
             self.drop_children(diff, (router, row), lr::PORTS, lrp::TABLE, |child| child.str(lrp::NAME) == port);
             self.drop_children(diff, (router, row), lr::POLICIES, policy::TABLE, |child| {
-                child.str(policy::MATCH).contains(&inport) && self.is_ours(row, child)
+                child.str(policy::MATCH).contains(&inport) && self.is_own_row(row, child)
             });
             self.drop_children(diff, (router, row), lr::STATIC_ROUTES, route::TABLE, |child| {
                 let next_hop = child.str(route::NEXTHOP).parse();
-                next_hop.is_ok_and(|ip| self.has(ip)) && self.is_ours(row, child)
+                next_hop.is_ok_and(|ip| self.has(ip)) && self.is_own_row(row, child)
             });
         }
-        let cable = format!("jtor-GR_{node}");
-        for parent in rows(self.nb, ls::TABLE, "join") {
-            self.drop_children(diff, parent, ls::PORTS, lsp::TABLE, |child| child.str(lsp::NAME) == cable);
+        let port = names::JOIN_TO_GATEWAY.of(node);
+        for parent in rows(self.nb, ls::TABLE, names::JOIN_SWITCH) {
+            self.drop_children(diff, parent, ls::PORTS, lsp::TABLE, |child| child.str(lsp::NAME) == port);
         }
         for (set, row) in self.nb.iter(address_set::TABLE).filter(|(_, row)| is_garbage(row, false)) {
             for address in row.strs(address_set::ADDRESSES).filter(|text| text.parse().is_ok_and(|ip| self.has(ip))) {
@@ -195,7 +195,7 @@ impl<'a> Site<'a> {
         }
     }
 
-    fn is_ours(&self, router: &Row, row: &Row) -> bool {
+    fn is_own_row(&self, router: &Row, row: &Row) -> bool {
         is_garbage(row, false) || self.takeover.is_left(router.str(lr::NAME), row)
     }
 
@@ -204,7 +204,7 @@ impl<'a> Site<'a> {
     }
 }
 
-/// Rows of this identity.
+/// Rows with this identity.
 fn rows<'a>(nb: &'a Cache, table: &'static Table, name: &str) -> impl Iterator<Item = (Uuid, &'a Row)> + use<'a> {
     let uuids = nb.lookup(table, name).iter().copied();
     uuids.filter_map(move |uuid| Some((uuid, nb.get(table, uuid)?.as_ref())))

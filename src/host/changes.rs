@@ -1,4 +1,4 @@
-//! Wake-ups for a level-triggered `ensure`: "something about links, addresses, routes, forwarding or nftables changed".
+//! Wake-ups for a level-triggered reconciler: links, addresses, routes, forwarding or nftables changed.
 
 use std::time::Duration;
 
@@ -17,10 +17,9 @@ use crate::{Error, Result};
 
 /// `NFNLGRP_NFTABLES`
 const NFTABLES: u32 = 7;
-/// `RTNLGRP_IPV4_NETCONF`, `RTNLGRP_IPV6_NETCONF`: the sysctls `forwarding` and `rp_filter` of links, whoever wrote them.
+/// `RTNLGRP_IPV4_NETCONF`, `RTNLGRP_IPV6_NETCONF`: any program changed `forwarding` or `rp_filter` of a link.
 const NETCONF: [u32; 2] = [24, 25];
-/// Routing daemons change routes all the time: so long passes between two wake-ups for them and for
-/// nftables.
+/// Shortest time between two wake-ups for routes and nftables: routing daemons change routes all the time.
 const ROUTES_PAUSE: Duration = Duration::from_secs(1);
 
 /// Netlink notifications of the process's own namespace.
@@ -34,9 +33,9 @@ pub struct Changes {
 /// What a notification is about.
 #[derive(Debug)]
 enum Topic {
-    /// Links and addresses: waited for when a port comes, so told at once.
+    /// Links and addresses: reported at once, because a new port waits for them.
     Links,
-    /// Routes, their rules and neighbours.
+    /// Routes, routing rules and neighbours.
     Routes,
 }
 
@@ -65,7 +64,7 @@ impl Changes {
     }
 
     /// Returns after at least one change; routes and neighbours wake at most once a second.
-    /// `false`: the socket is gone, watch again.
+    /// `false`: the socket was closed, watch again.
     pub async fn next(&mut self) -> bool {
         let Self { links, routes, routes_after } = self;
         let routes_changed = async {
@@ -79,7 +78,7 @@ impl Changes {
                 changed
             }
         };
-        // whoever looks now sees all that came so far
+        // the caller's next look covers all changes so far
         self.links.mark_unchanged();
         self.routes.mark_unchanged();
         changed.is_ok()
@@ -95,14 +94,14 @@ fn notifications(protocol: isize, groups: &[u32]) -> std::io::Result<TokioSocket
     Ok(socket)
 }
 
-/// Tables and links of whoever: each look costs little, and tells whether it was ours.
+/// Reports every notification, of any table or link: looking costs little and shows whether the change matters.
 async fn notice(socket: TokioSocket, changed: watch::Sender<()>) {
     loop {
         let told = tokio::select! {
             told = socket.recv_from_full() => told,
             () = changed.closed() => return,
         };
-        // what did not fit into the socket's buffer was a change too
+        // notifications that did not fit into the socket's buffer were changes too
         changed.send_replace(());
         if told.is_err() {
             sleep(ROUTES_PAUSE).await;
@@ -110,7 +109,7 @@ async fn notice(socket: TokioSocket, changed: watch::Sender<()>) {
     }
 }
 
-/// Takes messages in as they come, so that none pile up while nobody asks for the next change.
+/// Reads messages as they arrive, so that none pile up while no task waits for the next change.
 async fn sort(
     mut messages: UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>,
     links: watch::Sender<()>,
@@ -134,13 +133,13 @@ async fn sort(
 fn topic(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Topic> {
     use RouteNetlinkMessage::{DelNeighbour, DelRoute, DelRule, NewNeighbour, NewRoute, NewRule};
     let NetlinkPayload::InnerMessage(message) = payload else {
-        // such as that some were lost
+        // for example: the kernel lost some messages
         return Some(Topic::Links);
     };
     let is_ip = |neighbour: &NeighbourMessage| neighbour.header.family != AddressFamily::Bridge;
     match message {
         NewRoute(_) | DelRoute(_) | NewRule(_) | DelRule(_) => Some(Topic::Routes),
-        // what ARP and ND find out is none of ours; an entry that is removed says no more what it was
+        // entries that ARP and ND learn do not matter; a removed entry no longer shows whether it was permanent
         NewNeighbour(to) => (is_ip(to) && to.header.state == NeighbourState::Permanent).then_some(Topic::Routes),
         DelNeighbour(to) => is_ip(to).then_some(Topic::Routes),
         _ => Some(Topic::Links),

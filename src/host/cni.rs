@@ -1,4 +1,4 @@
-//! What other CNI plugins say of themselves.
+//! Asks other CNI plugins which versions they support.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::process::Command;
 
 use crate::program::end;
 
-/// A plugin answers from what it was built with.
+/// Ample: the answer is built into the plugin.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// The versions of CNI that the plugin at `path` speaks; `Err`: why it does not say so.
+/// The CNI versions that the plugin at `path` supports; `Err`: why it does not report them.
 pub async fn versions(path: &Path) -> Result<Vec<String>, String> {
     let mut command = Command::new(path);
     command.env_clear().env("CNI_COMMAND", "VERSION").env("CNI_PATH", path.parent().unwrap_or(Path::new("/")));

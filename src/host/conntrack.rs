@@ -1,10 +1,11 @@
-//! The kernel's connections of this host: UDP ones that lead to where nobody is any more.
+//! Ends UDP connections in the host's conntrack table that still lead to endpoints that are gone.
 //!
 //! A sender that never pauses keeps its connection alive, and a connection keeps the address
-//! translation that its first packet got. So when a translation changes, what it has made must go.
+//! translation of its first packet. So when a translation changes, its connections must be ended.
 
 use std::net::{IpAddr, SocketAddr};
 
+pub use ovnkube_node_plan::host::Connection;
 use rtnetlink::sys::Socket;
 
 use crate::netlink::{NLA_F_NESTED, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, attr, exchange, find, header};
@@ -26,15 +27,8 @@ const UDP: u8 = 17;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// A connection, by what it was sent to and who answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Connection {
-    pub to: SocketAddr,
-    pub answers: SocketAddr,
-}
-
-/// Ends the UDP connections of the process's own namespace that `is_stale` says; tells how many.
-/// Open vSwitch's are in zones of their own and stay.
+/// Ends the UDP connections of the process's own namespace for which `is_stale` is true; returns
+/// how many. Connections of Open vSwitch are in zones of their own and stay.
 pub async fn end_udp(is_stale: impl Fn(&Connection) -> bool + Send + 'static) -> Result<usize> {
     on_thread(move || end(&is_stale)).await
 }
@@ -45,16 +39,16 @@ fn end(is_stale: &dyn Fn(&Connection) -> bool) -> Result<usize> {
     let mut ended = 0;
     for family in [AF_INET, AF_INET6] {
         let list = message(CT_GET, NLM_F_DUMP, family, &[]);
-        for entry in exchange(&socket, &list, "list connections")? {
+        for entry in exchange(&socket, &list, "list UDP connections")? {
             let Some((tuple, connection)) = entry.get(4..).and_then(udp) else { continue };
             if !is_stale(&connection) {
                 continue;
             }
             let delete = message(CT_DELETE, NLM_F_ACK, family, &attr(CTA_TUPLE_ORIG | NLA_F_NESTED, tuple));
-            match exchange(&socket, &delete, "end a connection") {
+            match exchange(&socket, &delete, "end a UDP connection") {
                 Ok(_) => ended += 1,
-                // it has ended by itself
-                Err(Error::Netlink { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+                // it has ended meanwhile
+                Err(Error::Netlink { problem, .. }) if problem.kind() == std::io::ErrorKind::NotFound => {}
                 Err(e) => return Err(e),
             }
         }
@@ -67,7 +61,7 @@ fn message(kind: u16, flags: u16, family: u8, attributes: &[u8]) -> Vec<u8> {
     [header(kind, NLM_F_REQUEST | flags, body.len()), body].concat()
 }
 
-/// The original tuple as it is, and what it says; `None` for others than this host's UDP.
+/// The encoded original tuple and the parsed connection; `None` unless it is UDP of the host itself.
 fn udp(entry: &[u8]) -> Option<(&[u8], Connection)> {
     if find(entry, CTA_ZONE).is_some() {
         return None;

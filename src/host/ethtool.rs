@@ -14,9 +14,11 @@ const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const ETHTOOL_MSG_FEATURES_GET: u8 = 11;
 const ETHTOOL_MSG_FEATURES_SET: u8 = 12;
 const ETHTOOL_A_FEATURES_HEADER: u16 = 1 | NLA_F_NESTED;
 const ETHTOOL_A_FEATURES_WANTED: u16 = 3 | NLA_F_NESTED;
+const ETHTOOL_A_FEATURES_ACTIVE: u16 = 4;
 const ETHTOOL_A_HEADER_DEV_NAME: u16 = 2;
 const ETHTOOL_A_HEADER_FLAGS: u16 = 3;
 const ETHTOOL_FLAG_OMIT_REPLY: u32 = 2;
@@ -25,13 +27,36 @@ const ETHTOOL_A_BITSET_BITS_BIT: u16 = 1 | NLA_F_NESTED;
 const ETHTOOL_A_BITSET_BIT_NAME: u16 = 2;
 
 /// Switches TX checksum offload of `link` off, in `netns` or in the process's own namespace. The
-/// userspace datapath takes packets as they are: a checksum left to hardware is never filled in.
+/// userspace datapath forwards packets unchanged: a checksum left to hardware is never filled in.
 pub async fn tx_checksum_off(netns: Option<&Netns>, link: &str) -> Result<()> {
     let link = link.to_owned();
     match netns {
         Some(netns) => netns.run(move || clear(&link)).await?,
         None => on_thread(move || clear(&link)).await,
     }
+}
+
+/// Whether the kernel leaves the checksums of packets that `link` sends to hardware.
+pub async fn offloads_tx_checksum(link: &str) -> Result<bool> {
+    let link = link.to_owned();
+    on_thread(move || is_offloaded(&link)).await
+}
+
+fn is_offloaded(link: &str) -> Result<bool> {
+    let what = format!("read the TX checksum offload of {link}");
+    let mut socket = Socket::new(NETLINK_GENERIC).map_err(Error::Socket)?;
+    socket.bind_auto().map_err(Error::Socket)?;
+    let family = family(&socket, &what)?;
+    let device = attr(ETHTOOL_A_FEATURES_HEADER, &attr(ETHTOOL_A_HEADER_DEV_NAME, &text(link)));
+    let replies = exchange(&socket, &message(family, ETHTOOL_MSG_FEATURES_GET, &device), &what)?;
+    let active = replies.iter().find_map(|reply| find(reply.get(4..)?, ETHTOOL_A_FEATURES_ACTIVE));
+    let active = active.ok_or(Error::NoReply { what })?;
+    // this bitset lists only the features that are on
+    Ok(TX_CHECKSUM.iter().any(|bit| contains(active, &text(bit))))
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
 fn clear(link: &str) -> Result<()> {
@@ -51,7 +76,7 @@ fn family(socket: &Socket, what: &str) -> Result<u16> {
         .ok_or_else(|| Error::NoReply { what: what.to_owned() })
 }
 
-/// A list of bits without values: those named are cleared, the others stay.
+/// A list of bits without values: the kernel clears the named bits and keeps the others.
 fn features(link: &str) -> Vec<u8> {
     let device = [
         attr(ETHTOOL_A_HEADER_DEV_NAME, &text(link)),

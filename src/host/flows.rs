@@ -1,4 +1,4 @@
-//! OpenFlow rules of one bridge: written with `ovs-ofctl`, watched over a connection of our own.
+//! OpenFlow rules of one bridge: written with `ovs-ofctl`, watched over a separate OpenFlow connection.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const OFCTL: Program = Program {
     package: "openvswitch-switch",
     remedy: "see that ovs-vswitchd runs and answers: `ovs-appctl version`",
 };
-/// What `ovs-ofctl diff-flows` ends with when there is something to tell.
+/// Exit status of `ovs-ofctl diff-flows` when there are differences.
 const DIFFERENT: i32 = 2;
 
 /// A bridge of the local switch.
@@ -29,8 +29,8 @@ pub struct Switch {
 pub struct Synced {
     pub added: usize,
     pub removed: usize,
-    /// Wanted flows that are left out, because somebody else's flow has the same table, priority
-    /// and match.
+    /// Wanted flows that were left out, because another program's flow has the same table,
+    /// priority and match.
     pub taken: Vec<String>,
 }
 
@@ -40,33 +40,42 @@ impl Switch {
         Self { bridge: bridge.to_owned(), socket: run_dir.join(format!("{bridge}.mgmt")) }
     }
 
-    /// Makes the flows with `cookie` those of `wanted`, all in one step. Flows with other cookies
-    /// stay as they are. Nothing is written when nothing differs.
+    /// Replaces the flows with `cookie` by `wanted` in one bundle. Flows with other cookies stay.
+    /// Writes nothing when nothing differs.
     pub async fn sync(&self, cookie: &str, wanted: &[String]) -> Result<Synced> {
-        let target = format!("unix:{}", self.socket.display());
-        let what = |doing: &str| format!("{doing} the flows of {}", self.bridge);
-        let wanted = wanted.join("\n") + "\n";
-        let args = ["--no-names", "diff-flows", &target, "/dev/stdin"];
-        let diff = OFCTL.run(&what("compare"), &args, &wanted, &[0, DIFFERENT]).await?;
-        let (changes, synced) = plan(&diff, cookie);
+        let (changes, synced) = self.compare(cookie, wanted).await?;
         if !changes.is_empty() {
-            OFCTL.run(&what("change"), &["--bundle", "add-flows", &target, "-"], &changes, &[0]).await?;
+            let what = format!("change the flows of {}", self.bridge);
+            OFCTL.run(&what, &["--bundle", "add-flows", &self.target(), "-"], &changes, &[0]).await?;
         }
         Ok(synced)
     }
 
-    /// Tells of changes to any flow, and of the switch's end.
+    /// What [`Switch::sync`] would write, as lines for `ovs-ofctl add-flows`, and what it would return. Writes nothing.
+    pub async fn compare(&self, cookie: &str, wanted: &[String]) -> Result<(String, Synced)> {
+        let wanted = wanted.join("\n") + "\n";
+        let what = format!("compare the flows of {}", self.bridge);
+        let args = ["--no-names", "diff-flows", &self.target(), "/dev/stdin"];
+        let diff = OFCTL.run(&what, &args, &wanted, &[0, DIFFERENT]).await?;
+        Ok(plan(&diff, cookie))
+    }
+
+    fn target(&self) -> String {
+        format!("unix:{}", self.socket.display())
+    }
+
+    /// Watches for changes of any flow, and for the end of ovs-vswitchd.
     pub async fn watch(&self) -> Result<Watch> {
-        let failed = |source| Error::Watch { bridge: self.bridge.clone(), source };
+        let failed = |problem| Error::Watch { bridge: self.bridge.clone(), problem };
         let mut stream = UnixStream::connect(&self.socket).await.map_err(failed)?;
         stream.write_all(&[hello(), monitor()].concat()).await.map_err(failed)?;
         Ok(Watch { stream, buffer: Vec::new() })
     }
 }
 
-/// From the lines of `diff-flows` to those of `add-flows`.
+/// Turns the output of `diff-flows` into lines for `add-flows`.
 fn plan(diff: &str, cookie: &str) -> (String, Synced) {
-    // ovs-ofctl 3.1 takes a match on fragments for different from itself
+    // ovs-ofctl 3.1 reports a flow that matches fragments as different from itself
     let of = |sign: char| diff.lines().filter_map(move |line| line.strip_prefix(sign)).collect::<BTreeSet<_>>();
     let (old, new) = (of('-'), of('+'));
     let (gone, wanted) = (old.difference(&new), new.difference(&old));
@@ -84,7 +93,7 @@ fn plan(diff: &str, cookie: &str) -> (String, Synced) {
         synced.added += 1;
         changes.push(format!("add {}cookie={},{}\n", separated(new.key), new.cookie, new.actions));
     }
-    // an added flow takes the place of the one with its key
+    // adding a flow replaces the one with the same key
     for old in gone.iter().filter(|have| have.cookie == cookie && !added.contains(have.key)) {
         synced.removed += 1;
         changes.push(format!("delete_strict {}cookie={cookie}/-1\n", separated(old.key)));
@@ -94,7 +103,7 @@ fn plan(diff: &str, cookie: &str) -> (String, Synced) {
 
 /// `[table=N ][MATCH ][cookie=C ]actions=…`
 struct Flow<'a> {
-    /// Table, priority and match: there is one flow of each.
+    /// Table, priority and match, which together identify a flow.
     key: &'a str,
     cookie: &'a str,
     actions: &'a str,
@@ -113,11 +122,11 @@ fn separated(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!("{},", key.split_whitespace().collect::<Vec<_>>().join(",")) }
 }
 
-/// An OpenFlow connection that hears of every change of a flow.
+/// An OpenFlow connection on which the switch reports every change of a flow.
 #[derive(Debug)]
 pub struct Watch {
     stream: UnixStream,
-    /// Received, not yet looked at.
+    /// Bytes received but not yet parsed.
     buffer: Vec<u8>,
 }
 
@@ -129,7 +138,7 @@ const STATS_REQUEST: u8 = 16;
 const HEADER: usize = 8;
 
 impl Watch {
-    /// Returns after at least one message that may tell of a change. `false`: the switch has ended
+    /// Returns after at least one message that may report a change. `false`: the switch has closed
     /// the connection, watch again. Nothing is lost when the future is dropped.
     pub async fn next(&mut self) -> bool {
         loop {
@@ -142,7 +151,7 @@ impl Watch {
                     Some(&mut HELLO) => {}
                     Some(kind @ &mut ECHO_REQUEST) => {
                         *kind = ECHO_REPLY;
-                        // some bytes always fit; a switch that gets no answer ends the connection
+                        // so few bytes always fit; without an answer the switch would close the connection
                         let _ = self.stream.try_write(&message);
                     }
                     _ => heard = true,

@@ -1,4 +1,4 @@
-//! Netlink messages by hand, for families that have no crate here.
+//! Hand-written netlink messages, for families without a crate here.
 
 use rtnetlink::sys::{Socket, SocketAddr};
 
@@ -12,9 +12,9 @@ const NLA_TYPE: u16 = 0x3fff;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 
-/// Sends one request and gathers the payloads up to its acknowledgement, or to a dump's end.
+/// Sends one request and collects the payloads up to its acknowledgement, or to the end of a dump.
 pub(crate) fn exchange(socket: &Socket, request: &[u8], what: &str) -> Result<Vec<Vec<u8>>> {
-    let failed = |source| Error::Netlink { what: what.to_owned(), source };
+    let failed = |problem| Error::Netlink { what: what.to_owned(), problem };
     socket.send_to(request, &SocketAddr::new(0, 0), 0).map_err(failed)?;
     let mut replies = Vec::new();
     loop {
@@ -33,7 +33,7 @@ pub(crate) fn exchange(socket: &Socket, request: &[u8], what: &str) -> Result<Ve
     }
 }
 
-/// In front of `length` bytes.
+/// The header of a message with a body of `length` bytes.
 pub(crate) fn header(kind: u16, flags: u16, length: usize) -> Vec<u8> {
     let mut out = (16 + length as u32).to_ne_bytes().to_vec();
     out.extend(kind.to_ne_bytes());
@@ -61,7 +61,7 @@ fn messages(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The value of an attribute.
+/// The value of the first attribute of type `wanted`.
 pub(crate) fn find(mut rest: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));

@@ -13,7 +13,7 @@ use nix::sys::statfs::{NSFS_MAGIC, fstatfs};
 
 use crate::{Error, Result};
 
-/// An open network namespace. It stays usable when its path goes away.
+/// An open network namespace. It stays usable when its path is removed.
 #[derive(Debug, Clone)]
 pub struct Netns {
     file: Arc<File>,
@@ -21,11 +21,11 @@ pub struct Netns {
 }
 
 impl Netns {
-    /// The namespace at `path` (a bind mount or `/proc/…/ns/net`). Links are followed, but what
-    /// they lead to must be a namespace file: nothing else is opened for reading, so a fifo or a
-    /// device at the path has no effect.
+    /// The namespace at `path` (a bind mount or `/proc/…/ns/net`). Symbolic links are followed,
+    /// but their target must be a namespace file: nothing else is opened for reading, so a fifo
+    /// or a device at the path has no effect.
     pub fn open(path: &Path) -> Result<Self> {
-        let failed = |source| Error::OpenNetns { path: path.to_owned(), source };
+        let failed = |problem| Error::OpenNetns { path: path.to_owned(), problem };
         let handle =
             std::fs::OpenOptions::new().read(true).custom_flags(OFlag::O_PATH.bits()).open(path).map_err(failed)?;
         let kind = fstatfs(&handle).map_err(|e| failed(e.into()))?.filesystem_type();
@@ -36,8 +36,8 @@ impl Netns {
         Ok(Self { file: Arc::new(file), path: path.to_owned() })
     }
 
-    /// As [`Netns::open`], refusing the namespace this thread runs in: a pod must not be wired
-    /// into the node's own network.
+    /// As [`Netns::open`], but refuses the namespace of this thread: a pod must not be wired into
+    /// the node's own network.
     pub fn open_other(path: &Path) -> Result<Self> {
         let netns = Self::open(path)?;
         let own = Self::open(Path::new("/proc/thread-self/ns/net"))?;
@@ -49,7 +49,7 @@ impl Netns {
 
     /// Device and inode: equal for two paths of the same namespace.
     pub fn id(&self) -> Result<(u64, u64)> {
-        let meta = self.file.metadata().map_err(|source| Error::OpenNetns { path: self.path.clone(), source })?;
+        let meta = self.file.metadata().map_err(|problem| Error::OpenNetns { path: self.path.clone(), problem })?;
         Ok((meta.dev(), meta.ino()))
     }
 
@@ -62,7 +62,7 @@ impl Netns {
         let netns = self.clone();
         on_thread(move || {
             setns(&netns, CloneFlags::CLONE_NEWNET)
-                .map_err(|e| Error::EnterNetns { path: netns.path.clone(), source: e.into() })?;
+                .map_err(|e| Error::EnterNetns { path: netns.path.clone(), problem: e.into() })?;
             Ok(work())
         })
         .await
@@ -75,7 +75,7 @@ impl AsFd for Netns {
     }
 }
 
-/// Runs `work` on a fresh thread; the thread ends with it, and any namespace it entered is left.
+/// Runs `work` on a new thread that ends with it, so a namespace that it enters affects no other work.
 pub(crate) async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let (done, outcome) = tokio::sync::oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
@@ -86,6 +86,6 @@ pub(crate) async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T
             let _runtime = runtime.enter();
             let _ = done.send(work());
         })
-        .map_err(Error::Socket)?;
-    outcome.await.map_err(|_| Error::Socket(io::Error::other("thread in the namespace died")))?
+        .map_err(Error::Thread)?;
+    outcome.await.map_err(|_| Error::Thread(io::Error::other("it ended without a result")))?
 }

@@ -1,4 +1,4 @@
-//! Tables of nftables, through the `nft` program.
+//! Tables of nftables, read and changed with the `nft` program.
 
 use rtnetlink::sys::Socket;
 
@@ -16,6 +16,9 @@ const NFT: Program = Program {
     remedy: "see whether `nft list tables` ends, and what keeps the machine busy",
 };
 
+const UNSHARE: Program =
+    Program { name: "unshare", package: "util-linux", remedy: "see whether `unshare --net nft list tables` ends" };
+
 /// The table's rules without their counters; `None` when there is no such table.
 pub async fn list(table: &str) -> Result<Option<String>> {
     let mut args = vec!["-s", "list", "table"];
@@ -24,17 +27,17 @@ pub async fn list(table: &str) -> Result<Option<String>> {
     Ok(Some(listed).filter(|text| !text.is_empty()))
 }
 
-/// Commands that make `table` hold `body` and nothing else. With what follows them they happen at once.
+/// Commands that make `table` hold `body` and nothing else. Commands appended to them run in the same transaction.
 pub fn replacement(table: &str, body: &str) -> String {
     format!("table {table}\ndelete table {table}\ntable {table} {{\n{body}}}\n")
 }
 
-/// Runs `commands`, which name `table`: all of them or none.
+/// Runs `commands`, which name `table`, in one transaction.
 pub async fn change(table: &str, commands: &str) -> Result<()> {
     NFT.run(&format!("change nftables table {table}"), &["-f", "-"], commands, &[0]).await.map(drop)
 }
 
-/// Whether the kernel takes `commands`; none of them is done. `Err`: what it says about them.
+/// Whether the kernel would accept `commands`; runs none of them. The inner `Err` is the error message of `nft`.
 pub async fn check(table: &str, commands: &str) -> Result<std::result::Result<(), String>> {
     let args = ["-c", "-f", "-"];
     match NFT.run(&format!("check a change of nftables table {table}"), &args, commands, &[0]).await {
@@ -44,14 +47,14 @@ pub async fn check(table: &str, commands: &str) -> Result<std::result::Result<()
     }
 }
 
-/// Grows by one with each change that anybody makes.
+/// The generation of the ruleset, which each change by any program increments.
 pub async fn generation() -> Result<u32> {
     on_thread(|| {
         let mut socket = Socket::new(NETLINK_NETFILTER).map_err(Error::Socket)?;
         socket.bind_auto().map_err(Error::Socket)?;
         let body = [0; 4];
         let request = [header(GETGEN, NLM_F_REQUEST | NLM_F_ACK, body.len()), body.to_vec()].concat();
-        let replies = exchange(&socket, &request, "ask for the generation of nftables")?;
+        let replies = exchange(&socket, &request, "read the generation of nftables")?;
         let id = replies.iter().find_map(|reply| find(reply.get(4..)?, NFTA_GEN_ID)?.first_chunk().copied());
         Ok(u32::from_be_bytes(id.unwrap_or_default()))
     })
@@ -66,7 +69,15 @@ pub async fn list_with_handles(table: &str) -> Result<Option<String>> {
     Ok(Some(listed).filter(|text| !text.is_empty()))
 }
 
-/// A table that is not there is fine.
+/// What [`list`] would return for `table` after `commands`, which create it. They run in a new network namespace, so
+/// nothing changes in this one.
+pub async fn shown_after(table: &str, commands: &str) -> Result<String> {
+    // a `list` command in the same run would not see the table yet
+    let script = format!("nft -f - && nft -s list table {table}");
+    UNSHARE.run(&format!("try nftables table {table}"), &["--net", "sh", "-ec", &script], commands, &[0]).await
+}
+
+/// Deletes the table; no error when it does not exist.
 pub async fn delete(table: &str) -> Result<()> {
     change(table, &format!("table {table}\ndelete table {table}\n")).await
 }

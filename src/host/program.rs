@@ -10,22 +10,22 @@ use tokio::time::timeout;
 
 use crate::{Error, Result};
 
-/// What a program is asked takes it milliseconds. One that waits for something that does not answer waits for ever.
+/// Programs answer within milliseconds. One that waits for a daemon that does not answer would never end.
 const LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Program {
     pub(crate) name: &'static str,
-    /// What a person has to install for it.
+    /// The package to install if it is missing.
     pub(crate) package: &'static str,
-    /// What to look at when it does not end.
+    /// What to check when it does not end.
     pub(crate) remedy: &'static str,
 }
 
 impl Program {
-    /// What it prints, when it ends in time with one of the `good` codes.
+    /// Runs it and returns what it prints, if it ends in time with one of the `good` codes.
     pub(crate) async fn run(self, what: &str, args: &[&str], input: &str, good: &[i32]) -> Result<String> {
-        let missing = |source| Error::NoProgram { program: self.name, package: self.package, source };
+        let missing = |problem| Error::NoProgram { program: self.name, package: self.package, problem };
         let output = end(Command::new(self.name).args(args), input, LIMIT).await.map_err(missing)?;
         let hangs = || Error::Hangs { what: what.to_owned(), program: self.name, remedy: self.remedy };
         let output = output.ok_or_else(hangs)?;
@@ -38,14 +38,14 @@ impl Program {
     }
 }
 
-/// What it printed and ended with. `None`: it did not end within `limit`, and was killed.
+/// Runs `command`; returns its output and exit status. `None`: it did not end within `limit` and was killed.
 pub(crate) async fn end(command: &mut Command, input: &str, limit: Duration) -> io::Result<Option<Output>> {
     let command = command.env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // this is what ends it when time is up
+    // kills it when the timeout drops the future
     let mut child = command.kill_on_drop(true).spawn()?;
     let stdin = child.stdin.take();
     let feed = async {
-        // a program that ends early says why on its own
+        // a program that stops reading early prints why
         if let Some(mut stdin) = stdin {
             let _ = stdin.write_all(input.as_bytes()).await;
         }

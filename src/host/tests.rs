@@ -1,4 +1,4 @@
-//! On namespaces that the test makes; needs root.
+//! Tests in namespaces that they create; they need root.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// A named namespace that goes away with the value.
+/// A named namespace that is removed when the value is dropped.
 pub(crate) struct Scratch(pub(crate) String);
 
 impl Scratch {
@@ -61,7 +61,7 @@ async fn a_pair_between_two_namespaces() {
     let eth0 = there.link("eth0").await.unwrap().unwrap();
     assert_eq!((host_end.mtu, host_end.mac), (1400, Some(NODE_MAC)));
     assert_eq!((eth0.mtu, eth0.mac, eth0.up), (1400, Some(MAC), false));
-    // from either side, whatever it is called by now
+    // from either side, also after a rename
     pod.ip("link set eth0 name other");
     let other = there.link("other").await.unwrap();
     let seen = here.other_end(&host_end).await.unwrap().unwrap();
@@ -114,7 +114,7 @@ async fn a_pair_between_two_namespaces() {
     assert_eq!(there.link("eth0").await.unwrap(), None);
 }
 
-/// Duplicate detection tells, a moment after an address was given.
+/// Duplicate address detection reports a conflict a moment after an address was added.
 #[tokio::test]
 async fn what_another_host_has_is_not_ours() {
     let (one, other) = (Scratch::new("d1"), Scratch::new("d2"));
@@ -139,12 +139,12 @@ async fn what_another_host_has_is_not_ours() {
     let usable: ipnetwork::IpNetwork = "fd00::4/64".parse().unwrap();
     assert_eq!(here.addresses(&left).await.unwrap(), [usable]);
     assert_eq!(here.all_addresses("eth0").await.unwrap(), [usable]);
-    // by hand it goes as any other
+    // an explicit delete removes it like any other
     here.delete_address(&left, "fd00::3/64".parse().unwrap()).await.unwrap();
     assert!(!one.ip("addr show dev left").contains("fd00::3"));
 }
 
-/// The source that the kernel takes for `to`.
+/// The source address that the kernel chooses for `to`.
 fn source(netns: &Scratch, to: &str) -> String {
     let route = netns.ip(&format!("-6 route get {to}"));
     route.split("src ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_default().to_owned()
@@ -163,7 +163,7 @@ async fn an_unpreferred_address_is_nobodys_source() {
         here.ensure_unpreferred_address(&link, "fd69::2/125".parse().unwrap()).await.unwrap();
     }
     here.ensure_route(&link, Route::via("::/0".parse().unwrap(), "fd00:1::1".parse().unwrap())).await.unwrap();
-    // both are as near to that destination, and the younger one would be taken
+    // both match that destination equally well, so the kernel would choose the newer one
     assert_eq!(source(&node, "2001:db8::1"), "fd00:1::2");
     assert!(here.addresses(&link).await.unwrap().contains(&"fd69::2/125".parse().unwrap()));
 }
@@ -197,12 +197,15 @@ async fn tx_checksum_goes_off() {
     assert!(features().contains("tx-checksumming: off"), "{}", features());
     assert!(features().contains("rx-checksumming: on"));
     let missing = ethtool::tx_checksum_off(Some(&pod.open()), "v9").await.unwrap_err();
-    assert!(missing.to_string().starts_with("switch TX checksum offload of v9 off: No such device"), "{missing}");
+    assert!(
+        missing.to_string().starts_with("cannot switch TX checksum offload of v9 off: No such device"),
+        "{missing}"
+    );
 }
 
 #[tokio::test]
 async fn changes_wake() {
-    // the process's own namespace: loopback, where nothing else happens to this address
+    // in the process's own namespace: on loopback nothing else uses this address
     let mut changes = changes::Changes::watch().unwrap();
     run("ip", &["addr", "add", "127.77.77.77/32", "dev", "lo"]);
     assert!(changes.next().await);
@@ -228,7 +231,7 @@ fn what_arp_finds_out_wakes_nobody() {
             run("ip", &args.split(' ').collect::<Vec<_>>());
         }
         let mut changes = changes::Changes::watch().unwrap();
-        // the kernel tells some of it late
+        // the kernel reports some changes late
         while tokio::time::timeout(Duration::from_secs(2), changes.next()).await.is_ok() {}
         let neighbour = |state: &str| {
             let entry = ["neigh", "replace", "10.128.0.1", "lladdr", "0a:58:0a:80:00:01", "dev", "v0", "nud", state];
@@ -309,7 +312,7 @@ fn sysctl_stays_in_its_tree() {
     assert!(sysctl::set_link("ipv4", "nosuchlink", "forwarding", "1").is_err());
 }
 
-/// As IPv6 is when it is disabled at boot.
+/// A family without support in the kernel, such as IPv6 disabled at boot.
 #[test]
 fn a_family_that_the_host_does_not_know_has_nothing() {
     use rtnetlink::packet_route::AddressFamily;
@@ -317,7 +320,7 @@ fn a_family_that_the_host_does_not_know_has_nothing() {
         run("ip", &["link", "set", "lo", "up"]);
         run("ip", &["route", "add", "192.0.2.0/24", "dev", "lo"]);
         let here = Net::here().await.unwrap();
-        // NET/ROM: no kernel has rules or routes of it
+        // NET/ROM: the kernel has no rules or routes for it
         assert!(here.rules(AddressFamily::Netrom).await.unwrap().is_empty());
         assert!(here.all_tables_of(AddressFamily::Netrom).await.unwrap().is_empty());
         assert!(!here.rules(AddressFamily::Inet).await.unwrap().is_empty());
@@ -354,7 +357,7 @@ fn marked_packets_have_a_table() {
     });
 }
 
-/// Who never pauses goes on to where the first packet went, until the connection is ended.
+/// A sender that never pauses keeps reaching the first endpoint until the connection is ended.
 #[test]
 fn a_udp_sender_moves_on() {
     apart(async || {
@@ -389,7 +392,7 @@ fn a_udp_sender_moves_on() {
     });
 }
 
-/// Everything that a link holds goes to another one and back, and is as before.
+/// Everything that a link holds can be moved to another link and back without loss.
 #[tokio::test]
 async fn a_link_gives_all_it_holds_to_another() {
     let node = Scratch::new("held");
@@ -435,9 +438,9 @@ async fn a_link_gives_all_it_holds_to_another() {
     for (from, to) in [(&a, &b), (&b, &a)] {
         let (held, routes) = (net.held_addresses(from).await.unwrap(), net.held_routes(from).await.unwrap());
         assert_eq!(held.len(), 4, "{held:?}");
-        let kept: Vec<_> = held.iter().map(|one| HeldAddress::decode(&one.encode()).unwrap()).collect();
+        let kept: Vec<_> = held.iter().map(|one| SavedAddress::decode(&one.encode()).unwrap()).collect();
         assert_eq!(kept, held);
-        let kept: Vec<_> = routes.iter().map(|one| HeldRoute::decode(&one.encode()).unwrap()).collect();
+        let kept: Vec<_> = routes.iter().map(|one| SavedRoute::decode(&one.encode()).unwrap()).collect();
         assert_eq!(kept, routes);
         for one in &held {
             net.hold_address(to, one).await.unwrap();
@@ -465,7 +468,7 @@ async fn a_link_gives_all_it_holds_to_another() {
     assert_eq!(first.aged(3600), None);
 }
 
-/// Without how long things still live: that differs from look to look.
+/// Without remaining lifetimes, which differ from look to look.
 fn without_lifetimes(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -504,7 +507,7 @@ async fn a_program_that_hangs_is_killed() {
 async fn plugins_tell_their_versions() {
     let file = std::env::temp_dir().join(format!("ovnkube-host-{}-plugin", std::process::id()));
     let of = async |script: &str| {
-        // by a process of its own: what another test starts meanwhile would keep it open, and nobody could run it
+        // written by a child process: a fork of another test would keep it open, so it could not be run
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" >"$2"; chmod 755 "$2""#;
         run("sh", &["-c", write, "sh", script, &file.display().to_string()]);
         cni::versions(&file).await

@@ -6,8 +6,8 @@ use roaring::RoaringBitmap;
 
 use crate::{Error, Subnet};
 
-/// Hands out the addresses of one subnet. A freed address is not given out again until the others
-/// have been: traffic for the pod that had it may still be on its way.
+/// Allocates the addresses of one subnet. Freed addresses are reused last: traffic for the pod that had one
+/// may still be on its way.
 #[derive(Debug, Clone)]
 pub struct AddressPool {
     subnet: Subnet,
@@ -34,18 +34,18 @@ impl AddressPool {
         self.subnet
     }
 
-    /// Addresses that can still be given out.
+    /// How many addresses are free.
     pub fn free_count(&self) -> u64 {
         (u64::from(self.last) + 1).saturating_sub(self.used.len())
     }
 
-    /// Marks an address that somebody has already.
+    /// Marks an address that is already in use.
     pub fn take(&mut self, ip: IpAddr) -> Result<(), Error> {
         let offset = self.offset(ip)?;
         if self.used.insert(offset) { Ok(()) } else { Err(Error::Taken { what: ip.to_string() }) }
     }
 
-    /// A free address: the first one after the one given out last.
+    /// Takes a free address and returns it: the first one after the one that was allocated last.
     pub fn allocate(&mut self) -> Result<IpAddr, Error> {
         if self.free_count() == 0 {
             return Err(self.exhausted());
@@ -57,7 +57,7 @@ impl AddressPool {
         Ok(ip)
     }
 
-    /// Gives an address back. Freeing what is free or foreign does nothing.
+    /// Frees an address. One that is free already or outside of the subnet is ignored.
     pub fn free(&mut self, ip: IpAddr) {
         if let Ok(offset) = self.offset(ip) {
             self.used.remove(offset);

@@ -4,7 +4,7 @@ use roaring::RoaringBitmap;
 
 use crate::Error;
 
-/// Hands out the lowest free number of a range.
+/// Allocates the lowest free number of a range.
 #[derive(Debug, Clone)]
 pub struct IdPool {
     used: RoaringBitmap,

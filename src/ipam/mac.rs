@@ -1,4 +1,4 @@
-//! Ethernet addresses, and the ones OVN-owned addresses get.
+//! Ethernet addresses, and those of OVN-owned IPs.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,9 +9,9 @@ use std::str::FromStr;
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// The address every OVN-owned IP gets, so that it never has to be stored: `0a:58` and the four
-    /// octets of an IPv4 address. An IPv6 address gives the first four octets of the SHA-256 of its
-    /// canonical text, as ovn-kubernetes does (`util.IPAddrToHWAddr`).
+    /// The MAC of an OVN-owned IP, derived so that it never has to be stored: `0a:58` and the four octets of an
+    /// IPv4 address. For IPv6 it is the first four octets of the SHA-256 of the canonical text, as in
+    /// ovn-kubernetes (`util.IPAddrToHWAddr`).
     pub fn of(ip: IpAddr) -> Self {
         let tail = match ip {
             IpAddr::V4(ip) => ip.octets(),
@@ -20,14 +20,14 @@ impl Mac {
         Self([0x0a, 0x58, tail[0], tail[1], tail[2], tail[3]])
     }
 
-    /// The IPv6 address that a link with this one has by itself (RFC 4291, appendix A).
+    /// The IPv6 link-local address of an interface with this MAC (RFC 4291, appendix A).
     pub fn link_local(self) -> Ipv6Addr {
         let [a, b, c, d, e, f] = self.0.map(u16::from);
         let pair = |high: u16, low: u16| high << 8 | low;
         Ipv6Addr::new(0xfe80, 0, 0, 0, pair(a ^ 2, b), pair(c, 0xff), pair(0xfe, d), pair(e, f))
     }
 
-    /// True for addresses that may be put on a pod: unicast and not all zero.
+    /// True for addresses that a pod may have: unicast and not all zero.
     pub fn is_unicast(self) -> bool {
         self.0[0] & 1 == 0 && self.0 != [0; 6]
     }

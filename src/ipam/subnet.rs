@@ -32,7 +32,7 @@ impl Subnet {
         self.base.is_ipv6()
     }
 
-    /// Bits that addresses in here differ in.
+    /// How many bits addresses in this subnet may differ in.
     pub fn host_bits(self) -> u8 {
         let bits = if self.is_ipv6() { 128 } else { 32 };
         bits - self.prefix
@@ -50,7 +50,7 @@ impl Subnet {
         self.contains_subnet(other) || other.contains_subnet(self)
     }
 
-    /// How far `ip` is from the first address; `None` outside of the subnet.
+    /// The distance of `ip` from the first address; `None` outside of the subnet.
     pub fn offset(self, ip: IpAddr) -> Option<u128> {
         if ip.is_ipv6() != self.is_ipv6() {
             return None;
@@ -87,21 +87,21 @@ impl Subnet {
         Some(Self { base, prefix })
     }
 
-    /// What of it is in none of `others`, in as few subnets as that takes.
+    /// What is left of it without `others`, in as few subnets as possible.
     pub fn without(self, others: &[Self]) -> Vec<Self> {
         let mut left = Vec::new();
         self.leave(others, usize::MAX, &mut left);
         left
     }
 
-    /// How many subnets [`Self::without`] would give; `None` for more than `most`, which is found out without
+    /// How many subnets [`Self::without`] would return; `None` for more than `most`, which is found without
     /// making them all.
     pub fn pieces_without(self, others: &[Self], most: usize) -> Option<usize> {
         let mut left = Vec::new();
         self.leave(others, most, &mut left).then_some(left.len())
     }
 
-    /// False once there would be more than `most`.
+    /// Collects what is left; false once that would be more than `most`.
     fn leave(self, others: &[Self], most: usize, left: &mut Vec<Self>) -> bool {
         if others.iter().any(|other| other.contains_subnet(self)) {
             return true;
@@ -138,7 +138,7 @@ impl fmt::Debug for Subnet {
 impl FromStr for Subnet {
     type Err = String;
 
-    /// Refuses host bits: `10.128.0.1/23` is an address, not a subnet.
+    /// Rejects host bits: `10.128.0.1/23` is an address, not a subnet.
     fn from_str(text: &str) -> Result<Self, String> {
         let net: IpNetwork = text.parse().map_err(|_| format!("{text:?} is not a CIDR"))?;
         if !text.contains('/') {

@@ -21,12 +21,12 @@ impl fmt::Display for ClusterSubnet {
     }
 }
 
-/// Hands out node subnets of one address family from one or several ranges, the first range with
-/// space first. Within a range a freed subnet comes round again last.
+/// Allocates node subnets of one address family from one or several ranges; the first range with space is
+/// used first. Within a range freed subnets are reused last.
 #[derive(Debug, Clone, Default)]
 pub struct SubnetPool {
     ranges: Vec<Range>,
-    /// Everything taken, by its base: what overlap is checked against.
+    /// All subnets taken, sorted by base, to check for overlap.
     taken: BTreeSet<Subnet>,
 }
 
@@ -43,13 +43,13 @@ impl SubnetPool {
         Self { ranges: ranges.into_iter().map(Range::new).collect(), taken: BTreeSet::new() }
     }
 
-    /// True where no range was given: the cluster does not have this family.
+    /// True if no range was given: the cluster does not have this family.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Marks a subnet that a node has already. It may be of another length than `host_prefix` says
-    /// (the setting may have changed since), but must lie in a range and overlap nothing taken.
+    /// Marks a subnet that a node already has. Its length may differ from `host_prefix` (the setting may have
+    /// changed), but it must lie in a range and overlap no other taken subnet.
     pub fn take(&mut self, subnet: Subnet) -> Result<(), Error> {
         let Some(range) = self.ranges.iter_mut().find(|r| r.of.cidr.contains_subnet(subnet)) else {
             return Err(Error::Outside { what: subnet.to_string(), range: self.names() });
@@ -62,7 +62,7 @@ impl SubnetPool {
         Ok(())
     }
 
-    /// A free subnet.
+    /// Takes a free subnet and returns it.
     pub fn allocate(&mut self) -> Result<Subnet, Error> {
         for range in &mut self.ranges {
             if let Some(subnet) = range.allocate() {
@@ -73,7 +73,7 @@ impl SubnetPool {
         Err(Error::Exhausted { what: "node subnet", range: self.names() })
     }
 
-    /// Gives a subnet back. Freeing what was never taken does nothing.
+    /// Frees a subnet. Freeing one that was never taken does nothing.
     pub fn free(&mut self, subnet: Subnet) {
         if !self.taken.remove(&subnet) {
             return;
@@ -88,12 +88,12 @@ impl SubnetPool {
         }
     }
 
-    /// Node subnets given out.
+    /// How many node subnets are taken.
     pub fn used(&self) -> usize {
         self.taken.len()
     }
 
-    /// Node subnets there are in all ranges.
+    /// How many node subnets all ranges have.
     pub fn count(&self) -> u64 {
         self.ranges.iter().map(|r| r.count).sum()
     }

@@ -136,7 +136,7 @@ proptest! {
         prop_assert!(left.windows(2).all(|pair| pair[0].prefix() != pair[1].prefix() || double(pair[0]) != double(pair[1])));
     }
 
-    /// Whatever is taken, freed and asked for: nobody ever shares an address, and the count is right.
+    /// Whatever is taken, freed and allocated: no address is given out twice, and the count is right.
     #[test]
     fn addresses_are_unique(steps in prop::collection::vec((0u8..3, 0u32..64), 1..200)) {
         let range = subnet("10.1.0.0/26");

@@ -1,4 +1,4 @@
-//! Addresses and subnets travel as text in annotations and recordings.
+//! Addresses and subnets as text in annotations and recordings.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

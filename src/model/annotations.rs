@@ -17,9 +17,9 @@ pub mod keys {
     pub const HOST_CIDRS: &str = "k8s.ovn.org/host-cidrs";
     pub const ENCAP_IPS: &str = "k8s.ovn.org/node-encap-ips";
     pub const GATEWAY: &str = "k8s.ovn.org/l3-gateway-config";
-    /// `false`: the gateway router does not look at the size of packets.
+    /// `false`: the gateway router does not check the size of packets.
     pub const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";
-    /// Ours alone: the MTU of the node's pods where the node chose it.
+    /// Only in ovnkube: the MTU of the node's pods if the node chose it.
     pub const NODE_MTU: &str = "k8s.ovn.org/node-mtu";
     pub const HYBRID_SUBNET: &str = "k8s.ovn.org/hybrid-overlay-node-subnet";
     pub const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
@@ -27,7 +27,7 @@ pub mod keys {
     pub const EGRESS_BANDWIDTH: &str = "kubernetes.io/egress-bandwidth";
     /// On a namespace: what its policies log, `{"deny":"alert","allow":"notice"}`.
     pub const ACL_LOGGING: &str = "k8s.ovn.org/acl-logging";
-    /// On a policy: `true` for one without connection tracking.
+    /// On a policy: `true` to work without connection tracking.
     pub const ACL_STATELESS: &str = "k8s.ovn.org/acl-stateless";
     /// On a namespace: `true` where pods may send multicast to each other.
     pub const MULTICAST: &str = "k8s.ovn.org/multicast-enabled";
@@ -37,7 +37,7 @@ pub mod keys {
     pub const DEFAULT_NETWORK: &str = "v1.multus-cni.io/default-network";
 }
 
-/// An annotation that says something impossible. It is not obeyed.
+/// An annotation with an impossible value, which is not used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadAnnotation {
     pub key: Name,

@@ -1,4 +1,4 @@
-//! What comes in, and what it touched.
+//! The changes that come in, and what they affect.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    EndpointSlice, Name, Namespace, NetworkPolicy, Node, ObjectKey, Pod, PodKey, PodSet, Service, ServiceCidr,
+    EndpointSlice, Name, Names, Namespace, NetworkPolicy, Node, ObjectKey, Pod, PodKey, PodSet, Service, ServiceCidr,
 };
 
-/// One thing that happened outside. `None` means the object is gone. Serialisable, so that a run can
-/// be recorded and replayed.
+/// One observed change. `None` means the object is gone. Serialisable, so that a run can be recorded and
+/// replayed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Change {
     Node(Name, Option<Box<Node>>),
@@ -21,10 +21,37 @@ pub enum Change {
     EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
     NetworkPolicy(ObjectKey, Option<Box<NetworkPolicy>>),
     ServiceCidr(Name, Option<ServiceCidr>),
-    /// What nodes reach by which address, all of it: the API server, databases, their DNS.
+    /// All addresses that nodes depend on, with what they reach there: the API server, databases, their DNS.
     Connections(BTreeMap<IpAddr, Name>),
-    /// The first full list of this kind is in: everything that exists has been said.
+    /// The initial list of this kind is complete.
     Synced(Kind),
+}
+
+impl Change {
+    /// The uid of an object that exists, for kinds where it matters.
+    pub fn uid(&self) -> Option<&Name> {
+        match self {
+            Self::Node(_, Some(node)) => Some(&node.uid),
+            Self::Namespace(_, Some(namespace)) => Some(&namespace.uid),
+            Self::Pod(_, Some(pod)) => Some(&pod.uid),
+            Self::Service(_, Some(service)) => Some(&service.uid),
+            Self::NetworkPolicy(_, Some(policy)) => Some(&policy.uid),
+            _ => None,
+        }
+    }
+
+    /// Replaces names that many objects have by the copies in `names`, except in its own key.
+    pub fn share(&mut self, names: &mut Names) {
+        match self {
+            Self::Pod(_, Some(pod)) => pod.node.iter_mut().for_each(|node| names.share(node)),
+            Self::Service(_, Some(service)) => service.ports.iter_mut().for_each(|port| names.share(&mut port.name)),
+            Self::EndpointSlice(_, Some(slice)) => {
+                slice.ports.iter_mut().for_each(|port| names.share(&mut port.name));
+                slice.endpoints.iter_mut().filter_map(|e| e.node.as_mut()).for_each(|node| names.share(node));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The kinds of objects that are watched.
@@ -39,10 +66,10 @@ pub enum Kind {
     ServiceCidr,
 }
 
-/// What a change made worth planning again.
+/// What must be planned again after a change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Touched {
-    /// All first lists are in: plan everything.
+pub enum Affected {
+    /// All initial lists are complete: plan everything.
     Everything,
     /// A node, its network or its existence.
     Node(Name),
@@ -51,8 +78,8 @@ pub enum Touched {
     /// A service or its endpoints.
     Service(ObjectKey),
     NetworkPolicy(ObjectKey),
-    /// Pods that policies refer to together: whether they do, and the numbers of their named port.
+    /// A set of pods that policies refer to: whether any does, and the numbers of its named port.
     PodSet(Arc<PodSet>),
-    /// The places where services are served: any of [`crate::World::sites`].
+    /// The nodes where services are served: any of [`crate::World::sites`].
     Sites,
 }

@@ -1,4 +1,4 @@
-//! Endpoint slices: who is behind a service.
+//! Endpoint slices: the endpoints of services.
 
 use std::net::{AddrParseError, IpAddr};
 
@@ -9,13 +9,13 @@ use crate::{BadField, Family, Meta, Name, Protocol};
 
 /// Label of a slice that names its service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// Problems told of one slice; a slice has up to 1000 endpoints.
+/// How many problems of one slice are reported; a slice has up to 1000 endpoints.
 const TOLD: usize = 3;
 
 /// The part of an endpoint slice that can change what is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointSlice {
-    /// Name of its service; none for a slice that belongs to none.
+    /// Name of its service; `None` for a slice that belongs to none.
     pub service: Option<Name>,
     pub ports: Vec<SlicePort>,
     pub endpoints: Vec<Endpoint>,
@@ -25,7 +25,7 @@ pub struct EndpointSlice {
 /// A port that all endpoints of a slice have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlicePort {
-    /// Of the service's port.
+    /// Name of the service's port.
     pub name: Name,
     pub protocol: Protocol,
     pub port: u16,
@@ -38,13 +38,13 @@ pub struct Endpoint {
     pub ready: bool,
     pub serving: bool,
     pub terminating: bool,
-    /// Where it runs.
+    /// The node it runs on.
     pub node: Option<Name>,
-    /// Who should use it; boxed, few have some.
+    /// Where it should be used from; boxed, since few endpoints have hints.
     pub hints: Option<Box<Hints>>,
 }
 
-/// From where an endpoint should be used, as the control plane worked it out from the service's
+/// Where an endpoint should be used from, as the control plane derived it from the service's
 /// `trafficDistribution`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hints {
@@ -103,7 +103,7 @@ impl EndpointSlice {
         let family = match fields.address_type {
             "IPv4" => Family::V4,
             "IPv6" => Family::V6,
-            // names are for resolvers
+            // endpoints that are names are for resolvers
             _ => return slice,
         };
         let mut problems = Vec::new();
@@ -152,7 +152,7 @@ impl EndpointFields {
 }
 
 fn slice_port(field: &PortFields) -> Result<Option<SlicePort>, String> {
-    // a slice without a number stands for all ports, which nothing here can serve
+    // a port without a number stands for all ports, which nothing here can serve
     let Some(number) = field.port else { return Ok(None) };
     let protocol = Protocol::parse(field.protocol.as_deref())?;
     let name = field.name.as_deref().unwrap_or_default().into();

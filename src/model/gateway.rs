@@ -1,4 +1,4 @@
-//! The `k8s.ovn.org/l3-gateway-config` annotation: how a node's pods get in and out.
+//! The `k8s.ovn.org/l3-gateway-config` annotation: how traffic of a node's pods gets in and out.
 
 use std::net::IpAddr;
 
@@ -16,13 +16,13 @@ pub enum GatewayMode {
     Local,
 }
 
-/// A node's gateway. Written by the node's agent once its bridge stands.
+/// A node's gateway. The node's agent writes it once its bridge exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gateway {
     pub mode: GatewayMode,
     /// Name of the localnet port: `<bridge>_<node>`.
     pub interface_id: String,
-    /// The bridge's.
+    /// MAC of the bridge.
     pub mac: Mac,
     /// The node's addresses on the bridge.
     pub ips: Vec<IpNetwork>,
@@ -32,9 +32,9 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Reads the annotation; `None` for a node without a gateway.
+    /// Parses the annotation; `None` for a node without a gateway.
     pub fn parse(text: &str) -> Result<Option<Self>, String> {
-        let networks: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
+        let networks: Value = serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?;
         let Some(config) = networks.get("default") else { return Ok(None) };
         let mode = match string(config, "mode") {
             "" => return Ok(None),
@@ -52,7 +52,7 @@ impl Gateway {
             vlan: vlan(string(config, "vlan-id"))?,
         };
         if gateway.interface_id.is_empty() || gateway.ips.is_empty() {
-            return Err("needs \"interface-id\" and \"ip-addresses\"".to_owned());
+            return Err("it needs \"interface-id\" and \"ip-addresses\"".to_owned());
         }
         Ok(Some(gateway))
     }
@@ -62,7 +62,7 @@ fn string<'a>(config: &'a Value, key: &str) -> &'a str {
     config.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The list under `many`, or the single value older writers put under `one`.
+/// The list under `many`, or the single value that older writers put under `one`.
 fn list<T: std::str::FromStr>(config: &Value, many: &str, one: &str) -> Result<Vec<T>, String> {
     let texts: Vec<&str> = match config.get(many).and_then(Value::as_array) {
         Some(list) => list.iter().map(|item| item.as_str().unwrap_or_default()).collect(),

@@ -1,4 +1,4 @@
-//! Labels of objects. Pods of one workload have the same: a set of labels is stored once.
+//! Labels of objects. Pods of one workload have the same labels, so each set of labels is stored once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Labels {
         self.0.iter()
     }
 
-    /// Objects that have this very set in common.
+    /// How many holders share this stored set.
     pub(crate) fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
     }

@@ -1,31 +1,34 @@
 //! The cluster as ovnkube sees it: only the fields that can change what is written to OVN.
 //!
 //! ```text
-//!  watch ──Change──▶ World::apply ──Touched──▶ plan
+//!  watch ──Change──▶ World::apply ──Affected──▶ plan
 //!                      │
 //!                      ├ nodes, pods, services …   what Kubernetes says
 //!                      └ networks, addresses       what ovnkube decided (or found annotated)
 //! ```
 //!
-//! Everything that comes from outside is parsed once, here, into small types; what cannot be parsed
-//! becomes a [`BadAnnotation`] on its object and never a guess. No clock, no IO, no randomness: the
-//! same changes in the same order give the same world.
+//! All input is parsed once, here, into small types. What cannot be parsed becomes a [`BadAnnotation`] of its
+//! object, never a guess. There is no clock, no IO and no randomness: the same changes in the same order give
+//! the same world.
 
 mod annotations;
 mod change;
 mod endpoint_slice;
+mod family;
 mod gateway;
 mod labels;
 mod masquerade;
+mod meta;
 mod names;
 mod namespace;
-mod network;
 mod network_policy;
+mod network_settings;
 mod node;
 mod notice;
 mod pod;
 mod pod_network;
 mod pod_set;
+mod protocol;
 #[cfg(test)]
 mod running_tests;
 mod selector;
@@ -37,25 +40,29 @@ mod tests;
 mod world;
 
 pub use annotations::{BadAnnotation, keys};
-pub use change::{Change, Kind, Touched};
+pub use change::{Affected, Change, Kind};
 pub use endpoint_slice::{
     Conditions, Endpoint, EndpointFields, EndpointSlice, HintFields, HintName, Hints, SliceFields, SlicePort,
 };
+pub use family::Family;
 pub use gateway::{Gateway, GatewayMode};
 pub use labels::Labels;
 pub use masquerade::Masquerade;
-pub use names::{Name, ObjectKey, PodKey};
+pub use meta::Meta;
+pub use names::{Name, Names, ObjectKey, PodKey};
 pub use namespace::{AclLogging, AclSeverity, Namespace};
-pub use network::{Family, Network, NodeSelector, Roles};
-pub use network_policy::{Block, Direction, NetworkPolicy, Peer, PolicyFields, PolicyPort, Rule};
+pub use network_policy::fields::PolicyFields;
+pub use network_policy::{Block, Direction, NetworkPolicy, Peer, PolicyPort, Rule};
+pub use network_settings::{NetworkSettings, NodeSelector, Roles};
 pub use node::{Node, NodeFields};
 pub use notice::{Notice, Object, Severity};
 pub use ovnkube_ipam::{ClusterSubnet, Mac, Subnet};
-pub use pod::{AddressRequest, Meta, NamedPort, Pod, PodFields, Wiring};
+pub use pod::{AddressRequest, NamedPort, Pod, PodFields, Wiring};
 pub use pod_network::{PodAddresses, PodAnnotation, PodNetwork, Route, render_pod_networks};
 pub use pod_set::{Namespaces, PodSet};
+pub use protocol::Protocol;
 pub use selector::{Operator, Requirement, Selector, SelectorFields};
-pub use service::{BadField, PortFields, Protocol, Service, ServiceFields, ServicePort, ServiceType, TrafficPolicy};
+pub use service::{BadField, PortFields, Service, ServiceFields, ServicePort, ServiceType, TrafficPolicy};
 pub use service_cidr::ServiceCidr;
-pub use services::{AddressRules, Backend, Backends, ExternalIps, NodeIps, Place, Services};
+pub use services::{AddressRules, Backend, Backends, ExternalIps, NodeIps, Services, Topology};
 pub use world::{NodeNetwork, PodEntry, Policies, Site, SiteRouter, World};

@@ -1,5 +1,5 @@
-//! What the addresses of a masquerade subnet stand for. Host and OVN share the node's address; each of these is one that
-//! only one of the two has.
+//! The addresses of a masquerade subnet. Host and OVN share the node's address; each of these belongs to only one of
+//! the two.
 
 use std::net::IpAddr;
 
@@ -8,28 +8,28 @@ use ovnkube_ipam::Subnet;
 
 use crate::Family;
 
-/// The first addresses of a masquerade subnet, the same on every node. All else that is in it is not ours.
+/// The first addresses of a masquerade subnet, the same on every node. The rest of the subnet is not ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Masquerade {
-    /// OVN, to the host.
+    /// OVN's address towards the host.
     pub ovn: IpAddr,
-    /// The host, to OVN; with its prefix.
+    /// The host's address towards OVN, with its prefix length.
     pub host: IpNetwork,
-    /// Where OVN serves what the host hands over of node ports with local endpoints.
+    /// Where OVN receives node port traffic for local endpoints from the host.
     pub local: IpAddr,
-    /// A neighbour that is nobody.
+    /// A next hop that no machine has.
     pub next_hop: IpAddr,
-    /// A pod that reaches itself through a service, to itself.
+    /// The source that a pod sees when it reaches itself through a service.
     pub hairpin: IpAddr,
 }
 
 impl Masquerade {
-    /// Of the first of these subnets that is of the family.
+    /// The addresses of the first of these subnets that is of the family.
     pub fn find(subnets: &[Subnet], family: Family) -> Option<Self> {
         Self::of(*subnets.iter().find(|subnet| Family::of_subnet(**subnet) == family)?)
     }
 
-    /// `None`: the subnet is smaller than a /29 or /125.
+    /// Returns `None` if the subnet is smaller than a /29 or /125.
     pub fn of(subnet: Subnet) -> Option<Self> {
         Some(Self {
             ovn: subnet.nth(1)?,

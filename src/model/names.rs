@@ -1,12 +1,38 @@
-//! Names of objects. Shared strings: a name stands in many places but is stored once.
+//! Names of objects as shared strings: a name is used in many places but stored once.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 /// A Kubernetes name, uid or similar short text.
 pub type Name = Arc<str>;
+
+/// Recently seen names, so that repeated ones are stored once: each pod names its namespace, each endpoint its node.
+/// Which names it holds never changes a result, and their number is bounded.
+#[derive(Debug, Default)]
+pub struct Names {
+    slots: Vec<Option<Name>>,
+    hasher: RandomState,
+}
+
+impl Names {
+    const MOST: usize = 1024;
+
+    /// Replaces a name by an equal one that was seen before.
+    pub fn share(&mut self, name: &mut Name) {
+        if self.slots.is_empty() {
+            self.slots.resize(Self::MOST, None);
+        }
+        let at = self.hasher.hash_one(&**name) as usize % Self::MOST;
+        match self.slots.get_mut(at) {
+            Some(Some(known)) if known == name => name.clone_from(known),
+            Some(slot) => *slot = Some(name.clone()),
+            None => {}
+        }
+    }
+}
 
 /// A pod's namespace and name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,7 +52,7 @@ impl PodKey {
     }
 }
 
-/// Namespace and name of an object that is no pod: a service, a slice.
+/// Namespace and name of an object other than a pod: a service, a slice.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectKey {
     pub namespace: Name,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BadAnnotation, Labels, Meta, Name, keys};
 
-/// The part of a namespace that matters.
+/// The fields of a namespace that matter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     pub uid: Name,
@@ -15,8 +15,8 @@ pub struct Namespace {
     pub bad: Vec<BadAnnotation>,
 }
 
-/// How loud the policies of a namespace log what they let through and what they drop; silent where
-/// nothing is said.
+/// The severities with which the policies of a namespace log what they allow and what they drop; `None` logs
+/// nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AclLogging {
     pub allow: Option<AclSeverity>,
@@ -84,7 +84,7 @@ fn acl_logging(text: &str, bad: &mut Vec<BadAnnotation>) -> AclLogging {
     }
     let said: Said = serde_json::from_str(text).unwrap_or_else(|e| {
         let right = r#"{"deny":"alert","allow":"notice"}"#;
-        bad.push(BadAnnotation::new(keys::ACL_LOGGING, format!("is not like {right}: {e}; nothing is logged")));
+        bad.push(BadAnnotation::new(keys::ACL_LOGGING, format!("it is not like {right}: {e}; nothing is logged")));
         Said::default()
     });
     let mut severity = |name: &str, text: &str| {

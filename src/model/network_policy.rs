@@ -1,9 +1,9 @@
 //! `NetworkPolicies`.
 //!
-//! What cannot be read selects nothing: a broken peer nobody, a broken port no port. A list that had
-//! something in it stays a list, so that nothing broken ever means everything.
+//! What cannot be parsed selects nothing: a broken peer no pods, a broken port no port. A list that had
+//! entries stays a list, so that an error never means "everything".
 
-mod fields;
+pub(crate) mod fields;
 #[cfg(test)]
 mod tests;
 
@@ -11,37 +11,36 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::fields::PolicyFields;
 use crate::{BadField, Family, Name, Protocol, Selector, Subnet};
 
-/// A policy's spec, reduced to what it means.
+/// A policy's spec, parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkPolicy {
     pub uid: Name,
-    /// The pods it is about, of its own namespace. None where that cannot be read: it is about nobody.
+    /// The pods of its namespace that it selects; `None` if the selector is invalid: it selects no pods.
     pub pods: Option<Selector>,
-    /// What may come in; none where the policy is not about that.
+    /// The rules for ingress; `None` if the policy does not cover ingress.
     pub ingress: Option<Vec<Rule>>,
-    /// Where packets may go; none where the policy is not about that.
+    /// The rules for egress; `None` if the policy does not cover egress.
     pub egress: Option<Vec<Rule>>,
-    /// Annotated to need no connection tracking.
+    /// Annotated to work without connection tracking.
     pub stateless: bool,
     pub bad: Vec<BadField>,
 }
 
-/// Coming in or going out, seen from the pods a policy is about.
+/// Ingress or egress, seen from the pods that a policy selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     Egress,
     Ingress,
 }
 
-/// Everything at the same time: a peer of the rule and a port of the rule.
+/// Allows packets that match one of the peers and one of the ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
-    /// None: everybody.
+    /// `None`: any peer.
     pub peers: Option<Vec<Peer>>,
-    /// None: every port of every protocol, and what has no ports.
+    /// `None`: every port of every protocol, and protocols without ports.
     pub ports: Option<Vec<PolicyPort>>,
 }
 
@@ -49,7 +48,7 @@ pub struct Rule {
 pub enum Peer {
     /// All pods of the namespaces with these labels: `namespaceSelector` alone.
     Namespaces(Selector),
-    /// Pods with these labels of the policy's own namespace, or of namespaces with labels.
+    /// Pods with these labels, in the policy's own namespace or in namespaces with labels.
     Pods {
         namespaces: Option<Selector>,
         pods: Selector,
@@ -60,10 +59,10 @@ pub enum Peer {
 /// `ipBlock`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
-    /// Which of the rule's blocks it is.
+    /// Its index among the rule's blocks.
     pub index: u32,
     pub cidr: Subnet,
-    /// Parts of it.
+    /// Excluded parts of `cidr`.
     pub except: Vec<Subnet>,
 }
 
@@ -78,7 +77,7 @@ pub enum PolicyPort {
     All(Protocol),
     /// From the first number to the last.
     Numbers(Protocol, u16, u16),
-    /// Of the destination pod, whatever its number there.
+    /// A named port of the destination pod, whatever its number there.
     Named(Protocol, Name),
 }
 
@@ -93,7 +92,7 @@ impl PolicyPort {
 impl Direction {
     pub const ALL: [Self; 2] = [Self::Egress, Self::Ingress];
 
-    /// That of answers.
+    /// The direction of replies.
     pub fn opposite(self) -> Self {
         match self {
             Self::Egress => Self::Ingress,
@@ -117,7 +116,7 @@ impl fmt::Display for Direction {
 }
 
 impl NetworkPolicy {
-    /// The rules of a direction; `None` where the policy is not about it.
+    /// The rules of a direction; `None` if the policy does not cover it.
     pub fn rules(&self, direction: Direction) -> Option<&[Rule]> {
         match direction {
             Direction::Egress => self.egress.as_deref(),
@@ -135,7 +134,7 @@ impl Rule {
         })
     }
 
-    /// Whether it lets anything through that is not a named port.
+    /// Whether it allows anything besides named ports.
     pub fn has_plain_ports(&self) -> bool {
         self.ports.as_ref().is_none_or(|ports| ports.iter().any(|p| !matches!(p, PolicyPort::Named(..))))
     }

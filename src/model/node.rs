@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{BadAnnotation, Gateway, Meta, Name, keys};
 
 /// Annotations that the cluster manager and the node's agent write; kept as text to see whether they
-/// must be written.
+/// must be written again.
 const WRITTEN: [&str; 13] = [
     keys::NODE_SUBNETS,
     keys::NODE_ID,
@@ -28,7 +28,7 @@ const WRITTEN: [&str; 13] = [
     "k8s.ovn.org/node-masquerade-subnet",
 ];
 
-/// A host may have so many addresses.
+/// The most addresses a host may have.
 const HOST_CIDRS: usize = 1024;
 
 /// The part of a node that can change what is written.
@@ -39,33 +39,33 @@ pub struct Node {
     pub created: i64,
     /// `status.addresses` of type InternalIP.
     pub addresses: Vec<IpAddr>,
-    /// `status.addresses` of other types: nobody reaches the node by them from here, and they are its own.
+    /// `status.addresses` of other types: nothing here reaches the node by them, but they belong to it.
     pub other_addresses: Vec<IpAddr>,
     /// OVS system-id of the node's chassis; set by the node's agent.
     pub chassis_id: Option<Name>,
-    /// `global` where nothing else is annotated.
+    /// `global` if not annotated.
     pub zone: Name,
     pub id: Option<u32>,
     /// Subnets of the default network, at most one per family.
     pub subnets: Vec<Subnet>,
-    /// Subnet that a hybrid-overlay node manages by itself.
+    /// Subnet that a hybrid-overlay node itself manages.
     pub foreign_subnet: Option<Subnet>,
-    /// MAC of the management port where it is not the one that follows from its address.
+    /// MAC of the management port if it is not the one derived from its address.
     pub mgmt_mac: Option<Mac>,
-    /// The way out of the node's pods; none until the node's agent has set it up.
+    /// The gateway of the node's pods; `None` until the node's agent has set it up.
     pub gateway: Option<Gateway>,
-    /// Its gateway router tells senders of packets that are too large for pods.
+    /// Its gateway router tells senders when packets are too large for pods.
     pub checks_mtu: bool,
-    /// MTU of its pods where the node chose it.
+    /// MTU of its pods if the node chose it.
     pub mtu: Option<u32>,
     /// Addresses of the host itself, beside those of its gateway.
     pub host_cidrs: Vec<IpNetwork>,
     pub labels: BTreeMap<String, String>,
     /// Reason of its condition NetworkUnavailable while that is true.
     pub network_unavailable: Option<Name>,
-    /// No new connections shall come to it: it is being deleted, or will be.
+    /// It should get no new connections: it is being deleted, or will be.
     pub leaving: bool,
-    /// Text of the annotations that we write.
+    /// Text of the annotations that ovnkube writes.
     pub written: BTreeMap<Name, Name>,
     pub bad: Vec<BadAnnotation>,
 }
@@ -75,11 +75,11 @@ pub struct Node {
 pub struct NodeFields<'a> {
     /// `status.addresses` of type InternalIP.
     pub addresses: &'a [IpAddr],
-    /// `status.addresses` of other types, as ExternalIP.
+    /// `status.addresses` of other types, such as ExternalIP.
     pub other_addresses: &'a [IpAddr],
     /// Reason of the condition NetworkUnavailable while that is true.
     pub network_unavailable: Option<&'a str>,
-    /// It is being deleted, or an autoscaler will.
+    /// It is being deleted, or an autoscaler will delete it.
     pub leaving: bool,
 }
 
@@ -128,7 +128,7 @@ impl Reader<'_> {
 
 /// `{"default":["10.128.0.0/23"]}`, or the older `{"default":"10.128.0.0/23"}`.
 fn subnets(text: &str) -> Result<Vec<Subnet>, String> {
-    let networks: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
+    let networks: Value = serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?;
     let mut subnets: Vec<Subnet> = Vec::new();
     let list = match networks.get("default") {
         None => return Ok(subnets),
@@ -147,7 +147,7 @@ fn subnets(text: &str) -> Result<Vec<Subnet>, String> {
 
 /// `{"default":"0a:58:…"}`.
 fn mgmt_mac(text: &str) -> Result<Option<Mac>, String> {
-    let networks: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
+    let networks: Value = serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?;
     let Some(mac) = networks.get("default") else { return Ok(None) };
     mac.as_str().unwrap_or_default().parse().map(Some)
 }
@@ -163,10 +163,10 @@ fn mtu(text: &str) -> Result<u32, String> {
 
 /// `["172.18.0.2/16"]`.
 fn host_cidrs(text: &str) -> Result<Vec<IpNetwork>, String> {
-    let list: Vec<String> = serde_json::from_str(text).map_err(|e| format!("is not a JSON list: {e}"))?;
+    let list: Vec<String> = serde_json::from_str(text).map_err(|e| format!("it is not a JSON list: {e}"))?;
     if list.len() > HOST_CIDRS {
         return Err(format!(
-            "has {} addresses; {HOST_CIDRS} are allowed, since each serves every node port",
+            "it has {} addresses; {HOST_CIDRS} are allowed, since each serves every node port",
             list.len()
         ));
     }

@@ -1,4 +1,4 @@
-//! What people should hear about an object: becomes a Kubernetes Event.
+//! Messages to users about an object; each becomes a Kubernetes Event.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub enum Severity {
     Warning,
 }
 
-/// One message about one object. The same notice again says nothing new.
+/// One message about one object. An equal notice is no news.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Notice {
     pub object: Object,

@@ -1,26 +1,15 @@
 //! Pods.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ovnkube_ipam::Mac;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BadAnnotation, Labels, Name, PodAnnotation, Protocol, keys};
+use crate::{BadAnnotation, Labels, Meta, Name, PodAnnotation, Protocol, keys};
 
-/// Addresses of a pod that are read: one of each family, and one that tells that there are too many.
+/// How many addresses of a pod are read: one per family, and one more that shows that there are too many.
 const MOST_IPS: usize = 3;
-
-/// What every object has, borrowed from wherever it was decoded.
-#[derive(Debug, Clone, Copy)]
-pub struct Meta<'a> {
-    pub uid: &'a str,
-    /// Creation, seconds since 1970.
-    pub created: i64,
-    pub labels: &'a BTreeMap<String, String>,
-    pub annotations: &'a BTreeMap<String, String>,
-}
 
 /// The fields of a pod beside its metadata that matter.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,23 +33,23 @@ pub struct Pod {
     pub node: Option<Name>,
     pub host_network: bool,
     pub finished: bool,
-    /// It has started: its status has addresses of the cluster's network.
+    /// The pod has started: its status has addresses of the cluster's network.
     #[serde(default)]
     pub running: bool,
     pub labels: Labels,
     pub ports: Box<[NamedPort]>,
-    /// Addresses of its status: those of its node if it is in the host's network, else those that it runs
-    /// with where they are not the annotated ones. They nearly always are: most pods have none here.
+    /// Addresses of its status: the node's for a host-network pod, else those that it runs with if they differ from
+    /// the annotated ones. They rarely do, so most pods have none here.
     #[serde(alias = "host_ips")]
     pub ips: Box<[IpAddr]>,
     pub annotated: Option<PodAnnotation>,
     pub request: Option<Box<AddressRequest>>,
     pub bad: Vec<BadAnnotation>,
-    /// Only for a pod of the own node: what its agent needs beside.
+    /// Only for pods of the own node: what else its agent needs.
     pub wiring: Option<Box<Wiring>>,
 }
 
-/// A port of a container that rules may call by its name.
+/// A named container port, which rules can refer to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPort {
     pub name: Name,
@@ -68,7 +57,7 @@ pub struct NamedPort {
     pub number: u16,
 }
 
-/// Annotations that only the agent of the pod's node reads, as they are.
+/// Annotations that only the agent of the pod's node reads, unparsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wiring {
     pub networks: Option<Name>,
@@ -119,7 +108,7 @@ impl Pod {
         }
     }
 
-    /// Where it runs and with what addresses; nothing of a pod that does not run.
+    /// Where the pod runs and with what addresses, nothing else; `None` for a pod that does not run.
     pub fn if_it_runs(self) -> Option<Self> {
         let annotated = self.annotated.map(|annotated| PodAnnotation { with_others: None, ..annotated });
         let (labels, ports, bad) = Default::default();
@@ -138,7 +127,7 @@ impl Pod {
         self
     }
 
-    /// Its numbers of a port of this name.
+    /// The numbers of its ports of this name.
     pub fn numbers<'a>(&'a self, protocol: Protocol, name: &'a str) -> impl Iterator<Item = u16> + 'a {
         let is_it = move |port: &&NamedPort| port.protocol == protocol && port.name.as_ref() == name;
         self.ports.iter().filter(is_it).map(|port| port.number)
@@ -149,7 +138,7 @@ impl Pod {
         if self.host_network { &self.ips } else { &[] }
     }
 
-    /// Addresses that a pod on the cluster's network runs with, as its node's kubelet says.
+    /// Addresses that a pod on the cluster's network runs with, as its kubelet reports them.
     pub fn runs_with(&self) -> impl Iterator<Item = IpAddr> {
         let told = self.ips.iter().copied();
         let annotated = self.annotated.iter().filter(|_| self.ips.is_empty()).flat_map(|a| a.addresses.each());
@@ -164,17 +153,17 @@ impl Pod {
 }
 
 impl AddressRequest {
-    /// Reads a network selection: `[{"name":"…","namespace":"…","ips":["10.1.2.3/24"],"mac":"…"}]`,
-    /// one object alone, or the short form `namespace/name@interface`, which asks for nothing.
+    /// Parses a network selection: `[{"name":"…","namespace":"…","ips":["10.1.2.3/24"],"mac":"…"}]`,
+    /// one object alone, or the short form `namespace/name@interface`, which requests nothing.
     fn parse(text: &str) -> Result<Option<Self>, BadAnnotation> {
         let bad = |problem: String| BadAnnotation::new(keys::DEFAULT_NETWORK, problem);
         if !text.trim_start().starts_with(['[', '{']) {
             return Ok(None);
         }
-        let value: Value = serde_json::from_str(text).map_err(|e| bad(format!("is not JSON: {e}")))?;
+        let value: Value = serde_json::from_str(text).map_err(|e| bad(format!("it is not JSON: {e}")))?;
         let selection = match &value {
             Value::Array(list) if list.len() == 1 => list.first().unwrap_or(&Value::Null),
-            Value::Array(list) => return Err(bad(format!("selects {} networks, one is wanted", list.len()))),
+            Value::Array(list) => return Err(bad(format!("it selects {} networks; select one", list.len()))),
             other => other,
         };
         let request = Self { ips: ips(selection).map_err(bad)?, mac: mac(selection).map_err(bad)? };

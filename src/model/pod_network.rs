@@ -30,7 +30,7 @@ impl PodAddresses {
         self.ips.iter().map(IpNetwork::ip)
     }
 
-    /// Whether they are these, in whatever order: a kubelet puts its node's first family first.
+    /// Whether these are the same addresses, in any order: a kubelet puts its node's first family first.
     pub fn are(&self, ips: &[IpAddr]) -> bool {
         let known = |ip: &IpAddr| self.each().any(|have| have == *ip);
         ips.len() == self.ips.len() && self.each().all(|ip| ips.contains(&ip)) && ips.iter().all(known)
@@ -47,13 +47,13 @@ impl PodAddresses {
     }
 }
 
-/// What was found annotated.
+/// The addresses found in the annotation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodAnnotation {
     pub addresses: PodAddresses,
-    /// Digest of the whole `default` entry, to tell whether it has to be written again.
+    /// Digest of the whole `default` entry, to tell whether it must be written again.
     pub digest: u64,
-    /// The annotation as it is, where it has entries of other networks, which must be kept.
+    /// The whole annotation if it has entries of other networks, which must be kept.
     pub with_others: Option<Name>,
 }
 
@@ -67,7 +67,7 @@ pub struct PodNetwork {
     pub gateway_ips: Vec<IpAddr>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
-    /// The single address of a single-stack pod; what old readers look at.
+    /// The single address of a single-stack pod, for old readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip_address: Option<IpNetwork>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,15 +85,15 @@ pub struct Route {
 }
 
 impl PodNetwork {
-    /// Reads the `default` entry of the annotation; the text may hold other networks too.
+    /// Parses the `default` entry of the annotation; the text may hold other networks too.
     pub fn parse(text: &str) -> Result<Self, BadAnnotation> {
         let bad = |problem: String| BadAnnotation::new(keys::POD_NETWORKS, problem);
         object(text).and_then(|networks| Self::default_of(&networks)).map_err(bad)
     }
 
     fn default_of(networks: &BTreeMap<String, &RawValue>) -> Result<Self, String> {
-        let entry = networks.get("default").ok_or("has no \"default\" network")?;
-        let network: Self = serde_json::from_str(entry.get()).map_err(|e| format!("default network: {e}"))?;
+        let entry = networks.get("default").ok_or("it has no \"default\" network")?;
+        let network: Self = serde_json::from_str(entry.get()).map_err(|e| format!("its default network: {e}"))?;
         network.check()
     }
 
@@ -102,16 +102,19 @@ impl PodNetwork {
             self.ip_addresses.extend(self.ip_address);
         }
         if self.ip_addresses.len() > 2 {
-            return Err(format!("default network: {} addresses, at most one per family", self.ip_addresses.len()));
+            return Err(format!(
+                "its default network has {} addresses, and one per family is allowed",
+                self.ip_addresses.len()
+            ));
         }
         if !self.mac_address.is_unicast() {
-            return Err(format!("default network: mac_address {} is not unicast", self.mac_address));
+            return Err(format!("mac_address {} of its default network is not unicast", self.mac_address));
         }
         Ok(self)
     }
 
-    /// Digest of the entry, equal for equal entries whatever the spacing and order of its text, and whatever
-    /// the order of its routes.
+    /// Digest of the entry. Equal entries have equal digests, whatever the spacing and order of their texts and the
+    /// order of their routes.
     pub fn digest(&self) -> u64 {
         let Self { ip_addresses, mac_address, gateway_ips, routes, ip_address, gateway_ip, role } = self;
         let each = routes.iter().map(Fnv::of).fold(0, u64::wrapping_add);
@@ -119,7 +122,7 @@ impl PodNetwork {
     }
 }
 
-/// FNV-1a, the same in every process: digests are recorded.
+/// FNV-1a, since digests are recorded and must be the same in every process.
 struct Fnv(u64);
 
 impl Fnv {
@@ -156,22 +159,21 @@ impl PodAnnotation {
     }
 }
 
-/// The annotation's text with `network` as its default entry; entries of other networks in `have`
-/// stay.
+/// The annotation's text with `network` as its default entry; entries of other networks in `have` are kept.
 pub fn render_pod_networks(network: &PodNetwork, have: Option<&str>) -> String {
     let mut networks: Map<String, Value> = have.and_then(|text| object(text).ok()).unwrap_or_default();
     if networks.keys().all(|name| name == "default") {
-        // the common case, with the field order kept; concat makes it no longer than it is, and there is one for each pod
+        // the common case keeps the field order; concat allocates no more than needed, which counts with one per pod
         return [r#"{"default":"#, &serde_json::to_string(network).unwrap_or_default(), "}"].concat();
     }
     networks.insert("default".into(), serde_json::to_value(network).unwrap_or_default());
     Value::Object(networks).to_string()
 }
 
-/// An object's entries, parsed or as they are.
+/// Parses a JSON object of limited length.
 fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     if text.len() > LONGEST {
-        return Err(format!("{} bytes long, at most {LONGEST} are read", text.len()));
+        return Err(format!("it has {} bytes, and at most {LONGEST} are read", text.len()));
     }
-    serde_json::from_str(text).map_err(|e| format!("is not a JSON object: {e}"))
+    serde_json::from_str(text).map_err(|e| format!("it is not a JSON object: {e}"))
 }

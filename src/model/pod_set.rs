@@ -1,15 +1,15 @@
-//! Pods that policies refer to together. Policies that say the same about pods share a set.
+//! Sets of pods that policies refer to. Policies that select pods in the same way share a set.
 
 use std::fmt;
 
 use crate::{Labels, Name, NetworkPolicy, ObjectKey, Peer, Pod, Protocol, Rule, Selector};
 
-/// Pods by namespace and labels, and maybe by a named port.
+/// Pods by namespace and labels, and optionally by a named port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodSet {
     pub namespaces: Namespaces,
     pub pods: Selector,
-    /// Only pods that have a port of this name. They are told apart by its number.
+    /// Only pods that have a port of this name, grouped by its number.
     pub port: Option<(Protocol, Name)>,
 }
 
@@ -17,12 +17,13 @@ pub struct PodSet {
 pub enum Namespaces {
     One(Name),
     Labelled(Selector),
-    /// As a whole: not the pods in the network of their node.
+    /// Whole namespaces: not their host-network pods, but the nodes themselves if one of these namespaces stands for
+    /// them.
     Whole(Selector),
 }
 
 impl PodSet {
-    /// The pods of a policy's own namespace that its rule or it itself selects.
+    /// Pods in a policy's own namespace.
     fn own(namespace: &Name, pods: &Selector) -> Self {
         Self { namespaces: Namespaces::One(namespace.clone()), pods: pods.clone(), port: None }
     }
@@ -36,7 +37,7 @@ impl PodSet {
         Self::labelled(&Selector::default(), &Selector::default())
     }
 
-    /// The pods that a peer means; none for a block of addresses.
+    /// The pods that a peer selects; `None` for a block of addresses.
     pub fn of_peer(peer: &Peer, own: &Name) -> Option<Self> {
         match peer {
             Peer::Namespaces(namespaces) => {
@@ -49,13 +50,13 @@ impl PodSet {
         }
     }
 
-    /// The pods that a policy is about.
+    /// The pods that a policy selects.
     pub fn subjects(key: &ObjectKey, policy: &NetworkPolicy) -> Option<Self> {
         policy.pods.as_ref().map(|pods| Self::own(&key.namespace, pods))
     }
 
-    /// The pods among which an egress rule's named ports are looked up. Pods may have addresses in a
-    /// block, too.
+    /// The sets in which an egress rule's named ports are looked up: all pods for a block, since pods may have
+    /// addresses in it.
     pub fn destinations(rule: &Rule, own: &Name) -> Vec<Self> {
         let of_peer = |peer| Self::of_peer(peer, own).unwrap_or_else(Self::everybody);
         rule.peers.as_ref().map_or_else(|| vec![Self::everybody()], |peers| peers.iter().map(of_peer).collect())
@@ -66,7 +67,7 @@ impl PodSet {
         self
     }
 
-    /// Whether a pod of this namespace belongs here, its ports aside.
+    /// Whether a pod of this namespace is in the set, regardless of its ports.
     pub(crate) fn holds(&self, namespace: &str, namespace_labels: Option<&Labels>, pod: &Pod) -> bool {
         let is_labelled = |selector: &Selector| namespace_labels.is_some_and(|labels| selector.matches(labels));
         let in_namespace = match &self.namespaces {
@@ -78,7 +79,7 @@ impl PodSet {
     }
 }
 
-/// What ovn-kubernetes calls it: the namespace or its selector, and the pods' selector.
+/// The name that ovn-kubernetes uses: the namespace or its selector, and the pods' selector.
 impl fmt::Display for PodSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespaces {
@@ -94,15 +95,15 @@ impl fmt::Display for PodSet {
 pub(crate) fn of_policy(key: &ObjectKey, policy: &NetworkPolicy) -> Vec<PodSet> {
     let mut sets = Vec::new();
     for rule in policy.ingress.iter().flatten() {
-        // who may come, whatever it asks for
-        sets.extend(plain(rule, &key.namespace));
+        // the peers, whatever ports the rule allows
+        sets.extend(selected(rule, &key.namespace));
         for (protocol, name) in rule.named_ports() {
             sets.extend(PodSet::subjects(key, policy).map(|set| set.with_port(protocol, name)));
         }
     }
     for rule in policy.egress.iter().flatten() {
         if rule.has_plain_ports() {
-            sets.extend(plain(rule, &key.namespace));
+            sets.extend(selected(rule, &key.namespace));
         }
         for (protocol, name) in rule.named_ports() {
             let named = PodSet::destinations(rule, &key.namespace);
@@ -114,17 +115,7 @@ pub(crate) fn of_policy(key: &ObjectKey, policy: &NetworkPolicy) -> Vec<PodSet> 
     sets
 }
 
-/// Sets without ports; namespaces as a whole have theirs already.
-fn plain(rule: &Rule, own: &Name) -> impl Iterator<Item = PodSet> {
-    let peers = rule.peers.iter().flatten().filter(|peer| !matches!(peer, Peer::Namespaces(_)));
-    peers.filter_map(|peer| PodSet::of_peer(peer, own))
-}
-
-/// The selectors of namespaces that a policy lets in or lets reach as a whole.
-pub(crate) fn whole_namespaces(policy: &NetworkPolicy) -> impl Iterator<Item = &Selector> {
-    let rules = policy.ingress.iter().chain(&policy.egress).flatten();
-    rules.flat_map(|rule| rule.peers.iter().flatten()).filter_map(|peer| match peer {
-        Peer::Namespaces(selector) => Some(selector),
-        _ => None,
-    })
+/// The sets of a rule's peers, regardless of its ports.
+fn selected(rule: &Rule, own: &Name) -> impl Iterator<Item = PodSet> {
+    rule.peers.iter().flatten().filter_map(|peer| PodSet::of_peer(peer, own))
 }

@@ -1,4 +1,4 @@
-//! What pods run with stays theirs: whoever writes what, whatever ovnkube is told first.
+//! Pods keep the addresses they run with, whatever is annotated and whatever ovnkube sees first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use crate::tests::{ONE, Story, network, with_meta};
-use crate::{Change, Kind, Mac, Pod, PodAddresses, PodEntry, PodFields, PodKey, Touched, World, keys};
+use crate::{Affected, Change, Kind, Mac, Pod, PodAddresses, PodEntry, PodFields, PodKey, World, keys};
 
 const DUAL: &[(&str, u8)] = &[("10.1.0.0/16", 24), ("fd01::/48", 64)];
 const V4: &str = "10.1.0.0/24";
 const V6: &str = "fd01::/64";
 
-/// A pod to be told about; older than the one made after it.
+/// A pod to be applied; older than the one made after it.
 #[derive(Clone)]
 struct Told<'a> {
     name: &'a str,
@@ -46,7 +46,7 @@ impl<'a> Told<'a> {
         Self { status: ips.iter().map(|ip| ip.parse().unwrap()).collect(), ..self }
     }
 
-    /// As it is once it has started.
+    /// The pod once it has started.
     fn started(self, ips: &[&str]) -> Self {
         let status: Vec<_> = ips.iter().map(|ip| ip.split('/').next().unwrap()).collect();
         self.annotated(ips).runs(&status)
@@ -54,14 +54,14 @@ impl<'a> Told<'a> {
 }
 
 impl Story {
-    fn told(&mut self, pod: &Told<'_>) -> BTreeSet<Touched> {
+    fn told(&mut self, pod: &Told<'_>) -> BTreeSet<Affected> {
         let fields = PodFields { node_name: Some(pod.node), ips: &pod.status, ..PodFields::default() };
         let annotations: Vec<_> = pod.annotation.iter().map(|text| (keys::POD_NETWORKS, text.as_str())).collect();
         let parsed = with_meta(pod.name, pod.created, &annotations, |meta| Pod::parse(meta, fields));
         self.world.apply(Change::Pod(PodKey::new("ns", pod.name), Some(Box::new(parsed))))
     }
 
-    fn subnets(&mut self, node: &str, subnets: &[&str]) -> BTreeSet<Touched> {
+    fn subnets(&mut self, node: &str, subnets: &[&str]) -> BTreeSet<Affected> {
         self.node(node, &[(keys::NODE_SUBNETS, &format!(r#"{{"default":{subnets:?}}}"#))])
     }
 
@@ -81,15 +81,15 @@ impl Story {
     }
 
     fn has(&self, node: &str) -> Vec<String> {
-        self.world.networks[node].subnets.iter().map(ToString::to_string).collect()
+        self.world.node_networks[node].subnets.iter().map(ToString::to_string).collect()
     }
 
     fn node_reasons(&self, node: &str) -> Vec<&'static str> {
-        self.world.notices(&Touched::Node(node.into())).into_iter().map(|notice| notice.reason).collect()
+        self.world.notices(&Affected::Node(node.into())).into_iter().map(|notice| notice.reason).collect()
     }
 
     fn text(&self, pod: &str) -> String {
-        let notices = self.world.notices(&Touched::Pod(PodKey::new("ns", pod)));
+        let notices = self.world.notices(&Affected::Pod(PodKey::new("ns", pod)));
         notices.into_iter().map(|n| n.message).collect()
     }
 }
@@ -123,7 +123,7 @@ fn what_is_asked_for_takes_nobodys_address() {
 
 #[test]
 fn the_status_counts_over_the_annotation() {
-    // edited while nobody looked
+    // edited while ovnkube did not run
     let pods = [told("a", 1).annotated(&["10.1.0.201/24"]).runs(&["10.1.0.3"]), told("b", 2)];
     let mut story = Story::begins(ONE, &[V4], &pods);
     assert_eq!(story.ips("a"), ["10.1.0.3/24"]);
@@ -176,7 +176,7 @@ fn a_status_takes_no_other_pods_address() {
     assert!(story.reasons("a").is_empty());
     for pod in ["liar", "gateway", "node", "outside", "elsewhere"] {
         assert_eq!(story.reasons(pod), ["AddressConflict"], "{pod}");
-        assert!(story.text(pod).contains("make it anew"), "{}", story.text(pod));
+        assert!(story.text(pod).contains("make the pod anew"), "{}", story.text(pod));
     }
 }
 
@@ -193,9 +193,9 @@ fn of_two_that_run_with_one_address_the_older_keeps_it() {
 fn a_pod_whose_address_comes_free_gets_it_back() {
     let pods = [told("young", 2).runs(&["10.1.0.9"]), told("old", 1).runs(&["10.1.0.9"])];
     let mut story = Story::begins(ONE, &[V4], &pods);
-    let touched = story.gone("old");
+    let affected = story.gone("old");
     assert_eq!(story.ips("young"), ["10.1.0.9/24"]);
-    assert!(touched.contains(&Touched::Pod(PodKey::new("ns", "young"))));
+    assert!(affected.contains(&Affected::Pod(PodKey::new("ns", "young"))));
     assert!(story.reasons("young").is_empty());
 }
 
@@ -207,12 +207,12 @@ fn a_pod_that_comes_later_keeps_its_address_too() {
     story.told(&told("thief", 1).annotated(&["10.1.0.50/24"]).runs(&["10.1.0.40"]));
     assert_eq!(story.ips("thief"), ["10.1.0.50/24"]);
     assert_eq!(story.ips("b"), ["10.1.0.40/24"]);
-    // who has not started can still be given another one
+    // a pod that has not started can still be given another address
     story.told(&told("a", 1).annotated(&["10.1.0.3/24"]));
-    let touched = story.told(&told("c", 3).runs(&["10.1.0.3"]));
+    let affected = story.told(&told("c", 3).runs(&["10.1.0.3"]));
     assert_eq!(story.ips("c"), ["10.1.0.3/24"]);
     assert_eq!(story.ips("a"), ["10.1.0.4/24"]);
-    assert!(touched.contains(&Touched::Pod(PodKey::new("ns", "a"))));
+    assert!(affected.contains(&Affected::Pod(PodKey::new("ns", "a"))));
     assert!(!story.entry("a").may_be_wired, "before its annotation says so");
 }
 
@@ -220,11 +220,11 @@ fn a_pod_that_comes_later_keeps_its_address_too() {
 fn a_start_touches_nothing_where_the_status_says_what_is_known() {
     let mut story = Story::begins(ONE, &[V4], &[told("a", 1)]);
     story.told(&told("a", 1).annotated(&["10.1.0.3/24"]));
-    let touched = story.told(&told("a", 1).started(&["10.1.0.3/24"]));
-    assert!(touched.is_empty(), "{touched:?}");
-    // its annotation was another one for a moment, and its node has wired it with that
-    let touched = story.told(&told("a", 1).annotated(&["10.1.0.3/24"]).runs(&["10.1.0.9"]));
-    assert_eq!(touched, BTreeSet::from([Touched::Pod(PodKey::new("ns", "a"))]));
+    let affected = story.told(&told("a", 1).started(&["10.1.0.3/24"]));
+    assert!(affected.is_empty(), "{affected:?}");
+    // its annotation was different for a moment, and its node wired it with that
+    let affected = story.told(&told("a", 1).annotated(&["10.1.0.3/24"]).runs(&["10.1.0.9"]));
+    assert_eq!(affected, BTreeSet::from([Affected::Pod(PodKey::new("ns", "a"))]));
     assert_eq!(story.ips("a"), ["10.1.0.9/24"], "as after a restart");
 }
 
@@ -389,7 +389,7 @@ fn a_node_that_is_made_anew_gets_its_pods_subnet_back() {
     story.node("n1", &[]);
     assert_eq!(story.has("n1"), ["10.1.7.0/24"]);
     assert_eq!(story.ips("a"), ["10.1.7.3/24"]);
-    // unless it is somebody else's by then
+    // unless another pod has it by then
     story.world.apply(Change::Node("n1".into(), None));
     story.subnets("n2", &["10.1.7.0/24"]);
     story.node("n1", &[]);
@@ -437,9 +437,9 @@ fn claim() -> impl Strategy<Value = Option<u8>> {
 }
 
 proptest! {
-    /// Any pods with any annotations and statuses, told in any order, some of them only later: who runs with an
-    /// address of its node's subnet that no other pod runs with has it, and nobody has another one's. A start
-    /// that finds what was decided annotated decides the same.
+    /// Any pods with any annotations and statuses, applied in any order, some of them only later: a pod that runs
+    /// with an address of its node's subnet has it if no other pod runs with it, and no two pods have the same.
+    /// A start that finds the decisions annotated decides the same.
     #[test]
     fn no_running_pod_is_given_another_address(
         pods in prop::collection::vec((claim(), claim(), claim(), claim(), 0i64..5, any::<bool>()), 1..14),
@@ -467,7 +467,7 @@ proptest! {
         let settled = |story: &Story, pod: &Told<'_>| story.ips(pod.name);
         let early: BTreeMap<_, _> =
             pods.iter().filter(|(_, late)| !late).map(|(pod, _)| (pod.name, settled(&story, pod))).collect();
-        let subnets = story.world.networks["n1"].subnets.clone();
+        let subnets = story.world.node_networks["n1"].subnets.clone();
         for (pod, _) in pods.iter().filter(|(_, late)| *late) {
             story.told(pod);
         }

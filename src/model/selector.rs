@@ -12,12 +12,12 @@ const LONGEST: usize = 63;
 /// Longest prefix of a label key.
 const LONGEST_PREFIX: usize = 253;
 
-/// Selects by labels: all requirements hold. Without any it selects everything.
+/// Selects objects by labels: all requirements must hold. An empty selector selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Selector {
     /// `matchLabels`, by key.
     pub labels: Vec<(Name, Name)>,
-    /// `matchExpressions`, in the order of their texts.
+    /// `matchExpressions`, sorted by their text.
     pub expressions: Vec<Requirement>,
 }
 
@@ -26,14 +26,14 @@ pub struct Selector {
 pub struct Requirement {
     pub key: Name,
     pub operator: Operator,
-    /// Sorted; empty for the operators about keys alone.
+    /// Sorted; empty for operators that look only at the key.
     pub values: Vec<Name>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Operator {
     In,
-    /// Holds for objects without the label too.
+    /// Also holds for objects without the label.
     NotIn,
     Exists,
     DoesNotExist,
@@ -56,7 +56,7 @@ pub struct RequirementFields {
 }
 
 impl Selector {
-    /// Reads a selector; one that is impossible in any part is no selector.
+    /// Parses a selector; fails if any part of it is invalid.
     pub fn parse(fields: &SelectorFields) -> Result<Self, String> {
         let mut selector = Self::default();
         for (key, value) in fields.match_labels.iter().flatten() {
@@ -76,7 +76,7 @@ impl Selector {
             && self.expressions.iter().all(|requirement| requirement.holds(labels))
     }
 
-    /// Selects everything.
+    /// True if it selects everything.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.expressions.is_empty()
     }
@@ -115,8 +115,8 @@ impl Requirement {
     }
 }
 
-/// As ovn-kubernetes names address sets by it: `LS{ML:{app: client,},}`. What a label may hold has
-/// none of these brackets, so different selectors have different texts.
+/// The text by which ovn-kubernetes names address sets: `LS{ML:{app: client,},}`. Labels contain none of
+/// these brackets, so different selectors have different texts.
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LS{")?;
@@ -159,7 +159,7 @@ fn check_value(value: &str) -> Result<(), String> {
     Err(format!("{value:?} is not a label value: letters, digits, -, _ and ., at most 63"))
 }
 
-/// Begins and ends with a letter or digit; `between` may stand between.
+/// Whether a text begins and ends with a letter or digit and has only these and `between` inside.
 fn is_word(text: &str, between: impl Fn(u8) -> bool) -> bool {
     let plain = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();

@@ -7,9 +7,9 @@ use std::str::FromStr;
 use ipnetwork::IpNetwork;
 use serde::{Deserialize, Serialize};
 
-use crate::{Family, Meta, Name};
+use crate::{Family, Meta, Name, Protocol};
 
-/// How long a client stays with its endpoint where the service does not say, seconds.
+/// Session affinity where the service does not set it, seconds.
 const DEFAULT_AFFINITY: u32 = 10_800;
 
 /// The part of a service that can change what is written.
@@ -19,7 +19,7 @@ pub struct Service {
     /// Seconds since 1970; of two services that claim an address the older one keeps it.
     pub created: i64,
     pub kind: ServiceType,
-    /// Empty for headless services and names of others.
+    /// Empty for headless and ExternalName services.
     pub cluster_ips: Vec<IpAddr>,
     /// `spec.externalIPs`.
     pub external_ips: Vec<IpAddr>,
@@ -31,7 +31,7 @@ pub struct Service {
     /// `sessionAffinity: ClientIP`: seconds a client stays with its endpoint.
     pub affinity: Option<u32>,
     pub publish_not_ready: bool,
-    /// `spec.loadBalancerSourceRanges`; a family that has none lets everybody in.
+    /// `spec.loadBalancerSourceRanges`; a family without any lets every client in.
     pub source_ranges: Vec<IpNetwork>,
     pub health_check_port: Option<u16>,
     pub bad: Vec<BadField>,
@@ -55,24 +55,17 @@ pub enum TrafficPolicy {
     Local,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Protocol {
-    Tcp,
-    Udp,
-    Sctp,
-}
-
 /// A port of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServicePort {
-    /// Empty for the only port of a service. Slices have their ports under this name.
+    /// Empty for the only port of a service. Slices call their ports by it.
     pub name: Name,
     pub protocol: Protocol,
     pub port: u16,
     pub node_port: Option<u16>,
 }
 
-/// A field that says something impossible. It is not obeyed.
+/// A field with an impossible value, which is not used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadField {
     /// Path within the object: `spec.externalIPs`.
@@ -110,43 +103,6 @@ pub struct PortFields {
     pub node_port: Option<i64>,
 }
 
-impl Protocol {
-    pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
-
-    /// As Kubernetes spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "TCP",
-            Self::Udp => "UDP",
-            Self::Sctp => "SCTP",
-        }
-    }
-
-    /// As OVN spells it.
-    pub fn ovn(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-            Self::Sctp => "sctp",
-        }
-    }
-
-    pub fn parse(text: Option<&str>) -> Result<Self, String> {
-        match text {
-            None | Some("" | "TCP") => Ok(Self::Tcp),
-            Some("UDP") => Ok(Self::Udp),
-            Some("SCTP") => Ok(Self::Sctp),
-            Some(other) => Err(format!("protocol {other:?} is not served; TCP, UDP and SCTP are")),
-        }
-    }
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl BadField {
     pub(crate) fn new(field: impl Into<Name>, problem: impl fmt::Display) -> Self {
         Self { field: field.into(), problem: problem.to_string() }
@@ -162,7 +118,7 @@ impl Service {
         } else {
             read.addresses("spec.clusterIPs", fields.cluster_ips.iter().map(String::as_str))
         };
-        // a proxy that terminates connections is never gone around
+        // a proxy that terminates connections must not be bypassed
         let by_address = |(_, mode): &&(String, Option<String>)| mode.as_deref() != Some("Proxy");
         let ingress = fields.ingress.iter().filter(by_address).map(|(ip, _)| ip.as_str());
         let balanced = kind == ServiceType::LoadBalancer;
@@ -186,11 +142,11 @@ impl Service {
             service.cluster_ips.clear();
         }
         if !matches!(kind, ServiceType::NodePort | ServiceType::LoadBalancer) {
-            // left from another type
+            // left over from another type
             service.ports.iter_mut().for_each(|port| port.node_port = None);
         }
         if service.is_headless() {
-            // nothing is balanced: clients find the endpoints by name
+            // nothing is balanced: clients find the endpoints by DNS
             service.external_ips.clear();
             service.ingress_ips.clear();
             service.ports.clear();
@@ -205,8 +161,8 @@ impl Service {
         service
     }
 
-    /// Nobody is behind an address of a family that its cluster IPs are not of: it would be refused where it is
-    /// somebody else's, and kept from a service that has that family.
+    /// Drops addresses of a family without a cluster IP. They have no endpoints: OVN would reject packets to them
+    /// even if they belong to another machine, and no service with that family could have them.
     fn drop_other_families(&mut self) {
         let families: Vec<_> = self.families().collect();
         let Self { external_ips, ingress_ips, bad, .. } = self;
@@ -227,16 +183,16 @@ impl Service {
         self.cluster_ips.is_empty()
     }
 
-    /// Addresses that the outside reaches the service by, sorted.
-    pub fn outer_ips(&self) -> impl Iterator<Item = IpAddr> + '_ {
+    /// External addresses of the service, sorted.
+    pub fn claimed_external_ips(&self) -> impl Iterator<Item = IpAddr> + '_ {
         let mut ips: Vec<_> = self.external_ips.iter().chain(&self.ingress_ips).copied().collect();
         ips.sort_unstable();
         ips.dedup();
         ips.into_iter()
     }
 
-    /// Whether `loadBalancerSourceRanges` keep a sender from an address of the load balancer's. Ranges of one
-    /// family say nothing about the other.
+    /// Whether `loadBalancerSourceRanges` keep a sender from an address of the load balancer. Ranges of one
+    /// family do not affect the other.
     pub fn keeps_out(&self, from: IpAddr, at: IpAddr) -> bool {
         let mut ranges = self.source_ranges.iter().filter(|range| range.is_ipv6() == at.is_ipv6()).peekable();
         self.ingress_ips.contains(&at) && ranges.peek().is_some() && !ranges.any(|range| range.contains(from))
@@ -247,7 +203,7 @@ impl Service {
         Family::ALL.into_iter().filter(|family| self.cluster_ips.iter().any(|ip| Family::of(*ip) == *family))
     }
 
-    /// Whether packets from outside go to endpoints of the node they reach only.
+    /// Whether packets from outside go only to endpoints on the node they reach.
     pub fn is_external_local(&self) -> bool {
         let reachable = matches!(self.kind, ServiceType::NodePort | ServiceType::LoadBalancer);
         self.external_policy == TrafficPolicy::Local && (reachable || !self.external_ips.is_empty())
@@ -267,7 +223,8 @@ impl Reader {
             Some("LoadBalancer") => ServiceType::LoadBalancer,
             Some("ExternalName") => ServiceType::ExternalName,
             Some(other) => {
-                self.bad.push(BadField::new("spec.type", format!("{other:?} is not known; served as a ClusterIP")));
+                self.bad
+                    .push(BadField::new("spec.type", format!("{other:?} is not known; it is served as a ClusterIP")));
                 ServiceType::ClusterIp
             }
         }
@@ -308,7 +265,7 @@ impl Reader {
             }
         }
         if ranges.len() < texts.len() {
-            // it may have been of either family, and letting everybody in is not what was meant
+            // the invalid range may have been of either family, and letting every client in was not intended
             for nobody in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)].map(IpNetwork::from) {
                 if !ranges.iter().any(|range| range.is_ipv6() == nobody.is_ipv6()) {
                     ranges.push(nobody);
@@ -367,7 +324,7 @@ pub(crate) fn port_number(number: i64) -> Result<u16, String> {
     u16::try_from(number).ok().filter(|port| *port > 0).ok_or_else(|| format!("{number} is not a port, 1 to 65535"))
 }
 
-/// An address or range, also with leading zeros: API servers let them pass, and mean decimal numbers
+/// Parses an address or range, also with leading zeros: API servers accept them as decimal numbers
 /// (`ParseIPSloppy` of k8s.io/utils).
 pub(crate) fn decimal<T: FromStr>(text: &str) -> Result<T, T::Err> {
     text.parse().or_else(|error| {
@@ -387,12 +344,12 @@ pub(crate) fn decimal<T: FromStr>(text: &str) -> Result<T, T::Err> {
 pub(crate) fn usable(ip: IpAddr) -> Result<IpAddr, &'static str> {
     let link_local = match ip {
         IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
-        IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some() => return Err("is an IPv4 address in IPv6 clothes"),
+        IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some() => return Err("is an IPv4 address written as an IPv6 one"),
         IpAddr::V6(ip) => ip.is_unicast_link_local(),
     };
     match ip {
         _ if ip.is_loopback() => Err("is a loopback address"),
-        _ if ip.is_unspecified() => Err("is no address"),
+        _ if ip.is_unspecified() => Err("is the unspecified address"),
         _ if ip.is_multicast() => Err("is a multicast address"),
         _ if link_local => Err("is a link-local address"),
         _ => Ok(ip),

@@ -1,4 +1,4 @@
-//! Ranges that Services take their addresses from, besides those of the settings.
+//! Ranges that Services take their addresses from, in addition to those of the settings.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::{Meta, Name, Subnet};
 pub struct ServiceCidr {
     pub uid: Name,
     pub cidrs: Vec<Subnet>,
-    /// Those of `spec.cidrs` that are none.
+    /// Entries of `spec.cidrs` that cannot be parsed.
     pub bad: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The rules of the world, told as stories.
+//! The rules of the world, as sequences of changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-pub(crate) fn network(subnets: &[(&str, u8)]) -> Network {
+pub(crate) fn network(subnets: &[(&str, u8)]) -> NetworkSettings {
     let cluster_subnets =
         subnets.iter().map(|(cidr, prefix)| ClusterSubnet { cidr: cidr.parse().unwrap(), host_prefix: *prefix });
-    Network {
+    NetworkSettings {
         roles: Roles { cluster_manager: true, controller: true },
         zone: "global".into(),
         cluster_subnets: cluster_subnets.collect(),
@@ -32,7 +32,7 @@ pub(crate) fn network(subnets: &[(&str, u8)]) -> Network {
     }
 }
 
-/// A world and short ways to tell it things.
+/// A world and short ways to apply changes to it.
 pub(crate) struct Story {
     pub(crate) world: World,
 }
@@ -53,26 +53,32 @@ impl Story {
         self.world.apply(Change::Synced(Kind::Pod));
     }
 
-    pub(crate) fn node(&mut self, name: &str, annotations: &[(&str, &str)]) -> BTreeSet<Touched> {
+    pub(crate) fn node(&mut self, name: &str, annotations: &[(&str, &str)]) -> BTreeSet<Affected> {
         let addresses = ["172.18.0.2".parse().unwrap()];
         let fields = NodeFields { addresses: &addresses, ..NodeFields::default() };
         let node = with_meta(name, 1, annotations, |meta| Node::parse(meta, fields));
         self.world.apply(Change::Node(name.into(), Some(Box::new(node))))
     }
 
-    /// Shows the world its own decision about a node, as the API server would.
-    pub(crate) fn confirm(&mut self, name: &str) -> BTreeSet<Touched> {
-        let subnets: Vec<_> = self.world.networks[name].subnets.iter().map(ToString::to_string).collect();
+    /// Applies the world's own decision about a node, as the API server would report it.
+    pub(crate) fn confirm(&mut self, name: &str) -> BTreeSet<Affected> {
+        let subnets: Vec<_> = self.world.node_networks[name].subnets.iter().map(ToString::to_string).collect();
         self.node(name, &[(keys::NODE_SUBNETS, &format!(r#"{{"default":{subnets:?}}}"#))])
     }
 
-    pub(crate) fn pod(&mut self, name: &str, uid: &str, node: &str, annotations: &[(&str, &str)]) -> BTreeSet<Touched> {
+    pub(crate) fn pod(
+        &mut self,
+        name: &str,
+        uid: &str,
+        node: &str,
+        annotations: &[(&str, &str)],
+    ) -> BTreeSet<Affected> {
         let fields = PodFields { node_name: Some(node), ..PodFields::default() };
         let pod = with_meta(uid, 1, annotations, |meta| Pod::parse(meta, fields));
         self.world.apply(Change::Pod(PodKey::new("ns", name), Some(Box::new(pod))))
     }
 
-    pub(crate) fn gone(&mut self, pod: &str) -> BTreeSet<Touched> {
+    pub(crate) fn gone(&mut self, pod: &str) -> BTreeSet<Affected> {
         self.world.apply(Change::Pod(PodKey::new("ns", pod), None))
     }
 
@@ -82,7 +88,7 @@ impl Story {
     }
 
     pub(crate) fn reasons(&self, pod: &str) -> Vec<&'static str> {
-        let notices = self.world.notices(&Touched::Pod(PodKey::new("ns", pod)));
+        let notices = self.world.notices(&Affected::Pod(PodKey::new("ns", pod)));
         notices.into_iter().map(|n| n.reason).collect()
     }
 }
@@ -105,9 +111,9 @@ fn a_pod_waits_until_its_nodes_subnet_is_seen_annotated() {
     story.node("n1", &[]);
     story.pod("a", "1", "n1", &[]);
     assert!(story.ips("a").is_empty());
-    let touched = story.confirm("n1");
+    let affected = story.confirm("n1");
     assert_eq!(story.ips("a"), ["10.1.0.3/24"]);
-    assert!(touched.contains(&Touched::Pod(PodKey::new("ns", "a"))));
+    assert!(affected.contains(&Affected::Pod(PodKey::new("ns", "a"))));
 }
 
 #[test]
@@ -116,7 +122,7 @@ fn nothing_is_decided_before_all_lists_are_in() {
     story.node("n1", &[(keys::NODE_SUBNETS, r#"{"default":["10.1.7.0/24"]}"#)]);
     story.pod("new", "1", "n1", &[]);
     story.pod("old", "2", "n1", &[(keys::POD_NETWORKS, &annotated("10.1.7.3/24"))]);
-    assert!(story.world.networks.is_empty());
+    assert!(story.world.node_networks.is_empty());
     story.sync();
     assert_eq!(story.ips("old"), ["10.1.7.3/24"], "what is annotated is kept");
     assert_eq!(story.ips("new"), ["10.1.7.4/24"]);
@@ -157,7 +163,7 @@ fn finished_and_host_network_pods_have_no_address() {
         story.world.apply(Change::Pod(PodKey::new("ns", "x"), Some(Box::new(pod))));
         assert!(story.ips("x").is_empty());
     }
-    // what the finished pod is still annotated with is free for others
+    // other pods may have what the finished pod is still annotated with
     story.pod("y", "2", "n1", &[(keys::POD_NETWORKS, &annotated("10.1.0.9/24"))]);
     assert_eq!(story.ips("y"), ["10.1.0.9/24"]);
     story.gone("x");
@@ -251,7 +257,7 @@ fn an_exhausted_switch_serves_the_waiting_when_space_returns() {
     }
     assert!(story.ips("e").is_empty());
     assert_eq!(story.reasons("e"), ["AddressesExhausted"]);
-    assert!(story.gone("b").contains(&Touched::Pod(PodKey::new("ns", "e"))));
+    assert!(story.gone("b").contains(&Affected::Pod(PodKey::new("ns", "e"))));
     assert_eq!(story.ips("e"), ["10.1.0.4/29"]);
 }
 
@@ -261,11 +267,11 @@ fn exhausted_ranges_serve_the_waiting_node_when_one_leaves() {
     for name in ["n1", "n2", "n3"] {
         story.node(name, &[]);
     }
-    let notices = story.world.notices(&Touched::Node("n3".into()));
+    let notices = story.world.notices(&Affected::Node("n3".into()));
     assert_eq!(notices[0].reason, "SubnetsExhausted");
-    let touched = story.world.apply(Change::Node("n1".into(), None));
-    assert!(touched.contains(&Touched::Node("n3".into())));
-    assert_eq!(story.world.networks["n3"].subnets, ["10.1.0.0/24".parse().unwrap()]);
+    let affected = story.world.apply(Change::Node("n1".into(), None));
+    assert!(affected.contains(&Affected::Node("n3".into())));
+    assert_eq!(story.world.node_networks["n3"].subnets, ["10.1.0.0/24".parse().unwrap()]);
 }
 
 #[test]
@@ -278,9 +284,9 @@ fn selected_nodes_keep_subnets_of_their_own() {
     let meta = Meta { uid: "w", created: 1, labels: &labels, annotations: &BTreeMap::new() };
     let node = Node::parse(&meta, NodeFields::default());
     story.world.apply(Change::Node("w".into(), Some(Box::new(node))));
-    assert!(story.world.networks.get("w").is_none_or(|n| n.subnets.is_empty() && n.id.is_none()));
+    assert!(story.world.node_networks.get("w").is_none_or(|n| n.subnets.is_empty() && n.id.is_none()));
     story.node("l", &[]);
-    assert_eq!(story.world.networks["l"].subnets.len(), 1);
+    assert_eq!(story.world.node_networks["l"].subnets.len(), 1);
 }
 
 #[test]
@@ -291,7 +297,7 @@ fn node_annotations_that_cannot_be_are_repaired() {
     story.node("c", &[(keys::NODE_SUBNETS, r#"{"default":["192.168.0.0/24"]}"#), (keys::NODE_ID, "x")]);
     story.node("d", &[(keys::NODE_SUBNETS, "nonsense")]);
     story.sync();
-    let networks = &story.world.networks;
+    let networks = &story.world.node_networks;
     let all: BTreeSet<_> = networks.values().flat_map(|n| n.subnets.clone()).collect();
     assert_eq!(all.len(), 4);
     assert!(all.iter().all(|s| "10.1.0.0/16".parse::<Subnet>().unwrap().contains_subnet(*s)));
@@ -299,7 +305,7 @@ fn node_annotations_that_cannot_be_are_repaired() {
     let ids: BTreeSet<_> = networks.values().filter_map(|n| n.id).collect();
     assert_eq!(ids.len(), 4);
     for node in ["b", "c", "d"] {
-        assert!(!story.world.notices(&Touched::Node(node.into())).is_empty(), "{node}");
+        assert!(!story.world.notices(&Affected::Node(node.into())).is_empty(), "{node}");
     }
 }
 
@@ -309,9 +315,9 @@ fn a_removed_annotation_changes_nothing_for_pods() {
     story.node("n1", &[]);
     story.confirm("n1");
     story.pod("a", "1", "n1", &[]);
-    let touched = story.node("n1", &[]);
+    let affected = story.node("n1", &[]);
     assert_eq!(story.ips("a"), ["10.1.0.3/24"]);
-    assert_eq!(touched, BTreeSet::from([Touched::Node("n1".into())]), "only the annotation is written again");
+    assert_eq!(affected, BTreeSet::from([Affected::Node("n1".into())]), "only the annotation is written again");
 }
 
 #[test]
@@ -320,8 +326,8 @@ fn a_node_that_comes_back_as_another_starts_anew() {
     story.node("n1", &[]);
     story.confirm("n1");
     story.pod("a", "1", "n1", &[]);
-    let touched = story.world.apply(Change::Node("n1".into(), None));
-    assert!(touched.contains(&Touched::Pod(PodKey::new("ns", "a"))));
+    let affected = story.world.apply(Change::Node("n1".into(), None));
+    assert!(affected.contains(&Affected::Pod(PodKey::new("ns", "a"))));
     assert!(story.ips("a").is_empty());
     story.node("n1", &[]);
     story.confirm("n1");
@@ -336,7 +342,7 @@ fn a_follower_serves_the_node_whose_subnet_came_free() {
     story.sync();
     let subnet = [(keys::NODE_SUBNETS, r#"{"default":["10.1.4.0/24"]}"#)];
     story.node("n1", &subnet);
-    // the cluster manager has given n1's subnet to n2; that n1 is gone is heard later
+    // the cluster manager has given n1's subnet to n2; the deletion of n1 arrives later
     story.node("n2", &subnet);
     story.pod("a", "1", "n2", &[]);
     assert!(story.ips("a").is_empty());
@@ -358,7 +364,7 @@ fn a_zone_changes_nothing_before_there_are_zones() {
     assert_eq!(story.ips("a"), ["10.1.0.3/24"]);
     assert!(story.world.sites.contains_key("n1"));
     let reasons = |story: &Story| {
-        story.world.notices(&Touched::Node("n1".into())).into_iter().map(|n| n.reason).collect::<Vec<_>>()
+        story.world.notices(&Affected::Node("n1".into())).into_iter().map(|n| n.reason).collect::<Vec<_>>()
     };
     assert_eq!(reasons(&story), ["BadAnnotation"]);
     assert!(story.node("n1", &annotations).is_empty(), "the same again says nothing new");
@@ -372,18 +378,18 @@ fn subnets_that_nodes_manage_themselves_are_kept_from_others_and_come_back() {
     story.node("w", &[(keys::HYBRID_SUBNET, "10.1.0.0/24")]);
     story.node("n1", &[]);
     story.node("n2", &[]);
-    assert_eq!(story.world.networks["n1"].subnets, ["10.1.1.0/24".parse().unwrap()]);
-    assert!(story.world.networks["n2"].subnets.is_empty());
+    assert_eq!(story.world.node_networks["n1"].subnets, ["10.1.1.0/24".parse().unwrap()]);
+    assert!(story.world.node_networks["n2"].subnets.is_empty());
     story.world.apply(Change::Node("w".into(), None));
-    assert_eq!(story.world.networks["n2"].subnets, ["10.1.0.0/24".parse().unwrap()]);
+    assert_eq!(story.world.node_networks["n2"].subnets, ["10.1.0.0/24".parse().unwrap()]);
 }
 
 #[test]
 fn a_node_cannot_have_the_join_switchs_name() {
     let mut story = Story::settled(ONE);
     story.node("join", &[]);
-    assert!(story.world.networks["join"].subnets.is_empty());
-    assert_eq!(story.world.notices(&Touched::Node("join".into()))[0].reason, "NameReserved");
+    assert!(story.world.node_networks["join"].subnets.is_empty());
+    assert_eq!(story.world.notices(&Affected::Node("join".into()))[0].reason, "NameReserved");
 }
 
 #[test]
@@ -402,7 +408,7 @@ fn a_follower_obeys_annotations_and_decides_nothing() {
     let mut story = Story { world: World::new(settings, [Kind::Node, Kind::Pod]) };
     story.sync();
     story.node("n1", &[]);
-    assert!(story.world.networks["n1"].subnets.is_empty());
+    assert!(story.world.node_networks["n1"].subnets.is_empty());
     story.node("n1", &[(keys::NODE_SUBNETS, r#"{"default":["10.1.4.0/24"]}"#)]);
     story.pod("a", "1", "n1", &[]);
     assert_eq!(story.ips("a"), ["10.1.4.3/24"]);
@@ -460,12 +466,12 @@ proptest! {
                 for ip in entry.addresses.iter().flat_map(|a| &a.ips) {
                     prop_assert!(seen.insert(ip.ip()), "{ip} twice");
                     let node = entry.pod.wired_on().unwrap();
-                    prop_assert!(story.world.networks[node].subnets.iter().any(|s| s.contains(ip.ip())));
+                    prop_assert!(story.world.node_networks[node].subnets.iter().any(|s| s.contains(ip.ip())));
                 }
             }
         }
         let mut again = Story::new(&[("10.1.0.0/22", 28)]);
-        for (name, network) in &story.world.networks {
+        for (name, network) in &story.world.node_networks {
             let subnets: Vec<_> = network.subnets.iter().map(ToString::to_string).collect();
             again.node(name, &[(keys::NODE_SUBNETS, &format!(r#"{{"default":{subnets:?}}}"#))]);
         }
@@ -495,6 +501,20 @@ fn endpoints_touch_their_service() {
         EndpointSlice::parse(&Meta { labels: &labels, ..*meta }, fields)
     });
     let change = Change::EndpointSlice(ObjectKey::new("a", "web-1"), Some(Box::new(slice)));
-    assert_eq!(story.world.apply(change.clone()), BTreeSet::from([Touched::Service(ObjectKey::new("a", "web"))]));
+    assert_eq!(story.world.apply(change.clone()), BTreeSet::from([Affected::Service(ObjectKey::new("a", "web"))]));
     assert!(story.world.apply(change).is_empty());
+}
+
+#[test]
+fn names_that_come_again_are_kept_once() {
+    let mut names = Names::default();
+    let [mut one, mut other]: [Name; 2] = ["node-1", "node-1"].map(Into::into);
+    names.share(&mut one);
+    names.share(&mut other);
+    assert!(std::sync::Arc::ptr_eq(&one, &other));
+    for n in 0..5_000 {
+        let (mut name, text): (Name, _) = (format!("n{n}").into(), format!("n{n}"));
+        names.share(&mut name);
+        assert_eq!(*name, *text);
+    }
 }

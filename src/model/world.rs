@@ -1,19 +1,23 @@
-//! The world: what Kubernetes says and what ovnkube decided, with the rules that keep the two apart.
+//! The world: the objects that Kubernetes reports and what ovnkube decided about them.
 //!
-//! Until every first list is in (`Change::Synced` for all kinds) nothing is decided, so that an
-//! address somebody has already is never given to somebody else. From then on each change settles
-//! what it can: a node gets its subnet, a pod its address; who finds nothing free waits and is
+//! Nothing is decided until every initial list is complete (`Change::Synced` for all awaited kinds), so that an
+//! address in use is never given out a second time. After that each change is settled at once: a node gets its
+//! subnet, a pod its address. A node or pod that finds nothing free waits until something becomes free.
 //! served when something is.
 
 mod admission;
 #[cfg(test)]
 mod admission_tests;
+mod node_network;
 mod nodes;
+mod pod_entry;
 mod pods;
 mod policies;
+mod policy_index;
 #[cfg(test)]
 mod policy_tests;
 mod selector_index;
+mod site;
 mod sites;
 mod switch;
 mod used;
@@ -22,30 +26,31 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ovnkube_ipam::{IdPool, SubnetPool};
 
-pub use self::nodes::NodeNetwork;
-pub use self::pods::PodEntry;
-pub use self::policies::Policies;
-pub use self::sites::{Site, SiteRouter};
+pub use self::node_network::NodeNetwork;
+pub use self::pod_entry::PodEntry;
+pub use self::policy_index::Policies;
+pub use self::site::{Site, SiteRouter};
 use self::switch::Switch;
 use crate::{
-    Change, Family, Kind, Labels, Name, Namespace, Network, Node, Notice, Object, PodKey, Services, Severity, Touched,
+    Affected, Change, Family, Kind, Labels, Name, Namespace, NetworkSettings, Node, Notice, Object, PodKey, Services,
+    Severity,
 };
 
-/// Node numbers start here: ovn-kubernetes keeps 0 unused and 1 for the cluster router.
+/// The first node id: ovn-kubernetes keeps 0 unused and 1 for the cluster router.
 const FIRST_NODE_ID: u32 = 2;
 const LAST_NODE_ID: u32 = 65_533;
 
-/// See the module.
+/// The objects of the cluster and the decisions about them; see the module.
 #[derive(Debug)]
 pub struct World {
-    pub network: Network,
+    pub settings: NetworkSettings,
     pub nodes: BTreeMap<Name, Node>,
     pub namespaces: BTreeMap<Name, Namespace>,
     pub pods: BTreeMap<PodKey, PodEntry>,
     pub services: Services,
     pub policies: Policies,
-    /// What was decided for each node.
-    pub networks: BTreeMap<Name, NodeNetwork>,
+    /// The network decided for each node.
+    pub node_networks: BTreeMap<Name, NodeNetwork>,
     /// The nodes of this zone where services are served.
     pub sites: BTreeMap<Name, Site>,
     subnets: BTreeMap<Family, SubnetPool>,
@@ -54,18 +59,18 @@ pub struct World {
     switches: BTreeMap<Name, Switch>,
     pods_on: BTreeMap<Name, BTreeSet<PodKey>>,
     namespaces_by: HashMap<(Name, Name), BTreeSet<Name>>,
-    /// The sets of labels that pods have, each once.
+    /// The label sets of pods, each stored once.
     labels: HashSet<Labels>,
     synced: BTreeSet<Kind>,
-    /// Everything first lists must bring before anything is decided.
+    /// The kinds whose initial lists must be complete before anything is decided.
     awaited: BTreeSet<Kind>,
     settled: bool,
-    touched: BTreeSet<Touched>,
+    affected: BTreeSet<Affected>,
 }
 
 impl World {
-    /// An empty world that starts to decide once all of `awaited` are synced.
-    pub fn new(network: Network, awaited: impl IntoIterator<Item = Kind>) -> Self {
+    /// An empty world that decides nothing until all of `awaited` are synced.
+    pub fn new(network: NetworkSettings, awaited: impl IntoIterator<Item = Kind>) -> Self {
         let mut subnets = BTreeMap::new();
         for family in Family::ALL {
             let ranges = network.cluster_subnets.iter().copied().filter(|r| Family::of_subnet(r.cidr) == family);
@@ -73,12 +78,12 @@ impl World {
         }
         Self {
             services: Services::new(network.address_rules()),
-            network,
+            settings: network,
             nodes: BTreeMap::new(),
             namespaces: BTreeMap::new(),
             pods: BTreeMap::new(),
             policies: Policies::default(),
-            networks: BTreeMap::new(),
+            node_networks: BTreeMap::new(),
             sites: BTreeMap::new(),
             subnets,
             ids: IdPool::new(FIRST_NODE_ID, LAST_NODE_ID),
@@ -89,52 +94,51 @@ impl World {
             synced: BTreeSet::new(),
             awaited: awaited.into_iter().collect(),
             settled: false,
-            touched: BTreeSet::new(),
+            affected: BTreeSet::new(),
         }
     }
 
-    /// True once all first lists are in.
+    /// True once all initial lists are complete.
     pub fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// Takes a change in; what it made worth planning again is returned, sorted. A change that says
-    /// nothing new touches nothing.
-    pub fn apply(&mut self, change: Change) -> BTreeSet<Touched> {
+    /// Applies a change and returns what must be planned again, sorted. A change without news affects nothing.
+    pub fn apply(&mut self, change: Change) -> BTreeSet<Affected> {
         match change {
             Change::Node(name, node) => self.apply_node(name, node.map(|n| *n)),
             Change::Namespace(name, namespace) => self.apply_namespace(name, namespace),
-            Change::Pod(key, pod) => self.apply_pod(key, pod.map(|p| *p)),
+            Change::Pod(key, pod) => self.apply_pod(key, pod),
             Change::Service(key, service) => {
                 for service in self.services.apply_service(&key, service.map(|s| *s)) {
-                    self.touch(Touched::Service(service));
+                    self.affect(Affected::Service(service));
                 }
             }
             Change::EndpointSlice(key, slice) => {
                 for service in self.services.apply_slice(&key, slice.map(|s| *s)) {
-                    self.touch(Touched::Service(service));
+                    self.affect(Affected::Service(service));
                 }
             }
             Change::Connections(connections) => {
                 for service in self.services.apply_connections(connections) {
-                    self.touch(Touched::Service(service));
+                    self.affect(Affected::Service(service));
                 }
             }
             Change::NetworkPolicy(key, policy) => self.apply_policy(key, policy.map(|p| *p)),
-            // OVN balances whatever address a service has
+            // OVN balances any service address, so the ranges do not matter here
             Change::ServiceCidr(..) => {}
             Change::Synced(kind) => self.sync(kind),
         }
         self.settle_sites();
-        std::mem::take(&mut self.touched)
+        std::mem::take(&mut self.affected)
     }
 
-    /// Node subnets given out and there in all, by family.
+    /// Node subnets of a family: those given out, and all there are.
     pub fn subnet_counts(&self, family: Family) -> (usize, u64) {
         self.subnets.get(&family).map_or((0, 0), |pool| (pool.used(), pool.count()))
     }
 
-    /// Pods placed on a node, wired or not.
+    /// Pods that need a logical port on a node, whether they have it yet or not.
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &PodKey> {
         self.pods_on.get(node).into_iter().flatten()
     }
@@ -145,12 +149,12 @@ impl World {
         self.pods.range(first..).map(|(key, _)| key).take_while(move |key| key.namespace == *namespace)
     }
 
-    /// What people should hear about an object; empty for one that is in order.
-    pub fn notices(&self, touched: &Touched) -> Vec<Notice> {
-        match touched {
-            Touched::Node(name) => self.node_notices(name),
-            Touched::Pod(key) => self.pod_notices(key),
-            Touched::Everything => {
+    /// The notices about an object; empty if nothing is wrong with it.
+    pub fn notices(&self, affected: &Affected) -> Vec<Notice> {
+        match affected {
+            Affected::Node(name) => self.node_notices(name),
+            Affected::Pod(key) => self.pod_notices(key),
+            Affected::Everything => {
                 let nodes = self.nodes.keys().flat_map(|name| self.node_notices(name));
                 let pods = self.pods.keys().flat_map(|key| self.pod_notices(key));
                 let services = self.services.iter().flat_map(|(key, _)| self.service_notices(key));
@@ -158,16 +162,16 @@ impl World {
                 let policies = self.policies.iter().flat_map(|(key, _)| self.policy_notices(key));
                 nodes.chain(pods).chain(services).chain(namespaces).chain(policies).collect()
             }
-            Touched::Service(key) => self.service_notices(key),
-            Touched::Namespace(name) => self.namespace_notices(name),
-            Touched::NetworkPolicy(key) => self.policy_notices(key),
-            Touched::PodSet(_) | Touched::Sites => Vec::new(),
+            Affected::Service(key) => self.service_notices(key),
+            Affected::Namespace(name) => self.namespace_notices(name),
+            Affected::NetworkPolicy(key) => self.policy_notices(key),
+            Affected::PodSet(_) | Affected::Sites => Vec::new(),
         }
     }
 
-    fn touch(&mut self, what: Touched) {
+    fn affect(&mut self, what: Affected) {
         if self.settled {
-            self.touched.insert(what);
+            self.affected.insert(what);
         }
     }
 
@@ -194,15 +198,12 @@ impl World {
             None => self.namespaces.remove(&name),
         };
         if was != is && self.settled {
-            for labels in was.iter().chain(&is) {
-                self.touch_referring(labels);
-            }
             for (key, before) in before {
                 let after = self.numbers_of(&key);
                 self.recount(&before, &after);
             }
         }
-        self.touch(Touched::Namespace(name));
+        self.affect(Affected::Namespace(name));
     }
 
     fn namespace_notices(&self, name: &Name) -> Vec<Notice> {
@@ -211,7 +212,7 @@ impl World {
             object: Object::Namespace { name: name.clone(), uid: namespace.uid.clone() },
             severity: Severity::Warning,
             reason: "BadAnnotation",
-            message: format!("annotation {}: {}", bad.key, bad.problem),
+            message: format!("cannot use annotation {}: {}", bad.key, bad.problem),
         };
         namespace.bad.iter().map(notice).collect()
     }
@@ -224,6 +225,6 @@ impl World {
         self.settled = true;
         self.settle_all_nodes();
         self.count_everything();
-        self.touched = BTreeSet::from([Touched::Everything]);
+        self.affected = BTreeSet::from([Affected::Everything]);
     }
 }

@@ -11,13 +11,14 @@ pub(crate) struct Bandwidth {
 const LEAST: f64 = 1e3;
 const MOST: f64 = 1e15;
 
-/// Between 1k and 1P, as ovn-kubernetes has it. Errors: why the text is refused.
+/// Bits per second, between 1k and 1P as in ovn-kubernetes. The error says why the text is refused.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
-    let rate = quantity(text.trim()).ok_or_else(|| format!("bandwidth {text:?} is not a quantity such as 10M"))?;
+    let rate = quantity(text.trim())
+        .ok_or_else(|| format!("cannot use bandwidth {text:?}: it is not a quantity such as 10M"))?;
     if (LEAST..=MOST).contains(&rate) {
         Ok(rate.round() as u64)
     } else {
-        Err(format!("bandwidth {text:?} is not between 1k and 1P"))
+        Err(format!("cannot use bandwidth {text:?}: it is not between 1k and 1P"))
     }
 }
 

@@ -1,30 +1,35 @@
-//! Takes everything off the host that the agent put there, and leaves all else as it is. Needs no API server; what a
-//! stopped Open vSwitch keeps from being removed is told.
+//! Removes everything from the host that the agent put there, and nothing else. Needs no API server; reports what it
+//! cannot remove because Open vSwitch is stopped.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ovnkube_host::Net;
 use ovnkube_model::{Name, Subnet};
+use ovnkube_node_plan::change::HostChange;
+use ovnkube_node_plan::chassis;
+use ovnkube_node_plan::management_port;
+use ovnkube_node_plan::stale;
+use ovnkube_node_plan::vswitch::{self, BR_INT};
+use ovnkube_ovn::vswitch::DATABASE;
 use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch, port};
-use ovnkube_ovn::{Atom, Datum, vswitch};
+use ovnkube_ovn::{Atom, Datum};
 use ovnkube_ovsdb::{Cache, Txn};
 use tokio::time::timeout;
 
+use crate::apply::{Applier, Failed};
 use crate::conf::CniConf;
-use crate::gateway::left;
-use crate::ovs::{self, BR_INT, Ovs};
-use crate::uplink;
-use crate::{Error, Result, chassis, mgmt, pair, ports};
+use crate::observe::{Depth, observe, observe_tables};
+use crate::ovs::Ovs;
+use crate::settings::run_dir;
+use crate::{Error, Result, pair, ports};
 
-/// How long the local database may take to answer; it is on this host.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long ovs-vswitchd may take to let a link go.
+/// How long ovs-vswitchd may take to release a link.
 const SWITCH: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the agent was told, as far as it says where things are.
+/// The agent's settings, as far as they say where things are.
 #[derive(Debug, Clone)]
 pub struct CleanupSettings {
     /// Name of the Node that this host was.
@@ -35,11 +40,11 @@ pub struct CleanupSettings {
     pub cluster_subnets: Vec<Subnet>,
     pub service_cidrs: Vec<Subnet>,
     pub masquerade_subnets: Vec<Subnet>,
-    /// For tests: it ends after so many steps, as a crash would end it.
+    /// For tests: stop after so many steps, like a crash.
     pub halt_after: Option<usize>,
 }
 
-/// Goes through all of it, whatever fails. Returns what could not be removed; nothing: the host is as it was.
+/// Removes everything, and goes on after failures. Returns what could not be removed; empty: the host is clean.
 pub async fn clean_up(settings: &CleanupSettings) -> Vec<Error> {
     let mut cleanup = match Net::here().await {
         Ok(here) => Cleanup { settings, here, left: Vec::new(), steps: settings.halt_after },
@@ -54,33 +59,42 @@ struct Cleanup<'a> {
     settings: &'a CleanupSettings,
     here: Net,
     left: Vec<Error>,
-    /// Steps until a test ends it.
+    /// Steps until a test stops it.
     steps: Option<usize>,
 }
 
 impl Cleanup<'_> {
-    /// What tells of other things goes after them, so that whoever runs it again after a crash finds them.
+    /// Removes things before the marks that point to them, so that another run after a crash finds them.
     async fn run(&mut self) -> Result<()> {
         // first of all, so that no pod is wired meanwhile
         let conf = self.settings.cni_conf.remove();
         self.note(conf);
         let _ = std::fs::remove_file(&self.settings.cni_socket);
         self.step()?;
-        let ovs = self.connect().await;
+        let remedy = "start Open vSwitch and clean up once more for its bridges, flows and settings";
+        let ovs = Ovs::reach(&self.settings.ovs_remote, remedy).await;
         let ovs = self.note(ovs);
-        self.gateways(ovs.as_ref()).await?;
+        let host = observe(&self.here, ovs.as_ref(), Depth::Whole).await;
+        if let Some(host) = self.note(host) {
+            self.remove(&stale::of_no_node(&self.ranges(), &host), ovs.as_ref()).await?;
+        }
         if let Some(ovs) = &ovs {
-            self.uplinks(ovs).await?;
             self.switch(ovs).await?;
         }
-        self.host().await
+        let host = observe(&self.here, ovs.as_ref(), Depth::Usual).await;
+        if let Some(mut host) = self.note(host) {
+            let tables = observe_tables(&mut host).await;
+            self.note(tables);
+            self.remove(&stale::tables(&self.ranges(), &host), ovs.as_ref()).await?;
+        }
+        self.pairs().await
     }
 
     fn note<T>(&mut self, outcome: Result<T>) -> Option<T> {
         outcome.map_err(|e| self.left.push(e)).ok()
     }
 
-    /// Between two steps.
+    /// Called between two steps; fails where a test stops it.
     fn step(&mut self) -> Result<()> {
         match &mut self.steps {
             Some(0) => Err(Error::Halted),
@@ -92,51 +106,34 @@ impl Cleanup<'_> {
         }
     }
 
-    async fn connect(&self) -> Result<Ovs> {
-        let remote = &self.settings.ovs_remote;
-        let ovs = Ovs::connect(remote)?;
-        match timeout(CONNECT, ovs.synced()).await {
-            Ok(()) => Ok(ovs),
-            Err(_) => Err(Error::OvsRemote {
-                remote: remote.clone(),
-                why: "nobody answers; start Open vSwitch and clean up once more for its bridges, flows and settings"
-                    .to_owned(),
-            }),
-        }
+    fn ranges(&self) -> stale::Ranges<'_> {
+        let s = self.settings;
+        stale::Ranges { cluster: &s.cluster_subnets, service: &s.service_cidrs, masquerade: &s.masquerade_subnets }
     }
 
-    /// Flows, addresses, routes, neighbours and settings of bridges, which stay.
-    async fn gateways(&mut self, ovs: Option<&Ovs>) -> Result<()> {
-        let mapped = ovs.map(|ovs| ovs.read(left::mapped)).unwrap_or_default();
-        let found = left::find(&self.here, &self.settings.masquerade_subnets, &mapped).await;
-        for gateway in self.note(found).unwrap_or_default() {
-            let name = gateway.link.name.as_str();
-            if ovs.is_some_and(|ovs| ovs.bridge_ports(name).is_some()) {
-                let flows = left::take_flows(run_dir(&self.settings.ovs_remote), name).await;
-                self.note(flows);
-                self.step()?;
+    async fn remove(&mut self, changes: &[HostChange], ovs: Option<&Ovs>) -> Result<()> {
+        let s = self.settings;
+        let here = self.here.clone();
+        let applier = Applier { here: &here, ovs, run_dir: run_dir(&s.ovs_remote), masquerade: &s.masquerade_subnets };
+        let mut failed = Failed::default();
+        let mut halted = Ok(());
+        for of_link in changes.chunk_by(|a, b| a.link == b.link) {
+            for change in of_link {
+                applier.try_one(change, &mut failed).await;
             }
-            self.left.extend(left::take_host(&self.here, &gateway.link, &gateway.masquerade).await);
-            left::take_forwarding(&gateway.link);
-            self.step()?;
+            halted = self.step();
+            if halted.is_err() {
+                break;
+            }
         }
-        Ok(())
+        self.left.extend(failed.errors);
+        halted
     }
 
-    /// Bridges that were made for a NIC.
-    async fn uplinks(&mut self, ovs: &Ovs) -> Result<()> {
-        for made in ovs.read(uplink::made) {
-            let back = left::give_back(&made.nic, &self.settings.masquerade_subnets, &self.here, ovs).await;
-            self.note(back);
-            self.step()?;
-        }
-        Ok(())
-    }
-
-    /// br-int, ports, settings.
+    /// Removes br-int, ports and settings.
     async fn switch(&mut self, ovs: &Ovs) -> Result<()> {
         let pods = ovs.pod_ports();
-        let mut links = BTreeSet::from([BR_INT.to_owned(), mgmt::LINK.to_owned()]);
+        let mut links = BTreeSet::from([BR_INT.to_owned(), management_port::LINK.to_owned()]);
         links.extend(ovs.read(internal_ports));
         let node = &self.settings.node;
         let removed = ovs.apply("remove what the node agent made", |cache| Ok(plan(cache, node))).await;
@@ -153,7 +150,7 @@ impl Cleanup<'_> {
         self.step()
     }
 
-    /// Waits until the switch has let a link go.
+    /// Waits until ovs-vswitchd has released a link.
     async fn gone(&self, name: &str) -> Result<()> {
         let wait = async {
             while self.here.link(name).await?.is_some() {
@@ -165,12 +162,8 @@ impl Cleanup<'_> {
         timeout(SWITCH, wait).await.unwrap_or_else(|_| Err(lasting()))
     }
 
-    /// What is of no one bridge.
-    async fn host(&mut self) -> Result<()> {
-        let s = self.settings;
-        let ranges = [&s.cluster_subnets[..], &s.service_cidrs, &s.masquerade_subnets].concat();
-        self.left.extend(left::take_tables(&self.here, &ranges).await);
-        self.step()?;
+    /// Removes veth pairs of pods without a port.
+    async fn pairs(&mut self) -> Result<()> {
         let links = self.here.links().await;
         for link in self.note(links.map_err(Error::from)).unwrap_or_default() {
             if link.alias.as_deref().is_some_and(pair::is_alias) {
@@ -182,24 +175,19 @@ impl Cleanup<'_> {
     }
 }
 
-fn run_dir(remote: &str) -> &Path {
-    let socket = remote.strip_prefix("unix:").unwrap_or_default();
-    Path::new(socket).parent().unwrap_or(Path::new("/var/run/openvswitch"))
-}
-
-/// Links on br-int that go with it.
+/// Links on br-int that vanish with it.
 fn internal_ports(cache: &Cache) -> Vec<String> {
     let internal = cache.iter(interface::TABLE).filter(|(_, row)| row.str(interface::TYPE) == "internal");
-    let of_br_int = internal.filter(|(uuid, _)| ovs::bridges(cache, *uuid).any(|bridge| bridge == BR_INT));
+    let of_br_int = internal.filter(|(uuid, _)| vswitch::bridges(cache, *uuid).any(|bridge| bridge == BR_INT));
     of_br_int.map(|(_, row)| row.str(interface::NAME).to_owned()).collect()
 }
 
 fn plan(cache: &Cache, node: &str) -> Txn {
-    let mut txn = Txn::new(&vswitch::DATABASE);
+    let mut txn = Txn::new(&DATABASE);
     let sandboxes = ports::sandboxes(cache);
     ports::remove(cache, &mut txn, &sandboxes.iter().map(String::as_str).collect::<Vec<_>>());
     for (root, row) in cache.iter(open_vswitch::TABLE) {
-        if let Some((uuid, _)) = ovs::bridge(cache) {
+        if let Some((uuid, _)) = vswitch::bridge(cache) {
             let gone = Datum::one(Atom::Uuid(uuid));
             txn.remove_from(open_vswitch::TABLE, root, open_vswitch::BRIDGES, gone);
         }

@@ -3,9 +3,9 @@
 //! ```text
 //! ADD ─ wait for the pod's annotation ─┬ veth pair ┬ addresses, routes, offload ┬ result
 //!                                      │           └ OVS port ─ ovn-installed ──┘
-//!                                      └ anything fails: port and pair are taken away again
+//!                                      └ anything fails: port and pair are removed again
 //! ```
-//! A sandbox has one interface. Requests about another one touch nothing.
+//! A sandbox has one interface. Requests for another one change nothing.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -13,26 +13,28 @@ use std::time::Duration;
 
 use ovnkube_host::{Link, Net, Netns};
 use ovnkube_model::{PodKey, PodNetwork};
+use ovnkube_node_plan::vswitch::BR_INT;
 use ovnkube_telemetry::NodeHealth;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::bandwidth::{self, Bandwidth};
-use crate::ovs::{BR_INT, Ovs};
+use crate::ovs::Ovs;
 use crate::pair::{Tag, USUAL_NAME, delete_pair, host_name};
 use crate::pods::{PodOnNode, Pods};
 use crate::ports::{PodPort, PortWant};
 use crate::reply::{CniResult, Refusal};
-use crate::request::{Request, Sandbox};
+use crate::request::Request;
 use crate::sandbox::Wiring;
-use crate::turns::Turns;
+use crate::sandbox_locks::SandboxLocks;
+use crate::subject::Sandbox;
 use crate::{Error, Readiness, Result};
 
 /// How long a request may take; the kubelet gives up a little later.
 const LIMIT: Duration = Duration::from_secs(120);
-/// How long ovs-vswitchd may take to let a link go.
+/// How long ovs-vswitchd may take to release a link.
 const SWITCH_LIMIT: Duration = Duration::from_secs(10);
-/// How long a failed ADD may clean up behind itself.
+/// How long the cleanup after a failed ADD may take.
 const UNDO_LIMIT: Duration = Duration::from_secs(5);
 
 /// Everything the verbs work with.
@@ -40,19 +42,19 @@ pub(crate) struct Cni {
     pub(crate) here: Net,
     pub(crate) ovs: Ovs,
     pub(crate) pods: Pods,
-    pub(crate) turns: Turns,
-    /// `None`: not known yet.
+    pub(crate) locks: SandboxLocks,
+    /// MTU of pods; `None`: not known yet.
     pub(crate) mtu: watch::Receiver<Option<u32>>,
-    /// Of pods' routes, where it is less.
+    /// MTU of pods' routes, where it is less.
     pub(crate) route_mtu: Option<u32>,
-    /// What the last look at the node found.
+    /// The result of the last look at the node.
     pub(crate) ready: watch::Receiver<Readiness>,
-    /// When it was last found ready, and for how long STATUS says so.
+    /// When the node was last found ready; STATUS reports it as ready for `patience` from then on.
     pub(crate) health: NodeHealth,
     pub(crate) patience: Duration,
 }
 
-/// A pod to wire: the parts of the request that ADD and CHECK can't do without.
+/// A pod to wire: the parts of the request that ADD and CHECK need.
 struct Subject<'a> {
     sandbox: &'a Sandbox,
     netns: Netns,
@@ -77,35 +79,35 @@ impl Cni {
     async fn add(&self, sandbox: &Sandbox) -> std::result::Result<CniResult, Refusal> {
         let started = Instant::now();
         let subject = Subject::open(sandbox)?;
-        let queue = self.turns.queue_for(&sandbox.container_id, &sandbox.interface);
+        let queue = self.locks.queue_for(&sandbox.container_id, &sandbox.interface);
         let queue = queue.map_err(|other| Refusal::second(sandbox, &other))?;
         let cancelled = queue.cancel.notified();
         tokio::pin!(cancelled);
-        // from now on, also while it waits for its turn
+        // from now on, also while it waits for the lock
         cancelled.as_mut().enable();
         self.refuse_second(sandbox).await?;
-        self.turns.claim(&subject.pod.port_name(), &sandbox.container_id);
-        let waiting_for = Mutex::new("an earlier request for this sandbox".to_owned());
-        let _turn = tokio::select! {
-            turn = queue.turn.lock() => turn,
-            () = &mut cancelled => return Err(deleted("sandbox")),
+        self.locks.claim(&subject.pod.port_name(), &sandbox.container_id);
+        let waiting_for = Mutex::new("an earlier request for this sandbox has not ended".to_owned());
+        let _guard = tokio::select! {
+            guard = queue.lock.lock() => guard,
+            () = &mut cancelled => return Err(deleted("its sandbox")),
             () = sleep_until(started + LIMIT) => return Err(late(&waiting_for)),
         };
         let outcome = tokio::select! {
             outcome = self.wire(&subject, &waiting_for) => outcome,
-            () = &mut cancelled => Err(deleted("sandbox")),
+            () = &mut cancelled => Err(deleted("its sandbox")),
             () = sleep_until(started + LIMIT) => Err(late(&waiting_for)),
         };
         match &outcome {
             Ok(_) => {
-                tracing::info!(pod = %subject.pod, sandbox = sandbox.container_id, took_ms = started.elapsed().as_millis(), "wired");
+                tracing::info!(took_ms = started.elapsed().as_millis(), "wired");
             }
             Err(_) => self.unwind(sandbox).await,
         }
         outcome
     }
 
-    /// Ends with the pod: its addresses may be another one's a moment later.
+    /// Wires the pod, but stops when it is deleted: another pod may get its addresses a moment later.
     async fn wire(
         &self,
         subject: &Subject<'_>,
@@ -115,7 +117,7 @@ impl Cni {
         let pod = self.pods.until(waiting_for, |pods| pods.find(subject.pod, uid)).await;
         tokio::select! {
             outcome = self.wire_pod(subject, waiting_for) => outcome,
-            () = self.pods.deleted(subject.pod, &pod.uid) => Err(deleted("pod")),
+            () = self.pods.deleted(subject.pod, &pod.uid) => Err(deleted("it")),
         }
     }
 
@@ -129,39 +131,39 @@ impl Cni {
         let port = PodPort::new(subject.pod, &pod, &network, &subject.sandbox.container_id);
         let want = PortWant { bandwidth: limits(&pod)?, port };
         let port = &want.port;
-        note(waiting_for, "the node's network");
+        note(waiting_for, "the node's network is not ready");
         let wiring = self.wiring(subject, &pod, network, self.mtu().await);
         let host = self.ensure_pair(&wiring).await?;
         let plugged = async {
             self.ovs.plug(&want, || self.still_counts(port)).await?;
             note(
                 waiting_for,
-                "ovn-controller to set ovn-installed on the port; is it connected, and is the logical port there?",
+                "ovn-controller has not set ovn-installed on the port; see that it is connected and that the logical port is there",
             );
             self.ovs.installed(port).await
         };
         tokio::try_join!(wiring.configure(), plugged)?;
         self.still_counts(port)?;
-        // a pod may come annotated with addresses that are not its own: its logical port is there only
-        // once they are put right, and the kubelet tries again
-        let (_, now) = self.pods.ready(subject.pod, uid).map_err(Refusal::again)?;
+        // a pod may be created with addresses that are not its own: its logical port exists only after they
+        // are corrected, and the kubelet tries again
+        let (_, now) = self.pods.ready(subject.pod, uid).map_err(|why| not_wired(&why))?;
         if now != wiring.network {
-            return Err(Refusal::again("the pod's addresses were put right meanwhile".to_owned()));
+            return Err(not_wired("its addresses were put right meanwhile; it is tried again"));
         }
         Ok(wiring.result(&host))
     }
 
-    /// Waits for the first look at the node.
+    /// MTU of pods; waits for the first look at the node.
     async fn mtu(&self) -> u32 {
         match self.mtu.clone().wait_for(Option::is_some).await.map(|mtu| *mtu) {
             Ok(Some(mtu)) => mtu,
-            // the agent ends
+            // the agent is ending
             _ => std::future::pending().await,
         }
     }
 
-    /// The pair, up on the node's side. One that is there from an earlier attempt is kept when it is right. When it is
-    /// not, or gone, its port goes first: the switch would go on with the link that it knows, and nobody reach the pod.
+    /// The veth pair, up on the node's side. A correct pair of an earlier attempt is kept. If it is wrong or gone, its
+    /// port is removed first: ovs-vswitchd would keep using the old link, and the pod would not be reachable.
     async fn ensure_pair(&self, wiring: &Wiring) -> Result<Link> {
         if let Some(link) = wiring.find_pair(&self.here).await? {
             return Ok(link);
@@ -189,17 +191,17 @@ impl Cni {
         }
     }
 
-    /// A later sandbox of the same pod wins.
+    /// Fails if a later sandbox of the same pod has replaced this one.
     pub(crate) fn still_counts(&self, port: &PodPort) -> Result<()> {
-        match self.turns.successor(&port.iface_id, &port.sandbox) {
+        match self.locks.successor(&port.iface_id, &port.sandbox) {
             Some(by) => Err(Error::Superseded { iface_id: port.iface_id.clone(), by }),
             None => Ok(()),
         }
     }
 
-    /// What it can't do in time is left to DEL, which the kubelet sends after a failed ADD.
+    /// Undoes ADD. What it cannot do in time is left to DEL, which the kubelet sends after a failed ADD.
     async fn unwind(&self, sandbox: &Sandbox) {
-        let warn = |error: &dyn std::fmt::Display| tracing::warn!(sandbox = sandbox.container_id, "undo ADD: {error}");
+        let warn = |error: &dyn std::fmt::Display| tracing::warn!(%error, "cannot undo ADD");
         match timeout(UNDO_LIMIT, self.remove(&sandbox.container_id)).await {
             Ok(errors) => errors.iter().for_each(|error| warn(error)),
             Err(late) => warn(&late),
@@ -211,7 +213,7 @@ impl Cni {
         other.map_or(Ok(()), |other| Err(Refusal::second(sandbox, &other)))
     }
 
-    /// The interface that the sandbox has, where it is another than the request is about.
+    /// The sandbox's interface, if it is not the one that the request is about.
     async fn other_interface(&self, sandbox: &Sandbox) -> Result<Option<String>> {
         let container_id = &sandbox.container_id;
         let Some(link) = self.here.link(host_name(container_id)).await? else { return Ok(None) };
@@ -228,28 +230,23 @@ impl Cni {
 
     // === DEL, GC
 
-    /// Another interface than the sandbox has is not there: that is what DEL wants.
+    /// Succeeds for an interface that the sandbox does not have, as DEL requires.
     async fn del(&self, sandbox: &Sandbox) -> std::result::Result<(), Refusal> {
         let (id, interface) = (&sandbox.container_id, &sandbox.interface);
-        let queue = self.turns.queue_for(id, interface);
+        let queue = self.locks.queue_for(id, interface);
         let other = match &queue {
             Ok(_) => self.other_interface(sandbox).await?,
             Err(other) => Some(other.clone()),
         };
         let (Ok(queue), None) = (queue, &other) else {
-            tracing::info!(
-                sandbox = id,
-                interface,
-                has = other,
-                "nothing to delete: the sandbox has another interface"
-            );
+            tracing::info!(interface, has = other, "nothing to delete: the sandbox has another interface");
             return Ok(());
         };
         queue.cancel.notify_waiters();
         self.in_time(async {
-            let _turn = queue.turn.lock().await;
+            let _guard = queue.lock.lock().await;
             let errors = self.remove(&sandbox.container_id).await;
-            self.turns.release(&sandbox.container_id);
+            self.locks.release(&sandbox.container_id);
             all(&errors)
         })
         .await
@@ -260,12 +257,12 @@ impl Cni {
         work: impl Future<Output = std::result::Result<(), Refusal>>,
     ) -> std::result::Result<(), Refusal> {
         timeout(LIMIT, work).await.unwrap_or_else(|_| {
-            let why = if self.ovs.is_connected() { "" } else { "; no connection to the Open_vSwitch database" };
-            Err(Refusal::again(format!("took longer than two minutes{why}")))
+            let cause = if self.ovs.is_connected() { String::new() } else { format!(": {}", self.stuck()) };
+            Err(Refusal::again(format!("cannot carry the request out within two minutes{cause}")))
         })
     }
 
-    /// Port and pair of a sandbox; what is not there is fine.
+    /// Removes port and pair of a sandbox, as far as they exist.
     async fn remove(&self, container_id: &str) -> Vec<Error> {
         let mut errors = Vec::new();
         let removed = self.ovs.unplug(&[container_id]).await.unwrap_or_else(|e| {
@@ -281,34 +278,34 @@ impl Cni {
         self.in_time(async {
             let mut errors = Vec::new();
             let mut dead: BTreeSet<String> = self.ovs.sandboxes().await.into_iter().collect();
-            // also those that have lost their port; on a socket of its own, since others list things meanwhile
+            // also those that have lost their port; on a separate socket, since other tasks list links meanwhile
             let here = Net::here().await.map_err(Error::from)?;
             let links = here.links().await.map_err(Error::from)?;
             dead.extend(links.iter().filter_map(Tag::of).map(|tag| tag.container_id));
-            // a request that runs knows better
-            dead.retain(|id| !valid.contains(id) && !self.turns.busy(id));
+            // a running request decides itself
+            dead.retain(|id| !valid.contains(id) && !self.locks.busy(id));
             for container_id in &dead {
-                let queue = self.turns.queue(container_id);
-                let Ok(_turn) = queue.turn.try_lock() else { continue };
-                tracing::info!(sandbox = container_id, "remove port of a sandbox that is gone");
+                let queue = self.locks.queue(container_id);
+                let Ok(_guard) = queue.lock.try_lock() else { continue };
+                tracing::info!(sandbox = container_id, "removing the port of a sandbox that is gone");
                 errors.extend(self.remove(container_id).await);
-                self.turns.release(container_id);
+                self.locks.release(container_id);
             }
             all(&errors)
         })
         .await
     }
 
-    /// Ports whose link is gone with its pod while we were not looking. The links are asked for one
-    /// by one: a list of all may miss one while others come and go.
+    /// Removes ports whose link vanished with its pod while the agent did not run. Looks up links one
+    /// by one: a list of all may miss one while others are added and removed.
     pub(crate) async fn remove_dead_ports(&self) -> Result<()> {
         for port in self.ovs.pod_ports() {
-            let queue = self.turns.queue(&port.sandbox);
-            // a request that runs knows better
-            let Ok(_turn) = queue.turn.try_lock() else { continue };
+            let queue = self.locks.queue(&port.sandbox);
+            // a running request decides itself
+            let Ok(_guard) = queue.lock.try_lock() else { continue };
             if self.here.link(&port.link).await?.is_none() {
                 self.ovs.unplug(&[&port.sandbox]).await?;
-                tracing::info!(port = port.link, pod = port.iface_id, "removed port of a dead sandbox");
+                tracing::info!(port = port.link, pod = port.iface_id, "removed the port of a dead sandbox");
             }
         }
         Ok(())
@@ -319,7 +316,8 @@ impl Cni {
     async fn check(&self, sandbox: &Sandbox) -> std::result::Result<(), Refusal> {
         let subject = Subject::open(sandbox)?;
         self.refuse_second(sandbox).await?;
-        let (pod, network) = self.pods.ready(subject.pod, sandbox.pod_uid.as_deref()).map_err(Refusal::again)?;
+        let (pod, network) =
+            self.pods.ready(subject.pod, sandbox.pod_uid.as_deref()).map_err(|why| not_checked(&why))?;
         let want = PodPort::new(subject.pod, &pod, &network, &sandbox.container_id);
         let mut faults = self.wiring(&subject, &pod, network, self.mtu().await).faults(&self.here).await?;
         if let Some(bridge) = self.ovs.bridge_of(&want.link).filter(|bridge| bridge != BR_INT) {
@@ -333,24 +331,28 @@ impl Cni {
             }
             Some(_) => {}
         }
-        if faults.is_empty() { Ok(()) } else { Err(Refusal::failed(faults.join("; "))) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::failed(format!("cannot confirm the pod's network: {}", faults.join(", "))))
+        }
     }
 
-    /// The kubelet obeys at once, and takes the pods that run out of their services: what lasts a moment is not told.
+    /// Does not report short problems: the kubelet reacts at once and takes running pods out of their services.
     fn status(&self) -> std::result::Result<(), Refusal> {
         if self.health.was_programmed_within(self.patience) {
             return Ok(());
         }
         let why = self.ready.borrow().clone().err().unwrap_or_else(|| self.stuck().to_owned());
-        Err(Refusal::not_ready(format!("the node's network is not ready: {why}")))
+        Err(Refusal::not_ready(format!("cannot wire pods: {why}")))
     }
 
-    /// Why a look at the node does not come to its end.
+    /// Why a look at the node does not finish.
     fn stuck(&self) -> &'static str {
         if self.ovs.is_connected() {
-            "the agent waits for something on the node that does not answer; see that ovs-vswitchd runs: `ovs-appctl version`"
+            "something on the node does not answer the agent; see that ovs-vswitchd runs: `ovs-appctl version`"
         } else {
-            "no connection to the Open_vSwitch database"
+            "there is no connection to the Open_vSwitch database"
         }
     }
 }
@@ -358,7 +360,7 @@ impl Cni {
 impl<'a> Subject<'a> {
     fn open(sandbox: &'a Sandbox) -> std::result::Result<Self, Refusal> {
         let (Some(path), Some(pod)) = (&sandbox.netns, &sandbox.pod) else {
-            return Err(Refusal::env("CNI_NETNS or the pod's name is missing".to_owned()));
+            return Err(Refusal::env("cannot find the pod: CNI_NETNS or the pod's name is missing".to_owned()));
         };
         let netns = Netns::open_other(path).map_err(|e| Refusal::env(e.to_string()))?;
         Ok(Self { sandbox, netns, pod })
@@ -375,15 +377,23 @@ fn all(errors: &[Error]) -> std::result::Result<(), Refusal> {
     if texts.is_empty() { Ok(()) } else { Err(Refusal::again(texts.join("; "))) }
 }
 
+fn not_wired(why: &str) -> Refusal {
+    Refusal::again(format!("cannot wire the pod: {why}"))
+}
+
+fn not_checked(why: &str) -> Refusal {
+    Refusal::again(format!("cannot check the pod: {why}"))
+}
+
 fn note(waiting_for: &Mutex<String>, what: &str) {
     what.clone_into(&mut waiting_for.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
 fn late(waiting_for: &Mutex<String>) -> Refusal {
     let what = waiting_for.lock().unwrap_or_else(PoisonError::into_inner);
-    Refusal::again(format!("gave up after two minutes; waited for: {what}"))
+    Refusal::again(format!("cannot wire the pod within two minutes: {what}"))
 }
 
 fn deleted(what: &str) -> Refusal {
-    Refusal::failed(format!("the {what} was deleted while it was being wired"))
+    Refusal::failed(format!("cannot wire the pod: {what} was deleted meanwhile"))
 }

@@ -1,11 +1,11 @@
-//! The network configuration that tells the container runtime to use us. Its presence makes the
-//! kubelet report the node ready, so it comes when pods can be wired. It stays until the agent ends: a
-//! runtime without it cannot end pods either.
+//! The network configuration that makes the container runtime use the agent. Its presence makes the
+//! kubelet report the node ready, so it is written when pods can be wired. It stays until the agent
+//! ends: without it a runtime cannot stop pods either.
 //!
-//! Where the runtime has the plugin `portmap`, it is chained behind ours: it serves pods' `hostPort`.
+//! Where the runtime has the plugin `portmap`, it is chained after ours: it implements pods' `hostPort`.
 //!
-//! A runtime takes the newest version of CNI that is offered and that it knows, and speaks it to every plugin of the list.
-//! From 1.1.0 on it uses STATUS and GC. One that knows no offers takes `cniVersion`.
+//! A runtime uses the newest CNI version of `cniVersions` that it supports, for every plugin of the list. From 1.1.0 on
+//! it uses STATUS and GC. A runtime that does not know `cniVersions` uses `cniVersion`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -17,17 +17,17 @@ use serde_json::{Value, json};
 
 use crate::{Error, Result};
 
-/// Runtimes tell a list by its ending, and look for offers in lists alone.
+/// Runtimes recognize a list by its extension, and read `cniVersions` only in lists.
 const FILE: &str = "10-ovn-kubernetes.conflist";
-/// Earlier releases wrote it, and ovn-kubernetes does. It sorts first, so it would count.
+/// Written by earlier releases and by ovn-kubernetes. It sorts first, so runtimes would use it.
 const OLD: &str = "10-ovn-kubernetes.conf";
 pub(crate) const NAME: &str = "ovn-kubernetes";
 const VERSION: &str = "0.4.0";
-/// Oldest first.
+/// `cniVersions`, oldest first.
 const OFFERS: [&str; 3] = [VERSION, "1.0.0", "1.1.0"];
 const PORTMAP: &str = "portmap";
 
-/// Where the configuration goes and what it says.
+/// Where the configuration is written and what it contains.
 #[derive(Debug, Clone)]
 pub struct CniConf {
     /// `/etc/cni/net.d`.
@@ -46,14 +46,14 @@ pub struct CniConf {
 }
 
 impl CniConf {
-    /// The plugin's name is run by the runtime as root: it must not lead out of its directory.
+    /// Checks the plugin's name: the runtime runs that file as root, so it must not lead out of its directory.
     pub(crate) fn check(&self) -> Result<()> {
         let bad =
             self.plugin.is_empty() || self.plugin.contains(['/', '\0']) || self.plugin == "." || self.plugin == "..";
         if bad { Err(Error::PluginName { name: self.plugin.clone() }) } else { Ok(()) }
     }
 
-    /// `portmap`: the versions that it speaks, where it is there.
+    /// The file's content. `portmap`: the versions that this plugin supports, if it exists.
     pub(crate) fn text(&self, portmap: Option<&[String]>) -> String {
         let mut plugins = vec![self.plugin()];
         let spoken = |offer: &&str| portmap.is_none_or(|versions| versions.iter().any(|version| version == offer));
@@ -78,12 +78,12 @@ impl CniConf {
         })
     }
 
-    /// Whole or not at all; a file that is right already stays untouched.
+    /// Writes the file atomically, and only if it differs.
     pub(crate) async fn write(&self, portmap: &mut Portmap) -> Result<()> {
         let text = self.text(portmap.versions(&self.plugins).await);
         let path = self.dir.join(FILE);
         if !fs::read_to_string(&path).is_ok_and(|have| have == text) {
-            let failed = |source| Error::WriteConf { path: path.clone(), source };
+            let failed = |problem| Error::Conf { verb: "write", path: path.clone(), problem };
             fs::create_dir_all(&self.dir).map_err(failed)?;
             // not *.conflist: the runtime must not read half of it
             let new = self.dir.join(format!(".{FILE}.new"));
@@ -92,7 +92,14 @@ impl CniConf {
         self.remove_file(OLD)
     }
 
-    /// A file that is not there is fine.
+    /// The file, if [`CniConf::write`] would change it.
+    pub(crate) async fn to_be_written(&self) -> Option<PathBuf> {
+        let text = self.text(Portmap::default().versions(&self.plugins).await);
+        let path = self.dir.join(FILE);
+        (!fs::read_to_string(&path).is_ok_and(|have| have == text)).then_some(path)
+    }
+
+    /// Removes the files; no error when they do not exist.
     pub(crate) fn remove(&self) -> Result<()> {
         self.remove_file(FILE).and(self.remove_file(OLD))
     }
@@ -100,7 +107,9 @@ impl CniConf {
     fn remove_file(&self, file: &str) -> Result<()> {
         let path = self.dir.join(file);
         match fs::remove_file(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::WriteConf { path, source }),
+            Err(problem) if problem.kind() != io::ErrorKind::NotFound => {
+                Err(Error::Conf { verb: "remove", path, problem })
+            }
             _ => Ok(()),
         }
     }
@@ -109,7 +118,7 @@ impl CniConf {
 /// What is known of the plugin `portmap`.
 #[derive(Debug, Default)]
 pub(crate) struct Portmap {
-    /// Of which file, and the versions that it speaks; none: it does not say.
+    /// The file that was asked, and the versions that it supports; empty: it does not report any.
     asked: Option<(Identity, Vec<String>)>,
 }
 
@@ -117,7 +126,7 @@ pub(crate) struct Portmap {
 type Identity = [i64; 6];
 
 impl Portmap {
-    /// Each file is asked once. `None`: there is none.
+    /// The supported versions; each file is asked once. `None`: there is no such plugin.
     async fn versions(&mut self, plugins: &Path) -> Option<&[String]> {
         let path = plugins.join(PORTMAP);
         let Some(now) = identity(&path) else {
@@ -127,8 +136,10 @@ impl Portmap {
         if self.asked.as_ref().is_none_or(|(then, _)| *then != now) {
             let said = cni::versions(&path).await.unwrap_or_else(|why| {
                 tracing::warn!(
-                    "ask {} for its versions of CNI: {why}; pods are started with {VERSION}",
-                    path.display()
+                    plugin = %path.display(),
+                    error = %why,
+                    version = VERSION,
+                    "cannot ask a plugin for its versions of CNI; pods are started with the oldest"
                 );
                 Vec::new()
             });

@@ -1,4 +1,4 @@
-//! Wakes the agent when somebody changes, empties or removes its network configuration.
+//! Wakes the agent when its network configuration is changed, emptied or removed.
 
 use std::future::pending;
 use std::io;
@@ -8,19 +8,19 @@ use std::path::Path;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use tokio::net::unix::pipe::Receiver;
 
-/// What can happen to files of a directory, and to itself.
+/// Changes of files in a directory, and of the directory itself.
 const CHANGES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE
     .union(AddWatchFlags::IN_MOVE)
     .union(AddWatchFlags::IN_DELETE)
     .union(AddWatchFlags::IN_DELETE_SELF)
     .union(AddWatchFlags::IN_MOVE_SELF);
 
-/// Changes in a directory, as long as the host gives out watches.
+/// Changes in a directory; none are reported if the host has no inotify instance left.
 pub(crate) struct ConfChanges(Option<Watched>);
 
 struct Watched {
     inotify: Inotify,
-    /// The same file. It is read as a pipe is; what it says does not matter.
+    /// A duplicate of that descriptor, read like a pipe; the content of the events does not matter.
     events: Receiver,
 }
 
@@ -29,17 +29,18 @@ impl ConfChanges {
         let watched = Watched::new();
         if let Err(e) = &watched {
             tracing::warn!(
-                "watch the network configuration: {e}; raise fs.inotify.max_user_instances. What somebody changes in it is \
-                 put right with the next change on the host"
+                error = %e,
+                "cannot watch the network configuration, so a change of it is put right with the next change on the host; \
+                 raise fs.inotify.max_user_instances"
             );
         }
         Self(watched.ok())
     }
 
-    /// To be called again whenever the directory may have been made anew; one that is watched already costs nothing.
+    /// Watches the directory. Call it again whenever the directory may have been recreated; repeating it costs nothing.
     pub(crate) fn watch(&self, dir: &Path) {
         if let Some(watched) = &self.0 {
-            // one that is not there is made when there is something to write into it
+            // a missing directory is created when the file is written
             let _ = watched.inotify.add_watch(dir, CHANGES);
         }
     }

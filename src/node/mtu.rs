@@ -1,30 +1,21 @@
-//! How large pods' packets may be: as somebody set it, or what the uplink leaves beside the tunnel's headers.
+//! The MTU of pods: as the administrator set it, or what the uplink leaves besides the tunnel's headers.
 //!
 //! ```text
 //!  uplink 1500 ─ tunnel 58 (IPv6: 78) ─▶ 1442 ─▶ pods, management port, annotation of the Node, flows
 //! ```
-//! What does not fit together is told: a log line and an Event on the Node, once for each state.
+//! MTUs that do not fit together are reported once for each state: a log line and an Event on the Node.
 
 use std::net::IpAddr;
 
-use ovnkube_host::{Link, Net};
+use ovnkube_node_plan::mtu::{Known, Uplink};
+use ovnkube_node_plan::observed::Observed;
 use tokio::sync::watch;
 
+use crate::Warning;
 use crate::ovs::Ovs;
 use crate::settings::MtuSettings;
-use crate::{Result, Warning};
 
-/// Bytes, where neither a person nor an uplink says anything.
-const FALLBACK: u32 = 1400;
-
-/// Ethernet of the inner packet, UDP, the tunnel's own header; OVN adds an option to Geneve's.
-fn tunnel_headers(encap_type: &str, encap_ip: IpAddr) -> u32 {
-    let outer_ip = if encap_ip.is_ipv6() { 40 } else { 20 };
-    let options = if encap_type == "geneve" { 8 } else { 0 };
-    14 + outer_ip + 8 + 8 + options
-}
-
-/// Keeps the pods' MTU and says what is wrong with it.
+/// Maintains the pods' MTU and reports what is wrong with it.
 pub(crate) struct Mtu<'a> {
     settings: &'a MtuSettings,
     now: watch::Sender<Option<u32>>,
@@ -33,57 +24,49 @@ pub(crate) struct Mtu<'a> {
     compared: Option<u32>,
 }
 
-/// Where the tunnels end.
-struct Uplink {
-    name: String,
-    mtu: u32,
-    headers: u32,
-}
-
 impl<'a> Mtu<'a> {
-    /// `now` is where new pods' interfaces get it from.
+    /// `now`: new pods' interfaces get the MTU from here.
     pub(crate) fn new(settings: &'a MtuSettings, now: watch::Sender<Option<u32>>, warnings: Warnings) -> Self {
         Self { settings, now, warnings, compared: None }
     }
 
-    /// Looks at the uplink, tells new pods, and returns the MTU; `None` as long as the tunnels' address is
-    /// not known. An uplink that is not there for a moment, as while ovs-vswitchd restarts, changes nothing:
-    /// not what was found before, nor what the Node was `annotated` with.
-    pub(crate) async fn find(
+    /// Looks at the uplink, publishes the MTU for new pods and returns it; `None` as long as the tunnels'
+    /// address is not known. An uplink that is missing for a moment, as while ovs-vswitchd restarts, changes
+    /// neither the MTU found before nor the one that the Node is `annotated` with.
+    pub(crate) fn find(
         &mut self,
         encap_type: &str,
         encap_ips: &[IpAddr],
         annotated: Option<u32>,
-        here: &Net,
-    ) -> Result<Option<u32>> {
-        let uplink = self.uplink(encap_type, encap_ips, here).await?;
-        let room = uplink.as_ref().map(|uplink| uplink.mtu.saturating_sub(uplink.headers));
+        host: &Observed,
+    ) -> Option<u32> {
+        let uplink = Uplink::find(host, encap_type, encap_ips, self.settings.single_node);
         let last = *self.now.borrow();
-        let fallback = (!encap_ips.is_empty()).then_some(FALLBACK);
-        let Some(mtu) = self.settings.given.or(room).or(last).or(annotated).or(fallback) else { return Ok(None) };
+        let known = Known { given: self.settings.given, room: uplink.as_ref().map(Uplink::room), last, annotated };
+        let mtu = known.of_pods(encap_ips)?;
         if last != Some(mtu) {
-            tracing::info!("pods' MTU is {mtu}");
+            tracing::info!(mtu, "found the MTU of pods");
             self.now.send_replace(Some(mtu));
         }
         if let Some(uplink) = uplink {
             self.warnings.tell("MtuTooLarge", uplink.problem(mtu));
         }
-        Ok(Some(mtu))
+        Some(mtu)
     }
 
-    /// What the Node is annotated with: only what the controller cannot know.
+    /// The Node's MTU annotation: empty if the MTU is configured, since the controller knows it then.
     pub(crate) fn annotation(&self, mtu: Option<u32>) -> Option<String> {
         if self.settings.given.is_some() { Some(String::new()) } else { Some(mtu?.to_string()) }
     }
 
-    /// Interfaces keep their MTU as long as their pods live.
-    pub(crate) async fn compare_pods(&mut self, mtu: u32, here: &Net, ovs: &Ovs) -> Result<()> {
+    /// Warns of running pods with another MTU: interfaces keep theirs as long as their pods live.
+    pub(crate) fn compare_pods(&mut self, mtu: u32, host: &Observed, ovs: &Ovs) {
         if self.compared == Some(mtu) {
-            return Ok(());
+            return;
         }
         let ports = ovs.pod_ports();
         let mut other = Vec::new();
-        for link in here.links().await?.into_iter().filter(|link| link.mtu != mtu) {
+        for link in host.links.iter().map(|state| &state.link).filter(|link| link.mtu != mtu) {
             other.extend(ports.iter().find(|port| port.link == link.name).map(|port| (port.pod(), link.mtu)));
         }
         other.sort();
@@ -96,38 +79,10 @@ impl<'a> Mtu<'a> {
         });
         self.warnings.tell("PodsWithOtherMtu", problem);
         self.compared = Some(mtu);
-        Ok(())
-    }
-
-    /// The link with the tunnels' address; of several the one that carries least.
-    async fn uplink(&self, encap_type: &str, encap_ips: &[IpAddr], here: &Net) -> Result<Option<Uplink>> {
-        let mut least: Option<Uplink> = None;
-        for ip in encap_ips {
-            let Some(Link { name, mtu, .. }) = here.link_with(*ip).await? else { continue };
-            let headers = if self.settings.single_node { 0 } else { tunnel_headers(encap_type, *ip) };
-            if least.as_ref().is_none_or(|least| mtu < least.mtu) {
-                least = Some(Uplink { name, mtu, headers });
-            }
-        }
-        Ok(least)
     }
 }
 
-impl Uplink {
-    fn problem(&self, mtu: u32) -> Option<String> {
-        let Self { name, mtu: carries, headers } = self;
-        let needs = mtu + headers;
-        (needs > *carries).then(|| {
-            format!(
-                "pods' MTU {mtu} and {headers} bytes of tunnel headers need {needs}, but {name} carries {carries}: large \
-                 packets between nodes are lost; raise the MTU of {name}, or set mtu to {} at most and restart the pods",
-                carries.saturating_sub(*headers)
-            )
-        })
-    }
-}
-
-/// Tells each problem when it comes up, and in the log when it is over.
+/// Reports each problem when it appears, and logs when it is over.
 pub(crate) struct Warnings {
     to: tokio::sync::mpsc::UnboundedSender<Warning>,
     told: Vec<Warning>,
@@ -138,7 +93,7 @@ impl Warnings {
         Self { to, told: Vec::new() }
     }
 
-    /// `problem` is all that is wrong about `reason` now.
+    /// `problem` is everything that is wrong about `reason` now.
     pub(crate) fn tell(&mut self, reason: &'static str, problem: Option<String>) {
         let before = self.told.iter().position(|told| told.reason == reason);
         if before.and_then(|at| self.told.get(at)).map(|told| &told.message) == problem.as_ref() {
@@ -148,13 +103,13 @@ impl Warnings {
             self.told.remove(at);
         }
         let Some(message) = problem else {
-            tracing::info!("no more {reason}");
+            tracing::info!(reason, "the problem is over");
             return;
         };
-        tracing::warn!("{message}");
+        tracing::warn!(reason, "{message}");
         let warning = Warning { about: None, reason, message };
         self.told.push(warning.clone());
-        // the process ends: nobody listens
+        // fails only when the process ends
         let _ = self.to.send(warning);
     }
 }
@@ -162,13 +117,6 @@ impl Warnings {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn headers_of_tunnels() {
-        let (v4, v6) = ("192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap());
-        let headers = [("geneve", v4), ("geneve", v6), ("vxlan", v4), ("vxlan", v6)];
-        assert_eq!(headers.map(|(kind, ip)| tunnel_headers(kind, ip)), [58, 78, 50, 70]);
-    }
 
     #[test]
     fn a_problem_is_told_once() {

@@ -1,34 +1,27 @@
-//! The local Open_vSwitch database: the connection, and what is asked of it.
+//! The local Open_vSwitch database: the connection, reads and transactions.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
+use ovnkube_node_plan::vswitch::{bridge as br_int, bridges, interface as find_interface, name};
 use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch, port, qos, ssl};
-use ovnkube_ovn::{Row, Uuid, vswitch};
+use ovnkube_ovn::{Row, vswitch};
 use ovnkube_ovsdb::{Cache, Client, Event, Monitored, Options, Remote, Txn, TxnError};
 use tokio::sync::{Mutex, watch};
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use crate::ports::{self, Plugged, PodPort, PortWant};
 use crate::{Error, Result};
 
-pub(crate) const BR_INT: &str = "br-int";
 const RETRY: Duration = Duration::from_millis(100);
+/// How long the local database may take to answer; it is on this host.
+const CONNECT: Duration = Duration::from_secs(5);
 
-/// The ports of a bridge that lead outside.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BridgePorts {
-    /// Sorted.
-    pub(crate) physical: Vec<String>,
-    /// The one its maker named.
-    pub(crate) uplink: Option<String>,
-}
-
-/// The connection and what is done over it.
+/// A connection to the local Open_vSwitch database.
 pub(crate) struct Ovs {
     client: Client,
-    /// One at a time: a plug must see the ports of the one before.
+    /// Serializes plugs: each must see the ports of the one before.
     plugging: Mutex<()>,
     changed: watch::Sender<()>,
     ticker: AbortHandle,
@@ -41,11 +34,9 @@ impl Drop for Ovs {
 }
 
 impl Ovs {
-    /// Comes back at once; see [`Ovs::is_connected`].
+    /// Connects in the background and returns at once; see [`Ovs::is_connected`].
     pub(crate) fn connect(remote: &str) -> Result<Self> {
-        let remotes = Remote::parse_list(remote)
-            .map_err(|e| Error::OvsRemote { remote: remote.to_owned(), why: e.to_string() })?;
-        let client = Client::connect(options(remotes));
+        let client = Client::connect(options(Remote::parse_list(remote)?));
         let changed = watch::Sender::new(());
         let ticks = changed.clone();
         let mut events = client.subscribe();
@@ -53,13 +44,22 @@ impl Ovs {
             loop {
                 for event in events.recv().await {
                     if matches!(event, Event::Lost) {
-                        tracing::warn!("connection to the Open_vSwitch database lost");
+                        tracing::warn!("lost the connection to the Open_vSwitch database");
                     }
                 }
                 ticks.send_replace(());
             }
         });
         Ok(Self { client, plugging: Mutex::default(), changed, ticker: ticker.abort_handle() })
+    }
+
+    /// As [`Ovs::connect`], but waits for the content. `remedy`: what to do if the database does not answer.
+    pub(crate) async fn reach(remote: &str, remedy: &str) -> Result<Self> {
+        let ovs = Self::connect(remote)?;
+        match timeout(CONNECT, ovs.synced()).await {
+            Ok(()) => Ok(ovs),
+            Err(_) => Err(Error::OvsRemote { remote: remote.to_owned(), why: format!("it does not answer; {remedy}") }),
+        }
     }
 
     pub(crate) async fn synced(&self) {
@@ -79,7 +79,7 @@ impl Ovs {
         self.changed.subscribe()
     }
 
-    /// Plans on the cache and transacts, anew when rows changed meanwhile. An empty plan sends nothing.
+    /// Plans on the cache and transacts; plans again when rows changed meanwhile. An empty plan sends nothing.
     pub(crate) async fn apply(&self, what: &str, plan: impl Fn(&Cache) -> Result<Txn>) -> Result<()> {
         while !self.try_apply(what, &plan).await? {
             self.pause().await;
@@ -87,7 +87,7 @@ impl Ovs {
         Ok(())
     }
 
-    /// Returns false when it is to be tried again.
+    /// One attempt of [`Ovs::apply`]. Returns false when it must be repeated.
     async fn try_apply(&self, what: &str, plan: &impl Fn(&Cache) -> Result<Txn>) -> Result<bool> {
         let txn = plan(&self.client.cache())?;
         if txn.is_empty() {
@@ -96,22 +96,22 @@ impl Ovs {
         match self.client.transact(txn).await {
             Ok(_) => Ok(true),
             Err(e) if is_retryable(&e) => {
-                tracing::debug!("{what}: {e}; trying again");
+                tracing::debug!(what, error = %e, "trying a transaction again");
                 Ok(false)
             }
-            Err(source) => Err(Error::Transact { what: what.to_owned(), source }),
+            Err(problem) => Err(Error::Transact { what: what.to_owned(), problem }),
         }
     }
 
-    /// Waits until ovs-vswitchd has carried out what is in the database by now, as ovs-vsctl does: it may still be at what
-    /// was there before. Returns false when it says nothing for that long.
+    /// Waits until ovs-vswitchd has applied the current content of the database, as ovs-vsctl does: it may still be
+    /// working on earlier changes. Returns false when it does not confirm in time.
     pub(crate) async fn is_carried_out(&self, within: Duration) -> Result<bool> {
-        self.apply("ask whether all is carried out", |cache| {
+        self.apply("wait for ovs-vswitchd", |cache| {
             let mut txn = Txn::new(&vswitch::DATABASE);
             for (root, row) in cache.iter(open_vswitch::TABLE) {
                 let cells = |number| Row::new(open_vswitch::TABLE).with(open_vswitch::NEXT_CFG, number);
                 let next = row.int(open_vswitch::NEXT_CFG);
-                // whoever asks at the same time waits for a number of its own
+                // a concurrent caller waits for a number of its own
                 txn.wait_holds(root, cells(next));
                 txn.update(root, cells(next.wrapping_add(1)));
             }
@@ -122,7 +122,7 @@ impl Ovs {
         let (mut changed, asked) = (self.changes(), self.read(numbers(open_vswitch::NEXT_CFG)));
         let done =
             async { while self.read(numbers(open_vswitch::CUR_CFG)) < asked && changed.changed().await.is_ok() {} };
-        Ok(tokio::time::timeout(within, done).await.is_ok())
+        Ok(timeout(within, done).await.is_ok())
     }
 
     async fn pause(&self) {
@@ -130,17 +130,17 @@ impl Ovs {
         self.client.synced().await;
     }
 
-    /// Puts the port on br-int, with its limits. Ports of earlier sandboxes of the pod go in the
-    /// same transaction. `check` runs when no other plug can come between.
+    /// Puts the port on br-int, with its limits. The same transaction removes ports of earlier
+    /// sandboxes of the pod. `check` runs when no other plug can interfere.
     pub(crate) async fn plug(&self, want: &PortWant, check: impl Fn() -> Result<()>) -> Result<()> {
         while !self.try_plug(std::slice::from_ref(want), |_| check()).await? {
-            // other pods go on meanwhile
+            // other pods can be plugged meanwhile
             self.pause().await;
         }
         Ok(())
     }
 
-    /// The same for several, in one transaction. Returns false when it is to be tried again.
+    /// One attempt of [`Ovs::plug`] for several ports, in one transaction. Returns false when it must be repeated.
     pub(crate) async fn try_plug(&self, want: &[PortWant], check: impl Fn(&PodPort) -> Result<()>) -> Result<bool> {
         let _one = self.plugging.lock().await;
         let plan = |cache: &Cache| {
@@ -154,19 +154,19 @@ impl Ovs {
         self.try_apply("add ports of pods", &plan).await
     }
 
-    /// Takes away the ports and limits of these sandboxes, and tells which ports that were. Waits for
-    /// the database: before that it is not known what is there.
+    /// Removes the ports and limits of these sandboxes, and returns the ports. Waits for the database,
+    /// because before that the rows are not known.
     pub(crate) async fn unplug(&self, sandboxes: &[&str]) -> Result<Vec<PodPort>> {
         self.client.synced().await;
-        // nor what comes of a plug that was sent and given up; answers come in the order of the questions
+        // nor is the result of a plug that was sent and given up; the database answers in order
         let nothing = |_: &Cache| {
             let mut txn = Txn::new(&vswitch::DATABASE);
-            txn.comment("ovnkube: what was asked before?");
+            txn.comment("ovnkube: wait for earlier transactions");
             Ok(txn)
         };
-        self.apply("wait for earlier answers", nothing).await?;
+        self.apply("wait for earlier transactions", nothing).await?;
         let gone = self.pod_ports().into_iter().filter(|port| sandboxes.contains(&port.sandbox.as_str())).collect();
-        self.apply("remove ports", |cache| {
+        self.apply("remove ports of pods", |cache| {
             let mut txn = Txn::new(&vswitch::DATABASE);
             ports::remove(cache, &mut txn, sandboxes);
             Ok(txn)
@@ -175,13 +175,13 @@ impl Ovs {
         Ok(gone)
     }
 
-    /// Those that have a port or limits; sorted. Waits for the database.
+    /// The sandboxes that have a port or limits, sorted. Waits for the database.
     pub(crate) async fn sandboxes(&self) -> Vec<String> {
         self.client.synced().await;
         ports::sandboxes(&self.client.cache())
     }
 
-    /// Sorted by link.
+    /// The pods' ports, sorted by link.
     pub(crate) fn pod_ports(&self) -> Vec<PodPort> {
         let mut ports: Vec<PodPort> = ports::pod_ports(&self.client.cache()).collect();
         ports.sort_by(|a, b| a.link.cmp(&b.link));
@@ -193,8 +193,8 @@ impl Ovs {
         ports::plugged(&self.client.cache())
     }
 
-    /// Waits until ovn-controller says that the port's flows are in. Fails when the port went to
-    /// another sandbox or away.
+    /// Waits until ovn-controller reports that the port's flows are installed. Fails when the port was
+    /// removed or given to another sandbox.
     pub(crate) async fn installed(&self, want: &PodPort) -> Result<()> {
         let mut changed = self.changes();
         loop {
@@ -209,7 +209,7 @@ impl Ovs {
 
     fn is_installed(&self, want: &PodPort) -> Result<bool> {
         let cache = self.client.cache();
-        let row = interface(&cache, &want.link).map(|(_, row)| row);
+        let row = find_interface(&cache, &want.link).map(|(_, row)| row);
         let have = row.and_then(|row| PodPort::from_row(row));
         if have.is_none_or(|have| have.iface_id != want.iface_id || have.sandbox != want.sandbox) {
             return Err(Error::PortGone { link: want.link.clone() });
@@ -217,43 +217,30 @@ impl Ovs {
         Ok(row.is_some_and(|row| installed(row)))
     }
 
-    /// Whether the interface of that name is there and ovn-controller has installed its flows.
+    /// Whether the interface of that name exists and ovn-controller has installed its flows.
     pub(crate) fn has_installed(&self, link: &str) -> bool {
-        interface(&self.client.cache(), link).is_some_and(|(_, row)| installed(row))
+        find_interface(&self.client.cache(), link).is_some_and(|(_, row)| installed(row))
     }
 
-    /// Whether br-int is switched in ovs-vswitchd instead of the kernel.
+    /// Whether br-int uses the userspace datapath of ovs-vswitchd instead of the kernel's.
     pub(crate) fn is_userspace(&self) -> bool {
-        bridge(&self.client.cache()).is_some_and(|(_, row)| row.str(bridge::DATAPATH_TYPE) == "netdev")
+        br_int(&self.client.cache()).is_some_and(|(_, row)| row.str(bridge::DATAPATH_TYPE) == "netdev")
     }
 
-    /// OpenFlow number of a port, once ovs-vswitchd has given it one.
+    /// OpenFlow number of a port, once ovs-vswitchd has assigned one.
     pub(crate) fn port_number(&self, link: &str) -> Option<u16> {
         let cache = self.client.cache();
-        let number = interface(&cache, link)?.1.opt_int(interface::OFPORT)?;
+        let number = find_interface(&cache, link)?.1.opt_int(interface::OFPORT)?;
         u16::try_from(number).ok().filter(|number| *number > 0)
-    }
-
-    /// `None` when there is no such bridge.
-    pub(crate) fn bridge_ports(&self, name: &str) -> Option<BridgePorts> {
-        let cache = self.client.cache();
-        let uuid = *cache.lookup(bridge::TABLE, name).first()?;
-        let row = cache.get(bridge::TABLE, uuid)?;
-        let interfaces = cache.iter(interface::TABLE).filter(|(uuid, _)| bridges(&cache, *uuid).any(|of| of == name));
-        let physical = interfaces.filter(|(_, row)| matches!(row.str(interface::TYPE), "" | "system" | "dpdk"));
-        let mut physical: Vec<String> = physical.map(|(_, row)| row.str(interface::NAME).to_owned()).collect();
-        physical.sort();
-        let uplink = row.map(bridge::EXTERNAL_IDS).get("bridge-uplink").map(str::to_owned);
-        Some(BridgePorts { physical, uplink })
     }
 
     /// The bridge that holds `link`.
     pub(crate) fn bridge_of(&self, link: &str) -> Option<String> {
         let cache = self.client.cache();
-        bridges(&cache, interface(&cache, link)?.0).next()
+        bridges(&cache, find_interface(&cache, link)?.0).next()
     }
 
-    /// Whether network cards do the switching.
+    /// Whether switching is offloaded to network cards.
     pub(crate) fn is_offloaded(&self) -> bool {
         let cache = self.client.cache();
         let root = cache.iter(open_vswitch::TABLE).next();
@@ -264,12 +251,12 @@ impl Ovs {
         self.setting("system-id")
     }
 
-    /// Where tunnels end on this node, as ovn-controller was told.
+    /// The tunnels' address on this node, as configured for ovn-controller.
     pub(crate) fn encap_ip(&self) -> Option<String> {
         self.setting("ovn-encap-ip")
     }
 
-    /// In the external_ids of the Open_vSwitch row.
+    /// A value in the external_ids of the Open_vSwitch row.
     fn setting(&self, key: &str) -> Option<String> {
         let cache = self.client.cache();
         let (_, root) = cache.iter(open_vswitch::TABLE).next()?;
@@ -320,39 +307,11 @@ fn options(remotes: Vec<Remote>) -> Options {
     Options { tables, identity: name, leader_only: false, ..Options::new(&vswitch::DATABASE, remotes) }
 }
 
-/// Bridges, ports and interfaces are looked up by name.
-fn name(row: &Row) -> Option<String> {
-    let text = match row.table().name {
-        "Bridge" => row.str(bridge::NAME),
-        "Port" => row.str(port::NAME),
-        "Interface" => row.str(interface::NAME),
-        _ => return None,
-    };
-    Some(text.to_owned())
-}
-
-pub(crate) fn bridge(cache: &Cache) -> Option<(Uuid, &Arc<Row>)> {
-    let uuid = *cache.lookup(bridge::TABLE, BR_INT).first()?;
-    Some((uuid, cache.get(bridge::TABLE, uuid)?))
-}
-
-pub(crate) fn interface<'a>(cache: &'a Cache, link: &str) -> Option<(Uuid, &'a Arc<Row>)> {
-    let uuid = *cache.lookup(interface::TABLE, link).first()?;
-    Some((uuid, cache.get(interface::TABLE, uuid)?))
-}
-
-/// Names of the bridges that hold an interface.
-pub(crate) fn bridges(cache: &Cache, interface: Uuid) -> impl Iterator<Item = String> {
-    let ports = cache.parents(interface).filter(|parent| parent.table.id == port::TABLE.id);
-    let bridges = ports.flat_map(|port| cache.parents(port.uuid)).filter(|parent| parent.table.id == bridge::TABLE.id);
-    bridges.filter_map(|parent| Some(cache.get(bridge::TABLE, parent.uuid)?.str(bridge::NAME).to_owned()))
-}
-
 fn installed(row: &Row) -> bool {
     row.map(interface::EXTERNAL_IDS).get("ovn-installed") == Some("true")
 }
 
-/// A uuid that is taken is our own row, from an attempt whose reply was lost: the cache will show it.
+/// A duplicate uuid is our own row, from an attempt whose reply was lost: the cache will show it.
 fn is_retryable(error: &TxnError) -> bool {
     error.is_retryable() || error.class == ovnkube_ovsdb::Class::Duplicate
 }

@@ -1,4 +1,4 @@
-//! The node's end of a sandbox's veth pair. It tells whose it is, whatever else is lost: in its alias.
+//! The node's end of a sandbox's veth pair. Its alias names the owner, so that it is known even if all else is lost.
 
 use ovnkube_host::{Link, Mac, Net, Veth, sysctl};
 use ovnkube_ovn::derived_uuid;
@@ -8,33 +8,33 @@ use crate::{Error, Result};
 
 const ALIAS: &str = "ovnkube sandbox ";
 
-/// How the node's end is called, as ovn-kubernetes calls it.
+/// Name of the node's end, as in ovn-kubernetes.
 pub(crate) fn host_name(container_id: &str) -> &str {
     container_id.get(..15).unwrap_or(container_id)
 }
 
-/// What container runtimes call the interface of a pod's own network.
+/// The name that container runtimes give the interface of a pod's own network.
 pub(crate) const USUAL_NAME: &str = "eth0";
 
-/// Whose a pair is: `ovnkube sandbox <container id> <interface> <uid of the pod>`.
+/// The owner of a pair: `ovnkube sandbox <container id> <interface> <uid of the pod>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tag {
     pub(crate) container_id: String,
-    /// `None`: an earlier release made the pair, which told the sandbox alone.
+    /// `None`: an earlier release made the pair, which wrote only the sandbox.
     pub(crate) wired: Option<Wired>,
 }
 
 /// What a sandbox was wired for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wired {
-    /// Its name in the pod.
+    /// Name of the interface in the pod.
     pub(crate) interface: String,
-    /// As the runtime knows the pod: of static ones it is the hash of their file.
+    /// The uid by which the runtime knows the pod: for a static pod the hash of its file.
     pub(crate) pod_uid: String,
 }
 
 impl Tag {
-    /// `None`: the link is not ours.
+    /// The owner of a link; `None`: the agent did not make it.
     pub(crate) fn of(link: &Link) -> Option<Self> {
         let tag = Self::parse(link.alias.as_deref()?)?;
         (host_name(&tag.container_id) == link.name).then_some(tag)
@@ -79,7 +79,7 @@ impl Wiring {
         host_name(&self.container_id)
     }
 
-    /// The node's end of a pair that is as [`Wiring::make_pair`] makes it; `None`: it has to be made.
+    /// The node's end of a pair as [`Wiring::make_pair`] makes it; `None`: it must be made.
     pub(crate) async fn find_pair(&self, here: &Net) -> Result<Option<Link>> {
         let Some(mut link) = here.link(self.host_name()).await? else { return Ok(None) };
         let tag = Tag::of(&link);
@@ -90,7 +90,7 @@ impl Wiring {
         });
         let is_ours = match &tag {
             Some(tag) => tag.container_id == self.container_id,
-            // one that was made a moment before a crash tells nothing yet
+            // a pair that was made just before a crash has no alias yet
             None => is_right && link.alias.is_none(),
         };
         if !is_ours {
@@ -108,7 +108,7 @@ impl Wiring {
         Ok(Some(link))
     }
 
-    /// A new pair, up on the node's side.
+    /// Makes a new pair, up on the node's side.
     pub(crate) async fn make_pair(&self, here: &Net) -> Result<Link> {
         here.add_veth(Veth {
             name: self.host_name(),
@@ -134,13 +134,13 @@ impl Wiring {
     }
 }
 
-/// The same however often the pair is made. An address that was given stays, where udev would replace a random one.
+/// Always the same address for a sandbox. udev keeps an address that was set, but would replace a random one.
 fn mac_of(container_id: &str) -> Mac {
     let mut mac = Mac::default();
     for (to, from) in mac.iter_mut().zip(derived_uuid("veth", container_id).as_bytes()) {
         *to = *from;
     }
-    // of one station, and none that a maker of cards gave
+    // unicast and locally administered
     mac[0] = (mac[0] & 0xfc) | 0x02;
     mac
 }
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// The kernel keeps 255 bytes; these are the bounds of a request.
+    /// The kernel keeps 255 bytes; these are the longest values that a request may have.
     #[test]
     fn the_longest_alias_fits() {
         let wired = Wired { interface: "i".repeat(15), pod_uid: "u".repeat(64) };

@@ -12,7 +12,7 @@ pub struct PodOnNode {
     pub uid: Name,
     /// Annotation `kubernetes.io/config.hash`: the uid the kubelet uses for a static pod.
     pub config_hash: Option<Name>,
-    /// Annotation `k8s.ovn.org/pod-networks`, as it is.
+    /// Annotation `k8s.ovn.org/pod-networks`, not parsed.
     pub networks: Option<Name>,
     /// Annotation `kubernetes.io/ingress-bandwidth`.
     pub ingress_bandwidth: Option<Name>,
@@ -32,7 +32,7 @@ impl Pods {
         Self { pods: Mutex::default(), changed: watch::Sender::new(()) }
     }
 
-    /// `None`: the pod is gone.
+    /// Sets or removes a pod; `None`: the pod is gone.
     pub(crate) fn set(&self, key: PodKey, pod: Option<PodOnNode>) {
         let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
         match pod {
@@ -52,14 +52,14 @@ impl Pods {
         self.changed.subscribe()
     }
 
-    /// By the uids that runtimes may know them by.
+    /// The pods by each uid that a runtime may use for them.
     pub(crate) fn by_uid(&self) -> HashMap<Name, PodKey> {
         let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
         let uids = |pod: &PodOnNode| [Some(pod.uid.clone()), pod.config_hash.clone()];
         pods.iter().flat_map(|(key, pod)| uids(pod).into_iter().flatten().map(|uid| (uid, key.clone()))).collect()
     }
 
-    /// Waits until `find` finds. What it says is missing goes to `missing`, for the error of a caller that gives up.
+    /// Waits until `find` succeeds. Its errors are written to `missing`, for the error of a caller that gives up.
     pub(crate) async fn until<T>(&self, missing: &Mutex<String>, find: impl Fn(&Self) -> Result<T, String>) -> T {
         let mut changed = self.changed.subscribe();
         loop {
@@ -73,29 +73,31 @@ impl Pods {
         }
     }
 
-    /// The pod that a sandbox for `uid` is for.
+    /// The pod of a sandbox for `uid`.
     pub(crate) fn find(&self, key: &PodKey, uid: Option<&str>) -> Result<PodOnNode, String> {
         let pod = self.get(key).ok_or_else(|| "the pod is not on this node".to_owned())?;
         match uid.filter(|uid| **uid != *pod.uid && Some(*uid) != pod.config_hash.as_deref()) {
-            Some(uid) => Err(format!("the pod has uid {}, the sandbox is for {uid}", pod.uid)),
+            Some(uid) => Err(format!("the pod has uid {}, and the sandbox is for {uid}", pod.uid)),
             None => Ok(pod),
         }
     }
 
-    /// Waits until there is no pod of that uid any more.
+    /// Waits until the pod with that uid is gone.
     pub(crate) async fn deleted(&self, key: &PodKey, uid: &Name) {
         let is_gone = |(): &()| self.get(key).is_none_or(|pod| pod.uid != *uid);
-        // who tells of changes lives as long as these pods do
+        // the sender lives as long as these pods
         let _ = self.changed.subscribe().wait_for(is_gone).await;
     }
 
     /// The pod and its addresses, or what is missing.
     pub(crate) fn ready(&self, key: &PodKey, uid: Option<&str>) -> Result<(PodOnNode, PodNetwork), String> {
         let pod = self.find(key, uid)?;
-        let text = pod.networks.as_ref().ok_or_else(|| {
-            format!("annotation {} has not come; the pod's Events say why, if there is a reason", keys::POD_NETWORKS)
-        })?;
-        let network = PodNetwork::parse(text).map_err(|bad| format!("annotation {} {}", bad.key, bad.problem))?;
+        let text = pod
+            .networks
+            .as_ref()
+            .ok_or_else(|| format!("annotation {} is missing; see the pod's Events for why", keys::POD_NETWORKS))?;
+        let network =
+            PodNetwork::parse(text).map_err(|bad| format!("annotation {} cannot be used: {}", bad.key, bad.problem))?;
         if network.ip_addresses.is_empty() {
             return Err(format!("annotation {} holds no address", keys::POD_NETWORKS));
         }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use ovnkube_model::{PodKey, PodNetwork};
+use ovnkube_node_plan::vswitch::{self, BR_INT};
 use ovnkube_ovn::vswitch::{bridge, interface, port, qos};
 use ovnkube_ovn::{Atom, Datum, Row, Uuid};
 use ovnkube_ovsdb::{Cache, Parent, Txn};
 
 use crate::bandwidth::Bandwidth;
-use crate::ovs::{self, BR_INT};
 use crate::pair::host_name;
 use crate::pods::PodOnNode;
 use crate::{Error, Result};
@@ -19,7 +19,7 @@ pub(crate) struct PodPort {
     pub(crate) link: String,
     /// The logical port, `<namespace>_<name>`.
     pub(crate) iface_id: String,
-    /// Uid of the pod: ovn-controller binds no port meant for a pod of the same name before.
+    /// Uid of the pod, so that ovn-controller does not bind the port of an earlier pod of the same name.
     pub(crate) iface_id_ver: String,
     pub(crate) sandbox: String,
     pub(crate) mac: String,
@@ -40,12 +40,12 @@ impl PodPort {
         }
     }
 
-    /// `<namespace>/<name>`, as people know it.
+    /// `<namespace>/<name>`, for messages.
     pub(crate) fn pod(&self) -> String {
         self.iface_id.replacen('_', "/", 1)
     }
 
-    /// `None` for interfaces that are no pod's.
+    /// `None` for interfaces that do not belong to a pod.
     pub(crate) fn from_row(row: &Row) -> Option<Self> {
         let ids = row.map(interface::EXTERNAL_IDS);
         let text = |key: &str| ids.get(key).unwrap_or_default().to_owned();
@@ -70,28 +70,28 @@ impl PodPort {
     }
 }
 
-/// A port that shall be there.
+/// A wanted port.
 #[derive(Debug, Clone)]
 pub(crate) struct PortWant {
     pub(crate) port: PodPort,
     pub(crate) bandwidth: Bandwidth,
 }
 
-/// Whose a port on br-int is.
+/// The owner of a port on br-int.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plugged {
     pub(crate) sandbox: String,
     pub(crate) iface_id: String,
 }
 
-/// On whatever bridge.
+/// The pods' ports on any bridge.
 pub(crate) fn pod_ports(cache: &Cache) -> impl Iterator<Item = PodPort> {
     cache.iter(interface::TABLE).filter_map(|(_, row)| PodPort::from_row(row))
 }
 
-/// Those on br-int, by link.
+/// The pods' ports on br-int, by link.
 pub(crate) fn plugged(cache: &Cache) -> HashMap<String, Plugged> {
-    let Some((br_int, _)) = ovs::bridge(cache) else { return HashMap::new() };
+    let Some((br_int, _)) = vswitch::bridge(cache) else { return HashMap::new() };
     let whose = |row: &Row| {
         let ids = row.map(interface::EXTERNAL_IDS);
         Some(Plugged { sandbox: ids.get("sandbox")?.to_owned(), iface_id: ids.get("iface-id")?.to_owned() })
@@ -113,20 +113,20 @@ fn limited(row: &Row) -> Option<&str> {
     row.map(qos::EXTERNAL_IDS).get("sandbox")
 }
 
-/// Those that have a port or limits; sorted.
+/// The sandboxes that have a port or limits, sorted.
 pub(crate) fn sandboxes(cache: &Cache) -> Vec<String> {
     let limits = cache.iter(qos::TABLE).filter_map(|(_, row)| limited(row).map(str::to_owned));
     pod_ports(cache).map(|port| port.sandbox).chain(limits).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Puts a port on br-int; those of other sandboxes of the pod go.
+/// Puts a port on br-int, and removes those of other sandboxes of the pod.
 pub(crate) fn plug(cache: &Cache, txn: &mut Txn, want: &PortWant) -> Result<()> {
-    let (br_int, _) = ovs::bridge(cache).ok_or(Error::NoBridge)?;
+    let (br_int, _) = vswitch::bridge(cache).ok_or(Error::NoBridge)?;
     let PortWant { port: want, bandwidth } = want;
     let stale = pod_ports(cache).filter(|have| have.iface_id == want.iface_id && have.sandbox != want.sandbox);
     let stale: Vec<String> = stale.map(|port| port.sandbox).collect();
     remove(cache, txn, &stale.iter().map(String::as_str).collect::<Vec<_>>());
-    match ovs::interface(cache, &want.link) {
+    match vswitch::interface(cache, &want.link) {
         None => {
             add(cache, txn, br_int, want, *bandwidth);
             Ok(())
@@ -146,13 +146,13 @@ fn add(cache: &Cache, txn: &mut Txn, br_int: Uuid, want: &PodPort, bandwidth: Ba
     txn.insert_into(bridge::TABLE, br_int, bridge::PORTS, Datum::one(Atom::Uuid(port)));
 }
 
-/// Makes a row that is there the sandbox's: the link is, so whoever wrote the row meant it.
+/// Completes an existing row for the sandbox: the link belongs to the sandbox, so the row is meant for it.
 fn amend(cache: &Cache, txn: &mut Txn, uuid: Uuid, have: &Row, want: &PodPort, bandwidth: Bandwidth) -> Result<()> {
     let link = want.link.clone();
     if have.map(interface::EXTERNAL_IDS).get("sandbox").is_some_and(|of| of != want.sandbox) {
         return Err(Error::LinkTaken { name: link });
     }
-    if let Some(bridge) = ovs::bridges(cache, uuid).find(|name| name != BR_INT) {
+    if let Some(bridge) = vswitch::bridges(cache, uuid).find(|name| name != BR_INT) {
         return Err(Error::PortElsewhere { link, bridge });
     }
     if PodPort::from_row(have).as_ref() == Some(want) {
@@ -173,10 +173,10 @@ fn amend(cache: &Cache, txn: &mut Txn, uuid: Uuid, have: &Row, want: &PodPort, b
     Ok(())
 }
 
-/// Goes when Open vSwitch starts with `--delete-transient-ports`, as after a reboot, which its link did not outlive.
+/// Open vSwitch removes the port when it starts with `--delete-transient-ports`, as after a reboot; its link is gone then.
 const TRANSIENT: (&str, &str) = ("transient", "true");
 
-/// What comes out of the pod goes into OVS; kbit/s.
+/// Limits what the pod sends, which is ingress for OVS; kbit/s.
 fn policed(mut row: Row, bandwidth: Bandwidth) -> Row {
     if let Some(rate) = bandwidth.egress {
         row.set(interface::INGRESS_POLICING_RATE, (rate / 1000) as i64);
@@ -189,7 +189,7 @@ fn limits(cache: &Cache, txn: &mut Txn, want: &PodPort, bandwidth: Bandwidth) ->
         .with(qos::TYPE, "linux-htb")
         .with(qos::OTHER_CONFIG, [("max-rate", bandwidth.ingress?.to_string())])
         .with(qos::EXTERNAL_IDS, [("sandbox", &want.sandbox)]);
-    // it outlives a port that somebody else removed
+    // it outlives a port that another program removed
     let have = cache.iter(qos::TABLE).find(|(_, row)| limited(row) == Some(&want.sandbox)).map(|(uuid, _)| uuid);
     if let Some(uuid) = have {
         txn.update(uuid, row);
@@ -200,8 +200,8 @@ fn limits(cache: &Cache, txn: &mut Txn, want: &PodPort, bandwidth: Bandwidth) ->
     Some(uuid)
 }
 
-/// Takes the sandboxes' ports off their bridges; port and interface go with their last reference,
-/// limits don't.
+/// Removes the sandboxes' ports from their bridges. Port and Interface rows vanish with their last
+/// reference; QoS rows do not.
 pub(crate) fn remove(cache: &Cache, txn: &mut Txn, sandboxes: &[&str]) {
     let of_port = |row: &Row| PodPort::from_row(row).is_some_and(|port| sandboxes.contains(&port.sandbox.as_str()));
     for (uuid, _) in cache.iter(interface::TABLE).filter(|(_, row)| of_port(row)) {
@@ -213,7 +213,7 @@ pub(crate) fn remove(cache: &Cache, txn: &mut Txn, sandboxes: &[&str]) {
     }
     let of_limits = |row: &Row| limited(row).is_some_and(|sandbox| sandboxes.contains(&sandbox));
     for (limit, _) in cache.iter(qos::TABLE).filter(|(_, row)| of_limits(row)) {
-        // the reference of a port that goes with the same commit still counts
+        // a reference from a port that the same transaction removes still counts
         for port in cache.parents(limit).filter(|parent| parent.table.id == port::TABLE.id) {
             txn.update(port.uuid, Row::new(port::TABLE).with(port::QOS, None::<Uuid>));
         }

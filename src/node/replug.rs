@@ -1,4 +1,4 @@
-//! Ports of running pods that vanish from Open vSwitch come back.
+//! Restores ports of running pods that vanish from Open vSwitch.
 //!
 //! ```text
 //!  links with our alias: sandbox, interface, uid of the pod ─┐
@@ -7,9 +7,9 @@
 //!                                                                 ▼
 //!  the pod of that uid, as the API server has it ─▶ is the sandbox still its own? ─▶ one transaction for all
 //! ```
-//! Nothing is remembered: links live as long as sandboxes, and tell the same after Open vSwitch has lost everything.
-//! A sandbox is its pod's as long as the pod has not ended, no later sandbox of it is there, and its interface has
-//! the annotated MAC address: else somebody else may have the pod's name or addresses by now.
+//! Nothing is stored: links live as long as sandboxes, and their aliases survive when Open vSwitch loses everything.
+//! A sandbox belongs to its pod as long as the pod has not ended, has no later sandbox, and its interface has the
+//! annotated MAC address: otherwise another pod may have the name or the addresses by now.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::cni::{Cni, limits};
 use crate::mtu::Warnings;
 use crate::pair::{Tag, USUAL_NAME, Wired, host_name};
 use crate::ports::{Plugged, PodPort, PortWant};
-use crate::turns::Queue;
+use crate::sandbox_locks::Queue;
 use crate::{Error, Result};
 
 pub(crate) struct Ports {
-    /// No sandbox was without its port the last time.
+    /// At the last look every sandbox had its port.
     complete: bool,
-    /// A request was at work on one of them.
+    /// At the last look a request was working on one of them.
     busy: bool,
-    /// Pairs that do not tell whose they are have been told it by their rows.
+    /// Pairs without an owner in their alias got one from their rows.
     tagged: bool,
     warnings: Warnings,
 }
@@ -46,12 +46,12 @@ impl Ports {
         Self { complete: false, busy: false, tagged: false, warnings }
     }
 
-    /// Every sandbox has its port, as far as can be.
+    /// Whether every sandbox has its port, as far as possible.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Nothing may tell when to look again.
+    /// Whether to look again without a notification.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy
     }
@@ -69,14 +69,14 @@ impl Ports {
         let pods = cni.pods.by_uid();
         let (mut lost, mut waits) = lost(links, have, &pods);
         let found = lost.len();
-        lost.retain(|(key, lost)| cni.turns.successor(&key.port_name(), &lost.container_id).is_none());
+        lost.retain(|(key, lost)| cni.locks.successor(&key.port_name(), &lost.container_id).is_none());
         waits |= lost.len() < found;
-        // a request that runs knows better; one that comes waits until the port is there
-        let queues: Vec<Arc<Queue>> = lost.iter().map(|(_, lost)| cni.turns.queue(&lost.container_id)).collect();
-        let turns: Vec<_> = queues.iter().map(|queue| queue.turn.try_lock()).collect();
-        self.busy = turns.iter().any(std::result::Result::is_err);
+        // a running request decides itself; a new one waits until the port is restored
+        let queues: Vec<Arc<Queue>> = lost.iter().map(|(_, lost)| cni.locks.queue(&lost.container_id)).collect();
+        let locks: Vec<_> = queues.iter().map(|queue| queue.lock.try_lock()).collect();
+        self.busy = locks.iter().any(std::result::Result::is_err);
         let (mut want, mut problems) = (Vec::new(), Vec::new());
-        for ((key, lost), _) in lost.iter().zip(&turns).filter(|(_, turn)| turn.is_ok()) {
+        for ((key, lost), _) in lost.iter().zip(&locks).filter(|(_, lock)| lock.is_ok()) {
             match wanted(cni, key, lost).await {
                 Ok(found) => want.extend(found),
                 Err(why) => problems.push((key.to_string(), why)),
@@ -89,8 +89,8 @@ impl Ports {
     }
 }
 
-/// The newest sandbox of each pod, where it has no port; and whether there are others without one, which may become
-/// their pod's: pods that are not known yet, or whose later sandbox ends.
+/// The newest sandbox of each pod, where it has no port; and whether there are others without one that may need it
+/// later: their pod is not known yet, or its later sandbox may end.
 fn lost<'a>(
     links: &'a [Link],
     have: &HashMap<String, Plugged>,
@@ -115,7 +115,7 @@ fn lost<'a>(
         if have.get(&sandbox.link.name) == Some(&want) {
             continue;
         }
-        // its ADD has not come that far, or failed
+        // its ADD has not finished, or failed
         if have.values().any(|other| other.iface_id == want.iface_id && other.sandbox != want.sandbox) {
             waits = true;
         } else {
@@ -126,7 +126,7 @@ fn lost<'a>(
     (lost, waits)
 }
 
-/// The port of a sandbox whose turn is ours; `None`: it has ended. Fails with what keeps it from having one.
+/// The wanted port of a sandbox whose lock is held; `None`: the sandbox has ended. The error says why it gets no port.
 async fn wanted(cni: &Cni, key: &PodKey, lost: &Lost<'_>) -> std::result::Result<Option<PortWant>, String> {
     let still = cni.here.link(&lost.link.name).await.map_err(|e| e.to_string())?;
     if still.is_none_or(|link| link.index != lost.link.index) {
@@ -138,7 +138,7 @@ async fn wanted(cni: &Cni, key: &PodKey, lost: &Lost<'_>) -> std::result::Result
     if mac != Some(network.mac_address) {
         let has = mac.map_or_else(|| "no MAC address".to_owned(), |mac| format!("the MAC address {mac}"));
         return Err(format!(
-            "its interface has {has}, the pod is annotated with {}; restart the pod",
+            "its interface has {has}, and the pod is annotated with {}; restart the pod",
             network.mac_address
         ));
     }
@@ -146,7 +146,7 @@ async fn wanted(cni: &Cni, key: &PodKey, lost: &Lost<'_>) -> std::result::Result
     Ok(Some(PortWant { port: PodPort::new(key, &pod, &network, &lost.container_id), bandwidth }))
 }
 
-/// All at once, and one by one where one of them is refused. Returns false when it is to be tried again.
+/// Adds all ports at once, or one by one if one is refused. Returns false when it must be repeated.
 async fn plug(cni: &Cni, want: &[PortWant], problems: &mut Vec<(String, String)>) -> bool {
     if want.is_empty() {
         return true;
@@ -166,12 +166,12 @@ async fn plug(cni: &Cni, want: &[PortWant], problems: &mut Vec<(String, String)>
 
 async fn plug_these(cni: &Cni, want: &[PortWant]) -> Result<bool> {
     let done = match cni.ovs.try_plug(want, |port| cni.still_counts(port)).await {
-        // since it was looked at
+        // a later sandbox came since the look
         Err(Error::Superseded { .. }) => false,
         outcome => outcome?,
     };
     for PortWant { port, .. } in want.iter().filter(|_| done) {
-        tracing::warn!(pod = port.pod(), sandbox = port.sandbox, "its port was not in Open vSwitch: put back");
+        tracing::warn!(pod = port.pod(), sandbox = port.sandbox, "put back a port that was missing in Open vSwitch");
     }
     Ok(done)
 }
@@ -182,7 +182,7 @@ fn problem(problems: Vec<(String, String)>) -> Option<String> {
     Some(format!("{count} pods of this node have no port in Open vSwitch, such as {pod}: {why}"))
 }
 
-/// Writes whose they are on pairs that only their rows tell of: those that ovn-kubernetes or an earlier release made.
+/// Writes the owner into the alias of pairs whose rows name it: those that ovn-kubernetes or an earlier release made.
 async fn tag(links: &mut [Link], cni: &Cni) {
     let ports = cni.ovs.pod_ports();
     for link in links {
@@ -193,17 +193,17 @@ async fn tag(links: &mut [Link], cni: &Cni) {
         let of_link = |port: &&PodPort| port.link == link.name && host_name(&port.sandbox) == link.name;
         let Some(port) = ports.iter().find(of_link).filter(|_| untold) else { continue };
         if let Err(e) = tag_as(link, port, &cni.here).await {
-            tracing::warn!(pod = port.pod(), "write on a pair whose it is: {e}");
+            tracing::warn!(pod = port.pod(), error = %e, "cannot write on a link which pod it is of");
         }
     }
 }
 
 async fn tag_as(link: &mut Link, port: &PodPort, here: &Net) -> Result<()> {
-    // under another name it may be what its pod has renamed
+    // under another name it may be an interface that its pod has renamed
     let Some(inside) = here.other_end(link).await?.filter(|inside| inside.name == USUAL_NAME) else { return Ok(()) };
     let wired = Wired { interface: inside.name, pod_uid: port.iface_id_ver.clone() };
     let tag = Tag { container_id: port.sandbox.clone(), wired: Some(wired) };
-    // what is in the database may be anything
+    // the database may contain any text
     let alias = tag.alias();
     if alias.len() <= 255 && Tag::parse(&alias).as_ref() == Some(&tag) {
         here.set_alias(link, &alias).await?;
@@ -243,14 +243,14 @@ mod tests {
         let both = [a.clone(), b.clone()];
         assert_eq!(of(&both, &[("s1", "s1", "a"), ("s2", "s2", "b")]), (vec![], false));
         assert_eq!(of(&both, &[]), (vec!["s1".into(), "s2".into()], false));
-        // whose row says something else, has none
+        // a link whose row names another pod has no port
         assert_eq!(of(&both, &[("s1", "s1", "b"), ("s2", "s2", "b")]), (vec!["s1".into()], false));
         assert_eq!(of(&both, &[("s1", "s9", "a"), ("s2", "s2", "b")]), (vec![], true));
-        // in whatever order they are listed
+        // in any order
         for pair in [[a.clone(), later.clone()], [later.clone(), a.clone()]] {
             assert_eq!(of(&pair, &[]), (vec!["s3".into()], false));
             assert_eq!(of(&pair, &[("s3", "s3", "a")]), (vec![], false));
-            // the later one's ADD is not done
+            // the later one's ADD has not finished
             assert_eq!(of(&pair, &[("s1", "s1", "a")]), (vec![], true));
         }
     }

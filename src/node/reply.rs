@@ -6,9 +6,9 @@ use ipnetwork::IpNetwork;
 use serde::Serialize;
 
 use crate::Error;
-use crate::request::Sandbox;
+use crate::subject::Sandbox;
 
-/// Result of ADD in the form of CNI 1.0.0, as the CNI library has it; the shim converts it.
+/// Result of ADD in the form of CNI 1.0.0, as in the CNI library; the shim converts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CniResult {
     #[serde(rename = "cniVersion")]
@@ -54,51 +54,51 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// 2: a field of the network configuration that we don't serve.
+    /// Code 2: a field of the network configuration that is not supported.
     pub(crate) fn unsupported(text: String) -> Self {
         Self { code: 2, text }
     }
 
-    /// 4: environment variables.
+    /// Code 4: wrong environment variables.
     pub(crate) fn env(text: String) -> Self {
         Self { code: 4, text }
     }
 
-    /// The same: the sandbox has its one interface already, under another name.
+    /// Code 4: the sandbox already has its one interface, under another name.
     pub(crate) fn second(sandbox: &Sandbox, has: &str) -> Self {
         Self::env(format!(
-            "CNI_IFNAME {}: the sandbox has its interface already, {has}; this network gives a pod one: take it out of the \
-             pod's additional networks",
+            "cannot add interface {}: the sandbox already has {has}, and this network gives a pod one interface; take this \
+             network out of the pod's additional networks",
             sandbox.interface
         ))
     }
 
-    /// 6: content that can't be read.
+    /// Code 6: content that cannot be decoded.
     pub(crate) fn decode(text: String) -> Self {
         Self { code: 6, text }
     }
 
-    /// 7: network configuration.
+    /// Code 7: wrong network configuration.
     pub(crate) fn conf(text: String) -> Self {
         Self { code: 7, text }
     }
 
-    /// 11: may work when tried again.
+    /// Code 11: a retry may work.
     pub(crate) fn again(text: String) -> Self {
         Self { code: 11, text }
     }
 
-    /// 50: the plugin can't serve ADD now.
+    /// Code 50: the plugin cannot serve ADD now.
     pub(crate) fn not_ready(text: String) -> Self {
         Self { code: 50, text }
     }
 
-    /// 999: anything else.
+    /// Code 999: anything else.
     pub(crate) fn failed(error: impl std::fmt::Display) -> Self {
         Self { code: 999, text: error.to_string() }
     }
 
-    /// Says which pod and sandbox it was about.
+    /// Adds pod and sandbox to the text.
     pub(crate) fn about(self, sandbox: &Sandbox) -> Self {
         let pod = sandbox.pod.as_ref().map_or_else(|| "unknown pod".to_owned(), ToString::to_string);
         Self { code: self.code, text: format!("[{pod} {}] {}", sandbox.container_id, self.text) }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::conf::NAME;
 use crate::reply::Refusal;
+use crate::subject::Sandbox;
 
 /// A request of the shim (ours or the Go original's).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,19 +26,6 @@ pub enum Request {
     Status,
     /// Container ids that are still in use.
     Gc(Vec<String>),
-}
-
-/// The sandbox a request is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sandbox {
-    pub container_id: String,
-    /// Name of the interface in the pod.
-    pub interface: String,
-    /// `None` only for DEL: the namespace may be gone.
-    pub netns: Option<PathBuf>,
-    /// `None` only for DEL.
-    pub pod: Option<PodKey>,
-    pub pod_uid: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -72,9 +60,22 @@ struct Attachment {
 }
 
 impl Request {
-    /// `body` is the HTTP body: `{"env": {"CNI_…": …}, "config": <base64 of the shim's stdin>}`.
+    /// The span for the request's log lines: names its sandbox and pod.
+    pub(crate) fn span(&self) -> tracing::Span {
+        let (command, sandbox) = match self {
+            Self::Add(sandbox) => ("ADD", sandbox),
+            Self::Del(sandbox) => ("DEL", sandbox),
+            Self::Check(sandbox) => ("CHECK", sandbox),
+            Self::Status => return tracing::error_span!("cni", command = "STATUS"),
+            Self::Gc(_) => return tracing::error_span!("cni", command = "GC"),
+        };
+        let pod = sandbox.pod.as_ref().map(tracing::field::display);
+        tracing::error_span!("cni", command, pod, sandbox = sandbox.container_id)
+    }
+
+    /// Decodes the HTTP body `{"env": {"CNI_…": …}, "config": <base64 of the shim's stdin>}`.
     pub fn decode(body: &[u8]) -> Result<Self, Refusal> {
-        let wire: Wire = object(body).map_err(|e| Refusal::decode(format!("parse request: {e}")))?;
+        let wire: Wire = object(body).map_err(|e| Refusal::decode(format!("cannot read the request: {e}")))?;
         let conf = conf(&wire.config)?;
         let command = wire.env.get("CNI_COMMAND").map_or("", String::as_str);
         match command {
@@ -83,21 +84,28 @@ impl Request {
             "DEL" => Ok(Self::Del(sandbox(&wire.env, Need::Identity)?)),
             "STATUS" => Ok(Self::Status),
             "GC" => gc(conf),
-            other => Err(Refusal::env(format!("CNI_COMMAND {other:?} is not one of ADD, DEL, CHECK, STATUS, GC"))),
+            other => {
+                Err(Refusal::env(format!("cannot use CNI_COMMAND {other:?}: it must be ADD, DEL, CHECK, STATUS or GC")))
+            }
         }
     }
 }
 
 fn conf(config: &str) -> Result<Conf, Refusal> {
-    let text = STANDARD.decode(config).map_err(|e| Refusal::decode(format!("decode network configuration: {e}")))?;
-    let conf: Conf = object(&text).map_err(|e| Refusal::decode(format!("parse network configuration: {e}")))?;
+    let text = STANDARD
+        .decode(config)
+        .map_err(|e| Refusal::decode(format!("cannot decode the network configuration: {e}")))?;
+    let conf: Conf =
+        object(&text).map_err(|e| Refusal::decode(format!("cannot read the network configuration: {e}")))?;
     if conf.runtime.as_ref().is_some_and(|runtime| !runtime.device_info.is_empty()) {
-        return Err(Refusal::unsupported("runtimeConfig.CNIDeviceInfoFile: devices are not supported".to_owned()));
+        return Err(Refusal::unsupported(
+            "cannot use runtimeConfig.CNIDeviceInfoFile: devices are not supported".to_owned(),
+        ));
     }
     Ok(conf)
 }
 
-/// A JSON object: serde alone would take a list for a struct.
+/// Reads a JSON object: serde alone would accept a list for a struct.
 fn object<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
     let object: Map<String, Value> = serde_json::from_slice(text)?;
     serde_json::from_value(Value::Object(object))
@@ -107,15 +115,17 @@ fn listed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Attachment>>,
     Ok(Some(Option::deserialize(from)?.unwrap_or_default()))
 }
 
-/// Whatever is not in the list goes, so it has to be there and that of all pods.
+/// Everything that is not in the list is removed, so the list must exist and be that of the pods' network.
 fn gc(conf: Conf) -> Result<Request, Refusal> {
     if conf.name != NAME {
         let name = conf.name;
         return Err(Refusal::conf(format!(
-            "network {name:?} has nothing to collect: pods are wired to {NAME:?} alone"
+            "cannot collect garbage of network {name:?}: pods are wired to {NAME:?} alone"
         )));
     }
-    let valid = conf.valid.ok_or_else(|| Refusal::conf("cni.dev/valid-attachments is missing".to_owned()))?;
+    let valid = conf
+        .valid
+        .ok_or_else(|| Refusal::conf("cannot collect garbage: cni.dev/valid-attachments is missing".to_owned()))?;
     Ok(Request::Gc(valid.into_iter().map(|attachment| attachment.container_id).collect()))
 }
 
@@ -127,17 +137,20 @@ enum Need {
 
 fn sandbox(env: &BTreeMap<String, String>, need: Need) -> Result<Sandbox, Refusal> {
     let var = |name: &str| env.get(name).map(String::as_str).filter(|value| !value.is_empty());
-    let required = |name: &str| var(name).ok_or_else(|| Refusal::env(format!("{name} is not set")));
+    let required =
+        |name: &str| var(name).ok_or_else(|| Refusal::env(format!("cannot use the CNI variables: {name} is not set")));
     let container_id = required("CNI_CONTAINERID")?;
     if !is_container_id(container_id) {
         return Err(Refusal::env(format!(
-            "CNI_CONTAINERID {container_id:?}: want a letter or digit, then letters, digits, '_', '.', '-', at most 128"
+            "cannot use CNI_CONTAINERID {container_id:?}: it must begin with a letter or digit and have at most 128 \
+             letters, digits, '_', '.' and '-'"
         )));
     }
     let interface = required("CNI_IFNAME")?;
     if !is_interface(interface) {
         return Err(Refusal::env(format!(
-            "CNI_IFNAME {interface:?}: want at most 15 characters without '/', ':', spaces and control characters"
+            "cannot use CNI_IFNAME {interface:?}: it must have at most 15 characters, without '/', ':', spaces and control \
+             characters"
         )));
     }
     let netns = var("CNI_NETNS").map(netns).transpose()?;
@@ -152,13 +165,13 @@ fn sandbox(env: &BTreeMap<String, String>, need: Need) -> Result<Sandbox, Refusa
     if need == Need::Everything {
         required("CNI_NETNS")?;
         if sandbox.pod.is_none() {
-            return Err(Refusal::env("CNI_ARGS has no K8S_POD_NAMESPACE and K8S_POD_NAME".to_owned()));
+            return Err(Refusal::env("cannot use CNI_ARGS: K8S_POD_NAMESPACE or K8S_POD_NAME is missing".to_owned()));
         }
     }
     Ok(sandbox)
 }
 
-/// `K=V;K=V`; a value may hold `=`. Keys other than the three are the runtime's own.
+/// Reads `K=V;K=V`; a value may contain `=`. Keys other than the three are the runtime's own.
 fn args(text: &str, sandbox: &mut Sandbox) -> Result<(), Refusal> {
     let (mut namespace, mut name) = (None, None);
     for (key, value) in text.split(';').filter_map(|pair| pair.split_once('=')) {
@@ -166,7 +179,7 @@ fn args(text: &str, sandbox: &mut Sandbox) -> Result<(), Refusal> {
             if ok {
                 Ok(value)
             } else {
-                Err(Refusal::env(format!("CNI_ARGS: {key} {value:?} is not a Kubernetes name")))
+                Err(Refusal::env(format!("cannot use CNI_ARGS: {key} {value:?} is not a Kubernetes name")))
             }
         };
         match key {
@@ -181,18 +194,18 @@ fn args(text: &str, sandbox: &mut Sandbox) -> Result<(), Refusal> {
 }
 
 fn netns(path: &str) -> Result<PathBuf, Refusal> {
-    let wrong = |why: &str| Refusal::env(format!("CNI_NETNS {path:?}: {why}"));
+    let wrong = |why: &str| Refusal::env(format!("cannot use CNI_NETNS {path:?}: {why}"));
     if path.contains('\0') || path.len() > 4096 {
-        return Err(wrong("not a path"));
+        return Err(wrong("it is not a path"));
     }
     let path = Path::new(path);
     if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
-        return Err(wrong("want an absolute path without '..'"));
+        return Err(wrong("it must be an absolute path without '..'"));
     }
     Ok(path.to_owned())
 }
 
-/// The CNI specification's rule, with a bound: the alias of a link names it. Runtimes' ids have 64 letters.
+/// The CNI specification's rule, with a maximum length: the id is part of a link's alias. Runtimes use 64 characters.
 fn is_container_id(id: &str) -> bool {
     id.len() <= 128
         && id.starts_with(|c: char| c.is_ascii_alphanumeric())

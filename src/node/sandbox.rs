@@ -10,26 +10,26 @@ use ovnkube_model::PodNetwork;
 use crate::reply::{self, CniResult};
 use crate::{Error, Result};
 
-/// How one pod's interface shall be.
+/// The wanted interface of one pod.
 #[derive(Debug, Clone)]
 pub(crate) struct Wiring {
     pub(crate) container_id: String,
-    /// As the runtime knows the pod: of a static one it is the hash of its file.
+    /// The uid by which the runtime knows the pod: for a static pod the hash of its file.
     pub(crate) pod_uid: String,
     pub(crate) netns: Netns,
     /// Name in the pod.
     pub(crate) interface: String,
     pub(crate) network: PodNetwork,
     pub(crate) mtu: u32,
-    /// Of routes, where it is less.
+    /// MTU of routes, where it is less.
     pub(crate) route_mtu: Option<u32>,
-    /// The userspace datapath hands packets on as they are, without the checksums that offload
+    /// The userspace datapath forwards packets unchanged, without the checksums that offload
     /// leaves to hardware.
     pub(crate) checksums_in_software: bool,
 }
 
 impl Wiring {
-    /// The pod's side: addresses, routes, offload.
+    /// Configures the pod's side: addresses, routes, offload.
     pub(crate) async fn configure(&self) -> Result<()> {
         let pod = Net::within(&self.netns).await?;
         let link = self.link(&pod).await?;
@@ -51,7 +51,7 @@ impl Wiring {
         Ok(())
     }
 
-    /// What is not as [`Wiring::configure`] makes it.
+    /// What differs from the result of [`Wiring::configure`].
     pub(crate) async fn faults(&self, here: &Net) -> Result<Vec<String>> {
         let pod = Net::within(&self.netns).await?;
         let Some(link) = pod.link(&self.interface).await? else {
@@ -60,22 +60,22 @@ impl Wiring {
         let mut faults = Vec::new();
         let mac = self.network.mac_address;
         if link.mac != Some(mac.0) {
-            faults.push(format!("{} has not the MAC address {mac}", self.interface));
+            faults.push(format!("{} does not have the MAC address {mac}", self.interface));
         }
         if !link.up {
             faults.push(format!("{} is down", self.interface));
         }
-        // a pod keeps the MTU that it was wired with, and the node's end tells it
+        // a pod keeps the MTU that it was wired with, which the node's end has too
         let given = here.link(self.host_name()).await?.map(|host| host.mtu);
         if let Some(given) = given.filter(|given| *given != link.mtu) {
-            faults.push(format!("{} has the MTU {}, not {given}", self.interface, link.mtu));
+            faults.push(format!("{} has MTU {}, not {given}", self.interface, link.mtu));
         }
         let addresses = pod.addresses(&link).await?;
         for address in self.network.ip_addresses.iter().filter(|address| !addresses.contains(address)) {
-            faults.push(format!("{} has not the address {address}", self.interface));
+            faults.push(format!("{} does not have the address {address}", self.interface));
         }
         let routes = pod.routes(&link).await?;
-        // as with its own MTU
+        // routes also keep the MTU that they were wired with
         let there = |want: &Route| routes.iter().any(|have| Route { mtu: want.mtu, ..*have } == *want);
         for route in self.routes().iter().filter(|route| !there(route)) {
             faults.push(format!("the route to {} is missing", route.destination));
@@ -133,7 +133,7 @@ fn default(gateway: IpAddr) -> Option<IpNetwork> {
     IpNetwork::new(any, 0).ok()
 }
 
-/// No duplicate detection, which would hold addresses back for a second, and no router but ours.
+/// Disables duplicate address detection, which would delay addresses for a second, and router advertisements.
 /// A runtime may have switched IPv6 off; `wanted` switches it on.
 fn set_ipv6(link: &str, wanted: bool) -> Result<()> {
     for key in ["accept_dad", "accept_ra"] {
@@ -142,10 +142,10 @@ fn set_ipv6(link: &str, wanted: bool) -> Result<()> {
     if wanted { Ok(sysctl::set_link("ipv6", link, "disable_ipv6", "0")?) } else { Ok(()) }
 }
 
-/// A kernel without IPv6 has no such sysctls.
+/// Ignores a missing sysctl, as on a kernel without IPv6.
 pub(crate) fn optional(set: ovnkube_host::Result<()>) -> Result<()> {
     match set {
-        Err(ovnkube_host::Error::Sysctl { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(ovnkube_host::Error::Sysctl { problem, .. }) if problem.kind() == io::ErrorKind::NotFound => Ok(()),
         other => Ok(other?),
     }
 }

@@ -15,6 +15,7 @@ use axum::{Json, Router};
 use serde_json::json;
 use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
+use tracing::Instrument;
 
 use crate::cni::Cni;
 use crate::reply::Refusal;
@@ -23,9 +24,9 @@ use crate::{Error, Result};
 
 const BODY_LIMIT: usize = 1024 * 1024;
 
-/// Listens at `path`. The directory is for root alone before the socket is there.
+/// Listens at `path`. The directory is restricted to root before the socket is created.
 pub(crate) fn listen(path: &Path) -> Result<UnixListener> {
-    let failed = |source| Error::Socket { path: path.to_owned(), source };
+    let failed = |problem| Error::Socket { path: path.to_owned(), problem };
     private_dir(path.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
@@ -42,7 +43,7 @@ fn private_dir(dir: &Path) -> io::Result<()> {
     if !meta.is_dir() || meta.uid() != nix::unistd::geteuid().as_raw() {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("{} is not a directory of ours", dir.display()),
+            format!("{} is not a directory of the user who runs this", dir.display()),
         ));
     }
     fs::set_permissions(dir, Permissions::from_mode(0o700))
@@ -52,7 +53,7 @@ fn private_dir(dir: &Path) -> io::Result<()> {
 pub(crate) async fn serve(listener: UnixListener, cni: Arc<Cni>) -> io::Result<()> {
     let routes = Router::new()
         .route("/", post(request))
-        // what a shim of ovn-kubernetes reports about itself; we measure on our side
+        // a shim of ovn-kubernetes reports its metrics here; they are ignored, since the agent measures itself
         .route("/metrics", post(async || StatusCode::OK))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .with_state(cni);
@@ -62,22 +63,34 @@ pub(crate) async fn serve(listener: UnixListener, cni: Arc<Cni>) -> io::Result<(
 async fn request(State(cni): State<Arc<Cni>>, body: Bytes) -> Response {
     let request = match Request::decode(&body) {
         Ok(request) => request,
-        Err(refusal) => return refused(&refusal),
+        Err(refusal) => {
+            log(&refusal);
+            return refused(&refusal);
+        }
     };
-    // on a task of its own: a shim that goes away must not leave half a pod
-    match tokio::spawn(async move { cni.serve(request).await }).await {
+    let span = request.span();
+    let answer = async move { cni.serve(request).await.inspect_err(log) };
+    // on a separate task: a shim that disconnects must not leave a half-wired pod
+    match tokio::spawn(answer.instrument(span)).await {
         Ok(Ok(result)) => Json(json!({ "Result": result })).into_response(),
         Ok(Err(refusal)) => refused(&refusal),
-        Err(died) => refused(&Refusal::failed(died)),
+        Err(died) => {
+            let refusal = Refusal::failed(format!("cannot answer the request: {died}"));
+            log(&refusal);
+            refused(&refusal)
+        }
     }
 }
 
+fn log(refusal: &Refusal) {
+    tracing::warn!(code = refusal.code, error = %refusal, "CNI request refused");
+}
+
 fn refused(refusal: &Refusal) -> Response {
-    tracing::warn!(code = refusal.code, "CNI request refused: {refusal}");
     (StatusCode::BAD_REQUEST, [("cni-code", refusal.code.to_string())], refusal.text.clone()).into_response()
 }
 
-/// Drops connections of other users than root, whatever the file's mode became.
+/// Drops connections of users other than root, even if the file's mode was changed.
 struct RootOnly(UnixListener);
 
 impl axum::serve::Listener for RootOnly {
@@ -90,7 +103,7 @@ impl axum::serve::Listener for RootOnly {
             match stream.peer_cred() {
                 Ok(peer) if peer.uid() == 0 => return (stream, address),
                 Ok(peer) => tracing::warn!(uid = peer.uid(), "CNI connection refused: not root"),
-                Err(e) => tracing::warn!("CNI connection refused: read peer credentials: {e}"),
+                Err(e) => tracing::warn!(error = %e, "CNI connection refused: its user is not known"),
             }
         }
     }

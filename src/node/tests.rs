@@ -5,19 +5,20 @@ use std::sync::Mutex;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ovnkube_model::{Mac, PodKey};
+use ovnkube_model::PodKey;
 use serde_json::{Value, json};
 
+use ovnkube_node_plan::annotations::Facts;
+
 use crate::OwnNode;
-use crate::annotations::Facts;
 use crate::bandwidth;
 use crate::conf::{CniConf, Portmap};
-use crate::keep::system_id;
-use crate::mgmt::Mgmt;
 use crate::pods::{PodOnNode, Pods};
 use crate::reply::Refusal;
-use crate::request::{Request, Sandbox};
-use crate::turns::Turns;
+use crate::request::Request;
+use crate::sandbox_locks::SandboxLocks;
+use crate::subject::Sandbox;
+use crate::wanted::choose_system_id;
 
 fn request(env: &Value, conf: &str) -> Result<Request, Refusal> {
     let body = json!({ "env": env, "config": STANDARD.encode(conf) });
@@ -208,44 +209,12 @@ fn node_annotations() {
 fn a_switch_that_has_lost_everything_is_the_same_chassis() {
     let known = OwnNode { internal_ips: vec!["172.18.0.2".parse().unwrap()], ..OwnNode::default() };
     let annotated = OwnNode { chassis_id: Some("before".into()), ..known.clone() };
-    let id = |kept: Option<&str>, node| system_id(kept.map(str::to_owned), node, Some("new"));
+    let id = |kept: Option<&str>, node| choose_system_id(kept.map(str::to_owned), node, Some("new"));
     assert_eq!(id(Some("kept"), &annotated).as_deref(), Some("kept"));
     assert_eq!(id(None, &annotated).as_deref(), Some("before"));
     assert_eq!(id(None, &known).as_deref(), Some("new"));
     // it may have had one
     assert_eq!(id(None, &OwnNode::default()), None);
-}
-
-fn of_subnets(subnets: &[&str]) -> OwnNode {
-    OwnNode { subnets: subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(), ..OwnNode::default() }
-}
-
-#[test]
-fn management_port_of_a_subnet() {
-    let mut node = of_subnets(&["10.128.0.0/23", "fd00:10::/64"]);
-    let new = |node: &OwnNode| Mgmt::new(node, &["10.128.0.0/14".parse().unwrap()], 1400, None, false);
-    let mgmt = new(&node).unwrap();
-    assert_eq!(mgmt.addresses, ["10.128.0.2/23", "fd00:10::2/64"].map(|a| a.parse().unwrap()));
-    assert_eq!(mgmt.mac().unwrap().to_string(), "0a:58:0a:80:00:02");
-    // the controller gives the logical port an annotated MAC: the link has the same
-    node.mgmt_mac = Some("0a:58:0a:80:00:99".parse().unwrap());
-    assert_eq!(new(&node).unwrap().mac(), node.mgmt_mac);
-    assert_eq!(new(&OwnNode::default()), None);
-}
-
-/// The controller gives each port one MAC: that of its IPv4 address where there is one.
-#[test]
-fn one_mac_serves_both_families() {
-    let mut subnets = ["10.128.0.0/23", "fd00:10::/64"];
-    for _ in 0..2 {
-        let mgmt = Mgmt::new(&of_subnets(&subnets), &[], 1400, None, false).unwrap();
-        assert_eq!(mgmt.mac().unwrap().to_string(), "0a:58:0a:80:00:02");
-        assert_eq!(mgmt.router_mac().unwrap().to_string(), "0a:58:0a:80:00:01");
-        subnets.reverse();
-    }
-    let alone = Mgmt::new(&of_subnets(&["fd00:10::/64"]), &[], 1400, None, false).unwrap();
-    assert_eq!(alone.mac(), Some(Mac::of("fd00:10::2".parse().unwrap())));
-    assert_eq!(alone.router_mac(), Some(Mac::of("fd00:10::1".parse().unwrap())));
 }
 
 fn conf(plugin: &str) -> CniConf {
@@ -344,7 +313,7 @@ async fn a_pod_is_awaited_with_its_uid() {
         for (step, why) in [
             (None, "not on this node"),
             (pod("1", Some(networks)), "uid 1"),
-            (pod("2", None), "has not come"),
+            (pod("2", None), "is missing"),
             (pod("2", Some("{")), "not a JSON object"),
             (pod("2", Some(r#"{"default":{"mac_address":"0a:58:0a:80:00:03"}}"#)), "no address"),
         ] {
@@ -367,25 +336,25 @@ async fn a_pod_is_awaited_with_its_uid() {
 
 #[test]
 fn the_later_sandbox_counts() {
-    let turns = Turns::default();
-    turns.claim("a_b", "s1");
-    assert_eq!(turns.successor("a_b", "s1"), None);
-    turns.claim("a_b", "s2");
-    assert_eq!(turns.successor("a_b", "s1").as_deref(), Some("s2"));
-    turns.release("s1");
-    assert_eq!(turns.successor("a_b", "s2"), None);
-    turns.release("s2");
-    assert_eq!(turns.successor("a_b", "s1"), None);
-    let queue = turns.queue("s1");
-    assert!(turns.busy("s1"));
+    let locks = SandboxLocks::default();
+    locks.claim("a_b", "s1");
+    assert_eq!(locks.successor("a_b", "s1"), None);
+    locks.claim("a_b", "s2");
+    assert_eq!(locks.successor("a_b", "s1").as_deref(), Some("s2"));
+    locks.release("s1");
+    assert_eq!(locks.successor("a_b", "s2"), None);
+    locks.release("s2");
+    assert_eq!(locks.successor("a_b", "s1"), None);
+    let queue = locks.queue("s1");
+    assert!(locks.busy("s1"));
     drop(queue);
-    assert!(!turns.busy("s1"));
+    assert!(!locks.busy("s1"));
     // while requests are about one interface, others are refused
-    let queue = turns.queue_for("s1", "eth0").unwrap();
-    assert_eq!(turns.queue_for("s1", "net1").err().as_deref(), Some("eth0"));
-    assert!(turns.queue_for("s1", "eth0").is_ok() && turns.queue_for("s2", "net1").is_ok());
+    let queue = locks.queue_for("s1", "eth0").unwrap();
+    assert_eq!(locks.queue_for("s1", "net1").err().as_deref(), Some("eth0"));
+    assert!(locks.queue_for("s1", "eth0").is_ok() && locks.queue_for("s2", "net1").is_ok());
     drop(queue);
-    assert!(turns.queue_for("s1", "net1").is_ok());
+    assert!(locks.queue_for("s1", "net1").is_ok());
 }
 
 /// Runs `test` in a network namespace of its own, on a runtime of its own.

@@ -36,8 +36,8 @@ pub use value::{Atom, Datum, Kind};
 /// Namespace of the uuids this project derives.
 const DERIVED: Uuid = Uuid::from_u128(0x6f1d_7c1e_2b6b_4c58_9a0e_5d2c_8f4a_7b31);
 
-/// The uuid for the row of `table` with identity `id`: always the same, so a retried insert
-/// cannot make a second row.
+/// The uuid for the row of `table` with identity `id`: always the same, so that a repeated insert cannot create a
+/// second row.
 pub fn derived_uuid(table: &str, id: &str) -> Uuid {
     Uuid::new_v5(&DERIVED, format!("{table}\0{id}").as_bytes())
 }

@@ -14,17 +14,17 @@ pub const OWNER_CONTROLLER: &str = "k8s.ovn.org/owner-controller";
 /// External id that carries the owner type.
 pub const OWNER_TYPE: &str = "k8s.ovn.org/owner-type";
 
-/// Owner type of rows of gateways: in tables where ovn-kubernetes marks nothing, so that it has no word for them.
+/// Owner type of rows of gateways: in tables where ovn-kubernetes marks nothing, so that it has no name for it.
 pub const GATEWAY: &str = "Gateway";
 
-/// External ids that say no more than that a row is the default network's and of which type. They have neither [`NAME`]
-/// nor a plain `name`: by these ovn-kubernetes knows rows of its egress addresses, also among NAT rules of others.
+/// External ids that say only that a row is the default network's, and its type. They have neither [`NAME`] nor a plain
+/// `name`: by these ovn-kubernetes recognizes rows of its egress addresses, also among foreign NAT rules.
 pub fn marks(owner_type: &'static str) -> [(&'static str, &'static str); 2] {
     [(OWNER_CONTROLLER, DEFAULT_NETWORK), (OWNER_TYPE, owner_type)]
 }
 
-/// Word in `ovn-cms-options` of a chassis that is a node of the cluster: ovn-controller copies it from the host's
-/// settings to the chassis' row, also when it makes the row anew.
+/// Token in `ovn-cms-options` of a chassis that is a node of the cluster: ovn-controller copies it from the host's
+/// settings to the row of the chassis, also when it creates that row again.
 pub const NODE_CHASSIS: &str = "ovnkube-node";
 
 /// Identity of a row: controller, owner type, then key values in the type's own order.
@@ -84,7 +84,7 @@ impl OwnerId {
     }
 }
 
-/// `a` and the decimal FNV-1a-64 of `id`: a name OVN's expressions can hold, whatever `id` holds.
+/// `a` and the decimal FNV-1a-64 of `id`: a name that OVN's expressions accept, whatever `id` contains.
 pub fn hashed_name(id: &str) -> String {
     let mut name = String::from("a");
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));

@@ -1,7 +1,6 @@
 //! Rows: a table and some of its columns.
 //!
-//! In the cache a row leaves out what has the column's default. In a wanted row an absent column
-//! is one nobody manages.
+//! A row of the cache leaves out columns that have their default. In a wanted row, an absent column is not managed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -62,7 +61,7 @@ impl<T> From<Column<T>> for ColumnId {
     }
 }
 
-/// Something that can be an atom of kind `K`.
+/// A value that can be an atom of kind `K`.
 pub trait IntoAtom<K> {
     fn into_atom(self) -> Atom;
 }
@@ -92,7 +91,7 @@ impl IntoAtom<kind::Uuid> for &Uuid {
     }
 }
 
-/// Something that can be the whole value of a column of kind `T`.
+/// A value that can be the whole value of a column of kind `T`.
 pub trait IntoDatum<T> {
     fn into_datum(self) -> Datum;
 }
@@ -129,7 +128,7 @@ impl<K> Members<K> for One<K> {}
 impl<K> Members<K> for Opt<K> {}
 impl<K> Members<K> for Set<K> {}
 
-/// A row: of the cache, or one that somebody wants.
+/// A row: of the cache, or a wanted one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Row {
     table: &'static Table,
@@ -146,7 +145,7 @@ impl Row {
         self.table
     }
 
-    /// Sets a column and gives the row back, for building rows.
+    /// Sets a column and returns the row, to build rows.
     pub fn with<T>(mut self, column: Column<T>, value: impl IntoDatum<T>) -> Self {
         self.set(column, value);
         self
@@ -157,7 +156,7 @@ impl Row {
         self.put(column.id, value.into_datum());
     }
 
-    /// Sets a column known by number.
+    /// Sets a column given by its id.
     pub fn put(&mut self, column: ColumnId, datum: Datum) {
         match self.cells.binary_search_by_key(&column, |c| c.0) {
             Ok(at) => {
@@ -169,14 +168,14 @@ impl Row {
         }
     }
 
-    /// Takes a column out.
+    /// Removes a column and returns its value.
     pub fn remove(&mut self, column: impl Into<ColumnId>) -> Option<Datum> {
         let column = column.into();
         let at = self.cells.binary_search_by_key(&column, |c| c.0).ok()?;
         Some(self.cells.remove(at).1)
     }
 
-    /// A row of cells in any order, in no more memory than they need.
+    /// A row of cells in any order, without spare capacity.
     pub fn from_cells(table: &'static Table, cells: impl IntoIterator<Item = (ColumnId, Datum)>) -> Self {
         let mut cells: Vec<_> = cells.into_iter().collect();
         cells.sort_by_key(|c| c.0);
@@ -191,7 +190,7 @@ impl Row {
         self.cells.get(at).map(|c| &c.1)
     }
 
-    /// The columns that are there, in the table's order.
+    /// The columns that are present, in the table's order.
     pub fn cells(&self) -> impl ExactSizeIterator<Item = (ColumnId, &Datum)> {
         self.cells.iter().map(|(id, datum)| (*id, datum))
     }
@@ -200,7 +199,7 @@ impl Row {
         self.cells.is_empty()
     }
 
-    /// Whether `column` holds `datum`, an absent column holding its default.
+    /// Whether `column` holds `datum`; an absent column holds its default.
     pub fn holds(&self, column: ColumnId, datum: &Datum) -> bool {
         match self.get(column) {
             Some(have) => have == datum,
@@ -208,7 +207,7 @@ impl Row {
         }
     }
 
-    /// The columns of this wanted row that `have` holds otherwise.
+    /// The columns of this wanted row that differ in `have`.
     pub fn differing<'a>(&'a self, have: &'a Row) -> impl Iterator<Item = (ColumnId, &'a Datum)> {
         self.cells().filter(|(id, want)| !have.holds(*id, want))
     }
@@ -217,16 +216,21 @@ impl Row {
         self.get(id)?.single()
     }
 
-    /// The text of a column; "" where there is none.
+    /// The text of a column; "" if there is none.
     pub fn str<T: Single<kind::Str>>(&self, column: Column<T>) -> &str {
         self.atom(column.id).and_then(Atom::as_str).unwrap_or_default()
+    }
+
+    /// The text of a column, shared.
+    pub fn text<T: Single<kind::Str>>(&self, column: Column<T>) -> Option<&Arc<str>> {
+        self.atom(column.id).and_then(Atom::as_text)
     }
 
     pub fn opt_str(&self, column: Column<Opt<kind::Str>>) -> Option<&str> {
         self.atom(column.id)?.as_str()
     }
 
-    /// The number in a column; 0 where there is none.
+    /// The number in a column; 0 if there is none.
     pub fn int<T: Single<kind::Int>>(&self, column: Column<T>) -> i64 {
         self.atom(column.id).and_then(Atom::as_int).unwrap_or_default()
     }
@@ -235,7 +239,7 @@ impl Row {
         self.atom(column.id)?.as_int()
     }
 
-    /// Whether a column says true; false where there is nothing.
+    /// Whether a column is true; false if there is no value.
     pub fn bool<T: Single<kind::Bool>>(&self, column: Column<T>) -> bool {
         matches!(self.atom(column.id), Some(Atom::Bool(true)))
     }
@@ -244,7 +248,7 @@ impl Row {
         if let Some(Atom::Bool(b)) = self.atom(column.id) { Some(*b) } else { None }
     }
 
-    /// The row a column points to.
+    /// The row that a column refers to.
     pub fn uuid<T: Single<kind::Uuid>>(&self, column: Column<T>) -> Option<Uuid> {
         self.atom(column.id)?.as_uuid()
     }
@@ -262,22 +266,22 @@ impl Row {
         self.members(column.id).iter().filter_map(Atom::as_int)
     }
 
-    /// The rows a column points to, sorted.
+    /// The rows that a column refers to, sorted.
     pub fn uuids<T: Members<kind::Uuid>>(&self, column: Column<T>) -> impl Iterator<Item = Uuid> {
         self.members(column.id).iter().filter_map(Atom::as_uuid)
     }
 
-    /// Whether a column points to a row; O(log n) in the size of its set.
+    /// Whether a column refers to a row; O(log n) in the size of its set.
     pub fn contains_uuid<T: Members<kind::Uuid>>(&self, column: Column<T>, uuid: Uuid) -> bool {
         self.get(column.id).is_some_and(|d| d.contains(&Atom::Uuid(uuid)))
     }
 
-    /// A map of text to text, empty where there is none.
+    /// A map of text to text; empty if there is none.
     pub fn map(&self, column: Column<Map<kind::Str, kind::Str>>) -> StrMap<'_> {
         StrMap(self.get(column.id))
     }
 
-    /// What people and programs have written on the row; empty where the table has no place for it.
+    /// What people and programs have noted on the row; empty if the table has no such column.
     pub fn external_ids(&self) -> StrMap<'_> {
         StrMap(self.table.column("external_ids").and_then(|column| self.get(column)))
     }
@@ -297,11 +301,16 @@ impl<'a> StrMap<'a> {
         self.0?.value_of(key)?.as_str()
     }
 
+    /// The same, shared.
+    pub fn text(self, key: &str) -> Option<&'a Arc<str>> {
+        self.0?.value_of(key)?.as_text()
+    }
+
     pub fn contains_key(self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Sorted by key.
+    /// The pairs, sorted by key.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0.map_or(&[][..], Datum::pairs).iter().filter_map(|(k, v)| Some((k.as_str()?, v.as_str()?)))
     }

@@ -1,5 +1,5 @@
-//! What tables and columns there are: the compiled description of a database ([`Database`], made
-//! from the `.ovsschema` files) and the one a running server reports ([`ServerSchema`]).
+//! Tables and columns: the compiled description of a database ([`Database`], made from the `.ovsschema` files), and the
+//! one that a running server reports ([`ServerSchema`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,16 +9,16 @@ use serde_json::Value;
 
 use crate::value::{Atom, Datum, Kind, Real};
 
-/// Place of a column in [`Table::columns`].
+/// Index of a column in [`Table::columns`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u16);
 
-/// A database this crate has typed rows for.
+/// A database for which this crate has typed rows.
 pub struct Database {
     pub name: &'static str,
-    /// Version of the schema the rows were generated from.
+    /// Version of the schema that the rows were generated from.
     pub version: &'static str,
-    /// Sorted by name; a table's place is its [`Table::id`].
+    /// Sorted by name; a table's index is its [`Table::id`].
     pub tables: &'static [&'static Table],
     /// The `.ovsschema` file itself.
     pub schema: &'static str,
@@ -28,11 +28,11 @@ pub struct Database {
 pub struct Table {
     pub name: &'static str,
     pub id: u16,
-    /// Rows of other tables live only while something refers to them strongly.
+    /// Rows of other tables exist only while a row refers to them strongly.
     pub is_root: bool,
-    /// Sorted by name; a column's place is its [`ColumnId`].
+    /// Sorted by name; a column's index is its [`ColumnId`].
     pub columns: &'static [ColumnInfo],
-    /// Sets of columns that no two rows may share.
+    /// Sets of columns whose values no two rows may share.
     pub indexes: &'static [&'static [ColumnId]],
 }
 
@@ -44,7 +44,7 @@ pub struct ColumnInfo {
     pub min: u32,
     /// `u32::MAX` is unlimited.
     pub max: u32,
-    /// Only some strings are allowed (which ones, the server's schema says).
+    /// Only some strings are allowed; the server's schema says which.
     pub is_enum: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct Base {
     pub refers: Option<Reference>,
 }
 
-/// The table a uuid points to.
+/// The table that a uuid refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
     pub table: &'static str,
@@ -65,7 +65,7 @@ pub struct Reference {
 
 type BaseDef = (Kind, Option<(&'static str, bool)>);
 
-/// What the generated tables are written with.
+/// Builds a column; the generated tables use it.
 pub(crate) const fn column(
     name: &'static str,
     key: BaseDef,
@@ -94,7 +94,7 @@ impl Database {
         self.tables.get(at).copied()
     }
 
-    /// The compiled schema in the form a server reports its own.
+    /// The compiled schema, in the form in which a server reports its own.
     pub fn server_schema(&self) -> Result<ServerSchema, SchemaError> {
         ServerSchema::parse(self.schema.as_bytes())
     }
@@ -139,17 +139,17 @@ impl ColumnInfo {
         self.value.is_some()
     }
 
-    /// Whether it can hold more than one: then a `modify` carries a difference, not the new value.
+    /// Whether it can hold more than one value: then a `modify` carries a difference, not the new value.
     pub fn is_composite(&self) -> bool {
         self.max > 1
     }
 
-    /// Every table its uuids point to.
+    /// Every table that its uuids refer to.
     pub fn references(&self) -> impl Iterator<Item = Reference> + '_ {
         self.key.refers.into_iter().chain(self.value.and_then(|v| v.refers))
     }
 
-    /// What a row has in it when nothing was ever written.
+    /// The value in a row to which none was ever written.
     pub fn default_datum(&self) -> Datum {
         if self.min == 0 || self.is_map() { Datum::EMPTY } else { Datum::one(default_atom(self.key.kind)) }
     }
@@ -169,13 +169,12 @@ fn default_atom(kind: Kind) -> Atom {
     }
 }
 
-/// A schema that cannot be read.
+/// A schema that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
-#[error("read database schema: {0}")]
-pub struct SchemaError(#[from] serde_json::Error);
+#[error("cannot read the database schema: {0}")]
+pub struct SchemaError(serde_json::Error);
 
-/// What a server says its database looks like (`get_schema`), which may be older or newer than
-/// the compiled description.
+/// The schema that a server reports (`get_schema`), which may be older or newer than the compiled description.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ServerSchema {
     pub name: String,
@@ -209,7 +208,7 @@ fn yes() -> bool {
     true
 }
 
-/// Type of a column with every limit the server will enforce.
+/// Type of a column, with every limit that the server enforces.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct ServerType {
@@ -233,15 +232,15 @@ pub struct ServerBase {
 
 impl ServerSchema {
     pub fn parse(json: &[u8]) -> Result<Self, SchemaError> {
-        let mut schema: ServerSchema = serde_json::from_slice(json)?;
-        // a schema that marks no table is from before the mark existed: all are roots
+        let mut schema: ServerSchema = serde_json::from_slice(json).map_err(SchemaError)?;
+        // a schema that marks no table is older than the mark: all are roots
         if !schema.tables.values().any(|t| t.is_root) {
             schema.tables.values_mut().for_each(|t| t.is_root = true);
         }
         Ok(schema)
     }
 
-    /// The server's column of that name, if its type is one our compiled column can be read from.
+    /// The server's column of that name, if our compiled column can be read from its type.
     pub fn column(&self, table: &Table, column: &ColumnInfo) -> Option<&ServerColumn> {
         let theirs = self.tables.get(table.name)?.columns.get(column.name)?;
         let same = theirs.ty.key.kind == column.key.kind

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde::de::DeserializeSeed;
 
 use crate::nb::{acl, address_set, logical_switch as ls, logical_switch_port as lsp, port_group};
@@ -16,6 +18,36 @@ fn parse(column: &ColumnInfo, json: &str) -> Result<Datum, serde_json::Error> {
 
 fn show(column: &ColumnInfo, datum: &Datum) -> String {
     serde_json::to_string(&WireDatum { datum, is_map: column.is_map() }).unwrap()
+}
+
+/// The rows of a cluster repeat the same values.
+#[test]
+fn what_many_rows_say_is_kept_once() {
+    let mut texts = Interner::default();
+    let mut read = |column, json: &str| {
+        let seed = DatumSeed { column: info(lsp::TABLE, column), texts: &mut texts };
+        seed.deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap()
+    };
+    let address = "\"0a:58:0a:01:00:03 10.1.0.3\"";
+    let (sent, allowed) = (read(lsp::ADDRESSES.id(), address), read(lsp::PORT_SECURITY.id(), address));
+    let text = |datum: &Datum| datum.single().and_then(Atom::as_text).cloned().unwrap();
+    assert!(Arc::ptr_eq(&text(&sent), &text(&allowed)));
+    let marks = r#"["map",[["namespace","a"],["pod","true"]]]"#;
+    let (one, other) = (read(lsp::EXTERNAL_IDS.id(), marks), read(lsp::EXTERNAL_IDS.id(), marks));
+    assert!(std::ptr::eq(one.pairs(), other.pairs()));
+    // other values in between do not change what is read
+    for n in 0..10_000 {
+        let pairs = format!(r#"["map",[["namespace","n{n}"],["pod","true"]]]"#);
+        assert_eq!(
+            read(lsp::EXTERNAL_IDS.id(), &pairs).value_of("namespace"),
+            Some(&Atom::Str(format!("n{n}").into()))
+        );
+    }
+    assert_eq!(read(lsp::EXTERNAL_IDS.id(), marks), one);
+    // long values are not stored
+    let long = format!(r#"["map",[["k","{}"]]]"#, "x".repeat(2000));
+    let (first, second) = (read(lsp::EXTERNAL_IDS.id(), &long), read(lsp::EXTERNAL_IDS.id(), &long));
+    assert!(!std::ptr::eq(first.pairs(), second.pairs()));
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Values of OVSDB columns.
 //!
-//! A [`Datum`] is what one column of one row holds: one atom, a set of atoms or a map. It is kept
-//! the way the wire writes it: a set of one atom *is* that atom, an empty set and an empty map are
-//! both [`Datum::EMPTY`], everything else is sorted and without duplicates. So equality is plain
-//! `==`, output is always in the same order, and membership is a binary search.
+//! A [`Datum`] is the value of one column of one row: one atom, a set of atoms or a map. It is stored in the form that
+//! is sent: a set of one atom *is* that atom, an empty set and an empty map are both [`Datum::EMPTY`], everything else
+//! is sorted and without duplicates. So equality is plain `==`, output is always in the same order, and membership is a
+//! binary search.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -40,9 +41,14 @@ impl Ord for Real {
         self.0.total_cmp(&other.0)
     }
 }
+impl Hash for Real {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
 
 /// One value. Strings are shared: a clone of a row copies no text.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Atom {
     Int(i64),
     Real(Real),
@@ -60,6 +66,11 @@ impl Atom {
             Atom::Str(_) => Kind::Str,
             Atom::Uuid(_) => Kind::Uuid,
         }
+    }
+
+    /// The text of a string atom, shared.
+    pub fn as_text(&self) -> Option<&Arc<str>> {
+        if let Atom::Str(s) = self { Some(s) } else { None }
     }
 
     /// The text of a string atom.
@@ -87,7 +98,8 @@ impl Atom {
     }
 }
 
-/// Everything one column of one row holds. See the module's text for its canonical form.
+/// The value of one column of one row; the module describes its canonical form. Shared like strings: a clone copies no
+/// members.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Datum(Repr);
 
@@ -96,9 +108,9 @@ enum Repr {
     Empty,
     One(Atom),
     /// Two or more, sorted.
-    Set(Box<[Atom]>),
+    Set(Arc<[Atom]>),
     /// One or more, sorted by key, keys unique.
-    Map(Box<[(Atom, Atom)]>),
+    Map(Arc<[(Atom, Atom)]>),
 }
 
 impl Datum {
@@ -108,7 +120,7 @@ impl Datum {
         Datum(Repr::One(atom))
     }
 
-    /// A set of any number of atoms, in any order, duplicates folded.
+    /// A set of any number of atoms, in any order; duplicates are dropped.
     pub fn set(atoms: impl IntoIterator<Item = Atom>) -> Self {
         let mut atoms: Vec<Atom> = atoms.into_iter().collect();
         if !atoms.is_sorted_by(|a, b| a < b) {
@@ -118,11 +130,11 @@ impl Datum {
         match atoms.len() {
             0 => Datum::EMPTY,
             1 => atoms.pop().map_or(Datum::EMPTY, Datum::one),
-            _ => Datum(Repr::Set(atoms.into_boxed_slice())),
+            _ => Datum(Repr::Set(atoms.into())),
         }
     }
 
-    /// A map of any pairs; of two pairs with one key the later counts.
+    /// A map of any pairs; of two pairs with the same key, the later counts.
     pub fn map(pairs: impl IntoIterator<Item = (Atom, Atom)>) -> Self {
         let mut pairs: Vec<(Atom, Atom)> = pairs.into_iter().collect();
         if !pairs.is_sorted_by(|a, b| a.0 < b.0) {
@@ -130,10 +142,10 @@ impl Datum {
             pairs.sort_by(|a, b| a.0.cmp(&b.0));
             pairs.dedup_by(|a, b| a.0 == b.0);
         }
-        if pairs.is_empty() { Datum::EMPTY } else { Datum(Repr::Map(pairs.into_boxed_slice())) }
+        if pairs.is_empty() { Datum::EMPTY } else { Datum(Repr::Map(pairs.into())) }
     }
 
-    /// The members of a scalar, optional or set, sorted; nothing for a map.
+    /// The members of a scalar, optional or set, sorted; empty for a map.
     pub fn atoms(&self) -> &[Atom] {
         match &self.0 {
             Repr::One(a) => std::slice::from_ref(a),
@@ -142,7 +154,12 @@ impl Datum {
         }
     }
 
-    /// The pairs of a map, sorted by key; nothing for anything else.
+    /// The shared pairs of a map; `None` for anything else.
+    pub(crate) fn shared_pairs(&mut self) -> Option<&mut Arc<[(Atom, Atom)]>> {
+        if let Repr::Map(pairs) = &mut self.0 { Some(pairs) } else { None }
+    }
+
+    /// The pairs of a map, sorted by key; empty for anything else.
     pub fn pairs(&self) -> &[(Atom, Atom)] {
         if let Repr::Map(m) = &self.0 { m } else { &[] }
     }
@@ -170,7 +187,7 @@ impl Datum {
         self.atoms().binary_search(atom).is_ok()
     }
 
-    /// The value a string key maps to.
+    /// The value of a string key.
     pub fn value_of(&self, key: &str) -> Option<&Atom> {
         let pairs = self.pairs();
         let at = pairs.binary_search_by(|(k, _)| k.as_str().unwrap_or_default().cmp(key)).ok()?;
@@ -183,9 +200,9 @@ impl Datum {
         self.atoms().iter().chain(pairs).filter_map(Atom::as_uuid)
     }
 
-    /// What this becomes by a `modify` of update2/update3 on a column that can hold more than one:
-    /// sets take the symmetric difference; a map's pair is removed when key and value are there
-    /// already, replaced when the value differs, else added.
+    /// The value after a `modify` of update2/update3 on a column that can hold more than one value: sets take the
+    /// symmetric difference; a map's pair is removed if key and value exist already, replaced if the value differs,
+    /// else added.
     #[must_use]
     pub fn patched(&self, diff: &Datum) -> Datum {
         match (&self.0, &diff.0) {

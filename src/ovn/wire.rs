@@ -1,8 +1,9 @@
-//! OVSDB's JSON form of values, read straight into [`Datum`]s without a tree in between.
+//! OVSDB's JSON form of values, decoded directly into [`Datum`]s without a tree in between.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Unexpected, Visitor};
@@ -13,33 +14,85 @@ use uuid::Uuid;
 use crate::schema::ColumnInfo;
 use crate::value::{Atom, Datum, Kind, Real};
 
-/// Texts that come again and again (keys of `external_ids`, enum members): kept once, shared by
-/// every row that has them. Bounded, so hostile content cannot make it grow.
+/// Stores repeated texts and maps once, shared by every row that has them. Bounded, so hostile content cannot make it
+/// grow.
 #[derive(Default)]
-pub struct Interner(HashSet<Arc<str>>);
+pub struct Interner {
+    /// Keys of `external_ids`, enum members.
+    keys: HashSet<Arc<str>>,
+    /// Other texts: names of nodes, an address that is in a port twice and in several sets.
+    texts: Recent<str>,
+    /// Whole maps: the options of all load balancers.
+    maps: Recent<[(Atom, Atom)]>,
+}
 
 impl Interner {
-    const MAX_TEXTS: usize = 4096;
-    const MAX_LENGTH: usize = 48;
+    const MAX_KEYS: usize = 4096;
+    const MAX_KEY: usize = 48;
+    const TEXTS: usize = 2048;
+    const MAX_TEXT: usize = 512;
+    const MAPS: usize = 512;
+    /// Bytes of all keys and values of a map.
+    const MAX_MAP: usize = 1024;
 
-    fn get(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
+    fn key(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.keys.get(text) {
             return Arc::clone(known);
         }
         let new: Arc<str> = text.into();
-        if self.0.len() < Self::MAX_TEXTS && text.len() <= Self::MAX_LENGTH {
-            self.0.insert(Arc::clone(&new));
+        if self.keys.len() < Self::MAX_KEYS && text.len() <= Self::MAX_KEY {
+            self.keys.insert(Arc::clone(&new));
         }
         new
     }
+
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if text.len() > Self::MAX_TEXT { text.into() } else { self.texts.get(Self::TEXTS, text, |text| text.into()) }
+    }
+
+    fn map(&mut self, mut datum: Datum) -> Datum {
+        let bytes = |atom: &Atom| 8 + atom.as_str().map_or(0, str::len);
+        let size = |pairs: &[(Atom, Atom)]| pairs.iter().map(|(key, value)| bytes(key) + bytes(value)).sum::<usize>();
+        if let Some(pairs) = datum.shared_pairs().filter(|pairs| size(pairs) <= Self::MAX_MAP) {
+            *pairs = self.maps.get(Self::MAPS, &**pairs, |_| Arc::clone(pairs));
+        }
+        datum
+    }
 }
 
-/// A string of JSON that is borrowed unless it holds an escape.
+/// The last item for each of some hashes.
+struct Recent<T: ?Sized> {
+    slots: Vec<Option<Arc<T>>>,
+    hasher: RandomState,
+}
+
+impl<T: ?Sized> Default for Recent<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), hasher: RandomState::new() }
+    }
+}
+
+impl<T: ?Sized + Hash + Eq> Recent<T> {
+    /// The stored item, else one from `make`, which replaces another. At most `size` are kept.
+    fn get(&mut self, size: usize, wanted: &T, make: impl FnOnce(&T) -> Arc<T>) -> Arc<T> {
+        if self.slots.is_empty() {
+            self.slots.resize(size, None);
+        }
+        let at = self.hasher.hash_one(wanted) as usize % size;
+        match self.slots.get_mut(at) {
+            Some(Some(known)) if **known == *wanted => Arc::clone(known),
+            Some(slot) => Arc::clone(slot.insert(make(wanted))),
+            None => make(wanted),
+        }
+    }
+}
+
+/// A JSON string, borrowed unless it has an escape.
 #[derive(Deserialize)]
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-/// Reads one column's value as the column's type wants it: a lone atom where a set may stand, an
-/// integer where a real is asked, sets and maps in any order. Wrong types are errors.
+/// Decodes one column's value by the column's type: a single atom where a set is allowed, an integer where a real is
+/// expected, sets and maps in any order. Wrong types are errors.
 pub struct DatumSeed<'a> {
     pub column: &'a ColumnInfo,
     pub texts: &'a mut Interner,
@@ -54,12 +107,12 @@ impl<'de> DeserializeSeed<'de> for DatumSeed<'_> {
 
 impl DatumSeed<'_> {
     fn key(&mut self) -> AtomSeed<'_> {
-        let keep = self.column.is_map() || self.column.is_enum;
-        AtomSeed { kind: self.column.key.kind, texts: keep.then_some(&mut *self.texts) }
+        let is_key = self.column.is_map() || self.column.is_enum;
+        AtomSeed { kind: self.column.key.kind, is_key, texts: self.texts }
     }
 
     fn value(&mut self) -> AtomSeed<'_> {
-        AtomSeed { kind: self.column.value.map_or(Kind::Str, |v| v.kind), texts: None }
+        AtomSeed { kind: self.column.value.map_or(Kind::Str, |v| v.kind), is_key: false, texts: self.texts }
     }
 
     fn scalar<E: Error>(mut self, got: impl FnOnce(AtomSeed<'_>) -> Result<Atom, E>) -> Result<Datum, E> {
@@ -99,7 +152,10 @@ impl<'de> Visitor<'de> for DatumSeed<'_> {
                 seq.next_element()?.map(|u| Datum::one(Atom::Uuid(u)))
             }
             "set" if !is_map => seq.next_element_seed(Members(&mut self))?.map(Datum::set),
-            "map" if is_map => seq.next_element_seed(Pairs(&mut self))?.map(Datum::map),
+            "map" if is_map => {
+                let pairs = seq.next_element_seed(Pairs(&mut self))?.map(Datum::map);
+                pairs.map(|map| self.texts.map(map))
+            }
             other => return Err(A::Error::invalid_value(Unexpected::Str(other), &self)),
         };
         if seq.next_element::<serde::de::IgnoredAny>()?.is_some() {
@@ -111,7 +167,8 @@ impl<'de> Visitor<'de> for DatumSeed<'_> {
 
 struct AtomSeed<'a> {
     kind: Kind,
-    texts: Option<&'a mut Interner>,
+    is_key: bool,
+    texts: &'a mut Interner,
 }
 
 impl AtomSeed<'_> {
@@ -155,10 +212,10 @@ impl<'de> Visitor<'de> for AtomSeed<'_> {
         if self.kind == Kind::Bool { Ok(Atom::Bool(v)) } else { Err(self.wrong(Unexpected::Bool(v))) }
     }
     fn visit_str<E: Error>(self, v: &str) -> Result<Atom, E> {
-        match (self.kind, self.texts) {
-            (Kind::Str, Some(texts)) => Ok(Atom::Str(texts.get(v))),
-            (Kind::Str, None) => Ok(Atom::Str(v.into())),
-            (kind, _) => Err(E::invalid_type(Unexpected::Str(v), &AtomSeed { kind, texts: None })),
+        match self.kind {
+            Kind::Str if self.is_key => Ok(Atom::Str(self.texts.key(v))),
+            Kind::Str => Ok(Atom::Str(self.texts.text(v))),
+            _ => Err(self.wrong(Unexpected::Str(v))),
         }
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Atom, A::Error> {

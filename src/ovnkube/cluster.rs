@@ -1,12 +1,12 @@
-//! What the whole cluster has to agree on. The master that has the lease keeps it in a ConfigMap, node agents take it from there.
+//! Values that the whole cluster must agree on. The master with the lease keeps them in a ConfigMap for node agents.
 //!
 //! ```text
-//!  master's settings ──▶ ConfigMap ovnkube-cluster ──▶ agent: before its own
+//!  master's settings ──▶ ConfigMap ovnkube-cluster ──▶ agent: overrides its own
 //! ```
 //!
-//! An agent takes the values at its start and keeps them: what runs is not readdressed. Nothing depends on them until the own Node has
-//! subnets. So an agent that found none before, or had no answer, looks once more then, and starts over where they differ: a
-//! master writes them before it gives out subnets.
+//! An agent takes the values at its start and keeps them, since running pods are not readdressed. Nothing depends on
+//! them until the own Node has subnets. So an agent that found none before, or got no reply, asks once more then, and
+//! starts over if they differ: a master writes them before it gives out subnets.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -21,12 +21,12 @@ const NAME: &str = "ovnkube-cluster";
 const CLUSTER_SUBNETS: &str = "cluster-subnets";
 const SERVICE_CIDRS: &str = "service-cidrs";
 const JOIN_SUBNETS: &str = "join-subnets";
-/// A longer value is nobody's network, bytes.
+/// Longest value that is accepted, bytes.
 const LONGEST: usize = 4096;
-/// One try of the master to write, and of an agent to read.
+/// For one attempt of the master to write, or of an agent to read.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 const TRIES: u32 = 3;
-/// An agent whose Node has subnets waits no longer: it may be that ConfigMaps alone cannot be read.
+/// An agent whose Node has subnets waits no longer: perhaps only ConfigMaps cannot be read.
 const PATIENCE: Duration = Duration::from_secs(30);
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -45,7 +45,7 @@ fn list(all: &[impl Display]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Says this master's values while it leads. Without an answer it gives up for now: agents go on with what they have.
+/// Publishes this master's values while it leads. Without a reply it gives up for now: agents keep what they have.
 pub(crate) async fn publish(api: &Client, settings: &Settings, leader: &Leader) {
     let (namespace, want) = (&settings.kubernetes.ovn_config_namespace, values(settings));
     for _ in 0..TRIES {
@@ -57,53 +57,56 @@ pub(crate) async fn publish(api: &Client, settings: &Settings, leader: &Leader) 
                 for (key, now) in &want {
                     if let Some(was) = before.get(key).filter(|was| *was != now) {
                         warn!(
-                            "{key} of the cluster was {was} and is {now} now (config map {namespace}/{NAME}): agents take it when they start"
+                            "{key} of the cluster was {was} and is {now} now (config map {namespace}/{NAME}): agents take it \
+                             when they start"
                         );
                     }
                 }
                 return;
             }
-            // logged already
+            // already logged
             Ok(Err(error)) if error.is_forbidden() => return,
-            Ok(Err(error)) => warn!("{error}; trying again"),
-            Err(_) => warn!("write config map {namespace}/{NAME}: no answer; trying again"),
+            Ok(Err(error)) => warn!(%error, "trying again"),
+            Err(_) => warn!(namespace, config_map = NAME, "cannot write the config map: no answer; trying again"),
         }
         sleep(TRY_AGAIN).await;
     }
     warn!(
-        "write config map {namespace}/{NAME}: given up until the lease is won again; agents go on with what they have"
+        namespace,
+        config_map = NAME,
+        "cannot write the config map until the lease is won again; agents go on with what they have"
     );
 }
 
-/// The cluster's values, as soon as the API server answers; none where it has none, or keeps them from us.
+/// The cluster's values, as soon as the API server replies; empty if there are none or they cannot be read.
 async fn ask(api: &Client, settings: &Settings) -> Data {
     let namespace = &settings.kubernetes.ovn_config_namespace;
     loop {
         match timeout(ANSWER_WITHIN, api.config_map(namespace, NAME)).await {
             Ok(Ok(data)) => return data,
-            Ok(Err(error)) if error.is_retryable() => warn!("{error}; trying again"),
+            Ok(Err(error)) if error.is_retryable() => warn!(%error, "trying again"),
             Ok(Err(error)) => {
-                // what is forbidden is logged already
+                // a forbidden request is already logged
                 if !error.is_forbidden() {
-                    warn!("{error}; this host's own settings count");
+                    warn!(%error, "this host's own settings count");
                 }
                 return Data::new();
             }
-            Err(_) => warn!("read config map {namespace}/{NAME}: no answer; trying again"),
+            Err(_) => warn!(namespace, config_map = NAME, "cannot read the config map: no answer; trying again"),
         }
         sleep(TRY_AGAIN).await;
     }
 }
 
-/// The same, or none where it takes long: nothing is set up without the API server anyway, but what runs is served.
+/// The same, or empty if that takes long: nothing new is set up without the API server, but what runs must be served.
 pub(crate) async fn ask_at_start(api: &Client, settings: &Settings) -> Data {
     timeout(ANSWER_WITHIN, ask(api, settings)).await.unwrap_or_default()
 }
 
-/// The cluster's values where an agent with these settings would have others: to be asked before it acts on its own.
+/// The cluster's values if they differ from these settings; to be asked before an agent acts on its own.
 pub(crate) async fn ask_for_others(api: &Client, settings: &Settings) -> Option<Data> {
     let Ok(cluster) = timeout(PATIENCE, ask(api, settings)).await else {
-        warn!("{NAME} cannot be read; this host's own settings count");
+        warn!(config_map = NAME, "cannot read the config map; this host's own settings count");
         return None;
     };
     differs(settings, &cluster).then_some(cluster)
@@ -113,7 +116,7 @@ fn differs(settings: &Settings, cluster: &Data) -> bool {
     values(settings).iter().any(|(key, own)| cluster.get(key).is_some_and(|value| value != own))
 }
 
-/// The settings of an agent in the cluster that has these values.
+/// An agent's settings with the cluster's values in place of its own.
 pub(crate) fn taken(settings: &Settings, cluster: &Data) -> Settings {
     let mut taken = settings.clone();
     for (key, own) in values(settings) {
@@ -122,7 +125,9 @@ pub(crate) fn taken(settings: &Settings, cluster: &Data) -> Settings {
             Ok(()) => {
                 warn!("{key} of the cluster is {value}, of this host {own}: the cluster's counts; leave it out here");
             }
-            Err(problem) => warn!("{key} of the cluster is {value:?}: {problem}; this host's counts, {own}"),
+            Err(error) => {
+                warn!(key, cluster = value, own, %error, "cannot use the cluster's value; this host's counts");
+            }
         }
     }
     taken
@@ -174,7 +179,7 @@ mod tests {
         assert_eq!(values(&taken), values(&master));
         assert_eq!(taken.default.cluster_subnets, master.default.cluster_subnets);
         assert_eq!(taken.kubernetes.service_cidrs, master.kubernetes.service_cidrs);
-        // what is a node's own
+        // what belongs to the node
         assert_eq!(taken.gateway.mode, minion.gateway.mode);
     }
 

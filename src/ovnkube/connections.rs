@@ -1,4 +1,4 @@
-//! What this host reaches by which address: the API server, the databases, its name servers. No service may take these over.
+//! The addresses that this host depends on: the API server, the databases, its name servers. No service may take them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -17,17 +17,17 @@ use tracing::{debug, warn};
 use crate::translate;
 
 /// Names may get other addresses, and the host other name servers.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const CHECK_AGAIN: Duration = Duration::from_secs(60);
 /// While a name has not been found.
 const LOOK_AGAIN_SOON: Duration = Duration::from_secs(5);
-/// A resolver asks its second name server when the first one has not answered for 5 s. At the start nothing waits for longer.
+/// A resolver asks its second name server after 5 s without an answer. At the start nothing waits longer than this.
 const ANSWER_AT_START: Duration = Duration::from_secs(6);
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// A name that is spread over many hosts has no more addresses here.
+/// Limit of addresses of a name, which may be spread over many hosts.
 const MOST_ADDRESSES: usize = 256;
-/// What systemd-resolved asks is in the second; the first then names itself.
+/// With systemd-resolved the first file names only systemd-resolved itself, and the second the servers that it asks.
 const NAME_SERVERS: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
-/// More of such a file is not read, bytes.
+/// How much of such a file is read, bytes.
 const LONGEST_FILE: u64 = 64 * 1024;
 
 const API_SERVER: &str = "the API server";
@@ -35,13 +35,13 @@ const NORTHBOUND: &str = "the northbound database";
 const SOUTHBOUND: &str = "the southbound database";
 const NAME_SERVER: &str = "a name server of the nodes";
 
-/// Where this process connects to.
+/// What this process connects to.
 pub(crate) struct Connections {
-    /// Addresses or names, and what is there.
+    /// Addresses or names, with what is there.
     hosts: Vec<(String, &'static str)>,
-    /// All addresses that a name has had: connections to earlier ones are still open.
+    /// All addresses that a name has had: connections to earlier ones may still be open.
     known: BTreeMap<String, Vec<IpAddr>>,
-    /// Names that were warned about.
+    /// Names that are not resolved, for which a warning was logged.
     unknown: BTreeSet<String>,
 }
 
@@ -61,18 +61,18 @@ impl Connections {
         }
     }
 
-    /// Finds out, and tells before anything else is told: until then nothing is decided about services.
+    /// Looks the addresses up and sends them first: until then nothing is decided about services.
     pub(crate) async fn tell(&mut self, changes: &mpsc::Sender<Change>) {
         self.look_up(ANSWER_AT_START).await;
-        // whoever listens ends with the process
+        // the receiver ends with the process
         let _ = changes.send(Change::Connections(self.addresses())).await;
     }
 
-    /// Asks for names again, looks for other name servers, and tells what differs, for ever. Does not keep the channel open.
+    /// Repeats the look-up and sends what changed, without end. Does not keep the channel open.
     pub(crate) async fn keep_telling(mut self, changes: mpsc::WeakSender<Change>) {
         let mut told = self.addresses();
         loop {
-            sleep(if self.unknown.is_empty() { LOOK_AGAIN } else { LOOK_AGAIN_SOON }).await;
+            sleep(if self.unknown.is_empty() { CHECK_AGAIN } else { LOOK_AGAIN_SOON }).await;
             self.look_up(ANSWER_WITHIN).await;
             let now = self.addresses();
             if let Some(changes) = changes.upgrade().filter(|_| now != told) {
@@ -127,7 +127,7 @@ impl Connections {
         });
         let name_servers = NAME_SERVERS.iter().flat_map(|path| name_servers(&read(path)));
         let all = name_servers.map(|ip| (ip, NAME_SERVER)).chain(of_hosts);
-        // a service cannot have those of the host itself
+        // a service cannot have loopback addresses
         all.filter(|(ip, _)| !ip.is_loopback()).map(|(ip, what)| (ip.to_canonical(), what.into())).collect()
     }
 }
@@ -148,11 +148,11 @@ fn host_of(address: &str) -> &str {
 fn read(path: &str) -> String {
     let mut text = String::new();
     let file = std::fs::File::open(path).and_then(|file| file.take(LONGEST_FILE).read_to_string(&mut text));
-    // a host without one asks nobody
+    // a host without this file has no name servers in it
     file.map(|_| text).unwrap_or_default()
 }
 
-/// Of the lines `nameserver ADDRESS`.
+/// The addresses of lines `nameserver ADDRESS`.
 fn name_servers(text: &str) -> Vec<IpAddr> {
     let lines = text.lines().filter_map(|line| line.trim().strip_prefix("nameserver"));
     lines.filter_map(|rest| rest.trim().split('%').next()?.parse().ok()).collect()

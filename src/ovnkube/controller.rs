@@ -1,4 +1,4 @@
-//! Master, cluster manager or network controller: whoever holds the lease plans and writes.
+//! Master, cluster manager or network controller: the holder of the lease plans and writes.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use crate::connections::Connections;
-use crate::roles::Stop;
+use crate::stop::Stop;
 use crate::{cluster, recording, translate};
 
-/// Changes that may wait for the engine; then the watches wait.
+/// How many changes may wait for the engine; beyond that the watches wait.
 const CHANGES: usize = 4096;
 
-/// Runs until told to stop. Nothing is watched, decided or written without the lease: what a
-/// standby had in memory could be older than the last leader's last write.
+/// Runs until stopped. Nothing is watched, decided or written without the lease: what a standby had in memory
+/// could be older than the last leader's last write.
 pub(crate) async fn run(
     settings: Settings,
     roles: Roles,
@@ -35,7 +35,9 @@ pub(crate) async fn run(
     let api = Client::connect(&translate::access(&settings, role)).await?;
     let (mut leader, lease) = Leader::run(&api, lease(&settings, roles, &identity))?;
     let events = Events::start(&api, "ovnkube", &identity);
-    let nb = roles.controller.then(|| northbound(&settings));
+    let nb = roles.controller.then(|| {
+        Database::connect(Options { has_parents: ovnkube_plan::is_named_within, ..northbound_options(&settings) })
+    });
     let sb = roles.controller.then(|| southbound(&settings));
     let scope = if roles.controller { Scope::Controller } else { Scope::ClusterManager };
     loop {
@@ -45,7 +47,7 @@ pub(crate) async fn run(
         }
         metrics.leader.set(1);
         if roles.cluster_manager {
-            // before subnets are given out, for which agents wait
+            // before subnets are given out, which agents wait for
             tokio::select! {
                 () = stop.wait() => break,
                 () = cluster::publish(&api, &settings, &leader) => {}
@@ -98,7 +100,7 @@ async fn remove(stale: Option<Chassis>) {
 }
 
 fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
-    // a cluster manager beside a controller of its own: each half has a lease
+    // a cluster manager and a controller in processes of their own: each has a lease
     let name = if roles.cluster_manager {
         "ovn-kubernetes-master".to_owned()
     } else {
@@ -121,7 +123,7 @@ fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
     }
 }
 
-/// The southbound database, as far as hosts that are gone leave something in it.
+/// The southbound database, with the tables in which hosts that are gone leave something.
 pub(crate) fn southbound(settings: &Settings) -> Database {
     Database::connect(Options {
         tls: translate::tls(&settings.sb),
@@ -133,17 +135,21 @@ pub(crate) fn southbound(settings: &Settings) -> Database {
 
 /// The northbound database, with what the plan reads and writes.
 pub(crate) fn northbound(settings: &Settings) -> Database {
-    Database::connect(Options {
+    Database::connect(northbound_options(settings))
+}
+
+fn northbound_options(settings: &Settings) -> Options {
+    Options {
         tls: translate::tls(&settings.nb),
         tables: monitored(),
         identity: ovnkube_plan::identity,
         txn_timeout: settings.default.db_txn_timeout,
         ..Options::new(&nb::DATABASE, translate::remotes(&settings.nb))
-    })
+    }
 }
 
-/// All tables and columns but those that northd and others write and nobody here reads: each change
-/// of one would have to be looked at.
+/// All tables and columns except those that northd and others write and nothing here reads: each change of one
+/// would have to be processed.
 fn monitored() -> Vec<Monitored> {
     use nb::{logical_router_port as lrp, logical_switch_port as lsp};
     let others = ["NB_Global", "Connection", "SSL", "DNS", "BFD", "Mirror", "Forwarding_Group"];
@@ -165,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    /// A change of one is a change by somebody else, and a sweep follows.
+    /// A change of these columns would count as another program's, and cause a sweep.
     #[test]
     fn what_northd_writes_into_our_rows_is_not_looked_at() {
         let all = monitored();

@@ -8,6 +8,7 @@ mod pidfile;
 mod recording;
 mod remove;
 mod roles;
+mod stop;
 mod translate;
 mod why;
 
@@ -20,6 +21,8 @@ fn main() -> ExitCode {
     let env = |name: &str| std::env::var(name).ok();
     match ovnkube_config::load(std::env::args_os().skip(1), env, &Places::default()) {
         Ok(loaded) => run(&loaded),
+        // for this command exit code 2 means that there is something to change
+        Err(error) if std::env::args_os().any(|word| word == "plan") => fail(&error, 1),
         Err(error) => fail(&error, error.exit_code()),
     }
 }
@@ -31,6 +34,7 @@ fn run(loaded: &Loaded) -> ExitCode {
             warn(loaded);
             cli::run_config(loaded, *json, &mut std::io::stdout().lock())
         }
+        Command::Plan { node } => return plan(loaded, node),
         Command::Replay { file } => {
             return match recording::replay(file, &mut std::io::stdout().lock()) {
                 Ok(()) => ExitCode::SUCCESS,
@@ -48,8 +52,24 @@ fn run(loaded: &Loaded) -> ExitCode {
             return roles::run(loaded).map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
         }
     };
-    // whoever reads our output may have enough of it
+    // the reader of our output may have closed it
     printed.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+}
+
+/// Exits with 0 if there is nothing to change, and with 2 if there is.
+fn plan(loaded: &Loaded, node: &str) -> ExitCode {
+    warn(loaded);
+    match roles::plan(loaded, node) {
+        Ok(changes) => {
+            let printed = changes.iter().try_for_each(|change| writeln!(std::io::stdout(), "{change}"));
+            match (printed, changes.is_empty()) {
+                (Err(_), _) => ExitCode::FAILURE,
+                (Ok(()), true) => ExitCode::SUCCESS,
+                (Ok(()), false) => ExitCode::from(2),
+            }
+        }
+        Err(error) => fail(&format!("{error:#}"), 1),
+    }
 }
 
 fn warn(loaded: &Loaded) {

@@ -1,5 +1,5 @@
-//! The node agent's part of the process: watches the own Node and its pods, and patches what the
-//! agent says about the node.
+//! The node agent's part of the process: watches the own Node and its pods, and patches the Node as the agent
+//! wants.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -17,27 +17,27 @@ use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
 use crate::connections::Connections;
-use crate::roles::Stop;
+use crate::stop::Stop;
 use crate::{cluster, translate};
 
 const CHANGES: usize = 1024;
-/// Within this a network setup of the host that minds a NIC in a bridge has done what it does.
+/// If a host's network setup reacts to a NIC in a bridge, it does so within this time.
 const PROBATION: Duration = Duration::from_secs(60);
-/// For a DHCP server that is slow.
+/// Long enough for a slow DHCP server.
 const FIRST_ADDRESS: Duration = Duration::from_secs(60);
-/// What is done at one go by whatever sets up networks takes milliseconds.
+/// A host's network setup sets addresses and the default route within milliseconds of each other.
 const DEFAULT_ROUTE: Duration = Duration::from_secs(10);
-/// A kubelet that is told of trouble makes its Node not ready: the pods that run go out of their services at once, and are
-/// evicted after five minutes. Restarts of ovs-vswitchd and ovn-controller are over in this time.
+/// A kubelet that learns of a problem makes its Node not ready: running pods leave their services at once, and are
+/// evicted after five minutes. Restarts of ovs-vswitchd and ovn-controller take less than this time.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
-/// Pause after an annotation could not be written; it doubles.
+/// First pause after an annotation could not be written; it doubles.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// What was written and does not come back with the watch is written again; others may have removed it at once.
+/// If the watch does not show a written annotation, it is written again: another program may have removed it at once.
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
-/// Runs until told to stop.
+/// Runs until stopped.
 pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mut stop: Stop) -> Result<()> {
     let api = Client::connect(&translate::access(&settings, "node")).await?;
     let mut cluster = tokio::select! {
@@ -51,7 +51,7 @@ pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mu
     Ok(())
 }
 
-/// Runs with these values of the cluster until told to stop, or until it has others.
+/// Runs with these values of the cluster until stopped; returns other values once the cluster has them.
 async fn agent(
     api: &Client,
     own_settings: &Settings,
@@ -70,13 +70,13 @@ async fn agent(
     let (to_agent, agent_changes) = mpsc::channel(CHANGES);
     let (annotations, wanted) = watch::channel(Annotations::new());
     let (warnings, warned) = mpsc::unbounded_channel();
-    let (minds_nodes, nodes_matter) = watch::channel(false);
+    let (needs_nodes, nodes_matter) = watch::channel(false);
     let (own, own_node) = watch::channel(None);
     let events = Events::start(api, "ovnkube-node", name);
     let node_name: Name = name.into();
     let mut other = None;
     tokio::select! {
-        outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings, minds_nodes, health: health.clone() }, async move { stop.wait().await }) => outcome?,
+        outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings, needs_nodes, health: health.clone() }, async move { stop.wait().await }) => outcome?,
         () = connections.keep_telling(weak) => {}
         () = tell(health, own_node.clone()) => {}
         () = watch_nodes(api, nodes_matter, to_agent.clone()) => {}
@@ -88,7 +88,7 @@ async fn agent(
     Ok(other)
 }
 
-/// What the cluster's values were at the start, and where others go.
+/// The cluster's values at the start, and where to put other ones.
 struct Cluster<'a> {
     api: &'a Client,
     settings: &'a Settings,
@@ -97,7 +97,7 @@ struct Cluster<'a> {
 }
 
 impl Cluster<'_> {
-    /// Whether there are others now, if there were none at the start.
+    /// Whether the cluster has other values now. Only an agent that found none at the start asks.
     async fn has_changed(&mut self) -> bool {
         if self.known.is_empty() {
             *self.other = cluster::ask_for_others(self.api, self.settings).await;
@@ -106,10 +106,10 @@ impl Cluster<'_> {
     }
 }
 
-/// What is known of the own Node: its uid, and how it is annotated.
+/// The own Node as it was last seen, with its uid.
 type Own = Option<(Name, Box<Node>)>;
 
-/// Hands the watched objects to the agent, as far as it needs them.
+/// Forwards those watched objects that the agent needs.
 async fn forward(
     mut incoming: mpsc::Receiver<Change>,
     agent: mpsc::Sender<ovnkube_node::Change>,
@@ -123,7 +123,7 @@ async fn forward(
             Change::Pod(key, pod) => ovnkube_node::Change::Pod(key, pod.and_then(|pod| on_node(*pod))),
             Change::Node(_, Some(node)) => {
                 if !has_subnets && !node.subnets.is_empty() {
-                    // from here on the cluster's values count
+                    // from here on the cluster's values matter
                     if cluster.has_changed().await {
                         return;
                     }
@@ -156,7 +156,7 @@ async fn forward(
     }
 }
 
-/// Tells load balancers that the node is about to leave.
+/// Reports to load balancers whether the node is about to leave.
 async fn tell(health: &NodeHealth, mut own: watch::Receiver<Own>) {
     loop {
         health.set_leaving(own.borrow_and_update().as_ref().is_none_or(|(_, node)| node.leaving));
@@ -166,8 +166,8 @@ async fn tell(health: &NodeHealth, mut own: watch::Receiver<Own>) {
     }
 }
 
-/// Tells the agent the addresses of all nodes, from when they matter: a cluster without external addresses
-/// is spared as many watches of all nodes as it has nodes.
+/// Sends the agent the addresses of all nodes, once they matter: without external addresses in the cluster, not
+/// every node has to watch all nodes.
 async fn watch_nodes(api: &Client, mut matter: watch::Receiver<bool>, agent: mpsc::Sender<ovnkube_node::Change>) {
     if matter.wait_for(|matter| *matter).await.is_err() {
         return std::future::pending().await;
@@ -188,7 +188,7 @@ async fn watch_nodes(api: &Client, mut matter: watch::Receiver<bool>, agent: mps
 }
 
 fn on_node(pod: Pod) -> Option<PodOnNode> {
-    // a port of one that has ended is nobody's
+    // the port of a pod that has ended belongs to no pod
     if pod.host_network || pod.finished {
         return None;
     }
@@ -202,7 +202,7 @@ fn on_node(pod: Pod) -> Option<PodOnNode> {
     })
 }
 
-/// Makes the agent's warnings Events, of the own Node where they are about nothing else.
+/// Publishes the agent's warnings as Events, about the own Node unless they name another object.
 async fn publish(
     events: &Events,
     name: &Name,
@@ -219,7 +219,7 @@ async fn publish(
     std::future::pending::<()>().await;
 }
 
-/// Keeps the own Node annotated as the agent says, whoever else writes there.
+/// Keeps the own Node annotated as the agent wants, whatever other programs write there.
 async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotations>, mut own: watch::Receiver<Own>) {
     let mut sent = Annotations::new();
     let mut of = None;
@@ -229,7 +229,7 @@ async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotati
         let want = wanted.borrow_and_update().clone();
         let uid = node.as_ref().map(|(uid, _)| uid.clone());
         if of != uid {
-            // another Node of this name knows nothing of what the last one was told
+            // another Node of this name has nothing of what the last one was sent
             sent.clear();
             of = uid;
         }
@@ -246,9 +246,9 @@ async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotati
                     Err(error) if error.is_gone() => debug!(%error, "the node is gone"),
                     Err(error) => {
                         if error.is_forbidden() {
-                            debug!(%error, "cannot annotate the own node");
+                            debug!(%error, "trying again to annotate the own node");
                         } else {
-                            warn!(%error, "cannot annotate the own node");
+                            warn!(%error, "trying again to annotate the own node");
                         }
                         tokio::time::sleep(pause).await;
                         pause = LONGEST_PAUSE.min(pause * 2);
@@ -265,7 +265,7 @@ async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotati
     }
 }
 
-/// What is wanted and neither on the Node nor on its way there. `sent` forgets what has arrived.
+/// The wanted annotations that are neither on the Node nor sent. `sent` forgets those that have arrived.
 fn missing(want: &Annotations, have: &BTreeMap<Name, Name>, sent: &mut Annotations) -> Annotations {
     let has = |key: &String, value: &String| have.get(key.as_str()).map_or("", |have| have) == value;
     sent.retain(|key, value| !has(key, value));
@@ -273,7 +273,35 @@ fn missing(want: &Annotations, have: &BTreeMap<Name, Name>, sent: &mut Annotatio
     missing.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Takes off this host what the node agent put there, and says what it could not.
+/// What the node agent would change on this host, one step per entry.
+pub(crate) async fn plan(settings: &Settings, name: &str) -> Result<Vec<String>> {
+    let api = Client::connect(&translate::access(settings, "node")).await?;
+    let cluster = cluster::ask_at_start(&api, settings).await;
+    let taken = cluster::taken(settings, &cluster);
+    let (changes, incoming) = mpsc::channel(CHANGES);
+    let mut connections = Connections::of(&taken, api.server());
+    connections.tell(&changes).await;
+    let _watches = ovnkube_watch::start(&api, &Scope::Node(name.into()), &changes);
+    let weak = changes.downgrade();
+    drop(changes);
+    let (to_agent, agent_changes) = mpsc::channel(CHANGES);
+    let (needs_nodes, nodes_matter) = watch::channel(false);
+    let (own, _own_node) = watch::channel(None);
+    let mut other = None;
+    let agent = node_settings(&taken, &name.into(), api.server());
+    tokio::select! {
+        planned = ovnkube_node::plan(&agent, agent_changes, needs_nodes) => Ok(planned?),
+        () = connections.keep_telling(weak) => anyhow::bail!("cannot plan for node {name}: the watches have ended"),
+        () = watch_nodes(&api, nodes_matter, to_agent.clone()) => {
+            anyhow::bail!("cannot plan for node {name}: the watch of nodes has ended")
+        }
+        () = forward(incoming, to_agent, own, Cluster { api: &api, settings, known: &cluster, other: &mut other }) => {
+            anyhow::bail!("cannot plan for node {name}: the cluster's values changed meanwhile; run it once more")
+        }
+    }
+}
+
+/// Removes from this host what the node agent set up, and logs what it could not remove.
 pub(crate) async fn clean_up(settings: &Settings, name: &str) -> Result<()> {
     let agent = node_settings(settings, &name.into(), "");
     let network = translate::network(settings, Roles::default());
@@ -289,12 +317,12 @@ pub(crate) async fn clean_up(settings: &Settings, name: &str) -> Result<()> {
     })
     .await;
     for error in &left {
-        tracing::error!("{error}");
+        tracing::error!(%error, "something stays on this host");
     }
     if left.is_empty() {
         return Ok(());
     }
-    anyhow::bail!("clean up the node: not everything is gone; heal what is said above and run it once more")
+    anyhow::bail!("cannot clean up the node: not everything is gone; mend what is said above and run it once more")
 }
 
 fn node_settings(settings: &Settings, node: &Name, api_server: &str) -> NodeSettings {
@@ -403,10 +431,10 @@ mod tests {
             let mut sent = Annotations::new();
             assert_eq!(missing(&want, &written(&[]), &mut sent), want);
             sent.extend(want.clone());
-            // on its way
+            // sent
             assert!(missing(&want, &written(&[]), &mut sent).is_empty());
             assert!(missing(&want, &written(&[(&key, "older")]), &mut sent).is_empty());
-            // there
+            // arrived
             assert!(missing(&want, &written(&[(&key, "x")]), &mut sent).is_empty());
             assert_eq!(missing(&want, &written(&[]), &mut sent), want, "{key} removed");
             assert_eq!(missing(&want, &written(&[(&key, "other")]), &mut sent), want, "{key} changed");

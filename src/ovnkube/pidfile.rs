@@ -1,24 +1,27 @@
-//! The file that says which process runs.
+//! The pidfile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, anyhow, bail};
 
-/// Holds this process's id; removed with the value.
+/// A file with this process's id; removed with the value.
 pub(crate) struct PidFile(PathBuf);
 
 impl PidFile {
-    /// Writes the file. One that a process left when it was killed is taken over; one of a process
-    /// that runs is an error.
+    /// Writes the file. It is taken over from a process that was killed; if its process still runs, that is an
+    /// error.
     pub(crate) fn claim(path: &Path) -> Result<Self> {
         if let Some(other) = running(path) {
-            bail!("pidfile {}: process {other} runs already; stop it, or give another --pidfile", path.display());
+            bail!(
+                "cannot take pidfile {}: process {other} runs already; stop it, or give another --pidfile",
+                path.display()
+            );
         }
         let new = path.with_extension("new");
         let text = format!("{}\n", std::process::id());
-        fs::write(&new, text).and_then(|()| fs::rename(&new, path)).with_context(|| {
-            format!("cannot write pidfile {}; give a --pidfile in a directory that can be written", path.display())
+        fs::write(&new, text).and_then(|()| fs::rename(&new, path)).map_err(|e| {
+            anyhow!("cannot write pidfile {}: {e}; give a --pidfile in a directory that can be written", path.display())
         })?;
         Ok(Self(path.to_owned()))
     }
@@ -37,7 +40,7 @@ fn read(path: &Path) -> Option<u32> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The process of the file, if it runs and is one of this program: the number may be another's by now.
+/// The process in the file, if it runs and is one of this program: the id may have been reused.
 fn running(path: &Path) -> Option<u32> {
     let pid = read(path).filter(|pid| *pid != std::process::id())?;
     let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).ok();

@@ -1,46 +1,48 @@
-//! Recordings: every input of the controller, so that what it did can be done again elsewhere. A bug
-//! report is a recording; a recording is a test case.
+//! Recordings of every input of the controller, to reproduce elsewhere what it did. A bug report is a
+//! recording; a recording is a test case.
 //!
-//! One JSON value a line: first the settings, then each change as it came.
+//! One JSON value per line: first the settings, then each change as it came.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Seek as _, Write};
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
-use ovnkube_model::{Change, Kind, Network, Object, Touched, World};
+use anyhow::{Context as _, Result, anyhow};
+use ovnkube_model::{Affected, Change, Kind, NetworkSettings, Object, World};
 use ovnkube_plan::{Key, MemberValue, PatchTarget, Want};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tracing::warn;
 
-/// Changes on their way through the recorder.
+/// How many changes may wait in the recorder.
 const CHANGES: usize = 1024;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
-    network: Network,
-    /// Whose first lists are waited for.
+    network: NetworkSettings,
+    /// The kinds whose initial lists are awaited.
     kinds: Vec<Kind>,
 }
 
-/// Opens a file to record to; what it held is lost.
+/// Opens a file to record to; its previous content is lost.
 pub(crate) fn create(path: &Path) -> Result<File> {
     File::create(path)
-        .with_context(|| format!("cannot record to {}; set record to a file in a writable directory", path.display()))
+        .map_err(|e| anyhow!("cannot record to {}: {e}; set record to a file in a writable directory", path.display()))
 }
 
-/// Writes down what comes through, in place of what the file held: the world starts over, too. A file
-/// that cannot be written ends the recording, not the work.
+/// Records what passes, in place of the file's content: the world starts over, too. If the file cannot be
+/// written, the recording ends and the work goes on.
 pub(crate) fn record(
     file: &File,
-    network: &Network,
+    network: &NetworkSettings,
     kinds: &[Kind],
     mut from: mpsc::Receiver<Change>,
 ) -> mpsc::Receiver<Change> {
     let header = Header { network: network.clone(), kinds: kinds.to_vec() };
-    let mut file = start_over(file, &header).inspect_err(|error| warn!(%error, "cannot record")).ok();
+    let mut file = start_over(file, &header)
+        .inspect_err(|error| warn!(%error, "cannot write the recording; going on without it"))
+        .ok();
     let (to, recorded) = mpsc::channel(CHANGES);
     tokio::spawn(async move {
         while let Some(change) = from.recv().await {
@@ -68,7 +70,7 @@ fn start_over(file: &File, header: &Header) -> Result<BufWriter<File>> {
 fn write_line(file: &mut impl Write, line: &impl Serialize) -> Result<()> {
     serde_json::to_writer(&mut *file, line)?;
     file.write_all(b"\n")?;
-    // whoever kills us wants the last change most
+    // if the process is killed, the last change matters most
     Ok(file.flush()?)
 }
 
@@ -77,8 +79,9 @@ pub(crate) fn replay(path: &Path, out: &mut impl Write) -> Result<()> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot open recording {name}"))?;
     let mut lines = BufReader::new(file).lines();
-    let first = lines.next().with_context(|| format!("recording {name} is empty"))??;
-    let header: Header = serde_json::from_str(&first).with_context(|| format!("{name}:1: not a recording"))?;
+    let first = lines.next().with_context(|| format!("cannot read recording {name}: it is empty"))??;
+    let header: Header = serde_json::from_str(&first)
+        .with_context(|| format!("cannot read {name}:1: it is not the beginning of a recording"))?;
     let mut world = World::new(header.network, header.kinds);
     for (number, line) in lines.enumerate() {
         // the last line of a process that was killed may be cut off
@@ -88,7 +91,7 @@ pub(crate) fn replay(path: &Path, out: &mut impl Write) -> Result<()> {
         }
     }
     let mut keys = BTreeSet::new();
-    ovnkube_plan::touched(&Touched::Everything, &world, &mut keys);
+    ovnkube_plan::affected(&Affected::Everything, &world, &mut keys);
     for key in &keys {
         print(key, &ovnkube_plan::want(key, &world), out)?;
     }
@@ -111,7 +114,7 @@ fn print(key: &Key, want: &Want, out: &mut impl Write) -> Result<()> {
         let value = match &member.value {
             MemberValue::Row(row) => row.to_string(),
             MemberValue::Text(text) => format!("{text:?}"),
-            MemberValue::Entry(key, value) => format!("{key:?}={value:?}"),
+            MemberValue::Entry(entry) => format!("{:?}={:?}", entry.0, entry.1),
         };
         writeln!(out, "  {value} in {} {}", member.of, column_name(member.of.table, member.column))?;
     }
@@ -132,7 +135,7 @@ fn column_name(table: &ovnkube_ovn::Table, column: ovnkube_ovn::ColumnId) -> &'s
 }
 
 fn print_notices(world: &World, out: &mut impl Write) -> Result<()> {
-    for notice in world.notices(&Touched::Everything) {
+    for notice in world.notices(&Affected::Everything) {
         let object = match &notice.object {
             Object::Node { name, .. } => format!("node {name}"),
             Object::Pod { key, .. } => format!("pod {key}"),

@@ -1,8 +1,8 @@
-//! `-remove-node`: takes a node out of both databases and its annotations off its Node.
+//! `-remove-node`: removes a node from both databases, and its annotations from its Node.
 //!
-//! A running controller does all this by itself once the Node is deleted. This is for a cluster without one, and for
-//! what was left by other means. As long as the Node exists a controller would write everything again, so then it is
-//! refused.
+//! A running controller does all this once the Node is deleted. This is for a cluster without a controller, and for
+//! what was left for other reasons. While the Node exists, a running controller would write everything again, so then
+//! it is refused.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -19,21 +19,21 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{controller, translate};
 
-/// A database or API server that does not answer within this time is left out.
+/// A database or API server that does not answer within this time is skipped.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The server answers at once whether it is ours, unless it is busy.
+/// The server says at once whether the lock is ours, unless it is busy.
 const LOCK_WITHIN: Duration = Duration::from_secs(5);
-/// An ovn-controller that still runs makes its chassis anew within this time.
+/// An ovn-controller that still runs creates its chassis again within this time.
 const BACK_WITHIN: Duration = Duration::from_secs(1);
 
-/// What became of the Node.
+/// Whether the Node exists.
 enum Fate {
     Gone,
     Exists(Box<Node>),
     Unknown(String),
 }
 
-/// Removes all it can reach, and says what it did; what could not be done is the error.
+/// Removes all it can reach and prints what it did; the error says what could not be done.
 pub(crate) async fn run(settings: &Settings, node: &str) -> Result<()> {
     let (nb, sb, (api, fate)) = tokio::join!(
         open(controller::northbound(settings), "northbound"),
@@ -67,11 +67,11 @@ pub(crate) async fn run(settings: &Settings, node: &str) -> Result<()> {
     if problems.is_empty() {
         return Ok(());
     }
-    bail!("{}; run it again when this is mended", problems.join("\novnkube: "));
+    bail!("{}; run it again when that is mended", problems.join("\novnkube: "));
 }
 
 fn say(text: impl Display) {
-    // whoever reads our output may have enough of it
+    // the reader of our output may have closed it
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
@@ -96,29 +96,29 @@ async fn look(settings: &Settings, node: &str) -> (Option<Client>, Fate) {
         Ok(Ok((api, Some(node)))) => (Some(api), Fate::Exists(node)),
         Ok(Ok((api, None))) => (Some(api), Fate::Gone),
         Ok(Err(error)) => (None, Fate::Unknown(error.to_string())),
-        Err(_) => (None, Fate::Unknown(format!("get node {node}: no answer within {} s", PATIENCE.as_secs()))),
+        Err(_) => (None, Fate::Unknown(format!("cannot get node {node}: no answer within {} s", PATIENCE.as_secs()))),
     }
 }
 
-/// Makes sure that nobody writes the rows again at once; controllers wait as long as the lock is kept.
+/// Makes sure that no controller writes the rows again at once: controllers wait while the lock is held.
 async fn alone(nb: &Database, node: &str, fate: &Fate) -> Result<Lock> {
     let mut lock = nb.lock(LOCK);
     let is_ours = timeout(LOCK_WITHIN, lock.until(true)).await.is_ok();
     let has_rows = || !removal::northbound(node, &nb.cache()).txn.is_empty();
     match fate {
         Fate::Exists(_) if !is_ours => bail!(
-            "node {node} still exists and a controller is at work, which would write its rows again; \
+            "cannot remove node {node}: it still exists and a controller is at work, which would write its rows again; \
              kubectl delete node {node}, and the controller removes them by itself, or stop all controllers first"
         ),
         Fate::Unknown(why) if !is_ours && has_rows() => bail!(
-            "a controller is at work, and it is not known whether node {node} still exists: {why}; \
-             name a kubeconfig, or stop all controllers first"
+            "cannot remove node {node}: a controller is at work, and it is not known whether node {node} still exists \
+             ({why}); name a kubeconfig, or stop all controllers first"
         ),
         _ => Ok(lock),
     }
 }
 
-/// Writes what `plan` wants until nothing is left of it.
+/// Writes what `plan` returns; after an error that may pass, it plans and tries again.
 async fn write(database: &Database, plan: impl Fn() -> Txn) -> Result<(), String> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -162,13 +162,14 @@ async fn remove_chassis(sb: &Database, node: &str, ids: &BTreeSet<String>) -> Re
     match timeout(BACK_WITHIN, back).await {
         Err(_) => Ok(()),
         Ok(()) => Err(format!(
-            "chassis {} is there again: ovn-controller still runs on that host; stop it, or run ovnkube -cleanup-node {node} there",
+            "cannot remove chassis {}: it is there again, since ovn-controller still runs on that host; stop it, or run \
+             ovnkube -cleanup-node {node} there",
             names()
         )),
     }
 }
 
-/// Takes off its Node what was annotated for it.
+/// Removes the annotations from its Node.
 async fn forget(api: Option<&Client>, name: &str, fate: Fate) -> Result<(), String> {
     let (api, node) = match (api, fate) {
         (_, Fate::Unknown(why)) => {
@@ -189,7 +190,7 @@ async fn forget(api: Option<&Client>, name: &str, fate: Fate) -> Result<(), Stri
     } else {
         let removed = node.written.keys().map(|key| (key.to_string(), None)).collect();
         match api.annotate_node(name, &node.uid, &removed).await {
-            Err(error) if !error.is_gone() => return Err(format!("cannot remove annotations: {error}")),
+            Err(error) if !error.is_gone() => return Err(error.to_string()),
             _ => say(format_args!("node {name}: removed {} annotations", removed.len())),
         }
     }

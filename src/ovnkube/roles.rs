@@ -3,24 +3,14 @@
 use anyhow::{Context as _, Result, bail};
 use ovnkube_config::Loaded;
 use ovnkube_model::Roles;
-use ovnkube_telemetry::{LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving};
+use ovnkube_telemetry::{LogLimits, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::pidfile::PidFile;
+use crate::stop::Stop;
 use crate::{controller, node, remove};
-
-/// Tells the parts to stop.
-#[derive(Clone)]
-pub(crate) struct Stop(watch::Receiver<bool>);
-
-impl Stop {
-    pub(crate) async fn wait(&mut self) {
-        // the sender lives as long as the parts do
-        let _ = self.0.wait_for(|stopped| *stopped).await;
-    }
-}
 
 /// Runs the parts that the mode names until SIGTERM or SIGINT, or until one of them fails.
 pub(crate) fn run(loaded: &Loaded) -> Result<()> {
@@ -28,7 +18,8 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     let mode = &settings.mode;
     if mode.is_empty() {
         bail!(
-            "nothing to run: give --init-master, --init-cluster-manager, --init-ovnkube-controller or --init-node with this host's name"
+            "cannot start: there is nothing to run; give --init-master, --init-cluster-manager, --init-ovnkube-controller or \
+             --init-node with this host's name"
         );
     }
     if let Some(node) = &mode.remove_node {
@@ -48,8 +39,13 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     block_on(parts(loaded))
 }
 
-fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
-    // the work of most moments is a few short steps that wait for each other: waking a second thread for it costs more
+/// What the node agent would change on this host, one step per entry.
+pub(crate) fn plan(loaded: &Loaded, node: &str) -> Result<Vec<String>> {
+    block_on(node::plan(&loaded.settings, node))
+}
+
+fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    // most work is a few short steps that wait for each other: waking a second thread for it would cost more
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let outcome = runtime.block_on(work);
@@ -59,7 +55,7 @@ fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
 }
 
 async fn parts(loaded: &Loaded) -> Result<()> {
-    // before anything begins that should end in good order
+    // before anything starts that must be stopped cleanly
     let mut term = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let settings = &loaded.settings;
@@ -99,9 +95,10 @@ async fn parts(loaded: &Loaded) -> Result<()> {
         ended = tasks.join_next() => ended,
     };
     let _ = stop.send(true);
-    let mut outcome = first.map_or(Ok(()), |ended| ended.context("a part was aborted").flatten());
+    let mut outcome =
+        first.map_or(Ok(()), |ended| ended.context("cannot go on: a part of the process was aborted").flatten());
     while let Some(ended) = tasks.join_next().await {
-        outcome = outcome.and(ended.context("a part was aborted").flatten());
+        outcome = outcome.and(ended.context("cannot go on: a part of the process was aborted").flatten());
     }
     outcome
 }
@@ -111,8 +108,10 @@ fn log(loaded: &Loaded) -> LogSettings {
     LogSettings {
         level: logging.loglevel,
         file: logging.logfile.clone(),
-        max_size_mb: logging.logfile_maxsize.into(),
-        max_backups: logging.logfile_maxbackups as usize,
-        max_age_days: logging.logfile_maxage.into(),
+        limits: LogLimits {
+            size_mb: logging.logfile_maxsize.into(),
+            backups: logging.logfile_maxbackups as usize,
+            age_days: logging.logfile_maxage.into(),
+        },
     }
 }

@@ -1,14 +1,14 @@
-//! From settings, as a person wrote them, to what each part wants to know.
+//! Converts settings, as a user wrote them, to what each part needs.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use ovnkube_config::{Authority, Database, EncapType, KubeAccess, Settings, Token};
-use ovnkube_model::{ClusterSubnet, ExternalIps, Name, Network, NodeSelector, Roles, Subnet};
+use ovnkube_model::{ClusterSubnet, ExternalIps, Name, NetworkSettings, NodeSelector, Roles, Subnet};
 use ovnkube_ovsdb::{Remote, TlsFiles};
 use ovnkube_watch::Access;
 
-/// Zones of one node each come later; until then all nodes are in this one.
+/// One zone per node comes later; until then all nodes are in this one.
 pub(crate) const ZONE: &str = "global";
 
 /// How to reach the Kubernetes API.
@@ -34,10 +34,10 @@ pub(crate) fn access(settings: &Settings, role: &str) -> Access {
 }
 
 /// What the plan depends on.
-pub(crate) fn network(settings: &Settings, roles: Roles) -> Network {
+pub(crate) fn network(settings: &Settings, roles: Roles) -> NetworkSettings {
     let gateway = &settings.gateway;
     let join = [gateway.v4_join_subnet.into(), gateway.v6_join_subnet.into()];
-    Network {
+    NetworkSettings {
         roles,
         zone: ZONE.into(),
         cluster_subnets: cluster_subnets(settings),
@@ -68,7 +68,7 @@ fn no_hostsubnet_nodes(settings: &Settings) -> Option<NodeSelector> {
     Some(NodeSelector(Arc::new(move |labels| selector.matches(|key| labels.get(key).map(String::as_str)))))
 }
 
-/// Addresses that every node has for talking to itself and to services.
+/// Addresses that every node uses to talk to itself and to services.
 pub(crate) fn masquerade_subnets(settings: &Settings) -> Vec<Subnet> {
     let gateway = &settings.gateway;
     [gateway.v4_masquerade_subnet.into(), gateway.v6_masquerade_subnet.into()].map(Subnet::of).into()
@@ -79,7 +79,7 @@ pub(crate) fn encap_port(settings: &Settings) -> u16 {
     settings.default.encap_port.unwrap_or(usual_encap_port(settings))
 }
 
-/// The same where it is not the one that OVN takes by itself.
+/// The port if it is not OVN's default.
 pub(crate) fn unusual_encap_port(settings: &Settings) -> Option<u16> {
     Some(encap_port(settings)).filter(|port| *port != usual_encap_port(settings))
 }
@@ -100,7 +100,7 @@ pub(crate) fn cluster_subnets(settings: &Settings) -> Vec<ClusterSubnet> {
     settings.default.cluster_subnets.iter().map(range).collect()
 }
 
-/// Where a database listens; of the local sockets those that exist first.
+/// Where a database listens; existing local sockets come first.
 pub(crate) fn remotes(database: &Database) -> Vec<Remote> {
     let all: Vec<Remote> = database.remotes.iter().filter_map(|r| Remote::parse(&r.to_string()).ok()).collect();
     let there = |remote: &Remote| !matches!(remote, Remote::Unix(path) if !Path::new(path).exists());

@@ -1,23 +1,23 @@
-//! `ovnkube why SRC DST PORT[/PROTO]`: whether policies allow a connection, told from the objects of
-//! the cluster, or of a directory where somebody keeps them as YAML or JSON.
+//! `ovnkube why SRC DST PORT[/PROTO]`: whether policies allow a connection, found from the objects of
+//! the cluster, or of a directory that has them as YAML or JSON.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use ovnkube_config::Settings;
 use ovnkube_model::{Change, PodKey, Protocol, Roles, World};
-use ovnkube_plan::why::{End, why};
+use ovnkube_plan::why::{Endpoint, why};
 use ovnkube_watch::{Access, Client, Scope};
 use serde_json::{Value, json};
 
 use crate::translate;
 
-/// Kinds of objects that count.
+/// Kinds of objects that are used.
 const KINDS: [&str; 5] = ["Node", "Namespace", "Pod", "Service", "NetworkPolicy"];
 
-/// What was asked, as it was typed.
+/// The question as it was typed.
 pub(crate) struct Words<'a> {
     pub(crate) from: &'a str,
     pub(crate) to: &'a str,
@@ -35,7 +35,7 @@ impl Words<'_> {
             None => read_cluster(settings)?,
         };
         let roles = Roles { cluster_manager: false, controller: true };
-        // what is said is enough: without the end of the first lists nothing is decided
+        // the objects are enough: without the end of the initial lists nothing is decided
         let mut world = World::new(translate::network(settings, roles), []);
         for change in changes.into_iter().filter(|change| !matches!(change, Change::Synced(_))) {
             world.apply(change);
@@ -45,23 +45,28 @@ impl Words<'_> {
     }
 }
 
-fn end(text: &str) -> Result<End> {
+fn end(text: &str) -> Result<Endpoint> {
     if let Ok(ip) = text.parse::<IpAddr>() {
-        return Ok(End::Address(ip));
+        return Ok(Endpoint::Address(ip));
     }
     match text.split_once('/') {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-            Ok(End::Pod(PodKey::new(namespace, name)))
+            Ok(Endpoint::Pod(PodKey::new(namespace, name)))
         }
-        _ => bail!("{text:?} is neither a pod nor an address; write namespace/name, 10.1.2.3 or fd00::1"),
+        _ => {
+            bail!("cannot use {text:?}: it is neither a pod nor an address; write namespace/name, 10.1.2.3 or fd00::1")
+        }
     }
 }
 
 fn protocol_and_port(text: &str) -> Result<(Protocol, u16)> {
     let (number, protocol) = text.split_once('/').unwrap_or((text, "TCP"));
-    let protocol = Protocol::parse(Some(&protocol.to_uppercase())).map_err(|problem| anyhow::anyhow!("{problem}"))?;
+    let protocol = Protocol::parse(Some(&protocol.to_uppercase()))
+        .map_err(|problem| anyhow!("cannot use port {text:?}: {problem}"))?;
     let number = number.parse().ok().filter(|number| *number > 0);
-    let number = number.with_context(|| format!("{text:?} is not a port; write 80, 53/UDP or 5000/SCTP"))?;
+    let number = number.with_context(|| {
+        format!("cannot use port {text:?}: it is not a number from 1 to 65535; write 80, 53/UDP or 5000/SCTP")
+    })?;
     Ok((protocol, number))
 }
 
@@ -69,19 +74,19 @@ fn read_cluster(settings: &Settings) -> Result<Vec<Change>> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     runtime.block_on(async {
-        // a person runs this, whose kubeconfig may ask a program for a token
+        // a user runs this, whose kubeconfig may run a program for a token
         let access = Access { plugins: true, ..translate::access(settings, "why") };
         let client = Client::connect(&access).await?;
         Ok(ovnkube_watch::read(&client, &Scope::Controller).await?)
     })
 }
 
-/// Every object of a kind that counts, in every YAML and JSON file.
+/// Reads every object of these kinds, from every YAML and JSON file.
 fn read_directory(directory: &Path) -> Result<Vec<Change>> {
-    let cannot = || format!("cannot read {}; --from names a directory", directory.display());
+    let cannot = |e| anyhow!("cannot read {}: {e}; --from names a directory", directory.display());
     let mut files: Vec<PathBuf> = Vec::new();
-    for entry in std::fs::read_dir(directory).with_context(cannot)? {
-        files.push(entry.with_context(cannot)?.path());
+    for entry in std::fs::read_dir(directory).map_err(cannot)? {
+        files.push(entry.map_err(cannot)?.path());
     }
     let is_ours =
         |path: &PathBuf| path.extension().is_some_and(|e| ["yaml", "yml", "json"].iter().any(|known| e == *known));
@@ -97,17 +102,16 @@ fn read_directory(directory: &Path) -> Result<Vec<Change>> {
         }
     }
     if objects.is_empty() {
-        bail!("no file in {} holds a {}", directory.display(), KINDS.join(", "));
+        bail!("cannot read {}: no file in it holds a {}", directory.display(), KINDS.join(", "));
     }
     complete(&mut objects);
     let decode = |(file, object): &(String, Value)| {
-        ovnkube_watch::decode(&object.to_string())
-            .with_context(|| format!("{file}: {} {}", object["kind"], object["metadata"]["name"]))
+        ovnkube_watch::decode(&object.to_string()).with_context(|| format!("cannot read {file}"))
     };
     objects.iter().map(decode).collect()
 }
 
-/// Lists, taken apart; what does not count is left out.
+/// Takes lists apart and leaves out objects of other kinds.
 fn flatten(object: Value, file: &str, into: &mut Vec<(String, Value)>) {
     let kind = object["kind"].as_str().unwrap_or_default();
     if KINDS.contains(&kind) {
@@ -124,7 +128,7 @@ fn flatten(object: Value, file: &str, into: &mut Vec<(String, Value)>) {
     }
 }
 
-/// Adds what the API server adds: names of namespaces, namespaces as such and their label.
+/// Adds what the API server would add: the namespace of objects, the Namespaces and their label.
 fn complete(objects: &mut Vec<(String, Value)>) {
     let mut missing = BTreeSet::new();
     for (_, object) in objects.iter_mut() {

@@ -1,9 +1,9 @@
-//! Finds a member to stay with. Members are asked side by side: one that does not answer holds up nobody.
+//! Finds a server to stay with. Servers are asked in parallel: one that does not answer delays no other.
 //!
 //! ```text
-//!  member 1  ── connect ── _Server? ─ ─ ─ ─ ─ ─ ─ ─ ─    no answer
-//!  member 2      └250 ms── connect ── _Server? ── not the leader, again in a second
-//!  member 3                                      └ connect ── _Server? ── good: the others are let go
+//!  server 1  ── connect ── _Server? ─ ─ ─ ─ ─ ─ ─ ─ ─    no answer
+//!  server 2      └250 ms── connect ── _Server? ── not the leader, again in a second
+//!  server 3                                      └ connect ── _Server? ── good: the others are dropped
 //! ```
 
 use std::hash::{BuildHasher, RandomState};
@@ -13,15 +13,16 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::client::{Shared, State};
 use crate::conn::STAGGER;
 use crate::fault::Fault;
 use crate::remote::Remote;
 use crate::session::{self, Session};
+use crate::shared::Shared;
+use crate::state::State;
 
-/// A member that was no good is asked again after this, however often: it may be elected at any time.
+/// A server that was not good is asked again after this, however often: it may be elected at any time.
 const AGAIN: Duration = Duration::from_secs(1);
-/// One whose sessions end as soon as they are live may send all its rows each time: it is left alone for longer and longer.
+/// A server whose sessions end as soon as they are live may send all its rows each time: its wait doubles up to this.
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 /// A session that lived this long was not a failed attempt.
 const PROVEN: Duration = Duration::from_secs(1);
@@ -32,11 +33,11 @@ struct Candidate {
     remote: Remote,
     /// When it may be asked.
     due: Instant,
-    /// It is being asked.
+    /// Whether it is being asked.
     asked: bool,
-    /// How long to wait should its next session end at once.
+    /// How long to wait if its next session ends at once.
     wait: Duration,
-    /// What it was not good for, last time. Not to be told again.
+    /// Why it was not good last time: the same reason is not logged again.
     fault: String,
 }
 
@@ -54,7 +55,7 @@ impl Candidates {
         Self(remotes.iter().map(candidate).collect())
     }
 
-    /// The first that is good, and its number. Those that were asked meanwhile are let go.
+    /// The first good one: its number and session. Attempts with others are dropped.
     pub(crate) async fn find(&mut self, shared: &Arc<Shared>) -> (usize, Session) {
         let mut asked: JoinSet<Answer> = JoinSet::new();
         let mut next = Instant::now();
@@ -70,7 +71,7 @@ impl Candidates {
                             return (at, session);
                         }
                         Ok((at, Err(fault))) => self.refused(shared, at, &fault),
-                        // which one it was is not known
+                        // it is not known which server this was
                         Err(_) => {
                             asked.abort_all();
                             self.let_go();
@@ -84,13 +85,13 @@ impl Candidates {
                         self.ask(shared, at, &mut asked);
                     }
                 }
-                // there is none
+                // there is no server to ask
                 else => std::future::pending().await,
             }
         }
     }
 
-    /// Whom to ask next: whoever is due first, one of several by chance.
+    /// The server to ask next: the one that is due first, a random one of several.
     fn next(&self) -> Option<usize> {
         let (random, now) = (RandomState::new(), Instant::now());
         let free = self.0.iter().enumerate().filter(|(_, candidate)| !candidate.asked);
@@ -123,7 +124,7 @@ impl Candidates {
         candidate.fault = said;
     }
 
-    /// A session that was found ended, after having been live for so long.
+    /// Notes that a session ended that was live for `lived`.
     pub(crate) fn ended(&mut self, shared: &Shared, at: usize, fault: &Fault, lived: Duration) {
         let Some(candidate) = self.0.get_mut(at) else { return };
         candidate.fault.clear();

@@ -1,4 +1,4 @@
-//! One connection: requests out, replies back to who asked.
+//! One connection: sends requests, and hands replies to their callers.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt};
+use ovnkube_ovsdb_data::Layout;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -16,9 +17,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 
-use crate::client::Flight;
 use crate::fault::Fault;
-use crate::layout::Layout;
+use crate::flights::Flight;
 use crate::remote::Remote;
 use crate::rpc::{self, RpcError};
 use crate::tls::TlsFiles;
@@ -26,9 +26,9 @@ use crate::tls::TlsFiles;
 pub(crate) type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
 pub(crate) type WriteHalf = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Who has not answered for this long gets company: the next address, or the next member.
+/// If a peer has not answered for this long, the next address or server is tried as well.
 pub(crate) const STAGGER: Duration = Duration::from_millis(250);
-/// More addresses of one name are not tried.
+/// How many addresses of one name are tried.
 const MOST_ADDRESSES: usize = 16;
 
 /// Connects to `remote`.
@@ -54,8 +54,8 @@ pub(crate) async fn open(remote: &Remote, tls: Option<&TlsFiles>) -> Result<(Rea
     }
 }
 
-/// To the first address of the host that answers. A host that is gone ends the connection after 5 seconds in which nothing
-/// was on its way, however long the server works on an answer.
+/// Connects to the first address of the host that answers. TCP keepalive ends the connection to a host that is gone
+/// after 5 seconds without traffic, however long the server works on an answer.
 async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut addresses = lookup_host((host, port)).await?.take(MOST_ADDRESSES);
     let mut asked = JoinSet::new();
@@ -84,8 +84,8 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends what is queued, several messages per write when they pile up. Reading goes on meanwhile:
-/// the server does not read from who does not read from it.
+/// Sends what is queued, several messages per write if they pile up. Reading goes on meanwhile: a server does not read
+/// from a client that does not read from it.
 pub(crate) async fn write(mut to: WriteHalf, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) -> Fault {
     while let Some(mut bytes) = queue.recv().await {
         while bytes.len() < 1 << 16
@@ -100,22 +100,22 @@ pub(crate) async fn write(mut to: WriteHalf, mut queue: mpsc::UnboundedReceiver<
     Fault::Closed
 }
 
-/// Something that ends or restarts a session, found out by somebody else than its driver.
+/// An event that ends or restarts a session and that a part other than its driver finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// The server cancelled our monitor: its schema changed.
     MonitorCanceled,
-    /// Other rows are wanted.
+    /// The conditions of the monitor are to change.
     Conditions,
     /// A transaction got no reply in time.
     Stuck,
-    /// A transaction was refused because the server only reads.
+    /// A transaction was refused because the server is read-only.
     ReadOnly,
 }
 
 pub(crate) type RpcResult = Result<Box<RawValue>, RpcError>;
 
-/// Who waits for a reply.
+/// What waits for a reply.
 pub(crate) enum Pending {
     Call(oneshot::Sender<RpcResult>),
     Txn {
@@ -135,7 +135,7 @@ pub(crate) enum Pending {
     Nobody,
 }
 
-/// A monitor and how it was asked for.
+/// A monitor, and how it was requested.
 #[derive(Clone)]
 pub(crate) struct Monitor {
     pub(crate) cookie: String,
@@ -148,7 +148,7 @@ pub(crate) struct Conn {
     next_id: AtomicU64,
     queue: mpsc::UnboundedSender<Vec<u8>>,
     signal: mpsc::UnboundedSender<Signal>,
-    /// None once the connection is closed.
+    /// `None` once the connection is closed.
     pending: Mutex<Option<HashMap<u64, Pending>>>,
     pub(crate) window: Arc<Semaphore>,
     received: AtomicU64,
@@ -170,7 +170,7 @@ impl Conn {
         }
     }
 
-    /// Queues a request. The number of bytes, or nothing if the connection is closed.
+    /// Queues a request. Returns its number of bytes, or [`Fault::Closed`] if the connection is closed.
     pub(crate) fn request(&self, method: &str, params: &impl Serialize, pending: Pending) -> Result<usize, Fault> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let bytes = rpc::request(id, method, params).map_err(Fault::Encode)?;
@@ -181,7 +181,7 @@ impl Conn {
         Ok(length)
     }
 
-    /// A request and its reply.
+    /// Sends a request and waits for its reply.
     pub(crate) async fn call(&self, method: &str, params: &impl Serialize) -> Result<RpcResult, Fault> {
         let (tx, rx) = oneshot::channel();
         self.request(method, params, Pending::Call(tx))?;
@@ -190,31 +190,31 @@ impl Conn {
 
     /// Sends bytes that get no reply.
     pub(crate) fn send(&self, bytes: Vec<u8>) {
-        // a closed connection has nobody to send to
+        // on a closed connection there is nothing to do
         let _ = self.queue.send(bytes);
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        // a driver that is gone has ended the session already
+        // if the driver is gone, the session has ended already
         let _ = self.signal.send(signal);
     }
 
-    /// So many bytes came.
+    /// Counts received bytes.
     pub(crate) fn receive(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Bytes that have come.
+    /// Bytes received so far.
     pub(crate) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Who waits for reply `id`.
+    /// Takes out what waits for reply `id`.
     pub(crate) fn take(&self, id: u64) -> Option<Pending> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.remove(&id)
     }
 
-    /// Lets everybody know that no reply will come.
+    /// Closes the connection: all callers learn that no reply will come.
     pub(crate) fn close(&self) {
         let all = self.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.window.close();

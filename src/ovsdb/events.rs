@@ -1,22 +1,21 @@
-//! Changes for whoever wants to know: per row the first old and the last new value, so a queue is
-//! never longer than there are rows and nothing has to be dropped.
+//! Row changes for subscribers. Of each row only the first old and the last new value are kept, so a queue is never
+//! longer than there are rows and nothing has to be dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use ovnkube_ovn::{Row, Table, Uuid};
+use ovnkube_ovsdb_data::RowChange;
 use tokio::sync::Notify;
 
-use crate::cache::RowChange;
-
-/// Something a subscriber is told.
+/// What is reported to a subscriber.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The connection is gone: the cache keeps the last known rows but nothing is sent any more.
+    /// The connection is lost: the cache keeps the last known rows, but nothing is sent any more.
     Lost,
-    /// A row appeared (`old` is none), changed, or went (`new` is none).
+    /// A row was inserted (`old` is `None`), changed, or deleted (`new` is `None`).
     Row(RowEvent),
-    /// The cache is what the server has. Comes after the rows that made it so.
+    /// The cache matches the server. Comes after the rows that made it so.
     Synced,
 }
 
@@ -27,7 +26,7 @@ pub struct RowEvent {
     pub uuid: Uuid,
     pub old: Option<Arc<Row>>,
     pub new: Option<Arc<Row>>,
-    /// Every change in it is what transactions of this client wrote.
+    /// Transactions of this client wrote every change in it.
     pub own: bool,
 }
 
@@ -35,7 +34,7 @@ pub struct RowEvent {
 struct Pending {
     lost: bool,
     synced: bool,
-    /// Each with whether an own change is in it.
+    /// Each row with whether an own change is in it.
     rows: Vec<(RowEvent, bool)>,
     place: HashMap<(u16, Uuid), usize>,
 }
@@ -46,12 +45,12 @@ struct Queue {
     ready: Notify,
 }
 
-/// One subscriber's place. Dropping it ends the subscription.
+/// The queue of one subscriber. Dropping it ends the subscription.
 pub struct Subscription(Arc<Queue>);
 
 impl Subscription {
-    /// Waits for events: a `Lost` if the connection went meanwhile, then rows in the order of their
-    /// first change, then a `Synced` if the cache became whole and still is.
+    /// Waits for events: a `Lost` if the connection was lost meanwhile, then rows in the order of their first change,
+    /// then a `Synced` if the cache became complete and still is.
     pub async fn recv(&mut self) -> Vec<Event> {
         loop {
             let events = self.take();
@@ -62,11 +61,11 @@ impl Subscription {
         }
     }
 
-    /// What has come so far, without waiting.
+    /// The events so far, without waiting.
     pub fn take(&mut self) -> Vec<Event> {
         let Pending { lost, synced, rows, .. } =
             std::mem::take(&mut *self.0.pending.lock().unwrap_or_else(PoisonError::into_inner));
-        // a change that others made and unmade is none; one of ours that others unmade must be told
+        // a change that others made and reverted is none; one of ours that others reverted must be reported
         let rows = rows.into_iter().filter(|(e, any_own)| *any_own || e.old.as_deref() != e.new.as_deref());
         let rows = rows.map(|(event, _)| Event::Row(event));
         lost.then_some(Event::Lost).into_iter().chain(rows).chain(synced.then_some(Event::Synced)).collect()
@@ -100,7 +99,7 @@ impl Subscribers {
         });
     }
 
-    /// Rows changed; `own` of each is decided by the caller.
+    /// Adds changes of rows, each with whether it is own.
     pub(crate) fn rows(&self, changes: &[(RowChange, bool)]) {
         if !changes.is_empty() {
             self.each(|pending| changes.iter().for_each(|(change, own)| pending.fold(change, *own)));

@@ -1,4 +1,4 @@
-//! Why a session ended.
+//! Why a session ended. These are only reasons: the log message says what could not be done.
 
 use std::io;
 
@@ -14,9 +14,9 @@ pub(crate) enum Fault {
     Handshake(String),
     #[error(transparent)]
     Tls(#[from] TlsError),
-    #[error("connect with ssl: no certificate configured")]
+    #[error("ssl needs a certificate, and there is no certificate configured")]
     NoCertificate,
-    #[error("connect: {0:?} is no host name")]
+    #[error("{0:?} is not a host name")]
     HostName(String),
     #[error("connection closed by the server")]
     Eof,
@@ -24,15 +24,15 @@ pub(crate) enum Fault {
     Closed,
     #[error(transparent)]
     Frame(#[from] FrameError),
-    #[error("read message: {0}")]
-    Decode(#[from] serde_json::Error),
-    #[error("write message: {0}")]
+    #[error("cannot read a message: {0}")]
+    Decode(serde_json::Error),
+    #[error("cannot write a message: {0}")]
     Encode(serde_json::Error),
-    #[error("read message: reply {0} was not asked for")]
+    #[error("reply {0} answers no request")]
     UnknownReply(String),
-    #[error("{step}: {error}")]
+    #[error("server refused {step}: {error}")]
     Refused { step: &'static str, error: RpcError },
-    #[error("{0}: no answer in time")]
+    #[error("no answer to {0} in time")]
     Deadline(&'static str),
     #[error("server has no way to monitor a database")]
     NoMonitor,
@@ -50,17 +50,29 @@ pub(crate) enum Fault {
     Stale { has: u64, seen: u64 },
     #[error("{0}")]
     Inconsistent(String),
-    #[error("session task ended: {0}")]
-    Task(#[from] tokio::task::JoinError),
+    #[error("a task of the session ended: {0}")]
+    Task(tokio::task::JoinError),
 }
 
-/// A handshake that fails is told by the next read or write.
+/// The next read or write reports a failed handshake.
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref()) {
             Some(reason) => Fault::Handshake(tls::said(reason)),
             None => Fault::Io(error),
         }
+    }
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        Fault::Decode(error)
+    }
+}
+
+impl From<tokio::task::JoinError> for Fault {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Fault::Task(error)
     }
 }
 
@@ -72,8 +84,8 @@ fn no_database(wanted: &str, has: &[String]) -> String {
     };
     let have = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
     let remedy = match (option(wanted), has.iter().find_map(|name| option(name))) {
-        (Some(ours), Some(theirs)) => format!(": this address is for {theirs}; give another one with {ours}"),
-        (Some(ours), None) => format!(": give its address with {ours}"),
+        (Some(ours), Some(theirs)) => format!("; this address is for {theirs}, give another one with {ours}"),
+        (Some(ours), None) => format!("; give its address with {ours}"),
         (None, _) => String::new(),
     };
     format!("the server has no database {wanted} but {have}{remedy}")

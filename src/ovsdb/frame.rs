@@ -1,25 +1,25 @@
-//! Cuts a byte stream into JSON objects. OVSDB's JSON-RPC has neither delimiter nor length, so
-//! the end of a message is where its braces close.
+//! Splits a byte stream into JSON objects. OVSDB's JSON-RPC has neither delimiter nor length, so a message ends where
+//! its braces close.
 
 use std::ops::Range;
 
 use memchr::{memchr2, memchr3};
 
-/// What no peer that speaks the protocol sends.
+/// Why a stream cannot be split: no peer that speaks the protocol sends this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    #[error("read message: byte {0:#04x} where a message should begin")]
+    #[error("cannot read a message: it begins with byte {0:#04x}, not with an object")]
     Garbage(u8),
-    #[error("read message: longer than {0} bytes")]
+    #[error("cannot read a message: it is longer than {0} bytes")]
     TooLong(usize),
 }
 
-/// Buffer of received bytes and how far they were looked at.
+/// Buffer of received bytes, and how far they were scanned.
 pub struct Framer {
     bytes: Vec<u8>,
-    /// Begin of the message being read.
+    /// Start of the message being read.
     start: usize,
-    /// Bytes before this were looked at.
+    /// Bytes before this were scanned.
     seen: usize,
     depth: u32,
     in_string: bool,
@@ -27,15 +27,15 @@ pub struct Framer {
 }
 
 impl Framer {
-    /// Capacity that is kept once all is read.
+    /// Capacity that is kept once everything is read.
     const KEEP: usize = 1 << 16;
 
-    /// A message longer than `limit` bytes is an error.
+    /// Longer messages than `limit` bytes are an error.
     pub fn new(limit: usize) -> Self {
         Framer { bytes: Vec::new(), start: 0, seen: 0, depth: 0, in_string: false, limit }
     }
 
-    /// Where received bytes are appended.
+    /// The buffer to append received bytes to.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         if self.start == self.bytes.len() {
             self.bytes.clear();
@@ -50,7 +50,7 @@ impl Framer {
         &mut self.bytes
     }
 
-    /// Place of the next whole message; nothing when more bytes are needed.
+    /// Range of the next complete message; `None` if more bytes are needed.
     pub fn next_message(&mut self) -> Result<Option<Range<usize>>, FrameError> {
         if self.depth == 0 {
             self.skip_space()?;
@@ -62,7 +62,7 @@ impl Framer {
                         self.in_string = false;
                         at + 1
                     }
-                    // the escaped byte comes with the backslash or not at all
+                    // the escaped byte is scanned together with the backslash
                     Some(at) if at + 1 == rest.len() => {
                         self.seen += at;
                         break;
@@ -96,7 +96,7 @@ impl Framer {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// The bytes of a message to keep; without a copy when nothing comes after it.
+    /// The bytes of a message, owned; not copied if nothing comes after it.
     pub fn take(&mut self, range: Range<usize>) -> Vec<u8> {
         if range.start == 0 && range.end == self.bytes.len() {
             (self.start, self.seen) = (0, 0);

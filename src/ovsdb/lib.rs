@@ -1,5 +1,5 @@
-//! Client of OVSDB servers: a cache that follows the database, events of what changed, and
-//! transactions checked before they are sent.
+//! Client of OVSDB servers: a cache that follows the database, events of what changed, and transactions that are
+//! checked before they are sent. The cache and the transactions themselves are in `ovnkube-ovsdb-data`.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,45 +18,49 @@
 //! ```
 //!
 //! ```text
-//!              candidates: which member ▶ session: steps, deadlines
+//!              candidates: which server ▶ session: steps, deadlines
 //!                                            │ starts
 //!  server ─▶ reader: frame ▶ decode ▶ cache ▶ events ─▶ Subscription
-//!     ▲           └ replies ─▶ who waits                Client::cache
+//!     ▲           └ replies ─▶ the caller               Client::cache
 //!     └── writer ◀── requests: check ▶ render ◀──────── Client::transact
 //! ```
 
-mod cache;
 mod candidates;
-mod check;
 mod client;
 mod conn;
-mod error;
 mod events;
 mod fault;
+mod flights;
 mod frame;
-mod layout;
 mod lock;
+mod locks;
+#[cfg(test)]
+#[path = "../ovsdb_data/nearly.rs"]
+mod nearly;
+mod options;
 mod outcome;
+mod patience;
 mod reader;
 mod remote;
-mod render;
 mod rpc;
 mod server;
 mod session;
+mod sessions;
+mod shared;
+mod state;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod txn;
-mod update;
 
-pub use cache::{Cache, Identity, Parent};
-pub use client::{CacheGuard, Client, Options, State, Stats};
-pub use error::{Class, TxnError};
+pub use ovnkube_ovsdb_data::{Cache, Class, Columns, Condition, Identity, Monitored, Parent, Txn, TxnError};
+
+pub use client::{CacheGuard, Client};
 pub use events::{Event, RowEvent, Subscription};
 pub use frame::{FrameError, Framer};
-pub use layout::{Columns, Condition, Monitored};
-pub use lock::{Lock, Standing};
+pub use lock::Lock;
+pub use locks::Standing;
+pub use options::Options;
 pub use outcome::Reply;
 pub use remote::{Remote, RemoteError};
+pub use state::{State, Stats};
 pub use tls::TlsFiles;
-pub use txn::Txn;

@@ -1,18 +1,22 @@
-//! What a server says a transaction did.
+//! What a server's reply says about a transaction.
 
+use ovnkube_ovsdb_data::{Class, Txn, TxnError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::error::{Class, TxnError};
 use crate::rpc::RpcError;
-use crate::txn::Txn;
 
 /// A committed transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// By operation: how many rows an update, mutation or deletion found; none for other operations
-    /// and for those that had nothing the server's schema knows.
+    /// By operation: how many rows an update, mutation or deletion found; `None` for other operations, and for those
+    /// that write only what the server's schema lacks.
     pub counts: Vec<Option<u64>>,
+}
+
+/// The failure of a transaction, or of its operation `op`, when a server answers with `error`.
+pub(crate) fn refused(error: &RpcError, op: Option<usize>) -> TxnError {
+    TxnError::new(Class::of(&error.error), op, error.to_string())
 }
 
 /// Reads the result of `transact`: one element per operation sent, and one more for an error at commit.
@@ -24,15 +28,15 @@ pub(crate) fn read(json: &str, txn: &Txn, sent: &[usize]) -> Result<Reply, TxnEr
         #[serde(default)]
         details: String,
     }
-    let malformed = |why: String| TxnError::new(Class::Rejected, None, format!("read reply: {why}"));
+    let malformed = |why: String| TxnError::new(Class::Rejected, None, format!("its reply makes no sense: {why}"));
     let results: Vec<Option<Element>> = serde_json::from_str(json).map_err(|e| malformed(e.to_string()))?;
-    let mut reply = Reply { counts: vec![None; txn.ops.len()] };
+    let mut reply = Reply { counts: vec![None; txn.len()] };
     for (at, result) in results.iter().enumerate() {
         let op = sent.get(at).copied();
         let Some(element) = result else { continue };
         if let Some(error) = &element.error {
             let error = RpcError { details: element.details.clone(), ..RpcError::read(error) };
-            return Err(TxnError::from_server(&error, op));
+            return Err(refused(&error, op));
         }
         if let Some(place) = op.and_then(|op| reply.counts.get_mut(op)) {
             *place = element.count;
@@ -41,9 +45,7 @@ pub(crate) fn read(json: &str, txn: &Txn, sent: &[usize]) -> Result<Reply, TxnEr
     if results.len() < sent.len() || results.iter().any(Option::is_none) {
         return Err(malformed(format!("{} results for {} operations", results.len(), sent.len())));
     }
-    let missing = |at: &&usize| {
-        txn.ops.get(**at).is_some_and(crate::txn::Op::needs_row) && reply.counts.get(**at) == Some(&Some(0))
-    };
+    let missing = |at: &&usize| txn.needs_row(**at) && reply.counts.get(**at) == Some(&Some(0));
     match sent.iter().find(missing) {
         Some(at) => Err(TxnError::new(Class::Missing, Some(*at), "no such row; the other operations are done")),
         None => Ok(reply),

@@ -1,56 +1,25 @@
-//! Takes in what the server sends. Everything is done in the order it came: a transaction's
-//! changes are in the cache before its reply is handed over.
+//! Processes what the server sends, in the order in which it came: a transaction's changes are in the cache before its
+//! reply is handed over.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use ovnkube_ovn::wire::Interner;
+use ovnkube_ovsdb_data::Decoder;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
-use crate::client::Shared;
 use crate::conn::{Conn, Monitor, Pending, ReadHalf, Signal};
 use crate::fault::Fault;
 use crate::frame::Framer;
+use crate::patience::PARTS;
 use crate::rpc::{self, Message, RpcError};
 use crate::server::{self, ServerRow};
-use crate::update::Decoder;
+use crate::shared::Shared;
 
-/// Messages longer than this are worked on outside the tasks that do IO.
+/// Messages longer than this are processed outside the tasks that do IO.
 const BIG: usize = 1 << 20;
-
-/// Of the time after which a silent server is asked for a word: how often it is looked at.
-const PARTS: u32 = 10;
-
-/// How long a server may leave an echo unanswered while a write waits. A server works on one thing at a time: one that works
-/// on something large for long looks like one that is gone, and would be left for ever. So each time that it is left, it gets
-/// twice as long, until it has answered a write.
-pub(crate) struct Patience {
-    /// Whether there is somebody else to go to.
-    choice: bool,
-    lost: AtomicU32,
-}
-
-impl Patience {
-    /// With so many remotes.
-    pub(crate) fn new(remotes: usize) -> Self {
-        Self { choice: remotes > 1, lost: AtomicU32::new(0) }
-    }
-
-    fn parts(&self) -> u32 {
-        if self.choice { (4 << self.lost.load(Ordering::Relaxed).min(3)).min(2 * PARTS) } else { PARTS }
-    }
-
-    fn lost(&self) {
-        self.lost.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn answered(&self) {
-        self.lost.store(0, Ordering::Relaxed);
-    }
-}
 
 pub(crate) struct Reader {
     shared: Arc<Shared>,
@@ -65,7 +34,7 @@ impl Reader {
         Reader { shared, conn, texts: Interner::default(), server: None, monitor: None }
     }
 
-    /// Reads until something is wrong.
+    /// Reads until anything fails.
     pub(crate) async fn run(mut self, mut from: ReadHalf, probe: Option<Duration>) -> Fault {
         let mut framer = Framer::new(self.shared.options.max_message);
         loop {
@@ -104,7 +73,7 @@ impl Reader {
     }
 
     /// Reads some bytes. A live server that is silent for `probe` is sent an echo and given that long again; while a
-    /// write waits it is asked at once. During the steps before, their own deadlines count.
+    /// write waits, the echo is sent at once. Before the session is live, its steps have their own deadlines.
     async fn read(&self, from: &mut ReadHalf, to: &mut Vec<u8>, probe: Option<Duration>) -> Result<usize, Fault> {
         let Some(probe) = probe else { return Ok(from.read_buf(to).await?) };
         let tick = probe / PARTS;
@@ -173,7 +142,7 @@ impl Reader {
         if cookie_is(params, server::COOKIE) {
             return self.server_update(params);
         }
-        // what still comes for a monitor that was cancelled says nothing
+        // what still comes for a cancelled monitor is ignored
         let Some(monitor) = self.is_for(params) else { return Ok(()) };
         let (txn, updates) = self.decoder(&monitor).notification(params, with_txn)?;
         self.shared.apply(&self.conn, updates, &monitor, txn)
@@ -204,7 +173,7 @@ impl Reader {
             Ok(json) => Ok(Ok(serde_json::value::RawValue::from_string(json.to_owned())?)),
             Err(e) => Ok::<_, serde_json::Error>(Err(e)),
         };
-        // whoever stopped waiting does not want to know
+        // a caller that has stopped waiting needs no reply
         match pending {
             Pending::Call(reply) => drop(reply.send(owned(result)?)),
             Pending::Txn { reply, flight, permit } => {
@@ -252,7 +221,7 @@ impl Reader {
     }
 }
 
-/// An error of the server stays inside, one of the session gets out.
+/// An error from the server stays inside, one of the session is passed out.
 trait TransposeInner {
     fn transpose_inner(self) -> Result<Result<(), RpcError>, Fault>;
 }

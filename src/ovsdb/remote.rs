@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// One address a database may be reached at.
+/// An address at which a database may be reached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Remote {
     Tcp { host: String, port: u16 },
@@ -11,32 +11,32 @@ pub enum Remote {
     Unix(PathBuf),
 }
 
-/// A remote that cannot be understood.
+/// An address that cannot be parsed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("parse database address {text:?}: {reason}; write tcp:HOST:PORT, ssl:HOST:PORT or unix:PATH")]
+#[error("cannot use database address {text:?}: {reason}; write tcp:HOST:PORT, ssl:HOST:PORT or unix:PATH")]
 pub struct RemoteError {
     text: String,
     reason: &'static str,
 }
 
 impl Remote {
-    /// Reads one address. The form `tcp://HOST:PORT` is taken too.
+    /// Parses one address. The form `tcp://HOST:PORT` is accepted, too.
     pub fn parse(text: &str) -> Result<Self, RemoteError> {
         let fail = |reason| RemoteError { text: text.to_owned(), reason };
-        let (scheme, rest) = text.trim().split_once(':').ok_or(fail("no scheme"))?;
+        let (scheme, rest) = text.trim().split_once(':').ok_or(fail("it has no scheme"))?;
         match scheme {
-            "unix" if rest.is_empty() => Err(fail("no path")),
+            "unix" if rest.is_empty() => Err(fail("it has no path")),
             "unix" => Ok(Remote::Unix(rest.into())),
             "tcp" | "ssl" => {
                 let (host, port) = host_port(rest.strip_prefix("//").unwrap_or(rest)).map_err(fail)?;
                 let host = host.to_owned();
                 Ok(if scheme == "tcp" { Remote::Tcp { host, port } } else { Remote::Ssl { host, port } })
             }
-            _ => Err(fail("scheme is not tcp, ssl or unix")),
+            _ => Err(fail("its scheme is not tcp, ssl or unix")),
         }
     }
 
-    /// Reads a comma separated list of at least one address.
+    /// Parses a comma-separated list of at least one address.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, RemoteError> {
         text.split(',').map(Remote::parse).collect()
     }
@@ -45,19 +45,19 @@ impl Remote {
 fn host_port(text: &str) -> Result<(&str, u16), &'static str> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
-            let (host, port) = rest.split_once("]:").ok_or("no ]:PORT after the address")?;
-            host.parse::<std::net::Ipv6Addr>().map_err(|_| "no IPv6 address between [ and ]")?;
+            let (host, port) = rest.split_once("]:").ok_or("there is no ]:PORT after the address")?;
+            host.parse::<std::net::Ipv6Addr>().map_err(|_| "there is no IPv6 address between [ and ]")?;
             (host, port)
         }
-        None => text.rsplit_once(':').ok_or("no port")?,
+        None => text.rsplit_once(':').ok_or("it has no port")?,
     };
     if host.is_empty() {
-        return Err("no host");
+        return Err("it has no host");
     }
     if host.contains(':') && !text.starts_with('[') {
-        return Err("an IPv6 address needs [ ]");
+        return Err("its IPv6 address needs [ ]");
     }
-    let port = port.parse().ok().filter(|p| *p != 0).ok_or("port is not 1-65535")?;
+    let port = port.parse().ok().filter(|p| *p != 0).ok_or("its port is not 1-65535")?;
     Ok((host, port))
 }
 

@@ -1,4 +1,4 @@
-//! JSON-RPC 1.0 messages as OVSDB writes them.
+//! JSON-RPC 1.0 messages in OVSDB's form.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// A request, notification or reply, its parts not yet read.
+/// A request, notification or reply, with its parts still undecoded.
 #[derive(Deserialize)]
 pub(crate) struct Message<'a> {
     #[serde(borrow, default)]
@@ -21,7 +21,7 @@ pub(crate) struct Message<'a> {
     pub(crate) error: Option<&'a RawValue>,
 }
 
-/// An error in place of a result. Servers send an object, some a bare string.
+/// An error instead of a result. Servers send an object, some a bare string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RpcError {
     pub(crate) error: String,
@@ -66,7 +66,7 @@ pub(crate) fn request(id: u64, method: &str, params: &impl Serialize) -> Result<
     serde_json::to_vec(&Request { id, method, params })
 }
 
-/// Bytes of the reply to a request of the server.
+/// Bytes of the reply to a request from the server.
 pub(crate) fn reply(id: &RawValue, result: Option<&RawValue>, error: Option<&str>) -> Vec<u8> {
     let result = result.map_or("null", RawValue::get);
     let error = error.map_or_else(|| "null".to_owned(), |e| format!("\"{e}\""));

@@ -1,4 +1,4 @@
-//! The `_Server` database: whether the member we are connected to is one to trust.
+//! The `_Server` database: whether the server we are connected to is one to trust.
 
 use std::collections::BTreeSet;
 
@@ -14,27 +14,27 @@ pub(crate) fn monitor() -> Value {
     json!(["_Server", COOKIE, { "Database": [{ "columns": columns }] }])
 }
 
-/// How far a cluster was seen to be: its id and log index.
+/// How far a cluster was seen: its id and log index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) cluster: String,
     pub(crate) index: u64,
 }
 
-/// The row of our database.
+/// The row of our database in `_Server`.
 #[derive(Debug, Default)]
 pub(crate) struct ServerRow {
     uuid: Option<String>,
     fields: Map<String, Value>,
-    /// What else the server has, as far as it is told.
+    /// Other databases of the server, as far as they are known.
     others: BTreeSet<String>,
 }
 
-/// More names of databases are not kept.
+/// How many names of other databases are kept.
 const MOST_NAMES: usize = 8;
 
 impl ServerRow {
-    /// Takes up the contents of an `update2` or of the monitor's reply.
+    /// Applies the contents of an `update2` or of the monitor's reply.
     pub(crate) fn update(&mut self, updates: &Value, database: &str) {
         let Some(rows) = updates.get("Database").and_then(Value::as_object) else { return };
         for (uuid, change) in rows {
@@ -60,14 +60,14 @@ impl ServerRow {
         self.fields.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 
-    /// The cluster's id and the member's log index, if it is a cluster.
+    /// The cluster's id and the server's log index, if it is in a cluster.
     pub(crate) fn seen(&self) -> Option<Seen> {
         let cluster = self.fields.get("cid")?.get(1)?.as_str()?.to_owned();
         Some(Seen { cluster, index: self.fields.get("index")?.as_u64()? })
     }
 
-    /// Whether to stay: the member has the database, is connected to its cluster, leads it if it
-    /// must, and is not behind what was seen before.
+    /// Whether to stay: the server has the database, is connected to its cluster, leads it if it must, and is not
+    /// behind what was seen before.
     pub(crate) fn check(&self, database: &'static str, leader_only: bool, seen: Option<&Seen>) -> Result<(), Fault> {
         if self.uuid.is_none() {
             return Err(Fault::NoDatabase { wanted: database, has: self.others.iter().cloned().collect() });

@@ -1,5 +1,5 @@
-//! Keeps a client connected: brings the cache up to date from the member that was found, follows it, and starts again when
-//! anything goes wrong.
+//! One session: checks whether a server is good, brings the cache up to date from it and follows it until anything
+//! fails.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -7,33 +7,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ovnkube_ovn::ServerSchema;
+use ovnkube_ovsdb_data::Layout;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::candidates::Candidates;
-use crate::client::Shared;
 use crate::conn::{self, Conn, Monitor, Pending, Signal};
 use crate::fault::Fault;
-use crate::layout::Layout;
 use crate::reader::Reader;
 use crate::remote::Remote;
 use crate::rpc::RpcError;
 use crate::server;
+use crate::shared::Shared;
 
-/// For what has arrived of a connection that can't be written to any more.
+/// How long to read what has already arrived on a connection that can no longer be written to.
 const LAST_WORDS: Duration = Duration::from_millis(100);
-
-/// Runs sessions for ever.
-pub(crate) async fn run(shared: Arc<Shared>) {
-    let mut candidates = Candidates::new(&shared.options.remotes);
-    loop {
-        let (at, mut session) = candidates.find(&shared).await;
-        let (fault, lived) = session.follow(&shared).await;
-        drop(session);
-        candidates.ended(&shared, at, &fault, lived);
-    }
-}
 
 /// A task that does not outlive its owner.
 struct Task<T>(JoinHandle<T>);
@@ -44,7 +32,7 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// A connection to a member that is good.
+/// A connection to a good server.
 pub(crate) struct Session {
     remote: Remote,
     conn: Arc<Conn>,
@@ -58,7 +46,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    /// What comes of `work`, unless the connection ends before.
+    /// The result of `work`, unless the connection ends first.
     async fn alive<T>(&mut self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let fault = tokio::select! {
             biased;
@@ -69,13 +57,13 @@ impl Tasks {
                 done => return done,
             },
         };
-        // who closes a connection may have said why
+        // a peer that closes the connection may have said why
         let said = tokio::time::timeout(LAST_WORDS, &mut self.reader.0).await;
         Err(said.map_or(fault, |ended| ended.unwrap_or_else(Fault::from)))
     }
 }
 
-/// Connects, and asks the member whether it is one to stay with.
+/// Connects, and checks whether the server is one to stay with.
 pub(crate) async fn greet(shared: &Arc<Shared>, remote: Remote) -> Result<Session, Fault> {
     let options = &shared.options;
     let open = conn::open(&remote, options.tls.as_ref());
@@ -83,7 +71,7 @@ pub(crate) async fn greet(shared: &Arc<Shared>, remote: Remote) -> Result<Sessio
     let (queue, queued) = mpsc::unbounded_channel();
     let (signal, signals) = mpsc::unbounded_channel();
     let conn = Arc::new(Conn::new(queue, signal, options.window));
-    // a unix socket that is open has somebody behind it
+    // an open unix socket has a process behind it
     let probe = options.probe.filter(|_| !matches!(remote, Remote::Unix(_)));
     let reader = Reader::new(Arc::clone(shared), Arc::clone(&conn)).run(read, probe);
     let (reader, writer) = (tokio::spawn(reader), tokio::spawn(conn::write(write, queued)));
@@ -92,7 +80,7 @@ pub(crate) async fn greet(shared: &Arc<Shared>, remote: Remote) -> Result<Sessio
     Ok(Session { remote, conn, signals, tasks })
 }
 
-/// The reader judges what the member says of itself.
+/// Asks the server about itself; the reader judges the answer.
 async fn ask(conn: &Conn, step: Duration) -> Result<(), Fault> {
     // servers before 2.9 know neither of the two
     optional(deadline("set_db_change_aware", step, conn.call("set_db_change_aware", &[true])).await)?;
@@ -102,8 +90,8 @@ async fn ask(conn: &Conn, step: Duration) -> Result<(), Fault> {
 }
 
 impl Session {
-    /// Follows the database: why that ended, and how long it was live.
-    async fn follow(&mut self, shared: &Arc<Shared>) -> (Fault, Duration) {
+    /// Follows the database. Returns why that ended, and how long the session was live.
+    pub(crate) async fn follow(&mut self, shared: &Arc<Shared>) -> (Fault, Duration) {
         let Self { remote, conn, signals, tasks } = self;
         let mut live_since = None;
         let Err(fault) = tasks.alive(drive(shared, conn, remote, signals, &mut live_since)).await;
@@ -130,7 +118,7 @@ async fn drive(
         shared.go_live(conn, Arc::new(schema.clone()), Arc::clone(&layout), remote);
         live_since.get_or_insert_with(Instant::now);
         loop {
-            // what was asked for between making the layout and going live
+            // what was requested between making the layout and going live
             let wanted = Arc::new(shared.layout(&schema));
             if wanted != layout {
                 let params = json!([cookie, cookie, wanted.condition_changes(&layout)]);
@@ -150,7 +138,7 @@ async fn drive(
     }
 }
 
-/// Awaits a step's reply no longer than `limit`.
+/// Waits for a step's reply for at most `limit`.
 async fn deadline<T>(
     step: &'static str,
     limit: Duration,
@@ -160,8 +148,8 @@ async fn deadline<T>(
     reply.map_err(|error| Fault::Refused { step, error })
 }
 
-/// Awaits a reply that may be long: as long as no more than `limit` passes without a byte of it. The server may need long for
-/// it without sending anything; that its host is there is told by the kernels ([`conn::open`]).
+/// Waits for a reply that may be long, while no `limit` passes without a byte of it. The server may work on it for long
+/// without sending anything; TCP keepalive shows whether its host is there ([`conn::open`]).
 async fn download<T>(
     step: &'static str,
     limit: Duration,
@@ -186,8 +174,7 @@ fn optional<T>(step: Result<T, Fault>) -> Result<(), Fault> {
     }
 }
 
-/// Starts the monitor with the best method the server knows and gives its cookie. The reply is
-/// applied by the reader.
+/// Starts the monitor with the best method that the server knows, and returns its cookie. The reader applies the reply.
 async fn start_monitor(shared: &Arc<Shared>, conn: &Conn, layout: &Arc<Layout>) -> Result<String, Fault> {
     let name = shared.options.database.name;
     for method in ["monitor_cond_since", "monitor_cond", "monitor"] {

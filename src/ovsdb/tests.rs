@@ -1,31 +1,23 @@
-//! What needs no server: framing and decoding of any bytes, addresses, `_Server` rows.
+//! Tests without a server: framing and decoding of any bytes, addresses, `_Server` rows.
 
 use std::sync::Arc;
 
-use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
-use ovnkube_ovn::wire::Interner;
-use ovnkube_ovn::{Atom, Datum, Row, Uuid, nb};
+use ovnkube_ovn::nb::{self, logical_switch_port as lsp};
+use ovnkube_ovn::{Row, Uuid};
+use ovnkube_ovsdb_data::{RowChange, Txn};
 use serde_json::json;
 
-use crate::cache::{Cache, RowChange};
 use crate::events::{Event, Subscribers};
 use crate::fault::Fault;
 use crate::frame::{FrameError, Framer};
-use crate::layout::{Conditions, Layout, Monitored};
+use crate::nearly::nearly;
 use crate::outcome;
 use crate::remote::Remote;
 use crate::rpc::{Message, RpcError};
 use crate::server::{Seen, ServerRow};
 use crate::tls::{WrongName, common_name};
-use crate::txn::{Txn, is_own};
-use crate::update::Decoder;
 
-fn layout() -> Layout {
-    let schema = nb::DATABASE.server_schema().unwrap();
-    Layout::new(&nb::DATABASE, &Monitored::whole(&nb::DATABASE), &schema, Conditions::new())
-}
-
-/// Cuts `bytes`, handed over in pieces of `size`, into messages.
+/// Splits `bytes`, handed over in pieces of `size`, into messages.
 fn cut(bytes: &[u8], size: usize) -> (Vec<Vec<u8>>, Option<FrameError>) {
     let (mut framer, mut out) = (Framer::new(1 << 20), Vec::new());
     for piece in bytes.chunks(size.max(1)) {
@@ -74,120 +66,18 @@ fn framing_does_not_depend_on_the_pieces() {
     });
 }
 
-/// Text that is nearly what a server sends: tokens of updates, in any order.
-fn nearly(choices: &[u8]) -> String {
-    const TOKENS: [&str; 40] = [
-        "{",
-        "}",
-        "[",
-        "]",
-        ",",
-        ":",
-        "\"Logical_Switch\"",
-        "\"Logical_Switch_Port\"",
-        "\"ACL\"",
-        "\"initial\"",
-        "\"insert\"",
-        "\"modify\"",
-        "\"delete\"",
-        "\"old\"",
-        "\"new\"",
-        "null",
-        "\"name\"",
-        "\"ports\"",
-        "\"external_ids\"",
-        "\"00000000-0000-0000-0000-000000000001\"",
-        "\"00000000-0000-0000-0000-000000000002\"",
-        "\"uuid\"",
-        "\"set\"",
-        "\"map\"",
-        "[\"set\",[",
-        "[\"map\",[[",
-        "]]",
-        "1",
-        "1.0",
-        "-5",
-        "1e300",
-        "true",
-        "\"x\"",
-        "\"\\u00e9\\\"\"",
-        "{\"Logical_Switch\":{",
-        "{\"00000000-0000-0000-0000-000000000001\":{",
-        "\"modify\":{\"ports\":",
-        "\"modify\":{\"name\":\"y\"}}}}",
-        "[true,",
-        "[\"m\",",
-    ];
-    choices.iter().filter_map(|c| TOKENS.get(usize::from(*c) % TOKENS.len()).copied()).collect()
-}
-
 #[test]
-fn no_bytes_break_the_decoder() {
-    let layout = layout();
+fn no_bytes_break_the_readers_of_messages() {
     bolero::check!().with_type::<(bool, Vec<u8>)>().for_each(|(raw, bytes)| {
         let text = if *raw { String::from_utf8_lossy(bytes).into_owned() } else { nearly(bytes) };
-        let mut texts = Interner::default();
-        macro_rules! decoder {
-            () => {
-                Decoder { database: &nb::DATABASE, layout: &layout, texts: &mut texts }
-            };
-        }
-        let _ = decoder!().since_reply(&text);
-        let _ = decoder!().notification(&text, true);
-        let _ = decoder!().notification(&text, false);
         let _ = outcome::read(&text, &Txn::new(&nb::DATABASE), &[0, 1]);
-        let _ = ovnkube_ovn::ServerSchema::parse(text.as_bytes());
         if let Ok(message) = serde_json::from_slice::<Message<'_>>(text.as_bytes()) {
             let _ = message.error.map(RpcError::read);
         }
         if let Ok(value) = serde_json::from_str(&text) {
             ServerRow::default().update(&value, "x");
         }
-        if let Ok(updates) = decoder!().updates(&text) {
-            let mut cache = Cache::new(&nb::DATABASE, |_| None);
-            let _ = cache.apply(updates, &layout);
-        }
     });
-}
-
-#[test]
-fn updates_apply_as_the_server_means_them() {
-    let (layout, mut texts) = (layout(), Interner::default());
-    let mut cache = Cache::new(&nb::DATABASE, |row| Some(row.str(ls::NAME).to_owned()).filter(|n| !n.is_empty()));
-    let mut apply = |json: serde_json::Value| {
-        let decoder = Decoder { database: &nb::DATABASE, layout: &layout, texts: &mut texts };
-        let updates = decoder.updates(&json.to_string()).unwrap();
-        let (changes, result) = cache.apply(updates, &layout);
-        let rows = cache.iter(ls::TABLE).map(|(_, row)| row.to_string()).collect::<Vec<_>>();
-        (changes.len(), result, rows)
-    };
-    let (u, p, q) = (Uuid::from_u128(1).to_string(), Uuid::from_u128(2).to_string(), Uuid::from_u128(3).to_string());
-    let modify = |columns: serde_json::Value| json!({"Logical_Switch": {u.as_str(): {"modify": columns}}});
-    let row = |text: &str| vec![format!("Logical_Switch{{{text}}}")];
-    assert!(apply(modify(json!({"name": "x"}))).1.is_err(), "a change of a row that is not there");
-    let new = json!({"Logical_Switch": {u.as_str(): {"initial": {"name": "n", "ports": ["uuid", p], "_version": ["uuid", q], "future": 1}}}, "Future": {}});
-    assert_eq!(apply(new.clone()).2, row(&format!("name: \"n\", ports: {p}")));
-    assert_eq!(apply(new).0, 0, "the same again is no change");
-    // sets: what is in the difference and in the set goes, what is not comes
-    let two = json!(["set", [["uuid", p], ["uuid", q]]]);
-    assert_eq!(apply(modify(json!({"ports": two}))).2, row(&format!("name: \"n\", ports: {q}")));
-    // maps: a pair that is the same goes, another value replaces, a new key comes
-    let map = |pairs: serde_json::Value| json!({"external_ids": ["map", pairs]});
-    assert_eq!(apply(modify(map(json!([["a", "1"], ["b", "2"], ["c", "3"]])))).0, 1);
-    let after = apply(modify(map(json!([["a", "1"], ["b", "9"], ["d", "4"]])))).2;
-    assert_eq!(
-        after,
-        row(&format!("external_ids: {{\"b\": \"9\", \"c\": \"3\", \"d\": \"4\"}}, name: \"n\", ports: {q}"))
-    );
-    assert_eq!(apply(modify(map(json!([["b", "9"], ["c", "3"], ["d", "4"]])))).0, 1);
-    // optional: the new value, or none
-    let copp = |value| modify(json!({ "copp": value }));
-    assert_eq!(apply(copp(json!(["uuid", p]))).2, row(&format!("copp: {p}, name: \"n\", ports: {q}")));
-    assert_eq!(apply(copp(json!(["set", []]))).2, row(&format!("name: \"n\", ports: {q}")));
-    // a scalar that becomes its default is left out, as in a first download
-    assert_eq!(apply(modify(json!({"name": ""}))).2, row(&format!("ports: {q}")));
-    assert_eq!(apply(json!({"Logical_Switch": {u.as_str(): {"delete": null}}})).2, Vec::<String>::new());
-    assert!(apply(json!({"Logical_Switch": {u.as_str(): {"delete": null}}})).1.is_err());
 }
 
 #[test]
@@ -295,46 +185,7 @@ fn members_that_cannot_be_trusted_are_left() {
     assert!(matches!(check(&changing, true, None), Err(Fault::NoDatabase { wanted: "db", .. })));
 }
 
-#[test]
-fn a_change_is_own_only_if_all_of_it_is() {
-    let (switch, p, q) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
-    let row = |ports: &[Uuid], ids: &[(&str, &str)]| {
-        let row =
-            Row::new(ls::TABLE).with(ls::NAME, "n").with(ls::PORTS, ports).with(ls::EXTERNAL_IDS, ids.iter().copied());
-        Some(Arc::new(row))
-    };
-    let own = |old, new, write: &dyn Fn(&mut Txn)| {
-        let mut txn = Txn::new(&nb::DATABASE);
-        write(&mut txn);
-        let change = RowChange { table: ls::TABLE, uuid: switch, old, new };
-        is_own(&change, [Arc::new(txn)].iter())
-    };
-    let one = |u| Datum::one(Atom::Uuid(u));
-    let plug = |t: &mut Txn| _ = t.insert_into(ls::TABLE, switch, ls::PORTS, one(p));
-    assert!(own(row(&[], &[]), row(&[p], &[]), &plug));
-    assert!(!own(row(&[], &[]), row(&[p, q], &[]), &plug), "somebody else plugged q");
-    assert!(!own(row(&[q], &[]), row(&[p], &[]), &plug), "somebody else took q");
-    assert!(!own(row(&[], &[]), row(&[p], &[("a", "1")]), &plug), "another column changed too");
-    let unplug = |t: &mut Txn| _ = t.remove_from(ls::TABLE, switch, ls::PORTS, one(p));
-    assert!(own(row(&[p, q], &[]), row(&[q], &[]), &unplug) && !own(row(&[p, q], &[]), row(&[], &[]), &unplug));
-    let keys = |t: &mut Txn| {
-        t.set_keys(ls::TABLE, switch, ls::EXTERNAL_IDS, [("a", "2")]);
-        t.remove_keys(ls::TABLE, switch, ls::EXTERNAL_IDS, ["b"]);
-    };
-    assert!(own(row(&[], &[("a", "1"), ("b", "1")]), row(&[], &[("a", "2")]), &keys));
-    assert!(!own(row(&[], &[("a", "1")]), row(&[], &[("a", "3")]), &keys), "another value than ours");
-    assert!(!own(row(&[], &[("c", "1")]), row(&[], &[("a", "2")]), &keys));
-    let insert = |t: &mut Txn| _ = t.insert(switch, Row::new(ls::TABLE).with(ls::NAME, "n"));
-    assert!(own(None, row(&[], &[]), &insert) && !own(None, row(&[p], &[]), &insert));
-    let delete = |t: &mut Txn| _ = t.delete(ls::TABLE, switch);
-    assert!(own(row(&[], &[]), None, &delete) && !own(row(&[], &[]), None, &plug));
-    let update = |t: &mut Txn| {
-        _ = t.update(switch, Row::new(ls::TABLE).with(ls::PORTS, [q]).with(ls::EXTERNAL_IDS, [("", ""); 0]));
-    };
-    assert!(own(row(&[p], &[("a", "1")]), row(&[q], &[]), &update) && !own(row(&[], &[]), row(&[p], &[]), &update));
-}
-
-/// A certificate as far as its subject, whose names are these.
+/// A certificate up to its subject, which has these names.
 fn certificate_of(names: &[u8]) -> Vec<u8> {
     let sequence = |content: &[u8]| [&[0x30, content.len() as u8], content].concat();
     let empty = [0x02, 0];

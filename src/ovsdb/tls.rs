@@ -1,6 +1,6 @@
-//! TLS as OVN uses it: both sides show certificates of private authorities. A server's must be of the
-//! one we believe, and for the address or host name that the server is reached by. What `ovs-pki`
-//! makes names neither: then the name that it does have can be asked for.
+//! TLS as OVN uses it: both sides show certificates of private CAs. The server's must be signed by our CA and be valid
+//! for the address or host name that the server is reached by. Certificates that `ovs-pki` makes name neither: for
+//! these, the name that they do have can be configured.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,17 +22,17 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     pub private_key: PathBuf,
     pub ca: PathBuf,
-    /// Name that the server's certificate must have, as its subject or among the others; if none,
-    /// the host of the remote.
+    /// Name that the server's certificate must have, as its subject or as an alternative name; `None`: the host of the
+    /// remote.
     pub common_name: Option<String>,
 }
 
 /// Why TLS cannot be set up from the files.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TlsError {
-    #[error("read {path}: {reason}")]
+    #[error("cannot read {path}: {reason}")]
     File { path: PathBuf, reason: String },
-    #[error("use certificate {path} with key {key}: {reason}")]
+    #[error("cannot use certificate {path} with key {key}: {reason}")]
     Pair { path: PathBuf, key: PathBuf, reason: rustls::Error },
 }
 
@@ -69,7 +69,7 @@ fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError
     let fail = |reason: String| TlsError::File { path: path.clone(), reason };
     let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(|e| fail(e.to_string()))?.collect();
     match all {
-        Ok(list) if list.is_empty() => Err(fail("no certificate in it".to_owned())),
+        Ok(list) if list.is_empty() => Err(fail("there is no certificate in it".to_owned())),
         Ok(list) => Ok(list),
         Err(e) => Err(fail(e.to_string())),
     }
@@ -79,7 +79,7 @@ fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError
 struct ServerVerifier {
     roots: RootCertStore,
     provider: Arc<CryptoProvider>,
-    /// Instead of the host.
+    /// Required instead of the host.
     name: Option<String>,
 }
 
@@ -134,7 +134,7 @@ impl ServerVerifier {
             return Ok(());
         }
         let wanted = self.name.clone().unwrap_or_else(|| host.to_str().into_owned());
-        // what can be no host's name is no alternative name either
+        // what cannot be a host name is no alternative name either
         let verified = ServerName::try_from(wanted.as_str()).map(|name| verify_server_name(parsed, &name));
         let alternatives = match verified {
             Ok(Err(rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext {
@@ -148,7 +148,7 @@ impl ServerVerifier {
     }
 }
 
-/// A certificate that is somebody else's.
+/// The certificate is for another name.
 #[derive(Debug)]
 pub(crate) struct WrongName {
     pub(crate) wanted: String,
@@ -172,13 +172,13 @@ impl fmt::Display for WrongName {
     }
 }
 
-/// Of `DnsName("db.example")` and `IpAddress(10.0.0.1)` the name.
+/// The name in `DnsName("db.example")` or `IpAddress(10.0.0.1)`.
 fn plain(presented: &str) -> &str {
     let name = presented.split_once('(').map_or(presented, |(_, name)| name);
     name.strip_suffix(')').unwrap_or(name).trim_matches('"')
 }
 
-/// What a handshake failed for, in words that say what to do.
+/// Why a handshake failed, and what to do about it.
 pub(crate) fn said(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(error) => {
@@ -206,7 +206,7 @@ fn of_server(error: &CertificateError) -> String {
     }
 }
 
-/// The server says which kind of fault it has found, and no more.
+/// The server's alert says which kind of fault it has found, and no more.
 fn of_client(alert: AlertDescription) -> String {
     let why = match alert {
         AlertDescription::UnknownCA => "it is not of an authority that the server trusts",
@@ -225,8 +225,7 @@ fn span(seconds: u64) -> String {
     if seconds < 2 * DAY { format!("{seconds} seconds") } else { format!("{} days", seconds / DAY) }
 }
 
-/// The subject's common name: the sixth field of the certificate, or the fifth where the version
-/// is left out.
+/// The subject's common name: the sixth field of the certificate, or the fifth if the version is left out.
 pub(crate) fn common_name(cert: &[u8]) -> Option<String> {
     const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
     let (_, certificate, _) = element(cert)?;
@@ -251,7 +250,7 @@ pub(crate) fn common_name(cert: &[u8]) -> Option<String> {
     found
 }
 
-/// Tag, content and what follows of the first DER element.
+/// Tag and content of the first DER element, and what follows it.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = der.split_first_chunk::<2>()?;
     let (length, rest) = match first {

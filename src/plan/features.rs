@@ -1,42 +1,19 @@
-//! The list of features; the product's table of contents.
+//! The list of features.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use ovnkube_model::{Name, Object, Roles, Touched, World};
+use ovnkube_model::{Affected, Object, World};
 
+use crate::feature::Feature;
 use crate::policies::PolicyKey;
 use crate::topology::TopologyKey;
-use crate::{RowKey, Want};
+use crate::{RowKey, Want, names};
 use crate::{cluster_manager, gateway, namespaces, pods, policies, services, topology};
-
-/// One thing OVN does for Kubernetes. Pure: same world, same want.
-pub trait Feature {
-    /// What it is computed per: a node, a namespace, a pod.
-    type Key: Ord + Clone + fmt::Display;
-
-    /// Whether a process with these roles has it.
-    fn is_ours(roles: Roles) -> bool;
-
-    /// The keys that may want something else now.
-    fn touched(what: &Touched, world: &World) -> Vec<Self::Key>;
-
-    /// All that this key should have now. Nothing = it should not exist.
-    fn want(key: &Self::Key, world: &World) -> Want;
-}
-
-/// The keys that may want something else now, of a feature that has one for each node.
-pub(crate) fn touched_nodes(what: &Touched, world: &World) -> Vec<Name> {
-    match what {
-        Touched::Everything => world.nodes.keys().cloned().collect(),
-        Touched::Node(name) => vec![name.clone()],
-        _ => Vec::new(),
-    }
-}
 
 macro_rules! features {
     ($($(#[$doc:meta])* $name:ident: $feature:ty = $label:literal,)*) => {
-        /// A key of any feature. The order is the order of writing: what others refer to comes first.
+        /// A key of any feature. Keys are written in this order: rows that others refer to come first.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Key {
             $($(#[$doc])* $name(<$feature as Feature>::Key),)*
@@ -48,10 +25,10 @@ macro_rules! features {
             }
         }
 
-        /// The keys of all features that `what` touches.
-        pub fn touched(what: &Touched, world: &World, into: &mut BTreeSet<Key>) {
-            $(if <$feature>::is_ours(world.network.roles) {
-                into.extend(<$feature>::touched(what, world).into_iter().map(Key::$name));
+        /// The keys of all features that `what` affects.
+        pub fn affected(what: &Affected, world: &World, into: &mut BTreeSet<Key>) {
+            $(if <$feature>::is_enabled(world.settings.roles) {
+                into.extend(<$feature>::affected(what, world).into_iter().map(Key::$name));
             })*
         }
 
@@ -63,7 +40,7 @@ macro_rules! features {
 }
 
 features! {
-    /// Numbers, subnets and join addresses of nodes.
+    /// Ids, subnets and join addresses of nodes.
     NodeAnnotations: cluster_manager::NodeAnnotations = "annotations of node",
     /// Address sets and port groups of namespaces.
     Namespaces: namespaces::Namespaces = "namespace",
@@ -81,30 +58,32 @@ features! {
     Pods: pods::Pods = "pod",
 }
 
-/// How a key bears on who may talk to whom. What keys want about that changes in one transaction, or
-/// packets pass, or are lost, that should not.
+/// How a key bears on who may talk to whom. All changes to that are made in one transaction; otherwise some
+/// packets would wrongly pass or be lost meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
-    /// It says who may.
+    /// It decides who may.
     Says,
-    /// It is about somebody who can talk once this row is there.
+    /// It concerns an endpoint that can talk once this row exists.
     Concerns(RowKey),
     Nothing,
 }
 
-/// See [`Access`].
+/// How a key bears on access; see [`Access`].
 pub fn access(key: &Key, world: &World) -> Access {
     match key {
-        Key::Namespaces(_) => Access::Says,
-        Key::Policies(key) if !matches!(key, PolicyKey::Cluster | PolicyKey::Node(_)) => Access::Says,
-        // others know it by its node's address
+        Key::Policies(PolicyKey::Cluster) => Access::Nothing,
+        // rules may refer to what nodes send
+        Key::Policies(PolicyKey::Node(name)) => Access::Concerns(names::management_port(name)),
+        Key::Namespaces(_) | Key::Policies(_) => Access::Says,
+        // rules know a host-network pod by its node's address
         Key::Pods(key) if world.pods.get(key).is_some_and(|e| e.pod.host_network) => Access::Says,
         Key::Pods(key) => Access::Concerns(pods::port_key(key)),
         _ => Access::Nothing,
     }
 }
 
-/// The object that a key is about, if it is there: where people look when something is wrong.
+/// The object that a key is about, if it exists: users look there when something is wrong.
 pub fn object(key: &Key, world: &World) -> Option<Object> {
     Some(match key {
         Key::NodeAnnotations(name)

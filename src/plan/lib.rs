@@ -1,19 +1,20 @@
-//! From the world to what should be written. Pure: the same world always gives the same answer.
+//! Plans what should be written, from the world. It is pure: the same world always gives the same result.
 //!
 //! ```text
-//!  Touched ──Feature::touched──▶ keys ──Feature::want──▶ Want { rows, members, patches }
+//!  Affected ──Feature::affected──▶ keys ──Feature::want──▶ Want { rows, members, patches }
 //! ```
 //!
-//! One folder per feature, all of the same shape: `mod.rs` says what a person gets, which rows that
-//! makes, and has the `Feature`; one more file per kind of OVN thing where it gets long.
+//! One folder per feature, all of the same shape: `mod.rs` says what a user gets and which rows that makes, and
+//! has the `Feature`; longer ones have one more file per kind of OVN object.
 //!
-//! *Invariant*: nothing in here knows what the database holds. Start, change, drift and deletion are
-//! one path: whatever a key wants less than before goes away.
+//! *Invariant*: nothing in here knows what the database holds. Start, change, drift and deletion take the same
+//! path: what a key no longer wants is removed.
 
 mod cluster_manager;
+mod feature;
 mod features;
 mod gateway;
-mod names;
+pub mod names;
 mod namespaces;
 mod pods;
 mod policies;
@@ -27,8 +28,9 @@ mod want;
 mod whose;
 pub mod why;
 
-pub use features::{Access, Feature, Key, access, object, touched, want};
-pub use rows::{identity, member_columns};
+pub use feature::Feature;
+pub use features::{Access, Key, access, affected, object, want};
+pub use rows::{identity, is_named_within, member_columns};
 pub use takeover::Takeover;
-pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowWant, Unavailable, Want};
-pub use whose::{Claim, cable, claim, is_anothers_acl, is_garbage, is_our_variable};
+pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowName, RowWant, Unavailable, Want};
+pub use whose::{Ownership, is_anothers_acl, is_garbage, is_our_variable, ownership, router_peer_port};

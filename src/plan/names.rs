@@ -1,13 +1,53 @@
-//! Names of rows, as ovn-kubernetes has them.
+//! Names of rows, the same as in ovn-kubernetes.
 
-use ovnkube_model::{Family, Network};
+use ovnkube_model::{Family, NetworkSettings};
 use ovnkube_ovn::OwnerId;
-use ovnkube_ovn::nb::{address_set, copp, load_balancer_group, logical_router, logical_switch, port_group};
+use ovnkube_ovn::nb::{
+    address_set, copp, load_balancer_group, logical_router, logical_switch, logical_switch_port, port_group,
+};
 
 use crate::RowKey;
 
+/// The names of one kind of row that each node has: a prefix, then the node's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeRow(&'static str);
+
+/// The node's gateway router.
+pub const GATEWAY_ROUTER: NodeRow = NodeRow("GR_");
+/// The switch between the gateway router and the outside network.
+pub const EXTERNAL_SWITCH: NodeRow = NodeRow("ext_");
+/// The node's own port in its switch.
+pub const MANAGEMENT_PORT: NodeRow = NodeRow("k8s-");
+// both ends of each link: "rtos" is the router's port to the switch, "stor" the switch's to the router
+pub const ROUTER_TO_SWITCH: NodeRow = NodeRow("rtos-");
+pub const SWITCH_TO_ROUTER: NodeRow = NodeRow("stor-");
+pub const GATEWAY_TO_JOIN: NodeRow = NodeRow("rtoj-GR_");
+pub const JOIN_TO_GATEWAY: NodeRow = NodeRow("jtor-GR_");
+pub const GATEWAY_TO_EXTERNAL: NodeRow = NodeRow("rtoe-GR_");
+pub const EXTERNAL_TO_GATEWAY: NodeRow = NodeRow("etor-GR_");
+/// The cluster router's port to the join switch.
+pub(crate) const CLUSTER_ROUTER_TO_JOIN: &str = "rtoj-ovn_cluster_router";
+/// The join switch's port to the cluster router.
+pub(crate) const JOIN_TO_CLUSTER_ROUTER: &str = "jtor-ovn_cluster_router";
+
+impl NodeRow {
+    pub fn of(self, node: &str) -> String {
+        format!("{}{node}", self.0)
+    }
+
+    /// The node whose row has this name. Rows of other networks have that network's name and a `_` before the node's.
+    pub fn node(self, name: &str) -> Option<&str> {
+        name.strip_prefix(self.0).filter(|node| is_node(node))
+    }
+}
+
+/// Whether this may be the name of a node: Kubernetes' names have no `_`.
+pub(crate) fn is_node(name: &str) -> bool {
+    !name.contains('_')
+}
+
 pub(crate) const CLUSTER_ROUTER: &str = "ovn_cluster_router";
-pub(crate) const JOIN_SWITCH: &str = "join";
+pub const JOIN_SWITCH: &str = "join";
 pub(crate) const COPP: &str = "ovnkube-default";
 /// On every switch and gateway router.
 pub(crate) const CLUSTER_LB_GROUP: &str = "clusterLBGroup";
@@ -40,6 +80,11 @@ pub(crate) fn set_key(owner: &OwnerId) -> RowKey {
     RowKey::new(address_set::TABLE, owner.hashed_name())
 }
 
+/// A node's own port in its switch.
+pub(crate) fn management_port(node: &str) -> RowKey {
+    RowKey::new(logical_switch_port::TABLE, MANAGEMENT_PORT.of(node))
+}
+
 /// The group of all management ports (`k8s-*`).
 pub(crate) fn cluster_port_group() -> OwnerId {
     OwnerId::new("Cluster").name("clusterPortGroup")
@@ -61,6 +106,6 @@ pub(crate) fn namespace_set(namespace: &str, family: Family) -> OwnerId {
 }
 
 /// Cluster CIDRs, joined by spaces, as `arp_proxy` wants them.
-pub(crate) fn cluster_cidrs(network: &Network) -> String {
+pub(crate) fn cluster_cidrs(network: &NetworkSettings) -> String {
     network.cluster_subnets.iter().map(|r| r.cidr.to_string()).collect::<Vec<_>>().join(" ")
 }

@@ -1,6 +1,7 @@
-//! What rows are called when their uuid is not known, and which of their columns are filled by members.
+//! The identities of rows whose uuid is not known, and the columns that members fill.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use ovnkube_ovn::nb::{
     acl, address_set, chassis_template_var, copp, dhcp_options, gateway_chassis, load_balancer, load_balancer_group,
@@ -9,32 +10,32 @@ use ovnkube_ovn::nb::{
 };
 use ovnkube_ovn::{ColumnId, Row, Table, owner};
 
-/// What a row is called within its table: its name where it has one that is its own, the owner id of
-/// rows that carry one, else the columns that make it what it is. Rows under different parents may
-/// share an identity (routes of two routers); then the parent tells them apart.
-pub fn identity(row: &Row) -> Option<String> {
+/// The identity of a row within its table: its name if that is unique, the owner id of rows that carry one,
+/// else the columns that define it. Rows under different parents may share an identity (routes of two
+/// routers); then the parent tells them apart.
+pub fn identity(row: &Row) -> Option<Arc<str>> {
     let text = match row.table().name {
-        "Logical_Switch" => row.str(logical_switch::NAME),
-        "Logical_Switch_Port" => row.str(lsp::NAME),
-        "Logical_Router" => row.str(logical_router::NAME),
-        "Logical_Router_Port" => row.str(logical_router_port::NAME),
-        "Load_Balancer" => row.str(load_balancer::NAME),
-        "Load_Balancer_Group" => row.str(load_balancer_group::NAME),
-        "Port_Group" => row.str(port_group::NAME),
-        "Address_Set" => row.str(address_set::NAME),
-        "Meter" => row.str(meter::NAME),
-        "Copp" => row.str(copp::NAME),
-        "Gateway_Chassis" => row.str(gateway_chassis::NAME),
-        "Chassis_Template_Var" => row.str(chassis_template_var::CHASSIS),
-        "ACL" => row.map(acl::EXTERNAL_IDS).get(owner::ID)?,
-        "QoS" => row.map(qos::EXTERNAL_IDS).get(owner::ID)?,
-        "DHCP_Options" => row.map(dhcp_options::EXTERNAL_IDS).get(owner::ID)?,
-        _ => return composed(row),
+        "Logical_Switch" => row.text(logical_switch::NAME),
+        "Logical_Switch_Port" => row.text(lsp::NAME),
+        "Logical_Router" => row.text(logical_router::NAME),
+        "Logical_Router_Port" => row.text(logical_router_port::NAME),
+        "Load_Balancer" => row.text(load_balancer::NAME),
+        "Load_Balancer_Group" => row.text(load_balancer_group::NAME),
+        "Port_Group" => row.text(port_group::NAME),
+        "Address_Set" => row.text(address_set::NAME),
+        "Meter" => row.text(meter::NAME),
+        "Copp" => row.text(copp::NAME),
+        "Gateway_Chassis" => row.text(gateway_chassis::NAME),
+        "Chassis_Template_Var" => row.text(chassis_template_var::CHASSIS),
+        "ACL" => row.map(acl::EXTERNAL_IDS).text(owner::ID),
+        "QoS" => row.map(qos::EXTERNAL_IDS).text(owner::ID),
+        "DHCP_Options" => row.map(dhcp_options::EXTERNAL_IDS).text(owner::ID),
+        _ => return composed(row).map(Into::into),
     };
-    (!text.is_empty()).then(|| text.to_owned())
+    text.filter(|text| !text.is_empty()).cloned()
 }
 
-/// Identity out of several columns.
+/// An identity made of several columns.
 fn composed(row: &Row) -> Option<String> {
     let mut id = String::new();
     let written = match row.table().name {
@@ -77,8 +78,12 @@ fn composed(row: &Row) -> Option<String> {
     written.ok().map(|()| id)
 }
 
-/// Set and map columns that are filled by members: whatever of ours stands in one and is wanted by
-/// nobody is garbage.
+/// Whether only their parents may tell rows of a table apart: their keys then include the parent.
+pub fn is_named_within(table: &Table) -> bool {
+    matches!(table.name, "Logical_Router_Static_Route" | "Logical_Router_Policy" | "NAT")
+}
+
+/// Set and map columns that are filled by members: a value of ours in them that no key wants is garbage.
 pub fn member_columns(table: &Table) -> &'static [ColumnId] {
     const SWITCH: &[ColumnId] =
         &[logical_switch::PORTS.id(), logical_switch::ACLS.id(), logical_switch::LOAD_BALANCER.id()];

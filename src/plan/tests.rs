@@ -4,7 +4,7 @@ use ovnkube_ovn::nb::{
 };
 use ovnkube_ovn::{Database, Row, nb, owner};
 
-use crate::{Claim, cable, claim, identity, is_anothers_acl, is_garbage, member_columns};
+use crate::{Ownership, identity, is_anothers_acl, is_garbage, member_columns, ownership, router_peer_port};
 
 const NB: &Database = &nb::DATABASE;
 
@@ -21,10 +21,10 @@ fn only_the_default_networks_rows_are_ours() {
     assert!(is_ours(&pod_port("ns_pod")));
     assert!(!is_ours(&pod_port("blue_ns_pod")));
     assert!(!is_ours(&Row::new(lsp::TABLE).with(lsp::NAME, "ns_pod")));
-    let cable = |name: &str| Row::new(lsp::TABLE).with(lsp::NAME, name).with(lsp::TYPE, "router");
-    assert!(is_ours(&cable("stor-n1")));
-    assert!(is_ours(&cable("etor-GR_n1")) && is_ours(&cable("jtor-GR_n1")));
-    assert!(!is_ours(&cable("stor-blue_n1")) && !is_ours(&cable("etor-GR_blue_n1")));
+    let port_of_router = |name: &str| Row::new(lsp::TABLE).with(lsp::NAME, name).with(lsp::TYPE, "router");
+    assert!(is_ours(&port_of_router("stor-n1")));
+    assert!(is_ours(&port_of_router("etor-GR_n1")) && is_ours(&port_of_router("jtor-GR_n1")));
+    assert!(!is_ours(&port_of_router("stor-blue_n1")) && !is_ours(&port_of_router("etor-GR_blue_n1")));
     let port = |name: &str| Row::new(lrp::TABLE).with(lrp::NAME, name);
     assert!(is_ours(&port("rtos-n1")));
     assert!(is_ours(&port("rtoj-GR_n1")) && is_ours(&port("rtoe-GR_n1")));
@@ -36,16 +36,16 @@ fn only_the_default_networks_rows_are_ours() {
 }
 
 #[test]
-fn a_nodes_switch_is_told_by_its_cable() {
+fn a_nodes_switch_is_known_by_its_router_port() {
     let switch =
         |name: &str| Row::new(ls::TABLE).with(ls::NAME, name).with(ls::OTHER_CONFIG, [("subnet", "10.0.0.0/24")]);
-    let cable = |row: &Row| cable(row).map(|(table, name)| (table.name, name));
-    assert_eq!(cable(&switch("n1")), Some(("Logical_Switch_Port", "stor-n1".to_owned())));
+    let peer_of = |row: &Row| router_peer_port(row).map(|(table, name)| (table.name, name));
+    assert_eq!(peer_of(&switch("n1")), Some(("Logical_Switch_Port", "stor-n1".to_owned())));
     assert!(is_garbage(&switch("n1"), true) && !is_garbage(&switch("n1"), false));
     assert!(!is_garbage(&switch("blue_n1"), true));
     assert!(!is_garbage(&Row::new(ls::TABLE).with(ls::NAME, "n1"), true));
     let outside = Row::new(ls::TABLE).with(ls::NAME, "ext_n1");
-    assert_eq!(cable(&outside), Some(("Logical_Switch_Port", "etor-GR_n1".to_owned())));
+    assert_eq!(peer_of(&outside), Some(("Logical_Switch_Port", "etor-GR_n1".to_owned())));
     assert!(is_garbage(&outside, true) && !is_garbage(&outside, false));
 }
 
@@ -53,18 +53,21 @@ fn a_nodes_switch_is_told_by_its_cable() {
 fn what_a_route_says_of_whose_it_is() {
     let bare = || Row::new(route::TABLE).with(route::IP_PREFIX, "100.64.0.2").with(route::NEXTHOP, "100.64.0.2");
     let marks = owner::marks(owner::GATEWAY);
-    assert_eq!(claim(&bare()), Claim::Bare);
-    assert_eq!(claim(&bare().with(route::EXTERNAL_IDS, [("k8s.ovn.org/node-masquerade-subnet", "")])), Claim::Bare);
-    // what somebody adds to ours makes it nobody else's
+    assert_eq!(ownership(&bare()), Ownership::Bare);
+    assert_eq!(
+        ownership(&bare().with(route::EXTERNAL_IDS, [("k8s.ovn.org/node-masquerade-subnet", "")])),
+        Ownership::Bare
+    );
+    // what others add to our row does not make it theirs
     let more = bare().with(route::EXTERNAL_IDS, marks.into_iter().chain([("theirs", "1")]));
-    assert_eq!(claim(&more.with(route::OPTIONS, [("ecmp_symmetric_reply", "true")])), Claim::Marked);
-    assert_eq!(claim(&bare().with(route::EXTERNAL_IDS, [marks[0]])), Claim::Foreign);
-    assert_eq!(claim(&bare().with(route::EXTERNAL_IDS, [("owner", "somebody")])), Claim::Foreign);
-    assert_eq!(claim(&bare().with(route::OPTIONS, [("ecmp_symmetric_reply", "true")])), Claim::Foreign);
+    assert_eq!(ownership(&more.with(route::OPTIONS, [("ecmp_symmetric_reply", "true")])), Ownership::Marked);
+    assert_eq!(ownership(&bare().with(route::EXTERNAL_IDS, [marks[0]])), Ownership::Foreign);
+    assert_eq!(ownership(&bare().with(route::EXTERNAL_IDS, [("owner", "somebody")])), Ownership::Foreign);
+    assert_eq!(ownership(&bare().with(route::OPTIONS, [("ecmp_symmetric_reply", "true")])), Ownership::Foreign);
     assert!(!is_ours(&bare()) && is_ours(&bare().with(route::EXTERNAL_IDS, marks)));
 }
 
-/// By these ovn-kubernetes would take a rule for one of an egress address, should it come back.
+/// If ovn-kubernetes came back, it would take a rule with these ids for one of an egress address.
 #[test]
 fn marks_have_no_name() {
     assert!(

@@ -1,15 +1,24 @@
-//! What a key wants: rows, memberships in rows of others, and annotations.
+//! What a key wants: rows, members of rows that other keys want, and annotations.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use ovnkube_model::{Name, PodKey};
 use ovnkube_ovn::{Column, ColumnId, IntoDatum, Row, Table};
 
-/// A row by what it is, not by its uuid: a table and its [`identity`](crate::identity) in it, and
-/// for rows that are told apart only by whose they are (routes of two routers), the parent's identity.
+use crate::rows::is_named_within;
+
+/// A row by its identity instead of its uuid: a table and its [`identity`](crate::identity) in it, and the parent's
+/// identity for rows that only their parents tell apart (routes of two routers).
+///
+/// One pointer: most of what is stored for a large cluster are such keys, and they repeat.
 #[derive(Clone)]
-pub struct RowKey {
+pub struct RowKey(Arc<RowName>);
+
+/// The content of a [`RowKey`].
+#[derive(Clone)]
+pub struct RowName {
     pub table: &'static Table,
     pub id: Arc<str>,
     pub within: Option<Arc<str>>,
@@ -17,9 +26,23 @@ pub struct RowKey {
 
 impl RowKey {
     pub fn new(table: &'static Table, id: impl Into<Arc<str>>) -> Self {
-        Self { table, id: id.into(), within: None }
+        Self(Arc::new(RowName { table, id: id.into(), within: None }))
     }
 
+    /// The row of this identity that belongs to `parent`.
+    fn within(&self, parent: &Self) -> Self {
+        Self(Arc::new(RowName { within: Some(parent.id.clone()), ..RowName::clone(self) }))
+    }
+}
+
+impl Deref for RowKey {
+    type Target = RowName;
+    fn deref(&self) -> &RowName {
+        &self.0
+    }
+}
+
+impl RowName {
     fn parts(&self) -> (&'static str, &str, Option<&str>) {
         (self.table.name, &self.id, self.within.as_deref())
     }
@@ -27,7 +50,7 @@ impl RowKey {
 
 impl PartialEq for RowKey {
     fn eq(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
+        Arc::ptr_eq(&self.0, &other.0) || self.parts() == other.parts()
     }
 }
 impl Eq for RowKey {}
@@ -58,14 +81,14 @@ impl fmt::Debug for RowKey {
     }
 }
 
-/// A row as it should be. Columns that are absent are nobody's business here.
+/// A row as it should be. Absent columns are left alone.
 #[derive(Debug, Clone)]
 pub struct RowWant {
     pub key: RowKey,
     pub row: Row,
-    /// Reference columns that are wholly this row's own.
+    /// Reference columns of which this row sets the whole value.
     pub refs: Vec<(ColumnId, Vec<RowKey>)>,
-    /// Without this column it says something else: where the database lacks it, the row is not wanted.
+    /// The row would mean something else without this column: if the database lacks it, the row is not wanted.
     pub needs: Option<ColumnId>,
 }
 
@@ -74,9 +97,10 @@ impl RowWant {
         Self { key: RowKey::new(row.table(), id), row, refs: Vec::new(), needs: None }
     }
 
-    /// Says whose row this is, where its identity alone does not tell.
+    /// Adds the parent, where the identity alone is ambiguous.
     pub fn within(mut self, parent: &RowKey) -> Self {
-        self.key.within = Some(parent.id.clone());
+        debug_assert!(is_named_within(self.key.table), "{}", self.key);
+        self.key = self.key.within(parent);
         self
     }
 
@@ -96,8 +120,8 @@ impl RowWant {
     }
 }
 
-/// One element of a set or map column of a row: the port of a switch, the address of an address set. The
-/// set is the sum of what all keys want in it; nobody writes it whole.
+/// One element of a set or map column of a row: the port of a switch, the address of an address set. The set is
+/// the union of what all keys want in it; no key writes it as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member {
     pub of: RowKey,
@@ -109,18 +133,18 @@ pub struct Member {
 pub enum MemberValue {
     Row(RowKey),
     Text(Arc<str>),
-    /// Key and value in a map column.
-    Entry(Arc<str>, Arc<str>),
+    /// Key and value in a map column; boxed, since few of the many members are entries.
+    Entry(Box<(Arc<str>, Arc<str>)>),
 }
 
-/// Annotations to set on an object; those already as wanted are not listed.
+/// Annotations to set on an object; those that have the wanted value already are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
     pub target: PatchTarget,
-    /// The object of this name may be another one by now: then nothing is written.
+    /// If the object of this name has another uid by now, nothing is written.
     pub uid: Name,
     pub annotations: Vec<(&'static str, String)>,
-    /// For a node: what its condition NetworkUnavailable should say, where it says otherwise.
+    /// For a node: its wanted condition NetworkUnavailable, if it differs.
     pub network_unavailable: Option<Unavailable>,
 }
 
@@ -139,7 +163,7 @@ pub enum PatchTarget {
     Pod(PodKey),
 }
 
-/// Everything one key wants. Nothing at all = it should not exist.
+/// Everything one key wants. Empty = it should not exist.
 #[derive(Debug, Clone, Default)]
 pub struct Want {
     pub rows: Vec<RowWant>,
@@ -148,7 +172,7 @@ pub struct Want {
 }
 
 impl Want {
-    /// Wants a row; its key is returned for references to it.
+    /// Wants a row; returns its key for references to it.
     pub fn row(&mut self, row: RowWant) -> RowKey {
         let key = row.key.clone();
         self.rows.push(row);
@@ -167,7 +191,7 @@ impl Want {
 
     /// Wants `key` to be `value` in a map column of `of`.
     pub fn entry<T>(&mut self, of: &RowKey, column: Column<T>, key: impl Into<Arc<str>>, value: impl Into<Arc<str>>) {
-        let value = MemberValue::Entry(key.into(), value.into());
+        let value = MemberValue::Entry(Box::new((key.into(), value.into())));
         self.members.push(Member { of: of.clone(), column: column.id(), value });
     }
 }

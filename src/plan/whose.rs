@@ -1,4 +1,4 @@
-//! Whose a row is: the one place that judges marks.
+//! Decides whose a row is: the only place that judges marks.
 
 use ovnkube_ovn::nb::{
     acl, chassis_template_var, logical_router, logical_router_policy as policy, logical_router_port,
@@ -7,7 +7,7 @@ use ovnkube_ovn::nb::{
 use ovnkube_ovn::{ColumnId, Row, StrMap, Table, owner};
 
 use crate::gateway::routes::MASQUERADE_ROUTE;
-use crate::names;
+use crate::names::{self, NodeRow};
 
 /// Owner types whose rows this program plans; rows of other types are left alone.
 const PLANNED_TYPES: [&str; 11] = [
@@ -21,40 +21,40 @@ const PLANNED_TYPES: [&str; 11] = [
     "LoadBalancerSourceRanges",
     "MulticastCluster",
     "MulticastNS",
-    // what ovn-kubernetes had before 2024
+    // of ovn-kubernetes before 2024
     "NetworkPolicyPortIndexOwnerType",
 ];
 
-/// Whose a row may be that is called as one that is wanted. The lesser one counts.
+/// Whose a row with the name of a wanted one is. Of several rows the one with the least value counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Claim {
-    /// It says that it is ours.
+pub enum Ownership {
+    /// It is marked as ours.
     Marked,
-    /// It says nothing, and holds nothing that we would not write: ours from before there were marks, or of
-    /// ovn-kubernetes, or one that somebody took the marks off.
+    /// It has no marks, and holds nothing that we would not write: ours from before there were marks, or of
+    /// ovn-kubernetes, or its marks were removed.
     Bare,
-    /// Somebody else's: whatever it is called, ours stands beside it.
+    /// It belongs to another program: whatever its name, ours is a row of its own.
     Foreign,
 }
 
-/// Judges a row by what it holds. Where names have an index there is but one of a name, which is ours to write.
-pub fn claim(row: &Row) -> Claim {
+/// Judges a row by its content. In a table with an index of names the only row of a name is ours to write.
+pub fn ownership(row: &Row) -> Ownership {
     let is_marked = match row.table().name {
         "Logical_Router_Static_Route" | "Logical_Router_Policy" | "NAT" => is_gateways(row),
         "Logical_Router" => is_router_of_ours(row),
         "Load_Balancer" => is_balancer_of_ours(row),
-        // it says nothing at all: see `cable`
-        "Logical_Switch" => return Claim::Bare,
-        _ => return Claim::Marked,
+        // it has no marks: see `router_peer_port`
+        "Logical_Switch" => return Ownership::Bare,
+        _ => return Ownership::Marked,
     };
     match is_marked {
-        true => Claim::Marked,
-        false if is_bare(row) => Claim::Bare,
-        false => Claim::Foreign,
+        true => Ownership::Marked,
+        false if is_bare(row) => Ownership::Bare,
+        false => Ownership::Foreign,
     }
 }
 
-/// Whether a row without our marks holds nothing that would make it another one, beside its identity.
+/// Whether a row without our marks holds nothing besides its identity that would make it a different one.
 fn is_bare(row: &Row) -> bool {
     let ids = row.external_ids();
     let only = |columns: &[ColumnId]| row.cells().all(|(column, _)| columns.contains(&column));
@@ -90,15 +90,15 @@ fn is_bare(row: &Row) -> bool {
     }
 }
 
-/// The port of a switch or router that only ours has, whatever others call theirs. Names of ports have an index.
-pub fn cable(row: &Row) -> Option<(&'static Table, String)> {
+/// The port that only our switch or router has, by table and name: names of ports have an index.
+pub fn router_peer_port(row: &Row) -> Option<(&'static Table, String)> {
     match row.table().name {
         "Logical_Switch" => {
             let name = row.str(logical_switch::NAME);
-            let port = match name.strip_prefix("ext_") {
-                Some(node) => format!("etor-GR_{node}"),
-                None if name == names::JOIN_SWITCH => format!("jtor-{}", names::CLUSTER_ROUTER),
-                None => format!("stor-{name}"),
+            let port = match names::EXTERNAL_SWITCH.node(name) {
+                Some(node) => names::EXTERNAL_TO_GATEWAY.of(node),
+                None if name == names::JOIN_SWITCH => names::JOIN_TO_CLUSTER_ROUTER.to_owned(),
+                None => names::SWITCH_TO_ROUTER.of(name),
             };
             Some((lsp::TABLE, port))
         }
@@ -107,40 +107,45 @@ pub fn cable(row: &Row) -> Option<(&'static Table, String)> {
     }
 }
 
-/// Whether a row that nobody wants is one of ours, judged by the marks that ovn-kubernetes and this
-/// program put on rows. Of switches and routers: `has_cable` if the port is in there that only ours have.
-pub fn is_garbage(row: &Row, has_cable: bool) -> bool {
+/// Whether a row that no key wants is ours, judged by the marks that ovn-kubernetes and this program put on rows.
+/// For switches and routers, `has_router_peer_port` says that it contains the port that only ours have.
+pub fn is_garbage(row: &Row, has_router_peer_port: bool) -> bool {
     match row.table().name {
         "Address_Set" | "Port_Group" | "ACL" => is_planned(row.external_ids()),
         // a pod's port, or one of the ports every node has
         "Logical_Switch_Port" => {
             let name = row.str(lsp::NAME);
             match row.str(lsp::TYPE) {
-                "router" => is_cable(name, &["stor-", "jtor-GR_", "etor-GR_"]),
+                "router" => {
+                    is_one_of(name, &[names::SWITCH_TO_ROUTER, names::JOIN_TO_GATEWAY, names::EXTERNAL_TO_GATEWAY])
+                }
                 _ => row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true") && is_of_default_network(name, 1),
             }
         }
         "Load_Balancer" => is_balancer_of_ours(row),
         "Chassis_Template_Var" => row.map(chassis_template_var::VARIABLES).iter().all(|(key, _)| is_our_variable(key)),
-        // a wanted one is never asked about: this is another of the same name, or a gone node's gateway
+        // wanted rows are not judged here: this is another of the same name, or the gateway of a deleted node
         "Logical_Router" => is_router_of_ours(row),
-        "Logical_Router_Port" => is_cable(row.str(logical_router_port::NAME), &["rtos-", "rtoj-GR_", "rtoe-GR_"]),
+        "Logical_Router_Port" => is_one_of(
+            row.str(logical_router_port::NAME),
+            &[names::ROUTER_TO_SWITCH, names::GATEWAY_TO_JOIN, names::GATEWAY_TO_EXTERNAL],
+        ),
         "Logical_Router_Static_Route" | "Logical_Router_Policy" | "NAT" => is_gateways(row),
-        // a node's switch is the one that has the node's cable to its router
+        // a node's switch is the one that has the port to the cluster router
         "Logical_Switch" => {
             let name = row.str(logical_switch::NAME);
             let config = row.map(logical_switch::OTHER_CONFIG);
             let has_subnet = config.contains_key("subnet") || config.contains_key("ipv6_prefix");
-            let (node, looks_ours) = name.strip_prefix("ext_").map_or((name, has_subnet), |node| (node, true));
-            looks_ours && is_of_default_network(node, 0) && has_cable
+            let is_node_switch = has_subnet && names::is_node(name);
+            (is_node_switch || names::EXTERNAL_SWITCH.node(name).is_some()) && has_router_peer_port
         }
         _ => false,
     }
 }
 
-/// Whether an ACL that nobody here wants stays in a port group of ours all the same: a feature of ovn-kubernetes that
-/// is not planned here has its ACLs in groups of namespaces. All others are thrown out, also those that say nothing:
-/// who may talk to whom is not left to rows that nobody knows.
+/// Whether an ACL that no key wants stays in a port group of ours: features of ovn-kubernetes that are not planned
+/// here have their ACLs in groups of namespaces. All others are removed, also unmarked ones: unknown rows must not
+/// decide who may talk to whom.
 pub fn is_anothers_acl(group: &Row, acl: &Row) -> bool {
     let of_policies = |owner_type: &str| owner_type != "Namespace" && owner_type != "Cluster";
     let ids = acl.map(acl::EXTERNAL_IDS);
@@ -149,7 +154,7 @@ pub fn is_anothers_acl(group: &Row, acl: &Row) -> bool {
         && ids.get(owner::OWNER_TYPE).is_some_and(|owner_type| !PLANNED_TYPES.contains(&owner_type))
 }
 
-/// Whether routes, policies, NAT rules and gateway routers say that they are ours.
+/// Whether a route, policy, NAT rule or gateway router has our marks.
 pub(crate) fn is_gateways(row: &Row) -> bool {
     let ids = row.external_ids();
     owner::marks(owner::GATEWAY).iter().all(|(key, value)| ids.get(key) == Some(value))
@@ -158,16 +163,16 @@ pub(crate) fn is_gateways(row: &Row) -> bool {
 fn is_router_of_ours(row: &Row) -> bool {
     let (name, ids) = (row.str(logical_router::NAME), row.map(logical_router::EXTERNAL_IDS));
     name == names::CLUSTER_ROUTER && ids.contains_key("k8s-cluster-router")
-        || is_cable(name, &["GR_"]) && ids.contains_key("physical_ip")
+        || names::GATEWAY_ROUTER.node(name).is_some() && ids.contains_key("physical_ip")
 }
 
-/// Those of other networks say so.
+/// Load balancers of other networks name their network.
 fn is_balancer_of_ours(row: &Row) -> bool {
     let ids = row.external_ids();
     ids.get("k8s.ovn.org/kind") == Some("Service") && !ids.contains_key("k8s.ovn.org/network")
 }
 
-/// Whether a variable of load balancer templates is one that is planned here.
+/// Whether a variable of load balancer templates is planned here.
 pub fn is_our_variable(name: &str) -> bool {
     name.starts_with("NODEIP_IPv") || name.starts_with("Service__")
 }
@@ -178,14 +183,8 @@ fn is_of_default_network(name: &str, underscores: usize) -> bool {
     name.matches('_').count() == underscores
 }
 
-/// One of the default network's names that begin like this and end with a node's name.
-fn is_cable(name: &str, beginnings: &[&str]) -> bool {
-    beginnings.iter().any(|beginning| node_of(name, beginning).is_some())
-}
-
-/// The node of the default network whose name comes after this.
-pub(crate) fn node_of<'a>(name: &'a str, beginning: &str) -> Option<&'a str> {
-    name.strip_prefix(beginning).filter(|node| is_of_default_network(node, 0))
+fn is_one_of(name: &str, kinds: &[NodeRow]) -> bool {
+    kinds.iter().any(|kind| kind.node(name).is_some())
 }
 
 fn is_planned(ids: StrMap<'_>) -> bool {

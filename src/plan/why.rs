@@ -6,7 +6,7 @@
 //!   ingress of b/db: allowed by no rule of b/deny, b/web
 //! ```
 //!
-//! It looks at what Kubernetes says, in the same world that rows are planned from, and at no row.
+//! It looks at the Kubernetes objects, in the same world that rows are planned from, and at no row.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,71 +19,71 @@ use ovnkube_model::{
 
 use crate::topology::join_addresses;
 
-/// One end of a connection, as a person names it.
+/// One end of a connection, as the user gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum Endpoint {
     Pod(PodKey),
     Address(IpAddr),
 }
 
-/// What became of a question, for one address family.
+/// The result of a question, for one address family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    pub from: Place,
-    pub to: Place,
+    pub from: Resolved,
+    pub to: Resolved,
     pub protocol: Protocol,
     pub port: u16,
-    /// What the source's policies say.
+    /// The decision of the source's policies.
     pub egress: Decision,
-    /// What the destination's policies say.
+    /// The decision of the destination's policies.
     pub ingress: Decision,
-    /// What they say about answers, at ends where no connection is tracked.
+    /// Their decisions about replies, at ends where the connection is not tracked.
     pub answers: Vec<(Direction, Decision)>,
-    /// What could not be read or looked at, a line each.
+    /// What could not be parsed or checked, a line each.
     pub notes: Vec<String>,
 }
 
-/// One end of a connection, found.
+/// One end of a connection, resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Resolved {
     pub pod: Option<PodKey>,
-    /// None for a pod that has none yet.
+    /// `None` for a pod that has none yet.
     pub ip: Option<IpAddr>,
 }
 
-/// What decided about one end.
+/// The decision about one end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// No pod of the cluster's network: policies are about none other.
+    /// Not a pod of the cluster's network: policies select no other.
     NoPod,
     /// A pod always reaches itself.
     Itself,
-    /// A pod is always reached from its own node: kubelets probe.
+    /// A pod can always be reached from its own node, for the kubelet's probes.
     OwnNode(Name),
     /// No policy selects the pod for this direction.
     Open,
     Allowed {
         policy: ObjectKey,
-        /// Its place in the policy, from 0.
+        /// Its index in the policy, from 0.
         rule: usize,
-        /// Connections are not tracked: answers are judged like other packets.
+        /// Connections are not tracked: replies are checked like other packets.
         stateless: bool,
     },
-    /// Policies are about the pod and none of their rules fits.
+    /// Policies select the pod and none of their rules matches.
     Denied(Vec<ObjectKey>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("find pod {0}: there is none of this name; write namespace/name")]
+    #[error("cannot find pod {0}: there is none of this name; write namespace/name")]
     NoPod(PodKey),
-    #[error("find address of pod {0}: it has ended")]
+    #[error("cannot find an address of pod {0}: it has ended")]
     Ended(PodKey),
-    #[error("connect {0} to {1}: they have no address family in common")]
+    #[error("cannot connect {0} to {1}: they have no address family in common")]
     NoFamily(String, String),
-    #[error("look at {0}: it is the address of service {1}; policies see its pods, ask about one of these")]
+    #[error("cannot look at {0}: it is the address of service {1}; policies see its pods, ask about one of these")]
     Service(IpAddr, ObjectKey),
-    #[error("look at {0}: service {1} drops there what {2} sends; add it to its loadBalancerSourceRanges")]
+    #[error("cannot look at {0}: service {1} drops what {2} sends there; add {2} to its loadBalancerSourceRanges")]
     KeptOut(IpAddr, ObjectKey, IpAddr),
 }
 
@@ -104,15 +104,15 @@ impl Decision {
     }
 }
 
-/// Decides for each address family that both ends have; there is at least one answer.
-pub fn why(world: &World, from: &End, to: &End, protocol: Protocol, port: u16) -> Result<Vec<Answer>, Error> {
-    if let End::Address(ip) = to
+/// Decides for each address family that both ends have; returns at least one answer.
+pub fn why(world: &World, from: &Endpoint, to: &Endpoint, protocol: Protocol, port: u16) -> Result<Vec<Answer>, Error> {
+    if let Endpoint::Address(ip) = to
         && let Some(key) = served_at(world, *ip, protocol, port)
     {
         let sources = ends(world, from, Role::Source)?;
         let service = world.services.get(key);
         let is_kept_out = |from: &IpAddr| service.is_some_and(|service| service.keeps_out(*from, *ip));
-        let mut senders = sources.iter().flat_map(Found::senders).filter(|from| from.is_ipv6() == ip.is_ipv6());
+        let mut senders = sources.iter().flat_map(Party::senders).filter(|from| from.is_ipv6() == ip.is_ipv6());
         return Err(match senders.find(is_kept_out) {
             Some(from) => Error::KeptOut(*ip, key.clone(), from),
             None => Error::Service(*ip, key.clone()),
@@ -121,7 +121,7 @@ pub fn why(world: &World, from: &End, to: &End, protocol: Protocol, port: u16) -
     let sources = ends(world, from, Role::Source)?;
     let destinations = ends(world, to, Role::Destination)?;
     let pairs = sources.iter().flat_map(|from| destinations.iter().map(move |to| (from, to)));
-    let same_family = |(from, to): &(&Found<'_>, &Found<'_>)| match (from.ip, to.ip) {
+    let same_family = |(from, to): &(&Party<'_>, &Party<'_>)| match (from.ip, to.ip) {
         (Some(from), Some(to)) => Family::of(from) == Family::of(to),
         _ => true,
     };
@@ -133,7 +133,7 @@ pub fn why(world: &World, from: &End, to: &End, protocol: Protocol, port: u16) -
     Ok(answers)
 }
 
-/// Ports that clients have on Linux, if nobody says otherwise.
+/// Default ports of clients on Linux.
 const CLIENT_PORTS: RangeInclusive<u16> = 32768..=60999;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -142,24 +142,24 @@ enum Role {
     Destination,
 }
 
-type Known<'a> = (&'a PodKey, &'a PodEntry);
+type PodRef<'a> = (&'a PodKey, &'a PodEntry);
 
 /// An end with one of its addresses.
-struct Found<'a> {
-    pod: Option<Known<'a>>,
+struct Party<'a> {
+    pod: Option<PodRef<'a>>,
     ip: Option<IpAddr>,
-    /// Whom rules know by that address: pods in a node's network share it, and none of them is the
-    /// address that their packets to pods come from.
-    known_as: Vec<Known<'a>>,
+    /// Pods that rules know by this address: host-network pods share their node's. Rules know no pod by the
+    /// address that a node's packets to pods come from.
+    known_as: Vec<PodRef<'a>>,
 }
 
-impl<'a> Found<'a> {
-    fn at(world: &'a World, pod: Option<Known<'a>>, ip: IpAddr) -> Self {
+impl<'a> Party<'a> {
+    fn at(world: &'a World, pod: Option<PodRef<'a>>, ip: IpAddr) -> Self {
         let known_as = world.pods.iter().filter(|(_, entry)| known_by(entry).any(|known| known == ip));
         Self { pod, ip: Some(ip), known_as: known_as.collect() }
     }
 
-    /// What its packets to other than pods come from.
+    /// The sources of its packets to other destinations than pods.
     fn senders(&self) -> Vec<IpAddr> {
         let of_node =
             self.pod.filter(|(_, entry)| entry.pod.host_network).map(|(_, entry)| entry.pod.host_ips().to_vec());
@@ -167,25 +167,25 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The service that packets to an external address and port go to: they do before policies see them.
+/// The service that takes packets to an external address and port, before policies see them.
 fn served_at(world: &World, ip: IpAddr, protocol: Protocol, port: u16) -> Option<&ObjectKey> {
     let is_served = |(key, service): &(&ObjectKey, &Service)| {
         let mut ports = service.ports.iter().filter(|have| (have.protocol, have.port) == (protocol, port));
-        ports.any(|port| world.services.outer_ips(key, port).contains(&ip))
+        ports.any(|port| world.services.external_ips(key, port).contains(&ip))
     };
     world.services.iter().find(is_served).map(|(key, _)| key)
 }
 
-fn ends<'a>(world: &'a World, end: &End, role: Role) -> Result<Vec<Found<'a>>, Error> {
+fn ends<'a>(world: &'a World, end: &Endpoint, role: Role) -> Result<Vec<Party<'a>>, Error> {
     match end {
-        End::Pod(key) => {
+        Endpoint::Pod(key) => {
             let (key, entry) = world.pods.get_key_value(key).ok_or_else(|| Error::NoPod(key.clone()))?;
             if entry.pod.finished {
                 return Err(Error::Ended(key.clone()));
             }
             Ok(found(world, key, entry, role))
         }
-        End::Address(ip) => {
+        Endpoint::Address(ip) => {
             let is_at = |(key, service): &(&ObjectKey, &Service)| {
                 service.ports.iter().any(|port| world.services.cluster_ips(key, port).contains(ip))
             };
@@ -193,24 +193,24 @@ fn ends<'a>(world: &'a World, end: &End, role: Role) -> Result<Vec<Found<'a>>, E
                 return Err(Error::Service(*ip, key.clone()));
             }
             let pod = world.pods.iter().find(|(_, entry)| addresses(entry).any(|of_pod| of_pod == *ip));
-            Ok(vec![Found::at(world, pod, *ip)])
+            Ok(vec![Party::at(world, pod, *ip)])
         }
     }
 }
 
-fn found<'a>(world: &'a World, key: &'a PodKey, entry: &'a PodEntry, role: Role) -> Vec<Found<'a>> {
+fn found<'a>(world: &'a World, key: &'a PodKey, entry: &'a PodEntry, role: Role) -> Vec<Party<'a>> {
     let pod = Some((key, entry));
     let ips: Vec<_> = if entry.pod.host_network && role == Role::Source {
-        // its node's way to pods
+        // the source of packets from its node to pods
         entry.pod.node.iter().flat_map(|node| management(world, node)).collect()
     } else {
         known_by(entry).collect()
     };
     if ips.is_empty() {
         let is_hidden = entry.pod.host_network && role == Role::Source;
-        return vec![Found { pod, ip: None, known_as: pod.filter(|_| !is_hidden).into_iter().collect() }];
+        return vec![Party { pod, ip: None, known_as: pod.filter(|_| !is_hidden).into_iter().collect() }];
     }
-    ips.into_iter().map(|ip| Found::at(world, pod, ip)).collect()
+    ips.into_iter().map(|ip| Party::at(world, pod, ip)).collect()
 }
 
 /// The addresses that rules know a pod by.
@@ -219,8 +219,8 @@ fn known_by(entry: &PodEntry) -> impl Iterator<Item = IpAddr> {
     addresses(entry).chain(of_node)
 }
 
-/// Of a pod on the cluster's network. Where nobody has decided anything it is what it runs with, or what is
-/// annotated until it does.
+/// The addresses of a pod on the cluster's network: those it was given, else those it runs with, or those annotated
+/// until it runs.
 fn addresses(entry: &PodEntry) -> impl Iterator<Item = IpAddr> {
     let PodEntry { pod, addresses: given, .. } = entry;
     let annotated = pod.annotated.as_ref().map(|annotated| &annotated.addresses).filter(|_| !pod.running);
@@ -235,7 +235,7 @@ fn management(world: &World, node: &Name) -> impl Iterator<Item = IpAddr> {
     subnets.filter_map(|subnet| subnet.nth(2))
 }
 
-/// Whether packets of some node's own stack come to pods from there, by the node or by its gateway.
+/// Whether a node's own packets arrive at pods with this source, from the node or from its gateway.
 fn is_hosts(world: &World, ip: IpAddr) -> bool {
     let mut joins = world.nodes.values().filter_map(|node| node.id).flat_map(|id| join_addresses(world, id));
     joins.any(|join| join.ip() == ip) || world.nodes.keys().any(|node| management(world, node).any(|own| own == ip))
@@ -243,24 +243,24 @@ fn is_hosts(world: &World, ip: IpAddr) -> bool {
 
 struct Flow<'a> {
     world: &'a World,
-    from: &'a Found<'a>,
-    to: &'a Found<'a>,
+    from: &'a Party<'a>,
+    to: &'a Party<'a>,
     protocol: Protocol,
     port: u16,
 }
 
-/// Packets that an end of a flow sends or gets, seen from there.
+/// Packets of a flow, seen from the end that sends or receives them.
 struct Packets<'a> {
     direction: Direction,
-    own: &'a Found<'a>,
-    other: &'a Found<'a>,
-    /// Where they go to: all of these.
+    own: &'a Party<'a>,
+    other: &'a Party<'a>,
+    /// Their destination ports: all of these.
     ports: RangeInclusive<u16>,
 }
 
 impl Flow<'_> {
     fn answer(&self) -> Answer {
-        let place = |end: &Found<'_>| Place { pod: end.pod.map(|(key, _)| key.clone()), ip: end.ip };
+        let place = |end: &Party<'_>| Resolved { pod: end.pod.map(|(key, _)| key.clone()), ip: end.ip };
         let mut notes = Vec::new();
         let mut answers = Vec::new();
         let (egress, ingress) = if self.from.pod.is_some() && place(self.from).pod == place(self.to).pod {
@@ -299,11 +299,11 @@ impl Flow<'_> {
         let fits = |(key, policy): &(&ObjectKey, &NetworkPolicy)| {
             let rules = policy.rules(*direction).unwrap_or_default();
             let rule = rules.iter().position(|rule| self.rule_fits(rule, key, packets))?;
-            let stateless = policy.stateless && self.world.network.stateless_netpol;
+            let stateless = policy.stateless && self.world.settings.stateless_netpol;
             Some(Decision::Allowed { policy: (*key).clone(), rule, stateless })
         };
         let mut allowed: Vec<_> = policies.iter().filter_map(fits).collect();
-        // one that tracks nothing counts, whichever others there are
+        // a rule without connection tracking takes precedence
         allowed.sort_by_key(|decision| !decision.is_stateless());
         if let Some(decision) = allowed.into_iter().next() {
             return decision;
@@ -316,7 +316,7 @@ impl Flow<'_> {
         Decision::Denied(policies.into_iter().map(|(key, _)| key.clone()).collect())
     }
 
-    /// Whoever of those that the other end is known as: the rule has to mean the same one throughout.
+    /// Whether a rule matches for one of the pods the other end is known as; peer and port must match the same one.
     fn rule_fits(&self, rule: &Rule, policy: &ObjectKey, packets: &Packets<'_>) -> bool {
         let Packets { direction, own, other, ports } = packets;
         let mut known_as = std::iter::once(None).chain(other.known_as.iter().copied().map(Some));
@@ -329,7 +329,7 @@ impl Flow<'_> {
         })
     }
 
-    fn is_peer(&self, peer: &Peer, own: &Name, who: Option<Known<'_>>, ip: Option<IpAddr>) -> bool {
+    fn is_peer(&self, peer: &Peer, own: &Name, who: Option<PodRef<'_>>, ip: Option<IpAddr>) -> bool {
         let (namespaces, pods) = match peer {
             Peer::Block(block) => {
                 return ip.is_some_and(|ip| {
@@ -345,9 +345,9 @@ impl Flow<'_> {
         in_namespace && pods.matches(&entry.pod.labels)
     }
 
-    /// In a namespace as a whole: its pods on the cluster's network, or hosts, where they have one.
-    fn is_in_namespaces(&self, selector: &Selector, who: Option<Known<'_>>, ip: Option<IpAddr>) -> bool {
-        let of_hosts = self.world.network.host_network_namespace.as_ref().filter(|_| who.is_none());
+    /// In a whole namespace: a pod of it on the cluster's network, or a host if the namespace stands for hosts.
+    fn is_in_namespaces(&self, selector: &Selector, who: Option<PodRef<'_>>, ip: Option<IpAddr>) -> bool {
+        let of_hosts = self.world.settings.host_network_namespace.as_ref().filter(|_| who.is_none());
         match who.filter(|(_, entry)| !entry.pod.host_network) {
             Some((key, _)) => self.is_labelled(&key.namespace, selector),
             None => of_hosts
@@ -359,7 +359,7 @@ impl Flow<'_> {
         self.world.namespaces.get(namespace).is_some_and(|namespace| selector.matches(&namespace.labels))
     }
 
-    fn is_port(&self, port: &PolicyPort, asked: &RangeInclusive<u16>, destination: Option<Known<'_>>) -> bool {
+    fn is_port(&self, port: &PolicyPort, asked: &RangeInclusive<u16>, destination: Option<PodRef<'_>>) -> bool {
         let has = |range: RangeInclusive<u16>| range.contains(asked.start()) && range.contains(asked.end());
         port.protocol() == self.protocol
             && match port {
@@ -372,13 +372,13 @@ impl Flow<'_> {
     }
 }
 
-/// Parts of policies that could not be read and select nothing.
+/// Parts of policies that could not be parsed and select nothing.
 fn unreadable(policies: &[(&ObjectKey, &NetworkPolicy)]) -> Vec<String> {
     let bad = policies.iter().flat_map(|(key, policy)| policy.bad.iter().map(move |bad| (key, bad)));
     bad.map(|(key, bad)| format!("{key}: {}: {}", bad.field, bad.problem)).collect()
 }
 
-impl fmt::Display for End {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pod(key) => write!(f, "{key}"),
@@ -387,7 +387,7 @@ impl fmt::Display for End {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Resolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.pod, self.ip) {
             (Some(pod), Some(ip)) => write!(f, "{pod} {ip}"),
@@ -421,7 +421,7 @@ impl fmt::Display for Answer {
         let word = if self.is_allowed() { "allowed" } else { "denied" };
         let (from, to) = (&self.from, &self.to);
         writeln!(f, "{word}: {from} to {to} port {}/{}", self.port, self.protocol.name())?;
-        let who = |place: &Place| place.pod.as_ref().map_or_else(|| place.to_string(), ToString::to_string);
+        let who = |place: &Resolved| place.pod.as_ref().map_or_else(|| place.to_string(), ToString::to_string);
         writeln!(f, "  egress of {}: {}", who(from), self.egress)?;
         writeln!(f, "  ingress of {}: {}", who(to), self.ingress)?;
         for (direction, decision) in &self.answers {

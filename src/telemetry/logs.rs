@@ -3,17 +3,16 @@
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::time::Duration;
 
+use ovnkube_log_file::{Limits, LogFile};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt};
 
 use crate::Error;
-use crate::rotate::Rotating;
 
-/// Target of the last words of a process: shown at every level.
+/// Target of the last messages of a process: shown at every level.
 pub const FATAL: &str = "fatal";
 
 /// How much is logged, and where to.
@@ -21,43 +20,35 @@ pub const FATAL: &str = "fatal";
 pub struct LogSettings {
     /// 5 debug, 4 info, 3 warnings, 2 errors, 1 fatal errors only.
     pub level: u8,
-    /// stderr without.
+    /// `None` is stderr.
     pub file: Option<PathBuf>,
-    /// A file of this size, MB, is put aside; 0 means 100.
-    pub max_size_mb: u64,
-    /// Files put aside that are kept; 0 keeps all.
-    pub max_backups: usize,
-    /// Files put aside longer ago are removed; 0 keeps them.
-    pub max_age_days: u64,
+    pub limits: Limits,
 }
 
 impl Default for LogSettings {
     fn default() -> Self {
-        Self { level: 4, file: None, max_size_mb: 100, max_backups: 5, max_age_days: 5 }
+        Self { level: 4, file: None, limits: Limits::default() }
     }
 }
 
-/// Starts to log; once in a process.
+/// Starts logging; only once in a process.
 pub fn start_logging(settings: &LogSettings) -> Result<(), Error> {
     let filter = filter(settings.level)?;
     let layer = match &settings.file {
         None => fmt::layer().with_ansi(stderr().is_terminal()).with_writer(stderr).boxed(),
         Some(path) => {
-            let file = rotating(settings, path.clone())?;
+            let file = log_file(path.clone(), settings.limits)?;
             fmt::layer::<Registry>().with_ansi(false).with_writer(Mutex::new(file)).boxed()
         }
     };
     tracing_subscriber::registry().with(layer.with_filter(filter)).try_init().map_err(|_| Error::LoggingTwice)
 }
 
-pub(crate) fn rotating(settings: &LogSettings, path: PathBuf) -> Result<Rotating, Error> {
-    let megabytes = if settings.max_size_mb == 0 { 100 } else { settings.max_size_mb };
-    let age = (settings.max_age_days > 0).then(|| Duration::from_secs(settings.max_age_days.saturating_mul(86_400)));
-    Rotating::open(path.clone(), megabytes.saturating_mul(1024 * 1024), settings.max_backups, age)
-        .map_err(|problem| Error::LogFile { path, problem })
+pub(crate) fn log_file(path: PathBuf, limits: Limits) -> Result<LogFile, Error> {
+    LogFile::open(path.clone(), limits).map_err(|problem| Error::LogFile { path, problem })
 }
 
-/// Libraries speak from warnings on only: their debug output drowns ours.
+/// Libraries log only warnings and errors: their debug output would drown ours.
 pub(crate) fn filter(level: u8) -> Result<Targets, Error> {
     let ours = match level {
         1 => LevelFilter::OFF,

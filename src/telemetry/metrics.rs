@@ -1,4 +1,4 @@
-//! The numbers of a running ovnkube.
+//! The metrics of a running ovnkube.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -12,11 +12,11 @@ use prometheus_client::registry::{Metric, Registry};
 
 use crate::process::Process;
 
-/// What every role counts. Further families are added with [`Metrics::register`].
+/// The metrics of every role. Further families are added with [`Metrics::register`].
 #[derive(Debug)]
 pub struct Metrics {
     registry: Mutex<Registry>,
-    /// Seconds from start to all first lists written.
+    /// Seconds from the start until everything in the initial lists is written.
     pub ready_duration: Gauge<f64, AtomicU64>,
     /// 1 while this process holds the lease.
     pub leader: Gauge,
@@ -24,11 +24,11 @@ pub struct Metrics {
     pub changes: Counter,
     /// Transactions sent to OVN databases.
     pub transactions: Counter,
-    /// Transactions that failed, also those that went through later.
+    /// Transactions that failed, also those that succeeded later.
     pub transaction_errors: Counter,
     /// Annotations written.
     pub patches: Counter,
-    /// Annotations that could not be written, also those that went through later.
+    /// Annotations that could not be written, also those that succeeded later.
     pub patch_errors: Counter,
 }
 
@@ -61,7 +61,7 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Whether this process holds the lease, under ovn-kubernetes' names for what it is then.
+    /// Registers the gauge of the lease, under ovn-kubernetes' names for these roles.
     pub fn register_leader(&self, cluster_manager: bool, controller: bool) {
         let help = "Whether this process holds the lease";
         for (name, is) in

@@ -1,5 +1,4 @@
-//! Whether load balancers in front of the nodes may send to this one: what kube-proxy answers on its
-//! health port.
+//! Whether load balancers in front of the nodes may send to this one: the answer of kube-proxy's health port.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use jiff::{SignedDuration, Timestamp};
 
-/// The node may be behind for so long, as kube-proxy may.
+/// The node may be behind for this long, as with kube-proxy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Clones share their state. Not healthy until services are programmed for the first time.
@@ -20,7 +19,7 @@ pub struct NodeHealth {
 
 #[derive(Debug, Default)]
 struct State {
-    /// No new connections shall come here.
+    /// The node should get no new connections.
     leaving: bool,
     programmed: bool,
     /// When services were last known to be programmed.
@@ -28,12 +27,12 @@ struct State {
 }
 
 impl NodeHealth {
-    /// The Node is being deleted, or an autoscaler is about to.
+    /// The Node is being deleted, or an autoscaler is about to delete it.
     pub fn set_leaving(&self, leaving: bool) {
         self.lock().leaving = leaving;
     }
 
-    /// Whether the node is as its services want it. While it is looked at nobody knows.
+    /// Sets whether the node is as its services want it; `false` also while that is being checked.
     pub fn set_programmed(&self, programmed: bool) {
         let mut state = self.lock();
         state.see(Timestamp::now());
@@ -41,22 +40,22 @@ impl NodeHealth {
         state.see(Timestamp::now());
     }
 
-    /// Whether the node is as its services want it, or was a moment ago.
+    /// Whether the node is as its services want it, or was within the last 60 s.
     pub fn is_programmed(&self) -> bool {
         self.was_programmed_within(PATIENCE)
     }
 
-    /// Whether it is, or was so short a time ago.
+    /// Whether it is, or was within this time.
     pub fn was_programmed_within(&self, patience: Duration) -> bool {
         self.lock().was_programmed_within(patience, Timestamp::now())
     }
 
-    /// `/healthz`: may this node be sent to.
+    /// `/healthz`: whether this node may get connections.
     pub(crate) fn healthz(&self) -> impl IntoResponse + use<> {
         self.answer(Timestamp::now(), true)
     }
 
-    /// `/livez`: does the agent do its work; a node that leaves is no reason to restart it.
+    /// `/livez`: whether the agent works; a node that leaves is no reason to restart it.
     pub(crate) fn livez(&self) -> impl IntoResponse + use<> {
         self.answer(Timestamp::now(), false)
     }

@@ -1,4 +1,4 @@
-//! Memory, CPU time and open files of this process, read when somebody asks.
+//! Memory, CPU time and open files of this process, read on request.
 
 use std::fmt;
 use std::fs::{read_dir, read_to_string};
@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
-/// Linux counts in hundredths of a second whatever the machine.
+/// Linux reports CPU time in hundredths of a second on every machine.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The HTTP server that machines ask: `/metrics`, `/healthz`, `/livez`, `/readyz`.
+//! The HTTP server for monitoring: `/metrics`, `/healthz`, `/livez`, `/readyz`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,9 +16,9 @@ use axum::routing::get;
 
 use crate::{Error, Metrics, NodeHealth, Served, Web};
 
-/// Somebody else may have the address for a while, as another ovnkube on the host.
+/// Another program may have the address for a while, such as another ovnkube on the host.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
-/// A process that has done nothing for so long does nothing any more. The first plan of a large cluster takes seconds.
+/// A process that has done nothing for so long hangs. The first plan of a large cluster takes seconds.
 const LIVE_WITHIN: Duration = Duration::from_secs(60);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -29,7 +29,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// `part` waits for something.
+    /// Marks `part` as waiting for something.
     pub fn wait(&self, part: &'static str, reason: impl Into<String>) {
         self.lock().insert(part, reason.into());
     }
@@ -43,23 +43,25 @@ impl Readiness {
     }
 }
 
-/// What an address answers from.
+/// What the server of an address reports on.
 #[derive(Debug, Clone)]
 pub struct Sources {
     pub metrics: Arc<Metrics>,
     pub readiness: Readiness,
-    /// Where there is a node's agent, `/healthz` and `/livez` are about that.
+    /// With a node agent, `/healthz` and `/livez` report on it.
     pub node: Option<NodeHealth>,
 }
 
-/// Serves for as long as the process lives. While the address cannot be had, that is said once and tried again: nobody's
-/// network depends on it.
+/// Serves for as long as the process lives. If the address cannot be used, that is logged once and tried again: no
+/// node's network depends on it.
 pub async fn keep_serving(address: SocketAddr, sources: Sources) {
     let mut told = false;
     loop {
         match serve(address, sources.clone()).await {
             Ok((_, _served)) => return std::future::pending().await,
-            Err(error) if !told => tracing::warn!("{error}; trying again every {} s", TRY_AGAIN.as_secs()),
+            Err(error) if !told => {
+                tracing::warn!(%error, "trying again every {} s to serve metrics", TRY_AGAIN.as_secs());
+            }
             Err(_) => {}
         }
         told = true;
@@ -67,14 +69,14 @@ pub async fn keep_serving(address: SocketAddr, sources: Sources) {
     }
 }
 
-/// Serves until the result is dropped; the address listened on is returned.
-/// Answers hold no secrets, but names of objects: an address that others reach is warned about.
+/// Serves until the result is dropped; returns the address that it listens on.
+/// Responses hold no secrets, but names of objects: an address that others reach causes a warning.
 pub async fn serve(address: SocketAddr, sources: Sources) -> Result<(SocketAddr, Served), Error> {
     let failed = |problem| Error::Listen { address, problem };
     let listener = TcpListener::bind(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     if !address.ip().is_loopback() {
-        tracing::warn!("metrics on {address} are served to everybody who reaches it, without TLS");
+        tracing::warn!(%address, "metrics are served without TLS to everybody who reaches the address");
     }
     let Sources { metrics, readiness, node } = sources;
     let router = Router::new()
@@ -82,7 +84,7 @@ pub async fn serve(address: SocketAddr, sources: Sources) -> Result<(SocketAddr,
         .with_state(metrics)
         .route("/readyz", get(move || async move { show_readiness(&readiness) }));
     let router = match node {
-        // answers while the process works: a probe must not restart what only waits for others
+        // answers while the process works: a probe must not restart a process that waits for others
         None => {
             let pulse = Pulse::start();
             router.route("/healthz", get(move || async move { pulse.answer() }))
@@ -97,11 +99,11 @@ pub async fn serve(address: SocketAddr, sources: Sources) -> Result<(SocketAddr,
     Ok((address, served))
 }
 
-/// Tells on another thread whether the runtime that started it still runs.
+/// Reports from another thread whether the runtime that started it still runs.
 #[derive(Debug, Clone)]
 struct Pulse {
     start: Instant,
-    /// Seconds from the start to when the runtime ran last.
+    /// Seconds from the start to the last time that the runtime ran.
     last: Arc<AtomicU64>,
 }
 

@@ -1,7 +1,5 @@
 use std::fs::{self, read_to_string};
-use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -11,24 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tracing::Level;
 
-use crate::logs::{filter, rotating};
-use crate::rotate::Rotating;
-use crate::{Error, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving, serve};
-
-/// A directory of its own for each test.
-fn directory(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("ovnkube-telemetry-{}-{name}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
-}
-
-fn names(directory: &PathBuf) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
+use crate::logs::{filter, log_file};
+use crate::{Error, LogLimits, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving, serve};
 
 #[test]
 fn levels_are_those_of_the_contract() {
@@ -42,75 +24,16 @@ fn levels_are_those_of_the_contract() {
     assert!(matches!(filter(0), Err(Error::LogLevel(0))));
     assert_eq!(
         filter(9).unwrap_err().to_string(),
-        "use loglevel 9: 1 (fatal), 2 (error), 3 (warning), 4 (info) or 5 (debug) are known"
+        "cannot use loglevel 9: it is not known; write 1 (fatal), 2 (error), 3 (warning), 4 (info) or 5 (debug)"
     );
 }
 
 #[test]
-fn full_file_is_put_aside_and_old_ones_removed() {
-    let directory = directory("rotate");
-    let path = directory.join("ovnkube.log");
-    fs::write(directory.join("ovnkube-notes.log"), "of somebody else").unwrap();
-    let mut log = Rotating::open(path.clone(), 100, 2, None).unwrap();
-    for number in 0..50 {
-        log.write_all(format!("line {number:04} {:30}\n", "").as_bytes()).unwrap();
-    }
-    let names = names(&directory);
-    assert_eq!(names.len(), 4, "{names:?}");
-    assert!(names.contains(&"ovnkube-notes.log".to_owned()), "{names:?}");
-    let mut newest = String::new();
-    for name in names.iter().filter(|n| *n != "ovnkube-notes.log") {
-        let text = read_to_string(directory.join(name)).unwrap();
-        assert!(text.len() <= 100 && text.lines().all(|l| l.len() == 40), "{name}: {text}");
-        newest += &text;
-    }
-    // sorted by name the backups come in order, the file itself last: nothing is lost in between
-    let numbers: Vec<u32> = newest.lines().map(|l| l[5..9].parse().unwrap()).collect();
-    assert_eq!(numbers, (50 - numbers.len() as u32..50).collect::<Vec<_>>());
-    fs::remove_dir_all(directory).unwrap();
-}
-
-#[test]
-fn files_too_old_are_removed_and_a_found_log_is_continued() {
-    let directory = directory("age");
-    let path = directory.join("ovnkube.log");
-    let (old, young) = ("ovnkube-2020-01-02T03-04-05.678.log", "ovnkube-2999-01-02T03-04-05.678.log");
-    for name in [old, young] {
-        fs::write(directory.join(name), "x").unwrap();
-    }
-    fs::write(&path, "found\n").unwrap();
-    let mut log = Rotating::open(path.clone(), 10, 0, Some(Duration::from_secs(60))).unwrap();
-    log.write_all(b"abc\n").unwrap();
-    assert_eq!(read_to_string(&path).unwrap(), "found\nabc\n");
-    log.write_all(b"next\n").unwrap();
-    assert_eq!(read_to_string(&path).unwrap(), "next\n");
-    let names = names(&directory);
-    assert!(!names.contains(&old.to_owned()), "{names:?}");
-    assert_eq!(names.len(), 3, "{names:?}");
-    fs::remove_dir_all(directory).unwrap();
-}
-
-#[test]
-fn log_comes_back_after_its_directory_was_away() {
-    let directory = directory("away");
-    let inner = directory.join("inner");
-    fs::create_dir(&inner).unwrap();
-    let mut log = Rotating::open(inner.join("a.log"), 5, 1, None).unwrap();
-    log.write_all(b"12345\n").unwrap();
-    fs::remove_dir_all(&inner).unwrap();
-    assert!(log.write_all(b"lost\n").is_err());
-    fs::create_dir(&inner).unwrap();
-    log.write_all(b"back\n").unwrap();
-    assert_eq!(read_to_string(inner.join("a.log")).unwrap(), "back\n");
-    fs::remove_dir_all(directory).unwrap();
-}
-
-#[test]
 fn log_file_that_cannot_be_opened_is_one_line_with_a_remedy() {
-    let error = rotating(&LogSettings::default(), "/nonexistent/ovnkube.log".into()).unwrap_err().to_string();
+    let error = log_file("/nonexistent/ovnkube.log".into(), LogLimits::default()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "open log file /nonexistent/ovnkube.log: No such file or directory (os error 2); \
+        "cannot open log file /nonexistent/ovnkube.log: No such file or directory (os error 2); \
          set logfile to a file in a directory that exists and is writable"
     );
 }
@@ -160,7 +83,7 @@ async fn server_tells_metrics_and_health() {
     assert!(ask(address, "/debug/pprof").await.starts_with("HTTP/1.1 404"));
 
     let taken = serve(address, sources.clone()).await.unwrap_err().to_string();
-    assert!(taken.starts_with(&format!("listen on {address} for metrics: Address already in use")), "{taken}");
+    assert!(taken.starts_with(&format!("cannot listen on {address} for metrics: Address already in use")), "{taken}");
 
     // another process on the host has it for now
     tokio::spawn(keep_serving(address, sources));
@@ -180,7 +103,7 @@ async fn is_answered(address: SocketAddr) -> bool {
     sent.is_ok() && stream.read_to_string(&mut text).await.is_ok() && text.starts_with("HTTP/1.1 200")
 }
 
-/// Anybody may open connections and say nothing.
+/// Any client may open connections and send nothing.
 #[tokio::test]
 async fn who_says_nothing_keeps_others_waiting_for_seconds_at_most() {
     let sources = Sources { metrics: Metrics::new("x"), readiness: Readiness::default(), node: None };
@@ -204,7 +127,8 @@ async fn who_says_nothing_keeps_others_waiting_for_seconds_at_most() {
 
 #[test]
 fn logging_goes_to_the_file_and_starts_once() {
-    let directory = directory("log");
+    let directory = std::env::temp_dir().join(format!("ovnkube-telemetry-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
     let settings = LogSettings { file: Some(directory.join("o.log")), level: 3, ..LogSettings::default() };
     crate::start_logging(&settings).unwrap();
     tracing::info!(target: "ovnkube_x", "not shown");
@@ -215,7 +139,7 @@ fn logging_goes_to_the_file_and_starts_once() {
     fs::remove_dir_all(directory).unwrap();
 }
 
-/// What a load balancer in front of the nodes hears.
+/// The answers to a load balancer in front of the nodes.
 #[tokio::test]
 async fn a_node_is_healthy_while_its_services_are_programmed() {
     let health = NodeHealth::default();

@@ -1,5 +1,5 @@
-//! HTTP for whoever reaches the host. It has a thread of its own, and bounds, so that people who ask a lot, slowly or
-//! never to the end keep nobody waiting but each other.
+//! HTTP for anyone who can reach the host. It has a thread of its own, and limits, so that clients with many, slow or
+//! endless requests delay only each other.
 
 use std::io;
 use std::net::TcpListener;
@@ -21,10 +21,10 @@ const MOST_CONNECTIONS: usize = 256;
 const HEADER_WITHIN: Duration = Duration::from_secs(5);
 /// From the first byte of a request to the last one of its answer. A connection has one request.
 const DONE_WITHIN: Duration = Duration::from_secs(10);
-/// After an accept that failed, as while no file is free.
+/// Pause after a failed accept, for example while no file descriptor is free.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// A thread that answers. It ends with the last clone and the last port.
+/// A thread that serves HTTP. It ends with the last clone and the last port.
 #[derive(Debug, Clone)]
 pub struct Web {
     runtime: Handle,
@@ -46,7 +46,7 @@ impl Drop for Served {
 }
 
 impl Web {
-    /// `name`: the thread's, of at most 15 bytes.
+    /// `name` is the thread's name, at most 15 bytes.
     pub fn start(name: &str) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -55,7 +55,7 @@ impl Web {
         Ok(Self { runtime: handle, free: Arc::new(Semaphore::new(MOST_CONNECTIONS)), _alive: Arc::new(alive) })
     }
 
-    /// Answers who connects to `listener`.
+    /// Answers the connections to `listener`.
     pub fn serve(&self, listener: TcpListener, router: Router) -> io::Result<Served> {
         listener.set_nonblocking(true)?;
         let listener = {
@@ -78,11 +78,11 @@ impl Web {
     }
 }
 
-/// One request; the place is free again after it, whatever the other side does.
+/// Serves one request; its place is free afterwards, whatever the client does.
 async fn answer(stream: TcpStream, router: Router, _place: OwnedSemaphorePermit) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADER_WITHIN).keep_alive(false);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // who goes away in the middle has nobody to tell
+    // there is no one to report to if the client goes away
     let _ = timeout(DONE_WITHIN, connection).await;
 }

@@ -22,28 +22,28 @@ use crate::error::{chain, one_line};
 
 const LARGEST_KUBECONFIG: u64 = 4 * 1024 * 1024;
 
-/// Where the API server is and who we are. A kubeconfig counts before `apiserver`; without either
-/// the pod's service account is used.
+/// Where the API server is, and which credentials to use. A kubeconfig takes precedence over `apiserver`; without
+/// either, the pod's service account is used.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// Its current context is used. It is read again when it changes, or a certificate that it names.
     pub kubeconfig: Option<PathBuf>,
     /// `https://host:port` or `http://host:port`.
     pub apiserver: Option<String>,
-    /// Certificates the API server is checked with; the system's without. Read again when it changes.
+    /// Certificates that verify the API server; the system's if `None`. Read again when the file changes.
     pub ca: Option<PathBuf>,
-    /// The same as text: base64 of PEM, as in a kubeconfig, or PEM.
+    /// The same as text: PEM, or base64 of PEM as in a kubeconfig.
     pub ca_data: Option<String>,
     pub token: Option<Secret>,
-    /// Counts before `token`; read again when it changes.
+    /// Takes precedence over `token`; read again when it changes.
     pub token_file: Option<PathBuf>,
-    /// What this process is, for the API server's logs: `controller`, `node`.
+    /// Role of this process, for the API server's logs: `controller`, `node`.
     pub role: String,
-    /// Whether the credential plugin of a kubeconfig is run. For what a person runs: it may ask, and has no deadline.
+    /// Whether to run a kubeconfig's credential plugin. Only for interactive commands: it may ask, and has no deadline.
     pub plugins: bool,
 }
 
-/// A text that is not shown.
+/// A text that `Debug` does not print.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -64,7 +64,7 @@ impl Access {
         if let Some(path) = &self.kubeconfig {
             return from_kubeconfig(path, self.plugins).await.map_err(|p| {
                 Error::Access(format!(
-                    "read kubeconfig {}: {p}; set k8s-kubeconfig to one that kubectl can use",
+                    "cannot read kubeconfig {}: {p}; set k8s-kubeconfig to one that kubectl can use",
                     path.display()
                 ))
             });
@@ -72,7 +72,8 @@ impl Access {
         let Some(server) = &self.apiserver else {
             return Config::incluster().map_err(|e| {
                 Error::Access(format!(
-                    "find the API server: no kubeconfig, no apiserver, and not in a pod ({}); set k8s-kubeconfig or k8s-apiserver",
+                    "cannot find the API server: no kubeconfig and no address are set, and this is not a pod ({}); set k8s-kubeconfig or \
+                     k8s-apiserver",
                     chain(&e)
                 ))
             });
@@ -86,41 +87,41 @@ impl Access {
 
     fn trust(&self, config: &mut Config) -> Result<(), String> {
         if let Some(path) = &self.ca {
-            let pem = std::fs::read(path).map_err(|e| format!("read k8s-cacert {}: {e}", path.display()))?;
-            certificates(&pem).map_err(|p| format!("read k8s-cacert {}: {p}", path.display()))?;
-            // what counts is the file, now and later
+            let pem = std::fs::read(path).map_err(|e| format!("cannot read k8s-cacert {}: {e}", path.display()))?;
+            certificates(&pem).map_err(|p| format!("cannot read k8s-cacert {}: {p}", path.display()))?;
+            // the file counts, now and when it changes
             config.root_cert = Some(Vec::new());
             config.root_cert_file = Some(path.clone());
         } else if let Some(data) = &self.ca_data {
             let certificates = decoded(data).and_then(|pem| certificates(&pem));
-            config.root_cert = Some(certificates.map_err(|p| format!("read k8s-cacert-data: {p}"))?);
+            config.root_cert = Some(certificates.map_err(|p| format!("cannot read k8s-cacert-data: {p}"))?);
         }
         Ok(())
     }
 }
 
 fn address(server: &str) -> Result<Uri, String> {
-    let uri: Uri = server.parse().map_err(|e| format!("use k8s-apiserver {server:?}: {e}"))?;
+    let uri: Uri = server.parse().map_err(|e| format!("cannot use k8s-apiserver {server:?}: {e}"))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
-        return Err(format!("use k8s-apiserver {server:?}: not an address; write https://host:port"));
+        return Err(format!("cannot use k8s-apiserver {server:?}: it is not an address; write https://host:port"));
     }
     Ok(uri)
 }
 
-/// Base64 may be broken into lines, as `base64` prints it.
+/// Base64 may be split into lines, as `base64` prints it.
 fn decoded(data: &str) -> Result<Vec<u8>, String> {
     if data.contains("-----BEGIN") {
         return Ok(data.as_bytes().to_vec());
     }
     let text: String = data.split_ascii_whitespace().collect();
-    STANDARD.decode(text).map_err(|e| format!("is not base64 of PEM: {e}; base64 -w0 FILE makes it"))
+    STANDARD.decode(text).map_err(|e| format!("it is not base64 of PEM: {e}; base64 -w0 FILE makes it"))
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let certificates: Result<Vec<_>, _> =
         CertificateDer::pem_slice_iter(pem).map(|c| c.map(|der| der.to_vec())).collect();
     match certificates {
-        Ok(list) if list.is_empty() => Err("has no certificate".into()),
+        Ok(list) if list.is_empty() => Err("it has no certificate".into()),
         other => other.map_err(|e| chain(&e)),
     }
 }
@@ -128,7 +129,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
 async fn from_kubeconfig(path: &Path, plugins: bool) -> Result<Config, String> {
     let about = std::fs::metadata(path).map_err(|e| e.to_string())?;
     if !about.is_file() || about.len() > LARGEST_KUBECONFIG {
-        return Err("is not a regular file of a sensible size".into());
+        return Err("it is not a regular file of a sensible size".into());
     }
     let file = Kubeconfig::read_from(path).map_err(|e| kubeconfig_problem(&e))?;
     let options = KubeConfigOptions::default();
@@ -141,17 +142,20 @@ async fn from_kubeconfig(path: &Path, plugins: bool) -> Result<Config, String> {
         );
     }
     if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) {
-        return Err(format!("server {:?} is not an address; write https://host:port", config.cluster_url.to_string()));
+        return Err(format!(
+            "its server {:?} is not an address; write https://host:port",
+            config.cluster_url.to_string()
+        ));
     }
     Ok(config)
 }
 
-/// The file that the current context names for its API server's authority.
+/// The CA file that the current context names for its API server.
 fn authority(file: &Kubeconfig) -> Option<PathBuf> {
     let current = file.current_context.as_ref()?;
     let context = file.contexts.iter().find(|one| one.name == *current)?.context.as_ref()?;
     let cluster = file.clusters.iter().find(|one| one.name == context.cluster)?.cluster.as_ref()?;
-    // what stands in the kubeconfig itself counts
+    // data in the kubeconfig itself takes precedence
     let path = cluster.certificate_authority.as_ref().filter(|_| cluster.certificate_authority_data.is_none())?;
     Some(path.into())
 }
@@ -160,44 +164,46 @@ fn authority(file: &Kubeconfig) -> Option<PathBuf> {
 fn kubeconfig_problem(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::Parse(error) => match error.location() {
-            Some(at) => format!("is not a kubeconfig: line {} column {}", at.line(), at.column()),
-            None => "is not a kubeconfig".into(),
+            Some(at) => format!("it is not a kubeconfig: line {} column {}", at.line(), at.column()),
+            None => "it is not a kubeconfig".into(),
         },
-        KubeconfigError::CurrentContextNotSet => "has no current-context; kubectl config use-context sets one".into(),
+        KubeconfigError::CurrentContextNotSet => {
+            "it has no current-context; kubectl config use-context sets one".into()
+        }
         other => one_line(&chain(other)),
     }
 }
 
-/// What a credential plugin says to each request. It is run here, once, or twice where it answers with a certificate:
-/// [`Config`] asks it for that by itself.
+/// The credentials that a plugin adds to each request. The plugin is run here once, or twice if it answers with a
+/// certificate: [`Config`] runs it for that, too.
 pub(crate) fn plugin(config: &Config) -> Result<Option<AuthLayer>, String> {
     let Some(plugin) = &config.auth_info.exec else { return Ok(None) };
     config.auth_layer().map_err(|error| {
         let command = plugin.command.as_deref().unwrap_or_default();
-        format!("run the credential plugin {command:?} of the kubeconfig: {}", plugin_problem(&error))
+        format!("cannot run the credential plugin {command:?} of the kubeconfig: {}", plugin_problem(&error))
     })
 }
 
-/// Never quotes what the plugin printed as its answer: it may be a token.
+/// Never quotes the plugin's standard output: it may be a token.
 fn plugin_problem(error: &kube::Error) -> String {
     match error {
         kube::Error::Auth(AuthError::AuthExecRun { out, .. }) => {
-            // where it could not write to the terminal itself
+            // filled only if the plugin could not write to the terminal itself
             let said = String::from_utf8_lossy(&out.stderr);
             one_line(&format!("{} {}", out.status, said.trim()))
         }
-        kube::Error::Auth(AuthError::AuthExecParse(_)) => "what it prints is no ExecCredential".into(),
+        kube::Error::Auth(AuthError::AuthExecParse(_)) => "what it prints is not an ExecCredential".into(),
         other => one_line(&chain(other)),
     }
 }
 
-/// The bearer token, as header; a file is read again when it changes: service account tokens rotate.
+/// The bearer token as a header. A token file is read again when it changes: service account tokens rotate.
 pub(crate) struct Token {
     file: Option<PathBuf>,
     read: Mutex<(HeaderValue, Option<Stamp>)>,
 }
 
-/// Tells one content of a file from the next.
+/// Distinguishes versions of a file: modification time in s and ns, and inode.
 pub(crate) type Stamp = (i64, i64, u64);
 
 impl Token {
@@ -207,7 +213,7 @@ impl Token {
         let header = match (&file, &config.auth_info.token) {
             (Some(path), _) => read_token(path)?,
             (None, Some(token)) => bearer(token.expose_secret())
-                .ok_or("use the token: it is empty or holds characters that no token has")?,
+                .ok_or("cannot use the token: it is empty or holds characters that no token has")?,
             (None, None) => return Ok(None),
         };
         Ok(Some(Arc::new(Self { file, read: Mutex::new((header, stamp)) })))
@@ -221,7 +227,7 @@ impl Token {
                 read.1 = stamp;
                 match read_token(path) {
                     Ok(header) => read.0 = header,
-                    Err(problem) => tracing::warn!("{problem}; the last one is used"),
+                    Err(problem) => tracing::warn!(error = %problem, "using the last token"),
                 }
             }
         }
@@ -235,9 +241,10 @@ pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 fn read_token(path: &Path) -> Result<HeaderValue, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("read token file {}: {e}", path.display()))?;
-    bearer(&text)
-        .ok_or_else(|| format!("read token file {}: it is empty or holds characters that no token has", path.display()))
+    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read token file {}: {e}", path.display()))?;
+    bearer(&text).ok_or_else(|| {
+        format!("cannot read token file {}: it is empty or holds characters that no token has", path.display())
+    })
 }
 
 fn bearer(token: &str) -> Option<HeaderValue> {

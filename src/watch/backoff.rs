@@ -1,10 +1,10 @@
-//! Pauses between attempts: doubled each time, never in step with other clients.
+//! Pauses between attempts: doubled each time, and random, so that clients do not retry in step.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(100);
-/// Short enough that everything is back five seconds after the API server is.
+/// Short enough that everything works again five seconds after the API server does.
 const LONGEST: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
@@ -25,9 +25,9 @@ impl Backoff {
     }
 }
 
-/// Some duration from `low` to `high`.
+/// A random duration from `low` to `high`.
 pub(crate) fn between(low: Duration, high: Duration) -> Duration {
-    // a fresh hasher's keys are random: good enough for spreading load
+    // the keys of a new hasher are random: good enough to spread load
     let random = RandomState::new().hash_one(0_u8) >> 32;
     low + high.saturating_sub(low).mul_f64(random as f64 / f64::from(u32::MAX))
 }

@@ -1,4 +1,4 @@
-//! One connection pool to the API server, and the few ways it is used.
+//! A connection pool to the API server, and the requests that are made through it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,23 +13,23 @@ use tokio::time::timeout;
 use crate::error::chain;
 use crate::{Access, Error};
 
-/// An answer that takes longer is none. Watches are bound by their own silence limit.
+/// A request without an answer after this time fails. Watches have their own limit of silence.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// No answer that is read whole is longer, bytes.
+/// Longest answer that is read whole, in bytes.
 const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
 
-/// Nothing that an answer says has us wait longer.
+/// Longest wait that an answer can ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
-/// Lists are merged by their key: conditions by type.
+/// Merges lists by their key: conditions by type.
 pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 /// Asks for the answer without spec and status.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-/// Talks to the Kubernetes API. Cloning is cheap, clones share connections. There is no limit of
-/// requests per second: the API server's own fairness decides.
+/// Talks to the Kubernetes API. Cloning is cheap; clones share connections. Requests per second are not limited: that
+/// is left to the API server's priority and fairness.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) kube: kube::Client,
@@ -38,16 +38,16 @@ pub struct Client {
     pub(crate) forbidden: Forbidden,
 }
 
-/// Requests that the account may not make, as `POST /api/v1/namespaces/*/events`: each is logged once.
+/// Requests that the account may not make, such as `POST /api/v1/namespaces/*/events`: each is logged once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forbidden(Arc<Mutex<BTreeSet<String>>>);
 
-/// What the header `Retry-After` of a request's answer says, which kube does not pass on.
+/// The header `Retry-After` of an answer, which kube does not pass on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RetryAfter(Arc<OnceLock<Duration>>);
 
 impl RetryAfter {
-    /// Seconds; no API server writes a date.
+    /// Reads seconds only: no API server writes a date.
     pub(crate) fn note(&self, headers: &HeaderMap) {
         let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
         if let Some(seconds) = seconds {
@@ -61,7 +61,7 @@ impl Forbidden {
         if error.is_forbidden() {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if known.insert(format!("{method} {}", without_names(path.path()))) {
-                tracing::warn!("{error}; give the account the rights that dist/yaml has, and its token the right node");
+                tracing::warn!(%error, "give the account the rights that dist/yaml has, and its token the right node");
             }
         }
     }
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Reads into `text`, which is cleared first.
+    /// Reads an answer into `text`, which is cleared first.
     pub(crate) async fn get(&self, action: &str, path: &str, text: &mut Vec<u8>) -> Result<(), Error> {
         text.clear();
         let read = async {
@@ -105,12 +105,12 @@ impl Client {
         within(action, read).await
     }
 
-    /// Opens an answer that is read bit by bit.
+    /// Opens an answer that is read in parts.
     pub(crate) async fn stream(&self, action: &str, path: &str) -> Result<impl AsyncBufRead + use<>, Error> {
         within(action, self.open(action, request(action, Method::GET, path, Vec::new())?)).await
     }
 
-    /// Sends `body`; of the answer only success counts.
+    /// Sends `body`; only success or failure of the answer matters.
     pub(crate) async fn send(
         &self,
         action: &str,
@@ -125,7 +125,7 @@ impl Client {
         headers.insert(ACCEPT, http::HeaderValue::from_static(METADATA_ONLY));
         let send = async {
             let stream = self.open(action, request).await?;
-            // read to its end, or the connection cannot be used again
+            // read to the end, or the connection cannot be used again
             futures::io::copy(stream, &mut futures::io::sink()).await.map_err(|e| Error::failed(action, chain(&e)))
         };
         within(action, send).await.map(|_| ())
@@ -146,7 +146,7 @@ impl Client {
         let answer =
             within(action, async { self.kube.request_text(request).await.map_err(|e| Error::from_kube(action, &e)) });
         let answer = answer.await.inspect_err(|error| self.forbidden.note(&method, &path, error))?;
-        serde_json::from_str(&answer).map_err(|e| Error::failed(action, format!("cannot read the answer: {e}")))
+        serde_json::from_str(&answer).map_err(|e| Error::failed(action, format!("its answer makes no sense: {e}")))
     }
 
     async fn open(&self, action: &str, mut request: Request<Vec<u8>>) -> Result<impl AsyncBufRead + use<>, Error> {
@@ -165,10 +165,10 @@ async fn within<T>(action: &str, call: impl Future<Output = Result<T, Error>>) -
 
 fn request(action: &str, method: Method, path: &str, body: Vec<u8>) -> Result<Request<Vec<u8>>, Error> {
     let request = Request::builder().method(method).uri(path).body(body);
-    request.map_err(|e| Error::Refused { action: action.to_owned(), problem: format!("bad path {path}: {e}") })
+    request.map_err(|e| Error::Refused { action: action.to_owned(), problem: format!("path {path} is wrong: {e}") })
 }
 
-/// Escapes what may not stand in a path segment or query value.
+/// Escapes what is not allowed in a path segment or query value.
 pub(crate) fn query_value(text: &str) -> String {
     use std::fmt::Write;
     let mut escaped = String::with_capacity(text.len());

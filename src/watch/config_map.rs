@@ -1,4 +1,4 @@
-//! A ConfigMap of ours.
+//! Reads and writes a ConfigMap.
 
 use std::collections::BTreeMap;
 
@@ -26,13 +26,13 @@ struct Meta {
 }
 
 impl Client {
-    /// What a ConfigMap holds; nothing where there is none. Needs the right to get it.
+    /// Contents of a ConfigMap; empty if it does not exist. Needs the right to get it.
     pub async fn config_map(&self, namespace: &str, name: &str) -> Result<Data, Error> {
         Ok(self.find(namespace, name).await?.map(|found| found.data).unwrap_or_default())
     }
 
-    /// Writes these keys where the ConfigMap says something else, if nobody else writes meanwhile; what it held before is returned.
-    /// Needs the right to get and patch it, and to create it where there is none.
+    /// Writes these keys where the ConfigMap differs; returns what it held before. [`Error::Conflict`] if another
+    /// program writes meanwhile. Needs the right to get and patch it, and to create it if it does not exist.
     pub async fn set_config_map(&self, namespace: &str, name: &str, data: &Data) -> Result<Data, Error> {
         let action = format!("write config map {namespace}/{name}");
         let body = |body: serde_json::Value| body.to_string().into_bytes();

@@ -1,5 +1,5 @@
-//! The way to the API server. It follows its credentials: a kubeconfig, or a client certificate that it names, is replaced
-//! when it is about to expire, as the kubelet does with its own, and so is the authority's.
+//! Connections to the API server. They follow their credentials: a kubeconfig, or a client certificate that it names,
+//! is replaced before it expires, as the kubelet does with its own; so is the CA.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -25,52 +25,54 @@ use crate::error::chain;
 use crate::{Client, Error};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// A peer that answers no TCP probe for so long is dead.
+/// A peer that answers no TCP probe for this long is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 const IDLE_CONNECTION: Duration = Duration::from_secs(60);
+/// Bytes read at once. A connection's buffer grows to the largest piece that ever came and stays as long as the
+/// connection. It is only a copy of what TLS has decrypted, 16 kB at a time.
+const READ_AT_ONCE: usize = 32 * 1024;
 
 type Answer = <legacy::Client<HttpConnector, Body> as Service<Request<Body>>>::Response;
 
-/// A way to the API server with one set of credentials.
+/// Connections to the API server with one set of credentials.
 type Connection = BoxCloneSyncService<Request<Body>, Answer, BoxError>;
 
 impl Client {
-    /// Reads the settings and all files they name. Nothing is sent: an API server that is down is
-    /// waited for later.
+    /// Reads the settings and all files they name. Sends nothing: an API server that is down is waited for later.
     pub async fn connect(access: &Access) -> Result<Self, Error> {
         let config = access.config().await?;
         if shows_token(&config) {
             tracing::warn!(
-                "use API server {}: the token goes there in clear text, for everybody on the way to read and use; \
-                 set k8s-apiserver to its https:// address and k8s-cacert to its authority",
-                config.cluster_url
+                server = %config.cluster_url,
+                "the token goes to the API server in clear text, for everybody on the way to read and use; \
+                 set k8s-apiserver to its https:// address and k8s-cacert to its authority"
             );
         }
         Self::with(access, &config)
     }
 
-    /// The same, on connections of its own.
+    /// The same client on connections of its own.
     pub(crate) async fn anew(&self) -> Result<Self, Error> {
         Ok(Self { forbidden: self.forbidden.clone(), ..Self::with(&self.access, &self.access.config().await?)? })
     }
 
     fn with(access: &Access, config: &Config) -> Result<Self, Error> {
         let agent = format!("ovnkube/{} ({})", env!("CARGO_PKG_VERSION"), access.role);
-        let agent =
-            HeaderValue::from_str(&agent).map_err(|_| Error::Access(format!("use the role {:?}", access.role)))?;
+        let agent = HeaderValue::from_str(&agent)
+            .map_err(|_| Error::Access(format!("cannot use role {:?}: it is not fit for a header", access.role)))?;
         let service = Renewed::new(access.clone(), config, agent)?;
         let kube = kube::Client::new(service, "default");
         let access = Arc::new(access.clone());
         Ok(Self { kube, access, server: host_and_port(&config.cluster_url), forbidden: Forbidden::default() })
     }
 
-    /// As `10.0.0.1:6443`.
+    /// Host and port of the API server, such as `10.0.0.1:6443`.
     pub fn server(&self) -> &str {
         &self.server
     }
 }
 
-/// The way with those that count now.
+/// Connections that are replaced when their credentials change.
 #[derive(Clone)]
 struct Renewed {
     access: Arc<Access>,
@@ -81,7 +83,7 @@ struct Renewed {
 struct Current {
     connection: Connection,
     files: Vec<PathBuf>,
-    /// Of the files when the connection was made.
+    /// Of `files`, when the connection was made.
     stamps: Vec<Option<Stamp>>,
 }
 
@@ -98,7 +100,7 @@ impl Renewed {
             if stamps == current.stamps {
                 return current.connection.clone();
             }
-            // whoever asks meanwhile goes on with the last ones
+            // requests that come meanwhile use the last connection
             current.stamps.clone_from(&stamps);
             stamps
         };
@@ -109,7 +111,7 @@ impl Renewed {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         match made {
             Ok(made) => *current = Current { stamps, ..made },
-            Err(problem) => tracing::warn!("{problem}; the last credentials are used"),
+            Err(problem) => tracing::warn!(error = %problem, "using the last credentials"),
         }
         current.connection.clone()
     }
@@ -152,15 +154,16 @@ impl Service<Request<Body>> for Renewed {
     }
 }
 
-/// A way to the API server with the credentials as they are now; a token file is read again when it changes.
+/// Connections with the current credentials; a token file is read again when it changes.
 fn connect(config: &Config, agent: &HeaderValue) -> Result<Connection, Error> {
     let token = Token::of(config).map_err(Error::Access)?;
     let plugin = plugin(config).map_err(Error::Access)?;
-    let problem = |e: kube::Error| Error::Access(format!("set up TLS to {}: {}", config.cluster_url, chain(&e)));
+    let problem = |e: kube::Error| Error::Access(format!("cannot set up TLS to {}: {}", config.cluster_url, chain(&e)));
     let tls = config.rustls_https_connector_with_connector(connector()).map_err(problem)?;
     let http = legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_CONNECTION)
+        .http1_max_buf_size(READ_AT_ONCE)
         .build::<_, Body>(tls);
     let agent = agent.clone();
     let service = http.map_request(move |mut request: Request<Body>| {

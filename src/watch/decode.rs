@@ -1,4 +1,4 @@
-//! One object's text as a change, for whoever has objects but no API server: replays, tests.
+//! Decodes one object's text to a change, for callers that have objects but no API server: replays, tests.
 
 use ovnkube_model::Change;
 use serde::Deserialize;
@@ -17,24 +17,33 @@ use crate::services::Services;
 struct Kinded {
     #[serde(default)]
     kind: String,
+    #[serde(default)]
+    metadata: Named,
 }
 
-/// Reads the JSON of an object of a watched kind, exactly as a watch of the controller would.
+#[derive(Default, Deserialize)]
+struct Named {
+    #[serde(default)]
+    name: String,
+}
+
+/// Decodes the JSON of an object of a watched kind, exactly as a watch of the controller does.
 pub fn decode(json: &str) -> Result<Change, Error> {
-    let object: Kinded = serde_json::from_str(json).map_err(|e| Error::failed("decode object", e))?;
+    let object: Kinded = serde_json::from_str(json).map_err(|e| Error::failed("decode an object", e))?;
+    let action = format!("decode {} {:?}", object.kind, object.metadata.name);
     match object.kind.as_str() {
-        "Node" => change::<Nodes>(json),
-        "Namespace" => change::<Namespaces>(json),
-        "Pod" => change::<Pods>(json),
-        "Service" => change::<Services>(json),
-        "EndpointSlice" => change::<EndpointSlices>(json),
-        "NetworkPolicy" => change::<NetworkPolicies>(json),
-        "ServiceCIDR" => change::<ServiceCidrs>(json),
-        other => Err(Error::failed("decode object", format!("{other:?} is not a kind that is watched"))),
+        "Node" => change::<Nodes>(&action, json),
+        "Namespace" => change::<Namespaces>(&action, json),
+        "Pod" => change::<Pods>(&action, json),
+        "Service" => change::<Services>(&action, json),
+        "EndpointSlice" => change::<EndpointSlices>(&action, json),
+        "NetworkPolicy" => change::<NetworkPolicies>(&action, json),
+        "ServiceCIDR" => change::<ServiceCidrs>(&action, json),
+        other => Err(Error::failed("decode an object", format!("{other:?} is not a kind that is watched"))),
     }
 }
 
-fn change<W: Watched>(json: &str) -> Result<Change, Error> {
-    let object: W::Object<'_> = serde_json::from_str(json).map_err(|e| Error::failed("decode object", e))?;
+fn change<W: Watched>(action: &str, json: &str) -> Result<Change, Error> {
+    let object: W::Object<'_> = serde_json::from_str(json).map_err(|e| Error::failed(action, e))?;
     Ok(W::change(W::key(W::metadata(&object)), &object))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with the Kubernetes API, and whether trying again helps.
+//! What can go wrong with the Kubernetes API, and whether a retry helps.
 
 use std::error::Error as StdError;
 use std::fmt::Display;
@@ -6,70 +6,67 @@ use std::time::Duration;
 
 use thiserror::Error as ThisError;
 
-/// Every message is one line and names what was being done to which object.
+/// An error of the Kubernetes API. Each message is one line and names the action and the object.
 #[derive(Debug, ThisError)]
 pub enum Error {
-    /// The settings cannot work: nothing was sent.
+    /// The settings cannot work; nothing was sent.
     #[error("{0}")]
     Access(String),
-    /// The object is gone, or another one has its name now. Whatever was meant for it is void.
-    #[error("{action}: {problem}")]
+    /// The object is gone, or another one has its name now. The request does not apply to that one.
+    #[error("cannot {action}: {problem}")]
     Gone { action: String, problem: String },
-    /// Somebody else changed the object meanwhile: read it again.
-    #[error("{action}: {problem}")]
+    /// The object was changed meanwhile: read it again.
+    #[error("cannot {action}: {problem}")]
     Conflict { action: String, problem: String },
-    /// The API refuses and will refuse again.
-    #[error("{action}: {problem}")]
+    /// The API refuses this and will refuse it again.
+    #[error("cannot {action}: {problem}")]
     Refused { action: String, problem: String },
     /// The account may not do this. The client has logged it.
-    #[error("{action}: {problem}")]
+    #[error("cannot {action}: {problem}")]
     Forbidden { action: String, problem: String },
-    /// No answer, or one that does not say how much later to try again.
-    #[error("{action}: {problem}")]
-    Failed { action: String, problem: String },
-    /// The API has too much to do and says when to ask again.
-    #[error("{action}: {problem}; again after {} s", after.as_secs())]
-    Later { action: String, problem: String, after: Duration },
+    /// No answer, or one that may differ later; `after`: the API is overloaded and says when to ask again.
+    #[error("cannot {action}: {problem}{}", wait(.after.as_ref()))]
+    Failed { action: String, problem: String, after: Option<Duration> },
 }
 
 impl Error {
     /// Whether the same call may succeed later.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Failed { .. } | Self::Later { .. } | Self::Conflict { .. })
+        matches!(self, Self::Failed { .. } | Self::Conflict { .. })
     }
 
-    /// How long the API wants to be left alone with this, if it said so.
+    /// How long the API asks to wait before a retry, if it said so.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Later { after, .. } => Some(*after),
+            Self::Failed { after, .. } => *after,
             _ => None,
         }
     }
 
-    /// Whether the object the call was for does not exist any more.
+    /// Whether the object of the call no longer exists.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Gone { .. })
     }
 
-    /// Whether the account lacks a right: the first time for each kind of request, that has been logged already.
+    /// Whether the account lacks a right. The first such error for each kind of request has been logged already.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Forbidden { .. })
     }
 
-    /// Whether the API server does not have what was asked for, or keeps it from us.
+    /// Whether the API server lacks what was asked for, or does not let us read it.
     pub(crate) fn is_withheld(&self) -> bool {
         matches!(self, Self::Gone { .. } | Self::Refused { .. } | Self::Forbidden { .. })
     }
 
     pub(crate) fn failed(action: &str, problem: impl Display) -> Self {
-        Self::Failed { action: action.to_owned(), problem: problem.to_string() }
+        Self::Failed { action: action.to_owned(), problem: problem.to_string(), after: None }
     }
 
-    /// With the time that the answer's `Retry-After` named.
+    /// Adds the time from the answer's `Retry-After`.
     pub(crate) fn later(self, after: Option<Duration>) -> Self {
-        match (self, after) {
-            (Self::Failed { action, problem }, Some(after)) => Self::Later { action, problem, after },
-            (other, _) => other,
+        match self {
+            Self::Failed { action, problem, .. } => Self::Failed { action, problem, after },
+            other => other,
         }
     }
 
@@ -85,15 +82,19 @@ impl Error {
         let problem = with_remedy(format!("{} ({code})", one_line(message)));
         match code {
             404 | 410 => Self::Gone { action, problem },
-            // a patch that names a uid is refused so where the object has another one
+            // the API server refuses a patch with a uid this way if the object has another uid
             409 | 422 if is_uid_mismatch(message) => Self::Gone { action, problem },
             409 => Self::Conflict { action, problem },
             // 401: the token may be in the middle of its rotation
-            401 | 408 | 429 | 500.. => Self::Failed { action, problem },
+            401 | 408 | 429 | 500.. => Self::Failed { action, problem, after: None },
             403 => Self::Forbidden { action, problem },
             _ => Self::Refused { action, problem },
         }
     }
+}
+
+fn wait(after: Option<&Duration>) -> String {
+    after.map_or_else(String::new, |after| format!("; the API server asks to wait {} s", after.as_secs()))
 }
 
 fn is_uid_mismatch(message: &str) -> bool {
@@ -122,7 +123,7 @@ fn with_remedy(problem: String) -> String {
     let remedy = if problem.contains("UnknownIssuer") {
         "set k8s-cacert to the CA of the API server's certificate"
     } else if problem.contains("Connection refused") {
-        "is the API server up, and k8s-apiserver its address?"
+        "see that the API server runs and that k8s-apiserver is its address"
     } else if problem.contains("Unauthorized") {
         "check the token or client certificate"
     } else {

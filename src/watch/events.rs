@@ -1,4 +1,4 @@
-//! Notices become Kubernetes Events: what `kubectl describe` shows at the end.
+//! Publishes notices as Kubernetes Events, which `kubectl describe` shows at the end.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,16 +14,16 @@ use tokio::time::sleep;
 use crate::client::{JSON, MERGE_PATCH, query_value};
 use crate::{Client, Error};
 
-/// Notices that wait to be sent; more are dropped.
+/// How many notices may wait to be sent; more are dropped.
 const QUEUE: usize = 1024;
-/// Notices remembered, to count instead of repeating them.
+/// How many notices are remembered, to count repeated ones.
 const REMEMBERED: usize = 4096;
-/// An Event's count is raised no more often; the API server forgets Events after an hour.
+/// Least time between two raises of an Event's count; the API server deletes Events after an hour.
 const RAISE_EVERY: Duration = Duration::from_secs(60);
-/// At most 20 Events a second.
+/// Pause after each Event: at most 20 a second.
 const PAUSE: Duration = Duration::from_millis(50);
 const ATTEMPTS: u32 = 3;
-/// What the API takes, bytes.
+/// Longest message that the API accepts, in bytes.
 const LONGEST_MESSAGE: usize = 1000;
 
 /// Publishes notices. Clones share one queue.
@@ -33,7 +33,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Publishes in the name of `component` on `host`, until all clones are dropped.
+    /// Publishes as `component` on `host`, until all clones are dropped.
     pub fn start(client: &Client, component: &str, host: &str) -> Self {
         let (queue, notices) = mpsc::channel(QUEUE);
         let recorder =
@@ -42,23 +42,23 @@ impl Events {
         Self { queue }
     }
 
-    /// Whether nothing waits to be sent; one may be on its way.
+    /// Whether no notice waits to be sent; one may be on its way.
     pub fn is_idle(&self) -> bool {
         self.queue.capacity() == QUEUE
     }
 
-    /// Never waits: where more comes in than can be sent, the rest is dropped. The same notice
-    /// again raises the count of its Event, once a minute at most.
+    /// Queues a notice without waiting: if the queue is full, it is dropped. A repeated notice raises the count of its
+    /// Event, at most once a minute.
     pub fn publish(&self, notice: Notice) {
         if let Err(error) = self.queue.try_send(notice) {
-            tracing::debug!("drop an event: {error}");
+            tracing::debug!(%error, "dropped an event");
         }
     }
 }
 
-/// What is known of a notice's Event.
+/// State of a notice's Event.
 struct Sent {
-    /// How often it was published, counting those not written yet.
+    /// How often it was published, including what is not written yet.
     count: u64,
     written: Instant,
 }
@@ -90,7 +90,7 @@ impl Recorder {
                 Ok(count) => self.remember(id, count),
                 Err(error) => {
                     self.sent.remove(&id);
-                    tracing::debug!("the event is lost: {error}");
+                    tracing::debug!(%error, "the event is lost");
                 }
             }
             sleep(PAUSE).await;
@@ -136,7 +136,7 @@ impl Recorder {
         let action = format!("create event {} for {} {}", notice.reason, about.kind, about.name);
         match self.client.send(&action, Method::POST, &events_path(&about), JSON, body.to_string().into_bytes()).await {
             Ok(()) => Ok(1),
-            // an earlier run of ours made it
+            // an earlier run of ours created it
             Err(Error::Conflict { .. }) => self.raise(id, notice, None).await,
             Err(error) => Err(error),
         }
@@ -154,14 +154,14 @@ impl Recorder {
         let body = json!({ "count": count, "lastTimestamp": now() }).to_string().into_bytes();
         match self.client.send(&action, Method::PATCH, &path, MERGE_PATCH, body).await {
             Ok(()) => Ok(count),
-            // its hour is over
+            // the API server has deleted it
             Err(Error::Gone { .. }) => Box::pin(self.create(id, notice)).await,
             Err(error) => Err(error),
         }
     }
 }
 
-/// The object of a notice in the API's words.
+/// The object of a notice, in the API's terms.
 struct About<'a> {
     api_version: &'static str,
     kind: &'static str,
@@ -195,7 +195,7 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Events about objects outside of namespaces go to `default`.
+    /// Events about objects outside namespaces go to `default`.
     fn event_namespace(&self) -> &'a str {
         self.namespace.unwrap_or("default")
     }
@@ -205,9 +205,9 @@ fn events_path(about: &About<'_>) -> String {
     format!("/api/v1/namespaces/{}/events", query_value(about.event_namespace()))
 }
 
-/// The same notice has the same name, in every run.
+/// The same notice gets the same name in every run.
 fn event_name(about: &About<'_>, id: u64) -> String {
-    // names are ASCII and have 253 bytes at most
+    // names are ASCII and have at most 253 bytes
     let name = about.name.get(..230).unwrap_or(about.name).trim_end_matches(['.', '-']);
     format!("{name}.{id:016x}")
 }

@@ -1,4 +1,4 @@
-//! The Lease object: what of it counts, and the requests for it.
+//! The Lease object: the fields that matter, and the requests for it.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use crate::client::{JSON, MERGE_PATCH, query_value};
 use crate::{Client, Error, LeaseSettings};
 
-/// Tells processes of one name apart.
+/// Annotation that distinguishes processes of the same name.
 const INSTANCE: &str = "ovnkube.io/holder-instance";
-/// Holds a lease that was deleted and made anew, until it is known that nobody else does. No host is called so.
+/// Holder of a recreated lease, until it is known that no process holds the deleted one. No host has this name.
 const UNKNOWN: &str = "(unknown)";
 
-/// A lease as the API has it.
+/// A lease as the API returns it.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct Lease {
     pub(crate) metadata: LeaseMeta,
@@ -44,26 +44,26 @@ impl Lease {
         self.spec.holder_identity.as_deref().unwrap_or_default()
     }
 
-    /// Nobody has written a name into it, or nobody knows whose.
+    /// Whether it names no holder, or an unknown one.
     pub(crate) fn is_unclaimed(&self) -> bool {
         matches!(self.holder(), "" | UNKNOWN)
     }
 
-    /// The holder's own word on how long it counts on the lease, s.
+    /// How long the holder has written that it counts on the lease, in seconds.
     pub(crate) fn seconds(&self) -> u32 {
         self.spec.lease_duration_seconds.unwrap_or_default()
     }
 }
 
-/// One process and the lease that it wants.
-pub(crate) struct Place {
+/// A process and the lease that it wants.
+pub(crate) struct Candidate {
     pub(crate) settings: LeaseSettings,
-    /// Marks the lease as held by this process and no other of its name.
+    /// Marks the lease as held by this process, not by another of the same name.
     pub(crate) instance: String,
 }
 
-impl Place {
-    /// Whether the lease is this very process's.
+impl Candidate {
+    /// Whether this process holds the lease.
     pub(crate) fn holds(&self, lease: &Lease) -> bool {
         let instance = lease.metadata.annotations.get(INSTANCE);
         lease.holder() == self.settings.identity && instance == Some(&self.instance)
@@ -74,7 +74,7 @@ impl Place {
         client.exchange(&action, Method::GET, &self.path(), JSON, Vec::new()).await
     }
 
-    /// Writes our name and the time into the lease, if nobody has changed it since it was read.
+    /// Writes our name and the time into the lease, if it has not changed since it was read.
     pub(crate) async fn take(&self, client: &Client, lease: &Lease) -> Result<Lease, Error> {
         let now = now();
         let mut spec = json!({
@@ -95,8 +95,7 @@ impl Place {
         client.exchange(&action, Method::PATCH, &self.path(), MERGE_PATCH, body).await
     }
 
-    /// Makes the lease that is not there. Nobody has it then: a request to make it may arrive at any time later, and
-    /// must not make a leader.
+    /// Creates a missing lease without a holder: the request may arrive at any time later, and must not make a leader.
     pub(crate) async fn make(&self, client: &Client, seconds: u32) -> Result<Lease, Error> {
         let LeaseSettings { namespace, name, .. } = &self.settings;
         let body = bytes(&json!({
@@ -114,7 +113,7 @@ impl Place {
         })
     }
 
-    /// Takes our name out of the lease. It is read first: a renewal may have been on its way.
+    /// Removes our name from the lease. Reads it first: a renewal may have been on its way.
     pub(crate) async fn give_back(&self, client: &Client) -> Result<(), Error> {
         let lease = match self.read(client).await {
             Ok(lease) if self.holds(&lease) => lease,

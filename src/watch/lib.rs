@@ -10,8 +10,8 @@
 //!                 ◀──▶ config_map, set_config_map    what the cluster agrees on
 //! ```
 //!
-//! Objects are decoded straight into the few fields that matter; of what was seen only keys and
-//! uids are kept. A kind more is one file like `namespaces.rs` and one line in `scope.rs`.
+//! Objects are decoded directly into the few fields that matter; only keys and uids of the objects seen are kept. A new
+//! kind takes one file like `namespaces.rs` and one line in `scope.rs`.
 
 mod access;
 mod backoff;
@@ -25,6 +25,7 @@ mod error;
 mod events;
 mod leader;
 mod lease;
+mod lease_settings;
 mod namespaces;
 mod network_policies;
 mod nodes;
@@ -44,6 +45,7 @@ pub use config_map::Data;
 pub use decode::decode;
 pub use error::Error;
 pub use events::Events;
-pub use leader::{Leader, LeaderTask, LeaseSettings};
+pub use leader::{Leader, LeaderTask};
+pub use lease_settings::LeaseSettings;
 pub use patch::{Annotations, Condition};
 pub use scope::{Scope, Watches, read, start};

@@ -1,6 +1,6 @@
 //! `NetworkPolicies`.
 
-use ovnkube_model::{Change, Kind, NetworkPolicy, ObjectKey, PolicyFields};
+use ovnkube_model::{Change, Kind, Name, NetworkPolicy, ObjectKey, PolicyFields};
 use serde::Deserialize;
 
 use crate::object::{Metadata, Watched};
@@ -24,6 +24,10 @@ impl Watched for NetworkPolicies {
 
     fn key(meta: &Metadata<'_>) -> ObjectKey {
         ObjectKey::new(meta.namespace.as_ref(), meta.name.as_ref())
+    }
+
+    fn namespace(key: &mut ObjectKey) -> Option<&mut Name> {
+        Some(&mut key.namespace)
     }
 
     fn metadata<'o, 'a: 'o>(object: &'o PolicyObject<'a>) -> &'o Metadata<'a> {

@@ -9,7 +9,7 @@ use crate::client::query_value;
 use crate::object::{Metadata, Watched};
 use crate::{Client, Error};
 
-/// Set by an autoscaler that will remove the node.
+/// Taint that an autoscaler sets on a node that it will remove.
 const LEAVING: &str = "ToBeDeletedByClusterAutoscaler";
 
 pub(crate) struct Nodes;
@@ -80,7 +80,7 @@ impl Client {
 impl Watched for Nodes {
     const KIND: Kind = Kind::Node;
     const PATH: &'static str = "/api/v1/nodes";
-    /// A node lists the images it has: 10 to 20 kB each.
+    /// A node has 10 to 20 kB, since it lists its images.
     const PAGE: u32 = 100;
     type Key = Name;
     type Object<'a> = NodeObject<'a>;
@@ -94,7 +94,7 @@ impl Watched for Nodes {
     }
 
     fn change(key: Name, object: &NodeObject<'_>) -> Change {
-        // some are names
+        // some addresses are names
         let all = object.status.addresses.iter().filter_map(|a| Some((a, a.address.parse::<IpAddr>().ok()?)));
         let (internal, other): (Vec<_>, Vec<_>) = all.partition(|(a, _)| a.kind == "InternalIP");
         let [addresses, other_addresses] =

@@ -11,23 +11,27 @@ use serde::de::IgnoredAny;
 /// A kind of object that is watched.
 pub(crate) trait Watched: 'static {
     const KIND: Kind;
-    /// Of the list over all namespaces.
+    /// The list over all namespaces.
     const PATH: &'static str;
-    /// Objects in a page of a list; bounds the memory of a list to some 2 MB.
+    /// Objects in a page of a list; limits the memory of a list to about 2 MB.
     const PAGE: u32;
-    /// An API server may lack the kind, and an account the right to read it: all else goes on without.
+    /// Whether an API server may lack the kind, or an account the right to read it: the rest works without it.
     const OPTIONAL: bool = false;
     type Key: Ord + Clone + Display + Send + Sync;
     /// The fields that matter, borrowed from the text.
     type Object<'a>: Deserialize<'a>;
 
     fn key(meta: &Metadata<'_>) -> Self::Key;
+    /// The namespace in a key.
+    fn namespace(_key: &mut Self::Key) -> Option<&mut Name> {
+        None
+    }
     fn metadata<'o, 'a: 'o>(object: &'o Self::Object<'a>) -> &'o Metadata<'a>;
     fn change(key: Self::Key, object: &Self::Object<'_>) -> Change;
     fn gone(key: Self::Key) -> Change;
 }
 
-/// `metadata` without what nobody reads; `managedFields` alone would be half of a pod.
+/// `metadata` without unused fields; `managedFields` alone would be half of a pod.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Metadata<'a> {
@@ -58,7 +62,7 @@ impl Metadata<'_> {
         self.name.as_ref().into()
     }
 
-    /// For the model.
+    /// The same for the model.
     pub(crate) fn meta(&self) -> Meta<'_> {
         let created = self.creation_timestamp.as_ref().and_then(|text| text.parse::<jiff::Timestamp>().ok());
         Meta {
@@ -70,7 +74,7 @@ impl Metadata<'_> {
     }
 }
 
-/// Who an object is: all that is needed of a deleted one, or of one that cannot be read.
+/// The identity of an object: all that is needed of a deleted one, or of one that cannot be decoded.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Identified<'a> {
     #[serde(borrow)]

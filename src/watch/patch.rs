@@ -1,4 +1,4 @@
-//! Annotations on pods and nodes, conditions of nodes.
+//! Writes annotations of pods and nodes, and conditions of nodes.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use serde_json::json;
 use crate::client::{MERGE_PATCH, STRATEGIC_PATCH, query_value};
 use crate::{Client, Error};
 
-/// Annotations to set, and those (`None`) to remove. All others stay.
+/// Annotations to set, or to remove (`None`). All others stay.
 pub type Annotations = BTreeMap<String, Option<String>>;
 
-/// One line of a node's `status.conditions`.
+/// An entry of a node's `status.conditions`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// `NetworkUnavailable`, for one.
+    /// Type of the condition, such as `NetworkUnavailable`.
     pub kind: &'static str,
     pub status: bool,
     /// CamelCase.
@@ -24,22 +24,22 @@ pub struct Condition {
 }
 
 impl Client {
-    /// Annotates the pod of this name if it still is the one of this uid; [`Error::Gone`] if not.
-    /// Needs the right to patch `pods/status`.
+    /// Annotates the pod of this name if it still has this uid, else fails with [`Error::Gone`]. Needs the right to
+    /// patch `pods/status`.
     pub async fn annotate_pod(&self, pod: &PodKey, uid: &str, annotations: &Annotations) -> Result<(), Error> {
         let (namespace, name) = (query_value(&pod.namespace), query_value(&pod.name));
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/status");
         self.annotate(&format!("annotate pod {pod}"), &path, uid, annotations).await
     }
 
-    /// Annotates the node of this name if it still is the one of this uid; [`Error::Gone`] if not.
-    /// Needs the right to patch `nodes/status`.
+    /// Annotates the node of this name if it still has this uid, else fails with [`Error::Gone`]. Needs the right to
+    /// patch `nodes/status`.
     pub async fn annotate_node(&self, name: &str, uid: &str, annotations: &Annotations) -> Result<(), Error> {
         self.annotate(&format!("annotate node {name}"), &node_status(name), uid, annotations).await
     }
 
-    /// Sets a condition of the node of this name and uid, to be called when it changes; others stay.
-    /// Needs the right to patch `nodes/status`.
+    /// Sets a condition of the node of this name and uid, with its time: call it when the condition changes. Others
+    /// stay. Needs the right to patch `nodes/status`.
     pub async fn set_node_condition(&self, name: &str, uid: &str, condition: &Condition) -> Result<(), Error> {
         let Condition { kind, status, reason, message } = condition;
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();

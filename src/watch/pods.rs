@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use ovnkube_model::{Change, Kind, NamedPort, Pod, PodFields, PodKey, Protocol};
+use ovnkube_model::{Change, Kind, Name, NamedPort, Pod, PodFields, PodKey, Protocol};
 use serde::Deserialize;
 
 use crate::object::{Metadata, Watched};
@@ -10,16 +10,16 @@ use crate::object::{Metadata, Watched};
 /// Pods, with what `V` keeps of each.
 pub(crate) struct PodsAs<V>(PhantomData<V>);
 
-/// What whoever watches pods needs of one; `None`: nothing, as if it were not there.
+/// What a watch keeps of a pod; `None`: nothing, as if it did not exist.
 pub(crate) trait View: Send + 'static {
     fn of(object: &PodObject<'_>) -> Option<Pod>;
 }
 
-/// All of it.
+/// What the controller needs.
 pub(crate) struct Whole;
-/// With what the agent of its node needs.
+/// What the agent of the pod's node needs.
 pub(crate) struct ForNode;
-/// What it runs with, and nothing of one that does not run.
+/// Where a running pod runs and its addresses; nothing of one that does not run.
 pub(crate) struct Running;
 
 pub(crate) type Pods = PodsAs<Whole>;
@@ -77,7 +77,7 @@ struct PodIp {
 }
 
 impl Spec {
-    /// Of the containers that run beside each other.
+    /// Named ports of the containers that run at the same time, with sidecars.
     fn named_ports(&self) -> Vec<NamedPort> {
         let sidecars = self.init_containers.iter().flatten();
         let sidecars = sidecars.filter(|c| c.restart_policy.as_deref() == Some("Always"));
@@ -129,12 +129,16 @@ impl View for Running {
 impl<V: View> Watched for PodsAs<V> {
     const KIND: Kind = Kind::Pod;
     const PATH: &'static str = "/api/v1/pods";
-    const PAGE: u32 = 500;
+    const PAGE: u32 = 200;
     type Key = PodKey;
     type Object<'a> = PodObject<'a>;
 
     fn key(meta: &Metadata<'_>) -> PodKey {
         PodKey::new(meta.namespace.as_ref(), meta.name.as_ref())
+    }
+
+    fn namespace(key: &mut PodKey) -> Option<&mut Name> {
+        Some(&mut key.namespace)
     }
 
     fn metadata<'o, 'a: 'o>(object: &'o PodObject<'a>) -> &'o Metadata<'a> {

@@ -17,24 +17,24 @@ use crate::services::Services;
 use crate::stream::run;
 use crate::{Client, Error};
 
-/// Services that are somebody else's to serve, and slices nothing is balanced over.
+/// Excludes services that another proxy serves, and slices of headless services, which need no load balancer.
 const SERVED: &str = "!service.kubernetes.io/service-proxy-name,!service.kubernetes.io/headless";
 
-/// Changes that may wait for whoever reads once.
+/// How many changes may wait for [`read`].
 const AT_ONCE: usize = 1024;
-/// A cluster that takes longer to list is not read.
+/// How long [`read`] waits for all objects.
 const READ_WITHIN: Duration = Duration::from_secs(60);
 
 /// The objects a role needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Everything: what the network controller writes OVN rows for.
+    /// Everything that the controller writes OVN rows for.
     Controller,
-    /// Nodes, and what their pods run with: what gives out subnets.
+    /// Nodes and running pods: what the cluster manager needs to give out subnets.
     ClusterManager,
     /// Nodes only.
     Nodes,
-    /// The node of this name and the pods on it; services with all their endpoints, and their ranges.
+    /// The node of this name and its pods; services with all their endpoints, and service ranges.
     Node(Name),
 }
 
@@ -51,7 +51,7 @@ impl Scope {
         }
     }
 
-    /// What of a kind is wanted, as a part of the query.
+    /// The part of the query that selects the wanted objects of a kind.
     fn selector(&self, kind: Kind) -> String {
         let field = match (self, kind) {
             (_, Kind::Service | Kind::EndpointSlice) => return format!("&labelSelector={}", query_value(SERVED)),
@@ -69,10 +69,9 @@ pub struct Watches {
     _tasks: JoinSet<()>,
 }
 
-/// Starts to watch. Every object there is and every later change comes through `changes`, in order
-/// for each object; after a kind's first full list comes its [`Change::Synced`], once. Where the
-/// receiver is slow the watches wait. They go on through every fault until they or the receiver are
-/// dropped.
+/// Starts to watch. Every existing object and every later change comes through `changes`, in order for each object.
+/// After the first full list of a kind, its [`Change::Synced`] comes once. A slow receiver makes the watches wait. They
+/// go on through every fault until they or the receiver are dropped.
 pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watches {
     let mut tasks = JoinSet::new();
     for kind in scope.kinds() {
@@ -94,9 +93,9 @@ pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watche
     Watches { _tasks: tasks }
 }
 
-/// Everything there is now, read once: the objects in any order, and a [`Change::Synced`] of each kind.
+/// All objects that exist now, read once: in any order, with a [`Change::Synced`] of each kind.
 pub async fn read(client: &Client, scope: &Scope) -> Result<Vec<Change>, Error> {
-    // the watches below would try again for ever where the API server refuses
+    // fails here if the API server refuses: the watches below would retry forever
     client.get("read the cluster", "/api/v1/namespaces?limit=1", &mut Vec::new()).await?;
     let (sender, mut changes) = tokio::sync::mpsc::channel(AT_ONCE);
     let watches = start(client, scope, &sender);
@@ -113,5 +112,7 @@ pub async fn read(client: &Client, scope: &Scope) -> Result<Vec<Change>, Error> 
     };
     let read = tokio::time::timeout(READ_WITHIN, collect).await;
     drop(watches);
-    read.map_err(|_| Error::failed("read the cluster", format!("not all objects within {} s", READ_WITHIN.as_secs())))
+    read.map_err(|_| {
+        Error::failed("read the cluster", format!("not all objects came within {} s", READ_WITHIN.as_secs()))
+    })
 }

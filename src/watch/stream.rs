@@ -1,11 +1,11 @@
-//! One kind's list and watch, for ever.
+//! Lists and watches the objects of one kind, until the receiver is gone.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::{Duration, Instant};
 
 use futures::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
-use ovnkube_model::{Change, Name};
+use ovnkube_model::{Change, Name, Names};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::Sender;
@@ -17,21 +17,21 @@ use crate::error::chain;
 use crate::object::{Identified, Metadata, Watched};
 use crate::{Client, Error};
 
-/// How long the API server is asked to serve one watch.
+/// Between these times the API server is asked to end a watch.
 const SHORTEST_WATCH: Duration = Duration::from_secs(290);
 const LONGEST_WATCH: Duration = Duration::from_secs(590);
-/// A quiet watch brings a bookmark a minute; one that says nothing for longer is dead.
+/// A quiet watch brings a bookmark a minute; one that is silent for longer than this is dead.
 const SILENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 150 });
-/// A watch that ends sooner was not worth its request: pause before the next.
+/// After a watch that ended sooner than this, there is a pause before the next.
 const SHORT_LIVED: Duration = Duration::from_secs(5);
-/// Pause before the next look for a kind that the API server does not give.
+/// Pause before asking again for a kind that the API server does not provide.
 const WITHHELD: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 60_000 });
-/// More than a cluster can have.
+/// Page size of a list without pages: more objects than a cluster can have.
 const WHOLE: u32 = 500_000;
-/// Longest line of a watch, bytes; etcd takes objects of 1.5 MB.
+/// Longest line of a watch, in bytes; etcd accepts objects of 1.5 MB.
 const LONGEST_LINE: u64 = 64 * 1024 * 1024;
 
-/// Lists and watches until nobody listens any more.
+/// Lists and watches until the receiver of `changes` is gone.
 pub(crate) async fn run<W: Watched>(client: Client, selector: String, changes: Sender<Change>) {
     let listened_to = changes.clone();
     let stream = Stream::<W> {
@@ -39,6 +39,7 @@ pub(crate) async fn run<W: Watched>(client: Client, selector: String, changes: S
         selector,
         changes,
         known: BTreeMap::new(),
+        names: Names::default(),
         round: 0,
         version: None,
         paged: true,
@@ -59,24 +60,24 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
             backoff.reset();
         }
         match end {
-            Ok(End::Listed) => continue,
-            Ok(End::Ended) => {}
-            Ok(End::Withheld) => {
+            Ok(WatchEnd::Listed) => continue,
+            Ok(WatchEnd::Ended) => {}
+            Ok(WatchEnd::Withheld) => {
                 sleep(WITHHELD).await;
                 continue;
             }
             Err(Stop::NobodyListens) => return,
             Err(Stop::Expired) => {
-                tracing::info!("{}: the version watched from is too old; listing again", Stream::<W>::action("watch"));
+                tracing::info!(kind = Stream::<W>::kind(), "the version watched from is too old; listing again");
                 stream.expire();
             }
             Err(Stop::Failed(error)) => {
                 if error.is_forbidden() {
-                    tracing::debug!("{error}; trying again");
+                    tracing::debug!(%error, "trying again");
                 } else {
-                    tracing::warn!("{error}; trying again");
+                    tracing::warn!(%error, "trying again");
                 }
-                // a list that was too much at once may come in pages
+                // a list that was too much at once may succeed in pages
                 stream.paged = true;
             }
         }
@@ -88,23 +89,24 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
 
 struct Stream<W: Watched> {
     client: Client,
-    /// Goes into every query.
+    /// Part of every query.
     selector: String,
     changes: Sender<Change>,
-    /// What the receiver believes to exist: the uid, and the round of lists it was last seen in.
+    /// Objects that the receiver knows: the uid, and the round of lists in which it was last seen.
     known: BTreeMap<W::Key, (Name, u32)>,
+    names: Names,
     round: u32,
-    /// Where to watch from; `None` asks for a list.
+    /// The version to watch from; `None`: list first.
     version: Option<String>,
-    /// Whether lists come in pages; not the one after a page that came too late.
+    /// Whether lists come in pages. The list after a paged one that expired does not.
     paged: bool,
     synced: bool,
 }
 
-enum End {
+enum WatchEnd {
     Listed,
     Ended,
-    /// The API server does not have the kind, or does not let us read it.
+    /// The API server lacks the kind, or does not let us read it.
     Withheld,
 }
 
@@ -153,17 +155,21 @@ struct Problem {
 
 impl<W: Watched> Stream<W> {
     fn action(verb: &str) -> String {
-        format!("{verb} {}", W::PATH.rsplit('/').next().unwrap_or_default())
+        format!("{verb} {}", Self::kind())
+    }
+
+    fn kind() -> &'static str {
+        W::PATH.rsplit('/').next().unwrap_or_default()
     }
 
     fn expire(&mut self) {
-        // a list that expires between its pages would do so again; one that was asked for whole is
-        // not asked for so twice
+        // a paged list that expired would expire again, so the next has no pages; after one without pages, the next has
+        // pages again
         self.paged = self.version.take().is_some() || !self.paged;
     }
 
-    /// Says all there is, then what there is no more: a relist is a diff.
-    async fn list(&mut self) -> Result<End, Stop> {
+    /// Reports all objects that exist, then those that no longer do: a relist is a diff.
+    async fn list(&mut self) -> Result<WatchEnd, Stop> {
         let action = Self::action("list");
         self.round += 1;
         let (mut text, mut next) = (Vec::new(), String::new());
@@ -172,9 +178,9 @@ impl<W: Watched> Stream<W> {
             let path = format!("{}?limit={limit}&continue={}{}", W::PATH, query_value(&next), self.selector);
             match self.client.get(&action, &path, &mut text).await {
                 Err(error) if W::OPTIONAL && next.is_empty() && error.is_withheld() => {
-                    tracing::info!("{error}; going on without");
+                    tracing::info!(%error, "going on without these objects");
                     self.sync().await?;
-                    return Ok(End::Withheld);
+                    return Ok(WatchEnd::Withheld);
                 }
                 read => read?,
             }
@@ -195,7 +201,7 @@ impl<W: Watched> Stream<W> {
             self.remove(key).await?;
         }
         self.sync().await?;
-        Ok(End::Listed)
+        Ok(WatchEnd::Listed)
     }
 
     async fn sync(&mut self) -> Result<(), Stop> {
@@ -205,7 +211,7 @@ impl<W: Watched> Stream<W> {
         Ok(())
     }
 
-    async fn watch(&mut self) -> Result<End, Stop> {
+    async fn watch(&mut self) -> Result<WatchEnd, Stop> {
         let action = Self::action("watch");
         let path = format!(
             "{}?watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}{}",
@@ -234,25 +240,30 @@ impl<W: Watched> Stream<W> {
                 }
             }
         }
-        Ok(End::Ended)
+        Ok(WatchEnd::Ended)
     }
 
-    /// Takes an object in; its version is returned. One that cannot be read stays as it was.
+    /// Takes in an object and returns its version. An object that cannot be decoded stays as it was.
     async fn put(&mut self, text: &str) -> Result<Option<String>, Stop> {
         let (key, uid, version, change) = match serde_json::from_str::<W::Object<'_>>(text) {
             Ok(object) => {
                 let meta = W::metadata(&object);
-                let key = W::key(meta);
-                let change = W::change(key.clone(), &object);
-                (key, Name::from(meta.uid.as_ref()), meta.resource_version.to_string(), Some(change))
+                let mut key = W::key(meta);
+                if let Some(namespace) = W::namespace(&mut key) {
+                    self.names.share(namespace);
+                }
+                let mut change = W::change(key.clone(), &object);
+                change.share(&mut self.names);
+                let uid = change.uid().cloned().unwrap_or_else(|| meta.uid.as_ref().into());
+                (key, uid, meta.resource_version.to_string(), Some(change))
             }
             Err(problem) => {
                 let Ok(meta) = identify(text) else {
-                    tracing::warn!("{}: skip an object without a name: {problem}", Self::action("read"));
+                    tracing::warn!(kind = Self::kind(), error = %problem, "skipped an object without a name");
                     return Ok(None);
                 };
                 let key = W::key(&meta);
-                tracing::warn!("{}: skip {key}: {problem}", Self::action("read"));
+                tracing::warn!(kind = Self::kind(), %key, error = %problem, "skipped an object that cannot be read");
                 (key, Name::from(meta.uid.as_ref()), meta.resource_version.to_string(), None)
             }
         };
@@ -290,8 +301,8 @@ impl<W: Watched> Stream<W> {
     }
 }
 
-/// What happened and to which object. The API server writes each event the same way, so that there is no need to
-/// look for the object's end: who reads the object finds it.
+/// The type of a watch event, and its object's text. The API server writes each event in the same form, so the text is
+/// not searched for the object's end: the decoder of the object finds it.
 fn event(line: &[u8]) -> serde_json::Result<(&str, &str)> {
     let usual = || {
         let rest = std::str::from_utf8(line).ok()?.trim_end().strip_prefix("{\"type\":\"")?;
@@ -305,12 +316,12 @@ fn identify(text: &str) -> serde_json::Result<Metadata<'_>> {
     Ok(serde_json::from_str::<Identified<'_>>(text)?.metadata.into_metadata())
 }
 
-/// Reads a line; `false` at the end, also where it comes in the middle of a line.
+/// Reads a line; `false` at the end, even if that is in the middle of a line.
 async fn read_line(action: &str, stream: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> Result<bool, Error> {
     line.clear();
     let mut stream = stream.take(LONGEST_LINE);
     let read = timeout(SILENCE, stream.read_until(b'\n', line)).await;
-    let silent = |_| Error::failed(action, format!("nothing heard for {} s", SILENCE.as_secs()));
+    let silent = |_| Error::failed(action, format!("nothing was heard for {} s", SILENCE.as_secs()));
     read.map_err(silent)?.map_err(|e| Error::failed(action, chain(&e)))?;
     Ok(line.ends_with(b"\n"))
 }

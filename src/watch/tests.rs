@@ -1,4 +1,4 @@
-//! What a real API server never does, and what needs none.
+//! Cases that a real API server never shows, and cases that need none.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -22,8 +22,7 @@ use crate::{Access, Client, Scope, start};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Answers each connection with the next of `script`, then nothing more; the paths asked for are
-/// returned.
+/// Answers each connection with the next of `script`, then no more; returns the client and the paths that it requests.
 async fn server(script: Vec<String>) -> (Client, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let apiserver = format!("http://{}", listener.local_addr().unwrap());
@@ -165,12 +164,12 @@ async fn one_bad_object_stops_nothing_and_is_not_taken_for_a_deleted_one() {
             added(&bad),
             json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "8"}}}),
         ]),
-        // a watch broken off in the middle of a line, and one that answers with garbage
+        // a watch that ends in the middle of a line, and one that answers with garbage
         "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"type\":\"ADDED\",\"obj".into(),
         "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n\u{1}garbage\n".into(),
         answer("500 Internal Server Error", "no"),
         frames(&[json!({"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}})]),
-        // "a" was made anew, "bad" still is as bad
+        // "a" was created again, "bad" is still bad
         list("20", "", &[bad, node("a", "9", "19")]),
         frames(&[json!({"type": "DELETED", "object": node("bad", "3", "21")})]),
     ])
@@ -178,7 +177,7 @@ async fn one_bad_object_stops_nothing_and_is_not_taken_for_a_deleted_one() {
     let (sender, mut changes) = channel(9);
     let _watches = start(&client, &Scope::Nodes, &sender);
     assert_eq!(heard(&mut changes, 6).await, ["+a 1", "synced", "+bad 3", "-a", "+a 9", "-bad"]);
-    // every watch began where the last one got to
+    // every watch began at the version that the last one reached
     let paths = paths.lock().unwrap().clone();
     let versions: Vec<_> = paths.iter().filter_map(|p| p.split("resourceVersion=").nth(1)).collect();
     assert_eq!(versions[..6], ["5", "8", "8", "8", "8", "20"]);
@@ -283,7 +282,7 @@ fn answers_are_sorted_by_what_to_do() {
     for code in [400, 403, 405, 413] {
         assert!(!class(code, "x").is_retryable() && !class(code, "x").is_gone(), "{code}");
     }
-    assert_eq!(class(403, "a\n b").to_string(), "do it: a b (403)");
+    assert_eq!(class(403, "a\n b").to_string(), "cannot do it: a b (403)");
 }
 
 /// A file of its own for each test.
@@ -312,18 +311,21 @@ async fn access_that_cannot_work_is_refused_in_one_line() {
     let missing = Access { kubeconfig: Some("/nonexistent".into()), ..Access::default() };
     let remedy = "set k8s-kubeconfig to one that kubectl can use";
     let said = refused(missing).await;
-    assert_eq!(said, format!("read kubeconfig /nonexistent: No such file or directory (os error 2); {remedy}"));
+    assert_eq!(said, format!("cannot read kubeconfig /nonexistent: No such file or directory (os error 2); {remedy}"));
     let endless = Access { kubeconfig: Some("/dev/zero".into()), ..Access::default() };
     let said = refused(endless).await;
-    assert_eq!(said, format!("read kubeconfig /dev/zero: is not a regular file of a sensible size; {remedy}"));
+    assert_eq!(
+        said,
+        format!("cannot read kubeconfig /dev/zero: it is not a regular file of a sensible size; {remedy}")
+    );
     let said = kubeconfig("broken", "users:\n- user: {token: s3cret\n  - ]: s3cret").await;
-    assert!(said.starts_with("read kubeconfig FILE: is not a kubeconfig: line "), "{said}");
+    assert!(said.starts_with("cannot read kubeconfig FILE: it is not a kubeconfig: line "), "{said}");
     let said = kubeconfig("typed", "users: s3cret").await;
-    assert!(said.starts_with("read kubeconfig FILE: is not a kubeconfig"), "{said}");
+    assert!(said.starts_with("cannot read kubeconfig FILE: it is not a kubeconfig"), "{said}");
     let said = kubeconfig("empty", "{}").await;
-    assert!(said.starts_with("read kubeconfig FILE: has no current-context"), "{said}");
+    assert!(said.starts_with("cannot read kubeconfig FILE: it has no current-context"), "{said}");
     let said = kubeconfig("context", "{current-context: c, contexts: []}").await;
-    assert!(said.starts_with("read kubeconfig FILE: failed to load current context: c"), "{said}");
+    assert!(said.starts_with("cannot read kubeconfig FILE: failed to load current context: c"), "{said}");
     let whole = |user: &str| {
         format!(
             "{{current-context: c, contexts: [{{name: c, context: {{cluster: k, user: u}}}}],
@@ -338,27 +340,28 @@ async fn access_that_cannot_work_is_refused_in_one_line() {
     let explicit = |apiserver: &str| Access { apiserver: Some(apiserver.into()), ..Access::default() };
     for address in ["localhost:8443", "ftp://x", "https://", "/var/run/x", "http://a b"] {
         let said = refused(explicit(address)).await;
-        assert!(said.starts_with(&format!("use k8s-apiserver {address:?}: ")), "{said}");
+        assert!(said.starts_with(&format!("cannot use k8s-apiserver {address:?}: ")), "{said}");
     }
     let said = refused(Access { token: Some("s3cret\u{7}".to_owned().into()), ..explicit("https://x") }).await;
-    assert!(said.starts_with("use the token: "), "{said}");
+    assert!(said.starts_with("cannot use the token: "), "{said}");
     let said = refused(Access { token_file: Some("/nonexistent".into()), ..explicit("https://x") }).await;
-    assert_eq!(said, "read token file /nonexistent: No such file or directory (os error 2)");
-    for (data, problem) in [("{", "is not base64 of PEM: "), ("AAAA", "has no certificate"), ("", "has no certificate")]
+    assert_eq!(said, "cannot read token file /nonexistent: No such file or directory (os error 2)");
+    for (data, problem) in
+        [("{", "it is not base64 of PEM: "), ("AAAA", "it has no certificate"), ("", "it has no certificate")]
     {
         let said = refused(Access { ca_data: Some(data.into()), ..explicit("https://x") }).await;
-        assert!(said.starts_with(&format!("read k8s-cacert-data: {problem}")), "{said}");
+        assert!(said.starts_with(&format!("cannot read k8s-cacert-data: {problem}")), "{said}");
     }
     let said = refused(Access { ca: Some("/dev/null".into()), ..explicit("https://x") }).await;
-    assert_eq!(said, "read k8s-cacert /dev/null: has no certificate");
+    assert_eq!(said, "cannot read k8s-cacert /dev/null: it has no certificate");
     let said = refused(Access::default()).await;
     assert!(
-        said.starts_with("find the API server: ") && said.ends_with("set k8s-kubeconfig or k8s-apiserver"),
+        said.starts_with("cannot find the API server: ") && said.ends_with("set k8s-kubeconfig or k8s-apiserver"),
         "{said}"
     );
 }
 
-/// Seed lines have `http://` and a token: that works, and is said to be no secret any more.
+/// Settings with `http://` and a token work, but log that the token is no longer secret.
 #[tokio::test]
 async fn a_token_in_clear_text_is_warned_of() {
     let warnings = async |server: &str, token: Option<&str>| {
@@ -420,9 +423,12 @@ fn a_nodes_external_address_is_no_services() {
     let mut services = ovnkube_model::Services::default();
     services.apply_service(&key, Some(*service));
     services.apply_node(&name, node.ips());
-    assert_eq!(services.outer_ips(&key, &port), ["192.0.2.10".parse::<std::net::IpAddr>().unwrap()]);
+    assert_eq!(services.external_ips(&key, &port), ["192.0.2.10".parse::<std::net::IpAddr>().unwrap()]);
     let notices = services.notices(&key);
-    assert!(notices.iter().any(|notice| notice.message.contains("192.0.2.9 is node n1's")), "{notices:?}");
+    assert!(
+        notices.iter().any(|notice| notice.message.contains("external address 192.0.2.9: it is node n1's")),
+        "{notices:?}"
+    );
     assert_eq!(services.node_ip("n1", ovnkube_model::Family::V4), Some("172.18.0.2".parse().unwrap()));
 }
 

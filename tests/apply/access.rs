@@ -1,6 +1,6 @@
-//! Who may talk to whom, after every single transaction of any story: exactly what the Kubernetes reference says of the
-//! objects as they are by then, for every port that is there. So no change of a policy, of labels or of namespaces lets a
-//! packet through for a moment or loses one, and a new pod is isolated from its first packet on.
+//! Which connections are allowed, after every single transaction of any story: exactly those that the Kubernetes reference
+//! allows for the objects at that time, for every existing port. So no change of a policy, of labels or of namespaces
+//! allows or drops a packet even briefly, and a new pod is isolated from its first packet on.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use ovnkube_policy_truth::generate::{self, PORTS, Size};
 use ovnkube_policy_truth::{Cluster, End, Flow, Protocol, Random};
 use ovnkube_tests::acls::{Acls, Packet, Parsed, Place, places, switch_of};
 use ovnkube_tests::nb::{Release, Server};
-use ovnkube_tests::objects::{namespace, node};
+use ovnkube_tests::objects::{namespace, node, pod};
 use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, Write};
 use proptest::prelude::*;
@@ -33,10 +33,10 @@ enum Happens {
     PodGoes(usize),
     NamespaceIsRelabelled(usize, u64),
     NamespaceGoes(usize),
-    /// Some writes are done; others wait.
+    /// Does some writes; others wait.
     Write(usize),
     Crash,
-    /// Somebody runs ovn-nbctl while the controller is away.
+    /// Another client runs ovn-nbctl while the controller is down.
     Meddle(usize),
 }
 
@@ -60,7 +60,7 @@ fn happens() -> impl Strategy<Value = Happens> {
     ]
 }
 
-/// What happens to, and what it is judged by.
+/// The state that events change, and the checks on it.
 struct Story {
     server: Server,
     settings: Settings,
@@ -153,7 +153,7 @@ impl Story {
         }
     }
 
-    /// One more write, if there is one to do; false if not.
+    /// Does one more write; returns false if there is none.
     async fn step(&mut self) -> bool {
         let write = self.controller.step(&mut self.objects, false).await;
         if let Some(Write::Transaction(_)) = write {
@@ -191,8 +191,8 @@ fn name(number: usize) -> String {
     format!("truth-{number}")
 }
 
-/// The pods that have a port by their name and uid, with its addresses, those in their node's network, and all that
-/// decides about them.
+/// The pods that have a port with their name and uid, with its addresses, those in their node's network, and all objects
+/// that affect them.
 fn cluster(objects: &Objects, nb: &Client) -> Cluster {
     let cache = nb.cache();
     let mut cluster = Cluster::default();
@@ -232,7 +232,7 @@ fn ends<'a>(
     places(cache, &port).into_iter().map(move |place| (End { pod: Some(pod), ip: place.ip }, place))
 }
 
-/// The addresses of nodes, which come and go by a switch's router port.
+/// The addresses of nodes; their packets enter and leave through a switch's router port.
 fn of_nodes<'a>(cache: &ovnkube_ovsdb::Cache) -> Vec<(End<'a>, Place)> {
     let of_node = |number: usize| {
         let port = cache.lookup(lsp::TABLE, &format!("stor-{}", NODES[number])).first().copied();
@@ -274,7 +274,7 @@ fn namespace_goes(objects: &mut Objects, name: &str) -> Vec<ovnkube_model::Chang
     changes
 }
 
-/// Changes the one object of that name, if it is there.
+/// Changes the object of that name, if it exists.
 fn change(objects: &mut Objects, kind: &str, name: &str, patch: &Value) -> Vec<ovnkube_model::Change> {
     let Some(object) = objects.of(kind).find(|o| o["metadata"]["name"] == name) else { return Vec::new() };
     let mut object = object.clone();
@@ -296,7 +296,7 @@ fn relabel(
     change(objects, kind, name, &json!({"metadata": meta}))
 }
 
-/// Plays it; returns how many times a connection was judged.
+/// Plays a story and returns how many connections it checked.
 async fn play(settings: Settings, events: &[Happens]) -> usize {
     let mut story = Story::begin(settings).await;
     for event in events {
@@ -327,7 +327,7 @@ proptest! {
     }
 }
 
-/// Many pods at once, many more than one transaction takes, change who they are to policies of both directions.
+/// Many pods, many more than fit into one transaction, change which policies of both directions select them.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_change_at_once() {
     let mut story = Story::begin(settings(true)).await;
@@ -345,7 +345,58 @@ async fn all_change_at_once() {
     assert!(story.flows > 10_000, "only {} flows were judged", story.flows);
 }
 
-/// Pods in the network of their node go at once, some of them for others of the same name with ports of their own.
+/// Packets of all nodes become allowed or denied at the same moment, since rules select the namespace that represents nodes.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nodes_send_is_let_in_at_one_moment() {
+    let server = Server::new(Release::Trixie);
+    let mut objects = Objects::default();
+    for name in ["a", "nodes"] {
+        objects.put(namespace(name));
+    }
+    let nodes: Vec<_> = (1..=6).map(|number| format!("n{number}")).collect();
+    for name in &nodes {
+        objects.put(node(name));
+    }
+    objects.put(pod("a", "p", "n1"));
+    let network = Settings { host_network_namespace: Some("nodes".into()), ..settings(true) }.network();
+    let mut controller = Controller::start(network, server.client().await, &objects);
+    controller.settle(&mut objects).await;
+    controller.batch = 1;
+    let mut parsed = Parsed::default();
+    let from = |selector: Value| {
+        let spec = json!({"podSelector": {}, "ingress": [{"from": [{"namespaceSelector": selector}]}]});
+        json!({"kind": "NetworkPolicy", "metadata": {"namespace": "a", "name": "from"}, "spec": spec})
+    };
+    let role = |role: &str| json!({"kind": "Namespace", "metadata": {"name": "nodes", "labels": {"role": role}}});
+    let of_nodes = || from(json!({"matchLabels": {"role": "nodes"}}));
+    let story = [
+        (objects.put(of_nodes()), false),
+        (objects.merge(&role("nodes")), true),
+        (objects.merge(&role("x")), false),
+        (objects.merge(&role("nodes")), true),
+        // other selectors, each the first and the last of its kind
+        (objects.put(from(json!({}))), true),
+        (objects.put(from(json!({"matchLabels": {"role": "x"}}))), false),
+        (objects.put(of_nodes()), true),
+        (objects.delete("NetworkPolicy", "a", "from"), true),
+    ];
+    for (at, (changes, expected)) in story.into_iter().enumerate() {
+        controller.take(changes);
+        while controller.step(&mut objects, false).await.is_some() {
+            let cache = controller.nb.cache();
+            let acls = Acls::of(&cache, &mut parsed);
+            let pod = places(&cache, "a_p");
+            // the pod's own node is always allowed
+            for from in nodes.iter().skip(1).flat_map(|node| places(&cache, &format!("k8s-{node}"))) {
+                let to = *pod.iter().find(|to| to.ip.is_ipv4() == from.ip.is_ipv4()).unwrap();
+                let packet = Packet { from, to, protocol: "tcp", port: 80 };
+                assert_eq!(acls.allow(&packet), expected, "step {at}: from {}", from.ip);
+            }
+        }
+    }
+}
+
+/// Pods in the network of their node are deleted together, some replaced by others of the same name with different ports.
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_in_the_network_of_their_node_go() {
     let mut story = Story::begin(settings(true)).await;

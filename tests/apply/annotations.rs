@@ -1,4 +1,4 @@
-//! Whatever stands in an annotation is read without harm, in bounded time and memory.
+//! Any annotation value is parsed without harm, in bounded time and memory.
 
 use std::collections::BTreeMap;
 

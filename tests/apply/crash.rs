@@ -1,4 +1,4 @@
-//! The controller dies after each of its writes in turn and starts again: no address is ever given
+//! The controller crashes after each of its writes in turn and starts again: no address is ever assigned
 //! twice, nothing is left over, and a last start has nothing to write.
 
 use ovnkube_model::Change;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 type Happens = fn(&mut Objects) -> Vec<Change>;
 
-/// What happens one after the other, each while the writes of the one before may be unfinished.
+/// The events in order; the writes of the previous one may be unfinished at each.
 const STORY: &[Happens] = &[
     |o| o.put(node("n1")),
     |o| o.put(namespace("a")),
@@ -21,7 +21,7 @@ const STORY: &[Happens] = &[
     |o| o.put(pod("a", "q1", "n2")),
     |o| o.delete("Pod", "a", "p1"),
     |o| o.put(pod("a", "p3", "n1")),
-    // the address of the pod that went, asked for by name
+    // requests the address of the deleted pod
     |o| {
         let mut fixed = pod("a", "fixed", "n1");
         fixed["metadata"]["annotations"] = json!({"v1.multus-cni.io/default-network": r#"[{"ips":["10.128.0.3"]}]"#});
@@ -41,7 +41,7 @@ const STORY: &[Happens] = &[
 ];
 
 /// Plays the story with a crash after write `crash`, doing up to `pace` writes after each event;
-/// returns the number of writes in all.
+/// returns the total number of writes.
 async fn play(server: &Server, crash: usize, pace: usize, annotations_first: bool) -> usize {
     let mut objects = Objects::default();
     let network = Settings::default().network();
@@ -75,11 +75,11 @@ async fn play(server: &Server, crash: usize, pace: usize, annotations_first: boo
     written
 }
 
-/// I1, I2, I3 and I8, and the rows of a controller that never knew anything else.
+/// I1, I2, I3 and I8, and the rows equal those of a fresh controller.
 pub(crate) async fn check(objects: &mut Objects, controller: &Controller) {
     rules::addresses_are_unique(&controller.nb);
     rules::pods_are_wired(objects, &controller.world, &controller.nb);
-    let network = controller.world.network.clone();
+    let network = controller.world.settings.clone();
     let rows = Dump::of(&controller.nb);
     let mut again = Controller::start(network.clone(), controller.nb.clone(), objects);
     let (transactions, patches) = again.settle(objects).await;

@@ -14,7 +14,7 @@ use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, rules};
 use serde_json::{Value, json};
 
-/// One API and one northbound database, and what is in them by the engine's hand.
+/// One API and one northbound database, with what the engine writes to them.
 struct Lab {
     api: Api,
     server: Server,
@@ -46,7 +46,7 @@ impl Lab {
         lab
     }
 
-    /// A world that knows what the API says, with nothing written by it.
+    /// A world built from the API's objects; it writes nothing.
     async fn observer(&self) -> (Objects, Controller) {
         let mut objects = Objects::default();
         for kind in ["Node", "Namespace", "Pod", "Service", "EndpointSlice"] {
@@ -58,8 +58,8 @@ impl Lab {
         (objects, controller)
     }
 
-    /// Waits until there is nothing to write, judged from outside: no annotation is missing, and the
-    /// rows are those of a fresh start on an empty database. Then looks at the rules.
+    /// Waits until there is nothing to write, judged externally: no annotation is missing, and the
+    /// rows are those of a fresh start on an empty database. Then checks the invariants.
     async fn settled(&self) {
         until("rows and annotations are as planned", async || {
             let (mut objects, _) = self.observer().await;
@@ -100,7 +100,7 @@ async fn a_second_start_writes_nothing() {
     assert_eq!(engine.writes(), (0, 0));
 }
 
-/// What others break is put right by itself; what others add with our marks goes.
+/// The engine repairs what others break and removes what others add with our marks.
 #[tokio::test(flavor = "multi_thread")]
 async fn drift_is_repaired() {
     let lab = Lab::with_pods(4).await;
@@ -126,7 +126,7 @@ async fn drift_is_repaired() {
     ];
     for words in breaks {
         lab.server.nbctl(words);
-        // a renamed switch or port is somebody else's from then on
+        // a renamed switch or port is foreign from then on
         if words.last() == Some(&"name=renamed") {
             let kind = if words[1] == "logical_switch" { "n1" } else { "a_p2" };
             until(&format!("{kind} is back"), async || match words[1] {
@@ -141,7 +141,7 @@ async fn drift_is_repaired() {
     }
 }
 
-/// The server comes back empty: everything comes back, addresses as they were.
+/// The server restarts empty: everything is written again, with the same addresses.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_database_is_wiped() {
     let mut lab = Lab::with_pods(10).await;
@@ -154,7 +154,7 @@ async fn the_database_is_wiped() {
     assert_eq!(Dump::of(&lab.nb).text(), before.text());
 }
 
-/// The server dies while pods come and go.
+/// The server dies while pods are added and removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_database_server_is_killed() {
     let mut lab = Lab::with_pods(2).await;
@@ -173,7 +173,7 @@ async fn the_database_server_is_killed() {
     }
 }
 
-/// A key whose rows the database refuses does not hold up the others.
+/// A key whose rows the database refuses does not block the others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guilty_key_is_alone() {
     let lab = Lab::with_pods(10).await;
@@ -201,7 +201,7 @@ async fn a_guilty_key_is_alone() {
     assert!(lab.has_port("a_on-bad"));
 }
 
-/// What must change together does so beside a key whose rows the database refuses.
+/// What must change together does so next to a key whose rows the database refuses.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guilty_key_takes_nothing_apart() {
     const POLICIES: usize = 30;
@@ -238,7 +238,7 @@ async fn a_guilty_key_takes_nothing_apart() {
     assert_eq!(changed, [POLICIES], "policies that each transaction changed");
 }
 
-/// The same name again at once: the new pod gets its own port and annotation, every time.
+/// The same name is used again at once: the new pod gets its own port and annotation, every time.
 #[tokio::test(flavor = "multi_thread")]
 async fn recreated_at_once() {
     let lab = Lab::with_pods(2).await;
@@ -247,14 +247,14 @@ async fn recreated_at_once() {
     for round in 0..30 {
         lab.api.delete_pod("a", "p0").await;
         let mut uid = lab.api.pod("a", "p0", ["n1", "n2"][round % 2], json!({})).await;
-        // now and then the old one is gone before it was ever wired
+        // sometimes the old one is deleted before it was ever wired
         if round % 3 == 0 {
             continue;
         }
         until("the new pod is annotated", async || {
             let Some(pod) = lab.api.find("/api/v1/namespaces/a/pods/p0").await else {
                 // A patch that meets a deletion without grace period makes the API server delete by
-                // name once more, without the uid: that may hit the successor.
+                // name once more, without the uid: that may delete the successor.
                 uid = lab.api.pod("a", "p0", ["n1", "n2"][round % 2], json!({})).await;
                 return false;
             };
@@ -265,7 +265,7 @@ async fn recreated_at_once() {
     lab.settled().await;
 }
 
-/// An address moves from a pod that goes to one that asks for it, back and forth.
+/// An address moves from a deleted pod to one that requests it, back and forth.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_moves() {
     let lab = Lab::with_pods(2).await;
@@ -290,7 +290,7 @@ async fn an_address_moves() {
     lab.settled().await;
 }
 
-/// B02, B16, B23: a node goes before its pods, and is back under the same name with another chassis.
+/// B02, B16, B23: a node is deleted before its pods and returns under the same name with another chassis.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_goes_first() {
     let lab = Lab::with_pods(6).await;
@@ -306,7 +306,7 @@ async fn a_node_goes_first() {
     assert!(text.contains("Gateway_Chassis(rtos-n1-another)") && !text.contains("rtos-n1-chassis-n1"), "{text}");
 }
 
-/// B18: many nodes at once; one subnet and one number each.
+/// B18: many nodes at once: one subnet and one number each.
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_nodes_at_once() {
     let lab = Lab::up().await;
@@ -328,7 +328,7 @@ async fn fifty_nodes_at_once() {
     assert_eq!(subnets.len(), 100, "shared subnets or numbers");
 }
 
-/// B27: deleted and made again twenty times: one row of each kind.
+/// B27: deleted and recreated twenty times: one row of each kind.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_comes_and_goes() {
     let lab = Lab::with_pods(0).await;
@@ -344,7 +344,7 @@ async fn a_namespace_comes_and_goes() {
     assert_eq!(cache.iter(port_group::TABLE).filter(|(_, row)| named(row)).count(), 1);
 }
 
-/// An annotation that cannot be obeyed is told about, put right, and holds nobody up.
+/// An annotation that cannot be applied is reported and corrected, and blocks nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_annotations_are_events() {
     let lab = Lab::with_pods(1).await;
@@ -358,7 +358,7 @@ async fn bad_annotations_are_events() {
     lab.settled().await;
 }
 
-/// A service that claims what is a node's, a pod's or another service's is told, and served elsewhere.
+/// A service that claims an address of a node, a pod or another service gets an Event and is served at its other addresses.
 #[tokio::test(flavor = "multi_thread")]
 async fn conflicts_of_services_are_events() {
     let lab = Lab::with_pods(1).await;
@@ -368,7 +368,7 @@ async fn conflicts_of_services_are_events() {
         lab.api.ask(Method::POST, "/api/v1/namespaces/a/services", service).await.unwrap()
     };
     let owner = post("owner", json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]})).await;
-    // node ports the API server gives once only, of whatever protocol; see the golden case for an etcd that has two
+    // the API server assigns a node port only once, whatever the protocol; the golden case covers an etcd that has two
     let twin = json!({"metadata": {"name": "twin"}, "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080, "protocol": "UDP"}]}});
     let refused = lab.api.ask(Method::POST, "/api/v1/namespaces/a/services", twin).await.unwrap_err();
     assert!(refused.to_string().contains("already allocated"), "{refused}");
@@ -393,7 +393,7 @@ async fn conflicts_of_services_are_events() {
     assert!(!vips().iter().any(|vip| vip.starts_with("172.18.0.7") || vip.starts_with("10.128.")), "{:?}", vips());
 }
 
-/// The engine dies at any moment while pods come and go.
+/// The engine is killed at any moment while pods are added and removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_again_and_again() {
     let lab = Lab::with_pods(4).await;
@@ -417,7 +417,7 @@ async fn killed_again_and_again() {
     assert_eq!(engine.writes(), (0, 0));
 }
 
-/// Numbers and subnets come from one process without a database, rows from another.
+/// One process without a database assigns numbers and subnets, another writes the rows.
 #[tokio::test(flavor = "multi_thread")]
 async fn cluster_manager_and_controller_apart() {
     let lab = Lab::with_pods(4).await;
@@ -434,7 +434,7 @@ async fn cluster_manager_and_controller_apart() {
     lab.settled().await;
 }
 
-/// What is wanted while a patch is on its way is not forgotten when it arrives.
+/// A patch requested while another is in flight is not lost when that one finishes.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outdated_patch_is_told() {
     let api = Api::up().await;

@@ -1,4 +1,4 @@
-//! What fails is tried again seldom, holds up nothing else, and is not forgotten.
+//! Failures are retried with backoff, block nothing else, and are not forgotten.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio::time::sleep;
 /// No column can hold a NUL.
 const REFUSED: &str = "a\u{0}b";
 
-/// A patch that is refused waits longer each time, although its pod's rows are written each time.
+/// A refused patch waits longer each time, although its pod's rows are written each time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_patch_that_is_refused_is_tried_ever_more_seldom() {
     let (api, server) = (Api::up().await, Server::new(Release::Trixie));
@@ -36,21 +36,23 @@ async fn a_patch_that_is_refused_is_tried_ever_more_seldom() {
     let engine = Running::with(&reader, network, Some(server.client().await), None, Arc::new(|| true)).await;
     until("the pod's rows", async || !nb.cache().lookup(lsp::TABLE, "a_p0").is_empty()).await;
     until("the patch is refused", async || engine.metrics.patch_errors.get() > 0).await;
+    // their reply may come after the refusal
+    until("the rows are answered", async || engine.metrics.transactions.get() > 0).await;
     let (refused, sent) = (engine.metrics.patch_errors.get(), engine.metrics.transactions.get());
     for n in 0..30 {
-        // whatever happens to the pod, the same patch is not sent for it
+        // whatever changes on the pod, the same patch is not sent again for it
         let labels = json!({"metadata": {"labels": {"n": n.to_string()}}});
         api.ask(Method::PATCH, "/api/v1/namespaces/a/pods/p0", labels).await.unwrap();
         sleep(Duration::from_millis(100)).await;
     }
-    // two objects: 0.2, 0.4, 0.8 … seconds after each other
+    // two objects: retries after 0.2, 0.4, 0.8 … seconds
     let refused = engine.metrics.patch_errors.get() - refused;
     assert!(refused <= 14, "{refused} more patches in 3 s");
     assert_eq!(engine.metrics.transactions.get(), sent, "rows that are written already");
 }
 
 /// A key whose rows are refused is tried at once when its object changes, but not more than five times a second,
-/// and all these changes do not add up.
+/// and the changes do not increase its backoff.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_key_that_changes_all_the_time_is_not_tried_all_the_time() {
     let (api, server) = (Api::up().await, Server::new(Release::Trixie));
@@ -72,12 +74,12 @@ async fn a_refused_key_that_changes_all_the_time_is_not_tried_all_the_time() {
     let started = tokio::time::Instant::now();
     api.ask(Method::PATCH, "/api/v1/nodes/bad", mended).await.unwrap();
     until("the rows of the mended node", async || !nb.cache().lookup(lsp::TABLE, "stor-bad").is_empty()).await;
-    // not only when its turn comes after all these failures
+    // without waiting for a backoff from all these failures
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
-/// The lease is away for a moment: a sweep that was due in that moment is made when it is back, without waiting for
-/// somebody to change something.
+/// The lease is lost briefly: a sweep that was due in that time runs once the lease is back, without waiting for
+/// another change.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_due_while_the_lease_was_away_is_done_when_it_is_back() {
     let (api, server) = (Api::up().await, Server::new(Release::Trixie));
@@ -108,8 +110,8 @@ async fn what_was_due_while_the_lease_was_away_is_done_when_it_is_back() {
     until("the leftover row is gone", async || !is_there()).await;
 }
 
-/// A server that takes no more than `most` bytes at once: longer messages end the connection, as those do that a cluster
-/// works on for longer than its members wait for each other.
+/// A proxy to the server that accepts at most `most` bytes without a reply: more end the connection, like requests that take
+/// a cluster longer than its members' timeouts.
 fn narrow(server: &Path, most: usize) -> PathBuf {
     let socket = server.with_extension("narrow");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -145,7 +147,7 @@ fn narrow(server: &Path, most: usize) -> PathBuf {
     socket
 }
 
-/// A transaction whose outcome stays unknown is not repeated as it is for ever: half of it is tried.
+/// A transaction whose outcome stays unknown is not repeated unchanged forever: half of it is tried.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_that_is_lost_again_and_again_goes_in_halves() {
     const POLICIES: usize = 600;

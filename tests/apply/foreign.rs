@@ -1,4 +1,4 @@
-//! Rows of somebody else's are as they were made, whatever happens to ours beside them.
+//! Foreign rows stay unchanged, whatever happens to our rows next to them.
 
 use http::Method;
 use ovnkube_ovn::nb::{
@@ -75,7 +75,7 @@ async fn rows_of_others_stay_whatever_becomes_of_ours() {
     controller.settle(&mut objects).await;
     assert_unharmed(&foreign, &controller.nb, "the end of a node");
 
-    // back, and changed while nobody looked
+    // back, and changed while no controller ran
     controller.take(objects.put(node("n1", "shared", "172.18.0.2")));
     controller.settle(&mut objects).await;
     objects.put(node("n2", "local", "172.18.0.8"));
@@ -107,7 +107,7 @@ fn children(nb: &Database) -> Vec<(String, Vec<(&'static str, Uuid)>)> {
     nb.cache().iter(lr::TABLE).map(|(_, row)| (row.str(lr::NAME).to_owned(), of(row))).collect()
 }
 
-/// Beside rows that are like ours stand ours, with our marks, and they go without the others.
+/// Next to rows like ours, our own rows with our marks are created, and removed without the others.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_like_ours_are_not_taken_for_ours() {
     let (server, mut objects) = (Server::new(Release::Trixie), objects());
@@ -115,7 +115,7 @@ async fn rows_like_ours_are_not_taken_for_ours() {
     let expected = ours(&controller.nb, &Foreign::default());
     let before = children(&controller.nb);
     let foreign = Foreign::put(&server, &NODES, true).await;
-    // all of ours is lost
+    // all our rows are lost
     for (name, uuids) in before {
         for (column, uuid) in uuids {
             server.nbctl(&["remove", "logical_router", &name, column, &uuid.to_string()]);
@@ -167,7 +167,7 @@ async fn namesakes_are_neither_used_nor_removed() {
     assert_eq!(with_ports[0].uuids(lr::PORTS).count(), 4);
 }
 
-/// Before there is anything of ours, a router of that name is somebody's if it says whose.
+/// Before any row of ours exists, a router of that name is foreign if it names another owner.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_router_of_somebodys_is_not_taken_at_the_first_start() {
     let (server, mut objects) = (Server::new(Release::Trixie), objects());
@@ -187,7 +187,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// The engine, with everything written.
+    /// The engine, after it has written everything.
     async fn up() -> Self {
         let api = Api::up().await;
         let server = Server::new(Release::Trixie);
@@ -206,7 +206,7 @@ impl Lab {
         Self { api, server, nb, _engine: engine }
     }
 
-    /// Somebody changes rows of ours and adds one with our marks: all is as before once a sweep has been.
+    /// Another client changes our rows and adds one with our marks: everything is restored after a sweep.
     async fn drift(&self) {
         self.server.nbctl(&["lrp-del", "rtos-n1"]);
         self.server.nbctl(&["set", "logical_router", "GR_n2", "options:lb_force_snat_ip=none"]);
@@ -238,7 +238,7 @@ async fn rows_of_others_stay_while_the_engine_runs() {
     assert_unharmed(&foreign, &lab.nb, "the end of a node");
 }
 
-/// An ACL that nobody knows as ours any more lets nobody in.
+/// An ACL that has lost our marks stops allowing traffic.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_acl_without_marks_leaves_its_group() {
     let lab = Lab::up().await;
@@ -268,7 +268,7 @@ async fn an_acl_without_marks_leaves_its_group() {
     let gone = json!({"spec": {"ingress": null}});
     lab.api.ask(Method::PATCH, &format!("{path}/web"), gone).await.unwrap();
     until("no rule", async || acls().is_empty()).await;
-    // what somebody adds lets nobody in for long either
+    // an ACL that another client adds does not allow traffic for long either
     let add = ["add", "port_group", group.as_str(), "acls", "@acl"];
     let create = [
         "--id=@acl",

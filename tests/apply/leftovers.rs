@@ -1,4 +1,4 @@
-//! What is found at a start: leftovers with our marks go, everybody else's rows stay.
+//! What a start finds: leftovers with our marks are removed, foreign rows stay.
 
 use std::collections::BTreeSet;
 
@@ -118,7 +118,7 @@ async fn rows_of_others_stay() {
     let mut after = Dump::of(&controller.nb);
     let gone: Vec<_> = before.0.keys().filter(|label| !after.0.contains_key(*label)).cloned().collect();
     assert_eq!(gone, ["Logical_Switch_Port(a_q)"]);
-    // a column that is ours is put right whole; these hold what they held but for the pod
+    // a column of ours is corrected as a whole; these keep their content except for the pod
     let ports = after.0["Logical_Switch(n1)"][0]["ports"].clone();
     assert!(ports.to_string().contains("(vm)") && ports.to_string().contains("(local)"), "{ports}");
     assert_eq!(after.0["Logical_Switch(n1)"][0]["external_ids"], json!({"theirs": "1"}));
@@ -135,7 +135,7 @@ async fn rows_of_others_stay() {
     }
 }
 
-/// Names of switches and routers have no index: two controllers of old could make two.
+/// Names of switches and routers have no index: two old controllers could create two.
 #[tokio::test(flavor = "multi_thread")]
 async fn duplicates_go() {
     let (server, mut objects) = cluster().await;
@@ -150,12 +150,12 @@ async fn duplicates_go() {
     let (_, transactions) = start(&server, &mut objects).await;
     assert_eq!(transactions, 0);
     let mut known = rows.clone();
-    // an empty switch of a node's name carries no mark: it may be anybody's
+    // an empty switch with a node's name carries no mark: it may be foreign
     known.0.insert("Logical_Switch(n2)".into(), clean.0["Logical_Switch(n2)"].clone());
     assert_eq!(known.text(), clean.text());
 }
 
-/// B01: who went while the controller was away leaves an address that somebody else gets.
+/// B01: a pod deleted while the controller was down frees an address that another pod gets.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_was_freed_meanwhile_is_given_once() {
     let (server, mut objects) = cluster().await;
@@ -170,7 +170,7 @@ async fn an_address_that_was_freed_meanwhile_is_given_once() {
     rules::pods_are_wired(&objects, &controller.world, &controller.nb);
 }
 
-/// B17, B30: a node that is back with another subnet takes nothing of the old one along.
+/// B17, B30: a node that returns with another subnet keeps nothing of the old one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_moved_while_the_controller_was_away() {
     let (server, mut objects) = cluster().await;
@@ -184,8 +184,8 @@ async fn a_node_that_moved_while_the_controller_was_away() {
     rules::pods_are_wired(&objects, &controller.world, &controller.nb);
 }
 
-/// The new holder of an address comes before the one that has lost it, and there is no room for both
-/// in one transaction: never do two ports have it.
+/// The new holder of an address is planned before the previous one, and both do not fit
+/// into one transaction: two ports never have it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_passes_to_a_pod_that_is_planned_first() {
     let (server, mut objects) = cluster().await;
@@ -203,7 +203,7 @@ async fn an_address_passes_to_a_pod_that_is_planned_first() {
     crate::crash::check(&mut objects, &controller).await;
 }
 
-/// `ovn-northd` 25.03 dies when load balancers go and come back with one uuid before it has looked.
+/// `ovn-northd` 25.03 crashes when load balancers are deleted and recreated with the same uuid between two of its runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_comes_back_is_another() {
     let (server, mut objects) = cluster().await;

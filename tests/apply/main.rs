@@ -20,7 +20,7 @@ mod schema;
 mod services;
 mod takeover;
 
-/// Where a property test keeps the seeds that failed once, and tries them first from then on: the file belongs into the repository.
+/// Where a property test stores the seeds that failed, to try them first in later runs: the file belongs in the repository.
 #[allow(clippy::unnecessary_wraps, reason = "what proptest takes")]
 fn found(file: &'static str) -> Option<Box<dyn FailurePersistence>> {
     Some(Box::new(FileFailurePersistence::Direct(file)))

@@ -1,9 +1,9 @@
-//! Nodes come, change and go: what is left in both databases afterwards, with northd at work.
+//! Nodes are added, changed and removed: the rows left in both databases, with northd running.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use ovnkube_model::Network;
+use ovnkube_model::NetworkSettings;
 use ovnkube_ovn::sb::{self, chassis, chassis_private};
 use ovnkube_ovn::{Database as Schema, nb};
 use ovnkube_ovsdb::{Cache, Client as Database};
@@ -25,7 +25,7 @@ struct Lab {
     nb: Database,
     sb: Database,
     _northd: Daemon,
-    /// No two hosts have one address.
+    /// Gives each host its own address.
     hosts: Cell<u32>,
 }
 
@@ -44,7 +44,7 @@ impl Lab {
         lab
     }
 
-    fn network() -> Network {
+    fn network() -> NetworkSettings {
         Settings { host_network_namespace: Some("a".into()), multicast: true, ..Settings::default() }.network()
     }
 
@@ -52,7 +52,7 @@ impl Lab {
         self.engine_with(Self::network()).await
     }
 
-    async fn engine_with(&self, network: Network) -> Running {
+    async fn engine_with(&self, network: NetworkSettings) -> Running {
         let (nb, sb) = (self.north.client().await, self.south.client().await);
         Running::with_southbound(&self.api, network, Some(nb), Some(sb)).await
     }
@@ -69,7 +69,7 @@ impl Lab {
         self.api.ask(http::Method::PATCH, &format!("/api/v1/nodes/{node}"), patch).await.unwrap();
     }
 
-    /// The rows that a host's ovn-controller leaves when it dies.
+    /// Creates the rows that a host's ovn-controller leaves when it dies.
     fn host(&self, id: &str, hostname: &str, more: &[&str]) {
         let (name, hostname) = (format!("name={id}"), format!("hostname={hostname}"));
         let words = ["--", "create", "chassis_private", &name, "--", "set", "chassis", id, &hostname];
@@ -85,7 +85,7 @@ impl Lab {
         until(&format!("chassis {want:?}"), async || self.chassis() == want).await;
     }
 
-    /// The pod's port is in the northbound database and northd has bound it.
+    /// Waits until the pod's port is in the northbound database and northd has bound it.
     async fn is_wired(&self, pod: &str) {
         let port = format!("a_{pod}");
         let bound = |cache: &Cache| {
@@ -94,7 +94,7 @@ impl Lab {
         until(&format!("port {port}"), async || bound(&self.sb.cache())).await;
     }
 
-    /// What the northbound database holds has come to the southbound one, and to who watches that.
+    /// Waits until the southbound database, and its client, have everything from the northbound one.
     async fn is_settled(&self) {
         self.north.nbctl(&["--timeout=60", "--wait=sb", "sync"]);
         let at = self.north.nbctl(&["get", "NB_Global", ".", "nb_cfg"]);
@@ -104,7 +104,7 @@ impl Lab {
         until("the southbound database follows", async || seen(&self.sb.cache())).await;
     }
 
-    /// Rows of each table of both databases.
+    /// Number of rows in each table of both databases.
     fn counts(&self) -> BTreeMap<String, usize> {
         let count = |client: &Database, schema: &'static Schema| {
             let cache = client.cache();
@@ -114,14 +114,14 @@ impl Lab {
         count(&self.nb, &nb::DATABASE).into_iter().chain(count(&self.sb, &sb::DATABASE)).collect()
     }
 
-    /// Waits until nothing differs from what was before.
+    /// Waits until everything is as before.
     async fn is_as_before(&self, rows: &Dump, counts: &BTreeMap<String, usize>, what: &str) {
         until(&format!("all rows as before {what}"), async || self.counts() == *counts && Dump::of(&self.nb) == *rows)
             .await;
     }
 }
 
-/// Names of chassis; that each has its private row, and no other is there, is checked beside.
+/// Names of chassis; also checks that each has its private row and that there are no others.
 fn names(sb: &Cache) -> Vec<String> {
     let mut names: Vec<_> = sb.iter(chassis::TABLE).map(|(_, row)| row.str(chassis::NAME).to_owned()).collect();
     let mut private: Vec<_> =
@@ -131,7 +131,7 @@ fn names(sb: &Cache) -> Vec<String> {
     if names == private { names } else { private }
 }
 
-/// A host that runs ovn-controller as the node's agent has set it up.
+/// A host with ovn-controller, configured as the node's agent does it.
 fn controller(lab: &Lab, id: &str, hostname: &str, address: &str) -> Host {
     let settings =
         [("system-id", id), ("hostname", hostname), ("ovn-encap-ip", address), ("ovn-cms-options", "ovnkube-node")];
@@ -167,7 +167,7 @@ async fn a_hundred_times() {
         }
         lab.is_wired("p1").await;
         if round % 4 == 1 {
-            // another chassis, another way out
+            // another chassis, another gateway mode
             let other = format!("d{round}");
             lab.host(&other, node, &[MARK]);
             lab.annotate(node, json!({CHASSIS: other, GATEWAY: gateway(node, "local")})).await;
@@ -194,13 +194,13 @@ async fn a_hundred_times() {
             lab.chassis_are(&["c-stays"]).await;
             until("no trace of the node", async || !Dump::of(&lab.nb).text().contains(node)).await;
             lab.is_settled().await;
-            // connections to the API come and go
+            // 20 more for connections to the API
             before = Some((Dump::of(&lab.nb), lab.counts(), open_files() + 20));
         }
     }
 }
 
-/// B16: a dead host's chassis goes with its Node, and the Node is back at once as another chassis of the same address.
+/// B16: a dead host's chassis is removed with its Node, and the Node returns at once as another chassis with the same address.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_dies_and_is_replaced() {
     let lab = Lab::up().await;
@@ -221,7 +221,7 @@ async fn a_host_dies_and_is_replaced() {
     lab.chassis_are(&["c-stays", "c2"]).await;
 }
 
-/// A host that is in the cluster no more but still runs is not fought over; when it comes back, it is left alone.
+/// A host that runs although its Node is deleted is not removed repeatedly; when the Node returns, the chassis is left alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_outlives_its_node() {
     let lab = Lab::up().await;
@@ -240,7 +240,7 @@ async fn a_host_outlives_its_node() {
     lab.api.delete_node("m1").await;
     until("the chassis is made anew", async || uuid(&lab).is_some_and(|uuid| Some(uuid) != first)).await;
     let second = uuid(&lab);
-    // what comes through afterwards shows that the engine has looked
+    // this later change shows that the engine has processed the earlier one
     lab.annotate("m2", json!({CHASSIS: "c3"})).await;
     lab.chassis_are(&["c-stays", "c1", "c3"]).await;
     assert_eq!(uuid(&lab), second, "the chassis of a host that runs goes over and over");
@@ -255,7 +255,7 @@ async fn a_host_outlives_its_node() {
     assert_eq!(uuid(&lab), third);
 }
 
-/// Nodes that were deleted or annotated anew while no controller ran.
+/// Nodes that were deleted or annotated while no controller ran.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_happened_meanwhile_is_made_up_for() {
     let lab = Lab::up().await;
@@ -266,19 +266,19 @@ async fn what_happened_meanwhile_is_made_up_for() {
         lab.api.pod("a", node, node, json!({})).await;
         lab.is_wired(node).await;
     }
-    // never a node's, whatever their names
+    // never a node's, whatever the names
     lab.host("c-other", "elsewhere", &["other_config:ovn-cms-options=enable-chassis-as-gw"]);
     lab.chassis_are(&["c-bare", "c-gone", "c-moved", "c-other", "c-stays"]).await;
     drop(engine);
-    // of nodes that nothing but their mark tells of
+    // chassis of nodes that only the mark identifies
     lab.host("c-marked", "forgotten", &["other_config:ovn-cms-options=\"enable-chassis-as-gw,ovnkube-node\""]);
     lab.api.delete_node("gone").await;
     lab.annotate("moved", json!({CHASSIS: "c-new"})).await;
-    // its agent says it again later
+    // its agent sets it again later
     lab.annotate("bare", json!({CHASSIS: null})).await;
     let _engine = lab.engine().await;
     lab.chassis_are(&["c-bare", "c-other", "c-stays"]).await;
-    // another Node's annotation protects whatever the hostname says
+    // another Node's annotation protects a chassis, whatever the hostname
     lab.host("c-shared", "stays", &[MARK]);
     lab.host("c-claimed", "gone", &[MARK]);
     lab.annotate("moved", json!({CHASSIS: "c-shared"})).await;

@@ -1,6 +1,6 @@
 //! Random changes, crashes and meddling: in the end the rows are those of a fresh start on an empty
-//! database, at no time do two ports share an address, and who has started keeps its own. Rows of somebody else's are as they
-//! were made.
+//! database, at no time do two ports share an address, and started pods keep theirs. Foreign rows stay
+//! unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,15 +36,15 @@ enum Happens {
         node: usize,
         how: Pod,
     },
-    /// Its node has wired it, and its kubelet says so.
+    /// Its node has wired it, and its kubelet reports that.
     PodStarts(usize, usize),
     PodEnds(usize, usize),
     PodGoes(usize, usize),
     Write(usize),
     Crash,
-    /// Somebody runs ovn-nbctl while the controller is away.
+    /// Another client runs ovn-nbctl while the controller is down.
     Meddle(usize, usize),
-    /// Somebody annotates a pod with the n-th address of the first node's subnet; the controller is away or not.
+    /// Another client annotates a pod with the n-th address of the first node's subnet; the controller is down or not.
     EditPod(usize, usize, u8, bool),
     /// The same with the subnet of a node.
     EditNode(usize, &'static str, bool),
@@ -54,11 +54,11 @@ enum Happens {
 enum Pod {
     Plain,
     HostNetwork,
-    /// Asks for the n-th address of the first node's subnet.
+    /// Requests the n-th address of the first node's subnet.
     Asks(u8),
     /// Is annotated with it.
     Annotated(u8),
-    /// With a MAC of its own.
+    /// With its own MAC.
     Mac(u8),
 }
 
@@ -134,8 +134,8 @@ impl Running {
             return Vec::new();
         }
         let node = NODES.iter().position(|node| pod["spec"]["nodeName"] == *node).unwrap();
-        // ports of a subnet that the node has no more are on their way out
-        let network = controller.world.networks.get(NODES[node]);
+        // ports in a subnet that the node no longer has are about to be removed
+        let network = controller.world.node_networks.get(NODES[node]);
         if !network.is_some_and(|network| network.subnets.iter().any(|s| s.contains(ip.parse().unwrap()))) {
             return Vec::new();
         }
@@ -170,13 +170,13 @@ async fn play(story: &[Happens]) {
             Happens::NodeComes(n) if objects.of("Node").all(|x| x["metadata"]["name"] != NODES[*n]) => {
                 objects.put(node(NODES[*n]))
             }
-            // its subnet may be another one's when it is back
+            // another node may have its subnet when it returns
             Happens::NodeGoes(n) => {
                 running.0.retain(|_, (node, _)| node != n);
                 objects.delete("Node", "", NODES[*n])
             }
             Happens::NamespaceComes(n) => objects.put(namespace(NAMESPACES[*n])),
-            // as with a real API server: its pods go first, and no pod comes without its namespace
+            // as with a real API server: its pods are deleted first, and a pod is created only in an existing namespace
             Happens::NamespaceGoes(n) => {
                 running.0.retain(|(namespace, _), _| namespace != n);
                 let mut changes: Vec<_> =
@@ -219,7 +219,7 @@ async fn play(story: &[Happens]) {
                 }
                 changes
             }
-            // there already, or not there
+            // exists already, or does not exist
             Happens::NodeComes(_) | Happens::PodEnds(..) | Happens::EditPod(..) | Happens::EditNode(..) => Vec::new(),
             Happens::Write(n) => {
                 for _ in 0..*n {
@@ -267,9 +267,9 @@ enum Beside {
     NodeGoes(usize),
     Write(usize),
     Crash,
-    /// Somebody makes a row: which, of all kinds there are.
+    /// Another client creates a row: the number selects one of all kinds.
     Foreign(usize),
-    /// While the controller is away somebody does this to one of our rows.
+    /// While the controller is down, another client does this to one of our rows.
     Meddle(Meddle, usize),
 }
 
@@ -299,7 +299,7 @@ fn beside() -> impl Strategy<Value = Beside> {
     ]
 }
 
-/// The node's subnet and number are always the same, so that nobody's rows become those of another one.
+/// The node's subnet and number are always the same, so that foreign rows do not become those of another node.
 fn with_gateway(node: usize, local: bool, ip: usize, hop: usize) -> serde_json::Value {
     let (name, address) = (NODES[node], format!("172.18.{ip}.{}/16", node + 2));
     let gateway = json!({"default": {
@@ -314,7 +314,7 @@ fn with_gateway(node: usize, local: bool, ip: usize, hop: usize) -> serde_json::
     json!({"kind": "Node", "metadata": {"name": name, "annotations": annotations}})
 }
 
-/// Rows with marks that stand in one of these columns: router, column, row.
+/// Marked rows in one of these columns: router, column, row.
 fn marked(nb: &Client) -> Vec<(Uuid, &'static str, Uuid)> {
     let cache = nb.cache();
     let mut rows = Vec::new();
@@ -333,7 +333,7 @@ fn marked(nb: &Client) -> Vec<(Uuid, &'static str, Uuid)> {
     rows
 }
 
-/// Without its marks it would be somebody's: one that was changed, and one of two that are the same.
+/// Whether a row can be recognized without its marks: not a changed one, nor one of two equal ones.
 fn is_its_own(nb: &Client, rows: &[(Uuid, &str, Uuid)], row: &(Uuid, &str, Uuid)) -> bool {
     let cache = nb.cache();
     let text = |uuid: Uuid| {
@@ -410,7 +410,7 @@ async fn play_beside(story: &[Beside]) {
                 Vec::new()
             }
             Beside::Meddle(how, which) => {
-                // a row without marks that is not wanted any more is nobody's that we know
+                // without marks, an unwanted row cannot be recognized as ours
                 if matches!(how, Meddle::TakeMarksOff) {
                     controller.settle(&mut objects).await;
                 }
@@ -436,7 +436,7 @@ async fn play_beside(story: &[Beside]) {
     assert_eq!(crate::foreign::ours(&again.nb, &foreign), crate::foreign::ours(&fresh.nb, &Foreign::default()));
 }
 
-/// Some seconds' worth; `PROPTEST_CASES` for more.
+/// Takes a few seconds; `PROPTEST_CASES` for more.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").map_or(60, |n| n.parse().unwrap())
 }

@@ -1,4 +1,4 @@
-//! All of a node's rows are removed by their names: not more, whatever the node is called and wherever its host went.
+//! Removes all rows of a node by their names: no others, whatever the node's name and wherever its host moved.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects};
 use serde_json::{Value, json};
 
-/// A node with a gateway, where node ports answer.
+/// A node with a gateway that answers on node ports.
 fn node(name: &str, ip: &str, chassis: &str) -> Value {
     let gateway = json!({"default": {
         "mode": "shared", "interface-id": format!("br-ex_{name}"), "mac-address": "02:42:ac:12:00:02",
@@ -42,7 +42,7 @@ fn cluster(nodes: &[Value]) -> Objects {
     objects
 }
 
-/// What a controller has written for these nodes.
+/// The rows that a controller has written for these nodes.
 async fn written(nodes: &[Value], template: bool) -> (Server, Dump) {
     let server = Server::new(Release::Trixie);
     let mut objects = cluster(nodes);
@@ -54,7 +54,7 @@ async fn written(nodes: &[Value], template: bool) -> (Server, Dump) {
     (server, rows)
 }
 
-/// Names of load balancers end with words that a node may be called.
+/// Names of load balancers end with words that may be node names.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_called_like_load_balancers() {
     for name in ["cluster", "template", "merged", "switch", "ipv4"] {
@@ -73,7 +73,7 @@ async fn nodes_called_like_load_balancers() {
     }
 }
 
-/// What others have on the routers that stay is not the node's, with and without marks on what is.
+/// Foreign rows on the remaining routers are not the node's, whether our rows have marks or not.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_others_stay() {
     for marked in [true, false] {
@@ -97,7 +97,7 @@ async fn rows_of_others_stay() {
     }
 }
 
-/// A host that was given another name has the chassis of the node that it was.
+/// A renamed host has the chassis of its old node.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renamed_hosts_chassis_stays() {
     let (south, ids) = (Server::southbound(Release::Trixie), ["c1", "c2", "c3"].map(str::to_owned));
@@ -119,7 +119,7 @@ async fn a_renamed_hosts_chassis_stays() {
     assert_eq!(south.sbctl(&["--bare", "--columns=name", "list", "chassis_private"]).trim(), "c1");
 }
 
-/// As the northbound database tells it: the new node has the chassis, and its variables.
+/// In the northbound database, the new node has the chassis, and its variables.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renamed_hosts_variables_stay() {
     let (old, new) = (node("old", "172.18.0.2", "c1"), node("new", "172.18.0.2", "c1"));

@@ -1,10 +1,10 @@
-//! What runs stays as it is: neither edits of annotations while no controller works, nor another zone, nor a
-//! family more reach a running pod's port.
+//! Running pods are not affected: neither edits of annotations while no controller runs, nor another zone, nor an
+//! additional family changes a running pod's port.
 
 use std::collections::BTreeMap;
 
 use http::Method;
-use ovnkube_model::{Network, Roles};
+use ovnkube_model::{NetworkSettings, Roles};
 use ovnkube_ovn::Uuid;
 use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
 use ovnkube_ovsdb::Client as Database;
@@ -24,8 +24,8 @@ struct Lab {
 }
 
 impl Lab {
-    /// Two nodes, three pods that run, and no controller.
-    async fn up(network: Network) -> Self {
+    /// Two nodes, three running pods, and no controller.
+    async fn up(network: NetworkSettings) -> Self {
         let api = Api::up().await;
         let server = Server::new(Release::Trixie);
         let nb = server.client().await;
@@ -43,7 +43,7 @@ impl Lab {
         lab
     }
 
-    async fn engine(&self, network: Network) -> Running {
+    async fn engine(&self, network: NetworkSettings) -> Running {
         Running::start(&self.api, network, Some(self.server.client().await)).await
     }
 
@@ -86,7 +86,7 @@ impl Lab {
         pods.map(|(uuid, row)| (row.str(lsp::NAME).to_owned(), (uuid, row.strs(lsp::ADDRESSES).collect()))).collect()
     }
 
-    /// Transactions that wrote ports of pods or took them off a switch, after the first `seen`.
+    /// Transactions that wrote ports of pods or removed them from a switch, after the first `seen`.
     fn writes_to(&self, ports: &BTreeMap<String, (Uuid, String)>, seen: usize) -> Vec<Value> {
         let of_pod = |record: &Value| {
             let rows = record[lsp::TABLE.name].as_object().cloned().unwrap_or_default();
@@ -102,7 +102,7 @@ impl Lab {
     }
 }
 
-fn network() -> Network {
+fn network() -> NetworkSettings {
     Settings::default().network()
 }
 
@@ -159,13 +159,13 @@ async fn node_subnets_that_were_edited_meanwhile_move_no_pod() {
     }
 }
 
-/// What gives out subnets asks nobody else what pods run in.
+/// The cluster manager needs no other component to find the subnets that pods run in.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_manager_alone_puts_subnets_right() {
     let lab = Lab::up(network()).await;
     lab.annotate("nodes/n1", SUBNETS, json!(r#"{"default":["10.128.0.0/24"]}"#)).await;
     lab.annotate("nodes/n2", SUBNETS, Value::Null).await;
-    let alone = Network { roles: Roles { cluster_manager: true, controller: false }, ..network() };
+    let alone = NetworkSettings { roles: Roles { cluster_manager: true, controller: false }, ..network() };
     let engine = Running::start(&lab.api, alone.clone(), None).await;
     until("the annotations are put right", async || {
         lab.annotation("nodes/n1", SUBNETS).await == r#"{"default":["10.128.0.0/23"]}"#
@@ -173,7 +173,7 @@ async fn a_cluster_manager_alone_puts_subnets_right() {
     })
     .await;
     lab.api.event("AnnotationNotObeyed", "n1").await;
-    // while it works, a Node is made anew
+    // while it runs, a Node is recreated
     lab.api.delete_node("n2").await;
     lab.api.node("n2", json!({})).await;
     until("its subnet is there again", async || {
@@ -186,12 +186,12 @@ async fn a_cluster_manager_alone_puts_subnets_right() {
     assert_eq!(engine.writes(), (0, 0), "a second start writes nothing");
 }
 
-/// Whoever decides is away: the controller alone keeps what pods run in, and says so.
+/// Without a cluster manager, the controller keeps the subnets that pods run in, and reports it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_alone_keeps_the_subnet_that_pods_run_in() {
     let lab = Lab::up(network()).await;
     let (before, seen) = (lab.ports(), lab.server.log().len());
-    let alone = Network { roles: Roles { cluster_manager: false, controller: true }, ..network() };
+    let alone = NetworkSettings { roles: Roles { cluster_manager: false, controller: true }, ..network() };
     let engine = lab.engine(alone).await;
     engine.ready().await;
     lab.annotate("nodes/n1", SUBNETS, json!(r#"{"default":["10.128.0.0/24"]}"#)).await;
@@ -238,7 +238,7 @@ async fn a_family_more_moves_no_pod() {
     assert_eq!(lab.writes_to(&before, seen), Vec::<Value>::new(), "ports of running pods were written");
 }
 
-/// Zones do not exist yet; a stale annotation, or anybody's, takes nothing away.
+/// Zones do not exist yet; a zone annotation, stale or set by anyone, removes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_zone_name_takes_nothing_away() {
     let lab = Lab::up(network()).await;

@@ -1,5 +1,5 @@
-//! What many policies cost, counted: rows grow with what is written down, and a pod's change makes the same work
-//! whatever else there is.
+//! The counted cost of many policies: rows grow with the written policies, and a pod's change causes the same work
+//! regardless of everything else.
 
 use ovnkube_ovn::nb::{acl, address_set, port_group};
 use ovnkube_tests::nb::{Release, Server};
@@ -8,7 +8,7 @@ use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, Write};
 use serde_json::{Value, json};
 
-/// A cluster with these namespaces, and nothing else in it.
+/// A cluster with these namespaces and nothing else.
 fn cluster(namespaces: &[&str]) -> (Server, Objects) {
     let mut objects = Objects::default();
     objects.put(node("n1"));
@@ -40,7 +40,7 @@ fn rows(controller: &Controller) -> [usize; 3] {
     [acl::TABLE, address_set::TABLE, port_group::TABLE].map(|table| cache.len(table))
 }
 
-/// Keys to plan, transactions and their operations for what changes.
+/// Keys to plan, transactions and their operations for these changes.
 async fn work(controller: &mut Controller, objects: &mut Objects, changes: Vec<ovnkube_model::Change>) -> [usize; 3] {
     controller.take(changes);
     let mut work = [controller.waiting(), 0, 0];
@@ -53,7 +53,7 @@ async fn work(controller: &mut Controller, objects: &mut Objects, changes: Vec<o
     work
 }
 
-/// A pod comes, changes its labels and goes, beside so many policies that are about others.
+/// A pod is created, relabelled and deleted next to this many policies that do not select it.
 async fn work_beside(unrelated: usize) -> Vec<[usize; 3]> {
     let (server, mut objects) = cluster(&["a", "b", "c"]);
     for number in 0..unrelated {
@@ -97,7 +97,7 @@ async fn a_pod_costs_the_same_beside_two_thousand_policies_of_others() {
     assert_eq!(few.iter().map(|work| work[1]).collect::<Vec<_>>(), [1, 1, 1], "transactions: {few:?}");
 }
 
-/// Two namespaces, each with as many pods, that one policy is about or lets in.
+/// A namespace of 500 pods that one policy both selects and allows.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_on_five_hundred_pods() {
     let (server, mut objects) = cluster(&["a"]);
@@ -164,7 +164,7 @@ async fn three_hundred_blocks() {
     assert_eq!((acls[1] - acls[0], acls[2] - acls[1]), (100, 100));
 }
 
-/// Prefixes in matches: about as many as blocks, exceptions and the bits between them, and never multiplied.
+/// Prefixes in matches: about as many as blocks, exceptions and the bits between them, and never their product.
 #[tokio::test(flavor = "multi_thread")]
 async fn three_hundred_blocks_with_several_exceptions() {
     let (server, mut objects) = cluster(&["a"]);
@@ -195,6 +195,46 @@ async fn rows_of_two_thousand_policies() {
         }
     }
     let more: Vec<_> = counts.windows(2).map(|pair| [0, 1, 2].map(|table| pair[1][table] - pair[0][table])).collect();
-    // an ACL and a group each; those who are let in are the same sets again
+    // an ACL and a group each; the sets of allowed peers are shared
     assert_eq!(more, [[500, 0, 500]; 3]);
+}
+
+/// Policies that select all namespaces use one set: another namespace, its pods and its labels change no ACL.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_beside_policies_about_all_of_them() {
+    let mut works = Vec::new();
+    for policies in [10, 200] {
+        let (server, mut objects) = cluster(&["a"]);
+        for number in 0..policies {
+            let peers = json!([{"namespaceSelector": {}}, {"namespaceSelector": {"matchLabels": {"team": "x"}}}]);
+            let spec = json!({"podSelector": {}, "ingress": [{"from": peers}], "egress": [{"to": peers}]});
+            objects.put(policy("a", &format!("p{number}"), &spec));
+        }
+        let mut controller = settled(&server, &mut objects).await;
+        let before = server.log().len();
+        let changes = objects.put(namespace("b"));
+        let comes = work(&mut controller, &mut objects, changes).await;
+        let changes = objects.put(pod("b", "first", "n1"));
+        let has_a_pod = work(&mut controller, &mut objects, changes).await;
+        let team = |name: &str| json!({"kind": "Namespace", "metadata": {"name": "b", "labels": {"team": name}}});
+        let changes = objects.merge(&team("x"));
+        let joins = work(&mut controller, &mut objects, changes).await;
+        let changes = objects.merge(&team("y"));
+        let leaves = work(&mut controller, &mut objects, changes).await;
+        let changes = [objects.delete("Pod", "b", "first"), objects.delete("Namespace", "", "b")].concat();
+        let goes = work(&mut controller, &mut objects, changes).await;
+        works.push([comes, has_a_pod, joins, leaves, goes]);
+        let log = server.log();
+        let records = &log[before..];
+        assert_eq!(records.len(), 5);
+        assert!(records.iter().all(|record| record.get("ACL").is_none()), "{records:?}");
+        let bytes: usize = records.iter().map(|record| record.to_string().len()).sum();
+        assert!(bytes < 5000, "{bytes} bytes");
+    }
+    assert_eq!(works[0], works[1]);
+    // besides the namespace's own set and group, one operation for each selector's set: the pod is added or removed
+    assert_eq!(
+        works[0].map(|[_, transactions, operations]| (transactions, operations)),
+        [(1, 2), (1, 5), (1, 1), (1, 1), (1, 4)]
+    );
 }

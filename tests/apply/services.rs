@@ -1,5 +1,5 @@
-//! Services on a real database: a change writes what it changes and nothing else, and whatever
-//! happens to services, the rows are in the end those of a fresh start.
+//! Services on a real database: a change writes only what it changes, and whatever happens to
+//! services, the rows are in the end those of a fresh start.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const NODES: usize = 3;
 
-/// A node with a gateway, where node ports answer.
+/// A node with a gateway that answers on node ports.
 fn node(n: usize, zone: Option<usize>) -> Value {
     let ip = format!("172.18.0.{}", n + 2);
     let gateway = json!({"default": {
@@ -55,7 +55,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// Three nodes and twenty services with endpoints; every fifth of them with a node port.
+    /// Three nodes and twenty services with endpoints; every fifth has a node port.
     async fn up(template: bool) -> Self {
         let server = Server::new(Release::Trixie);
         let mut objects = Objects::default();
@@ -76,7 +76,7 @@ impl Lab {
         Self { server, objects, controller }
     }
 
-    /// What the database wrote down because of these changes: `TABLE NAME: COLUMN COLUMN`.
+    /// What the database recorded for these changes: `TABLE NAME: COLUMN COLUMN`.
     async fn written(&mut self, objects: Vec<Value>) -> Vec<String> {
         let before = self.server.log().len();
         for object in objects {
@@ -88,7 +88,7 @@ impl Lab {
             };
             self.controller.take(changes);
         }
-        // rows that go have no name afterwards
+        // deleted rows have no name afterwards
         let names = self.names();
         self.controller.settle(&mut self.objects).await;
         let names: BTreeMap<_, _> = names.into_iter().chain(self.names()).collect();
@@ -127,7 +127,7 @@ impl Lab {
     }
 }
 
-/// `kubectl replace --force`, faster than northd looks: with one uuid for both rows, 25.03 died here.
+/// `kubectl replace --force`, faster than northd reacts: with one uuid for both rows, 25.03 crashed here.
 #[tokio::test(flavor = "multi_thread")]
 async fn northd_outlives_services_that_are_made_again() {
     let mut lab = Lab::up(false).await;
@@ -157,12 +157,12 @@ async fn a_change_writes_only_what_it_changes() {
     let http = "Load_Balancer Service_a/s0_TCP_cluster: vips";
     // one more endpoint
     assert_eq!(lab.written(vec![slice("s0", "1", &endpoints(three))]).await, [http]);
-    // the same again, in another order, and with what nobody here reads
+    // the same again, in another order, and with fields that ovnkube does not read
     let mut touched = slice("s0", "1", &endpoints(&["10.128.0.7", "10.128.0.5", "10.128.0.6"]));
     touched["metadata"]["resourceVersion"] = json!("77");
     touched["endpoints"][0]["targetRef"] = json!({"kind": "Pod", "name": "p"});
     assert_eq!(lab.written(vec![touched]).await, [""; 0]);
-    // slices are split anew; for a moment an endpoint stands in both
+    // the slices are split differently; for a moment an endpoint is in both
     assert_eq!(lab.written(vec![slice("s0", "2", &endpoints(&["10.128.0.7"]))]).await, [""; 0]);
     assert_eq!(lab.written(vec![slice("s0", "1", &endpoints(&three[..2]))]).await, [""; 0]);
     // another port
@@ -181,7 +181,7 @@ async fn a_change_writes_only_what_it_changes() {
     let mut expected = vec!["Load_Balancer Service_a/s4_TCP_cluster: vips".to_owned()];
     expected.extend(each("Load_Balancer Service_a/s4_TCP_node_router+switch_%", "vips"));
     assert_eq!(rows, expected);
-    // it comes and goes
+    // it is added and removed
     let node_port = json!({"type": "NodePort", "ports": [{"name": "http", "port": 80, "nodePort": 30100}]});
     let mut places = each("Logical_Router GR_%", "load_balancer");
     places.extend(each("Logical_Switch %", "load_balancer"));
@@ -201,7 +201,7 @@ async fn a_change_writes_only_what_it_changes() {
     crate::crash::check(&mut lab.objects, &lab.controller).await;
 }
 
-/// In fifteen slices, as the control plane makes them; one that goes is one column again.
+/// In fifteen slices, as the control plane creates them; removing one changes only one column again.
 #[tokio::test(flavor = "multi_thread")]
 async fn fifteen_hundred_endpoints() {
     let mut lab = Lab::up(false).await;
@@ -224,7 +224,7 @@ async fn fifteen_hundred_endpoints() {
     assert_eq!(behind(&lab), 1499);
 }
 
-/// With templates the number of nodes does not count.
+/// With templates, the number of nodes does not matter.
 #[tokio::test(flavor = "multi_thread")]
 async fn templates_are_written_once_for_all_nodes() {
     let mut lab = Lab::up(true).await;
@@ -243,7 +243,7 @@ enum Happens {
     SliceGoes(usize, usize),
     Write(usize),
     Crash,
-    /// Somebody runs ovn-nbctl while the controller is away.
+    /// Another client runs ovn-nbctl while the controller is down.
     Meddle(usize, usize),
 }
 
@@ -253,9 +253,9 @@ enum How {
     NodePort(usize),
     LocalOutside,
     LocalInside,
-    /// At an address that others may have.
+    /// At an address that other services may have, too.
     External(usize),
-    /// A load balancer's address, for the pods of one node.
+    /// A load balancer's address that only the pods of one node may use.
     Limited(usize),
     Affinity,
     Datagrams,
@@ -267,7 +267,7 @@ enum State {
     Ready,
     Unready,
     Terminating,
-    /// On its node itself.
+    /// In its node's network.
     Host,
     /// For a zone.
     Hinted(usize),
@@ -367,7 +367,7 @@ async fn play(story: &[Happens], template: bool) {
         let changes = match event {
             Happens::NodeComes(n, zone) => objects.put(node(*n, *zone)),
             Happens::NodeGoes(n) => objects.delete("Node", "", &format!("n{n}")),
-            // what cannot be changed makes it another service
+            // changes of immutable fields require a new service
             Happens::ServiceComes(n, age, how) => {
                 [objects.delete("Service", "a", &format!("s{n}")), objects.put(random_service(*n, *age, *how))].concat()
             }

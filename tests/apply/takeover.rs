@@ -1,9 +1,9 @@
-//! Routes, policies and NAT rules without marks, as ovn-kubernetes leaves them: those of nodes that are get marks, those
-//! of nodes that were go, and after that what has no marks is somebody else's.
+//! Routes, policies and NAT rules without marks, as ovn-kubernetes leaves them: those of existing nodes get marks, those
+//! of deleted nodes are removed, and after that rows without marks are foreign.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ovnkube_model::Network;
+use ovnkube_model::NetworkSettings;
 use ovnkube_ovn::nb::{
     logical_router as lr, logical_router_policy as policy, logical_router_static_route as route, nat,
     static_mac_binding as smb,
@@ -46,19 +46,19 @@ fn objects() -> Objects {
     objects
 }
 
-fn network(snat_per_pod: bool) -> Network {
+fn network(snat_per_pod: bool) -> NetworkSettings {
     let cluster_subnets = "10.128.0.0/14/23,fd01::/48/64".to_owned();
     Settings { cluster_subnets, disable_snat_multiple_gws: snat_per_pod, ..Settings::default() }.network()
 }
 
-async fn start(server: &Server, objects: &mut Objects, network: &Network) -> (Controller, usize) {
+async fn start(server: &Server, objects: &mut Objects, network: &NetworkSettings) -> (Controller, usize) {
     let mut controller = Controller::start(network.clone(), server.client().await, objects);
     let (transactions, _) = controller.settle(objects).await;
     (controller, transactions)
 }
 
 /// The rows as ovn-kubernetes would have them: everything without our marks, NAT rules with a range of ports.
-async fn left(objects: &mut Objects, network: &Network) -> Server {
+async fn left(objects: &mut Objects, network: &NetworkSettings) -> Server {
     let server = Server::new(Release::Trixie);
     let (controller, _) = start(&server, objects, network).await;
     take_marks_off(&server, &controller.nb);
@@ -70,7 +70,7 @@ async fn left(objects: &mut Objects, network: &Network) -> Server {
     server
 }
 
-/// Takes off all marks that ovn-kubernetes does not know.
+/// Removes all marks that ovn-kubernetes does not use.
 pub(crate) fn take_marks_off(server: &Server, nb: &Database) {
     let keys = owner::marks(owner::GATEWAY).map(|(key, _)| key);
     for table in [lr::TABLE, route::TABLE, policy::TABLE, nat::TABLE] {
@@ -102,8 +102,8 @@ fn ours(nb: &Database, foreign: &Foreign) -> BTreeMap<String, usize> {
     rows
 }
 
-/// What a controller has written that never knew anything else.
-async fn fresh(objects: &Objects, network: &Network) -> BTreeMap<String, usize> {
+/// The rows that a fresh controller writes.
+async fn fresh(objects: &Objects, network: &NetworkSettings) -> BTreeMap<String, usize> {
     let server = Server::new(Release::Trixie);
     let (controller, _) = start(&server, &mut objects.clone(), network).await;
     ours(&controller.nb, &Foreign::default())
@@ -141,7 +141,7 @@ async fn rows_get_marks_and_nothing_else() {
 /// What happened between the two programs.
 type Meanwhile = fn(&mut Objects, &Server);
 
-/// Each leaves rows without marks that nobody wants any more.
+/// Each leaves unwanted rows without marks.
 const MEANWHILE: &[(&str, Meanwhile)] = &[
     ("a node went", |objects, _| drop(objects.delete("Node", "", "n1"))),
     ("all nodes went", |objects, _| NODES.iter().for_each(|name| drop(objects.delete("Node", "", name)))),
@@ -181,7 +181,7 @@ async fn rows_of_what_was_go_and_those_of_others_stay() {
             println!("{what}, SNAT per pod: {snat_per_pod}");
             let (mut objects, network) = (objects(), network(snat_per_pod));
             let server = left(&mut objects, &network).await;
-            // nobody can tell who has made an SNAT for an address that no pod has, or which of two default routes
+            // it is impossible to know the creator of an SNAT for an address without a pod, or of one of two default routes
             let alone = snat_per_pod || what.contains("next hop");
             let foreign = if alone { Foreign::default() } else { Foreign::put(&server, &NODES, true).await };
             meanwhile(&mut objects, &server);
@@ -194,7 +194,7 @@ async fn rows_of_what_was_go_and_those_of_others_stay() {
     }
 }
 
-/// SNAT for each pod, where ovn-kubernetes had one for all, and the other way round.
+/// An SNAT for each pod, where ovn-kubernetes had one for all, and vice versa.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_kind_of_snat() {
     for snat_per_pod in [false, true] {
@@ -205,8 +205,8 @@ async fn another_kind_of_snat() {
     }
 }
 
-/// Of rows that are the same in every column one stays: of those with marks always, of those without as long as
-/// they can be ovn-kubernetes'.
+/// Of rows that are equal in every column one stays: with marks always, without marks as long as they may be
+/// ovn-kubernetes'.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_that_are_the_same_one_goes() {
     let (mut objects, network) = (objects(), network(false));
@@ -227,7 +227,7 @@ async fn of_two_that_are_the_same_one_goes() {
     assert_same(&ours(&controller.nb, &foreign), &fresh(&objects, &network).await);
 }
 
-/// Marks that somebody took off are put back on the same rows, not on others.
+/// Marks that another client removed are restored on the same rows, not on others.
 #[tokio::test(flavor = "multi_thread")]
 async fn marks_that_were_taken_off_come_back() {
     let (mut objects, network) = (objects(), network(false));

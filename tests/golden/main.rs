@@ -1,18 +1,18 @@
 //! Objects in, rows and annotations out: each folder `<feature>/<case>` has the objects of a small
-//! story and what a real northbound server holds after each of its steps.
+//! scenario and the content of a real northbound server after each of its steps.
 //!
 //! `given.yaml` is a list of documents:
 //!
-//! - `network: {…}` first, where settings differ from the usual ones (see `Settings`)
-//! - Nodes, Namespaces and Pods: up to the first step they are there before the controller starts;
-//!   after it they are created, or replaced by another one of the same name
+//! - `network: {…}` first, if settings differ from the usual ones (see `Settings`)
+//! - Nodes, Namespaces and Pods: those before the first step exist before the controller starts;
+//!   later ones are created, or replace an object of the same name
 //! - `step: what happens`: opens a step
-//! - `update: {kind, metadata, …}`: fields that change, as in a merge patch
+//! - `update: {kind, metadata, …}`: changed fields, as in a merge patch
 //! - `delete: {kind, metadata}`
 //! - `connections: {ADDRESS: what nodes reach by it}`
 //!
-//! After each step `want.nb` has the rows that changed and `want.annotations` what was annotated
-//! and what people are told. `UPDATE=1` writes both anew. At the end of every case the controller
+//! After each step `want.nb` has the changed rows and `want.annotations` the changed annotations
+//! and the notices. `UPDATE=1` rewrites both. At the end of every case the controller
 //! starts once more and must have nothing to write.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
@@ -27,7 +27,7 @@ use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects, rules};
 use serde_json::Value;
 
-/// Cases there are at least; more are welcome, none may get lost.
+/// The minimum number of cases, so that none gets lost; more are welcome.
 const AT_LEAST: usize = 25;
 
 fn folders(of: &Path) -> Vec<PathBuf> {
@@ -70,7 +70,7 @@ fn compare(file: &Path, is: &str) -> Option<String> {
     Some(if lines.is_empty() { "the same lines in another order".into() } else { lines.join("\n") })
 }
 
-/// Plays a story; the texts of both files.
+/// Runs a scenario; returns the texts of both files.
 async fn run(name: &str, given: &str) -> (String, String) {
     let mut documents: Vec<Value> = serde_saphyr::from_multiple(given).unwrap_or_else(|e| panic!("{name}: {e}"));
     let settings = match documents.first().and_then(|d| d.get("network")) {

@@ -1,7 +1,7 @@
-//! A cluster with both address families that ovn-kubernetes has built up is taken over.
+//! Takeover of a cluster with both address families that ovn-kubernetes set up.
 //!
-//! `dual-stack.nb` is what it wrote for the objects of `dual-stack.yaml`. Whichever family comes first in
-//! its settings, annotations begin with IPv4.
+//! `dual-stack.nb` has its rows for the objects of `dual-stack.yaml`. Annotations begin with IPv4, whichever
+//! family comes first in the settings.
 
 use ovnkube_tests::dump::{self, Dump};
 use ovnkube_tests::settings::Settings;
@@ -21,7 +21,7 @@ fn settings([subnets, services]: [&str; 2]) -> Settings {
     }
 }
 
-/// Rows before and after, and that no row was made anew; objects are annotated already.
+/// Takes over and checks that no row was recreated; objects are annotated already.
 async fn take_over(original: &Dump, ranges: [&str; 2]) -> Dump {
     let server = crate::taken_over(original).await;
     let mut objects: Objects = crate::read(include_str!("dual-stack.yaml"));

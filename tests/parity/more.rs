@@ -1,5 +1,8 @@
-//! What ovnkube has and ovn-kubernetes has not, as `docs/differences.md` tells.
+//! What only ovnkube has and ovn-kubernetes does not, as `docs/differences.md` lists.
 
+use std::collections::BTreeSet;
+
+use ovnkube_ovn::OwnerId;
 use ovnkube_tests::dump::{Columns, Dump};
 use serde_json::{Value, json};
 
@@ -8,10 +11,62 @@ pub(crate) fn with_what_differs(dump: Dump) -> Dump {
 }
 
 pub(crate) fn with_rows_of_each_ovn(dump: Dump) -> Dump {
-    with_marks(with_flushing(with_host_snat(dump)))
+    with_sets_of_namespaces(with_marks(with_flushing(with_host_snat(dump))))
 }
 
-/// Gateway routers and what they and the cluster router have for nodes say whose they are; there they say nothing.
+/// A rule that selects whole namespaces uses one set; in the original it uses the sets of all these namespaces. The selectors
+/// of the rules of `a/allow-web`, and the namespace they select; all if none is named.
+fn with_sets_of_namespaces(mut dump: Dump) -> Dump {
+    for (rule, selector, only) in [("Ingress:0", "LS{ML:{team: b,},}", Some("b")), ("Egress:1", "LS{}", None)] {
+        let is_meant = |label: &str| {
+            let name = label.strip_prefix("Address_Set(default-network-controller:Namespace:");
+            name.is_some_and(|name| only.is_none_or(|only| name == format!("{only}:v4)")))
+        };
+        let sets: Vec<_> = dump.0.iter().filter(|(label, _)| is_meant(label)).flat_map(|(_, rows)| rows).collect();
+        let list: Vec<_> = sets.iter().map(|set| format!("${}", set["name"].as_str().unwrap())).collect();
+        let addresses: BTreeSet<_> = sets.iter().flat_map(|set| texts(set.get("addresses"))).collect();
+        let owner = OwnerId::new("PodSelector").name(selector).key("ip-family", "v4");
+        let acls = format!("ACL(default-network-controller:NetworkPolicy:a:allow-web:{rule}:");
+        let rows = dump.0.iter_mut().filter(|(label, _)| label.starts_with(&acls)).flat_map(|(_, rows)| rows);
+        let mut is_used = false;
+        for row in rows {
+            if let Some(text) = with_one_for(&list, &owner.hashed_name(), row["match"].as_str().unwrap()) {
+                row.insert("match".into(), json!(text));
+                is_used = true;
+            }
+        }
+        if is_used {
+            let addresses = if addresses.len() == 1 { json!(addresses.first()) } else { json!(addresses) };
+            let row = Columns::from([
+                ("addresses".into(), addresses),
+                ("external_ids".into(), json!(owner.external_ids())),
+                ("name".into(), json!(owner.hashed_name())),
+            ]);
+            dump.0.insert(format!("Address_Set({})", owner.id()), vec![row]);
+        }
+    }
+    dump
+}
+
+/// A match with one set instead of these, if it has them all.
+fn with_one_for(sets: &[String], one: &str, text: &str) -> Option<String> {
+    let (before, rest) = text.split_once('{')?;
+    let (list, after) = rest.split_once('}')?;
+    let mut list: BTreeSet<_> = list.split(", ").map(str::to_owned).collect();
+    if !sets.iter().all(|set| list.remove(set)) {
+        return None;
+    }
+    list.insert(format!("${one}"));
+    Some(format!("{before}{{{}}}{after}", list.into_iter().collect::<Vec<_>>().join(", ")))
+}
+
+/// A column's texts; a single one is not in an array.
+fn texts(column: Option<&Value>) -> Vec<String> {
+    let list = column.map(|value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]));
+    list.into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+/// Gateway routers, and rows on them and on the cluster router for nodes, have owner marks; the original's have none.
 fn with_marks(mut dump: Dump) -> Dump {
     for (label, rows) in &mut dump.0 {
         let (table, _) = label.split_once('(').unwrap();
@@ -23,7 +78,7 @@ fn with_marks(mut dump: Dump) -> Dump {
         };
         for row in rows.iter_mut().filter(|_| is_marked) {
             let ids = row.entry("external_ids".into()).or_insert_with(|| json!({})).as_object_mut().unwrap();
-            // all others carry marks of their own
+            // all others have their own marks
             if ids.keys().all(|key| key.starts_with("physical_ip") || key == "k8s.ovn.org/node-masquerade-subnet") {
                 ids.insert("k8s.ovn.org/owner-controller".into(), json!("default-network-controller"));
                 ids.insert("k8s.ovn.org/owner-type".into(), json!("Gateway"));
@@ -33,7 +88,7 @@ fn with_marks(mut dump: Dump) -> Dump {
     dump
 }
 
-/// What a node's processes send through its gateway router always has that router's address on the join switch.
+/// Packets that a node's processes send through its gateway router always have that router's address on the join switch.
 fn with_host_snat(mut dump: Dump) -> Dump {
     let mut nats = Vec::new();
     let gateways = dump.0.iter_mut().filter(|(label, _)| label.starts_with("Logical_Router(GR_node-"));
@@ -62,7 +117,7 @@ fn with_host_snat(mut dump: Dump) -> Dump {
     dump
 }
 
-/// Connections to a UDP endpoint end when it is gone; there they last as long as the sender goes on.
+/// Connections to a UDP endpoint end when it is removed; in the original they last as long as the sender continues.
 pub(crate) fn with_flushing(mut dump: Dump) -> Dump {
     let udp = |row: &&mut Columns| row.get("protocol").is_some_and(|protocol| protocol == "udp");
     for row in dump.0.values_mut().flatten().filter(udp) {
@@ -71,8 +126,8 @@ pub(crate) fn with_flushing(mut dump: Dump) -> Dump {
     dump
 }
 
-/// What keeps denied a connection that was established before, as `docs/differences.md` has it: in
-/// each group of isolated pods an ACL for either tier before that of policies.
+/// Keeps denying a connection that was established earlier, as `docs/differences.md` describes: in
+/// each group of isolated pods, an ACL for either tier before that of policies.
 pub(crate) fn with_next_tiers(mut dump: Dump) -> Dump {
     let groups = dump.0.iter_mut().filter(|(label, _)| is_isolated(label));
     let mut acls = Vec::new();

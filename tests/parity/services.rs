@@ -1,7 +1,7 @@
-//! Load balancers as ovn-kubernetes has them, in either gateway mode and with templates.
+//! Load balancers as ovn-kubernetes writes them, in both gateway modes and with templates.
 //!
-//! `services.nb` is what it wrote for `services.yaml` and `services-more.yaml` on the nodes of
-//! `global-base.yaml`; its rows are the same in both gateway modes. `services-templates.nb` is that
+//! `services.nb` has its rows for `services.yaml` and `services-more.yaml` on the nodes of
+//! `global-base.yaml`; its rows are the same in both gateway modes. `services-templates.nb` is the same
 //! with `--enable-svc-template-support`.
 
 use ovnkube_tests::dump::{Columns, Dump};
@@ -11,7 +11,7 @@ use ovnkube_tests::{Controller, Objects};
 
 use crate::more::with_flushing;
 
-/// Rows of load balancers and where they hang.
+/// Rows of load balancers and the references to them.
 fn balancers(dump: Dump) -> Dump {
     let mut of_services = Dump::default();
     for (label, rows) in dump.0 {

@@ -1,16 +1,16 @@
 //! Whether the policies of a cluster allow a connection.
 //!
-//! The rules, as the reference of `networking.k8s.io/v1` has them:
+//! The rules of the `networking.k8s.io/v1` reference:
 //!
-//! - A connection is allowed if both ends allow it: the source its egress, the destination its
-//!   ingress. Replies are part of it. A pod always reaches itself.
+//! - A connection is allowed if both ends allow it: the source as egress, the destination as
+//!   ingress. Replies are part of it. A pod can always reach itself.
 //! - A pod that no policy selects for a direction allows everything in that direction. Otherwise it
 //!   allows what at least one rule of one of these policies allows.
-//! - A policy without `policyTypes` is about ingress, and about egress if it has egress rules.
-//! - A rule without peers is for everybody, one without ports for everything.
+//! - A policy without `policyTypes` applies to ingress, and to egress if it has egress rules.
+//! - A rule without peers matches every peer, one without ports every port.
 //!
-//! What policies mean for pods in the network of their node it leaves open. Here no policy is about them; a
-//! `podSelector` means the address that they share with their node, a `namespaceSelector` alone does not.
+//! The reference leaves open what policies mean for pods in the network of their node. Here no policy applies to them; a
+//! `podSelector` matches the address that they share with their node, a `namespaceSelector` alone does not.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::{Deserialize, Serialize};
 
-/// All objects that decide.
+/// All objects that affect the result.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
     pub namespaces: Vec<Namespace>,
@@ -50,20 +50,20 @@ impl Protocol {
     }
 }
 
-/// One end of a connection: an address, and the pod that has it, if one does.
+/// One end of a connection: an address, and the pod that has it, if any.
 #[derive(Debug, Clone, Copy)]
 pub struct End<'a> {
     pub pod: Option<&'a Pod>,
     pub ip: IpAddr,
 }
 
-/// A connection that somebody tries to make.
+/// An attempted connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Flow<'a> {
     pub from: End<'a>,
     pub to: End<'a>,
     pub protocol: Protocol,
-    /// Of the destination.
+    /// The destination port.
     pub port: u16,
 }
 
@@ -78,7 +78,7 @@ pub fn addresses(pod: &Pod) -> Vec<IpAddr> {
     ips.map(|ip| ip.ip.parse().unwrap()).collect()
 }
 
-/// Whether a pod has its node's addresses and no others.
+/// Whether a pod has only its node's addresses.
 pub fn is_in_host_network(pod: &Pod) -> bool {
     pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true))
 }
@@ -120,13 +120,13 @@ impl Cluster {
             })
     }
 
-    /// Whom rules may mean by an end: the pod that has the address, or each that shares it with its node.
+    /// The pods that rules may match for an end: the pod that has the address, or each that shares it with its node.
     fn known_as<'a>(&'a self, end: &End<'a>) -> Vec<Option<&'a Pod>> {
         let sharing = self.pods.iter().filter(|pod| is_in_host_network(pod) && addresses(pod).contains(&end.ip));
         std::iter::once(end.pod).chain(sharing.map(Some)).collect()
     }
 
-    /// The policies that select a pod and are about a direction.
+    /// The policies that select a pod and apply to a direction.
     fn policies_of<'a>(
         &'a self,
         pod: &'a Pod,
@@ -186,7 +186,7 @@ fn is_about_egress(spec: &NetworkPolicySpec) -> bool {
     if types.is_empty() { has_rules } else { types.iter().any(|t| t == "Egress") }
 }
 
-/// All requirements hold; none selects everything.
+/// All requirements hold; a selector without requirements selects everything.
 pub fn selects(selector: &LabelSelector, meta: &ObjectMeta) -> bool {
     let label = |key: &String| meta.labels.as_ref().and_then(|labels| labels.get(key));
     let equal = selector.match_labels.iter().flatten().all(|(key, value)| label(key) == Some(value));
@@ -237,7 +237,7 @@ fn port_matches(port: &NetworkPolicyPort, flow: &Flow<'_>, destination: Option<&
             let last = port.end_port.unwrap_or(*first);
             (*first..=last).contains(&i32::from(flow.port))
         }
-        // ports of this name at the destination, whatever their numbers are there
+        // ports of this name at the destination, whatever their numbers
         Some(IntOrString::String(name)) => destination.is_some_and(|pod| {
             let ports = containers(pod).flat_map(|container| container.ports.iter().flatten());
             ports
@@ -249,7 +249,7 @@ fn port_matches(port: &NetworkPolicyPort, flow: &Flow<'_>, destination: Option<&
     }
 }
 
-/// The containers that run beside each other: those of the pod and its sidecars.
+/// The containers that run concurrently: those of the pod and its sidecars.
 fn containers(pod: &Pod) -> impl Iterator<Item = &Container> {
     let spec = pod.spec.iter();
     spec.flat_map(|spec| {

@@ -1,7 +1,7 @@
 //! Clusters and policies from a seed.
 //!
-//! Policies use everything the API server lets pass: they follow after the pods, because blocks of
-//! addresses are interesting only around addresses that pods have.
+//! Policies use everything that the API server accepts. They are generated after the pods, because address
+//! blocks are interesting only around addresses of pods.
 
 use std::net::IpAddr;
 
@@ -10,14 +10,14 @@ use serde_json::{Map, Value, json};
 use crate::Random;
 use crate::evaluate::{Cluster, Protocol, addresses};
 
-/// The ports that servers listen on and tables ask for. Rules name others as well.
+/// The ports that servers listen on and the tables test. Rules also use others.
 pub const PORTS: [u16; 5] = [80, 81, 443, 5353, 8080];
 
-/// Addresses of nobody in the cluster.
+/// Addresses outside the cluster.
 pub const OUTSIDE: [&str; 3] = ["198.51.100.10", "203.0.113.7", "2001:db8:ffff::10"];
 
 const KEYS: [&str; 5] = ["app", "tier", "app.kubernetes.io/name", "x-1.example.com/Z_z.0", "Env"];
-/// Equal but for their case, empty, like other types, with every character allowed, of every length allowed.
+/// Equal except for case, empty, similar to other types, with every permitted character, of every permitted length.
 const VALUES: [&str; 9] = [
     "web",
     "Web",
@@ -31,12 +31,12 @@ const VALUES: [&str; 9] = [
 ];
 const NAMED: [&str; 4] = ["web", "api", "dns-1", "z"];
 
-/// How large a cluster is made.
+/// The size of a cluster.
 #[derive(Debug, Clone)]
 pub struct Size {
     pub namespaces: usize,
     pub pods: usize,
-    /// The pods are put on these in turn; without any they are left to the scheduler.
+    /// The pods are assigned to these in turn; without any, the scheduler assigns them.
     pub nodes: Vec<String>,
     pub image: String,
 }
@@ -67,21 +67,21 @@ pub fn host_pod(seed: u64, name: &str, node: &str, ips: &[&str]) -> Value {
     let mut pod = pod(&mut random, &size, number);
     pod["metadata"]["name"] = json!(name);
     pod["spec"]["hostNetwork"] = json!(true);
-    // a port of its node is one container's
+    // only one container can have a port of its node
     pod["spec"]["containers"].as_array_mut().unwrap().truncate(1);
     let list: Vec<_> = ips.iter().map(|ip| json!({"ip": ip})).collect();
     pod["status"] = json!({"podIP": ips[0], "podIPs": list, "hostIP": ips[0], "hostIPs": list});
     pod
 }
 
-/// Up to so many labels.
+/// At most this many labels.
 pub fn labels(random: &mut Random, most: usize) -> Map<String, Value> {
     let keys = random.some(&KEYS, 0, most);
     keys.into_iter().map(|key| (key.to_owned(), json!(random.one(&VALUES)))).collect()
 }
 
 fn pod(random: &mut Random, size: &Size, number: usize) -> Value {
-    // both a dot and a dash are allowed, and neighbours in a sorted list differ by them only
+    // a dot and a dash are both allowed, and neighbours in a sorted list differ only by them
     let name = format!("p{}{}", random.one(&["-", "."]), number);
     let meta = json!({
         "namespace": format!("truth-{}", number % size.namespaces),
@@ -89,13 +89,13 @@ fn pod(random: &mut Random, size: &Size, number: usize) -> Value {
         "labels": labels(random, 4),
     });
     let mut containers = vec![container(random, "a", size)];
-    // of two containers each may have a port of the same name
+    // each of two containers may have a port of the same name
     if random.chance(25) {
         containers.push(container(random, "b", size));
     }
     let mut spec = json!({"terminationGracePeriodSeconds": 0, "containers": containers});
     if !size.nodes.is_empty() {
-        // not in step with the namespaces
+        // not aligned with the namespaces
         let place = (number + number / size.nodes.len()) % size.nodes.len();
         spec["nodeName"] = json!(size.nodes[place]);
     }
@@ -109,7 +109,7 @@ fn container(random: &mut Random, name: &str, size: &Size) -> Value {
         json!({"name": name, "containerPort": random.one(&PORTS), "protocol": protocol.name()})
     });
     let mut ports: Vec<Value> = ports.collect();
-    // one port of one protocol stands once in a container
+    // a container has each port of each protocol once
     let mut seen = std::collections::BTreeSet::new();
     ports.retain(|port| seen.insert((port["containerPort"].to_string(), port["protocol"].to_string())));
     json!({"name": name, "image": size.image, "args": ["pause"], "ports": ports})
@@ -119,7 +119,7 @@ fn protocol(random: &mut Random) -> Protocol {
     random.one(&[Protocol::Tcp, Protocol::Tcp, Protocol::Udp, Protocol::Sctp])
 }
 
-/// Policies for a cluster whose pods have their addresses.
+/// Policies for a cluster whose pods already have addresses.
 pub fn policies(seed: u64, count: usize, cluster: &Cluster) -> Vec<Value> {
     let mut random = Random::new(seed ^ 0x706f_6c69_6379);
     let namespaces: Vec<&str> = cluster.namespaces.iter().filter_map(|n| n.metadata.name.as_deref()).collect();
@@ -141,7 +141,7 @@ fn spec(random: &mut Random, ips: &[IpAddr]) -> Value {
     if !types.is_empty() {
         spec["policyTypes"] = json!(types);
     }
-    // rules may also stand where the types say that they do not count
+    // there may be rules in a direction that the types do not include
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         if random.chance(85) {
             let count = random.below(4);
@@ -200,7 +200,7 @@ fn requirement(random: &mut Random) -> Value {
     }
 }
 
-/// A block around an address, with exceptions around addresses in it.
+/// A block around an address, with exceptions around addresses inside it.
 fn block(random: &mut Random, ips: &[IpAddr]) -> Value {
     let ip = random.one(ips);
     let lengths: &[u32] = if ip.is_ipv4() { &[0, 8, 16, 24, 28, 31, 32] } else { &[0, 32, 64, 80, 112, 124, 128] };
@@ -217,7 +217,7 @@ fn block(random: &mut Random, ips: &[IpAddr]) -> Value {
     block
 }
 
-/// The block of this length that holds the address.
+/// The block of this length that contains the address.
 fn cidr(ip: IpAddr, length: u32) -> String {
     match ip {
         IpAddr::V4(ip) => {
@@ -233,7 +233,7 @@ fn cidr(ip: IpAddr, length: u32) -> String {
 
 fn port(random: &mut Random) -> Value {
     let mut port = json!({});
-    // TCP is also what is meant where nothing is said
+    // TCP is also the default
     if !random.chance(15) {
         port["protocol"] = json!(protocol(random).name());
     }

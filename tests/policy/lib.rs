@@ -1,5 +1,5 @@
-//! What NetworkPolicy means, written from the Kubernetes reference alone, and clusters to try it on.
-//! Nothing here knows how ovnkube does it: what both say must be equal.
+//! The meaning of NetworkPolicy, written from the Kubernetes reference alone, and clusters to test it.
+//! It does not know ovnkube's implementation: both must give the same answers.
 //!
 //! ```text
 //!  seed ──▶ generate ──objects──▶ API server ──▶ ovnkube ──▶ OVN ──▶ packets, ovn-trace

@@ -1,4 +1,4 @@
-//! Numbers that follow from a seed, the same on every machine.
+//! Pseudo-random numbers from a seed, the same on every machine.
 
 /// SplitMix64.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ impl Random {
         of[self.below(of.len())]
     }
 
-    /// `least` to `most` different ones, in the order of the list.
+    /// `least` to `most` different items, in the order of the list.
     pub fn some<T: Copy>(&mut self, of: &[T], least: usize, most: usize) -> Vec<T> {
         let count = least + self.below(most - least + 1);
         let mut places: Vec<usize> = (0..of.len()).collect();

@@ -1,5 +1,5 @@
-//! The evaluator against what the Kubernetes documents say in words, and the generator against what
-//! is worth trying.
+//! The evaluator against the text of the Kubernetes documentation, and the generator against the features that
+//! are worth testing.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -62,7 +62,7 @@ const OTHER: &str = "default/other";
 const CLIENT: &str = "myproject/client";
 use Protocol::{Sctp, Tcp, Udp};
 
-/// "By default, a pod is non-isolated": everything goes without a policy.
+/// "By default, a pod is non-isolated": without a policy everything is allowed.
 #[test]
 fn nothing_is_isolated_without_a_policy() {
     for (from, to) in [(FRONT, DB), (CLIENT, DB), ("192.0.2.1", DB), (DB, "192.0.2.1")] {
@@ -70,7 +70,7 @@ fn nothing_is_isolated_without_a_policy() {
     }
 }
 
-/// The example of the documents' page: "test-network-policy".
+/// The example of the documentation: "test-network-policy".
 #[test]
 fn example_of_the_documents() {
     let policies = [policy(&json!({
@@ -120,7 +120,7 @@ fn defaults_for_a_namespace() {
     assert!(ask(&[deny_egress, allow_egress], FRONT, "192.0.2.1", Udp, 53));
 }
 
-/// Both ends have to allow it, and nobody can be kept from itself.
+/// Both ends have to allow it, and a pod always reaches itself.
 #[test]
 fn both_ends_decide() {
     let deny = policy(&json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}));
@@ -132,7 +132,7 @@ fn both_ends_decide() {
     assert!(ask(&[deny, out, into], FRONT, DB, Tcp, 80));
 }
 
-/// `policyTypes` that are not there.
+/// Missing `policyTypes`.
 #[test]
 fn directions_by_default() {
     let only_egress = policy(&json!({"podSelector": {}, "egress": [{}]}));
@@ -145,7 +145,7 @@ fn directions_by_default() {
     assert!(ask(&[egress], CLIENT, DB, Tcp, 80));
 }
 
-/// Two selectors in one peer are both meant; in two peers either.
+/// Two selectors in one peer must both match; with two peers, one is enough.
 #[test]
 fn selectors_of_peers() {
     let from =
@@ -190,7 +190,7 @@ fn ports_of_rules() {
     assert!(!ask(&out, FRONT, "192.0.2.1", Tcp, 8080), "an address has no names");
 }
 
-/// Exceptions take out of their own block only.
+/// Exceptions affect only their own block.
 #[test]
 fn exceptions_of_one_block() {
     let from = |blocks: Value| [policy(&json!({"podSelector": {}, "ingress": [{"from": blocks}]}))];
@@ -206,7 +206,7 @@ fn exceptions_of_one_block() {
     assert!(ask(&everything, FRONT, DB, Tcp, 80), "a pod's address counts as well");
 }
 
-/// Pods in the network of their node are known by the address they share.
+/// Rules match pods in the network of their node by the shared address.
 #[test]
 fn pods_in_the_network_of_their_node() {
     let ports = |ports: Value| {
@@ -247,7 +247,7 @@ fn requirements() {
     assert!(is("empty", "In", &[""]) && !is("a", "In", &[""]) && !is("b", "In", &[""]));
 }
 
-/// What is generated is worth asking about: every feature is in it, and both answers.
+/// Generated clusters are worth testing: they contain every feature, and both answers.
 #[test]
 fn generated_clusters_are_mixed() {
     let size = Size { namespaces: 3, pods: 12, nodes: vec!["n1".into()], image: "i".into() };

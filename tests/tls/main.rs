@@ -1,5 +1,5 @@
-//! Who may do what with which certificate, where the databases are set up as docs/tls.md says: certificates as `dist/tls/issue`
-//! makes them, NB and SB that believe one authority, and before SB a relay that believes both and has nodes under a role.
+//! The rights of each certificate, with the databases set up as docs/tls.md describes: certificates from `dist/tls/issue`,
+//! NB and SB that trust one authority, and in front of SB a relay that trusts both and assigns nodes a role.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "these are tests")]
 
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ impl Certificates {
         }
     }
 
-    /// Arguments of a server that is `who` and believes `authority`.
+    /// Arguments of a server with certificate `who` that trusts `authority`.
     fn server(&self, who: &str, authority: &str) -> Vec<String> {
         let file = |name: String| self.file(&name).display().to_string();
         vec![
@@ -62,7 +62,7 @@ impl Drop for Certificates {
 }
 
 const RELEASES: [Release; 2] = [Installed, Trixie];
-/// Listens on a port of the system's choice.
+/// Listens on a port that the system chooses.
 const ANY_PORT: &str = "pssl:0:127.0.0.1";
 
 struct Databases {
@@ -74,7 +74,7 @@ struct Databases {
 }
 
 impl Databases {
-    /// With the role, which northd writes.
+    /// Starts them and waits for the role, which northd writes.
     async fn up(release: Release) -> Self {
         eprintln!("{release:?}");
         let certificates = Certificates::new();
@@ -91,12 +91,12 @@ impl Databases {
         let rows = "db:OVN_Southbound,SB_Global,connections";
         let remote = format!("ssl:127.0.0.1:{}", sb.port());
         let relay = Server::relay(release, &sb::DATABASE, &remote, &listens(rows, "both"));
-        // it does not listen before it has the rows
+        // it listens only once it has the rows
         relay.port();
         Self { certificates, nb, sb, relay, _northd: northd }
     }
 
-    /// `ovn-sbctl` at a server, with somebody's certificate: what it printed, or why it was refused.
+    /// `ovn-sbctl` at a server, with the certificate of `who`: its output, or the reason why it was refused.
     fn sbctl(&self, who: &str, server: &Server, words: &[&str]) -> Result<String, String> {
         let tls = self.certificates.client(who);
         let mut command = self.sb.release().command("ovn-sbctl");
@@ -181,14 +181,14 @@ async fn a_node_writes_its_own_chassis_alone() {
         // not even its own
         all.is_prohibited("node-a", &["set", "Chassis", "a", "hostname=else"]);
         all.sbctl("node-a", &all.relay, &["chassis-del", "a"]).unwrap();
-        // what masters remove when a Node is gone
+        // masters remove these rows when a Node is deleted
         all.sbctl("master-master", &all.sb, &["chassis-del", "b"]).unwrap();
-        // the role is the relay's, whoever comes
+        // the relay applies the role to every client
         all.is_prohibited("master-master", &["set", "SB_Global", ".", "options:x=y"]);
     }
 }
 
-/// northd and masters work while they hold a lock, and any client of a server may take a lock of it.
+/// northd and masters work while they hold a lock, and any client of a server may take one of its locks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_takes_no_lock_of_the_databases() {
     let all = Databases::up(Trixie).await;
@@ -199,12 +199,12 @@ async fn a_node_takes_no_lock_of_the_databases() {
     let mut stolen = node.lock("a_lock");
     stolen.steal();
     within("the relay's lock of that name", stolen.until(true)).await;
-    // what the master asks for now is answered after what the node has
+    // the reply to this request comes after any effect of the node's lock request
     within("an answer", master.lock("another").until(true)).await;
     assert!(held.is_held());
 }
 
-/// Said in docs/security.md, so that nobody takes the role for more than it is.
+/// Documented in docs/security.md, so that the role is not overestimated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_role_leaves_open() {
     for release in RELEASES {
@@ -228,7 +228,7 @@ async fn what_the_role_leaves_open() {
     }
 }
 
-/// `who` plays the southbound database; who comes would be let in.
+/// `who` acts as the southbound database and would accept any client.
 fn impostor(all: &Databases, who: &str) -> Server {
     let args = [vec![format!("--remote={ANY_PORT}")], all.certificates.server(who, "both")].concat();
     Server::with(all.sb.release(), &sb::DATABASE, &args)
@@ -253,7 +253,7 @@ async fn nobody_but_a_server_is_taken_for_one() {
                 .await;
             assert_eq!(false_sb.sbctl(&["list", "Chassis"]), "");
         }
-        // the same ovn-controller is let in by the relay, and adds its chassis under the role
+        // the relay accepts the same ovn-controller, which adds its chassis under the role
         let host = host(&all, "b", &format!("ssl:127.0.0.1:{}", all.relay.port()));
         let sb = live(all.options(&sb::DATABASE, "master-master", &all.sb)).await;
         let there = async || sb.cache().iter(chassis::TABLE).any(|(_, row)| row.str(chassis::NAME) == "b");

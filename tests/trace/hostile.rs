@@ -1,7 +1,7 @@
-//! What a user writes stays text: names, labels and values that look like OVN's language are never
-//! obeyed, and what cannot be read of a policy opens nothing.
+//! User input stays text: names, labels and values that look like OVN's language are never
+//! interpreted, and a part of a policy that cannot be parsed allows nothing.
 //!
-//! The API server lets little of this pass; nothing here relies on it.
+//! The API server rejects most of this; nothing here relies on it.
 
 use std::collections::BTreeSet;
 
@@ -108,7 +108,7 @@ fn app(value: &str) -> Value {
     json!({"matchLabels": {"app": value}})
 }
 
-/// `web` is isolated and lets `friend` in; `free` is not.
+/// `web` is isolated and allows `friend`; `free` is not isolated.
 fn village() -> (Vec<Value>, Vec<PodKey>) {
     let names = ["web", "friend", "stranger", "free"];
     let pods = names.map(|name| labelled(pod("a", name, "n1"), &json!({"app": name})));
@@ -160,7 +160,7 @@ async fn texts_stay_texts(release: Release) {
         assert_eq!(Dump::of(&place.controller.nb).since(&rows), "", "{text:?} left rows");
         assert_eq!(rows.since(&Dump::of(&place.controller.nb)), "", "{text:?} took rows away");
     }
-    // and this is how something else would have looked
+    // shows that a bad match would be reported
     place.server.nbctl(&["acl-add", "n1", "to-lport", "7", "ip4.src == \"x", "drop"]);
     place.server.nbctl(&["--wait=sb", "sync"]);
     drop(place.southbound.tracer());
@@ -177,7 +177,7 @@ async fn texts_stay_texts_on_23_03() {
     texts_stay_texts(Release::Host).await;
 }
 
-/// A part that means nothing, in a rule or instead of one of its sides.
+/// A meaningless part, in a rule or instead of one of its sides.
 fn broken_rule(random: &mut Random, peers: &str) -> Value {
     let text = random.one(&TEXTS);
     let bad_peers = [

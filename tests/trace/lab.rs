@@ -43,7 +43,7 @@ impl Lab {
         for object in generate::objects(seed, &size) {
             make(&api, &object).await;
         }
-        // two share an address, and one has none to share it with
+        // two share an address, and one has its address alone
         for (number, node) in [0, 1, 0].into_iter().enumerate() {
             let ips = [format!("172.18.0.1{node}"), format!("fd00:172:18::1{node}")];
             let name = format!("host-{number}");
@@ -70,7 +70,7 @@ impl Lab {
         self.engine = Some(engine);
     }
 
-    /// Everything anew on an empty database of another release; the API stays.
+    /// Starts again with an empty database of another release; the API stays.
     pub(crate) async fn change_release(&mut self, release: Release) {
         self.engine = None;
         self.server = Server::new(release);
@@ -93,7 +93,7 @@ impl Lab {
         };
         self.cluster.namespaces =
             self.api.list("Namespace").await.into_iter().map(|o| serde_json::from_value(decoded(o)).unwrap()).collect();
-        // system namespaces have no pods, and policies are made where there are some
+        // system namespaces have no pods, and policies are created only where there are pods
         self.cluster.namespaces.retain(|n| n.metadata.name.as_ref().is_some_and(|name| name.starts_with("truth-")));
         let (on_hosts, wired): (Vec<_>, Vec<_>) =
             self.api.list("Pod").await.into_iter().partition(|pod| pod["spec"]["hostNetwork"] == true);
@@ -115,7 +115,7 @@ impl Lab {
         }
     }
 
-    /// What `why` looks at.
+    /// The world that `why` uses.
     pub(crate) fn world(&self) -> &World {
         &self.world
     }
@@ -141,12 +141,12 @@ impl Lab {
     async fn put_labels(&self, path: &str, labels: &Value) {
         let mut object = self.api.get(path).await;
         object["metadata"]["labels"] = labels.clone();
-        // the engine annotates pods meanwhile, and a PUT names no version: it replaces
+        // the engine annotates pods meanwhile; a PUT without a version replaces the object unconditionally
         object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
         self.api.ask(Method::PUT, path, object).await.unwrap();
     }
 
-    /// Replaces, makes and deletes until there are exactly these.
+    /// Creates, replaces and deletes until exactly these exist.
     pub(crate) async fn replace_policies(&mut self, policies: &[Value]) {
         let old = self.api.get(&format!("{POLICIES}/networkpolicies")).await;
         let key = |p: &Value| {
@@ -192,7 +192,7 @@ impl Lab {
         self.world = world;
     }
 
-    /// Waits until the engine has seen all there is: each watch tells in order, and what was made last
+    /// Waits until the engine has processed everything: each watch keeps the order, and the last object
     /// is in the database.
     async fn seen(&mut self) {
         self.rounds += 1;
@@ -211,13 +211,13 @@ impl Lab {
         }
     }
 
-    /// Traces through what northd has made of all that is written by now.
+    /// Traces through northd's flows for everything written so far.
     pub(crate) fn tracer(&self) -> Tracer {
         self.server.nbctl(&["--wait=sb", "sync"]);
         self.southbound.tracer()
     }
 
-    /// Whether a packet gets there, or out of the pod's switch where it is for outside.
+    /// Whether a packet arrives, or leaves the pod's switch if the destination is outside.
     pub(crate) fn passes(&self, tracer: &mut Tracer, question: &Question) -> bool {
         let goal = match &question.to.pod {
             Some(pod) => pod.replace('/', "_"),

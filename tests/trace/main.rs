@@ -1,8 +1,8 @@
-//! NetworkPolicies of generated clusters. Three must say the same about every connection: an
-//! evaluator written from the Kubernetes reference alone, OVN with the rows that ovnkube wrote
-//! (`ovn-trace` over what northd made of them), and `ovnkube why`.
+//! NetworkPolicies of generated clusters. Three answers must agree on every connection: an
+//! evaluator written from the Kubernetes reference alone, OVN with ovnkube's rows
+//! (`ovn-trace` on northd's flows for them), and `ovnkube why`.
 //!
-//! `TRACE_SEEDS=100-120` asks for other seeds than those of every run.
+//! `TRACE_SEEDS=100-120` selects other seeds than the default ones.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 mod hostile;
@@ -20,9 +20,9 @@ use crate::lab::Lab;
 use crate::questions::{Question, all};
 
 const POLICIES: usize = 30;
-/// Asked of each seed, of the thousands there are.
+/// Sampled for each seed, out of thousands.
 const QUESTIONS: usize = 1500;
-/// How long the rows may take.
+/// The time limit for the rows.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn seeds(usual: std::ops::RangeInclusive<u64>) -> std::ops::RangeInclusive<u64> {
@@ -37,14 +37,14 @@ async fn policies_mean_what_the_reference_says() {
     for seed in seeds(1..=8) {
         holds(&mut lab, seed).await;
     }
-    // what the other release wrote stays in the API: addresses are annotated
+    // annotations written with the other release stay in the API: addresses remain
     lab.change_release(Release::Host).await;
     for seed in seeds(9..=10) {
         holds(&mut lab, seed).await;
     }
 }
 
-/// New policies in place of the old ones, other labels for a pod and a namespace.
+/// Replaces the policies, and relabels a pod and a namespace.
 async fn holds(lab: &mut Lab, seed: u64) {
     let mut random = Random::new(seed);
     lab.relabel(&mut random).await;
@@ -64,7 +64,7 @@ async fn holds(lab: &mut Lab, seed: u64) {
     while !wrong.is_empty() && started.elapsed() < PATIENCE {
         wrong = wrong_answers(lab, &wrong);
         if wrong.is_empty() {
-            // what was right before may be right no longer
+            // an answer that was correct before may now be wrong
             wrong = wrong_answers(lab, &questions);
         }
     }
@@ -81,7 +81,7 @@ fn wrong_answers(lab: &Lab, questions: &[Question]) -> Vec<Question> {
     questions.iter().filter(is_wrong).cloned().collect()
 }
 
-/// Fails with as few policies as the first wrong answer needs.
+/// Fails after reducing the policies to those that the first wrong answer needs.
 async fn explain(lab: &mut Lab, seed: u64, question: &Question, count: usize, mut policies: Vec<Value>) {
     for place in (0..policies.len()).rev() {
         let mut fewer = policies.clone();

@@ -1,4 +1,4 @@
-//! What is asked: every pod, some addresses outside, and those of nodes, to each other, by every protocol.
+//! The questions: every pod, some addresses outside, and those of nodes, to each other, with every protocol.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,7 +26,7 @@ pub(crate) struct Question {
     pub(crate) port: u16,
 }
 
-/// All there are.
+/// All questions.
 pub(crate) fn all(cluster: &Cluster) -> Vec<Question> {
     let (unwired, wired): (Vec<_>, Vec<_>) = cluster.pods.iter().partition(|pod| is_in_host_network(pod));
     let of_hosts: BTreeSet<_> = unwired.into_iter().flat_map(addresses).collect();
@@ -39,7 +39,7 @@ pub(crate) fn all(cluster: &Cluster) -> Vec<Question> {
     let mut questions = Vec::new();
     for from in &parties {
         for to in parties.iter().filter(|to| to.ip.is_ipv4() == from.ip.is_ipv4()) {
-            // outside is nobody's, and what a pod sends to itself does not leave it
+            // addresses outside belong to no pod, and packets of a pod to itself do not leave it
             if from.pod == to.pod {
                 continue;
             }
@@ -57,13 +57,13 @@ pub(crate) fn find<'a>(cluster: &'a Cluster, wanted: &str) -> &'a Pod {
 }
 
 impl Question {
-    /// What the reference says.
+    /// The reference's answer.
     pub(crate) fn expected(&self, cluster: &Cluster) -> bool {
         let end = |party: &Party| End { pod: party.pod.as_deref().map(|name| find(cluster, name)), ip: party.ip };
         cluster.allows(&Flow { from: end(&self.from), to: end(&self.to), protocol: self.protocol, port: self.port })
     }
 
-    /// What `ovnkube why` says.
+    /// The answer of `ovnkube why`.
     pub(crate) fn why(&self, world: &World) -> bool {
         let answers = self.answers(world);
         answers.iter().find(|a| a.to.ip == Some(self.to.ip)).is_some_and(why::Answer::is_allowed)
@@ -75,8 +75,8 @@ impl Question {
 
     fn answers(&self, world: &World) -> Vec<why::Answer> {
         let end = |party: &Party| match party.pod.as_deref().and_then(|name| name.split_once('/')) {
-            Some((namespace, name)) => why::End::Pod(PodKey::new(namespace, name)),
-            None => why::End::Address(party.ip),
+            Some((namespace, name)) => why::Endpoint::Pod(PodKey::new(namespace, name)),
+            None => why::Endpoint::Address(party.ip),
         };
         let protocol = match self.protocol {
             Protocol::Tcp => ovnkube_model::Protocol::Tcp,

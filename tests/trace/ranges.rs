@@ -1,5 +1,5 @@
-//! `loadBalancerSourceRanges` and pods: who may send to a load balancer's address, whatever policies say, and
-//! that nobody else is held up.
+//! `loadBalancerSourceRanges` and pods: which pods may send to a load balancer's address, regardless of policies, and
+//! that all other traffic passes.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::hostile::{Place, policy};
 
-/// The load balancer's, of each family.
+/// The load balancer's address, of each family.
 const BALANCED: [&str; 2] = ["192.0.2.7", "2001:db8::7"];
 const EXTERNAL: [&str; 2] = ["192.0.2.9", "2001:db8::9"];
 const WEB: [&str; 2] = ["10.96.0.10", "fd00:96::10"];
 const FREE: [&str; 2] = ["10.96.0.11", "fd00:96::11"];
-/// As OVN calls them.
+/// In OVN's spelling.
 const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
 
 fn service(name: &str, ips: [&str; 2], port: u16, ranges: &[&str]) -> Value {
@@ -48,7 +48,7 @@ fn ips(place: &Place, pod: &str) -> [String; 2] {
     [0, 1].map(|family| addresses.ips[family].ip().to_string())
 }
 
-/// Whether what a pod of a node sends there comes to the pod behind the services, of both families and all protocols alike.
+/// Whether packets of a node's pod reach the pod behind the services, with both families and all protocols alike.
 fn arrives(place: &Place, (pod, node): (&str, &str), to: [&str; 2], port: u16) -> bool {
     place.server.nbctl(&["--wait=sb", "sync"]);
     let own = place.controller.world.pods.get(&PodKey::new("a", pod)).unwrap().addresses.clone().unwrap();

@@ -1,4 +1,4 @@
-// Measures the Go client libovsdb as the Rust clients beside it are measured:
+// Measures the Go client libovsdb in the same way as the Rust clients:
 // libovsdb-bench monitor SOCKET | txn SOCKET COUNT WINDOW. Prints one line RESULT key=value.
 package main
 

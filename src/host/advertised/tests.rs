@@ -1,4 +1,4 @@
-//! Routers' advertisements, on real links.
+//! Router advertisements on real links.
 
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::os::fd::AsRawFd;
@@ -10,7 +10,8 @@ use nix::sys::socket::{
 };
 
 use crate::tests::{Scratch, run};
-use crate::{HeldAddress, Net, advertised, sysctl};
+use crate::{Net, SavedAddress, advertised, sysctl};
+use ovnkube_node_plan::uplink::MayConflict;
 
 /// Two links of a node, with a router at the other end of each.
 struct Network {
@@ -33,7 +34,7 @@ impl Network {
         network
     }
 
-    /// The router at `link` says that it is one for so many seconds; the node obeys.
+    /// The router at `link` advertises itself for so many seconds; the node obeys.
     async fn is_obeyed(&self, link: &str, seconds: u16) {
         let (from, [high, low]) = (format!("to-{link}"), seconds.to_be_bytes());
         let advertisement = [134, 0, 0, 0, 64, 0, high, low, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -55,7 +56,7 @@ impl Network {
         }
     }
 
-    /// Seconds that the default route through `link` still lasts.
+    /// Remaining lifetime in seconds of the default route through `link`.
     fn lasts(&self, link: &str) -> u32 {
         let shown = self.node.ip(&format!("-6 route show default dev {link}"));
         let life = shown.split_once("expires ").and_then(|(_, rest)| rest.split_once("sec"));
@@ -77,7 +78,7 @@ async fn who_forwards_goes_on_obeying_routers() {
     network.is_obeyed("left", 1000).await;
     network.is_obeyed("right", 1000).await;
     network.on_node(|| advertised::forward("left").unwrap()).await;
-    // nothing is lost, on no link
+    // no link loses its route
     assert!(network.lasts("left") > 0 && network.lasts("right") > 0);
     assert_eq!(
         (network.get("left", "forwarding").await.as_str(), network.get("left", "accept_ra").await.as_str()),
@@ -92,7 +93,7 @@ async fn who_forwards_goes_on_obeying_routers() {
     network.on_node(|| advertised::put_back("left").unwrap()).await;
     assert_eq!(network.get("left", "accept_ra").await, "1");
 
-    // who does not obey does not begin to
+    // a link that ignores advertisements still does
     network.on_node(|| sysctl::set_link("ipv6", "left", "accept_ra", "0").unwrap()).await;
     network.on_node(|| advertised::forward("all").unwrap()).await;
     assert!(network.lasts("right") > 0);
@@ -102,7 +103,7 @@ async fn who_forwards_goes_on_obeying_routers() {
     );
     network.is_obeyed("right", 3000).await;
 
-    // as one link does, so does another
+    // `obey_as` copies what the other link does
     network.on_node(|| sysctl::set_link("ipv6", "right", "autoconf", "0").unwrap()).await;
     network.on_node(|| advertised::obey_as("right", "left", false).unwrap()).await;
     assert_eq!(
@@ -117,7 +118,7 @@ async fn who_forwards_goes_on_obeying_routers() {
     assert_eq!(network.get("left", "accept_ra").await, "2");
 }
 
-/// What comes in by the links that forward is forwarded, by a host that forwarded nothing so far.
+/// On a host that did not forward before, packets that arrive on the forwarding links are forwarded.
 #[tokio::test]
 async fn links_forward() {
     let node = Scratch::new("forwards");
@@ -146,7 +147,7 @@ async fn links_forward() {
     }
 }
 
-/// A route that was advertised and then moved does not stand in the way of the next advertisement.
+/// An advertised route that was moved does not block the next advertisement.
 #[tokio::test]
 async fn an_advertised_route_that_was_moved() {
     let network = Network::new("moved");
@@ -169,7 +170,7 @@ async fn an_advertised_route_that_was_moved() {
     assert_eq!(shown.lines().count(), 2, "{shown}");
 }
 
-/// An address that another host has too stays unused, wherever it goes.
+/// An address that another host has too stays unused on whichever link it is.
 #[tokio::test]
 async fn an_address_that_another_host_has_too() {
     let network = Network::new("doubted");
@@ -193,8 +194,8 @@ async fn an_address_that_another_host_has_too() {
     failed("left").await;
     let held = net.held_addresses(&a).await.unwrap();
     for one in &held {
-        assert_eq!(one.is_doubted(), one.address().to_string() == "fd00:7::9/64", "{one}");
-        assert_eq!(HeldAddress::decode(&one.encode()).as_ref(), Some(one));
+        assert_eq!(one.may_conflict(), one.address().to_string() == "fd00:7::9/64", "{one}");
+        assert_eq!(SavedAddress::decode(&one.encode()).as_ref(), Some(one));
         net.hold_address(&b, one).await.unwrap();
     }
     let sure = network.node.ip("addr show dev right to fd00:8::/64");

@@ -1,4 +1,4 @@
-//! A policy as it was written, and how it is read.
+//! The spec of a NetworkPolicy as it was written, and its parser.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -12,11 +12,11 @@ use crate::{BadField, Meta, Protocol, Selector, Subnet, keys};
 /// Longest name of a port.
 const LONGEST_PORT_NAME: usize = 15;
 
-/// What all blocks of a policy may come to: the prefixes that stand in its ACLs for them, for each protocol, and the ports
-/// that stand beside each. Longer ACLs would hold up everything else, in the databases and on nodes.
+/// Limit for all blocks of a policy together: the prefixes that ACLs hold for them, for each protocol, and the ports in
+/// the same ACLs. Longer ACLs would delay everything else, in the databases and on nodes.
 const MOST_OF_BLOCKS: usize = 50_000;
 
-/// Nobody reads more about one policy; each is an Event.
+/// Limit of reported problems of one policy: each is an Event, and more would not be read.
 const MOST_REPORTED: usize = 20;
 
 /// `spec`.
@@ -32,9 +32,9 @@ pub struct PolicyFields {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct RuleFields {
-    /// Of ingress rules.
+    /// In ingress rules.
     from: Option<Vec<PeerFields>>,
-    /// Of egress rules.
+    /// In egress rules.
     to: Option<Vec<PeerFields>>,
     ports: Option<Vec<PortFields>>,
 }
@@ -97,7 +97,7 @@ impl NetworkPolicy {
 #[derive(Default)]
 struct Reader {
     bad: Vec<BadField>,
-    /// What the blocks so far come to.
+    /// What the blocks so far count.
     blocks: usize,
 }
 
@@ -112,7 +112,7 @@ impl Reader {
         result.map_err(|problem| self.report(field, problem)).ok()
     }
 
-    /// Which directions the policy is about: said, or ingress, and egress if it has rules for it.
+    /// The directions that the policy covers: those it names; by default ingress, and egress if it has rules for it.
     fn types(&mut self, fields: &PolicyFields) -> (bool, bool) {
         let types = fields.policy_types.as_deref().unwrap_or_default();
         if types.is_empty() {
@@ -149,7 +149,7 @@ impl Reader {
         Rule { peers: (!peers.is_empty()).then_some(read), ports: (!ports.is_empty()).then_some(read_ports) }
     }
 
-    /// Counts what a block comes to beside these ports.
+    /// Counts a block together with these ports; fails beyond the limit.
     fn count(&mut self, block: &Block, ports: &[PolicyPort]) -> Result<(), String> {
         let (left, acls) = (MOST_OF_BLOCKS - self.blocks, acls_of_block(ports));
         let prefixes = match block.except.as_slice() {
@@ -173,14 +173,14 @@ impl Reader {
                 Selector::parse(namespaces).map(Peer::Namespaces).map_err(|e| format!("namespaceSelector.{e}"))
             }
             (None, namespaces, Some(pods)) => read_pods(namespaces.as_ref(), pods),
-            (None, None, None) => Err("needs podSelector, namespaceSelector or ipBlock".to_owned()),
+            (None, None, None) => Err("it needs podSelector, namespaceSelector or ipBlock".to_owned()),
             (Some(_), ..) => Err("ipBlock stands alone: selectors go into a peer of their own".to_owned()),
         };
         self.or_report(path, result)
     }
 }
 
-/// Names of ports come to an ACL for each number, and so do protocols.
+/// How many ACLs hold a block: one for each named port, and one for each protocol of the other ports.
 fn acls_of_block(ports: &[PolicyPort]) -> usize {
     let named = ports.iter().filter(|port| matches!(port, PolicyPort::Named(..))).count();
     let plain = ports.iter().filter(|port| !matches!(port, PolicyPort::Named(..)));
@@ -200,7 +200,7 @@ fn read_block(fields: &BlockFields, index: u32) -> Result<Block, String> {
             .ok()
             .filter(|_| text.contains('/'))
             .ok_or_else(|| format!("ipBlock.{field}: {text:?} is not a CIDR such as 192.0.2.0/24"))?;
-        // OVN takes no block with bits set behind its length
+        // OVN accepts no block with bits set beyond its prefix length
         Ok(Subnet::of(net))
     };
     let block = cidr("cidr", &fields.cidr)?;
@@ -215,7 +215,7 @@ fn read_block(fields: &BlockFields, index: u32) -> Result<Block, String> {
     Ok(Block { index, cidr: block, except })
 }
 
-/// Those that can be read, and where the others stand with what is wrong with them.
+/// The ports that can be parsed, and the index and problem of each of the others.
 fn read_ports(fields: &[PortFields]) -> (Vec<PolicyPort>, Vec<(usize, String)>) {
     let (mut ports, mut bad) = (Vec::new(), Vec::new());
     for (index, port) in fields.iter().enumerate() {

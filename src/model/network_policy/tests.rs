@@ -1,7 +1,8 @@
-//! Policies as they are read, and the search for those that concern a pod.
+//! Parsing of policies, and the search for those that concern a pod.
 
 use std::collections::BTreeMap;
 
+use super::fields::PolicyFields;
 use super::*;
 use crate::{Labels, Meta, SelectorFields};
 
@@ -117,7 +118,7 @@ fn what_is_broken_selects_nothing_and_the_rest_stands() {
     assert_eq!(fields, expected);
 }
 
-/// A block that loses all of itself, or nothing, is not what anybody meant.
+/// A block that excludes all of itself, or nothing, is a mistake.
 #[test]
 fn exceptions_are_parts_of_their_block() {
     for (cidr, except, problem) in [
@@ -141,7 +142,7 @@ fn exceptions_are_parts_of_their_block() {
     }
 }
 
-/// What would be an ACL of 82 MB selects nothing; what stands beside it counts, up to a bound for all together.
+/// What would be an ACL of 82 MB selects nothing; other parts of the policy count, up to a limit for all together.
 #[test]
 fn a_block_with_exceptions_beyond_the_bound_selects_nothing() {
     let except = (0..25_000).map(|n| format!(r#""fd00:{:x}::{:x}/128""#, n % 250, n)).collect::<Vec<_>>().join(",");
@@ -154,12 +155,12 @@ fn a_block_with_exceptions_beyond_the_bound_selects_nothing() {
     let fields: Vec<_> = read.bad.iter().map(|bad| bad.field.as_ref()).collect();
     assert_eq!(fields, ["spec.ingress[0].from[1]"]);
     assert!(read.bad[0].problem.contains("50000") && read.bad[0].problem.contains("selects nothing"), "{:?}", read.bad);
-    // a rule whose only peer is too much lets nobody in
+    // a rule whose only peer is too large allows no peer
     let read = policy(&format!(r#"{{"egress":[{{"to":[{huge}]}}]}}"#));
     assert_eq!(read.egress.unwrap()[0].peers, Some(vec![]));
 }
 
-/// Blocks and ports are multiplied in ACLs, so it is their product that is bounded.
+/// Blocks and ports are multiplied in ACLs, so their product is limited.
 #[test]
 fn many_blocks_beside_many_ports_are_bounded_together() {
     let list = |count: usize, one: &dyn Fn(usize) -> String| (0..count).map(one).collect::<Vec<_>>().join(",");
@@ -170,7 +171,7 @@ fn many_blocks_beside_many_ports_are_bounded_together() {
         (read.ingress.unwrap()[0].peers.as_ref().unwrap().len(), read.bad.len())
     };
     assert_eq!(of(300, 50), (300, 0));
-    // no more Events than anybody reads
+    // the number of Events is limited
     assert_eq!(of(5000, 5000), (9, 20));
     let named = list(3000, &|n| format!(r#"{{"port":"p{n}"}}"#));
     let read = policy(&format!(r#"{{"ingress":[{{"from":[{}],"ports":[{named}]}}]}}"#, list(9, &block)));

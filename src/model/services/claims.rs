@@ -1,19 +1,18 @@
-//! Who may be reached at an address and port, where several services say so.
+//! Decides which service has an address and port that several claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::{ObjectKey, Protocol, Service};
 
-/// What a service is reached at.
+/// Where a service is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Door {
+pub(super) enum Frontend {
     Address(IpAddr, Protocol, u16),
     NodePort(Protocol, u16),
 }
 
-/// In the order in which claims count: cluster IPs before what users wrote, the older service before the
-/// younger one.
+/// In order of precedence: cluster IPs before everything else, the older service before the younger one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {
     is_external: bool,
@@ -21,30 +20,33 @@ struct Claim {
     by: ObjectKey,
 }
 
-/// All claims to all doors.
+/// All claims to all frontends.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    doors: BTreeMap<Door, BTreeSet<Claim>>,
-    /// Every port of a cluster IP is its service's own.
-    cluster_ips: BTreeMap<IpAddr, BTreeSet<Claim>>,
+    frontends: BTreeMap<Frontend, Claimants>,
+    /// Every port of a cluster IP belongs to its service.
+    cluster_ips: BTreeMap<IpAddr, Claimants>,
 }
 
+/// Sorted by precedence. Nearly always there is one.
+type Claimants = Vec<Claim>;
+
 impl Claims {
-    /// Replaces the claims of a service; the others that gain or lose something by it.
+    /// Replaces the claims of a service; returns the others that gain or lose something by it.
     pub(super) fn change(
         &mut self,
         key: &ObjectKey,
         old: Option<&Service>,
         new: Option<&Service>,
     ) -> BTreeSet<ObjectKey> {
-        let (old_doors, new_doors) = (doors(key, old), doors(key, new));
+        let (old_frontends, new_frontends) = (frontends(key, old), frontends(key, new));
         let (old_ips, new_ips) = (cluster_ips(key, old), cluster_ips(key, new));
         let mut concerned = BTreeSet::new();
-        for (door, claim) in old_doors.difference(&new_doors) {
-            retire(&mut self.doors, door, claim, &mut concerned);
+        for (frontend, claim) in old_frontends.difference(&new_frontends) {
+            retire(&mut self.frontends, frontend, claim, &mut concerned);
         }
-        for (door, claim) in new_doors.difference(&old_doors) {
-            enter(&mut self.doors, *door, claim, &mut concerned);
+        for (frontend, claim) in new_frontends.difference(&old_frontends) {
+            enter(&mut self.frontends, *frontend, claim, &mut concerned);
         }
         for (ip, claim) in old_ips.difference(&new_ips) {
             retire(&mut self.cluster_ips, ip, claim, &mut concerned);
@@ -58,41 +60,41 @@ impl Claims {
         concerned
     }
 
-    /// The service whose a door is, where it is not this one's. What users wrote down for a service counts
-    /// only if `may_have` says so.
-    pub(super) fn rival(
+    /// The service that has a frontend, if it is another one than `key`. A claim to anything but a cluster IP counts
+    /// only if `may_have` agrees.
+    pub(super) fn conflicting_service(
         &self,
         key: &ObjectKey,
-        door: Door,
+        frontend: Frontend,
         may_have: impl Fn(&ObjectKey) -> bool,
     ) -> Option<&ObjectKey> {
-        let owner = match door {
-            Door::Address(ip, ..) => self.cluster_ips.get(&ip).and_then(BTreeSet::first),
-            Door::NodePort(..) => None,
+        let owner = match frontend {
+            Frontend::Address(ip, ..) => self.cluster_ips.get(&ip).and_then(|claims| claims.first()),
+            Frontend::NodePort(..) => None,
         };
-        let owner =
-            owner.or_else(|| self.doors.get(&door)?.iter().find(|claim| !claim.is_external || may_have(&claim.by)));
+        let owner = owner
+            .or_else(|| self.frontends.get(&frontend)?.iter().find(|claim| !claim.is_external || may_have(&claim.by)));
         owner.map(|claim| &claim.by).filter(|by| *by != key)
     }
 
-    /// Everybody who is reached at an address.
+    /// Adds all services that claim an address to `into`.
     pub(super) fn at(&self, ip: IpAddr, into: &mut BTreeSet<ObjectKey>) {
-        let all = Door::Address(ip, Protocol::Tcp, 0)..=Door::Address(ip, Protocol::Sctp, u16::MAX);
-        into.extend(self.doors.range(all).flat_map(|(_, claims)| claims.iter().map(|claim| claim.by.clone())));
+        let all = Frontend::Address(ip, Protocol::Tcp, 0)..=Frontend::Address(ip, Protocol::Sctp, u16::MAX);
+        into.extend(self.frontends.range(all).flat_map(|(_, claims)| claims.iter().map(|claim| claim.by.clone())));
     }
 }
 
-fn doors(key: &ObjectKey, service: Option<&Service>) -> BTreeSet<(Door, Claim)> {
+fn frontends(key: &ObjectKey, service: Option<&Service>) -> BTreeSet<(Frontend, Claim)> {
     let Some(service) = service else { return BTreeSet::new() };
     let claim = |is_external| Claim { is_external, created: service.created, by: key.clone() };
-    let mut doors = BTreeSet::new();
+    let mut frontends = BTreeSet::new();
     for port in &service.ports {
-        let address = |ip: IpAddr| Door::Address(ip, port.protocol, port.port);
-        doors.extend(service.cluster_ips.iter().map(|ip| (address(*ip), claim(false))));
-        doors.extend(service.outer_ips().map(|ip| (address(ip), claim(true))));
-        doors.extend(port.node_port.map(|number| (Door::NodePort(port.protocol, number), claim(true))));
+        let address = |ip: IpAddr| Frontend::Address(ip, port.protocol, port.port);
+        frontends.extend(service.cluster_ips.iter().map(|ip| (address(*ip), claim(false))));
+        frontends.extend(service.claimed_external_ips().map(|ip| (address(ip), claim(true))));
+        frontends.extend(port.node_port.map(|number| (Frontend::NodePort(port.protocol, number), claim(true))));
     }
-    doors
+    frontends
 }
 
 fn cluster_ips(key: &ObjectKey, service: Option<&Service>) -> BTreeSet<(IpAddr, Claim)> {
@@ -101,17 +103,20 @@ fn cluster_ips(key: &ObjectKey, service: Option<&Service>) -> BTreeSet<(IpAddr, 
     service.cluster_ips.iter().map(|ip| (*ip, claim.clone())).collect()
 }
 
-fn retire<K: Ord>(all: &mut BTreeMap<K, BTreeSet<Claim>>, at: &K, claim: &Claim, concerned: &mut BTreeSet<ObjectKey>) {
+fn retire<K: Ord>(all: &mut BTreeMap<K, Claimants>, at: &K, claim: &Claim, concerned: &mut BTreeSet<ObjectKey>) {
     let Some(claims) = all.get_mut(at) else { return };
-    claims.remove(claim);
+    claims.retain(|other| other != claim);
     concerned.extend(claims.iter().map(|claim| claim.by.clone()));
     if claims.is_empty() {
         all.remove(at);
     }
 }
 
-fn enter<K: Ord>(all: &mut BTreeMap<K, BTreeSet<Claim>>, at: K, claim: &Claim, concerned: &mut BTreeSet<ObjectKey>) {
+fn enter<K: Ord>(all: &mut BTreeMap<K, Claimants>, at: K, claim: &Claim, concerned: &mut BTreeSet<ObjectKey>) {
     let claims = all.entry(at).or_default();
     concerned.extend(claims.iter().map(|claim| claim.by.clone()));
-    claims.insert(claim.clone());
+    if let Err(place) = claims.binary_search(claim) {
+        claims.reserve_exact(1);
+        claims.insert(place, claim.clone());
+    }
 }

@@ -1,4 +1,4 @@
-//! Which addresses services may have at all.
+//! Which addresses services may have.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,43 +7,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Protocol, Subnet};
 
-/// What is settled before any service is there.
+/// The rules for addresses, from the settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressRules {
-    /// Ranges of pods, which no service may have an address of.
+    /// Ranges of pods: no service may have an address in them.
     pub pods: Vec<Subnet>,
-    /// Subnets of the cluster's own routers, likewise.
+    /// Subnets of the cluster's own routers: likewise.
     pub routers: Vec<Subnet>,
-    /// Ranges that cluster IPs are of: what a Node says that it has of them it has not.
+    /// Ranges of cluster IPs: an address in them that a Node claims is ignored.
     pub services: Vec<Subnet>,
     pub external: ExternalIps,
     /// UDP port of the tunnels between nodes.
     pub tunnels: u16,
 }
 
-/// What an administrator lets users write into `spec.externalIPs`.
+/// What the administrator allows in `spec.externalIPs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalIps {
-    /// Nothing.
+    /// Nothing is allowed.
     pub disabled: bool,
-    /// Only what is in one of these; empty: anything that is nobody else's. What is named alone (`/32`, `/128`) may be a
-    /// service's even where the cluster's own connections use it.
+    /// Only addresses in these are allowed; if empty, all that have no other owner. An address listed alone (`/32`,
+    /// `/128`) is allowed even if the cluster's own connections use it.
     pub allowed: Vec<Subnet>,
 }
 
 /// Why an address is not served for a service that claims it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Somebody has it: whose it is.
+    /// It belongs to this owner.
     Taken(String),
-    /// Nodes reach this by it.
+    /// Nodes depend on it to reach this.
     Needed(String),
     Disabled,
     NotAllowed,
 }
 
 impl AddressRules {
-    /// Whether packets to an endpoint would come out of a node's tunnel as OVN's own: clients say what is in them.
+    /// Whether an endpoint is a node's tunnel port: OVN would take what clients send there for its own packets.
     pub(super) fn is_tunnel(&self, ip: IpAddr, protocol: Protocol, port: u16) -> bool {
         protocol == Protocol::Udp && port == self.tunnels && !contains(&self.pods, ip)
     }
@@ -52,7 +52,7 @@ impl AddressRules {
         contains(&self.services, ip)
     }
 
-    /// What part of the cluster's own network an address is in.
+    /// The part of the cluster's own network that an address is in.
     pub(super) fn part(&self, ip: IpAddr) -> Option<&'static str> {
         match () {
             () if contains(&self.pods, ip) => Some("in the pod network"),
@@ -71,7 +71,7 @@ impl ExternalIps {
         }
     }
 
-    /// Whether an entry is this address alone.
+    /// Whether an entry is exactly this address.
     pub(super) fn names(&self, ip: IpAddr) -> bool {
         self.allowed.iter().any(|range| range.host_bits() == 0 && range.contains(ip))
     }
@@ -84,17 +84,17 @@ fn contains(subnets: &[Subnet], ip: IpAddr) -> bool {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Taken(whose) => write!(f, "is {whose}: it is not served there; use an address that nobody has"),
+            Self::Taken(whose) => write!(f, "it is {whose}; use an address that is free"),
             Self::Needed(what) => write!(
                 f,
-                "is {what}, which nodes reach by it: it is not served there; use another one, or let an administrator name it \
-                 alone in allowed-external-ips, beside 0.0.0.0/0,::/0 if others shall stay allowed"
+                "nodes reach {what} by it; use another one, or let an administrator name it alone in \
+                 allowed-external-ips, beside 0.0.0.0/0,::/0 if others shall stay allowed"
             ),
-            Self::Disabled => f.write_str(
-                "is not served: disable-external-ips is set; use a service of type LoadBalancer or NodePort",
-            ),
+            Self::Disabled => {
+                f.write_str("disable-external-ips is set; use a service of type LoadBalancer or NodePort")
+            }
             Self::NotAllowed => {
-                f.write_str("is not served: it is in none of allowed-external-ips; use one of those, or have it added")
+                f.write_str("it is in none of allowed-external-ips; use one of those, or have it added")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Which endpoints a packet may go to, and what of a service is not obeyed.
+//! Which endpoints a packet may go to, and which fields of a service are not used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use crate::{
-    Backend, Backends, EndpointFields, EndpointSlice, Family, Meta, Name, NodeIps, ObjectKey, Place, PortFields,
-    Protocol, Service, ServiceFields, ServicePort, Services, SliceFields,
+    Backend, Backends, EndpointFields, EndpointSlice, Family, Meta, Name, NodeIps, ObjectKey, PortFields, Protocol,
+    Service, ServiceFields, ServicePort, Services, SliceFields, Topology,
 };
 
 fn key() -> ObjectKey {
@@ -68,8 +68,8 @@ fn slices_overlap_split_move_and_go() {
     assert!(services.apply_slice(&web_1, Some(slice(("http", 8080), &both))).is_empty(), "nothing new");
     let mut other = slice(("http", 8080), &both);
     other.service = Some("other".into());
-    let touched: Vec<_> = services.apply_slice(&web_1, Some(other)).into_iter().map(|k| k.to_string()).collect();
-    assert_eq!(touched, ["a/other", "a/web"], "a slice that changes sides");
+    let affected: Vec<_> = services.apply_slice(&web_1, Some(other)).into_iter().map(|k| k.to_string()).collect();
+    assert_eq!(affected, ["a/other", "a/web"], "a slice that changes sides");
     assert_eq!(text(&http(&services).cluster(None)), "10.1.0.4:8080");
     assert_eq!(services.apply_slice(&ObjectKey::new("a", "web-2"), None), BTreeSet::from([key()]));
     assert!(http(&services).is_empty());
@@ -135,7 +135,7 @@ fn hints_count_when_all_have_them_and_one_is_for_here() {
     };
     let at = |list: &[serde_json::Value], node: &str, zone: &str| {
         let services = known(&[("web", slice(("http", 80), &serde_json::json!(list)))]);
-        text(&http(&services).cluster(Some(Place { node, zone: Some(zone) })))
+        text(&http(&services).cluster(Some(Topology { node, zone: Some(zone) })))
     };
     let zones = [hinted("10.1.0.1", "a", None), hinted("10.1.0.2", "b", None)];
     assert_eq!(at(&zones, "n1", "a"), "10.1.0.1:80");
@@ -172,10 +172,10 @@ fn addresses_that_lead_elsewhere_are_left_out() {
     assert_eq!(
         messages,
         [
-            "EndpointSlice web-1: endpoints: \"127.0.0.1\" is a loopback address; it is left out",
-            "EndpointSlice web-1: endpoints: \"169.254.169.254\" is a link-local address; it is left out",
-            "EndpointSlice web-1: endpoints: \"224.0.0.1\" is a multicast address; it is left out",
-            "EndpointSlice web-1: endpoints: 5 more have such problems",
+            "cannot use endpoints of EndpointSlice web-1: \"127.0.0.1\" is a loopback address; it is left out",
+            "cannot use endpoints of EndpointSlice web-1: \"169.254.169.254\" is a link-local address; it is left out",
+            "cannot use endpoints of EndpointSlice web-1: \"224.0.0.1\" is a multicast address; it is left out",
+            "cannot use endpoints of EndpointSlice web-1: 5 more have such problems",
         ]
     );
 }
@@ -206,7 +206,7 @@ fn what_a_service_cannot_have_is_told_and_the_rest_served() {
         ..ServiceFields::default()
     });
     assert_eq!(found.ports, [ServicePort { node_port: Some(30080), ..port("") }]);
-    assert_eq!(found.outer_ips().map(|ip| ip.to_string()).collect::<Vec<_>>(), ["192.0.2.1", "192.0.2.7"]);
+    assert_eq!(found.claimed_external_ips().map(|ip| ip.to_string()).collect::<Vec<_>>(), ["192.0.2.1", "192.0.2.7"]);
     assert_eq!((found.affinity, found.health_check_port), (Some(10_800), Some(31000)));
     assert_eq!(found.source_ranges.len(), 2, "a range that cannot be read lets nobody in");
     assert!(found.is_external_local());
@@ -273,8 +273,8 @@ fn only_services_of_a_type_that_has_node_ports_have_some() {
 type State = (u8, bool, bool, bool);
 
 proptest! {
-    /// Each endpoint stands in any number of slices, in any order: the choice is the same, none is ready
-    /// and left out, and nobody outside of it is chosen.
+    /// Each endpoint is in any number of slices, in any order: the choice is the same, no ready endpoint is left
+    /// out, and no other is chosen.
     #[test]
     fn the_way_endpoints_are_cut_into_slices_does_not_matter(
         endpoints in prop::collection::vec((0_u8..12, 0_u8..3, any::<bool>(), any::<bool>(), any::<bool>()), 0..20),
@@ -316,7 +316,7 @@ proptest! {
     }
 }
 
-/// A service that writes down what it may not have takes it from nobody.
+/// A service that claims what it may not have takes it from no other.
 #[test]
 fn a_claim_that_is_refused_keeps_nobody_out() {
     let texts = ["172.18.0.99".to_owned()];
@@ -333,7 +333,7 @@ fn a_claim_that_is_refused_keeps_nobody_out() {
     services.apply_service(&young, Some(Service { created: 2, ..balanced }));
     let has = |services: &Services, key: &ObjectKey| {
         let port = &services.get(key).unwrap().ports[0];
-        !services.outer_ips(key, port).is_empty()
+        !services.external_ips(key, port).is_empty()
     };
     assert_eq!((has(&services, &key()), has(&services, &young)), (true, false), "the older one has it");
     assert_eq!(services.apply_node(&"n1".into(), links).len(), 2);
@@ -346,11 +346,11 @@ fn a_claim_that_is_refused_keeps_nobody_out() {
     assert!(has(&services, &key()));
 }
 
-/// What is said of a service: where it is reached, and what its owner hears.
+/// The result for a service: where it is reached, and its notices.
 fn said(services: &Services, key: &ObjectKey) -> Option<(Vec<IpAddr>, Vec<String>)> {
     let port = &services.get(key)?.ports[0];
     let notices = services.notices(key).into_iter().map(|notice| notice.message);
-    Some(([services.cluster_ips(key, port), services.outer_ips(key, port)].concat(), notices.collect()))
+    Some(([services.cluster_ips(key, port), services.external_ips(key, port)].concat(), notices.collect()))
 }
 
 /// For a service its age, and whether the address is an external one and its load balancer's; if it is neither, or
@@ -358,8 +358,8 @@ fn said(services: &Services, key: &ObjectKey) -> Option<(Vec<IpAddr>, Vec<String
 type Told = Option<(bool, bool, u8)>;
 
 proptest! {
-    /// Services and nodes that have an address in common come, change and go: whoever looks again only at services
-    /// that are touched knows all, and the same as one who was told the end of it.
+    /// Services and nodes with a common address come, change and go: looking again only at the affected services
+    /// gives the same result as looking at all of them in the end.
     #[test]
     fn what_was_not_touched_has_not_changed(
         events in prop::collection::vec((prop::bool::weighted(0.3), 0_usize..2, prop::option::weighted(0.8, (any::<bool>(), any::<bool>(), 0_u8..2))), 0..20),

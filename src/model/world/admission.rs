@@ -1,10 +1,10 @@
-//! What a Node says of others is not obeyed: whoever has its host writes its annotations.
+//! Rejects what a Node claims and others own: whoever controls its host can write its annotations.
 
 use super::World;
-use crate::{BadAnnotation, Name, Node, PodKey, Touched, keys};
+use crate::{Affected, BadAnnotation, Name, Node, PodKey, keys};
 
 impl World {
-    /// The node with what is its own.
+    /// The node without its claims to what others own.
     pub(super) fn admitted(&mut self, name: &Name, mut node: Node) -> Node {
         self.in_our_zone(&mut node);
         has_own_port(name, &mut node);
@@ -12,26 +12,26 @@ impl World {
         node
     }
 
-    /// There is one zone until there are several: no other keeps a node's pods from being served.
+    /// Only one zone is supported so far: another annotated zone must not keep a node's pods from being served.
     fn in_our_zone(&self, node: &mut Node) {
-        let ours = &self.network.zone;
+        let ours = &self.settings.zone;
         if node.zone == *ours {
             return;
         }
         if let Some(other) = node.written.get(keys::ZONE) {
             let problem = format!(
-                "{other:?} is no zone of this cluster, which has one, {ours}: the node is served as the others; remove \
-                 the annotation"
+                "{other:?} is not the cluster's one zone, {ours}, and the node is served as the others are; remove the \
+                 annotation"
             );
             node.bad.push(BadAnnotation::new(keys::ZONE, problem));
         }
         node.zone = ours.clone();
     }
 
-    /// A chassis is the node's that had it first; of those that are there at the start, the older one's.
+    /// A chassis belongs to the node that had it first; among nodes of the initial list, to the oldest.
     fn has_own_chassis(&mut self, name: &Name, node: &mut Node) {
         let Some(id) = node.chassis_id.clone() else { return };
-        // of those that were let in none has another one's
+        // no two admitted nodes have the same chassis
         let holder = self.nodes.iter_mut().find(|(other, has)| *other != name && has.chassis_id.as_ref() == Some(&id));
         let Some((holder, has)) = holder else { return };
         if !self.settled && (node.created, name) < (has.created, holder) {
@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    /// Nobody has this chassis any more: the oldest of those that say it is theirs gets it.
+    /// No node has this chassis any more: the oldest one that claims it gets it.
     pub(super) fn pass_chassis_on(&mut self, id: &Name) {
         let says = |node: &Node| node.chassis_id.is_none() && node.written.get(keys::CHASSIS_ID) == Some(id);
         let heirs = self.nodes.iter_mut().filter(|(_, node)| says(node));
@@ -49,32 +49,32 @@ impl World {
         node.bad.retain(|bad| *bad.key != *keys::CHASSIS_ID);
         node.chassis_id = Some(id.clone());
         let name = name.clone();
-        self.touch(Touched::Node(name));
+        self.affect(Affected::Node(name));
     }
 
-    /// A pod whose port would have the name of a gateway's: the node was there first.
+    /// Whether a pod's port would have the same name as a node's gateway port. The node has precedence.
     pub fn is_gateway_port(&self, key: &PodKey) -> bool {
         let gateway = self.nodes.get(&key.name).and_then(|node| node.gateway.as_ref());
         gateway.is_some_and(|gateway| bridge_of(&gateway.interface_id, &key.name) == Some(&key.namespace))
     }
 
-    /// Looks again at the pod that is called as a node's gateway.
-    pub(super) fn touch_namesake(&mut self, name: &Name, node: &Node) {
+    /// Marks the pod whose port would have the same name as the node's gateway port.
+    pub(super) fn affect_namesake(&mut self, name: &Name, node: &Node) {
         let bridge = node.gateway.as_ref().and_then(|gateway| bridge_of(&gateway.interface_id, name));
         let Some(bridge) = bridge else { return };
         let key = PodKey { namespace: bridge.into(), name: name.clone() };
         if self.pods.contains_key(&key) {
-            self.touch(Touched::Pod(key));
+            self.affect(Affected::Pod(key));
         }
     }
 }
 
-/// A gateway's port is called after its bridge and its node; any other name may be somebody else's.
+/// A gateway's port is named after its bridge and its node; any other name may belong to something else.
 fn has_own_port(name: &Name, node: &mut Node) {
     let other = |gateway: &mut crate::Gateway| bridge_of(&gateway.interface_id, name).is_none();
     if let Some(gateway) = node.gateway.take_if(other) {
         let problem =
-            format!("\"interface-id\" is {:?}, not <bridge>_{name}: the node gets no gateway", gateway.interface_id);
+            format!("\"interface-id\" is {:?}, not <bridge>_{name}; the node gets no gateway", gateway.interface_id);
         node.bad.push(BadAnnotation::new(keys::GATEWAY, problem));
     }
 }
@@ -87,7 +87,7 @@ fn bridge_of<'a>(interface_id: &'a str, node: &str) -> Option<&'a str> {
 fn refuse_chassis(node: &mut Node, id: &Name, holder: &Name) {
     node.chassis_id = None;
     let problem = format!(
-        "{id} is the chassis of node {holder}: this node gets no gateway; give its Open vSwitch a system-id of its own \
+        "{id} is the chassis of node {holder}, and this node gets no gateway; give its Open vSwitch a system-id of its own \
          and remove the annotation"
     );
     node.bad.push(BadAnnotation::new(keys::CHASSIS_ID, problem));

@@ -1,9 +1,9 @@
-//! A Node that says what is another's.
+//! A Node that claims what belongs to others.
 
 use std::collections::BTreeSet;
 
 use crate::tests::{ONE, Story, with_meta};
-use crate::{Change, Node, NodeFields, PodKey, Touched, World, keys};
+use crate::{Affected, Change, Node, NodeFields, PodKey, World, keys};
 
 const SUBNETS: &str = r#"{"default":["10.1.0.0/24"]}"#;
 
@@ -14,22 +14,22 @@ fn gateway(interface_id: &str) -> String {
 }
 
 impl Story {
-    /// A node of this age that says so of itself.
-    fn says(&mut self, name: &str, created: i64, annotations: &[(&str, &str)]) -> BTreeSet<Touched> {
+    /// A node of this age that makes such claims.
+    fn says(&mut self, name: &str, created: i64, annotations: &[(&str, &str)]) -> BTreeSet<Affected> {
         let node = with_meta(name, created, annotations, |meta| Node::parse(meta, NodeFields::default()));
         self.world.apply(Change::Node(name.into(), Some(Box::new(node))))
     }
 
-    fn says_chassis(&mut self, name: &str, created: i64, id: &str) -> BTreeSet<Touched> {
+    fn says_chassis(&mut self, name: &str, created: i64, id: &str) -> BTreeSet<Affected> {
         self.says(name, created, &[(keys::CHASSIS_ID, id)])
     }
 
-    fn is_deleted(&mut self, name: &str) -> BTreeSet<Touched> {
+    fn is_deleted(&mut self, name: &str) -> BTreeSet<Affected> {
         self.world.apply(Change::Node(name.into(), None))
     }
 
     fn said_of(&self, node: &str) -> String {
-        self.world.notices(&Touched::Node(node.into())).into_iter().map(|notice| notice.message).collect()
+        self.world.notices(&Affected::Node(node.into())).into_iter().map(|notice| notice.message).collect()
     }
 }
 
@@ -57,11 +57,11 @@ fn a_pod_that_is_called_as_a_gateways_port_gets_no_port() {
     story.says("n1", 1, &[(keys::NODE_SUBNETS, SUBNETS)]);
     story.pod("n1", "1", "n1", &[]);
     assert!(!story.world.is_gateway_port(&namesake));
-    let touched = story.says("n1", 1, &[(keys::NODE_SUBNETS, SUBNETS), (keys::GATEWAY, &gateway("ns_n1"))]);
-    assert!(touched.contains(&Touched::Pod(namesake.clone())));
+    let affected = story.says("n1", 1, &[(keys::NODE_SUBNETS, SUBNETS), (keys::GATEWAY, &gateway("ns_n1"))]);
+    assert!(affected.contains(&Affected::Pod(namesake.clone())));
     assert!(story.world.is_gateway_port(&namesake));
     assert_eq!(story.reasons("n1"), ["NameReserved"]);
-    assert!(story.is_deleted("n1").contains(&Touched::Pod(namesake.clone())));
+    assert!(story.is_deleted("n1").contains(&Affected::Pod(namesake.clone())));
     assert!(!story.world.is_gateway_port(&namesake));
 }
 
@@ -95,10 +95,10 @@ fn a_chassis_is_passed_on_when_its_node_is_gone_or_has_another() {
     for (created, name) in (1..).zip(["n1", "n2", "n3"]) {
         story.says_chassis(name, created, "c");
     }
-    assert!(story.is_deleted("n1").contains(&Touched::Node("n2".into())));
+    assert!(story.is_deleted("n1").contains(&Affected::Node("n2".into())));
     assert_eq!(chassis(&story.world), [("n2", Some("c")), ("n3", None)]);
     assert_eq!(story.said_of("n2"), "");
-    assert!(story.says_chassis("n2", 2, "d").contains(&Touched::Node("n3".into())));
+    assert!(story.says_chassis("n2", 2, "d").contains(&Affected::Node("n3".into())));
     assert_eq!(chassis(&story.world), [("n2", Some("d")), ("n3", Some("c"))]);
     story.says_chassis("n2", 2, "c");
     assert_eq!(chassis(&story.world), [("n2", None), ("n3", Some("c"))]);

@@ -1,28 +1,14 @@
-//! What a pod gets: one address per family of its node's switch, and a MAC. What it has stays its own.
+//! What a pod gets: one address per family of its node's switch, and a MAC. A pod keeps what it has.
 
 use std::collections::BTreeSet;
 
 use super::World;
+use super::pod_entry::PodEntry;
 use super::switch::{Settled, Switch};
-use crate::{Labels, Name, Notice, Object, Pod, PodAddresses, PodKey, Severity, Touched};
-
-/// A pod and its addresses.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodEntry {
-    pub pod: Pod,
-    /// Fewer than its node has families where it has been there before the others.
-    pub addresses: Option<PodAddresses>,
-    /// False while the pod still carries addresses that it was not given: its node would wire it with
-    /// them, so it gets no port before that is put right.
-    pub may_be_wired: bool,
-    /// Boxed like all that few pods have: a cluster has many pods.
-    problem: Option<Box<Problem>>,
-}
-
-pub(super) type Problem = (&'static str, String);
+use crate::{Affected, Labels, Name, Notice, Object, Pod, PodAddresses, PodKey, Severity};
 
 impl PodEntry {
-    /// Takes in what was decided; true if that is anything new.
+    /// Stores what was decided; true if anything changed.
     fn take(&mut self, settled: Settled, switch: &Switch) -> bool {
         let before = (self.may_be_wired, self.problem.take());
         let moved = self.addresses != settled.addresses;
@@ -37,7 +23,7 @@ impl PodEntry {
         moved || before != (self.may_be_wired, self.problem.clone())
     }
 
-    /// Holds what the pod has been given against its annotation and its status.
+    /// Compares the pod's addresses with its annotation and its status.
     fn judge(&mut self, switch: &Switch, refused: Option<String>) {
         let Some(addresses) = &self.addresses else { return };
         let annotated = self.pod.annotated.as_ref().map(|annotated| &annotated.addresses);
@@ -46,35 +32,35 @@ impl PodEntry {
         let problem = cut_off(&self.pod, addresses, switch).or_else(|| {
             let annotated = annotated.filter(|annotated| !is_obeyed(annotated, addresses, switch))?;
             let why = refused.unwrap_or_else(|| format!("the pod has {}", addresses.port_address()));
-            Some(format!("the annotated addresses {} are not used: {why}", annotated.port_address()))
+            Some(format!("cannot use the annotated addresses {}: {why}", annotated.port_address()))
         });
         self.problem = problem.map(|text| Box::new(("AddressConflict", text)));
     }
 }
 
-/// Why nobody reaches a pod by the address that it runs with.
+/// Why a pod cannot be reached at the address that it runs with.
 fn cut_off(pod: &Pod, addresses: &PodAddresses, switch: &Switch) -> Option<String> {
     let mut lost = pod.runs_with().filter(|ip| !addresses.each().any(|have| have == *ip));
     let (ip, subnet) = lost.find_map(|ip| Some((ip, switch.subnet_for(ip)?)))?;
-    let why = if subnet.contains(ip) { "is taken".to_owned() } else { format!("is outside of {subnet}") };
+    let why = if subnet.contains(ip) { "it is taken".to_owned() } else { format!("it is outside of {subnet}") };
     let has = addresses.port_address();
-    Some(format!("the pod runs with {ip}, which {why}: it is given {has}; make it anew, so that it starts with that"))
+    Some(format!("cannot keep {ip}, which the pod runs with: {why}; make the pod anew, so that it starts with {has}"))
 }
 
-/// Whether the annotation says what the pod has, beside families that its node has no subnet of.
+/// Whether the annotation matches what the pod has, except for families that its node has no subnet of.
 fn is_obeyed(annotated: &PodAddresses, addresses: &PodAddresses, switch: &Switch) -> bool {
     let theirs: Vec<_> = annotated.each().filter(|ip| switch.subnet_for(*ip).is_some()).collect();
     annotated.mac == addresses.mac && addresses.are(&theirs)
 }
 
 impl World {
-    pub(super) fn apply_pod(&mut self, key: PodKey, mut new: Option<Pod>) {
+    pub(super) fn apply_pod(&mut self, key: PodKey, mut new: Option<Box<Pod>>) {
         let old = self.pods.get(&key);
         if old.map(|e| &e.pod) == new.as_ref() {
             return;
         }
         if new.as_mut().is_some_and(|new| self.only_starts(&key, new)) {
-            return self.look_again(&key);
+            return self.review(&key);
         }
         let old = self.pods.get(&key);
         let numbers = if self.settled { self.numbers_of(&key) } else { BTreeSet::new() };
@@ -89,7 +75,7 @@ impl World {
                 self.pods_on.entry(node.clone()).or_default().insert(key.clone());
             }
             self.pods.insert(key.clone(), PodEntry { pod, addresses, may_be_wired, problem: None });
-            self.look_again(&key);
+            self.review(&key);
         } else {
             self.pods.remove(&key);
         }
@@ -104,14 +90,14 @@ impl World {
             self.serve_waiting(&node);
             self.follow_again(&node);
         }
-        self.touch(Touched::Pod(key));
+        self.affect(Affected::Pod(key));
     }
 
-    /// Takes in what the status says of a pod's addresses if nothing else is new about it. Every pod comes to
-    /// this once, and nearly always it says what is known.
+    /// Applies a change that is only about the addresses of the status; for any other it does nothing and returns
+    /// false. Every pod gets such an update once, and nearly always it confirms what is known.
     fn only_starts(&mut self, key: &PodKey, new: &mut Pod) -> bool {
         let Some(entry) = self.pods.get_mut(key).filter(|entry| !entry.pod.host_network) else { return false };
-        let have = &mut entry.pod;
+        let have = &mut *entry.pod;
         let told = (std::mem::replace(&mut new.running, have.running), std::mem::take(&mut new.ips));
         let before = std::mem::take(&mut have.ips);
         let is_all = have == new;
@@ -124,7 +110,7 @@ impl World {
         is_all
     }
 
-    /// These labels, once for all pods that have them.
+    /// The stored copy of these labels, which all pods that have them share.
     fn shared(&mut self, labels: Labels) -> Labels {
         if let Some(known) = self.labels.get(&labels) {
             return known.clone();
@@ -133,26 +119,26 @@ impl World {
         labels
     }
 
-    /// Forgets labels that no pod has any more.
+    /// Drops the stored copy of labels that no pod has any more.
     fn forget_labels(&mut self, labels: &Labels) {
-        // the one that is asked about, and the one that is kept
+        // the caller's and the stored copy
         if labels.holders() == 2 {
             self.labels.remove(labels);
         }
     }
 
-    /// Makes, keeps or drops the pools of a node as its network says, and settles its pods.
+    /// Creates, keeps or drops a node's pools according to its network, and settles its pods.
     pub(super) fn settle_switch(&mut self, node: &Name) {
-        // each zone gives addresses to its own nodes' pods
-        let gives = self.network.roles.controller;
-        let here = gives && self.nodes.get(node).is_some_and(|n| n.zone == self.network.zone);
-        let Some(network) = self.networks.get(node).filter(|n| here && !n.subnets.is_empty()) else {
+        // each zone gives addresses to the pods of its own nodes
+        let gives = self.settings.roles.controller;
+        let here = gives && self.nodes.get(node).is_some_and(|n| n.zone == self.settings.zone);
+        let Some(network) = self.node_networks.get(node).filter(|n| here && !n.subnets.is_empty()) else {
             return self.drop_switch(node);
         };
         let confirmed = self.is_confirmed(node);
         let mut old = self.switches.remove(node);
         if let Some(mut switch) = old.take_if(|switch| switch.subnets().eq(network.subnets.iter().copied())) {
-            // an annotation that somebody removed is written again; pods do not notice
+            // stays confirmed if the annotation is removed: it is written again, and pods must not be affected
             let serves = confirmed && !switch.confirmed;
             switch.confirmed |= confirmed;
             self.switches.insert(node.clone(), switch);
@@ -167,12 +153,12 @@ impl World {
         let all: Vec<_> = self.pods_on(node).cloned().collect();
         let has_none = |key: &&PodKey| !self.pods.get(*key).and_then(|e| e.addresses.as_ref()).is_some_and(stays);
         self.settle_pods(node, &all.iter().filter(has_none).cloned().collect::<Vec<_>>());
-        self.touch_pods(all);
+        self.affect_pods(all);
     }
 
-    fn touch_pods(&mut self, keys: Vec<PodKey>) {
+    fn affect_pods(&mut self, keys: Vec<PodKey>) {
         for key in keys {
-            self.touch(Touched::Pod(key));
+            self.affect(Affected::Pod(key));
         }
     }
 
@@ -184,11 +170,11 @@ impl World {
             if let Some(entry) = self.pods.get_mut(&key) {
                 entry.addresses = None;
             }
-            self.touch(Touched::Pod(key));
+            self.affect(Affected::Pod(key));
         }
     }
 
-    /// Gives these pods of one node their addresses; those about whom there is anything new are returned.
+    /// Settles these pods of one node; returns those that changed.
     fn settle_pods(&mut self, node: &Name, keys: &[PodKey]) -> Vec<PodKey> {
         let Self { switches, pods, .. } = self;
         let Some(switch) = switches.get_mut(node) else { return Vec::new() };
@@ -203,9 +189,9 @@ impl World {
         changed
     }
 
-    /// After something is new about a pod: gives it addresses if it should have some and has none, or runs with
-    /// others of its node's.
-    fn look_again(&mut self, key: &PodKey) {
+    /// Checks a pod again after a change: it is settled if it needs addresses and has none, or if it runs with
+    /// others of its node's subnets.
+    fn review(&mut self, key: &PodKey) {
         let Some(entry) = self.pods.get_mut(key).filter(|_| self.settled) else { return };
         let Some(node) = entry.pod.wired_on().cloned() else { return };
         let Some(switch) = self.switches.get(&node) else { return };
@@ -213,16 +199,16 @@ impl World {
             let mut keys = self.must_yield_to(key, &node);
             keys.push(key.clone());
             let changed = self.settle_pods(&node, &keys);
-            return self.touch_pods(changed);
+            return self.affect_pods(changed);
         }
         let before = (entry.may_be_wired, entry.problem.clone());
         entry.judge(switch, None);
         if before != (entry.may_be_wired, entry.problem.clone()) {
-            self.touch(Touched::Pod(key.clone()));
+            self.affect(Affected::Pod(key.clone()));
         }
     }
 
-    /// Pods that have been given what this one runs with, and run with something else or not yet: they yield.
+    /// Pods that were given an address that this pod runs with and they do not: they must give it up.
     fn must_yield_to(&self, key: &PodKey, node: &str) -> Vec<PodKey> {
         let its: Vec<_> = self.pods.get(key).into_iter().flat_map(|entry| entry.pod.runs_with()).collect();
         if its.is_empty() {
@@ -235,7 +221,7 @@ impl World {
         self.pods_on(node).filter(|other| self.pods.get(*other).is_some_and(yields)).cloned().collect()
     }
 
-    /// Takes a pod's addresses back; returns the node whose pools have grown.
+    /// Frees a pod's addresses; returns the node whose pools got them back.
     fn release(&mut self, key: &PodKey) -> Option<Name> {
         let entry = self.pods.get(key)?;
         let node = entry.pod.wired_on()?.clone();
@@ -250,20 +236,21 @@ impl World {
         Some(node)
     }
 
-    /// Something came free on a node, or may be given out now: who has no address, or another one than it runs
-    /// with, looks again.
+    /// Settles the waiting pods of a node, after something came free or may be given out now: pods without
+    /// addresses, and pods that run with others than they have.
     fn serve_waiting(&mut self, node: &Name) {
         let Some(switch) = self.switches.get(node) else { return };
         let waits = |entry: &PodEntry| entry.addresses.is_none() || switch.is_elsewhere(entry);
         let waiting = self.pods_on(node).filter(|key| self.pods.get(*key).is_some_and(waits));
         let waiting: Vec<_> = waiting.cloned().collect();
         let changed = self.settle_pods(node, &waiting);
-        self.touch_pods(changed);
+        self.affect_pods(changed);
     }
 
     pub(super) fn pod_notices(&self, key: &PodKey) -> Vec<Notice> {
         let Some(entry) = self.pods.get(key) else { return Vec::new() };
-        let bad = entry.pod.bad.iter().map(|b| ("BadAnnotation", format!("annotation {}: {}", b.key, b.problem)));
+        let bad =
+            entry.pod.bad.iter().map(|b| ("BadAnnotation", format!("cannot use annotation {}: {}", b.key, b.problem)));
         let notice = |(reason, message)| Notice {
             object: Object::Pod { key: key.clone(), uid: entry.pod.uid.clone() },
             severity: Severity::Warning,
@@ -277,8 +264,8 @@ impl World {
 
 fn namesake(key: &PodKey) -> String {
     format!(
-        "the gateway of node {} on bridge {} has the port {}, which this pod's would be called too: it gets no network; \
-         give it another name",
+        "cannot give the pod a network: the gateway of node {} on bridge {} has the port {}, which the pod's would be called \
+         too; give the pod another name",
         key.name,
         key.namespace,
         key.port_name()

@@ -1,6 +1,7 @@
-//! What is found by index is what asking everybody would find, after any story.
+//! The index finds what a search through everything would find, after any sequence of changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -9,12 +10,14 @@ use super::World;
 use crate::pod_set::of_policy;
 use crate::tests::network;
 use crate::{
-    Change, Kind, Meta, NamedPort, Namespace, Namespaces, NetworkPolicy, ObjectKey, Pod, PodFields, PodKey, PodSet,
-    PolicyFields, Protocol, Touched,
+    Affected, Change, Kind, Meta, NamedPort, Namespace, Namespaces, NetworkPolicy, NetworkSettings, ObjectKey, Pod,
+    PodFields, PodKey, PodSet, PolicyFields, Protocol, Selector,
 };
 
 const KEYS: [&str; 2] = ["app", "tier"];
 const VALUES: [&str; 3] = ["a", "b", ""];
+/// The namespace that stands for nodes.
+const OF_NODES: &str = "ns0";
 
 type Labels = BTreeMap<String, String>;
 
@@ -113,7 +116,7 @@ fn change(what: Happens) -> Change {
     }
 }
 
-/// For each pod the policies about it and the sets it is in, by asking everybody.
+/// For each pod the policies that select it and the sets it is in, found by a search through everything.
 fn by_asking(world: &World) -> BTreeMap<PodKey, (BTreeSet<ObjectKey>, BTreeSet<String>)> {
     let sets: BTreeSet<PodSet> = world.policies.iter().flat_map(|(key, policy)| of_policy(key, policy)).collect();
     let about = |key: &PodKey, pod: &Pod| {
@@ -153,20 +156,23 @@ fn by_index(world: &World) -> BTreeMap<PodKey, (BTreeSet<ObjectKey>, BTreeSet<St
     world.pods.iter().map(|(key, e)| (key.clone(), (about(key, &e.pod), sets(key, &e.pod)))).collect()
 }
 
-/// The namespaces that each policy refers to as a whole, and the numbers of each set.
+/// The numbers of the sets of each policy.
 fn seen_by_policies(world: &World) -> BTreeMap<String, BTreeSet<String>> {
-    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (key, policy) in world.policies.iter() {
-        for selector in crate::pod_set::whole_namespaces(policy) {
-            let names = world.namespaces_labelled(selector).map(ToString::to_string);
-            seen.entry(key.to_string()).or_default().extend(names);
-        }
-        for set in of_policy(key, policy) {
-            let numbers = world.policies.numbers(&set).map(|n| format!("{set} {n}"));
-            seen.entry(key.to_string()).or_default().extend(numbers);
-        }
-    }
-    seen
+    let numbers = |(key, policy)| {
+        let sets = of_policy(key, policy).into_iter();
+        let numbers =
+            sets.flat_map(|set| world.policies.numbers(&set).map(|n| format!("{set} {n}")).collect::<Vec<_>>());
+        (key.to_string(), numbers.collect())
+    };
+    world.policies.iter().map(numbers).collect()
+}
+
+/// The sets of pods that nodes are in, too: of namespaces as a whole, with [`OF_NODES`] among them.
+fn of_nodes_by_asking(world: &World) -> BTreeSet<PodSet> {
+    let sets = world.policies.iter().flat_map(|(key, policy)| of_policy(key, policy));
+    let Some(namespace) = world.namespaces.get(OF_NODES) else { return BTreeSet::new() };
+    let is_it = |selector: &Selector| selector.matches(&namespace.labels);
+    sets.filter(|set| set.port.is_none() && matches!(&set.namespaces, Namespaces::Whole(s) if is_it(s))).collect()
 }
 
 fn numbers_by_asking(world: &World) -> BTreeSet<String> {
@@ -178,26 +184,32 @@ proptest! {
     fn the_index_finds_what_is_there_and_who_sees_something_else_is_touched(
         story in proptest::collection::vec(happens(), 1..40), settled_at in 0..20usize,
     ) {
-        let mut world = World::new(network(&[("10.1.0.0/16", 24)]), [Kind::Pod]);
+        let network = NetworkSettings { host_network_namespace: Some(OF_NODES.into()), ..network(&[("10.1.0.0/16", 24)]) };
+        let mut world = World::new(network, [Kind::Pod]);
         for (at, what) in story.into_iter().enumerate() {
             if at == settled_at {
                 world.apply(Change::Synced(Kind::Pod));
             }
-            let (pods, policies) = (by_asking(&world), seen_by_policies(&world));
-            let touched = world.apply(change(what));
+            let (pods, policies, of_nodes) = (by_asking(&world), seen_by_policies(&world), of_nodes_by_asking(&world));
+            let affected = world.apply(change(what));
             prop_assert_eq!(by_index(&world), by_asking(&world));
+            prop_assert_eq!(world.sets_of_nodes().map(|set| PodSet::clone(set)).collect::<BTreeSet<_>>(), of_nodes_by_asking(&world));
             if at < settled_at {
                 continue;
             }
             for (key, now) in by_asking(&world) {
-                let namespace = Touched::Namespace(key.namespace.clone());
-                let seen = touched.contains(&Touched::Pod(key.clone())) || touched.contains(&namespace);
-                prop_assert!(seen || pods.get(&key) == Some(&now), "{key} was not touched: {touched:?}");
+                let namespace = Affected::Namespace(key.namespace.clone());
+                let seen = affected.contains(&Affected::Pod(key.clone())) || affected.contains(&namespace);
+                prop_assert!(seen || pods.get(&key) == Some(&now), "{key} was not affected: {affected:?}");
             }
             for (key, now) in seen_by_policies(&world) {
                 let (namespace, name) = key.split_once('/').unwrap();
-                let seen = touched.contains(&Touched::NetworkPolicy(ObjectKey::new(namespace, name)));
-                prop_assert!(seen || policies.get(&key) == Some(&now), "policy {key} was not touched: {touched:?}");
+                let seen = affected.contains(&Affected::NetworkPolicy(ObjectKey::new(namespace, name)));
+                prop_assert!(seen || policies.get(&key) == Some(&now), "policy {key} was not affected: {affected:?}");
+            }
+            for set in of_nodes.symmetric_difference(&of_nodes_by_asking(&world)) {
+                let seen = affected.contains(&Affected::PodSet(Arc::new(set.clone())));
+                prop_assert!(seen || affected.contains(&Affected::Namespace(OF_NODES.into())), "{set} was not affected: {affected:?}");
             }
             let numbers: BTreeSet<_> = world.policies.sets()
                 .flat_map(|set| world.policies.numbers(set).map(move |n| format!("{set}:{n}"))).collect();
@@ -219,8 +231,9 @@ fn a_pod_touches_no_policy_that_is_not_about_it() {
     for n in 0..2000 {
         let fields: PolicyFields = serde_json::from_value(spec(n)).unwrap();
         let policy = meta(&Labels::new(), |meta| NetworkPolicy::parse(meta, &fields));
-        let touched = world.apply(Change::NetworkPolicy(ObjectKey::new("ns", format!("p{n}")), Some(Box::new(policy))));
-        assert_eq!(touched.len(), 5, "itself and its sets: {touched:?}");
+        let affected =
+            world.apply(Change::NetworkPolicy(ObjectKey::new("ns", format!("p{n}")), Some(Box::new(policy))));
+        assert_eq!(affected.len(), 5, "itself and its sets: {affected:?}");
     }
     let labels = Labels::from([("app".to_owned(), "app-7".to_owned()), ("tier".to_owned(), "x".to_owned())]);
     let ports = [NamedPort { name: "web".into(), protocol: Protocol::Tcp, number: 8080 }];
@@ -228,10 +241,29 @@ fn a_pod_touches_no_policy_that_is_not_about_it() {
     let pod = meta(&labels, |meta| Pod::parse(meta, fields));
     let key = PodKey::new("ns", "pod");
     world.apply(Change::Namespace("ns".into(), Some(meta(&Labels::new(), Namespace::parse))));
-    let touched = world.apply(Change::Pod(key.clone(), Some(Box::new(pod.clone()))));
-    assert_eq!(touched.len(), 3, "itself, the set of its number and the policy that uses it: {touched:?}");
+    let affected = world.apply(Change::Pod(key.clone(), Some(Box::new(pod.clone()))));
+    assert_eq!(affected.len(), 3, "itself, the set of its number and the policy that uses it: {affected:?}");
     assert_eq!(world.policies_of(&key, &pod).count(), 1);
     assert_eq!(world.sets_of(&key, &pod).len(), 3);
     let same = PodKey::new("ns", "another");
     assert_eq!(world.apply(Change::Pod(same, Some(Box::new(pod)))).len(), 1, "the number is known already");
+}
+
+/// The work for a namespace does not grow with policies that mean it.
+#[test]
+fn a_namespace_touches_no_policy_that_means_it() {
+    let mut world = World::new(network(&[("10.1.0.0/16", 24)]), [Kind::Pod]);
+    world.apply(Change::Synced(Kind::Pod));
+    for n in 0..2000 {
+        let spec = json!({"podSelector": {}, "ingress": [{"from": [{"namespaceSelector": {}}]}]});
+        let fields: PolicyFields = serde_json::from_value(spec).unwrap();
+        let policy = meta(&Labels::new(), |meta| NetworkPolicy::parse(meta, &fields));
+        world.apply(Change::NetworkPolicy(ObjectKey::new("ns", format!("p{n}")), Some(Box::new(policy))));
+    }
+    let labels = Labels::from([("app".to_owned(), "a".to_owned())]);
+    for namespace in [Some(&Labels::new()), Some(&labels), None] {
+        let namespace = namespace.map(|labels| meta(labels, Namespace::parse));
+        let affected = world.apply(Change::Namespace("new".into(), namespace));
+        assert_eq!(affected, BTreeSet::from([Affected::Namespace("new".into())]));
+    }
 }

@@ -1,16 +1,16 @@
-//! Finds the selectors that may match some labels without asking those that cannot.
+//! Finds the selectors that may match some labels without checking those that cannot.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::{Labels, Name, Operator, Selector};
 
-/// Things under their selectors. Each stands under one thing its selector demands: a label with its
-/// value, where it demands one, or a label whatever its value.
+/// Things filed by their selectors, each under one requirement of its selector: a label with its value if it
+/// requires one, else a label with any value.
 #[derive(Debug)]
 pub(super) struct SelectorIndex<T> {
     by_label: HashMap<(Name, Name), BTreeSet<T>>,
     by_key: HashMap<Name, BTreeSet<T>>,
-    /// Their selectors demand nothing: empty ones, and those that only exclude.
+    /// Things whose selectors require no label: empty ones, and those that only exclude.
     others: BTreeSet<T>,
 }
 
@@ -20,7 +20,7 @@ impl<T> Default for SelectorIndex<T> {
     }
 }
 
-/// Whether a selector demands some label.
+/// Whether a selector requires some label.
 pub(super) fn is_demanding(selector: &Selector) -> bool {
     let demands = |operator| matches!(operator, Operator::In | Operator::Exists);
     !selector.labels.is_empty() || selector.expressions.iter().any(|e| demands(e.operator))
@@ -28,7 +28,7 @@ pub(super) fn is_demanding(selector: &Selector) -> bool {
 
 impl<T: Ord + Clone> SelectorIndex<T> {
     pub(super) fn insert(&mut self, selector: &Selector, thing: T) {
-        // a label that many ask for tells little
+        // the label with the fewest things under it narrows a search most
         let crowd = |label: &&(Name, Name)| self.by_label.get(*label).map_or(0, BTreeSet::len);
         if let Some(label) = selector.labels.iter().min_by_key(crowd) {
             self.by_label.entry(label.clone()).or_default().insert(thing);
@@ -56,7 +56,7 @@ impl<T: Ord + Clone> SelectorIndex<T> {
         self.others.remove(thing);
     }
 
-    /// Everything whose selector may match; each once.
+    /// All things whose selectors may match, each once.
     pub(super) fn candidates<'a>(&'a self, labels: &'a Labels) -> impl Iterator<Item = &'a T> {
         let by_label = labels.iter().filter_map(|label| self.by_label.get(label));
         let by_key = labels.iter().filter_map(|(key, _)| self.by_key.get(key));

@@ -1,60 +1,29 @@
-//! Where services are served: the nodes of this zone that have a switch, reduced to what load balancers
-//! need of them.
-
-use std::net::IpAddr;
+//! Where services are served: the nodes of this zone that have a switch, reduced to what load balancers need.
 
 use super::World;
-use crate::{Name, Node, Notice, ObjectKey, Place, Touched};
+use super::site::{Site, SiteRouter};
+use crate::{Affected, Name, Node, Notice, ObjectKey};
 
-/// Label of nodes.
+/// Node label with the failure domain.
 const TOPOLOGY_ZONE: &str = "topology.kubernetes.io/zone";
 
-/// A node as load balancers see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Site {
-    /// The node's own addresses.
-    pub host_ips: Vec<IpAddr>,
-    pub router: Option<SiteRouter>,
-    /// The failure domain it stands in, which has nothing to do with zones of controllers.
-    pub topology_zone: Option<Name>,
-}
-
-/// Its gateway router, which stands once the node's agent has set the gateway up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SiteRouter {
-    /// The router's addresses, which are those of the node on its gateway bridge.
-    pub ips: Vec<IpAddr>,
-    pub node_port: bool,
-    pub chassis: Name,
-}
-
-impl Site {
-    /// Where node ports answer: nowhere on a node that serves none.
-    pub fn node_port_ips(&self) -> &[IpAddr] {
-        if self.router.as_ref().is_some_and(|router| router.node_port) { &self.host_ips } else { &[] }
-    }
-
-    pub fn place<'a>(&'a self, node: &'a str) -> Place<'a> {
-        Place { node, zone: self.topology_zone.as_deref() }
-    }
-}
-
 impl World {
-    /// Looks again at the nodes that were touched.
+    /// Updates the sites of the affected nodes.
     pub(super) fn settle_sites(&mut self) {
         let mut differs = false;
-        let everything = self.touched.contains(&Touched::Everything);
+        let everything = self.affected.contains(&Affected::Everything);
         let nodes: Vec<Name> = if everything {
             self.nodes.keys().cloned().collect()
         } else {
-            let node = |touched: &Touched| if let Touched::Node(name) = touched { Some(name.clone()) } else { None };
-            self.touched.iter().filter_map(node).collect()
+            let node =
+                |affected: &Affected| if let Affected::Node(name) = affected { Some(name.clone()) } else { None };
+            self.affected.iter().filter_map(node).collect()
         };
         for name in nodes {
             let ips = self.nodes.get(&name).map(Node::ips).unwrap_or_default();
             let services = self.services.apply_node(&name, ips);
             if !everything {
-                self.touched.extend(services.into_iter().map(Touched::Service));
+                self.affected.extend(services.into_iter().map(Affected::Service));
             }
             let site = self.site(&name);
             if self.sites.get(&name) != site.as_ref() {
@@ -66,13 +35,13 @@ impl World {
             }
         }
         if differs && !everything {
-            self.touched.insert(Touched::Sites);
+            self.affected.insert(Affected::Sites);
         }
     }
 
     fn site(&self, name: &Name) -> Option<Site> {
-        let node = self.nodes.get(name).filter(|node| node.zone == self.network.zone)?;
-        let network = self.networks.get(name).filter(|network| !network.subnets.is_empty())?;
+        let node = self.nodes.get(name).filter(|node| node.zone == self.settings.zone)?;
+        let network = self.node_networks.get(name).filter(|network| !network.subnets.is_empty())?;
         let router = || {
             let (gateway, chassis) = (node.gateway.as_ref()?, node.chassis_id.clone()?);
             network.id?;

@@ -1,12 +1,12 @@
-//! The addresses of one node's switch: who has which, and who is given which.
+//! The addresses of one node's switch: which pod has which, and which pod is given which.
 //!
-//! Pods are settled in passes, so that nobody is given what another one has, in whatever order they are read:
+//! Pods are settled in passes, so that no pod is given what another one has, in whatever order they are read:
 //!
-//! 1. what pods run with: their status says it, and nobody can change that while they run,
+//! 1. what pods run with: their status reports it, and it cannot change while they run,
 //! 2. what pods have been given, or are annotated with,
-//! 3. for who has nothing by then: what its user asks for, then what is free.
+//! 3. for pods that have nothing by then: what the user requests, then free addresses.
 //!
-//! In each pass the older pod comes before the younger one.
+//! In each pass the older pod comes first.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,40 +14,40 @@ use std::net::IpAddr;
 use ipnetwork::IpNetwork;
 use ovnkube_ipam::{AddressPool, Error, Mac, Subnet};
 
-use super::pods::{PodEntry, Problem};
+use super::pod_entry::{PodEntry, Problem};
 use crate::{Pod, PodAddresses, PodKey};
 
-/// Addresses of a node's subnet that pods never get: the network's own, the gateway `.1` and the
+/// Addresses of a node's subnet that pods never get: the network address, the gateway `.1` and the
 /// management port `.2`.
 const RESERVED: u32 = 3;
 
 /// The pools of one node's switch.
 #[derive(Debug)]
 pub(super) struct Switch {
-    /// At most one of a family.
+    /// At most one per family.
     pools: Vec<AddressPool>,
-    /// MACs asked for by users; all others follow from an address and are unique with it.
+    /// MACs that users requested; all others are derived from an address and are as unique as it is.
     macs: BTreeMap<Mac, PodKey>,
-    /// The API server has shown that these subnets are the node's: who has no address may be given one.
+    /// The API server shows these subnets as the node's, so that pods without addresses may be given some.
     pub(super) confirmed: bool,
 }
 
-/// What came out for a pod.
+/// The result for one pod.
 pub(super) struct Settled {
     pub(super) key: PodKey,
     pub(super) addresses: Option<PodAddresses>,
-    /// Why it is not as it was annotated.
+    /// Why the annotated addresses were not used.
     pub(super) refused: Option<String>,
-    /// Why it has no addresses, unless it waits for its node's subnet.
+    /// Why it has no addresses, unless it only waits for its node's subnet.
     pub(super) failed: Option<Problem>,
 }
 
-/// What speaks for a pod's status. What is more certain goes first.
+/// The evidence for an address in a pod's status, strongest first.
 #[derive(Clone, Copy)]
 enum Certain {
-    /// It has been given this.
+    /// The pod was given this address.
     Had,
-    /// Its annotation says the same.
+    /// The pod's annotation says the same.
     Annotated,
     Told,
 }
@@ -58,7 +58,7 @@ struct Candidate<'a> {
     pod: &'a Pod,
     had: Option<&'a PodAddresses>,
     annotated: Option<&'a PodAddresses>,
-    /// Its status says what its annotation says, as far as either is of these subnets.
+    /// Its status and its annotation agree, as far as they are in these subnets.
     as_annotated: bool,
     ips: Vec<IpAddr>,
     mac: Option<Mac>,
@@ -81,7 +81,7 @@ impl Switch {
         self.pools.iter().map(AddressPool::subnet)
     }
 
-    /// The subnet that an address must be of: the one of its family.
+    /// The subnet that an address must be in: the one of its family.
     pub(super) fn subnet_for(&self, ip: IpAddr) -> Option<Subnet> {
         self.subnets().find(|subnet| subnet.is_ipv6() == ip.is_ipv6())
     }
@@ -96,7 +96,7 @@ impl Switch {
         entry.pod.runs_with().any(|ip| self.contains(ip) && !addresses.each().any(|have| have == ip))
     }
 
-    /// Gives these pods, none of whom is left out for another's sake, what they have, ask for or need.
+    /// Settles these pods together: each gets what it has, what it requests, or a free address.
     pub(super) fn settle<'a>(&mut self, pods: impl Iterator<Item = (&'a PodKey, &'a PodEntry)>) -> Vec<Settled> {
         let mut all = Vec::new();
         for (key, entry) in pods {
@@ -139,8 +139,8 @@ impl Switch {
         self.keep_mac(pod);
     }
 
-    /// All of it but for families that the switch has no subnet of, and those that it has an address of; else
-    /// nothing.
+    /// Takes all known addresses or none, except for families that the switch has no subnet of and families
+    /// that the pod has an address of already.
     fn take_what_is_known(&mut self, pod: &mut Candidate<'_>) {
         let Some(known) = pod.known() else { return };
         let rest: Vec<_> =
@@ -157,7 +157,7 @@ impl Switch {
         self.keep_mac(pod);
     }
 
-    /// The MAC that it is known by, unless that is another one's.
+    /// Keeps the MAC that the pod is known by, unless another pod has it.
     fn keep_mac(&mut self, pod: &mut Candidate<'_>) {
         if pod.ips.is_empty() || pod.mac.is_some() {
             return;
@@ -171,7 +171,7 @@ impl Switch {
         }
     }
 
-    /// A MAC for a pod that has addresses.
+    /// Uses the requested MAC for a pod that has addresses but no MAC yet.
     fn find_mac(&mut self, pod: &mut Candidate<'_>) {
         if pod.mac.is_none() {
             let asked = pod.pod.request.as_ref().and_then(|request| request.mac);
@@ -179,18 +179,19 @@ impl Switch {
         }
     }
 
-    /// Addresses for a pod that has none: those its user asks for, and free ones. A request that cannot be
-    /// met leaves the pod waiting, since a user who asks for an address is not served by another one.
+    /// Gives addresses to a pod that has none: the requested ones, and free ones. If a request cannot be met, the
+    /// pod waits: a user who requests an address does not want another one.
     fn give(&mut self, pod: &mut Candidate<'_>) {
         if !self.confirmed {
             return;
         }
         let request = pod.pod.request.as_deref().cloned().unwrap_or_default();
-        let refused = |why: String| ("AddressRequestRefused", format!("the requested address is not given: {why}"));
+        let refused = |why: String| ("AddressRequestRefused", format!("cannot give the requested address: {why}"));
         let claimed = request.mac.map_or(Ok(()), |mac| self.claim_mac(pod.key, mac, &request.ips));
         let given = claimed.map_err(refused).and_then(|()| {
             self.take(&request.ips).map_err(|error| refused(error.to_string()))?;
-            self.complete(request.ips).map_err(|error| ("AddressesExhausted", error.to_string()))
+            self.complete(request.ips)
+                .map_err(|error| ("AddressesExhausted", format!("cannot give the pod an address: {error}")))
         });
         match given {
             Ok(ips) => (pod.ips, pod.mac) = (ips, request.mac),
@@ -204,7 +205,7 @@ impl Switch {
     fn settled(&self, pod: Candidate<'_>) -> Settled {
         let known = pod.known();
         let Candidate { key, mut ips, refused, failed, .. } = pod;
-        // an annotation that says the same in another order need not be written again
+        // an annotation with the same addresses in another order need not be written again
         match known.filter(|known| known.are(&ips)) {
             Some(known) => ips.sort_by_key(|ip| known.each().position(|have| have == *ip)),
             None => ips.sort_by_key(|ip| self.subnets().position(|subnet| subnet.contains(*ip))),
@@ -230,7 +231,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Completes `have` with an address of every pool that it has none of; if there is none, `have` is free again.
+    /// Completes `have` with an address of every pool that it has none of. On an error `have` is freed.
     fn complete(&mut self, mut have: Vec<IpAddr>) -> Result<Vec<IpAddr>, Error> {
         for pool in &mut self.pools {
             if have.iter().any(|ip| pool.subnet().contains(*ip)) {
@@ -247,7 +248,7 @@ impl Switch {
         Ok(have)
     }
 
-    /// Takes a pod's addresses and MAC back.
+    /// Frees a pod's addresses and MAC.
     pub(super) fn free(&mut self, key: &PodKey, addresses: &PodAddresses) {
         self.free_ips(addresses.each());
         self.unclaim_mac(key, addresses.mac);
@@ -259,7 +260,7 @@ impl Switch {
         }
     }
 
-    /// A MAC for a pod with these addresses. Those that begin with 0a:58 belong to the IP that they spell.
+    /// Claims a MAC for a pod with these addresses. A MAC that begins with 0a:58 belongs to the IP that it encodes.
     fn claim_mac(&mut self, key: &PodKey, mac: Mac, ips: &[IpAddr]) -> Result<(), String> {
         if mac.0.starts_with(&[0x0a, 0x58]) && !ips.iter().any(|ip| Mac::of(*ip) == mac) {
             return Err(format!("MAC {mac} belongs to another address (0a:58 and the octets of the IP)"));
@@ -306,7 +307,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// What it has been given, else what it is annotated with.
+    /// The addresses it was given, else the annotated ones.
     fn known(&self) -> Option<&'a PodAddresses> {
         self.had.or(self.annotated)
     }
@@ -316,7 +317,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// The MAC that belongs to these addresses: that of the IPv4 one where there is one.
+/// The MAC derived from these addresses: from the IPv4 one if there is one.
 fn derived_mac(ips: &[IpAddr]) -> Option<Mac> {
     ips.iter().find(|ip| ip.is_ipv4()).or(ips.first()).map(|ip| Mac::of(*ip))
 }

@@ -1,4 +1,4 @@
-//! The subnets that nodes' pods run in: what their statuses say, and nobody who edits annotations can change.
+//! The subnets that nodes' pods run in, taken from the pods' status: edited annotations cannot change it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use ovnkube_ipam::{ClusterSubnet, Subnet};
 use super::World;
 use crate::{Node, Pod};
 
-/// How a node's pods bear on the subnets that it is annotated with; what is most certain first.
+/// What a node's pods say about its annotated subnets, strongest claim first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Claims {
     Used,
@@ -18,7 +18,7 @@ pub(super) enum Claims {
 }
 
 impl World {
-    /// What speaks for the node's annotation.
+    /// How the node's pods support its annotation.
     pub(super) fn claims(&self, name: &str) -> Claims {
         let annotated = |subnet: &Subnet| self.nodes.get(name).is_some_and(|node| node.subnets.contains(subnet));
         match self.used_subnets(name).as_slice() {
@@ -28,11 +28,11 @@ impl World {
         }
     }
 
-    /// Of each family the subnet that most of the node's running pods are in; where it is as many, the annotated
-    /// one.
+    /// For each family the subnet that most of the node's running pods are in; the annotated one if counts are
+    /// equal.
     pub(super) fn used_subnets(&self, name: &str) -> Vec<Subnet> {
         let node = self.nodes.get(name);
-        // a node that manages its subnet by itself has told it
+        // a node that manages its own subnet has annotated it
         if node.is_some_and(|node| node.foreign_subnet.is_some()) {
             return Vec::new();
         }
@@ -49,10 +49,10 @@ impl World {
         [false, true].into_iter().filter_map(most).collect()
     }
 
-    /// The node's subnet that a pod with this address is in. Of a subnet as long as new nodes get one the node
-    /// need not tell; for another length its pods' annotations do.
+    /// The node's subnet that a pod with this address is in. A subnet of the usual length follows from the address;
+    /// for another length the pods' annotations tell it.
     fn used_subnet(&self, ip: IpAddr, pod: &Pod, node: Option<&Node>) -> Option<Subnet> {
-        let range: &ClusterSubnet = self.network.cluster_subnets.iter().find(|range| range.cidr.contains(ip))?;
+        let range: &ClusterSubnet = self.settings.cluster_subnets.iter().find(|range| range.cidr.contains(ip))?;
         let annotated = node.and_then(|node| node.subnets.iter().copied().find(|subnet| subnet.contains(ip)));
         if let Some(usual) = annotated.filter(|subnet| subnet.prefix() == range.host_prefix) {
             return Some(usual);

@@ -5,21 +5,15 @@
 //!           outside                                    shared: pod ─▶ OVN ─▶ patch port ─▶ uplink
 //!              │ uplink                                local:  pod ─▶ OVN ─▶ mp0 ─▶ host ─▶ uplink
 //!   host ──── bridge ──patch port── br-int ──mp0── host
-//!     │          └ flows      who gets what comes in, conntrack marks (OpenFlow)
-//!     ├ host      masquerade addresses, routes, neighbours            (netlink)
-//!     └ nft       source addresses of what the host forwards, services (nftables)
+//!     │          └ flows      where incoming packets go, conntrack marks (OpenFlow)
+//!     ├ host      masquerade addresses, routes, neighbours              (netlink)
+//!     └ nft       source addresses of forwarded packets, services       (nftables)
 //! ```
-//! What an earlier gateway had elsewhere goes first; see [`left`].
-//! A NIC is put into a bridge first; see [`crate::uplink`]. Like all of the agent it is
-//! level-triggered: each step compares, and puts back what is missing.
+//! Remains of an earlier gateway elsewhere are removed first; see [`stale`].
+//! A NIC is put into a bridge first; see [`crate::uplink`]. Like the rest of the agent it is
+//! level-triggered: each step compares, and restores what is missing.
 
-pub(crate) mod flows;
-mod host;
-pub(crate) mod left;
-pub(crate) mod legacy;
-mod nft;
-mod ranges;
-mod settings;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -32,66 +26,68 @@ use ipnetwork::IpNetwork;
 use ovnkube_host::Net;
 use ovnkube_host::flows::{Switch, Watch};
 use ovnkube_model::{GatewayMode, Subnet};
+use ovnkube_node_plan::gateway::{GatewayBridge, GatewaySettings, Place, Ranges, flows, nft, ranges, routing};
+use ovnkube_node_plan::links::{self, HostState};
+use ovnkube_node_plan::management_port::{self, ManagementPort};
+use ovnkube_node_plan::observed::Observed;
+use ovnkube_node_plan::services::{ServiceIntent, Want, nft as services_nft};
+use ovnkube_node_plan::{iptables_cleanup, openflow, stale};
 use serde::Serialize;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep};
 
-use crate::mgmt::{self, Mgmt};
+use crate::apply::Applier;
+use crate::exchange::OwnNode;
+use crate::observe::{Depth, observe, observe_tables};
 use crate::ovs::Ovs;
-use crate::services::{self, Part, Want};
+use crate::services::end_moved;
 use crate::settings::NodeSettings;
-use crate::uplink::{Setup, Unturned, Uplink, bridge_of};
-use crate::{Error, OwnNode, Readiness, Result, Warning};
-use host::Host;
-use host::RULES;
-use nft::TABLE;
-pub use settings::GatewaySettings;
-pub(crate) use settings::Site;
-use settings::{Place, Ranges};
+use crate::uplink::{BootGrace, UnmovedRoutes, Uplink, Watched};
+use crate::{Error, Readiness, Result, Warning};
 
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
-/// Pause before the look at a change that may be our own.
+/// Pause before the look at a change that may be the agent's own.
 const AFTER_WRITE: Duration = Duration::from_secs(1);
-/// To end connections, before the next change: a kernel may have no means for it.
+/// Attempts to end connections before the next change: the kernel may not support it.
 const ATTEMPTS: u8 = 5;
 
 pub(crate) struct Gateway<'a> {
     node: &'a NodeSettings,
     settings: &'a GatewaySettings,
-    table: nft::Table,
+    table: table::Table,
     warnings: UnboundedSender<Warning>,
-    /// What was told of it.
-    refused: Vec<nft::Refused>,
-    /// What was told of ServiceCIDR objects.
+    /// Refused elements that were already reported.
+    refused: Vec<table::Refused>,
+    /// Warnings about ServiceCIDR objects that were already reported.
     wrong_ranges: Vec<Warning>,
     watch: Option<Watch>,
     /// The last comparison changed flows.
     wrote: bool,
-    /// Flows that were told to be somebody else's.
+    /// Flows that were already reported as foreign.
     taken: Vec<String>,
-    /// Rules that ovn-kubernetes left were looked for.
+    /// Result of removing stale rules of ovn-kubernetes; `None`: not tried yet.
     swept: Option<std::result::Result<(), String>>,
-    /// Why the NIC was taken out of its bridge; it is not tried again.
-    undone: Option<(String, String)>,
-    /// Since when the network is watched that a NIC was put into its bridge.
+    /// NIC, bridge and the reason why the NIC was taken out again; the move is not repeated.
+    undone: Option<(String, String, String)>,
+    /// Since when connectivity is checked after a NIC was put into its bridge.
     trial: Option<Instant>,
     /// How often in a row connections could not be ended.
     unended: u8,
-    /// How far the host's own setup of the network is.
-    setup: Setup,
-    /// What could not be put into the bridge.
-    unturned: Unturned,
+    /// Progress of the host's own network setup.
+    boot_grace: BootGrace,
+    /// Routes that could not be moved to the bridge.
+    unmoved: UnmovedRoutes,
 }
 
 impl<'a> Gateway<'a> {
-    /// `None` when the node shall have no gateway.
+    /// `None` when the settings want no gateway.
     pub(crate) fn new(node: &'a NodeSettings, warnings: UnboundedSender<Warning>) -> Option<Self> {
         let settings = node.gateway.as_ref()?;
         Some(Self {
             node,
             settings,
-            table: nft::Table::default(),
+            table: table::Table::default(),
             warnings,
             refused: Vec::new(),
             wrong_ranges: Vec::new(),
@@ -102,68 +98,89 @@ impl<'a> Gateway<'a> {
             undone: None,
             trial: None,
             unended: 0,
-            setup: Setup::new(settings.first_address, settings.default_route),
-            unturned: Unturned::default(),
+            boot_grace: BootGrace::new(settings.first_address, settings.default_route),
+            unmoved: UnmovedRoutes::default(),
         })
     }
 
-    /// Whether to look at the network though nothing tells of a change.
+    /// Whether to look at the network again without a notification.
     pub(crate) fn looks_again(&self) -> bool {
         self.trial.is_some() || (1..ATTEMPTS).contains(&self.unended)
     }
 
-    /// Looks whether there is a gateway or can be one, and changes nothing.
-    pub(crate) async fn check(&self, net: &Net, ovs: &Ovs) -> Result<()> {
-        self.settings.check_host(&self.ranges(), net).await?;
-        let place = self.settings.place(net, ovs).await?;
-        // what was begun is brought to its end first
-        if place.made && place.nic.is_some() { Ok(()) } else { self.find(&place, &[], net, ovs).await.map(drop) }
+    /// Checks that there is a gateway or can be one. Changes nothing.
+    pub(crate) fn check(&self, host: &Observed) -> Result<()> {
+        self.settings.check_host(self.ranges(), host)?;
+        let place = self.settings.place(host)?;
+        // a move that has begun must be completed first
+        if place.made && place.nic.is_some() {
+            return Ok(());
+        }
+        self.settings.find(&place, self.ranges(), &[], host)?;
+        Ok(())
     }
 
-    /// Takes away what an earlier gateway had elsewhere, or had otherwise.
-    pub(crate) async fn leave_others(&self, net: &Net, ovs: &Ovs) -> Result<()> {
-        left::leave(self.node, Some(&self.settings.place(net, ovs).await?), net, ovs).await
+    /// Where the gateway is.
+    pub(crate) fn place(&self, host: &Observed) -> Result<Place> {
+        Ok(self.settings.place(host)?)
     }
 
-    /// Puts a NIC into its bridge, and finds what the gateway needs to know.
-    pub(crate) async fn settle(&mut self, internal: &[IpAddr], net: &Net, ovs: &Ovs) -> Result<Site> {
-        let place = self.settings.place(net, ovs).await?;
-        let Some(nic) = &place.nic else { return self.find(&place, internal, net, ovs).await };
-        if let Some((interface, why)) = &self.undone {
-            return Err(Error::Gateway { interface: interface.clone(), why: why.clone() });
+    /// Puts a NIC into its bridge, and returns the gateway's bridge. Updates `host` after the move.
+    pub(crate) async fn settle(
+        &mut self,
+        internal: &[IpAddr],
+        host: &mut Observed,
+        net: &Net,
+        ovs: &Ovs,
+    ) -> Result<GatewayBridge> {
+        let place = self.settings.place(host)?;
+        if let Some(nic) = &place.nic {
+            self.move_to_bridge(nic, &place, internal, host, net, ovs).await?;
+            *host = observe(net, Some(ovs), Depth::Usual).await?;
+        }
+        let place = Place { link: place.bridge(), made: true, ..place };
+        Ok(self.settings.find(&place, self.ranges(), internal, host)?)
+    }
+
+    async fn move_to_bridge(
+        &mut self,
+        nic: &str,
+        place: &Place,
+        internal: &[IpAddr],
+        host: &Observed,
+        net: &Net,
+        ovs: &Ovs,
+    ) -> Result<()> {
+        if let Some((nic, bridge, why)) = self.undone.clone() {
+            return Err(Error::Undone { nic, bridge, why });
         }
         if !place.made {
-            self.find(&place, internal, net, ovs).await?;
+            self.settings.find(place, self.ranges(), internal, host)?;
         }
-        let masquerade = &self.node.masquerade_subnets;
-        let uplink = Uplink::new(nic, masquerade, net, ovs);
-        let missing = self.setup.await_routes(&uplink).await?;
-        let left = self.unturned.left();
+        let uplink = Uplink::new(nic, &self.node.masquerade_subnets, net, ovs);
+        let missing = self.boot_grace.await_routes(&uplink).await?;
+        let left = self.unmoved.left();
         let uplink = uplink.with(&missing, &left);
         let trial = self.trial.map_or(Duration::ZERO, |since| since.elapsed());
         let passed = trial >= self.settings.probation;
-        let watched = self.settings.watched(&place, net).await?;
-        let moved = uplink.to_bridge(&watched, passed, &mut self.unturned).await;
-        if let Err(e @ Error::Undone { .. }) = &moved {
-            tracing::error!("{e}");
-            self.undone = Some((nic.clone(), e.to_string()));
+        let next_hops = self.settings.watched_hops(place, host);
+        let watched = Watched { next_hops, api_server: self.settings.api_server.clone() };
+        let moved = uplink.to_bridge(&watched, passed, &mut self.unmoved).await;
+        if let Err(e @ Error::Undone { nic, bridge, why }) = &moved {
+            tracing::error!(error = %e, "the gateway is not tried again before the agent is restarted");
+            self.undone = Some((nic.clone(), bridge.clone(), why.clone()));
         }
         self.trial = moved?.then(|| self.trial.unwrap_or_else(Instant::now));
-        let place = Place { link: bridge_of(nic), made: true, ..place };
-        self.find(&place, internal, net, ovs).await
+        Ok(())
     }
 
-    async fn find(&self, place: &Place, internal: &[IpAddr], net: &Net, ovs: &Ovs) -> Result<Site> {
-        self.settings.find(place, &self.ranges(), internal, net, ovs).await
-    }
-
-    fn ranges(&self) -> Ranges<'_> {
+    pub(crate) fn ranges(&self) -> Ranges<'a> {
         Ranges { cluster: &self.node.cluster_subnets, masquerade: &self.node.masquerade_subnets }
     }
 
-    /// What the Node is annotated with.
-    pub(crate) fn annotation(&self, site: &Site) -> String {
-        let bridge = &site.bridge.name;
+    /// The Node's annotation `k8s.ovn.org/l3-gateway-config`.
+    pub(crate) fn annotation(&self, site: &GatewayBridge) -> String {
+        let bridge = &site.link.name;
         let config = L3GatewayConfig {
             mode: match self.settings.mode {
                 GatewayMode::Shared => "shared",
@@ -182,63 +199,91 @@ impl<'a> Gateway<'a> {
         serde_json::to_string(&BTreeMap::from([("default", config)])).unwrap_or_default()
     }
 
-    /// Whether the gateway router shall look at the size of packets; cards that switch could no longer do it for it.
+    /// Whether the gateway router checks the size of packets; not with hardware offload, which cannot do that.
     pub(crate) fn checks_mtu(&self, ovs: &Ovs) -> bool {
         self.settings.check_mtu && !ovs.is_offloaded()
     }
 
-    /// Brings host, nftables and flows to what they shall be; tells what is not there yet.
+    /// Brings host, nftables and flows to the wanted state. The readiness says what is still missing.
     pub(crate) async fn ensure(
         &mut self,
-        site: &Site,
+        site: &GatewayBridge,
         node: &OwnNode,
-        mgmt: &Mgmt,
-        here: &Net,
-        ovs: &Ovs,
+        mgmt: &ManagementPort,
+        host: &Observed,
+        applier: Applier<'_>,
         services: &Want,
     ) -> Result<Readiness> {
-        let service_cidrs = self.service_cidrs(here, services).await?;
-        let ranges = self.ranges_with(&service_cidrs);
+        let service_cidrs = self.service_cidrs(host, services);
         let is_local = self.settings.mode == GatewayMode::Local;
         if self.swept.as_ref().is_none_or(std::result::Result::is_err) {
-            self.sweep(is_local).await;
+            self.sweep(is_local, applier).await;
         }
-        let host = Host {
-            site,
+        let is_userspace = applier.ovs.is_some_and(Ovs::is_userspace);
+        let want = self.host_state(site, mgmt, &service_cidrs, is_userspace, host);
+        applier.all(&links::diff(&want, host)).await?;
+        let table = self.wanted_table(site, node, mgmt, &service_cidrs, services);
+        let moved = self.table.ensure(table).await?;
+        self.tell_refused(services);
+        if !moved.is_empty() {
+            let mut own = mgmt.ips();
+            let others = host.addresses_except(management_port::LINK);
+            own.extend(others.iter().map(IpNetwork::ip).filter(|ip| !ip.is_loopback()));
+            let ended = end_moved(moved, own).await;
+            self.note_ended(ended);
+        }
+        if is_local {
+            let_pods_pass().await?;
+        }
+        let Some(ovs) = applier.ovs else { return Ok(Ok(())) };
+        self.ensure_flows(site, mgmt, ovs, services, &service_cidrs).await
+    }
+
+    /// The wanted links, routes and rules.
+    pub(crate) fn host_state(
+        &self,
+        site: &GatewayBridge,
+        mgmt: &ManagementPort,
+        service_cidrs: &[Subnet],
+        checksums_in_software: bool,
+        host: &Observed,
+    ) -> HostState {
+        let facts = routing::Facts {
+            bridge: site,
+            management: mgmt,
             masquerade: &self.node.masquerade_subnets,
-            service_cidrs: &service_cidrs,
+            service_cidrs,
             mtu: self.node.mtu.routable.unwrap_or(mgmt.mtu),
-            checksums_in_software: ovs.is_userspace(),
+            checksums_in_software,
         };
-        host.ensure(here, mgmt).await?;
-        let management: Vec<IpAddr> = mgmt.addresses.iter().map(IpNetwork::ip).collect();
-        let masquerade = &self.node.masquerade_subnets;
-        let guard = nft::Guard { bridge: &site.bridge.name, ranges: &ranges };
+        routing::want(&facts, host)
+    }
+
+    /// The wanted nftables table.
+    pub(crate) fn wanted_table(
+        &self,
+        site: &GatewayBridge,
+        node: &OwnNode,
+        mgmt: &ManagementPort,
+        service_cidrs: &[Subnet],
+        services: &Want,
+    ) -> nft::Wanted {
+        let ranges = self.ranges_with(service_cidrs);
+        let management = mgmt.ips();
+        let guard = nft::Guard { bridge: &site.link.name, ranges: &ranges };
         let guard = Some(&guard).filter(|_| self.settings.disable_forwarding);
         let parts = nft::Parts {
             mode: self.settings.mode,
             subnets: &node.subnets,
             management: &management,
-            masquerade,
+            masquerade: &self.node.masquerade_subnets,
             encap_port: self.settings.encap_port,
             guard,
         };
-        let table = nft::table(&parts, services);
-        let moved = self.table.ensure(table).await?;
-        self.tell_refused(services);
-        if !moved.is_empty() {
-            let mut own = management;
-            own.extend(here.all_addresses(mgmt::LINK).await?.iter().map(IpNetwork::ip).filter(|ip| !ip.is_loopback()));
-            let ended = services::end_moved(moved, own).await;
-            self.note_ended(ended);
-        }
-        if is_local {
-            legacy::let_pods_pass().await?;
-        }
-        self.ensure_flows(site, mgmt, ovs, services, &service_cidrs).await
+        nft::table(&parts, services)
     }
 
-    /// What cannot be ended holds up nothing: that is told once, and tried again.
+    /// A failure to end connections blocks nothing: it is logged once and retried.
     fn note_ended(&mut self, ended: ovnkube_host::Result<()>) {
         match ended {
             Ok(()) => {
@@ -247,16 +292,16 @@ impl<'a> Gateway<'a> {
             }
             Err(e) => {
                 if self.unended == 0 {
-                    tracing::warn!("end UDP connections of services that the host leads elsewhere now: {e}");
+                    tracing::warn!(error = %e, "cannot end UDP connections of services that lead elsewhere now");
                 }
                 self.unended = self.unended.saturating_add(1);
             }
         }
     }
 
-    /// Those that were given and those of objects. Says once what is wrong with one.
-    async fn service_cidrs(&mut self, here: &Net, services: &Want) -> Result<Vec<Subnet>> {
-        let host = if services.ranges.is_empty() { Vec::new() } else { here.all_addresses(mgmt::LINK).await? };
+    /// The configured service ranges and those of ServiceCIDR objects. Reports each problem once.
+    pub(crate) fn service_cidrs(&mut self, host: &Observed, services: &Want) -> Vec<Subnet> {
+        let host = host.addresses_except(management_port::LINK);
         let taken = ranges::Taken {
             cluster: &self.node.cluster_subnets,
             join: &self.settings.join_subnets,
@@ -265,97 +310,115 @@ impl<'a> Gateway<'a> {
         };
         let (all, wrong) = ranges::of_services(&self.node.node, &self.settings.service_cidrs, services, &taken);
         for warning in wrong.iter().filter(|warning| !self.wrong_ranges.contains(warning)) {
-            tracing::warn!("{}", warning.message);
-            // the process ends: nobody listens
+            tracing::warn!(reason = warning.reason, "{}", warning.message);
+            // fails only when the process ends
             let _ = self.warnings.send(warning.clone());
         }
         self.wrong_ranges = wrong;
-        Ok(all)
+        all
     }
 
-    /// Of pods, services and masquerade addresses.
-    fn ranges_with(&self, service_cidrs: &[Subnet]) -> Vec<Subnet> {
+    /// Ranges of pods, services and masquerade addresses.
+    pub(crate) fn ranges_with(&self, service_cidrs: &[Subnet]) -> Vec<Subnet> {
         [&self.node.cluster_subnets, service_cidrs, &self.node.masquerade_subnets].concat()
     }
 
-    /// What cannot be removed is told once and holds up nothing; it is tried again with the next change.
-    async fn sweep(&mut self, is_local: bool) {
+    /// Removes stale rules of ovn-kubernetes from the tables of iptables. A failure is logged once and blocks nothing;
+    /// the next change retries.
+    async fn sweep(&mut self, is_local: bool, applier: Applier<'_>) {
         let ranges = self.ranges_with(&self.settings.service_cidrs);
-        let swept = legacy::remove(&ranges, is_local).await.map_err(|e| e.to_string());
+        let mut host = Observed::default();
+        let swept = match observe_tables(&mut host).await {
+            Ok(()) => applier.all(&stale::iptables(&ranges, is_local, &host)).await,
+            Err(e) => Err(e),
+        };
+        let swept = swept.map_err(|e| e.to_string());
         if let (Err(e), true) = (&swept, self.swept.as_ref() != Some(&swept)) {
-            tracing::warn!("{e}");
+            tracing::warn!(error = %e, "rules that ovn-kubernetes left are still there");
         }
         self.swept = Some(swept);
     }
 
-    /// Says once which service's elements the kernel does not take.
+    /// Reports once which service's elements the kernel refuses.
     fn tell_refused(&mut self, services: &Want) {
         let refused = self.table.refused();
-        for nft::Refused { set, key, why, .. } in refused.iter().filter(|refused| !self.refused.contains(refused)) {
-            let is_its = |part: &&Arc<Part>| {
+        for table::Refused { set, key, why, .. } in refused.iter().filter(|refused| !self.refused.contains(refused)) {
+            let is_its = |part: &&Arc<ServiceIntent>| {
                 let alone = Want { parts: vec![Arc::clone(part)], ..Want::default() };
-                let elements = services::nft::elements(&alone, self.settings.mode, &self.node.masquerade_subnets);
+                let elements = services_nft::elements(&alone, self.settings.mode, &self.node.masquerade_subnets);
                 elements.contains_key(&(*set, key.clone()))
             };
             let part = services.parts.iter().find(is_its);
             let node = &self.node.node;
-            let message = format!("node {node} does not serve {key} of nftables' {set}: the kernel refuses it: {why}");
-            tracing::warn!("{message}");
+            let message = format!("cannot serve {key} of nftables' {set} on node {node}: the kernel refuses it: {why}");
+            tracing::warn!(reason = "RefusedByKernel", "{message}");
             let about = part.map(|part| part.service.clone());
-            // the process ends: nobody listens
+            // fails only when the process ends
             let _ = self.warnings.send(Warning { about, reason: "RefusedByKernel", message });
         }
         self.refused = refused.to_vec();
     }
 
-    async fn ensure_flows(
-        &mut self,
-        site: &Site,
-        mgmt: &Mgmt,
+    /// The wanted flows of the bridge. The error says what they need that does not exist yet.
+    pub(crate) fn wanted_flows(
+        &self,
+        site: &GatewayBridge,
+        mgmt: &ManagementPort,
         ovs: &Ovs,
         services: &Want,
         service_cidrs: &[Subnet],
-    ) -> Result<Readiness> {
-        let bridge = &site.bridge.name;
+    ) -> std::result::Result<Vec<String>, String> {
+        let bridge = &site.link.name;
         let patch = format!("patch-{bridge}_{}-to-br-int", self.node.node);
-        let Some(patch_port) = ovs.port_number(&patch) else {
-            return Ok(Err(format!("ovn-controller has not made port {patch} of {bridge}")));
-        };
-        let uplink = match &site.uplink {
-            None => flows::NO_PORT,
-            Some(uplink) => match ovs.port_number(uplink) {
-                Some(number) => number,
-                None => return Ok(Err(format!("ovs-vswitchd has not taken {uplink} into {bridge}"))),
-            },
-        };
+        let patch_port =
+            ovs.port_number(&patch).ok_or_else(|| format!("ovn-controller has not made port {patch} of {bridge}"))?;
+        let uplink = site.uplink.as_ref().map(|uplink| {
+            ovs.port_number(uplink).ok_or_else(|| format!("ovs-vswitchd has not taken {uplink} into {bridge}"))
+        });
         let settings = self.settings;
-        let facts = flows::Facts {
+        let facts = openflow::Facts {
             mode: settings.mode,
             mac: site.mac,
-            uplink,
+            uplink: uplink.transpose()?,
             vlan: settings.vlan,
             patch: patch_port,
             ips: site.ips.iter().map(IpNetwork::ip).collect(),
             service_cidrs,
             masquerade: &self.node.masquerade_subnets,
             pods: if settings.pods_outside { &self.node.cluster_subnets } else { &[] },
-            management: mgmt.addresses.iter().map(IpNetwork::ip).collect(),
+            management: mgmt.ips(),
             conntrack_zone: settings.conntrack_zone,
             encap_port: settings.encap_port,
             max_frame: settings.check_mtu.then_some(mgmt.mtu + ETHERNET),
+        };
+        Ok(flows::flows(&facts, services))
+    }
+
+    async fn ensure_flows(
+        &mut self,
+        site: &GatewayBridge,
+        mgmt: &ManagementPort,
+        ovs: &Ovs,
+        services: &Want,
+        service_cidrs: &[Subnet],
+    ) -> Result<Readiness> {
+        let bridge = &site.link.name;
+        let wanted = match self.wanted_flows(site, mgmt, ovs, services, service_cidrs) {
+            Ok(wanted) => wanted,
+            Err(missing) => return Ok(Err(missing)),
         };
         let switch = Switch::new(self.node.run_dir(), bridge);
         if self.watch.is_none() {
             self.watch = Some(switch.watch().await?);
         }
-        let synced = switch.sync(flows::COOKIE, &flows::flows(&facts, services)).await?;
+        let synced = switch.sync(openflow::COOKIE, &wanted).await?;
         self.wrote = synced.added + synced.removed > 0;
         if self.wrote {
-            tracing::info!(added = synced.added, removed = synced.removed, "changed the flows of {bridge}");
+            tracing::info!(bridge, added = synced.added, removed = synced.removed, "changed the gateway's flows");
         }
         if synced.taken != self.taken {
             for flow in &synced.taken {
-                tracing::warn!("{bridge} has somebody else's flow in place of ours: {flow}");
+                tracing::warn!(bridge, flow, "another program's flow is in place of the gateway's");
             }
             self.taken = synced.taken;
         }
@@ -370,12 +433,24 @@ impl<'a> Gateway<'a> {
                 if !watch.next().await {
                     self.watch = None;
                 } else if self.wrote {
-                    // our own change is heard too; and nobody who undoes it can keep us busy
+                    // our own change is reported too; and a program that undoes it cannot keep the agent busy
                     sleep(AFTER_WRITE).await;
                 }
             }
         }
     }
+}
+
+/// Lets packets from and to pods pass `FORWARD` of iptables, where there is one.
+async fn let_pods_pass() -> Result<()> {
+    for table in iptables_cleanup::FILTERS {
+        let Some(shown) = ovnkube_host::nft::list_with_handles(table).await? else { continue };
+        let commands = iptables_cleanup::missing(table, &shown);
+        if !commands.is_empty() {
+            ovnkube_host::nft::change(table, &commands).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Annotation `k8s.ovn.org/l3-gateway-config`, of one network.

@@ -1,357 +1,9 @@
-//! Flows, tables and annotation as text.
-
-use std::cell::RefCell;
-use std::collections::BTreeSet;
+//! The table in a real kernel.
 
 use super::*;
 use crate::tests::apart;
-use ovnkube_model::{Mac, Meta, Object, ServiceCidr};
-
-fn facts(mode: GatewayMode) -> flows::Facts<'static> {
-    let subnets = |list: &[&str]| list.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>().leak() as &[_];
-    flows::Facts {
-        mode,
-        mac: Mac([2, 0x42, 0xac, 0x12, 0, 2]),
-        uplink: 1,
-        vlan: None,
-        patch: 2,
-        ips: vec!["172.18.0.2".parse().unwrap()],
-        service_cidrs: subnets(&["10.96.0.0/16"]),
-        masquerade: subnets(&["169.254.169.0/29", "fd69::/125"]),
-        pods: &[],
-        management: vec!["10.128.0.2".parse().unwrap()],
-        conntrack_zone: 64000,
-        encap_port: 6081,
-        max_frame: Some(1414),
-    }
-}
-
-#[test]
-fn ranges_of_objects_are_served_unless_they_are_somebody_elses() {
-    let given = ["10.96.0.0/16", "fd00:96::/112"].map(|s| s.parse().unwrap());
-    let [cluster, join, masquerade] =
-        ["10.128.0.0/14", "100.64.0.0/16", "169.254.169.0/29"].map(|s| [s.parse::<Subnet>().unwrap()]);
-    let host = ["127.0.0.1/8", "172.18.0.2/16"].map(|s| s.parse().unwrap());
-    let taken = ranges::Taken { cluster: &cluster, join: &join, masquerade: &masquerade, host: &host };
-    let nodes = RefCell::new(Some(BTreeSet::new()));
-    let of = |lists: &[&[&str]]| {
-        let none = BTreeMap::new();
-        let meta = Meta { uid: "u", created: 0, labels: &none, annotations: &BTreeMap::new() };
-        let range =
-            |list: &&[&str]| ServiceCidr::parse(&meta, &list.iter().map(ToString::to_string).collect::<Vec<_>>());
-        let named = lists.iter().enumerate().map(|(n, list)| (format!("r{n}").as_str().into(), range(list)));
-        let want = Want { ranges: named.collect(), nodes: nodes.borrow().clone(), ..Want::default() };
-        let (all, wrong) = ranges::of_services("n1", &given, &want, &taken);
-        let more = all.iter().filter(|range| !given.contains(range));
-        (more.map(ToString::to_string).collect::<Vec<_>>().join(" "), wrong)
-    };
-    // that of the API server's own flag has an object too
-    assert_eq!(of(&[&["10.96.0.0/16", "fd00:96::/112"]]), (String::new(), vec![]));
-    // ranges of services may lie in each other; of another family than the cluster's there are no services
-    assert_eq!(of(&[&["10.97.0.0/16", "fd00:97::/112"], &["10.96.0.0/12"]]).0, "10.96.0.0/12 10.97.0.0/16");
-    for (range, why) in [
-        ("0.0.0.0/0", "it overlaps cluster subnet 10.128.0.0/14; use another range"),
-        ("10.128.4.0/24", "it overlaps cluster subnet 10.128.0.0/14; use another range"),
-        ("100.64.0.0/10", "it overlaps join subnet 100.64.0.0/16; use another range"),
-        ("169.254.169.4/32", "it overlaps masquerade subnet 169.254.169.0/29; use another range"),
-        ("172.16.0.0/12", "it overlaps the network of its address 172.18.0.2/16; use another range"),
-        ("127.1.0.0/16", "it overlaps the network of its address 127.0.0.1/8; use another range"),
-    ] {
-        let (all, wrong) = of(&[&[range], &["10.97.0.0/16"]]);
-        assert_eq!(all, "10.97.0.0/16");
-        let message = format!("node n1 does not reach services of {range}: {why}");
-        let about = Some(Object::ServiceCidr { name: "r0".into(), uid: "u".into() });
-        assert_eq!(wrong, [Warning { about, reason: "RangeConflict", message }]);
-    }
-    let (all, wrong) = of(&[&["10.97.0.1/16", "10.98.0.0/16"]]);
-    assert_eq!((all.as_str(), wrong[0].reason, wrong.len()), ("10.98.0.0/16", "BadField", 1));
-    // whatever of them other nodes have for themselves
-    *nodes.borrow_mut() = Some(["10.97.0.5", "fd00:97::5"].map(|ip| ip.parse().unwrap()).into());
-    let pieces = "10.97.0.0/30 10.97.0.4/32 10.97.0.6/31 10.97.0.8/29 10.97.0.16/28";
-    assert_eq!(of(&[&["10.97.0.0/27"]]).0, pieces);
-    assert_eq!(of(&[&["10.97.0.0/27", "10.97.0.4/30"]]).0, pieces);
-    // any may be a node's
-    *nodes.borrow_mut() = None;
-    assert_eq!(of(&[&["10.96.0.0/16", "10.97.0.0/16"]]), (String::new(), vec![]));
-}
-
-/// As `ovs-ofctl` prints flows: parts in one order, numbers in one form.
-fn normal(flow: &str) -> String {
-    let (head, actions) = flow.split_once("actions=").unwrap();
-    let mut head: Vec<&str> = head.split([',', ' ']).filter(|part| !part.is_empty() && *part != "table=0").collect();
-    head.retain(|part| *part != "priority=32768");
-    head.sort_unstable();
-    format!("{} actions={actions}", head.join(","))
-}
-
-fn is_golden(mode: GatewayMode, golden: &str) {
-    let want: BTreeSet<String> = golden.lines().map(normal).collect();
-    let have: BTreeSet<String> = flows::flows(&facts(mode), &Want::default()).iter().map(|flow| normal(flow)).collect();
-    assert_eq!(
-        (want.difference(&have).collect::<Vec<_>>(), have.difference(&want).collect::<Vec<_>>()),
-        (vec![], vec![])
-    );
-}
-
-#[test]
-fn flows_of_shared_mode() {
-    is_golden(GatewayMode::Shared, include_str!("tests/shared.flows"));
-}
-
-#[test]
-fn flows_of_local_mode() {
-    is_golden(GatewayMode::Local, include_str!("tests/local.flows"));
-}
-
-#[test]
-fn the_mtu_check_can_be_off() {
-    let facts = flows::Facts { max_frame: None, ..facts(GatewayMode::Local) };
-    let flows = flows::flows(&facts, &Want::default());
-    assert!(!flows.iter().any(|flow| flow.contains("check_pkt_larger") || flow.contains("table=11")));
-}
-
-#[test]
-fn the_host_sees_no_tags_of_the_network_outside() {
-    let ips = ["172.18.0.2", "fc00:18::2"].map(|ip| ip.parse().unwrap());
-    for mode in [GatewayMode::Shared, GatewayMode::Local] {
-        let facts = flows::Facts { vlan: Some(7), ips: ips.to_vec(), ..facts(mode) };
-        for flow in flows::flows(&facts, &Want::default()) {
-            let (matches, actions) = flow.split_once("actions=").unwrap();
-            let taken_off = actions.ends_with("strip_vlan,LOCAL") && matches.contains("dl_vlan=7");
-            assert!(taken_off || !(actions.contains("LOCAL") || actions.contains("FLOOD")), "{flow}");
-        }
-    }
-}
-
-/// What is new and from outside reaches pods by their own addresses, and the host by its own in their range.
-#[test]
-fn pods_can_be_sent_to_from_outside() {
-    for mode in [GatewayMode::Shared, GatewayMode::Local] {
-        let pods = ["10.128.0.0/14", "fd00:10::/48"].map(|range| range.parse().unwrap());
-        let without: BTreeSet<String> = flows::flows(&facts(mode), &Want::default()).into_iter().collect();
-        let with = flows::Facts { pods: &pods, ..facts(mode) };
-        let with: BTreeSet<String> = flows::flows(&with, &Want::default()).into_iter().collect();
-        let more: Vec<&String> = with.difference(&without).collect();
-        assert_eq!(
-            more,
-            [
-                "cookie=0xdeff105,table=1,priority=15,ip,nw_dst=10.128.0.0/14,actions=output:2",
-                "cookie=0xdeff105,table=1,priority=16,ip,nw_dst=10.128.0.2,actions=LOCAL",
-            ]
-        );
-        assert_eq!(without.difference(&with).count(), 0);
-    }
-}
-
-#[test]
-fn settings_are_in_the_flows() {
-    let facts = flows::Facts { conntrack_zone: 100, encap_port: 7000, uplink: 7, ..facts(GatewayMode::Shared) };
-    let text = flows::flows(&facts, &Want::default()).join("\n");
-    for zone in [100, 101, 102, 104] {
-        assert!(text.contains(&format!("zone={zone}")), "{zone}");
-    }
-    assert!(!text.contains("zone=64") && !text.contains("6081") && !text.contains("output:1\n"));
-    assert!(text.contains("in_port=7,dl_dst=02:42:ac:12:00:02,udp,tp_dst=7000,actions=LOCAL"), "{text}");
-}
-
-/// Each family alone gives the same as both together: nothing is lost and nothing is there twice.
-#[test]
-fn flows_of_both_families() {
-    let of = |ips: &[&str]| {
-        let ips = ips.iter().map(|ip| ip.parse().unwrap()).collect();
-        flows::flows(&flows::Facts { ips, ..facts(GatewayMode::Local) }, &Want::default())
-    };
-    let both = of(&["172.18.0.2", "fd00::2"]);
-    let unique: BTreeSet<&String> = both.iter().collect();
-    assert_eq!(unique.len(), both.len());
-    let (v4, v6) = (of(&["172.18.0.2"]), of(&["fd00::2"]));
-    assert_eq!(unique, v4.iter().chain(&v6).collect());
-    assert!(v6.iter().any(|flow| flow.contains("ipv6_src=fd00::2,ipv6_dst=fd69::2")));
-    assert!(!v6.iter().any(|flow| flow.contains("169.254") || flow.contains(",ip,")));
-}
-
-#[test]
-fn nftables_of_each_mode() {
-    let subnets = ["10.128.0.0/23", "fd00:10::/64"].map(|s| s.parse().unwrap());
-    let management = ["10.128.0.2", "fd00:10::2"].map(|s| s.parse().unwrap());
-    let masquerade = ["169.254.169.0/29".parse().unwrap()];
-    let shared = "\
-\tchain mgmtport-snat {
-\t\ttype nat hook postrouting priority srcnat; policy accept;
-\t\toifname != \"ovn-k8s-mp0\" return
-\t\tmeta l4proto . th dport @mgmtport-no-snat-nodeports counter return
-\t\tip saddr 10.128.0.2 counter return
-\t\tip daddr . meta l4proto . th dport @mgmtport-no-snat-services-v4 counter return
-\t\tmeta nfproto ipv4 counter snat ip to 10.128.0.2
-\t\tip6 saddr fd00:10::2 counter return
-\t\tip6 daddr . meta l4proto . th dport @mgmtport-no-snat-services-v6 counter return
-\t\tmeta nfproto ipv6 counter snat ip6 to fd00:10::2
-\t}
-";
-    let local = "\
-\tchain ovn-kube-pod-subnet-masq {
-\t\ttype nat hook postrouting priority srcnat; policy accept;
-\t\tip saddr 169.254.169.1 counter masquerade
-\t\tip saddr 10.128.0.0/23 counter masquerade
-\t\tip6 saddr fd00:10::/64 counter masquerade
-\t}
-";
-    let walls = "\
-\tchain mgmtport-tunnels {
-\t\ttype filter hook prerouting priority -310; policy accept;
-\t\tiifname \"ovn-k8s-mp0\" udp dport 6081 counter drop
-\t}
-\tchain mgmtport-forward {
-\t\ttype filter hook forward priority filter; policy accept;
-\t\toifname != \"ovn-k8s-mp0\" return
-\t\tct state established,related return
-\t\tct status dnat return
-\t\tcounter drop
-\t}
-";
-    let services = format!("{}{walls}", services::nft::body());
-    let table = |mode, guard| {
-        let (subnets, management, masquerade) = (&subnets[..], &management[..], &masquerade[..]);
-        let parts = nft::Parts { mode, subnets, management, masquerade, encap_port: 6081, guard };
-        nft::table(&parts, &Want::default()).body
-    };
-    let body = |mode| table(mode, None);
-    assert_eq!(body(GatewayMode::Shared), format!("{services}{shared}"));
-    assert_eq!(body(GatewayMode::Local), format!("{services}{shared}{local}"));
-    let forward = "\
-\tchain forward {
-\t\ttype filter hook forward priority filter; policy accept;
-\t\tiifname != { \"br-ex\", \"ovn-k8s-mp0\" } oifname != { \"br-ex\", \"ovn-k8s-mp0\" } return
-\t\tip saddr 10.128.0.0/23 return
-\t\tip daddr 10.128.0.0/23 return
-\t\tip6 saddr fd00:10::/64 return
-\t\tip6 daddr fd00:10::/64 return
-\t\tcounter drop
-\t}
-";
-    let guard = nft::Guard { bridge: "br-ex", ranges: &subnets };
-    assert_eq!(table(GatewayMode::Shared, Some(&guard)), format!("{services}{shared}{forward}"));
-}
-
-/// As `nft -a list table` shows them; what looks alike and is not theirs stays.
-const IPTABLES: &str = "\
-table ip nat { # handle 1
-\tchain OVN-KUBE-NODEPORT { # handle 1
-\t\ttcp dport 30080 counter packets 0 bytes 0 dnat to 10.96.1.3:80 # handle 9
-\t}
-
-\tchain KUBE-SERVICES { # handle 2
-\t\tip daddr 10.96.0.1 tcp dport 443 counter packets 0 bytes 0 accept # handle 10
-\t}
-
-\tchain OUTPUT { # handle 3
-\t\ttype nat hook output priority -100; policy accept;
-\t\tcounter packets 1 bytes 2 jump OVN-KUBE-NODEPORT # handle 4
-\t\tcounter packets 1 bytes 2 jump KUBE-SERVICES # handle 5
-\t}
-
-\tchain POSTROUTING { # handle 6
-\t\tip saddr 10.128.0.0/23 counter packets 0 bytes 0 masquerade # handle 7
-\t\tip saddr 192.0.2.0/24 counter packets 0 bytes 0 masquerade # handle 8
-\t}
-}
-";
-
-#[test]
-fn chains_of_ovn_kubernetes_go() {
-    let ranges = ["10.128.0.0/14", "10.96.0.0/16"].map(|range| range.parse().unwrap());
-    let want = "\
-delete rule ip nat OUTPUT handle 4
-delete rule ip nat POSTROUTING handle 7
-flush chain ip nat OVN-KUBE-NODEPORT
-delete chain ip nat OVN-KUBE-NODEPORT
-";
-    assert_eq!(legacy::plan("ip nat", IPTABLES, &ranges, false), want);
-    assert_eq!(legacy::plan("ip nat", "table ip nat {\n}\n", &ranges, false), "");
-}
-
-/// What others' rules lead to cannot go, and what is like ovn-kubernetes' rules but says more is somebody else's.
-#[test]
-fn rules_of_others_stay() {
-    let shown = "\
-table ip nat { # handle 1
-\tchain OVN-KUBE-ETP { # handle 1
-\t\ttcp dport 30080 counter dnat to 10.96.1.3:80 # handle 2
-\t}
-
-\tchain OVN-KUBE-ITP { # handle 3
-\t\tcounter jump OVN-KUBE-ETP # handle 4
-\t}
-
-\tchain MINE { # handle 5
-\t\tip daddr vmap { 10.96.1.3 : jump OVN-KUBE-ETP } # handle 6
-\t}
-
-\tchain POSTROUTING { # handle 7
-\t\tip saddr 10.128.0.0/23 oifname \"wg0\" counter masquerade # handle 8
-\t\tip saddr 10.0.0.0/8 counter masquerade # handle 9
-\t\tip saddr 169.254.169.1 counter masquerade # handle 10
-\t}
-
-\tchain FORWARD { # handle 11
-\t\tiifname \"docker0\" ip daddr 10.128.0.0/14 counter accept # handle 12
-\t\tip saddr 10.128.3.4 counter accept # handle 13
-\t\tiifname \"ovn-k8s-mp0\" oifname \"wg0\" counter accept # handle 14
-\t\tip daddr 10.128.0.0/14 counter accept # handle 15
-\t\tiifname \"ovn-k8s-mp0\"  counter accept comment \"from OVN to localhost\" # handle 16
-\t}
-}
-";
-    let ranges = ["10.128.0.0/14", "169.254.169.0/29"].map(|range| range.parse().unwrap());
-    let want = "\
-delete rule ip nat POSTROUTING handle 10
-delete rule ip nat FORWARD handle 15
-delete rule ip nat FORWARD handle 16
-flush chain ip nat OVN-KUBE-ETP
-flush chain ip nat OVN-KUBE-ITP
-delete chain ip nat OVN-KUBE-ITP
-";
-    assert_eq!(legacy::plan("ip nat", shown, &ranges, false), want);
-}
-
-/// Two fixed neighbours tell of a masquerade subnet, and nothing less does.
-#[test]
-fn masquerade_subnets_are_known_by_neighbours() {
-    let of = |ips: &[&str]| -> Vec<(IpAddr, Mac)> {
-        ips.iter().map(|ip| ip.parse().unwrap()).map(|ip| (ip, Mac::of(ip))).collect()
-    };
-    let found = |have: &[(IpAddr, Mac)]| left::subnets(have).iter().map(ToString::to_string).collect::<Vec<_>>();
-    let both = of(&["169.254.0.1", "169.254.0.4", "fd69::1", "fd69::4", "172.18.255.1"]);
-    assert_eq!(found(&both), ["169.254.0.0/29", "fd69::/125"]);
-    for ips in [&["169.254.0.1"][..], &["169.254.0.4"], &["169.254.0.2", "169.254.0.5"], &["fd69::1", "169.254.0.4"]] {
-        assert!(found(&of(ips)).is_empty(), "{ips:?}");
-    }
-    let mut other = of(&["169.254.0.1", "169.254.0.4"]);
-    other[0].1 = Mac([2, 0, 0, 0, 0, 1]);
-    assert!(found(&other).is_empty());
-}
-
-const FORWARD: &str = "\
-table ip filter { # handle 1
-\tchain FORWARD { # handle 1
-\t\ttype filter hook forward priority filter; policy drop;
-\t\toifname \"ovn-k8s-mp0\" counter packets 0 bytes 0 accept # handle 4
-\t\tiifname \"docker0\" counter packets 0 bytes 0 accept # handle 5
-\t}
-}
-";
-
-#[test]
-fn pods_pass_what_drops_by_default() {
-    assert_eq!(
-        legacy::missing("ip filter", FORWARD),
-        "insert rule ip filter FORWARD iifname \"ovn-k8s-mp0\" counter accept\n"
-    );
-    assert_eq!(legacy::missing("ip filter", "table ip filter {\n\tchain DOCKER {\n\t}\n}\n"), "");
-    let ranges = ["10.128.0.0/14".parse().unwrap()];
-    assert_eq!(legacy::plan("ip filter", FORWARD, &ranges, true), "");
-    assert_eq!(legacy::plan("ip filter", FORWARD, &ranges, false), "delete rule ip filter FORWARD handle 4\n");
-}
+use ovnkube_node_plan::gateway::nft::{TABLE, Wanted};
+use ovnkube_node_plan::services;
 
 #[test]
 fn an_element_that_the_kernel_refuses_holds_up_no_other() {
@@ -359,10 +11,10 @@ fn an_element_that_the_kernel_refuses_holds_up_no_other() {
         let wanted = |last: u8, ninth: &str| {
             let key = |n| ("external-ips-v4", format!("192.0.2.{n} . tcp . 80"));
             let value = |n| if n == 9 { ninth.to_owned() } else { format!("10.96.0.{n} . 80") };
-            nft::Wanted { body: services::nft::body(), elements: (1..=last).map(|n| (key(n), value(n))).collect() }
+            Wanted { body: services::nft::body(), elements: (1..=last).map(|n| (key(n), value(n))).collect() }
         };
         let shown = async || ovnkube_host::nft::list(TABLE).await.unwrap().unwrap();
-        let mut table = nft::Table::default();
+        let mut table = table::Table::default();
         for (last, ninth) in [(20, "10.96.0.9 . 80000"), (21, "10.96.0.9 . 80000"), (21, "10.96.0.9 . 80"), (22, "no")]
         {
             table.ensure(wanted(last, ninth)).await.unwrap();
@@ -387,22 +39,22 @@ fn what_is_led_elsewhere_is_told_until_it_is_done() {
         let wanted = |to: &[u8]| {
             let element =
                 |n: &u8| (("external-ips-v4", format!("192.0.2.{n} . udp . 53")), format!("10.96.0.{n} . 53"));
-            nft::Wanted { body: services::nft::body(), elements: to.iter().map(element).collect() }
+            Wanted { body: services::nft::body(), elements: to.iter().map(element).collect() }
         };
-        let doors = |moved: &services::nft::Moved| -> Vec<(String, usize)> {
+        let frontends = |moved: &services::nft::Moved| -> Vec<(String, usize)> {
             moved.iter().map(|((ip, ..), led)| (ip.unwrap().to_string(), led.len())).collect()
         };
-        let mut table = nft::Table::default();
+        let mut table = table::Table::default();
         let both = vec![("192.0.2.1".to_owned(), 1), ("192.0.2.2".to_owned(), 1)];
         for _ in 0..2 {
-            assert_eq!(doors(&table.ensure(wanted(&[1, 2])).await.unwrap()), both);
+            assert_eq!(frontends(&table.ensure(wanted(&[1, 2])).await.unwrap()), both);
         }
         table.forget_turned();
         assert!(table.ensure(wanted(&[1, 2])).await.unwrap().is_empty());
         // a service goes, and somebody empties the table before its connections are ended
         for to in [&[2][..], &[2], &[1, 2], &[2]] {
             let moved = table.ensure(wanted(to)).await.unwrap();
-            assert_eq!(doors(&moved)[0], ("192.0.2.1".to_owned(), usize::from(to.len() > 1)));
+            assert_eq!(frontends(&moved)[0], ("192.0.2.1".to_owned(), usize::from(to.len() > 1)));
             ovnkube_host::nft::delete(TABLE).await.unwrap();
         }
     });

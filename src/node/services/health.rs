@@ -1,5 +1,5 @@
-//! `healthCheckNodePort`: tells load balancers whether a service has an endpoint on this node, and
-//! whether the node is as services want it, as kube-proxy does.
+//! `healthCheckNodePort`: reports to load balancers whether a service has an endpoint on this node, and
+//! whether the node is programmed for services, as kube-proxy does.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,6 +9,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use nix::sys::socket::{setsockopt, sockopt};
+use ovnkube_node_plan::services::{Health, Want};
 use ovnkube_telemetry::{NodeHealth, Served, Web};
 use serde::Serialize;
 use tokio::net::{TcpListener, TcpSocket};
@@ -16,36 +17,40 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::Board;
-use super::want::{Health, Want};
+use super::tracker::ServiceTracker;
 use crate::Warning;
 
-/// Pause before a port is tried again that somebody else has.
+/// Pause before another attempt to open a port that is in use.
 const RETRY: Duration = Duration::from_secs(1);
 const BACKLOG: u32 = 1024;
 
-/// Answers for as long as the process lives. A port that somebody else has holds up no other. Anybody may ask, so it is done
-/// on a thread of its own.
-pub(crate) async fn run(board: &Board, node: &str, health: &NodeHealth, warnings: &UnboundedSender<Warning>) {
+/// Answers health checks as long as the process lives. A port that is in use blocks no other. Any client may connect,
+/// so a separate thread serves them.
+pub(crate) async fn run(
+    tracker: &ServiceTracker,
+    node: &str,
+    health: &NodeHealth,
+    warnings: &UnboundedSender<Warning>,
+) {
     let web = loop {
         match Web::start("ovnkube-health") {
             Ok(web) => break web,
-            Err(e) => tracing::warn!("start a thread for health checks: {e}; trying again"),
+            Err(e) => tracing::warn!(error = %e, "cannot start a thread for health checks; trying again"),
         }
         sleep(RETRY).await;
     };
     let mut ports = Ports { web, health: health.clone(), open: BTreeMap::new() };
-    let mut changes = board.changes();
+    let mut changes = tracker.changes();
     let mut told = Vec::new();
     loop {
         changes.mark_unchanged();
-        let failed = match board.want() {
+        let failed = match tracker.want() {
             Some(want) => ports.ensure(&want, node).await,
             None => Vec::new(),
         };
         for warning in failed.iter().filter(|warning| !told.contains(*warning)) {
-            tracing::warn!("{}", warning.message);
-            // the process ends: nobody listens
+            tracing::warn!(reason = warning.reason, "{}", warning.message);
+            // fails only when the process ends
             let _ = warnings.send(warning.clone());
         }
         told = failed;
@@ -71,7 +76,7 @@ struct Port {
 }
 
 impl Ports {
-    /// Opens and closes ports; tells which could not be opened, and why.
+    /// Opens and closes ports. Returns which could not be opened, and why.
     async fn ensure(&mut self, want: &Want, node: &str) -> Vec<Warning> {
         let mut wanted = BTreeMap::new();
         for part in &want.parts {
@@ -97,8 +102,8 @@ impl Ports {
                     about: Some(service.clone()),
                     reason: "FailedToStartServiceHealthcheck",
                     message: format!(
-                        "listen on healthCheckNodePort {number} of {}, node {node}: {e}; end what has the port \
-                         (ss -ltnp), or make the service anew to give it another one",
+                        "cannot listen on healthCheckNodePort {number} of {} on node {node}: {e}; end the program that has the \
+                         port (ss -ltnp), or make the service anew to give it another one",
                         health.service
                     ),
                 }),
@@ -120,7 +125,7 @@ impl Port {
     }
 }
 
-/// On every address of both families, whatever `net.ipv6.bindv6only` says, or of IPv4 where there is no IPv6.
+/// Listens on all addresses of both families, regardless of `net.ipv6.bindv6only`, or of IPv4 if there is no IPv6.
 async fn listen(port: u16) -> std::io::Result<TcpListener> {
     match listen_both(port) {
         Err(e) if e.kind() != std::io::ErrorKind::AddrInUse => {

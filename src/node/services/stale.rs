@@ -1,66 +1,53 @@
-//! UDP senders that never pause: their connections in Open vSwitch go on to an endpoint that is
-//! gone, so they are ended there, in the kernel's and in the userspace datapath alike.
+//! Ends UDP connections of senders that never pause: in Open vSwitch they still lead to an endpoint
+//! that is gone. This works for the kernel's and the userspace datapath.
 //!
-//! ovn-controller does the same for zones of its own, where it knows how. Either can do it only after the
-//! new flows are in, and nobody tells the agent when that is: so it asks more than once.
+//! ovn-controller does the same for its own zones, if its version can. Either can do it only after the new
+//! flows are installed. The agent is not notified of that, so it repeats the attempt.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use ovnkube_host::conntrack::{self, Connection};
+use ovnkube_host::conntrack;
 use ovnkube_host::unixctl::vswitchd;
-use ovnkube_model::{Backend, Family, Subnet};
+use ovnkube_model::{Backend, Subnet};
+use ovnkube_node_plan::services::nft::{Moved, local_masquerade_ips};
+use ovnkube_node_plan::services::stale::{Stale, answers, is_moved, tuples};
 use tokio::time::sleep;
 
-use super::Board;
-use super::nft::{Moved, stand_ins};
-use super::want::{At, Senders};
+use super::tracker::ServiceTracker;
 
-/// Between two looks, and how often each stale connection is looked for.
+/// Between two looks.
 const PAUSE: Duration = Duration::from_millis(700);
-pub(super) const LOOKS: u8 = 5;
-/// The switch goes through all of its connections for each that it ends: of more, only those that it has are named to it.
+/// ovs-vswitchd scans all its connections for each one to end. If there are more, only those that exist are sent to it.
 const ONE_BY_ONE: usize = 16;
 
-/// An address that packets were sent to, and an endpoint that shall answer no more.
-pub(crate) type Stale = ((At, u16), Backend);
-
-/// What `new` no longer leads to.
-pub(crate) fn left(old: &Senders, new: &Senders) -> BTreeSet<Stale> {
-    let gone = |(door, backends): (&(At, u16), &BTreeSet<Backend>)| {
-        let kept = new.get(door);
-        let gone = backends.iter().filter(|backend| kept.is_none_or(|kept| !kept.contains(backend)));
-        gone.map(|backend| (*door, *backend)).collect::<Vec<Stale>>()
-    };
-    old.iter().flat_map(gone).collect()
-}
-
-/// Ends what becomes stale for as long as the process lives.
-pub(crate) async fn run(board: &Board, run_dir: &Path, masquerade: &[Subnet]) {
-    let mut changed = board.stale_changed();
+/// Ends stale connections as long as the process lives.
+pub(crate) async fn run(tracker: &ServiceTracker, run_dir: &Path, masquerade: &[Subnet]) {
+    let mut changed = tracker.stale_changed();
     while changed.changed().await.is_ok() {
         loop {
             sleep(PAUSE).await;
-            let (stale, mut ips) = board.stale();
+            let (stale, mut ips) = tracker.stale();
             if stale.is_empty() {
                 break;
             }
-            ips.extend(stand_ins(masquerade));
+            ips.extend(local_masquerade_ips(masquerade));
             if let Err((failed, e)) = end(run_dir, &stale, &ips).await {
-                tracing::warn!("end UDP connections to endpoints that are gone, {failed} of {}: {e}", stale.len());
+                let of = stale.len();
+                tracing::warn!(error = %e, failed, of, "cannot end UDP connections to endpoints that are gone");
             }
         }
     }
 }
 
-/// One that cannot be ended holds up no other; how many could not, and why the last one.
+/// Ends connections; a failure does not stop the others. The error: how many failed, and why the last one did.
 async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usize, ovnkube_host::Error)> {
     let datapaths = vswitchd(run_dir, "dpctl/dump-dps", &[]).await.map_err(|e| (stale.len(), e))?;
     let datapaths: Vec<&str> = datapaths.lines().map(str::trim).collect();
-    // Open vSwitch 3.1 takes the name of a datapath for what to look for: the only one has to go without, and of
-    // several none can be named to it
+    // Open vSwitch 3.1 takes the name of a datapath for the connection to look for: a single datapath must not be
+    // named, and of several none can be
     let named: Vec<&[&str]> = if datapaths.len() == 1 { vec![&[]] } else { datapaths.chunks(1).collect() };
     let mut outcome = Ok(());
     for datapath in named {
@@ -75,7 +62,7 @@ async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usi
     outcome
 }
 
-/// Of many, those that answer somebody.
+/// The stale connections that exist; of a few, all.
 async fn those_that_are(run_dir: &Path, datapath: &[&str], stale: &[Stale]) -> ovnkube_host::Result<Vec<Stale>> {
     if stale.len() <= ONE_BY_ONE {
         return Ok(stale.to_vec());
@@ -85,39 +72,7 @@ async fn those_that_are(run_dir: &Path, datapath: &[&str], stale: &[Stale]) -> o
     Ok(stale.iter().copied().filter(|(_, backend)| answer.contains(backend)).collect())
 }
 
-/// Who does, in a line as `udp,orig=(src=…,dst=…,sport=…,dport=…),reply=(src=IP,dst=…,sport=PORT,dport=…),zone=…`.
-pub(super) fn answers(line: &str) -> Option<Backend> {
-    let (_, reply) = line.strip_prefix("udp,")?.split_once("reply=(")?;
-    let field = |name| reply.split([',', ')']).find_map(|field| field.strip_prefix(name));
-    Some(Backend { ip: field("src=")?.parse().ok()?, port: field("sport=")?.parse().ok()? })
-}
-
-/// What the senders say, and what answers them.
-pub(super) fn tuples(((at, port), backend): &Stale, ips: &[IpAddr]) -> Vec<[String; 2]> {
-    let to: Vec<IpAddr> = match at {
-        At::Ip(ip) => vec![*ip],
-        At::Node(family) => ips.iter().copied().filter(|ip| Family::of(*ip) == *family).collect(),
-    };
-    let reply = tuple(backend.ip, "src", backend.port);
-    to.iter().map(|ip| [tuple(*ip, "dst", *port), reply.clone()]).collect()
-}
-
-/// The same for what the host itself translates; `own` are the host's addresses.
+/// Ends the connections that the host itself translates and that `moved` changes; `own` are the host's addresses.
 pub(crate) async fn end_moved(moved: Moved, own: Vec<IpAddr>) -> ovnkube_host::Result<()> {
     conntrack::end_udp(move |connection| is_moved(connection, &moved, &own)).await.map(drop)
-}
-
-/// A node port's number is nobody's at addresses that are not the host's.
-pub(super) fn is_moved(Connection { to, answers }: &Connection, moved: &Moved, own: &[IpAddr]) -> bool {
-    let of = |ip| moved.get(&(ip, to.is_ipv6(), to.port()));
-    match of(Some(to.ip())).or_else(|| of(None).filter(|_| own.contains(&to.ip()))) {
-        Some(led) if led.is_empty() => answers != to,
-        Some(led) => !led.contains(answers),
-        None => false,
-    }
-}
-
-fn tuple(ip: IpAddr, side: &str, port: u16) -> String {
-    let family = if ip.is_ipv6() { "ipv6" } else { "nw" };
-    format!("ct_{family}_{side}={ip},ct_nw_proto=17,ct_tp_{side}={port}")
 }

@@ -12,8 +12,16 @@ use ovnkube_model::{
 };
 use serde_json::{Value, json};
 
-use super::*;
-use crate::gateway::flows::{Facts, flows};
+use std::net::IpAddr;
+
+use ovnkube_model::{NodeIps, ServiceCidr};
+use ovnkube_node_plan::services::{self as want, Here, ServiceIntent, ServiceIntents, Want, stale};
+use tokio::sync::watch;
+
+use super::tracker::ServiceTracker;
+use ovnkube_node_plan::gateway::flows::flows;
+use ovnkube_node_plan::openflow::Facts;
+use ovnkube_node_plan::services::nft;
 
 fn here() -> Here {
     Here { node: "node-000".into(), ips: vec!["172.18.0.2".parse().unwrap()], node_ports: true, knows_nodes: true }
@@ -98,9 +106,9 @@ impl Cluster {
     }
 
     fn want(&self) -> Want {
-        let mut parts = Parts::default();
+        let mut parts = ServiceIntents::default();
         for (key, service) in self.0.iter() {
-            parts.set(key, service.created, Part::of(key, &self.0, &here()));
+            parts.set(key, service.created, ServiceIntent::of(key, &self.0, &here()));
         }
         Want { parts: parts.all().cloned().collect(), ..Want::default() }
     }
@@ -176,28 +184,28 @@ fn a_node_port_without_endpoints_here_leads_to_a_node_that_has_some() {
     assert_eq!(last, ["nodeports-elsewhere-v4 tcp . 30080 : 172.18.0.3 . 30080"]);
     assert!(elsewhere(&["node-000 terminating", "node-002"]).is_empty(), "one that still serves is here");
 
-    let minds_nodes = watch::Sender::default();
-    let mut minds = minds_nodes.subscribe();
-    let board = Board::new("node-000".into(), true, Some(given()), Services::default(), minds_nodes);
-    board.services_told();
-    assert!(board.want().is_some() && !*minds.borrow_and_update(), "other nodes matter to nobody");
+    let needs_nodes = watch::Sender::default();
+    let mut minds = needs_nodes.subscribe();
+    let tracker = ServiceTracker::new("node-000".into(), true, Some(given()), Services::default(), needs_nodes);
+    tracker.services_told();
+    assert!(tracker.want().is_some() && !*minds.borrow_and_update(), "other nodes matter to nobody");
     let there = json!([{"addresses": ["10.128.1.1"], "nodeName": "node-002"}]);
-    board.slice(&key("web-x"), Some(slice("web", ("TCP", 8080), &there)));
-    board.service(&key("web"), Some(service(1, &spec)));
+    tracker.slice(&key("web-x"), Some(slice("web", ("TCP", 8080), &there)));
+    tracker.service(&key("web"), Some(service(1, &spec)));
     assert!(*minds.borrow_and_update());
     let leads_to =
-        || board.want().unwrap().parts[0].elsewhere.iter().map(|there| there.node.to_string()).collect::<Vec<_>>();
+        || tracker.want().unwrap().parts[0].elsewhere.iter().map(|there| there.node.to_string()).collect::<Vec<_>>();
     assert!(leads_to().is_empty());
     for ip in ["172.18.0.4", "172.18.0.44"] {
-        let mut changes = board.changes();
+        let mut changes = tracker.changes();
         for is_new in [true, false] {
             changes.mark_unchanged();
-            board.node(&"node-002".into(), Some(ips(&[ip])));
+            tracker.node(&"node-002".into(), Some(ips(&[ip])));
             assert_eq!(changes.has_changed().unwrap(), is_new);
             assert_eq!(leads_to(), [ip], "the node has another address");
         }
     }
-    board.node(&"node-002".into(), None);
+    tracker.node(&"node-002".into(), None);
     assert!(leads_to().is_empty());
 }
 
@@ -244,7 +252,7 @@ fn facts(mode: GatewayMode, ips: &[&str]) -> Facts<'static> {
     Facts {
         mode,
         mac: Mac([2, 0x42, 0xac, 0x12, 0, 2]),
-        uplink: 1,
+        uplink: Some(1),
         vlan: None,
         patch: 2,
         ips: ips.iter().map(|ip| ip.parse().unwrap()).collect(),
@@ -306,7 +314,7 @@ fn local_node_ports_are_at_all_addresses_of_the_node() {
     );
     let mut here = here();
     here.ips.extend(["172.18.0.9", "fd00::9"].map(|ip| ip.parse::<IpAddr>().unwrap()));
-    let part = |name: &str| Part::of(&key(name), &cluster.0, &here).map(std::sync::Arc::new);
+    let part = |name: &str| ServiceIntent::of(&key(name), &cluster.0, &here).map(std::sync::Arc::new);
     let want = Want { parts: ["np", "np-etp-local", "away"].into_iter().filter_map(part).collect(), ..Want::default() };
     let at = |mode| -> Vec<String> {
         let flows = flows(&facts(mode, &["172.18.0.2"]), &want).into_iter();
@@ -440,10 +448,10 @@ fn source_ranges() {
             "ports": [{"port": 80}], "loadBalancerSourceRanges": ranges,
         });
         cluster.add("web", &spec);
-        let sources = |door: &want::Door| door.sources.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let doors: Vec<_> = cluster.want().parts[0].doors.iter().map(sources).collect();
-        assert!(doors[1].is_empty(), "externalIPs have none");
-        doors[0].clone()
+        let sources = |frontend: &want::Frontend| frontend.sources.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let frontends: Vec<_> = cluster.want().parts[0].frontends.iter().map(sources).collect();
+        assert!(frontends[1].is_empty(), "externalIPs have none");
+        frontends[0].clone()
     };
     assert_eq!(sources(&["10.0.0.1/8", "10.1.0.0/16"]), ["10.0.0.0/8"]);
     assert!(sources(&["10.0.0.0/8", "0.0.0.0/0"]).is_empty(), "everybody");
@@ -452,99 +460,100 @@ fn source_ranges() {
     assert_eq!(sources(&["10.0.0.0/33"]), ["0.0.0.0/32"], "what can't be read lets nobody in");
 }
 
-fn board() -> Board {
-    let board = Board::new("node-000".into(), true, Some(given()), no_services(), watch::Sender::default());
-    board.addresses(&here().ips);
-    board.nodes_told();
-    board
+fn tracker() -> ServiceTracker {
+    let tracker = ServiceTracker::new("node-000".into(), true, Some(given()), no_services(), watch::Sender::default());
+    tracker.addresses(&here().ips);
+    tracker.nodes_told();
+    tracker
 }
 
 #[test]
 fn nothing_is_done_before_everything_is_known() {
-    let board = board();
+    let tracker = tracker();
     let spec = json!({"type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 80, "nodePort": 30080}]});
-    board.service(&key("np"), Some(service(1, &spec)));
-    assert_eq!(board.want(), None);
-    let changes = board.changes();
-    board.services_told();
+    tracker.service(&key("np"), Some(service(1, &spec)));
+    assert_eq!(tracker.want(), None);
+    let changes = tracker.changes();
+    tracker.services_told();
     assert!(changes.has_changed().unwrap());
-    assert_eq!(board.want().unwrap().parts.len(), 1);
+    assert_eq!(tracker.want().unwrap().parts.len(), 1);
 }
 
 /// Endpoints are OVN's; the host hears of a change only when it is about the host.
 #[test]
 fn changes_that_concern_the_host_alone_are_told() {
-    let board = board();
-    board.services_told();
-    let mut changes = board.changes();
+    let tracker = tracker();
+    tracker.services_told();
+    let mut changes = tracker.changes();
     let mut told = |what: &dyn Fn()| {
         changes.mark_unchanged();
         what();
         changes.has_changed().unwrap()
     };
     let spec = json!({"type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 80, "nodePort": 30080}]});
-    assert!(told(&|| board.service(&key("np"), Some(service(1, &spec)))));
+    assert!(told(&|| tracker.service(&key("np"), Some(service(1, &spec)))));
     let pod = |ip: &str, node: &str| slice("np", ("TCP", 8080), &json!([{"addresses": [ip], "nodeName": node}]));
-    assert!(told(&|| board.slice(&key("np-x"), Some(pod("10.129.0.4", "node-001")))), "it refuses no longer");
+    assert!(told(&|| tracker.slice(&key("np-x"), Some(pod("10.129.0.4", "node-001")))), "it refuses no longer");
     for slice in [pod("10.128.0.5", "node-000"), pod("10.129.0.5", "node-001")] {
-        assert!(!told(&|| board.slice(&key("np-x"), Some(slice.clone()))));
+        assert!(!told(&|| tracker.slice(&key("np-x"), Some(slice.clone()))));
     }
     let mut local = spec.clone();
     local["externalTrafficPolicy"] = "Local".into();
-    assert!(told(&|| board.service(&key("np"), Some(service(1, &local)))));
-    assert!(told(&|| board.slice(&key("np-x"), Some(pod("10.128.0.6", "node-000")))));
-    assert!(told(&|| board.addresses(&["10.128.0.6".parse().unwrap()])), "the endpoint is on the host");
-    assert!(told(&|| board.service(&key("np"), None)));
-    assert_eq!(board.want(), Some(Want { nodes: Some(BTreeSet::new()), ..Want::default() }));
+    assert!(told(&|| tracker.service(&key("np"), Some(service(1, &local)))));
+    assert!(told(&|| tracker.slice(&key("np-x"), Some(pod("10.128.0.6", "node-000")))));
+    assert!(told(&|| tracker.addresses(&["10.128.0.6".parse().unwrap()])), "the endpoint is on the host");
+    assert!(told(&|| tracker.service(&key("np"), None)));
+    assert_eq!(tracker.want(), Some(Want { nodes: Some(BTreeSet::new()), ..Want::default() }));
 }
 
 /// The first external address that comes later: until other nodes' addresses are known it may be one of them,
 /// and nobody's connections to it are ended.
 #[test]
 fn connections_to_what_may_be_another_nodes_are_left_alone() {
-    let board = Board::new("node-000".into(), true, Some(given()), Services::default(), watch::Sender::default());
-    board.services_told();
-    assert!(board.want().is_some(), "no service minds nodes");
+    let tracker =
+        ServiceTracker::new("node-000".into(), true, Some(given()), Services::default(), watch::Sender::default());
+    tracker.services_told();
+    assert!(tracker.want().is_some(), "no service minds nodes");
     let ports = json!([{"protocol": "UDP", "port": 53}]);
     let spec = json!({"clusterIPs": ["10.96.1.3"], "externalIPs": ["172.18.0.3"], "ports": ports});
-    board.service(&key("dns"), Some(service(1, &spec)));
+    tracker.service(&key("dns"), Some(service(1, &spec)));
     let endpoints = json!([{"addresses": ["10.128.0.5"], "nodeName": "node-000"}]);
-    board.slice(&key("dns-x"), Some(slice("dns", ("UDP", 53), &endpoints)));
-    board.node(&"node-001".into(), Some(ips(&["172.18.0.3"])));
-    board.nodes_told();
-    assert_eq!(board.stale().0, []);
+    tracker.slice(&key("dns-x"), Some(slice("dns", ("UDP", 53), &endpoints)));
+    tracker.node(&"node-001".into(), Some(ips(&["172.18.0.3"])));
+    tracker.nodes_told();
+    assert_eq!(tracker.stale().0, []);
 }
 
 /// Once there are more ranges than were given: what of them is nodes' no host leads to services, whatever those say.
 #[test]
 fn addresses_of_nodes_in_ranges_of_services_are_theirs() {
-    let minds_nodes = watch::Sender::default();
-    let board = Board::new("node-000".into(), true, Some(given()), no_services(), minds_nodes.clone());
+    let needs_nodes = watch::Sender::default();
+    let tracker = ServiceTracker::new("node-000".into(), true, Some(given()), no_services(), needs_nodes.clone());
     let range = |cidrs: &[&str]| {
         let cidrs: Vec<String> = cidrs.iter().map(ToString::to_string).collect();
         Some(ServiceCidr::parse(&meta_of(&BTreeMap::new(), 1), &cidrs))
     };
-    board.range("kubernetes".into(), range(&["10.96.0.0/16", "10.96.64.0/20"]));
-    board.services_told();
-    assert_eq!((*minds_nodes.borrow(), board.want().unwrap().nodes), (false, None));
-    board.range("more".into(), range(&["10.97.0.0/16"]));
-    assert_eq!((*minds_nodes.borrow(), board.want().unwrap().nodes), (true, None));
-    board.nodes_told();
-    let kept = || board.want().unwrap().nodes.unwrap().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    tracker.range("kubernetes".into(), range(&["10.96.0.0/16", "10.96.64.0/20"]));
+    tracker.services_told();
+    assert_eq!((*needs_nodes.borrow(), tracker.want().unwrap().nodes), (false, None));
+    tracker.range("more".into(), range(&["10.97.0.0/16"]));
+    assert_eq!((*needs_nodes.borrow(), tracker.want().unwrap().nodes), (true, None));
+    tracker.nodes_told();
+    let kept = || tracker.want().unwrap().nodes.unwrap().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     assert_eq!(kept(), "");
     let spec = json!({"clusterIPs": ["10.97.0.5"], "ports": [{"port": 80}]});
-    board.service(&key("mistaken"), Some(service(1, &spec)));
-    assert_eq!(board.want().unwrap().parts.len(), 1, "nobody answers: it is refused");
-    let mut changes = board.changes();
+    tracker.service(&key("mistaken"), Some(service(1, &spec)));
+    assert_eq!(tracker.want().unwrap().parts.len(), 1, "nobody answers: it is refused");
+    let mut changes = tracker.changes();
     let mut told = |node: &str, named: &[&str], linked: &[&str]| {
         changes.mark_unchanged();
         let parsed = |ips: &[&str]| ips.iter().map(|ip| ip.parse().unwrap()).collect::<Vec<IpAddr>>();
-        board.node(&node.into(), Some(NodeIps::new(parsed(named), parsed(linked))));
+        tracker.node(&node.into(), Some(NodeIps::new(parsed(named), parsed(linked))));
         changes.has_changed().unwrap()
     };
     assert!(!told("node-003", &["172.18.0.5"], &["10.97.0.10"]), "a cache of DNS has a service's address");
     assert!(told("node-003", &["172.18.0.5", "10.97.0.5"], &["10.97.0.10"]));
-    assert_eq!((kept().as_str(), board.want().unwrap().parts.len()), ("10.97.0.5", 0));
+    assert_eq!((kept().as_str(), tracker.want().unwrap().parts.len()), ("10.97.0.5", 0));
     assert!(told("node-004", &["10.97.0.6", "fd00:97::6", "10.98.0.6"], &[]));
     assert_eq!(kept(), "10.97.0.5 10.97.0.6");
     assert!(!told("node-004", &["10.97.0.6", "10.98.0.6"], &["10.97.0.10"]));

@@ -227,7 +227,7 @@ fn del_ends_a_waiting_add() {
             std::thread::sleep(Duration::from_millis(200));
             result(&lab.shim(&pod, &container("s1"), "DEL"));
             let (_, text) = error(&add.join().unwrap());
-            assert!(text.contains("deleted while"), "{text}");
+            assert!(text.contains("its sandbox was deleted meanwhile"), "{text}");
         });
         // br-int is there but nobody installs flows: ADD waits there, DEL takes all away again
         lab.annotate(&pod);
@@ -281,7 +281,7 @@ fn a_pod_that_is_deleted_ends_a_waiting_add() {
 
 fn is_ended(output: &Output) {
     let (_, text) = error(output);
-    assert!(text.contains("the pod was deleted while"), "{text}");
+    assert!(text.contains("cannot wire the pod: it was deleted meanwhile"), "{text}");
 }
 
 /// The database answers after the ADD has ended.
@@ -365,7 +365,7 @@ fn bandwidth_becomes_limits() {
         annotated.egress_bandwidth = Some("much".into());
         lab.tell(Change::Pod(pod.key(), Some(annotated)));
         let (_, text) = error(&lab.shim(&pod, &id, "ADD"));
-        assert!(text.contains("bandwidth \"much\" is not a quantity"), "{text}");
+        assert!(text.contains("cannot use bandwidth \"much\": it is not a quantity"), "{text}");
     });
 }
 

@@ -106,7 +106,7 @@ fn without_ovs_requests_fail_but_are_answered() {
     in_node(|lab| {
         lab.start_agent();
         let (code, text) = error(&lab.shim_env(&[("CNI_COMMAND", "STATUS")], CONF.as_bytes()));
-        assert!(code == 50 && text.contains("not ready"), "{code} {text}");
+        assert!(code == 50 && text.contains("cannot wire pods: there is no connection"), "{code} {text}");
         assert!(!lab.conf().exists());
     });
 }

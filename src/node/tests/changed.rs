@@ -181,6 +181,9 @@ fn what_an_earlier_gateway_left_holds_up_nothing() {
         eventually("the management port", || ip("-o addr").contains("ovn-k8s-mp0    inet 10.128.0.2/24"));
         eventually("annotations", || !lab.annotations().is_empty());
         eventually("it is told", || lab.waits_for().contains("inet ovn-kubernetes"));
+        // and stays so: by the address the agent knows that the table may be its own
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        assert!(lab.waits_for().contains("inet ovn-kubernetes") && ip("addr").contains("169.254.169.2"));
         assert!(!lab.conf().exists());
         holder.kill().unwrap();
         holder.wait().unwrap();

@@ -326,8 +326,8 @@ fn what_can_not_be_a_gateway_is_refused() {
             eventually(want, || lab.waits_for().contains(want));
             lab.crash_agent();
         };
-        waits(lab, &|_| {}, "use br-ex as gateway interface: there is no such link and no such bridge");
-        waits(lab, &|s| s.interface = None, "find the gateway interface: there is no default route");
+        waits(lab, &|_| {}, "cannot use br-ex as gateway interface: there is no such link and no such bridge");
+        waits(lab, &|s| s.interface = None, "cannot find the gateway interface: there is no default route");
         lab.vsctl("add-br br-ex -- set Bridge br-ex datapath_type=netdev");
         waits(lab, &|_| {}, "the bridge holds no link to the outside");
         lab.vsctl("del-br br-ex");
@@ -342,9 +342,11 @@ fn what_can_not_be_a_gateway_is_refused() {
             &|s| s.next_hops = vec!["10.1.1.1".parse().unwrap()],
             "next hop 10.1.1.1 is outside its network 172.18.0.2/16",
         );
-        let overlap = "start the gateway: network 172.18.0.2/16 of link br-ex overlaps service range 172.16.0.0/12";
+        let overlap =
+            "cannot start the gateway: network 172.18.0.2/16 of link br-ex overlaps service range 172.16.0.0/12";
         refuses(lab, &|s| s.service_cidrs = vec!["172.16.0.0/12".parse().unwrap()], overlap);
-        let overlap = "start the gateway: network 172.18.0.2/16 of link br-ex overlaps join subnet 172.18.4.0/24";
+        let overlap =
+            "cannot start the gateway: network 172.18.0.2/16 of link br-ex overlaps join subnet 172.18.4.0/24";
         refuses(lab, &|s| s.join_subnets = vec!["172.18.4.0/24".parse().unwrap()], overlap);
         run("ip", &["route", "del", "default"]);
         waits(lab, &|_| {}, "no default route of 172.18.0.2/16's family leads through it");
@@ -383,7 +385,7 @@ fn a_switch_that_hangs_is_told() {
         lab.signal("vswitchd", Signal::SIGSTOP);
         // somebody changes something: it has to be looked at
         lab.vsctl("--no-wait set Open_vSwitch . external_ids:somebody=else");
-        eventually("it is told", || lab.waits_for().contains("that does not answer"));
+        eventually("it is told", || lab.waits_for().contains("does not answer the agent"));
         lab.signal("vswitchd", Signal::SIGCONT);
         eventually("it is ready again", || lab.waits_for().is_empty());
         lab.stop_agent();

@@ -89,7 +89,7 @@ fn another_name_touches_nothing(lab: &Lab, pod: &Pod, id: &str) {
     let before = state(lab, pod);
     let (code, text) = error(&lab.shim_of(pod, id, "ADD", "net1"));
     assert_eq!(code, 4, "{text}");
-    assert!(text.contains("CNI_IFNAME net1: the sandbox has its interface already, eth0"), "{text}");
+    assert!(text.contains("cannot add interface net1: the sandbox already has eth0"), "{text}");
     result(&lab.shim_of(pod, id, "DEL", "net1"));
     let (code, text) = error(&lab.shim_of(pod, id, "CHECK", "net1"));
     assert_eq!(code, 4, "{text}");
@@ -180,7 +180,7 @@ fn check_compares_the_mtu() {
         let (pod, id, first) = wired(lab);
         pod.ip_cmd("link set eth0 mtu 1300");
         let (_, text) = error(&lab.shim(&pod, &id, "CHECK"));
-        assert!(text.contains("eth0 has the MTU 1300, not 1442"), "{text}");
+        assert!(text.contains("eth0 has MTU 1300, not 1442"), "{text}");
         assert_eq!(result(&lab.shim(&pod, &id, "ADD")), first);
         result(&lab.shim(&pod, &id, "CHECK"));
         // a pod keeps the MTU that it was wired with, and is not broken by that

@@ -107,7 +107,9 @@ fn a_service_comes_changes_and_goes() {
         let mut warnings = Vec::new();
         eventually("a warning", || {
             warnings.extend(lab.warnings());
-            warnings.iter().any(|warning| warning.message.contains("listen on healthCheckNodePort 32080 of a/web"))
+            warnings
+                .iter()
+                .any(|warning| warning.message.contains("cannot listen on healthCheckNodePort 32080 of a/web"))
         });
         let of_service = Object::Service { key: key(), uid: "u".into() };
         assert!(warnings.iter().any(|warning| warning.about.as_ref() == Some(&of_service)), "{warnings:?}");

@@ -280,7 +280,7 @@ fn whose_the_sandbox_no_longer_is_gets_no_port() {
             (
                 "PodsWithoutPort",
                 "1 pods of this node have no port in Open vSwitch, such as default/web-0: its interface has the MAC \
-                 address 0a:58:0a:80:00:03, the pod is annotated with 0a:58:0a:80:00:4d; restart the pod"
+                 address 0a:58:0a:80:00:03, and the pod is annotated with 0a:58:0a:80:00:4d; restart the pod"
             )
         );
         // nor does it hold up others, and it is told once
@@ -295,7 +295,7 @@ fn whose_the_sandbox_no_longer_is_gets_no_port() {
             link(pod)
         ));
         eventually("a warning", || {
-            lab.warnings().iter().any(|told| told.message.contains("somebody put it into bridge br-mine"))
+            lab.warnings().iter().any(|told| told.message.contains("it was put into bridge br-mine"))
         });
         lab.vsctl(&format!("del-port {}", link(other)));
         eventually("the other to answer", || answers(other));

@@ -1,5 +1,5 @@
-//! What a bridge that we made took from its NIC, kept in the bridge's row: it is there as long as the bridge is, also
-//! after a power cut, and nobody has to look for a file.
+//! What a bridge of the agent took from its NIC, stored in the bridge's row: so it exists as long as the bridge, also
+//! after a power cut, and needs no file.
 
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,56 +7,57 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ipnetwork::IpNetwork;
-use ovnkube_host::{HeldAddress, HeldRoute};
+use ovnkube_host::{SavedAddress, SavedRoute};
+use ovnkube_node_plan::uplink::LinkSnapshot;
 use serde::{Deserialize, Serialize};
 
-use super::plan::Holder;
+use super::connectivity_check::Check;
 
-/// A lease that is renewed is written down again; one that only ran on is not.
+/// Tolerance in seconds: a renewed lease is written again; one that only got older is not.
 const SAME_END: u64 = 60;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Journal {
-    /// The kernel's: after a reboot the host's own network setup says what is right.
+    /// The kernel's boot id: after a reboot the host's own network setup decides.
     boot: String,
-    /// Index of the bridge's link; another one holds nothing of what this one did.
+    /// Index of the bridge's link; a link with another index holds nothing of what this one did.
     link: u32,
-    /// That link was set down; it may not have back yet what it lost by that.
+    /// That link was set down; what it lost by that may not be restored yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) down: bool,
     addresses: Vec<Kept>,
     routes: Vec<Kept>,
-    /// Default routes from before the host was started anew that it still does without: the address that one needs may
-    /// come in the middle of a move, and who sets the address can't set the route any more then.
+    /// Default routes from before the reboot that the host still lacks: the address that one needs may be added in the
+    /// middle of a move, and the program that adds it can then no longer set the route.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     awaited: Vec<Kept>,
-    /// A router's word was obeyed on the NIC once, by the kernel or in its place.
+    /// Router advertisements were once accepted on the NIC, by the kernel or by a program in its place.
     #[serde(default)]
     pub(super) advertised: bool,
-    /// Who answered before the move and has to answer after it; empty once they did.
+    /// Connectivity checks that passed before the move and must pass after it; empty once they did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) trial: Vec<String>,
-    /// Why all goes back to the NIC: whoever starts next goes on with it.
+    trial: Vec<String>,
+    /// Why everything moves back to the NIC; a restarted agent continues with that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) undone: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Kept {
-    /// For people.
+    /// For messages; for an address also read back.
     what: String,
-    /// Seconds since 1970; `None`: for ever.
+    /// Seconds since 1970; `None`: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<u64>,
     message: String,
 }
 
 impl Journal {
-    /// `before`: the one that it takes the place of.
+    /// The journal for what the links have. `before`: the journal that it replaces.
     pub(super) fn of(
         link: u32,
-        held: &Holder<HeldAddress, HeldRoute>,
-        trial: &[String],
+        held: &LinkSnapshot<SavedAddress, SavedRoute>,
+        trial: &[Check],
         before: Option<&Journal>,
     ) -> Self {
         let now = now();
@@ -64,7 +65,7 @@ impl Journal {
         awaited.retain(|route| is_awaited(route, held));
         let awaited = awaited.iter().map(Kept::route).collect();
         let advertised =
-            before.is_some_and(|before| before.advertised) || held.routes.iter().any(HeldRoute::is_advertised);
+            before.is_some_and(|before| before.advertised) || held.routes.iter().any(SavedRoute::is_advertised);
         let addresses = held.addresses.iter().map(|held| Kept {
             what: held.address().to_string(),
             until: held.valid().map(|seconds| now + u64::from(seconds)),
@@ -80,12 +81,12 @@ impl Journal {
             routes,
             awaited,
             advertised,
-            trial: trial.to_vec(),
+            trial: trial.iter().map(ToString::to_string).collect(),
             undone: None,
         }
     }
 
-    /// What can't be read counts for nothing: it is written anew.
+    /// If it cannot be parsed, it is ignored and written again.
     pub(super) fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
@@ -94,15 +95,23 @@ impl Journal {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Of the addresses.
+    pub(super) fn set_trial(&mut self, trial: &[Check]) {
+        self.trial = trial.iter().map(ToString::to_string).collect();
+    }
+
+    pub(super) fn trial(&self) -> Vec<Check> {
+        self.trial.iter().filter_map(|text| Check::parse(text)).collect()
+    }
+
+    /// The addresses with their networks.
     pub(super) fn networks(&self) -> Vec<IpNetwork> {
         self.addresses.iter().filter_map(|kept| kept.what.parse().ok()).collect()
     }
 
-    /// Whether this one says what there is `now`. What is written before a trial is what the host gets back after it, so
-    /// until that has ended only a link that was down matters.
+    /// Whether this journal matches the current one. What is written before a connectivity check is restored if the
+    /// check fails, so until the check ends only a link that was down matters.
     pub(super) fn agrees(&self, now: &Self) -> bool {
-        if !self.trial.is_empty() {
+        if !self.trial().is_empty() {
             return self.down == now.down;
         }
         let same = |(a, b): (&Kept, &Kept)| {
@@ -113,34 +122,34 @@ impl Journal {
             && self.addresses.iter().zip(&now.addresses).all(same)
     }
 
-    /// Whether it says what the link of this index holds.
+    /// Whether it describes the link with this index.
     pub(super) fn is_of(&self, link: u32) -> bool {
         self.boot == boot() && self.link != 0 && self.link == link
     }
 
-    /// What the bridge held and does not now, as far as it is still valid: all that its link had when it was another one
-    /// than `link`. One that is not `up`, or was set down, has lost its routes and its IPv6 addresses; who misses one of
-    /// IPv4 has removed it.
-    pub(super) fn lost(&self, link: Option<u32>, up: bool) -> Holder<HeldAddress, HeldRoute> {
+    /// What the bridge has lost, as far as it is still valid: everything, if its link was another one than `link`. A
+    /// link that is not `up`, or was set down, has lost its routes and IPv6 addresses; a missing IPv4 address was
+    /// removed by another program.
+    pub(super) fn lost(&self, link: Option<u32>, up: bool) -> LinkSnapshot<SavedAddress, SavedRoute> {
         let is_same = link == Some(self.link);
         if self.boot != boot() || self.link == 0 || (is_same && up && !self.down) {
-            return Holder { up: true, addresses: Vec::new(), routes: Vec::new() };
+            return LinkSnapshot { up: true, addresses: Vec::new(), routes: Vec::new() };
         }
         let now = now();
         let address = |kept: &Kept| {
-            let held = HeldAddress::decode(&kept.bytes()?)?;
+            let held = SavedAddress::decode(&kept.bytes()?)?;
             let (Some(until), Some(valid)) = (kept.until, held.valid()) else { return Some(held) };
-            // since it was written
+            // seconds since it was written
             let passed = (now + u64::from(valid)).saturating_sub(until);
             held.aged(u32::try_from(passed).unwrap_or(u32::MAX))
         };
         let mut addresses: Vec<_> = self.addresses.iter().filter_map(address).collect();
         addresses.retain(|held| !is_same || held.address().is_ipv6());
-        Holder { up: true, addresses, routes: routes(&self.routes) }
+        LinkSnapshot { up: true, addresses, routes: routes(&self.routes) }
     }
 
-    /// Default routes that the host had before it was started anew, and has not had since.
-    pub(super) fn defaults_before_boot(&self) -> Vec<HeldRoute> {
+    /// Default routes that the host had before the reboot, and has not had since.
+    pub(super) fn defaults_before_boot(&self) -> Vec<SavedRoute> {
         let mut defaults = routes(&self.awaited);
         if self.boot != boot() {
             defaults.extend(routes(&self.routes));
@@ -150,29 +159,29 @@ impl Journal {
     }
 }
 
-/// Whether the host may still get this default route, or has to be given it: it has none of its family, and no address
-/// of the family yet, or the ones that the route needs.
-fn is_awaited(route: &HeldRoute, held: &Holder<HeldAddress, HeldRoute>) -> bool {
+/// Whether this default route is still missing: the host has none of its family, and either no address of the family
+/// yet or the ones that the route needs.
+fn is_awaited(route: &SavedRoute, held: &LinkSnapshot<SavedAddress, SavedRoute>) -> bool {
     let ipv6 = route.is_default(true);
-    let of_family = held.addresses.iter().map(HeldAddress::address).filter(|one| one.is_ipv6() == ipv6);
+    let of_family = held.addresses.iter().map(SavedAddress::address).filter(|one| one.is_ipv6() == ipv6);
     let addresses: Vec<_> = of_family.collect();
     let has_source = route.source().is_none_or(|source| addresses.iter().any(|one| one.ip() == source));
     let is_of_use = has_source && is_reached(route, &addresses);
     !held.routes.iter().any(|one| one.is_default(ipv6)) && (addresses.is_empty() || is_of_use)
 }
 
-/// Whether all that a route names is in a network of these addresses.
-pub(super) fn is_reached(route: &HeldRoute, addresses: &[IpNetwork]) -> bool {
+/// Whether all addresses that a route names are in networks of these addresses.
+pub(super) fn is_reached(route: &SavedRoute, addresses: &[IpNetwork]) -> bool {
     let is_link_local = |ip| matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
     route.addresses().into_iter().all(|ip| is_link_local(ip) || addresses.iter().any(|network| network.contains(ip)))
 }
 
-fn routes(kept: &[Kept]) -> Vec<HeldRoute> {
-    kept.iter().filter_map(|kept| HeldRoute::decode(&kept.bytes()?)).collect()
+fn routes(kept: &[Kept]) -> Vec<SavedRoute> {
+    kept.iter().filter_map(|kept| SavedRoute::decode(&kept.bytes()?)).collect()
 }
 
 impl Kept {
-    fn route(held: &HeldRoute) -> Self {
+    fn route(held: &SavedRoute) -> Self {
         Self { what: held.to_string(), until: None, message: STANDARD.encode(held.encode()) }
     }
 

@@ -1,17 +1,19 @@
 //! The bridge's rows: made, read and removed in single transactions.
 
 use ovnkube_model::Mac;
+use ovnkube_node_plan::uplink::bridge_of;
+use ovnkube_node_plan::vswitch;
+use ovnkube_ovn::vswitch::DATABASE;
 use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch, port};
-use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, vswitch};
+use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid};
 use ovnkube_ovsdb::{Cache, Txn};
 
 use super::journal::Journal;
-use crate::ovs;
 use crate::{Error, Result};
 
-/// Names the NIC; ovn-kubernetes writes it too, and so does whoever has several to choose from.
-const UPLINK: &str = "bridge-uplink";
-/// Names the bridge itself; ovn-kubernetes writes it too, into those that it makes.
+/// Names the NIC; ovn-kubernetes writes it too, and so does an administrator whose bridge has several.
+pub(crate) const UPLINK: &str = "bridge-uplink";
+/// Names the bridge itself; ovn-kubernetes writes it too, to bridges that it makes.
 const BRIDGE: &str = "bridge-id";
 const JOURNAL: &str = "ovnkube-uplink";
 
@@ -26,12 +28,7 @@ pub(crate) struct Made {
     pub(super) journal: Option<Journal>,
 }
 
-/// The name of the bridge for a NIC.
-pub(crate) fn bridge_of(nic: &str) -> String {
-    format!("br{nic}")
-}
-
-/// All there are, sorted by name.
+/// All such bridges, sorted by name.
 pub(crate) fn made(cache: &Cache) -> Vec<Made> {
     let read = |(uuid, row): (Uuid, &std::sync::Arc<Row>)| {
         let (name, ids) = (row.str(bridge::NAME), row.map(bridge::EXTERNAL_IDS));
@@ -56,9 +53,9 @@ fn ports_of<'a>(cache: &'a Cache, bridge: Uuid, name: &'a str) -> impl Iterator<
     ports.filter(move |port| cache.get(port::TABLE, *port).is_some_and(|row| row.str(port::NAME) == name))
 }
 
-/// A bridge without the NIC, that says whose it is.
+/// Makes the bridge, without the NIC; its row names the NIC.
 pub(super) fn make(cache: &Cache, nic: &str, mac: Mac, journal: &Journal) -> Result<Txn> {
-    let mut txn = Txn::new(&vswitch::DATABASE);
+    let mut txn = Txn::new(&DATABASE);
     let (root, have) = cache.iter(open_vswitch::TABLE).next().ok_or(Error::NoOvs)?;
     let name = &bridge_of(nic);
     if !cache.lookup(bridge::TABLE, name).is_empty() {
@@ -80,7 +77,7 @@ pub(super) fn make(cache: &Cache, nic: &str, mac: Mac, journal: &Journal) -> Res
     }
     txn.insert(id("Bridge"), row);
     txn.insert_into(open_vswitch::TABLE, root, open_vswitch::BRIDGES, Datum::one(Atom::Uuid(id("Bridge"))));
-    // it has to be there after a power cut
+    // it must survive a power cut
     txn.durable();
     Ok(txn)
 }
@@ -92,7 +89,7 @@ impl Made {
     }
 
     pub(super) fn write(&self, cache: &Cache, journal: &Journal) -> Txn {
-        let mut txn = Txn::new(&vswitch::DATABASE);
+        let mut txn = Txn::new(&DATABASE);
         let text = journal.text();
         let row = cache.get(bridge::TABLE, self.uuid);
         if row.is_some_and(|row| row.map(bridge::EXTERNAL_IDS).get(JOURNAL) != Some(&text)) {
@@ -102,17 +99,14 @@ impl Made {
         txn
     }
 
-    /// An Open vSwitch that is started with `--delete-transient-ports` gives the NIC back to the host at boot.
+    /// Adds the NIC. Open vSwitch started with `--delete-transient-ports` gives it back to the host at boot.
     pub(super) fn add_port(&self, cache: &Cache) -> Result<Txn> {
-        let mut txn = Txn::new(&vswitch::DATABASE);
+        let mut txn = Txn::new(&DATABASE);
         let nic = self.nic.as_str();
-        if let Some((uuid, _)) = ovs::interface(cache, nic) {
-            return match ovs::bridges(cache, uuid).next() {
+        if let Some((uuid, _)) = vswitch::interface(cache, nic) {
+            return match vswitch::bridges(cache, uuid).next() {
                 Some(bridge) if bridge == self.bridge => Ok(txn),
-                other => Err(Error::Gateway {
-                    interface: nic.to_owned(),
-                    why: format!("it is a port of bridge {}", other.unwrap_or_default()),
-                }),
+                other => Err(Error::gateway(nic, &format!("it is a port of bridge {}", other.unwrap_or_default()))),
             };
         }
         let id = |table: &str| derived_uuid(table, nic);
@@ -129,16 +123,16 @@ impl Made {
     }
 
     pub(super) fn remove_port(&self, cache: &Cache) -> Txn {
-        let mut txn = Txn::new(&vswitch::DATABASE);
+        let mut txn = Txn::new(&DATABASE);
         for port in ports_of(cache, self.uuid, &self.nic) {
             txn.remove_from(bridge::TABLE, self.uuid, bridge::PORTS, Datum::one(Atom::Uuid(port)));
         }
         txn
     }
 
-    /// What else was put on the bridge goes with it.
+    /// Removes the bridge with everything that was put on it.
     pub(super) fn remove(&self, cache: &Cache) -> Txn {
-        let mut txn = Txn::new(&vswitch::DATABASE);
+        let mut txn = Txn::new(&DATABASE);
         if cache.get(bridge::TABLE, self.uuid).is_some() {
             for (root, _) in cache.iter(open_vswitch::TABLE) {
                 let gone = Datum::one(Atom::Uuid(self.uuid));

@@ -1,4 +1,4 @@
-//! What the cluster manager writes on nodes, and what it does about what others wrote.
+//! What the cluster manager writes on nodes, and how it treats what others wrote.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -29,7 +29,7 @@ async fn heard(lab: &Lab, about: &str, reason: &str, words: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn cluster_manager_needs_no_database() {
     let lab = Lab::new().await;
-    // whoever connects is in the queue, accepted or not
+    // connections are queued, accepted or not
     let door = TcpListener::bind("127.0.0.1:0").unwrap();
     door.set_nonblocking(true).unwrap();
     let kubeconfig = format!("--k8s-kubeconfig={}", lab.api.kubeconfig().display());

@@ -22,7 +22,7 @@ impl Api {
     /// An API without nodes and pods.
     pub(crate) async fn empty() -> Self {
         let api = Self { servers: Turn::take().await };
-        // without a controller manager nobody makes the account that every pod needs
+        // without a controller manager the account that every pod needs is missing
         let account = json!({"metadata": {"name": "default"}});
         let _ = api.ask(Method::POST, &format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts"), account).await;
         let lists = ["pods", "events"].map(|kind| format!("/api/v1/namespaces/{NAMESPACE}/{kind}"));
@@ -30,7 +30,7 @@ impl Api {
         for list in lists.into_iter().chain(["/api/v1/nodes".to_owned(), leases.clone()]) {
             api.ask(Method::DELETE, &list, json!({"gracePeriodSeconds": 0})).await.unwrap();
         }
-        // held by nobody, as dist/yaml has them
+        // without a holder, as in dist/yaml
         for name in ["ovn-kubernetes-master", "ovn-kubernetes-master-global"] {
             let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}});
             api.ask(Method::POST, &leases, lease).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the whole cluster agrees on goes from the master to node agents.
+//! The values that the whole cluster agrees on get from the master to node agents.
 
 use http::Method;
 use ovnkube_tests::nb::until;
@@ -10,8 +10,8 @@ use crate::process::Process;
 
 const MASTER: &[&str] = &["--cluster-subnets=10.244.0.0/16", "--k8s-service-cidr=10.96.0.0/16"];
 
-/// Seed 1's line for minions: no range of services, and subnets that are none of pods. It has no Open vSwitch, so that nothing
-/// of this host is touched, and a directory for its socket that nobody else sees.
+/// Seed 1's line for minions: no range of services, and subnets that are not those of pods. It has no Open vSwitch, so
+/// that nothing of this host is changed, and a private directory for its socket.
 fn minion(lab: &Lab) -> Process {
     let config = lab.dir.file("minion.conf");
     let dir = lab.dir.file("none");
@@ -37,7 +37,7 @@ async fn data(lab: &Lab) -> Value {
 async fn a_minion_takes_the_values_of_the_master() {
     let lab = Lab::new().await;
     lab.api.node("n1").await;
-    // it starts first, and there is nothing to take
+    // it starts first and finds no values
     let minion = minion(&lab).after("Open_vSwitch").await;
     assert!(!minion.log().contains("the cluster's counts"), "{}", minion.log());
     let master = lab.start("init-master=one", MASTER);
@@ -50,7 +50,7 @@ async fn a_minion_takes_the_values_of_the_master() {
     let minion = minion.after("service-cidrs of the cluster is 10.96.0.0/16").await;
     assert_eq!(minion.log().matches("starting over").count(), 1, "{}", minion.log());
     drop(minion);
-    // the next time it knows at once
+    // the next time it has them at once
     let again = self::minion(&lab).after("of the cluster is 10.244.0.0/16/24").await.after("Open_vSwitch").await;
     assert!(!again.log().contains("starting over"), "{}", again.log());
 }

@@ -1,4 +1,4 @@
-//! What a test stands on: an empty API, empty databases, a directory for logs.
+//! The environment of a test: an empty API, empty databases, a directory for logs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -11,6 +11,7 @@ mod cluster;
 mod faults;
 mod masters;
 mod one_process;
+mod plan;
 mod remove;
 mod roles;
 mod why;

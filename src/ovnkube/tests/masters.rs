@@ -46,7 +46,7 @@ async fn a_killed_leader_is_replaced_and_nothing_rewritten() {
         lab.api.pod(pod, node).await;
     }
     lab.wired(3).await;
-    // it has seen the lease by now or sees it later: it waits for it in any case
+    // it has seen the lease or sees it later: in any case it waits for it
     assert_eq!(holder(&lab).await, "first");
     assert!(!second.log().contains("holds the lease"), "two leaders");
     let written = lab.transactions().len();
@@ -68,7 +68,7 @@ async fn a_killed_leader_is_replaced_and_nothing_rewritten() {
 async fn a_stopped_leader_hands_over() {
     let lab = Lab::new().await;
     lab.api.node("a").await;
-    // a lease that nobody waits for here
+    // a lease that no test waits for
     let long = ["--ha-election-lease-duration=600", "--ha-election-renew-deadline=500", "--ha-election-retry-period=1"];
     let first = lab.start("init-master=first", &long);
     lab.ready(&first).await;

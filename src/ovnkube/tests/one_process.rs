@@ -43,7 +43,7 @@ async fn it_ends_soon_before_the_api_ever_answered() {
     std::fs::write(&config, "").unwrap();
     let config = format!("--config-file={}", config.display());
     for mode in ["--init-master=one", "--init-cluster-manager=one", "--init-ovnkube-controller=one"] {
-        // connections are made, nothing is ever said; one for each process, which may make some more than are taken here
+        // connections are accepted but never answered; one for each process, which may make more than are accepted here
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let apiserver = format!("--k8s-apiserver=http://{}", silent.local_addr().unwrap());
         let words = [mode, &apiserver, &config, "--nb-address=tcp:127.0.0.1:1"].into_iter().chain(PATIENT);
@@ -109,7 +109,7 @@ async fn the_token_is_never_logged() {
     lab.api.pod("one", "a").await;
     let process = start(&token, &lab.api.url(), "log");
     lab.wired(1).await;
-    // what others do is told on level 5
+    // changes by others are logged on level 5
     lab.nb.nbctl(&["lsp-set-port-security", "default_one"]);
     let process = process.after("DEBUG").await;
     assert!(!process.log().contains(&token), "the token is logged");

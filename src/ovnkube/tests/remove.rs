@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::lab::Lab;
 use crate::process::{Process, ovnkube};
 
-/// What a run of the program said.
+/// The output of a run.
 struct Said {
     success: bool,
     out: String,
@@ -79,8 +79,8 @@ impl Cluster {
         cluster
     }
 
-    /// What differs from before, downloaded anew: a client that is there already may not have heard of
-    /// what another program has just written.
+    /// What differs from before, downloaded again: an existing client may not have received yet what another program
+    /// has just written.
     async fn rows(&self) -> String {
         let now = Dump::of(&self.lab.nb.client().await);
         now.since(&self.before) + &self.before.since(&now)
@@ -136,7 +136,7 @@ async fn a_node_that_exists_stays_while_a_controller_works() {
     let rows = cluster.rows().await;
     let said = remove_b(&cluster.lab);
     assert!(!said.success && said.err.contains("kubectl delete node b"), "{}", said.err);
-    // one that is not told whether it exists
+    // without an answer whether it exists
     let said = remove(&cluster.lab, None, Some(&cluster.lab.nb.socket()), Some(&cluster.lab.sb.socket()));
     assert!(!said.success && said.err.contains("not known whether node b still exists"), "{}", said.err);
     assert_eq!(cluster.rows().await, rows);
@@ -150,13 +150,13 @@ async fn a_node_that_exists_stays_while_a_controller_works() {
     assert!(!cluster.is_annotated().await);
     let said = remove_b(&cluster.lab);
     assert!(said.success && said.out.contains("no annotations to remove"), "{} {}", said.out, said.err);
-    // as it says: a controller takes it up again
+    // as the message says: a controller adds it again
     let _master = cluster.lab.start("init-master=two", &["--host-network-namespace=default"]);
     until("the node is back", async || cluster.is_annotated().await).await;
     cluster.lab.wired(3).await;
 }
 
-/// Whatever is in reach is done, and said, and what is not is told.
+/// What is in reach is done and reported, and so is what is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_are_away() {
     let cluster = Cluster::without_controller().await;
@@ -188,7 +188,7 @@ async fn a_host_that_still_runs_is_told() {
         Host::start(&cluster.lab.sb, &[("system-id", "c-live"), ("hostname", "b"), ("ovn-encap-ip", "172.18.0.7")]);
     until("its chassis", async || cluster.chassis().contains("c-live")).await;
     let said = remove_b(&cluster.lab);
-    assert!(!said.success && said.err.contains("chassis c-live is there again"), "{}", said.err);
+    assert!(!said.success && said.err.contains("cannot remove chassis c-live: it is there again"), "{}", said.err);
     assert_eq!(cluster.rows().await, "");
     drop(host);
     let said = remove_b(&cluster.lab);

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::lab::{Dir, Lab};
 use crate::process::ovnkube;
 
-/// Two namespaces as somebody writes them: no uid, some without a namespace, a list, other kinds.
+/// Two namespaces as users write them: no uid, some without a namespace, a list, other kinds.
 const OBJECTS: &str = r#"
 kind: List
 items:
@@ -43,7 +43,7 @@ spec: {type: LoadBalancer, clusterIP: 10.96.0.7, externalIPs: [192.0.2.9], loadB
 status: {loadBalancer: {ingress: [{ip: 192.0.2.10}]}}
 "#;
 
-/// A pod in the network of its node, and policies by every means that may or may not mean it; one without tracking.
+/// A host-network pod, and policies that select it or not by every means; one without connection tracking.
 const HOSTS: &str = r#"
 kind: Node
 metadata: {name: n1, annotations: {k8s.ovn.org/node-id: "2", k8s.ovn.org/node-subnets: '{"default":["10.244.0.0/24"]}'}}
@@ -138,7 +138,11 @@ fn a_directory_is_enough() {
         ("a/client 10.96.0.7 80", false, "it is the address of service default/web; policies see its pods"),
         ("a/client 192.0.2.9 80", false, "it is the address of service default/web; policies see its pods"),
         ("a/client 192.0.2.10 80", false, "it is the address of service default/web; policies see its pods"),
-        ("default/db 192.0.2.10 80", false, "service default/web drops there what 10.244.0.4 sends; add it to its"),
+        (
+            "default/db 192.0.2.10 80",
+            false,
+            "service default/web drops what 10.244.0.4 sends there; add 10.244.0.4 to its",
+        ),
         (
             "a/client 192.0.2.9 81",
             true,
@@ -146,10 +150,18 @@ fn a_directory_is_enough() {
              egress of a/client: no policy is about it\n  \
              ingress of 192.0.2.9: not a pod of the cluster's network, policies are not about it\n",
         ),
-        ("a/client b/db 80", false, "find pod b/db: there is none of this name"),
+        ("a/client b/db 80", false, "cannot find pod b/db: there is none of this name"),
         ("a/client fd00::1 80", false, "they have no address family in common"),
-        ("client default/db 80", false, "\"client\" is neither a pod nor an address; write namespace/name"),
-        ("a/client default/db http", false, "\"http\" is not a port; write 80, 53/UDP or 5000/SCTP"),
+        (
+            "client default/db 80",
+            false,
+            "cannot use \"client\": it is neither a pod nor an address; write namespace/name",
+        ),
+        (
+            "a/client default/db http",
+            false,
+            "cannot use port \"http\": it is not a number from 1 to 65535; write 80, 53/UDP or 5000/SCTP",
+        ),
         ("a/client default/db 80/icmp", false, "ICMP"),
     ] {
         let mut words: Vec<&str> = words.split(' ').collect();
@@ -162,11 +174,14 @@ fn a_directory_is_enough() {
     let (ok, text) = ask(&["a/client", "default/db", "80", "--from", &directory]);
     assert!(!ok && text.contains("objects.yaml"), "{text}");
     let (ok, text) = ask(&["a/client", "default/db", "80", "--from", "/nowhere"]);
-    assert!(!ok && text.contains("cannot read /nowhere; --from names a directory"), "{text}");
+    assert!(
+        !ok && text.contains("cannot read /nowhere: No such file or directory (os error 2); --from names a directory"),
+        "{text}"
+    );
 }
 
-/// Pods in the network of their node are known by its address, what its stack sends to pods has another; answers
-/// that nobody tracks need rules.
+/// Host-network pods are known by their node's address, while their packets to pods come from another one; replies
+/// that are not tracked need rules.
 #[test]
 fn hosts_and_answers() {
     let dir = Dir::new();
@@ -230,10 +245,10 @@ async fn a_cluster_is_asked() {
     plugins(&lab, &said);
     lab.api.ask(http::Method::DELETE, &format!("{policies}/deny"), json!(null)).await.unwrap();
     let (ok, text) = ask(&["default/one", "default/two", "80", "--k8s-apiserver=https://127.0.0.1:1"]);
-    assert!(!ok && text.contains("read the cluster"), "{text}");
+    assert!(!ok && text.contains("cannot read the cluster"), "{text}");
 }
 
-/// The credential plugin of a kubeconfig is run for a person, never for a daemon; what it prints is shown to nobody.
+/// The credential plugin of a kubeconfig is run for a user, never for a daemon; its output is not shown.
 fn plugins(lab: &Lab, answer: &str) {
     let dir = Dir::new();
     let token = lab.api.kubeconfig().with_extension("token");
@@ -262,7 +277,7 @@ fn plugins(lab: &Lab, answer: &str) {
     assert!(dir.file("ran").exists());
     for (script, problem) in [
         ("printf s3cret; echo log in first >&2; exit 3", "/bin/sh\" of the kubeconfig: exit status: 3 log in first"),
-        ("printf 's3cret: ['", "what it prints is no ExecCredential"),
+        ("printf 's3cret: ['", "what it prints is not an ExecCredential"),
     ] {
         user(script);
         let (ok, text) = ask(&words);

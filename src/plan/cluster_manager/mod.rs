@@ -1,6 +1,6 @@
 //! Node annotations of the cluster manager.
 //!
-//! Every node learns its number, its subnets and the join addresses that follow from the number:
+//! Every node gets its id, its subnets and the join addresses that follow from the id:
 //!
 //! ```text
 //! k8s.ovn.org/node-id                          "2"
@@ -9,15 +9,15 @@
 //! k8s.ovn.org/network-ids                      {"default":"0"}
 //! ```
 //!
-//! A node for which no subnet is left gets the condition NetworkUnavailable, so that no pod is sent
-//! there, until one is.
+//! A node for which no subnet is left has the condition NetworkUnavailable until there is one, so that no pod is
+//! scheduled there.
 //!
-//! Entries of other networks in the same annotations stay. What somebody else changed is put right.
+//! Entries of other networks in the same annotations are kept. Edits by others are corrected.
 
-use ovnkube_model::{Family, Name, Network, Node, NodeNetwork, Roles, Touched, World, keys};
+use ovnkube_model::{Affected, Family, Name, NetworkSettings, Node, NodeNetwork, Roles, World, keys};
 use serde_json::{Map, Value, json};
 
-use crate::features::touched_nodes;
+use crate::feature::affected_nodes;
 use crate::{Feature, Patch, PatchTarget, Unavailable, Want};
 
 /// Reason of the condition while the ranges are exhausted.
@@ -28,22 +28,22 @@ pub struct NodeAnnotations;
 impl Feature for NodeAnnotations {
     type Key = Name;
 
-    fn is_ours(roles: Roles) -> bool {
+    fn is_enabled(roles: Roles) -> bool {
         roles.cluster_manager
     }
 
-    fn touched(what: &Touched, world: &World) -> Vec<Name> {
-        touched_nodes(what, world)
+    fn affected(what: &Affected, world: &World) -> Vec<Name> {
+        affected_nodes(what, world)
     }
 
     fn want(name: &Name, world: &World) -> Want {
-        let (Some(node), Some(network)) = (world.nodes.get(name), world.networks.get(name)) else {
+        let (Some(node), Some(network)) = (world.nodes.get(name), world.node_networks.get(name)) else {
             return Want::default();
         };
         let annotations: Vec<_> = [
             (keys::NODE_ID, network.id.map(|id| id.to_string())),
             (keys::NODE_SUBNETS, subnets(node, network)),
-            (keys::JOIN_ADDRESSES, join_addresses(node, network, &world.network)),
+            (keys::JOIN_ADDRESSES, join_addresses(node, network, &world.settings)),
             (keys::NETWORK_IDS, Some(with_default(node, keys::NETWORK_IDS, json!("0")))),
         ]
         .into_iter()
@@ -62,8 +62,8 @@ impl Feature for NodeAnnotations {
     }
 }
 
-/// A node without a subnet says so, and says when it has one. Whoever says so of a node that has its subnets, as clouds do of
-/// new nodes, is wrong.
+/// Sets the condition on a node without a subnet, and clears it once the node has one. It is also cleared where
+/// others set it on a node with subnets, as clouds do on new nodes.
 fn unavailable(node: &Node, network: &NodeNetwork) -> Option<Unavailable> {
     match (network.exhausted(), node.network_unavailable.as_deref()) {
         (Some(_), Some(NO_SUBNET)) | (None, None) => None,
@@ -77,13 +77,13 @@ fn unavailable(node: &Node, network: &NodeNetwork) -> Option<Unavailable> {
 
 fn subnets(node: &Node, network: &NodeNetwork) -> Option<String> {
     let mut subnets = network.subnets.clone();
-    // an annotation that says the same in another order is not written again
+    // an annotation with the same subnets in another order is not written again
     subnets.sort_by_key(|subnet| node.subnets.iter().position(|s| s == subnet).unwrap_or(usize::MAX));
     let subnets: Vec<_> = subnets.iter().map(ToString::to_string).collect();
     (!subnets.is_empty()).then(|| with_default(node, keys::NODE_SUBNETS, json!(subnets)))
 }
 
-fn join_addresses(node: &Node, network: &NodeNetwork, settings: &Network) -> Option<String> {
+fn join_addresses(node: &Node, network: &NodeNetwork, settings: &NetworkSettings) -> Option<String> {
     let id = network.id?;
     let mut addresses = Map::new();
     for family in settings.families() {
@@ -99,7 +99,7 @@ fn with_default(node: &Node, key: &str, value: Value) -> String {
     let have = node.written.get(key).and_then(|text| serde_json::from_str(text).ok());
     let mut networks: Map<String, Value> = have.unwrap_or_default();
     if networks.get("default") == Some(&value) {
-        // equal but for spacing or order: not worth a write
+        // equal except for spacing or order: not worth a write
         return node.written.get(key).map(ToString::to_string).unwrap_or_default();
     }
     networks.insert("default".into(), value);

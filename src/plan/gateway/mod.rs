@@ -1,4 +1,4 @@
-//! Gateways: how the pods of a node get out, and the outside gets in.
+//! Gateways: how traffic of a node's pods gets out, and outside traffic gets in.
 //!
 //! ```text
 //!  LS join ──jtor-/rtoj-──  LR GR_<node>  ──rtoe-/etor-──  LS ext_<node> ──<bridge>_<node> (localnet)
@@ -9,21 +9,22 @@
 //!                         to the node's own addresses → the management port
 //! ```
 //!
-//! A node has a gateway once its agent has said so in `l3-gateway-config`.
+//! A node has a gateway once its agent has written `l3-gateway-config`.
 
+mod gateway_node;
 pub(crate) mod routes;
 
 use std::net::IpAddr;
 
-use ovnkube_model::{Family, Gateway, Name, Node, NodeNetwork, Roles, Touched, World};
+use ovnkube_model::{Affected, Name, Roles, World};
 use ovnkube_ovn::nb::{
     logical_router as lr, logical_router_port as lrp, logical_switch as ls, logical_switch_port as lsp,
     static_mac_binding as smb,
 };
 use ovnkube_ovn::{Row, owner};
 
-use crate::features::touched_nodes;
-use crate::topology::join_addresses;
+use self::gateway_node::GatewayNode;
+use crate::feature::affected_nodes;
 use crate::{Feature, RowKey, RowWant, Want, names};
 
 pub struct Gateways;
@@ -31,17 +32,17 @@ pub struct Gateways;
 impl Feature for Gateways {
     type Key = Name;
 
-    fn is_ours(roles: Roles) -> bool {
+    fn is_enabled(roles: Roles) -> bool {
         roles.controller
     }
 
-    fn touched(what: &Touched, world: &World) -> Vec<Name> {
-        touched_nodes(what, world)
+    fn affected(what: &Affected, world: &World) -> Vec<Name> {
+        affected_nodes(what, world)
     }
 
     fn want(name: &Name, world: &World) -> Want {
         let mut want = Want::default();
-        let Some(site) = Site::of(name, world) else { return want };
+        let Some(site) = GatewayNode::of(name, world) else { return want };
         let router = router(&mut want, &site);
         join(&mut want, &site, &router);
         outside(&mut want, &site, &router);
@@ -53,51 +54,15 @@ impl Feature for Gateways {
 
 /// What a pod on this node needs at the gateway: with `disable-snat-multiple-gws` an SNAT of its own.
 pub(crate) fn of_pod(want: &mut Want, node: &Name, addresses: impl Iterator<Item = IpAddr>, world: &World) {
-    if !world.network.disable_snat_multiple_gws {
+    if !world.settings.disable_snat_multiple_gws {
         return;
     }
-    if let Some(site) = Site::of(node, world) {
+    if let Some(site) = GatewayNode::of(node, world) {
         addresses.for_each(|address| routes::pod_nat(want, &site, address));
     }
 }
 
-/// All that a gateway is made of.
-struct Site<'a> {
-    name: &'a Name,
-    node: &'a Node,
-    network: &'a NodeNetwork,
-    gateway: &'a Gateway,
-    chassis: &'a Name,
-    /// The gateway router's own on the join switch.
-    joins: Vec<ipnetwork::IpNetwork>,
-    world: &'a World,
-}
-
-impl<'a> Site<'a> {
-    /// A node of this zone that has everything.
-    fn of(name: &'a Name, world: &'a World) -> Option<Self> {
-        let node = world.nodes.get(name).filter(|node| node.zone == world.network.zone)?;
-        let network = world.networks.get(name).filter(|network| !network.subnets.is_empty())?;
-        let joins = join_addresses(world, network.id?).collect();
-        let (gateway, chassis) = (node.gateway.as_ref()?, node.chassis_id.as_ref()?);
-        Some(Self { name, node, network, gateway, chassis, joins, world })
-    }
-
-    fn router_name(&self) -> String {
-        format!("GR_{}", self.name)
-    }
-
-    /// The router's port to the outside.
-    fn outer_port(&self) -> String {
-        format!("rtoe-GR_{}", self.name)
-    }
-
-    fn join(&self, family: Family) -> Option<IpAddr> {
-        self.joins.iter().map(ipnetwork::IpNetwork::ip).find(|ip| Family::of(*ip) == family)
-    }
-}
-
-fn router(want: &mut Want, site: &Site<'_>) -> RowKey {
+fn router(want: &mut Want, site: &GatewayNode<'_>) -> RowKey {
     let ips: Vec<_> = site.gateway.ips.iter().map(|ip| ip.ip().to_string()).collect();
     let first = ips.first().cloned().unwrap_or_default();
     let mut groups = vec![names::lb_group(names::CLUSTER_LB_GROUP)];
@@ -105,7 +70,7 @@ fn router(want: &mut Want, site: &Site<'_>) -> RowKey {
         groups.push(names::lb_group(names::ROUTER_LB_GROUP));
     }
     let name = site.router_name();
-    // marked as its routes are: on a router without a mark ovn-kubernetes had the last word
+    // marked like its routes: a router without the mark was last written by ovn-kubernetes
     let ids = [("physical_ip", first), ("physical_ips", ips.join(","))];
     let ids = ids.into_iter().chain(owner::marks(owner::GATEWAY).map(|(key, value)| (key, value.to_owned())));
     want.row(
@@ -128,10 +93,10 @@ fn router(want: &mut Want, site: &Site<'_>) -> RowKey {
     )
 }
 
-/// The cable to the join switch.
-fn join(want: &mut Want, site: &Site<'_>, router: &RowKey) {
-    let router_side = format!("rtoj-GR_{}", site.name);
-    let switch_side = format!("jtor-GR_{}", site.name);
+/// The router port and its peer on the join switch.
+fn join(want: &mut Want, site: &GatewayNode<'_>, router: &RowKey) {
+    let router_side = names::GATEWAY_TO_JOIN.of(site.name);
+    let switch_side = names::JOIN_TO_GATEWAY.of(site.name);
     let first = site.joins.iter().min_by_key(|ip| ip.is_ipv6());
     let port = want.row(
         RowWant::new(router_side.as_str(), Row::new(lrp::TABLE))
@@ -151,15 +116,15 @@ fn join(want: &mut Want, site: &Site<'_>, router: &RowKey) {
     want.member(&names::switch(names::JOIN_SWITCH), ls::PORTS, &port);
 }
 
-/// Whoever sends more to the node's pods hears of it from the router.
-fn gateway_mtu(site: &Site<'_>) -> Option<u32> {
-    site.node.checks_mtu.then_some(site.node.mtu.unwrap_or(site.world.network.mtu))
+/// The router tells senders of larger packets to the node's pods.
+fn gateway_mtu(site: &GatewayNode<'_>) -> Option<u32> {
+    site.node.checks_mtu.then_some(site.node.mtu.unwrap_or(site.world.settings.mtu))
 }
 
 /// The switch to the node's bridge, and the router's port in it.
-fn outside(want: &mut Want, site: &Site<'_>, router: &RowKey) {
+fn outside(want: &mut Want, site: &GatewayNode<'_>, router: &RowKey) {
     let gateway = site.gateway;
-    let switch_name = format!("ext_{}", site.name);
+    let switch_name = names::EXTERNAL_SWITCH.of(site.name);
     let switch = want.row(RowWant::new(switch_name.as_str(), Row::new(ls::TABLE)).with(ls::NAME, switch_name.as_str()));
     let bridge = want.row(
         RowWant::new(gateway.interface_id.as_str(), Row::new(lsp::TABLE))
@@ -180,7 +145,7 @@ fn outside(want: &mut Want, site: &Site<'_>, router: &RowKey) {
             .with(lrp::EXTERNAL_IDS, [("gateway-physical-ip", "yes")]),
     );
     want.member(router, lr::PORTS, &port);
-    let switch_side = format!("etor-GR_{}", site.name);
+    let switch_side = names::EXTERNAL_TO_GATEWAY.of(site.name);
     let options =
         [("router-port", router_side.as_str()), ("nat-addresses", "router"), ("exclude-lb-vips-from-garp", "true")];
     let port = want.row(
@@ -191,7 +156,7 @@ fn outside(want: &mut Want, site: &Site<'_>, router: &RowKey) {
             .with(lsp::OPTIONS, options),
     );
     want.member(&switch, ls::PORTS, &port);
-    // the masquerade next hop is nobody's: its MAC is only known from here
+    // no machine has the masquerade next hop: its MAC is only known from here
     for next_hop in routes::dummy_next_hops(site) {
         want.row(
             RowWant::new(format!("{router_side} {next_hop}"), Row::new(smb::TABLE))

@@ -1,4 +1,4 @@
-//! Routes, policies and NAT of a gateway. Others have such rows on the same routers, so each of ours is marked.
+//! Routes, policies and NAT of a gateway. Other programs have such rows on the same routers, so each of ours is marked.
 
 use std::net::IpAddr;
 
@@ -8,10 +8,10 @@ use ovnkube_ovn::nb::{
 };
 use ovnkube_ovn::{Row, owner};
 
-use super::Site;
+use super::gateway_node::GatewayNode;
 use crate::{RowKey, RowWant, Want, names, rows};
 
-/// Traffic to the node's own addresses goes over its management port.
+/// Priority of policies that send traffic for the node's own addresses over its management port.
 pub(crate) const TO_NODE: i64 = 1004;
 /// External id of the route to the host's side of the bridge.
 pub(crate) const MASQUERADE_ROUTE: &str = "k8s.ovn.org/node-masquerade-subnet";
@@ -19,23 +19,23 @@ pub(crate) const MASQUERADE_ROUTE: &str = "k8s.ovn.org/node-masquerade-subnet";
 /// What a policy of priority [`TO_NODE`] matches: packets of a node's pods to an address of the node.
 pub(crate) fn to_node(node: &str, host: IpAddr) -> String {
     let ip = Family::of(host).ovn();
-    format!("inport == \"rtos-{node}\" && {ip}.dst == {host} /* {node} */")
+    format!("inport == \"{}\" && {ip}.dst == {host} /* {node} */", names::ROUTER_TO_SWITCH.of(node))
 }
 
-/// Next hops that do not exist.
-pub(super) fn dummy_next_hops(site: &Site<'_>) -> Vec<IpAddr> {
+/// Next hops that no machine has.
+pub(super) fn dummy_next_hops(site: &GatewayNode<'_>) -> Vec<IpAddr> {
     masquerades(site).map(|(_, masquerade)| masquerade.next_hop).collect()
 }
 
-fn masquerades<'a>(site: &'a Site<'_>) -> impl Iterator<Item = (Subnet, Masquerade)> + 'a {
-    let families = site.world.network.families();
-    let subnets = site.world.network.masquerade_subnets.iter().copied();
+fn masquerades<'a>(site: &'a GatewayNode<'_>) -> impl Iterator<Item = (Subnet, Masquerade)> + 'a {
+    let families = site.world.settings.families();
+    let subnets = site.world.settings.masquerade_subnets.iter().copied();
     let subnets = subnets.filter(move |subnet| families.contains(&Family::of_subnet(*subnet)));
     subnets.filter_map(|subnet| Some((subnet, Masquerade::of(subnet)?)))
 }
 
-pub(super) fn routes(want: &mut Want, site: &Site<'_>, router: &RowKey) {
-    let network = &site.world.network;
+pub(super) fn routes(want: &mut Want, site: &GatewayNode<'_>, router: &RowKey) {
+    let network = &site.world.settings;
     for range in &network.cluster_subnets {
         let join = network.join_subnet(Family::of_subnet(range.cidr)).and_then(|subnet| subnet.nth(1));
         if let Some(cluster_router) = join {
@@ -57,8 +57,8 @@ pub(super) fn routes(want: &mut Want, site: &Site<'_>, router: &RowKey) {
     policies(want, site);
 }
 
-/// On the cluster router: how to the gateway router, and which way out for the node's pods.
-fn cluster_routes(want: &mut Want, site: &Site<'_>) {
+/// Routes on the cluster router: to the gateway router, and the way out for the node's pods.
+fn cluster_routes(want: &mut Want, site: &GatewayNode<'_>) {
     let router = names::cluster_router();
     for join in site.joins.iter().map(ipnetwork::IpNetwork::ip) {
         add(want, &router, marked_route(), join.to_string(), join);
@@ -87,7 +87,7 @@ fn add(want: &mut Want, router: &RowKey, row: Row, prefix: String, next_hop: IpA
 }
 
 /// Pods reach the addresses of their own node through its management port.
-fn policies(want: &mut Want, site: &Site<'_>) {
+fn policies(want: &mut Want, site: &GatewayNode<'_>) {
     let router = names::cluster_router();
     let mut hosts: Vec<IpAddr> =
         site.node.host_cidrs.iter().chain(&site.gateway.ips).map(ipnetwork::IpNetwork::ip).collect();
@@ -109,12 +109,12 @@ fn policies(want: &mut Want, site: &Site<'_>) {
     }
 }
 
-/// What leaves has the node's address, and the node's own processes have the router's.
-pub(super) fn nat(want: &mut Want, site: &Site<'_>, router: &RowKey) {
+/// SNAT of what leaves to the node's address, and of the node's own processes to the router's.
+pub(super) fn nat(want: &mut Want, site: &GatewayNode<'_>, router: &RowKey) {
     for join in site.joins.iter().map(ipnetwork::IpNetwork::ip) {
-        // a load balancer forces it only on packets that it led itself, which those of a UDP connection
-        // without an answer, all but the first, are not: the endpoint's node would answer its own host
-        if let Some(masquerade) = site.world.network.masquerade(Family::of(join)) {
+        // lb_force_snat_ip only applies to packets that the load balancer itself handled. Of a UDP connection
+        // without a reply that is only the first: for the others the endpoint's node would reply to its own host
+        if let Some(masquerade) = site.world.settings.masquerade(Family::of(join)) {
             snat(want, router, masquerade.host.ip().to_string(), join);
         }
     }
@@ -122,16 +122,16 @@ pub(super) fn nat(want: &mut Want, site: &Site<'_>, router: &RowKey) {
         let family = Family::of(ip);
         let joins = site.join(family).map(|join| join.to_string());
         let clusters =
-            site.world.network.cluster_subnets.iter().filter(|range| Family::of_subnet(range.cidr) == family);
-        let clusters = clusters.filter(|_| !site.world.network.disable_snat_multiple_gws).map(|r| r.cidr.to_string());
+            site.world.settings.cluster_subnets.iter().filter(|range| Family::of_subnet(range.cidr) == family);
+        let clusters = clusters.filter(|_| !site.world.settings.disable_snat_multiple_gws).map(|r| r.cidr.to_string());
         for logical in joins.into_iter().chain(clusters) {
             snat(want, router, logical, ip);
         }
     }
 }
 
-/// Pods that leave with an address each, not by their range: so one can be excepted.
-pub(super) fn pod_nat(want: &mut Want, site: &Site<'_>, pod: IpAddr) {
+/// SNAT for single pods instead of their range, so that one can be exempted.
+pub(super) fn pod_nat(want: &mut Want, site: &GatewayNode<'_>, pod: IpAddr) {
     let router = RowKey::new(lr::TABLE, site.router_name());
     let outer = site.gateway.ips.iter().map(ipnetwork::IpNetwork::ip);
     for ip in outer.filter(|ip| Family::of(*ip) == Family::of(pod)) {

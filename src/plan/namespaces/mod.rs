@@ -1,11 +1,11 @@
-//! Namespaces: what policies refer to them by.
+//! Namespaces: the rows by which policies refer to them.
 //!
-//! Every namespace has an address set per family with its pods' addresses and, where multicast or
-//! egress firewalls need it, a port group with their ports. Members are put in by the pods themselves (see [`crate::pods`]), each in the
-//! transaction that makes its port. The host-network namespace's set holds the addresses that
-//! traffic from nodes has: their management ports and join addresses (see [`crate::topology`]).
+//! Every namespace has an address set per family with its pods' addresses and, if multicast or egress firewalls need
+//! it, a port group with their ports. The pods themselves add the members (see [`crate::pods`]), each in the
+//! transaction that makes its port. The host-network namespace's set holds the addresses that traffic from nodes
+//! has: their management ports and join addresses (see [`crate::policies`]).
 
-use ovnkube_model::{Name, Roles, Touched, World};
+use ovnkube_model::{Affected, Name, Roles, World};
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{address_set, port_group};
 
@@ -16,14 +16,14 @@ pub struct Namespaces;
 impl Feature for Namespaces {
     type Key = Name;
 
-    fn is_ours(roles: Roles) -> bool {
+    fn is_enabled(roles: Roles) -> bool {
         roles.controller
     }
 
-    fn touched(what: &Touched, world: &World) -> Vec<Name> {
+    fn affected(what: &Affected, world: &World) -> Vec<Name> {
         match what {
-            Touched::Everything => world.namespaces.keys().cloned().collect(),
-            Touched::Namespace(name) => vec![name.clone()],
+            Affected::Everything => world.namespaces.keys().cloned().collect(),
+            Affected::Namespace(name) => vec![name.clone()],
             _ => Vec::new(),
         }
     }
@@ -33,7 +33,7 @@ impl Feature for Namespaces {
         if !world.namespaces.contains_key(name) {
             return want;
         }
-        for family in world.network.families() {
+        for family in world.settings.families() {
             let owner = names::namespace_set(name, family);
             want.row(
                 RowWant::new(owner.hashed_name(), Row::new(address_set::TABLE))
@@ -41,7 +41,7 @@ impl Feature for Namespaces {
                     .with(address_set::EXTERNAL_IDS, owner.external_ids()),
             );
         }
-        if world.network.has_namespace_groups() {
+        if world.settings.has_namespace_groups() {
             let owner = names::namespace_group(name);
             want.row(
                 RowWant::new(owner.hashed_name(), Row::new(port_group::TABLE))

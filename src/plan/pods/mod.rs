@@ -1,4 +1,4 @@
-//! Pods: a logical port each, its addresses, and the annotation that tells the node about them.
+//! Pods: a logical port for each, its addresses, and the annotation that gives them to the node.
 //!
 //! ```text
 //! LSP <ns>_<pod> under LS <node>
@@ -6,16 +6,19 @@
 //!    └ options                    iface-id-ver=<uid>, requested-chassis=<node>
 //! Address_Set of the namespace  += its IPs
 //! Port_Group of the namespace   += its port, if there is one
-//! Port_Groups of the policies about it += its port; Address_Sets it belongs to += its IPs
+//! Port_Groups of the policies that select it += its port; Address_Sets it belongs to += its IPs
 //! annotation k8s.ovn.org/pod-networks
 //! ```
 //!
 //! All rows of a pod change in one transaction, so that it is in its groups before its first packet.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use ipnetwork::IpNetwork;
 use ovnkube_model::{
-    Family, Name, Network, NodeNetwork, PodAddresses, PodEntry, PodKey, PodNetwork, Roles, Route, Subnet, Touched,
-    World, keys, render_pod_networks,
+    Affected, Family, Name, NetworkSettings, NodeNetwork, PodAddresses, PodEntry, PodKey, PodNetwork, Roles, Route,
+    Subnet, World, keys, render_pod_networks,
 };
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{address_set, logical_switch, logical_switch_port as lsp, port_group};
@@ -27,16 +30,16 @@ pub struct Pods;
 impl Feature for Pods {
     type Key = PodKey;
 
-    fn is_ours(roles: Roles) -> bool {
+    fn is_enabled(roles: Roles) -> bool {
         roles.controller
     }
 
-    fn touched(what: &Touched, world: &World) -> Vec<PodKey> {
+    fn affected(what: &Affected, world: &World) -> Vec<PodKey> {
         match what {
-            Touched::Everything => world.pods.keys().cloned().collect(),
-            Touched::Pod(key) => vec![key.clone()],
-            Touched::Node(name) => world.pods_on(name).cloned().collect(),
-            Touched::Namespace(name) => world.pods_in(name).cloned().collect(),
+            Affected::Everything => world.pods.keys().cloned().collect(),
+            Affected::Pod(key) => vec![key.clone()],
+            Affected::Node(name) => world.pods_on(name).cloned().collect(),
+            Affected::Namespace(name) => world.pods_in(name).cloned().collect(),
             _ => Vec::new(),
         }
     }
@@ -56,22 +59,27 @@ pub(crate) fn port_key(key: &PodKey) -> RowKey {
     RowKey::new(lsp::TABLE, key.port_name())
 }
 
-/// A pod with its node's addresses has no port; policies may mean it as the other end.
+/// A host-network pod has no port; policies may refer to it as the other end.
 fn in_host_network(key: &PodKey, entry: &PodEntry, world: &World) -> Want {
     let mut want = Want::default();
-    let families = world.network.families();
-    let ips: Vec<_> = entry.pod.host_ips().iter().copied().filter(|ip| families.contains(&Family::of(*ip))).collect();
+    let families = world.settings.families();
+    let ips = with_text(entry.pod.host_ips().iter().copied().filter(|ip| families.contains(&Family::of(*ip))));
     policies::memberships(&mut want, key, &entry.pod, None, &ips, world);
     want
 }
 
-/// The pod with all that its port hangs on: addresses, a node of this zone, a namespace.
+/// Addresses with their text, which all sets they are in share.
+fn with_text(ips: impl Iterator<Item = IpAddr>) -> Vec<(IpAddr, Arc<str>)> {
+    ips.map(|ip| (ip, ip.to_string().into())).collect()
+}
+
+/// The pod with everything its port depends on: addresses, a node of this zone, a namespace.
 fn wired<'a>(key: &PodKey, world: &'a World) -> Option<(&'a PodEntry, &'a PodAddresses, &'a Name, &'a NodeNetwork)> {
     let entry = world.pods.get(key)?;
     let addresses = entry.addresses.as_ref()?;
     let node = entry.pod.wired_on()?;
-    let here = world.nodes.get(node)?.zone == world.network.zone;
-    let network = world.networks.get(node)?;
+    let here = world.nodes.get(node)?.zone == world.settings.zone;
+    let network = world.node_networks.get(node)?;
     let free = world.namespaces.contains_key(&key.namespace) && !world.is_gateway_port(key);
     (here && free).then_some((entry, addresses, node, network))
 }
@@ -85,26 +93,26 @@ fn pod(
     world: &World,
 ) -> Want {
     let mut want =
-        Want { patch: annotation(key, entry, &pod_network(addresses, network, &world.network)), ..Want::default() };
+        Want { patch: annotation(key, entry, &pod_network(addresses, network, &world.settings)), ..Want::default() };
     if !entry.may_be_wired {
         return want;
     }
-    let port = want.row(port(key, entry, addresses, node, &world.network));
+    let port = want.row(port(key, entry, addresses, node, &world.settings));
     want.member(&names::switch(node), logical_switch::PORTS, &port);
-    if world.network.has_namespace_groups() {
+    if world.settings.has_namespace_groups() {
         want.member(&names::group_key(&names::namespace_group(&key.namespace)), port_group::PORTS, &port);
     }
-    for ip in &addresses.ips {
-        let set = names::set_key(&names::namespace_set(&key.namespace, Family::of(ip.ip())));
-        want.text(&set, address_set::ADDRESSES, ip.ip().to_string());
+    let ips = with_text(addresses.each());
+    for (ip, text) in &ips {
+        let set = names::set_key(&names::namespace_set(&key.namespace, Family::of(*ip)));
+        want.text(&set, address_set::ADDRESSES, text.clone());
     }
-    let ips: Vec<_> = addresses.ips.iter().map(IpNetwork::ip).collect();
-    gateway::of_pod(&mut want, node, ips.iter().copied(), world);
+    gateway::of_pod(&mut want, node, addresses.each(), world);
     policies::memberships(&mut want, key, &entry.pod, Some(&port), &ips, world);
     want
 }
 
-fn port(key: &PodKey, entry: &PodEntry, addresses: &PodAddresses, node: &Name, network: &Network) -> RowWant {
+fn port(key: &PodKey, entry: &PodEntry, addresses: &PodAddresses, node: &Name, network: &NetworkSettings) -> RowWant {
     let name = key.port_name();
     let mut options = Vec::with_capacity(2);
     if !network.disable_iface_id_ver {
@@ -123,7 +131,7 @@ fn port(key: &PodKey, entry: &PodEntry, addresses: &PodAddresses, node: &Name, n
 }
 
 /// Gateways and routes for the families that the pod has, one family after the other.
-fn pod_network(addresses: &PodAddresses, node: &NodeNetwork, network: &Network) -> PodNetwork {
+fn pod_network(addresses: &PodAddresses, node: &NodeNetwork, network: &NetworkSettings) -> PodNetwork {
     let mut gateways = Vec::with_capacity(addresses.ips.len());
     let mut routes = Vec::new();
     for ip in addresses.each() {
@@ -145,9 +153,9 @@ fn pod_network(addresses: &PodAddresses, node: &NodeNetwork, network: &Network) 
     }
 }
 
-/// What pods reach through their switch's router whatever their default route is: other pods,
+/// What pods reach through their switch's router, whatever their default route is: other pods,
 /// services, themselves behind a service, and the join network.
-fn routed(network: &Network, family: Family) -> impl Iterator<Item = IpNetwork> {
+fn routed(network: &NetworkSettings, family: Family) -> impl Iterator<Item = IpNetwork> {
     let whole = |subnet: Subnet| IpNetwork::new(subnet.base(), subnet.prefix()).ok();
     let pods = network.cluster_subnets.iter().map(|range| range.cidr);
     let hairpin = network.masquerade(family).and_then(|m| IpNetwork::new(m.hairpin, family.bits()).ok());

@@ -1,4 +1,4 @@
-//! An ACL with what all of them have in common.
+//! ACLs, with the columns that all of them share.
 
 use ovnkube_model::{AclSeverity, Direction};
 use ovnkube_ovn::nb::acl;
@@ -6,17 +6,17 @@ use ovnkube_ovn::{OwnerId, Row};
 
 use crate::RowWant;
 
-/// Priority of what is let through.
+/// Priority of ACLs that allow.
 pub(super) const ALLOW: i64 = 1001;
-/// Priority of what is dropped.
+/// Priority of ACLs that drop.
 pub(super) const DENY: i64 = 1000;
-/// Tiers before it are for administrators' policies, the one behind it for their defaults.
+/// Earlier tiers are for administrators' policies, the later one for their defaults.
 pub(super) const TIER: i64 = 2;
-/// Priority behind all others of a tier.
+/// Priority after all others of a tier.
 const LAST: i64 = 0;
 /// Longest name, characters.
 const LONGEST_NAME: usize = 63;
-/// Limits all log messages together.
+/// The meter that limits all log messages together.
 const METER: &str = "acl-logging";
 
 pub(super) struct Acl {
@@ -41,30 +41,30 @@ impl Acl {
         Self { owner, direction, priority, tier: TIER, action, matches, name: None, severity: None }
     }
 
-    /// Leaves what no ACL of an earlier tier has matched to the next one.
+    /// Passes on to the next tier what no ACL of this one has matched.
     ///
-    /// OVN itself should do so. But once an ACL has denied a connection that was established, its
-    /// packets that match nothing in the first tier are let in, and the connection counts as allowed
-    /// again: every other packet would pass. Where there are no tiers, there is nothing to leave.
+    /// OVN itself should do so. But once an ACL has denied an established connection, its packets that match nothing
+    /// in the first tier are let in, and the connection counts as allowed again: every other packet would pass.
+    /// Without tiers there is nothing to pass on.
     pub(super) fn next_tier(owner: &OwnerId, direction: Direction, tier: i64, matches: String) -> Self {
         let owner = owner.clone().key("type", "nextTier").key("tier", &tier.to_string());
         Self { tier, ..Self::new(owner, direction, LAST, "pass", matches) }
     }
 
-    /// What its log messages call it.
+    /// Sets its name in log messages.
     pub(super) fn named(mut self, name: &str) -> Self {
         self.name = Some(name.chars().take(LONGEST_NAME).collect());
         self
     }
 
-    /// Has it log what it matches.
+    /// Makes it log what it matches.
     pub(super) fn logging(mut self, severity: Option<AclSeverity>) -> Self {
         self.severity = severity;
         self
     }
 
     pub(super) fn row(self) -> RowWant {
-        // what goes out is judged by where a service sends it, not by the service's address
+        // egress is checked after load balancing: by the endpoint, not by the service's address
         let (direction, options) = match self.direction {
             Direction::Egress => ("from-lport", Some(("apply-after-lb", "true"))),
             Direction::Ingress => ("to-lport", None),

@@ -1,21 +1,23 @@
 //! Network policies: who may talk to whom.
 //!
 //! ```text
-//! Port_Group NetworkPolicy(ns:name)     += ports of the pods it is about
+//! Port_Group NetworkPolicy(ns:name)     += ports of the pods it selects
 //!    └ ACLs, one per rule, protocol and block      allow   priority 1001
-//! Port_Group NetpolNamespace(ns, dir)   += ports of the pods some policy is about in that direction
+//! Port_Group NetpolNamespace(ns, dir)   += ports of the pods that some policy selects for that direction
 //!    ├ ACL defaultDeny                             drop    priority 1000
 //!    ├ ACL arpAllow                                allow   priority 1001
-//!    └ ACL nextTier, of the tiers before             pass    priority 0
-//! Address_Set PodSelector(pods)         += addresses of the pods that rules mean; shared by rules
-//! LS <node>            ACL NetpolNode: its own node may always come in, for kubelet's probes
+//!    └ ACL nextTier, in the tiers before             pass    priority 0
+//! Address_Set PodSelector(pods)         += addresses of the pods that rules refer to; shared by rules
+//! Address_Set PodSelector(namespaces)   += of all their pods, and of nodes if a namespace stands for them
+//! LS <node>            ACL NetpolNode: a pod's own node always reaches it, for the kubelet's probes
 //! Port_Group Cluster   ACL NetpolDefault: a pod that reaches itself through a service
 //! ```
 //!
-//! Policies write groups, sets and ACLs. What is in them the pods put there themselves (see
-//! [`memberships`]), each in the transaction that makes its port.
+//! Policies write groups, sets and ACLs. Pods and nodes themselves add the members (see [`memberships`]), each pod in
+//! the transaction that makes its port. So a namespace that comes, goes or gets other labels changes no ACL.
 
 mod acl;
+mod groups;
 mod multicast;
 mod rules;
 
@@ -23,24 +25,27 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ovnkube_model::{Direction, Family, Name, ObjectKey, Pod, PodKey, PodSet, Roles, Touched, World};
+use ovnkube_model::{Affected, Direction, Family, Name, NodeNetwork, ObjectKey, Pod, PodKey, PodSet, Roles, World};
 use ovnkube_ovn::nb::{address_set, logical_switch as ls, port_group};
 use ovnkube_ovn::{OwnerId, Row};
 
 use self::acl::{ALLOW, Acl, DENY, TIER};
+use self::groups::{deny_group, either, group_row, policy_group, port_match, set_owner};
+use crate::topology::join_addresses;
 use crate::{Feature, RowKey, RowWant, Want, names};
 
 pub struct Policies;
 
-/// What rows about access belong to.
+/// What policy rows are planned per.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PolicyKey {
     Cluster,
+    /// Pods that rules refer to.
+    Set(Arc<PodSet>),
+    /// Nodes are in sets, as pods are.
     Node(Name),
     /// What all policies of a namespace share.
     Namespace(Name),
-    /// Pods that rules mean.
-    Set(Arc<PodSet>),
     Policy(ObjectKey),
 }
 
@@ -59,32 +64,35 @@ impl fmt::Display for PolicyKey {
 impl Feature for Policies {
     type Key = PolicyKey;
 
-    fn is_ours(roles: Roles) -> bool {
+    fn is_enabled(roles: Roles) -> bool {
         roles.controller
     }
 
-    fn touched(what: &Touched, world: &World) -> Vec<PolicyKey> {
+    fn affected(what: &Affected, world: &World) -> Vec<PolicyKey> {
         let policies = &world.policies;
         match what {
-            Touched::Everything => {
-                let nodes = world.nodes.keys().cloned().map(PolicyKey::Node);
+            Affected::Everything => {
                 let namespaces = world.namespaces.keys().chain(policies.namespaces()).cloned();
                 let sets = policies.sets().cloned().map(PolicyKey::Set);
                 let each = policies.iter().map(|(key, _)| PolicyKey::Policy(key.clone()));
-                let all = nodes.chain(namespaces.map(PolicyKey::Namespace)).chain(sets).chain(each);
+                let all = nodes(world, true).chain(namespaces.map(PolicyKey::Namespace)).chain(sets).chain(each);
                 std::iter::once(PolicyKey::Cluster).chain(all).collect()
             }
-            Touched::Node(name) => vec![PolicyKey::Node(name.clone())],
-            // its annotations say what is logged
-            Touched::Namespace(name) => {
+            Affected::Node(name) => vec![PolicyKey::Node(name.clone())],
+            // its annotations decide what is logged, its labels which sets nodes are in if it stands for them
+            Affected::Namespace(name) => {
                 let each = policies.in_namespace(name).cloned().map(PolicyKey::Policy);
-                std::iter::once(PolicyKey::Namespace(name.clone())).chain(each).collect()
+                let is_of_nodes = world.settings.host_network_namespace.as_ref() == Some(name);
+                let own = std::iter::once(PolicyKey::Namespace(name.clone()));
+                own.chain(each).chain(nodes(world, is_of_nodes)).collect()
             }
-            Touched::NetworkPolicy(key) => {
+            Affected::NetworkPolicy(key) => {
                 vec![PolicyKey::Namespace(key.namespace.clone()), PolicyKey::Policy(key.clone())]
             }
-            Touched::PodSet(set) => vec![PolicyKey::Set(set.clone())],
-            Touched::Pod(_) | Touched::Service(_) | Touched::Sites => Vec::new(),
+            Affected::PodSet(set) => {
+                std::iter::once(PolicyKey::Set(set.clone())).chain(nodes(world, world.is_of_nodes(set))).collect()
+            }
+            Affected::Pod(_) | Affected::Service(_) | Affected::Sites => Vec::new(),
         }
     }
 
@@ -105,14 +113,14 @@ impl Feature for Policies {
     }
 }
 
-/// Puts a pod into the groups of the policies about it and its addresses into the sets it belongs to.
-/// A pod in the host's network has no port to put anywhere.
+/// Adds a pod to the groups of the policies that select it, and its addresses to the sets it belongs to.
+/// A host-network pod has no port to add.
 pub(crate) fn memberships(
     want: &mut Want,
     key: &PodKey,
     pod: &Pod,
     port: Option<&RowKey>,
-    ips: &[IpAddr],
+    ips: &[(IpAddr, Arc<str>)],
     world: &World,
 ) {
     if let Some(port) = port {
@@ -128,18 +136,18 @@ pub(crate) fn memberships(
         }
     }
     for (set, number) in world.sets_of(key, pod) {
-        for ip in ips {
+        for (ip, text) in ips {
             let set = names::set_key(&set_owner(&set, number, Family::of(*ip)));
-            want.text(&set, address_set::ADDRESSES, ip.to_string());
+            want.text(&set, address_set::ADDRESSES, text.clone());
         }
     }
 }
 
-/// A pod reaches itself through a service, with an address that stands for itself.
+/// Lets a pod reach itself through a service; the source is then the hairpin address.
 fn cluster(want: &mut Want, world: &World) {
     let addresses =
-        world.network.families().into_iter().filter_map(|family| {
-            Some(format!("{}.src == {}", family.ovn(), world.network.masquerade(family)?.hairpin))
+        world.settings.families().into_iter().filter_map(|family| {
+            Some(format!("{}.src == {}", family.ovn(), world.settings.masquerade(family)?.hairpin))
         });
     let matches = either(&addresses.collect::<Vec<_>>());
     if !matches.is_empty() {
@@ -150,15 +158,22 @@ fn cluster(want: &mut Want, world: &World) {
             want.member(&group, port_group::ACLS, &acl);
         }
     }
-    if world.network.multicast {
+    if world.settings.multicast {
         multicast::cluster(want);
     }
 }
 
-/// What comes from a pod's own node is let in.
+/// All nodes if `are_meant`, else none.
+fn nodes(world: &World, are_meant: bool) -> impl Iterator<Item = PolicyKey> {
+    world.nodes.keys().filter(move |_| are_meant).cloned().map(PolicyKey::Node)
+}
+
+/// Lets in what comes from a pod's own node.
 fn node(want: &mut Want, name: &Name, world: &World) {
-    let here = world.nodes.get(name).is_some_and(|node| node.zone == world.network.zone);
-    let Some(network) = world.networks.get(name).filter(|_| here) else { return };
+    let here = world.nodes.get(name).is_some_and(|node| node.zone == world.settings.zone);
+    let Some(network) = world.node_networks.get(name).filter(|network| here && !network.subnets.is_empty()) else {
+        return;
+    };
     for address in network.management() {
         let address = address.ip();
         let owner = OwnerId::new("NetpolNode").name(name).key("ip", &address.to_string());
@@ -166,12 +181,27 @@ fn node(want: &mut Want, name: &Name, world: &World) {
         let acl = want.row(Acl::new(owner, Direction::Ingress, ALLOW, "allow-related", matches).row());
         want.member(&names::switch(name), ls::ACLS, &acl);
     }
+    in_host_network(want, network, world);
+}
+
+/// Adds the addresses that a node's packets arrive with to the set of the namespace that stands for nodes, and to
+/// those of rules that refer to this namespace.
+fn in_host_network(want: &mut Want, network: &NodeNetwork, world: &World) {
+    let namespace = world.settings.host_network_namespace.as_ref();
+    let Some(namespace) = namespace.filter(|name| world.namespaces.contains_key(*name)) else { return };
+    let joins = network.id.into_iter().flat_map(|id| join_addresses(world, id));
+    for ip in network.management().chain(joins).map(|address| address.ip()) {
+        let of_rules = world.sets_of_nodes().map(|set| set_owner(set, None, Family::of(ip)));
+        for set in of_rules.chain([names::namespace_set(namespace, Family::of(ip))]) {
+            want.text(&names::set_key(&set), address_set::ADDRESSES, ip.to_string());
+        }
+    }
 }
 
 fn namespace(want: &mut Want, name: &Name, world: &World) {
     let namespace = world.namespaces.get(name);
-    if world.network.multicast && namespace.is_some_and(|namespace| namespace.multicast) {
-        multicast::namespace(want, name, &world.network);
+    if world.settings.multicast && namespace.is_some_and(|namespace| namespace.multicast) {
+        multicast::namespace(want, name, &world.settings);
     }
     if world.policies.in_namespace(name).next().is_none() {
         return;
@@ -207,7 +237,7 @@ fn address_sets(want: &mut Want, set: &PodSet, world: &World) {
         Some(_) => world.policies.numbers(set).map(Some).collect(),
     };
     for number in numbers {
-        for family in world.network.families() {
+        for family in world.settings.families() {
             let owner = set_owner(set, number, family);
             want.row(
                 RowWant::new(owner.hashed_name(), Row::new(address_set::TABLE))
@@ -215,46 +245,6 @@ fn address_sets(want: &mut Want, set: &PodSet, world: &World) {
                     .with(address_set::EXTERNAL_IDS, owner.external_ids()),
             );
         }
-    }
-}
-
-fn group_row(owner: &OwnerId) -> RowWant {
-    RowWant::new(owner.hashed_name(), Row::new(port_group::TABLE))
-        .with(port_group::NAME, owner.hashed_name())
-        .with(port_group::EXTERNAL_IDS, owner.external_ids())
-}
-
-/// The group of the pods a policy is about.
-fn policy_group(key: &ObjectKey) -> OwnerId {
-    OwnerId::new("NetworkPolicy").name(&format!("{}:{}", key.namespace, key.name))
-}
-
-/// The group of a namespace's pods that some policy is about in a direction.
-fn deny_group(namespace: &str, direction: Direction) -> OwnerId {
-    OwnerId::new("NetpolNamespace").name(namespace).key("direction", direction.name())
-}
-
-/// The addresses of a set of pods, or of those whose named port has a number.
-fn set_owner(set: &PodSet, number: Option<u16>, family: Family) -> OwnerId {
-    let name = number.map_or_else(|| set.to_string(), |number| format!("{set}:{number}"));
-    OwnerId::new("PodSelector").name(&name).key("ip-family", family.name())
-}
-
-/// Packets of the pods of a group.
-fn port_match(direction: Direction, group: &OwnerId) -> String {
-    let port = match direction {
-        Direction::Egress => "inport",
-        Direction::Ingress => "outport",
-    };
-    format!("{port} == @{}", group.hashed_name())
-}
-
-/// One of several conditions; empty for none.
-fn either(conditions: &[String]) -> String {
-    match conditions {
-        [] => String::new(),
-        [one] => one.clone(),
-        many => format!("({})", many.join(" || ")),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Multicast: dropped, but between the pods of a namespace that is annotated for it. Between nodes it
-//! passes: the pods at the other end decide.
+//! Multicast is dropped, except between the pods of a namespace that is annotated for it. Between nodes it
+//! passes: the ACLs of the receiving pods decide.
 
-use ovnkube_model::{Direction, Family, Name, Network};
+use ovnkube_model::{Direction, Family, Name, NetworkSettings};
 use ovnkube_ovn::OwnerId;
 use ovnkube_ovn::nb::port_group;
 
@@ -29,7 +29,7 @@ pub(super) fn cluster(want: &mut Want) {
     }
 }
 
-pub(super) fn namespace(want: &mut Want, name: &Name, network: &Network) {
+pub(super) fn namespace(want: &mut Want, name: &Name, network: &NetworkSettings) {
     let group = names::namespace_group(name);
     for direction in Direction::ALL {
         let families = network.families().into_iter();
@@ -41,7 +41,7 @@ pub(super) fn namespace(want: &mut Want, name: &Name, network: &Network) {
     }
 }
 
-/// Out to any group; in from the namespace's own pods, and what asks who listens.
+/// Egress to any group; ingress from the namespace's own pods, and group membership messages.
 fn condition(direction: Direction, namespace: &str, family: Family) -> String {
     let pods = names::namespace_set(namespace, family).hashed_name();
     match (direction, family) {

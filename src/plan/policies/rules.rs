@@ -1,10 +1,9 @@
 //! A policy's rules as ACLs.
 //!
-//! A rule becomes one ACL for each of its protocols and for each of its blocks, and one for all its
-//! selectors together. A named port becomes one for each number that the destinations have under that
-//! name, limited to those that have it.
+//! A rule becomes, for each of its protocols, one ACL per block and one for all its selectors together. A named
+//! port becomes one for each number that the destinations have under that name, limited to those that have it.
 //!
-//! Nothing a user wrote as text comes into a match: only hashed names, numbers and addresses.
+//! No text of a user gets into a match: only hashed names, numbers and addresses.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +14,12 @@ use ovnkube_ovn::nb::port_group;
 
 use super::acl::{ALLOW, Acl};
 use super::{either, group_row, policy_group, port_match, set_owner};
-use crate::{Want, names};
+use crate::Want;
 
-/// Index of the ACL that is about no block.
+/// Index of an ACL without a block.
 const NO_BLOCK: i64 = -1;
 
-/// What has to hold for the packets of each family; those of a family that is not there never fit.
+/// The condition for packets of each family; packets of an absent family never match.
 type Conditions = Vec<(Family, String)>;
 
 pub(super) fn want(want: &mut Want, key: &ObjectKey, policy: &NetworkPolicy, world: &World) {
@@ -36,7 +35,7 @@ pub(super) fn want(want: &mut Want, key: &ObjectKey, policy: &NetworkPolicy, wor
     }
 }
 
-/// A rule in its place.
+/// A rule with its policy and its place there.
 struct Written<'a> {
     key: &'a ObjectKey,
     policy: &'a NetworkPolicy,
@@ -85,13 +84,13 @@ impl Written<'_> {
         if let Some((name, number)) = port {
             owner = owner.key("port-name", name).key("port", &number.to_string());
         }
-        let stateless = self.policy.stateless && self.world.network.stateless_netpol;
+        let stateless = self.policy.stateless && self.world.settings.stateless_netpol;
         let action = if stateless { "allow-stateless" } else { "allow-related" };
         let logging = self.world.namespaces.get(&self.key.namespace).and_then(|n| n.acl_logging.allow);
         Acl::new(owner, self.direction, ALLOW, action, matches).named(&name).logging(logging)
     }
 
-    /// The other end, as OVN calls it.
+    /// OVN's word for the other end.
     fn end(&self) -> &'static str {
         match self.direction {
             Direction::Egress => "dst",
@@ -99,15 +98,16 @@ impl Written<'_> {
         }
     }
 
-    /// Who the other end may be: conditions for each block and those for all selectors together; one alone for
-    /// a rule without peers.
+    /// The conditions for the other end: one for each block and one for all selectors together; a single one for a
+    /// rule without peers.
     fn peers(&self) -> Vec<(i64, Conditions)> {
         let Some(peers) = &self.rule.peers else {
-            let families = self.world.network.families().into_iter();
+            let families = self.world.settings.families().into_iter();
             return vec![(NO_BLOCK, families.map(|family| (family, family.ovn().to_owned())).collect())];
         };
-        let selected =
-            self.in_sets(self.end(), |family| peers.iter().flat_map(|peer| self.peer_sets(peer, family)).collect());
+        let sets: Vec<_> = peers.iter().filter_map(|peer| PodSet::of_peer(peer, &self.key.namespace)).collect();
+        let selected = self
+            .in_sets(self.end(), |family| sets.iter().map(|set| set_owner(set, None, family).hashed_name()).collect());
         self.blocks().chain(selected.map(|selected| (NO_BLOCK, selected))).collect()
     }
 
@@ -122,27 +122,13 @@ impl Written<'_> {
         })
     }
 
-    /// Names of the address sets of a peer.
-    fn peer_sets(&self, peer: &Peer, family: Family) -> Vec<String> {
-        match peer {
-            Peer::Namespaces(selector) => {
-                let namespaces = self.world.namespaces_labelled(selector);
-                namespaces.map(|name| names::namespace_set(name, family).hashed_name()).collect()
-            }
-            _ => PodSet::of_peer(peer, &self.key.namespace)
-                .map(|set| set_owner(&set, None, family).hashed_name())
-                .into_iter()
-                .collect(),
-        }
-    }
-
     /// The numbers that the destinations have for a named port.
     fn numbers(&self, protocol: Protocol, name: &Name) -> BTreeSet<u16> {
         let sets = self.destinations().into_iter().map(|set| set.with_port(protocol, name));
         sets.flat_map(|set| self.world.policies.numbers(&set).collect::<Vec<_>>()).collect()
     }
 
-    /// The pods among which the numbers of named ports are looked up.
+    /// The pods in which the numbers of named ports are looked up.
     fn destinations(&self) -> Vec<PodSet> {
         match self.direction {
             Direction::Ingress => PodSet::subjects(self.key, self.policy).into_iter().collect(),
@@ -150,12 +136,12 @@ impl Written<'_> {
         }
     }
 
-    /// Who the other end may be, limited to destinations whose named port has this number.
+    /// The conditions for the other end, limited to destinations whose named port has this number.
     fn named_peers(&self, protocol: Protocol, name: &Name, number: u16) -> Vec<(i64, Conditions)> {
         let having = |sets: Vec<PodSet>| {
             self.in_sets("dst", |family| {
                 let sets = sets.iter().map(|set| set.clone().with_port(protocol, name));
-                // a set exists where somebody has the number
+                // a set exists only where a pod has the number
                 let sets = sets.filter(|set| self.world.policies.numbers(set).any(|n| n == number));
                 sets.map(|set| set_owner(&set, Some(number), family).hashed_name()).collect()
             })
@@ -177,9 +163,9 @@ impl Written<'_> {
         }
     }
 
-    /// The end's address is in one of the sets of its family; none where there are no sets.
+    /// The end's address is in one of the sets of its family; `None` if there are no sets.
     fn in_sets(&self, end: &str, sets: impl Fn(Family) -> BTreeSet<String>) -> Option<Conditions> {
-        let families = self.world.network.families().into_iter();
+        let families = self.world.settings.families().into_iter();
         let conditions = families.filter_map(|family| {
             let sets: Vec<_> = sets(family).iter().map(|set| format!("${set}")).collect();
             (!sets.is_empty()).then(|| (family, format!("{}.{end} == {{{}}}", family.ovn(), sets.join(", "))))
@@ -188,7 +174,7 @@ impl Written<'_> {
     }
 }
 
-/// A packet of either family.
+/// The conditions of all families as one.
 fn any_family(conditions: &[(Family, String)]) -> String {
     let is_one = conditions.len() == 1;
     let whole = |(_, condition): &(Family, String)| {
@@ -197,17 +183,17 @@ fn any_family(conditions: &[(Family, String)]) -> String {
     either(&conditions.iter().map(whole).collect::<Vec<_>>())
 }
 
-/// Both conditions, family by family: ovn-controller would multiply them out the one with the other.
+/// Both conditions, combined per family: otherwise ovn-controller would multiply them out with each other.
 fn both(one: &[(Family, String)], other: &[(Family, String)]) -> Conditions {
     let other = |family: Family| other.iter().find(|(of, _)| *of == family);
     let pairs = one.iter().filter_map(|(family, one)| Some((*family, one, &other(*family)?.1)));
     pairs.map(|(family, one, other)| (family, format!("{one} && {other}"))).collect()
 }
 
-/// None for a block whose exceptions leave nothing of it.
+/// `None` for a block whose exceptions leave nothing of it.
 ///
-/// Of several exceptions ovn-controller would make as many flows as their lengths multiplied, 32,768 for three
-/// addresses. So what they leave is written down.
+/// For several exceptions ovn-controller would make as many flows as the product of their lengths, 32,768 for three
+/// addresses. So the match lists what they leave.
 fn block_match(block: &Block, end: &str) -> Option<String> {
     let end = format!("{}.{end}", block.family().ovn());
     let cidr = block.cidr;
@@ -221,7 +207,7 @@ fn block_match(block: &Block, end: &str) -> Option<String> {
     }
 }
 
-/// The protocols of a rule and what each may ask for; none and nothing for a rule without ports.
+/// The protocols of a rule with the match for the ports of each; `(None, None)` for a rule without ports.
 fn plain_ports(rule: &Rule) -> Vec<(Option<Protocol>, Option<String>)> {
     let Some(ports) = &rule.ports else { return vec![(None, None)] };
     let of = |protocol: Protocol| {
@@ -236,7 +222,7 @@ fn numbers_match<'a>(protocol: &str, ports: impl Iterator<Item = &'a PolicyPort>
     let (mut single, mut ranges) = (Vec::new(), Vec::new());
     for port in ports {
         match port {
-            // beside it numbers say nothing
+            // all ports: numbers add nothing
             PolicyPort::All(_) => return protocol.to_owned(),
             PolicyPort::Numbers(_, first, last) if first == last => single.push(first.to_string()),
             PolicyPort::Numbers(_, first, last) => ranges.push(format!("{first}<={protocol}.dst<={last}")),

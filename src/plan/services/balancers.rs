@@ -1,40 +1,16 @@
-//! From what a service asks for to load balancers: as few as will do.
+//! Turns what a service asks for into as few load balancers as possible.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
-use ovnkube_model::{Family, Name, ObjectKey, Protocol, Service, Site, World};
-use ovnkube_ovn::Row;
-use ovnkube_ovn::nb::{load_balancer as lb, load_balancer_group as lbg, logical_router as lr, logical_switch as ls};
+use ovnkube_model::{Family, Name, ObjectKey, Protocol, Site, World};
 
-use super::configs::{At, Config, FOREVER};
+use super::balancer::{Balancer, Vips};
+use super::configs::{At, Config};
 use super::targets::{local, on_router, on_switch};
 use super::templates;
-use crate::{RowKey, RowWant, Want, names};
-
-/// The flows in which OVN keeps who is led where know no more seconds; of more, northd takes these with a warning.
-const LONGEST_AFFINITY: u32 = 65_535;
-
-/// `IP:port` and the endpoints behind it.
-pub(super) type Vips = BTreeMap<String, Arc<str>>;
-
-/// A load balancer and where it is.
-pub(super) struct Balancer {
-    pub(super) name: String,
-    pub(super) protocol: Protocol,
-    pub(super) vips: Vips,
-    /// Leaves clients' addresses as they are.
-    pub(super) skip_snat: bool,
-    /// A template of this family.
-    pub(super) template: Option<Family>,
-    pub(super) groups: Vec<&'static str>,
-    pub(super) switches: Vec<Name>,
-    pub(super) routers: Vec<Name>,
-    /// Values that its template's variables have on each chassis.
-    pub(super) variables: Vec<templates::Variable>,
-}
+use crate::names;
 
 /// All load balancers of a service.
 pub(super) fn balancers(key: &ObjectKey, configs: &[Config<'_>], world: &World) -> Vec<Balancer> {
@@ -58,13 +34,13 @@ pub(super) fn balancers(key: &ObjectKey, configs: &[Config<'_>], world: &World) 
     all
 }
 
-/// Without those nothing is asked for.
+/// Groups by protocol, without protocols that have nothing.
 fn by_protocol<'a, 'c>(configs: &[&'a Config<'c>]) -> Vec<(Protocol, Vec<&'a Config<'c>>)> {
     let of = |protocol| configs.iter().copied().filter(|config| config.protocol == protocol).collect::<Vec<_>>();
     Protocol::ALL.map(|protocol| (protocol, of(protocol))).into_iter().filter(|(_, those)| !those.is_empty()).collect()
 }
 
-/// The one on all switches and routers.
+/// The load balancer on all switches and routers.
 fn cluster(key: &ObjectKey, protocol: Protocol, configs: &[&Config<'_>]) -> Option<Balancer> {
     let mut vips = Vips::new();
     for config in configs {
@@ -77,7 +53,7 @@ fn cluster(key: &ObjectKey, protocol: Protocol, configs: &[&Config<'_>]) -> Opti
     balancer.map(|balancer| Balancer { groups: vec![names::CLUSTER_LB_GROUP], ..balancer })
 }
 
-/// Those of one node's switch and router.
+/// The load balancers of one node's switch and router.
 fn on_node(
     key: &ObjectKey,
     protocol: Protocol,
@@ -91,8 +67,8 @@ fn on_node(
             let family = Family::of(ip);
             let at = |ip: IpAddr| SocketAddr::new(ip, config.port).to_string();
             if config.external_local && matches!(config.at, At::Nodes) {
-                // where the host hands over packets from outside whose client's address is kept
-                let masked = world.network.masquerade(family);
+                // the host sends packets from outside here if their client's address is kept
+                let masked = world.settings.masquerade(family);
                 switch.extend(masked.map(|masked| (at(masked.local), local(config.behind(family), node))));
             }
             let stays = config.internal_local.contains(&ip);
@@ -100,7 +76,7 @@ fn on_node(
                 if stays { local(config.behind(family), node) } else { on_switch(config, family, node, site) };
             let vip = at(ip);
             switch.insert(vip.clone(), targets);
-            let targets = on_router(config, family, node, site, &world.network);
+            let targets = on_router(config, family, node, site, &world.settings);
             let vips = if config.external_local && !targets.is_empty() { &mut keeping } else { &mut router };
             vips.insert(vip, targets);
         }
@@ -130,7 +106,7 @@ fn addresses(config: &Config<'_>, site: &Site) -> Vec<IpAddr> {
     }
 }
 
-/// Those that differ only in where they are become one, under the first one's name.
+/// Merges those that differ only in where they are used, under the first one's name.
 fn merged(all: Vec<Balancer>) -> Vec<Balancer> {
     let mut out: Vec<Balancer> = Vec::with_capacity(all.len());
     let mut known = BTreeMap::new();
@@ -148,119 +124,4 @@ fn merged(all: Vec<Balancer>) -> Vec<Balancer> {
         }
     }
     out
-}
-
-impl Balancer {
-    /// Nothing for no addresses.
-    pub(super) fn new(key: &ObjectKey, protocol: Protocol, scope: &str, vips: Vips) -> Option<Self> {
-        (!vips.is_empty()).then(|| Self {
-            name: name(key, protocol, scope),
-            protocol,
-            vips,
-            skip_snat: false,
-            template: None,
-            groups: Vec::new(),
-            switches: Vec::new(),
-            routers: Vec::new(),
-            variables: Vec::new(),
-        })
-    }
-
-    /// Takes in another that says the same elsewhere.
-    fn join(&mut self, other: Self) {
-        self.groups.extend(other.groups);
-        self.switches.extend(other.switches);
-        self.routers.extend(other.routers);
-        if !self.name.ends_with("_merged") {
-            self.name.push_str("_merged");
-        }
-    }
-
-    fn sort(&self) -> Sort {
-        (self.protocol, self.skip_snat, self.template)
-    }
-
-    /// Adds it to what the service wants.
-    pub(super) fn put(self, want: &mut Want, alike: &mut Alike<'_>) {
-        let row = want.row(
-            RowWant::new(self.name.as_str(), alike.row(&self))
-                .with(lb::NAME, self.name.as_str())
-                .with(lb::VIPS, self.vips),
-        );
-        for group in self.groups {
-            want.member(&names::lb_group(group), lbg::LOAD_BALANCER, &row);
-        }
-        for node in self.switches {
-            want.member(&names::switch(&node), ls::LOAD_BALANCER, &row);
-        }
-        for node in self.routers {
-            want.member(&RowKey::new(lr::TABLE, format!("GR_{node}")), lr::LOAD_BALANCER, &row);
-        }
-        for variable in self.variables {
-            variable.put(want);
-        }
-    }
-}
-
-/// What rows of one service have in common, made once for those that differ in nothing else: a service with
-/// a node port has a row for each node.
-pub(super) struct Alike<'a> {
-    key: &'a ObjectKey,
-    service: &'a Service,
-    world: &'a World,
-    made: Vec<(Sort, Row)>,
-}
-
-/// What a row depends on beside its service, its name and its addresses.
-type Sort = (Protocol, bool, Option<Family>);
-
-impl<'a> Alike<'a> {
-    pub(super) fn new(key: &'a ObjectKey, service: &'a Service, world: &'a World) -> Self {
-        Self { key, service, world, made: Vec::new() }
-    }
-
-    fn row(&mut self, balancer: &Balancer) -> Row {
-        let sort = balancer.sort();
-        if let Some((_, row)) = self.made.iter().find(|(made, _)| *made == sort) {
-            return row.clone();
-        }
-        let fields = (self.service.affinity == Some(FOREVER)).then_some(["ip_src", "ip_dst"]);
-        let row = Row::new(lb::TABLE)
-            .with(lb::PROTOCOL, Some(balancer.protocol.ovn()))
-            .with(lb::OPTIONS, self.options(sort))
-            .with(lb::SELECTION_FIELDS, fields.into_iter().flatten())
-            .with(
-                lb::EXTERNAL_IDS,
-                [("k8s.ovn.org/kind", "Service".to_owned()), ("k8s.ovn.org/owner", self.key.to_string())],
-            );
-        self.made.push((sort, row.clone()));
-        row
-    }
-
-    fn options(&self, (protocol, skip_snat, template): Sort) -> Vec<(&'static str, String)> {
-        let hairpin = Family::ALL.iter().filter_map(|family| Some(self.world.network.masquerade(*family)?.hairpin));
-        let hairpin = hairpin.map(|ip| ip.to_string()).collect::<Vec<_>>().join(" ");
-        let mut options = vec![
-            ("reject", "true".to_owned()),
-            ("event", "false".to_owned()),
-            ("skip_snat", skip_snat.to_string()),
-            ("neighbor_responder", "none".to_owned()),
-            ("hairpin_snat_ip", hairpin),
-        ];
-        let affinity = self.service.affinity.filter(|seconds| *seconds != FOREVER);
-        options.extend(affinity.map(|seconds| ("affinity_timeout", seconds.min(LONGEST_AFFINITY).to_string())));
-        if protocol == Protocol::Udp {
-            // whoever never pauses would stay with an endpoint that is gone
-            options.push(("ct_flush", "true".to_owned()));
-        }
-        if let Some(family) = template {
-            options.push(("template", "true".to_owned()));
-            options.push(("address-family", if family == Family::V4 { "ipv4" } else { "ipv6" }.to_owned()));
-        }
-        options
-    }
-}
-
-pub(super) fn name(key: &ObjectKey, protocol: Protocol, scope: &str) -> String {
-    format!("Service_{key}_{protocol}_{scope}")
 }

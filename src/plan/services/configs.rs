@@ -1,4 +1,4 @@
-//! What a service asks for, port by port, before it is known on which switches and routers.
+//! What a service asks for, port by port, before it is assigned to switches and routers.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use ovnkube_model::{Backend, Backends, Family, ObjectKey, Protocol, ServicePort, TrafficPolicy, World};
 
-use super::targets::text;
+use super::text::text;
 
-/// One port at some addresses, and who is behind it.
+/// One port at some addresses, and the endpoints behind it.
 pub(super) struct Config<'a> {
     pub(super) protocol: Protocol,
     pub(super) port: u16,
     pub(super) at: At,
     behind: Rc<[Behind<'a>; 2]>,
-    /// Routers send packets to endpoints of their node only, with the client's address.
+    /// Routers send packets only to endpoints of their node, with the client's address.
     pub(super) external_local: bool,
-    /// Addresses from where switches send packets to endpoints of their node only.
+    /// Addresses for which switches send packets only to endpoints of their node.
     pub(super) internal_local: Vec<IpAddr>,
     pub(super) is_template: bool,
 }
 
 /// The addresses of a port.
 pub(super) enum At {
-    /// Those of each node.
+    /// The addresses of each node.
     Nodes,
     Ips(Vec<IpAddr>),
 }
@@ -31,12 +31,12 @@ pub(super) enum At {
 /// The endpoints of one family.
 pub(super) struct Behind<'a> {
     pub(super) all: Backends<'a>,
-    /// Those that any node would take, as a list.
+    /// The endpoints that any node would use, as a list.
     pub(super) cluster: Vec<Backend>,
     pub(super) cluster_text: Arc<str>,
     /// Whether one of them is a node rather than a pod.
     pub(super) has_hosts: bool,
-    /// As [`Backends::has_hints`].
+    /// See [`Backends::has_hints`].
     pub(super) has_hints: bool,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Config<'a> {
         }
     }
 
-    /// Whether nodes differ in it.
+    /// Whether it differs between nodes.
     pub(super) fn is_per_node(&self) -> bool {
         let differs = |behind: &Behind<'_>| behind.has_hosts || behind.has_hints;
         matches!(self.at, At::Nodes)
@@ -65,8 +65,8 @@ pub(super) fn configs<'a>(key: &ObjectKey, world: &'a World) -> Vec<Config<'a>> 
     let Some(service) = world.services.get(key) else { return configs };
     let external_local = service.is_external_local();
     let internal_local = service.internal_policy == TrafficPolicy::Local;
-    // a template cannot tell whether its clients come back
-    let templates = world.network.svc_template_support && !external_local && !has_affinity_timeout(service.affinity);
+    // a template cannot recognise returning clients
+    let templates = world.settings.svc_template_support && !external_local && !has_affinity_timeout(service.affinity);
     for port in &service.ports {
         let both = Rc::new([Family::V4, Family::V6].map(|family| behind(key, port, family, world)));
         let config = |at, number| Config {
@@ -81,7 +81,7 @@ pub(super) fn configs<'a>(key: &ObjectKey, world: &'a World) -> Vec<Config<'a>> 
         if let Some(number) = world.services.node_port(key, port) {
             configs.push(Config { external_local, is_template: templates, ..config(At::Nodes, number) });
         }
-        let outer = world.services.outer_ips(key, port);
+        let outer = world.services.external_ips(key, port);
         let mut ips = world.services.cluster_ips(key, port);
         let internal_local = if internal_local { ips.clone() } else { Vec::new() };
         if external_local && !outer.is_empty() {
@@ -96,7 +96,7 @@ pub(super) fn configs<'a>(key: &ObjectKey, world: &'a World) -> Vec<Config<'a>> 
     configs
 }
 
-/// The longest affinity Kubernetes knows is taken for "always the same", which needs no memory.
+/// Kubernetes' longest affinity is taken for "always the same", which needs no memory.
 pub(super) const FOREVER: u32 = 86_400;
 
 fn has_affinity_timeout(affinity: Option<u32>) -> bool {
@@ -109,7 +109,7 @@ fn behind<'a>(key: &ObjectKey, port: &ServicePort, family: Family, world: &'a Wo
     let is_pod = |ip: IpAddr| {
         let inside =
             |range: &ovnkube_model::ClusterSubnet| Family::of_subnet(range.cidr) == family && range.cidr.contains(ip);
-        world.network.cluster_subnets.iter().any(inside)
+        world.settings.cluster_subnets.iter().any(inside)
     };
     let has_hosts = cluster.iter().any(|backend| !is_pod(backend.ip));
     let cluster_text = text(&cluster, |backend| backend.ip);

@@ -7,27 +7,29 @@
 //!   node_switch_<node>          on its switch alone, node_router_<node> on its router
 //!   node_local_router_<node>    on its router, leaving the client's address as it is
 //!   node_switch_template_IPv4   in a group: ^NODEIP_IPv4_0 stands for each node's address
-//!   …_merged                    several of the above that turned out alike
+//!   …_merged                    several of the above with the same content
 //! ACL LoadBalancerSourceRanges  pods that may not send to a load balancer's address
 //! ```
 //!
-//! One row for each protocol, and one for all nodes wherever they would be alike. Nodes differ where an
-//! address of theirs is meant (node ports), where only their own endpoints count (traffic policy `Local`,
-//! hints of slices), and where an endpoint is the node itself: its router sends such packets on with
-//! the host's masquerade address, since a packet from the node's address to the node's address would
-//! never come back through OVN.
+//! One row for each protocol, and one for all nodes where they would be alike. Nodes differ if one of their
+//! addresses is meant (node ports), if only their own endpoints count (traffic policy `Local`, hints of slices),
+//! or if an endpoint is the node itself: its router sends such packets on to the host's masquerade address, since
+//! a packet from the node's address to the node's address would never come back through OVN.
 //!
-//! A service without endpoints keeps its addresses with nothing behind: clients are refused at once.
+//! A service without endpoints keeps its addresses without backends: clients are rejected at once.
 
+mod balancer;
 mod balancers;
 mod configs;
 mod ranges;
 mod targets;
 mod templates;
+mod text;
 
-use ovnkube_model::{ObjectKey, Roles, Touched, World};
+use ovnkube_model::{Affected, ObjectKey, Roles, World};
 
-use self::balancers::{Alike, balancers};
+use self::balancer::Alike;
+use self::balancers::balancers;
 use self::configs::configs;
 pub(crate) use self::templates::NodeIps;
 use crate::{Feature, Want};
@@ -37,15 +39,15 @@ pub struct Services;
 impl Feature for Services {
     type Key = ObjectKey;
 
-    fn is_ours(roles: Roles) -> bool {
+    fn is_enabled(roles: Roles) -> bool {
         roles.controller
     }
 
-    fn touched(what: &Touched, world: &World) -> Vec<ObjectKey> {
+    fn affected(what: &Affected, world: &World) -> Vec<ObjectKey> {
         match what {
-            Touched::Everything => world.services.iter().map(|(key, _)| key.clone()).collect(),
-            Touched::Service(key) => vec![key.clone()],
-            Touched::Sites => {
+            Affected::Everything => world.services.iter().map(|(key, _)| key.clone()).collect(),
+            Affected::Service(key) => vec![key.clone()],
+            Affected::Sites => {
                 let per_node = |key: &ObjectKey| configs(key, world).iter().any(configs::Config::is_per_node);
                 let keys = world.services.iter().map(|(key, _)| key);
                 keys.filter(|key| per_node(key)).cloned().collect()

@@ -1,6 +1,6 @@
-//! `loadBalancerSourceRanges` for pods: what they send to a load balancer's address is judged on their node's
-//! switch, before it goes to an endpoint. What comes from outside, and from a node's own processes, is judged
-//! on the host.
+//! `loadBalancerSourceRanges` for pods: what they send to a load balancer's address is checked on their node's
+//! switch, before load balancing. What comes from outside, and from a node's own processes, is checked on the
+//! host.
 //!
 //! ```text
 //! Port_Group clusterRtrPortGroup    a port of it is on every node's switch
@@ -8,8 +8,8 @@
 //!         ip4.src == {pods in none of the ranges} && ip4.dst == {ingress addresses} && tcp.dst == {ports}
 //! ```
 //!
-//! Only those of the service's ranges that cut the pod network make it longer. Ranges of one family say nothing
-//! about the other, and `externalIPs` are for everybody, as kube-proxy has it.
+//! Only ranges of the service that cut the pod network make it longer. Ranges of one family do not affect the
+//! other, and `externalIPs` are open to every client, as in kube-proxy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -21,11 +21,11 @@ use ovnkube_ovn::{OwnerId, Row};
 
 use crate::{RowWant, Want, names};
 
-/// As that of other ACLs that drop. No other stands in this stage: policies are asked behind load balancers.
+/// The same as for other ACLs that drop. This stage has no others: policies are checked after load balancing.
 const PRIORITY: i64 = 1000;
 
 pub(super) fn put(want: &mut Want, key: &ObjectKey, service: &Service, world: &World) {
-    for family in world.network.families() {
+    for family in world.settings.families() {
         let Some(matches) = kept_out(key, service, family, world) else { continue };
         let name = format!("{}:{}", key.namespace, key.name);
         let owner = OwnerId::new("LoadBalancerSourceRanges").name(&name).key("ip-family", family.name());
@@ -41,18 +41,18 @@ pub(super) fn put(want: &mut Want, key: &ObjectKey, service: &Service, world: &W
     }
 }
 
-/// The packets of pods that the service does not let in; none where there are no such pods or addresses.
+/// Matches packets of pods that the service does not let in; `None` if there are no such pods or addresses.
 fn kept_out(key: &ObjectKey, service: &Service, family: Family, world: &World) -> Option<String> {
     let ranges = service.source_ranges.iter().map(|range| Subnet::of(*range));
     let ranges: Vec<_> = ranges.filter(|range| Family::of_subnet(*range) == family).collect();
-    let pods = world.network.cluster_subnets.iter().map(|range| range.cidr);
+    let pods = world.settings.cluster_subnets.iter().map(|range| range.cidr);
     let pods: Vec<_> = pods
         .filter(|pods| !ranges.is_empty() && Family::of_subnet(*pods) == family)
         .flat_map(|pods| pods.without(&ranges))
         .collect();
     let mut ports: BTreeMap<(Protocol, Vec<IpAddr>), BTreeSet<u16>> = BTreeMap::new();
     for port in &service.ports {
-        let mut ips = world.services.outer_ips(key, port);
+        let mut ips = world.services.external_ips(key, port);
         ips.retain(|ip| Family::of(*ip) == family && service.ingress_ips.contains(ip));
         if !ips.is_empty() {
             ports.entry((port.protocol, ips)).or_default().insert(port.port);

@@ -1,4 +1,4 @@
-//! Node ports of all nodes by one row: each chassis fills in its own addresses.
+//! Node ports of all nodes in one row: each chassis fills in its own addresses.
 //!
 //! ```text
 //! Load_Balancer …_node_switch_template_IPv4    ^NODEIP_IPv4_0:30080 -> 10.128.0.5:8080,…
@@ -8,15 +8,15 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ovnkube_model::{Family, Name, ObjectKey, Protocol, Roles, Site, Touched, World};
+use ovnkube_model::{Affected, Family, Name, ObjectKey, Protocol, Roles, Site, World};
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::chassis_template_var as ctv;
 
-use super::balancers::{Balancer, Vips, name};
+use super::balancer::{Balancer, Variable, Vips, name};
 use super::configs::Config;
 use super::targets::{on_router, on_switch};
-use crate::features::touched_nodes;
-use crate::{Feature, RowKey, RowWant, Want, names};
+use crate::feature::affected_nodes;
+use crate::{Feature, RowWant, Want, names};
 
 /// Addresses of nodes as variables of their chassis.
 pub struct NodeIps;
@@ -24,22 +24,22 @@ pub struct NodeIps;
 impl Feature for NodeIps {
     type Key = Name;
 
-    fn is_ours(roles: Roles) -> bool {
+    fn is_enabled(roles: Roles) -> bool {
         roles.controller
     }
 
-    fn touched(what: &Touched, world: &World) -> Vec<Name> {
-        touched_nodes(what, world)
+    fn affected(what: &Affected, world: &World) -> Vec<Name> {
+        affected_nodes(what, world)
     }
 
     fn want(node: &Name, world: &World) -> Want {
         let mut want = Want::default();
         let router = world.sites.get(node).and_then(|site| Some((site, site.router.as_ref()?)));
-        let Some((site, router)) = router.filter(|_| world.network.svc_template_support) else { return want };
+        let Some((site, router)) = router.filter(|_| world.settings.svc_template_support) else { return want };
         let chassis = want.row(
             RowWant::new(router.chassis.clone(), Row::new(ctv::TABLE)).with(ctv::CHASSIS, router.chassis.as_ref()),
         );
-        for family in world.network.families() {
+        for family in world.settings.families() {
             for (number, ip) in ips(site, family).enumerate() {
                 want.entry(&chassis, ctv::VARIABLES, node_ip(family, number), ip.to_string());
             }
@@ -48,23 +48,10 @@ impl Feature for NodeIps {
     }
 }
 
-/// What a variable is on one chassis.
-pub(super) struct Variable {
-    chassis: Name,
-    name: Arc<str>,
-    value: Arc<str>,
-}
-
-impl Variable {
-    pub(super) fn put(self, want: &mut Want) {
-        want.entry(&RowKey::new(ctv::TABLE, self.chassis), ctv::VARIABLES, self.name, self.value);
-    }
-}
-
-/// A row for the switches and one for the routers, for each family.
+/// One row for the switches and one for the routers, for each family.
 pub(super) fn balancers(key: &ObjectKey, protocol: Protocol, configs: &[&Config<'_>], world: &World) -> Vec<Balancer> {
     let mut all = Vec::new();
-    for family in world.network.families() {
+    for family in world.settings.families() {
         let most = world.sites.values().map(|site| ips(site, family).count()).max();
         for (side, group) in [("node_switch", names::SWITCH_LB_GROUP), ("node_router", names::ROUTER_LB_GROUP)] {
             let scope = format!("{side}_template_{}", kubernetes(family));
@@ -83,7 +70,7 @@ pub(super) fn balancers(key: &ObjectKey, protocol: Protocol, configs: &[&Config<
     all
 }
 
-/// The endpoints where they are the same for all nodes, else a variable for them.
+/// The endpoints if they are the same for all nodes, else a variable for them.
 fn targets(
     config: &Config<'_>,
     family: Family,
@@ -94,7 +81,7 @@ fn targets(
 ) -> Arc<str> {
     let on = |(node, site): (&Name, &Site)| match side {
         "node_switch" => on_switch(config, family, node, site),
-        _ => on_router(config, family, node, site, &world.network),
+        _ => on_router(config, family, node, site, &world.settings),
     };
     let same = &config.behind(family).cluster_text;
     let serving = || world.sites.iter().filter(|(_, site)| ips(site, family).next().is_some());
@@ -121,7 +108,7 @@ fn kubernetes(family: Family) -> &'static str {
     if family == Family::V4 { "IPv4" } else { "IPv6" }
 }
 
-/// A name that OVN takes for a variable: `_` doubled, what it doesn't take as `_`.
+/// A name that OVN accepts for a variable: `_` is doubled, what it does not accept becomes `_`.
 fn variable_name(text: &str) -> String {
     text.replace('_', "__").replace(['/', '-', '$', '@'], "_")
 }

@@ -1,4 +1,4 @@
-//! What the cluster has once.
+//! Rows that exist once per cluster.
 
 use ovnkube_model::{Family, World};
 use ovnkube_ovn::nb::{
@@ -9,16 +9,16 @@ use ovnkube_ovn::{OwnerId, Row};
 
 use crate::{RowKey, RowWant, Want, names};
 
-/// Kinds of packets that reach ovn-controller and are limited there.
+/// Kinds of packets to ovn-controller whose rate is limited.
 const PROTECTED: [&str; 9] =
     ["arp", "arp-resolve", "bfd", "event-elb", "icmp4-error", "icmp6-error", "reject", "svc-monitor", "tcp-reset"];
-/// Packets a second of each kind.
+/// Packets per second of each kind.
 const PROTECTION_RATE: i64 = 25;
 
 pub(super) fn want(world: &World) -> Want {
     let mut want = Want::default();
     let copp = protection(&mut want);
-    meter(&mut want, "acl-logging", i64::from(world.network.acl_logging_rate_limit));
+    meter(&mut want, "acl-logging", i64::from(world.settings.acl_logging_rate_limit));
     router(&mut want, world, &copp);
     for name in [names::CLUSTER_LB_GROUP, names::SWITCH_LB_GROUP, names::ROUTER_LB_GROUP] {
         want.row(RowWant::new(name, Row::new(lbg::TABLE)).with(lbg::NAME, name));
@@ -59,7 +59,7 @@ fn meter(want: &mut Want, name: &str, rate: i64) {
 }
 
 fn router(want: &mut Want, world: &World, copp: &RowKey) {
-    let network = &world.network;
+    let network = &world.settings;
     let options =
         if network.multicast { [("mcast_relay", "true")] } else { [("always_learn_from_arp_request", "false")] };
     let router = want.row(
@@ -72,19 +72,19 @@ fn router(want: &mut Want, world: &World, copp: &RowKey) {
     let addresses: Vec<_> = join_addresses(world, 1).collect();
     let mac = addresses.iter().min_by_key(|a| a.is_ipv6()).map(|a| ovnkube_model::Mac::of(a.ip()));
     let Some(mac) = mac else { return };
-    let name = format!("rtoj-{}", names::CLUSTER_ROUTER);
+    let name = names::CLUSTER_ROUTER_TO_JOIN;
     let port = want.row(
-        RowWant::new(name.as_str(), Row::new(lrp::TABLE))
-            .with(lrp::NAME, name.as_str())
+        RowWant::new(name, Row::new(lrp::TABLE))
+            .with(lrp::NAME, name)
             .with(lrp::MAC, mac.to_string())
             .with(lrp::NETWORKS, addresses.iter().map(ToString::to_string)),
     );
     want.member(&router, lr::PORTS, &port);
     let join = want.row(RowWant::new(names::JOIN_SWITCH, Row::new(ls::TABLE)).with(ls::NAME, names::JOIN_SWITCH));
-    let peer = format!("jtor-{}", names::CLUSTER_ROUTER);
+    let peer = names::JOIN_TO_CLUSTER_ROUTER;
     let port = want.row(
-        RowWant::new(peer.as_str(), Row::new(lsp::TABLE))
-            .with(lsp::NAME, peer.as_str())
+        RowWant::new(peer, Row::new(lsp::TABLE))
+            .with(lsp::NAME, peer)
             .with(lsp::TYPE, "router")
             .with(lsp::ADDRESSES, ["router"])
             .with(lsp::OPTIONS, [("router-port", name)]),
@@ -94,8 +94,8 @@ fn router(want: &mut Want, world: &World, copp: &RowKey) {
 
 /// The `n`-th address of each join subnet the cluster's families have.
 pub(crate) fn join_addresses(world: &World, n: u32) -> impl Iterator<Item = ipnetwork::IpNetwork> {
-    let families: Vec<Family> = world.network.families();
-    families.into_iter().filter_map(move |f| world.network.join_subnet(f)?.nth_with_prefix(u128::from(n)))
+    let families: Vec<Family> = world.settings.families();
+    families.into_iter().filter_map(move |f| world.settings.join_subnet(f)?.nth_with_prefix(u128::from(n)))
 }
 
 fn group(want: &mut Want, owner: &OwnerId) {

@@ -1,9 +1,9 @@
-//! The logical network that pods hang on.
+//! The logical network that pods are attached to.
 //!
 //! ```text
 //!   LS <node>  ──stor-<node>/rtos-<node>──  LR ovn_cluster_router  ──rtoj-/jtor-──  LS join
 //!     ├ k8s-<node>      the node's management port, .2 of its subnet
-//!     └ <ns>_<pod> …    put in by the pods
+//!     └ <ns>_<pod> …    added by the pods
 //! ```
 //!
 //! Per cluster: the router, the join switch, control-plane protection, load balancer groups and the
@@ -16,7 +16,7 @@ pub(crate) use cluster::join_addresses;
 
 use std::fmt;
 
-use ovnkube_model::{Name, Roles, Touched, World};
+use ovnkube_model::{Affected, Name, Roles, World};
 
 use crate::{Feature, Want};
 
@@ -41,21 +41,17 @@ impl fmt::Display for TopologyKey {
 impl Feature for Topology {
     type Key = TopologyKey;
 
-    fn is_ours(roles: Roles) -> bool {
+    fn is_enabled(roles: Roles) -> bool {
         roles.controller
     }
 
-    fn touched(what: &Touched, world: &World) -> Vec<TopologyKey> {
+    fn affected(what: &Affected, world: &World) -> Vec<TopologyKey> {
         match what {
-            Touched::Everything => {
+            Affected::Everything => {
                 let nodes = world.nodes.keys().cloned().map(TopologyKey::Node);
                 std::iter::once(TopologyKey::Cluster).chain(nodes).collect()
             }
-            Touched::Node(name) => vec![TopologyKey::Node(name.clone())],
-            // the host-network namespace's set holds addresses of every node
-            Touched::Namespace(name) if world.network.host_network_namespace.as_ref() == Some(name) => {
-                world.nodes.keys().cloned().map(TopologyKey::Node).collect()
-            }
+            Affected::Node(name) => vec![TopologyKey::Node(name.clone())],
             _ => Vec::new(),
         }
     }

@@ -1,27 +1,25 @@
-//! What each node of this zone has.
+//! Rows of each node of this zone.
 
 use std::net::IpAddr;
 
-use ovnkube_model::{Family, Name, Node, NodeNetwork, World};
+use ovnkube_model::{Name, Node, NodeNetwork, World};
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{
-    address_set, gateway_chassis as gc, logical_router as lr, logical_router_port as lrp, logical_switch as ls,
+    gateway_chassis as gc, logical_router as lr, logical_router_port as lrp, logical_switch as ls,
     logical_switch_port as lsp, port_group,
 };
 
-use super::cluster::join_addresses;
 use crate::{RowKey, RowWant, Want, names};
 
 pub(super) fn want(name: &Name, world: &World) -> Want {
     let mut want = Want::default();
-    let (Some(node), Some(network)) = (world.nodes.get(name), world.networks.get(name)) else { return want };
-    if network.subnets.is_empty() || node.zone != world.network.zone {
+    let (Some(node), Some(network)) = (world.nodes.get(name), world.node_networks.get(name)) else { return want };
+    if network.subnets.is_empty() || node.zone != world.settings.zone {
         return want;
     }
     let switch = switch(&mut want, name, network, world);
     router_port(&mut want, name, node, network, world, &switch);
     management_port(&mut want, name, node, network, &switch);
-    host_network_addresses(&mut want, network, world);
     want
 }
 
@@ -33,14 +31,14 @@ fn switch(want: &mut Want, name: &Name, network: &NodeNetwork, world: &World) ->
         let value = if subnet.is_ipv6() { subnet.base().to_string() } else { subnet.to_string() };
         config.push((key, value));
     }
-    if world.network.multicast {
+    if world.settings.multicast {
         config.push(("mcast_snoop", "true".into()));
         config.push(("mcast_querier", "true".into()));
         if let Some(mac) = network.gateway_mac() {
             config.push(("mcast_eth_src", mac.to_string()));
             config.extend(network.gateways().map(|gateway| match gateway.ip() {
                 IpAddr::V4(ip) => ("mcast_ip4_src", ip.to_string()),
-                // hosts obey no query from another address (RFC 3810, 5.1.14)
+                // hosts ignore queries from other addresses (RFC 3810, 5.1.14)
                 IpAddr::V6(_) => ("mcast_ip6_src", mac.link_local().to_string()),
             }));
         }
@@ -54,10 +52,10 @@ fn switch(want: &mut Want, name: &Name, network: &NodeNetwork, world: &World) ->
     )
 }
 
-/// The cable between the node's switch and the cluster router.
+/// The router port and its peer between the node's switch and the cluster router.
 fn router_port(want: &mut Want, name: &Name, node: &Node, network: &NodeNetwork, world: &World, switch: &RowKey) {
-    let router_side = format!("rtos-{name}");
-    let switch_side = format!("stor-{name}");
+    let router_side = names::ROUTER_TO_SWITCH.of(name);
+    let switch_side = names::SWITCH_TO_ROUTER.of(name);
     let mac = network.gateway_mac().map(|mac| mac.to_string()).unwrap_or_default();
     let mut port = RowWant::new(router_side.as_str(), Row::new(lrp::TABLE))
         .with(lrp::NAME, router_side.as_str())
@@ -76,8 +74,8 @@ fn router_port(want: &mut Want, name: &Name, node: &Node, network: &NodeNetwork,
     let port = want.row(port);
     want.member(&names::cluster_router(), lr::PORTS, &port);
 
-    // pods ask for any address of the cluster or the link-local gateway: the router answers
-    let proxy = format!("0a:58:a9:fe:01:01 169.254.1.1 fe80::1 {}", names::cluster_cidrs(&world.network));
+    // the router answers pods' requests for any address of the cluster and for the link-local gateway
+    let proxy = format!("0a:58:a9:fe:01:01 169.254.1.1 fe80::1 {}", names::cluster_cidrs(&world.settings));
     let port = want.row(
         RowWant::new(switch_side.as_str(), Row::new(lsp::TABLE))
             .with(lsp::NAME, switch_side.as_str())
@@ -89,7 +87,7 @@ fn router_port(want: &mut Want, name: &Name, node: &Node, network: &NodeNetwork,
     want.member(&names::group_key(&names::cluster_router_port_group()), port_group::PORTS, &port);
 }
 
-/// The node's own leg in its switch.
+/// The node's own port in its switch.
 fn management_port(want: &mut Want, name: &Name, node: &Node, network: &NodeNetwork, switch: &RowKey) {
     let Some(mac) = node.mgmt_mac.or(network.management_mac()) else { return };
     let mut address = mac.to_string();
@@ -97,25 +95,10 @@ fn management_port(want: &mut Want, name: &Name, node: &Node, network: &NodeNetw
         address.push(' ');
         address.push_str(&ip.ip().to_string());
     }
-    let port_name = format!("k8s-{name}");
+    let key = names::management_port(name);
     let port = want.row(
-        RowWant::new(port_name.as_str(), Row::new(lsp::TABLE))
-            .with(lsp::NAME, port_name.as_str())
-            .with(lsp::ADDRESSES, [address]),
+        RowWant::new(key.id.clone(), Row::new(lsp::TABLE)).with(lsp::NAME, &*key.id).with(lsp::ADDRESSES, [address]),
     );
     want.member(switch, ls::PORTS, &port);
     want.member(&names::group_key(&names::cluster_port_group()), port_group::PORTS, &port);
-}
-
-/// Addresses that traffic from this node's own stack arrives with.
-fn host_network_addresses(want: &mut Want, network: &NodeNetwork, world: &World) {
-    let Some(namespace) = &world.network.host_network_namespace else { return };
-    if !world.namespaces.contains_key(namespace) {
-        return;
-    }
-    let joins: Vec<_> = network.id.map(|id| join_addresses(world, id).collect()).unwrap_or_default();
-    for ip in network.management().chain(joins) {
-        let set = names::set_key(&names::namespace_set(namespace, Family::of(ip.ip())));
-        want.text(&set, address_set::ADDRESSES, ip.ip().to_string());
-    }
 }

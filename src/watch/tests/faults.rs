@@ -65,14 +65,14 @@ async fn what_happened_while_the_history_was_lost_comes_as_a_diff() {
         heard.push(next(&mut changes, pod).await);
     }
     assert!(log.holds("too old; listing again"), "the watch was resumed instead");
-    // the one made again went before it came; the order of the others is free
+    // the deletion of the recreated one came before its creation; the order of the others is free
     let at =
         |wanted: (&str, Option<&str>)| heard.iter().position(|(n, u)| (n.as_str(), u.as_deref()) == wanted).unwrap();
     assert!(at(("ns/again", None)) < at(("ns/again", Some(&again))));
     at(("ns/goes", None));
     assert!(heard.iter().any(|(name, uid)| name == "ns/new" && uid.is_some()));
     assert!(heard.iter().any(|(name, uid)| name == "ns/stays" && uid.is_some()));
-    // synced is said once only; and what comes next is watched again
+    // synced comes only once; and what comes next is watched again
     cluster.delete_pod("ns", "new").await;
     let mut change = timeout(lab::PATIENCE, changes.recv()).await.unwrap().unwrap();
     // the API server's own service and range, whose lists come on watches of their own
@@ -138,7 +138,7 @@ async fn starts_before_the_api_server_answers() {
     next(&mut changes, |change| (change == Change::Synced(Kind::Node)).then_some(())).await;
 }
 
-/// Who may not do something goes on asking, and the log has it once for each kind of request.
+/// A client without a right goes on asking, and the log has each kind of request once.
 #[tokio::test]
 async fn what_is_forbidden_is_logged_once() {
     let log = Log::default();

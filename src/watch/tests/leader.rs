@@ -26,7 +26,7 @@ fn settings(name: &str, identity: &str) -> LeaseSettings {
     }
 }
 
-/// The usual times in half.
+/// Half of the default times.
 fn slow(name: &str, identity: &str) -> LeaseSettings {
     LeaseSettings {
         lease: Duration::from_secs(5),
@@ -69,7 +69,7 @@ async fn released_lease_goes_to_the_next() {
 fn same_identity_takes_its_lease_again_soon() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let cluster = Cluster::with_leases(&["again"]);
-    // an hour long: nobody could wait for its end
+    // an hour: too long to wait for
     let long = LeaseSettings { lease: Duration::from_secs(3600), ..settings("again", "me") };
     let run = async || {
         let (mut leader, task) = Leader::run(&cluster.client().await, long.clone()).unwrap();
@@ -78,7 +78,7 @@ fn same_identity_takes_its_lease_again_soon() {
     };
     let before = runtime();
     before.block_on(run());
-    // killed: nothing is given back
+    // killed: the lease is not released
     drop(before);
     runtime().block_on(async {
         let (_, task) = run().await;
@@ -89,7 +89,7 @@ fn same_identity_takes_its_lease_again_soon() {
     });
 }
 
-/// What another host's clock said counts for nothing: it may be one of our name that renews its lease.
+/// The time that another host wrote is ignored: that host may have our name and renew its lease.
 #[tokio::test]
 async fn an_old_time_in_the_lease_makes_it_no_older() {
     let cluster = Cluster::with_leases(&["clock"]);
@@ -117,7 +117,7 @@ async fn two_of_one_name_do_not_lead_both() {
     let (second, second_task) = Leader::run(&client, LeaseSettings::new("twins", "me")).unwrap();
     until("the second complains", async || log.holds("another process that is called me too")).await;
     assert!(first.is_leader_now() && !second.is_leader_now());
-    // the second has nothing to give back
+    // the second has no lease to release
     second_task.release().await;
     let lease = cluster.get(&path("twins")).await;
     assert_eq!(
@@ -153,13 +153,13 @@ async fn holder_cut_off_stops_by_itself_before_another_starts() {
     assert!(!second.is_leader_now(), "two leaders");
     elected(&mut second).await;
     assert!(!first.is_leader_now());
-    // back again, the first finds out and waits
+    // connected again, the first learns of it and waits
     door.open();
     until("the first sees the second", async || first.holder() == "second").await;
     assert!(!first.is_leader_now() && second.is_leader_now());
 }
 
-/// The name of the test that is the other process.
+/// The test that runs as the other process.
 const HOLDER: &str = "a_holder_in_a_process_of_its_own";
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn holder_stopped_in_the_middle_is_fenced() {
     first.signal("-STOP");
     elected(&mut second).await;
     first.signal("-CONT");
-    // the second goes on to renew while the first wakes up
+    // the second keeps renewing while the first wakes up
     until("the end of the first", async || first.0.try_wait().unwrap().is_some()).await;
     assert!(first.0.wait().unwrap().success(), "{:?}", rest.collect::<Vec<_>>());
     assert!(second.is_leader_now());
@@ -271,7 +271,7 @@ async fn a_busy_process_keeps_its_lease() {
     assert!(leader.is_leader_now(), "lost");
 }
 
-/// The holder hears of nothing, and may write for a while.
+/// The holder learns of nothing, and may write for a while.
 #[tokio::test]
 async fn a_lease_that_is_deleted_is_not_free_before_its_holder_stops() {
     let cluster = Cluster::with_leases(&["deleted"]);
@@ -318,7 +318,7 @@ async fn a_holder_keeps_a_lease_that_is_deleted() {
     }
 }
 
-/// Somebody else removes and makes it: nobody can tell whether it was ever held.
+/// Another program deletes and recreates the lease: no process can tell whether it was ever held.
 #[tokio::test]
 async fn an_empty_lease_in_place_of_another_one_is_waited_for() {
     let cluster = Cluster::with_leases(&["again-made"]);

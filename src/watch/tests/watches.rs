@@ -108,7 +108,7 @@ async fn node_sees_itself_and_its_pods_only() {
     }
 }
 
-/// What gives out subnets learns of pods when they run, and no more than that.
+/// The cluster manager learns of pods when they run, and no more than that.
 #[tokio::test]
 async fn cluster_manager_sees_what_runs() {
     let cluster = Cluster::shared();
@@ -241,7 +241,7 @@ async fn patch_touches_only_the_pod_it_was_meant_for() {
     cluster.pod("patch", "again", "n1").await;
     let error = client.annotate_pod(&key, &old, &set("late", "1")).await.unwrap_err();
     assert!(error.is_gone(), "{error:?}");
-    assert!(error.to_string().starts_with("annotate pod patch/again: "), "{error}");
+    assert!(error.to_string().starts_with("cannot annotate pod patch/again: "), "{error}");
     assert_eq!(cluster.get(path).await["metadata"]["annotations"], Value::Null);
 
     let error = client.annotate_pod(&key, &old, &set("not a key", "1")).await.unwrap_err();
@@ -293,7 +293,10 @@ async fn token_file_is_read_again_when_it_changes() {
     write("expired");
     let error = client.annotate_node("token", &uid, &set("n", "2")).await.unwrap_err();
     assert!(error.is_retryable(), "{error:?}");
-    assert_eq!(error.to_string(), "annotate node token: Unauthorized (401); check the token or client certificate");
+    assert_eq!(
+        error.to_string(),
+        "cannot annotate node token: Unauthorized (401); check the token or client certificate"
+    );
     write(&cluster.token());
     client.annotate_node("token", &uid, &set("n", "3")).await.unwrap();
     std::fs::remove_file(&file).unwrap();
@@ -408,7 +411,7 @@ async fn a_kubelet_keeps_to_the_annotations_of_agents() {
     kubelet.set_node_condition("kubelet-own", &own, &condition).await.unwrap();
 }
 
-/// A kubelet's certificate is replaced before it expires, and the cluster's authority some day, under a process that runs on.
+/// A kubelet's certificate is replaced before it expires, and the cluster's CA some day, while the process runs.
 #[tokio::test]
 async fn certificates_of_a_kubeconfig_are_read_again() {
     let cluster = Cluster::shared();

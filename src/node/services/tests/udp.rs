@@ -10,24 +10,24 @@ fn moved(have: &nft::Elements, want: &nft::Elements) -> nft::Moved {
 
 #[test]
 fn udp_connections_to_who_is_gone_are_ended() {
-    let board = board();
-    board.services_told();
+    let tracker = tracker();
+    tracker.services_told();
     let spec = json!({
         "type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}],
     });
-    board.service(&key("dns"), Some(service(1, &spec)));
+    tracker.service(&key("dns"), Some(service(1, &spec)));
     let pods = |ips: &[&str]| {
         let endpoints: Vec<Value> = ips.iter().map(|ip| json!({"addresses": [ip]})).collect();
         Some(slice("dns", ("UDP", 5353), &endpoints.into()))
     };
     let stale = || {
-        let (stale, mut ips) = board.stale();
-        ips.extend(nft::stand_ins(&masquerade()));
+        let (stale, mut ips) = tracker.stale();
+        ips.extend(nft::local_masquerade_ips(&masquerade()));
         stale.iter().flat_map(|stale| stale::tuples(stale, &ips)).map(|tuples| tuples.join(" ")).collect::<Vec<_>>()
     };
-    board.slice(&key("dns-x"), pods(&["10.128.0.5", "10.128.0.6"]));
+    tracker.slice(&key("dns-x"), pods(&["10.128.0.5", "10.128.0.6"]));
     assert!(stale().is_empty());
-    board.slice(&key("dns-x"), pods(&["10.128.0.6"]));
+    tracker.slice(&key("dns-x"), pods(&["10.128.0.6"]));
     let gone = [
         "ct_nw_dst=172.18.0.2,ct_nw_proto=17,ct_tp_dst=30053 ct_nw_src=10.128.0.5,ct_nw_proto=17,ct_tp_src=5353",
         "ct_nw_dst=169.254.169.3,ct_nw_proto=17,ct_tp_dst=30053 ct_nw_src=10.128.0.5,ct_nw_proto=17,ct_tp_src=5353",
@@ -37,53 +37,53 @@ fn udp_connections_to_who_is_gone_are_ended() {
         assert_eq!(stale(), gone);
     }
     assert!(stale().is_empty());
-    board.slice(&key("dns-x"), pods(&["10.128.0.7"]));
+    tracker.slice(&key("dns-x"), pods(&["10.128.0.7"]));
     assert_eq!(stale().len(), 3);
-    board.slice(&key("dns-x"), pods(&["10.128.0.6", "10.128.0.7"]));
+    tracker.slice(&key("dns-x"), pods(&["10.128.0.6", "10.128.0.7"]));
     assert!(stale().is_empty(), "it is back");
-    board.service(&key("dns"), None);
+    tracker.service(&key("dns"), None);
     assert_eq!(stale().len(), 6);
 }
 
 /// Claims that are not obeyed are no reason to end their owners' connections.
 #[test]
 fn only_own_connections_are_ended() {
-    let board = board();
-    board.services_told();
+    let tracker = tracker();
+    tracker.services_told();
     let udp = |port: u16, ips: &[&str]| {
         json!({"type": "NodePort", "clusterIPs": [ips[0]], "externalIPs": ips[1..],
             "ports": [{"port": port, "nodePort": 30053, "protocol": "UDP"}]})
     };
-    board.service(&key("old"), Some(service(1, &udp(53, &["10.96.1.3", "192.0.2.9"]))));
-    board.service(
+    tracker.service(&key("old"), Some(service(1, &udp(53, &["10.96.1.3", "192.0.2.9"]))));
+    tracker.service(
         &key("young"),
         Some(service(2, &udp(53, &["10.96.1.4", "192.0.2.9", "172.18.0.3", "10.128.0.7", "10.96.1.3"]))),
     );
-    board.slice(&key("young-x"), Some(slice("young", ("UDP", 5353), &json!([{"addresses": ["10.128.0.5"]}]))));
-    board.slice(&key("young-x"), None);
-    let doors: Vec<_> = board.stale().0.into_iter().map(|((at, port), _)| (at, port)).collect();
-    assert_eq!(doors, [(want::At::Ip("10.96.1.4".parse().unwrap()), 53)]);
+    tracker.slice(&key("young-x"), Some(slice("young", ("UDP", 5353), &json!([{"addresses": ["10.128.0.5"]}]))));
+    tracker.slice(&key("young-x"), None);
+    let frontends: Vec<_> = tracker.stale().0.into_iter().map(|((at, port), _)| (at, port)).collect();
+    assert_eq!(frontends, [(want::At::Ip("10.96.1.4".parse().unwrap()), 53)]);
 }
 
 /// With local endpoints only, one that terminates serves on where no other is, whatever other nodes have.
 #[test]
 fn connections_to_the_last_endpoint_of_a_node_end_when_it_goes() {
-    let board = board();
-    board.services_told();
+    let tracker = tracker();
+    tracker.services_told();
     let spec = json!({
         "type": "NodePort", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.3"],
         "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}],
     });
-    board.service(&key("dns"), Some(service(1, &spec)));
+    tracker.service(&key("dns"), Some(service(1, &spec)));
     let there = json!({"addresses": ["10.129.0.5"], "nodeName": "node-001"});
     let mut here = json!({"addresses": ["10.128.0.5"], "nodeName": "node-000"});
-    let endpoints = |list: &[&Value]| board.slice(&key("dns-x"), Some(slice("dns", ("UDP", 5353), &json!(list))));
+    let endpoints = |list: &[&Value]| tracker.slice(&key("dns-x"), Some(slice("dns", ("UDP", 5353), &json!(list))));
     endpoints(&[&there, &here]);
     here["conditions"] = json!({"ready": false, "serving": true, "terminating": true});
     endpoints(&[&there, &here]);
-    assert!(board.stale().0.is_empty(), "it still answers");
+    assert!(tracker.stale().0.is_empty(), "it still answers");
     endpoints(&[&there]);
-    let gone: BTreeSet<_> = board.stale().0.into_iter().map(|(_, backend)| backend.ip.to_string()).collect();
+    let gone: BTreeSet<_> = tracker.stale().0.into_iter().map(|(_, backend)| backend.ip.to_string()).collect();
     assert_eq!(gone, ["10.128.0.5".to_owned()].into());
 }
 

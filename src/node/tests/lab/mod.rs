@@ -5,6 +5,7 @@
 #[path = "../../../../tests/dir.rs"]
 mod dir;
 pub mod gateway;
+mod plan;
 mod pod;
 mod release;
 
@@ -281,7 +282,7 @@ impl Lab {
                     Reports {
                         annotations,
                         warnings,
-                        minds_nodes: watch::Sender::default(),
+                        needs_nodes: watch::Sender::default(),
                         health: NodeHealth::default()
                     },
                     stop
@@ -332,23 +333,26 @@ impl Lab {
         let run = ovnkube_node::run(
             self.settings(),
             received,
-            Reports { annotations, warnings, minds_nodes: watch::Sender::default(), health: NodeHealth::default() },
+            Reports { annotations, warnings, needs_nodes: watch::Sender::default(), health: NodeHealth::default() },
             std::future::pending(),
         );
         let outcome = async { tokio::time::timeout(Duration::from_secs(60), run).await.expect("the agent to end") };
         self.runtime.block_on(outcome).unwrap_err().to_string()
     }
 
-    /// Tells the agent of its node, and waits until pods can be wired.
-    pub fn ready(&self) {
-        let node = OwnNode {
+    pub fn node(&self) -> OwnNode {
+        OwnNode {
             internal_ips: self.internal_ips.iter().map(|ip| ip.parse().unwrap()).collect(),
             subnets: self.node_subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(),
             mtu: self.annotated_mtu,
             mgmt_mac: self.mgmt_mac,
             chassis_id: None,
-        };
-        self.tell(Change::Node(node));
+        }
+    }
+
+    /// Tells the agent of its node, and waits until pods can be wired.
+    pub fn ready(&self) {
+        self.tell(Change::Node(self.node()));
         eventually("the network configuration", || self.conf().exists());
     }
 

@@ -21,7 +21,7 @@ fn a_default_route_that_is_set_late() {
         restart(lab);
         lab.gateway = Some(GatewaySettings { default_route: Duration::from_secs(600), ..settings() });
         lab.start_agent();
-        eventually("an address", || lab.waits_for().contains("waiting for the host's own setup to address it"));
+        eventually("an address", || lab.waits_for().contains("the host's own setup has yet to address it"));
         for args in [
             "addr add 172.18.0.2/16 brd 172.18.255.255 dev eth0 valid_lft 3600 preferred_lft 1800",
             "addr add 172.18.0.3/16 dev eth0",
@@ -29,7 +29,7 @@ fn a_default_route_that_is_set_late() {
         ] {
             ip(args);
         }
-        eventually("the default route", || lab.waits_for().contains("waiting for the host's own setup to set the"));
+        eventually("the default route", || lab.waits_for().contains("the host's own setup has yet to set the"));
         // on the NIC: where it has the address, and nowhere else
         ip("route add default via 172.18.255.1 dev eth0 proto dhcp src 172.18.0.2 metric 100");
         ip("route add 10.9.0.0/16 via 172.18.0.9 dev eth0 table 77 mtu 1300");
@@ -51,9 +51,7 @@ fn an_address_that_comes_late() {
         let long = Duration::from_secs(600);
         lab.gateway = Some(GatewaySettings { first_address: long, default_route: long, ..settings() });
         lab.start_agent();
-        eventually("both", || {
-            lab.waits_for().contains("waiting for the host's own setup to address it for IPv4 and IPv6")
-        });
+        eventually("both", || lab.waits_for().contains("the host's own setup has yet to address it for IPv4 and IPv6"));
         ip("addr add fd00:172::2/64 dev eth0 nodad");
         ip("-6 route add default via fd00:172::1 dev eth0 metric 512");
         eventually("IPv4", || {

@@ -74,7 +74,7 @@ fn a_switch_that_does_not_let_go() {
         ip("link add datapath type bridge");
         ip("link set eth0 master datapath");
         lab.start_agent();
-        eventually("the refusal", || lab.waits_for().contains("in vain for ovs-vswitchd to let it go"));
+        eventually("the refusal", || lab.waits_for().contains("ovs-vswitchd did not let it go within"));
         assert!(held("breth0").contains("default via 172.18.255.1") && !held("eth0").contains("default"));
         ip("link set eth0 nomaster");
         lab.signal("vswitchd", Signal::SIGCONT);
@@ -98,7 +98,7 @@ fn a_switch_that_has_hardly_made_its_bridge() {
         eventually("the link", || has_link("breth0"));
         lab.signal("vswitchd", Signal::SIGSTOP);
         lab.start_agent();
-        eventually("the refusal", || lab.waits_for().contains("in vain for ovs-vswitchd to make its bridge"));
+        eventually("the refusal", || lab.waits_for().contains("ovs-vswitchd did not make its bridge within"));
         assert_eq!(held("breth0"), "");
         lab.signal("vswitchd", Signal::SIGCONT);
         eventually("all it held", || held("breth0") == before);

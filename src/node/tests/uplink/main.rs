@@ -393,22 +393,23 @@ fn what_can_not_be_put_into_a_bridge_is_refused() {
             eventually(want, || lab.waits_for().contains(want));
             lab.crash_agent();
         };
-        let overlap = "start the gateway: network 172.18.0.2/16 of link eth0 overlaps service range 172.16.0.0/12";
+        let overlap =
+            "cannot start the gateway: network 172.18.0.2/16 of link eth0 overlaps service range 172.16.0.0/12";
         refuses(lab, &|s| s.service_cidrs = vec!["172.16.0.0/12".parse().unwrap()], overlap);
-        let overlap = "start the gateway: network 172.18.0.2/16 of link eth0 overlaps join subnet 172.18.4.0/24";
+        let overlap = "cannot start the gateway: network 172.18.0.2/16 of link eth0 overlaps join subnet 172.18.4.0/24";
         refuses(lab, &|s| s.join_subnets = vec!["172.18.4.0/24".parse().unwrap()], overlap);
         let outside = "next hop 10.1.1.1 is outside its network 172.18.0.2/16; correct --gateway-nexthop";
         refuses(lab, &|s| s.next_hops = vec!["10.1.1.1".parse().unwrap()], outside);
-        waits(lab, "eth9", "use eth9 as gateway interface: there is no such link and no such bridge");
+        waits(lab, "eth9", "cannot use eth9 as gateway interface: there is no such link and no such bridge");
         lab.vsctl("add-br br-9 -- set Bridge br-9 datapath_type=netdev -- add-port br-9 eth0");
         refuses(
             lab,
             &|_| {},
-            "use eth0 as gateway interface: it is a port of bridge br-9; give --gateway-interface=br-9",
+            "cannot use eth0 as gateway interface: it is a port of bridge br-9; give --gateway-interface=br-9",
         );
         lab.vsctl("del-br br-9");
         run("ip", &["link", "add", "br-linux", "type", "bridge"]);
-        waits(lab, "br-linux", "use br-linux as gateway interface: it has no IPv4 address");
+        waits(lab, "br-linux", "cannot use br-linux as gateway interface: it has no IPv4 address");
         run("ip", &["link", "add", "m0", "type", "veth", "peer", "name", "a-name-too-long"]);
         run("ip", &["link", "set", "m0", "master", "br-linux"]);
         refuses(lab, &|s| s.interface = Some("m0".into()), "it is a member of br-linux");

@@ -22,7 +22,7 @@ fn memory(what: &str) -> usize {
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() / 1024
 }
 
-/// Sends a transaction past the client under test, without ever holding it.
+/// Sends a transaction without the client under test, and never holds it whole in memory.
 fn transact(server: &Server, operation: (&str, usize, &str)) {
     let mut socket = UnixStream::connect(&server.socket).unwrap();
     let (before, letters, after) = operation;

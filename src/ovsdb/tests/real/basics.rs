@@ -101,7 +101,7 @@ async fn events_fold_and_tell_own_from_foreign() {
     assert_eq!((first.uuid, second.uuid), (switch, port));
     assert!(first.old.is_none() && first.own && second.own);
     assert_eq!(first.new.as_ref().unwrap().map(ls::OTHER_CONFIG).get("subnet"), Some("10.0.0.0/24"));
-    // somebody else's write is not ours
+    // another client's write is not ours
     let mut txn = Txn::new(&nb::DATABASE);
     txn.update(switch, Row::new(ls::TABLE).with(ls::NAME, "renamed"));
     theirs.transact(txn).await.unwrap();
@@ -165,7 +165,7 @@ async fn what_the_server_would_swallow_is_refused() {
         assert!(!error.is_retryable() && !error.maybe_committed());
     }
     assert_eq!(client.stats().transactions, sent);
-    // a mutation of a row that is not there is done by the server without a word
+    // the server silently accepts a mutation of a missing row
     let mut txn = Txn::new(&nb::DATABASE);
     txn.comment("first");
     let op = txn.set_keys(ls::TABLE, new(77), ls::EXTERNAL_IDS, [("a", "1")]);
@@ -230,7 +230,7 @@ async fn columns_of_newer_schemas_are_left_out() {
     assert_eq!(reply.counts[only_new], None, "nothing of it could be sent");
     assert_eq!(client.cache().get(acl::TABLE, uuid).unwrap().int(acl::TIER), 0);
     assert_eq!(client.cache().get(acl::TABLE, uuid).unwrap().str(acl::ACTION), "drop");
-    // with nothing left to say nothing is sent
+    // if nothing is left to write, nothing is sent
     let sent = client.stats().transactions;
     let reply =
         client.transact(written(|t| _ = t.update(uuid, Row::new(acl::TABLE).with(acl::TIER, 3)))).await.unwrap();

@@ -42,7 +42,7 @@ impl Cluster {
         self.members.iter().map(Server::remote).collect()
     }
 
-    /// The member a client is with.
+    /// The number of the server that a client is connected to.
     fn member_of(&self, client: &Client) -> usize {
         let state = client.state().borrow().clone();
         let State::Live { remote } = state else { panic!("not live: {state:?}") };
@@ -58,7 +58,7 @@ fn switch(n: u32) -> (Uuid, Row) {
     )
 }
 
-/// Writes switch `n`, however often it takes; at the end it is there exactly once.
+/// Writes switch `n` with as many tries as needed; at the end it exists exactly once.
 async fn write(client: &Client, n: u32) {
     loop {
         let (uuid, row) = switch(n);

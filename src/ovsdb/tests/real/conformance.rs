@@ -1,4 +1,4 @@
-//! Points of the protocol that the other tests do not touch.
+//! Parts of the protocol that the other tests do not cover.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn locks_are_waited_for_and_can_be_stolen() {
     within("loss", second.until(false)).await;
     assert!(second.standing().borrow().stolen);
     a.transact(txn.clone()).await.unwrap();
-    // with the connection goes the lock; whoever comes back first has it
+    // the lock is lost with the connection; the first client that is back gets it
     server.kill();
     within("loss", thief.until(false)).await;
     drop(second);
@@ -142,7 +142,7 @@ async fn databases_of_many_rows_arrive_whole() {
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, NB);
     let writer = live(options(vec![server.remote()])).await;
-    // more than the reader takes in at once: this goes the way of big messages
+    // more than the reader processes in place: this goes the way of big messages
     for batch in 0..5_u128 {
         let mut txn = Txn::new(&nb::DATABASE);
         for n in 0..2000 {

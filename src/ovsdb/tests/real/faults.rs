@@ -154,7 +154,7 @@ async fn lost_replies_say_so_and_repeating_does_no_harm() {
         while !matches!(events.last(), Some(Event::Synced)) || !events.iter().any(|e| matches!(e, Event::Lost)) {
             events.extend(within("events", sub.recv()).await);
         }
-        // it was done: the same again is refused because its uuids are taken
+        // it was committed: the same again is refused because its uuids are taken
         assert_eq!(client.transact(change(round as u64)).await.unwrap_err().class, Class::Duplicate);
         assert_cache_is_fresh(&client, server.remote()).await;
     }
@@ -191,7 +191,7 @@ async fn a_server_killed_and_started_again_under_load() {
     drop(load);
     assert_cache_is_fresh(&follower, server.remote()).await;
     assert_cache_is_fresh(&writer, server.remote()).await;
-    // the events of all this, played onto nothing, give the cache
+    // all these events, applied to nothing, give the cache
     let mut rows = std::collections::HashMap::new();
     for event in sub.take() {
         if let Event::Row(row) = event {

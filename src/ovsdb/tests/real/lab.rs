@@ -51,7 +51,7 @@ impl Release {
         if self == Host {
             return Command::new(path);
         }
-        // its own loader, which has another name on each kind of machine, stands beside its libraries
+        // its own loader is beside its libraries, with a name that depends on the architecture
         let libraries = root.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH));
         let mut files = libraries.read_dir().unwrap().map(|file| file.unwrap());
         let loader = files.find(|file| file.file_name().to_string_lossy().starts_with("ld-linux-")).unwrap();
@@ -67,7 +67,7 @@ impl Release {
     }
 }
 
-/// A directory that goes with the test.
+/// A directory that is removed after the test.
 pub(crate) struct Dir(PathBuf);
 
 impl Dir {
@@ -90,7 +90,7 @@ impl Drop for Dir {
     }
 }
 
-/// A running `ovsdb-server`, killed with the value.
+/// A running `ovsdb-server`, killed on drop.
 pub(crate) struct Server {
     child: Child,
     release: Release,
@@ -183,7 +183,7 @@ impl Server {
         }
     }
 
-    /// Waits until a member takes part in its cluster.
+    /// Waits until a server has joined its cluster.
     pub(crate) fn wait_joined(&self) {
         let remote = format!("unix:{}", self.socket.display());
         self.release.run("ovsdb-client", &["-t", "30", "wait", &remote, "OVN_Northbound", "connected"]);
@@ -211,7 +211,7 @@ impl Drop for Server {
 pub(crate) fn options(remotes: Vec<Remote>) -> Options {
     let identity = |row: &Row| {
         let table = row.table();
-        let name = table.column("name").and_then(|c| row.get(c)?.single()?.as_str().map(str::to_owned));
+        let name = table.column("name").and_then(|c| row.get(c)?.single()?.as_text().cloned());
         name.filter(|n| !n.is_empty())
     };
     Options { identity, ..Options::new(&nb::DATABASE, remotes) }

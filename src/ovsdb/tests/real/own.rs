@@ -1,4 +1,4 @@
-//! What a subscriber is told: when, and of which changes that they are its own.
+//! Events of a subscriber: when they come, and which changes are reported as its own.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
@@ -60,7 +60,7 @@ impl Wake for Look {
 #[tokio::test]
 async fn who_is_told_that_the_cache_is_whole_finds_the_client_live() {
     let dir = Dir::new();
-    // an empty database: there are no rows to be told of before
+    // an empty database: there are no rows to report before
     let server = Server::standalone(Trixie, &dir, NB);
     let client = Client::connect(options(vec![server.remote()]));
     let mut sub = client.subscribe();
@@ -118,7 +118,7 @@ async fn what_goes_with_our_rows_is_own() {
     let delete = || {
         let mut txn = Txn::new(&nb::DATABASE);
         txn.delete(lr::TABLE, router);
-        // a set written anew
+        // a set that is written again
         txn.update(SWITCH, Row::from_cells(ls::TABLE, [(ls::PORTS.id(), Datum::EMPTY)]));
         txn
     };
@@ -144,7 +144,7 @@ async fn what_goes_with_our_rows_is_own() {
         })
         .await;
     }
-    // one that somebody else took from our row is not, though the row goes right after it
+    // one that another client took from our row is not, though the row goes right after it
     ours.transact(fill()).await.unwrap();
     let mut sub = ours.subscribe();
     within("the rows", async {

@@ -64,7 +64,7 @@ fn openssl(dir: &Path, args: &[&str]) {
     assert!(out.status.success(), "openssl {args:?}: {}", String::from_utf8_lossy(&out.stderr));
 }
 
-/// What a client that is `name` has, and whom it believes.
+/// The files of a client called `name`, and the CA that it trusts.
 pub(crate) fn files(dir: &Path, name: &str, ca: &str) -> TlsFiles {
     TlsFiles {
         certificate: dir.join(format!("{name}.pem")),

@@ -1,4 +1,4 @@
-//! Members that answer nothing: what they cost while another one would answer.
+//! Servers that answer nothing: what they cost while another one would answer.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn members_that_do_not_answer_are_not_waited_for() {
     let (hole, _filling) = black_hole().await;
     let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = [&hole, &deaf].map(|listener| tcp(listener.local_addr().unwrap().port()));
-    // so many that it is not by chance that the good one comes first
+    // so many that the good one is not first by chance
     let remotes = silent.iter().cycle().take(8).cloned().chain([server.remote()]).collect();
     let started = Instant::now();
     let client = live(options(remotes)).await;

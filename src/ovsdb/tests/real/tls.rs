@@ -1,4 +1,4 @@
-//! TLS with an authority of one's own.
+//! TLS with a private CA.
 
 use ovnkube_ovn::nb::logical_switch as ls;
 use ovnkube_ovn::{Row, Uuid, nb};

@@ -78,7 +78,7 @@ impl Cluster {
         Self { servers: Servers::shared() }
     }
 
-    /// The same; there a master may have leases of these names, too.
+    /// The same with leases of these names for a master.
     pub(crate) fn with_leases(names: &[&str]) -> Self {
         let cluster = Self::shared();
         for name in names {
@@ -106,12 +106,12 @@ impl Cluster {
         self.servers.master()
     }
 
-    /// The kubeconfig of somebody with a client certificate; beside it `crt` and `key`.
+    /// The kubeconfig of a user with a client certificate; beside it `crt` and `key`.
     pub(crate) fn user(&self, name: &str, groups: &[&str]) -> PathBuf {
         self.servers.user(name, groups)
     }
 
-    /// With the rights of an agent, of this node's where one is named.
+    /// With the rights of an agent: that of this node, if one is named.
     pub(crate) fn agent(&self, node: Option<&str>) -> PathBuf {
         self.servers.agent(node)
     }
@@ -172,7 +172,7 @@ impl Cluster {
         self.create(&format!("/api/v1/namespaces/{name}/serviceaccounts"), account).await;
     }
 
-    /// Makes a pod on a node; its uid is returned.
+    /// Creates a pod on a node; returns its uid.
     pub(crate) async fn pod(&self, namespace: &str, name: &str, node: &str) -> String {
         let spec = json!({"nodeName": node, "containers": [{"name": "c", "image": "none"}]});
         let pod = json!({"metadata": {"name": name}, "spec": spec});
@@ -191,12 +191,12 @@ impl Cluster {
     }
 }
 
-/// One that nobody has held.
+/// A lease that was never held.
 fn lease(name: &str) -> Value {
     json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {}})
 }
 
-/// Makes such a one.
+/// Creates such a lease.
 pub(crate) async fn empty_lease(cluster: &Cluster, name: &str) {
     cluster.create("/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases", lease(name)).await;
 }
@@ -237,13 +237,13 @@ impl Door {
         door
     }
 
-    /// Cuts what is connected and whoever comes.
+    /// Cuts existing connections and new ones.
     pub(crate) fn shut(&self) {
         self.open.store(false, Ordering::SeqCst);
         self.connections.lock().unwrap().abort_all();
     }
 
-    /// What is connected stays so and carries nothing more, as if one of many API servers hung; whoever comes next gets through.
+    /// Existing connections stay but carry nothing more, as if one of many API servers hung; new ones get through.
     pub(crate) fn silence(&self) {
         self.silence.send_replace(());
     }
@@ -253,7 +253,7 @@ impl Door {
     }
 }
 
-/// The next change that `wanted` makes something of; others are passed over.
+/// The first result of `wanted` for the next changes; changes without one are skipped.
 pub(crate) async fn next<T>(changes: &mut Receiver<Change>, mut wanted: impl FnMut(Change) -> Option<T>) -> T {
     let find = async {
         loop {

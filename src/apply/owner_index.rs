@@ -1,0 +1,201 @@
+//! Which key has which rows written: what a key no longer wants is removed.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use ovnkube_ovn::ColumnId;
+use ovnkube_plan::{Key, Member, MemberValue, RowKey, Want};
+
+/// What each key wants, as far as it is known. Names of rows and texts are stored once, however many keys use them:
+/// each pod of a node names its switch.
+#[derive(Debug, Default)]
+pub struct OwnerIndex {
+    /// Shared with the transaction in flight, which needs it if it fails.
+    owned: HashMap<Key, Arc<Owned>>,
+    /// How many keys want a row: it is removed with the last of them.
+    owners: HashMap<RowKey, u32>,
+    /// How many keys want a text in a set. An address passes from one pod to another, and either may be planned first:
+    /// the text is removed only with its last holder.
+    holders: HashMap<(RowKey, ColumnId), HashMap<Arc<str>, u32>>,
+}
+
+/// What a key had written: needed to find what to remove when it wants less.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Owned {
+    pub rows: Box<[RowKey]>,
+    pub members: Box<[Member]>,
+}
+
+impl Owned {
+    pub fn of(want: Want) -> Self {
+        Self { rows: want.rows.into_iter().map(|row| row.key).collect(), members: want.members.into() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.members.is_empty()
+    }
+}
+
+impl OwnerIndex {
+    pub fn get(&self, key: &Key) -> Option<&Arc<Owned>> {
+        self.owned.get(key)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Owned> {
+        self.owned.values().map(AsRef::as_ref)
+    }
+
+    /// Whether other keys want the row too: then one key alone must not remove it.
+    pub fn has_others(&self, row: &RowKey) -> bool {
+        self.owners.get(row).is_some_and(|owners| *owners > 1)
+    }
+
+    /// Whether more than one key wants the text in its set.
+    pub fn is_shared(&self, member: &Member) -> bool {
+        let MemberValue::Text(text) = &member.value else { return false };
+        let holders = self.holders.get(&(member.of.clone(), member.column)).and_then(|texts| texts.get(text));
+        holders.is_some_and(|count| *count > 1)
+    }
+
+    /// Notes what a key wants now.
+    pub fn write(&mut self, key: &Key, mut owned: Owned) {
+        let old = self.owned.get(key).cloned();
+        if old.as_deref() == Some(&owned) {
+            return;
+        }
+        debug_assert_eq!(owned.rows.iter().collect::<HashSet<_>>().len(), owned.rows.len(), "{key} wants a row twice");
+        // names that are stored already are shared
+        for row in &mut owned.rows {
+            *self.owners.entry(row.clone()).or_default() += 1;
+            self.rename(row);
+        }
+        for member in &mut owned.members {
+            self.rename(&mut member.of);
+            if let MemberValue::Row(row) = &mut member.value {
+                self.rename(row);
+            }
+            self.hold(member);
+        }
+        for row in old.iter().flat_map(|old| &old.rows) {
+            leave(&mut self.owners, row);
+        }
+        for member in old.iter().flat_map(|old| &old.members) {
+            self.let_go(member);
+        }
+        if owned.is_empty() {
+            self.owned.remove(key);
+        } else {
+            self.owned.insert(key.clone(), Arc::new(owned));
+        }
+    }
+
+    /// Replaces a name of a row with the equal one that is stored already.
+    fn rename(&self, row: &mut RowKey) {
+        if let Some((known, _)) = self.owners.get_key_value(row) {
+            row.clone_from(known);
+        }
+    }
+
+    /// Counts one more key that wants a text.
+    fn hold(&mut self, member: &mut Member) {
+        let MemberValue::Text(text) = &mut member.value else { return };
+        let holders = self.holders.entry((member.of.clone(), member.column)).or_default();
+        if let Some((known, _)) = holders.get_key_value(text) {
+            text.clone_from(known);
+        }
+        *holders.entry(text.clone()).or_default() += 1;
+    }
+
+    fn let_go(&mut self, member: &Member) {
+        let MemberValue::Text(text) = &member.value else { return };
+        let set = (member.of.clone(), member.column);
+        let Some(holders) = self.holders.get_mut(&set) else { return };
+        leave(holders, text);
+        if holders.is_empty() {
+            self.holders.remove(&set);
+        }
+    }
+
+    /// Adds to what a key may have written: after a failure, what it had before.
+    pub fn add(&mut self, key: &Key, more: &Owned) {
+        let now = self.owned.get(key).cloned().unwrap_or_default();
+        let rows: BTreeSet<_> = now.rows.iter().chain(&more.rows).cloned().collect();
+        let members: BTreeSet<_> = now.members.iter().chain(&more.members).cloned().collect();
+        self.write(key, Owned { rows: rows.into_iter().collect(), members: members.into_iter().collect() });
+    }
+
+    /// The keys that want one of these rows, or something in one. Searches all keys: only for changes by other
+    /// programs, which are rare.
+    pub fn interested(&self, rows: &HashSet<(&str, Arc<str>)>) -> Vec<Key> {
+        if rows.is_empty() {
+            return Vec::new();
+        }
+        let tables: HashSet<&str> = rows.iter().map(|(table, _)| *table).collect();
+        let is_one = |row: &RowKey| tables.contains(row.table.name) && rows.contains(&(row.table.name, row.id.clone()));
+        let concerns =
+            |owned: &Owned| owned.rows.iter().any(is_one) || owned.members.iter().any(|member| is_one(&member.of));
+        self.owned.iter().filter(|(_, owned)| concerns(owned)).map(|(key, _)| key.clone()).collect()
+    }
+}
+
+/// Counts one key less.
+fn leave<T: Hash + Eq>(wanted: &mut HashMap<T, u32>, what: &T) {
+    if let Some(count) = wanted.get_mut(what) {
+        *count -= 1;
+        if *count == 0 {
+            wanted.remove(what);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ovnkube_ovn::nb::port_group;
+
+    use super::*;
+
+    #[test]
+    fn a_row_of_two_keys_goes_with_the_last_of_them() {
+        let (one, other) = (Key::Namespaces("a".into()), Key::Namespaces("b".into()));
+        let row = RowKey::new(port_group::TABLE, "g");
+        let owned = || Owned { rows: [row.clone()].into(), members: [].into() };
+        let mut owner_index = OwnerIndex::default();
+        for key in [&one, &other, &one] {
+            owner_index.write(key, owned());
+        }
+        assert!(owner_index.has_others(&row), "neither is the one to remove it");
+        owner_index.write(&other, Owned::default());
+        assert!(!owner_index.has_others(&row), "the last one is");
+        // a failure adds it again
+        owner_index.add(&other, &owned());
+        assert!(owner_index.has_others(&row));
+    }
+
+    /// A cluster has many ports in few switches and groups.
+    #[test]
+    fn names_and_texts_that_many_keys_have_are_kept_once() {
+        assert_eq!((size_of::<RowKey>(), size_of::<Member>()), (8, 40));
+        let group = || RowKey::new(port_group::TABLE, "g");
+        let text =
+            |text: &str| Member { of: group(), column: port_group::NAME.id(), value: MemberValue::Text(text.into()) };
+        let mut owner_index = OwnerIndex::default();
+        let [owner, one, other] = ["o", "a", "b"].map(|name| Key::Namespaces(name.into()));
+        owner_index.write(&owner, Owned { rows: [group()].into(), members: [].into() });
+        for key in [&one, &other] {
+            owner_index.write(key, Owned { rows: [].into(), members: [text("10.1.0.3")].into() });
+        }
+        let [first, second] = [&one, &other].map(|key| match &owner_index.get(key).unwrap().members[0] {
+            Member { of, value: MemberValue::Text(text), .. } => (Arc::as_ptr(text), std::ptr::from_ref(&**of)),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(first, second);
+        // a key that goes removes its own element, not that of the other
+        assert!(owner_index.is_shared(&text("10.1.0.3")));
+        owner_index.write(&one, Owned::default());
+        assert!(!owner_index.is_shared(&text("10.1.0.3")));
+        owner_index.write(&other, Owned::default());
+        owner_index.write(&owner, Owned::default());
+        assert!(owner_index.owned.is_empty() && owner_index.owners.is_empty() && owner_index.holders.is_empty());
+    }
+}

@@ -1,0 +1,136 @@
+//! When the engine looks for rows that no key wants, and how far it has come with that.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The time from a reason to sweep (another program changed our rows, or a sweep failed) to the sweep.
+const DELAY: Duration = Duration::from_secs(1);
+/// After this many sweeps in a row were refused because of keys in their transaction, the next goes without keys.
+const REFUSALS: u32 = 3;
+
+/// Sweeps go on for as long as the engine runs. Each stage is reached once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing may be written yet: what the database holds has not been compared with what is wanted.
+    Waiting,
+    /// The first sweep was planned; it may have failed since.
+    Begun,
+    /// A sweep succeeded: no leftover row has an address that may be given out.
+    Clean,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    stage: Stage,
+    /// When the next sweep is due; `None`: nothing requires one.
+    due: Option<Instant>,
+    /// Sweeps in a row that were refused because of keys in the same transaction.
+    refusals: u32,
+}
+
+impl Sweep {
+    /// The first sweep is due at once.
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { stage: Stage::Waiting, due: Some(now), refusals: 0 }
+    }
+
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.due.is_some_and(|due| due <= now)
+    }
+
+    /// Notes that a sweep is being planned; returns whether it is the first.
+    pub(crate) fn begin(&mut self) -> bool {
+        self.due = None;
+        let is_first = self.stage == Stage::Waiting;
+        if is_first {
+            self.stage = Stage::Begun;
+        }
+        is_first
+    }
+
+    /// Whether the next sweep goes without keys.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.refusals >= REFUSALS
+    }
+
+    pub(crate) fn succeeded(&mut self) {
+        (self.stage, self.refusals) = (Stage::Clean, 0);
+    }
+
+    /// Keys in the same transaction were refused. They wait, and the sweep is tried again before they are due.
+    pub(crate) fn keys_were_refused(&mut self, now: Instant) {
+        self.refusals += 1;
+        self.due = Some(now);
+    }
+
+    /// The transaction was refused and the server does not say why: the next sweep goes without keys.
+    pub(crate) fn was_refused(&mut self) {
+        self.refusals = REFUSALS;
+    }
+
+    /// Schedules a sweep; several requests within a moment cost one sweep.
+    pub(crate) fn request(&mut self, now: Instant) {
+        let soon = now + DELAY;
+        self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.stage != Stage::Waiting
+    }
+
+    /// Whether keys may be written without a sweep: one has succeeded.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.stage == Stage::Clean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_before_a_sweep_succeeded() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new(now);
+        assert!(sweep.is_due(now) && !sweep.has_begun());
+        assert!(sweep.begin());
+        assert!(sweep.has_begun() && !sweep.is_clean() && sweep.due().is_none());
+        sweep.request(now);
+        assert!(!sweep.is_due(now) && sweep.is_due(now + DELAY));
+        assert!(!sweep.begin(), "the second one is not the first");
+        sweep.succeeded();
+        assert!(sweep.is_clean());
+    }
+
+    #[test]
+    fn after_refusals_a_sweep_goes_alone() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new(now);
+        for _ in 0..REFUSALS {
+            assert!(!sweep.is_alone());
+            sweep.begin();
+            sweep.keys_were_refused(now);
+            assert!(sweep.is_due(now));
+        }
+        assert!(sweep.is_alone());
+        sweep.succeeded();
+        assert!(!sweep.is_alone());
+        sweep.was_refused();
+        assert!(sweep.is_alone());
+    }
+
+    #[test]
+    fn the_earlier_reason_counts() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new(now);
+        sweep.begin();
+        sweep.request(now);
+        sweep.request(now + DELAY / 2);
+        assert_eq!(sweep.due(), Some(now + DELAY));
+    }
+}

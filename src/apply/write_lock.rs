@@ -1,0 +1,160 @@
+//! The lock of a database that lets one controller write, and how it is taken from a dead one.
+//!
+//! A server frees the locks of a session when the session ends. With an inactivity probe of 0, the session of a host
+//! that died never ends. So a controller that holds the lease takes the lock if it waits longer than a live holder
+//! needs to release it: the lease says that the previous holder has stopped writing, and the server refuses what that
+//! one still sends.
+//!
+//! If a controller that may write loses its lock to another, there is another lease: two clusters use one database. It
+//! does not take the lock back. It waits until the lock is released, or until it has acquired its lease again.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use ovnkube_ovsdb::{Client, Lock, Standing, State};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tracing::{error, warn};
+
+use crate::MayWrite;
+
+/// Lock of both databases that a controller holds while it writes. The lease keeps masters apart; the lock also
+/// excludes a controller under another lease, and the server checks it.
+pub const LOCK: &str = "ovnkube_controller";
+
+/// A controller that is stopped releases the lock at once, `-remove-node` within a second or two.
+pub(crate) const TAKE_AFTER: Duration = Duration::from_secs(5);
+
+/// A controller's claim to the write lock. Dropping it releases the lock.
+pub(crate) struct WriteLock {
+    // the task has only a `Weak`: dropping the lock late would release that of the next `WriteLock`
+    _lock: Arc<Lock>,
+    standing: watch::Receiver<Standing>,
+    task: JoinHandle<()>,
+}
+
+impl WriteLock {
+    /// Requests the lock, and takes it from its holder if it is not released within `after`.
+    pub(crate) fn new(client: &Client, may_write: MayWrite, after: Duration) -> Self {
+        let lock = Arc::new(client.lock(LOCK));
+        let wait = Wait { lock: Arc::downgrade(&lock), standing: lock.standing(), state: client.state(), after };
+        Self { standing: lock.standing(), _lock: lock, task: tokio::spawn(wait.run(may_write)) }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.standing.borrow().held
+    }
+
+    /// Waits until the lock is held.
+    pub(crate) async fn held(&mut self) {
+        until(&mut self.standing, |standing| standing.held).await;
+    }
+}
+
+impl Drop for WriteLock {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Wait {
+    lock: Weak<Lock>,
+    standing: watch::Receiver<Standing>,
+    state: watch::Receiver<State>,
+    after: Duration,
+}
+
+impl Wait {
+    async fn run(mut self, may_write: MayWrite) {
+        loop {
+            until(&mut self.state, State::is_live).await;
+            tokio::select! {
+                () = until(&mut self.standing, |standing| standing.held) => self.lost().await,
+                () = until(&mut self.state, |state| !state.is_live()) => {}
+                () = sleep(self.after) => self.take(&may_write),
+            }
+        }
+    }
+
+    /// Waits until the held lock is lost, and logs it if it was stolen.
+    async fn lost(&mut self) {
+        until(&mut self.standing, |standing| !standing.held).await;
+        if self.standing.borrow().stolen {
+            error!(
+                lock = LOCK,
+                "another controller has taken the lock of a database; this one writes nothing to it until that one stops. \
+                 If this one still has its lease, two clusters are given one database: stop one of them"
+            );
+        }
+    }
+
+    fn take(&self, may_write: &MayWrite) {
+        let may = may_write() && !self.standing.borrow().stolen;
+        if let Some(lock) = self.lock.upgrade().filter(|_| may) {
+            warn!(
+                lock = LOCK,
+                "the lock of a database is not given back by who had it: taken from it, with the lease held"
+            );
+            lock.steal();
+        }
+    }
+}
+
+/// Waits for a value; never returns if the sender is gone.
+async fn until<T>(values: &mut watch::Receiver<T>, is_it: impl FnMut(&T) -> bool) {
+    if values.wait_for(is_it).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use ovnkube_tests::nb::{Release, Server, within};
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(200);
+
+    #[tokio::test]
+    async fn the_lock_of_a_session_that_never_ends_is_taken_with_the_lease_only() {
+        let server = Server::new(Release::Host);
+        let other = server.client().await;
+        let mut dead = other.lock(LOCK);
+        within("the lock", dead.until(true)).await;
+        let lease = Arc::new(AtomicBool::new(false));
+        let may_write: MayWrite = Arc::new({
+            let lease = Arc::clone(&lease);
+            move || lease.load(Ordering::Relaxed)
+        });
+        let client = server.client().await;
+        let mut turn = WriteLock::new(&client, may_write, SOON);
+        assert!(tokio::time::timeout(4 * SOON, turn.held()).await.is_err(), "a standby took it");
+        lease.store(true, Ordering::Relaxed);
+        within("the lock", turn.held()).await;
+        within("the end of the other's", dead.until(false)).await;
+    }
+
+    #[tokio::test]
+    async fn two_under_different_leases_do_not_take_it_from_each_other_for_ever() {
+        let server = Server::new(Release::Host);
+        let (a, b) = (server.client().await, server.client().await);
+        let always: MayWrite = Arc::new(|| true);
+        let mut first = WriteLock::new(&a, Arc::clone(&always), SOON);
+        within("the lock", first.held()).await;
+        let mut second = WriteLock::new(&b, Arc::clone(&always), SOON);
+        within("the lock", second.held()).await;
+        assert!(tokio::time::timeout(6 * SOON, first.held()).await.is_err(), "it was taken back");
+        assert!(second.is_held());
+        drop(second);
+        within("what is given back", first.held()).await;
+        // under a new lease it may be taken once more
+        let mut third = WriteLock::new(&b, Arc::clone(&always), SOON);
+        within("the lock", third.held()).await;
+        drop(first);
+        let mut fourth = WriteLock::new(&a, always, SOON);
+        within("the lock", fourth.held()).await;
+    }
+}

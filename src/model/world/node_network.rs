@@ -1,0 +1,52 @@
+//! The network of a node.
+
+use ipnetwork::IpNetwork;
+use ovnkube_ipam::{Mac, Subnet};
+
+/// The reason reported when a range has no free subnet.
+pub(super) const SUBNETS_EXHAUSTED: &str = "SubnetsExhausted";
+
+/// The network decided for a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeNetwork {
+    pub id: Option<u32>,
+    /// One per family of the cluster; fewer while none is free.
+    pub subnets: Vec<Subnet>,
+    /// Subnet that the node itself manages, reserved so that no other node gets it.
+    pub(super) foreign: Option<Subnet>,
+    /// What is wrong: exhausted ranges, annotations that were not used.
+    pub(super) problems: Vec<(&'static str, String)>,
+}
+
+impl NodeNetwork {
+    /// The message about exhausted ranges, if the node lacks a subnet because of them.
+    pub fn exhausted(&self) -> Option<&str> {
+        self.problems.iter().find(|(reason, _)| *reason == SUBNETS_EXHAUSTED).map(|(_, message)| message.as_str())
+    }
+
+    /// The address of the node's router port, `.1` of each subnet.
+    pub fn gateways(&self) -> impl Iterator<Item = IpNetwork> + '_ {
+        self.subnets.iter().filter_map(|s| s.nth_with_prefix(1))
+    }
+
+    /// The address of the management port, `.2` of each subnet.
+    pub fn management(&self) -> impl Iterator<Item = IpNetwork> + '_ {
+        self.subnets.iter().filter_map(|s| s.nth_with_prefix(2))
+    }
+
+    /// MAC of the router port: that of the IPv4 gateway where there is one.
+    pub fn gateway_mac(&self) -> Option<Mac> {
+        mac_of(self.gateways())
+    }
+
+    /// MAC of the management port.
+    pub fn management_mac(&self) -> Option<Mac> {
+        mac_of(self.management())
+    }
+}
+
+fn mac_of(addresses: impl Iterator<Item = IpNetwork>) -> Option<Mac> {
+    let mut addresses: Vec<_> = addresses.collect();
+    addresses.sort_by_key(IpNetwork::is_ipv6);
+    addresses.first().map(|a| Mac::of(a.ip()))
+}

@@ -1,0 +1,129 @@
+//! Indexes the policies, and the pod sets that they use, by what they select.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::selector_index::{SelectorIndex, is_demanding};
+use crate::{Name, Namespaces, NetworkPolicy, ObjectKey, PodSet, Selector};
+
+/// The policies of the cluster.
+#[derive(Debug, Default)]
+pub struct Policies {
+    all: BTreeMap<ObjectKey, NetworkPolicy>,
+    /// By namespace, and by the labels of the pods they select.
+    pub(super) about: BTreeMap<Name, SelectorIndex<ObjectKey>>,
+    pub(super) sets: BTreeMap<Arc<PodSet>, Users>,
+    pub(super) sets_in: BTreeMap<Name, SelectorIndex<Arc<PodSet>>>,
+    /// Sets of labelled namespaces, by the labels of pods.
+    pub(super) sets_by_pods: SelectorIndex<Arc<PodSet>>,
+    /// Sets of labelled namespaces that require no label of pods, and of whole ones: by the labels of namespaces.
+    pub(super) sets_by_namespaces: SelectorIndex<Arc<PodSet>>,
+    /// How many sets have a named port.
+    pub(super) with_port: usize,
+}
+
+/// The policies that use a set of pods, and the numbers of its named port.
+#[derive(Debug, Default)]
+pub(super) struct Users {
+    pub(super) policies: BTreeSet<ObjectKey>,
+    /// The numbers of its named port, and how many pods have each.
+    pub(super) numbers: BTreeMap<u16, u32>,
+}
+
+impl Policies {
+    pub fn get(&self, key: &ObjectKey) -> Option<&NetworkPolicy> {
+        self.all.get(key)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &NetworkPolicy)> {
+        self.all.iter()
+    }
+
+    /// Policies of a namespace.
+    pub fn in_namespace<'a>(&'a self, namespace: &'a Name) -> impl Iterator<Item = &'a ObjectKey> {
+        let first = ObjectKey { namespace: namespace.clone(), name: "".into() };
+        self.all.range(first..).map(|(key, _)| key).take_while(move |key| key.namespace == *namespace)
+    }
+
+    /// Namespaces that have policies.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Name> {
+        self.about.keys()
+    }
+
+    /// The sets of pods in use.
+    pub fn sets(&self) -> impl Iterator<Item = &Arc<PodSet>> {
+        self.sets.keys()
+    }
+
+    pub fn is_used(&self, set: &PodSet) -> bool {
+        self.sets.contains_key(set)
+    }
+
+    /// The numbers of a set's named port.
+    pub fn numbers(&self, set: &PodSet) -> impl Iterator<Item = u16> {
+        self.sets.get(set).into_iter().flat_map(|users| users.numbers.keys().copied())
+    }
+
+    /// Adds a policy that is not indexed yet.
+    pub(super) fn index(&mut self, key: &ObjectKey, policy: NetworkPolicy) {
+        self.about.entry(key.namespace.clone()).or_default();
+        if let (Some(pods), Some(about)) = (&policy.pods, self.about.get_mut(&key.namespace)) {
+            about.insert(pods, key.clone());
+        }
+        self.all.insert(key.clone(), policy);
+    }
+
+    /// Removes a policy and returns it.
+    pub(super) fn unindex(&mut self, key: &ObjectKey) -> Option<NetworkPolicy> {
+        let policy = self.all.remove(key)?;
+        if let (Some(pods), Some(about)) = (&policy.pods, self.about.get_mut(&key.namespace)) {
+            about.remove(pods, key);
+        }
+        if self.in_namespace(&key.namespace).next().is_none() {
+            self.about.remove(&key.namespace);
+        }
+        Some(policy)
+    }
+
+    /// Adds a user of a set; true for the first one.
+    pub(super) fn use_set(&mut self, set: &Arc<PodSet>, policy: &ObjectKey) -> bool {
+        if let Some(users) = self.sets.get_mut(set) {
+            users.policies.insert(policy.clone());
+            return false;
+        }
+        let users = Users { policies: BTreeSet::from([policy.clone()]), numbers: BTreeMap::new() };
+        self.sets.insert(set.clone(), users);
+        self.with_port += usize::from(set.port.is_some());
+        self.place(set, |index, selector| index.insert(selector, set.clone()));
+        true
+    }
+
+    /// Removes a user of a set; true for the last one.
+    pub(super) fn leave_set(&mut self, set: &Arc<PodSet>, policy: &ObjectKey) -> bool {
+        let Some(users) = self.sets.get_mut(set) else { return false };
+        users.policies.remove(policy);
+        if !users.policies.is_empty() {
+            return false;
+        }
+        self.sets.remove(set);
+        self.with_port -= usize::from(set.port.is_some());
+        self.place(set, |index, selector| index.remove(selector, set));
+        if let Namespaces::One(name) = &set.namespaces
+            && self.sets_in.get(name).is_some_and(SelectorIndex::is_empty)
+        {
+            self.sets_in.remove(name);
+        }
+        true
+    }
+
+    /// Calls `act` with the index that a set belongs to, and the selector it is found by.
+    fn place(&mut self, set: &PodSet, act: impl FnOnce(&mut SelectorIndex<Arc<PodSet>>, &Selector)) {
+        match &set.namespaces {
+            Namespaces::One(name) => act(self.sets_in.entry(name.clone()).or_default(), &set.pods),
+            Namespaces::Labelled(_) if is_demanding(&set.pods) => act(&mut self.sets_by_pods, &set.pods),
+            Namespaces::Labelled(selector) | Namespaces::Whole(selector) => {
+                act(&mut self.sets_by_namespaces, selector);
+            }
+        }
+    }
+}

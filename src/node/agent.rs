@@ -1,0 +1,139 @@
+//! Runs the agent, or lists what it would change.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ovnkube_host::Net;
+use ovnkube_model::Services;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use crate::cni::Cni;
+use crate::exchange::{Change, OwnNode, Reports};
+use crate::ovs::Ovs;
+use crate::pods::Pods;
+use crate::preview::Preview;
+use crate::reconcile::Reconciler;
+use crate::sandbox_locks::SandboxLocks;
+use crate::services::{self, ServiceTracker};
+use crate::settings::NodeSettings;
+use crate::{Error, Result, server};
+
+/// How long the API server may take to send the own Node and all services.
+const HEAR: Duration = Duration::from_secs(20);
+
+/// Runs the agent until `stop` resolves; then it removes the network configuration, so that the
+/// runtime starts no pods that would not be wired. Running pods keep their network.
+pub async fn run(
+    settings: NodeSettings,
+    changes: mpsc::Receiver<Change>,
+    reports: Reports,
+    stop: impl Future<Output = ()>,
+) -> Result<()> {
+    settings.cni_conf.check()?;
+    let conf = settings.cni_conf.clone();
+    let socket = settings.cni_socket.clone();
+    let listener = server::listen(&socket)?;
+    let outcome = tokio::select! {
+        () = stop => Ok(()),
+        outcome = serve(settings, listener, changes, reports) => outcome,
+    };
+    let removed = conf.remove();
+    let _ = std::fs::remove_file(socket);
+    outcome.and(removed)
+}
+
+async fn serve(
+    settings: NodeSettings,
+    listener: tokio::net::UnixListener,
+    changes: mpsc::Receiver<Change>,
+    reports: Reports,
+) -> Result<()> {
+    let (mtu, mtu_now) = watch::channel(settings.mtu.given);
+    let (ready, readiness) = watch::channel(Err("there is no connection to the Open_vSwitch database yet".to_owned()));
+    let (node, own_node) = watch::channel(OwnNode::default());
+    let cni = Arc::new(Cni {
+        here: Net::here().await?,
+        ovs: Ovs::connect(&settings.ovs_remote)?,
+        pods: Pods::new(),
+        locks: SandboxLocks::default(),
+        mtu: mtu_now,
+        route_mtu: settings.mtu.routable,
+        ready: readiness,
+        health: reports.health.clone(),
+        patience: settings.patience,
+    });
+    let failed = |problem| Error::Socket { path: settings.cni_socket.clone(), problem };
+    let tracker = tracker(&settings, reports.needs_nodes.clone());
+    let (health, warnings) = (reports.health.clone(), reports.warnings.clone());
+    let reconciler = Reconciler::new(&settings, Arc::clone(&cni), own_node, &tracker, ready, mtu, reports);
+    tokio::select! {
+        outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
+        outcome = reconciler.run() => outcome,
+        () = listen(changes, Some(&cni), node, &tracker) => Ok(()),
+        () = services::end_stale(&tracker, settings.run_dir(), &settings.masquerade_subnets) => Ok(()),
+        () = services::answer_health_checks(&tracker, &settings.node, &health, &warnings) => Ok(()),
+    }
+}
+
+/// Applies changes until the watches end.
+async fn listen(
+    mut changes: mpsc::Receiver<Change>,
+    cni: Option<&Cni>,
+    node: watch::Sender<OwnNode>,
+    services: &ServiceTracker,
+) {
+    while let Some(change) = changes.recv().await {
+        match change {
+            Change::Pod(key, pod) => {
+                if let Some(cni) = cni {
+                    cni.pods.set(key, pod);
+                }
+            }
+            Change::Service(key, service) => services.service(&key, service.map(|service| *service)),
+            Change::EndpointSlice(key, slice) => services.slice(&key, slice.map(|slice| *slice)),
+            Change::ServiceCidr(name, range) => services.range(name, range),
+            Change::NodeIps(name, ips) => services.node(&name, ips),
+            Change::Connections(connections) => services.connections(connections),
+            Change::ServicesSynced => services.services_told(),
+            Change::NodesSynced => services.nodes_told(),
+            Change::Node(now) => {
+                node.send_if_modified(|have| {
+                    let differs = *have != now;
+                    *have = now;
+                    differs
+                });
+            }
+        }
+    }
+}
+
+fn tracker(settings: &NodeSettings, needs_nodes: watch::Sender<bool>) -> ServiceTracker {
+    let node_ports = settings.gateway.as_ref().is_some_and(|gateway| gateway.node_port);
+    let no_services = Services::new(settings.address_rules.clone());
+    let service_cidrs = settings.gateway.as_ref().map(|gateway| gateway.service_cidrs.clone());
+    ServiceTracker::new(settings.node.clone(), node_ports, service_cidrs, no_services, needs_nodes)
+}
+
+/// Returns what the agent would change on this host, one text per step, in order. Changes nothing.
+pub async fn plan(
+    settings: &NodeSettings,
+    changes: mpsc::Receiver<Change>,
+    needs_nodes: watch::Sender<bool>,
+) -> Result<Vec<String>> {
+    let (here, ovs) = (Net::here().await?, Ovs::reach(&settings.ovs_remote, "start Open vSwitch").await?);
+    let tracker = tracker(settings, needs_nodes);
+    let (node, mut own_node) = watch::channel(OwnNode::default());
+    let heard = async {
+        let mut services = tracker.changes();
+        while tracker.want().is_none() && services.changed().await.is_ok() {}
+        let _ = own_node.wait_for(|node| *node != OwnNode::default()).await;
+        let services = tracker.want().unwrap_or_default();
+        (own_node.borrow().clone(), services)
+    };
+    let (node, services) = tokio::select! {
+        heard = timeout(HEAR, heard) => heard.map_err(|_| Error::NothingHeard)?,
+        () = listen(changes, None, node, &tracker) => return Err(Error::NothingHeard),
+    };
+    Preview { settings, here: &here, ovs: &ovs }.changes(&node, &services).await
+}

@@ -1,0 +1,77 @@
+//! What the agent receives, and what it reports.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ovnkube_model::{EndpointSlice, Mac, Name, NodeIps, ObjectKey, PodKey, Service, ServiceCidr, Subnet};
+use ovnkube_node_plan::Warning;
+use ovnkube_node_plan::annotations::Annotations;
+use ovnkube_telemetry::NodeHealth;
+use tokio::sync::{mpsc, watch};
+
+use crate::pods::PodOnNode;
+
+/// A change in the cluster that the agent receives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A pod of this node that is not in the host's network; `None`: it is gone.
+    Pod(PodKey, Option<PodOnNode>),
+    /// The own Node.
+    Node(OwnNode),
+    /// Any service; `None`: it is gone.
+    Service(ObjectKey, Option<Box<Service>>),
+    EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
+    /// Ranges of service addresses; `None`: they are gone.
+    ServiceCidr(Name, Option<ServiceCidr>),
+    /// The addresses of any node; `None`: it is gone.
+    NodeIps(Name, Option<NodeIps>),
+    /// All addresses that nodes connect to, with what they reach there; must be sent before any service.
+    Connections(BTreeMap<IpAddr, Name>),
+    /// All existing services, slices and ranges have been sent.
+    ServicesSynced,
+    /// All existing nodes have been sent.
+    NodesSynced,
+}
+
+/// The part of the own Node that the agent depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnNode {
+    /// `status.addresses` of type InternalIP.
+    pub internal_ips: Vec<IpAddr>,
+    /// Annotation `k8s.ovn.org/node-subnets`, default network.
+    pub subnets: Vec<Subnet>,
+    /// Annotation `k8s.ovn.org/node-mgmt-port-mac-addresses`, default network: in place of the MAC that
+    /// follows from the management port's address.
+    pub mgmt_mac: Option<Mac>,
+    /// Annotation `k8s.ovn.org/node-mtu`, as this agent last wrote it.
+    pub mtu: Option<u32>,
+    /// Annotation `k8s.ovn.org/node-chassis-id`, likewise.
+    pub chassis_id: Option<Name>,
+}
+
+impl From<&ovnkube_model::Node> for OwnNode {
+    fn from(node: &ovnkube_model::Node) -> Self {
+        Self {
+            internal_ips: node.addresses.clone(),
+            subnets: node.subnets.clone(),
+            mgmt_mac: node.mgmt_mac,
+            mtu: node.mtu,
+            chassis_id: node.chassis_id.clone(),
+        }
+    }
+}
+
+/// What the agent reports to its caller.
+#[derive(Debug)]
+pub struct Reports {
+    /// The wanted annotations of the own Node; empty text: the annotation must not exist.
+    pub annotations: watch::Sender<Annotations>,
+    pub warnings: mpsc::UnboundedSender<Warning>,
+    /// Whether the agent needs the addresses of all nodes, by [`Change::NodeIps`]. Once true, it stays true.
+    pub needs_nodes: watch::Sender<bool>,
+    /// Whether pods can be wired and services are programmed.
+    pub health: NodeHealth,
+}
+
+/// Whether pods can be wired, and if not, why.
+pub(crate) type Readiness = std::result::Result<(), String>;

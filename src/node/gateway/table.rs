@@ -1,0 +1,134 @@
+//! Writes the nftables table and remembers what it has written.
+
+use std::collections::BTreeSet;
+
+use ovnkube_host::nft;
+use ovnkube_node_plan::gateway::nft::{TABLE, Wanted};
+use ovnkube_node_plan::services::nft::{Elements, Moved, UdpFrontend, change as change_of, led, turned};
+
+use crate::Result;
+
+/// The table as written and as the kernel shows it.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    written: Option<(Wanted, String)>,
+    refused: Vec<Refused>,
+    /// Frontends whose translation has changed or is about to change.
+    turned: BTreeSet<UdpFrontend>,
+}
+
+/// An element that the kernel refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) set: &'static str,
+    pub(super) key: String,
+    value: String,
+    pub(super) why: String,
+}
+
+/// If the kernel refuses more elements, the elements are not the cause.
+const MOST_REFUSED: usize = 32;
+
+impl Table {
+    /// Writes the elements that differ, or the whole table unless it is as this process left it. Returns the UDP
+    /// frontends whose translation changed since [`Table::forget_turned`], and where they lead now. A refused element
+    /// blocks no other.
+    pub(super) async fn ensure(&mut self, mut want: Wanted) -> Result<Moved> {
+        let shown = nft::list(TABLE).await?;
+        let written = self.written.take();
+        let as_left = |(have, left): &(Wanted, String)| shown.as_ref() == Some(left) && have.body == want.body;
+        let is_left = written.as_ref().is_some_and(as_left);
+        // a refused element stays out until it differs or the whole table is written
+        let elements = &mut want.elements;
+        self.refused.retain(|refused| elements.get(&refused.name()) == Some(&refused.value) && is_left);
+        for refused in &self.refused {
+            elements.remove(&refused.name());
+        }
+        let none = Elements::new();
+        // remembered even if something fails from here on
+        let before = written.as_ref().map_or(&none, |(have, _)| &have.elements);
+        self.turned.extend(turned(before, &want.elements));
+        if !is_left {
+            self.turned.extend(turned(&none, &want.elements));
+        }
+        let left = written.filter(|_| is_left);
+        let have = left.as_ref().map_or(&none, |(have, _)| &have.elements);
+        let commands = |elements: &Elements| {
+            let replacement = left.is_none().then(|| nft::replacement(TABLE, &want.body));
+            replacement.unwrap_or_default() + &change_of(TABLE, have, elements)
+        };
+        let generation = nft::generation().await?;
+        let mut change = commands(&want.elements);
+        if change.is_empty() {
+            self.written = left;
+            return Ok(led(&self.turned, &want.elements));
+        }
+        if let Err(e) = nft::change(TABLE, &change).await {
+            // an `nft` that hangs has not refused anything
+            if !matches!(e, ovnkube_host::Error::Program { .. }) {
+                return Err(e.into());
+            }
+            let refused = isolate(have, &want.elements, &commands).await?;
+            if refused.is_empty() {
+                return Err(e.into());
+            }
+            for refused in &refused {
+                want.elements.remove(&refused.name());
+            }
+            self.refused.extend(refused);
+            change = commands(&want.elements);
+            nft::change(TABLE, &change).await?;
+        }
+        let moved = led(&self.turned, &want.elements);
+        // changes that another program made meanwhile must not count as ours
+        let shown = nft::list(TABLE).await?;
+        let ours = nft::generation().await? == generation.wrapping_add(1);
+        self.written = shown.filter(|_| ours).map(|shown| (want, shown));
+        Ok(moved)
+    }
+
+    /// Forgets the changed frontends: their old connections have been ended.
+    pub(super) fn forget_turned(&mut self) {
+        self.turned.clear();
+    }
+
+    /// The elements that the kernel refuses.
+    pub(super) fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+}
+
+impl Refused {
+    fn name(&self) -> (&'static str, String) {
+        (self.set, self.key.clone())
+    }
+}
+
+/// Finds the new elements that the kernel refuses, by bisection. Writes nothing.
+async fn isolate(have: &Elements, want: &Elements, commands: &impl Fn(&Elements) -> String) -> Result<Vec<Refused>> {
+    let is_there = |(key, value): &(&(&'static str, String), &String)| have.get(*key) == Some(*value);
+    let pair = |(key, value): (&(&'static str, String), &String)| (key.clone(), value.clone());
+    let mut good: Elements = want.iter().filter(is_there).map(pair).collect();
+    let new: Vec<_> = want.iter().filter(|element| !is_there(element)).map(pair).collect();
+    let mut refused = Vec::new();
+    let mut batches = vec![new];
+    while let Some(mut batch) = batches.pop() {
+        let mut trial = good.clone();
+        trial.extend(batch.iter().cloned());
+        match nft::check(TABLE, &commands(&trial)).await? {
+            Ok(()) => good = trial,
+            Err(_) if batch.len() > 1 => {
+                let rest = batch.split_off(batch.len() / 2);
+                batches.extend([rest, batch]);
+            }
+            Err(why) => {
+                let of = |((set, key), value)| Refused { set, key, value, why: why.clone() };
+                refused.extend(batch.into_iter().map(of));
+                if refused.len() > MOST_REFUSED {
+                    return Ok(Vec::new());
+                }
+            }
+        }
+    }
+    Ok(refused)
+}

@@ -1,0 +1,333 @@
+//! Maintains the node's own state: after any change it looks at all of it, works out what differs, and corrects that.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ipnetwork::IpNetwork;
+use ovnkube_host::changes::Changes;
+use ovnkube_node_plan::annotations::{Annotations, Facts};
+use ovnkube_node_plan::encap_ip_change::{self, EncapIpChange};
+use ovnkube_node_plan::gateway::GatewayBridge;
+use ovnkube_node_plan::links;
+use ovnkube_node_plan::management_port::{self, ManagementPort};
+use ovnkube_node_plan::observed::Observed;
+use ovnkube_node_plan::stale;
+use ovnkube_telemetry::NodeHealth;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::apply::Applier;
+use crate::cni::Cni;
+use crate::conf::Portmap;
+use crate::conf_changes::ConfChanges;
+use crate::exchange::{OwnNode, Readiness, Reports};
+use crate::gateway::Gateway;
+use crate::mtu::{Mtu, Warnings};
+use crate::observe::{Depth, observe, observe_tables};
+use crate::replug::Ports;
+use crate::services::ServiceTracker;
+use crate::settings::NodeSettings;
+use crate::wanted;
+use crate::{Error, Result};
+
+/// Changes come in bursts: one comparison serves them all.
+const SETTLE: Duration = Duration::from_millis(20);
+/// Delay before a retry: after a failure there may be no notification.
+const RETRY: Duration = Duration::from_secs(1);
+
+pub(crate) struct Reconciler<'a> {
+    settings: &'a NodeSettings,
+    cni: Arc<Cni>,
+    node: watch::Receiver<OwnNode>,
+    ready: watch::Sender<Readiness>,
+    annotations: watch::Sender<Annotations>,
+    /// A new id for the case that neither OVS nor the Node has one.
+    fresh_system_id: Option<String>,
+    gateway: Option<Gateway<'a>>,
+    mtu: Mtu<'a>,
+    encap_ip_change: EncapIpChange,
+    started: Instant,
+    ports: Ports,
+    pods_changed: watch::Receiver<()>,
+    services: &'a ServiceTracker,
+    services_changed: watch::Receiver<u64>,
+    /// The remains of an earlier gateway have been removed.
+    is_clean: bool,
+    portmap: Portmap,
+    health: NodeHealth,
+}
+
+impl<'a> Reconciler<'a> {
+    pub(crate) fn new(
+        settings: &'a NodeSettings,
+        cni: Arc<Cni>,
+        node: watch::Receiver<OwnNode>,
+        services: &'a ServiceTracker,
+        ready: watch::Sender<Readiness>,
+        mtu: watch::Sender<Option<u32>>,
+        reports: Reports,
+    ) -> Self {
+        let Reports { annotations, warnings, health, .. } = reports;
+        Self {
+            settings,
+            node,
+            ready,
+            annotations,
+            fresh_system_id: wanted::fresh_id(),
+            gateway: Gateway::new(settings, warnings.clone()),
+            mtu: Mtu::new(&settings.mtu, mtu, Warnings::new(warnings.clone())),
+            encap_ip_change: EncapIpChange::default(),
+            started: Instant::now(),
+            ports: Ports::new(Warnings::new(warnings)),
+            pods_changed: cni.pods.changes(),
+            services,
+            services_changed: services.changes(),
+            is_clean: false,
+            portmap: Portmap::default(),
+            health,
+            cni,
+        }
+    }
+
+    /// Runs until the process ends. Problems that the process cannot run with are errors before it
+    /// changes anything: sockets, and a gateway interface that can never be one.
+    pub(crate) async fn run(mut self) -> Result<()> {
+        let mut links = Changes::watch()?;
+        let mut rows = self.cni.ovs.changes();
+        let conf_changes = ConfChanges::new();
+        self.cni.ovs.synced().await;
+        self.await_gateway(&mut links, &mut rows).await?;
+        if let Err(e) = self.cni.remove_dead_ports().await {
+            tracing::warn!(error = %e, "cannot remove the ports of dead sandboxes");
+        }
+        loop {
+            // if a comparison hangs, the time since the last one shows it
+            self.health.set_programmed(false);
+            let outcome = self.once().await;
+            // a notification follows when something missing appears, but perhaps not after a failure
+            let mut failed = outcome.is_err();
+            let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
+            failed |= now.is_ok() && !self.write_conf().await;
+            conf_changes.watch(&self.settings.cni_conf.dir);
+            self.publish(now);
+            let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::looks_again);
+            tokio::select! {
+                alive = links.next() => if !alive { links = Changes::watch()? },
+                _ = rows.changed() => {},
+                _ = self.node.changed() => {},
+                _ = self.services_changed.changed() => {},
+                _ = self.pods_changed.changed(), if !self.ports.is_complete() => {},
+                () = flows_changed(&mut self.gateway) => {},
+                () = conf_changes.next() => {},
+                () = sleep(RETRY), if again => {},
+                () = sleep(encap_ip_change::WHILE), if self.encap_ip_change.is_recent() => {},
+            }
+            sleep(SETTLE).await;
+        }
+    }
+
+    /// Waits until there can be a gateway. Changes nothing.
+    async fn await_gateway(&self, links: &mut Changes, rows: &mut watch::Receiver<()>) -> Result<()> {
+        let Some(gateway) = &self.gateway else { return Ok(()) };
+        loop {
+            let checked = self.observe(Depth::Usual).await.and_then(|host| gateway.check(&host));
+            match checked {
+                Ok(()) => return Ok(()),
+                Err(e) if e.is_permanent() => return Err(e),
+                Err(e) => self.publish(Err(e.to_string())),
+            }
+            tokio::select! {
+                alive = links.next() => if !alive { *links = Changes::watch()? },
+                _ = rows.changed() => {},
+                () = sleep(RETRY) => {},
+            }
+        }
+    }
+
+    async fn observe(&self, depth: Depth) -> Result<Observed> {
+        observe(&self.cni.here, Some(&self.cni.ovs), depth).await
+    }
+
+    /// One comparison of everything.
+    async fn once(&mut self) -> Result<Readiness> {
+        let node = self.node.borrow_and_update().clone();
+        if !self.cni.ovs.is_connected() {
+            return Ok(Err("there is no connection to the Open_vSwitch database".to_owned()));
+        }
+        // a failed removal is reported last: the rest does not depend on it
+        let clean = self.remove_stale().await;
+        let host = self.observe(Depth::Usual).await?;
+        let now = self.compare(&node, host).await?;
+        clean.map(|()| now)
+    }
+
+    /// Removes the remains of an earlier gateway, once.
+    async fn remove_stale(&mut self) -> Result<()> {
+        if self.is_clean {
+            return Ok(());
+        }
+        let mut host = self.observe(Depth::Whole).await?;
+        let stays = self.gateway.as_ref().map(|gateway| gateway.place(&host)).transpose()?;
+        let ranges = self.settings.stale_ranges();
+        if stays.is_none() && stale::has_gateway(&ranges, &host) {
+            observe_tables(&mut host).await?;
+        }
+        applier(self.settings, &self.cni).all(&stale::gateways(stays.as_ref(), &ranges, &host)).await?;
+        self.is_clean = true;
+        Ok(())
+    }
+
+    /// Compares the wanted with the observed state, and corrects it.
+    async fn compare(&mut self, node: &OwnNode, mut host: Observed) -> Result<Readiness> {
+        let cni = Arc::clone(&self.cni);
+        let ovs = &cni.ovs;
+        let encap_ips = wanted::encap_ips(self.settings, node);
+        // a problem of the gateway is reported last: the rest does not depend on it
+        let bridge = match &mut self.gateway {
+            Some(gateway) => gateway.settle(&node.internal_ips, &mut host, &cni.here, ovs).await.map(Some),
+            None => Ok(None),
+        };
+        let found = bridge.as_ref().ok().and_then(Option::as_ref);
+        let mtu = self.mtu.find(&self.settings.chassis.encap_type, &encap_ips, node.mtu, &host);
+        let mgmt = mtu.and_then(|mtu| wanted::management_port(self.settings, node, mtu, ovs.is_userspace()));
+        self.write_rows(node, &encap_ips, mgmt.as_ref(), found).await?;
+        self.pods_changed.mark_unchanged();
+        let ports = self.ports.compare(&cni).await;
+        self.annotate(node, &encap_ips, found, mtu, &host);
+        // the switch may have made the port just now
+        if host.link(management_port::LINK).is_none() {
+            host = self.observe(Depth::Usual).await?;
+        }
+        let port = self.ensure_management_port(mgmt.as_ref(), &mut host).await?;
+        // a problem of the gateway matters more than what is only missing so far
+        let bridge = bridge?;
+        ports?;
+        if port.is_err() {
+            return Ok(port);
+        }
+        self.services_changed.mark_unchanged();
+        let Some(services) = self.services.want() else {
+            return Ok(Err("the API server has not listed the services yet".to_owned()));
+        };
+        let (Some(bridge), Some(mgmt)) = (bridge, mgmt) else { return Ok(Ok(())) };
+        match &mut self.gateway {
+            Some(gateway) => {
+                let applier = applier(self.settings, &cni);
+                gateway.ensure(&bridge, node, &mgmt, &host, applier, &services).await
+            }
+            None => Ok(Ok(())),
+        }
+    }
+
+    async fn write_rows(
+        &mut self,
+        node: &OwnNode,
+        encap_ips: &[IpAddr],
+        mgmt: Option<&ManagementPort>,
+        bridge: Option<&GatewayBridge>,
+    ) -> Result<()> {
+        let ovs = &self.cni.ovs;
+        let system_id = wanted::system_id(node, self.fresh_system_id.as_deref());
+        let mut chassis = wanted::chassis(self.settings, encap_ips, mgmt, bridge, system_id);
+        self.encap_ip_change.amend(ovs.encap_ip().as_deref(), &mut chassis.external_ids, self.started.elapsed());
+        ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache).ok_or(Error::NoOvs)).await
+    }
+
+    /// Configures the management port. Updates `host` afterwards.
+    async fn ensure_management_port(
+        &mut self,
+        mgmt: Option<&ManagementPort>,
+        host: &mut Observed,
+    ) -> Result<Readiness> {
+        let Some(mgmt) = mgmt else {
+            return Ok(Err("the node has no subnet yet (annotation k8s.ovn.org/node-subnets)".to_owned()));
+        };
+        self.mtu.compare_pods(mgmt.mtu, host, &self.cni.ovs);
+        if host.link(management_port::LINK).is_none() {
+            return Ok(Err(format!("ovs-vswitchd has not made {}", management_port::LINK)));
+        }
+        let changes = links::diff(&mgmt.state(host), host);
+        if !changes.is_empty() {
+            applier(self.settings, &self.cni).all(&changes).await?;
+            *host = self.observe(Depth::Usual).await?;
+        }
+        if !self.cni.ovs.has_installed(management_port::LINK) {
+            return Ok(Err(format!("ovn-controller has not installed the flows of {}", management_port::LINK)));
+        }
+        Ok(Ok(()))
+    }
+
+    fn annotate(
+        &self,
+        node: &OwnNode,
+        encap_ips: &[IpAddr],
+        bridge: Option<&GatewayBridge>,
+        mtu: Option<u32>,
+        host: &Observed,
+    ) {
+        let Some(system_id) = self.cni.ovs.system_id() else { return };
+        let addresses = host.addresses_except(management_port::LINK);
+        let masquerade = |ip: &IpAddr| self.settings.masquerade_subnets.iter().any(|range| range.contains(*ip));
+        let own = addresses.iter().map(IpNetwork::ip).filter(|ip| !ip.is_loopback() && !masquerade(ip));
+        self.services.addresses(&own.collect::<Vec<_>>());
+        let facts = Facts {
+            system_id: &system_id,
+            zone: &self.settings.zone,
+            // while ovs-vswitchd restarts, the bridge's addresses are missing
+            addresses: (self.gateway.is_none() || bridge.is_some()).then_some(&addresses),
+            internal_ips: &node.internal_ips,
+            encap_ips,
+            masquerade: &self.settings.masquerade_subnets,
+            gateway: match &self.gateway {
+                Some(gateway) => bridge.map(|bridge| gateway.annotation(bridge)),
+                None => Some(String::new()),
+            },
+            checks_mtu: self.gateway.as_ref().is_none_or(|gateway| gateway.checks_mtu(&self.cni.ovs)),
+            mtu: self.mtu.annotation(mtu),
+        };
+        let now = facts.annotations();
+        self.annotations.send_if_modified(|have| {
+            let changed = *have != now;
+            *have = now;
+            changed
+        });
+    }
+
+    async fn write_conf(&mut self) -> bool {
+        let written = self.settings.cni_conf.write(&mut self.portmap).await;
+        if let Err(e) = &written {
+            tracing::error!(error = %e, "cannot offer this network to the container runtime");
+        }
+        written.is_ok()
+    }
+
+    /// Publishes the readiness for STATUS and in the log.
+    fn publish(&self, now: Readiness) {
+        self.health.set_programmed(now.is_ok());
+        if *self.ready.borrow() == now {
+            return;
+        }
+        match &now {
+            Ok(()) => tracing::info!("node is ready for pods"),
+            Err(why) => tracing::info!(%why, "node is not ready for pods"),
+        }
+        let _ = self.ready.send_replace(now);
+    }
+}
+
+fn applier<'a>(settings: &'a NodeSettings, cni: &'a Cni) -> Applier<'a> {
+    Applier {
+        here: &cni.here,
+        ovs: Some(&cni.ovs),
+        run_dir: settings.run_dir(),
+        masquerade: &settings.masquerade_subnets,
+    }
+}
+
+async fn flows_changed(gateway: &mut Option<Gateway<'_>>) {
+    match gateway {
+        Some(gateway) => gateway.changed().await,
+        None => std::future::pending().await,
+    }
+}

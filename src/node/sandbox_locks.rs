@@ -1,0 +1,73 @@
+//! A lock for each sandbox, and which sandbox of a pod is current.
+//!
+//! Requests for one sandbox run one after the other; a DEL cancels the ADD before it. They are all about the same
+//! interface, since a sandbox has only one. Of two sandboxes of one pod the later one wins, even if the earlier one is
+//! still being wired.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::sync::Notify;
+
+#[derive(Debug, Default)]
+pub(crate) struct SandboxLocks {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sandboxes: HashMap<String, Arc<Queue>>,
+    /// The newest sandbox of each logical port that has an ADD running.
+    newest: HashMap<String, String>,
+}
+
+/// Requests of one sandbox in the order they came.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) lock: tokio::sync::Mutex<()>,
+    /// Wakes the ADDs that run or wait.
+    pub(crate) cancel: Notify,
+    /// The interface that they are about.
+    interface: OnceLock<String>,
+}
+
+impl SandboxLocks {
+    pub(crate) fn queue(&self, sandbox: &str) -> Arc<Queue> {
+        let mut state = self.lock();
+        // removes queues that no request uses
+        state.sandboxes.retain(|_, queue| Arc::strong_count(queue) > 1);
+        state.sandboxes.entry(sandbox.to_owned()).or_default().clone()
+    }
+
+    /// As [`SandboxLocks::queue`], for a request about `interface`. Fails with the interface that the sandbox's current
+    /// requests are about, if that is another.
+    pub(crate) fn queue_for(&self, sandbox: &str, interface: &str) -> Result<Arc<Queue>, String> {
+        let queue = self.queue(sandbox);
+        let about = queue.interface.get_or_init(|| interface.to_owned());
+        if about == interface { Ok(queue) } else { Err(about.clone()) }
+    }
+
+    /// Whether a request for that sandbox runs or waits.
+    pub(crate) fn busy(&self, sandbox: &str) -> bool {
+        self.lock().sandboxes.get(sandbox).is_some_and(|queue| Arc::strong_count(queue) > 1)
+    }
+
+    /// Makes `sandbox` the current one of logical port `port`.
+    pub(crate) fn claim(&self, port: &str, sandbox: &str) {
+        self.lock().newest.insert(port.to_owned(), sandbox.to_owned());
+    }
+
+    /// The sandbox that took `port` over from `sandbox`.
+    pub(crate) fn successor(&self, port: &str, sandbox: &str) -> Option<String> {
+        self.lock().newest.get(port).filter(|newest| *newest != sandbox).cloned()
+    }
+
+    /// Forgets a sandbox that is gone.
+    pub(crate) fn release(&self, sandbox: &str) {
+        self.lock().newest.retain(|_, newest| newest != sandbox);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

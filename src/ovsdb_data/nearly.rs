@@ -1,0 +1,48 @@
+//! Bytes that are nearly what a server sends.
+
+/// Text that is nearly what a server sends: tokens of updates, in any order.
+pub(crate) fn nearly(choices: &[u8]) -> String {
+    const TOKENS: [&str; 40] = [
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"Logical_Switch\"",
+        "\"Logical_Switch_Port\"",
+        "\"ACL\"",
+        "\"initial\"",
+        "\"insert\"",
+        "\"modify\"",
+        "\"delete\"",
+        "\"old\"",
+        "\"new\"",
+        "null",
+        "\"name\"",
+        "\"ports\"",
+        "\"external_ids\"",
+        "\"00000000-0000-0000-0000-000000000001\"",
+        "\"00000000-0000-0000-0000-000000000002\"",
+        "\"uuid\"",
+        "\"set\"",
+        "\"map\"",
+        "[\"set\",[",
+        "[\"map\",[[",
+        "]]",
+        "1",
+        "1.0",
+        "-5",
+        "1e300",
+        "true",
+        "\"x\"",
+        "\"\\u00e9\\\"\"",
+        "{\"Logical_Switch\":{",
+        "{\"00000000-0000-0000-0000-000000000001\":{",
+        "\"modify\":{\"ports\":",
+        "\"modify\":{\"name\":\"y\"}}}}",
+        "[true,",
+        "[\"m\",",
+    ];
+    choices.iter().filter_map(|c| TOKENS.get(usize::from(*c) % TOKENS.len()).copied()).collect()
+}
