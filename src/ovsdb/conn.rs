@@ -130,9 +130,15 @@ pub(crate) enum Pending {
         monitor: Monitor,
         done: oneshot::Sender<Result<(), RpcError>>,
     },
-    Lock(String),
+    Lock(LockRequest),
     /// An echo or an unlock.
     Nobody,
+}
+
+/// A request for a lock, and its number among those of this client.
+pub(crate) struct LockRequest {
+    pub(crate) id: String,
+    pub(crate) number: u64,
 }
 
 /// A monitor, and how it was requested.

@@ -35,10 +35,10 @@ impl Lock {
     /// Takes the lock from its holder, once. Does nothing without a connection; after the next reconnection the lock is
     /// waited for again.
     pub fn steal(&self) {
-        if let Some(conn) = self.shared.upgrade().and_then(|shared| shared.conn()) {
-            // a client that waits in line has to leave it first; a connection that is gone has no line
-            let _ = conn.request("unlock", &[&self.id], Pending::Nobody);
-            let _ = conn.request("steal", &[&self.id], Pending::Lock(self.id.clone()));
+        if let Some(shared) = self.shared.upgrade()
+            && let Some(conn) = shared.conn()
+        {
+            shared.locks.steal(&self.id, &conn);
         }
     }
 

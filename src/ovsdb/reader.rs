@@ -122,7 +122,7 @@ impl Reader {
             ("locked" | "stolen", _) => {
                 if let Ok([lock]) = serde_json::from_str::<[String; 1]>(params) {
                     match method {
-                        "locked" => self.shared.locks.set(&lock, true),
+                        "locked" => self.shared.locks.locked(&lock),
                         _ => self.shared.locks.stolen(&lock),
                     }
                 }
@@ -181,9 +181,9 @@ impl Reader {
                 self.shared.patience.answered();
                 drop(reply.send(owned(result)?));
             }
-            Pending::Lock(lock) => {
+            Pending::Lock(request) => {
                 let held = result.is_ok_and(|r| r.contains("true"));
-                self.shared.locks.set(&lock, held);
+                self.shared.locks.answer(&request, held);
             }
             Pending::Server(done) => drop(done.send(result.map(|json| self.server_reply(json)).transpose_inner()?)),
             Pending::Monitor { monitor, done } => {
