@@ -9,11 +9,10 @@ use ovnkube_ovsdb::{Cache, Client};
 use crate::dump;
 use crate::nb::Server;
 
-/// Once per cluster. Each line is one `ovn-nbctl` command, except `route`, `policy` and `nat ROUTER COLUMN=VALUE …`,
+/// Once per cluster. Each line is one `ovn-nbctl` command that changes no row of another line, except `route`, `policy` and `nat ROUTER COLUMN=VALUE …`,
 /// which create such a row in that router, with any content.
 const CLUSTER: &str = r#"
-lr-add blue_ovn_cluster_router -- set logical_router blue_ovn_cluster_router external_ids:k8s-cluster-router=yes
-lr-route-add blue_ovn_cluster_router 10.200.0.0/24 100.65.0.2
+lr-add blue_ovn_cluster_router -- set logical_router blue_ovn_cluster_router external_ids:k8s-cluster-router=yes -- lr-route-add blue_ovn_cluster_router 10.200.0.0/24 100.65.0.2
 --id=@lb create load_balancer name=theirs 'vips={"10.55.0.9:80"="10.55.0.2:80"}' -- add load_balancer_group clusterLBGroup load_balancer @lb
 create load_balancer name=Service_a/web_TCP_cluster external_ids:k8s.ovn.org/kind=Service external_ids:k8s.ovn.org/network=blue
 create address_set name=theirs addresses=10.1.2.3
