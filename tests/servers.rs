@@ -29,7 +29,9 @@ impl Servers {
         let guard = guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let servers = Self { dir, guard };
         servers.start();
-        servers.kubectl(&["apply", "-f", &near("dist/yaml").display().to_string()]);
+        for file in ["yaml/accounts.yaml", "yaml/admission.yaml", "systemd/rbac-kubelet.yaml"] {
+            servers.kubectl(&["apply", "-f", &near("dist").join(file).display().to_string()]);
+        }
         servers.run(Command::new(script()).args(["account", "ovn"]));
         servers
     }

@@ -8,22 +8,26 @@
 #   IMPL_NODE1      the agent of the first node                                                                     [IMPL_NODE]
 #   IMPL_NODE       the agent of a node, run in its namespaces while OVS daemons and ovn-controller run
 #   IMPL_PLAN       prints what a node's agent would change there; empty: not supported
-#   IMPL_SHIM       the CNI binary, installed as /opt/cni/bin/ovn-k8s-cni-overlay
+#   IMPL_PODS       1: agents, ovn-controller and northd run in pods that IMPL_SETUP creates                                 [0]
+#   IMPL_OVS        1: the lab starts Open vSwitch and puts the NIC in br-ex; 0: pods start it, and the agent moves the NIC  [1]
+#   IMPL_IMAGES     OCI tars that the nodes import
+#   IMPL_SHIM       the CNI binary, installed as /opt/cni/bin/ovn-k8s-cni-overlay; empty: the implementation installs it itself
 #   IMPL_BR_INT     1: the lab creates br-int beforehand; 0: the agent does                                                  [0]
 #   IMPL_CNI_TXOFF  1: the lab turns TX checksum offload off in pods, for a shim that doesn't on a userspace datapath        [0]
 #   IMPL_MP_TXOFF   1: the same for the management ports                                                                     [0]
 # Sourced by lab/cluster.
 
 load_impl() {
-  IMPL_SETUP=: IMPL_ACCOUNTS=1 IMPL_MASTER='' IMPL_NODE1='' IMPL_NODE='' IMPL_PLAN='' IMPL_SHIM='' IMPL_BR_INT=0 IMPL_CNI_TXOFF=0 IMPL_MP_TXOFF=0
+  IMPL_SETUP=: IMPL_ACCOUNTS=1 IMPL_MASTER='' IMPL_NODE1='' IMPL_NODE='' IMPL_PLAN='' IMPL_PODS=0 IMPL_OVS=1 IMPL_IMAGES='' IMPL_SHIM='' IMPL_BR_INT=0 IMPL_CNI_TXOFF=0 IMPL_MP_TXOFF=0
   . "$IMPL"
   IMPL_NODE1=${IMPL_NODE1:-$IMPL_NODE}
-  [ -x "$IMPL_SHIM" ] || die "no CNI binary $IMPL_SHIM (for the project's own: cargo build --profile lab)"
+  [ -z "$IMPL_SHIM" ] || [ -x "$IMPL_SHIM" ] || die "no CNI binary $IMPL_SHIM (for the project's own: cargo build --profile lab)"
 }
 cni_programs() { # the nodes see these as /opt/cni/bin
   local d shim=$D/cnibin/ovn-k8s-cni-overlay
   # containerd needs loopback, pods' host ports need portmap
   for d in /usr/lib/cni /opt/cni/bin; do [ ! -x $d/loopback ] || { cp $d/{loopback,portmap} "$D/cnibin/"; break; }; done
+  [ -n "$IMPL_SHIM" ] || return 0
   cp "$IMPL_SHIM" "$shim"
   [ "$IMPL_CNI_TXOFF" = 1 ] || return 0
   mv "$shim" "$shim.real"
@@ -61,12 +65,14 @@ agent_env() { # nI|master: the environment of the commands
   }
 }
 agent_plan() ( # nI
+  [ "$IMPL_PODS" = 0 ] || { kubectl_ exec -n ovn-kubernetes "$(pod_of ovnkube "$1")" -c ovn-node -- ovnkube.sh plan; exit; }
   [ -n "$IMPL_PLAN" ] || die "this implementation tells no plan"
   agent_env "$1"
   ACCESS=$(agent_access "$1")
   innode "$1" bash -c "$IMPL_PLAN"
 )
 agent_start() ( # nI
+  [ "$IMPL_PODS" = 0 ] || exit 0
   agent_env "$1"
   ACCESS=$(agent_access "$1")
   cmd=$IMPL_NODE; [ "$1" != n1 ] || cmd=$IMPL_NODE1

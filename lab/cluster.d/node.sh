@@ -11,16 +11,16 @@ node_up() { # nI
     mkdir -p "$D/nodes/$u/$m"; mounts+=" $D/nodes/$u/$m:/$m"
   done
   K8SNODE_MOUNTS="$mounts" K8SNODE_PRE="$SELF in-node $u" K8SNODE_CNI_BIN=$D/cnibin K8SNODE_LABELS=$role \
-    K8SNODE_IMAGES="$LAB_HOME/images/pause.tar $LAB_HOME/images/agnhost.tar" \
+    K8SNODE_IMAGES="$LAB_HOME/images/pause.tar $LAB_HOME/images/agnhost.tar $IMPL_IMAGES" \
     "$HERE/k8snode" up "$u" "$P-$u" "$(both "$NET4.$((10 + ${u#n}))" "$NET6:$((10 + ${u#n}))")" "$(kubelet_access "$u")" "$D/k8s/ca.crt"
   wait_for 60 kubectl_ get node "$u" || die "kubelet of $u did not register"
   # a kubelet may not set this label on its own Node
-  [ "$u" != n1 ] || kubectl_ label node n1 node-role.kubernetes.io/control-plane= >/dev/null
+  [ "$u" != n1 ] || kubectl_ label node n1 node-role.kubernetes.io/control-plane= k8s.ovn.org/ovnkube-db=true >/dev/null
   agent_start "$u"
 }
 
 # ---- inside the node ----
-in_node() { # nI [ovsdb|vswitchd|controller]
+in_node() { # nI [ovsdb|vswitchd|controller|seals]
   local u=$1 id
   id=$(cat /proc/sys/kernel/random/uuid)
   OVS_STATE=$D/nodes/$u/ovs
@@ -28,8 +28,10 @@ in_node() { # nI [ovsdb|vswitchd|controller]
     ovsdb) ovsdb; return ;;
     vswitchd) vswitchd; br_ex_net "$u"; return ;;
     controller) controller; return ;;
+    seals) seals ;;
   esac
   mkdir -p "$OVS_STATE" /run/openvswitch /run/ovn
+  [ "$IMPL_OVS" = 1 ] || { bare_host "$u" "$id"; return; }
   seal
   ip link set lo up; ip link set eth0 up; offload eth0
   ovsdb-tool create "$OVS_STATE/conf.db" "$(schema_file openvswitch/vswitch.ovsschema)"
@@ -45,8 +47,27 @@ in_node() { # nI [ovsdb|vswitchd|controller]
     -- add-port br-ex eth0 -- br-set-external-id br-ex bridge-id br-ex -- br-set-external-id br-ex bridge-uplink eth0
   [ "$IMPL_BR_INT" = 0 ] || ovs-vsctl add-br br-int -- set bridge br-int datapath_type=netdev fail_mode=secure other_config:disable-in-band=true
   br_ex_net "$u"
-  controller
+  [ "$IMPL_PODS" = 1 ] || controller
   [ "$IMPL_MP_TXOFF" = 0 ] || mp_txoff
+}
+# A host without Open vSwitch. Its database is prepared only to choose the userspace datapath.
+bare_host() { # nI SYSTEM-ID
+  host_net "$1" eth0
+  local row='{"external_ids": ["map", [["ovn-bridge-datapath-type", "netdev"], ["system-id", "'$2'"], ["hostname", "'$1'"]]]}'
+  ovsdb-tool create /etc/openvswitch/conf.db "$(schema_file openvswitch/vswitch.ovsschema)"
+  ovsdb-tool transact /etc/openvswitch/conf.db '["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": '"$row"'}]'
+  setsid "$SELF" in-node "$1" seals >/dev/null 2>&1 </dev/null &
+}
+seals() { # seals while the agent has the NIC's addresses on its bridge
+  local is=0 should
+  while sleep 0.2; do
+    should=0
+    [ -z "$(ip -o addr show dev breth0 scope global 2>/dev/null)" ] || should=1
+    case $is$should in
+      01) seal; is=1 ;;
+      10) nft delete table inet lab; nft delete table arp lab; is=0 ;;
+    esac
+  done
 }
 daemon() { # PROGRAM ARGS...
   local name=$1; shift
@@ -55,10 +76,12 @@ daemon() { # PROGRAM ARGS...
 ovsdb() { daemon ovsdb-server "$OVS_STATE/conf.db" --remote=punix:/run/openvswitch/db.sock; }
 vswitchd() { daemon ovs-vswitchd unix:/run/openvswitch/db.sock; }
 controller() { daemon ovn-controller unix:/run/openvswitch/db.sock; }
-br_ex_net() { # nI: br-ex is a TAP of ovs-vswitchd and loses its addresses when it exits; restoring them is the machine's task
-  ip link set br-ex mtu $UMTU up; offload br-ex
-  ! has v4 || { ip addr replace "$NET4.$((10 + ${1#n}))/24" dev br-ex; ip route replace default via "$NET4.254"; }
-  ! has v6 || { ip addr replace "$NET6:$((10 + ${1#n}))/64" dev br-ex nodad; ip route replace default via "$NET6:254"; }
+# br-ex is a TAP of ovs-vswitchd and loses its addresses when that exits; restoring them is the machine's task.
+br_ex_net() { host_net "$1" br-ex; } # nI
+host_net() { # nI DEVICE: the node's addresses and default routes
+  ip link set "$2" mtu $UMTU up; offload "$2"
+  ! has v4 || { ip addr replace "$NET4.$((10 + ${1#n}))/24" dev "$2"; ip route replace default via "$NET4.254"; }
+  ! has v6 || { ip addr replace "$NET6:$((10 + ${1#n}))/64" dev "$2" nodad; ip route replace default via "$NET6:254"; }
 }
 # The userspace datapath does not take packets away from the kernel: without this the node's own stack would also answer and forward
 # everything that arrives on eth0 and on pods' veths. Only ports internal to OVS may reach it.

@@ -1,0 +1,227 @@
+#!/bin/sh
+# ovnkube.sh WORD - entrypoint of the image. Each container of dist/yaml runs one word:
+#   nb-ovsdb, sb-ovsdb   the northbound or southbound database, alone (not clustered)
+#   run-ovn-northd       ovn-northd
+#   ovs-server           Open vSwitch: ovsdb-server and ovs-vswitchd. Watches the host's own if that runs already
+#   ovn-controller       ovn-controller
+#   ovn-master           ovnkube as master
+#   ovn-cluster-manager, ovnkube-controller    the two halves of a master
+#   ovn-node             copies the CNI program to the host, then ovnkube as node agent
+#   plan                 prints what the node agent would change on this host
+#   cleanup-ovn-node     removes what the node agent set up on this host, and the CNI program
+#   display, display_env the state of the databases and of the switch; the settings
+# Its settings are environment variables, with the names that ovn-kubernetes gave them:
+#   K8S_NODE, K8S_NODE_IP            this node's name and address
+#   K8S_APISERVER, K8S_TOKEN, ...    see docs/configuration.md; otherwise the pod's service account
+#   OVN_NORTH, OVN_SOUTH             the databases, as tcp:ADDRESS:PORT (or ssl:), a comma list
+#   OVN_NB_PORT, OVN_SB_PORT         ports of nb-ovsdb [6641] and sb-ovsdb [6642]
+#   OVN_NORTHD_OPTS, OVN_CONTROLLER_OPTS, OVS_OPTIONS    more arguments of ovn-northd, ovn-controller, ovs-ctl
+#   OVN_LOGLEVEL_NB, _SB, _NORTHD, _CONTROLLER           their log levels [-vconsole:info]
+#   OVN_SSL_ENABLE                   yes: keys and certificates are in /ovn-cert
+#   OVN_GATEWAY_OPTS                 more flags of the node agent
+#   and one for each flag in the table below
+set -eu
+
+RUN=/var/run/ovn OVS_RUN=/var/run/openvswitch
+OVSDB=$OVS_RUN/db.sock
+say() { echo "ovnkube.sh: $*" >&2; }
+die() { say "$*"; exit 1; }
+need() { # VARIABLE WHAT
+  eval "[ -n \"\${$1:-}\" ]" || die "cannot start: the environment variable $1 ($2) is empty; set it in the pod, dist/yaml shows how"
+}
+bracketed() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS
+
+# Environment variables and the flags of ovnkube that they set.
+flags() {
+  cat <<'TABLE'
+OVN_NET_CIDR cluster-subnets
+OVN_SVC_CIDR k8s-service-cidrs
+OVN_MTU mtu
+OVN_ROUTABLE_MTU routable-mtu
+OVN_ENCAP_PORT encap-port
+OVN_KUBERNETES_NAMESPACE ovn-config-namespace
+OVN_GATEWAY_MODE gateway-mode
+OVN_GATEWAY_ROUTER_SUBNET gateway-router-subnet
+OVN_V4_JOIN_SUBNET gateway-v4-join-subnet
+OVN_V6_JOIN_SUBNET gateway-v6-join-subnet
+OVN_V4_MASQUERADE_SUBNET gateway-v4-masquerade-subnet
+OVN_V6_MASQUERADE_SUBNET gateway-v6-masquerade-subnet
+OVN_DISABLE_SNAT_MULTIPLE_GWS disable-snat-multiple-gws
+OVN_DISABLE_FORWARDING disable-forwarding
+OVN_DISABLE_PKT_MTU_CHECK disable-pkt-mtu-check
+OVN_EMPTY_LB_EVENTS ovn-empty-lb-events
+OVN_ACL_LOGGING_RATE_LIMIT acl-logging-rate-limit
+OVN_MULTICAST_ENABLE enable-multicast
+OVN_STATELESS_NETPOL_ENABLE enable-stateless-netpol
+OVN_ALLOW_ICMP_NETPOL allow-icmp-network-policy
+OVN_ENABLE_SVC_TEMPLATE_SUPPORT enable-svc-template-support
+OVN_ADMIN_NETWORK_POLICY_ENABLE enable-admin-network-policy
+OVN_EGRESSIP_ENABLE enable-egress-ip
+OVN_EGRESSFIREWALL_ENABLE enable-egress-firewall
+OVN_EGRESSQOS_ENABLE enable-egress-qos
+OVN_EGRESSSERVICE_ENABLE enable-egress-service
+OVN_ENABLE_MULTI_EXTERNAL_GATEWAY enable-multi-external-gateway
+OVN_MULTI_NETWORK_ENABLE enable-multi-network
+OVN_NETWORK_SEGMENTATION_ENABLE enable-network-segmentation
+OVN_HYBRID_OVERLAY_ENABLE enable-hybrid-overlay
+OVN_ENABLE_INTERCONNECT enable-interconnect
+OVN_NOHOSTSUBNET_LABEL no-hostsubnet-nodes
+OVN_DISABLE_REQUESTEDCHASSIS disable-requestedchassis
+OVNKUBE_LOGLEVEL loglevel
+TABLE
+}
+node_flags() { # of the node agent only
+  cat <<'TABLE'
+OVN_ENCAP_IP encap-ip
+OVN_REMOTE_PROBE_INTERVAL inactivity-probe
+OVN_MONITOR_ALL monitor-all
+OVN_OFCTRL_WAIT_BEFORE_CLEAR ofctrl-wait-before-clear
+OVN_ENABLE_LFLOW_CACHE enable-lflow-cache
+OVN_LFLOW_CACHE_LIMIT lflow-cache-limit
+OVN_LFLOW_CACHE_LIMIT_KB lflow-cache-limit-kb
+OVN_KUBERNETES_CONNTRACK_ZONE conntrack-zone
+OVN_EX_GW_NETWORK_INTERFACE exgw-interface
+OVN_NETFLOW_TARGETS netflow-targets
+OVN_SFLOW_TARGETS sflow-targets
+OVN_IPFIX_TARGETS ipfix-targets
+TABLE
+}
+given() { # reads "VARIABLE FLAG" lines; prints a --FLAG=VALUE for each variable that is not empty
+  while read -r variable flag; do
+    eval "value=\${$variable:-}"
+    [ -z "$value" ] || echo "--$flag=$value"
+  done
+}
+# With $1 = address, sets the databases and their keys. Addresses may have the old form tcp://ADDRESS:PORT.
+databases() {
+  need OVN_NORTH "address of the northbound database"; need OVN_SOUTH "address of the southbound database"
+  echo "--nb-address=$OVN_NORTH"; echo "--sb-address=$OVN_SOUTH"
+  [ "${OVN_SSL_ENABLE:-no}" != yes ] || for side in nb sb; do
+    echo "--$side-client-privkey=/ovn-cert/ovncontroller-privkey.pem"
+    echo "--$side-client-cert=/ovn-cert/ovncontroller-cert.pem"
+    echo "--$side-client-cacert=/ovn-cert/ca-cert.pem"
+  done
+}
+ssl_files() { # NAME: the arguments of an OVN program
+  [ "${OVN_SSL_ENABLE:-no}" != yes ] ||
+    echo "--private-key=/ovn-cert/$1-privkey.pem --certificate=/ovn-cert/$1-cert.pem --ca-cert=/ovn-cert/ca-cert.pem"
+}
+ovnkube_() { # ARGS...: ovnkube with what the environment sets; a value has no line breaks
+  lines=$(databases && flags | given)
+  IFS='
+'
+  set -f
+  # shellcheck disable=SC2086 # one argument a line
+  set -- "$@" $lines
+  unset IFS
+  set +f
+  exec ovnkube "$@"
+}
+node_name() { need K8S_NODE "name of this node"; }
+
+database() { # nb|sb SCHEMA TABLE PORT LOG
+  need K8S_NODE_IP "address of this node"
+  file=/etc/ovn/ovn${1}_db.db schema=/usr/share/ovn/ovn-$1.ovsschema
+  mkdir -p /etc/ovn $RUN
+  if [ ! -e "$file" ]; then
+    ovsdb-tool create "$file" "$schema"
+  elif [ "$(ovsdb-tool db-is-standalone "$file" && ovsdb-tool needs-conversion "$file" "$schema")" = yes ]; then
+    say "the file $file gets the schema of this release; a copy of the old one stays beside it"
+    cp -p "$file" "$file.old"
+    ovsdb-tool convert "$file" "$schema"
+  fi
+  protocol=tcp keys=
+  [ "${OVN_SSL_ENABLE:-no}" != yes ] || { protocol=ssl; keys=$(ssl_files "ovn$1"); }
+  remote="p$protocol:$4:$(bracketed "$K8S_NODE_IP")"
+  # in the database, where its inactivity probe can be set: every client is asked once a minute whether it still lives
+  (
+    until "ovn-${1}ctl" --timeout=5 --db="unix:$RUN/ovn${1}_db.sock" --inactivity-probe=60000 set-connection "$remote" 2>/dev/null; do sleep 1; done
+    say "the database listens on $remote"
+  ) &
+  # shellcheck disable=SC2086 # arguments are words
+  exec ovsdb-server ${5:--vconsole:info} -vsyslog:off -vfile:off "$file" --remote="punix:$RUN/ovn${1}_db.sock" \
+    --remote="db:$2,$3,connections" --unixctl="$RUN/ovn${1}_db.ctl" --pidfile="$RUN/ovn${1}_db.pid" $keys
+}
+northd() {
+  need OVN_NORTH "address of the northbound database"; need OVN_SOUTH "address of the southbound database"
+  mkdir -p $RUN
+  # shellcheck disable=SC2046,SC2086 # arguments are words
+  exec ovn-northd ${OVN_LOGLEVEL_NORTHD:--vconsole:info} -vsyslog:off -vfile:off \
+    --ovnnb-db="$(echo "$OVN_NORTH" | sed 's,//,,g')" --ovnsb-db="$(echo "$OVN_SOUTH" | sed 's,//,,g')" \
+    --unixctl=$RUN/ovn-northd.ctl --pidfile=$RUN/ovn-northd.pid $(ssl_files ovnnorthd) ${OVN_NORTHD_OPTS:-}
+}
+switch_answers() { ovs-vsctl --timeout=5 --db="unix:$OVSDB" --no-wait get Open_vSwitch . _uuid >/dev/null 2>&1; }
+switch() {
+  if switch_answers; then
+    say "the host runs Open vSwitch itself: this container only watches it"
+    while switch_answers; do sleep 5 & wait $!; done
+    die "the host's Open vSwitch has ended"
+  fi
+  ctl=/usr/share/openvswitch/scripts/ovs-ctl
+  trap '$ctl stop; exit 0' TERM INT
+  # shellcheck disable=SC2086 # arguments are words
+  $ctl start --system-id=random --delete-transient-ports ${OVS_OPTIONS:-}
+  # shellcheck disable=SC2046 # two numbers
+  while kill -0 $(cat $OVS_RUN/ovsdb-server.pid $OVS_RUN/ovs-vswitchd.pid) 2>/dev/null; do sleep 1 & wait $!; done
+  die "Open vSwitch has ended: see its messages in /var/log/openvswitch"
+}
+controller() {
+  tries=0
+  until switch_answers; do
+    [ $((tries % 30)) != 0 ] || say "waits for Open vSwitch at $OVSDB (container ovs-server, or the host's own)"
+    tries=$((tries + 1)); sleep 1
+  done
+  mkdir -p $RUN
+  # shellcheck disable=SC2046,SC2086 # arguments are words
+  exec ovn-controller "unix:$OVSDB" ${OVN_LOGLEVEL_CONTROLLER:--vconsole:info} -vsyslog:off -vfile:off \
+    --pidfile=$RUN/ovn-controller.pid $(ssl_files ovncontroller) ${OVN_CONTROLLER_OPTS:-}
+}
+install_cni() { # by a new file and a rename: a runtime that starts the program meanwhile gets the old or the new one
+  for to in /host/opt/cni/bin /opt/cni/bin; do [ ! -d $to ] || break; done
+  [ -d "$to" ] || die "cannot install the CNI program: there is no directory /host/opt/cni/bin; mount the host's /opt/cni/bin there"
+  from=/usr/libexec/cni/ovn-k8s-cni-overlay
+  [ "$(sha256sum <$from)" != "$(sha256sum 2>/dev/null <"$to/ovn-k8s-cni-overlay")" ] || return 0
+  new=$(mktemp "$to/.ovn-k8s-cni-overlay.XXXXXX") && cat $from >"$new" && chmod 755 "$new" && mv "$new" "$to/ovn-k8s-cni-overlay" ||
+    { rm -f "${new:-}"; die "cannot install the CNI program in the host's /opt/cni/bin: see the line above; make the directory writable, with 5 MB free"; }
+  say "the CNI program is installed in the host's /opt/cni/bin"
+}
+agent() { # ARGS...
+  node_name
+  # containers see /proc/sys read-only; the agent sets the sysctls of gateways and pods
+  mount -o remount,rw,bind /proc/sys 2>/dev/null || [ -w /proc/sys/net/ipv4/ip_forward ] ||
+    die "cannot make /proc/sys writable: the container lacks the capability SYS_ADMIN, or AppArmor forbids it; dist/yaml/ovnkube.yaml has both"
+  lines=$(node_flags | given)
+  IFS='
+'
+  # shellcheck disable=SC2086 # one argument a line
+  set -- "$@" $lines
+  unset IFS
+  # shellcheck disable=SC2086 # arguments are words
+  ovnkube_ "$@" --pidfile=$RUN/ovnkube.pid ${OVN_GATEWAY_OPTS:-}
+}
+display() {
+  for side in nb sb; do
+    [ ! -S "$RUN/ovn${side}_db.sock" ] || { echo "== $side"; "ovn-${side}ctl" --timeout=5 --db="unix:$RUN/ovn${side}_db.sock" show; }
+  done
+  [ ! -S $OVSDB ] || { echo "== Open vSwitch"; ovs-vsctl --timeout=5 --db="unix:$OVSDB" show; }
+}
+
+case ${1:-} in
+  nb-ovsdb) database nb OVN_Northbound NB_Global "${OVN_NB_PORT:-6641}" "${OVN_LOGLEVEL_NB:-}" ;;
+  sb-ovsdb) database sb OVN_Southbound SB_Global "${OVN_SB_PORT:-6642}" "${OVN_LOGLEVEL_SB:-}" ;;
+  run-ovn-northd) northd ;;
+  ovs-server) switch ;;
+  ovn-controller) controller ;;
+  ovn-master) node_name; ovnkube_ --init-master="$K8S_NODE" ;;
+  ovn-cluster-manager) node_name; ovnkube_ --init-cluster-manager="$K8S_NODE" ;;
+  ovnkube-controller) node_name; ovnkube_ --init-ovnkube-controller="$K8S_NODE" ;;
+  ovn-node) install_cni; agent --init-node="${K8S_NODE:-}" --nodeport ;;
+  plan) node_name; agent plan --node="$K8S_NODE" --nodeport ;;
+  cleanup-ovn-node)
+    (agent --cleanup-node="${K8S_NODE:-}")
+    rm -f /host/opt/cni/bin/ovn-k8s-cni-overlay ;;
+  display) display ;;
+  display_env) databases; flags | given; node_flags | given ;;
+  '') die "cannot start: no word says what to run; the words are in the first lines of $0" ;;
+  *) die "cannot start: $1 is no word of this image; the words are in the first lines of $0" ;;
+esac
