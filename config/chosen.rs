@@ -57,7 +57,8 @@ fn alone(given: &[(&str, &str)]) -> Result<(), Error> {
     match lonely.and_then(|(lonely, _)| given.iter().find(|(flag, _)| flag != lonely).map(|(other, _)| (lonely, other)))
     {
         Some((lonely, other)) => {
-            Err(Error::Usage(format!("--{lonely} goes with no other mode, but --{other} is given; run it by itself")))
+            let problem = format!("--{lonely} cannot be combined with another mode, but --{other} is given");
+            Err(Error::Usage(format!("{problem}; leave one of them out")))
         }
         None => Ok(()),
     }

@@ -49,7 +49,7 @@ pub fn run_config(loaded: &Loaded, json: bool, out: &mut impl io::Write) -> io::
 pub fn sample() -> String {
     let mut text = String::from(
         "# Configuration of ovnkube, by default /etc/openvswitch/ovn_k8s.conf.\n\
-         # Every key is here with its default. To change one, take away the ; before it.\n\
+         # Every key is here with its default. To change one, remove the ; before it.\n\
          # Flags win over this file; this file wins over the environment.\n",
     );
     for (section, heading) in HEADINGS.iter().filter(|(section, _)| !section.is_empty()) {
@@ -65,13 +65,13 @@ pub fn sample() -> String {
 pub fn docs() -> String {
     let mut text = String::from(
         "# Configuration\n\n\
-         Everything that can be set, by section of the configuration file. A flag wins over the file, the file\n\
+         All settings, by section of the configuration file. A flag wins over the file, the file\n\
          over the environment, the environment over the pod's service account, and that over the default. A flag\n\
          wins even when its value is the default. `ovnkube config` takes the same flags and prints every effective\n\
          value with the layer it came from (`-o json` for programs).\n\n\
          Flags may be written `-name value`, `-name=value`, `--name value` or `--name=value`; a boolean is `-name`\n\
          or `-name=false`. If a flag is repeated, the last one counts. The file is INI: names ignore case, `;` and `#` start\n\
-         a comment, values with such characters go in double quotes, a boolean key alone on its line is on. An\n\
+         a comment, values with such characters go in double quotes, a boolean key without a value is true. An\n\
          unknown key causes a warning; text that is not INI prevents the start. An empty environment variable\n\
          counts as not set; an empty flag or key is an empty value.\n\n\
          *Later* marks settings that are read and checked but have no effect yet: ovnkube logs that when one is set.\n",

@@ -30,7 +30,10 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         flags: &["output", "config-file"],
         examples: &[
             ("ovnkube config --init-master $(hostname)", "what a master would run with"),
-            ("ovnkube config -o json | jq '.[] | select(.source != \"default\")'", "what somebody has set"),
+            (
+                "ovnkube config -o json | jq '.[] | select(.source != \"default\")'",
+                "settings that are not left at the default",
+            ),
         ],
     },
     CommandHelp {
@@ -39,9 +42,9 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         does: "print what the node agent would change on this host, and change nothing; --node NAME",
         about: "Prints what the node agent would change on this host, one step a line, in the order in which it would. \
                 NAME is the node's name in Kubernetes. Nothing is changed: neither on the host nor in the cluster. \
-                The exit code is 0 when nothing would be changed, 2 when something would, and 1 when it cannot be told.\n\n\
+                The exit code is 0 when nothing would be changed, 2 when something would, and 1 when ovnkube cannot find out.\n\n\
                 It takes every flag; ovnkube --help lists them. Give those that the agent is started with. It needs \
-                root, the local Open vSwitch and the API server. Ports of pods that are wired already are not looked at.",
+                root, the local Open vSwitch and the API server. It does not check the ports of pods that are wired already.",
         flags: &["node", "config-file"],
         examples: &[
             ("ovnkube plan --node $(hostname)", "what an agent would do first, with the settings of the file"),
@@ -67,7 +70,7 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         about: "Tells whether NetworkPolicies allow a connection, and which policy and rule decide. SRC and DST are \
                 pods, as namespace/name, or addresses; PROTO is TCP, UDP or SCTP. The first word of the answer is \
                 allowed or denied; the exit code is 0 for both.\n\n\
-                The objects are read from the cluster, or with --from from files. A kubeconfig may name a credential \
+                The objects are read from the cluster, or from files with --from. A kubeconfig may name a credential \
                 plugin (exec): it is run, as kubectl does.",
         flags: &[
             "from",
@@ -83,7 +86,7 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
             ("ovnkube why shop/web shop/db 5432 --k8s-kubeconfig ~/.kube/config", "one pod to another"),
             ("ovnkube why 192.0.2.1 shop/web 80", "an address outside to a pod"),
             ("kubectl get ns,no,po,svc,netpol -A -o yaml >objects/all.yaml", "a cluster as files"),
-            ("ovnkube why shop/web kube-system/dns 53/UDP --from objects/", "asked of these files, or of any others"),
+            ("ovnkube why shop/web kube-system/dns 53/UDP --from objects/", "the same for objects in files"),
         ],
     },
 ];

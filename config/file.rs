@@ -331,7 +331,7 @@ pub(crate) fn layer(named: Option<&str>, default: &Path, warnings: &mut Vec<Stri
         let text = match (&entry.value, setting.kind) {
             (Some(value), kind) => canonical(kind, Dialect::File, value).map_err(|problem| (value.as_str(), problem)),
             (None, Kind::Bool) => Ok("true".to_owned()),
-            (None, _) => Err(("", "the key stands alone; write key = value".to_owned())),
+            (None, _) => Err(("", "the key has no value; write key = value".to_owned())),
         };
         let text = text.map_err(|(value, problem)| Error::value(setting, &source, value, problem))?;
         layer.set(setting, text, source);

@@ -187,7 +187,7 @@ fn clap_command() -> clap::Command {
         .about("Turns a Kubernetes cluster's objects into an OVN network: master, node agent or both.")
         .override_usage("ovnkube [COMMAND] [FLAGS]\n       ovnkube --init-master NAME --init-node NAME [FLAGS]")
         .before_help(
-            "Flags win over the configuration file, that over environment variables, these over service account files.",
+            "The first of these that sets a value wins: flag, configuration file, environment variable, service account.",
         )
         .after_help(format!(
             "{}\nFlags may be written with one dash or two, as -name value, -name=value. Booleans: -name, -name=false.",
@@ -206,7 +206,7 @@ fn clap_command() -> clap::Command {
                 .value_parser(["text", "json"])
                 .default_value("text")
                 .hide_default_value(true)
-                .help("Form of what a command prints: text or json.")
+                .help("Output format of a command: text or json.")
                 .display_order(0),
         )
         .arg(
@@ -280,14 +280,14 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
         Some(word) => return Err(unknown_command(word)),
     };
     if matches.contains_id("from") && !matches!(command, Command::Why { .. } | Command::Print(_)) {
-        return Err(Error::Usage("--from goes with why only; leave it out".into()));
+        return Err(Error::Usage("--from works with why only; leave it out".into()));
     }
     if matches.contains_id("node") && !matches!(command, Command::Plan { .. } | Command::Print(_)) {
-        return Err(Error::Usage("--node goes with plan only; the agent is run by --init-node NAME".into()));
+        return Err(Error::Usage("--node works with plan only; the agent is started by --init-node NAME".into()));
     }
     match words.next() {
         None => Ok(command),
-        Some(word) => Err(Error::Usage(format!("{word:?} is one word too many; flags begin with a dash"))),
+        Some(word) => Err(Error::Usage(format!("{word:?} is an unexpected argument; flags begin with a dash"))),
     }
 }
 

@@ -43,7 +43,7 @@ fn parts(text: &str) -> Result<Vec<&str>, String> {
         match c {
             '(' if !open => open = true,
             ')' if open => open = false,
-            '(' | ')' => return Err(format!("its parentheses do not pair; {FORM}")),
+            '(' | ')' => return Err(format!("its parentheses do not match; {FORM}")),
             ',' if !open => {
                 parts.push(text.get(begin..at).unwrap_or_default());
                 begin = at + 1;
@@ -52,7 +52,7 @@ fn parts(text: &str) -> Result<Vec<&str>, String> {
         }
     }
     if open {
-        return Err(format!("its parentheses do not pair; {FORM}"));
+        return Err(format!("its parentheses do not match; {FORM}"));
     }
     parts.push(text.get(begin..).unwrap_or_default());
     Ok(parts)

@@ -100,7 +100,7 @@ impl Controller {
                 Write::Transaction(_) => transactions += 1,
                 Write::Annotations(patch) => patches.push(patch),
             }
-            assert!(transactions + patches.len() < 10_000, "writes without end");
+            assert!(transactions + patches.len() < 10_000, "endless writes");
         }
         (transactions, patches)
     }
@@ -147,7 +147,7 @@ impl Controller {
         }
         let txn = diff.into_txn(&nb::DATABASE);
         // a key that waits for a row is planned again after another write
-        assert!(waiting.is_empty() || !txn.is_empty() || !dirty.is_empty(), "wait for ever: {waiting:?}");
+        assert!(waiting.is_empty() || !txn.is_empty() || !dirty.is_empty(), "keys that wait for ever: {waiting:?}");
         dirty.extend(waiting);
         txn
     }

@@ -304,7 +304,7 @@ impl Drop for Server {
 /// Waits for something and fails with `what` after a minute.
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     let patience = Duration::from_secs(60);
-    tokio::time::timeout(patience, future).await.unwrap_or_else(|_| panic!("waited in vain: {what}"))
+    tokio::time::timeout(patience, future).await.unwrap_or_else(|_| panic!("timed out waiting for: {what}"))
 }
 
 /// Waits until `condition` holds.

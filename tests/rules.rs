@@ -44,7 +44,7 @@ pub fn pods_are_wired(objects: &Objects, world: &World, nb: &Client) {
         let ports: Vec<_> = cache.iter(lsp::TABLE).filter(|(_, row)| row.str(lsp::NAME) == name).collect();
         let [(uuid, port)] = ports.as_slice() else { panic!("{} ports of pod {key}", ports.len()) };
         let parents: Vec<_> = cache.parents(*uuid).filter(|p| p.table == ls::TABLE).collect();
-        assert_eq!(parents.len(), 1, "switches that pod {key} is on");
+        assert_eq!(parents.len(), 1, "switches of pod {key}");
         assert_eq!(cache.get(ls::TABLE, parents[0].uuid).unwrap().str(ls::NAME), &**node);
         assert_eq!(port.map(lsp::OPTIONS).get("iface-id-ver"), Some(&*entry.pod.uid), "pod {key}");
         let annotated = annotated_address(objects, &key.namespace, &key.name);

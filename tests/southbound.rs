@@ -71,7 +71,7 @@ impl Tracer {
     /// Traces a packet.
     pub fn trace(&mut self, datapath: &str, microflow: &str) -> String {
         let text = self.ask("trace", &["--detailed", datapath, microflow]);
-        assert!(!text.contains("use --ct to customize"), "no connection is new any more; start another tracer");
+        assert!(!text.contains("use --ct to customize"), "all connections are used up; start another tracer");
         text
     }
 

@@ -96,7 +96,7 @@ impl ChassisReports {
 pub struct Chassis {
     sb: Client,
     lock: WriteLock,
-    claims: UnboundedReceiver<Report>,
+    reports: UnboundedReceiver<Report>,
     may_write: MayWrite,
     known: KnownNodes,
     /// UDP port of the tunnels if it is not the default.
@@ -108,10 +108,10 @@ pub struct Chassis {
 impl Chassis {
     /// The engine's end, and the part to run. `encap_port`: UDP port of the tunnels; `None`: the default.
     pub fn new(sb: Client, may_write: MayWrite, encap_port: Option<u16>) -> (ChassisReports, Self) {
-        let (to, claims) = mpsc::unbounded_channel();
+        let (to, reports) = mpsc::unbounded_channel();
         let lock = WriteLock::new(&sb, may_write.clone(), TAKE_AFTER);
         let (known, removed) = (KnownNodes::default(), BTreeMap::new());
-        (ChassisReports(to), Self { sb, lock, claims, may_write, known, encap_port, removed })
+        (ChassisReports(to), Self { sb, lock, reports, may_write, known, encap_port, removed })
     }
 
     /// What to monitor of the southbound database.
@@ -133,7 +133,7 @@ impl Chassis {
         loop {
             let wake = self.sweep().await.min(self.set_encap_ports().await);
             tokio::select! {
-                count = self.claims.recv_many(&mut news, 1024) => {
+                count = self.reports.recv_many(&mut news, 1024) => {
                     if count == 0 {
                         return;
                     }

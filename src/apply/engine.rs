@@ -303,7 +303,7 @@ impl Engine {
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
             garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), &world.settings);
             if diff.removals() > 0 {
-                info!(removals = diff.removals(), "removing rows that nobody wants any more");
+                info!(removals = diff.removals(), "removing rows that are no longer wanted");
             }
         }
         for Next { key, may_wait } in keys {
@@ -425,7 +425,7 @@ impl Engine {
         self.dirty.extend(others);
         if guilty.len() == 1 {
             for key in guilty {
-                warn!(%key, %error, "cannot write its rows; others go on");
+                warn!(%key, %error, "cannot write its rows; other keys are not affected");
                 self.report_refusal(&key, error);
                 self.retries.add_refused(key, Instant::now());
             }
@@ -439,7 +439,7 @@ impl Engine {
     fn report_refusal(&self, key: &Key, error: &TxnError) {
         if let Some(object) = ovnkube_plan::object(key, &self.world) {
             let message = format!(
-                "cannot write its rows to the northbound database: {error}; change the object, or wait: it is also tried again"
+                "cannot write its rows to the northbound database: {error}; change the object, or wait: ovnkube tries again"
             );
             self.events.publish(Notice { object, severity: Severity::Warning, reason: "RowsRefused", message });
         }

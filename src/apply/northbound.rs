@@ -60,7 +60,7 @@ mod tests {
     use crate::LOCK;
 
     #[tokio::test]
-    async fn a_lock_that_is_had_before_it_is_waited_for() {
+    async fn a_lock_that_is_held_before_it_is_awaited() {
         let server = Server::new(Release::Host);
         let other = server.client().await;
         let mut first = other.lock(LOCK);
@@ -70,7 +70,7 @@ mod tests {
         northbound.forget();
         drop(first);
         until("the lock", async || northbound.write_lock.is_held()).await;
-        assert!(within("that it is told", northbound.next()).await.is_empty());
+        assert!(within("the event", northbound.next()).await.is_empty());
         assert!(northbound.check_writable());
         // it is reported once
         assert!(tokio::time::timeout(std::time::Duration::from_millis(50), northbound.next()).await.is_err());

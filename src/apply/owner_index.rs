@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_of_two_keys_goes_with_the_last_of_them() {
+    fn a_row_of_two_keys_is_removed_with_the_last_of_them() {
         let (one, other) = (Key::Namespaces("a".into()), Key::Namespaces("b".into()));
         let row = RowKey::new(port_group::TABLE, "g");
         let owned = || Owned { rows: [row.clone()].into(), members: [].into() };
@@ -164,7 +164,7 @@ mod tests {
         for key in [&one, &other, &one] {
             owner_index.write(key, owned());
         }
-        assert!(owner_index.has_others(&row), "neither is the one to remove it");
+        assert!(owner_index.has_others(&row), "neither may remove it alone");
         owner_index.write(&other, Owned::default());
         assert!(!owner_index.has_others(&row), "the last one is");
         // a failure adds it again
@@ -174,7 +174,7 @@ mod tests {
 
     /// A cluster has many ports in few switches and groups.
     #[test]
-    fn names_and_texts_that_many_keys_have_are_kept_once() {
+    fn shared_names_and_texts_are_stored_once() {
         assert_eq!((size_of::<RowKey>(), size_of::<Member>()), (8, 40));
         let group = || RowKey::new(port_group::TABLE, "g");
         let text =

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failing_key_that_is_touched_has_one_deadline() {
+    async fn a_failing_key_that_changes_has_one_deadline() {
         let mut queue = RetryQueue::default();
         let (start, mut tries) = (Instant::now(), 0);
         let hour = start + Duration::from_secs(3600);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rows_that_go_through_do_not_forgive_a_patch() {
+    async fn successful_rows_do_not_reset_the_backoff_of_a_patch() {
         let mut queue = RetryQueue::default();
         let now = Instant::now();
         for failures in 1..=4 {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_the_server_asks_for_counts() {
+    async fn the_servers_retry_after_is_used() {
         let mut queue = RetryQueue::default();
         let now = Instant::now();
         queue.add_rate_limited(key(), Cause::Patch, now, Duration::from_secs(7));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_is_tried_soon_but_not_at_once_again() {
+    async fn a_changed_key_is_tried_soon_but_not_at_once_again() {
         let mut queue = RetryQueue::default();
         let now = Instant::now();
         assert!(!queue.hold_back(&key(), now));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_earlier_look_counts() {
+    async fn the_earlier_check_is_used() {
         let mut queue = RetryQueue::default();
         let now = Instant::now();
         for seconds in [3, 5, 4] {

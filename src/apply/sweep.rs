@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earlier_reason_counts() {
+    fn the_earlier_reason_is_used() {
         let now = Instant::now();
         let mut sweep = Sweep::new(now);
         sweep.begin();

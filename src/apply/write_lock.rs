@@ -84,7 +84,7 @@ impl Wait {
             error!(
                 lock = LOCK,
                 "another controller has taken the lock of a database; this one writes nothing to it until that one stops. \
-                 If this one still has its lease, two clusters are given one database: stop one of them"
+                 If this one still has its lease, two clusters use the same database: stop one of them"
             );
         }
     }
@@ -94,7 +94,7 @@ impl Wait {
         if let Some(lock) = self.lock.upgrade().filter(|_| may) {
             warn!(
                 lock = LOCK,
-                "the lock of a database is not given back by who had it: taken from it, with the lease held"
+                "took over the lock of a database: its holder did not release it, and this process holds the lease"
             );
             lock.steal();
         }
@@ -119,7 +119,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(200);
 
     #[tokio::test]
-    async fn the_lock_of_a_session_that_never_ends_is_taken_with_the_lease_only() {
+    async fn the_lock_of_a_dead_session_is_taken_only_with_the_lease() {
         let server = Server::new(Release::Host);
         let other = server.client().await;
         let mut dead = other.lock(LOCK);
@@ -134,11 +134,11 @@ mod tests {
         assert!(tokio::time::timeout(4 * SOON, turn.held()).await.is_err(), "a standby took it");
         lease.store(true, Ordering::Relaxed);
         within("the lock", turn.held()).await;
-        within("the end of the other's", dead.until(false)).await;
+        within("the other's loss of it", dead.until(false)).await;
     }
 
     #[tokio::test]
-    async fn two_under_different_leases_do_not_take_it_from_each_other_for_ever() {
+    async fn two_leases_do_not_take_the_lock_from_each_other_for_ever() {
         let server = Server::new(Release::Host);
         let (a, b) = (server.client().await, server.client().await);
         let always: MayWrite = Arc::new(|| true);
@@ -146,10 +146,10 @@ mod tests {
         within("the lock", first.held()).await;
         let mut second = WriteLock::new(&b, Arc::clone(&always), SOON);
         within("the lock", second.held()).await;
-        assert!(tokio::time::timeout(6 * SOON, first.held()).await.is_err(), "it was taken back");
+        assert!(tokio::time::timeout(6 * SOON, first.held()).await.is_err(), "the lock was taken back");
         assert!(second.is_held());
         drop(second);
-        within("what is given back", first.held()).await;
+        within("the released lock", first.held()).await;
         // under a new lease it may be taken once more
         let mut third = WriteLock::new(&b, Arc::clone(&always), SOON);
         within("the lock", third.held()).await;

@@ -116,7 +116,7 @@ async fn a_pair_between_two_namespaces() {
 
 /// Duplicate address detection reports a conflict a moment after an address was added.
 #[tokio::test]
-async fn what_another_host_has_is_not_ours() {
+async fn an_address_of_another_host_is_not_listed() {
     let (one, other) = (Scratch::new("d1"), Scratch::new("d2"));
     let (one_ns, other_ns) = (one.open(), other.open());
     let here = Net::within(&one_ns).await.unwrap();
@@ -151,7 +151,7 @@ fn source(netns: &Scratch, to: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_unpreferred_address_is_nobodys_source() {
+async fn an_unpreferred_address_is_no_default_source() {
     let node = Scratch::new("n4");
     node.ip("link add v0 type veth peer name v1");
     node.ip("link set v0 up");
@@ -186,7 +186,7 @@ async fn links_change_in_place() {
 }
 
 #[tokio::test]
-async fn tx_checksum_goes_off() {
+async fn tx_checksum_offload_is_turned_off() {
     let pod = Scratch::new("p3");
     pod.ip("link add v0 type veth peer name v1");
     let features = || run("ip", &["netns", "exec", &pod.0, "ethtool", "-k", "v0"]);
@@ -204,7 +204,7 @@ async fn tx_checksum_goes_off() {
 }
 
 #[tokio::test]
-async fn changes_wake() {
+async fn changes_wake_the_caller() {
     // in the process's own namespace: on loopback nothing else uses this address
     let mut changes = changes::Changes::watch().unwrap();
     run("ip", &["addr", "add", "127.77.77.77/32", "dev", "lo"]);
@@ -223,7 +223,7 @@ fn apart<T: Send + 'static>(test: impl AsyncFnOnce() -> T + Send + 'static) -> T
 }
 
 #[test]
-fn what_arp_finds_out_wakes_nobody() {
+fn arp_entries_wake_nobody() {
     apart(async || {
         for args in
             ["link add v0 type veth peer name v1", "link set v0 addrgenmode none up", "link set v1 addrgenmode none up"]
@@ -252,7 +252,7 @@ fn what_arp_finds_out_wakes_nobody() {
 }
 
 #[test]
-fn nftables_of_whoever_wake() {
+fn changes_of_nftables_wake_the_caller() {
     apart(async || {
         let mut changes = changes::Changes::watch().unwrap();
         while tokio::time::timeout(Duration::from_secs(2), changes.next()).await.is_ok() {}
@@ -264,7 +264,7 @@ fn nftables_of_whoever_wake() {
 }
 
 #[test]
-fn many_routes_are_few_changes() {
+fn many_route_changes_wake_once() {
     apart(async || {
         run("ip", &["link", "set", "lo", "up"]);
         let mut changes = changes::Changes::watch().unwrap();
@@ -289,7 +289,7 @@ fn many_routes_are_few_changes() {
 }
 
 #[test]
-fn only_other_namespaces_are_opened() {
+fn only_other_network_namespaces_are_opened() {
     let dir = std::env::temp_dir().join(format!("ovnkube-host-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let (file, link, fifo) = (dir.join("file"), dir.join("link"), dir.join("fifo"));
@@ -305,7 +305,7 @@ fn only_other_namespaces_are_opened() {
 }
 
 #[test]
-fn sysctl_stays_in_its_tree() {
+fn sysctl_keys_cannot_leave_the_directory() {
     for key in [&["net", "..", "kernel", "hostname"][..], &["net/ipv4"], &["net", ""], &["a\0b"]] {
         assert!(sysctl::set(key, "1").is_err(), "{key:?}");
     }
@@ -314,7 +314,7 @@ fn sysctl_stays_in_its_tree() {
 
 /// A family without support in the kernel, such as IPv6 disabled at boot.
 #[test]
-fn a_family_that_the_host_does_not_know_has_nothing() {
+fn a_family_without_kernel_support_is_empty() {
     use rtnetlink::packet_route::AddressFamily;
     apart(async || {
         run("ip", &["link", "set", "lo", "up"]);
@@ -392,9 +392,9 @@ fn a_udp_sender_moves_on() {
     });
 }
 
-/// Everything that a link holds can be moved to another link and back without loss.
+/// Everything that a link has can be moved to another link and back without loss.
 #[tokio::test]
-async fn a_link_gives_all_it_holds_to_another() {
+async fn a_links_settings_move_to_another_link() {
     let node = Scratch::new("held");
     for args in [
         "link add name nic type veth peer name nic1",
@@ -468,7 +468,7 @@ async fn a_link_gives_all_it_holds_to_another() {
     assert_eq!(first.aged(3600), None);
 }
 
-/// Without remaining lifetimes, which differ from look to look.
+/// Without remaining lifetimes, which differ between two snapshots.
 fn without_lifetimes(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -504,7 +504,7 @@ async fn a_program_that_hangs_is_killed() {
 }
 
 #[tokio::test]
-async fn plugins_tell_their_versions() {
+async fn plugins_report_their_versions() {
     let file = std::env::temp_dir().join(format!("ovnkube-host-{}-plugin", std::process::id()));
     let of = async |script: &str| {
         // written by a child process: a fork of another test would keep it open, so it could not be run

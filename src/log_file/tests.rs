@@ -21,10 +21,10 @@ fn names(directory: &PathBuf) -> Vec<String> {
 }
 
 #[test]
-fn full_file_is_put_aside_and_old_ones_removed() {
+fn a_full_file_is_rotated_and_old_ones_removed() {
     let directory = directory("rotate");
     let path = directory.join("ovnkube.log");
-    fs::write(directory.join("ovnkube-notes.log"), "of somebody else").unwrap();
+    fs::write(directory.join("ovnkube-notes.log"), "of another program").unwrap();
     let mut log = LogFile::with(path.clone(), 100, 2, None).unwrap();
     for number in 0..50 {
         log.write_all(format!("line {number:04} {:30}\n", "").as_bytes()).unwrap();
@@ -65,7 +65,7 @@ fn files_too_old_are_removed_and_a_found_log_is_continued() {
 }
 
 #[test]
-fn a_full_file_is_put_aside_once_by_all_who_write_to_it() {
+fn a_full_file_is_rotated_once_by_all_writers() {
     let directory = directory("shared");
     let path = directory.join("a.log");
     fs::write(&path, format!("{:195}\n", "full")).unwrap();

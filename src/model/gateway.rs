@@ -40,7 +40,7 @@ impl Gateway {
             "" => return Ok(None),
             "shared" => GatewayMode::Shared,
             "local" => GatewayMode::Local,
-            other => return Err(format!("\"mode\" is {other:?}; shared, local and empty are known")),
+            other => return Err(format!("\"mode\" is {other:?}; write shared, local or nothing")),
         };
         let gateway = Self {
             mode,

@@ -49,7 +49,7 @@ impl AclSeverity {
         let all = [Self::Alert, Self::Warning, Self::Notice, Self::Info, Self::Debug];
         match all.into_iter().find(|severity| severity.name() == text) {
             None if !text.is_empty() => {
-                Err(format!("{text:?} is no severity; alert, warning, notice, info and debug are"))
+                Err(format!("{text:?} is not a severity; write alert, warning, notice, info or debug"))
             }
             severity => Ok(severity),
         }
@@ -84,7 +84,10 @@ fn acl_logging(text: &str, bad: &mut Vec<BadAnnotation>) -> AclLogging {
     }
     let said: Said = serde_json::from_str(text).unwrap_or_else(|e| {
         let right = r#"{"deny":"alert","allow":"notice"}"#;
-        bad.push(BadAnnotation::new(keys::ACL_LOGGING, format!("it is not like {right}: {e}; nothing is logged")));
+        bad.push(BadAnnotation::new(
+            keys::ACL_LOGGING,
+            format!("it does not have the form {right}: {e}; nothing is logged"),
+        ));
         Said::default()
     });
     let mut severity = |name: &str, text: &str| {

@@ -37,7 +37,7 @@ impl Protocol {
             None | Some("" | "TCP") => Ok(Self::Tcp),
             Some("UDP") => Ok(Self::Udp),
             Some("SCTP") => Ok(Self::Sctp),
-            Some(other) => Err(format!("protocol {other:?} is not served; TCP, UDP and SCTP are")),
+            Some(other) => Err(format!("protocol {other:?} is not supported; write TCP, UDP or SCTP")),
         }
     }
 }

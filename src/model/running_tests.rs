@@ -1,4 +1,4 @@
-//! Pods keep the addresses they run with, whatever is annotated and whatever ovnkube sees first.
+//! Pods keep the addresses that they run with, whatever is annotated and whichever object arrives first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ const DUAL: &[(&str, u8)] = &[("10.1.0.0/16", 24), ("fd01::/48", 64)];
 const V4: &str = "10.1.0.0/24";
 const V6: &str = "fd01::/64";
 
-/// A pod to be applied; older than the one made after it.
+/// A pod to be applied; older than the next one.
 #[derive(Clone)]
 struct Told<'a> {
     name: &'a str,
@@ -95,7 +95,7 @@ impl Story {
 }
 
 #[test]
-fn a_refused_annotation_takes_nobodys_address() {
+fn a_refused_annotation_takes_no_address() {
     let pods = [
         told("old", 1).annotated(&["10.9.0.3/24"]),
         told("a", 2).annotated(&["10.1.0.3/24"]),
@@ -110,7 +110,7 @@ fn a_refused_annotation_takes_nobodys_address() {
 }
 
 #[test]
-fn what_is_asked_for_takes_nobodys_address() {
+fn a_requested_address_is_not_taken_from_others() {
     let mut story = Story::new(ONE);
     story.subnets("n1", &[V4]);
     story.pod("asks", "1", "n1", &[(keys::DEFAULT_NETWORK, r#"[{"ips":["10.1.0.3"]}]"#)]);
@@ -122,13 +122,13 @@ fn what_is_asked_for_takes_nobodys_address() {
 }
 
 #[test]
-fn the_status_counts_over_the_annotation() {
+fn the_status_wins_over_the_annotation() {
     // edited while ovnkube did not run
     let pods = [told("a", 1).annotated(&["10.1.0.201/24"]).runs(&["10.1.0.3"]), told("b", 2)];
     let mut story = Story::begins(ONE, &[V4], &pods);
     assert_eq!(story.ips("a"), ["10.1.0.3/24"]);
     assert_eq!(story.entry("a").addresses.as_ref().unwrap().port_address(), "0a:58:0a:01:00:03 10.1.0.3");
-    assert!(story.entry("a").may_be_wired, "its port stays while the annotation is put right");
+    assert!(story.entry("a").may_be_wired, "its port stays while the annotation is corrected");
     assert_eq!(story.reasons("a"), ["AddressConflict"]);
     assert!(story.text("a").contains("10.1.0.201"), "{}", story.text("a"));
     assert_eq!(story.ips("b"), ["10.1.0.4/24"]);
@@ -176,7 +176,7 @@ fn a_status_takes_no_other_pods_address() {
     assert!(story.reasons("a").is_empty());
     for pod in ["liar", "gateway", "node", "outside", "elsewhere"] {
         assert_eq!(story.reasons(pod), ["AddressConflict"], "{pod}");
-        assert!(story.text(pod).contains("make the pod anew"), "{}", story.text(pod));
+        assert!(story.text(pod).contains("recreate the pod"), "{}", story.text(pod));
     }
 }
 
@@ -217,7 +217,7 @@ fn a_pod_that_comes_later_keeps_its_address_too() {
 }
 
 #[test]
-fn a_start_touches_nothing_where_the_status_says_what_is_known() {
+fn a_start_changes_nothing_if_the_status_agrees() {
     let mut story = Story::begins(ONE, &[V4], &[told("a", 1)]);
     story.told(&told("a", 1).annotated(&["10.1.0.3/24"]));
     let affected = story.told(&told("a", 1).started(&["10.1.0.3/24"]));
@@ -242,7 +242,7 @@ fn a_custom_mac_stays() {
 }
 
 #[test]
-fn single_stack_to_dual_stack_moves_nobody() {
+fn single_stack_to_dual_stack_changes_no_address() {
     let pods = [told("a", 1).started(&["10.1.0.3/24"]), told("b", 2).annotated(&["10.1.0.4/24"]), told("new", 3)];
     let mut story = Story::begins(DUAL, &[V4], &pods);
     assert_eq!(story.has("n1"), [V4, V6]);
@@ -258,7 +258,7 @@ fn single_stack_to_dual_stack_moves_nobody() {
 }
 
 #[test]
-fn dual_stack_to_single_stack_moves_nobody() {
+fn dual_stack_to_single_stack_changes_no_address() {
     let pods = [
         told("a", 1).started(&["10.1.0.3/24", "fd01::3/64"]),
         told("b", 2).annotated(&["10.1.0.4/24", "fd01::4/64"]),
@@ -274,8 +274,8 @@ fn dual_stack_to_single_stack_moves_nobody() {
 }
 
 #[test]
-fn the_order_of_addresses_says_nothing() {
-    // a kubelet puts its node's first family first
+fn the_order_of_addresses_does_not_matter() {
+    // a kubelet writes its node's first family first
     let pods = [
         told("a", 1).annotated(&["10.1.0.3/24", "fd01::3/64"]).runs(&["fd01::3", "10.1.0.3"]),
         told("b", 2).with_mac(&["fd01::4/64", "10.1.0.4/24"], "0a:58:0a:01:00:04").runs(&["10.1.0.4", "fd01::4"]),
@@ -324,7 +324,7 @@ fn pods_keep_a_subnet_that_is_no_more_annotated() {
         }
         assert_eq!(story.node_reasons("n1"), vec!["AnnotationNotObeyed"; annotated.len()], "{what}");
         story.told(&told("new", 4));
-        assert!(story.ips("new").is_empty(), "{what}: nobody is given what the API server does not show");
+        assert!(story.ips("new").is_empty(), "{what}: no pod gets an address that the API server does not show");
         story.confirm("n1");
         assert_eq!(story.ips("new").len(), 1);
         assert!(story.node_reasons("n1").is_empty());
@@ -332,7 +332,7 @@ fn pods_keep_a_subnet_that_is_no_more_annotated() {
 }
 
 #[test]
-fn what_pods_run_in_takes_no_other_nodes_subnet() {
+fn pods_addresses_take_no_other_nodes_subnet() {
     let mut story = Story::new(ONE);
     story.subnets("a-liar", &["10.1.5.0/24"]);
     story.subnets("b", &["10.1.6.0/24"]);
@@ -373,7 +373,7 @@ fn a_subnet_of_an_older_host_prefix_stays() {
 }
 
 #[test]
-fn pods_of_a_node_that_manages_its_subnet_by_itself_say_nothing() {
+fn pods_of_a_node_with_its_own_subnet_are_ignored() {
     let mut story = Story::new(ONE);
     story.node("n1", &[(keys::HYBRID_SUBNET, "10.1.0.0/24")]);
     story.told(&told("a", 1).runs(&["10.1.0.3"]));
@@ -382,7 +382,7 @@ fn pods_of_a_node_that_manages_its_subnet_by_itself_say_nothing() {
 }
 
 #[test]
-fn a_node_that_is_made_anew_gets_its_pods_subnet_back() {
+fn a_recreated_node_gets_its_pods_subnet_back() {
     let mut story = Story::begins(ONE, &["10.1.7.0/24"], &[told("a", 1).started(&["10.1.7.3/24"])]);
     story.world.apply(Change::Node("n1".into(), None));
     assert!(story.ips("a").is_empty());
@@ -415,7 +415,7 @@ fn a_follower_keeps_the_subnet_that_pods_run_in() {
     story.subnets("n1", &["10.1.5.0/24"]);
     story.told(&told("b", 2));
     story.gone("a");
-    assert_eq!(story.has("n1"), ["10.1.5.0/24"], "nobody runs in the other one any more");
+    assert_eq!(story.has("n1"), ["10.1.5.0/24"], "no pod runs in the other one any more");
     assert_eq!(story.ips("b"), ["10.1.5.3/24"]);
     assert!(story.node_reasons("n1").is_empty());
 }
@@ -431,7 +431,7 @@ fn recordings_of_before_can_be_read() {
     assert_eq!(again, *pod);
 }
 
-/// What may stand in one family of an annotation or of a status.
+/// Possible values of one family of an annotation or of a status.
 fn claim() -> impl Strategy<Value = Option<u8>> {
     prop_oneof![1 => Just(None), 3 => (0u8..24).prop_map(Some)]
 }
@@ -439,7 +439,7 @@ fn claim() -> impl Strategy<Value = Option<u8>> {
 proptest! {
     /// Any pods with any annotations and statuses, applied in any order, some of them only later: a pod that runs
     /// with an address of its node's subnet has it if no other pod runs with it, and no two pods have the same.
-    /// A start that finds the decisions annotated decides the same.
+    /// A start that finds the decisions in annotations decides the same.
     #[test]
     fn no_running_pod_is_given_another_address(
         pods in prop::collection::vec((claim(), claim(), claim(), claim(), 0i64..5, any::<bool>()), 1..14),
@@ -491,7 +491,7 @@ proptest! {
         }
         // at a start a node gets the subnet that its pods run in, later it keeps the one it has
         let is_ours = |ip: &IpAddr| subnets.iter().any(|subnet| subnet.contains(*ip));
-        // and of two that run with one address the first to come keeps it then
+        // and of two that run with one address the first to arrive keeps it then
         let times = |ip: &IpAddr| pods.iter().filter(|(pod, _)| pod.status.contains(ip)).count();
         let open = |pod: &Told<'_>| pod.status.iter().any(|ip| !is_ours(ip) || times(ip) > 1);
         if pods.iter().any(|(pod, late)| *late && open(pod)) {

@@ -93,7 +93,11 @@ impl Requirement {
             "NotIn" => (Operator::NotIn, true),
             "Exists" => (Operator::Exists, false),
             "DoesNotExist" => (Operator::DoesNotExist, false),
-            other => return Err(format!("operator {other:?} of {key}; In, NotIn, Exists and DoesNotExist are known")),
+            other => {
+                return Err(format!(
+                    "operator {other:?} of {key} is not known; write In, NotIn, Exists or DoesNotExist"
+                ));
+            }
         };
         if wants_values == values.is_empty() {
             let needs = if wants_values { "needs values" } else { "takes no values" };

@@ -260,15 +260,15 @@ impl Reader {
                 Ok(range) => ranges.push(range),
                 Err(_) => self.bad.push(BadField::new(
                     "spec.loadBalancerSourceRanges",
-                    format!("{text:?} is not a CIDR; nobody is let in for it"),
+                    format!("{text:?} is not a CIDR; it allows no client"),
                 )),
             }
         }
         if ranges.len() < texts.len() {
             // the invalid range may have been of either family, and letting every client in was not intended
-            for nobody in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)].map(IpNetwork::from) {
-                if !ranges.iter().any(|range| range.is_ipv6() == nobody.is_ipv6()) {
-                    ranges.push(nobody);
+            for none in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)].map(IpNetwork::from) {
+                if !ranges.iter().any(|range| range.is_ipv6() == none.is_ipv6()) {
+                    ranges.push(none);
                 }
             }
         }
@@ -281,7 +281,7 @@ impl Reader {
             let name = field.name.as_deref().unwrap_or_default();
             match service_port(field) {
                 Ok(port) if ports.iter().any(|p| p.protocol == port.protocol && p.port == port.port) => {
-                    let problem = format!("port {} {} stands twice; the first counts", port.protocol, port.port);
+                    let problem = format!("port {} {} is there twice; the first one is used", port.protocol, port.port);
                     self.bad.push(BadField::new("spec.ports", problem));
                 }
                 Ok(port) => ports.push(port),

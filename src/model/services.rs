@@ -259,12 +259,12 @@ impl Services {
         let tunnels = self.slices(key).filter_map(|(name, slice)| Some((name, self.tunnel_of(slice)?)));
         let tunnels = tunnels.map(|(name, (ip, port))| {
             let why =
-                "a node's tunnels end there, so it is left out; use another port, or a pod with an address of its own";
+                "it is a node's tunnel endpoint, so it is left out; use another port, or a pod without host network";
             notice("BadEndpoint", format!("cannot use {ip} UDP {port} of EndpointSlice {name}: {why}"))
         });
         let mistaken = service.cluster_ips.iter().filter_map(|ip| Some((ip, self.cluster_ip_taken_by(*ip)?)));
         let mistaken = mistaken.map(|(ip, whose)| {
-            let remedy = "make the service anew, with an address of another ServiceCIDR";
+            let remedy = "recreate the service with an address of another ServiceCIDR";
             notice("AddressConflict", format!("cannot serve cluster IP {ip}: it is {whose}; {remedy}"))
         });
         let refused = service.claimed_external_ips().filter_map(|ip| Some((ip, self.refuse(service, ip)?)));

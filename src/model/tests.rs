@@ -129,7 +129,7 @@ fn nothing_is_decided_before_all_lists_are_in() {
 }
 
 #[test]
-fn a_change_that_says_nothing_new_touches_nothing() {
+fn a_change_without_news_affects_nothing() {
     let mut story = Story::settled(ONE);
     assert!(!story.node("n1", &[]).is_empty());
     assert!(story.node("n1", &[("other.io/heartbeat", "2")]).is_empty());
@@ -216,7 +216,7 @@ fn a_pod_with_addresses_it_was_not_given_is_not_wired_before_they_are_put_right(
     story.pod("a", "1", "n1", &[(keys::POD_NETWORKS, &annotated("10.1.0.3/24"))]);
     assert!(may(&story));
     story.pod("a", "1", "n1", &[(keys::POD_NETWORKS, &annotated("10.1.0.9/24"))]);
-    assert!(may(&story), "a running pod keeps its port whatever somebody writes");
+    assert!(may(&story), "a running pod keeps its port whatever is annotated");
     story.pod("a", "2", "n1", &[]);
     assert!(may(&story));
 }
@@ -321,7 +321,7 @@ fn a_removed_annotation_changes_nothing_for_pods() {
 }
 
 #[test]
-fn a_node_that_comes_back_as_another_starts_anew() {
+fn a_node_recreated_with_another_uid_starts_over() {
     let mut story = Story::settled(ONE);
     story.node("n1", &[]);
     story.confirm("n1");
@@ -417,7 +417,7 @@ fn a_follower_obeys_annotations_and_decides_nothing() {
 }
 
 #[test]
-fn the_order_of_routes_says_nothing() {
+fn the_order_of_routes_does_not_matter() {
     let with = |routes: &str| {
         let text =
             annotated("10.1.0.3/24").replace(r#""ip_address":"#, &format!(r#""routes":[{routes}],"ip_address":"#));
@@ -442,7 +442,7 @@ fn annotations_keep_entries_of_other_networks() {
 }
 
 proptest! {
-    /// Whatever comes and goes in whatever order: no two pods share an address, every address is of
+    /// Whatever is added and removed in whatever order: no two pods share an address, every address is of
     /// the node's subnet, and a restart that sees the annotations decides the same.
     #[test]
     fn addresses_are_unique_and_survive_a_restart(steps in prop::collection::vec((0u8..8, 0u8..6, 0u8..2), 1..80)) {
@@ -493,7 +493,7 @@ proptest! {
 }
 
 #[test]
-fn endpoints_touch_their_service() {
+fn endpoints_affect_their_service() {
     let mut story = Story::settled(&[("10.128.0.0/14", 23)]);
     let slice = with_meta("u", 1, &[], |meta| {
         let labels = BTreeMap::from([("kubernetes.io/service-name".to_owned(), "web".to_owned())]);

@@ -95,8 +95,8 @@ async fn listen(
             Change::ServiceCidr(name, range) => services.range(name, range),
             Change::NodeIps(name, ips) => services.node(&name, ips),
             Change::Connections(connections) => services.connections(connections),
-            Change::ServicesSynced => services.services_told(),
-            Change::NodesSynced => services.nodes_told(),
+            Change::ServicesSynced => services.services_synced(),
+            Change::NodesSynced => services.nodes_synced(),
             Change::Node(now) => {
                 node.send_if_modified(|have| {
                     let differs = *have != now;

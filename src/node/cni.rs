@@ -148,7 +148,7 @@ impl Cni {
         // are corrected, and the kubelet tries again
         let (_, now) = self.pods.ready(subject.pod, uid).map_err(|why| not_wired(&why))?;
         if now != wiring.network {
-            return Err(not_wired("its addresses were put right meanwhile; it is tried again"));
+            return Err(not_wired("its addresses were corrected meanwhile; the kubelet tries again"));
         }
         Ok(wiring.result(&host))
     }

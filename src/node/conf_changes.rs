@@ -30,7 +30,7 @@ impl ConfChanges {
         if let Err(e) = &watched {
             tracing::warn!(
                 error = %e,
-                "cannot watch the network configuration, so a change of it is put right with the next change on the host; \
+                "cannot watch the network configuration, so a change of it is undone only with the next change on the host; \
                  raise fs.inotify.max_user_instances"
             );
         }

@@ -37,7 +37,7 @@ pub enum Error {
     #[error("cannot use link {name}: it exists and is not of this sandbox")]
     LinkTaken { name: String },
     #[error(
-        "cannot remove link {name}: ovs-vswitchd does not let it go; see that it runs, and that ovn-controller does not"
+        "cannot remove link {name}: ovs-vswitchd does not release it; see that it runs, and that ovn-controller does not"
     )]
     LinkStays { name: String },
     #[error("cannot use link {link}: it was put into bridge {bridge}; take it out: ovs-vsctl del-port {link}")]

@@ -49,7 +49,7 @@ impl<'a> Mtu<'a> {
             self.now.send_replace(Some(mtu));
         }
         if let Some(uplink) = uplink {
-            self.warnings.tell("MtuTooLarge", uplink.problem(mtu));
+            self.warnings.report("MtuTooLarge", uplink.problem(mtu));
         }
         Some(mtu)
     }
@@ -73,11 +73,11 @@ impl<'a> Mtu<'a> {
         let problem = other.first().map(|(pod, has)| {
             let count = other.len();
             format!(
-                "{count} pods of this node have another MTU than {mtu}, such as {pod} with {has}: packets that are too \
-                 large for the receiver are lost; restart these pods"
+                "{count} pods of this node have an MTU other than {mtu}, such as {pod} with {has}: packets that are \
+                 too large for the receiver are lost; restart these pods"
             )
         });
-        self.warnings.tell("PodsWithOtherMtu", problem);
+        self.warnings.report("PodsWithOtherMtu", problem);
         self.compared = Some(mtu);
     }
 }
@@ -85,22 +85,22 @@ impl<'a> Mtu<'a> {
 /// Reports each problem when it appears, and logs when it is over.
 pub(crate) struct Warnings {
     to: tokio::sync::mpsc::UnboundedSender<Warning>,
-    told: Vec<Warning>,
+    reported: Vec<Warning>,
 }
 
 impl Warnings {
     pub(crate) fn new(to: tokio::sync::mpsc::UnboundedSender<Warning>) -> Self {
-        Self { to, told: Vec::new() }
+        Self { to, reported: Vec::new() }
     }
 
     /// `problem` is everything that is wrong about `reason` now.
-    pub(crate) fn tell(&mut self, reason: &'static str, problem: Option<String>) {
-        let before = self.told.iter().position(|told| told.reason == reason);
-        if before.and_then(|at| self.told.get(at)).map(|told| &told.message) == problem.as_ref() {
+    pub(crate) fn report(&mut self, reason: &'static str, problem: Option<String>) {
+        let before = self.reported.iter().position(|warning| warning.reason == reason);
+        if before.and_then(|at| self.reported.get(at)).map(|warning| &warning.message) == problem.as_ref() {
             return;
         }
         if let Some(at) = before {
-            self.told.remove(at);
+            self.reported.remove(at);
         }
         let Some(message) = problem else {
             tracing::info!(reason, "the problem is over");
@@ -108,7 +108,7 @@ impl Warnings {
         };
         tracing::warn!(reason, "{message}");
         let warning = Warning { about: None, reason, message };
-        self.told.push(warning.clone());
+        self.reported.push(warning.clone());
         // fails only when the process ends
         let _ = self.to.send(warning);
     }
@@ -119,15 +119,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_is_told_once() {
-        let (to, mut told) = tokio::sync::mpsc::unbounded_channel();
+    fn a_problem_is_reported_once() {
+        let (to, mut sent) = tokio::sync::mpsc::unbounded_channel();
         let mut warnings = Warnings::new(to);
         for problem in [None, Some("a"), Some("a"), Some("b"), None, Some("b")] {
-            warnings.tell("R", problem.map(str::to_owned));
-            warnings.tell("Other", Some("stays".to_owned()));
+            warnings.report("R", problem.map(str::to_owned));
+            warnings.report("Other", Some("stays".to_owned()));
         }
         drop(warnings);
-        let messages: Vec<String> = std::iter::from_fn(|| told.try_recv().ok()).map(|w| w.message).collect();
+        let messages: Vec<String> = std::iter::from_fn(|| sent.try_recv().ok()).map(|w| w.message).collect();
         assert_eq!(messages, ["stays", "a", "b", "b"]);
     }
 }

@@ -41,9 +41,9 @@ impl Tag {
     }
 
     pub(crate) fn parse(alias: &str) -> Option<Self> {
-        let mut words = alias.strip_prefix(ALIAS)?.split(' ').map(str::to_owned);
-        let container_id = words.next().filter(|id| !id.is_empty())?;
-        let wired = match (words.next(), words.next(), words.next()) {
+        let mut fields = alias.strip_prefix(ALIAS)?.split(' ').map(str::to_owned);
+        let container_id = fields.next().filter(|id| !id.is_empty())?;
+        let wired = match (fields.next(), fields.next(), fields.next()) {
             (None, ..) => None,
             (Some(interface), Some(pod_uid), None) if !interface.is_empty() && !pod_uid.is_empty() => {
                 Some(Wired { interface, pod_uid })
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aliases_tell_what_was_wired() {
+    fn aliases_show_what_was_wired() {
         let wired = |interface: &str, pod_uid: &str| Wired { interface: interface.into(), pod_uid: pod_uid.into() };
         for (alias, wired) in [
             ("ovnkube sandbox 0abc", None),

@@ -47,7 +47,7 @@ impl Preview<'_> {
         observe_tables(&mut host).await?;
         let mut lines = Vec::new();
         let mut located = self.locate(node, &host)?;
-        lines.extend(words(&self.stale(located.as_ref(), &host)));
+        lines.extend(texts(&self.stale(located.as_ref(), &host)));
         if let Some(located) = &located {
             lines.extend(self.move_of_nic(&located.place).await?);
             pretend_link(&mut host, &located.bridge.link.name, located.place.nic.as_deref());
@@ -65,7 +65,7 @@ impl Preview<'_> {
             pretend_link(&mut host, management_port::LINK, None);
             match &mut located {
                 Some(located) => lines.extend(self.of_gateway(located, node, &port, &host, services).await?),
-                None => lines.extend(words(&links::diff(&port.state(&host), &host))),
+                None => lines.extend(texts(&links::diff(&port.state(&host), &host))),
             }
         }
         let conf = self.settings.cni_conf.to_be_written().await;
@@ -121,7 +121,7 @@ impl Preview<'_> {
         let Located { gateway, bridge, .. } = located;
         let service_cidrs = gateway.service_cidrs(host, services);
         let want = gateway.host_state(bridge, port, &service_cidrs, self.ovs.is_userspace(), host);
-        let mut lines = words(&links::diff(&want, host));
+        let mut lines = texts(&links::diff(&want, host));
         let table = gateway.wanted_table(bridge, node, port, &service_cidrs, services);
         let commands =
             nft::replacement(TABLE, &table.body) + &services_nft::change(TABLE, &Elements::new(), &table.elements);
@@ -141,7 +141,7 @@ impl Preview<'_> {
     }
 }
 
-fn words(changes: &[HostChange]) -> Vec<String> {
+fn texts(changes: &[HostChange]) -> Vec<String> {
     changes.iter().map(ToString::to_string).collect()
 }
 

@@ -84,7 +84,7 @@ impl Ports {
         }
         self.busy |= !plug(cni, &want, &mut problems).await;
         self.complete = !self.busy && !waits && problems.is_empty();
-        self.warnings.tell("PodsWithoutPort", problem(problems));
+        self.warnings.report("PodsWithoutPort", problem(problems));
         Ok(())
     }
 }

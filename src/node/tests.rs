@@ -1,4 +1,4 @@
-//! The parts that need no node: requests, bandwidths, annotations, the wanted state.
+//! Tests without a node: requests, bandwidths, annotations, the wanted state.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -41,7 +41,7 @@ fn env_with(key: &str, value: &str) -> Value {
 const CONF: &str = r#"{"cniVersion":"0.4.0","name":"ovn-kubernetes","type":"ovn-k8s-cni-overlay"}"#;
 
 #[test]
-fn a_good_request() {
+fn a_valid_request() {
     let want = Sandbox {
         container_id: "0123456789abcdef0123".into(),
         interface: "eth0".into(),
@@ -63,7 +63,7 @@ fn del_needs_neither_namespace_nor_pod() {
 }
 
 #[test]
-fn gc_needs_its_list() {
+fn gc_needs_the_list_of_attachments() {
     let env = env_with("CNI_COMMAND", "GC");
     assert_eq!(request(&env, CONF).unwrap_err().code, 7);
     let of = |name: &str, list: &str| {
@@ -79,7 +79,7 @@ fn gc_needs_its_list() {
     for wrong in ["{}", "7", "[null]", "[{}]", "[\"a\"]"] {
         assert_eq!(of("ovn-kubernetes", wrong).unwrap_err().code, 6, "{wrong}");
     }
-    // the pods of another network, as Multus has them, are not all that there are
+    // the list of another network, as Multus passes it, does not contain all pods
     for other in ["", "blue"] {
         assert_eq!(of(other, list).unwrap_err().code, 7);
     }
@@ -136,7 +136,7 @@ fn bad_bodies_are_refused() {
     assert_eq!(request(&add_env(), device).unwrap_err().code, 2);
 }
 
-/// What passes holds nothing that could lead out of a name.
+/// A request that is accepted contains no name that could be a path to somewhere else.
 #[test]
 fn fuzz_requests() {
     bolero::check!().with_type::<(Vec<u8>, Vec<u8>, u8)>().for_each(|(bytes, conf, which)| {
@@ -191,7 +191,7 @@ fn node_annotations() {
     let want: BTreeMap<String, String> = [
         ("host-cidrs", r#"["172.18.0.2/16","fd00::2/64"]"#),
         ("node-chassis-id", "c0ffee"),
-        // not there
+        // absent
         ("gateway-mtu-support", ""),
         ("node-mtu", ""),
         ("node-encap-ips", r#"["172.18.0.2"]"#),
@@ -206,14 +206,14 @@ fn node_annotations() {
 }
 
 #[test]
-fn a_switch_that_has_lost_everything_is_the_same_chassis() {
+fn a_switch_that_lost_its_settings_keeps_its_chassis() {
     let known = OwnNode { internal_ips: vec!["172.18.0.2".parse().unwrap()], ..OwnNode::default() };
     let annotated = OwnNode { chassis_id: Some("before".into()), ..known.clone() };
     let id = |kept: Option<&str>, node| choose_system_id(kept.map(str::to_owned), node, Some("new"));
     assert_eq!(id(Some("kept"), &annotated).as_deref(), Some("kept"));
     assert_eq!(id(None, &annotated).as_deref(), Some("before"));
     assert_eq!(id(None, &known).as_deref(), Some("new"));
-    // it may have had one
+    // its Node may have had one
     assert_eq!(id(None, &OwnNode::default()), None);
 }
 
@@ -231,7 +231,7 @@ fn conf(plugin: &str) -> CniConf {
     }
 }
 
-/// By a process of its own: what another test starts meanwhile would keep the file open, and nobody could run it.
+/// Written by another process: a child of another test would inherit the open file, and then it cannot be executed.
 fn install(text: &str, path: &std::path::Path) {
     let mut command = std::process::Command::new("sh");
     command.args(["-c", r#"printf %s "$1" >"$2"; chmod 755 "$2""#, "sh", text]).arg(path);
@@ -258,14 +258,14 @@ async fn network_configuration() {
         );
     };
     conf.remove().unwrap();
-    // what an earlier release left would count
+    // the runtime would use what an earlier release left
     std::fs::create_dir_all(&conf.dir).unwrap();
     std::fs::write(conf.dir.join("10-ovn-kubernetes.conf"), "{}").unwrap();
     for _ in 0..2 {
         conf.write(&mut plugins).await.unwrap();
         is(&["0.4.0", "1.0.0", "1.1.0"], &[&plugin]);
     }
-    // runtimes speak one version to all plugins of a list
+    // a runtime uses one version for all plugins of a list
     std::fs::create_dir(&conf.plugins).unwrap();
     let versions: [(&str, &[&str]); 4] = [
         (r#""0.3.1", "0.4.0", "1.0.0""#, &["0.4.0", "1.0.0"]),
@@ -300,7 +300,7 @@ fn plugin_stays_in_its_directory() {
 }
 
 #[tokio::test]
-async fn a_pod_is_awaited_with_its_uid() {
+async fn add_waits_for_the_pod_with_its_uid() {
     let pods = Pods::new();
     let key = PodKey::new("a", "b");
     let missing = Mutex::default();
@@ -309,7 +309,7 @@ async fn a_pod_is_awaited_with_its_uid() {
         Some(PodOnNode { uid: uid.into(), networks: networks.map(Into::into), ..PodOnNode::default() })
     };
     let waiting = pods.until(&missing, |pods| pods.ready(&key, Some("2")));
-    let telling = async {
+    let sending = async {
         for (step, why) in [
             (None, "not on this node"),
             (pod("1", Some(networks)), "uid 1"),
@@ -326,7 +326,7 @@ async fn a_pod_is_awaited_with_its_uid() {
         }
         pods.set(key.clone(), pod("2", Some(networks)));
     };
-    let ((pod, network), ()) = tokio::join!(waiting, telling);
+    let ((pod, network), ()) = tokio::join!(waiting, sending);
     assert_eq!((&*pod.uid, network.mac_address.to_string().as_str()), ("2", "0a:58:0a:80:00:03"));
     // a static pod's sandbox carries the hash of its file
     pods.set(key.clone(), Some(PodOnNode { config_hash: Some("h".into()), ..pod }));
@@ -335,7 +335,7 @@ async fn a_pod_is_awaited_with_its_uid() {
 }
 
 #[test]
-fn the_later_sandbox_counts() {
+fn the_later_sandbox_owns_the_port() {
     let locks = SandboxLocks::default();
     locks.claim("a_b", "s1");
     assert_eq!(locks.successor("a_b", "s1"), None);
@@ -349,7 +349,7 @@ fn the_later_sandbox_counts() {
     assert!(locks.busy("s1"));
     drop(queue);
     assert!(!locks.busy("s1"));
-    // while requests are about one interface, others are refused
+    // while requests for one interface run, others are refused
     let queue = locks.queue_for("s1", "eth0").unwrap();
     assert_eq!(locks.queue_for("s1", "net1").err().as_deref(), Some("eth0"));
     assert!(locks.queue_for("s1", "eth0").is_ok() && locks.queue_for("s2", "net1").is_ok());
@@ -357,7 +357,7 @@ fn the_later_sandbox_counts() {
     assert!(locks.queue_for("s1", "net1").is_ok());
 }
 
-/// Runs `test` in a network namespace of its own, on a runtime of its own.
+/// Runs `test` in a new network namespace, on a new runtime.
 pub(crate) fn apart(test: impl AsyncFnOnce() + Send + 'static) {
     let work = || {
         nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();

@@ -69,7 +69,7 @@ impl Uplink {
         (needs > *carries).then(|| {
             format!(
                 "pods' MTU {mtu} and {headers} bytes of tunnel headers need {needs}, but {name} carries {carries}: large \
-                 packets between nodes are lost; raise the MTU of {name}, or set mtu to {} at most and restart the pods",
+                 packets between nodes are lost; raise the MTU of {name}, or set mtu to at most {} and restart the pods",
                 carries.saturating_sub(*headers)
             )
         })

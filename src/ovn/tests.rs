@@ -22,7 +22,7 @@ fn show(column: &ColumnInfo, datum: &Datum) -> String {
 
 /// The rows of a cluster repeat the same values.
 #[test]
-fn what_many_rows_say_is_kept_once() {
+fn equal_values_of_many_rows_are_stored_once() {
     let mut texts = Interner::default();
     let mut read = |column, json: &str| {
         let seed = DatumSeed { column: info(lsp::TABLE, column), texts: &mut texts };

@@ -88,7 +88,7 @@ async fn ask(api: &Client, settings: &Settings) -> Data {
             Ok(Err(error)) => {
                 // a forbidden request is already logged
                 if !error.is_forbidden() {
-                    warn!(%error, "this host's own settings count");
+                    warn!(%error, "using this host's own settings");
                 }
                 return Data::new();
             }
@@ -106,7 +106,7 @@ pub(crate) async fn ask_at_start(api: &Client, settings: &Settings) -> Data {
 /// The cluster's values if they differ from these settings; to be asked before an agent acts on its own.
 pub(crate) async fn ask_for_others(api: &Client, settings: &Settings) -> Option<Data> {
     let Ok(cluster) = timeout(PATIENCE, ask(api, settings)).await else {
-        warn!(config_map = NAME, "cannot read the config map; this host's own settings count");
+        warn!(config_map = NAME, "cannot read the config map; using this host's own settings");
         return None;
     };
     differs(settings, &cluster).then_some(cluster)
@@ -123,10 +123,12 @@ pub(crate) fn taken(settings: &Settings, cluster: &Data) -> Settings {
         let Some(value) = cluster.get(&key).filter(|value| **value != own) else { continue };
         match take(&mut taken, &key, value) {
             Ok(()) => {
-                warn!("{key} of the cluster is {value}, of this host {own}: the cluster's counts; leave it out here");
+                warn!(
+                    "{key} of the cluster is {value}, of this host {own}: using the cluster's value; remove the setting here"
+                );
             }
             Err(error) => {
-                warn!(key, cluster = value, own, %error, "cannot use the cluster's value; this host's counts");
+                warn!(key, cluster = value, own, %error, "cannot use the cluster's value; using this host's");
             }
         }
     }
@@ -166,7 +168,7 @@ mod tests {
 
     /// Seed 1: the master's line and a minion's.
     #[test]
-    fn an_agent_takes_what_the_master_says() {
+    fn an_agent_uses_the_masters_values() {
         let master = [
             "-init-cluster-manager=m",
             "-cluster-subnets=10.244.0.0/16,fd01::/48/64",
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_makes_no_sense_is_not_taken() {
+    fn missing_and_invalid_values_are_not_used() {
         let own = settings(&["-init-node=n"]);
         assert_eq!(values(&taken(&own, &Data::new())), values(&own));
         let long = "10.0.0.0/8,".repeat(LONGEST / 10);
@@ -195,8 +197,8 @@ mod tests {
             ("other", vec!["10.0.0.0/8"]),
         ] {
             for value in values_of {
-                let told = Data::from([(key.to_owned(), value.to_owned())]);
-                assert_eq!(values(&taken(&own, &told)), values(&own), "{key} {value}");
+                let data = Data::from([(key.to_owned(), value.to_owned())]);
+                assert_eq!(values(&taken(&own, &data)), values(&own), "{key} {value}");
             }
         }
     }

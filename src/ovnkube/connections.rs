@@ -62,22 +62,22 @@ impl Connections {
     }
 
     /// Looks the addresses up and sends them first: until then nothing is decided about services.
-    pub(crate) async fn tell(&mut self, changes: &mpsc::Sender<Change>) {
+    pub(crate) async fn send(&mut self, changes: &mpsc::Sender<Change>) {
         self.look_up(ANSWER_AT_START).await;
         // the receiver ends with the process
         let _ = changes.send(Change::Connections(self.addresses())).await;
     }
 
     /// Repeats the look-up and sends what changed, without end. Does not keep the channel open.
-    pub(crate) async fn keep_telling(mut self, changes: mpsc::WeakSender<Change>) {
-        let mut told = self.addresses();
+    pub(crate) async fn keep_sending(mut self, changes: mpsc::WeakSender<Change>) {
+        let mut sent = self.addresses();
         loop {
             sleep(if self.unknown.is_empty() { CHECK_AGAIN } else { LOOK_AGAIN_SOON }).await;
             self.look_up(ANSWER_WITHIN).await;
             let now = self.addresses();
-            if let Some(changes) = changes.upgrade().filter(|_| now != told) {
+            if let Some(changes) = changes.upgrade().filter(|_| now != sent) {
                 let _ = changes.send(Change::Connections(now.clone())).await;
-                told = now;
+                sent = now;
             }
         }
     }
@@ -95,7 +95,7 @@ impl Connections {
             match found {
                 Ok(ips) => self.learn(name, ips),
                 Err(error) if self.known.contains_key(&name) => {
-                    debug!(name, error, "cannot find a host's addresses; those that it had count");
+                    debug!(name, error, "cannot find a host's addresses; the earlier ones are used");
                 }
                 Err(error) if self.unknown.insert(name.clone()) => {
                     warn!(

@@ -60,18 +60,18 @@ pub(crate) async fn run(
             None => incoming,
         };
         let mut connections = Connections::of(&settings, api.server());
-        connections.tell(&changes).await;
+        connections.send(&changes).await;
         let watches = ovnkube_watch::start(&api, &scope, &changes);
         let weak = changes.downgrade();
         drop(changes);
         let fence = leader.clone();
         let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
         let encap_port = translate::unusual_encap_port(&settings);
-        let (claims, stale) = sb.clone().map(|sb| Chassis::new(sb, may_write.clone(), encap_port)).unzip();
+        let (reports, stale) = sb.clone().map(|sb| Chassis::new(sb, may_write.clone(), encap_port)).unzip();
         let engine = Engine::new(Parts {
             world: World::new(network, scope.kinds().iter().copied()),
             nb: nb.clone(),
-            chassis: claims,
+            chassis: reports,
             patches: Patches::new(api.clone(), may_write.clone()),
             events: events.clone(),
             may_write,
@@ -81,7 +81,7 @@ pub(crate) async fn run(
         tokio::select! {
             () = stop.wait() => break,
             () = leader.lost() => warn!("lost the lease; starting over when it is back"),
-            () = connections.keep_telling(weak) => {}
+            () = connections.keep_sending(weak) => {}
             () = engine.run(incoming) => warn!("the watches ended; starting over"),
             () = remove(stale) => {}
         }
@@ -173,7 +173,7 @@ mod tests {
 
     /// A change of these columns would count as another program's, and cause a sweep.
     #[test]
-    fn what_northd_writes_into_our_rows_is_not_looked_at() {
+    fn columns_that_northd_writes_are_not_monitored() {
         let all = monitored();
         for (table, column) in [("Logical_Switch_Port", "up"), ("Logical_Router_Port", "status")] {
             let of = all.iter().find(|monitored| monitored.table.name == table);

@@ -63,7 +63,7 @@ async fn agent(
     let settings = cluster::taken(own_settings, cluster);
     let (changes, incoming) = mpsc::channel(CHANGES);
     let mut connections = Connections::of(&settings, api.server());
-    connections.tell(&changes).await;
+    connections.send(&changes).await;
     let watches = ovnkube_watch::start(api, &Scope::Node(name.into()), &changes);
     let weak = changes.downgrade();
     drop(changes);
@@ -77,8 +77,8 @@ async fn agent(
     let mut other = None;
     tokio::select! {
         outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings, needs_nodes, health: health.clone() }, async move { stop.wait().await }) => outcome?,
-        () = connections.keep_telling(weak) => {}
-        () = tell(health, own_node.clone()) => {}
+        () = connections.keep_sending(weak) => {}
+        () = report_leaving(health, own_node.clone()) => {}
         () = watch_nodes(api, nodes_matter, to_agent.clone()) => {}
         () = forward(incoming, to_agent, own, Cluster { api, settings: own_settings, known: cluster, other: &mut other }) => {}
         () = publish(&events, &node_name, warned, own_node.clone()) => {}
@@ -157,7 +157,7 @@ async fn forward(
 }
 
 /// Reports to load balancers whether the node is about to leave.
-async fn tell(health: &NodeHealth, mut own: watch::Receiver<Own>) {
+async fn report_leaving(health: &NodeHealth, mut own: watch::Receiver<Own>) {
     loop {
         health.set_leaving(own.borrow_and_update().as_ref().is_none_or(|(_, node)| node.leaving));
         if own.changed().await.is_err() {
@@ -280,7 +280,7 @@ pub(crate) async fn plan(settings: &Settings, name: &str) -> Result<Vec<String>>
     let taken = cluster::taken(settings, &cluster);
     let (changes, incoming) = mpsc::channel(CHANGES);
     let mut connections = Connections::of(&taken, api.server());
-    connections.tell(&changes).await;
+    connections.send(&changes).await;
     let _watches = ovnkube_watch::start(&api, &Scope::Node(name.into()), &changes);
     let weak = changes.downgrade();
     drop(changes);
@@ -291,12 +291,12 @@ pub(crate) async fn plan(settings: &Settings, name: &str) -> Result<Vec<String>>
     let agent = node_settings(&taken, &name.into(), api.server());
     tokio::select! {
         planned = ovnkube_node::plan(&agent, agent_changes, needs_nodes) => Ok(planned?),
-        () = connections.keep_telling(weak) => anyhow::bail!("cannot plan for node {name}: the watches have ended"),
+        () = connections.keep_sending(weak) => anyhow::bail!("cannot plan for node {name}: the watches have ended"),
         () = watch_nodes(&api, nodes_matter, to_agent.clone()) => {
             anyhow::bail!("cannot plan for node {name}: the watch of nodes has ended")
         }
         () = forward(incoming, to_agent, own, Cluster { api: &api, settings, known: &cluster, other: &mut other }) => {
-            anyhow::bail!("cannot plan for node {name}: the cluster's values changed meanwhile; run it once more")
+            anyhow::bail!("cannot plan for node {name}: the cluster's values changed meanwhile; run the command again")
         }
     }
 }
@@ -322,7 +322,7 @@ pub(crate) async fn clean_up(settings: &Settings, name: &str) -> Result<()> {
     if left.is_empty() {
         return Ok(());
     }
-    anyhow::bail!("cannot clean up the node: not everything is gone; mend what is said above and run it once more")
+    anyhow::bail!("cannot clean up the node: something is left; correct what is logged above and run the command again")
 }
 
 fn node_settings(settings: &Settings, node: &Name, api_server: &str) -> NodeSettings {
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_remove_or_change_is_annotated_again() {
+    fn annotations_that_others_change_are_written_again() {
         let keys = ["node-chassis-id", "zone-name", "host-cidrs", "node-encap-ips", "node-primary-ifaddr"];
         let keys = keys.into_iter().chain(["node-masquerade-subnet"]).map(|key| format!("k8s.ovn.org/{key}"));
         for key in keys {

@@ -67,7 +67,7 @@ pub(crate) async fn run(settings: &Settings, node: &str) -> Result<()> {
     if problems.is_empty() {
         return Ok(());
     }
-    bail!("{}; run it again when that is mended", problems.join("\novnkube: "));
+    bail!("{}; correct this and run the command again", problems.join("\novnkube: "));
 }
 
 fn say(text: impl Display) {
@@ -108,7 +108,7 @@ async fn alone(nb: &Database, node: &str, fate: &Fate) -> Result<Lock> {
     match fate {
         Fate::Exists(_) if !is_ours => bail!(
             "cannot remove node {node}: it still exists and a controller is at work, which would write its rows again; \
-             kubectl delete node {node}, and the controller removes them by itself, or stop all controllers first"
+             kubectl delete node {node}, and the controller removes them, or stop all controllers first"
         ),
         Fate::Unknown(why) if !is_ours && has_rows() => bail!(
             "cannot remove node {node}: a controller is at work, and it is not known whether node {node} still exists \

@@ -28,7 +28,7 @@ pub(crate) fn read(json: &str, txn: &Txn, sent: &[usize]) -> Result<Reply, TxnEr
         #[serde(default)]
         details: String,
     }
-    let malformed = |why: String| TxnError::new(Class::Rejected, None, format!("its reply makes no sense: {why}"));
+    let malformed = |why: String| TxnError::new(Class::Rejected, None, format!("its reply cannot be parsed: {why}"));
     let results: Vec<Option<Element>> = serde_json::from_str(json).map_err(|e| malformed(e.to_string()))?;
     let mut reply = Reply { counts: vec![None; txn.len()] };
     for (at, result) in results.iter().enumerate() {

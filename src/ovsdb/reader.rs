@@ -142,7 +142,7 @@ impl Reader {
         if cookie_is(params, server::COOKIE) {
             return self.server_update(params);
         }
-        // what still comes for a cancelled monitor is ignored
+        // updates of a cancelled monitor may still arrive: they are ignored
         let Some(monitor) = self.is_for(params) else { return Ok(()) };
         let (txn, updates) = self.decoder(&monitor).notification(params, with_txn)?;
         self.shared.apply(&self.conn, updates, &monitor, txn)

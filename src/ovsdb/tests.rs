@@ -56,7 +56,7 @@ fn messages_end_where_their_braces_close() {
 }
 
 #[test]
-fn framing_does_not_depend_on_the_pieces() {
+fn framing_does_not_depend_on_how_bytes_are_split() {
     bolero::check!().with_type::<(Vec<u8>, u8)>().for_each(|(bytes, size)| {
         let (whole, error) = cut(bytes, usize::MAX);
         assert_eq!(cut(bytes, usize::from(*size)), (whole.clone(), error));
@@ -67,7 +67,7 @@ fn framing_does_not_depend_on_the_pieces() {
 }
 
 #[test]
-fn no_bytes_break_the_readers_of_messages() {
+fn any_bytes_can_be_read() {
     bolero::check!().with_type::<(bool, Vec<u8>)>().for_each(|(raw, bytes)| {
         let text = if *raw { String::from_utf8_lossy(bytes).into_owned() } else { nearly(bytes) };
         let _ = outcome::read(&text, &Txn::new(&nb::DATABASE), &[0, 1]);
@@ -81,7 +81,7 @@ fn no_bytes_break_the_readers_of_messages() {
 }
 
 #[test]
-fn events_of_a_row_fold() {
+fn events_of_a_row_are_merged() {
     let subscribers = Subscribers::default();
     let mut sub = subscribers.add(false);
     let row = |name: &str| Some(Arc::new(Row::new(lsp::TABLE).with(lsp::NAME, name)));
@@ -105,10 +105,10 @@ fn events_of_a_row_fold() {
     assert_eq!(told(), [r#"Some("a") > Some("c") false"#]);
     tell(None, row("a"), false);
     tell(row("a"), None, false);
-    assert_eq!(told(), [""; 0], "what others made and unmade is nothing");
+    assert_eq!(told(), [""; 0], "a change that others reverted is not reported");
     tell(row("a"), row("b"), true);
     tell(row("b"), row("a"), false);
-    assert_eq!(told(), [r#"Some("a") > Some("a") false"#], "somebody undid what we wrote");
+    assert_eq!(told(), [r#"Some("a") > Some("a") false"#], "another client reverted our change");
     subscribers.synced();
     subscribers.lost();
     tell(row("a"), None, false);
@@ -150,7 +150,7 @@ fn addresses_parse() {
 }
 
 #[test]
-fn members_that_cannot_be_trusted_are_left() {
+fn untrusted_members_are_left() {
     let row = |fields: serde_json::Value| {
         let mut row = ServerRow::default();
         row.update(&json!({"Database": {"u": {"initial": fields}, "v": {"initial": {"name": "_Server"}}}}), "db");
@@ -166,7 +166,7 @@ fn members_that_cannot_be_trusted_are_left() {
     assert!(check(&member(true, true, 5), true, seen(5)).is_ok());
     assert!(matches!(check(&member(true, true, 4), true, seen(5)), Err(Fault::Stale { has: 4, seen: 5 })));
     let other = Some(Seen { cluster: "c0".to_owned(), index: 99 });
-    assert!(check(&member(true, true, 4), true, other).is_ok(), "a cluster made anew starts anew");
+    assert!(check(&member(true, true, 4), true, other).is_ok(), "a new cluster has a new log");
     assert!(matches!(check(&member(false, true, 5), true, None), Err(Fault::NotLeader)));
     assert!(check(&member(false, true, 5), false, None).is_ok());
     assert!(matches!(check(&member(true, false, 5), false, None), Err(Fault::Partitioned)));
@@ -178,7 +178,7 @@ fn members_that_cannot_be_trusted_are_left() {
     let mut changing = member(true, true, 5);
     changing.update(&json!({"Database": {"u": {"modify": {"index": 6}}, "v": {"modify": {"leader": false}}}}), "db");
     assert_eq!(changing.seen(), seen(6));
-    assert!(check(&changing, true, None).is_ok(), "what happens to another database says nothing");
+    assert!(check(&changing, true, None).is_ok(), "changes of another database do not matter");
     changing.update(&json!({"Database": {"u": {"modify": {"leader": false}}}}), "db");
     assert!(check(&changing, true, None).is_err());
     changing.update(&json!({"Database": {"u": {"delete": null}}}), "db");
@@ -206,7 +206,7 @@ fn a_certificates_subject_is_found() {
 }
 
 #[test]
-fn any_bytes_are_taken_for_a_certificate() {
+fn any_bytes_can_be_parsed_as_a_certificate() {
     bolero::check!().with_type::<Vec<u8>>().for_each(|bytes| {
         common_name(bytes);
         common_name(&certificate_of(bytes.get(..100).unwrap_or(bytes)));
@@ -214,8 +214,8 @@ fn any_bytes_are_taken_for_a_certificate() {
 }
 
 #[test]
-fn a_certificate_with_many_names_makes_no_long_message() {
+fn many_names_in_a_certificate_make_no_long_message() {
     let names = (0..1000).map(|n| format!("host-{n}.example")).collect();
     let said = WrongName { wanted: "10.0.0.1".to_owned(), names }.to_string();
-    assert!(said.contains("\"host-7.example\", ... and not for \"10.0.0.1\"") && said.len() < 400, "{said}");
+    assert!(said.contains("\"host-7.example\", ..., but not \"10.0.0.1\"") && said.len() < 400, "{said}");
 }

@@ -162,10 +162,10 @@ impl fmt::Display for WrongName {
         const SHOWN: usize = 8;
         let names: Vec<String> = self.names.iter().take(SHOWN).map(|name| format!("{name:?}")).collect();
         let more = if self.names.len() > SHOWN { ", ..." } else { "" };
-        let names = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") + more };
+        let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") + more };
         write!(
             f,
-            "it is for {names} and not for {:?}; give the server one with that subjectAltName, or set \
+            "it contains {names}, but not {:?}; give the server one with that subjectAltName, or set \
              cert-common-name to the name that it should have",
             self.wanted
         )

@@ -54,9 +54,8 @@ fn strong_references(row: Option<&Row>) -> impl Iterator<Item = Uuid> {
 /// only what they added or removed has changed.
 pub(crate) fn is_own<'a>(change: &RowChange, flights: impl Iterator<Item = &'a Arc<Txn>>) -> bool {
     let uuid = change.uuid;
-    let ops: Vec<&Op> = flights
-        .flat_map(|txn| txn.touched.get(&uuid).into_iter().flatten().filter_map(|at| txn.ops.get(*at)))
-        .collect();
+    let ops: Vec<&Op> =
+        flights.flat_map(|txn| txn.by_row.get(&uuid).into_iter().flatten().filter_map(|at| txn.ops.get(*at))).collect();
     if ops.is_empty() {
         return false;
     }

@@ -20,7 +20,7 @@ fn layout() -> Layout {
 }
 
 #[test]
-fn no_bytes_break_the_decoder() {
+fn any_bytes_can_be_decoded() {
     let layout = layout();
     bolero::check!().with_type::<(bool, Vec<u8>)>().for_each(|(raw, bytes)| {
         let text = if *raw { String::from_utf8_lossy(bytes).into_owned() } else { nearly(bytes) };
@@ -59,10 +59,10 @@ fn updates_apply_as_the_server_means_them() {
     let new = json!({"Logical_Switch": {u.as_str(): {"initial": {"name": "n", "ports": ["uuid", p], "_version": ["uuid", q], "future": 1}}}, "Future": {}});
     assert_eq!(apply(new.clone()).2, row(&format!("name: \"n\", ports: {p}")));
     assert_eq!(apply(new).0, 0, "the same again is no change");
-    // sets: what is in the difference and in the set goes, what is not comes
+    // sets: elements in the difference and in the set are removed, elements only in the difference are added
     let two = json!(["set", [["uuid", p], ["uuid", q]]]);
     assert_eq!(apply(modify(json!({"ports": two}))).2, row(&format!("name: \"n\", ports: {q}")));
-    // maps: a pair that is the same goes, another value replaces, a new key comes
+    // maps: an equal pair is removed, another value replaces, a new key is added
     let map = |pairs: serde_json::Value| json!({"external_ids": ["map", pairs]});
     assert_eq!(apply(modify(map(json!([["a", "1"], ["b", "2"], ["c", "3"]])))).0, 1);
     let after = apply(modify(map(json!([["a", "1"], ["b", "9"], ["d", "4"]])))).2;
@@ -98,8 +98,8 @@ fn a_change_is_own_only_if_all_of_it_is() {
     let one = |u| Datum::one(Atom::Uuid(u));
     let plug = |t: &mut Txn| _ = t.insert_into(ls::TABLE, switch, ls::PORTS, one(p));
     assert!(own(row(&[], &[]), row(&[p], &[]), &plug));
-    assert!(!own(row(&[], &[]), row(&[p, q], &[]), &plug), "somebody else plugged q");
-    assert!(!own(row(&[q], &[]), row(&[p], &[]), &plug), "somebody else took q");
+    assert!(!own(row(&[], &[]), row(&[p, q], &[]), &plug), "another client added q");
+    assert!(!own(row(&[q], &[]), row(&[p], &[]), &plug), "another client removed q");
     assert!(!own(row(&[], &[]), row(&[p], &[("a", "1")]), &plug), "another column changed too");
     let unplug = |t: &mut Txn| _ = t.remove_from(ls::TABLE, switch, ls::PORTS, one(p));
     assert!(own(row(&[p, q], &[]), row(&[q], &[]), &unplug) && !own(row(&[p, q], &[]), row(&[], &[]), &unplug));

@@ -13,7 +13,7 @@ pub struct Txn {
     pub(crate) database: &'static Database,
     pub(crate) ops: Vec<Op>,
     /// The operations that write a row or remove references to it.
-    pub(crate) touched: UuidMap<Vec<usize>>,
+    pub(crate) by_row: UuidMap<Vec<usize>>,
     /// The last operation on a cell, for adding to it.
     last: HashMap<(Uuid, ColumnId), usize>,
 }
@@ -50,7 +50,7 @@ pub(crate) enum Wait {
 
 impl Txn {
     pub fn new(database: &'static Database) -> Self {
-        Txn { database, ops: Vec::new(), touched: UuidMap::default(), last: HashMap::new() }
+        Txn { database, ops: Vec::new(), by_row: UuidMap::default(), last: HashMap::new() }
     }
 
     /// Number of operations.
@@ -74,7 +74,7 @@ impl Txn {
 
     /// Whether it inserts a row with that uuid.
     pub fn inserts(&self, uuid: Uuid) -> bool {
-        let ops = self.touched.get(&uuid).into_iter().flatten();
+        let ops = self.by_row.get(&uuid).into_iter().flatten();
         ops.filter_map(|at| self.ops.get(*at)).any(|op| op.inserts(uuid))
     }
 
@@ -93,8 +93,8 @@ impl Txn {
         self.ops.len() - 1
     }
 
-    fn touch(&mut self, uuid: Uuid, op: usize) {
-        self.touched.entry(uuid).or_default().push(op);
+    fn index(&mut self, uuid: Uuid, op: usize) {
+        self.by_row.entry(uuid).or_default().push(op);
     }
 
     /// Inserts a row with a uuid of our choice. A row outside the root set needs a strong reference from another row of
@@ -111,13 +111,13 @@ impl Txn {
     fn write(&mut self, uuid: Uuid, row: Row, op: impl FnOnce(Uuid, Row) -> Op) -> usize {
         let at = self.ops.len();
         self.last.extend(row.cells().map(|(column, _)| ((uuid, column), at)));
-        self.touch(uuid, at);
+        self.index(uuid, at);
         self.push(op(uuid, row))
     }
 
     /// Deletes a row. It is no error if the row is gone already.
     pub fn delete(&mut self, table: &'static Table, uuid: Uuid) -> usize {
-        self.touch(uuid, self.ops.len());
+        self.index(uuid, self.ops.len());
         self.push(Op::Delete { table, uuid })
     }
 
@@ -142,7 +142,7 @@ impl Txn {
     ) -> usize {
         // a row that loses its last strong reference is deleted with it
         let at = self.ops.len();
-        datum.uuids().for_each(|child| self.touch(child, at));
+        datum.uuids().for_each(|child| self.index(child, at));
         self.mutate(table, uuid, column.into(), Mutation::Remove(datum))
     }
 
@@ -184,7 +184,7 @@ impl Txn {
             return at;
         }
         let at = self.push(Op::Mutate { table, uuid, column, mutation });
-        self.touch(uuid, at);
+        self.index(uuid, at);
         self.last.insert((uuid, column), at);
         at
     }

@@ -50,7 +50,7 @@ fn a_nodes_switch_is_known_by_its_router_port() {
 }
 
 #[test]
-fn what_a_route_says_of_whose_it_is() {
+fn the_owner_of_a_route() {
     let bare = || Row::new(route::TABLE).with(route::IP_PREFIX, "100.64.0.2").with(route::NEXTHOP, "100.64.0.2");
     let marks = owner::marks(owner::GATEWAY);
     assert_eq!(ownership(&bare()), Ownership::Bare);
@@ -58,7 +58,7 @@ fn what_a_route_says_of_whose_it_is() {
         ownership(&bare().with(route::EXTERNAL_IDS, [("k8s.ovn.org/node-masquerade-subnet", "")])),
         Ownership::Bare
     );
-    // what others add to our row does not make it theirs
+    // what others add to our row does not make it foreign
     let more = bare().with(route::EXTERNAL_IDS, marks.into_iter().chain([("theirs", "1")]));
     assert_eq!(ownership(&more.with(route::OPTIONS, [("ecmp_symmetric_reply", "true")])), Ownership::Marked);
     assert_eq!(ownership(&bare().with(route::EXTERNAL_IDS, [marks[0]])), Ownership::Foreign);
@@ -67,7 +67,7 @@ fn what_a_route_says_of_whose_it_is() {
     assert!(!is_ours(&bare()) && is_ours(&bare().with(route::EXTERNAL_IDS, marks)));
 }
 
-/// If ovn-kubernetes came back, it would take a rule with these ids for one of an egress address.
+/// If ovn-kubernetes returned, it would take a rule with these ids for one of an egress address.
 #[test]
 fn marks_have_no_name() {
     assert!(

@@ -48,7 +48,7 @@ async fn ask(address: std::net::SocketAddr, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn server_tells_metrics_and_health() {
+async fn the_server_reports_metrics_and_health() {
     let metrics = Metrics::new("1.2.3");
     let mine = Counter::<u64>::default();
     metrics.register("ovnkube_mine", "Mine", mine.clone());
@@ -85,13 +85,13 @@ async fn server_tells_metrics_and_health() {
     let taken = serve(address, sources.clone()).await.unwrap_err().to_string();
     assert!(taken.starts_with(&format!("cannot listen on {address} for metrics: Address already in use")), "{taken}");
 
-    // another process on the host has it for now
+    // another process on the host has the address for now
     tokio::spawn(keep_serving(address, sources));
     tokio::time::sleep(Duration::from_millis(200)).await;
     drop(served);
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
     while !is_answered(address).await {
-        assert!(std::time::Instant::now() < deadline, "nobody took {address} over");
+        assert!(std::time::Instant::now() < deadline, "{address} was not taken over");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -105,7 +105,7 @@ async fn is_answered(address: SocketAddr) -> bool {
 
 /// Any client may open connections and send nothing.
 #[tokio::test]
-async fn who_says_nothing_keeps_others_waiting_for_seconds_at_most() {
+async fn a_silent_client_delays_others_for_seconds_at_most() {
     let sources = Sources { metrics: Metrics::new("x"), readiness: Readiness::default(), node: None };
     let (address, _served) = serve("127.0.0.1:0".parse().unwrap(), sources).await.unwrap();
     let files = || fs::read_dir("/proc/self/fd").unwrap().count();
@@ -139,7 +139,7 @@ fn logging_goes_to_the_file_and_starts_once() {
     fs::remove_dir_all(directory).unwrap();
 }
 
-/// The answers to a load balancer in front of the nodes.
+/// The replies to a load balancer in front of the nodes.
 #[tokio::test]
 async fn a_node_is_healthy_while_its_services_are_programmed() {
     let health = NodeHealth::default();

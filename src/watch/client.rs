@@ -146,7 +146,7 @@ impl Client {
         let answer =
             within(action, async { self.kube.request_text(request).await.map_err(|e| Error::from_kube(action, &e)) });
         let answer = answer.await.inspect_err(|error| self.forbidden.note(&method, &path, error))?;
-        serde_json::from_str(&answer).map_err(|e| Error::failed(action, format!("its answer makes no sense: {e}")))
+        serde_json::from_str(&answer).map_err(|e| Error::failed(action, format!("its answer cannot be parsed: {e}")))
     }
 
     async fn open(&self, action: &str, mut request: Request<Vec<u8>>) -> Result<impl AsyncBufRead + use<>, Error> {

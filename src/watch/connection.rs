@@ -52,7 +52,7 @@ impl Client {
     }
 
     /// The same client on connections of its own.
-    pub(crate) async fn anew(&self) -> Result<Self, Error> {
+    pub(crate) async fn reconnected(&self) -> Result<Self, Error> {
         Ok(Self { forbidden: self.forbidden.clone(), ..Self::with(&self.access, &self.access.config().await?)? })
     }
 

@@ -60,7 +60,7 @@ pub(crate) struct Election {
     /// The uid of the lease that we or others held last.
     known: Option<String>,
     /// How long a lease without a known holder is left alone: our duration, or the last holder's if that is longer.
-    word: Duration,
+    duration: Duration,
     /// How often another process has renewed the lease under our name.
     twin: u32,
 }
@@ -88,7 +88,7 @@ impl Election {
             mine: None,
             seen: None,
             known: None,
-            word: settings.lease,
+            duration: settings.lease,
             twin: 0,
             candidate: Candidate { settings, instance },
         }
@@ -147,7 +147,7 @@ impl Election {
         let attempt = async |client: Option<Client>| {
             let client = match client {
                 Some(client) => client,
-                None => self.client.anew().await?,
+                None => self.client.reconnected().await?,
             };
             let answer = ask(&client).await?;
             Ok((client, answer))
@@ -183,7 +183,7 @@ impl Election {
                     lease = name,
                     "the lease is missing; making it, so that the last holder can take it first"
                 );
-                let seconds = u32::try_from(self.word.as_secs()).unwrap_or(u32::MAX).max(1);
+                let seconds = u32::try_from(self.duration.as_secs()).unwrap_or(u32::MAX).max(1);
                 self.candidate.make(client, seconds).await?
             }
             lease => lease?,
@@ -220,7 +220,7 @@ impl Election {
         if lease.holder() == identity && self.twin < TWIN {
             return *retry * 5 / 4;
         }
-        self.word.max(Duration::from_secs(lease.seconds().into()))
+        self.duration.max(Duration::from_secs(lease.seconds().into()))
     }
 
     /// Whether the last renewal still counts.
@@ -255,7 +255,7 @@ impl Election {
         }
         if !lease.is_unclaimed() {
             self.known = Some(lease.metadata.uid.clone());
-            self.word = self.candidate.settings.lease.max(Duration::from_secs(lease.seconds().into()));
+            self.duration = self.candidate.settings.lease.max(Duration::from_secs(lease.seconds().into()));
         }
         self.seen = Some(Seen { version, free_at });
         self.mine = None;

@@ -1,4 +1,4 @@
-//! Cases that a real API server never shows, and cases that need none.
+//! Cases that a real API server never produces, and cases that need none.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -124,7 +124,7 @@ async fn list_that_cannot_be_had_whole_comes_in_pages_again() {
 }
 
 #[tokio::test]
-async fn a_kind_that_an_api_server_lacks_or_withholds_is_looked_for_again_and_awaited_by_nobody() {
+async fn a_missing_or_forbidden_kind_is_tried_again_and_not_waited_for() {
     let forbidden = r#"{"kind":"Status","status":"Failure","reason":"Forbidden","code":403,"message":"may not list"}"#;
     let range =
         json!({"metadata": {"name": "more", "uid": "1"}, "spec": {"cidrs": ["10.97.0.0/16", "no", "fd00:97::1/112"]}});
@@ -208,7 +208,7 @@ async fn slow_receiver_makes_the_watch_wait() {
 }
 
 #[test]
-fn pod_is_read_down_to_what_matters() {
+fn only_needed_fields_of_a_pod_are_read() {
     let text = r#"{"kind":"Pod","metadata":{"name":"w\u0065b","namespace":"ns","uid":"u1","resourceVersion":"7",
         "creationTimestamp":"2026-01-02T03:04:05Z","managedFields":[{"fieldsV1":{"f:a":{}}}],"labels":{"a":"b"}},
         "spec":{"nodeName":"n1","hostNetwork":true,"containers":[{"name":"c"}]},"status":{"phase":"Failed","podIPs":[]}}"#;
@@ -229,7 +229,7 @@ fn any_text_is_read_or_refused() {
     });
 }
 
-/// A value for each step: objects of odd shapes, most of them nearly right.
+/// A value for each step: objects of unusual shapes, most of them almost valid.
 #[test]
 fn odd_objects_are_read_or_refused_and_keep_their_name() {
     let odd =
@@ -269,7 +269,7 @@ fn pauses_grow_to_a_bound() {
 }
 
 #[test]
-fn answers_are_sorted_by_what_to_do() {
+fn answers_are_classified_by_the_reaction() {
     let class = |code, text| Error::from_status("do it", code, text);
     assert!(class(404, "not found").is_gone());
     assert!(class(422, "metadata.uid: Invalid value: \"x\": field is immutable").is_gone());
@@ -407,7 +407,7 @@ fn secrets_are_not_shown() {
     assert!(!format!("{access:?}").contains("s3cret"));
 }
 
-/// An address that a cloud translates to the node's is on none of its links.
+/// An address that a cloud translates to the node's address is on none of its links.
 #[test]
 fn a_nodes_external_address_is_no_services() {
     let address = |kind: &str, address: &str| json!({"type": kind, "address": address});

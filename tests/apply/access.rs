@@ -320,7 +320,7 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: crate::found("apply/access.seeds"), ..ProptestConfig::default() })]
     #[test]
-    fn every_transaction_leaves_what_the_reference_says(
+    fn every_transaction_allows_what_the_reference_allows(
         story in proptest::collection::vec(happens(), 10..50), both in any::<bool>(),
     ) {
         tokio::runtime::Runtime::new().unwrap().block_on(play(settings(both), &story));
@@ -329,7 +329,7 @@ proptest! {
 
 /// Many pods, many more than fit into one transaction, change which policies of both directions select them.
 #[tokio::test(flavor = "multi_thread")]
-async fn all_change_at_once() {
+async fn many_pods_change_at_the_same_time() {
     let mut story = Story::begin(settings(true)).await;
     for number in 0..PODS {
         story.happen(&Happens::PodComes(number, number as u64)).await;
@@ -347,7 +347,7 @@ async fn all_change_at_once() {
 
 /// Packets of all nodes become allowed or denied at the same moment, since rules select the namespace that represents nodes.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nodes_send_is_let_in_at_one_moment() {
+async fn traffic_of_nodes_is_allowed_at_one_moment() {
     let server = Server::new(Release::Trixie);
     let mut objects = Objects::default();
     for name in ["a", "nodes"] {
@@ -398,7 +398,7 @@ async fn what_nodes_send_is_let_in_at_one_moment() {
 
 /// Pods in the network of their node are deleted together, some replaced by others of the same name with different ports.
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_in_the_network_of_their_node_go() {
+async fn pods_in_the_network_of_their_node_are_deleted() {
     let mut story = Story::begin(settings(true)).await;
     let spec = json!({"podSelector": {}, "ingress": [{"from": [{"namespaceSelector": {}, "podSelector": {}}]}]});
     let meta = json!({"namespace": name(0), "name": "open"});

@@ -90,12 +90,12 @@ pub(crate) async fn check(objects: &mut Objects, controller: &Controller) {
     assert_eq!(patches, Vec::new(), "annotations of a fresh start");
     let fresh = Dump::of(&fresh.nb);
     assert_eq!(rows.since(&fresh), "", "rows that a fresh start would not make");
-    assert_eq!(fresh.since(&rows), "", "rows that a fresh start would make beside");
+    assert_eq!(fresh.since(&rows), "", "rows that a fresh start would also make");
 }
 
 async fn crash_everywhere(pace: usize, annotations_first: bool) {
     let all = play(&Server::new(Release::Trixie), 0, pace, annotations_first).await;
-    assert!(all > 30, "a story of {all} writes shows little");
+    assert!(all > 30, "a story of {all} writes is too short");
     for crash in 1..=all {
         play(&Server::new(Release::Trixie), crash, pace, annotations_first).await;
     }

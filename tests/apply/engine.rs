@@ -175,7 +175,7 @@ async fn the_database_server_is_killed() {
 
 /// A key whose rows the database refuses does not block the others.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guilty_key_is_alone() {
+async fn a_key_that_fails_blocks_no_other() {
     let lab = Lab::with_pods(10).await;
     // no column can hold a NUL
     lab.api.node("bad", json!({"k8s.ovn.org/node-chassis-id": "a\u{0}b"})).await;
@@ -203,7 +203,7 @@ async fn a_guilty_key_is_alone() {
 
 /// What must change together does so next to a key whose rows the database refuses.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guilty_key_takes_nothing_apart() {
+async fn a_key_that_fails_does_not_split_a_change() {
     const POLICIES: usize = 30;
     let lab = Lab::with_pods(4).await;
     let policies = "/apis/networking.k8s.io/v1/namespaces/a/networkpolicies";
@@ -292,7 +292,7 @@ async fn an_address_moves() {
 
 /// B02, B16, B23: a node is deleted before its pods and returns under the same name with another chassis.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_goes_first() {
+async fn a_node_is_deleted_before_its_pods() {
     let lab = Lab::with_pods(6).await;
     let _engine = lab.engine().await;
     lab.settled().await;
@@ -330,7 +330,7 @@ async fn fifty_nodes_at_once() {
 
 /// B27: deleted and recreated twenty times: one row of each kind.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_comes_and_goes() {
+async fn a_namespace_is_recreated_twenty_times() {
     let lab = Lab::with_pods(0).await;
     let _engine = lab.engine().await;
     for _ in 0..20 {
@@ -346,7 +346,7 @@ async fn a_namespace_comes_and_goes() {
 
 /// An annotation that cannot be applied is reported and corrected, and blocks nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_annotations_are_events() {
+async fn bad_annotations_give_events() {
     let lab = Lab::with_pods(1).await;
     lab.api.node("odd", json!({"k8s.ovn.org/node-subnets": "nonsense"})).await;
     lab.api.pod("a", "odd", "n1", json!({"k8s.ovn.org/pod-networks": "nonsense"})).await;
@@ -360,7 +360,7 @@ async fn bad_annotations_are_events() {
 
 /// A service that claims an address of a node, a pod or another service gets an Event and is served at its other addresses.
 #[tokio::test(flavor = "multi_thread")]
-async fn conflicts_of_services_are_events() {
+async fn conflicts_of_services_give_events() {
     let lab = Lab::with_pods(1).await;
     lab.api.node("host", json!({"k8s.ovn.org/host-cidrs": r#"["172.18.0.7/16"]"#})).await;
     let post = async |name: &str, spec: Value| {
@@ -389,13 +389,13 @@ async fn conflicts_of_services_are_events() {
     let rest = ["192.0.2.0:80", "192.0.2.1:80", "192.0.2.2:80"].map(str::to_owned);
     until("the rest is served", async || rest.iter().all(|vip| vips().contains(vip))).await;
     let own = format!("{cluster_ip}:80");
-    assert_eq!(vips().iter().filter(|vip| **vip == own).count(), 1, "the owner's address is the owner's");
+    assert_eq!(vips().iter().filter(|vip| **vip == own).count(), 1, "the owner keeps its address");
     assert!(!vips().iter().any(|vip| vip.starts_with("172.18.0.7") || vip.starts_with("10.128.")), "{:?}", vips());
 }
 
 /// The engine is killed at any moment while pods are added and removed.
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_again_and_again() {
+async fn an_engine_that_is_killed_again_and_again() {
     let lab = Lab::with_pods(4).await;
     for round in 0..12_u64 {
         let engine = lab.engine().await;
@@ -419,7 +419,7 @@ async fn killed_again_and_again() {
 
 /// One process without a database assigns numbers and subnets, another writes the rows.
 #[tokio::test(flavor = "multi_thread")]
-async fn cluster_manager_and_controller_apart() {
+async fn separate_cluster_manager_and_controller() {
     let lab = Lab::with_pods(4).await;
     let manager = Settings { controller: false, ..Settings::default() };
     let controller = Settings { cluster_manager: false, ..Settings::default() };
@@ -436,7 +436,7 @@ async fn cluster_manager_and_controller_apart() {
 
 /// A patch requested while another is in flight is not lost when that one finishes.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outdated_patch_is_told() {
+async fn a_patch_replaced_in_flight_is_reported() {
     let api = Api::up().await;
     api.node("n1", json!({})).await;
     let uid = api.get("/api/v1/nodes/n1").await["metadata"]["uid"].as_str().unwrap().to_owned();

@@ -21,7 +21,7 @@ const REFUSED: &str = "a\u{0}b";
 
 /// A refused patch waits longer each time, although its pod's rows are written each time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_patch_that_is_refused_is_tried_ever_more_seldom() {
+async fn a_refused_patch_is_retried_with_backoff() {
     let (api, server) = (Api::up().await, Server::new(Release::Trixie));
     let nb = server.client().await;
     api.namespace("a").await;
@@ -54,7 +54,7 @@ async fn a_patch_that_is_refused_is_tried_ever_more_seldom() {
 /// A key whose rows are refused is tried at once when its object changes, but not more than five times a second,
 /// and the changes do not increase its backoff.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_key_that_changes_all_the_time_is_not_tried_all_the_time() {
+async fn a_refused_key_that_changes_all_the_time_is_limited() {
     let (api, server) = (Api::up().await, Server::new(Release::Trixie));
     let nb = server.client().await;
     let engine = Running::start(&api, Settings::default().network(), Some(server.client().await)).await;
@@ -73,7 +73,7 @@ async fn a_refused_key_that_changes_all_the_time_is_not_tried_all_the_time() {
     let mended = json!({"metadata": {"annotations": {"k8s.ovn.org/node-chassis-id": "good"}}});
     let started = tokio::time::Instant::now();
     api.ask(Method::PATCH, "/api/v1/nodes/bad", mended).await.unwrap();
-    until("the rows of the mended node", async || !nb.cache().lookup(lsp::TABLE, "stor-bad").is_empty()).await;
+    until("the rows of the corrected node", async || !nb.cache().lookup(lsp::TABLE, "stor-bad").is_empty()).await;
     // without waiting for a backoff from all these failures
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
@@ -81,7 +81,7 @@ async fn a_refused_key_that_changes_all_the_time_is_not_tried_all_the_time() {
 /// The lease is lost briefly: a sweep that was due in that time runs once the lease is back, without waiting for
 /// another change.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_due_while_the_lease_was_away_is_done_when_it_is_back() {
+async fn work_due_without_the_lease_is_done_when_it_is_back() {
     let (api, server) = (Api::up().await, Server::new(Release::Trixie));
     let nb = server.client().await;
     let lease = Arc::new(AtomicBool::new(true));
@@ -149,7 +149,7 @@ fn narrow(server: &Path, most: usize) -> PathBuf {
 
 /// A transaction whose outcome stays unknown is not repeated unchanged forever: half of it is tried.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_that_is_lost_again_and_again_goes_in_halves() {
+async fn a_transaction_that_is_lost_again_and_again_is_halved() {
     const POLICIES: usize = 600;
     let (api, server) = (Api::up().await, Server::new(Release::Trixie));
     let nb = server.client().await;

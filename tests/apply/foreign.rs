@@ -53,11 +53,11 @@ async fn start(server: &Server, objects: &mut Objects) -> (Controller, usize) {
 
 fn assert_unharmed(foreign: &Foreign, nb: &Database, after: &str) {
     let harm = foreign.harm(nb);
-    assert!(harm.is_empty(), "{} rows of somebody else's after {after}:\n{}", harm.len(), harm.join("\n"));
+    assert!(harm.is_empty(), "{} foreign rows changed after {after}:\n{}", harm.len(), harm.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_of_others_stay_whatever_becomes_of_ours() {
+async fn foreign_rows_stay_whatever_happens_to_ours() {
     let (server, mut objects) = (Server::new(Release::Trixie), objects());
     start(&server, &mut objects).await;
     let foreign = Foreign::put(&server, &NODES, true).await;
@@ -73,7 +73,7 @@ async fn rows_of_others_stay_whatever_becomes_of_ours() {
 
     controller.take(objects.delete("Node", "", "n1"));
     controller.settle(&mut objects).await;
-    assert_unharmed(&foreign, &controller.nb, "the end of a node");
+    assert_unharmed(&foreign, &controller.nb, "a deleted node");
 
     // back, and changed while no controller ran
     controller.take(objects.put(node("n1", "shared", "172.18.0.2")));
@@ -109,7 +109,7 @@ fn children(nb: &Database) -> Vec<(String, Vec<(&'static str, Uuid)>)> {
 
 /// Next to rows like ours, our own rows with our marks are created, and removed without the others.
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_like_ours_are_not_taken_for_ours() {
+async fn rows_like_ours_stay_foreign() {
     let (server, mut objects) = (Server::new(Release::Trixie), objects());
     let (controller, _) = start(&server, &mut objects).await;
     let expected = ours(&controller.nb, &Foreign::default());
@@ -130,13 +130,13 @@ async fn rows_like_ours_are_not_taken_for_ours() {
         objects.delete("Node", "", name);
     }
     let (controller, _) = start(&server, &mut objects).await;
-    assert_unharmed(&foreign, &controller.nb, "the end of all nodes");
+    assert_unharmed(&foreign, &controller.nb, "the deletion of all nodes");
     assert_eq!(ours(&controller.nb, &foreign), [""; 0]);
 }
 
 /// Names of routers, switches and load balancers have no index.
 #[tokio::test(flavor = "multi_thread")]
-async fn namesakes_are_neither_used_nor_removed() {
+async fn rows_with_the_same_name_are_neither_used_nor_removed() {
     let (server, mut objects) = (Server::new(Release::Trixie), objects());
     objects.put(json!({
         "kind": "Service", "metadata": {"name": "web", "namespace": "a"},
@@ -169,7 +169,7 @@ async fn namesakes_are_neither_used_nor_removed() {
 
 /// Before any row of ours exists, a router of that name is foreign if it names another owner.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_router_of_somebodys_is_not_taken_at_the_first_start() {
+async fn a_foreign_router_is_not_used_at_the_first_start() {
     let (server, mut objects) = (Server::new(Release::Trixie), objects());
     let create = "create logical_router name=ovn_cluster_router external_ids:owner=somebody";
     let foreign = Foreign::made_by(&server, &[create.to_owned()]).await;
@@ -223,7 +223,7 @@ impl Lab {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_of_others_stay_while_the_engine_runs() {
+async fn foreign_rows_stay_while_the_engine_runs() {
     let lab = Lab::up().await;
     let foreign = Foreign::put(&lab.server, &NODES, true).await;
     lab.drift().await;
@@ -235,12 +235,12 @@ async fn rows_of_others_stay_while_the_engine_runs() {
     assert_unharmed(&foreign, &lab.nb, "a change of a node");
     lab.api.delete_node("n1").await;
     until("no gateway", async || lab.nb.cache().lookup(lr::TABLE, "GR_n1").is_empty()).await;
-    assert_unharmed(&foreign, &lab.nb, "the end of a node");
+    assert_unharmed(&foreign, &lab.nb, "a deleted node");
 }
 
 /// An ACL that has lost our marks stops allowing traffic.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_acl_without_marks_leaves_its_group() {
+async fn an_acl_without_marks_is_removed_from_its_group() {
     let lab = Lab::up().await;
     let policy = |ports: Value| {
         json!({
@@ -261,7 +261,7 @@ async fn an_acl_without_marks_leaves_its_group() {
     until("the rule", async || acls().len() == 1).await;
     let first = acls()[0];
     lab.server.nbctl(&["clear", "acl", &first.to_string(), "external_ids"]);
-    until("the rule anew", async || acls().len() == 1 && acls()[0] != first).await;
+    until("the rule again", async || acls().len() == 1 && acls()[0] != first).await;
     assert!(lab.nb.cache().get(acl::TABLE, first).is_none());
     let second = acls()[0];
     lab.server.nbctl(&["clear", "acl", &second.to_string(), "external_ids"]);
@@ -282,5 +282,5 @@ async fn an_acl_without_marks_leaves_its_group() {
         "--",
     ];
     lab.server.nbctl(&[&create[..], &add[..]].concat());
-    until("no rule of somebody's", async || acls().is_empty()).await;
+    until("no foreign rule", async || acls().is_empty()).await;
 }

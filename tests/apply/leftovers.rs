@@ -28,7 +28,7 @@ async fn start(server: &Server, objects: &mut Objects) -> (Controller, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn junk_with_our_marks_goes() {
+async fn leftovers_with_our_marks_are_removed() {
     let (server, mut objects) = cluster().await;
     let clean = Dump::of(&server.client().await);
     let owner = "external_ids:k8s.ovn.org/owner-controller=default-network-controller";
@@ -84,7 +84,7 @@ async fn junk_with_our_marks_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_of_others_stay() {
+async fn foreign_rows_stay() {
     let (server, mut objects) = cluster().await;
     let others: &[&[&str]] = &[
         &["ls-add", "theirs", "--", "set", "logical_switch", "theirs", "other_config:subnet=10.99.0.0/24"],
@@ -131,13 +131,13 @@ async fn rows_of_others_stay() {
         after.0.remove(label);
     }
     for (label, rows) in &after.0 {
-        assert_eq!(before.0.get(label), Some(rows), "{label} was touched");
+        assert_eq!(before.0.get(label), Some(rows), "{label} was changed");
     }
 }
 
 /// Names of switches and routers have no index: two old controllers could create two.
 #[tokio::test(flavor = "multi_thread")]
-async fn duplicates_go() {
+async fn duplicates_are_removed() {
     let (server, mut objects) = cluster().await;
     let clean = Dump::of(&server.client().await);
     server.nbctl(&["--add-duplicate", "ls-add", "n2"]);
@@ -157,7 +157,7 @@ async fn duplicates_go() {
 
 /// B01: a pod deleted while the controller was down frees an address that another pod gets.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_was_freed_meanwhile_is_given_once() {
+async fn an_address_freed_meanwhile_is_assigned_once() {
     let (server, mut objects) = cluster().await;
     objects.delete("Pod", "a", "p");
     let mut heir = pod("a", "heir", "n1");
@@ -172,7 +172,7 @@ async fn an_address_that_was_freed_meanwhile_is_given_once() {
 
 /// B17, B30: a node that returns with another subnet keeps nothing of the old one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_moved_while_the_controller_was_away() {
+async fn a_node_that_moved_while_no_controller_ran() {
     let (server, mut objects) = cluster().await;
     objects.delete("Node", "", "n1");
     let mut back = node("n1");
@@ -205,7 +205,7 @@ async fn an_address_passes_to_a_pod_that_is_planned_first() {
 
 /// `ovn-northd` 25.03 crashes when load balancers are deleted and recreated with the same uuid between two of its runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_comes_back_is_another() {
+async fn a_recreated_row_has_another_uuid() {
     let (server, mut objects) = cluster().await;
     let (mut controller, _) = start(&server, &mut objects).await;
     let port = |controller: &Controller| controller.nb.cache().lookup(lsp::TABLE, "a_p").to_vec();

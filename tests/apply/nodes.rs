@@ -238,16 +238,16 @@ async fn a_host_outlives_its_node() {
     };
     let first = uuid(&lab);
     lab.api.delete_node("m1").await;
-    until("the chassis is made anew", async || uuid(&lab).is_some_and(|uuid| Some(uuid) != first)).await;
+    until("the chassis is created again", async || uuid(&lab).is_some_and(|uuid| Some(uuid) != first)).await;
     let second = uuid(&lab);
     // this later change shows that the engine has processed the earlier one
     lab.annotate("m2", json!({CHASSIS: "c3"})).await;
     lab.chassis_are(&["c-stays", "c1", "c3"]).await;
-    assert_eq!(uuid(&lab), second, "the chassis of a host that runs goes over and over");
+    assert_eq!(uuid(&lab), second, "the chassis of a host that runs is removed again and again");
     // the next controller tries once more
     drop(engine);
     let _engine = lab.engine().await;
-    until("the chassis is made anew", async || uuid(&lab).is_some_and(|uuid| Some(uuid) != second)).await;
+    until("the chassis is created again", async || uuid(&lab).is_some_and(|uuid| Some(uuid) != second)).await;
     let third = uuid(&lab);
     lab.node("m1", "c1").await;
     lab.api.pod("a", "p1", "m1", json!({})).await;
@@ -257,7 +257,7 @@ async fn a_host_outlives_its_node() {
 
 /// Nodes that were deleted or annotated while no controller ran.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happened_meanwhile_is_made_up_for() {
+async fn changes_while_no_controller_ran_are_applied() {
     let lab = Lab::up().await;
     let engine = lab.engine().await;
     for (node, id) in [("gone", "c-gone"), ("moved", "c-moved"), ("bare", "c-bare")] {

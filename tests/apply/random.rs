@@ -444,12 +444,12 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: crate::found("apply/random.seeds"), ..ProptestConfig::default() })]
     #[test]
-    fn any_story_ends_as_a_fresh_start(story in proptest::collection::vec(happens(), 5..60)) {
+    fn every_story_ends_like_a_fresh_start(story in proptest::collection::vec(happens(), 5..60)) {
         tokio::runtime::Runtime::new().unwrap().block_on(play(&story));
     }
 
     #[test]
-    fn rows_of_others_outlive_any_story(story in proptest::collection::vec(beside(), 5..40)) {
+    fn foreign_rows_outlive_every_story(story in proptest::collection::vec(beside(), 5..40)) {
         tokio::runtime::Runtime::new().unwrap().block_on(play_beside(&story));
     }
 }

@@ -56,7 +56,7 @@ async fn written(nodes: &[Value], template: bool) -> (Server, Dump) {
 
 /// Names of load balancers end with words that may be node names.
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_called_like_load_balancers() {
+async fn nodes_named_like_load_balancers() {
     for name in ["cluster", "template", "merged", "switch", "ipv4"] {
         for template in [false, true] {
             let stays = node("a1", "172.18.0.2", "c1");
@@ -75,7 +75,7 @@ async fn nodes_called_like_load_balancers() {
 
 /// Foreign rows on the remaining routers are not the node's, whether our rows have marks or not.
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_of_others_stay() {
+async fn foreign_rows_stay() {
     for marked in [true, false] {
         let nodes = [node("a1", "172.18.0.2", "c1"), node("a2", "172.18.0.3", "c2")];
         let (server, _) = written(&nodes, false).await;

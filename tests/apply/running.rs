@@ -107,7 +107,7 @@ fn network() -> NetworkSettings {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_annotation_that_was_edited_meanwhile_moves_no_pod() {
+async fn an_annotation_edited_without_a_controller_moves_no_pod() {
     let lab = Lab::up(network()).await;
     let (before, seen) = (lab.ports(), lab.server.log().len());
     let theirs = json!({"default": {
@@ -118,7 +118,7 @@ async fn an_annotation_that_was_edited_meanwhile_moves_no_pod() {
     lab.annotate("namespaces/a/pods/p2", POD_NETWORKS, Value::Null).await;
     let engine = lab.engine(network()).await;
     engine.ready().await;
-    until("the annotations are put right", async || {
+    until("the annotations are corrected", async || {
         lab.addresses("p1").await == ["10.128.0.3"] && lab.addresses("p2").await == ["10.128.0.4"]
     })
     .await;
@@ -132,7 +132,7 @@ async fn an_annotation_that_was_edited_meanwhile_moves_no_pod() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn node_subnets_that_were_edited_meanwhile_move_no_pod() {
+async fn node_subnets_edited_without_a_controller_move_no_pod() {
     let lab = Lab::up(network()).await;
     let (before, seen) = (lab.ports(), lab.server.log().len());
     assert_eq!(lab.switch_subnet("n1"), "10.128.0.0/23");
@@ -144,7 +144,7 @@ async fn node_subnets_that_were_edited_meanwhile_move_no_pod() {
         lab.annotate("nodes/n2", SUBNETS, other).await;
         let engine = lab.engine(network()).await;
         engine.ready().await;
-        until("the annotations are put right", async || {
+        until("the annotations are corrected", async || {
             lab.annotation("nodes/n1", SUBNETS).await == r#"{"default":["10.128.0.0/23"]}"#
                 && lab.annotation("nodes/n2", SUBNETS).await == r#"{"default":["10.128.2.0/23"]}"#
         })
@@ -161,13 +161,13 @@ async fn node_subnets_that_were_edited_meanwhile_move_no_pod() {
 
 /// The cluster manager needs no other component to find the subnets that pods run in.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_manager_alone_puts_subnets_right() {
+async fn a_cluster_manager_alone_corrects_subnets() {
     let lab = Lab::up(network()).await;
     lab.annotate("nodes/n1", SUBNETS, json!(r#"{"default":["10.128.0.0/24"]}"#)).await;
     lab.annotate("nodes/n2", SUBNETS, Value::Null).await;
     let alone = NetworkSettings { roles: Roles { cluster_manager: true, controller: false }, ..network() };
     let engine = Running::start(&lab.api, alone.clone(), None).await;
-    until("the annotations are put right", async || {
+    until("the annotations are corrected", async || {
         lab.annotation("nodes/n1", SUBNETS).await == r#"{"default":["10.128.0.0/23"]}"#
             && lab.annotation("nodes/n2", SUBNETS).await == r#"{"default":["10.128.2.0/23"]}"#
     })
@@ -202,12 +202,11 @@ async fn a_controller_alone_keeps_the_subnet_that_pods_run_in() {
     assert_eq!(lab.writes_to(&before, seen), Vec::<Value>::new(), "ports of running pods were written");
     assert_eq!(engine.writes(), (0, 0));
     lab.api.delete_pod("a", "p3").await;
-    until("the annotation is followed when nobody runs there", async || lab.switch_subnet("n2") == "10.131.0.0/23")
-        .await;
+    until("the annotation is used when no pod runs there", async || lab.switch_subnet("n2") == "10.131.0.0/23").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_family_more_moves_no_pod() {
+async fn another_family_moves_no_pod() {
     let lab = Lab::up(network()).await;
     let (before, seen) = (lab.ports(), lab.server.log().len());
     let annotated = lab.annotation("namespaces/a/pods/p1", POD_NETWORKS).await;
@@ -231,16 +230,16 @@ async fn a_family_more_moves_no_pod() {
     drop(engine);
     let engine = lab.engine(network()).await;
     engine.ready().await;
-    until("the new pod's annotation has what is left", async || lab.addresses("new").await == ["10.128.0.5"]).await;
+    until("the new pod is annotated with one address", async || lab.addresses("new").await == ["10.128.0.5"]).await;
     let now = lab.ports();
     assert!(before.iter().all(|port| now.get(port.0) == Some(port.1)), "{now:?}");
-    assert_eq!(now["a_new"], (both["a_new"].0, "0a:58:0a:80:00:05 10.128.0.5".into()), "its port was never away");
+    assert_eq!(now["a_new"], (both["a_new"].0, "0a:58:0a:80:00:05 10.128.0.5".into()), "its port was never removed");
     assert_eq!(lab.writes_to(&before, seen), Vec::<Value>::new(), "ports of running pods were written");
 }
 
 /// Zones do not exist yet; a zone annotation, stale or set by anyone, removes nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_zone_name_takes_nothing_away() {
+async fn a_zone_name_removes_nothing() {
     let lab = Lab::up(network()).await;
     let (before, seen) = (lab.ports(), lab.server.log().len());
     lab.annotate("nodes/n1", ZONE, json!("n1")).await;
@@ -252,5 +251,5 @@ async fn a_zone_name_takes_nothing_away() {
     assert_eq!(lab.ports(), before);
     assert_eq!(lab.server.log().len(), seen, "{:?}", lab.server.log().split_off(seen));
     lab.api.pod("a", "new", "n2", json!({})).await;
-    until("a new pod is served", async || lab.ports().contains_key("a_new")).await;
+    until("a new pod gets a port", async || lab.ports().contains_key("a_new")).await;
 }

@@ -91,7 +91,7 @@ async fn work_beside(unrelated: usize) -> Vec<[usize; 3]> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_costs_the_same_beside_two_thousand_policies_of_others() {
+async fn a_pod_costs_the_same_beside_two_thousand_other_policies() {
     let few = work_beside(20).await;
     assert_eq!(work_beside(2000).await, few);
     assert_eq!(few.iter().map(|work| work[1]).collect::<Vec<_>>(), [1, 1, 1], "transactions: {few:?}");
@@ -115,7 +115,7 @@ async fn a_policy_on_five_hundred_pods() {
     let group = |pods: &str| json!({"kind": "Namespace", "metadata": {"name": "a", "labels": {"pods": pods}}});
     let changes = objects.merge(&group("many"));
     let [keys, transactions, _] = work(&mut controller, &mut objects, changes).await;
-    assert_eq!((keys, transactions), (503, 0), "who is meant stays the same");
+    assert_eq!((keys, transactions), (503, 0), "the rows of the policy stay the same");
     // all of them stop being web at one moment, in as few operations as there are groups and sets
     for number in 0..500 {
         let meta = json!({"namespace": "a", "name": format!("p{number}"), "labels": {"app": "db"}});
@@ -144,7 +144,7 @@ async fn two_hundred_policies_on_one_pod() {
     }
     let [(rows, operations), (more_rows, more_operations)] = counts[..] else { panic!("{counts:?}") };
     assert_eq!([0, 1, 2].map(|table| more_rows[table] - rows[table]), [100, 0, 100]);
-    assert_eq!(more_operations - operations, 100, "one for each group the pod goes into");
+    assert_eq!(more_operations - operations, 100, "one for each group that gets the pod");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,7 +201,7 @@ async fn rows_of_two_thousand_policies() {
 
 /// Policies that select all namespaces use one set: another namespace, its pods and its labels change no ACL.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_beside_policies_about_all_of_them() {
+async fn a_namespace_beside_policies_that_select_all_namespaces() {
     let mut works = Vec::new();
     for policies in [10, 200] {
         let (server, mut objects) = cluster(&["a"]);

@@ -15,7 +15,7 @@ fn remove(schema: &mut Value, table: &str, columns: [(&str, &str); 2]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_needs_a_table_that_is_not_there_is_left_out_alone() {
+async fn only_rows_of_missing_tables_are_left_out() {
     let server = Server::new(Release::Trixie);
     let socket = format!("unix:{}", server.socket().display());
     let client = |words: &[&str]| {

@@ -129,7 +129,7 @@ impl Lab {
 
 /// `kubectl replace --force`, faster than northd reacts: with one uuid for both rows, 25.03 crashed here.
 #[tokio::test(flavor = "multi_thread")]
-async fn northd_outlives_services_that_are_made_again() {
+async fn northd_survives_recreated_services() {
     let mut lab = Lab::up(false).await;
     let south = Server::southbound(Release::Trixie);
     let mut northd = Daemon::northd(&lab.server, &south);
@@ -151,17 +151,17 @@ async fn northd_outlives_services_that_are_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_writes_only_what_it_changes() {
+async fn a_change_writes_only_changed_columns() {
     let mut lab = Lab::up(false).await;
     let three = &["10.128.0.5", "10.128.0.6", "10.128.0.7"];
     let http = "Load_Balancer Service_a/s0_TCP_cluster: vips";
     // one more endpoint
     assert_eq!(lab.written(vec![slice("s0", "1", &endpoints(three))]).await, [http]);
     // the same again, in another order, and with fields that ovnkube does not read
-    let mut touched = slice("s0", "1", &endpoints(&["10.128.0.7", "10.128.0.5", "10.128.0.6"]));
-    touched["metadata"]["resourceVersion"] = json!("77");
-    touched["endpoints"][0]["targetRef"] = json!({"kind": "Pod", "name": "p"});
-    assert_eq!(lab.written(vec![touched]).await, [""; 0]);
+    let mut updated = slice("s0", "1", &endpoints(&["10.128.0.7", "10.128.0.5", "10.128.0.6"]));
+    updated["metadata"]["resourceVersion"] = json!("77");
+    updated["endpoints"][0]["targetRef"] = json!({"kind": "Pod", "name": "p"});
+    assert_eq!(lab.written(vec![updated]).await, [""; 0]);
     // the slices are split differently; for a moment an endpoint is in both
     assert_eq!(lab.written(vec![slice("s0", "2", &endpoints(&["10.128.0.7"]))]).await, [""; 0]);
     assert_eq!(lab.written(vec![slice("s0", "1", &endpoints(&three[..2]))]).await, [""; 0]);
@@ -420,7 +420,7 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: crate::found("apply/services.seeds"), ..ProptestConfig::default() })]
     #[test]
-    fn any_story_of_services_ends_as_a_fresh_start(
+    fn every_story_of_services_ends_like_a_fresh_start(
         story in proptest::collection::vec(happens(), 5..50), template in any::<bool>(),
     ) {
         tokio::runtime::Runtime::new().unwrap().block_on(play(&story, template));

@@ -118,7 +118,7 @@ fn assert_same(have: &BTreeMap<String, usize>, want: &BTreeMap<String, usize>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_get_marks_and_nothing_else() {
+async fn rows_get_only_marks() {
     for snat_per_pod in [false, true] {
         let (mut objects, network) = (objects(), network(snat_per_pod));
         let server = left(&mut objects, &network).await;
@@ -175,7 +175,7 @@ const MEANWHILE: &[(&str, Meanwhile)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_of_what_was_go_and_those_of_others_stay() {
+async fn old_rows_are_removed_and_foreign_rows_stay() {
     for snat_per_pod in [false, true] {
         for (what, meanwhile) in MEANWHILE {
             println!("{what}, SNAT per pod: {snat_per_pod}");
@@ -208,7 +208,7 @@ async fn another_kind_of_snat() {
 /// Of rows that are equal in every column one stays: with marks always, without marks as long as they may be
 /// ovn-kubernetes'.
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_that_are_the_same_one_goes() {
+async fn one_of_two_equal_rows_is_removed() {
     let (mut objects, network) = (objects(), network(false));
     let server = left(&mut objects, &network).await;
     let cells = "policy=src-ip ip_prefix=10.128.0.0/23 nexthop=100.64.0.2";
@@ -229,7 +229,7 @@ async fn of_two_that_are_the_same_one_goes() {
 
 /// Marks that another client removed are restored on the same rows, not on others.
 #[tokio::test(flavor = "multi_thread")]
-async fn marks_that_were_taken_off_come_back() {
+async fn removed_marks_are_restored() {
     let (mut objects, network) = (objects(), network(false));
     let server = Server::new(Release::Trixie);
     let (controller, _) = start(&server, &mut objects, &network).await;

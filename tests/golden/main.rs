@@ -51,7 +51,7 @@ async fn every_case_gives_its_rows() {
             wrong.extend(compare(&case.join(file), &is).map(|difference| format!("{name}/{file}:\n{difference}")));
         }
     }
-    assert!(wrong.is_empty(), "{}\nUPDATE=1 takes this over", wrong.join("\n"));
+    assert!(wrong.is_empty(), "{}\nUPDATE=1 accepts this", wrong.join("\n"));
 }
 
 /// The differing lines; with `UPDATE=1` the file is written instead.

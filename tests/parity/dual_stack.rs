@@ -29,14 +29,14 @@ async fn take_over(original: &Dump, ranges: [&str; 2]) -> Dump {
     let before = dump::uuids(&controller.nb.cache());
     let (_, patches) = controller.settle(&mut objects).await;
     let now = dump::uuids(&controller.nb.cache());
-    assert!(before.keys().all(|uuid| now.contains_key(uuid)), "rows were made anew");
+    assert!(before.keys().all(|uuid| now.contains_key(uuid)), "rows were recreated");
     assert!(controller.notices.is_empty(), "{:?}", controller.notices);
-    assert_eq!(patches, [], "annotations that ovn-kubernetes wrote otherwise");
+    assert_eq!(patches, [], "annotations that differ from ovn-kubernetes'");
     Dump::of(&controller.nb)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_changes_but_what_is_meant_to_differ() {
+async fn only_intended_differences() {
     let original = Dump::parse(include_str!("dual-stack.nb"));
     let have = take_over(&original, V4_FIRST).await;
     let want = with_what_differs(original);
@@ -45,7 +45,7 @@ async fn nothing_changes_but_what_is_meant_to_differ() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nor_with_ipv6_first() {
+async fn only_intended_differences_with_ipv6_first() {
     let ranges = |list: &str| list.replace("10.244.0.0/16 fd00:10:244::/48", "fd00:10:244::/48 10.244.0.0/16");
     let original = Dump::parse(&ranges(include_str!("dual-stack.nb")));
     let have = take_over(&original, V6_FIRST).await;

@@ -110,9 +110,9 @@ async fn rows_on(release: Release) {
     } else {
         want = with_next_tiers(want);
     }
-    assert_eq!(have.since(&want), "", "rows that ovn-kubernetes has otherwise or not at all");
+    assert_eq!(have.since(&want), "", "rows that differ from ovn-kubernetes' or are missing there");
     assert_eq!(want.since(&have), "", "rows of ovn-kubernetes that are missing here");
-    assert_eq!(patches, [], "annotations that ovn-kubernetes wrote otherwise");
+    assert_eq!(patches, [], "annotations that differ from ovn-kubernetes'");
     assert!(controller.notices.is_empty(), "{:?}", controller.notices);
 }
 
@@ -131,15 +131,15 @@ async fn taken_over(rows: &Dump) -> Server {
     let server = Server::new(Release::Trixie);
     let nb = server.client().await;
     nb.transact(dump::load(rows)).await.unwrap();
-    assert_eq!(Dump::of(&nb).since(rows), "", "what was loaded otherwise");
-    assert_eq!(rows.since(&Dump::of(&nb)), "", "what was not loaded");
+    assert_eq!(Dump::of(&nb).since(rows), "", "rows that were loaded differently");
+    assert_eq!(rows.since(&Dump::of(&nb)), "", "rows that were not loaded");
     server
 }
 
 /// Load balancers of UDP get an option, gateway routers an SNAT, each group of isolated pods two ACLs, rows of gateways
 /// marks, rules about whole namespaces one set instead of many; nothing else changes.
 #[tokio::test(flavor = "multi_thread")]
-async fn takeover_changes_nothing_but_what_is_meant_to_differ() {
+async fn takeover_changes_only_what_is_intended() {
     let server = taken_over(&original()).await;
     let mut objects = objects();
     let mut controller = Controller::start(settings().network(), server.client().await, &objects);
@@ -148,12 +148,12 @@ async fn takeover_changes_nothing_but_what_is_meant_to_differ() {
     let have = Dump::of(&controller.nb);
     assert_eq!(have.since(&with_what_differs(original())), "");
     let now = dump::uuids(&controller.nb.cache());
-    assert!(before.keys().all(|uuid| now.contains_key(uuid)), "rows were made anew");
+    assert!(before.keys().all(|uuid| now.contains_key(uuid)), "rows were recreated");
 }
 
 /// Next to foreign rows of every kind.
 #[tokio::test(flavor = "multi_thread")]
-async fn takeover_changes_no_row_of_others() {
+async fn takeover_changes_no_foreign_row() {
     let features = (include_str!("global-features.nb"), include_str!("global-features.yaml"), true);
     for (rows, objects, templates) in
         [(include_str!("global-base.nb"), include_str!("global-base.yaml"), false), features]
@@ -204,7 +204,7 @@ async fn takeover_writes_nothing() {
 
 /// Changes that happened while ovn-kubernetes was down are applied; everything that is not planned here stays.
 #[tokio::test(flavor = "multi_thread")]
-async fn takeover_catches_up_and_leaves_the_rest_alone() {
+async fn takeover_applies_missed_changes_and_nothing_else() {
     let was = with_what_differs(original());
     let server = taken_over(&was).await;
     let mut objects = objects();
@@ -261,13 +261,13 @@ async fn takeover_catches_up_and_leaves_the_rest_alone() {
         // an ACL that only the switch referred to is deleted with it, as are weak references to deleted ports
         let went_with_node = label.contains("NetpolNode:node-002");
         let lost_a_port = label.starts_with("Port_Group(");
-        assert!(went_with_node || lost_a_port || have.0.get(label) == Some(rows), "{label} was touched");
+        assert!(went_with_node || lost_a_port || have.0.get(label) == Some(rows), "{label} was changed");
     }
 }
 
 /// Switches, routers and ports of other networks resemble those of the default network.
 #[tokio::test(flavor = "multi_thread")]
-async fn takeover_leaves_other_networks_and_features_alone() {
+async fn takeover_keeps_other_networks_and_features() {
     let rows = with_what_differs(Dump::parse(include_str!("global-features.nb")));
     let server = taken_over(&rows).await;
     let mut objects = read(include_str!("global-features.yaml"));

@@ -112,7 +112,7 @@ fn defaults_for_a_namespace() {
     assert!(!ask(std::slice::from_ref(&deny_ingress), FRONT, DB, Tcp, 80));
     assert!(ask(std::slice::from_ref(&deny_ingress), FRONT, CLIENT, Tcp, 80), "egress is not affected");
     let allow_ingress = spec(&["Ingress"], json!({"ingress": [{}]}));
-    assert!(ask(&[deny_ingress, allow_ingress], "192.0.2.1", DB, Sctp, 80), "what one policy allows is allowed");
+    assert!(ask(&[deny_ingress, allow_ingress], "192.0.2.1", DB, Sctp, 80), "one policy that allows it is enough");
     let deny_egress = spec(&["Egress"], json!({}));
     assert!(!ask(std::slice::from_ref(&deny_egress), FRONT, "192.0.2.1", Udp, 53));
     assert!(ask(std::slice::from_ref(&deny_egress), CLIENT, DB, Udp, 53), "ingress is not affected");
@@ -136,10 +136,10 @@ fn both_ends_decide() {
 #[test]
 fn directions_by_default() {
     let only_egress = policy(&json!({"podSelector": {}, "egress": [{}]}));
-    assert!(!ask(std::slice::from_ref(&only_egress), CLIENT, DB, Tcp, 80), "ingress is always meant");
+    assert!(!ask(std::slice::from_ref(&only_egress), CLIENT, DB, Tcp, 80), "ingress always applies");
     assert!(ask(std::slice::from_ref(&only_egress), DB, CLIENT, Tcp, 80));
     let no_rules = policy(&json!({"podSelector": {}, "egress": []}));
-    assert!(ask(std::slice::from_ref(&no_rules), DB, CLIENT, Tcp, 80), "egress without rules is not meant");
+    assert!(ask(std::slice::from_ref(&no_rules), DB, CLIENT, Tcp, 80), "egress without rules does not apply");
     let egress = policy(&json!({"podSelector": {}, "policyTypes": ["Egress"], "ingress": [{}], "egress": []}));
     assert!(!ask(std::slice::from_ref(&egress), DB, CLIENT, Tcp, 80));
     assert!(ask(&[egress], CLIENT, DB, Tcp, 80));
@@ -162,7 +162,7 @@ fn selectors_of_peers() {
     let all = from(json!([{"namespaceSelector": {}}]));
     assert!(ask(&all, CLIENT, DB, Tcp, 80) && ask(&all, FRONT, DB, Tcp, 80));
     assert!(!ask(&all, "192.0.2.1", DB, Tcp, 80), "an address is in no namespace");
-    assert!(ask(&from(json!([])), "192.0.2.1", DB, Tcp, 80), "no peer at all is everybody");
+    assert!(ask(&from(json!([])), "192.0.2.1", DB, Tcp, 80), "no peers means everybody");
 }
 
 /// Ports by number, name and range; several numbers for one name; a protocol alone.
@@ -172,7 +172,7 @@ fn ports_of_rules() {
     let web = to(json!([{"port": "web"}]));
     assert!(ask(&web, CLIENT, DB, Tcp, 8080) && ask(&web, CLIENT, OTHER, Tcp, 9090), "each pod's own number");
     assert!(!ask(&web, CLIENT, DB, Tcp, 9090) && !ask(&web, CLIENT, FRONT, Tcp, 8080));
-    assert!(!ask(&web, CLIENT, DB, Udp, 8080), "TCP is meant where nothing is said");
+    assert!(!ask(&web, CLIENT, DB, Udp, 8080), "TCP is the default");
     let dns = to(json!([{"port": "dns"}]));
     assert!(!ask(&dns, CLIENT, DB, Tcp, 53) && !ask(&dns, CLIENT, DB, Udp, 53), "dns is a UDP port");
     assert!(ask(&to(json!([{"port": "dns", "protocol": "UDP"}])), CLIENT, DB, Udp, 53));
@@ -181,9 +181,9 @@ fn ports_of_rules() {
         assert_eq!(ask(&range, CLIENT, DB, Tcp, port), allowed, "{port}");
     }
     let all_of_tcp = to(json!([{"protocol": "TCP"}, {"protocol": "TCP", "port": 80}]));
-    assert!(ask(&all_of_tcp, CLIENT, DB, Tcp, 7), "a port beside all ports narrows nothing");
+    assert!(ask(&all_of_tcp, CLIENT, DB, Tcp, 7), "a port next to all ports restricts nothing");
     assert!(!ask(&all_of_tcp, CLIENT, DB, Sctp, 7));
-    assert!(ask(&to(json!([])), CLIENT, DB, Sctp, 7), "no port at all is everything");
+    assert!(ask(&to(json!([])), CLIENT, DB, Sctp, 7), "no ports means every port");
     let out =
         [policy(&json!({"podSelector": {}, "policyTypes": ["Egress"], "egress": [{"ports": [{"port": "web"}]}]}))];
     assert!(ask(&out, FRONT, DB, Tcp, 8080), "a name is looked up at the destination");
@@ -203,7 +203,7 @@ fn exceptions_of_one_block() {
         json!([{"ipBlock": {"cidr": "0.0.0.0/0"}}, {"ipBlock": {"cidr": "2001:db8::/32", "except": ["2001:db8:1::/48"]}}]),
     );
     assert!(ask(&everything, "2001:db8:2::1", DB, Tcp, 80) && !ask(&everything, "2001:db8:1::1", DB, Tcp, 80));
-    assert!(ask(&everything, FRONT, DB, Tcp, 80), "a pod's address counts as well");
+    assert!(ask(&everything, FRONT, DB, Tcp, 80), "a pod's address matches as well");
 }
 
 /// Rules match pods in the network of their node by the shared address.

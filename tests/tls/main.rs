@@ -141,7 +141,7 @@ async fn refused(options: Options, reason: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn masters_open_all_and_nodes_the_relay() {
+async fn masters_can_use_all_databases_and_nodes_the_relay() {
     for release in RELEASES {
         let all = Databases::up(release).await;
         live(all.options(&nb::DATABASE, "master-master", &all.nb)).await;
@@ -154,7 +154,7 @@ async fn masters_open_all_and_nodes_the_relay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_writes_its_own_chassis_alone() {
+async fn a_node_can_write_only_its_own_chassis() {
     for release in RELEASES {
         let all = Databases::up(release).await;
         all.nb.nbctl(&["ls-add", "s"]);
@@ -206,7 +206,7 @@ async fn a_node_takes_no_lock_of_the_databases() {
 
 /// Documented in docs/security.md, so that the role is not overestimated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_role_leaves_open() {
+async fn what_the_role_does_not_prevent() {
     for release in RELEASES {
         let all = Databases::up(release).await;
         all.nb.nbctl(&["ls-add", "s", "--", "lsp-add", "s", "of-b"]);
@@ -235,7 +235,7 @@ fn impostor(all: &Databases, who: &str) -> Server {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_but_a_server_is_taken_for_one() {
+async fn only_a_server_certificate_is_accepted_for_a_server() {
     for release in RELEASES {
         let all = Databases::up(release).await;
         for who in ["node-a", "master-master"] {

@@ -148,7 +148,7 @@ async fn texts_stay_texts(release: Release) {
         for object in &made {
             place.put(object.clone()).await;
         }
-        assert_eq!(place.passing(&pods), before, "{text:?} changed something for others");
+        assert_eq!(place.passing(&pods), before, "{text:?} changed other pods' connections");
         let all: Vec<_> = pods.iter().cloned().chain([own.clone(), twin.clone()]).collect();
         let with_own =
             |(from, to, _): &(PodKey, PodKey, &str)| [&own, &twin].iter().any(|pod| [from, to].contains(pod));
@@ -158,7 +158,7 @@ async fn texts_stay_texts(release: Release) {
             place.delete(object).await;
         }
         assert_eq!(Dump::of(&place.controller.nb).since(&rows), "", "{text:?} left rows");
-        assert_eq!(rows.since(&Dump::of(&place.controller.nb)), "", "{text:?} took rows away");
+        assert_eq!(rows.since(&Dump::of(&place.controller.nb)), "", "{text:?} removed rows");
     }
     // shows that a bad match would be reported
     place.server.nbctl(&["acl-add", "n1", "to-lport", "7", "ip4.src == \"x", "drop"]);
@@ -168,12 +168,12 @@ async fn texts_stay_texts(release: Release) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn texts_stay_texts_on_25_03() {
+async fn text_is_not_interpreted_on_25_03() {
     texts_stay_texts(Release::Trixie).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn texts_stay_texts_on_23_03() {
+async fn text_is_not_interpreted_on_23_03() {
     texts_stay_texts(Release::Host).await;
 }
 

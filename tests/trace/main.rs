@@ -32,7 +32,7 @@ fn seeds(usual: std::ops::RangeInclusive<u64>) -> std::ops::RangeInclusive<u64> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policies_mean_what_the_reference_says() {
+async fn rows_allow_what_the_reference_allows() {
     let mut lab = Lab::up(Release::Trixie, 1).await;
     for seed in seeds(1..=8) {
         holds(&mut lab, seed).await;

@@ -98,7 +98,7 @@ async fn ranges_are_for_pods_too(release: Release, svc_template_support: bool) {
     assert!(!arrives(&place, beside, BALANCED, 80), "a pod out of range, of the node of one in range");
     for (to, port) in [(WEB, 80), (EXTERNAL, 80), (BALANCED, 81), (web.each_ref().map(String::as_str), 80)] {
         for pod in [far, beside] {
-            assert!(arrives(&place, pod, to, port), "{to:?} port {port} is for everybody");
+            assert!(arrives(&place, pod, to, port), "{to:?} port {port} is open to everybody");
         }
     }
     let egress = |name: &str, rules: Value| {
@@ -119,11 +119,11 @@ async fn ranges_are_for_pods_too(release: Release, svc_template_support: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ranges_are_for_pods_too_on_25_03() {
+async fn ranges_apply_to_pods_on_25_03() {
     ranges_are_for_pods_too(Release::Trixie, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ranges_are_for_pods_too_on_23_03() {
+async fn ranges_apply_to_pods_on_23_03() {
     ranges_are_for_pods_too(Release::Host, true).await;
 }

@@ -34,7 +34,7 @@ impl Network {
         network
     }
 
-    /// The router at `link` advertises itself for so many seconds; the node obeys.
+    /// The router at `link` advertises itself for this many seconds; the node accepts it.
     async fn is_obeyed(&self, link: &str, seconds: u16) {
         let (from, [high, low]) = (format!("to-{link}"), seconds.to_be_bytes());
         let advertisement = [134, 0, 0, 0, 64, 0, high, low, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -73,7 +73,7 @@ impl Network {
 }
 
 #[tokio::test]
-async fn who_forwards_goes_on_obeying_routers() {
+async fn links_that_forward_still_accept_advertisements() {
     let network = Network::new("obeying");
     network.is_obeyed("left", 1000).await;
     network.is_obeyed("right", 1000).await;
@@ -143,7 +143,7 @@ async fn links_forward() {
     node.open().run(forward).await.unwrap();
     let end = Instant::now() + Duration::from_secs(60);
     while !passes() {
-        assert!(Instant::now() < end, "nothing gets through: {}", node.ip("-6 route"));
+        assert!(Instant::now() < end, "no packet passes: {}", node.ip("-6 route"));
     }
 }
 
@@ -170,9 +170,9 @@ async fn an_advertised_route_that_was_moved() {
     assert_eq!(shown.lines().count(), 2, "{shown}");
 }
 
-/// An address that another host has too stays unused on whichever link it is.
+/// An address that another host also has stays unused, whichever link has it.
 #[tokio::test]
-async fn an_address_that_another_host_has_too() {
+async fn a_duplicate_address() {
     let network = Network::new("doubted");
     for link in ["to-left", "to-right"] {
         network.routers.ip(&format!("addr add fd00:7::9/64 dev {link} nodad"));

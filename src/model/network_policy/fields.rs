@@ -119,7 +119,7 @@ impl Reader {
             return (true, fields.egress.as_ref().is_some_and(|rules| !rules.is_empty()));
         }
         for other in types.iter().filter(|t| !["Ingress", "Egress"].contains(&t.as_str())) {
-            self.report("spec.policyTypes", format!("{other:?} is not known; Ingress and Egress are"));
+            self.report("spec.policyTypes", format!("{other:?} is not a policy type; write Ingress or Egress"));
         }
         (types.iter().any(|t| t == "Ingress"), types.iter().any(|t| t == "Egress"))
     }
@@ -158,10 +158,8 @@ impl Reader {
         };
         let all = prefixes.map(|prefixes| (prefixes * acls).saturating_add(ports.len()));
         self.blocks += all.filter(|all| *all <= left).ok_or_else(|| {
-            let many = "prefixes and ports in ACLs, more than all blocks of a policy may be together";
-            format!(
-                "ipBlock: with it they would be over {MOST_OF_BLOCKS} {many}; write wider exceptions or fewer blocks"
-            )
+            let limit = format!("{MOST_OF_BLOCKS} prefixes and ports in ACLs, the limit for all blocks of a policy");
+            format!("ipBlock: with it there would be more than {limit}; write wider exceptions or fewer blocks")
         })?;
         Ok(())
     }
@@ -174,7 +172,7 @@ impl Reader {
             }
             (None, namespaces, Some(pods)) => read_pods(namespaces.as_ref(), pods),
             (None, None, None) => Err("it needs podSelector, namespaceSelector or ipBlock".to_owned()),
-            (Some(_), ..) => Err("ipBlock stands alone: selectors go into a peer of their own".to_owned()),
+            (Some(_), ..) => Err("ipBlock cannot be combined with selectors; write them as another peer".to_owned()),
         };
         self.or_report(path, result)
     }
@@ -208,7 +206,9 @@ fn read_block(fields: &BlockFields, index: u32) -> Result<Block, String> {
     for text in fields.except.iter().flatten() {
         let other = cidr("except", text)?;
         if other == block || !block.contains_subnet(other) {
-            return Err(format!("ipBlock.except: {other} is no part of {block}; write one, or leave it out"));
+            return Err(format!(
+                "ipBlock.except: {other} is not a smaller range inside {block}; correct it or leave it out"
+            ));
         }
         except.push(other);
     }

@@ -25,7 +25,7 @@ fn bad(spec: &str) -> Vec<String> {
 }
 
 #[test]
-fn selectors_select_as_the_reference_says() {
+fn selectors_match_the_reference() {
     let web = labels(&[("app", "web"), ("tier", "")]);
     for (text, matches) in [
         (r"{}", true),
@@ -44,7 +44,7 @@ fn selectors_select_as_the_reference_says() {
 }
 
 #[test]
-fn impossible_selectors_are_none() {
+fn invalid_selectors_are_refused() {
     for text in [
         r#"{"matchLabels":{"app":"a||b"}}"#,
         r#"{"matchLabels":{"app":"\"} || 1"}}"#,
@@ -71,7 +71,7 @@ fn selectors_are_named_as_by_ovn_kubernetes() {
 }
 
 #[test]
-fn a_policy_is_about_what_it_says_or_has_rules_for() {
+fn policy_types_default_to_the_rules() {
     let about = |spec| {
         let policy = policy(spec);
         (policy.ingress.map(|rules| rules.len()), policy.egress.map(|rules| rules.len()))
@@ -86,7 +86,7 @@ fn a_policy_is_about_what_it_says_or_has_rules_for() {
 }
 
 #[test]
-fn what_is_broken_selects_nothing_and_the_rest_stands() {
+fn invalid_parts_select_nothing_and_the_rest_works() {
     let rules = r#"{"podSelector":{"matchLabels":{"a":"b c"}},"ingress":[
         {"from":[{"ipBlock":{"cidr":"10.0.0.0"}}],"ports":[{"port":80},{"port":0},{"port":"Web"},{"port":9,"endPort":8}]},
         {"from":[{"podSelector":{}},{},{"ipBlock":{"cidr":"10.0.0.0/8","except":["fd00::/8"]}}],"ports":[{"protocol":"ICMP"}]},
@@ -120,20 +120,20 @@ fn what_is_broken_selects_nothing_and_the_rest_stands() {
 
 /// A block that excludes all of itself, or nothing, is a mistake.
 #[test]
-fn exceptions_are_parts_of_their_block() {
+fn exceptions_are_inside_their_block() {
     for (cidr, except, problem) in [
         ("10.0.0.0/8", "10.1.0.0/16", None),
-        ("10.0.0.0/8", "10.0.0.0/8", Some("10.0.0.0/8 is no part of 10.0.0.0/8")),
-        ("10.0.0.0/8", "10.1.2.3/4", Some("0.0.0.0/4 is no part of 10.0.0.0/8")),
-        ("10.0.0.0/8", "11.0.0.0/16", Some("11.0.0.0/16 is no part of 10.0.0.0/8")),
-        ("10.0.0.0/8", "fd00::/16", Some("fd00::/16 is no part of 10.0.0.0/8")),
+        ("10.0.0.0/8", "10.0.0.0/8", Some("10.0.0.0/8 is not a smaller range inside 10.0.0.0/8")),
+        ("10.0.0.0/8", "10.1.2.3/4", Some("0.0.0.0/4 is not a smaller range inside 10.0.0.0/8")),
+        ("10.0.0.0/8", "11.0.0.0/16", Some("11.0.0.0/16 is not a smaller range inside 10.0.0.0/8")),
+        ("10.0.0.0/8", "fd00::/16", Some("fd00::/16 is not a smaller range inside 10.0.0.0/8")),
     ] {
         let block = format!(r#"{{"cidr":"{cidr}","except":["10.9.0.0/16","{except}"]}}"#);
         let policy = policy(&format!(r#"{{"ingress":[{{"from":[{{"ipBlock":{block}}}]}}]}}"#));
         let told = policy.bad.first().map(|bad| format!("{}: {}", bad.field, bad.problem));
         let expected = problem.map(|problem| {
             format!(
-                "spec.ingress[0].from[0]: ipBlock.except: {problem}; write one, or leave it out; it selects nothing"
+                "spec.ingress[0].from[0]: ipBlock.except: {problem}; correct it or leave it out; it selects nothing"
             )
         });
         assert_eq!(told, expected);
@@ -142,7 +142,8 @@ fn exceptions_are_parts_of_their_block() {
     }
 }
 
-/// What would be an ACL of 82 MB selects nothing; other parts of the policy count, up to a limit for all together.
+/// A block that would need an ACL of 82 MB selects nothing; other parts of the policy work, up to a limit for all
+/// together.
 #[test]
 fn a_block_with_exceptions_beyond_the_bound_selects_nothing() {
     let except = (0..25_000).map(|n| format!(r#""fd00:{:x}::{:x}/128""#, n % 250, n)).collect::<Vec<_>>().join(",");

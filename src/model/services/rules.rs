@@ -87,15 +87,15 @@ impl fmt::Display for Refusal {
             Self::Taken(whose) => write!(f, "it is {whose}; use an address that is free"),
             Self::Needed(what) => write!(
                 f,
-                "nodes reach {what} by it; use another one, or let an administrator name it alone in \
-                 allowed-external-ips, beside 0.0.0.0/0,::/0 if others shall stay allowed"
+                "nodes reach {what} at it; use another address, or ask an administrator to make it an entry of its own \
+                 in allowed-external-ips, next to 0.0.0.0/0,::/0 if others are to stay allowed"
             ),
             Self::Disabled => {
                 f.write_str("disable-external-ips is set; use a service of type LoadBalancer or NodePort")
             }
-            Self::NotAllowed => {
-                f.write_str("it is in none of allowed-external-ips; use one of those, or have it added")
-            }
+            Self::NotAllowed => f.write_str(
+                "it is not in allowed-external-ips; use an address that is, or ask an administrator to add it",
+            ),
         }
     }
 }

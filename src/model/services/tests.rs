@@ -86,7 +86,7 @@ fn a_named_port_is_what_each_endpoint_says() {
 }
 
 #[test]
-fn terminating_ones_serve_while_nobody_is_ready() {
+fn terminating_endpoints_serve_while_none_is_ready() {
     let endpoint = |ip: &str, node: &str, ready: bool, serving: bool, terminating: bool| {
         let conditions = serde_json::json!({"ready": ready, "serving": serving, "terminating": terminating});
         serde_json::json!({"addresses": [ip], "nodeName": node, "conditions": conditions})
@@ -104,7 +104,7 @@ fn terminating_ones_serve_while_nobody_is_ready() {
     assert_eq!(text(&backends.local("n2")), "10.1.0.2:80");
     assert_eq!(text(&backends.local("n3")), "");
     let nodes = |services: &Services| http(services).nodes().iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(nodes(&services), ["n1"], "somebody is ready");
+    assert_eq!(nodes(&services), ["n1"], "an endpoint is ready");
     assert_eq!((services.ready_on(&key(), "n1"), services.ready_on(&key(), "n2")), (1, 0));
     let of_v6 =
         serde_json::json!([endpoint("fd00::1", "n1", true, true, false), endpoint("fd00::5", "n5", true, true, false)]);
@@ -125,7 +125,7 @@ fn terminating_ones_serve_while_nobody_is_ready() {
 }
 
 #[test]
-fn hints_count_when_all_have_them_and_one_is_for_here() {
+fn hints_apply_if_all_have_them_and_one_matches() {
     let hinted = |ip: &str, zone: &str, node: Option<&str>| {
         let mut hints = serde_json::json!({"forZones": [{"name": zone}]});
         if let Some(node) = node {
@@ -152,7 +152,7 @@ fn hints_count_when_all_have_them_and_one_is_for_here() {
 }
 
 #[test]
-fn addresses_that_lead_elsewhere_are_left_out() {
+fn addresses_of_other_owners_are_left_out() {
     let bad = [
         "127.0.0.1",
         "169.254.169.254",
@@ -181,7 +181,7 @@ fn addresses_that_lead_elsewhere_are_left_out() {
 }
 
 #[test]
-fn what_a_service_cannot_have_is_told_and_the_rest_served() {
+fn refused_parts_of_a_service_are_reported_and_the_rest_served() {
     let texts = |list: &[&str]| list.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
     let (external, ranges) = (texts(&["192.0.2.1", "127.0.0.1", "192.0.2.1"]), texts(&["10.0.0.0/33"]));
     let number = |port, node_port, protocol: &str| PortFields {
@@ -208,7 +208,7 @@ fn what_a_service_cannot_have_is_told_and_the_rest_served() {
     assert_eq!(found.ports, [ServicePort { node_port: Some(30080), ..port("") }]);
     assert_eq!(found.claimed_external_ips().map(|ip| ip.to_string()).collect::<Vec<_>>(), ["192.0.2.1", "192.0.2.7"]);
     assert_eq!((found.affinity, found.health_check_port), (Some(10_800), Some(31000)));
-    assert_eq!(found.source_ranges.len(), 2, "a range that cannot be read lets nobody in");
+    assert_eq!(found.source_ranges.len(), 2, "an invalid range allows no client");
     assert!(found.is_external_local());
     let fields: Vec<_> = found.bad.iter().map(|bad| bad.field.as_ref()).collect();
     assert_eq!(
@@ -225,7 +225,7 @@ fn what_a_service_cannot_have_is_told_and_the_rest_served() {
 }
 
 #[test]
-fn leading_zeros_count_for_nothing() {
+fn leading_zeros_are_ignored() {
     let [external, ranges] = [["192.0.02.010", "0300.0.2.1"], ["010.000.0.0/08", "2001:db8::/032"]];
     let found = service(&ServiceFields {
         kind: Some("LoadBalancer"),
@@ -240,7 +240,7 @@ fn leading_zeros_count_for_nothing() {
 }
 
 #[test]
-fn headless_ones_and_names_of_others_have_no_ports() {
+fn headless_and_external_name_services_have_no_ports() {
     let ports = [PortFields { port: Some(80), ..PortFields::default() }];
     let headless = service(&ServiceFields { cluster_ip: Some("None"), ports: &ports, ..ServiceFields::default() });
     let name = ServiceFields {
@@ -276,7 +276,7 @@ proptest! {
     /// Each endpoint is in any number of slices, in any order: the choice is the same, no ready endpoint is left
     /// out, and no other is chosen.
     #[test]
-    fn the_way_endpoints_are_cut_into_slices_does_not_matter(
+    fn the_split_into_slices_does_not_matter(
         endpoints in prop::collection::vec((0_u8..12, 0_u8..3, any::<bool>(), any::<bool>(), any::<bool>()), 0..20),
         cuts in prop::collection::vec(0_usize..4, 20),
         node in 0_u8..3,
@@ -316,9 +316,9 @@ proptest! {
     }
 }
 
-/// A service that claims what it may not have takes it from no other.
+/// A service that claims an address of another owner blocks no other service that claims it.
 #[test]
-fn a_claim_that_is_refused_keeps_nobody_out() {
+fn a_refused_claim_blocks_no_other() {
     let texts = ["172.18.0.99".to_owned()];
     let ports = [PortFields { port: Some(80), ..PortFields::default() }];
     let mut services = Services::default();
@@ -353,26 +353,26 @@ fn said(services: &Services, key: &ObjectKey) -> Option<(Vec<IpAddr>, Vec<String
     Some(([services.cluster_ips(key, port), services.external_ips(key, port)].concat(), notices.collect()))
 }
 
-/// For a service its age, and whether the address is an external one and its load balancer's; if it is neither, or
-/// both, it is the young one's own. For a node whether it is known by it and has it on a link.
-type Told = Option<(bool, bool, u8)>;
+/// For a service: its age, and whether the address is an external one and its load balancer's; if it is neither, or
+/// both, it is the younger service's cluster IP. For a node: whether its status and its links have the address.
+type Fields = Option<(bool, bool, u8)>;
 
 proptest! {
-    /// Services and nodes with a common address come, change and go: looking again only at the affected services
-    /// gives the same result as looking at all of them in the end.
+    /// Services and nodes with a common address are added, changed and removed: checking only the affected services
+    /// again gives the same result as checking all of them in the end.
     #[test]
-    fn what_was_not_touched_has_not_changed(
+    fn unaffected_services_have_not_changed(
         events in prop::collection::vec((prop::bool::weighted(0.3), 0_usize..2, prop::option::weighted(0.8, (any::<bool>(), any::<bool>(), 0_u8..2))), 0..20),
     ) {
         let ip = |has: bool| has.then_some("172.18.0.99");
         let parsed = |has| ip(has).map(|ip| ip.parse::<IpAddr>().unwrap());
-        let apply = |services: &mut Services, is_node: bool, number: usize, told: Told| {
+        let apply = |services: &mut Services, is_node: bool, number: usize, fields: Fields| {
             let name = ["a", "b"][number];
             if is_node {
-                let ips = told.map(|(named, linked, _)| NodeIps::new(parsed(named), parsed(linked)));
+                let ips = fields.map(|(named, linked, _)| NodeIps::new(parsed(named), parsed(linked)));
                 return services.apply_node(&name.into(), ips.unwrap_or_default());
             }
-            let new = told.map(|(external, balanced, created)| {
+            let new = fields.map(|(external, balanced, created)| {
                 let external: Vec<_> = ip(external).map(str::to_owned).into_iter().collect();
                 let ingress: Vec<_> = ip(balanced).map(|ip| (ip.to_owned(), None)).into_iter().collect();
                 let own = format!("10.96.0.{}", number + 1);
@@ -391,18 +391,18 @@ proptest! {
             services.apply_service(&ObjectKey::new("a", name), new)
         };
         let (mut services, mut known, mut end) = (Services::default(), BTreeMap::new(), BTreeMap::new());
-        for (is_node, number, told) in events {
-            for key in apply(&mut services, is_node, number, told) {
+        for (is_node, number, fields) in events {
+            for key in apply(&mut services, is_node, number, fields) {
                 known.insert(key.clone(), said(&services, &key));
             }
             for (key, known) in &known {
                 prop_assert_eq!(known, &said(&services, key), "{}", key);
             }
-            end.insert((is_node, number), told);
+            end.insert((is_node, number), fields);
         }
         let mut fresh = Services::default();
-        for ((is_node, number), told) in end {
-            apply(&mut fresh, is_node, number, told);
+        for ((is_node, number), fields) in end {
+            apply(&mut fresh, is_node, number, fields);
         }
         for (key, known) in known {
             prop_assert_eq!(known, said(&fresh, &key), "{}", key);

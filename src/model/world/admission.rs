@@ -20,7 +20,7 @@ impl World {
         }
         if let Some(other) = node.written.get(keys::ZONE) {
             let problem = format!(
-                "{other:?} is not the cluster's one zone, {ours}, and the node is served as the others are; remove the \
+                "{other:?} is not {ours}, the only zone of the cluster; the node is served all the same; remove the \
                  annotation"
             );
             node.bad.push(BadAnnotation::new(keys::ZONE, problem));

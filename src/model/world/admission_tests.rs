@@ -14,7 +14,7 @@ fn gateway(interface_id: &str) -> String {
 }
 
 impl Story {
-    /// A node of this age that makes such claims.
+    /// A node of this age with these annotations.
     fn says(&mut self, name: &str, created: i64, annotations: &[(&str, &str)]) -> BTreeSet<Affected> {
         let node = with_meta(name, created, annotations, |meta| Node::parse(meta, NodeFields::default()));
         self.world.apply(Change::Node(name.into(), Some(Box::new(node))))
@@ -51,7 +51,7 @@ fn a_gateway_has_the_port_of_its_own_node() {
 }
 
 #[test]
-fn a_pod_that_is_called_as_a_gateways_port_gets_no_port() {
+fn a_pod_named_like_a_gateways_port_gets_no_port() {
     let namesake = PodKey::new("ns", "n1");
     let mut story = Story::settled(ONE);
     story.says("n1", 1, &[(keys::NODE_SUBNETS, SUBNETS)]);
@@ -66,7 +66,7 @@ fn a_pod_that_is_called_as_a_gateways_port_gets_no_port() {
 }
 
 #[test]
-fn a_chassis_stays_its_nodes() {
+fn a_chassis_stays_with_its_node() {
     let mut story = Story::settled(ONE);
     story.says_chassis("n2", 2, "c2");
     story.says_chassis("n1", 1, "c2");
@@ -77,7 +77,7 @@ fn a_chassis_stays_its_nodes() {
 }
 
 #[test]
-fn at_the_start_a_chassis_is_the_older_nodes_in_whatever_order_they_come() {
+fn at_the_start_the_older_node_gets_the_chassis() {
     for names in [["n1", "n2", "n3"], ["n3", "n2", "n1"], ["n2", "n1", "n3"]] {
         let mut story = Story::new(ONE);
         for name in names {
@@ -90,7 +90,7 @@ fn at_the_start_a_chassis_is_the_older_nodes_in_whatever_order_they_come() {
 }
 
 #[test]
-fn a_chassis_is_passed_on_when_its_node_is_gone_or_has_another() {
+fn a_chassis_that_becomes_free_goes_to_the_next_node() {
     let mut story = Story::settled(ONE);
     for (created, name) in (1..).zip(["n1", "n2", "n3"]) {
         story.says_chassis(name, created, "c");

@@ -73,7 +73,7 @@ impl World {
             self.node_networks.entry(name.clone()).or_default().problems = vec![(
                 "NameReserved",
                 format!(
-                    "cannot give node {name} a pod network: the cluster's own switch has its name; give it another name"
+                    "cannot give node {name} a pod network: a switch of the cluster has this name; give the node another one"
                 ),
             )];
             return;
@@ -273,21 +273,21 @@ impl World {
         let (other, theirs) = self.nodes.iter().find_map(|(name, node)| Some((name, other(node)?)))?;
         let (small, large) = (mtu.min(theirs), mtu.max(theirs));
         Some(format!(
-            "pods of {name} have MTU {mtu} and those of {other} {theirs}, as their uplinks leave: packets of {large} bytes \
-             do not reach the others; set mtu to {small} on all nodes, or give the uplinks the same MTU"
+            "pods of {name} have MTU {mtu} and those of {other} {theirs}, because their uplinks differ: packets of {large} \
+             bytes are lost between them; set mtu to {small} on all nodes, or give the uplinks the same MTU"
         ))
     }
 }
 
 fn misplaced(ip: IpAddr) -> String {
     format!(
-        "cannot reach the node at {ip} (of status.addresses or annotation {}): it is in a range of services, which keep it; \
-         give the node another one",
+        "cannot reach the node at {ip} (of status.addresses or annotation {}): it is in a range of services; \
+         give the node another address",
         keys::GATEWAY
     )
 }
 
 fn not_obeyed(key: &str, value: &dyn std::fmt::Display, why: &str, decides: bool) -> (&'static str, String) {
-    let remedy = if decides { "it is put right" } else { "the cluster manager puts it right" };
+    let remedy = if decides { "it is corrected" } else { "the cluster manager corrects it" };
     ("AnnotationNotObeyed", format!("cannot use {value} of annotation {key}: {why}; {remedy}"))
 }

@@ -44,7 +44,7 @@ fn cut_off(pod: &Pod, addresses: &PodAddresses, switch: &Switch) -> Option<Strin
     let (ip, subnet) = lost.find_map(|ip| Some((ip, switch.subnet_for(ip)?)))?;
     let why = if subnet.contains(ip) { "it is taken".to_owned() } else { format!("it is outside of {subnet}") };
     let has = addresses.port_address();
-    Some(format!("cannot keep {ip}, which the pod runs with: {why}; make the pod anew, so that it starts with {has}"))
+    Some(format!("cannot keep {ip}, which the pod uses: {why}; recreate the pod, so that it starts with {has}"))
 }
 
 /// Whether the annotation matches what the pod has, except for families that its node has no subnet of.
@@ -264,8 +264,8 @@ impl World {
 
 fn namesake(key: &PodKey) -> String {
     format!(
-        "cannot give the pod a network: the gateway of node {} on bridge {} has the port {}, which the pod's would be called \
-         too; give the pod another name",
+        "cannot give the pod a network: the gateway of node {} on bridge {} has the port {}, and the pod's port would have \
+         the same name; give the pod another name",
         key.name,
         key.namespace,
         key.port_name()

@@ -73,10 +73,10 @@ impl World {
     fn namespaces_labelled<'a>(&'a self, selector: &'a Selector) -> impl Iterator<Item = &'a Name> {
         let by_label = selector.labels.iter().filter_map(|label| Some((label, self.namespaces_by.get(label)?)));
         // a required label that no namespace has means no match; else the rarest one leaves the fewest candidates
-        let nobody = selector.labels.iter().any(|label| !self.namespaces_by.contains_key(label));
+        let none_has_it = selector.labels.iter().any(|label| !self.namespaces_by.contains_key(label));
         let rarest = by_label.map(|(_, names)| names).min_by_key(|names| names.len());
-        let all = self.namespaces.keys().filter(move |_| rarest.is_none() && !nobody);
-        let some = rarest.into_iter().flatten().filter(move |_| !nobody);
+        let all = self.namespaces.keys().filter(move |_| rarest.is_none() && !none_has_it);
+        let some = rarest.into_iter().flatten().filter(move |_| !none_has_it);
         all.chain(some).filter(|name| self.namespaces.get(*name).is_some_and(|n| selector.matches(&n.labels)))
     }
 

@@ -16,7 +16,7 @@ use crate::{
 
 const KEYS: [&str; 2] = ["app", "tier"];
 const VALUES: [&str; 3] = ["a", "b", ""];
-/// The namespace that stands for nodes.
+/// The namespace that represents nodes.
 const OF_NODES: &str = "ns0";
 
 type Labels = BTreeMap<String, String>;
@@ -181,7 +181,7 @@ fn numbers_by_asking(world: &World) -> BTreeSet<String> {
 
 proptest! {
     #[test]
-    fn the_index_finds_what_is_there_and_who_sees_something_else_is_touched(
+    fn the_index_is_complete_and_every_changed_view_is_affected(
         story in proptest::collection::vec(happens(), 1..40), settled_at in 0..20usize,
     ) {
         let network = NetworkSettings { host_network_namespace: Some(OF_NODES.into()), ..network(&[("10.1.0.0/16", 24)]) };
@@ -220,7 +220,7 @@ proptest! {
 
 /// The work for a pod does not grow with policies that have nothing to do with it.
 #[test]
-fn a_pod_touches_no_policy_that_is_not_about_it() {
+fn a_pod_affects_only_policies_that_select_it() {
     let mut world = World::new(network(&[("10.1.0.0/16", 24)]), [Kind::Pod]);
     world.apply(Change::Synced(Kind::Pod));
     let spec = |n: u32| {
@@ -249,9 +249,9 @@ fn a_pod_touches_no_policy_that_is_not_about_it() {
     assert_eq!(world.apply(Change::Pod(same, Some(Box::new(pod)))).len(), 1, "the number is known already");
 }
 
-/// The work for a namespace does not grow with policies that mean it.
+/// The work for a namespace does not grow with policies that select it.
 #[test]
-fn a_namespace_touches_no_policy_that_means_it() {
+fn a_namespace_affects_no_policy_that_selects_it() {
     let mut world = World::new(network(&[("10.1.0.0/16", 24)]), [Kind::Pod]);
     world.apply(Change::Synced(Kind::Pod));
     for n in 0..2000 {

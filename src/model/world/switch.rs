@@ -146,8 +146,8 @@ impl Switch {
         let rest: Vec<_> =
             known.each().filter(|ip| self.subnet_for(*ip).is_some() && !pod.has_family_of(*ip)).collect();
         let taken = match rest.as_slice() {
-            [] if pod.ips.is_empty() => Err(format!("they are not of {}", self.names())),
-            [a, b] if a.is_ipv6() == b.is_ipv6() => Err(format!("{a} and {b} are of one family")),
+            [] if pod.ips.is_empty() => Err(format!("they are not in {}", self.names())),
+            [a, b] if a.is_ipv6() == b.is_ipv6() => Err(format!("{a} and {b} are of the same family")),
             _ => self.take(&rest).map_err(|error| error.to_string()),
         };
         match taken {

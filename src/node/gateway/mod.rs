@@ -71,7 +71,7 @@ pub(crate) struct Gateway<'a> {
     /// NIC, bridge and the reason why the NIC was taken out again; the move is not repeated.
     undone: Option<(String, String, String)>,
     /// Since when connectivity is checked after a NIC was put into its bridge.
-    trial: Option<Instant>,
+    probation_since: Option<Instant>,
     /// How often in a row connections could not be ended.
     unended: u8,
     /// Progress of the host's own network setup.
@@ -96,7 +96,7 @@ impl<'a> Gateway<'a> {
             taken: Vec::new(),
             swept: None,
             undone: None,
-            trial: None,
+            probation_since: None,
             unended: 0,
             boot_grace: BootGrace::new(settings.first_address, settings.default_route),
             unmoved: UnmovedRoutes::default(),
@@ -105,7 +105,7 @@ impl<'a> Gateway<'a> {
 
     /// Whether to look at the network again without a notification.
     pub(crate) fn looks_again(&self) -> bool {
-        self.trial.is_some() || (1..ATTEMPTS).contains(&self.unended)
+        self.probation_since.is_some() || (1..ATTEMPTS).contains(&self.unended)
     }
 
     /// Checks that there is a gateway or can be one. Changes nothing.
@@ -161,8 +161,8 @@ impl<'a> Gateway<'a> {
         let missing = self.boot_grace.await_routes(&uplink).await?;
         let left = self.unmoved.left();
         let uplink = uplink.with(&missing, &left);
-        let trial = self.trial.map_or(Duration::ZERO, |since| since.elapsed());
-        let passed = trial >= self.settings.probation;
+        let elapsed = self.probation_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let passed = elapsed >= self.settings.probation;
         let next_hops = self.settings.watched_hops(place, host);
         let watched = Watched { next_hops, api_server: self.settings.api_server.clone() };
         let moved = uplink.to_bridge(&watched, passed, &mut self.unmoved).await;
@@ -170,7 +170,7 @@ impl<'a> Gateway<'a> {
             tracing::error!(error = %e, "the gateway is not tried again before the agent is restarted");
             self.undone = Some((nic.clone(), bridge.clone(), why.clone()));
         }
-        self.trial = moved?.then(|| self.trial.unwrap_or_else(Instant::now));
+        self.probation_since = moved?.then(|| self.probation_since.unwrap_or_else(Instant::now));
         Ok(())
     }
 

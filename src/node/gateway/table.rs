@@ -113,10 +113,10 @@ async fn isolate(have: &Elements, want: &Elements, commands: &impl Fn(&Elements)
     let mut refused = Vec::new();
     let mut batches = vec![new];
     while let Some(mut batch) = batches.pop() {
-        let mut trial = good.clone();
-        trial.extend(batch.iter().cloned());
-        match nft::check(TABLE, &commands(&trial)).await? {
-            Ok(()) => good = trial,
+        let mut candidate = good.clone();
+        candidate.extend(batch.iter().cloned());
+        match nft::check(TABLE, &commands(&candidate)).await? {
+            Ok(()) => good = candidate,
             Err(_) if batch.len() > 1 => {
                 let rest = batch.split_off(batch.len() / 2);
                 batches.extend([rest, batch]);

@@ -34,7 +34,7 @@ fn an_element_that_the_kernel_refuses_holds_up_no_other() {
 
 /// Connections that could not be ended are still to be ended at the next look, by what is wanted then.
 #[test]
-fn what_is_led_elsewhere_is_told_until_it_is_done() {
+fn stale_connections_are_reported_until_they_are_ended() {
     apart(async || {
         let wanted = |to: &[u8]| {
             let element =
@@ -51,7 +51,7 @@ fn what_is_led_elsewhere_is_told_until_it_is_done() {
         }
         table.forget_turned();
         assert!(table.ensure(wanted(&[1, 2])).await.unwrap().is_empty());
-        // a service goes, and somebody empties the table before its connections are ended
+        // a service is deleted, and another program empties the table before its connections are ended
         for to in [&[2][..], &[2], &[1, 2], &[2]] {
             let moved = table.ensure(wanted(to)).await.unwrap();
             assert_eq!(frontends(&moved)[0], ("192.0.2.1".to_owned(), usize::from(to.len() > 1)));

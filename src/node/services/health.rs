@@ -41,22 +41,22 @@ pub(crate) async fn run(
     };
     let mut ports = Ports { web, health: health.clone(), open: BTreeMap::new() };
     let mut changes = tracker.changes();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         changes.mark_unchanged();
         let failed = match tracker.want() {
             Some(want) => ports.ensure(&want, node).await,
             None => Vec::new(),
         };
-        for warning in failed.iter().filter(|warning| !told.contains(*warning)) {
+        for warning in failed.iter().filter(|warning| !reported.contains(*warning)) {
             tracing::warn!(reason = warning.reason, "{}", warning.message);
             // fails only when the process ends
             let _ = warnings.send(warning.clone());
         }
-        told = failed;
+        reported = failed;
         tokio::select! {
-            heard = changes.changed() => if heard.is_err() { return },
-            () = sleep(RETRY), if !told.is_empty() => {},
+            changed = changes.changed() => if changed.is_err() { return },
+            () = sleep(RETRY), if !reported.is_empty() => {},
         }
     }
 }
@@ -102,8 +102,8 @@ impl Ports {
                     about: Some(service.clone()),
                     reason: "FailedToStartServiceHealthcheck",
                     message: format!(
-                        "cannot listen on healthCheckNodePort {number} of {} on node {node}: {e}; end the program that has the \
-                         port (ss -ltnp), or make the service anew to give it another one",
+                        "cannot listen on healthCheckNodePort {number} of {} on node {node}: {e}; stop the program \
+                         that uses the port (ss -ltnp), or recreate the service so that it gets another port",
                         health.service
                     ),
                 }),

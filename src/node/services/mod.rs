@@ -1,9 +1,9 @@
-//! Services on the node: the host and the outside reach them as pods do.
+//! Services on the node: the host, and clients outside, reach them as pods do.
 //!
 //! ```text
 //!  Service, EndpointSlice ─▶ tracker ─▶ node_plan::services   what the host has to do for each
 //!                               │            ├▶ nft      node ports, external addresses    maps and sets
-//!                               │            ├▶ flows    what the bridge leads to OVN      OpenFlow
+//!                               │            ├▶ flows    what the bridge sends to OVN      OpenFlow
 //!                               │            └▶ health   healthCheckNodePort               HTTP
 //!                               └▶ stale                 UDP connections to gone endpoints ovs-vswitchd
 //! ```

@@ -1,4 +1,4 @@
-//! Ends UDP connections of senders that never pause: in Open vSwitch they still lead to an endpoint
+//! Ends UDP connections of senders that never pause: in Open vSwitch they still go to an endpoint
 //! that is gone. This works for the kernel's and the userspace datapath.
 //!
 //! ovn-controller does the same for its own zones, if its version can. Either can do it only after the new
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use super::tracker::ServiceTracker;
 
-/// Between two looks.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(700);
 /// ovs-vswitchd scans all its connections for each one to end. If there are more, only those that exist are sent to it.
 const ONE_BY_ONE: usize = 16;

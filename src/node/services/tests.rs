@@ -27,7 +27,7 @@ fn here() -> Here {
     Here { node: "node-000".into(), ips: vec!["172.18.0.2".parse().unwrap()], node_ports: true, knows_nodes: true }
 }
 
-/// The addresses that the cluster knows nodes by.
+/// The addresses by which the cluster knows nodes.
 fn ips(ips: &[&str]) -> NodeIps {
     NodeIps::new(ips.iter().map(|ip| ip.parse().unwrap()), [])
 }
@@ -36,7 +36,7 @@ fn given() -> Vec<Subnet> {
     vec!["10.96.0.0/16".parse().unwrap()]
 }
 
-/// Of a cluster of three nodes.
+/// The node under test in a cluster of three nodes.
 fn no_services() -> Services {
     let mut services = Services::new(AddressRules {
         pods: vec!["10.128.0.0/14".parse().unwrap()],
@@ -84,7 +84,7 @@ fn slice(of: &str, port: (&str, i64), endpoints: &Value) -> EndpointSlice {
     EndpointSlice::parse(&meta_of(&labels, 1), fields)
 }
 
-/// The cluster's services of one namespace, made in this order.
+/// The cluster's services of one namespace, created in this order.
 struct Cluster(Services, i64);
 
 impl Default for Cluster {
@@ -118,7 +118,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::new("a", name)
 }
 
-/// As `peer` had them when its host was dumped, in both gateway modes.
+/// The services of the cluster of `peer` when its host was dumped, in both gateway modes.
 fn samples() -> Cluster {
     let mut cluster = Cluster::default();
     let web = json!([{"port": 80}]);
@@ -147,16 +147,16 @@ fn elements(cluster: &Cluster, mode: GatewayMode) -> Vec<String> {
     elements.into_iter().map(|((set, key), value)| format!("{set} {key} : {value}")).collect()
 }
 
-/// Without what is only refused.
+/// Without elements that only refuse connections.
 fn led(cluster: &Cluster, mode: GatewayMode) -> Vec<String> {
     let mut led = elements(cluster, mode);
     led.retain(|element| !element.starts_with("refused"));
     led
 }
 
-/// Only there does the endpoint see who sends.
+/// Only an endpoint on the same node sees the client's address.
 #[test]
-fn a_node_port_without_endpoints_here_leads_to_a_node_that_has_some() {
+fn a_node_port_without_local_endpoints_goes_to_a_node_that_has_some() {
     let mut cluster = Cluster::default();
     let spec = json!({
         "type": "NodePort", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.1"], "ports": [{"port": 80, "nodePort": 30080}],
@@ -177,22 +177,22 @@ fn a_node_port_without_endpoints_here_leads_to_a_node_that_has_some() {
     assert_eq!(elsewhere(&["node-002", "node-001"]), ["nodeports-elsewhere-v4 tcp . 30080 : 172.18.0.3 . 30080"]);
     assert_eq!(elsewhere(&["node-002"]), ["nodeports-elsewhere-v4 tcp . 30080 : 172.18.0.4 . 30080"]);
     assert!(elsewhere(&["node-002", "node-000"]).is_empty(), "an endpoint is here");
-    assert!(elsewhere(&["node-007"]).is_empty(), "nobody has said where that is");
+    assert!(elsewhere(&["node-007"]).is_empty(), "the node's address is not known");
     let ready = elsewhere(&["node-001 terminating", "node-002"]);
     assert_eq!(ready, ["nodeports-elsewhere-v4 tcp . 30080 : 172.18.0.4 . 30080"]);
     let last = elsewhere(&["node-001 terminating"]);
     assert_eq!(last, ["nodeports-elsewhere-v4 tcp . 30080 : 172.18.0.3 . 30080"]);
-    assert!(elsewhere(&["node-000 terminating", "node-002"]).is_empty(), "one that still serves is here");
+    assert!(elsewhere(&["node-000 terminating", "node-002"]).is_empty(), "a local endpoint still serves");
 
     let needs_nodes = watch::Sender::default();
-    let mut minds = needs_nodes.subscribe();
+    let mut needed = needs_nodes.subscribe();
     let tracker = ServiceTracker::new("node-000".into(), true, Some(given()), Services::default(), needs_nodes);
-    tracker.services_told();
-    assert!(tracker.want().is_some() && !*minds.borrow_and_update(), "other nodes matter to nobody");
+    tracker.services_synced();
+    assert!(tracker.want().is_some() && !*needed.borrow_and_update(), "no service needs other nodes");
     let there = json!([{"addresses": ["10.128.1.1"], "nodeName": "node-002"}]);
     tracker.slice(&key("web-x"), Some(slice("web", ("TCP", 8080), &there)));
     tracker.service(&key("web"), Some(service(1, &spec)));
-    assert!(*minds.borrow_and_update());
+    assert!(*needed.borrow_and_update());
     let leads_to =
         || tracker.want().unwrap().parts[0].elsewhere.iter().map(|there| there.node.to_string()).collect::<Vec<_>>();
     assert!(leads_to().is_empty());
@@ -209,9 +209,9 @@ fn a_node_port_without_endpoints_here_leads_to_a_node_that_has_some() {
     assert!(leads_to().is_empty());
 }
 
-/// OVN's answer to the host would not find its way.
+/// OVN's reply to the host would not reach it.
 #[test]
-fn the_host_refuses_for_services_without_endpoints() {
+fn the_host_rejects_connections_to_services_without_endpoints() {
     let mut cluster = Cluster::default();
     let ports = json!([{"port": 80}, {"name": "dns", "port": 53, "protocol": "UDP"}]);
     cluster.add("none", &json!({"clusterIPs": ["10.96.1.1", "fd00:96::1"], "ports": ports}));
@@ -272,7 +272,7 @@ fn added(cluster: &Cluster, mode: GatewayMode, ips: &[&str]) -> Vec<String> {
     let without: BTreeSet<String> = flows(&facts, &Want::default()).into_iter().collect();
     let with = flows(&facts, &cluster.want());
     let unique: BTreeSet<&String> = with.iter().collect();
-    assert_eq!(unique.len(), with.len(), "a flow stands twice");
+    assert_eq!(unique.len(), with.len(), "a flow occurs twice");
     let added = with.into_iter().filter(|flow| !without.contains(flow));
     added.map(|flow| flow.replace("cookie=0xdeff105,table=0,priority=110,", "")).collect()
 }
@@ -300,9 +300,10 @@ fn flows_of_the_samples() {
     assert!(added(&samples(), GatewayMode::Shared, &[]).is_empty(), "a node without such addresses");
 }
 
-/// At another address too the client's address is kept, and endpoints of other nodes get nothing.
+/// The node's other addresses also keep the client's address, and services whose endpoints are on other nodes get no
+/// flows there.
 #[test]
-fn local_node_ports_are_at_all_addresses_of_the_node() {
+fn local_node_ports_exist_at_all_addresses_of_the_node() {
     let mut cluster = samples();
     let spec = json!({
         "type": "NodePort", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.6"], "ports": [{"port": 80, "nodePort": 30082}],
@@ -332,7 +333,7 @@ fn local_node_ports_are_at_all_addresses_of_the_node() {
 }
 
 #[test]
-fn endpoints_on_the_host_see_who_sends() {
+fn endpoints_on_the_host_see_the_clients_address() {
     let mut cluster = Cluster::default();
     let spec = json!({
         "type": "LoadBalancer", "externalTrafficPolicy": "Local", "internalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.4"],
@@ -354,7 +355,7 @@ fn endpoints_on_the_host_see_who_sends() {
     ] {
         assert!(flows.contains(&flow), "{flow} is not in {flows:#?}");
     }
-    assert!(!flows.iter().any(|flow| flow.contains("10.1.0.0")), "a range within another is there twice");
+    assert!(!flows.iter().any(|flow| flow.contains("10.1.0.0")), "a range inside another one has a flow");
     let elements = elements(&cluster, GatewayMode::Local);
     assert!(!elements.iter().any(|element| element.starts_with("external-ips-no")), "{elements:#?}");
     for element in [
@@ -369,7 +370,7 @@ fn endpoints_on_the_host_see_who_sends() {
 }
 
 #[test]
-fn the_older_service_keeps_what_two_claim() {
+fn the_older_service_wins_a_conflict() {
     let mut cluster = Cluster::default();
     let claim = |ip: &str| json!({"clusterIPs": [ip], "externalIPs": ["192.0.2.10"], "ports": [{"port": 80}]});
     cluster.add("z", &claim("10.96.1.1")).add("a", &claim("10.96.1.2"));
@@ -378,9 +379,9 @@ fn the_older_service_keeps_what_two_claim() {
     assert_eq!(flows.len(), 4, "{flows:#?}");
 }
 
-/// Whoever may make a service must not take the node's own ports, nor another node's.
+/// A user who can create a service must not take the ports of any node.
 #[test]
-fn an_external_ip_is_never_somebody_elses() {
+fn an_external_ip_of_another_owner_is_ignored() {
     let ports = json!([{"port": 10250}]);
     for ip in ["172.18.0.2", "172.18.0.3", "10.129.0.5", "10.96.1.2", "100.64.0.3"] {
         for thief in [json!({"externalIPs": [ip]}), json!({"type": "LoadBalancer", "ingress": [ip]})] {
@@ -390,16 +391,16 @@ fn an_external_ip_is_never_somebody_elses() {
             cluster.add("thief", &spec);
             cluster.add("owner", &json!({"clusterIPs": ["10.96.1.2"], "ports": ports}));
             for mode in [GatewayMode::Local, GatewayMode::Shared] {
-                assert!(led(&cluster, mode).is_empty(), "{ip} is led elsewhere");
-                assert!(added(&cluster, mode, &["172.18.0.2"]).is_empty(), "{ip} is led to OVN");
+                assert!(led(&cluster, mode).is_empty(), "{ip} is redirected");
+                assert!(added(&cluster, mode, &["172.18.0.2"]).is_empty(), "{ip} is sent to OVN");
             }
         }
     }
 }
 
-/// A load balancer may put its address on a node; nobody else who writes it down gets it.
+/// A load balancer may put its address on a node; a service that has it only in spec.externalIPs does not get it.
 #[test]
-fn an_address_that_a_load_balancer_has_put_on_a_node_is_the_services() {
+fn an_address_that_a_load_balancer_put_on_a_node_is_served() {
     let spec = |from: &str| json!({"type": "LoadBalancer", "clusterIPs": ["10.96.1.1"], from: ["172.18.0.99"], "ports": [{"port": 80}]});
     for node in ["node-000", "node-001"] {
         let mut cluster = Cluster::default();
@@ -429,7 +430,7 @@ fn both_families() {
         "tcp6,in_port=1,ipv6_dst=fd00:172::2,tp_dst=30081,actions=output:2",
         "tcp6,in_port=2,dl_src=02:42:ac:12:00:02,ipv6_src=2001:db8::20,tp_src=80,actions=output:1",
         "tcp,in_port=1,nw_dst=192.0.2.20,tp_dst=80,nw_src=10.0.0.0/8,actions=output:2",
-        // ranges of one family say nothing about the other
+        // ranges of one family do not restrict the other
         "tcp6,in_port=1,ipv6_dst=2001:db8::20,tp_dst=80,actions=output:2",
     ] {
         assert!(flows.iter().any(|have| have == flow), "{flow} is not in {flows:#?}");
@@ -438,7 +439,7 @@ fn both_families() {
     assert!(elements.contains(&"nodeports-v6 tcp . 30081 : fd00:96::4 . 80".to_owned()), "{elements:#?}");
 }
 
-/// As kube-proxy has it.
+/// As kube-proxy does it.
 #[test]
 fn source_ranges() {
     let sources = |ranges: &[&str]| {
@@ -455,78 +456,78 @@ fn source_ranges() {
     };
     assert_eq!(sources(&["10.0.0.1/8", "10.1.0.0/16"]), ["10.0.0.0/8"]);
     assert!(sources(&["10.0.0.0/8", "0.0.0.0/0"]).is_empty(), "everybody");
-    assert!(sources(&["fd00::/8"]).is_empty(), "nothing is said about IPv4");
+    assert!(sources(&["fd00::/8"]).is_empty(), "IPv4 is not restricted");
     assert_eq!(sources(&["172.18.0.0/16"]), ["172.18.0.0/16", "192.0.2.20/32"], "the node may have the address itself");
-    assert_eq!(sources(&["10.0.0.0/33"]), ["0.0.0.0/32"], "what can't be read lets nobody in");
+    assert_eq!(sources(&["10.0.0.0/33"]), ["0.0.0.0/32"], "an invalid range allows no client");
 }
 
 fn tracker() -> ServiceTracker {
     let tracker = ServiceTracker::new("node-000".into(), true, Some(given()), no_services(), watch::Sender::default());
     tracker.addresses(&here().ips);
-    tracker.nodes_told();
+    tracker.nodes_synced();
     tracker
 }
 
 #[test]
-fn nothing_is_done_before_everything_is_known() {
+fn nothing_is_written_before_all_lists_are_complete() {
     let tracker = tracker();
     let spec = json!({"type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 80, "nodePort": 30080}]});
     tracker.service(&key("np"), Some(service(1, &spec)));
     assert_eq!(tracker.want(), None);
     let changes = tracker.changes();
-    tracker.services_told();
+    tracker.services_synced();
     assert!(changes.has_changed().unwrap());
     assert_eq!(tracker.want().unwrap().parts.len(), 1);
 }
 
-/// Endpoints are OVN's; the host hears of a change only when it is about the host.
+/// OVN has the endpoints; the host learns of a change only if it must act on it.
 #[test]
-fn changes_that_concern_the_host_alone_are_told() {
+fn only_changes_for_the_host_are_reported() {
     let tracker = tracker();
-    tracker.services_told();
+    tracker.services_synced();
     let mut changes = tracker.changes();
-    let mut told = |what: &dyn Fn()| {
+    let mut reported = |what: &dyn Fn()| {
         changes.mark_unchanged();
         what();
         changes.has_changed().unwrap()
     };
     let spec = json!({"type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 80, "nodePort": 30080}]});
-    assert!(told(&|| tracker.service(&key("np"), Some(service(1, &spec)))));
+    assert!(reported(&|| tracker.service(&key("np"), Some(service(1, &spec)))));
     let pod = |ip: &str, node: &str| slice("np", ("TCP", 8080), &json!([{"addresses": [ip], "nodeName": node}]));
-    assert!(told(&|| tracker.slice(&key("np-x"), Some(pod("10.129.0.4", "node-001")))), "it refuses no longer");
+    assert!(reported(&|| tracker.slice(&key("np-x"), Some(pod("10.129.0.4", "node-001")))), "it no longer rejects");
     for slice in [pod("10.128.0.5", "node-000"), pod("10.129.0.5", "node-001")] {
-        assert!(!told(&|| tracker.slice(&key("np-x"), Some(slice.clone()))));
+        assert!(!reported(&|| tracker.slice(&key("np-x"), Some(slice.clone()))));
     }
     let mut local = spec.clone();
     local["externalTrafficPolicy"] = "Local".into();
-    assert!(told(&|| tracker.service(&key("np"), Some(service(1, &local)))));
-    assert!(told(&|| tracker.slice(&key("np-x"), Some(pod("10.128.0.6", "node-000")))));
-    assert!(told(&|| tracker.addresses(&["10.128.0.6".parse().unwrap()])), "the endpoint is on the host");
-    assert!(told(&|| tracker.service(&key("np"), None)));
+    assert!(reported(&|| tracker.service(&key("np"), Some(service(1, &local)))));
+    assert!(reported(&|| tracker.slice(&key("np-x"), Some(pod("10.128.0.6", "node-000")))));
+    assert!(reported(&|| tracker.addresses(&["10.128.0.6".parse().unwrap()])), "the endpoint is on the host");
+    assert!(reported(&|| tracker.service(&key("np"), None)));
     assert_eq!(tracker.want(), Some(Want { nodes: Some(BTreeSet::new()), ..Want::default() }));
 }
 
-/// The first external address that comes later: until other nodes' addresses are known it may be one of them,
-/// and nobody's connections to it are ended.
+/// The first external address, added later: until other nodes' addresses are known, it may be one of them, and
+/// connections to it are not ended.
 #[test]
-fn connections_to_what_may_be_another_nodes_are_left_alone() {
+fn connections_to_an_address_that_may_be_another_nodes_stay() {
     let tracker =
         ServiceTracker::new("node-000".into(), true, Some(given()), Services::default(), watch::Sender::default());
-    tracker.services_told();
-    assert!(tracker.want().is_some(), "no service minds nodes");
+    tracker.services_synced();
+    assert!(tracker.want().is_some(), "no service needs nodes");
     let ports = json!([{"protocol": "UDP", "port": 53}]);
     let spec = json!({"clusterIPs": ["10.96.1.3"], "externalIPs": ["172.18.0.3"], "ports": ports});
     tracker.service(&key("dns"), Some(service(1, &spec)));
     let endpoints = json!([{"addresses": ["10.128.0.5"], "nodeName": "node-000"}]);
     tracker.slice(&key("dns-x"), Some(slice("dns", ("UDP", 53), &endpoints)));
     tracker.node(&"node-001".into(), Some(ips(&["172.18.0.3"])));
-    tracker.nodes_told();
+    tracker.nodes_synced();
     assert_eq!(tracker.stale().0, []);
 }
 
-/// Once there are more ranges than were given: what of them is nodes' no host leads to services, whatever those say.
+/// Once there are more ranges than configured: nodes' addresses in them belong to the nodes, whatever services claim.
 #[test]
-fn addresses_of_nodes_in_ranges_of_services_are_theirs() {
+fn nodes_keep_their_addresses_in_ranges_of_services() {
     let needs_nodes = watch::Sender::default();
     let tracker = ServiceTracker::new("node-000".into(), true, Some(given()), no_services(), needs_nodes.clone());
     let range = |cidrs: &[&str]| {
@@ -534,29 +535,29 @@ fn addresses_of_nodes_in_ranges_of_services_are_theirs() {
         Some(ServiceCidr::parse(&meta_of(&BTreeMap::new(), 1), &cidrs))
     };
     tracker.range("kubernetes".into(), range(&["10.96.0.0/16", "10.96.64.0/20"]));
-    tracker.services_told();
+    tracker.services_synced();
     assert_eq!((*needs_nodes.borrow(), tracker.want().unwrap().nodes), (false, None));
     tracker.range("more".into(), range(&["10.97.0.0/16"]));
     assert_eq!((*needs_nodes.borrow(), tracker.want().unwrap().nodes), (true, None));
-    tracker.nodes_told();
+    tracker.nodes_synced();
     let kept = || tracker.want().unwrap().nodes.unwrap().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     assert_eq!(kept(), "");
     let spec = json!({"clusterIPs": ["10.97.0.5"], "ports": [{"port": 80}]});
     tracker.service(&key("mistaken"), Some(service(1, &spec)));
-    assert_eq!(tracker.want().unwrap().parts.len(), 1, "nobody answers: it is refused");
+    assert_eq!(tracker.want().unwrap().parts.len(), 1, "there is no endpoint: it is rejected");
     let mut changes = tracker.changes();
-    let mut told = |node: &str, named: &[&str], linked: &[&str]| {
+    let mut reported = |node: &str, named: &[&str], linked: &[&str]| {
         changes.mark_unchanged();
         let parsed = |ips: &[&str]| ips.iter().map(|ip| ip.parse().unwrap()).collect::<Vec<IpAddr>>();
         tracker.node(&node.into(), Some(NodeIps::new(parsed(named), parsed(linked))));
         changes.has_changed().unwrap()
     };
-    assert!(!told("node-003", &["172.18.0.5"], &["10.97.0.10"]), "a cache of DNS has a service's address");
-    assert!(told("node-003", &["172.18.0.5", "10.97.0.5"], &["10.97.0.10"]));
+    assert!(!reported("node-003", &["172.18.0.5"], &["10.97.0.10"]), "a DNS cache has a service's address");
+    assert!(reported("node-003", &["172.18.0.5", "10.97.0.5"], &["10.97.0.10"]));
     assert_eq!((kept().as_str(), tracker.want().unwrap().parts.len()), ("10.97.0.5", 0));
-    assert!(told("node-004", &["10.97.0.6", "fd00:97::6", "10.98.0.6"], &[]));
+    assert!(reported("node-004", &["10.97.0.6", "fd00:97::6", "10.98.0.6"], &[]));
     assert_eq!(kept(), "10.97.0.5 10.97.0.6");
-    assert!(!told("node-004", &["10.97.0.6", "10.98.0.6"], &["10.97.0.10"]));
-    assert!(told("node-004", &[], &[]));
+    assert!(!reported("node-004", &["10.97.0.6", "10.98.0.6"], &["10.97.0.10"]));
+    assert!(reported("node-004", &[], &[]));
     assert_eq!(kept(), "10.97.0.5");
 }

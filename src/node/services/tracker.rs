@@ -140,13 +140,13 @@ impl ServiceTracker {
     }
 
     /// All existing services, slices and ranges were received.
-    pub(crate) fn services_told(&self) {
+    pub(crate) fn services_synced(&self) {
         self.lock().knows_services = true;
         self.complete();
     }
 
     /// All existing nodes were received.
-    pub(crate) fn nodes_told(&self) {
+    pub(crate) fn nodes_synced(&self) {
         self.lock().here.knows_nodes = true;
         self.complete();
     }

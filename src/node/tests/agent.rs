@@ -113,13 +113,13 @@ fn live(lab: &mut Lab) {
         "{routes}"
     );
 
-    // again: the same
+    // the same again
     assert_eq!(result(&lab.shim(&pod, &id, "ADD")), first);
     result(&lab.shim(&pod, &id, "CHECK"));
     assert!(pod.pings("10.128.0.2"));
     transfers(&pod);
 
-    // CHECK sees what is broken, ADD puts it right
+    // CHECK reports what is broken, ADD repairs it
     pod.ip_cmd("route del 10.128.0.0/14");
     let (_, text) = error(&lab.shim(&pod, &id, "CHECK"));
     assert!(text.contains("[default/web ") && text.contains("the route to 10.128.0.0/14 is missing"), "{text}");
@@ -135,7 +135,7 @@ fn live(lab: &mut Lab) {
     assert!(text.contains("eth0 is missing") && text.contains("OVS has no port"), "{text}");
 }
 
-/// TCP in both directions, enough for many segments: checksums are right.
+/// TCP in both directions, enough data for many segments: checksums are right.
 fn transfers(pod: &lab::Pod) {
     let at_pod = pod.enter(|| TcpListener::bind("0.0.0.0:8080").unwrap()).join().unwrap();
     let (ip, from_node) = (pod.ip(), std::thread::spawn(move || receive(&at_pod)));
@@ -164,7 +164,7 @@ fn receive(listener: &TcpListener) -> usize {
 }
 
 #[test]
-fn two_pods_talk_and_gc_keeps_the_living() {
+fn two_pods_talk_and_gc_keeps_running_ones() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_ovn();
@@ -200,7 +200,7 @@ fn a_later_sandbox_wins() {
         lab.annotate(&pod);
         let ports = |lab: &Lab| lab.vsctl("--bare --columns=name find Interface external_ids:iface-id=default_web");
         std::thread::scope(|scope| {
-            // nobody installs flows yet: both wait
+            // no flows are installed yet: both wait
             let first = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
             eventually("the first port", || ports(lab) == container("s1")[..15]);
             let second = scope.spawn(|| lab.shim(&later, &container("s2"), "ADD"));
@@ -210,7 +210,7 @@ fn a_later_sandbox_wins() {
             lab.vsctl(&format!("set Interface {} external_ids:ovn-installed=true", &container("s2")[..15]));
             result(&second.join().unwrap());
         });
-        // DEL of the older leaves the newer alone
+        // DEL of the older one does not change the newer one
         result(&lab.shim(&pod, &container("s1"), "DEL"));
         result(&lab.shim(&later, &container("s2"), "CHECK"));
     });
@@ -229,7 +229,7 @@ fn del_ends_a_waiting_add() {
             let (_, text) = error(&add.join().unwrap());
             assert!(text.contains("its sandbox was deleted meanwhile"), "{text}");
         });
-        // br-int is there but nobody installs flows: ADD waits there, DEL takes all away again
+        // br-int exists but no flows are installed: ADD waits for them, DEL removes everything
         lab.annotate(&pod);
         eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
         std::thread::scope(|scope| {
@@ -243,7 +243,7 @@ fn del_ends_a_waiting_add() {
     });
 }
 
-/// Its addresses may be another pod's a moment later, and the kubelet does not ask for the sandbox's end meanwhile.
+/// Another pod may get its addresses soon, and the kubelet sends no DEL for the sandbox meanwhile.
 #[test]
 fn a_pod_that_is_deleted_ends_a_waiting_add() {
     in_node(|lab| {
@@ -254,23 +254,23 @@ fn a_pod_that_is_deleted_ends_a_waiting_add() {
         let bare = PodOnNode { networks: None, ..pod.annotated() };
         let later = PodOnNode { uid: "another".into(), ..pod.annotated() };
         for after in [None, Some(later)] {
-            // before it has addresses; the request may not have come when it goes for the first time
+            // before it has addresses; the request may arrive only after the first deletion
             std::thread::scope(|scope| {
                 let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
                 while !add.is_finished() {
-                    for told in [Some(bare.clone()), after.clone()] {
-                        lab.tell(Change::Pod(pod.key(), told));
+                    for change in [Some(bare.clone()), after.clone()] {
+                        lab.send(Change::Pod(pod.key(), change));
                         std::thread::sleep(Duration::from_millis(100));
                     }
                 }
                 is_ended(&add.join().unwrap());
             });
-            // when it is wired and nobody installs flows
+            // when it is wired and no flows are installed
             lab.annotate(&pod);
             std::thread::scope(|scope| {
                 let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
                 eventually("the port", || lab.vsctl("list-ports br-int").contains("s1000"));
-                lab.tell(Change::Pod(pod.key(), after.clone()));
+                lab.send(Change::Pod(pod.key(), after.clone()));
                 is_ended(&add.join().unwrap());
             });
             assert!(!lab.vsctl("show").contains("s1000"));
@@ -286,7 +286,7 @@ fn is_ended(output: &Output) {
 
 /// The database answers after the ADD has ended.
 #[test]
-fn a_port_that_is_late_is_taken_away() {
+fn a_port_that_is_added_too_late_is_removed() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
@@ -297,9 +297,9 @@ fn a_port_that_is_late_is_taken_away() {
         std::thread::scope(|scope| {
             let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
             eventually("the pair", || run("ip", &["link"]).contains("s1000"));
-            // the port is asked for at the same time
+            // at this time the agent asks for the port
             std::thread::sleep(Duration::from_millis(500));
-            lab.tell(Change::Pod(pod.key(), None));
+            lab.send(Change::Pod(pod.key(), None));
             std::thread::sleep(Duration::from_millis(500));
             lab.signal("db", Signal::SIGCONT);
             is_ended(&add.join().unwrap());
@@ -319,7 +319,7 @@ fn del_waits_for_the_database() {
         lab.annotate(&pod);
         result(&lab.shim(&pod, &container("s1"), "ADD"));
         lab.crash_agent();
-        // an agent that can't reach the database does not know what there is to remove
+        // an agent that cannot reach the database does not know what it must remove
         let (socket, away) = (lab.path("db.sock"), lab.path("away.sock"));
         std::fs::rename(&socket, &away).unwrap();
         lab.start_agent();
@@ -329,7 +329,7 @@ fn del_waits_for_the_database() {
             let early = del.is_finished();
             std::fs::rename(&away, &socket).unwrap();
             result(&del.join().unwrap());
-            assert!(!early, "DEL said done without the database");
+            assert!(!early, "DEL succeeded without the database");
         });
         assert!(!lab.vsctl("show").contains("s1000"));
         assert!(!run("ip", &["link"]).contains("s1000"));
@@ -347,14 +347,14 @@ fn bandwidth_becomes_limits() {
         let mut annotated = pod.annotated();
         annotated.ingress_bandwidth = Some("10M".into());
         annotated.egress_bandwidth = Some("5M".into());
-        lab.tell(Change::Pod(pod.key(), Some(annotated.clone())));
+        lab.send(Change::Pod(pod.key(), Some(annotated.clone())));
         let id = container("abcdef");
         result(&lab.shim(&pod, &id, "ADD"));
         assert_eq!(lab.vsctl(&format!("get Interface {} ingress_policing_rate", &id[..15])), "5000");
         assert_eq!(lab.vsctl("--bare --columns=type,other_config list QoS"), "linux-htb\nmax-rate=10000000");
         result(&lab.shim(&pod, &id, "DEL"));
         assert_eq!(lab.vsctl("list QoS"), "");
-        // others remove the port, its limits stay: neither ADD nor DEL stumbles over them
+        // someone else removes the port, its limits stay: ADD and DEL work all the same
         result(&lab.shim(&pod, &id, "ADD"));
         for verb in ["ADD", "DEL"] {
             lab.vsctl(&format!("del-port {}", &id[..15]));
@@ -363,7 +363,7 @@ fn bandwidth_becomes_limits() {
         }
         assert_eq!(lab.vsctl("list QoS"), "");
         annotated.egress_bandwidth = Some("much".into());
-        lab.tell(Change::Pod(pod.key(), Some(annotated)));
+        lab.send(Change::Pod(pod.key(), Some(annotated)));
         let (_, text) = error(&lab.shim(&pod, &id, "ADD"));
         assert!(text.contains("cannot use bandwidth \"much\": it is not a quantity"), "{text}");
     });
@@ -427,7 +427,7 @@ fn a_second_start_writes_nothing() {
 }
 
 #[test]
-fn ports_of_the_dead_go_at_start() {
+fn ports_of_dead_sandboxes_are_removed_at_start() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_ovn();
@@ -463,7 +463,7 @@ fn both_address_families() {
             "routes": [{"dest": "fd00:10::/48", "nextHop": "fd00:10::1"}],
         }});
         let annotated = PodOnNode { networks: Some(networks.to_string().into()), ..pod.annotated() };
-        lab.tell(Change::Pod(pod.key(), Some(annotated)));
+        lab.send(Change::Pod(pod.key(), Some(annotated)));
         // as some runtimes leave it
         let off = pod.enter(|| std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap());
         off.join().unwrap();
@@ -475,7 +475,7 @@ fn both_address_families() {
         );
         result(&lab.shim(&pod, &id, "CHECK"));
         assert_eq!(result(&lab.shim(&pod, &id, "ADD")), wired);
-        // usable at once, and no router but ours
+        // usable at once, and ours is the only router
         let addresses = pod.ip_cmd("-6 addr show dev eth0");
         assert!(addresses.contains("fd00:10::3/64") && !addresses.contains("tentative"), "{addresses}");
         let routes = pod.ip_cmd("-6 route");

@@ -1,4 +1,4 @@
-//! What the shim and the socket refuse, and that nothing is done then.
+//! What the shim and the socket refuse, without changing anything.
 #![allow(clippy::unwrap_used)]
 
 mod lab;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use lab::{CONF, Lab, container, error, eventually, in_node, run};
 
-/// The links there are, by name.
+/// The names of all links.
 fn links() -> String {
     run("ip", &["-o", "link"]).lines().filter_map(|line| line.split(": ").nth(1)).collect::<Vec<_>>().join(" ")
 }
@@ -33,7 +33,7 @@ fn add(lab: &Lab, netns: &str, change: (&str, &str), stdin: &[u8]) -> (u64, Stri
 }
 
 #[test]
-fn nothing_comes_of_bad_requests() {
+fn bad_requests_change_nothing() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
@@ -90,7 +90,7 @@ fn nothing_comes_of_bad_requests() {
     });
 }
 
-/// The namespace of the agent itself is no pod's.
+/// The agent's own namespace cannot be a pod's.
 #[test]
 fn the_nodes_own_namespace_is_refused() {
     in_node(|lab| {
@@ -117,7 +117,7 @@ fn raw_bytes_on_the_socket() {
         lab.start_agent();
         let ask = |bytes: &[u8]| {
             let mut stream = UnixStream::connect(lab.socket()).unwrap();
-            // the server may close before it has read all
+            // the server may close the connection before it has read everything
             let _ = stream.write_all(bytes);
             let mut reply = String::new();
             let _ = stream.read_to_string(&mut reply);
@@ -136,16 +136,16 @@ fn raw_bytes_on_the_socket() {
 }
 
 #[test]
-fn only_root_gets_in() {
+fn only_root_can_connect() {
     in_node(|lab| {
-        // what an earlier agent left, open to all
+        // the directory of an earlier agent, open to everyone
         std::fs::create_dir_all(lab.socket().parent().unwrap()).unwrap();
         std::fs::write(lab.socket(), "").unwrap();
         lab.start_agent();
         eventually("the socket", || UnixStream::connect(lab.socket()).is_ok());
         let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!((mode(lab.socket().parent().unwrap()), mode(&lab.socket())), (0o700, 0o600));
-        // even when somebody opens it up
+        // even if someone opens it
         let open = |path: &std::path::Path, mode| {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         };

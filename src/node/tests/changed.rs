@@ -1,4 +1,4 @@
-//! Started again with other settings: what the gateway of before had goes, and what is others' stays.
+//! Starts with other settings: what the earlier gateway had is removed, what belongs to others stays.
 #![allow(clippy::unwrap_used)]
 
 mod lab;
@@ -15,7 +15,7 @@ fn ip(args: &str) -> String {
     run("ip", &args.split(' ').collect::<Vec<_>>())
 }
 
-/// What a bridge's link has, and the flows of the bridge.
+/// The addresses of a bridge's link, and the bridge's flows.
 fn bridge(lab: &Lab, name: &str) -> [String; 5] {
     let sorted = |text: String| {
         let lines = text.lines().filter(|line| !line.contains("fe80:") && !line.contains("multicast ff00"));
@@ -33,14 +33,14 @@ fn bridge(lab: &Lab, name: &str) -> [String; 5] {
     ]
 }
 
-/// Everywhere but on the wire.
+/// Everything except the wire.
 fn everything(lab: &Lab) -> String {
     let shown = ["-o addr", "rule", "route show table all", "-6 route show table all", "neigh show nud permanent"];
     let flows = ["br-ex", "br-two"].map(|name| bridge(lab, name).concat());
     shown.map(ip).concat() + &run("nft", &["list", "ruleset"]) + &flows.concat()
 }
 
-/// A gateway that may have no link to the outside.
+/// A gateway that needs no link to the outside.
 fn settings(interface: &str) -> GatewaySettings {
     let mut settings = lab::gateway::settings(interface, GatewayMode::Local);
     settings.service_cidrs.push("fd00:96::/112".parse().unwrap());
@@ -54,7 +54,7 @@ fn start(lab: &mut Lab, gateway: Option<GatewaySettings>) {
     lab.ready();
 }
 
-/// br-ex with eth0 in it, br-two with a network of its own, and what somebody else has on both.
+/// br-ex with eth0 in it, br-two with another network, and other programs' settings on both.
 fn two_bridges(lab: &mut Lab) {
     lab.start_ovs();
     lab.make_bridge();
@@ -80,7 +80,7 @@ fn two_bridges(lab: &mut Lab) {
 }
 
 #[test]
-fn another_masquerade_subnet_another_bridge_and_none() {
+fn another_masquerade_subnet_another_bridge_and_no_gateway() {
     in_node(|lab| {
         two_bridges(lab);
         let before = ["br-ex", "br-two"].map(|name| bridge(lab, name));
@@ -89,14 +89,14 @@ fn another_masquerade_subnet_another_bridge_and_none() {
         assert!(first.contains("169.254.169.2/29") && first.contains("fd69::4"), "{first}");
         lab.stop_agent();
 
-        // one that the last one's addresses are in
+        // a subnet that contains the addresses of the last one
         lab.masquerade_subnets = vec!["169.254.0.0/17", "fd70::/112"];
         start(lab, Some(settings("br-ex")));
         let second = everything(lab);
         assert!(!second.contains("169.254.169.") && !second.contains("fd69:"), "{second}");
         assert!(second.contains("169.254.0.2/17") && second.contains("fd70::4"), "{second}");
         lab.stop_agent();
-        // and one of the same addresses
+        // and one with the same addresses
         lab.masquerade_subnets = vec!["169.254.0.0/29", "fd70::/112"];
         start(lab, Some(settings("br-ex")));
         let third = everything(lab);
@@ -126,7 +126,7 @@ fn another_masquerade_subnet_another_bridge_and_none() {
         lab.stop_agent();
         assert!(ip("route").contains("192.0.2.0/24 via 172.18.0.9"));
 
-        // all that a boot would have left of one
+        // as after a reboot: only the mapping is left
         lab.vsctl("set Open_vSwitch . external_ids:ovn-bridge-mappings=other:br-9,physnet:br-two");
         lab.start_agent();
         eventually("nothing is mapped", || {
@@ -137,7 +137,7 @@ fn another_masquerade_subnet_another_bridge_and_none() {
 }
 
 #[test]
-fn a_nic_is_given_back_when_there_is_no_gateway_any_more() {
+fn a_nic_is_moved_back_when_the_gateway_is_turned_off() {
     in_node(|lab| {
         lab.outside();
         ip("route add default via 172.18.255.1 metric 100");
@@ -158,30 +158,30 @@ fn a_nic_is_given_back_when_there_is_no_gateway_any_more() {
     });
 }
 
-/// What cannot go is told, and goes later; nothing else waits for it.
+/// The agent reports what it cannot remove, and removes it later; nothing else waits for that.
 #[test]
-fn what_an_earlier_gateway_left_holds_up_nothing() {
+fn a_leftover_of_an_earlier_gateway_blocks_nothing() {
     in_node(|lab| {
         lab.start_ovs();
         lab.make_bridge();
         lab.start_ovn();
         ip("addr add 169.254.169.2/29 dev br-ex");
-        // nobody but its owner removes it
+        // only its owner can remove it
         let mut holder =
             std::process::Command::new("nft").arg("-i").stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let words = b"add table inet ovn-kubernetes { flags owner; }\n";
-        std::io::Write::write_all(holder.stdin.as_mut().unwrap(), words).unwrap();
+        let command = b"add table inet ovn-kubernetes { flags owner; }\n";
+        std::io::Write::write_all(holder.stdin.as_mut().unwrap(), command).unwrap();
         eventually("the table", || run("nft", &["list", "tables"]).contains("inet ovn-kubernetes"));
         lab.start_agent();
-        lab.tell(Change::Node(OwnNode {
+        lab.send(Change::Node(OwnNode {
             internal_ips: vec!["172.18.0.2".parse().unwrap()],
             subnets: vec!["10.128.0.0/24".parse().unwrap()],
             ..OwnNode::default()
         }));
         eventually("the management port", || ip("-o addr").contains("ovn-k8s-mp0    inet 10.128.0.2/24"));
         eventually("annotations", || !lab.annotations().is_empty());
-        eventually("it is told", || lab.waits_for().contains("inet ovn-kubernetes"));
-        // and stays so: by the address the agent knows that the table may be its own
+        eventually("the report", || lab.waits_for().contains("inet ovn-kubernetes"));
+        // and it stays: the address shows the agent that the table may be its own
         std::thread::sleep(std::time::Duration::from_secs(3));
         assert!(lab.waits_for().contains("inet ovn-kubernetes") && ip("addr").contains("169.254.169.2"));
         assert!(!lab.conf().exists());
@@ -193,7 +193,7 @@ fn what_an_earlier_gateway_left_holds_up_nothing() {
     });
 }
 
-/// A MAC address that is annotated is told to whoever knew the last one, and no subnet leaves anything behind.
+/// A new MAC address is announced to everyone who knew the old one, and no subnet leaves anything behind.
 #[test]
 fn another_mac_address_and_another_subnet() {
     in_node(|lab| {
@@ -213,25 +213,25 @@ fn another_mac_address_and_another_subnet() {
         });
         let mac = Mac([2, 0, 0, 0, 0, 7]);
         lab.nbctl_args(&["lsp-set-addresses", "k8s-node-1", &format!("{mac} 10.128.0.2")]);
-        let tell = |subnet: &str| {
-            lab.tell(Change::Node(OwnNode {
+        let send_subnet = |subnet: &str| {
+            lab.send(Change::Node(OwnNode {
                 internal_ips: vec!["172.18.0.2".parse::<IpAddr>().unwrap()],
                 subnets: vec![subnet.parse().unwrap()],
                 mgmt_mac: Some(mac),
                 ..OwnNode::default()
             }));
         };
-        tell("10.128.0.0/24");
+        send_subnet("10.128.0.0/24");
         eventually("the pod knows the new address", || known().contains(&mac.to_string()));
         let ours = || ip("neigh show nud permanent dev ovn-k8s-mp0");
-        // until then the switch takes the link down for a moment, and the kernel all routes with it
+        // before that the switch sets the link down for a moment, and the kernel removes all its routes
         let in_use = || lab.vsctl("get Interface ovn-k8s-mp0 mac_in_use").contains(&mac.to_string());
-        eventually("the switch knows the new address", in_use);
+        eventually("the new address in the switch", in_use);
         eventually("the router is known", || ours().contains("10.128.0.1 "));
-        // what somebody else routes through a pod
+        // a route of another program through a pod
         ip("route add 192.0.2.0/24 via 10.128.0.5 dev ovn-k8s-mp0");
-        // the MAC address stays, so the kernel forgets nothing by itself
-        tell("10.129.0.0/24");
+        // the MAC address does not change, so the kernel keeps its neighbour entries
+        send_subnet("10.129.0.0/24");
         eventually("the other subnet", || {
             ip("route").contains("10.128.0.0/14 via 10.129.0.1") && ours().contains("10.129.0.1 ")
         });

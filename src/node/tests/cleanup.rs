@@ -1,4 +1,4 @@
-//! The host after `-cleanup-node` is as it was before the agent ever ran.
+//! After `-cleanup-node` the host is as it was before the agent ran.
 #![allow(clippy::unwrap_used)]
 
 mod lab;
@@ -13,14 +13,14 @@ fn settings(interface: &str, mode: GatewayMode) -> GatewaySettings {
     GatewaySettings { node_port: true, ..lab::gateway::settings(interface, mode) }
 }
 
-/// All that is to be seen of the host's network.
+/// The visible state of the host's network.
 fn host(lab: &Lab) -> BTreeMap<&'static str, String> {
     let ip = |args: &str| run("ip", &args.split(' ').collect::<Vec<_>>());
     let sorted = |text: String| {
-        // numbers of links, and what the switch's own taps are called
+        // ignores the numbers of links and the switch's own taps
         let lines = text.lines().map(|line| line.split_once(": ").map_or(line, |(_, rest)| rest).to_owned());
-        // before Linux 6.17 all links forward IPv6, and go on with it: they have anycast addresses then
-        let of_kernel = |line: &String| ["fe80:", "multicast ff00", "anycast "].iter().any(|word| line.contains(word));
+        // before Linux 6.17 all links forward IPv6 and keep doing so: then they have anycast addresses
+        let of_kernel = |line: &String| ["fe80:", "multicast ff00", "anycast "].iter().any(|part| line.contains(part));
         let lines = lines.filter(|line| !of_kernel(line));
         let mut lines: Vec<String> = lines.filter(|line| !line.starts_with("ovs-netdev")).collect();
         lines.sort();
@@ -56,7 +56,7 @@ fn same(before: &BTreeMap<&'static str, String>, after: &BTreeMap<&'static str, 
     }
 }
 
-/// What is others' and looks a little like ours.
+/// Settings of other programs that look like ours.
 fn others(lab: &Lab) {
     lab.vsctl("set Open_vSwitch . external_ids:ovn-bridge-mappings=other:br-9 external_ids:mine=1 other_config:mine=1");
     lab.vsctl(
@@ -74,7 +74,7 @@ fn others(lab: &Lab) {
         "rule add priority 31 fwmark 0x1 lookup 8",
         "route add 192.0.2.0/24 via 172.18.0.9",
         "link set lo up",
-        // in wide masquerade subnets
+        // inside of wide masquerade subnets
         "addr add 169.254.1.2/16 dev tap9",
         "addr add fd69::1:2/64 dev tap9 nodad",
     ] {
@@ -82,7 +82,7 @@ fn others(lab: &Lab) {
     }
 }
 
-/// As ovn-kubernetes leaves them.
+/// The chains that ovn-kubernetes leaves.
 fn chains_of_ovn_kubernetes() {
     for rules in [
         "table ip nat { chain OVN-KUBE-ITP { }; chain OVN-KUBE-NODEPORT { tcp dport 30080 dnat to 10.96.1.3:80; }; }",
@@ -101,7 +101,7 @@ fn a_node_with_a_pod(lab: &mut Lab) {
     lab.start_agent();
     lab.ready();
     let pod = lab.pod("web", 5);
-    lab.tell(Change::Pod(pod.key(), Some(PodOnNode { egress_bandwidth: Some("10M".into()), ..pod.annotated() })));
+    lab.send(Change::Pod(pod.key(), Some(PodOnNode { egress_bandwidth: Some("10M".into()), ..pod.annotated() })));
     result(&lab.shim(&pod, &container("web"), "ADD"));
     assert!(run("nft", &["list", "tables"]).contains("inet ovn-kubernetes"));
 }
@@ -152,14 +152,14 @@ fn a_bridge_of_the_host_is_as_before() {
     }
 }
 
-/// Tables and base chains that iptables makes are not ours to remove: what is in them is.
+/// Tables and base chains that iptables makes are not removed: only our rules in them are.
 fn without_iptables_tables(mut before: BTreeMap<&'static str, String>, lab: &Lab) {
     let mut after = host(lab);
     let (was, is) = (before.remove("nftables").unwrap(), after.remove("nftables").unwrap());
     same(&before, &after);
-    // the lab's own table names the management port too
+    // the lab's own table also names the management port
     let of_ours = |line: &&str| {
-        ["OVN-KUBE", "ovn-k", "10.128", "169.254", "fd00:10:", "fd69:"].iter().any(|word| line.contains(word))
+        ["OVN-KUBE", "ovn-k", "10.128", "169.254", "fd00:10:", "fd69:"].iter().any(|part| line.contains(part))
     };
     assert_eq!(is.lines().find(|line| of_ours(line) && !line.contains("\"br-int\"")), None, "{is}");
     for kept in ["chain OTHER", "ip saddr 192.0.2.0/24 masquerade", "table inet mine", "table inet seal"] {
@@ -190,7 +190,7 @@ fn a_nic_is_as_before() {
     });
 }
 
-/// What can go goes, and what stays is told.
+/// Removes everything it can, and reports what stays.
 #[test]
 fn without_open_vswitch() {
     in_node(|lab| {
@@ -217,9 +217,9 @@ fn without_open_vswitch() {
     });
 }
 
-/// A cleanup that a crash ended after step 0, 1, 2, … is brought to its end by the next one.
+/// A cleanup that crashed after step 0, 1, 2, … is completed by the next one.
 #[test]
-fn a_cleanup_that_was_done_half() {
+fn a_cleanup_that_was_interrupted() {
     in_node(|lab| {
         lab.start_ovs();
         lab.make_bridge();
@@ -247,9 +247,9 @@ fn a_cleanup_that_was_done_half() {
     });
 }
 
-/// A table that another program holds cannot go; all else does.
+/// A table that another program owns cannot be removed; everything else is.
 #[test]
-fn what_cannot_go_holds_up_nothing() {
+fn a_table_that_stays_blocks_nothing() {
     in_node(|lab| {
         lab.start_ovs();
         lab.make_bridge();
@@ -261,8 +261,8 @@ fn what_cannot_go_holds_up_nothing() {
         run("nft", &["delete table inet ovn-kubernetes"]);
         let mut holder =
             std::process::Command::new("nft").arg("-i").stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let words = "add table inet ovn-kubernetes { flags owner; }\n";
-        std::io::Write::write_all(holder.stdin.as_mut().unwrap(), words.as_bytes()).unwrap();
+        let command = "add table inet ovn-kubernetes { flags owner; }\n";
+        std::io::Write::write_all(holder.stdin.as_mut().unwrap(), command.as_bytes()).unwrap();
         eventually("the table", || run("nft", &["list", "tables"]).contains("inet ovn-kubernetes"));
         chains_of_ovn_kubernetes();
         let left = lab.clean_up();

@@ -1,4 +1,4 @@
-//! The gateway on a real bridge: what is set up, what comes back, what is refused.
+//! The gateway on a real bridge: what is set up, what is restored, what is refused.
 #![allow(clippy::unwrap_used)]
 
 mod lab;
@@ -17,7 +17,7 @@ fn settings(mode: GatewayMode) -> GatewaySettings {
     lab::gateway::settings("br-ex", mode)
 }
 
-/// A node whose bridge holds its address, and its gateway router.
+/// A node whose bridge has its address, and its gateway router.
 fn with_gateway(lab: &mut Lab, mode: GatewayMode) {
     lab.start_ovs();
     lab.make_bridge();
@@ -30,7 +30,7 @@ fn with_gateway(lab: &mut Lab, mode: GatewayMode) {
     lab.ready();
 }
 
-/// Ours, sorted.
+/// Our flows, sorted.
 fn flows(lab: &Lab) -> Vec<String> {
     let mut flows: Vec<String> =
         lab.ofctl("dump-flows", &["--no-stats", COOKIE]).lines().map(|line| line.trim().to_owned()).collect();
@@ -38,7 +38,7 @@ fn flows(lab: &Lab) -> Vec<String> {
     flows
 }
 
-/// What the host's side lacks.
+/// What is missing on the host.
 fn missing() -> Vec<String> {
     let mut missing = Vec::new();
     let mut wants = |command: &str, what: &str| {
@@ -77,7 +77,7 @@ fn a_shared_gateway() {
         assert_eq!(mappings, r#""other:br-9,physnet:br-ex""#);
         let wanted = flows(lab);
         assert_eq!(wanted.len(), 28, "{wanted:#?}");
-        // an operator breaks things: all of it comes back, and what is somebody else's stays
+        // an operator breaks things: everything is restored, and other programs' settings stay
         lab.ofctl("del-flows", &["table=1"]);
         lab.ofctl("add-flow", &["cookie=0xdeff105,priority=600,actions=drop"]);
         eventually("the flows", || flows(lab) == wanted);
@@ -93,7 +93,7 @@ fn a_shared_gateway() {
         std::thread::sleep(std::time::Duration::from_secs(3));
         run("sysctl", &["-qw", "net.ipv4.conf.ovn-k8s-mp0.rp_filter=1"]);
         let rp_filter = || run("sysctl", &["-n", "net.ipv4.conf.ovn-k8s-mp0.rp_filter"]);
-        eventually("answers to what pods send", || rp_filter().trim() == "2");
+        eventually("replies to pods", || rp_filter().trim() == "2");
         let all = lab.ofctl("dump-flows", &["--no-stats"]);
         assert!(all.contains("cookie=0x7, priority=33,arp") && all.contains(" priority=0 actions=NORMAL"), "{all}");
     });
@@ -153,7 +153,7 @@ fn both_address_families() {
     });
 }
 
-/// Everywhere where ranges of services are; what the kernel sets by itself comes when it likes.
+/// Everything that is made for ranges of services, without what the kernel sets at times of its own.
 fn of_ranges(lab: &Lab) -> String {
     let routes = ["-4", "-6"].map(|family| run("ip", &[family, "route", "show", "table", "all", "proto", "static"]));
     let table = run("nft", &["-s", "list", "table", "inet", "ovn-kubernetes"]);
@@ -170,8 +170,8 @@ fn range(cidrs: &[&str]) -> Change {
 fn ranges_of_services_come_and_go(lab: &mut Lab) {
     let before = of_ranges(lab);
     let wants = |lab: &Lab, part: &str| eventually(part, || of_ranges(lab).contains(part));
-    // one that overlaps the node's network is told of and left out
-    lab.tell(range(&["10.97.0.0/16", "172.18.64.0/20", "fd00:97::/112"]));
+    // a range that overlaps the node's network is reported and ignored
+    lab.send(range(&["10.97.0.0/16", "172.18.64.0/20", "fd00:97::/112"]));
     for part in [
         "10.97.0.0/16 via 169.254.169.4 dev br-ex src 169.254.169.2 mtu 1400",
         "10.97.0.0/16 via 10.128.0.1 dev ovn-k8s-mp0 table 7",
@@ -184,40 +184,42 @@ fn ranges_of_services_come_and_go(lab: &mut Lab) {
     ] {
         wants(lab, part);
     }
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     eventually("a warning", || {
-        told.extend(lab.warnings());
-        told.iter().any(|warning| warning.reason == "RangeConflict" && warning.message.contains("172.18.64.0/20"))
+        warnings.extend(lab.warnings());
+        warnings.iter().any(|warning| warning.reason == "RangeConflict" && warning.message.contains("172.18.64.0/20"))
     });
     assert!(!of_ranges(lab).contains("172.18.64.0"), "{}", of_ranges(lab));
-    // a node in another network has addresses in them, and goes again
+    // a node in another network gets addresses in these ranges, and is deleted again
     let whole = of_ranges(lab);
     let ips = ["10.97.0.5", "fd00:97::5"].map(|ip| ip.parse().unwrap());
-    lab.tell(Change::NodeIps("node-2".into(), Some(NodeIps::new(ips, []))));
+    lab.send(Change::NodeIps("node-2".into(), Some(NodeIps::new(ips, []))));
     for (family, ip, via) in [("-4", "10.97.0.5", "172.18.255.1"), ("-6", "fd00:97::5", "fd00:172::1")] {
         let leads = |to: &str| run("ip", &[family, "route", "get", to]);
-        eventually("the way to a node", || leads(ip).contains(&format!("via {via} dev br-ex")));
+        eventually("the route to a node", || leads(ip).contains(&format!("via {via} dev br-ex")));
         let (neighbour, stand_in) = (ip.replace(":5", ":6").replace(".5", ".6"), ["169.254.169.4", "fd69::4"]);
         assert!(stand_in.iter().any(|via| leads(&neighbour).contains(&format!("via {via} "))), "{}", leads(&neighbour));
     }
     for whole in ["10.97.0.0/16", "fd00:97::/112"] {
-        eventually("none of the range as a whole", || !of_ranges(lab).contains(whole));
+        eventually("the range to be split", || !of_ranges(lab).contains(whole));
     }
-    lab.tell(Change::NodeIps("node-2".into(), None));
-    eventually("all of it again", || of_ranges(lab) == whole);
-    // another one in its place
-    lab.tell(range(&["10.98.0.0/16"]));
+    lab.send(Change::NodeIps("node-2".into(), None));
+    eventually("the whole range again", || of_ranges(lab) == whole);
+    // another range replaces it
+    lab.send(range(&["10.98.0.0/16"]));
     wants(lab, "nw_dst=10.98.0.0/16");
-    eventually("the first to be gone", || !of_ranges(lab).contains("0.97.0.0") && !of_ranges(lab).contains("fd00:97:"));
-    lab.tell(Change::ServiceCidr("more".into(), None));
-    eventually("what was before", || of_ranges(lab) == before);
-    // one that went while the agent was away
-    lab.tell(range(&["10.98.0.0/16"]));
+    eventually("the first range to be removed", || {
+        !of_ranges(lab).contains("0.97.0.0") && !of_ranges(lab).contains("fd00:97:")
+    });
+    lab.send(Change::ServiceCidr("more".into(), None));
+    eventually("the state before", || of_ranges(lab) == before);
+    // a range that is deleted while the agent is down
+    lab.send(range(&["10.98.0.0/16"]));
     wants(lab, "nw_dst=10.98.0.0/16");
     lab.crash_agent();
     lab.start_agent();
     lab.ready();
-    eventually("what was before", || of_ranges(lab) == before);
+    eventually("the state before", || of_ranges(lab) == before);
 }
 
 #[test]
@@ -236,7 +238,7 @@ fn a_restart_changes_no_flow(lab: &mut Lab) {
     lab.start_agent();
     lab.ready();
     assert_eq!(flows(lab), wanted);
-    // a flow that is written again counts from zero
+    // the counters of a flow that is written again start at zero
     let age = |line: &str| line.split_once("duration=")?.1.split_once('s')?.0.parse::<f64>().ok();
     let since = crashed.elapsed().as_secs_f64();
     let ages: Vec<f64> = lab.ofctl("dump-flows", &[COOKIE]).lines().filter_map(age).collect();
@@ -261,14 +263,14 @@ fn a_restart_of_the_switch_is_survived() {
     });
 }
 
-/// An ovs-vswitchd that restarts takes them away, until the machine gives them again.
+/// A restart of ovs-vswitchd removes the addresses until the host's setup adds them again.
 #[test]
-fn addresses_that_are_away_for_a_moment_stay_annotated() {
+fn addresses_that_are_missing_for_a_moment_stay_annotated() {
     in_node(|lab| {
         with_gateway(lab, GatewayMode::Shared);
         let before = lab.annotations();
         run("ip", &["addr", "flush", "dev", "br-ex"]);
-        // what the agent no longer asks for stays as it is
+        // the agent does not read this value any more, so it stays
         eventually("the agent to see it", || !lab.all_annotations().contains_key("k8s.ovn.org/host-cidrs"));
         lab.address_bridge();
         eventually("the annotations", || lab.annotations() == before);
@@ -276,13 +278,13 @@ fn addresses_that_are_away_for_a_moment_stay_annotated() {
 }
 
 #[test]
-fn another_address_of_the_node_is_followed() {
+fn a_new_address_of_the_node_is_used() {
     in_node(|lab| {
         with_gateway(lab, GatewayMode::Shared);
         run("ip", &["addr", "del", "172.18.0.2/16", "dev", "br-ex"]);
         run("ip", &["addr", "add", "172.18.0.77/16", "dev", "br-ex"]);
         run("ip", &["route", "replace", "default", "via", "172.18.255.1"]);
-        // the Node still has the old one, as the kubelet is slower
+        // the Node still has the old one, because the kubelet is slower
         eventually("the gateway", || {
             let gateway = lab.annotations().remove("k8s.ovn.org/l3-gateway-config");
             gateway.is_some_and(|gateway| gateway.contains("172.18.0.77/16"))
@@ -307,7 +309,7 @@ fn another_address_of_the_node_is_followed() {
 }
 
 #[test]
-fn what_can_not_be_a_gateway_is_refused() {
+fn an_unsuitable_gateway_interface_is_refused() {
     in_node(|lab| {
         lab.start_ovs();
         let refuses = |lab: &mut Lab, change: &dyn Fn(&mut GatewaySettings), want: &str| {
@@ -317,7 +319,7 @@ fn what_can_not_be_a_gateway_is_refused() {
             let said = lab.refusal();
             assert!(said.contains(want) && !said.contains('\n'), "{said}\nis not: {want}");
         };
-        // what can still come is waited for
+        // what may still appear is waited for
         let waits = |lab: &mut Lab, change: &dyn Fn(&mut GatewaySettings), want: &str| {
             let mut settings = settings(GatewayMode::Shared);
             change(&mut settings);
@@ -352,7 +354,7 @@ fn what_can_not_be_a_gateway_is_refused() {
         waits(lab, &|_| {}, "no default route of 172.18.0.2/16's family leads through it");
         run("ip", &["addr", "flush", "dev", "br-ex"]);
         waits(lab, &|_| {}, "it has no IPv4 address that it can use");
-        // nothing was touched
+        // nothing was changed
         let ids = lab.vsctl("get Open_vSwitch . external_ids");
         assert_eq!(ids, "{ovn-bridge-datapath-type=netdev, system-id=chassis-1}");
         assert!(!lab.vsctl("list-br").contains("br-int"));
@@ -360,9 +362,9 @@ fn what_can_not_be_a_gateway_is_refused() {
     });
 }
 
-/// A bridge that comes late is no reason to end.
+/// A bridge that appears late does not end the agent.
 #[test]
-fn a_bridge_that_comes_later_is_waited_for() {
+fn the_agent_waits_for_a_late_bridge() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_ovn();
@@ -376,16 +378,16 @@ fn a_bridge_that_comes_later_is_waited_for() {
     });
 }
 
-/// A look at the node that does not come to its end is no sign that pods can be wired.
+/// An observation of the node that does not end does not make the node ready for pods.
 #[test]
-fn a_switch_that_hangs_is_told() {
+fn a_switch_that_hangs_is_reported() {
     in_node(|lab| {
         with_gateway(lab, GatewayMode::Shared);
         eventually("quiet", || lab.waits_for().is_empty());
         lab.signal("vswitchd", Signal::SIGSTOP);
-        // somebody changes something: it has to be looked at
+        // someone changes something: the agent has to observe the node
         lab.vsctl("--no-wait set Open_vSwitch . external_ids:somebody=else");
-        eventually("it is told", || lab.waits_for().contains("does not answer the agent"));
+        eventually("the report", || lab.waits_for().contains("does not answer the agent"));
         lab.signal("vswitchd", Signal::SIGCONT);
         eventually("it is ready again", || lab.waits_for().is_empty());
         lab.stop_agent();

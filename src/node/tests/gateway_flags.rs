@@ -1,4 +1,4 @@
-//! What each flag of the gateway does to packets and to the host, and that it comes back when it is disturbed.
+//! What each flag of the gateway does to packets and to the host, and that it is restored when someone removes it.
 #![allow(clippy::unwrap_used)]
 
 mod lab;
@@ -19,7 +19,7 @@ fn nft(commands: &str) {
     run("nft", &[commands]);
 }
 
-/// A bridge with eth0 in it, and somebody at its other end.
+/// A bridge with eth0 in it, and a host at its other end.
 fn with_outside(lab: &mut Lab) -> Pod {
     lab.start_switch();
     let outside = lab.outside();
@@ -35,9 +35,9 @@ fn start(lab: &mut Lab, settings: GatewaySettings) {
     lab.ready();
 }
 
-/// Each alone: nothing else wakes the agent up.
+/// Each change alone: nothing else wakes the agent.
 #[test]
-fn what_is_disturbed_alone_comes_back() {
+fn each_change_by_others_is_undone() {
     in_node(|lab| {
         with_outside(lab);
         start(lab, lab::gateway::settings("br-ex", GatewayMode::Local));
@@ -72,9 +72,9 @@ fn what_is_disturbed_alone_comes_back() {
     });
 }
 
-/// A pod whose packets go through the host, past an iptables that drops what it is not told of.
+/// A pod whose packets go through the host, which has iptables rules that drop everything they do not know.
 #[test]
-fn pods_pass_a_host_that_drops_what_is_forwarded() {
+fn pods_pass_a_host_that_drops_forwarded_packets() {
     in_node(|lab| {
         let outside = with_outside(lab);
         Lab::seal();
@@ -85,14 +85,14 @@ fn pods_pass_a_host_that_drops_what_is_forwarded() {
         result(&lab.shim(&pod, &container("web"), "ADD"));
         pod.ip_cmd("route add 172.18.0.0/16 via 10.128.0.2");
         eventually("an answer from outside", || pod.pings("172.18.255.1"));
-        // outside knows no way to pods: they come with the node's address
+        // the outside has no route to pods: their packets have the node's address
         assert!(outside.ip_cmd("neigh").contains("172.18.0.2 "));
         let rules = || run("nft", &["-s", "-a", "list", "table", "ip", "filter"]);
         let before = rules();
         for end in ["iifname", "oifname"] {
             assert!(before.contains(&format!("{end} \"ovn-k8s-mp0\" counter accept")), "{before}");
         }
-        // who restarts takes over what is there
+        // an agent that restarts keeps the rules
         lab.crash_agent();
         std::fs::remove_file(lab.conf()).unwrap();
         lab.start_agent();
@@ -108,9 +108,9 @@ fn pods_pass_a_host_that_drops_what_is_forwarded() {
     });
 }
 
-/// A network behind the node that is not the cluster's: its packets are forwarded as ever, or no more.
+/// A network behind the node that is not the cluster's: its packets are forwarded, or not with -disable-forwarding.
 #[test]
-fn others_are_forwarded_unless_it_is_disabled() {
+fn other_packets_are_forwarded_unless_disabled() {
     for disable_forwarding in [false, true] {
         in_node(move |lab| {
             let outside = with_outside(lab);
@@ -123,25 +123,25 @@ fn others_are_forwarded_unless_it_is_disabled() {
             eventually("the host to be reached", || outside.pings("172.18.0.2") && other.pings("172.18.0.2"));
             if disable_forwarding {
                 assert!(!other.pings("172.18.255.1") && !outside.pings("192.0.2.2"));
-                // the agent's own way out of it
+                // the counter shows that the agent's chain drops them
                 let table = run("nft", &["list", "table", "inet", "ovn-kubernetes"]);
                 assert!(table.contains("counter packets") && table.contains("drop"), "{table}");
                 nft("flush chain inet ovn-kubernetes forward");
                 eventually("the chain", || !other.pings("172.18.255.1"));
             } else {
-                eventually("what is forwarded", || other.pings("172.18.255.1") && outside.pings("192.0.2.2"));
+                eventually("a forwarded packet", || other.pings("172.18.255.1") && outside.pings("192.0.2.2"));
             }
         });
     }
 }
 
-/// The network outside is a tagged one; the host sees no tags.
+/// The network outside is tagged; the host sees no tags.
 #[test]
 fn a_vlan_outside() {
     in_node(|lab| {
         lab.start_ovs();
         lab.make_bridge();
-        // the switch at the other end of the wire: tags on this port, none on that of the outside
+        // the switch at the other end of the wire: tags on this port, none on the port to the outside
         let outside = lab.behind("far-end", "192.0.2.1/24", "172.18.255.1/16");
         lab.vsctl("add-br br-out -- set Bridge br-out datapath_type=netdev -- add-port br-out wire -- add-port br-out far-end tag=7");
         lab.vsctl("set Port br-ex tag=7");
@@ -154,20 +154,20 @@ fn a_vlan_outside() {
         let answers =
             || std::process::Command::new("ping").args(["-c1", "-W1", "-q", "172.18.255.1"]).output().unwrap();
         eventually("an answer to the host", || answers().status.success());
-        // who asks for a load balancer's address on the link is told, and reaches its endpoint on the host; the
-        // switch takes nothing through conntrack whose checksum is still to be made
+        // a client that sends an ARP request for the load balancer's address gets a reply, and reaches the endpoint on
+        // the host; the switch passes no packet to conntrack before its checksum is computed
         run("ip", &["netns", "exec", &outside.netns, "ethtool", "-K", "eth0", "tx", "off"]);
         ip("addr add 172.18.0.50/32 dev br-ex");
         let _endpoint = TcpListener::bind("172.18.0.2:8080").unwrap();
         for change in service_on_host("172.18.0.50") {
-            lab.tell(change);
+            lab.send(change);
         }
         eventually("the service's flows", || lab.ofctl("dump-flows", &["table=7"]).contains("output"));
         eventually("an answer of the service", || {
             let at = "172.18.0.50:80".parse().unwrap();
             outside.enter(move || TcpStream::connect_timeout(&at, Duration::from_secs(1)).is_ok()).join().unwrap()
         });
-        // OVN's router answers with the tag: it asks who has its next hop, and is told
+        // OVN's router uses the tag in its ARP request for its next hop, and gets an answer
         let asks = "lr-route-add GR_node-1 0.0.0.0/0 172.18.255.1 rtoe -- lrp-add GR_node-1 inside 0a:58:0a:09:00:01 10.9.0.1/24 \
                     -- ls-add inside -- lsp-add inside in-r -- lsp-set-type in-r router -- lsp-set-options in-r router-port=inside \
                     -- lsp-set-addresses in-r router -- lr-nat-add GR_node-1 snat 172.18.0.2 10.9.0.0/24 \

@@ -1,4 +1,4 @@
-//! A sandbox has one interface, and keeps it and its MAC address as long as it lives.
+//! A sandbox has one interface, and keeps it and its MAC address until it is deleted.
 #![allow(clippy::unwrap_used)]
 
 mod lab;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const LINK: &str = "0123456789abcde";
 
-/// A pod that is wired as eth0: its sandbox, and what ADD said.
+/// A pod that is wired as eth0: its sandbox, and the result of ADD.
 fn wired(lab: &mut Lab) -> (Pod, String, Value) {
     lab.start_ovs();
     lab.start_ovn();
@@ -21,12 +21,12 @@ fn wired(lab: &mut Lab) -> (Pod, String, Value) {
     lab.annotate(&pod);
     let id = container("0123456789abcdef");
     let first = result(&lab.shim(&pod, &id, "ADD"));
-    // the kernel tells a little later than it is
+    // the kernel reports the state with a delay
     eventually("the link to be up", || pod.ip_cmd("link show eth0").contains("state UP"));
     (pod, id, first)
 }
 
-/// What tells one pair, one port and their content from any that came later.
+/// What differs between a pair with its port and any pair that is made later.
 fn state(lab: &Lab, pod: &Pod) -> [String; 5] {
     [
         run("ip", &["-d", "link", "show", LINK]),
@@ -37,7 +37,7 @@ fn state(lab: &Lab, pod: &Pod) -> [String; 5] {
     ]
 }
 
-/// It stays the sandbox's, and works.
+/// The interface belongs to the sandbox and works.
 fn is_right(lab: &Lab, pod: &Pod, id: &str) {
     result(&lab.shim(pod, id, "CHECK"));
     assert!(pod.ip_cmd("link show eth0").contains(&pod.mac()));
@@ -46,7 +46,7 @@ fn is_right(lab: &Lab, pod: &Pod, id: &str) {
 }
 
 #[test]
-fn a_pair_that_is_made_anew_works() {
+fn a_pair_that_is_made_again_works() {
     in_node(|lab| {
         let (pod, id, first) = wired(lab);
         is_right(lab, &pod, &id);
@@ -61,7 +61,7 @@ fn a_pair_that_is_made_anew_works() {
             assert_eq!(result(&lab.shim(&pod, &id, "ADD")), first, "after {damage:?}");
             is_right(lab, &pod, &id);
         }
-        // one that is not ours has its name, and its address: the pod's own is another one
+        // another program's link has its name and its address, and the pod's link has another name
         pod.ip_cmd("link set eth0 down");
         pod.ip_cmd("link set eth0 name other");
         pod.ip_cmd("link add name eth0 type veth peer name end");
@@ -70,7 +70,7 @@ fn a_pair_that_is_made_anew_works() {
         pod.ip_cmd("link del eth0");
         assert_eq!(result(&lab.shim(&pod, &id, "ADD")), first);
         is_right(lab, &pod, &id);
-        // the runtime comes with another namespace
+        // the runtime passes another namespace
         let other = lab.pod("other", 9);
         let moved = Pod { netns: other.netns, ..pod.clone() };
         let mut want = first.clone();
@@ -78,14 +78,14 @@ fn a_pair_that_is_made_anew_works() {
         assert_eq!(result(&lab.shim(&moved, &id, "ADD")), want);
         assert!(!pod.ip_cmd("link").contains("eth0"));
         is_right(lab, &moved, &id);
-        // nothing wrong: nothing is made anew
+        // if nothing is wrong, nothing is made again
         let before = state(lab, &moved);
         result(&lab.shim(&moved, &id, "ADD"));
         assert_eq!(state(lab, &moved), before);
     });
 }
 
-fn another_name_touches_nothing(lab: &Lab, pod: &Pod, id: &str) {
+fn another_name_changes_nothing(lab: &Lab, pod: &Pod, id: &str) {
     let before = state(lab, pod);
     let (code, text) = error(&lab.shim_of(pod, id, "ADD", "net1"));
     assert_eq!(code, 4, "{text}");
@@ -93,7 +93,7 @@ fn another_name_touches_nothing(lab: &Lab, pod: &Pod, id: &str) {
     result(&lab.shim_of(pod, id, "DEL", "net1"));
     let (code, text) = error(&lab.shim_of(pod, id, "CHECK", "net1"));
     assert_eq!(code, 4, "{text}");
-    // the sandbox lives, whatever the list calls its interface
+    // the sandbox exists, whatever the list calls its interface
     let conf = json!({"cniVersion": "1.1.0", "name": "ovn-kubernetes", "type": "x", "cni.dev/valid-attachments": [{"containerID": id, "ifname": "net1"}]});
     result(&lab.shim_env(&[("CNI_COMMAND", "GC")], conf.to_string().as_bytes()));
     assert_eq!(state(lab, pod), before);
@@ -104,13 +104,13 @@ fn another_name_touches_nothing(lab: &Lab, pod: &Pod, id: &str) {
 fn another_interface_of_a_sandbox_is_refused() {
     in_node(|lab| {
         let (pod, id, _) = wired(lab);
-        another_name_touches_nothing(lab, &pod, &id);
+        another_name_changes_nothing(lab, &pod, &id);
         lab.crash_agent();
         lab.start_agent();
         lab.ready();
         lab.annotate(&pod);
-        another_name_touches_nothing(lab, &pod, &id);
-        // a pair as an earlier release left it, and one of ovn-kubernetes: while the agent runs, and when it starts
+        another_name_changes_nothing(lab, &pod, &id);
+        // a pair that an earlier release made, and one of ovn-kubernetes: while the agent runs, and when it starts
         for alias in [&format!("ovnkube sandbox {id}"), ""] {
             for restarts in [false, true] {
                 run("ip", &["link", "set", LINK, "alias", alias]);
@@ -121,17 +121,17 @@ fn another_interface_of_a_sandbox_is_refused() {
                     lab.annotate(&pod);
                     eventually("the alias", || run("ip", &["link", "show", LINK]).contains("eth0 uid-web"));
                 }
-                another_name_touches_nothing(lab, &pod, &id);
+                another_name_changes_nothing(lab, &pod, &id);
             }
         }
-        // the name that it was made with counts, whatever the pod calls it
+        // the name in the first ADD is used, whatever the pod calls the link
         pod.ip_cmd("link set eth0 down");
         pod.ip_cmd("link set eth0 name net1");
         result(&lab.shim_of(&pod, &id, "DEL", "net1"));
         assert!(lab.vsctl("show").contains(LINK));
         result(&lab.shim(&pod, &id, "DEL"));
         assert!(!run("ip", &["link"]).contains(LINK) && !lab.vsctl("show").contains(LINK));
-        // any one name is fine
+        // any single name is accepted
         let wired = result(&lab.shim_of(&pod, &id, "ADD", "net1"));
         assert_eq!(wired["interfaces"][1]["name"], "net1");
         assert_eq!(error(&lab.shim(&pod, &id, "ADD")).0, 4);
@@ -140,7 +140,7 @@ fn another_interface_of_a_sandbox_is_refused() {
     });
 }
 
-/// Nobody installs flows: the first request waits.
+/// No flows are installed: the first request waits.
 #[test]
 fn another_interface_of_a_sandbox_that_is_being_wired_is_refused() {
     in_node(|lab| {
@@ -151,7 +151,7 @@ fn another_interface_of_a_sandbox_that_is_being_wired_is_refused() {
         let id = container("0123456789abcdef");
         std::thread::scope(|scope| {
             let add = scope.spawn(|| lab.shim(&pod, &id, "ADD"));
-            // nothing shows that it has come
+            // nothing shows that the second request has arrived
             std::thread::sleep(Duration::from_secs(2));
             for annotated in [false, true] {
                 if annotated {
@@ -183,7 +183,7 @@ fn check_compares_the_mtu() {
         assert!(text.contains("eth0 has MTU 1300, not 1442"), "{text}");
         assert_eq!(result(&lab.shim(&pod, &id, "ADD")), first);
         result(&lab.shim(&pod, &id, "CHECK"));
-        // a pod keeps the MTU that it was wired with, and is not broken by that
+        // a pod keeps the MTU that it was wired with, and CHECK accepts that
         run("ip", &["link", "set", "wire", "mtu", "9000"]);
         run("ip", &["link", "set", "eth0", "mtu", "9000"]);
         eventually("the node to follow", || run("ip", &["link", "show", "ovn-k8s-mp0"]).contains(" mtu 8942 "));
@@ -196,7 +196,7 @@ fn check_compares_the_mtu() {
 }
 
 #[test]
-fn the_result_tells_the_mtu() {
+fn the_result_contains_the_mtu() {
     in_node(|lab| {
         let (pod, id, first) = wired(lab);
         let args = format!("K8S_POD_NAMESPACE=default;K8S_POD_NAME=web;K8S_POD_UID={}", pod.uid);
@@ -211,11 +211,11 @@ fn the_result_tells_the_mtu() {
                 ("CNI_ARGS", &args),
             ];
             let conf = json!({"cniVersion": version, "name": "ovn-kubernetes", "type": "ovn-k8s-cni-overlay"});
-            let told = result(&lab.shim_env(&env, conf.to_string().as_bytes()));
-            for interface in told["interfaces"].as_array().unwrap() {
-                assert_eq!(interface["mtu"], mtu, "{version}: {told}");
+            let added = result(&lab.shim_env(&env, conf.to_string().as_bytes()));
+            for interface in added["interfaces"].as_array().unwrap() {
+                assert_eq!(interface["mtu"], mtu, "{version}: {added}");
             }
-            assert_eq!(told["interfaces"][0]["mac"], first["interfaces"][0]["mac"]);
+            assert_eq!(added["interfaces"][0]["mac"], first["interfaces"][0]["mac"]);
         }
     });
 }

@@ -1,4 +1,4 @@
-//! The Node is deleted and made again, with other subnets and addresses: nothing of the earlier ones stays on the host.
+//! The Node is deleted and created with other subnets and addresses: nothing of the earlier ones stays on the host.
 #![allow(clippy::unwrap_used)]
 
 mod lab;
@@ -27,7 +27,8 @@ fn start(lab: &mut Lab) {
     lab.ready();
 }
 
-/// All that the agent writes: links and addresses, routes of all tables, rules, fixed neighbours, nftables, flows, OVS rows.
+/// Everything that the agent writes: links, addresses, routes of all tables, rules, permanent neighbours, nftables,
+/// flows, OVS rows.
 fn host(lab: &Lab) -> Vec<String> {
     let mut shown = vec![run("nft", &["-s", "list", "ruleset"])];
     for family in ["-4", "-6"] {
@@ -39,7 +40,7 @@ fn host(lab: &Lab) -> Vec<String> {
     shown.push(lab.ofctl("dump-flows", &["--no-stats"]));
     shown.push(lab.vsctl("get Open_vSwitch . external_ids"));
     shown.push(lab.vsctl("--columns=name,type,mac,external_ids,mtu_request list Interface"));
-    // the kernel gives links their own address, a moment after they are up
+    // the kernel adds link-local addresses a moment after a link is up
     let lines = shown.iter().flat_map(|text| text.lines()).filter(|line| !line.contains("fe80::"));
     let mut lines: Vec<String> = lines.map(|line| line.trim().to_owned()).collect();
     lines.sort();
@@ -63,25 +64,25 @@ fn has_all(shown: &str, wanted: &[String]) -> bool {
 }
 
 #[test]
-fn a_hundred_other_nodes_of_this_name() {
+fn a_hundred_new_nodes_of_the_same_name() {
     in_node(|lab| {
         start(lab);
         let first = host(lab);
         let files = open_files();
         for round in 1..=100 {
-            // a Node that was just made says less than one that was there
+            // a new Node has fewer fields than an old one
             if round % 3 == 0 {
-                lab.tell(node(&[], &[]));
+                lab.send(node(&[], &[]));
             }
             let of_family = [format!("10.129.{round}.0/24"), format!("fd00:10:0:{round}::/64")];
-            // for a while some have one family
+            // for a while some Nodes have one family only
             let count = if round % 4 == 0 { 1 } else { 2 };
             let subnets = of_family.get(..count).unwrap();
-            lab.tell(node(subnets, if round % 2 == 1 && round < 50 { &["fd00:172::2"] } else { &["172.18.0.2"] }));
+            lab.send(node(subnets, if round % 2 == 1 && round < 50 { &["fd00:172::2"] } else { &["172.18.0.2"] }));
             if round % 10 == 0 {
                 lab.crash_agent();
                 lab.start_agent();
-                lab.tell(node(subnets, &["172.18.0.2"]));
+                lab.send(node(subnets, &["172.18.0.2"]));
             }
             let addresses = [format!("10.129.{round}.2/24"), format!("fd00:10:0:{round}::2/64")];
             eventually("the node's addresses", || {
@@ -95,7 +96,7 @@ fn a_hundred_other_nodes_of_this_name() {
             assert!(Instant::now() < deadline, "was {first:#?}, is {:#?}", host(lab));
             std::thread::sleep(Duration::from_millis(100));
         }
-        assert!(open_files() <= files + 3, "{} files are open, at first {files}", open_files());
+        assert!(open_files() <= files + 3, "{} files are open, first there were {files}", open_files());
         lab.stop_agent();
         assert_eq!(host(lab), first, "running pods keep their network");
     });

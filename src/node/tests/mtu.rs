@@ -1,4 +1,4 @@
-//! The pods' MTU: from the uplink or as given, followed while it runs, and told when it cannot work.
+//! The pods' MTU: taken from the uplink or from the settings, followed while the agent runs, reported if too large.
 #![allow(clippy::unwrap_used)]
 
 mod lab;
@@ -25,17 +25,17 @@ fn has_mtu(link: &str, mtu: u32) -> bool {
 
 /// The next warning, `REASON: message`.
 fn warning(lab: &mut Lab) -> String {
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     eventually("a warning", || {
-        told.extend(lab.warnings());
-        !told.is_empty()
+        warnings.extend(lab.warnings());
+        !warnings.is_empty()
     });
-    assert_eq!(told.len(), 1, "{told:?}");
-    format!("{}: {}", told[0].reason, told[0].message)
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    format!("{}: {}", warnings[0].reason, warnings[0].message)
 }
 
 #[test]
-fn what_the_uplink_leaves() {
+fn the_mtu_follows_the_uplink() {
     in_node(|lab| {
         start(lab, MtuSettings::default());
         assert!(has_mtu("ovn-k8s-mp0", 1442));
@@ -46,7 +46,7 @@ fn what_the_uplink_leaves() {
         assert!(pod.ip_cmd("link show eth0").contains(" mtu 1442 "));
         assert!(has_mtu("0123456789abcde", 1442));
         assert_eq!(lab.warnings(), []);
-        // the uplink becomes larger: new pods get more, and the one that runs is named
+        // the uplink's MTU grows: new pods get more, and the running one is reported
         uplink_carries(9000);
         eventually("the management port to follow", || has_mtu("ovn-k8s-mp0", 8942));
         eventually("the annotation", || lab.annotations()["k8s.ovn.org/node-mtu"] == "8942");
@@ -56,15 +56,15 @@ fn what_the_uplink_leaves() {
         assert!(second.ip_cmd("link show eth0").contains(" mtu 8942 "));
         assert_eq!(
             warning(lab),
-            "PodsWithOtherMtu: 1 pods of this node have another MTU than 8942, such as default/web with 1442: packets that \
+            "PodsWithOtherMtu: 1 pods of this node have an MTU other than 8942, such as default/web with 1442: packets that \
              are too large for the receiver are lost; restart these pods"
         );
-        // its address is away for a moment, as while ovs-vswitchd restarts: nothing changes
+        // its address is missing for a moment, as while ovs-vswitchd restarts: nothing changes
         run("ip", &["addr", "del", "172.18.0.2/16", "dev", "eth0"]);
         eventually("the agent to see it", || lab.annotations()["k8s.ovn.org/host-cidrs"] == "[]");
         assert!(has_mtu("ovn-k8s-mp0", 8942));
         assert_eq!(lab.annotations()["k8s.ovn.org/node-mtu"], "8942");
-        // nor when the agent starts meanwhile: before it knows its node it says nothing, then what it said before
+        // nor if the agent starts meanwhile: until it knows its node it reports nothing, then the same as before
         lab.crash_agent();
         lab.annotated_mtu = Some(8942);
         lab.start_agent();
@@ -78,15 +78,15 @@ fn what_the_uplink_leaves() {
 }
 
 #[test]
-fn too_much_for_the_uplink_is_told() {
+fn an_mtu_too_large_for_the_uplink_is_reported() {
     in_node(|lab| {
         start(lab, MtuSettings { given: Some(1443), ..MtuSettings::default() });
         assert!(has_mtu("ovn-k8s-mp0", 1443));
         assert!(!lab.annotations().contains_key("k8s.ovn.org/node-mtu"));
         let want = "MtuTooLarge: pods' MTU 1443 and 58 bytes of tunnel headers need 1501, but eth0 carries 1500: large \
-                    packets between nodes are lost; raise the MTU of eth0, or set mtu to 1442 at most and restart the pods";
+                    packets between nodes are lost; raise the MTU of eth0, or set mtu to at most 1442 and restart the pods";
         assert_eq!(warning(lab), want);
-        // told again when it comes back, not before
+        // reported again when it comes back, not before
         uplink_carries(1501);
         run("ip", &["addr", "add", "172.19.0.2/32", "dev", "eth0"]);
         eventually("the agent to look", || lab.annotations()["k8s.ovn.org/host-cidrs"].contains("172.19.0.2"));
@@ -119,7 +119,7 @@ fn routes_can_use_less() {
         assert!(pod.ip_cmd("link show eth0").contains(" mtu 1400 "));
         let routes = pod.ip_cmd("route");
         assert_eq!(routes.matches("mtu 1300").count(), 3, "{routes}");
-        // a change of the setting leaves pods alone
+        // a change of the setting does not change pods
         lab.stop_agent();
         lab.mtu.routable = None;
         lab.start_agent();

@@ -1,6 +1,6 @@
-//! The host beside the one that ovn-kubernetes made for the same node and services: addresses, routes, rules,
+//! Compares the host with the one that ovn-kubernetes made for the same node and services: addresses, routes, rules,
 //! neighbours, sysctls, nftables, flows. `parity/MODE.differences` lists what differs, below the row of
-//! `docs/differences.md` that gives the reason; nothing else may, and nothing there may have become equal.
+//! `docs/differences.md` that gives the reason; nothing else may differ, and every listed difference must exist.
 #![allow(clippy::unwrap_used)]
 
 mod lab;
@@ -16,44 +16,44 @@ use ovnkube_node::{Change, GatewaySettings};
 use serde_json::{Value, json};
 
 const LINKS: [&str; 2] = ["br-ex", "ovn-k8s-mp0"];
-/// One that nobody sets anything of.
-const UNTOUCHED: &str = "br-int";
+/// A link whose sysctls no program sets.
+const UNCHANGED: &str = "br-int";
 
-/// One line for each thing that there is.
+/// One line for each fact.
 type Facts = BTreeSet<String>;
 
 fn of_ip(text: &str) -> Facts {
     let mut facts = Facts::new();
     let mut link = "";
     for line in text.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let after = |key: &str| words.iter().skip_while(|word| **word != key).nth(1).copied().unwrap_or_default();
-        let Some(first) = words.first() else { continue };
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let after = |key: &str| fields.iter().skip_while(|field| **field != key).nth(1).copied().unwrap_or_default();
+        let Some(first) = fields.first() else { continue };
         let kernels = ["fe80:", "ff00:", "::1"].iter().any(|address| line.contains(address));
-        if words.get(1) == Some(&"from") {
-            facts.insert(format!("rule {}", words.join(" ")));
+        if fields.get(1) == Some(&"from") {
+            facts.insert(format!("rule {}", fields.join(" ")));
         } else if first.ends_with(':') {
-            link = words[1].trim_end_matches(':').split('@').next().unwrap();
+            link = fields[1].trim_end_matches(':').split('@').next().unwrap();
             if LINKS.contains(&link) {
                 facts.insert(format!("link {link} mtu {}", after("mtu")));
             }
         } else if line.starts_with(' ') {
             if LINKS.contains(&link) && *first == "link/ether" {
-                facts.insert(format!("link {link} address {}", words[1]));
+                facts.insert(format!("link {link} address {}", fields[1]));
             } else if LINKS.contains(&link) && first.starts_with("inet") && !kernels {
-                facts.insert(format!("address {link} {}", words.join(" ")));
+                facts.insert(format!("address {link} {}", fields.join(" ")));
             }
         } else if line.contains(" lladdr ") {
-            facts.insert(format!("neighbour {}", words.join(" ")));
+            facts.insert(format!("neighbour {}", fields.join(" ")));
         } else if !kernels && !["0123456789abcde", "eth0"].contains(&after("dev")) {
-            facts.insert(format!("route {}", words.join(" ")));
+            facts.insert(format!("route {}", fields.join(" ")));
         }
     }
     facts
 }
 
 fn of_flows(text: &str) -> Facts {
-    // their services have cookies of their own
+    // the flows of their services have other cookies
     let flow = |line: &str| {
         let line = line.trim();
         if line.starts_with("cookie=") { line.split_once(", ").unwrap().1.to_owned() } else { line.to_owned() }
@@ -65,10 +65,10 @@ fn of_nft(text: &str) -> Facts {
     let mut facts = Facts::new();
     let (mut table, mut block, mut elements) = (String::new(), String::new(), String::new());
     for line in text.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields.as_slice() {
             ["table", family, name, "{"] => table = format!("{family} {name}"),
-            ["chain" | "set" | "map", ..] => block = words[..2].join(" "),
+            ["chain" | "set" | "map", ..] => block = fields[..2].join(" "),
             ["}"] => {
                 let list = elements.trim_start_matches("elements = {").trim_end_matches('}');
                 for element in list.split(',').map(str::trim).filter(|element| !element.is_empty()) {
@@ -79,19 +79,19 @@ fn of_nft(text: &str) -> Facts {
             [] | ["comment" | "type" | "typeof" | "flags", ..] if !block.starts_with("chain") => {}
             [] | ["comment", ..] => {}
             _ if block.starts_with("chain") => {
-                let mut rule = words.join(" ");
+                let mut rule = fields.join(" ");
                 if let Some((head, tail)) = rule.clone().split_once("counter packets ") {
                     rule = format!("{head}counter {}", tail.splitn(4, ' ').nth(3).unwrap_or_default());
                 }
                 facts.insert(format!("nft {table} {block}: {}", rule.trim()));
             }
-            _ => elements += &words.join(" "),
+            _ => elements += &fields.join(" "),
         }
     }
     facts
 }
 
-/// What is otherwise than on a link that nobody touches, here and there; what the kernel of here doesn't have is left out.
+/// Sysctls that differ from those of an unchanged link, here and there; those that this kernel lacks are left out.
 fn sysctls() -> (Facts, Facts) {
     let theirs: BTreeMap<&str, &str> =
         include_str!("parity/sysctl").lines().filter_map(|line| line.split_once(" = ")).collect();
@@ -102,15 +102,15 @@ fn sysctls() -> (Facts, Facts) {
     let (mut have, mut want) = (Facts::new(), Facts::new());
     for (name, value) in &theirs {
         let [_, family, _, link, key] = name.split('.').collect::<Vec<_>>()[..] else { panic!("{name}") };
-        let (Some(ours), Some(untouched)) = (read(family, link, key), read(family, UNTOUCHED, key)) else { continue };
+        let (Some(ours), Some(unchanged)) = (read(family, link, key), read(family, UNCHANGED, key)) else { continue };
         if !LINKS.contains(&link) || key == "mtu" {
             continue;
         }
-        let untouched_there = theirs.get(format!("net.{family}.conf.{UNTOUCHED}.{key}").as_str()).unwrap_or(value);
-        if value != untouched_there {
+        let unchanged_there = theirs.get(format!("net.{family}.conf.{UNCHANGED}.{key}").as_str()).unwrap_or(value);
+        if value != unchanged_there {
             want.insert(format!("sysctl {name} = {value}"));
         }
-        if ours != untouched {
+        if ours != unchanged {
             have.insert(format!("sysctl {name} = {ours}"));
         }
     }
@@ -126,7 +126,7 @@ fn ports(ports: Value) -> Vec<PortFields> {
     serde_json::from_value(ports).unwrap()
 }
 
-/// With an endpoint here and one on another node.
+/// With an endpoint on this node and one on another.
 fn service(name: &str, port: &Value, fields: ServiceFields<'_>) -> [Change; 2] {
     let ports_of = ports(json!([port]));
     let fields = ServiceFields { ports: &ports_of, ..fields };
@@ -147,7 +147,7 @@ fn service(name: &str, port: &Value, fields: ServiceFields<'_>) -> [Change; 2] {
     ]
 }
 
-/// Those that ovn-kubernetes had, as far as a host does anything for them.
+/// The services of the compared cluster that have an effect on a host.
 fn services() -> Vec<Change> {
     let ip = |n: u8| vec![format!("10.96.1.{n}")];
     let none = ServiceFields::default;
@@ -188,7 +188,7 @@ fn start(lab: &mut Lab, mode: GatewayMode) {
     lab.gateway = Some(GatewaySettings { node_port: true, ..lab::gateway::settings("br-ex", mode) });
     lab.start_agent();
     for change in services().into_iter().chain([Change::NodesSynced]) {
-        lab.tell(change);
+        lab.send(change);
     }
     lab.ready();
     eventually("the services", || {
@@ -200,7 +200,7 @@ fn start(lab: &mut Lab, mode: GatewayMode) {
 fn ours(lab: &Lab) -> Facts {
     let number = |link: &str| lab.vsctl(&format!("get Interface {link} ofport"));
     let (uplink, patch) = (number("eth0"), number("patch-br-ex_node-1-to-br-int"));
-    // as theirs are numbered
+    // ports get the numbers that they have there
     let flows = lab.ofctl("dump-flows", &["--no-stats"]);
     let numbered = [(uplink, "UPLINK"), (patch, "PATCH")].iter().fold(flows, |text, (number, name)| {
         let text = text.replace(&format!("in_port={number},"), &format!("in_port={name},"));
@@ -211,7 +211,7 @@ fn ours(lab: &Lab) -> Facts {
     let shown = ["-d addr", "route show table all", "-6 route show table all", "rule", "neigh show nud permanent"];
     let shown = shown.map(|args| run("ip", &args.split(' ').collect::<Vec<_>>())).concat();
     let mut rules = of_nft(&run("nft", &["-s", "list", "ruleset"]));
-    // the lab's own; and the chains that look services up, which `services` holds against what they shall be
+    // without the lab's own, and without the chains that look services up, which the test `services` compares
     rules.retain(|rule| !rule.contains(" seal ") && !rule.contains(" chain services"));
     [of_ip(&shown), of_flows(&flows), rules].into_iter().flatten().collect()
 }
@@ -224,7 +224,7 @@ fn replace_output(line: &str, number: &str, name: &str) -> String {
     actions.collect::<Vec<_>>().join(",")
 }
 
-/// `- theirs`, `+ ours`, below the row that gives the reason.
+/// Lines `- theirs` and `+ ours`, below the row that gives the reason.
 fn listed(text: &str) -> Facts {
     let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.md")).unwrap();
     for row in text.lines().filter_map(|line| line.strip_prefix("# ")) {
@@ -238,7 +238,7 @@ fn is_as_listed(mode: GatewayMode, theirs: [&'static str; 3], list: &'static str
         start(lab, mode);
         let [ip, flows, nft] = theirs;
         let mut want: Facts = [of_ip(ip), of_flows(flows), of_nft(nft)].into_iter().flatten().collect();
-        // ovn-controller and the switch take a moment for MAC addresses and ports
+        // ovn-controller and the switch need a moment for MAC addresses and ports
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let mut have = ours(lab);

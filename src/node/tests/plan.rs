@@ -1,4 +1,4 @@
-//! `ovnkube plan --node` on real parts: it tells all that an agent would do, and does none of it.
+//! `ovnkube plan --node` on real programs: it prints everything that an agent would do, and does none of it.
 #![allow(clippy::unwrap_used)]
 
 mod lab;
@@ -6,7 +6,7 @@ mod lab;
 use lab::{Lab, eventually, in_node, run};
 use ovnkube_model::GatewayMode;
 
-/// All that is to be seen of the host's network, and of Open vSwitch but for what it counts.
+/// The visible state of the host's network and of Open vSwitch, without counters.
 fn seen(lab: &Lab) -> String {
     let ip = |args: &str| run("ip", &args.split(' ').collect::<Vec<_>>());
     let host =
@@ -21,7 +21,7 @@ fn has(plan: &[String], line: &str) {
 }
 
 #[test]
-fn what_is_planned_is_done_and_then_nothing_is_left() {
+fn a_plan_is_carried_out_and_then_empty() {
     for mode in [GatewayMode::Shared, GatewayMode::Local] {
         in_node(move |lab| {
             lab.start_ovs();
@@ -47,10 +47,10 @@ fn what_is_planned_is_done_and_then_nothing_is_left() {
             lab.start_agent();
             lab.ready();
             lab.stop_agent();
-            // the agent's own end takes the configuration away
+            // an agent that ends removes the configuration
             let after = lab.plan();
             assert!(after.len() == 1 && after[0].contains("10-ovn-kubernetes.conflist"), "{after:#?}");
-            // somebody disturbs it
+            // someone changes it
             run("ip", &["addr", "del", "10.128.0.2/24", "dev", "ovn-k8s-mp0"]);
             run("nft", &["flush", "table", "inet", "ovn-kubernetes"]);
             lab.ofctl("del-flows", &["cookie=0xdeff105/-1,table=1"]);
@@ -70,7 +70,7 @@ fn what_is_planned_is_done_and_then_nothing_is_left() {
     }
 }
 
-/// A NIC that would be moved into a bridge: the steps, and what the bridge would get.
+/// A NIC that would be moved into a bridge: the steps, and the settings of the bridge.
 #[test]
 fn a_nic_that_would_be_moved() {
     in_node(|lab| {

@@ -87,7 +87,7 @@ fn health() -> Option<(String, Value)> {
 }
 
 #[test]
-fn a_service_comes_changes_and_goes() {
+fn a_service_is_added_changed_and_deleted() {
     in_node(|lab| {
         with_gateway(lab, GatewayMode::Shared);
         let (before, table_before) = (flows(lab), table());
@@ -98,7 +98,7 @@ fn a_service_comes_changes_and_goes() {
 
         run("sysctl", &["-q", "net.ipv6.bindv6only=1"]);
         let foreign = std::net::TcpListener::bind("0.0.0.0:32080").unwrap();
-        lab.tell(service("Local"));
+        lab.send(service("Local"));
         eventually("the node port's flow", || flows(lab).contains("nw_dst=172.18.0.2,tp_dst=30080 actions=output:"));
         for part in ["udp . 30053 : 10.96.1.3 . 53", "192.0.2.20 . tcp . 80 : 10.96.1.3 . 80", "tcp . 30080"] {
             assert!(table().contains(part), "{part} is not in {}", table());
@@ -115,9 +115,9 @@ fn a_service_comes_changes_and_goes() {
         assert!(warnings.iter().any(|warning| warning.about.as_ref() == Some(&of_service)), "{warnings:?}");
         drop(foreign);
         eventually("an answer", || health() == Some(("503".to_owned(), body(0))));
-        lab.tell(endpoint("10.128.0.5", "node-1"));
+        lab.send(endpoint("10.128.0.5", "node-1"));
         eventually("a healthy answer", || health() == Some(("200".to_owned(), body(1))));
-        // a client that would keep its connection: none outlives the port
+        // a client that would keep its connection: no connection outlives the port
         let mut client = TcpStream::connect("172.18.0.2:32080").unwrap();
         client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         client.write_all(b"GET /healthz HTTP/1.1\r\nHost: node\r\n\r\n").unwrap();
@@ -125,15 +125,15 @@ fn a_service_comes_changes_and_goes() {
         client.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         // an endpoint on the host itself
-        lab.tell(endpoint("172.18.0.2", "node-1"));
+        lab.send(endpoint("172.18.0.2", "node-1"));
         let to_host = "actions=ct(commit,table=6,zone=64003,nat(dst=172.18.0.2:8080))";
         eventually("the flow to the host", || flows(lab).contains(to_host));
         assert!(table().contains("10.96.1.3 . tcp . 80 : 172.18.0.2 . 8080"), "{}", table());
 
         run("nft", &["delete", "table", "inet", "ovn-kubernetes"]);
         eventually("the table", || table_has("tcp . 30080 : 10.96.1.3 . 80"));
-        lab.tell(Change::Service(key(), None));
-        eventually("what was before", || (flows(lab), table()) == (before.clone(), table_before.clone()));
+        lab.send(Change::Service(key(), None));
+        eventually("the state before", || (flows(lab), table()) == (before.clone(), table_before.clone()));
         eventually("a closed port", || health().is_none());
     });
 }
@@ -143,7 +143,7 @@ fn table_has(part: &str) -> bool {
     String::from_utf8_lossy(&listed.stdout).split_whitespace().collect::<Vec<_>>().join(" ").contains(part)
 }
 
-/// The switch holds connections that its flows no longer make.
+/// The switch has connections that its flows no longer make.
 #[test]
 fn udp_connections_in_the_switch_are_ended() {
     udp_connections_end(Release::Trixie);
@@ -157,12 +157,12 @@ fn udp_connections_in_the_switch_are_ended_by_the_oldest_release() {
 fn udp_connections_end(release: Release) {
     in_node_of(release, |lab| {
         with_gateway(lab, GatewayMode::Shared);
-        lab.tell(service("Cluster"));
+        lab.send(service("Cluster"));
         let pods = |hosts: std::ops::RangeInclusive<u8>| {
             let pod = |n| json!({"addresses": [format!("10.128.0.{n}")], "nodeName": "node-2"});
             endpoints(&hosts.map(pod).collect())
         };
-        lab.tell(pods(8..=9));
+        lab.send(pods(8..=9));
         eventually("the service", || flows(lab).contains("tp_dst=30053"));
         let pid = std::fs::read_to_string(lab.path("ovs-vswitchd.pid")).unwrap();
         let control = lab.path(&format!("ovs-vswitchd.{}.ctl", pid.trim()));
@@ -170,7 +170,7 @@ fn udp_connections_end(release: Release) {
         let stands = |ip: &str| {
             connections().lines().any(|line| line.contains(&format!("src={ip},")) && line.contains("zone=9"))
         };
-        // senders, and what stands for OVN's load balancer
+        // clients, and an address in the place of OVN's load balancer
         let senders = [8, 9].map(|n| {
             let sender = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
             let (port, ip) = (sender.local_addr().unwrap().port(), format!("10.128.0.{n}"));
@@ -187,13 +187,13 @@ fn udp_connections_end(release: Release) {
             }
         };
         connect();
-        lab.tell(pods(8..=8));
+        lab.send(pods(8..=8));
         eventually("its end", || !stands("10.128.0.9"));
         assert!(stands("10.128.0.8"), "another endpoint's");
         // many at once
-        lab.tell(pods(8..=60));
+        lab.send(pods(8..=60));
         connect();
-        lab.tell(pods(8..=8));
+        lab.send(pods(8..=8));
         eventually("its end", || !stands("10.128.0.9"));
         assert!(stands("10.128.0.8"), "another endpoint's");
     });

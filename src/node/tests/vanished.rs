@@ -1,4 +1,4 @@
-//! Ports of running pods that somebody takes out of Open vSwitch come back.
+//! Ports of running pods that someone removes from Open vSwitch are restored.
 #![allow(clippy::unwrap_used)]
 
 mod lab;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 const SYSTEM: &str = "external_ids:system-id=chassis-1 external_ids:ovn-bridge-datapath-type=netdev";
 
-/// A node with so many pods.
+/// A node with this many pods.
 fn start(lab: &mut Lab, count: u8) -> Vec<Pod> {
     lab.start_ovs();
     lab.start_ovn();
@@ -54,7 +54,7 @@ fn delete_transient_ports(lab: &Lab) {
     }
 }
 
-/// The database comes up empty, as `ovs-ctl` makes it when its file is not there.
+/// The database starts empty, as `ovs-ctl` creates it if its file is missing.
 fn lose_database(lab: &mut Lab) {
     lab.kill("db");
     std::fs::remove_file(lab.path("db.conf")).unwrap();
@@ -62,14 +62,14 @@ fn lose_database(lab: &mut Lab) {
     lab.vsctl(&format!("--no-wait init -- set Open_vSwitch . {SYSTEM}"));
 }
 
-fn tell_all(lab: &Lab, pods: &[Pod]) {
+fn send_all(lab: &Lab, pods: &[Pod]) {
     lab.ready();
     for pod in pods {
         lab.annotate(pod);
     }
 }
 
-/// What is lost, and how it is said.
+/// The kinds of loss.
 const LOSSES: [&str; 7] = [
     "del-port",
     "all transient ports",
@@ -80,7 +80,7 @@ const LOSSES: [&str; 7] = [
     "conf.db, and all daemons restarted",
 ];
 
-/// Returns when it was first to be put back: when it was lost, or the agent started.
+/// Returns the earliest time of the repair: when the port was lost, or the agent started.
 fn lose(lab: &mut Lab, pods: &[Pod], what: &str) -> SystemTime {
     let now = SystemTime::now();
     match what {
@@ -92,16 +92,16 @@ fn lose(lab: &mut Lab, pods: &[Pod], what: &str) -> SystemTime {
             lose_database(lab);
             lab.crash_agent();
             lab.start_agent();
-            tell_all(lab, pods);
+            send_all(lab, pods);
         }
         "conf.db while the agent is down" => {
             lab.crash_agent();
             lose_database(lab);
-            // what is on the node is gone before anybody looks
-            eventually("the switch to let go", || !run("ip", &["link"]).contains("ovn-k8s-mp0"));
+            // the host's state is lost before any program sees it
+            eventually("the switch to remove it", || !run("ip", &["link"]).contains("ovn-k8s-mp0"));
             let now = SystemTime::now();
             lab.start_agent();
-            tell_all(lab, pods);
+            send_all(lab, pods);
             return now;
         }
         _ => {
@@ -115,7 +115,7 @@ fn lose(lab: &mut Lab, pods: &[Pod], what: &str) -> SystemTime {
     now
 }
 
-/// Whether the port is there and its flows are in.
+/// Whether the port exists and its flows are installed.
 fn is_plugged(lab: &Lab, pod: &Pod) -> bool {
     let id = sandbox(pod);
     let find =
@@ -123,7 +123,7 @@ fn is_plugged(lab: &Lab, pod: &Pod) -> bool {
     lab.vsctl(&find) == link(pod)
 }
 
-/// Twenty packets a second to each pod, until the process is told to end.
+/// Twenty packets a second to each pod, until the process is ended.
 fn pinging(pods: &[Pod]) -> Vec<Child> {
     let ping = |pod: &Pod| {
         let mut ping = Command::new("ping");
@@ -132,19 +132,19 @@ fn pinging(pods: &[Pod]) -> Vec<Child> {
     pods.iter().map(ping).collect()
 }
 
-/// Seconds from `since` to the answer after the last silence.
+/// Seconds from `since` to the reply after the last gap.
 fn silence(ping: Child, since: SystemTime) -> f64 {
     nix::sys::signal::kill(Pid::from_raw(ping.id().try_into().unwrap()), Signal::SIGINT).unwrap();
     let said = String::from_utf8(ping.wait_with_output().unwrap().stdout).unwrap();
     let at = |line: &str| line.strip_prefix('[')?.split_once(']')?.0.parse::<f64>().ok();
     let answers: Vec<f64> = said.lines().filter(|line| line.contains("bytes from")).filter_map(at).collect();
     let since = since.duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
-    // before that the switch may have held packets up while it had no database
+    // before that the switch may have delayed packets while it had no database
     let mut silent = answers.windows(2).filter(|pair| pair[1] > since && pair[1] - pair[0] > 0.2);
     silent.next_back().map_or(0.0, |pair| pair[1] - since)
 }
 
-/// Takes it away, and waits until every pod answers again.
+/// Removes the port, and waits until every pod replies again.
 fn comes_back(lab: &mut Lab, pods: &[Pod], what: &str) {
     let pings = pinging(pods);
     std::thread::sleep(Duration::from_millis(500));
@@ -195,15 +195,15 @@ fn thirty_pods_come_back() {
     in_node(|lab| all_come_back(lab, 30));
 }
 
-/// Limits, the pod's name, its uid, transience: as ADD made it.
+/// Limits, the pod's name, its uid, transience: as ADD wrote them.
 #[test]
-fn the_port_is_as_it_was() {
+fn the_port_has_its_earlier_settings() {
     in_node(|lab| {
         let pods = start(lab, 1);
         let pod = &pods[0];
         let limited =
             PodOnNode { ingress_bandwidth: Some("10M".into()), egress_bandwidth: Some("5M".into()), ..pod.annotated() };
-        lab.tell(Change::Pod(pod.key(), Some(limited)));
+        lab.send(Change::Pod(pod.key(), Some(limited)));
         result(&lab.shim(pod, &sandbox(pod), "DEL"));
         result(&lab.shim(pod, &sandbox(pod), "ADD"));
         let state = |lab: &Lab| {
@@ -226,10 +226,10 @@ fn the_port_is_as_it_was() {
         back(lab);
         lose_database(lab);
         back(lab);
-        // somebody puts it back, but not as it was
+        // someone restores it, but with other settings
         lab.vsctl(&format!("del-port {0} -- add-port br-int {0}", link(pod)));
         back(lab);
-        // what the row says is changed
+        // the row is corrected
         lab.vsctl(&format!("set Interface {} external_ids:iface-id=default_other", link(pod)));
         back(lab);
         for keys in ["iface-id", "sandbox", "iface-id sandbox attached_mac"] {
@@ -238,7 +238,7 @@ fn the_port_is_as_it_was() {
             lab.vsctl(args.join(" ").trim_start_matches("-- "));
             back(lab);
         }
-        // nothing is left behind
+        // nothing is left
         assert_eq!(lab.vsctl("--columns=_uuid list QoS").lines().count(), 1);
         result(&lab.shim(pod, &sandbox(pod), "DEL"));
         assert_eq!(lab.vsctl("list QoS"), "");
@@ -246,56 +246,56 @@ fn the_port_is_as_it_was() {
     });
 }
 
-/// Gives the agent the time to do what it must not.
+/// Gives the agent time for what it must not do.
 fn stays_away(lab: &Lab, link: &str) {
     std::thread::sleep(Duration::from_secs(3));
     assert!(!lab.vsctl("show").contains(link), "{}", lab.vsctl("show"));
 }
 
 #[test]
-fn whose_the_sandbox_no_longer_is_gets_no_port() {
+fn a_sandbox_that_belongs_to_no_pod_gets_no_port() {
     in_node(|lab| {
         let pods = start(lab, 2);
         let (pod, other) = (&pods[0], &pods[1]);
         let vanishes = |lab: &Lab| lab.vsctl(&format!("del-port {}", link(pod)));
-        // another pod of its name, one that has ended or is gone
+        // another pod of its name, a completed one, or a deleted one
         let successor = PodOnNode { uid: "another".into(), ..pod.annotated() };
-        for told in [Some(successor), None] {
-            lab.tell(Change::Pod(pod.key(), told));
+        for change in [Some(successor), None] {
+            lab.send(Change::Pod(pod.key(), change));
             vanishes(lab);
             stays_away(lab, &link(pod));
             assert_eq!(lab.warnings(), []);
             lab.annotate(pod);
             eventually("the pod to answer", || answers(pod));
         }
-        // its addresses are another's by now
+        // its addresses belong to another pod now
         let elsewhere = Pod { n: 77, ..pod.clone() };
-        lab.tell(Change::Pod(pod.key(), Some(elsewhere.annotated())));
+        lab.send(Change::Pod(pod.key(), Some(elsewhere.annotated())));
         vanishes(lab);
         stays_away(lab, &link(pod));
-        let told = lab.warnings();
-        assert_eq!(told.len(), 1, "{told:?}");
+        let warnings = lab.warnings();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert_eq!(
-            (told[0].reason, told[0].message.as_str()),
+            (warnings[0].reason, warnings[0].message.as_str()),
             (
                 "PodsWithoutPort",
                 "1 pods of this node have no port in Open vSwitch, such as default/web-0: its interface has the MAC \
                  address 0a:58:0a:80:00:03, and the pod is annotated with 0a:58:0a:80:00:4d; restart the pod"
             )
         );
-        // nor does it hold up others, and it is told once
+        // it delays no other pod, and is reported once
         lab.vsctl(&format!("del-port {}", link(other)));
         eventually("the other to answer", || answers(other));
         assert_eq!(lab.warnings(), []);
         lab.annotate(pod);
         eventually("the pod to answer", || answers(pod));
-        // somebody has it in a bridge of their own
+        // someone has it in another bridge
         lab.vsctl(&format!(
             "add-br br-mine -- set Bridge br-mine datapath_type=netdev -- del-port {0} -- add-port br-mine {0}",
             link(pod)
         ));
         eventually("a warning", || {
-            lab.warnings().iter().any(|told| told.message.contains("it was put into bridge br-mine"))
+            lab.warnings().iter().any(|warning| warning.message.contains("it was put into bridge br-mine"))
         });
         lab.vsctl(&format!("del-port {}", link(other)));
         eventually("the other to answer", || answers(other));
@@ -305,7 +305,7 @@ fn whose_the_sandbox_no_longer_is_gets_no_port() {
         vanishes(lab);
         eventually("the pod to answer", || answers(pod));
         result(&lab.shim(pod, &sandbox(pod), "CHECK"));
-        // a second sandbox of the pod: the later one counts
+        // a second sandbox of the pod: the later one gets the port
         let later = Pod { netns: lab.bare_pod("later", 9).netns, ..pod.clone() };
         let newer = container("77abcdef0123456");
         result(&lab.shim(&later, &newer, "ADD"));
@@ -315,7 +315,7 @@ fn whose_the_sandbox_no_longer_is_gets_no_port() {
                 lab.crash_agent();
                 lose_database(lab);
                 lab.start_agent();
-                tell_all(lab, &pods);
+                send_all(lab, &pods);
             } else {
                 lab.vsctl(&format!("del-port {}", &newer[..15]));
             }
@@ -326,7 +326,7 @@ fn whose_the_sandbox_no_longer_is_gets_no_port() {
     });
 }
 
-/// Of pods that ovn-kubernetes wired only the rows say whose they are: what they say is kept while they are there.
+/// Only the rows say which pods the ports of ovn-kubernetes belong to: the agent keeps that while they exist.
 #[test]
 fn pods_of_ovn_kubernetes_come_back() {
     in_node(|lab| {
@@ -335,7 +335,7 @@ fn pods_of_ovn_kubernetes_come_back() {
         run("ip", &["link", "set", &link(&pods[0]), "alias", ""]);
         run("ip", &["link", "set", &link(&pods[1]), "alias", &format!("ovnkube sandbox {}", sandbox(&pods[1]))]);
         lab.start_agent();
-        tell_all(lab, &pods);
+        send_all(lab, &pods);
         for pod in &pods {
             let want = format!("ovnkube sandbox {} eth0 {}", sandbox(pod), pod.uid);
             eventually("the alias", || run("ip", &["link", "show", &link(pod)]).contains(&want));
@@ -344,7 +344,7 @@ fn pods_of_ovn_kubernetes_come_back() {
     });
 }
 
-/// DEL and a port that is put back at the same time: nothing is left of the sandbox.
+/// DEL while a port is restored: nothing of the sandbox is left.
 #[test]
 fn a_sandbox_that_ends_meanwhile_stays_gone() {
     in_node(|lab| {
@@ -361,7 +361,7 @@ fn a_sandbox_that_ends_meanwhile_stays_gone() {
             std::thread::sleep(Duration::from_millis(200));
             assert!(!lab.vsctl("show").contains(&link(pod)) && !run("ip", &["link"]).contains(&link(pod)));
             result(&lab.shim(pod, &sandbox(pod), "ADD"));
-            // while its ADD is answered, too
+            // also while its ADD is answered
             lab.vsctl(&format!("del-port {}", link(pod)));
             eventually("the pod to answer", || answers(pod));
         }

@@ -42,12 +42,12 @@ impl BootGrace {
         if !bare.is_empty() && lasts(&mut self.started, self.first_address) {
             let families = [false, true].into_iter().filter(|ipv6| bare.iter().any(|route| route.is_default(*ipv6)));
             let families: Vec<_> = families.map(|ipv6| if ipv6 { "IPv6" } else { "IPv4" }).collect();
-            return Err(waits(uplink, &format!("address it for {}", families.join(" and "))));
+            return Err(waits(uplink, &format!("it has no {} address yet", families.join(" and no "))));
         }
         if missing.is_empty() {
             self.addressed = None;
         } else if lasts(&mut self.addressed, self.default_route) {
-            return Err(waits(uplink, "set the default route, as it did before the host was started anew"));
+            return Err(waits(uplink, "the default route from before the reboot is not set yet"));
         }
         // a route from another network is of no use in this one
         missing.retain(|route| is_reached(route, &held));
@@ -61,5 +61,5 @@ fn lasts(since: &mut Option<Instant>, time: Duration) -> bool {
 }
 
 fn waits(uplink: &Uplink<'_>, what: &str) -> crate::Error {
-    uplink.refuse(&format!("the host's own setup has yet to {what}"))
+    uplink.refuse(&format!("the host's own network setup has not finished: {what}"))
 }

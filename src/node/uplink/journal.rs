@@ -35,8 +35,8 @@ pub(super) struct Journal {
     #[serde(default)]
     pub(super) advertised: bool,
     /// Connectivity checks that passed before the move and must pass after it; empty once they did.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    trial: Vec<String>,
+    #[serde(default, rename = "trial", skip_serializing_if = "Vec::is_empty")]
+    checks: Vec<String>,
     /// Why everything moves back to the NIC; a restarted agent continues with that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) undone: Option<String>,
@@ -57,7 +57,7 @@ impl Journal {
     pub(super) fn of(
         link: u32,
         held: &LinkSnapshot<SavedAddress, SavedRoute>,
-        trial: &[Check],
+        checks: &[Check],
         before: Option<&Journal>,
     ) -> Self {
         let now = now();
@@ -81,7 +81,7 @@ impl Journal {
             routes,
             awaited,
             advertised,
-            trial: trial.iter().map(ToString::to_string).collect(),
+            checks: checks.iter().map(ToString::to_string).collect(),
             undone: None,
         }
     }
@@ -95,12 +95,12 @@ impl Journal {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    pub(super) fn set_trial(&mut self, trial: &[Check]) {
-        self.trial = trial.iter().map(ToString::to_string).collect();
+    pub(super) fn set_checks(&mut self, checks: &[Check]) {
+        self.checks = checks.iter().map(ToString::to_string).collect();
     }
 
-    pub(super) fn trial(&self) -> Vec<Check> {
-        self.trial.iter().filter_map(|text| Check::parse(text)).collect()
+    pub(super) fn checks(&self) -> Vec<Check> {
+        self.checks.iter().filter_map(|text| Check::parse(text)).collect()
     }
 
     /// The addresses with their networks.
@@ -111,7 +111,7 @@ impl Journal {
     /// Whether this journal matches the current one. What is written before a connectivity check is restored if the
     /// check fails, so until the check ends only a link that was down matters.
     pub(super) fn agrees(&self, now: &Self) -> bool {
-        if !self.trial().is_empty() {
+        if !self.checks().is_empty() {
             return self.down == now.down;
         }
         let same = |(a, b): (&Kept, &Kept)| {

@@ -80,7 +80,7 @@ impl UnmovedRoutes {
 /// The result of a plan, also of one that failed.
 #[derive(Debug, Default)]
 struct Outcome {
-    trial: Vec<Check>,
+    checks: Vec<Check>,
     /// Routes that could not be moved.
     failed: Vec<SavedRoute>,
 }
@@ -96,13 +96,13 @@ impl Uplink<'_> {
         loop {
             let mut outcome = Outcome::default();
             let moved = self.carry_out(plan::to_bridge, Some(watched), &mut outcome).await;
-            let Outcome { trial, failed } = outcome;
+            let Outcome { checks, failed } = outcome;
             // before the port is added the host has its NIC; after the check it has worked without the step for long
-            let at_stake = !trial.is_empty() && self.made().is_some_and(|made| made.port);
+            let at_stake = !checks.is_empty() && self.made().is_some_and(|made| made.port);
             match moved {
                 Ok(()) => {
                     unmoved.since = None;
-                    return self.judge(watched, &trial, passed).await;
+                    return self.verify(watched, &checks, passed).await;
                 }
                 Err(e) if !at_stake => {
                     unmoved.note(failed, &e);
@@ -115,12 +115,12 @@ impl Uplink<'_> {
         }
     }
 
-    async fn judge(&self, watched: &Watched, trial: &[Check], passed: bool) -> Result<bool> {
-        if trial.is_empty() {
+    async fn verify(&self, watched: &Watched, checks: &[Check], passed: bool) -> Result<bool> {
+        if checks.is_empty() {
             return Ok(false);
         }
         let bridge = bridge_of(self.nic);
-        let silent = watched.silent(trial, &bridge, self.here).await?;
+        let silent = watched.silent(checks, &bridge, self.here).await?;
         if silent.is_empty() && passed {
             tracing::info!(nic = self.nic, bridge, "the NIC is in its bridge with all its addresses and routes");
             self.write(&[]).await?;
@@ -170,7 +170,7 @@ impl Uplink<'_> {
     ) -> Result<()> {
         let (mut done, mut failed) = (0, None);
         for _ in 0..ROUNDS {
-            outcome.trial = self.journal().map(|journal| journal.trial()).unwrap_or_default();
+            outcome.checks = self.journal().map(|journal| journal.checks()).unwrap_or_default();
             let steps = plan(&self.see().await?.have);
             if steps.is_empty() {
                 return Ok(());
@@ -178,7 +178,7 @@ impl Uplink<'_> {
             if let Some(watched) = watched
                 && steps.contains(&Step::AddPort)
             {
-                outcome.trial = watched.answering(self.nic, self.here).await?;
+                outcome.checks = watched.answering(self.nic, self.here).await?;
                 self.warn_of_leases(&steps);
             }
             failed = None;
@@ -192,7 +192,7 @@ impl Uplink<'_> {
                     hook(done);
                 }
                 tracing::info!(nic = self.nic, %step, "moving the gateway interface");
-                match (self.act(&step, &outcome.trial).await, step) {
+                match (self.act(&step, &outcome.checks).await, step) {
                     // the host may be reached by other routes, so go on
                     (Err(e), Step::MoveRoute(_, route)) => {
                         failed = failed.or(Some(e));
@@ -226,12 +226,12 @@ impl Uplink<'_> {
         }
     }
 
-    async fn act(&self, step: &Todo, trial: &[Check]) -> Result<()> {
+    async fn act(&self, step: &Todo, checks: &[Check]) -> Result<()> {
         match step {
-            Step::MakeBridge => self.make(trial).await,
+            Step::MakeBridge => self.make(checks).await,
             Step::SetUp(UplinkLink::Bridge) => self.set_bridge_up().await,
             Step::SetUp(UplinkLink::Nic) => Ok(self.here.set_up(&self.link(UplinkLink::Nic).await?).await?),
-            Step::Write => self.write(trial).await,
+            Step::Write => self.write(checks).await,
             Step::AddAddress(to, address) => Ok(self.here.hold_address(&self.link(*to).await?, address).await?),
             Step::AddPort => self.add_port().await,
             Step::AwaitPort => self.until(Wanted::Port).await,
@@ -268,11 +268,11 @@ impl Uplink<'_> {
         }
     }
 
-    async fn make(&self, trial: &[Check]) -> Result<()> {
+    async fn make(&self, checks: &[Check]) -> Result<()> {
         let link = self.link(UplinkLink::Nic).await?;
         let mac = link.mac.map(Mac).ok_or_else(|| self.refuse("it has no MAC address"))?;
         let held = self.held(Some(&link)).await?.unwrap_or_else(nothing);
-        let journal = Journal::of(0, &held, trial, None);
+        let journal = Journal::of(0, &held, checks, None);
         self.ovs.apply("make the gateway bridge", |cache| rows::make(cache, self.nic, mac, &journal)).await
     }
 
@@ -331,7 +331,7 @@ impl Uplink<'_> {
         released
     }
 
-    async fn write(&self, trial: &[Check]) -> Result<()> {
+    async fn write(&self, checks: &[Check]) -> Result<()> {
         let Seen { have, mut journal } = self.see().await?;
         // its link was set down or replaced: what is missing must be added first
         let is_new = have.lost.addresses.iter().any(|held| held.address().is_ipv4());
@@ -340,11 +340,11 @@ impl Uplink<'_> {
         }
         match self.journal() {
             // what was written before a connectivity check is restored if the check fails
-            Some(mut before) if have.port && !trial.is_empty() => {
+            Some(mut before) if have.port && !checks.is_empty() => {
                 before.down = journal.down;
                 journal = before;
             }
-            _ => journal.set_trial(trial),
+            _ => journal.set_checks(checks),
         }
         self.apply("write the journal of NIC", |cache, made| Ok(made.write(cache, &journal))).await
     }
@@ -371,6 +371,10 @@ impl Uplink<'_> {
     }
 
     fn in_vain(&self, wanted: Wanted) -> Error {
-        self.refuse(&format!("ovs-vswitchd did not {} within {} s; see that it runs", wanted.words(), SWITCH.as_secs()))
+        self.refuse(&format!(
+            "ovs-vswitchd did not {} within {} s; see that it runs",
+            wanted.action(),
+            SWITCH.as_secs()
+        ))
     }
 }

@@ -38,12 +38,12 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn action(self) -> &'static str {
         match self {
             Self::Bridge => "make its bridge",
             Self::NoBridge => "remove its bridge",
             Self::Port => "take it into its bridge",
-            Self::NoPort => "let it go",
+            Self::NoPort => "release it",
         }
     }
 }

@@ -35,7 +35,7 @@ fn facts(mode: GatewayMode) -> openflow::Facts<'static> {
 }
 
 #[test]
-fn ranges_of_objects_are_served_unless_they_are_somebody_elses() {
+fn ranges_of_objects_are_served_unless_they_overlap_others() {
     let given = ["10.96.0.0/16", "fd00:96::/112"].map(|s| s.parse().unwrap());
     let [cluster, join, masquerade] =
         ["10.128.0.0/14", "100.64.0.0/16", "169.254.169.0/29"].map(|s| [s.parse::<Subnet>().unwrap()]);
@@ -267,7 +267,7 @@ table ip nat { # handle 1
 ";
 
 #[test]
-fn chains_of_ovn_kubernetes_go() {
+fn chains_of_ovn_kubernetes_are_removed() {
     let ranges = ["10.128.0.0/14", "10.96.0.0/16"].map(|range| range.parse().unwrap());
     let want = "\
 delete rule ip nat OUTPUT handle 4
@@ -279,7 +279,7 @@ delete chain ip nat OVN-KUBE-NODEPORT
     assert_eq!(iptables_cleanup::plan("ip nat", "table ip nat {\n}\n", &ranges, false), "");
 }
 
-/// Chains that other programs' rules jump to stay, and so do rules that say more than those of ovn-kubernetes.
+/// Chains that other programs' rules jump to stay, and so do rules with more conditions than those of ovn-kubernetes.
 #[test]
 fn rules_of_others_stay() {
     let shown = "\
@@ -355,7 +355,7 @@ table ip filter { # handle 1
 ";
 
 #[test]
-fn pods_pass_what_drops_by_default() {
+fn pods_pass_chains_that_drop_by_default() {
     assert_eq!(
         iptables_cleanup::missing("ip filter", FORWARD),
         "insert rule ip filter FORWARD iifname \"ovn-k8s-mp0\" counter accept\n"

@@ -1,4 +1,4 @@
-//! An observed host and what the agent changes there at its first look: one case for each file in `golden/`. Run with
+//! An observed host and what the agent changes there first: one case for each file in `golden/`. Run with
 //! `UPDATE=1` to write the plans into the files.
 #![allow(clippy::unwrap_used)]
 

@@ -143,7 +143,7 @@ fn the_steps_of_a_move() {
 
 /// After any number of steps, in either direction, the plan is the rest of the move.
 #[test]
-fn a_move_that_ended_anywhere() {
+fn a_move_that_was_interrupted_anywhere() {
     let mut moved = fresh();
     let forth = run(&mut moved, to_bridge);
     let back = run(&mut moved.clone(), to_nic);
@@ -171,7 +171,7 @@ fn a_move_that_ended_anywhere() {
 }
 
 #[test]
-fn what_a_bridge_lost_is_given_back() {
+fn what_a_bridge_lost_is_restored() {
     let mut now = fresh();
     run(&mut now, to_bridge);
     // the switch was restarted and made another link

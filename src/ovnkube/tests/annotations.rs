@@ -1,4 +1,4 @@
-//! What the cluster manager writes on nodes, and how it treats what others wrote.
+//! What the cluster manager writes on nodes, and how it treats annotations that others wrote.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -19,9 +19,9 @@ async fn unavailable(lab: &Lab, node: &str) -> Option<(String, String)> {
     Some((condition["status"].as_str()?.to_owned(), condition["reason"].as_str()?.to_owned()))
 }
 
-async fn heard(lab: &Lab, about: &str, reason: &str, words: &str) {
-    until(&format!("event {reason} on {about} with {words:?}"), async || {
-        lab.api.events(about).await.iter().any(|(is, message)| is == reason && message.contains(words))
+async fn await_event(lab: &Lab, about: &str, reason: &str, text: &str) {
+    until(&format!("event {reason} on {about} with {text:?}"), async || {
+        lab.api.events(about).await.iter().any(|(is, message)| is == reason && message.contains(text))
     })
     .await;
 }
@@ -35,8 +35,8 @@ async fn cluster_manager_needs_no_database() {
     let kubeconfig = format!("--k8s-kubeconfig={}", lab.api.kubeconfig().display());
     let address = door.local_addr().unwrap();
     let databases = [format!("--nb-address=tcp:{address}"), format!("--sb-address=tcp:{address}")];
-    let words = ["--init-cluster-manager=one".into(), kubeconfig].into_iter().chain(databases).chain(lab.common(&[]));
-    let mut process = Process::start(&lab.dir.file("log"), words);
+    let text = ["--init-cluster-manager=one".into(), kubeconfig].into_iter().chain(databases).chain(lab.common(&[]));
+    let mut process = Process::start(&lab.dir.file("log"), text);
     for node in ["a", "b"] {
         lab.api.node(node).await;
     }
@@ -70,7 +70,7 @@ async fn a_node_without_subnet_waits_for_one() {
     }
     lab.api.node("c").await;
     until("the condition", async || unavailable(&lab, "c").await == Some(("True".into(), "NoSubnet".into()))).await;
-    heard(&lab, "c", "SubnetsExhausted", "cluster-subnets").await;
+    await_event(&lab, "c", "SubnetsExhausted", "cluster-subnets").await;
     assert_eq!(lab.subnet("c").await, "");
     let free = lab.subnet("a").await;
     lab.api.delete("/api/v1/nodes/a").await;
@@ -80,9 +80,9 @@ async fn a_node_without_subnet_waits_for_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_annotations_are_put_right_and_told() {
+async fn wrong_annotations_are_corrected_and_reported() {
     let lab = Lab::new().await;
-    // there before the first start
+    // they exist before the first start
     lab.api.annotated_node("garbled", json!({SUBNETS: "{not json"})).await;
     lab.api.annotated_node("foreign", json!({SUBNETS: r#"{"default":["192.168.0.0/24"]}"#})).await;
     lab.api.annotated_pod("early", "garbled", json!({POD_NETWORKS: "{not json"})).await;
@@ -107,16 +107,16 @@ async fn wrong_annotations_are_put_right_and_told() {
     subnets.sort();
     subnets.dedup();
     assert!(subnets.len() == nodes.len() && subnets.iter().all(|s| s.starts_with("10.128.")), "{subnets:?}");
-    heard(&lab, "garbled", "BadAnnotation", SUBNETS).await;
-    heard(&lab, "foreign", "AnnotationNotObeyed", "192.168.0.0/24").await;
-    heard(&lab, "twin", "AnnotationNotObeyed", &subnet).await;
-    heard(&lab, "early", "BadAnnotation", POD_NETWORKS).await;
-    heard(&lab, "late", "BadAnnotation", POD_NETWORKS).await;
+    await_event(&lab, "garbled", "BadAnnotation", SUBNETS).await;
+    await_event(&lab, "foreign", "AnnotationNotObeyed", "192.168.0.0/24").await;
+    await_event(&lab, "twin", "AnnotationNotObeyed", &subnet).await;
+    await_event(&lab, "early", "BadAnnotation", POD_NETWORKS).await;
+    await_event(&lab, "late", "BadAnnotation", POD_NETWORKS).await;
 
     let before = lab.transactions().len();
     lab.api.annotate("/api/v1/nodes/right", json!({SUBNETS: r#"{"default":["10.131.0.0/23"]}"#})).await;
     until("the subnet is put back", async || lab.subnet("right").await == subnet).await;
-    heard(&lab, "right", "AnnotationNotObeyed", "10.131.0.0/23").await;
+    await_event(&lab, "right", "AnnotationNotObeyed", "10.131.0.0/23").await;
     lab.api.annotate("/api/v1/nodes/right", json!({SUBNETS: null})).await;
     until("the subnet is put back", async || lab.subnet("right").await == subnet).await;
     lab.wired(nodes.len() + 2).await;

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 /// The namespace that pods are made in.
 pub(crate) const NAMESPACE: &str = "default";
 
-/// What the cluster agrees on.
+/// The cluster's common values.
 pub(crate) const CLUSTER: &str = "/api/v1/namespaces/ovn-kubernetes/configmaps/ovnkube-cluster";
 
-/// The API in the hands of one test.
+/// The API, reserved for one test.
 pub(crate) struct Api {
     servers: Turn,
 }
@@ -49,7 +49,7 @@ impl Api {
         self.servers.agent(Some(node))
     }
 
-    /// A file beside the servers: `ca.crt`.
+    /// A file next to the servers: `ca.crt`.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.servers.file(name)
     }
@@ -59,12 +59,12 @@ impl Api {
         format!("https://127.0.0.1:{}", self.servers.port())
     }
 
-    /// Kills the API server; etcd keeps what there is.
+    /// Kills the API server; etcd keeps its data.
     pub(crate) fn kill(&self) {
         self.servers.kill();
     }
 
-    /// Lets the API server answer nothing more, connections stay as they are.
+    /// Stops the API server from answering; connections stay open.
     pub(crate) fn pause(&self) {
         self.servers.signal("-STOP");
     }
@@ -106,7 +106,7 @@ impl Api {
         self.ask(Method::POST, "/api/v1/nodes", node).await.unwrap();
     }
 
-    /// Makes a pod on a node.
+    /// Creates a pod on a node.
     pub(crate) async fn pod(&self, name: &str, node: &str) {
         self.annotated_pod(name, node, json!({})).await;
     }

@@ -1,4 +1,4 @@
-//! The values that the whole cluster agrees on get from the master to node agents.
+//! How the values that are common to the whole cluster get from the master to node agents.
 
 use http::Method;
 use ovnkube_tests::nb::until;
@@ -39,7 +39,7 @@ async fn a_minion_takes_the_values_of_the_master() {
     lab.api.node("n1").await;
     // it starts first and finds no values
     let minion = minion(&lab).after("Open_vSwitch").await;
-    assert!(!minion.log().contains("the cluster's counts"), "{}", minion.log());
+    assert!(!minion.log().contains("using the cluster's value"), "{}", minion.log());
     let master = lab.start("init-master=one", MASTER);
     lab.ready(&master).await;
     let want = json!({
@@ -50,7 +50,7 @@ async fn a_minion_takes_the_values_of_the_master() {
     let minion = minion.after("service-cidrs of the cluster is 10.96.0.0/16").await;
     assert_eq!(minion.log().matches("starting over").count(), 1, "{}", minion.log());
     drop(minion);
-    // the next time it has them at once
+    // the next time it has them from the start
     let again = self::minion(&lab).after("of the cluster is 10.244.0.0/16/24").await.after("Open_vSwitch").await;
     assert!(!again.log().contains("starting over"), "{}", again.log());
 }
@@ -76,9 +76,9 @@ async fn a_master_with_other_values_says_so_and_one_with_the_same_writes_nothing
     assert_eq!(data(&lab).await["cluster-subnets"], json!("10.244.0.0/16/24,10.245.0.0/16/24"));
 }
 
-/// As with dist/yaml of an earlier release.
+/// With the rights of dist/yaml of an earlier release.
 #[tokio::test(flavor = "multi_thread")]
-async fn without_it_a_master_works_and_says_what_is_missing() {
+async fn without_rights_to_it_a_master_works_and_logs_that() {
     let lab = Lab::new().await;
     lab.api.node("n1").await;
     lab.api.delete(CLUSTER).await;

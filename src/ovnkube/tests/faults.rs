@@ -1,4 +1,4 @@
-//! Kills and restarts of the master and of what it talks to.
+//! Kills and restarts of the master and of the servers that it uses.
 
 use ovnkube_tests::nb::until;
 use serde_json::Value;
@@ -34,7 +34,7 @@ async fn a_restart_writes_nothing() {
     let (written, annotated) = (lab.transactions().len(), versions(&lab).await);
     let process = lab.start("init-master=one", &[]);
     lab.ready(&process).await;
-    // what it does next, it does after everything that it had to do
+    // the next thing it does shows that everything before is done
     lab.api.pod("next", "a").await;
     lab.wired(5).await;
     assert_eq!(lab.transactions().len(), written + 1);
@@ -75,7 +75,7 @@ async fn kills_in_a_burst_lose_and_double_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_database_goes_and_comes_back() {
+async fn the_database_is_lost_and_returns() {
     let mut lab = Lab::new().await;
     let mut process = cluster(&lab).await;
     lab.nb.kill();
@@ -90,7 +90,7 @@ async fn the_database_goes_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_api_goes_and_comes_back() {
+async fn the_api_is_lost_and_returns() {
     let lab = Lab::new().await;
     let mut process = cluster(&lab).await;
     let written = lab.transactions().len();

@@ -13,7 +13,7 @@ use crate::process::Process;
 
 pub(crate) const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
 
-/// Tells logs apart.
+/// Distinguishes logs.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) struct Lab {
@@ -23,7 +23,7 @@ pub(crate) struct Lab {
     pub(crate) dir: Dir,
 }
 
-/// A directory that goes with its test.
+/// A directory that is removed with its test.
 pub(crate) struct Dir(PathBuf);
 
 impl Dir {
@@ -48,7 +48,7 @@ impl Lab {
         Self { api: Api::empty().await, nb, sb, dir: Dir::new() }
     }
 
-    /// A process in the given mode (`init-master=one`); later flags come on top.
+    /// A process in the given mode (`init-master=one`); later flags win.
     pub(crate) fn start(&self, mode: &str, flags: &[&str]) -> Process {
         let mut words = vec![
             format!("--{mode}"),
@@ -61,7 +61,7 @@ impl Lab {
         Process::start(&self.dir.file(&log), words)
     }
 
-    /// Flags that have nothing to do with the way to the servers.
+    /// Flags that do not concern the connections to the servers.
     pub(crate) fn common(&self, flags: &[&str]) -> Vec<String> {
         let config = self.dir.file("ovn_k8s.conf");
         std::fs::write(&config, "").unwrap();
@@ -73,14 +73,14 @@ impl Lab {
         words
     }
 
-    /// An annotation of a node, parsed; null without.
+    /// An annotation of a node, parsed; null if it has none.
     pub(crate) async fn node_annotation(&self, node: &str, key: &str) -> Value {
         let node = self.api.get(&format!("/api/v1/nodes/{node}")).await;
         let text = node["metadata"]["annotations"][key].as_str().unwrap_or("null");
         serde_json::from_str(text).unwrap_or(Value::Null)
     }
 
-    /// The node's subnet of the default network; empty without.
+    /// The node's subnet of the default network; empty if it has none.
     pub(crate) async fn subnet(&self, node: &str) -> String {
         let subnets = self.node_annotation(node, "k8s.ovn.org/node-subnets").await;
         subnets["default"][0].as_str().unwrap_or_default().to_owned()
@@ -120,7 +120,7 @@ impl Lab {
         assert_eq!(unique.len(), pods, "an address twice: {wirings:?}");
     }
 
-    /// What was ever written into the database: tables, rows and columns of each transaction.
+    /// Everything ever written to the database: tables, rows and columns of each transaction.
     pub(crate) fn transactions(&self) -> Vec<Value> {
         let log = std::fs::read_to_string(self.nb.socket().with_file_name("db")).unwrap();
         let mut records = log.lines().filter(|line| line.starts_with('{'));

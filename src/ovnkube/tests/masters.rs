@@ -16,7 +16,7 @@ async fn holder(lab: &Lab) -> String {
     holder.unwrap_or_default().to_owned()
 }
 
-/// Fails if one of these transactions did more than to wire this pod.
+/// Fails if one of these transactions did more than wiring this pod.
 fn only_wire(pod: &str, transactions: &[Value]) {
     for transaction in transactions {
         for (table, rows) in transaction.as_object().unwrap().iter().filter(|(table, _)| !table.starts_with('_')) {
@@ -46,7 +46,7 @@ async fn a_killed_leader_is_replaced_and_nothing_rewritten() {
         lab.api.pod(pod, node).await;
     }
     lab.wired(3).await;
-    // it has seen the lease or sees it later: in any case it waits for it
+    // it has seen the lease, or will see it later: in any case it waits for it
     assert_eq!(holder(&lab).await, "first");
     assert!(!second.log().contains("holds the lease"), "two leaders");
     let written = lab.transactions().len();
@@ -55,7 +55,7 @@ async fn a_killed_leader_is_replaced_and_nothing_rewritten() {
     let killed = Instant::now();
     lab.api.pod("next", "b").await;
     until("the other master leads", async || holder(&lab).await == "second").await;
-    // ten seconds in which the lease does not change, and two until it is looked at again
+    // ten seconds in which the lease does not change, and two until it is checked again
     let took = killed.elapsed();
     assert!(took < Duration::from_secs(12) + soon(), "taken over after {took:?}");
     lab.wired(4).await;

@@ -9,7 +9,7 @@ use ovnkube_tests::nb::until;
 use crate::lab::{Dir, Lab};
 use crate::process::{Process, ovnkube, soon};
 
-/// Times of the lease that nothing here may wait for.
+/// Times of the lease that are too long to wait for in these tests.
 const PATIENT: [&str; 2] = ["--ha-election-lease-duration=600", "--ha-election-renew-deadline=500"];
 
 fn ends_soon(process: Process) {
@@ -56,7 +56,7 @@ async fn it_ends_soon_before_the_api_ever_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_tell_who_leads() {
+async fn metrics_show_the_leader() {
     let lab = Lab::new().await;
     let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (first, second) = (free(), free());

@@ -1,10 +1,10 @@
-//! `ovnkube plan --node`: of its exit codes 2 is kept for "there is something to change".
+//! `ovnkube plan --node`: exit code 2 is reserved for "there is something to change".
 
 use crate::lab::Dir;
 use crate::process::ovnkube;
 
 #[test]
-fn what_cannot_be_told_is_no_change() {
+fn an_unknown_state_is_no_change() {
     let dir = Dir::new();
     let config = dir.file("ovn_k8s.conf");
     std::fs::write(&config, "").unwrap();

@@ -1,4 +1,4 @@
-//! The binary as a process, its log caught.
+//! The binary as a process, with its log captured.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,15 +11,15 @@ use ovnkube_tests::nb::until;
 /// Lines of the log that a failed test shows.
 const SHOWN: usize = 40;
 
-/// `ovnkube` with these words, and nothing of this shell's settings.
+/// `ovnkube` with these arguments, without this shell's environment.
 pub(crate) fn ovnkube<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ovnkube"));
     command.args(words).env_clear().stdin(Stdio::null());
     command
 }
 
-/// Two seconds on a quiet machine, and longer by what each processor has to do besides: a fixed limit that a busy machine holds
-/// would let pass what waits for something.
+/// Two seconds on an idle machine, and longer by the load of each processor: a fixed limit that a busy machine meets
+/// would also accept a process that waits for something.
 pub(crate) fn soon() -> Duration {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap();
     let load: f64 = text.split(' ').next().unwrap().parse().unwrap();
@@ -39,7 +39,7 @@ impl Process {
         Self::run(log, ovnkube(words))
     }
 
-    /// The same by a program that becomes it, which is its first word.
+    /// The same, started by another program that executes it: the first argument.
     pub(crate) fn under<S: AsRef<OsStr>>(log: &Path, by: &[&str], words: impl IntoIterator<Item = S>) -> Self {
         let mut command = Command::new(by[0]);
         command.args(&by[1..]).arg(env!("CARGO_BIN_EXE_ovnkube")).args(words).stdin(Stdio::null());
@@ -56,7 +56,7 @@ impl Process {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap()).into_owned()
     }
 
-    /// Waits until the log has these words.
+    /// Waits until the log contains this text.
     pub(crate) async fn after(self, words: &str) -> Self {
         until(&format!("{words:?} in the log"), async || self.log().contains(words)).await;
         self
@@ -66,13 +66,13 @@ impl Process {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// As `kill -9` does.
+    /// Like `kill -9`.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Sends SIGTERM and waits for the end; how long that took is returned too.
+    /// Sends SIGTERM and waits for the end; returns also how long that took.
     pub(crate) fn terminate(mut self) -> (ExitStatus, Duration) {
         let began = Instant::now();
         self.signal("TERM");

@@ -16,7 +16,7 @@ struct Said {
     err: String,
 }
 
-/// Removes node b. Ways to servers that are not given lead nowhere.
+/// Removes node b. Addresses of servers that are not given do not work.
 fn remove(lab: &Lab, kubeconfig: Option<&Path>, nb: Option<&Path>, sb: Option<&Path>) -> Said {
     let nowhere = lab.dir.file("nowhere");
     let unix = |path: Option<&Path>| format!("unix:{}", path.unwrap_or(&nowhere).display());
@@ -35,7 +35,7 @@ fn remove(lab: &Lab, kubeconfig: Option<&Path>, nb: Option<&Path>, sb: Option<&P
     Said { success: output.status.success(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// With everything in reach.
+/// With all servers reachable.
 fn remove_b(lab: &Lab) -> Said {
     remove(lab, Some(&lab.api.kubeconfig()), Some(&lab.nb.socket()), Some(&lab.sb.socket()))
 }
@@ -94,7 +94,7 @@ impl Cluster {
         names.join(" ")
     }
 
-    /// Of node b.
+    /// The annotations of node b.
     async fn is_annotated(&self) -> bool {
         let node = self.lab.api.get("/api/v1/nodes/b").await;
         node["metadata"]["annotations"].to_string().contains("k8s.ovn.org")
@@ -123,7 +123,7 @@ async fn a_node_that_is_deleted_leaves_nothing() {
         said.out
     );
     assert_eq!((cluster.rows().await, cluster.chassis()), (String::new(), "c-else".to_owned()));
-    // twice is fine
+    // a second run is accepted
     let said = remove_b(&cluster.lab);
     assert!(said.success, "{}", said.err);
     assert!(said.out.contains("nothing of node b") && said.out.contains("no chassis of node b"), "{}", said.out);
@@ -136,7 +136,7 @@ async fn a_node_that_exists_stays_while_a_controller_works() {
     let rows = cluster.rows().await;
     let said = remove_b(&cluster.lab);
     assert!(!said.success && said.err.contains("kubectl delete node b"), "{}", said.err);
-    // without an answer whether it exists
+    // when it is unknown whether it exists
     let said = remove(&cluster.lab, None, Some(&cluster.lab.nb.socket()), Some(&cluster.lab.sb.socket()));
     assert!(!said.success && said.err.contains("not known whether node b still exists"), "{}", said.err);
     assert_eq!(cluster.rows().await, rows);
@@ -156,7 +156,7 @@ async fn a_node_that_exists_stays_while_a_controller_works() {
     cluster.lab.wired(3).await;
 }
 
-/// What is in reach is done and reported, and so is what is not.
+/// What can be reached is done and reported, and so is what cannot.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_are_away() {
     let cluster = Cluster::without_controller().await;
@@ -181,7 +181,7 @@ async fn servers_that_are_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_still_runs_is_told() {
+async fn a_host_that_still_runs_is_reported() {
     let cluster = Cluster::without_controller().await;
     cluster.lab.api.delete("/api/v1/nodes/b").await;
     let host =

@@ -21,7 +21,7 @@ async fn the_controller_follows_the_annotations() {
     let subnet = lab.subnet("a").await;
     assert!(lab.nb.nbctl(&["get", "Logical_Switch", "a", "other_config:subnet"]).contains(&subnet));
 
-    // an annotation counts, whoever wrote it
+    // an annotation is used, whoever wrote it
     assert!(manager.terminate().0.success());
     let chosen = json!({SUBNETS: r#"{"default":["10.132.77.0/24"]}"#, "k8s.ovn.org/node-id": "77"});
     lab.api.annotated_node("b", chosen).await;

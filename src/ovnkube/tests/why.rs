@@ -1,4 +1,4 @@
-//! `ovnkube why`, asked about a directory and about a running cluster.
+//! `ovnkube why` with a directory and with a running cluster.
 
 use ovnkube_tests::nb::until;
 use serde_json::json;
@@ -43,7 +43,7 @@ spec: {type: LoadBalancer, clusterIP: 10.96.0.7, externalIPs: [192.0.2.9], loadB
 status: {loadBalancer: {ingress: [{ip: 192.0.2.10}]}}
 "#;
 
-/// A host-network pod, and policies that select it or not by every means; one without connection tracking.
+/// A host-network pod, and policies that select it or not in every way; one without connection tracking.
 const HOSTS: &str = r#"
 kind: Node
 metadata: {name: n1, annotations: {k8s.ovn.org/node-id: "2", k8s.ovn.org/node-subnets: '{"default":["10.244.0.0/24"]}'}}
@@ -180,7 +180,7 @@ fn a_directory_is_enough() {
     );
 }
 
-/// Host-network pods are known by their node's address, while their packets to pods come from another one; replies
+/// Host-network pods are identified by their node's address, but their packets to pods come from another one; replies
 /// that are not tracked need rules.
 #[test]
 fn hosts_and_answers() {

@@ -44,7 +44,7 @@ impl Acl {
     /// Passes on to the next tier what no ACL of this one has matched.
     ///
     /// OVN itself should do so. But once an ACL has denied an established connection, its packets that match nothing
-    /// in the first tier are let in, and the connection counts as allowed again: every other packet would pass.
+    /// in the first tier are allowed, and the connection counts as allowed again: every other packet would pass.
     /// Without tiers there is nothing to pass on.
     pub(super) fn next_tier(owner: &OwnerId, direction: Direction, tier: i64, matches: String) -> Self {
         let owner = owner.clone().key("type", "nextTier").key("tier", &tier.to_string());

@@ -41,7 +41,7 @@ pub(super) fn put(want: &mut Want, key: &ObjectKey, service: &Service, world: &W
     }
 }
 
-/// Matches packets of pods that the service does not let in; `None` if there are no such pods or addresses.
+/// Matches packets of pods that the service does not allow; `None` if there are no such pods or addresses.
 fn kept_out(key: &ObjectKey, service: &Service, family: Family, world: &World) -> Option<String> {
     let ranges = service.source_ranges.iter().map(|range| Subnet::of(*range));
     let ranges: Vec<_> = ranges.filter(|range| Family::of_subnet(*range) == family).collect();

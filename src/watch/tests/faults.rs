@@ -1,4 +1,4 @@
-//! Watches while the API server and the way to it fail.
+//! Watches while the API server, or the connection to it, fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod lab;
@@ -13,7 +13,7 @@ use ovnkube_watch::{Access, Annotations, Client, Events, Scope, start};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{sleep, timeout};
 
-/// A pod that came (its uid) or went.
+/// A pod that was added (its uid) or deleted.
 fn pod(change: Change) -> Option<(String, Option<String>)> {
     match change {
         Change::Pod(key, pod) => Some((key.to_string(), pod.map(|p| p.uid.to_string()))),
@@ -21,7 +21,7 @@ fn pod(change: Change) -> Option<(String, Option<String>)> {
     }
 }
 
-/// Pods by name, with their uids, as the API has them.
+/// The API's pods by name, with their uids.
 async fn pods(cluster: &Cluster) -> BTreeMap<String, String> {
     let list = cluster.get("/api/v1/pods").await;
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
@@ -37,7 +37,7 @@ async fn synced(changes: &mut Receiver<Change>) {
 }
 
 #[tokio::test]
-async fn what_happened_while_the_history_was_lost_comes_as_a_diff() {
+async fn changes_during_a_lost_history_arrive_as_a_diff() {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
@@ -65,17 +65,17 @@ async fn what_happened_while_the_history_was_lost_comes_as_a_diff() {
         heard.push(next(&mut changes, pod).await);
     }
     assert!(log.holds("too old; listing again"), "the watch was resumed instead");
-    // the deletion of the recreated one came before its creation; the order of the others is free
+    // the deletion of the recreated pod arrived before its creation; the order of the others is free
     let at =
         |wanted: (&str, Option<&str>)| heard.iter().position(|(n, u)| (n.as_str(), u.as_deref()) == wanted).unwrap();
     assert!(at(("ns/again", None)) < at(("ns/again", Some(&again))));
     at(("ns/goes", None));
     assert!(heard.iter().any(|(name, uid)| name == "ns/new" && uid.is_some()));
     assert!(heard.iter().any(|(name, uid)| name == "ns/stays" && uid.is_some()));
-    // synced comes only once; and what comes next is watched again
+    // synced arrives only once; and later changes are watched again
     cluster.delete_pod("ns", "new").await;
     let mut change = timeout(lab::PATIENCE, changes.recv()).await.unwrap().unwrap();
-    // the API server's own service and range, whose lists come on watches of their own
+    // the API server's own service and range, whose lists arrive on watches of their own
     while matches!(change, Change::Service(..) | Change::EndpointSlice(..) | Change::ServiceCidr(..)) {
         change = timeout(lab::PATIENCE, changes.recv()).await.unwrap().unwrap();
     }
@@ -138,9 +138,9 @@ async fn starts_before_the_api_server_answers() {
     next(&mut changes, |change| (change == Change::Synced(Kind::Node)).then_some(())).await;
 }
 
-/// A client without a right goes on asking, and the log has each kind of request once.
+/// A client without a right keeps asking, and the log has each kind of request once.
 #[tokio::test]
-async fn what_is_forbidden_is_logged_once() {
+async fn a_forbidden_request_is_logged_once() {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);

@@ -107,7 +107,7 @@ async fn an_old_time_in_the_lease_makes_it_no_older() {
 #[tokio::test]
 async fn two_of_one_name_do_not_lead_both() {
     let log = Log::default();
-    // of all threads
+    // of every thread
     tracing_subscriber::fmt().with_writer(log.clone()).init();
     let cluster = Cluster::with_leases(&["twins"]);
     let client = cluster.client().await;
@@ -226,7 +226,7 @@ async fn a_holder_in_a_process_of_its_own() {
     loop {
         let before = Instant::now();
         thread::sleep(Duration::from_millis(5));
-        // the very first thing after waking up
+        // the first thing it does after it is continued
         let leads = first.is_leader_now();
         if before.elapsed() > Duration::from_secs(1) {
             assert!(!leads, "may write with a lease that is lost");
@@ -249,7 +249,7 @@ async fn lease_taken_by_force_or_deleted_is_noticed() {
     elected(&mut leader).await;
 }
 
-/// An API server behind a balancer hangs: connections to it stay, new ones find another.
+/// An API server behind a load balancer hangs: connections to it stay, new ones reach another.
 #[tokio::test]
 async fn a_silent_connection_does_not_cost_the_lease() {
     let cluster = Cluster::with_leases(&["silent"]);
@@ -261,7 +261,7 @@ async fn a_silent_connection_does_not_cost_the_lease() {
     assert!(timeout(Duration::from_secs(5), leader.lost()).await.is_err(), "lost");
 }
 
-/// A first plan of a large cluster takes the only thread of everything else.
+/// A first plan of a large cluster occupies the only thread of everything else.
 #[tokio::test]
 async fn a_busy_process_keeps_its_lease() {
     let cluster = Cluster::with_leases(&["busy"]);
@@ -271,7 +271,7 @@ async fn a_busy_process_keeps_its_lease() {
     assert!(leader.is_leader_now(), "lost");
 }
 
-/// The holder learns of nothing, and may write for a while.
+/// The holder learns nothing of it, and may write for a while.
 #[tokio::test]
 async fn a_lease_that_is_deleted_is_not_free_before_its_holder_stops() {
     let cluster = Cluster::with_leases(&["deleted"]);

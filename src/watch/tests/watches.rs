@@ -38,7 +38,7 @@ async fn everything_there_is_comes_before_synced_and_in_pages() {
             None
         }
         Change::Synced(Kind::Node) => Some(()),
-        other => panic!("nobody has asked for {other:?}"),
+        other => panic!("{other:?} was not requested"),
     })
     .await;
     assert_eq!(seen.len(), 130);
@@ -108,7 +108,7 @@ async fn node_sees_itself_and_its_pods_only() {
     }
 }
 
-/// The cluster manager learns of pods when they run, and no more than that.
+/// The cluster manager receives pods only when they run.
 #[tokio::test]
 async fn cluster_manager_sees_what_runs() {
     let cluster = Cluster::shared();
@@ -195,7 +195,7 @@ async fn services_come_with_their_endpoints_unless_others_serve_them() {
     .await;
     assert_eq!(found, (vec![Backend { ip: "10.1.0.3".parse().unwrap(), port: 8080 }], true));
 
-    // handed over to another proxy
+    // passed to another proxy
     let path = format!("{services}/web");
     cluster.ask(Method::PATCH, &path, json!({"metadata": {"labels": proxied}})).await.unwrap();
     next(&mut changes, |change| (change == Change::Service(key.clone(), None)).then_some(())).await;
@@ -219,7 +219,7 @@ async fn ranges_of_services_come_and_go() {
 }
 
 #[tokio::test]
-async fn patch_touches_only_the_pod_it_was_meant_for() {
+async fn a_patch_changes_only_the_intended_pod() {
     let cluster = Cluster::shared();
     let client = cluster.client().await;
     cluster.namespace("patch").await;
@@ -281,7 +281,7 @@ async fn token_file_is_read_again_when_it_changes() {
     let uid = cluster.node("token").await;
     let file = cluster.file("rotating.token");
     let write = |token: &str| {
-        // as kubelet does it: a new file in place of the old one
+        // like kubelet: a new file replaces the old one
         let next = file.with_extension("next");
         std::fs::write(&next, format!("{token}\n")).unwrap();
         std::fs::rename(&next, &file).unwrap();
@@ -328,7 +328,7 @@ async fn access_by_kubeconfig_and_refusals() {
     assert!(matches!(error, Error::Forbidden { .. }) && error.to_string().contains("forbidden"), "{error}");
 }
 
-/// What the agents' account may change: dist/yaml/admission.yaml.
+/// What the agents' account may change, by dist/yaml/admission.yaml.
 #[tokio::test]
 async fn an_agent_is_kept_to_its_own_node() {
     let cluster = Cluster::shared();
@@ -337,7 +337,7 @@ async fn an_agent_is_kept_to_its_own_node() {
     let agent = Client::connect(&access(Some("agent-own"))).await.unwrap();
     let zone = set("k8s.ovn.org/zone-name", "global");
     agent.annotate_node("agent-own", &own, &zone).await.unwrap();
-    // a policy that was just made counts a moment later
+    // a new policy takes effect a moment later
     until("other nodes are out of reach", async || {
         let outcome = agent.annotate_node("agent-other", &other, &zone).await;
         outcome.is_err_and(|error| error.is_forbidden())
@@ -378,7 +378,7 @@ async fn an_agent_is_kept_to_its_own_node() {
     until("an Event of the agent", async || reasons().await == ["MtuTooLarge"]).await;
 }
 
-/// What kubelets' credentials may change, with which an agent may run: dist/yaml/admission.yaml.
+/// What kubelets' credentials, which an agent may use, may change, by dist/yaml/admission.yaml.
 #[tokio::test]
 async fn a_kubelet_keeps_to_the_annotations_of_agents() {
     let cluster = Cluster::shared();
@@ -390,7 +390,7 @@ async fn a_kubelet_keeps_to_the_annotations_of_agents() {
         kubelet.annotate_node("kubelet-own", &own, &values).await
     };
     annotate("somebodys", Some("x")).await.unwrap();
-    // a policy that was just made counts a moment later; what is there already is no change
+    // a new policy takes effect a moment later; writing an existing value again is no change
     let tries = std::sync::atomic::AtomicU32::new(0);
     until("what masters write is out of reach", async || {
         let value = tries.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string();
@@ -411,7 +411,7 @@ async fn a_kubelet_keeps_to_the_annotations_of_agents() {
     kubelet.set_node_condition("kubelet-own", &own, &condition).await.unwrap();
 }
 
-/// A kubelet's certificate is replaced before it expires, and the cluster's CA some day, while the process runs.
+/// A kubelet's certificate is replaced before it expires, and the cluster's CA at some time, while the process runs.
 #[tokio::test]
 async fn certificates_of_a_kubeconfig_are_read_again() {
     let cluster = Cluster::shared();
@@ -451,9 +451,9 @@ async fn certificates_of_a_kubeconfig_are_read_again() {
     client.annotate_node("renewed", &uid, &set("n", "3")).await.unwrap();
 }
 
-/// dist/yaml has it empty: the master may fill it, agents may read it, and neither may have any other.
+/// dist/yaml creates it empty: the master may fill it, agents may read it, and neither may have any other.
 #[tokio::test]
-async fn what_the_cluster_agrees_on_is_the_masters_to_write() {
+async fn only_masters_write_the_clusters_values() {
     let cluster = Cluster::shared();
     let by = async |kubeconfig| {
         Client::connect(&Access { kubeconfig: Some(kubeconfig), ..Access::default() }).await.unwrap()
@@ -508,7 +508,7 @@ async fn same_notice_is_one_event() {
     assert_eq!(conflict["involvedObject"]["uid"], json!(uid));
     assert_eq!(conflict["source"], json!({"component": "ovnkube", "host": "host1"}));
 
-    // after a restart the same Event goes on
+    // after a restart the same Event continues
     let again = Events::start(&client, "ovnkube", "host1");
     again.publish(notice("AddressConflict", "10.0.0.3 is taken".into()));
     until("a count of two", async || list().await.iter().any(|e| e["count"] == 2)).await;
@@ -533,7 +533,7 @@ async fn publishing_never_waits() {
         let message = number.to_string();
         events.publish(Notice { object, severity: Severity::Normal, reason: "Many", message });
     }
-    // the first of them go out, in order
+    // the first of them are sent, in order
     until("an event", async || {
         let all = cluster.get("/api/v1/namespaces/default/events").await;
         all["items"].as_array().unwrap().iter().any(|e| e["reason"] == "Many" && e["message"] == "0")

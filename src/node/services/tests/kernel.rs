@@ -3,9 +3,9 @@
 use super::*;
 use crate::tests::apart;
 
-/// A real kernel takes every element and every chain, and only what differs is written.
+/// A real kernel accepts every element and every chain, and only differences are written.
 #[test]
-fn the_kernel_takes_the_table() {
+fn the_kernel_accepts_the_table() {
     apart(async || {
         const TABLE: &str = "inet ovn-kubernetes";
         let mut cluster = samples();

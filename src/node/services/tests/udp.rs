@@ -1,4 +1,4 @@
-//! UDP connections that outlive who they lead to.
+//! UDP connections to endpoints that no longer exist.
 
 use ovnkube_host::conntrack::Connection;
 
@@ -9,9 +9,9 @@ fn moved(have: &nft::Elements, want: &nft::Elements) -> nft::Moved {
 }
 
 #[test]
-fn udp_connections_to_who_is_gone_are_ended() {
+fn udp_connections_to_deleted_endpoints_are_ended() {
     let tracker = tracker();
-    tracker.services_told();
+    tracker.services_synced();
     let spec = json!({
         "type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}],
     });
@@ -45,11 +45,11 @@ fn udp_connections_to_who_is_gone_are_ended() {
     assert_eq!(stale().len(), 6);
 }
 
-/// Claims that are not obeyed are no reason to end their owners' connections.
+/// A service that claims an address without getting it does not end the owner's connections.
 #[test]
-fn only_own_connections_are_ended() {
+fn only_connections_to_own_addresses_are_ended() {
     let tracker = tracker();
-    tracker.services_told();
+    tracker.services_synced();
     let udp = |port: u16, ips: &[&str]| {
         json!({"type": "NodePort", "clusterIPs": [ips[0]], "externalIPs": ips[1..],
             "ports": [{"port": port, "nodePort": 30053, "protocol": "UDP"}]})
@@ -65,11 +65,11 @@ fn only_own_connections_are_ended() {
     assert_eq!(frontends, [(want::At::Ip("10.96.1.4".parse().unwrap()), 53)]);
 }
 
-/// With local endpoints only, one that terminates serves on where no other is, whatever other nodes have.
+/// With local endpoints only, a terminating one still serves if the node has no other, whatever other nodes have.
 #[test]
-fn connections_to_the_last_endpoint_of_a_node_end_when_it_goes() {
+fn connections_to_the_last_local_endpoint_end_when_it_is_deleted() {
     let tracker = tracker();
-    tracker.services_told();
+    tracker.services_synced();
     let spec = json!({
         "type": "NodePort", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.3"],
         "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}],
@@ -81,14 +81,14 @@ fn connections_to_the_last_endpoint_of_a_node_end_when_it_goes() {
     endpoints(&[&there, &here]);
     here["conditions"] = json!({"ready": false, "serving": true, "terminating": true});
     endpoints(&[&there, &here]);
-    assert!(tracker.stale().0.is_empty(), "it still answers");
+    assert!(tracker.stale().0.is_empty(), "it still serves");
     endpoints(&[&there]);
     let gone: BTreeSet<_> = tracker.stale().0.into_iter().map(|(_, backend)| backend.ip.to_string()).collect();
     assert_eq!(gone, ["10.128.0.5".to_owned()].into());
 }
 
 #[test]
-fn who_answers_a_connection_of_the_switch() {
+fn the_endpoint_of_a_connection_of_the_switch() {
     let of = |line| stale::answers(line).map(|backend| (backend.ip.to_string(), backend.port));
     let v4 = "udp,orig=(src=10.128.0.4,dst=10.96.1.3,sport=4000,dport=53),reply=(src=10.128.0.9,dst=10.128.0.4,sport=5353,dport=4000),zone=9,mark=2";
     let v6 = "udp,orig=(src=fd00::4,dst=fd00:96::3,sport=4000,dport=53),reply=(src=fd00::9,dst=fd00::4,sport=5353,dport=4000)";
@@ -101,7 +101,7 @@ fn who_answers_a_connection_of_the_switch() {
 }
 
 #[test]
-fn what_the_host_leads_elsewhere_is_known() {
+fn changes_of_translations_are_found() {
     let mut cluster = Cluster::default();
     let spec = |ip: &str| {
         json!({"type": "NodePort", "clusterIPs": [ip], "externalIPs": ["192.0.2.9"],
@@ -119,7 +119,7 @@ fn what_the_host_leads_elsewhere_is_known() {
         assert_eq!(moved(have, want), keys.map(|key| (key, to.clone())).into());
     }
     assert!(moved(&new, &new).is_empty());
-    // the outside is led straight to endpoints here, the host to the service
+    // clients outside are translated to local endpoints, the host to the service
     let portless = json!({
         "type": "LoadBalancer", "externalTrafficPolicy": "Local", "clusterIPs": ["10.96.1.5"], "ingress": ["192.0.2.9"],
         "ports": [{"port": 53, "protocol": "UDP"}],
@@ -136,9 +136,9 @@ fn what_the_host_leads_elsewhere_is_known() {
     assert_eq!(moved(&with, &without), [(keys[1], to("10.96.1.5"))].into());
 }
 
-/// The host's table is written anew when the agent starts: then every translation is a new one.
+/// The host's table is written again when the agent starts: then every translation is new.
 #[test]
-fn a_node_port_is_the_nodes_alone() {
+fn only_connections_to_the_nodes_own_addresses_are_ended() {
     let mut cluster = Cluster::default();
     let spec = json!({"type": "NodePort", "clusterIPs": ["10.96.1.3"], "externalIPs": ["192.0.2.9"],
         "ports": [{"port": 53, "nodePort": 30053, "protocol": "UDP"}]});
@@ -149,10 +149,10 @@ fn a_node_port_is_the_nodes_alone() {
         let connection = Connection { to: to.parse().unwrap(), answers: answers.parse().unwrap() };
         stale::is_moved(&connection, &led, &here().ips)
     };
-    assert!(is_moved("172.18.0.2:30053", "172.18.0.2:30053"), "it was not led anywhere");
+    assert!(is_moved("172.18.0.2:30053", "172.18.0.2:30053"), "it was not translated");
     assert!(is_moved("172.18.0.2:30053", "10.96.1.4:53"));
     assert!(!is_moved("172.18.0.2:30053", "10.96.1.3:53"));
-    assert!(!is_moved("203.0.113.5:30053", "203.0.113.5:30053"), "a pod's, to somebody outside");
+    assert!(!is_moved("203.0.113.5:30053", "203.0.113.5:30053"), "a pod's connection to a host outside");
     assert!(!is_moved("127.0.0.1:30053", "127.0.0.1:30053"));
     assert!(is_moved("192.0.2.9:53", "192.0.2.9:53"));
     assert!(!is_moved("192.0.2.9:30053", "192.0.2.9:30053"));

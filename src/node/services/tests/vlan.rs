@@ -1,4 +1,4 @@
-//! Services on a network that is a tagged one: the host sees no tags, OVN makes its own.
+//! Services on a tagged network: the host sees no tags, OVN sets them.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn the_host_sees_no_tags() {
         (6, "dl_vlan=7,actions=strip_vlan,LOCAL"),
         (0, "udp,in_port=LOCAL,nw_src=172.18.0.2,tp_src=5353,actions=ct(zone=64003,nat,table=7)"),
         (7, "actions=push_vlan:0x8100,set_field:4103->vlan_vid,output:1"),
-        // OVN sees tags and makes them
+        // OVN sees tags and sets them
         (0, "udp6,in_port=1,ipv6_dst=2001:db8::20,tp_dst=53,actions=output:2"),
         (0, "udp6,in_port=2,dl_src=02:42:ac:12:00:02,ipv6_src=2001:db8::20,tp_src=53,actions=output:1"),
     ] {

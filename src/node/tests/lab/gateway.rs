@@ -1,4 +1,4 @@
-//! The bridge to the outside, and what is beyond it.
+//! The bridge to the outside, and the networks behind it.
 
 use ovnkube_model::GatewayMode;
 use ovnkube_node::GatewaySettings;
@@ -38,7 +38,7 @@ impl Lab {
         self.address_bridge();
     }
 
-    /// The node's address and default route, which a machine's own network setup gives.
+    /// The node's address and default route, which the host's own network setup sets.
     pub fn address_bridge(&self) {
         let socket = self.dir.join("br-ex.mgmt");
         eventually("the switch", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
@@ -68,7 +68,7 @@ impl Lab {
     }
 }
 
-/// A gateway on `interface` as most have it.
+/// A gateway on `interface` with common settings.
 pub fn settings(interface: &str, mode: GatewayMode) -> GatewaySettings {
     GatewaySettings {
         mode,

@@ -1,4 +1,4 @@
-//! One node on real parts, in a network namespace of its own: ovsdb-server, ovs-vswitchd
+//! One node made of real programs, in a network namespace of its own: ovsdb-server, ovs-vswitchd
 //! (userspace datapath), NB, SB, ovn-northd, ovn-controller, the agent and the shim.
 #![allow(clippy::unwrap_used, clippy::expect_used, dead_code, unreachable_pub)]
 
@@ -41,7 +41,7 @@ pub fn in_node(test: impl FnOnce(&mut Lab) + Send + 'static) {
     in_node_of(Release::Trixie, test);
 }
 
-/// As [`in_node`] with the OVS and OVN of that release.
+/// Like [`in_node`], with the OVS and OVN of that release.
 pub fn in_node_of(release: Release, test: impl FnOnce(&mut Lab) + Send + 'static) {
     let log =
         tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_test_writer();
@@ -74,20 +74,20 @@ pub struct Lab {
     agent: Option<Agent>,
     /// Given to the agent at its start.
     pub sb_tls: Option<Tls>,
-    /// The cluster's and the node's, told to the agent.
+    /// Of the cluster and the node, sent to the agent.
     pub cluster_subnets: Vec<&'static str>,
     pub node_subnets: Vec<&'static str>,
     pub internal_ips: Vec<&'static str>,
     /// Given to the agent at its start.
     pub gateway: Option<GatewaySettings>,
     pub masquerade_subnets: Vec<&'static str>,
-    /// Instead of the MAC address that the management port has.
+    /// Used in place of the MAC address of the management port.
     pub mgmt_mac: Option<ovnkube_model::Mac>,
-    /// The gateway's.
+    /// The gateway's bridge.
     pub bridge: &'static str,
     /// Given to the agent at its start.
     pub mtu: MtuSettings,
-    /// What the Node is annotated with.
+    /// The annotation of the Node.
     pub annotated_mtu: Option<u32>,
 }
 
@@ -104,13 +104,13 @@ impl Lab {
         Self::within(fresh_dir("ovnkube-node"), release)
     }
 
-    /// For another process, that shares databases and sockets with the one that made them.
+    /// For another process, which shares databases and sockets with the one that created them.
     pub fn of(dir: PathBuf) -> Self {
         Self::within(dir, Release::Trixie)
     }
 
     fn within(dir: PathBuf, release: Release) -> Self {
-        // workers made here live in this namespace
+        // worker threads started here belong to this namespace
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         Self {
             release,
@@ -142,7 +142,7 @@ impl Lab {
 
     // === daemons
 
-    /// Open_vSwitch with its switch, and nothing else to hear the frames of its ports.
+    /// Open_vSwitch with its switch; no other program gets the frames of its ports.
     pub fn start_ovs(&mut self) {
         self.start_switch();
         Self::seal();
@@ -156,7 +156,7 @@ impl Lab {
         self.start_vswitchd();
     }
 
-    /// Frames of the userspace switch's ports also reach the node's own stack: it ignores them from now on.
+    /// The host's network stack also gets the frames of the userspace switch's ports: from now on it ignores them.
     pub fn seal() {
         let rules = r#"
             table inet seal { chain pre { type filter hook prerouting priority -300; iifname { "lo", "br-int", "br-ex", "breth0", "ovn-k8s-mp0" } accept; drop; }; }
@@ -164,7 +164,7 @@ impl Lab {
         run("nft", &[rules]);
     }
 
-    /// As [`Lab::seal`], taken back.
+    /// Undoes [`Lab::seal`].
     pub fn unseal() {
         run("nft", &["delete table inet seal; delete table arp seal"]);
     }
@@ -200,7 +200,7 @@ impl Lab {
         let (file, socket) =
             (self.path(&format!("{name}.conf")), format!("--remote=p{}", self.unix(&format!("{name}.sock"))));
         self.start(name, "ovsdb-server", &[&file, &socket]);
-        // one that was killed leaves its socket's file
+        // a server that was killed leaves its socket file
         let socket = self.dir.join(format!("{name}.sock"));
         eventually("a database socket", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
     }
@@ -210,7 +210,7 @@ impl Lab {
         let mut command = self.release.command(program);
         command.args(args).args(["-vconsole:off", "-vsyslog:off", &log]);
         if program == "ovs-vswitchd" {
-            // its control socket is found by its pid, as on a machine
+            // its control socket is found by its pid, as on a real host
             command.arg("--pidfile");
         } else if program != "ovn-controller" {
             command.arg(format!("--unixctl={}", self.path(&format!("{name}.ctl"))));
@@ -220,7 +220,7 @@ impl Lab {
         self.daemons.insert(name, child);
     }
 
-    /// What a program of the release prints.
+    /// The output of a program of the release.
     pub fn tool(&self, program: &str, args: &[&str]) -> String {
         output(program, self.release.command(program).args(args))
     }
@@ -230,7 +230,7 @@ impl Lab {
         nix::sys::signal::kill(pid, signal).unwrap();
     }
 
-    /// As a crash would.
+    /// Like a crash.
     pub fn kill(&mut self, name: &str) {
         let mut child = self.daemons.remove(name).unwrap();
         child.kill().unwrap();
@@ -262,7 +262,7 @@ impl Lab {
         self.start_agent_alone();
     }
 
-    /// Without its shim.
+    /// Without the shim.
     pub fn start_agent_alone(&mut self) {
         let (changes, received) = mpsc::channel(16);
         for nothing in [Change::ServicesSynced, Change::NodesSynced] {
@@ -291,7 +291,7 @@ impl Lab {
             )
         });
         self.agent = Some(Agent { changes, annotations: annotated, warned, stop, task });
-        // a crash leaves its socket, at which nobody listens
+        // a crash leaves its socket, on which no process listens
         eventually("the agent listens", || std::os::unix::net::UnixStream::connect(self.socket()).is_ok());
     }
 
@@ -300,7 +300,7 @@ impl Lab {
         self.clean_up_halted(None)
     }
 
-    /// The same, ended after so many steps.
+    /// The same, stopped after this many steps.
     pub fn clean_up_halted(&self, halt_after: Option<usize>) -> Vec<String> {
         let settings = self.settings();
         let gateway = settings.gateway.as_ref();
@@ -325,7 +325,7 @@ impl Lab {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// What the agent says that can't start.
+    /// The error of an agent that cannot start.
     pub fn refusal(&mut self) -> String {
         let (_changes, received) = mpsc::channel(16);
         let (annotations, _annotated) = watch::channel(Annotations::new());
@@ -350,44 +350,44 @@ impl Lab {
         }
     }
 
-    /// Tells the agent of its node, and waits until pods can be wired.
+    /// Sends the agent its node, and waits until pods can be wired.
     pub fn ready(&self) {
-        self.tell(Change::Node(self.node()));
+        self.send(Change::Node(self.node()));
         eventually("the network configuration", || self.conf().exists());
     }
 
-    /// Stops the agent the clean way.
+    /// Stops the agent normally.
     pub fn stop_agent(&mut self) {
         let agent = self.agent.take().unwrap();
         agent.stop.send(()).unwrap();
         assert_eq!(self.runtime.block_on(agent.task).unwrap(), "Ok(())");
     }
 
-    /// Stops the agent as a crash would.
+    /// Stops the agent like a crash.
     pub fn crash_agent(&mut self) {
         let agent = self.agent.take().unwrap();
         agent.task.abort();
         let _ = self.runtime.block_on(agent.task);
     }
 
-    pub fn tell(&self, change: Change) {
+    pub fn send(&self, change: Change) {
         self.agent.as_ref().unwrap().changes.blocking_send(change).unwrap();
     }
 
-    /// What the agent has warned of since the last time.
+    /// The agent's warnings since the last call.
     pub fn warnings(&mut self) -> Vec<Warning> {
         let warned = &mut self.agent.as_mut().unwrap().warned;
         std::iter::from_fn(|| warned.try_recv().ok()).collect()
     }
 
-    /// Those that are there.
+    /// Annotations that have a value.
     pub fn annotations(&self) -> Annotations {
         let mut annotations = self.all_annotations();
         annotations.retain(|_, text| !text.is_empty());
         annotations
     }
 
-    /// Empty: shall not be there.
+    /// An empty value means that the annotation is removed.
     pub fn all_annotations(&self) -> Annotations {
         self.agent.as_ref().unwrap().annotations.borrow().clone()
     }
@@ -420,7 +420,7 @@ impl Lab {
                 log_max_backups: 5,
                 log_max_age: 5,
             },
-            // no more than one look takes
+            // no longer than one observation takes
             patience: Duration::from_secs(1),
             chassis: ChassisSettings {
                 sb_remote: self.unix("sb.sock"),
@@ -443,7 +443,7 @@ impl Lab {
 
     // === pods
 
-    /// A pod's namespace and its logical port, as the controller would make it. `n` is the last
+    /// A pod's namespace and its logical port, as the controller would create it. `n` is the last
     /// part of its address.
     pub fn pod(&mut self, name: &str, n: u8) -> Pod {
         let pod = self.bare_pod(name, n);
@@ -466,12 +466,12 @@ impl Lab {
         pod
     }
 
-    /// What a namespace is called, as no other test's.
+    /// A namespace's name that no other test uses.
     fn netns(&self, name: &str) -> String {
         format!("{}-{name}", self.dir.file_name().unwrap().display())
     }
 
-    /// A namespace alone.
+    /// Only a namespace.
     pub fn bare_pod(&mut self, name: &str, n: u8) -> Pod {
         let netns = self.netns(name);
         run("ip", &["netns", "add", &netns]);
@@ -480,14 +480,14 @@ impl Lab {
     }
 
     pub fn annotate(&self, pod: &Pod) {
-        self.tell(Change::Pod(pod.key(), Some(pod.annotated())));
+        self.send(Change::Pod(pod.key(), Some(pod.annotated())));
     }
 
     pub fn shim(&self, pod: &Pod, container_id: &str, command: &str) -> Output {
         self.shim_of(pod, container_id, command, "eth0")
     }
 
-    /// As [`Lab::shim`] for an interface of another name.
+    /// Like [`Lab::shim`], for an interface of another name.
     pub fn shim_of(&self, pod: &Pod, container_id: &str, command: &str, interface: &str) -> Output {
         let args = format!(
             "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={};K8S_POD_UID={};X=a=b",
@@ -537,7 +537,7 @@ impl Drop for Lab {
     }
 }
 
-/// A container id that starts with `name`, as long as containerd's.
+/// A container id that starts with `name` and is as long as containerd's.
 pub fn container(name: &str) -> String {
     format!("{name:0<64}")
 }
@@ -567,16 +567,16 @@ fn output(program: &str, command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The bound is far above what anything here takes.
+/// The time limit is far above what any step here needs.
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
-        assert!(started.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
+        assert!(started.elapsed() < Duration::from_secs(60), "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// The shim, built as these tests were.
+/// The shim, built in the same way as these tests.
 fn shim_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {

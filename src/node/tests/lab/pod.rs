@@ -34,7 +34,7 @@ impl Pod {
         format!("/run/netns/{}", self.netns)
     }
 
-    /// As the controller annotates it.
+    /// With the annotation that the controller writes.
     pub fn annotated(&self) -> PodOnNode {
         let networks = json!({"default": {
             "ip_addresses": [format!("{}/24", self.ip())], "mac_address": self.mac(), "gateway_ips": ["10.128.0.1"],

@@ -7,7 +7,7 @@ use std::process::Command;
 pub enum Release {
     /// What is installed on this machine: OVS 3.1 and OVN 23.03 on Debian 12, the oldest supported.
     Host,
-    /// Debian 13's OVS 3.5 and OVN 25.03, unpacked beside it.
+    /// Debian 13's OVS 3.5 and OVN 25.03, unpacked next to it.
     Trixie,
 }
 
@@ -26,7 +26,7 @@ impl Release {
 
     pub fn command(self, program: &str) -> Command {
         let root = self.root();
-        // ovs-vswitchd is an alternative, a dangling link until a package manager configures it
+        // ovs-vswitchd is an alternative: a dangling link until a package manager configures it
         let found =
             ["usr/sbin", "usr/bin", "usr/lib/openvswitch-switch"].iter().map(|dir| root.join(dir).join(program));
         let path = found.into_iter().find(|path| path.exists());
@@ -34,7 +34,7 @@ impl Release {
         if self == Self::Host {
             return Command::new(path);
         }
-        // its own loader, which has another name on each kind of machine, stands beside its libraries
+        // its own loader, which has another name on each architecture, is next to its libraries
         let libraries = root.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH));
         let mut files = libraries.read_dir().unwrap().map(|file| file.unwrap());
         let loader = files.find(|file| file.file_name().to_string_lossy().starts_with("ld-linux-")).unwrap();

@@ -1,4 +1,4 @@
-//! A host that starts anew: its own setup of the network and the agent's at the same time.
+//! A host that boots: its own network setup and the agent run at the same time.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ fn ip(args: &str) {
     run("ip", &args.split(' ').collect::<Vec<_>>());
 }
 
-/// It addresses the NIC first and sets the default route a little later. One that it never sets comes back.
+/// The setup adds an address to the NIC first and sets the default route a little later. A route that it never sets is
+/// restored.
 #[test]
 fn a_default_route_that_is_set_late() {
     in_node(|lab| {
@@ -21,7 +22,7 @@ fn a_default_route_that_is_set_late() {
         restart(lab);
         lab.gateway = Some(GatewaySettings { default_route: Duration::from_secs(600), ..settings() });
         lab.start_agent();
-        eventually("an address", || lab.waits_for().contains("the host's own setup has yet to address it"));
+        eventually("an address", || lab.waits_for().contains("has not finished: it has no IPv"));
         for args in [
             "addr add 172.18.0.2/16 brd 172.18.255.255 dev eth0 valid_lft 3600 preferred_lft 1800",
             "addr add 172.18.0.3/16 dev eth0",
@@ -29,11 +30,13 @@ fn a_default_route_that_is_set_late() {
         ] {
             ip(args);
         }
-        eventually("the default route", || lab.waits_for().contains("the host's own setup has yet to set the"));
-        // on the NIC: where it has the address, and nowhere else
+        eventually("the default route", || {
+            lab.waits_for().contains("the default route from before the reboot is not set yet")
+        });
+        // on the NIC: there is the address, and nowhere else
         ip("route add default via 172.18.255.1 dev eth0 proto dhcp src 172.18.0.2 metric 100");
         ip("route add 10.9.0.0/16 via 172.18.0.9 dev eth0 table 77 mtu 1300");
-        // with no more time for the one that is not set
+        // when the time for the route that is not set has run out
         lab.crash_agent();
         lab.gateway = Some(impatient());
         lab.start_agent();
@@ -42,7 +45,7 @@ fn a_default_route_that_is_set_late() {
     });
 }
 
-/// A host in two families, of which one comes long after the other: what it had is not forgotten meanwhile.
+/// A host with two families, one of which is set up long after the other: the agent keeps its earlier routes meanwhile.
 #[test]
 fn an_address_that_comes_late() {
     in_node(|lab| {
@@ -51,12 +54,12 @@ fn an_address_that_comes_late() {
         let long = Duration::from_secs(600);
         lab.gateway = Some(GatewaySettings { first_address: long, default_route: long, ..settings() });
         lab.start_agent();
-        eventually("both", || lab.waits_for().contains("the host's own setup has yet to address it for IPv4 and IPv6"));
+        eventually("both", || lab.waits_for().contains("it has no IPv4 and no IPv6 address yet"));
         ip("addr add fd00:172::2/64 dev eth0 nodad");
         ip("-6 route add default via fd00:172::1 dev eth0 metric 512");
         eventually("IPv4", || {
             let waits = lab.waits_for();
-            waits.contains("address it for IPv4") && !waits.contains("IPv6")
+            waits.contains("it has no IPv4 address yet") && !waits.contains("IPv6")
         });
         lab.crash_agent();
         lab.gateway = Some(impatient());
@@ -70,7 +73,7 @@ fn an_address_that_comes_late() {
     });
 }
 
-/// The address comes when its link is being moved, so that who set it can't set the route any more.
+/// The address appears while its link is moved, so that the program that set it cannot set the route any more.
 #[test]
 fn an_address_that_comes_during_the_move() {
     if let Ok(dir) = std::env::var(DIR) {
@@ -99,7 +102,7 @@ fn an_address_that_comes_during_the_move() {
     });
 }
 
-/// The DHCP server gives another address than before: a route with that one as its source can't be set.
+/// The DHCP server gives another address than before: a route with the old one as its source cannot be set.
 #[test]
 fn an_address_that_is_another_one() {
     in_node(|lab| {
@@ -115,7 +118,7 @@ fn an_address_that_is_another_one() {
     });
 }
 
-/// Was moved, and is started anew.
+/// A host whose NIC was moved, after a reboot.
 fn restart(lab: &mut Lab) {
     lab.gateway = Some(settings());
     start_and_move(lab);

@@ -1,4 +1,4 @@
-//! Moves that can't be brought to their end.
+//! Moves that cannot be completed.
 
 use nix::sys::signal::Signal;
 
@@ -11,9 +11,9 @@ fn ip(args: &str) {
     run("ip", &args.split(' ').collect::<Vec<_>>());
 }
 
-/// A route that the kernel takes on no link any more: the others are turned all the same, and in the end all is undone.
+/// A route that the kernel no longer accepts on any link: the other routes are moved, and then everything is undone.
 #[test]
-fn a_route_that_can_not_be_turned() {
+fn a_route_that_cannot_be_moved() {
     in_node(|lab| {
         let outside = host(lab);
         ip("route add 192.0.2.0/24 dev eth0");
@@ -38,9 +38,9 @@ fn a_route_that_can_not_be_turned() {
     });
 }
 
-/// The same long after the trial: the node does without it.
+/// The same long after the probation: the node works without the route.
 #[test]
-fn a_route_that_can_not_be_turned_later() {
+fn a_route_that_cannot_be_moved_later() {
     in_node(|lab| {
         host(lab);
         lab.gateway = Some(settings());
@@ -59,10 +59,10 @@ fn a_route_that_can_not_be_turned_later() {
     });
 }
 
-/// An ovs-vswitchd that hangs, under a datapath that goes on without it: what comes in still goes to the bridge, so the
-/// routes stay there until it lets the NIC go. Another master of the NIC stands for the kernel's datapath.
+/// An ovs-vswitchd that hangs, while its datapath still works: packets from outside still go to the bridge, so the
+/// routes stay there until it releases the NIC. Another master of the NIC stands for the kernel's datapath.
 #[test]
-fn a_switch_that_does_not_let_go() {
+fn a_switch_that_does_not_release_the_nic() {
     in_node(|lab| {
         let outside = host(lab);
         let before = held("eth0");
@@ -74,7 +74,7 @@ fn a_switch_that_does_not_let_go() {
         ip("link add datapath type bridge");
         ip("link set eth0 master datapath");
         lab.start_agent();
-        eventually("the refusal", || lab.waits_for().contains("ovs-vswitchd did not let it go within"));
+        eventually("the refusal", || lab.waits_for().contains("ovs-vswitchd did not release it within"));
         assert!(held("breth0").contains("default via 172.18.255.1") && !held("eth0").contains("default"));
         ip("link set eth0 nomaster");
         lab.signal("vswitchd", Signal::SIGCONT);
@@ -84,10 +84,10 @@ fn a_switch_that_does_not_let_go() {
     });
 }
 
-/// An ovs-vswitchd that has made the link of the bridge and has yet to set its flags, as they were when it was made: the
-/// link goes down by that, and the kernel would drop what it holds by then.
+/// An ovs-vswitchd that has created the link of the bridge but not yet set its flags, which are still those of a new
+/// link: setting them sets the link down, and the kernel would drop the addresses and routes that it has by then.
 #[test]
-fn a_switch_that_has_hardly_made_its_bridge() {
+fn a_switch_that_has_only_started_to_make_its_bridge() {
     in_node(|lab| {
         let outside = host(lab);
         let (before, link) = (held("eth0"), mac_and_mtu("eth0"));
@@ -103,7 +103,7 @@ fn a_switch_that_has_hardly_made_its_bridge() {
         lab.signal("vswitchd", Signal::SIGCONT);
         eventually("all it held", || held("breth0") == before);
         is_right(lab, &outside, &before, &link);
-        // nobody waits for it where the link is an old one
+        // nothing waits for it if the link is an old one
         eventually("the journal", || is_written(lab));
         lab.crash_agent();
         lab.signal("vswitchd", Signal::SIGSTOP);

@@ -1,5 +1,5 @@
-//! A process is killed before each step of a move, either way; the host keeps its addresses, and the next process
-//! brings it to its end.
+//! A process is killed before each step of a move, in either direction; the host keeps its addresses, and the next
+//! process completes the move.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -12,14 +12,14 @@ use super::{
     start_and_move,
 };
 
-/// Tells a process that a test starts where the lab is.
+/// Names the directory of the lab to a process that a test starts.
 pub(super) const DIR: &str = "OVNKUBE_TEST_DIR";
 const WAY: &str = "OVNKUBE_TEST_WAY";
 const STEPS: &str = "OVNKUBE_TEST_STEPS";
-/// A way: from a bridge that was set down.
+/// A way: the bridge was set down before.
 const DOWN: &str = "down";
 
-/// Does it in a process of its own that dies by SIGKILL before step `steps`; false: it came to its end before.
+/// Does it in a child process that dies by SIGKILL before step `steps`; false: it completed before.
 fn dies(lab: &Lab, way: &str, steps: usize) -> bool {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "killed::a_move_is_killed_after_each_step", "--nocapture"]);
@@ -29,7 +29,7 @@ fn dies(lab: &Lab, way: &str, steps: usize) -> bool {
     let killed = output.status.signal() == Some(Signal::SIGKILL as i32);
     assert!(killed || output.status.success(), "{:?}: {said}", output.status);
     for address in ["172.18.0.2/16", "172.18.0.3/16", "fd00:172::2/64"] {
-        // nobody keeps that where the link is down
+        // the kernel removes this one when the link goes down
         if way == DOWN && address.starts_with("fd00") {
             continue;
         }
@@ -39,7 +39,7 @@ fn dies(lab: &Lab, way: &str, steps: usize) -> bool {
     killed
 }
 
-/// What the process does.
+/// What the child process does.
 fn process(way: &str) {
     ovnkube_node::before_each_step(|done| {
         if done >= std::env::var(STEPS).unwrap().parse().unwrap() {
@@ -58,7 +58,7 @@ fn process(way: &str) {
             _ => is_moved(&lab),
         });
     }
-    // what is in the directory is another's
+    // the directory belongs to the test that started this process
     std::process::exit(0);
 }
 
@@ -77,7 +77,7 @@ fn a_move_is_killed_after_each_step() {
         let (before, link) = (held("eth0"), mac_and_mtu("eth0"));
         let mut steps = 0;
         while dies(lab, "forth", steps) {
-            // the next process does not even know which interface was meant
+            // the next process does not even know which interface was given
             lab.gateway = Some(GatewaySettings { interface: None, ..settings() });
             start_and_move(lab);
             is_right(lab, &outside, &before, &link);
@@ -89,7 +89,7 @@ fn a_move_is_killed_after_each_step() {
     });
 }
 
-/// `-cleanup-node` finds a move that ended anywhere.
+/// `-cleanup-node` finds a move that was interrupted at any step.
 #[test]
 fn a_move_that_was_killed_is_cleaned_up() {
     in_node(|lab| {
@@ -102,20 +102,20 @@ fn a_move_that_was_killed_is_cleaned_up() {
             let asked = number(lab, "next_cfg") + u64::from(lab.vsctl("list-br").contains("breth0"));
             clean_up(lab, &before);
             assert_eq!(rows(lab), had);
-            // it waited for the switch, which would make a bridge of rows that it read before
+            // it waited for the switch, which would otherwise make a bridge of rows that it read before
             assert_eq!((number(lab, "next_cfg"), number(lab, "cur_cfg")), (asked, asked));
             steps += 1;
         }
     });
 }
 
-/// `-cleanup-node` is killed, and run once more.
+/// `-cleanup-node` is killed, and run again.
 #[test]
 fn a_move_back_is_killed_after_each_step() {
     in_node(|lab| {
         let outside = host(lab);
         let before = held("eth0");
-        // somebody's own, with the name that ours would have
+        // another program's bridge, with the name that ours would have
         lab.vsctl("add-br brother -- set Bridge brother datapath_type=netdev external_ids:bridge-uplink=other");
         let mut steps = 0;
         loop {
@@ -134,7 +134,7 @@ fn a_move_back_is_killed_after_each_step() {
     });
 }
 
-/// A move that is undone is so by whoever comes next.
+/// The next process completes the undo of a move.
 #[test]
 fn a_move_that_is_undone_is_killed_after_each_step() {
     in_node(|lab| {
@@ -164,10 +164,10 @@ fn a_move_that_is_undone_is_killed_after_each_step() {
     });
 }
 
-/// The power goes: links, addresses and routes are gone, the switch's database is not. The host's own setup addresses
-/// the NIC again, and the agent moves it again.
+/// The power fails: links, addresses and routes are lost, the switch's database is not. The host's own setup adds
+/// addresses to the NIC again, and the agent moves it again.
 #[test]
-fn a_move_that_a_power_cut_ends_after_each_step() {
+fn a_power_cut_after_each_step_of_a_move() {
     in_node(|lab| {
         let outside = host(lab);
         let (before, link) = (held("eth0"), mac_and_mtu("eth0"));
@@ -186,8 +186,8 @@ fn a_move_that_a_power_cut_ends_after_each_step() {
     });
 }
 
-/// A bridge that somebody set down has lost its routes, and another took the NIC out of it; all comes back however often
-/// the process dies meanwhile.
+/// A bridge that someone set down has lost its routes, and another program took the NIC out of it; everything is
+/// restored however often the process dies meanwhile.
 #[test]
 fn a_bridge_that_was_set_down_is_killed_after_each_step() {
     in_node(|lab| {

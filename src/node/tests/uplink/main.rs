@@ -1,4 +1,4 @@
-//! A NIC is put into a bridge of its own and out of it again: what the host holds, after every way it can end.
+//! A NIC is moved into a bridge of its own and out of it again: the host's addresses and routes after every outcome.
 #![allow(clippy::unwrap_used)]
 
 mod boot;
@@ -16,7 +16,7 @@ fn settings() -> GatewaySettings {
     lab::gateway::settings("eth0", GatewayMode::Shared)
 }
 
-/// A host as DHCP and its administrator left it.
+/// A host as DHCP and its administrator set it up.
 fn configure() {
     for args in [
         "addr replace 172.18.0.2/16 brd 172.18.255.255 dev eth0 valid_lft 3600 preferred_lft 1800",
@@ -36,13 +36,13 @@ fn host(lab: &mut Lab) -> Pod {
     }
     configure();
     let outside = lab.outside();
-    // a next hop that does not answer is waited for
+    // the agent waits for a next hop that does not answer
     outside.ip_cmd("addr add fd00:172::1/64 dev wire nodad");
     lab.start_switch();
     outside
 }
 
-/// Addresses and routes of a link, without its name and the seconds that pass.
+/// Addresses and routes of a link, without its name and the seconds of lifetimes.
 fn held(link: &str) -> String {
     let show = |args: &str| run("ip", &args.split(' ').collect::<Vec<_>>());
     let addresses = show(&format!("-o addr show dev {link}"));
@@ -65,8 +65,8 @@ fn held(link: &str) -> String {
 
 fn mac_and_mtu(link: &str) -> (String, String) {
     let shown = run("ip", &["-o", "link", "show", "dev", link]);
-    let word = |after: &str| shown.split_once(after).unwrap().1.split(' ').next().unwrap().to_owned();
-    (word("link/ether "), word("mtu "))
+    let value = |after: &str| shown.split_once(after).unwrap().1.split(' ').next().unwrap().to_owned();
+    (value("link/ether "), value("mtu "))
 }
 
 fn has_link(link: &str) -> bool {
@@ -79,13 +79,13 @@ fn journal(lab: &Lab) -> String {
     found.replace('\\', "")
 }
 
-/// The journal says what the link that there is now holds.
+/// Whether the journal describes the present link, and is complete.
 fn is_written(lab: &Lab) -> bool {
     let (journal, index) = (journal(lab), nix::net::if_::if_nametoindex("breth0"));
     index.is_ok_and(|index| journal.contains(&format!(r#""link":{index},"#))) && !journal.contains(r#""down":true"#)
 }
 
-/// Has somebody write into the bridge's row.
+/// Changes the journal in the bridge's row, as another program could.
 fn set_journal(lab: &Lab, change: impl Fn(&mut serde_json::Value)) {
     let shown = lab.vsctl("get Bridge breth0 external_ids:ovnkube-uplink");
     let text: String = serde_json::from_str(&shown).unwrap();
@@ -95,12 +95,12 @@ fn set_journal(lab: &Lab, change: impl Fn(&mut serde_json::Value)) {
     lab.vsctl_args(&["--no-wait", "set", "Bridge", "breth0", &format!("external_ids:ovnkube-uplink={text}")]);
 }
 
-/// All that the kernel has is gone; what the switch's database has is not.
+/// The kernel's state is lost; the switch's database is not.
 fn cut_power(lab: &mut Lab) {
     lab.kill("vswitchd");
     lab.kill("db");
     for args in ["link del breth0", "addr flush dev eth0", "route flush table 77"] {
-        // some of it may be gone with the rest
+        // some of it may already be removed with the rest
         let _ = std::process::Command::new("ip").args(args.split(' ')).output();
     }
     lab.start_database_server("db");
@@ -110,7 +110,7 @@ fn has_port(lab: &Lab) -> bool {
     lab.vsctl("--bare --columns=name find Port name=eth0") == "eth0"
 }
 
-/// The move came to its end and nobody is on trial.
+/// The move is completed and the probation is over.
 fn is_moved(lab: &Lab) -> bool {
     let journal = journal(lab);
     journal.contains("ovnkube-uplink") && !journal.contains("trial") && held("eth0").is_empty()
@@ -121,7 +121,7 @@ fn start_and_move(lab: &mut Lab) {
     eventually("the move", || is_moved(lab));
 }
 
-/// The host has all it had, on its bridge.
+/// The bridge has everything that the NIC had.
 fn is_right(lab: &Lab, outside: &Pod, before: &str, link: &(String, String)) {
     assert_eq!(held("breth0"), before);
     assert_eq!(held("eth0"), "");
@@ -133,7 +133,7 @@ fn is_right(lab: &Lab, outside: &Pod, before: &str, link: &(String, String)) {
 }
 
 #[test]
-fn a_nic_is_put_into_a_bridge() {
+fn a_nic_is_moved_into_a_bridge() {
     in_node(|lab| {
         let outside = host(lab);
         lab.gateway = Some(settings());
@@ -166,7 +166,7 @@ fn a_nic_is_put_into_a_bridge() {
         eventually("the third start", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
         assert_eq!(rows(lab), had);
 
-        // a DHCP client renews its lease where it knows it
+        // a DHCP client renews its lease on the bridge
         run(
             "ip",
             &["addr", "add", "172.18.0.2/16", "brd", "+", "dev", "eth0", "valid_lft", "9000", "preferred_lft", "8000"],
@@ -175,7 +175,7 @@ fn a_nic_is_put_into_a_bridge() {
             held("eth0").is_empty() && run("ip", &["addr", "show", "dev", "breth0"]).contains("valid_lft 8")
         });
         assert_eq!(held("breth0"), before);
-        // and gets another address one day: the old one does not come back
+        // and gets another address one day: the old one is not restored
         run("ip", &["addr", "add", "172.18.0.4/16", "dev", "eth0"]);
         run("ip", &["addr", "del", "172.18.0.3/16", "dev", "breth0"]);
         eventually("the new address", || held("breth0").contains("172.18.0.4/16") && held("eth0").is_empty());
@@ -185,7 +185,7 @@ fn a_nic_is_put_into_a_bridge() {
 }
 
 #[test]
-fn a_switch_that_forgets_its_bridge_gets_it_back() {
+fn a_switch_that_loses_its_bridge_gets_it_back() {
     in_node(|lab| {
         let outside = host(lab);
         lab.gateway = Some(settings());
@@ -194,14 +194,14 @@ fn a_switch_that_forgets_its_bridge_gets_it_back() {
         forget(lab);
         eventually("all it held", || has_link("breth0") && held("breth0") == before);
         is_right(lab, &outside, &before, &link);
-        // with nobody there to see it
+        // while no agent runs
         lab.crash_agent();
         forget(lab);
         eventually("an empty bridge", || has_link("breth0") && held("breth0").is_empty());
         lab.start_agent();
         eventually("all it held", || held("breth0") == before);
         is_right(lab, &outside, &before, &link);
-        // what is set down loses its routes and IPv6 addresses
+        // a link that is set down loses its routes and IPv6 addresses
         run("ip", &["link", "set", "breth0", "down"]);
         eventually("all it held", || held("breth0") == before && is_written(lab));
         is_right(lab, &outside, &before, &link);
@@ -211,7 +211,7 @@ fn a_switch_that_forgets_its_bridge_gets_it_back() {
         lab.crash_agent();
         run("ip", &["link", "set", "breth0", "down"]);
         assert_ne!(held("breth0"), before);
-        // what the kernel keeps was taken away by somebody, and what leads through it with it
+        // someone removed an address that the kernel keeps, and with it the routes through it
         run("ip", &["addr", "del", "172.18.0.3/16", "dev", "breth0"]);
         run("ip", &["addr", "del", "10.77.0.1/24", "dev", "breth0"]);
         let before = before.lines().filter(|line| !line.contains("172.18.0.3/16")).collect::<Vec<_>>().join("\n");
@@ -225,14 +225,14 @@ fn a_switch_that_forgets_its_bridge_gets_it_back() {
     });
 }
 
-/// The switch starts anew, and the kernel's module with it.
+/// The switch restarts, and the kernel's module with it.
 fn forget(lab: &mut Lab) {
     lab.kill("vswitchd");
     run("ip", &["link", "del", "breth0"]);
     lab.start_vswitchd();
 }
 
-/// A bridge that passes nothing is not kept.
+/// A bridge that forwards nothing is not kept.
 #[test]
 fn a_move_that_loses_the_next_hop_is_undone() {
     in_node(|lab| {
@@ -250,7 +250,7 @@ fn a_move_that_loses_the_next_hop_is_undone() {
         assert_eq!((held("eth0"), lab.vsctl("list-br")), (before.clone(), "br-int".to_owned()));
         eventually("an answer", || outside.pings("172.18.0.2"));
         run("nft", &["delete table inet cut; delete table arp cut"]);
-        // it stays so until somebody starts the agent anew
+        // the NIC is not moved again until the agent restarts
         std::thread::sleep(std::time::Duration::from_secs(2));
         assert_eq!(lab.vsctl("list-br"), "br-int");
         lab.crash_agent();
@@ -260,7 +260,7 @@ fn a_move_that_loses_the_next_hop_is_undone() {
     });
 }
 
-/// Something on the host does not like the move and takes away what it needs, a while later.
+/// A program on the host reacts to the move and removes the default route, a while later.
 #[test]
 fn a_default_route_that_is_lost_after_the_move_comes_back() {
     in_node(|lab| {
@@ -269,7 +269,7 @@ fn a_default_route_that_is_lost_after_the_move_comes_back() {
         let before = held("eth0");
         lab.start_agent();
         eventually("the move", || held("eth0").is_empty() && held("breth0") == before);
-        eventually("the trial", || {
+        eventually("the probation", || {
             let journal = journal(lab);
             journal.contains("trial") && journal.contains("the default route for IPv4")
         });
@@ -284,18 +284,18 @@ fn a_default_route_that_is_lost_after_the_move_comes_back() {
 }
 
 #[test]
-fn a_bridge_on_trial_is_set_down() {
+fn a_bridge_in_probation_is_set_down() {
     in_node(|lab| {
         host(lab);
         lab.gateway = Some(GatewaySettings { probation: std::time::Duration::from_secs(600), ..settings() });
         let before = held("eth0");
         lab.start_agent();
-        let is_on_trial = |lab: &Lab| held("breth0") == before && journal(lab).contains("trial") && is_written(lab);
+        let is_in_probation = |lab: &Lab| held("breth0") == before && journal(lab).contains("trial") && is_written(lab);
         eventually("the gateway", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
-        assert!(is_on_trial(lab));
+        assert!(is_in_probation(lab));
         run("ip", &["link", "set", "breth0", "down"]);
-        eventually("all it held", || is_on_trial(lab));
-        // it has it back, and no more: who removes something now has removed it
+        eventually("all it held", || is_in_probation(lab));
+        // it is restored once only: what is removed from now on stays removed
         run("ip", &["route", "del", "10.9.0.0/16", "table", "77"]);
         std::thread::sleep(std::time::Duration::from_secs(2));
         assert!(!held("breth0").contains("10.9.0.0/16"));
@@ -303,12 +303,12 @@ fn a_bridge_on_trial_is_set_down() {
 }
 
 #[test]
-fn a_trial_ends_well() {
+fn a_probation_is_passed() {
     in_node(|lab| {
         host(lab);
         lab.gateway = Some(GatewaySettings { probation: std::time::Duration::from_secs(3), ..settings() });
         lab.start_agent();
-        eventually("the trial", || journal(lab).contains("trial"));
+        eventually("the probation", || journal(lab).contains("trial"));
         eventually("its end", || is_moved(lab));
     });
 }
@@ -343,10 +343,10 @@ fn a_default_route_with_several_next_hops() {
     });
 }
 
-/// A link over others goes into the bridge and they stay its members: as a bond, and a VLAN of it by its name. Not every
-/// kernel has those; all have bridges.
+/// A link with members, such as a bond, or a VLAN of one, goes into the bridge; its members stay. Not every kernel has
+/// bonds and VLANs; all have bridges.
 #[test]
-fn a_link_with_members_is_put_into_a_bridge() {
+fn a_link_with_members_is_moved_into_a_bridge() {
     in_node(|lab| {
         let outside = lab.outside();
         for args in [
@@ -361,7 +361,7 @@ fn a_link_with_members_is_put_into_a_bridge() {
         }
         lab.start_switch();
         let before = held("bond0.100");
-        // that of the default route
+        // the interface of the default route
         lab.gateway = Some(GatewaySettings { interface: None, ..settings() });
         lab.start_agent();
         eventually("the move", || has_link("brbond0.100") && held("brbond0.100") == before);
@@ -376,7 +376,7 @@ fn a_link_with_members_is_put_into_a_bridge() {
 }
 
 #[test]
-fn what_can_not_be_put_into_a_bridge_is_refused() {
+fn an_unsuitable_interface_is_refused() {
     in_node(|lab| {
         host(lab);
         let before = held("eth0");
@@ -417,7 +417,7 @@ fn what_can_not_be_put_into_a_bridge_is_refused() {
         run("ip", &["link", "add", "breth0", "type", "veth", "peer", "name", "other"]);
         refuses(lab, &|_| {}, "its bridge would be breth0, and there is another link of that name");
         run("ip", &["link", "del", "breth0"]);
-        // nothing was touched
+        // nothing was changed
         assert_eq!((held("eth0"), lab.vsctl("list-br")), (before, String::new()));
     });
 }

@@ -1,4 +1,4 @@
-//! What routers advertise holds for the bridge as it did for the NIC, and goes on while the host forwards.
+//! What routers advertise has the same effect on the bridge as on the NIC, also while the host forwards.
 
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::os::fd::AsRawFd;
@@ -14,7 +14,7 @@ use nix::sys::socket::{
 use super::lab::{Lab, Pod, eventually, in_node, run};
 use super::{cut_power, has_port, set_journal, settings, start_and_move};
 
-/// A router outside that advertises itself and the network `2001:db8:7::/64` for so many seconds, until it is dropped.
+/// A router outside that advertises itself and the network `2001:db8:7::/64` for this many seconds; ends when dropped.
 struct Router {
     seconds: Arc<AtomicU16>,
     stop: Arc<AtomicBool>,
@@ -30,7 +30,7 @@ impl Router {
             let all = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
             let all = SockaddrIn6::from(SocketAddrV6::new(all, 0, 0, if_nametoindex("wire").unwrap()));
             while !stop.load(Ordering::Relaxed) {
-                // its own address is being looked for at first
+                // its own address is tentative at first
                 let _ = sendto(
                     socket.as_raw_fd(),
                     &advertisement(seconds.load(Ordering::Relaxed)),
@@ -59,10 +59,10 @@ fn advertisement(seconds: u16) -> Vec<u8> {
     [&router[..], &prefix.concat()].concat()
 }
 
-/// The longest that anything after `word` lasts, in seconds.
-fn lasts(shown: &str, word: &str) -> u32 {
-    let words: Vec<&str> = shown.split_whitespace().collect();
-    let after = words.iter().zip(words.iter().skip(1)).filter(|(one, _)| **one == word);
+/// The longest lifetime after `key`, in seconds.
+fn lasts(shown: &str, key: &str) -> u32 {
+    let fields: Vec<&str> = shown.split_whitespace().collect();
+    let after = fields.iter().zip(fields.iter().skip(1)).filter(|(one, _)| **one == key);
     after.filter_map(|(_, life)| life.trim_end_matches("sec").parse().ok()).max().unwrap_or(0)
 }
 
@@ -75,7 +75,7 @@ fn address(link: &str) -> String {
 }
 
 #[test]
-fn what_routers_advertise_is_obeyed_on_the_bridge() {
+fn router_advertisements_apply_to_the_bridge() {
     in_node(|lab| {
         let outside = lab.outside();
         run("ip", &["route", "add", "default", "via", "172.18.255.1"]);
@@ -90,12 +90,12 @@ fn what_routers_advertise_is_obeyed_on_the_bridge() {
         lab.make_router();
         lab.start_agent();
         eventually("the port", || has_port(lab));
-        // the switch's ports reach the host's own stack too in this lab
+        // in this lab the host's own stack also gets the frames of the switch's ports
         Lab::seal();
         lab.ready();
         let forwards = |link: &str| run("sysctl", &["-n", &format!("net.ipv6.conf.{link}.forwarding")]).trim() == "1";
         eventually("the gateway", || forwards("breth0") && forwards("ovn-k8s-mp0"));
-        // said only now
+        // sent only now
         router.seconds.store(9000, Ordering::Relaxed);
         eventually("a default route that goes on", || lasts(&route("breth0"), "expires") > 8000);
         eventually("an address that goes on", || lasts(&address("breth0"), "valid_lft") > 8000);
@@ -103,15 +103,15 @@ fn what_routers_advertise_is_obeyed_on_the_bridge() {
         lab.crash_agent();
         lab.kill("controller");
         assert_eq!(lab.clean_up(), Vec::<String>::new());
-        // and afterwards on the NIC
+        // and afterwards to the NIC
         assert!(lasts(&route("eth0"), "expires") > 5000, "{}", route("eth0"));
         assert!(lasts(&address("eth0"), "valid_lft") > 5000, "{}", address("eth0"));
     });
 }
 
-/// systemd-networkd keeps the kernel from obeying on the NIC; after a reboot there is nothing yet that says it did.
+/// systemd-networkd keeps the kernel from accepting advertisements on the NIC; after a reboot nothing says so yet.
 #[test]
-fn what_a_program_obeyed_is_obeyed_on_the_bridge_after_a_reboot() {
+fn advertisements_that_a_program_accepted_apply_to_the_bridge_after_a_reboot() {
     in_node(|lab| {
         run("ip", &["route", "add", "default", "via", "172.18.255.1"]);
         run("sysctl", &["-q", "net.ipv6.conf.eth0.accept_ra=0"]);

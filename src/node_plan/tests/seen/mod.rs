@@ -75,7 +75,7 @@ struct LinkText {
     /// `IP MAC`; an IP alone has the MAC address that is derived from it.
     #[serde(default)]
     neighbours: Vec<String>,
-    /// All sysctls are as the agent wants them.
+    /// All sysctls have the values that the agent wants.
     #[serde(default)]
     tuned: bool,
 }

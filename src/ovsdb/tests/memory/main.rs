@@ -1,4 +1,4 @@
-//! What one huge update costs. A process of its own: it looks at its memory.
+//! The cost of one huge update. Runs in its own process, because it measures its memory.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "these are tests")]
 
 #[allow(dead_code, reason = "only a server is needed here")]
@@ -15,14 +15,14 @@ use ovnkube_ovsdb::Client;
 const MIB: usize = 1 << 20;
 const HUGE: usize = 64 * MIB;
 
-/// MiB of `VmHWM` (the most there was) or `VmRSS` (now).
+/// MiB of `VmHWM` (the maximum) or `VmRSS` (now).
 fn memory(what: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|l| l.starts_with(what)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() / 1024
 }
 
-/// Sends a transaction without the client under test, and never holds it whole in memory.
+/// Sends a transaction without the client under test, and never has all of it in memory.
 fn transact(server: &Server, operation: (&str, usize, &str)) {
     let mut socket = UnixStream::connect(&server.socket).unwrap();
     let (before, letters, after) = operation;
@@ -43,7 +43,7 @@ fn values(client: &Client) -> Vec<usize> {
     cache.iter(ls::TABLE).map(|(_, row)| row.map(ls::EXTERNAL_IDS).get("k").map_or(0, str::len)).collect()
 }
 
-/// 64 MB in one update: the state is right, the memory bounded by a few times that, and given back.
+/// 64 MB in one update: the rows are correct, memory is at most a few times that, and is freed afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_huge_update() {
     let dir = Dir::new();
@@ -67,7 +67,7 @@ async fn a_huge_update() {
         }
     })
     .await;
-    // the next small message is enough for the buffers to go too
+    // the next small message also frees the buffers
     transact(&server, (r#"{"op":"insert","table":"Logical_Switch","row":{"name":"small"}}"#, 0, ""));
     within("a small row", async {
         while values(&client) != [0] {
@@ -76,6 +76,6 @@ async fn a_huge_update() {
     })
     .await;
     let left = memory("VmRSS").saturating_sub(before);
-    assert!(left < HUGE / MIB, "{left} MiB are kept after the row is gone");
+    assert!(left < HUGE / MIB, "{left} MiB are still used after the row was deleted");
     println!("most {most} MiB, left {left} MiB");
 }

@@ -45,7 +45,7 @@ async fn read_your_writes(release: Release) {
         let parents: Vec<_> = cache.parents(port).map(|p| (p.table.name, p.column, p.uuid)).collect();
         assert_eq!(parents, [("Logical_Switch", ls::PORTS.id(), switch)]);
     }
-    // maps: other keys stay, an old value is replaced, a removed key goes
+    // maps: other keys stay, an old value is replaced, a removed key is deleted
     let mut txn = Txn::new(&nb::DATABASE);
     txn.set_keys(ls::TABLE, switch, ls::EXTERNAL_IDS, [("a", "1"), ("b", "2")]);
     client.transact(txn).await.unwrap();
@@ -69,7 +69,7 @@ async fn read_your_writes(release: Release) {
     let mut txn = Txn::new(&nb::DATABASE);
     txn.delete(ls::TABLE, switch);
     assert_eq!(client.transact(txn.clone()).await.unwrap().counts, [Some(1)]);
-    assert_eq!(client.transact(txn).await.unwrap().counts, [Some(0)], "deleting what is gone is no error");
+    assert_eq!(client.transact(txn).await.unwrap().counts, [Some(0)], "deleting a missing row is no error");
     assert_cache_is_fresh(&client, server.remote()).await;
 }
 
@@ -84,7 +84,7 @@ async fn writes_are_in_the_cache_when_transact_returns_3_5() {
 }
 
 #[tokio::test]
-async fn events_fold_and_tell_own_from_foreign() {
+async fn events_are_merged_and_own_changes_are_marked() {
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, NB);
     let (ours, theirs) = (live(options(vec![server.remote()])).await, live(options(vec![server.remote()])).await);
@@ -110,7 +110,7 @@ async fn events_fold_and_tell_own_from_foreign() {
     assert_eq!(seen[0].old.as_ref().unwrap().str(ls::NAME), "n1");
     assert_eq!(ours.cache().lookup(ls::TABLE, "renamed"), [switch]);
     assert!(ours.cache().lookup(ls::TABLE, "n1").is_empty());
-    // a port that goes with its switch is ours as the switch is
+    // a port that is deleted with its switch is our change, like that of the switch
     let mut txn = Txn::new(&nb::DATABASE);
     txn.delete(ls::TABLE, switch);
     ours.transact(txn).await.unwrap();
@@ -120,7 +120,7 @@ async fn events_fold_and_tell_own_from_foreign() {
 }
 
 #[tokio::test]
-async fn what_the_server_would_swallow_is_refused() {
+async fn what_the_server_would_ignore_silently_is_refused() {
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, NB);
     let client = live(options(vec![server.remote()])).await;
@@ -141,7 +141,7 @@ async fn what_the_server_would_swallow_is_refused() {
     let cases = [
         ("refers to it strongly", written(|t| _ = t.insert(new(1), Row::new(lsp::TABLE).with(lsp::NAME, "x")))),
         ("Port does not have", written(|t| _ = t.insert_into(ls::TABLE, switch, ls::PORTS, one(new(2))))),
-        // a weak reference the server would drop silently
+        // a weak reference that the server would drop silently
         ("Port does not have", written(|t| _ = t.insert(new(3), weak))),
         ("is not one of allow", rule(Row::new(acl::TABLE).with(acl::ACTION, "bogus"))),
         ("99999 is not in 0..=32767", rule(drops().with(acl::PRIORITY, 99999))),
@@ -227,7 +227,7 @@ async fn columns_of_newer_schemas_are_left_out() {
     txn.insert_into(ls::TABLE, switch, ls::ACLS, one(uuid));
     let only_new = txn.update(uuid, Row::new(acl::TABLE).with(acl::TIER, 3));
     let reply = client.transact(txn).await.unwrap();
-    assert_eq!(reply.counts[only_new], None, "nothing of it could be sent");
+    assert_eq!(reply.counts[only_new], None, "no column of it is known");
     assert_eq!(client.cache().get(acl::TABLE, uuid).unwrap().int(acl::TIER), 0);
     assert_eq!(client.cache().get(acl::TABLE, uuid).unwrap().str(acl::ACTION), "drop");
     // if nothing is left to write, nothing is sent
@@ -240,7 +240,7 @@ async fn columns_of_newer_schemas_are_left_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_transactions_at_once_arrive() {
+async fn many_transactions_at_once_are_committed() {
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, NB);
     let client = live(options(vec![server.remote()])).await;
@@ -262,7 +262,7 @@ async fn many_transactions_at_once_arrive() {
         within("transactions", task).await.unwrap();
     }
     assert_eq!(client.cache().len(lsp::TABLE), 501);
-    // 500 ports into a group: one operation
+    // 500 ports added to a group: one operation
     let ports: Vec<Uuid> = client.cache().iter(lsp::TABLE).map(|(uuid, _)| uuid).collect();
     let (mut txn, group) = (Txn::new(&nb::DATABASE), Uuid::from_u128(9));
     txn.insert(group, Row::new(pg::TABLE).with(pg::NAME, "g"));

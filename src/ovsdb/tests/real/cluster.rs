@@ -58,7 +58,7 @@ fn switch(n: u32) -> (Uuid, Row) {
     )
 }
 
-/// Writes switch `n` with as many tries as needed; at the end it exists exactly once.
+/// Writes switch `n`, trying as often as necessary; then it exists exactly once.
 async fn write(client: &Client, n: u32) {
     loop {
         let (uuid, row) = switch(n);
@@ -92,7 +92,7 @@ async fn leader_killed(release: Release) {
         }
         assert_ne!(cluster.member_of(&client), leader);
         assert!(client.stats().sessions > before.sessions);
-        assert_eq!(client.stats().downloads, before.downloads, "a cluster remembers: only what changed is sent");
+        assert_eq!(client.stats().downloads, before.downloads, "members send only what has changed");
         cluster.members[leader].restart();
         cluster.members[leader].wait_joined();
     }
@@ -105,17 +105,17 @@ async fn leader_killed(release: Release) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_go_on_when_leaders_die_3_1() {
+async fn writes_continue_when_leaders_die_3_1() {
     leader_killed(Host).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_go_on_when_leaders_die_3_5() {
+async fn writes_continue_when_leaders_die_3_5() {
     leader_killed(Trixie).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_the_leader_is_good_enough_unless_said_otherwise() {
+async fn only_the_leader_is_used_unless_configured_otherwise() {
     let cluster = Cluster::new(Trixie);
     let client = live(options(cluster.remotes())).await;
     within("write", write(&client, 1)).await;
@@ -124,15 +124,15 @@ async fn only_the_leader_is_good_enough_unless_said_otherwise() {
     let strict = Client::connect(options(vec![follower.clone()]));
     let not_leader = |s: &State| matches!(s, State::Disconnected { error } if error.contains("not the leader"));
     within("refusal", strict.state().wait_for(not_leader)).await.unwrap();
-    assert!(strict.cache().is_empty(ls::TABLE), "nothing is taken from it");
+    assert!(strict.cache().is_empty(ls::TABLE), "no rows are read from it");
     let reader = live(Options { leader_only: false, ..options(vec![follower]) }).await;
-    // a follower passes writes on
+    // a follower forwards writes
     within("write through a follower", write(&reader, 2)).await;
     assert_cache_is_fresh(&client, cluster.members[leader].remote()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_hangs_is_given_up() {
+async fn a_leader_that_hangs_is_left() {
     let cluster = Cluster::new(Trixie);
     let short = Duration::from_secs(1);
     let timeouts = Options { txn_timeout: short, step_timeout: short, ..options(cluster.remotes()) };
@@ -185,7 +185,7 @@ async fn clusters_convert_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_backup_of_a_pair_is_left_by_who_writes() {
+async fn a_writing_client_leaves_the_backup_of_a_pair() {
     let (dir, backup_dir) = (Dir::new(), Dir::new());
     let active = Server::standalone(Trixie, &dir, NB);
     let db = backup_dir.file("db");

@@ -32,7 +32,7 @@ async fn locks_are_waited_for_and_can_be_stolen() {
     within("loss", second.until(false)).await;
     assert!(second.standing().borrow().stolen);
     a.transact(txn.clone()).await.unwrap();
-    // the lock is lost with the connection; the first client that is back gets it
+    // the lock is lost with the connection; the first client that reconnects gets it
     server.kill();
     within("loss", thief.until(false)).await;
     drop(second);
@@ -42,7 +42,7 @@ async fn locks_are_waited_for_and_can_be_stolen() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_other_databases_address_is_told_at_once() {
+async fn the_address_of_the_other_database_is_reported_at_once() {
     let dir = Dir::new();
     let server = Server::standalone(Host, &dir, "ovn/ovn-sb.ovsschema");
     for _ in 0..10 {
@@ -71,9 +71,9 @@ async fn both_sides_answer_echoes() {
     let remote = Remote::Tcp { host: "127.0.0.1".to_owned(), port: server.port() };
     let client = live(Options { probe: Some(Duration::from_millis(1500)), ..options(vec![remote]) }).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(client.stats().sessions, 1, "nobody gave up on the other");
+    assert_eq!(client.stats().sessions, 1, "neither side ended the connection");
     assert!(client.state().borrow().is_live());
-    // a server that does not answer is given up
+    // the client leaves a server that does not answer
     server.signal("-STOP");
     within("silence noticed", client.state().wait_for(|s| !s.is_live())).await.unwrap();
     server.signal("-CONT");
@@ -82,7 +82,7 @@ async fn both_sides_answer_echoes() {
 }
 
 #[tokio::test]
-async fn only_what_was_asked_for_is_kept() {
+async fn only_monitored_columns_are_cached() {
     let dir = Dir::new();
     let server = Server::standalone(Host, &dir, NB);
     let writer = live(options(vec![server.remote()])).await;
@@ -119,7 +119,7 @@ async fn the_other_databases_work_too() {
     let mut txn = Txn::new(&vswitch::DATABASE);
     txn.remove_from(ovs::TABLE, root, ovs::BRIDGES, one(br));
     client.transact(txn).await.unwrap();
-    assert!(client.cache().is_empty(interface::TABLE), "everything below went with it");
+    assert!(client.cache().is_empty(interface::TABLE), "all child rows were deleted with it");
 
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, "ovn/ovn-sb.ovsschema");
@@ -129,7 +129,7 @@ async fn the_other_databases_work_too() {
     txn.insert(p, tunnel.clone());
     txn.insert(i, Row::new(chassis::TABLE).with(chassis::NAME, "n1").with(chassis::ENCAPS, [p]));
     client.transact(txn).await.unwrap();
-    // the same twice violates an index
+    // a second row with the same values violates an index
     tunnel.set(encap::CHASSIS_NAME, "");
     let mut txn = Txn::new(&sb::DATABASE);
     txn.insert(br, tunnel);
@@ -138,11 +138,11 @@ async fn the_other_databases_work_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn databases_of_many_rows_arrive_whole() {
+async fn databases_of_many_rows_arrive_completely() {
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, NB);
     let writer = live(options(vec![server.remote()])).await;
-    // more than the reader processes in place: this goes the way of big messages
+    // more than the reader processes in place: this takes the path of large messages
     for batch in 0..5_u128 {
         let mut txn = Txn::new(&nb::DATABASE);
         for n in 0..2000 {
@@ -160,7 +160,7 @@ async fn databases_of_many_rows_arrive_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_change_while_it_runs() {
+async fn conditions_change_while_connected() {
     let dir = Dir::new();
     let mut server = Server::standalone(Trixie, &dir, NB);
     let writer = live(options(vec![server.remote()])).await;

@@ -1,4 +1,4 @@
-//! Broken connections and bad servers: in the end the cache is what a fresh download gives.
+//! Broken connections and bad servers: in the end the cache equals a fresh download.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -80,7 +80,7 @@ async fn connections_cut_at_any_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_in_pieces() {
+async fn messages_split_into_pieces() {
     survives(vec![Fault::Pieces(1)]).await;
     survives(vec![Fault::Pieces(3)]).await;
     survives(vec![Fault::Pieces(4096)]).await;
@@ -103,7 +103,7 @@ async fn garbage_at_any_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_fall_silent_at_any_step() {
+async fn servers_that_become_silent_at_any_step() {
     survives(vec![Fault::Stall(0), Fault::Stall(60), Fault::Stall(300), Fault::Stall(20_000), Fault::Stall(45_000)])
         .await;
 }
@@ -122,7 +122,7 @@ async fn older_servers_have_fewer_methods() {
     for (round, methods) in without.into_iter().enumerate() {
         proxy.plan([Fault::Without(methods)]);
         let client = live(options(proxy.remotes())).await;
-        // plain update and update2 carry inserts, changes and deletions too
+        // update and update2 also contain inserts, changes and deletions
         for n in 0..60 {
             writer.transact(change(1000 * (round as u64 + 1) + n)).await.unwrap();
         }
@@ -134,12 +134,12 @@ async fn older_servers_have_fewer_methods() {
             client.cache().get(ls::TABLE, switch).unwrap().map(ls::EXTERNAL_IDS).get("round").map(str::to_owned);
         assert_eq!(cached, Some(round.to_string()));
         assert_cache_is_fresh(&client, server.remote()).await;
-        assert_eq!(client.stats().sessions, 1, "all over the one connection");
+        assert_eq!(client.stats().sessions, 1, "all on one connection");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lost_replies_say_so_and_repeating_does_no_harm() {
+async fn lost_replies_are_reported_and_repeating_is_harmless() {
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, NB);
     let proxy = Proxy::new(&dir, &server.socket);
@@ -154,14 +154,14 @@ async fn lost_replies_say_so_and_repeating_does_no_harm() {
         while !matches!(events.last(), Some(Event::Synced)) || !events.iter().any(|e| matches!(e, Event::Lost)) {
             events.extend(within("events", sub.recv()).await);
         }
-        // it was committed: the same again is refused because its uuids are taken
+        // it was committed: the same transaction is refused because its uuids exist
         assert_eq!(client.transact(change(round as u64)).await.unwrap_err().class, Class::Duplicate);
         assert_cache_is_fresh(&client, server.remote()).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_killed_and_started_again_under_load() {
+async fn a_server_that_is_killed_and_restarted_under_load() {
     let dir = Dir::new();
     let mut server = Server::standalone(Trixie, &dir, NB);
     let writer = live(options(vec![server.remote()])).await;
@@ -191,7 +191,7 @@ async fn a_server_killed_and_started_again_under_load() {
     drop(load);
     assert_cache_is_fresh(&follower, server.remote()).await;
     assert_cache_is_fresh(&writer, server.remote()).await;
-    // all these events, applied to nothing, give the cache
+    // all these events, applied to an empty cache, give the cache
     let mut rows = std::collections::HashMap::new();
     for event in sub.take() {
         if let Event::Row(row) = event {
@@ -199,14 +199,14 @@ async fn a_server_killed_and_started_again_under_load() {
                 Some(new) => rows.insert((row.table.id, row.uuid), new),
                 None => rows.remove(&(row.table.id, row.uuid)),
             };
-            assert_eq!(known, row.old, "the old row is the one told last");
+            assert_eq!(known, row.old, "the old row is the one reported last");
         }
     }
     assert_eq!(rows.len(), crate::lab::dump(&follower).len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_download_again_tells_only_what_changed() {
+async fn a_second_download_reports_only_changes() {
     let dir = Dir::new();
     let mut server = Server::standalone(Host, &dir, NB);
     let writer = filled(&server, 50).await;

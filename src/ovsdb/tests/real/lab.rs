@@ -19,12 +19,12 @@ use dir::fresh_dir;
 /// The northbound schema.
 pub(crate) const NB: &str = "ovn/ovn-nb.ovsschema";
 
-/// Which OVS the server is of.
+/// The OVS release of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Release {
     /// What is installed on this machine: OVS 3.1, OVN 23.03 on Debian 12.
     Host,
-    /// Debian 13's OVS 3.5 and OVN 25.03, unpacked beside it.
+    /// Debian 13's OVS 3.5 and OVN 25.03, unpacked next to it.
     Trixie,
 }
 pub(crate) use Release::{Host, Trixie};
@@ -51,7 +51,7 @@ impl Release {
         if self == Host {
             return Command::new(path);
         }
-        // its own loader is beside its libraries, with a name that depends on the architecture
+        // its own loader is next to its libraries, with a name that depends on the architecture
         let libraries = root.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH));
         let mut files = libraries.read_dir().unwrap().map(|file| file.unwrap());
         let loader = files.find(|file| file.file_name().to_string_lossy().starts_with("ld-linux-")).unwrap();
@@ -108,7 +108,7 @@ impl Server {
         Self::start(release, dir, "s", &db, &[])
     }
 
-    /// A server of a database file, listening on a unix socket and as `args` say.
+    /// A server of a database file, listening on a unix socket and as `args` specify.
     pub(crate) fn start(release: Release, dir: &Dir, name: &str, db: &Path, args: &[String]) -> Self {
         let (socket, ctl) = (dir.file(&format!("{name}.sock")), dir.file(&format!("{name}.ctl")));
         let mut server =
@@ -146,7 +146,7 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// Stops it (SIGSTOP) or lets it go on (SIGCONT).
+    /// Pauses it (SIGSTOP) or continues it (SIGCONT).
     pub(crate) fn signal(&self, signal: &str) {
         assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
     }
@@ -219,7 +219,8 @@ pub(crate) fn options(remotes: Vec<Remote>) -> Options {
 
 /// Waits for something, failing with `what` after 60 seconds.
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future).await.unwrap_or_else(|_| panic!("waited in vain: {what}"))
+    let limit = Duration::from_secs(60);
+    tokio::time::timeout(limit, future).await.unwrap_or_else(|_| panic!("timed out waiting for: {what}"))
 }
 
 pub(crate) async fn live(options: Options) -> Client {
@@ -235,10 +236,10 @@ pub(crate) fn dump(client: &Client) -> BTreeSet<String> {
     nb::DATABASE.tables.iter().flat_map(|t| cache.iter(t).map(show).collect::<Vec<_>>()).collect()
 }
 
-/// The oracle: a fresh full download holds what `client`'s cache holds, and its indexes agree.
+/// The oracle: a fresh full download equals `client`'s cache, and its indexes are consistent.
 pub(crate) async fn assert_cache_is_fresh(client: &Client, remote: Remote) {
     let fresh = live(Options { leader_only: false, ..options(vec![remote]) }).await;
-    // what others wrote last may still be on its way
+    // the last writes of others may still be on their way
     let deadline = Instant::now() + Duration::from_secs(20);
     while dump(client) != dump(&fresh) && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(20)).await;

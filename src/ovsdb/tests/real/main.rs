@@ -1,5 +1,5 @@
-//! The client against real servers of two releases. No test waits by the clock for something to
-//! be true; every wait has a limit and says what was waited for.
+//! The client against real servers of two releases. No test relies on a fixed time for a state to be
+//! reached; every wait has a limit and names what it waits for.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "these are tests")]
 
 mod basics;

@@ -1,4 +1,4 @@
-//! Events of a subscriber: when they come, and which changes are reported as its own.
+//! Events of a subscriber: when they arrive, and which changes are reported as its own.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
@@ -58,7 +58,7 @@ impl Wake for Look {
 }
 
 #[tokio::test]
-async fn who_is_told_that_the_cache_is_whole_finds_the_client_live() {
+async fn a_subscriber_that_is_told_synced_finds_the_client_live() {
     let dir = Dir::new();
     // an empty database: there are no rows to report before
     let server = Server::standalone(Trixie, &dir, NB);
@@ -75,7 +75,7 @@ async fn who_is_told_that_the_cache_is_whole_finds_the_client_live() {
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_any_more_is_not_own() {
+async fn a_transaction_whose_caller_is_gone_is_not_own() {
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, NB);
     let client = live(options(vec![server.remote()])).await;
@@ -92,7 +92,7 @@ async fn what_nobody_waits_for_any_more_is_not_own() {
     let mut sub = client.subscribe();
     server.signal("-CONT");
     assert_eq!(owned(&rows(&mut sub, 2).await), [("Logical_Switch", false), ("Logical_Switch_Port", false)]);
-    // one that is waited for is own as ever
+    // a transaction with a waiting caller is own
     let mut txn = Txn::new(&nb::DATABASE);
     txn.update(SWITCH, Row::new(ls::TABLE).with(ls::NAME, "t"));
     client.transact(txn).await.unwrap();
@@ -100,11 +100,11 @@ async fn what_nobody_waits_for_any_more_is_not_own() {
 }
 
 #[tokio::test]
-async fn what_goes_with_our_rows_is_own() {
+async fn rows_deleted_with_our_rows_are_own() {
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, NB);
     let (ours, theirs) = (live(options(vec![server.remote()])).await, live(options(vec![server.remote()])).await);
-    // a router whose port has a gateway: two steps down
+    // a router whose port has a gateway: two levels of child rows
     let (router, router_port, gateway) = (Uuid::from_u128(3), Uuid::from_u128(4), Uuid::from_u128(5));
     let fill = || {
         let mut txn = switch_and_port();
@@ -118,7 +118,7 @@ async fn what_goes_with_our_rows_is_own() {
     let delete = || {
         let mut txn = Txn::new(&nb::DATABASE);
         txn.delete(lr::TABLE, router);
-        // a set that is written again
+        // a set that is written as a whole
         txn.update(SWITCH, Row::from_cells(ls::TABLE, [(ls::PORTS.id(), Datum::EMPTY)]));
         txn
     };
@@ -144,7 +144,7 @@ async fn what_goes_with_our_rows_is_own() {
         })
         .await;
     }
-    // one that another client took from our row is not, though the row goes right after it
+    // a row that another client removed from ours is not own, although our row is deleted right after it
     ours.transact(fill()).await.unwrap();
     let mut sub = ours.subscribe();
     within("the rows", async {

@@ -1,4 +1,4 @@
-//! Authorities and certificates, as `openssl` makes them.
+//! Certificate authorities and certificates, made with `openssl`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use ovnkube_ovsdb::TlsFiles;
 pub(crate) const SERVER: &str =
     "basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth,clientAuth\nsubjectAltName=IP:127.0.0.1,DNS:db.example";
 pub(crate) const CLIENT: &str = "basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth";
-/// Years that have not come, that are gone, and that are in between.
+/// Years in the future, in the past, and between them.
 pub(crate) const LATER: [&str; 2] = ["20450101000000Z", "20460101000000Z"];
 pub(crate) const OVER: [&str; 2] = ["20200101000000Z", "20210101000000Z"];
 const NOW: [&str; 2] = ["20210101000000Z", "20450101000000Z"];
@@ -41,7 +41,7 @@ impl Authority {
         self.signs_for(name, name, extensions, NOW);
     }
 
-    /// The same in another file, and for another time.
+    /// The same in another file, and for another period.
     pub(crate) fn signs_for(&self, name: &str, file: &str, extensions: &str, [from, until]: [&str; 2]) {
         let file = |suffix: &str| format!("{file}.{suffix}");
         let (key, request) = (file("key"), file("csr"));

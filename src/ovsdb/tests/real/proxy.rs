@@ -1,4 +1,4 @@
-//! A proxy in front of a server that does to connections what networks and bad servers do.
+//! A proxy in front of a server that damages connections as networks and bad servers do.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use tokio::task::JoinHandle;
 
 use crate::lab::Dir;
 
-/// What happens to one connection. Byte counts are of what the server sends.
+/// What happens to one connection. Byte counts are of the server's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Nothing,
-    /// Closed after that many bytes.
+    /// Closed after this many bytes.
     Cut(usize),
-    /// Nothing more comes after that many bytes, but the connection stays.
+    /// After this many bytes nothing more arrives, but the connection stays open.
     Stall(usize),
-    /// After that many bytes come others.
+    /// After this many bytes, other bytes arrive.
     Garbage(usize, &'static str),
-    /// Handed over in pieces of that size.
+    /// Forwarded in pieces of this size.
     Pieces(usize),
     /// These methods do not exist.
     Without(&'static [&'static str]),
@@ -61,12 +61,12 @@ impl Proxy {
         Proxy { socket, plan, task }
     }
 
-    /// What the next connections get, one after the other; those after them get nothing.
+    /// The faults of the next connections, in order; later connections have none.
     pub(crate) fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
         *self.plan.lock().unwrap() = faults.into_iter().collect();
     }
 
-    /// The address, as often as connections are to be tried without waiting.
+    /// The address, repeated as often as connections are to be tried without waiting.
     pub(crate) fn remotes(&self) -> Vec<Remote> {
         vec![Remote::Unix(self.socket.clone()); 40]
     }

@@ -1,4 +1,4 @@
-//! Random transactions of two writers: both caches and a fresh download agree, and the events
+//! Random transactions of two writers: both caches equal a fresh download, and the events
 //! lead from one state to the next.
 
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 
 use crate::lab::{Dir, Host, NB, Release, Server, Trixie, assert_cache_is_fresh, live, options, within};
 
-/// What a writer does next. Numbers are folded onto the few rows there are.
+/// What a writer does next. Numbers are reduced to the few existing rows.
 #[derive(Clone, Debug)]
 enum Step {
     Switch(u8),
@@ -131,7 +131,7 @@ fn agree(release: Release) {
     let clients = runtime
         .block_on(async { [live(options(vec![server.remote()])).await, live(options(vec![server.remote()])).await] });
     let subs = clients.each_ref().map(|client| RefCell::new((Replica::default(), client.subscribe())));
-    // seeds that failed once are tried first from then on: the file belongs into the repository
+    // seeds that failed are tried first in later runs: the file belongs in the repository
     let found = Box::new(FileFailurePersistence::Direct("tests/real/random.seeds"));
     let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: Some(found), ..Config::default() });
     let steps = prop::collection::vec((any::<bool>(), step()), 1..40);
@@ -141,7 +141,7 @@ fn agree(release: Release) {
                 let client = &clients[usize::from(*second)];
                 let txn = transaction(step, client);
                 if let Err(e) = client.transact(txn).await {
-                    // the writers do not know of each other, and rows may not be there
+                    // the writers do not know of each other, and rows may be missing
                     let fine = matches!(
                         e.class,
                         Class::Missing | Class::Duplicate | Class::Invalid | Class::Constraint | Class::Integrity
@@ -169,11 +169,11 @@ fn agree(release: Release) {
 }
 
 #[test]
-fn caches_agree_whatever_is_written_3_1() {
+fn caches_are_equal_after_any_writes_3_1() {
     agree(Host);
 }
 
 #[test]
-fn caches_agree_whatever_is_written_3_5() {
+fn caches_are_equal_after_any_writes_3_5() {
     agree(Trixie);
 }

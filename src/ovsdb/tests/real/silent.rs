@@ -1,4 +1,4 @@
-//! Servers that answer nothing: what they cost while another one would answer.
+//! Servers that do not answer: how long they delay a client while another server would answer.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn tcp(port: u16) -> Remote {
     Remote::Tcp { host: "127.0.0.1".to_owned(), port }
 }
 
-/// A listener whose queue is full: what is sent to it gets no answer, as from a host that is off.
+/// A listener with a full queue: it does not answer, like a host that is off.
 async fn black_hole() -> (TcpListener, Vec<TcpStream>) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -34,14 +34,14 @@ fn write(n: u128) -> Txn {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn members_that_do_not_answer_are_not_waited_for() {
+async fn silent_members_delay_nothing() {
     let dir = Dir::new();
     let server = Server::standalone(Host, &dir, NB);
-    // connections are not made, or made and never served
+    // connections that are not accepted, or accepted and never served
     let (hole, _filling) = black_hole().await;
     let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = [&hole, &deaf].map(|listener| tcp(listener.local_addr().unwrap().port()));
-    // so many that the good one is not first by chance
+    // so many that the good one is unlikely to be the first
     let remotes = silent.iter().cycle().take(8).cloned().chain([server.remote()]).collect();
     let started = Instant::now();
     let client = live(options(remotes)).await;
@@ -50,7 +50,7 @@ async fn members_that_do_not_answer_are_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_falls_silent_is_given_up_while_a_write_waits() {
+async fn a_silent_member_is_left_while_a_write_waits() {
     let dirs = [Dir::new(), Dir::new()];
     let args = ["--remote=ptcp:0:127.0.0.1".to_owned()];
     let servers = dirs.each_ref().map(|dir| {

@@ -7,10 +7,10 @@ use ovnkube_ovsdb::{Client, Options, Remote, State, TlsFiles, Txn};
 use crate::lab::{Dir, NB, Server, Trixie, assert_cache_is_fresh, live, options, within};
 use crate::pki::{Authority, CLIENT, LATER, OVER, SERVER, files};
 
-/// As `ovs-pki` makes it for `ovnnb`: its alternative name is no host's.
+/// As `ovs-pki` makes it for `ovnnb`: its alternative name is not a host name.
 const OF_OVS_PKI: &str = "basicConstraints=CA:FALSE\nsubjectAltName=DNS:ovnnb id:7";
 
-/// A server with the certificate `name`, and with what it believes of `good`.
+/// A server with the certificate `name`, and what it trusts of `good`.
 fn secure_server(dir: &Dir, name: &str) -> (Server, u16) {
     let db = dir.file(&format!("{name}.db"));
     Trixie.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Trixie.schema(NB).as_os_str()]);
@@ -44,7 +44,7 @@ async fn refused(options: Options, reasons: &[&str]) {
     .await;
     let State::Disconnected { error } = ended.unwrap().clone() else { unreachable!() };
     for reason in reasons {
-        assert!(error.contains(reason), "{error:?} does not say {reason:?}");
+        assert!(error.contains(reason), "{error:?} does not contain {reason:?}");
     }
 }
 
@@ -53,7 +53,7 @@ fn authority(dir: &Dir, name: &'static str) -> Authority {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_has_the_name_that_it_is_reached_by() {
+async fn a_server_must_have_the_name_of_its_address() {
     let dir = Dir::new();
     let good = authority(&dir, "good");
     good.signs("ovnnb", SERVER);
@@ -72,7 +72,7 @@ async fn a_server_has_the_name_that_it_is_reached_by() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_has_the_name_that_is_asked_for() {
+async fn a_server_must_have_the_configured_name() {
     let dir = Dir::new();
     let good = authority(&dir, "good");
     good.signs("ovnnb", OF_OVS_PKI);
@@ -82,12 +82,12 @@ async fn a_server_has_the_name_that_is_asked_for() {
     let (_server, port) = secure_server(&dir, "ovnnb");
     let (_named, named) = secure_server(&dir, "named");
 
-    // one that names no address needs to be asked for by its own name
+    // if its certificate contains no address, its own name must be configured
     refused(at("127.0.0.1", port, tls.clone()), &["\"127.0.0.1\"", "\"ovnnb\"", "cert-common-name"]).await;
     live(at("127.0.0.1", port, pinned(&tls, "ovnnb"))).await;
     refused(at("127.0.0.1", port, pinned(&tls, "ovnsb")), &["\"ovnsb\"", "\"ovnnb\""]).await;
 
-    // by its subject or by any other name, wherever it is reached
+    // the subject or any other name is accepted, whatever the address is
     for name in ["else", "db.example", "127.0.0.1"] {
         live(at("localhost", named, pinned(&tls, name))).await;
     }
@@ -95,7 +95,7 @@ async fn a_server_has_the_name_that_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_with_a_servers_certificate_is_said() {
+async fn faults_of_a_servers_certificate_are_reported() {
     let dir = Dir::new();
     let good = authority(&dir, "good");
     authority(&dir, "bad");
@@ -117,7 +117,7 @@ async fn what_is_wrong_with_a_servers_certificate_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_with_ones_own_certificate_is_said() {
+async fn faults_of_the_own_certificate_are_reported() {
     let dir = Dir::new();
     let (good, bad) = (authority(&dir, "good"), authority(&dir, "bad"));
     good.signs("ovnnb", SERVER);
@@ -130,7 +130,7 @@ async fn what_is_wrong_with_ones_own_certificate_is_said() {
     for (name, reason) in
         [("stranger", "authority"), ("server", "not one for clients"), ("old", "ended"), ("new", "not valid yet")]
     {
-        // the server's answer may be lost when it closes the connection
+        // the server's alert may be lost when it closes the connection
         for _ in 0..10 {
             refused(with(name), &["refuses the certificate in client-cert", reason]).await;
         }
@@ -140,7 +140,7 @@ async fn what_is_wrong_with_ones_own_certificate_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn new_files_are_taken_with_the_next_connection() {
+async fn new_files_are_used_for_the_next_connection() {
     let dir = Dir::new();
     let good = authority(&dir, "good");
     good.signs("ovnnb", SERVER);
@@ -159,9 +159,9 @@ async fn new_files_are_taken_with_the_next_connection() {
     live(options()).await;
 }
 
-/// The server reads its files again too.
+/// The server also reads its files again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_takes_a_new_certificate_while_it_runs() {
+async fn a_server_uses_a_new_certificate_while_it_runs() {
     let dir = Dir::new();
     let good = authority(&dir, "good");
     good.signs_for("ovnnb", "ovnnb", SERVER, OVER);

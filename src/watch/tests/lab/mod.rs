@@ -1,4 +1,4 @@
-//! A throw-away Kubernetes API, a door to it that can be shut, and requests to prepare it.
+//! A temporary Kubernetes API, a proxy to it that can be closed, and requests to prepare it.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 #[allow(unreachable_pub, reason = "of the crate of tests")]
@@ -27,7 +27,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use servers::Servers;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is logged in a test.
@@ -87,7 +87,7 @@ impl Cluster {
             kubectl(&["create", "role", name, "--verb=get,patch", "--resource=leases.coordination.k8s.io", &of]);
             let role = format!("--role={name}");
             kubectl(&["create", "rolebinding", name, &role, "--serviceaccount=ovn-kubernetes:ovn"]);
-            // as dist/yaml has those of masters
+            // like those of masters in dist/yaml
             let file = cluster.file(&format!("lease-{name}"));
             std::fs::write(&file, lease(name).to_string()).unwrap();
             kubectl(&["create", "-f", &file.display().to_string()]);
@@ -95,7 +95,7 @@ impl Cluster {
         cluster
     }
 
-    /// Kills the API server and starts it again: it has forgotten all versions of objects but the last.
+    /// Kills the API server and starts it again: it then knows only the last version of each object.
     pub(crate) fn restart_apiserver(&self) {
         self.servers.kill();
         self.servers.start();
@@ -106,7 +106,7 @@ impl Cluster {
         self.servers.master()
     }
 
-    /// The kubeconfig of a user with a client certificate; beside it `crt` and `key`.
+    /// The kubeconfig of a user with a client certificate; `crt` and `key` are next to it.
     pub(crate) fn user(&self, name: &str, groups: &[&str]) -> PathBuf {
         self.servers.user(name, groups)
     }
@@ -143,7 +143,7 @@ impl Cluster {
         Client::connect(&self.access(self.port())).await.unwrap()
     }
 
-    /// Sends a request past the code under test.
+    /// Sends a request directly, without the code under test.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, kube::Error> {
         let kubeconfig = kube::config::Kubeconfig::read_from(self.file("admin.kubeconfig")).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
@@ -165,7 +165,7 @@ impl Cluster {
         self.ask(Method::GET, path, Value::Null).await.unwrap()
     }
 
-    /// A namespace in which pods can be made.
+    /// A namespace in which pods can be created.
     pub(crate) async fn namespace(&self, name: &str) {
         self.create("/api/v1/namespaces", json!({"metadata": {"name": name}})).await;
         let account = json!({"metadata": {"name": "default"}});
@@ -201,7 +201,7 @@ pub(crate) async fn empty_lease(cluster: &Cluster, name: &str) {
     cluster.create("/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases", lease(name)).await;
 }
 
-/// A port of loopback that leads to another one while it is open.
+/// A port of loopback that forwards to another one while it is open.
 pub(crate) struct Door {
     pub(crate) port: u16,
     open: Arc<AtomicBool>,
@@ -243,7 +243,7 @@ impl Door {
         self.connections.lock().unwrap().abort_all();
     }
 
-    /// Existing connections stay but carry nothing more, as if one of many API servers hung; new ones get through.
+    /// Existing connections stay but forward nothing more, as if one of many API servers hung; new connections work.
     pub(crate) fn silence(&self) {
         self.silence.send_replace(());
     }
