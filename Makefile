@@ -3,6 +3,7 @@ PREFIX ?= /usr
 CNI_BIN ?= /opt/cni/bin
 DESTDIR ?=
 CARGO ?= cargo
+IMAGE_BUILDER ?= podman
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
@@ -10,17 +11,23 @@ RELEASE := $(TARGET)/release
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo demo-down test long policies cycles services takeover e2e lint bench install clean
+.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover e2e lint bench install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  variables: PREFIX=$(PREFIX) CNI_BIN=$(CNI_BIN) DESTDIR=$(DESTDIR)"
+	@echo "  variables: PREFIX=$(PREFIX) CNI_BIN=$(CNI_BIN) DESTDIR=$(DESTDIR) IMAGE_BUILDER=$(IMAGE_BUILDER)"
 
 build: ## build ovnkube and ovn-k8s-cni-overlay, optimised, in target/release
 	$(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay
 
 demo: ## start a cluster of three nodes on this machine, with pods that reach each other (root)
 	@lab/demo up
+
+demo-daemonset: ## the same with everything in pods, installed on bare hosts with kubectl apply -f dist/yaml (root)
+	@DEMO_UP="--db pods --impl daemonset" lab/demo up
+
+image: build ## build the image ovnkube:latest; IMAGE_BUILDER=podman, buildah or docker
+	$(IMAGE_BUILDER) build -f dist/images/Dockerfile -t ovnkube:latest .
 
 demo-down: ## remove the demo's cluster
 	@lab/demo down
