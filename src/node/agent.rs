@@ -33,7 +33,7 @@ pub async fn run(
     settings.cni_conf.check()?;
     let conf = settings.cni_conf.clone();
     let socket = settings.cni_socket.clone();
-    let listener = server::listen(&socket)?;
+    let listener = server::listen(&socket).await?;
     let outcome = tokio::select! {
         () = stop => Ok(()),
         outcome = serve(settings, listener, changes, reports) => outcome,

@@ -24,10 +24,14 @@ use crate::{Error, Result};
 
 const BODY_LIMIT: usize = 1024 * 1024;
 
-/// Listens at `path`. The directory is restricted to root before the socket is created.
-pub(crate) fn listen(path: &Path) -> Result<UnixListener> {
+/// Listens at `path`. The directory is restricted to root before the socket is created. Fails if another agent listens
+/// there: when that one ended, it would remove the socket of this one.
+pub(crate) async fn listen(path: &Path) -> Result<UnixListener> {
     let failed = |problem| Error::Socket { path: path.to_owned(), problem };
     private_dir(path.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
+    if is_served(path).await {
+        return Err(Error::SecondAgent { path: path.to_owned() });
+    }
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
@@ -35,6 +39,14 @@ pub(crate) fn listen(path: &Path) -> Result<UnixListener> {
     let listener = UnixListener::bind(path).map_err(failed)?;
     fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
     Ok(listener)
+}
+
+/// Whether a process listens at the socket, even one that is stopped and has no room for more connections.
+async fn is_served(path: &Path) -> bool {
+    match UnixStream::connect(path).await {
+        Ok(_) => true,
+        Err(e) => e.kind() == io::ErrorKind::WouldBlock,
+    }
 }
 
 fn private_dir(dir: &Path) -> io::Result<()> {
