@@ -8,6 +8,7 @@ use ovnkube_model::{Affected, Object, World};
 use crate::feature::Feature;
 use crate::policies::PolicyKey;
 use crate::topology::TopologyKey;
+use crate::whose::is_of_another_type;
 use crate::{RowKey, Want, names};
 use crate::{cluster_manager, gateway, namespaces, pods, policies, services, topology};
 
@@ -34,7 +35,12 @@ macro_rules! features {
 
         /// What a key wants.
         pub fn want(key: &Key, world: &World) -> Want {
-            match key { $(Key::$name(key) => <$feature>::want(key, world),)* }
+            let want = match key { $(Key::$name(key) => <$feature>::want(key, world),)* };
+            debug_assert!(
+                !want.rows.iter().any(|row| is_of_another_type(&row.row)),
+                "rows of {key} would never be removed: PLANNED_TYPES in whose.rs lacks their owner type"
+            );
+            want
         }
     };
 }

@@ -20,7 +20,7 @@ use crate::gateway::routes::{MASQUERADE_ROUTE, TO_NODE, to_node};
 use crate::names::{
     CLUSTER_ROUTER, CLUSTER_ROUTER_TO_JOIN, GATEWAY_ROUTER, GATEWAY_TO_EXTERNAL, GATEWAY_TO_JOIN, ROUTER_TO_SWITCH,
 };
-use crate::whose::{Ownership, is_gateways, ownership};
+use crate::whose::{Ownership, is_planned, ownership};
 
 /// What the database says about a node.
 #[derive(Default)]
@@ -73,7 +73,7 @@ impl<'a> Takeover<'a> {
     /// Adds a router that stays.
     pub fn router(&mut self, row: &Row) {
         if let Some(node) = GATEWAY_ROUTER.node(row.str(lr::NAME))
-            && is_gateways(row)
+            && is_planned(row)
         {
             self.node_entry(node).taken_over = true;
         }

@@ -4,13 +4,14 @@ use ovnkube_ovn::nb::{
     acl, chassis_template_var, logical_router, logical_router_policy as policy, logical_router_port,
     logical_router_static_route as route, logical_switch, logical_switch_port as lsp, nat, port_group,
 };
-use ovnkube_ovn::{ColumnId, Row, StrMap, Table, owner};
+use ovnkube_ovn::{ColumnId, Row, Table, owner};
 
 use crate::gateway::routes::MASQUERADE_ROUTE;
 use crate::names::{self, NodeRow};
 
-/// Owner types whose rows this program plans; rows of other types are left alone.
-const PLANNED_TYPES: [&str; 11] = [
+/// Owner types whose rows this program plans, in every table; rows of other types are left alone.
+const PLANNED_TYPES: &[&str] = &[
+    owner::GATEWAY,
     "Cluster",
     "Namespace",
     "NetworkPolicy",
@@ -40,7 +41,7 @@ pub enum Ownership {
 /// Judges a row by its content. In a table with an index of names the only row of a name is ours to write.
 pub fn ownership(row: &Row) -> Ownership {
     let is_marked = match row.table().name {
-        "Logical_Router_Static_Route" | "Logical_Router_Policy" | "NAT" => is_gateways(row),
+        "Logical_Router_Static_Route" | "Logical_Router_Policy" | "NAT" => is_planned(row),
         "Logical_Router" => is_router_of_ours(row),
         "Load_Balancer" => is_balancer_of_ours(row),
         // it has no marks: see `router_peer_port`
@@ -111,7 +112,6 @@ pub fn router_peer_port(row: &Row) -> Option<(&'static Table, String)> {
 /// For switches and routers, `has_router_peer_port` says that it contains the port that only ours have.
 pub fn is_garbage(row: &Row, has_router_peer_port: bool) -> bool {
     match row.table().name {
-        "Address_Set" | "Port_Group" | "ACL" => is_planned(row.external_ids()),
         // a pod's port, or one of the ports every node has
         "Logical_Switch_Port" => {
             let name = row.str(lsp::NAME);
@@ -130,7 +130,6 @@ pub fn is_garbage(row: &Row, has_router_peer_port: bool) -> bool {
             row.str(logical_router_port::NAME),
             &[names::ROUTER_TO_SWITCH, names::GATEWAY_TO_JOIN, names::GATEWAY_TO_EXTERNAL],
         ),
-        "Logical_Router_Static_Route" | "Logical_Router_Policy" | "NAT" => is_gateways(row),
         // a node's switch is the one that has the port to the cluster router
         "Logical_Switch" => {
             let name = row.str(logical_switch::NAME);
@@ -139,7 +138,7 @@ pub fn is_garbage(row: &Row, has_router_peer_port: bool) -> bool {
             let is_node_switch = has_subnet && names::is_node(name);
             (is_node_switch || names::EXTERNAL_SWITCH.node(name).is_some()) && has_router_peer_port
         }
-        _ => false,
+        _ => is_planned(row),
     }
 }
 
@@ -154,10 +153,9 @@ pub fn is_anothers_acl(group: &Row, acl: &Row) -> bool {
         && ids.get(owner::OWNER_TYPE).is_some_and(|owner_type| !PLANNED_TYPES.contains(&owner_type))
 }
 
-/// Whether a route, policy, NAT rule or gateway router has our marks.
-pub(crate) fn is_gateways(row: &Row) -> bool {
-    let ids = row.external_ids();
-    owner::marks(owner::GATEWAY).iter().all(|(key, value)| ids.get(key) == Some(value))
+/// Whether a row says that it is of a type that is not planned here: such a row is never removed.
+pub(crate) fn is_of_another_type(row: &Row) -> bool {
+    row.external_ids().contains_key(owner::OWNER_TYPE) && !is_planned(row)
 }
 
 fn is_router_of_ours(row: &Row) -> bool {
@@ -187,7 +185,9 @@ fn is_one_of(name: &str, kinds: &[NodeRow]) -> bool {
     kinds.iter().any(|kind| kind.node(name).is_some())
 }
 
-fn is_planned(ids: StrMap<'_>) -> bool {
+/// Whether a row has the owner ids of a type that is planned here.
+pub(crate) fn is_planned(row: &Row) -> bool {
+    let ids = row.external_ids();
     ids.get(owner::OWNER_CONTROLLER) == Some(owner::DEFAULT_NETWORK)
         && ids.get(owner::OWNER_TYPE).is_some_and(|t| PLANNED_TYPES.contains(&t))
 }
