@@ -12,7 +12,7 @@ use ovnkube_ovsdb::{Client, Txn};
 use ovnkube_plan::{Key, Patch};
 
 use crate::Objects;
-use crate::objects::KINDS;
+use crate::objects::kinds;
 
 /// One write.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Controller {
     /// Knows all objects and has written nothing yet.
     pub fn start(network: NetworkSettings, nb: Client, objects: &Objects) -> Self {
         let mut controller = Self {
-            world: World::new(network, KINDS),
+            world: World::new(network, kinds()),
             nb,
             notices: BTreeSet::new(),
             batch: 500,

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ovnkube_model::{Change, Kind, Name, ObjectKey, PodKey};
+use ovnkube_model::{Change, Kind, Name};
 use ovnkube_plan::{Patch, PatchTarget};
+use ovnkube_watch::Scope;
 use serde_json::{Value, json};
 
 /// Kind, namespace and name.
@@ -29,20 +30,14 @@ fn id(object: &Value) -> Id {
 }
 
 fn gone((kind, namespace, name): &Id) -> Change {
-    match kind.as_str() {
-        "Node" => Change::Node(name.as_str().into(), None),
-        "Namespace" => Change::Namespace(name.as_str().into(), None),
-        "Pod" => Change::Pod(PodKey::new(namespace.as_str(), name.as_str()), None),
-        "Service" => Change::Service(ObjectKey::new(namespace.as_str(), name.as_str()), None),
-        "EndpointSlice" => Change::EndpointSlice(ObjectKey::new(namespace.as_str(), name.as_str()), None),
-        "NetworkPolicy" => Change::NetworkPolicy(ObjectKey::new(namespace.as_str(), name.as_str()), None),
-        other => panic!("{other:?} is not a kind that is watched"),
-    }
+    let object = json!({"kind": kind, "metadata": {"namespace": namespace, "name": name}});
+    ovnkube_watch::decode_gone(&object.to_string()).unwrap()
 }
 
 /// Every kind that the controller watches.
-pub const KINDS: [Kind; 6] =
-    [Kind::Node, Kind::Namespace, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::NetworkPolicy];
+pub fn kinds() -> impl Iterator<Item = Kind> {
+    Scope::Controller.kinds().iter().copied()
+}
 
 impl Objects {
     /// Creates or replaces an object; one with another uid is a different object of the same name. An
@@ -111,7 +106,7 @@ impl Objects {
     pub fn first_lists(&self) -> Vec<Change> {
         let objects = self.by_id.values().map(|o| ovnkube_watch::decode(&o.to_string()).unwrap());
         let connections = Change::Connections(self.connections.clone());
-        std::iter::once(connections).chain(objects).chain(KINDS.map(Change::Synced)).collect()
+        std::iter::once(connections).chain(objects).chain(kinds().map(Change::Synced)).collect()
     }
 
     /// The objects of a kind.

@@ -55,7 +55,7 @@ pub use network_policy::fields::PolicyFields;
 pub use network_policy::{Block, Direction, NetworkPolicy, Peer, PolicyPort, Rule};
 pub use network_settings::{NetworkSettings, NodeSelector, Roles};
 pub use node::{Node, NodeFields};
-pub use notice::{Notice, Object, Severity};
+pub use notice::{About, Notice, Object, Severity};
 pub use ovnkube_ipam::{ClusterSubnet, Mac, Subnet};
 pub use pod::{AddressRequest, NamedPort, Pod, PodFields, Wiring};
 pub use pod_network::{PodAddresses, PodAnnotation, PodNetwork, Route, render_pod_networks};

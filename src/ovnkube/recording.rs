@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, BufWriter, Seek as _, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow};
-use ovnkube_model::{Affected, Change, Kind, NetworkSettings, Object, World};
+use ovnkube_model::{Affected, Change, Kind, NetworkSettings, World};
 use ovnkube_plan::{Key, MemberValue, PatchTarget, Want};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -136,15 +136,7 @@ fn column_name(table: &ovnkube_ovn::Table, column: ovnkube_ovn::ColumnId) -> &'s
 
 fn print_notices(world: &World, out: &mut impl Write) -> Result<()> {
     for notice in world.notices(&Affected::Everything) {
-        let object = match &notice.object {
-            Object::Node { name, .. } => format!("node {name}"),
-            Object::Pod { key, .. } => format!("pod {key}"),
-            Object::Service { key, .. } => format!("service {key}"),
-            Object::Namespace { name, .. } => format!("namespace {name}"),
-            Object::NetworkPolicy { key, .. } => format!("networkpolicy {key}"),
-            Object::ServiceCidr { name, .. } => format!("servicecidr {name}"),
-        };
-        writeln!(out, "event on {object}: {}: {}", notice.reason, notice.message)?;
+        writeln!(out, "event on {}: {}: {}", notice.object, notice.reason, notice.message)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::endpoint_slices::EndpointSlices;
 use crate::namespaces::Namespaces;
 use crate::network_policies::NetworkPolicies;
 use crate::nodes::Nodes;
-use crate::object::Watched;
+use crate::object::{Identified, Watched};
 use crate::pods::Pods;
 use crate::service_cidrs::ServiceCidrs;
 use crate::services::Services;
@@ -29,21 +29,35 @@ struct Named {
 
 /// Decodes the JSON of an object of a watched kind, exactly as a watch of the controller does.
 pub fn decode(json: &str) -> Result<Change, Error> {
-    let object: Kinded = serde_json::from_str(json).map_err(|e| Error::failed("decode an object", e))?;
-    let action = format!("decode {} {:?}", object.kind, object.metadata.name);
-    match object.kind.as_str() {
-        "Node" => change::<Nodes>(&action, json),
-        "Namespace" => change::<Namespaces>(&action, json),
-        "Pod" => change::<Pods>(&action, json),
-        "Service" => change::<Services>(&action, json),
-        "EndpointSlice" => change::<EndpointSlices>(&action, json),
-        "NetworkPolicy" => change::<NetworkPolicies>(&action, json),
-        "ServiceCIDR" => change::<ServiceCidrs>(&action, json),
-        other => Err(Error::failed("decode an object", format!("{other:?} is not a kind that is watched"))),
-    }
+    decoded(json, false)
 }
 
-fn change<W: Watched>(action: &str, json: &str) -> Result<Change, Error> {
-    let object: W::Object<'_> = serde_json::from_str(json).map_err(|e| Error::failed(action, e))?;
+/// The change when an object is gone; of its JSON only kind, namespace and name matter.
+pub fn decode_gone(json: &str) -> Result<Change, Error> {
+    decoded(json, true)
+}
+
+fn decoded(json: &str, is_gone: bool) -> Result<Change, Error> {
+    let object: Kinded = serde_json::from_str(json).map_err(|e| Error::failed("decode an object", e))?;
+    let action = format!("decode {} {:?}", object.kind, object.metadata.name);
+    let decoded = match object.kind.as_str() {
+        "Node" => change::<Nodes>(json, is_gone),
+        "Namespace" => change::<Namespaces>(json, is_gone),
+        "Pod" => change::<Pods>(json, is_gone),
+        "Service" => change::<Services>(json, is_gone),
+        "EndpointSlice" => change::<EndpointSlices>(json, is_gone),
+        "NetworkPolicy" => change::<NetworkPolicies>(json, is_gone),
+        "ServiceCIDR" => change::<ServiceCidrs>(json, is_gone),
+        other => return Err(Error::failed("decode an object", format!("{other:?} is not a kind that is watched"))),
+    };
+    decoded.map_err(|e| Error::failed(&action, e))
+}
+
+fn change<W: Watched>(json: &str, is_gone: bool) -> serde_json::Result<Change> {
+    if is_gone {
+        let object: Identified<'_> = serde_json::from_str(json)?;
+        return Ok(W::gone(W::key(&object.metadata.into_metadata())));
+    }
+    let object: W::Object<'_> = serde_json::from_str(json)?;
     Ok(W::change(W::key(W::metadata(&object)), &object))
 }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use http::Method;
-use ovnkube_model::{Notice, Object, Severity};
+use ovnkube_model::{About, Notice, Severity};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -121,12 +121,12 @@ impl Recorder {
     }
 
     async fn create(&self, id: u64, notice: &Notice) -> Result<u64, Error> {
-        let about = About::of(&notice.object);
+        let about = notice.object.about();
         let now = now();
         let kind = if notice.severity == Severity::Warning { "Warning" } else { "Normal" };
         let body = json!({
             "apiVersion": "v1", "kind": "Event",
-            "metadata": { "name": event_name(&about, id), "namespace": about.event_namespace() },
+            "metadata": { "name": event_name(&about, id), "namespace": event_namespace(&about) },
             "involvedObject": { "apiVersion": about.api_version, "kind": about.kind, "name": about.name, "namespace": about.namespace, "uid": about.uid },
             "type": kind, "reason": notice.reason, "message": shortened(&notice.message),
             "source": { "component": self.component, "host": self.host },
@@ -144,7 +144,7 @@ impl Recorder {
 
     /// Raises the count to `count`, or by one.
     async fn raise(&self, id: u64, notice: &Notice, count: Option<u64>) -> Result<u64, Error> {
-        let about = About::of(&notice.object);
+        let about = notice.object.about();
         let path = format!("{}/{}", events_path(&about), query_value(&event_name(&about, id)));
         let action = format!("count event {} for {} {}", notice.reason, about.kind, about.name);
         let count = match count {
@@ -161,48 +161,13 @@ impl Recorder {
     }
 }
 
-/// The object of a notice, in the API's terms.
-struct About<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    namespace: Option<&'a str>,
-    name: &'a str,
-    uid: &'a str,
-}
-
-impl<'a> About<'a> {
-    fn of(object: &'a Object) -> Self {
-        let api_version = "v1";
-        match object {
-            Object::Node { name, uid } => Self { api_version, kind: "Node", namespace: None, name, uid },
-            Object::Namespace { name, uid } => Self { api_version, kind: "Namespace", namespace: None, name, uid },
-            Object::Service { key, uid } => {
-                Self { api_version, kind: "Service", namespace: Some(&key.namespace), name: &key.name, uid }
-            }
-            Object::Pod { key, uid } => {
-                Self { api_version, kind: "Pod", namespace: Some(&key.namespace), name: &key.name, uid }
-            }
-            Object::ServiceCidr { name, uid } => {
-                Self { api_version: "networking.k8s.io/v1", kind: "ServiceCIDR", namespace: None, name, uid }
-            }
-            Object::NetworkPolicy { key, uid } => Self {
-                api_version: "networking.k8s.io/v1",
-                kind: "NetworkPolicy",
-                namespace: Some(&key.namespace),
-                name: &key.name,
-                uid,
-            },
-        }
-    }
-
-    /// Events about objects outside namespaces go to `default`.
-    fn event_namespace(&self) -> &'a str {
-        self.namespace.unwrap_or("default")
-    }
+/// Events about objects outside namespaces go to `default`.
+fn event_namespace<'a>(about: &About<'a>) -> &'a str {
+    about.namespace.unwrap_or("default")
 }
 
 fn events_path(about: &About<'_>) -> String {
-    format!("/api/v1/namespaces/{}/events", query_value(about.event_namespace()))
+    format!("/api/v1/namespaces/{}/events", query_value(event_namespace(about)))
 }
 
 /// The same notice gets the same name in every run.

@@ -42,7 +42,7 @@ mod tests;
 pub use access::{Access, Secret};
 pub use client::Client;
 pub use config_map::Data;
-pub use decode::decode;
+pub use decode::{decode, decode_gone};
 pub use error::Error;
 pub use events::Events;
 pub use leader::{Leader, LeaderTask};

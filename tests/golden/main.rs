@@ -19,7 +19,6 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ovnkube_model::Object;
 use ovnkube_plan::{Patch, PatchTarget};
 use ovnkube_tests::dump::Dump;
 use ovnkube_tests::nb::{Release, Server};
@@ -101,7 +100,7 @@ async fn run(name: &str, given: &str) -> (String, String) {
         let now = Dump::of(&controller.nb);
         let _ = write!(rows, "# {title}\n{}\n", now.since(&before));
         let told = std::mem::take(&mut controller.notices);
-        let told = told.iter().map(|n| format!("{:?} {} {}: {}", n.severity, n.reason, shown(&n.object), n.message));
+        let told = told.iter().map(|n| format!("{:?} {} {}: {}", n.severity, n.reason, n.object, n.message));
         let lines: Vec<_> = patches.iter().map(annotated).chain(told).collect();
         let _ = write!(annotations, "# {title}\n{}\n", lines.join("\n"));
         before = now;
@@ -145,15 +144,4 @@ fn annotated(patch: &Patch) -> String {
     let condition = condition.map(|c| format!("{target} NetworkUnavailable={} {}: {}", c.status, c.reason, c.message));
     let annotations = patch.annotations.iter().map(|(key, value)| format!("{target} {key}={value}"));
     annotations.chain(condition).collect::<Vec<_>>().join("\n")
-}
-
-fn shown(object: &Object) -> String {
-    match object {
-        Object::Node { name, .. } => format!("node {name}"),
-        Object::Pod { key, .. } => format!("pod {key}"),
-        Object::Namespace { name, .. } => format!("namespace {name}"),
-        Object::NetworkPolicy { key, .. } => format!("networkpolicy {key}"),
-        Object::ServiceCidr { name, .. } => format!("servicecidr {name}"),
-        Object::Service { key, .. } => format!("service {key}"),
-    }
 }

@@ -9,7 +9,7 @@ use ovnkube_policy_truth::generate::Size;
 use ovnkube_policy_truth::{Cluster, Random, generate};
 use ovnkube_tests::api::{Api, Running};
 use ovnkube_tests::nb::{Release, Server, until};
-use ovnkube_tests::objects::KINDS;
+use ovnkube_tests::objects::kinds;
 use ovnkube_tests::settings::Settings;
 use ovnkube_tests::southbound::{Southbound, Tracer};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ impl Lab {
         }
         let server = Server::new(release);
         let southbound = Southbound::of(&server);
-        let world = World::new(settings.network(), KINDS);
+        let world = World::new(settings.network(), kinds());
         let (cluster, macs) = (Cluster::default(), BTreeMap::new());
         let mut lab = Self { cluster, world, settings, macs, engine: None, rounds: 0, southbound, server, api };
         lab.start_engine().await;
@@ -172,7 +172,7 @@ impl Lab {
     }
 
     async fn learn_world(&mut self) {
-        let mut world = World::new(self.settings.network(), KINDS);
+        let mut world = World::new(self.settings.network(), kinds());
         let mut objects = Vec::new();
         for kind in ["Node", "Namespace", "Pod"] {
             objects.extend(self.api.list(kind).await);
@@ -186,7 +186,7 @@ impl Lab {
         for object in objects {
             world.apply(ovnkube_watch::decode(&object.to_string()).unwrap());
         }
-        for kind in KINDS {
+        for kind in kinds() {
             world.apply(Change::Synced(kind));
         }
         self.world = world;
