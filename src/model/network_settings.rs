@@ -30,8 +30,9 @@ impl fmt::Debug for NodeSelector {
     }
 }
 
-/// Settings the plan depends on.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings the plan depends on. A recording of an older release lacks newer ones.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own that people set")]
 pub struct NetworkSettings {
     pub roles: Roles,
@@ -39,10 +40,8 @@ pub struct NetworkSettings {
     pub zone: Name,
     pub cluster_subnets: Vec<ClusterSubnet>,
     pub service_cidrs: Vec<Subnet>,
-    #[serde(default)]
     pub external_ips: ExternalIps,
     /// UDP port of the tunnels between nodes.
-    #[serde(default)]
     pub encap_port: u16,
     /// Where the gateway routers meet the cluster router: 100.64.0.0/16 and fd98::/64.
     pub join_subnets: Vec<Subnet>,

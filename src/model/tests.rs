@@ -13,22 +13,13 @@ pub(crate) fn network(subnets: &[(&str, u8)]) -> NetworkSettings {
         roles: Roles { cluster_manager: true, controller: true },
         zone: "global".into(),
         cluster_subnets: cluster_subnets.collect(),
-        external_ips: crate::ExternalIps::default(),
         encap_port: 6081,
         service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
         join_subnets: vec!["100.64.0.0/16".parse().unwrap(), "fd98::/64".parse().unwrap()],
-        disable_snat_multiple_gws: false,
         masquerade_subnets: vec!["169.254.169.0/29".parse().unwrap()],
         mtu: 1400,
-        host_network_namespace: None,
-        no_hostsubnet_nodes: None,
-        multicast: false,
-        egress_firewall: false,
-        stateless_netpol: false,
-        disable_requested_chassis: false,
-        disable_iface_id_ver: false,
         acl_logging_rate_limit: 20,
-        svc_template_support: false,
+        ..NetworkSettings::default()
     }
 }
 
