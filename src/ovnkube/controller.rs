@@ -116,10 +116,11 @@ fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
     };
     LeaseSettings {
         namespace: settings.kubernetes.ovn_config_namespace.clone(),
+        name,
+        identity: identity.to_owned(),
         lease: seconds(lease),
         renew: seconds(renew),
         retry: seconds(retry),
-        ..LeaseSettings::new(name, identity)
     }
 }
 

@@ -3,12 +3,12 @@
 //! Only one process at a time holds it. The holder renews it every [`LeaseSettings::retry`]. Another process takes it
 //! when it has not seen it change for [`LeaseSettings::lease`] on its own clock, so neither the wall clock nor its
 //! steps matter. The holder counts from the moment it *sent* its last successful renewal, and only for the shorter
-//! [`LeaseSettings::renew`]: what it writes while [`Leader::is_leader_now`] has two seconds to arrive before another
+//! [`LeaseSettings::renew`]: what it writes while [`Leader::is_leader_now`] has the difference to arrive before another
 //! process can write.
 //!
 //! ```text
-//!  holder     renewal sent ├──────── may write ────────┤ 8 s
-//!  others        └─▶ seen  ├──────────── wait ─────────────────┤ 10 s  take it
+//!  holder     renewal sent ├──────── may write ────────┤ renew
+//!  others        └─▶ seen  ├──────────── wait ─────────────────┤ lease: take it
 //! ```
 //!
 //! How it is acquired, and what happens when it is deleted: `election.rs`.

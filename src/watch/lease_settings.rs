@@ -17,17 +17,3 @@ pub struct LeaseSettings {
     /// Time between renewals, or between checks of a lease that another process holds.
     pub retry: Duration,
 }
-
-impl LeaseSettings {
-    /// `lease` is 10 s, `renew` 8 s and `retry` 2 s, the namespace `ovn-kubernetes`.
-    pub fn new(name: impl Into<String>, identity: impl Into<String>) -> Self {
-        Self {
-            namespace: "ovn-kubernetes".into(),
-            name: name.into(),
-            identity: identity.into(),
-            lease: Duration::from_secs(10),
-            renew: Duration::from_secs(8),
-            retry: Duration::from_secs(2),
-        }
-    }
-}

@@ -19,21 +19,25 @@ const INSTANCE: &str = "ovnkube.io/holder-instance";
 
 fn settings(name: &str, identity: &str) -> LeaseSettings {
     LeaseSettings {
+        namespace: "ovn-kubernetes".into(),
+        name: name.into(),
+        identity: identity.into(),
         lease: Duration::from_secs(2),
         renew: Duration::from_millis(1500),
         retry: Duration::from_millis(300),
-        ..LeaseSettings::new(name, identity)
     }
 }
 
-/// Half of the default times.
+/// Times that a busy machine keeps.
 fn slow(name: &str, identity: &str) -> LeaseSettings {
-    LeaseSettings {
-        lease: Duration::from_secs(5),
-        renew: Duration::from_secs(4),
-        retry: Duration::from_secs(1),
-        ..LeaseSettings::new(name, identity)
-    }
+    let (lease, renew, retry) = (Duration::from_secs(5), Duration::from_secs(4), Duration::from_secs(1));
+    LeaseSettings { lease, renew, retry, ..settings(name, identity) }
+}
+
+/// Times as in a cluster.
+fn usual(name: &str, identity: &str) -> LeaseSettings {
+    let (lease, renew, retry) = (Duration::from_secs(10), Duration::from_secs(8), Duration::from_secs(2));
+    LeaseSettings { lease, renew, retry, ..settings(name, identity) }
 }
 
 fn path(name: &str) -> String {
@@ -111,10 +115,10 @@ async fn two_of_one_name_do_not_lead_both() {
     tracing_subscriber::fmt().with_writer(log.clone()).init();
     let cluster = Cluster::with_leases(&["twins"]);
     let client = cluster.client().await;
-    let (mut first, _first_task) = Leader::run(&client, LeaseSettings::new("twins", "me")).unwrap();
+    let (mut first, _first_task) = Leader::run(&client, usual("twins", "me")).unwrap();
     elected(&mut first).await;
     let holder = cluster.get(&path("twins")).await["metadata"]["annotations"][INSTANCE].clone();
-    let (second, second_task) = Leader::run(&client, LeaseSettings::new("twins", "me")).unwrap();
+    let (second, second_task) = Leader::run(&client, usual("twins", "me")).unwrap();
     until("the second complains", async || log.holds("another process that is called me too")).await;
     assert!(first.is_leader_now() && !second.is_leader_now());
     // the second has no lease to release
@@ -129,7 +133,7 @@ async fn two_of_one_name_do_not_lead_both() {
 #[tokio::test]
 async fn lease_lost_to_one_of_the_same_name_is_lost() {
     let cluster = Cluster::with_leases(&["usurped"]);
-    let (mut leader, _task) = Leader::run(&cluster.client().await, LeaseSettings::new("usurped", "me")).unwrap();
+    let (mut leader, _task) = Leader::run(&cluster.client().await, usual("usurped", "me")).unwrap();
     elected(&mut leader).await;
     let other = json!({"metadata": {"annotations": {INSTANCE: "other"}}});
     cluster.ask(Method::PATCH, &path("usurped"), other).await.unwrap();
