@@ -8,6 +8,10 @@ use serde_json::Value;
 use crate::lab::Lab;
 use crate::process::soon;
 
+/// Of the lease, in seconds.
+const TIMES: [&str; 3] =
+    ["--ha-election-lease-duration=10", "--ha-election-renew-deadline=8", "--ha-election-retry-period=2"];
+
 /// Which process holds the lease.
 async fn holder(lab: &Lab) -> String {
     let path = "/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases";
@@ -39,9 +43,9 @@ async fn a_killed_leader_is_replaced_and_nothing_rewritten() {
     for node in ["a", "b"] {
         lab.api.node(node).await;
     }
-    let first = lab.start("init-master=first", &[]);
+    let first = lab.start("init-master=first", &TIMES);
     lab.ready(&first).await;
-    let mut second = lab.start("init-master=second", &[]);
+    let mut second = lab.start("init-master=second", &TIMES);
     for (pod, node) in [("one", "a"), ("two", "a"), ("three", "b")] {
         lab.api.pod(pod, node).await;
     }
