@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Where a pod's packets leave its node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GatewayMode {
     /// Through the node's gateway router.
+    #[default]
     Shared,
     /// Through the node's own IP stack.
     Local,

@@ -28,7 +28,7 @@ const OFFERS: [&str; 3] = [VERSION, "1.0.0", "1.1.0"];
 const PORTMAP: &str = "portmap";
 
 /// Where the configuration is written and what it contains.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct CniConf {
     /// `/etc/cni/net.d`.
     pub dir: PathBuf,

@@ -11,7 +11,7 @@ use ovnkube_node_plan::stale;
 use crate::conf::CniConf;
 
 /// Filled by the binary from its flags and files.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct NodeSettings {
     /// Name of the own Node.
     pub node: Name,

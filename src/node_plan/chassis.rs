@@ -38,7 +38,7 @@ const MAPPINGS: &str = "ovn-bridge-mappings";
 const OUTSIDE: &str = "physnet";
 
 /// What ovn-controller reads from the local Open_vSwitch row.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a setting of ovn-controller's own")]
 pub struct ChassisSettings {
     /// The SB databases, comma separated.

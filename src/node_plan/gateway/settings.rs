@@ -6,7 +6,7 @@ use std::time::Duration;
 use ovnkube_model::{GatewayMode, Subnet};
 
 /// Filled by the binary from its flags and files.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own that people set")]
 pub struct GatewaySettings {
     pub mode: GatewayMode,

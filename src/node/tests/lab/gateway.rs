@@ -73,20 +73,13 @@ pub fn settings(interface: &str, mode: GatewayMode) -> GatewaySettings {
     GatewaySettings {
         mode,
         interface: Some(interface.to_owned()),
-        next_hops: vec![],
-        vlan: None,
-        allow_no_uplink: false,
-        disable_forwarding: false,
-        pods_outside: false,
-        node_port: false,
         conntrack_zone: 64000,
         check_mtu: true,
         encap_port: 6081,
         service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
         join_subnets: vec!["100.64.0.0/16".parse().unwrap()],
-        api_server: None,
-        probation: std::time::Duration::ZERO,
         first_address: std::time::Duration::from_secs(60),
         default_route: std::time::Duration::from_secs(10),
+        ..GatewaySettings::default()
     }
 }

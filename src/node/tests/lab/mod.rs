@@ -406,7 +406,6 @@ impl Lab {
             zone: "global".into(),
             mtu: self.mtu.clone(),
             cluster_subnets: self.cluster_subnets.iter().map(|range| range.parse().unwrap()).collect(),
-            address_rules: ovnkube_model::AddressRules::default(),
             masquerade_subnets: self.masquerade_subnets.iter().map(|range| range.parse().unwrap()).collect(),
             ovs_remote: self.unix("db.sock"),
             cni_socket: self.socket(),
@@ -426,18 +425,15 @@ impl Lab {
                 sb_remote: self.unix("sb.sock"),
                 sb_tls: self.sb_tls.clone(),
                 encap_type: "geneve".into(),
-                encap_ips: vec![],
                 remote_probe_interval: 100_000,
                 openflow_probe_interval: 180,
                 monitor_all: true,
-                ofctrl_wait_before_clear: 0,
                 lflow_cache: true,
-                lflow_cache_limit: None,
-                lflow_cache_limit_kb: None,
                 set_local_ip: true,
-                interconnect: false,
+                ..ChassisSettings::default()
             },
             gateway: self.gateway.clone(),
+            ..NodeSettings::default()
         }
     }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::str::FromStr;
-use std::time::Duration;
 
 use ipnetwork::IpNetwork;
 use ovnkube_model::{GatewayMode, Mac, Subnet};
@@ -223,21 +222,13 @@ fn settings(mode: &str, interface: Option<String>, services: &[Subnet]) -> Parse
             _ => return Err(format!("{mode:?} is no gateway mode")),
         },
         interface,
-        next_hops: Vec::new(),
-        vlan: None,
-        allow_no_uplink: false,
-        disable_forwarding: false,
-        pods_outside: false,
         node_port: true,
         conntrack_zone: 64000,
         check_mtu: true,
         encap_port: 6081,
         service_cidrs: services.to_vec(),
         join_subnets: vec![parse("100.64.0.0/16")?],
-        api_server: None,
-        probation: Duration::ZERO,
-        first_address: Duration::ZERO,
-        default_route: Duration::ZERO,
+        ..GatewaySettings::default()
     })
 }
 
