@@ -20,7 +20,7 @@ use failure::Failure;
 use serde_json::{Map, Value, json};
 
 /// The CNI versions that this plugin supports, oldest first.
-const VERSIONS: [&str; 4] = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"];
+const VERSIONS: &[&str] = &["0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 const STDIN_LIMIT: u64 = 512 * 1024;
 /// Names of the inputs, for errors.
 const CONFIGURATION: &str = "the network configuration on stdin";
@@ -74,7 +74,7 @@ impl Call {
             }
         };
         if !VERSIONS.contains(&version) {
-            return Err(Failure::version(version, &VERSIONS));
+            return Err(Failure::version(version, VERSIONS));
         }
         version.clone_into(&mut self.version);
         self.forward(&stdin)

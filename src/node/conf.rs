@@ -24,7 +24,7 @@ const OLD: &str = "10-ovn-kubernetes.conf";
 pub(crate) const NAME: &str = "ovn-kubernetes";
 const VERSION: &str = "0.4.0";
 /// `cniVersions`, oldest first.
-const OFFERS: [&str; 3] = [VERSION, "1.0.0", "1.1.0"];
+pub(crate) const OFFERS: &[&str] = &[VERSION, "1.0.0", "1.1.0"];
 const PORTMAP: &str = "portmap";
 
 /// Where the configuration is written and what it contains.
@@ -57,7 +57,7 @@ impl CniConf {
     pub(crate) fn text(&self, portmap: Option<&[String]>) -> String {
         let mut plugins = vec![self.plugin()];
         let spoken = |offer: &&str| portmap.is_none_or(|versions| versions.iter().any(|version| version == offer));
-        let offers: Vec<&str> = OFFERS.into_iter().filter(spoken).collect();
+        let offers: Vec<&str> = OFFERS.iter().copied().filter(spoken).collect();
         if portmap.is_some() {
             plugins.push(json!({ "type": PORTMAP, "capabilities": { "portMappings": true }, "snat": true }));
         }
