@@ -18,6 +18,11 @@ pub struct Roles {
     pub controller: bool,
 }
 
+impl Roles {
+    /// Cluster manager and controller.
+    pub const MASTER: Self = Self { cluster_manager: true, controller: true };
+}
+
 /// Chooses nodes by their labels.
 #[derive(Clone)]
 pub struct NodeSelector(pub Arc<Predicate>);

@@ -10,7 +10,7 @@ pub(crate) fn network(subnets: &[(&str, u8)]) -> NetworkSettings {
     let cluster_subnets =
         subnets.iter().map(|(cidr, prefix)| ClusterSubnet { cidr: cidr.parse().unwrap(), host_prefix: *prefix });
     NetworkSettings {
-        roles: Roles { cluster_manager: true, controller: true },
+        roles: Roles::MASTER,
         zone: "global".into(),
         cluster_subnets: cluster_subnets.collect(),
         encap_port: 6081,

@@ -99,6 +99,13 @@ async fn remove(stale: Option<Chassis>) {
     }
 }
 
+/// The gauges that say whether this process holds the lease: ovn-kubernetes has one for each role.
+pub(crate) fn leader_metrics(roles: Roles) -> impl Iterator<Item = &'static str> {
+    let all =
+        [("ovnkube_clustermanager_leader", roles.cluster_manager), ("ovnkube_controller_leader", roles.controller)];
+    all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name)
+}
+
 fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
     // a cluster manager and a controller in processes of their own: each has a lease
     let name = if roles.cluster_manager {

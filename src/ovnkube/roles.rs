@@ -62,7 +62,7 @@ async fn parts(loaded: &Loaded) -> Result<()> {
     let mode = &settings.mode;
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
     let roles = Roles { cluster_manager: mode.cluster_manager.is_some(), controller: mode.controller.is_some() };
-    metrics.register_leader(roles.cluster_manager, roles.controller);
+    controller::leader_metrics(roles).for_each(|name| metrics.register_leader(name));
     let readiness = Readiness::default();
     let health = NodeHealth::default();
     if let Some(address) = settings.metrics.bind_address {

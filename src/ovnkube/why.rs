@@ -34,7 +34,7 @@ impl Words<'_> {
             Some(directory) => read_directory(directory)?,
             None => read_cluster(settings)?,
         };
-        let roles = Roles { cluster_manager: false, controller: true };
+        let roles = Roles { controller: true, ..Roles::default() };
         // the objects are enough: without the end of the initial lists nothing is decided
         let mut world = World::new(translate::network(settings, roles), []);
         for change in changes.into_iter().filter(|change| !matches!(change, Change::Synced(_))) {

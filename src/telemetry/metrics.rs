@@ -61,16 +61,9 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Registers the gauge of the lease, under ovn-kubernetes' names for these roles.
-    pub fn register_leader(&self, cluster_manager: bool, controller: bool) {
-        let help = "Whether this process holds the lease";
-        for (name, is) in
-            [("ovnkube_clustermanager_leader", cluster_manager), ("ovnkube_controller_leader", controller)]
-        {
-            if is {
-                self.register(name, help, self.leader.clone());
-            }
-        }
+    /// Registers the gauge of the lease, under the name of a role.
+    pub fn register_leader(&self, name: &str) {
+        self.register(name, "Whether this process holds the lease", self.leader.clone());
     }
 
     /// Adds a family; a counter's name gets `_total`, an info's `_info`.

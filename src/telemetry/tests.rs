@@ -53,7 +53,7 @@ async fn the_server_reports_metrics_and_health() {
     let mine = Counter::<u64>::default();
     metrics.register("ovnkube_mine", "Mine", mine.clone());
     mine.inc_by(3);
-    metrics.register_leader(false, true);
+    metrics.register_leader("ovnkube_controller_leader");
     metrics.leader.set(1);
     let readiness = Readiness::default();
     readiness.wait("nb", "no connection to tcp:127.0.0.1:6641");

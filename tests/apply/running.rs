@@ -165,7 +165,7 @@ async fn a_cluster_manager_alone_corrects_subnets() {
     let lab = Lab::up(network()).await;
     lab.annotate("nodes/n1", SUBNETS, json!(r#"{"default":["10.128.0.0/24"]}"#)).await;
     lab.annotate("nodes/n2", SUBNETS, Value::Null).await;
-    let alone = NetworkSettings { roles: Roles { cluster_manager: true, controller: false }, ..network() };
+    let alone = NetworkSettings { roles: Roles { cluster_manager: true, ..Roles::default() }, ..network() };
     let engine = Running::start(&lab.api, alone.clone(), None).await;
     until("the annotations are corrected", async || {
         lab.annotation("nodes/n1", SUBNETS).await == r#"{"default":["10.128.0.0/23"]}"#
@@ -191,7 +191,7 @@ async fn a_cluster_manager_alone_corrects_subnets() {
 async fn a_controller_alone_keeps_the_subnet_that_pods_run_in() {
     let lab = Lab::up(network()).await;
     let (before, seen) = (lab.ports(), lab.server.log().len());
-    let alone = NetworkSettings { roles: Roles { cluster_manager: false, controller: true }, ..network() };
+    let alone = NetworkSettings { roles: Roles { controller: true, ..Roles::default() }, ..network() };
     let engine = lab.engine(alone).await;
     engine.ready().await;
     lab.annotate("nodes/n1", SUBNETS, json!(r#"{"default":["10.128.0.0/24"]}"#)).await;
