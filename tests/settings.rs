@@ -25,8 +25,7 @@ pub struct Settings {
     pub disable_requested_chassis: bool,
     pub disable_iface_id_ver: bool,
     pub svc_template_support: bool,
-    pub cluster_manager: bool,
-    pub controller: bool,
+    pub roles: Roles,
     /// Also shows the rows of an empty cluster.
     pub show_everything: bool,
 }
@@ -48,8 +47,7 @@ impl Default for Settings {
             disable_requested_chassis: false,
             disable_iface_id_ver: false,
             svc_template_support: false,
-            cluster_manager: true,
-            controller: true,
+            roles: Roles::MASTER,
             show_everything: false,
         }
     }
@@ -59,7 +57,7 @@ impl Settings {
     pub fn network(&self) -> NetworkSettings {
         let subnets = |list: &str| list.split(',').map(|s| s.parse::<Subnet>().unwrap()).collect();
         NetworkSettings {
-            roles: Roles { cluster_manager: self.cluster_manager, controller: self.controller },
+            roles: self.roles,
             zone: "global".into(),
             cluster_subnets: self.cluster_subnets.split(',').map(range).collect(),
             service_cidrs: subnets(&self.service_cidrs),

@@ -11,6 +11,7 @@ use crate::{AddressRules, ExternalIps, Family, Masquerade, Name};
 
 /// The roles of this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Roles {
     /// Gives nodes their numbers, subnets and join addresses.
     pub cluster_manager: bool,

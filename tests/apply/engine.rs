@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use ovnkube_apply::{Outcome, Patches};
+use ovnkube_model::Roles;
 use ovnkube_ovn::nb::{load_balancer, logical_switch_port as lsp, port_group};
 use ovnkube_ovsdb::Client as Database;
 use ovnkube_plan::{Key, Patch, PatchTarget};
@@ -421,8 +422,9 @@ async fn an_engine_that_is_killed_again_and_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn separate_cluster_manager_and_controller() {
     let lab = Lab::with_pods(4).await;
-    let manager = Settings { controller: false, ..Settings::default() };
-    let controller = Settings { cluster_manager: false, ..Settings::default() };
+    let alone = |roles| Settings { roles, ..Settings::default() };
+    let manager = alone(Roles { cluster_manager: true, ..Roles::default() });
+    let controller = alone(Roles { controller: true, ..Roles::default() });
     let rows = Running::start(&lab.api, controller.network(), Some(lab.server.client().await)).await;
     rows.ready().await;
     let annotations = Running::start(&lab.api, manager.network(), None).await;
