@@ -92,7 +92,7 @@ impl Feature for Policies {
             Affected::PodSet(set) => {
                 std::iter::once(PolicyKey::Set(set.clone())).chain(nodes(world, world.is_of_nodes(set))).collect()
             }
-            Affected::Pod(_) | Affected::Service(_) | Affected::Sites => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
