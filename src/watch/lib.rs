@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Objects are decoded directly into the few fields that matter; only keys and uids of the objects seen are kept. A new
-//! kind takes one file like `namespaces.rs` and one line in `scope.rs`.
+//! kind takes one file like `namespaces.rs`, and lines in `scope.rs` and `decode.rs`.
 
 mod access;
 mod backoff;
