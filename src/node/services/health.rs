@@ -55,7 +55,7 @@ pub(crate) async fn run(
         }
         reported = failed;
         tokio::select! {
-            changed = changes.changed() => if changed.is_err() { return },
+            seen = changes.changed() => if seen.is_err() { return },
             () = sleep(RETRY), if !reported.is_empty() => {},
         }
     }
