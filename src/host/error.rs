@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use ovnkube_node_plan::host::Rule;
+
 /// What failed on which object of the host.
 ///
 /// As with every error here, the text is `cannot VERB OBJECT: WHY; REMEDY` and is complete, so `source()` is empty
@@ -35,6 +37,11 @@ pub enum Error {
     Unixctl { command: String, why: String },
     #[error("cannot watch the flows of {bridge}: {problem}")]
     Watch { bridge: String, problem: io::Error },
+    #[error(
+        "cannot delete rule {rule}: someone else's rule with this priority, mark and table comes first, and the kernel \
+         would delete that one; give that rule another priority"
+    )]
+    RuleAfterAnother { rule: Rule },
     #[error("cannot {what}: the kernel did not reply")]
     NoReply { what: String },
 }

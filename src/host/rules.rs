@@ -3,12 +3,12 @@
 use nix::errno::Errno;
 use rtnetlink::IpVersion;
 use rtnetlink::packet_route::AddressFamily;
-use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleHeader, RuleMessage};
 
 use ovnkube_node_plan::host::Rule;
 
 use crate::net::{all, failed, is};
-use crate::{Net, Result};
+use crate::{Error, Net, Result};
 
 impl Net {
     /// Adds the rule for IPv4 or IPv6 unless it exists.
@@ -20,18 +20,26 @@ impl Net {
         }
         let add = self.handle.rule().add().table_id(want.table.into()).priority(want.priority).fw_mark(want.mark);
         let add = add.action(RuleAction::ToTable);
-        let added = if ipv6 { add.v6().execute().await } else { add.v4().execute().await };
-        match added {
-            Err(e) if !is(&e, Errno::EEXIST) => Err(failed(what(), e)),
-            _ => Ok(()),
-        }
+        // without `replace` the kernel would refuse it beside someone else's rule that also has a prefix
+        let added = if ipv6 { add.v6().replace().execute().await } else { add.v4().replace().execute().await };
+        added.map_err(|e| failed(what(), e))
     }
 
-    /// Deletes the rule; no error when it does not exist.
+    /// Deletes the rule; no error when it does not exist. An error if the kernel would delete someone else's
+    /// rule instead.
     pub async fn delete_rule(&self, ipv6: bool, unwanted: Rule) -> Result<()> {
         let what = || format!("delete rule {unwanted}");
         let have = self.rules(family(ipv6)).await.map_err(|e| failed(what(), e))?;
-        for message in have.into_iter().filter(|message| rule_of(message) == Some(unwanted)) {
+        let mut comes_after_others = false;
+        for message in have.into_iter().filter(|message| main_parts(message) == Some(unwanted)) {
+            if rule_of(&message).is_none() {
+                comes_after_others = true;
+                continue;
+            }
+            // the kernel deletes the first rule that has all that the request names, whatever else it has
+            if comes_after_others {
+                return Err(Error::RuleAfterAnother { rule: unwanted });
+            }
             match self.handle.rule().del(message).execute().await {
                 Err(e) if !is(&e, Errno::ENOENT) => return Err(failed(what(), e)),
                 _ => {}
@@ -55,8 +63,26 @@ fn family(ipv6: bool) -> AddressFamily {
     if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet }
 }
 
-/// `None`: it has no priority or no mark, unlike the agent's rules.
+/// `None`: it is none of the agent's, which have a priority, a mark and a table and nothing else. A rule that someone
+/// else made for fewer packets, such as those from one prefix, is not to be taken for ours.
 pub(crate) fn rule_of(message: &RuleMessage) -> Option<Rule> {
+    let RuleHeader { dst_len, src_len, tos, action, flags, .. } = message.header;
+    let is_for_all = (dst_len, src_len, tos) == (0, 0, 0) && !flags.contains(RuleFlags::Invert);
+    let is_usual = |attribute: &RuleAttribute| match attribute {
+        RuleAttribute::Priority(_)
+        | RuleAttribute::FwMark(_)
+        | RuleAttribute::Table(_)
+        | RuleAttribute::Protocol(_) => true,
+        // the kernel shows these for each rule with a mark: it compares the whole mark, and no route is left out
+        RuleAttribute::FwMask(n) | RuleAttribute::SuppressPrefixLen(n) => *n == u32::MAX,
+        _ => false,
+    };
+    let is_ours = is_for_all && action == RuleAction::ToTable && message.attributes.iter().all(is_usual);
+    if is_ours { main_parts(message) } else { None }
+}
+
+/// `None`: it has no priority or no mark.
+fn main_parts(message: &RuleMessage) -> Option<Rule> {
     let (mut priority, mut mark) = (None, None);
     for attribute in &message.attributes {
         match attribute {
