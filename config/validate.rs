@@ -20,6 +20,9 @@ use crate::source::Source;
 use crate::table::Stage;
 use crate::values::ClusterSubnet;
 
+/// Seconds that a holder's last write has to arrive before another process may write.
+const LEAST_ROOM: u32 = 2;
+
 /// Converts the layers to typed settings, checks them as a whole and derives mode, databases, Kubernetes access.
 pub(crate) fn resolve(
     mut layered: Layered,
@@ -117,21 +120,30 @@ impl Check<'_> {
 
     /// A lease must outlast its renewal, and renewal several attempts. The error names the value that was set.
     fn lease(&self, section: &str, lease: u32, renew: u32, retry: u32) -> Result<(), Error> {
-        let pairs = [
-            ("election-lease-duration", lease, "election-renew-deadline", renew),
-            ("election-renew-deadline", renew, "election-retry-period", retry),
-        ];
-        for (long_key, long, short_key, short) in pairs {
-            if long > short {
-                continue;
-            }
-            return Err(if self.rank(section, long_key) > self.rank(section, short_key) {
-                self.fault(section, long_key, format!("it must be longer than {}", self.other(section, short_key)))
-            } else {
-                self.fault(section, short_key, format!("it must be shorter than {}", self.other(section, long_key)))
-            });
+        let (lease_key, renew_key) = ("election-lease-duration", "election-renew-deadline");
+        // client-go is content with any difference. But what the holder sent last must arrive before another process
+        // writes, and the clocks of two hosts do not run equally fast
+        let room = renew.div_ceil(10).max(LEAST_ROOM);
+        if lease < renew + room {
+            let words = [format!("at least {room} s longer than"), format!("at least {room} s shorter than")];
+            return Err(self.wrong_order(section, [lease_key, renew_key], words));
+        }
+        // as in client-go: processes wait up to a fifth longer than the retry period, so that not all ask at once
+        if renew * 5 <= retry * 6 {
+            let words = ["more than 1.2 times".to_owned(), "less than five sixths of".to_owned()];
+            return Err(self.wrong_order(section, [renew_key, "election-retry-period"], words));
         }
         Ok(())
+    }
+
+    /// Blames the value that was set, of two that do not go together; `words` says what each must be to the other.
+    fn wrong_order(&self, section: &str, [long, short]: [&str; 2], words: [String; 2]) -> Error {
+        let [of_long, of_short] = words;
+        if self.rank(section, long) > self.rank(section, short) {
+            self.fault(section, long, format!("it must be {of_long} {}", self.other(section, short)))
+        } else {
+            self.fault(section, short, format!("it must be {of_short} {}", self.other(section, long)))
+        }
     }
 
     fn texts(&self, settings: &Settings) -> Result<(), Error> {
