@@ -33,11 +33,14 @@ use crate::{Client, Error, LeaseSettings};
 /// Who may write, as far as this process knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Leadership {
+    /// For people; empty: not read yet.
     pub(crate) holder: String,
     /// Until when this process may write.
     pub(crate) until: Option<Instant>,
 }
 
+/// What people read in place of a holder while the last holder of a lease that was deleted may still take the new one.
+const NO_HOLDER: &str = "nobody: the lease was missing";
 /// This many renewals under our name show a second process of that name; one may have been on its way when an earlier
 /// run of ours was killed.
 const TWIN: u32 = 2;
@@ -253,13 +256,15 @@ impl Election {
         if is_changed && lease.holder() == self.candidate.settings.identity {
             self.meet_twin();
         }
+        let mut holder = NO_HOLDER;
         if !lease.is_unclaimed() {
+            holder = lease.holder();
             self.known = Some(lease.metadata.uid.clone());
             self.duration = self.candidate.settings.lease.max(Duration::from_secs(lease.seconds().into()));
         }
         self.seen = Some(Seen { version, free_at });
         self.mine = None;
-        self.publish.send_replace(Leadership { holder: lease.holder().to_owned(), until: None });
+        self.publish.send_replace(Leadership { holder: holder.to_owned(), until: None });
     }
 
     /// Another process renewed the lease under our name.

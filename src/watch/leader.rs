@@ -65,14 +65,20 @@ impl Leader {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Who holds the lease, as far as this process knows.
+    /// Who holds the lease, in words; empty if this process has not read it yet.
     pub fn holder(&self) -> String {
         self.leadership.borrow().holder.clone()
     }
 
-    /// Waits until this process may write.
+    /// Waits until this process may write. Logs whom it waits for.
     pub async fn elected(&mut self) {
+        let mut told = String::new();
         while !self.is_leader_now() {
+            let holder = self.holder();
+            if holder != told {
+                tracing::info!(holder, "waiting for the lease");
+                told = holder;
+            }
             if self.leadership.changed().await.is_err() {
                 // the election has ended
                 std::future::pending::<()>().await;

@@ -287,6 +287,8 @@ async fn a_lease_that_is_deleted_is_not_free_before_its_holder_stops() {
     until("the second sees the first", async || second.holder() == "first").await;
     door.shut();
     cluster.ask(Method::DELETE, &path("deleted"), Value::Null).await.unwrap();
+    let nobody = "nobody: the lease was missing";
+    until("the second says that nobody holds it", async || second.holder() == nobody).await;
     // this one has never seen who held it
     let (mut third, _third_task) = Leader::run(&cluster.client().await, slow("deleted", "third")).unwrap();
     let others = async {
