@@ -186,7 +186,7 @@ impl Engine {
 
     fn wake(&mut self) {
         self.patches.start();
-        for (key, about_patch) in self.retries.due(Instant::now()) {
+        for (key, about_patch) in self.retries.take_ready(Instant::now()) {
             if about_patch {
                 self.patches.doubt(&key);
             }

@@ -98,9 +98,10 @@ impl RetryQueue {
         self.next.first().map(|(at, _)| *at)
     }
 
-    /// The keys that are due, and whether that is about their patches.
-    pub(crate) fn due(&mut self, now: Instant) -> Vec<(Key, bool)> {
-        let mut due = Vec::new();
+    /// Takes out the keys that have waited long enough. `true`: not only for their rows, so their patch may be sent
+    /// again too.
+    pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<(Key, bool)> {
+        let mut ready = Vec::new();
         while let Some((_, key)) = self.next.first().filter(|(at, _)| *at <= now).cloned() {
             let mut patch = false;
             self.change(key.clone(), |retries| {
@@ -110,9 +111,9 @@ impl RetryQueue {
                     }
                 }
             });
-            due.push((key, patch));
+            ready.push((key, patch));
         }
-        due
+        ready
     }
 
     /// Changes the state of a key and its place in `next`.
@@ -148,11 +149,11 @@ mod tests {
         let mut queue = RetryQueue::default();
         let now = Instant::now();
         queue.add_rate_limited(key(), Cause::Rows, now, NONE);
-        assert!(queue.due(now).is_empty());
-        assert_eq!(queue.due(now + FIRST), [(key(), false)]);
+        assert!(queue.take_ready(now).is_empty());
+        assert_eq!(queue.take_ready(now + FIRST), [(key(), false)]);
         queue.add_rate_limited(key(), Cause::Rows, now, NONE);
         assert_eq!(queue.next_wake(), Some(now + FIRST * 2));
-        queue.due(now + FIRST * 2);
+        queue.take_ready(now + FIRST * 2);
         for _ in 0..50 {
             queue.add_rate_limited(key(), Cause::Rows, now, NONE);
         }
@@ -173,7 +174,7 @@ mod tests {
             if at == change {
                 change += Duration::from_secs(10);
             }
-            queue.due(at);
+            queue.take_ready(at);
             queue.add_rate_limited(key(), Cause::Rows, at, NONE);
             tries += 1;
             assert!(queue.next.len() <= 1);
@@ -191,7 +192,7 @@ mod tests {
             queue.forget(&key(), Cause::Rows);
             assert_eq!(queue.next_wake(), Some(now + FIRST * (1 << (failures - 1))));
         }
-        assert_eq!(queue.due(now + LONGEST), [(key(), true)]);
+        assert_eq!(queue.take_ready(now + LONGEST), [(key(), true)]);
         queue.forget(&key(), Cause::Patch);
         assert!(queue.keys.is_empty());
     }
@@ -214,7 +215,7 @@ mod tests {
         }
         assert!(queue.hold_back(&key(), now + APART / 2));
         assert_eq!(queue.next_wake(), Some(now + APART));
-        assert_eq!(queue.due(now + APART), [(key(), false)]);
+        assert_eq!(queue.take_ready(now + APART), [(key(), false)]);
         assert!(!queue.hold_back(&key(), now + APART));
     }
 
@@ -225,7 +226,7 @@ mod tests {
         for seconds in [3, 5, 4] {
             queue.add_after(key(), now + Duration::from_secs(seconds));
         }
-        assert_eq!(queue.due(now + Duration::from_secs(3)), [(key(), true)]);
+        assert_eq!(queue.take_ready(now + Duration::from_secs(3)), [(key(), true)]);
         assert!(queue.keys.is_empty());
     }
 }
