@@ -1,12 +1,13 @@
 //! Reads the state of the host. Changes nothing.
 
 use ovnkube_host::{Net, advertised, ethtool, nft, sysctl};
-use ovnkube_node_plan::gateway::{nft as table, routing};
+use ovnkube_node_plan::change::HostChange;
+use ovnkube_node_plan::gateway::{Place, nft as table, routing};
 use ovnkube_node_plan::host::Sysctl;
 use ovnkube_node_plan::iptables_cleanup;
 use ovnkube_node_plan::management_port::{self, SYSCTLS, SYSCTLS_V6};
 use ovnkube_node_plan::observed::{BridgeState, LinkState, Observed};
-use ovnkube_node_plan::{chassis, vswitch};
+use ovnkube_node_plan::{chassis, stale, vswitch};
 use ovnkube_ovn::vswitch::{bridge, interface};
 use ovnkube_ovsdb::Cache;
 
@@ -51,6 +52,19 @@ pub(crate) async fn observe_tables(host: &mut Observed) -> Result<()> {
         host.tables.extend(shown.map(|shown| (name, shown)));
     }
     Ok(())
+}
+
+/// What removes earlier gateways from the host. Reads the nftables tables too, but only where they count: an agent
+/// without a gateway does not need `nft`.
+pub(crate) async fn find_stale(
+    stays: Option<&Place>,
+    ranges: &stale::Ranges<'_>,
+    host: &mut Observed,
+) -> Result<Vec<HostChange>> {
+    if stale::needs_tables(stays, ranges, host) {
+        observe_tables(host).await?;
+    }
+    Ok(stale::gateways(stays, ranges, host))
 }
 
 /// Reads the link's settings that the agent may change.

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 
 use ovnkube_host::flows::Switch;
 use ovnkube_host::{Net, nft};
-use ovnkube_model::GatewayMode;
 use ovnkube_node_plan::change::HostChange;
 use ovnkube_node_plan::gateway::nft::TABLE;
 use ovnkube_node_plan::gateway::{GatewayBridge, Place};
@@ -13,14 +12,14 @@ use ovnkube_node_plan::links;
 use ovnkube_node_plan::management_port::{self, ManagementPort};
 use ovnkube_node_plan::mtu::{Known, Uplink as TunnelUplink};
 use ovnkube_node_plan::observed::{LinkState, Observed};
+use ovnkube_node_plan::openflow;
 use ovnkube_node_plan::services::Want;
 use ovnkube_node_plan::services::nft::{self as services_nft, Elements};
-use ovnkube_node_plan::{openflow, stale};
 use tokio::sync::mpsc;
 
 use crate::exchange::OwnNode;
 use crate::gateway::Gateway;
-use crate::observe::{Depth, observe, observe_tables};
+use crate::observe::{Depth, find_stale, observe};
 use crate::ovs::Ovs;
 use crate::settings::NodeSettings;
 use crate::uplink::Uplink;
@@ -44,10 +43,9 @@ impl Preview<'_> {
     /// The changes in words, in the order in which the agent would make them.
     pub(crate) async fn changes(&self, node: &OwnNode, services: &Want) -> Result<Vec<String>> {
         let mut host = observe(self.here, Some(self.ovs), Depth::Whole).await?;
-        observe_tables(&mut host).await?;
         let mut lines = Vec::new();
         let mut located = self.locate(node, &host)?;
-        lines.extend(texts(&self.stale(located.as_ref(), &host)));
+        lines.extend(texts(&self.stale(located.as_ref(), &mut host).await?));
         if let Some(located) = &located {
             lines.extend(self.move_of_nic(&located.place).await?);
             pretend_link(&mut host, &located.bridge.link.name, located.place.nic.as_deref());
@@ -86,14 +84,13 @@ impl Preview<'_> {
         Ok(Some(Located { gateway, bridge, place }))
     }
 
-    fn stale(&self, located: Option<&Located<'_>>, host: &Observed) -> Vec<HostChange> {
-        let s = self.settings;
-        let mut changes = stale::gateways(located.map(|located| &located.place), &s.stale_ranges(), host);
-        if let (Some(located), Some(settings)) = (located, &s.gateway) {
-            let all = located.gateway.ranges_with(&settings.service_cidrs);
-            changes.extend(stale::iptables(&all, settings.mode == GatewayMode::Local, host));
+    async fn stale(&self, located: Option<&Located<'_>>, host: &mut Observed) -> Result<Vec<HostChange>> {
+        let stays = located.map(|located| &located.place);
+        let mut changes = find_stale(stays, &self.settings.stale_ranges(), host).await?;
+        if let Some(located) = located {
+            changes.extend(located.gateway.stale_rules().await?);
         }
-        changes
+        Ok(changes)
     }
 
     async fn move_of_nic(&self, place: &Place) -> Result<Vec<String>> {

@@ -12,7 +12,6 @@ use ovnkube_node_plan::gateway::GatewayBridge;
 use ovnkube_node_plan::links;
 use ovnkube_node_plan::management_port::{self, ManagementPort};
 use ovnkube_node_plan::observed::Observed;
-use ovnkube_node_plan::stale;
 use ovnkube_telemetry::NodeHealth;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -24,7 +23,7 @@ use crate::conf_changes::ConfChanges;
 use crate::exchange::{OwnNode, Readiness, Reports};
 use crate::gateway::Gateway;
 use crate::mtu::{Mtu, Warnings};
-use crate::observe::{Depth, observe, observe_tables};
+use crate::observe::{Depth, find_stale, observe};
 use crate::replug::Ports;
 use crate::services::ServiceTracker;
 use crate::settings::NodeSettings;
@@ -169,11 +168,8 @@ impl<'a> Reconciler<'a> {
         }
         let mut host = self.observe(Depth::Whole).await?;
         let stays = self.gateway.as_ref().map(|gateway| gateway.place(&host)).transpose()?;
-        let ranges = self.settings.stale_ranges();
-        if stays.is_none() && stale::has_gateway(&ranges, &host) {
-            observe_tables(&mut host).await?;
-        }
-        applier(self.settings, &self.cni).all(&stale::gateways(stays.as_ref(), &ranges, &host)).await?;
+        let changes = find_stale(stays.as_ref(), &self.settings.stale_ranges(), &mut host).await?;
+        applier(self.settings, &self.cni).all(&changes).await?;
         self.is_clean = true;
         Ok(())
     }

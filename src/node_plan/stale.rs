@@ -34,7 +34,8 @@ struct Left<'a> {
     masquerade: Vec<Subnet>,
 }
 
-/// Changes that remove earlier gateways. The gateway at `stays` is kept; `None`: the host has none.
+/// Changes that remove earlier gateways. The gateway at `stays` is kept; `None`: the host has none. Looks at the host's
+/// nftables tables only if [`needs_tables`].
 pub fn gateways(stays: Option<&Place>, ranges: &Ranges<'_>, host: &Observed) -> Vec<HostChange> {
     let bridge = stays.map(Place::bridge);
     let mut changes = Vec::new();
@@ -53,9 +54,9 @@ pub fn gateways(stays: Option<&Place>, ranges: &Ranges<'_>, host: &Observed) -> 
     changes
 }
 
-/// Whether any gateway left something, so that its tables may exist too.
-pub fn has_gateway(ranges: &Ranges<'_>, host: &Observed) -> bool {
-    left(host, ranges.masquerade).iter().any(|left| !left.masquerade.is_empty())
+/// Whether [`gateways`] must know the host's nftables tables: a gateway left something, and none is there any more.
+pub fn needs_tables(stays: Option<&Place>, ranges: &Ranges<'_>, host: &Observed) -> bool {
+    stays.is_none() && left(host, ranges.masquerade).iter().any(|left| !left.masquerade.is_empty())
 }
 
 /// Changes that remove everything from a host that is no longer a node, except the rows of Open vSwitch, which go after

@@ -26,6 +26,7 @@ use ipnetwork::IpNetwork;
 use ovnkube_host::Net;
 use ovnkube_host::flows::{Switch, Watch};
 use ovnkube_model::{GatewayMode, Subnet};
+use ovnkube_node_plan::change::HostChange;
 use ovnkube_node_plan::gateway::{GatewayBridge, GatewaySettings, Place, Ranges, flows, nft, ranges, routing};
 use ovnkube_node_plan::links::{self, HostState};
 use ovnkube_node_plan::management_port::{self, ManagementPort};
@@ -217,7 +218,7 @@ impl<'a> Gateway<'a> {
         let service_cidrs = self.service_cidrs(host, services);
         let is_local = self.settings.mode == GatewayMode::Local;
         if self.swept.as_ref().is_none_or(std::result::Result::is_err) {
-            self.sweep(is_local, applier).await;
+            self.sweep(applier).await;
         }
         let is_userspace = applier.ovs.is_some_and(Ovs::is_userspace);
         let want = self.host_state(site, mgmt, &service_cidrs, is_userspace, host);
@@ -323,13 +324,18 @@ impl<'a> Gateway<'a> {
         [&self.node.cluster_subnets, service_cidrs, &self.node.masquerade_subnets].concat()
     }
 
-    /// Removes stale rules of ovn-kubernetes from the tables of iptables. A failure is logged once and blocks nothing;
-    /// the next change retries.
-    async fn sweep(&mut self, is_local: bool, applier: Applier<'_>) {
+    /// What removes stale rules of ovn-kubernetes from the tables of iptables.
+    pub(crate) async fn stale_rules(&self) -> Result<Vec<HostChange>> {
         let ranges = self.ranges_with(&self.settings.service_cidrs);
         let mut host = Observed::default();
-        let swept = match observe_tables(&mut host).await {
-            Ok(()) => applier.all(&stale::iptables(&ranges, is_local, &host)).await,
+        observe_tables(&mut host).await?;
+        Ok(stale::iptables(&ranges, self.settings.mode == GatewayMode::Local, &host))
+    }
+
+    /// Removes them. A failure is logged once and blocks nothing; the next change retries.
+    async fn sweep(&mut self, applier: Applier<'_>) {
+        let swept = match self.stale_rules().await {
+            Ok(changes) => applier.all(&changes).await,
             Err(e) => Err(e),
         };
         let swept = swept.map_err(|e| e.to_string());

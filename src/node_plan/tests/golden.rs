@@ -7,7 +7,7 @@ mod seen;
 use std::fs;
 
 use ovnkube_node_plan::change::HostChange;
-use ovnkube_node_plan::gateway::routing;
+use ovnkube_node_plan::gateway::{Place, routing};
 use ovnkube_node_plan::links;
 use ovnkube_node_plan::management_port::ManagementPort;
 use ovnkube_node_plan::observed::Observed;
@@ -19,16 +19,25 @@ use seen::Case;
 fn plan(case: &Case, host: &Observed) -> Result<Vec<HostChange>, String> {
     let ranges = stale::Ranges { cluster: &case.cluster, service: &[], masquerade: &case.masquerade };
     let Some(settings) = &case.gateway else {
-        let mut changes =
-            if case.cleanup { stale::of_no_node(&ranges, host) } else { stale::gateways(None, &ranges, host) };
+        let mut changes = if case.cleanup { stale::of_no_node(&ranges, host) } else { leftovers(None, &ranges, host) };
         changes.extend(case.cleanup.then(|| stale::tables(&ranges, host)).into_iter().flatten());
         return Ok(changes.into_iter().chain(missing(case, None, host)).collect());
     };
     settings.check_host(case.ranges(), host).map_err(|e| e.to_string())?;
     let place = settings.place(host).map_err(|e| e.to_string())?;
     let bridge = settings.find(&place, case.ranges(), &case.internal, host).map_err(|e| e.to_string())?;
-    let stale = stale::gateways(Some(&place), &ranges, host);
+    let stale = leftovers(Some(&place), &ranges, host);
     Ok(stale.into_iter().chain(missing(case, Some(&bridge), host)).collect())
+}
+
+/// The tables that the agent does not read make no difference to what it plans.
+fn leftovers(stays: Option<&Place>, ranges: &stale::Ranges<'_>, host: &Observed) -> Vec<HostChange> {
+    let changes = stale::gateways(stays, ranges, host);
+    if !stale::needs_tables(stays, ranges, host) {
+        let unread = Observed { tables: Vec::new(), ..host.clone() };
+        assert_eq!(stale::gateways(stays, ranges, &unread), changes);
+    }
+    changes
 }
 
 fn missing(
