@@ -348,14 +348,15 @@ impl<'a> Gateway<'a> {
     /// Reports once which service's elements the kernel refuses.
     fn tell_refused(&mut self, services: &Want) {
         let refused = self.table.refused();
-        for table::Refused { set, key, why, .. } in refused.iter().filter(|refused| !self.refused.contains(refused)) {
+        for table::Refused { element, why, .. } in refused.iter().filter(|refused| !self.refused.contains(refused)) {
             let is_its = |part: &&Arc<ServiceIntent>| {
                 let alone = Want { parts: vec![Arc::clone(part)], ..Want::default() };
                 let elements = services_nft::elements(&alone, self.settings.mode, &self.node.masquerade_subnets);
-                elements.contains_key(&(*set, key.clone()))
+                elements.contains_key(element)
             };
             let part = services.parts.iter().find(is_its);
             let node = &self.node.node;
+            let (key, set) = (element.key(), element.set_name());
             let message = format!("cannot serve {key} of nftables' {set} on node {node}: the kernel refuses it: {why}");
             tracing::warn!(reason = "RefusedByKernel", "{message}");
             let about = part.map(|part| part.service.clone());

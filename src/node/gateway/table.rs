@@ -1,9 +1,11 @@
 //! Writes the nftables table and remembers what it has written.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use ovnkube_host::nft;
 use ovnkube_node_plan::gateway::nft::{TABLE, Wanted};
+use ovnkube_node_plan::services::element::Element;
 use ovnkube_node_plan::services::nft::{Elements, Moved, UdpFrontend, change as change_of, led, turned};
 
 use crate::Result;
@@ -20,9 +22,8 @@ pub(super) struct Table {
 /// An element that the kernel refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refused {
-    pub(super) set: &'static str,
-    pub(super) key: String,
-    value: String,
+    pub(super) element: Element,
+    value: Option<SocketAddr>,
     pub(super) why: String,
 }
 
@@ -40,9 +41,9 @@ impl Table {
         let is_left = written.as_ref().is_some_and(as_left);
         // a refused element stays out until it differs or the whole table is written
         let elements = &mut want.elements;
-        self.refused.retain(|refused| elements.get(&refused.name()) == Some(&refused.value) && is_left);
+        self.refused.retain(|refused| elements.get(&refused.element) == Some(&refused.value) && is_left);
         for refused in &self.refused {
-            elements.remove(&refused.name());
+            elements.remove(&refused.element);
         }
         let none = Elements::new();
         // remembered even if something fails from here on
@@ -73,7 +74,7 @@ impl Table {
                 return Err(e.into());
             }
             for refused in &refused {
-                want.elements.remove(&refused.name());
+                want.elements.remove(&refused.element);
             }
             self.refused.extend(refused);
             change = commands(&want.elements);
@@ -98,23 +99,16 @@ impl Table {
     }
 }
 
-impl Refused {
-    fn name(&self) -> (&'static str, String) {
-        (self.set, self.key.clone())
-    }
-}
-
 /// Finds the new elements that the kernel refuses, by bisection. Writes nothing.
 async fn isolate(have: &Elements, want: &Elements, commands: &impl Fn(&Elements) -> String) -> Result<Vec<Refused>> {
-    let is_there = |(key, value): &(&(&'static str, String), &String)| have.get(*key) == Some(*value);
-    let pair = |(key, value): (&(&'static str, String), &String)| (key.clone(), value.clone());
-    let mut good: Elements = want.iter().filter(is_there).map(pair).collect();
-    let new: Vec<_> = want.iter().filter(|element| !is_there(element)).map(pair).collect();
+    let all = want.iter().map(|(element, value)| (*element, *value));
+    let (good, new): (Vec<_>, Vec<_>) = all.partition(|(element, value)| have.get(element) == Some(value));
+    let mut good = Elements::from_iter(good);
     let mut refused = Vec::new();
     let mut batches = vec![new];
     while let Some(mut batch) = batches.pop() {
         let mut candidate = good.clone();
-        candidate.extend(batch.iter().cloned());
+        candidate.extend(batch.iter().copied());
         match nft::check(TABLE, &commands(&candidate)).await? {
             Ok(()) => good = candidate,
             Err(_) if batch.len() > 1 => {
@@ -122,7 +116,7 @@ async fn isolate(have: &Elements, want: &Elements, commands: &impl Fn(&Elements)
                 batches.extend([rest, batch]);
             }
             Err(why) => {
-                let of = |((set, key), value)| Refused { set, key, value, why: why.clone() };
+                let of = |(element, value)| Refused { element, value, why: why.clone() };
                 refused.extend(batch.into_iter().map(of));
                 if refused.len() > MOST_REFUSED {
                     return Ok(Vec::new());

@@ -12,7 +12,7 @@ use ovnkube_model::{
 };
 use serde_json::{Value, json};
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use ovnkube_model::{NodeIps, ServiceCidr};
 use ovnkube_node_plan::services::{self as want, Here, ServiceIntent, ServiceIntents, Want, stale};
@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use super::tracker::ServiceTracker;
 use ovnkube_node_plan::gateway::flows::flows;
 use ovnkube_node_plan::openflow::Facts;
+use ovnkube_node_plan::services::element::Element;
 use ovnkube_node_plan::services::nft;
 
 fn here() -> Here {
@@ -144,7 +145,13 @@ fn masquerade() -> Vec<Subnet> {
 
 fn elements(cluster: &Cluster, mode: GatewayMode) -> Vec<String> {
     let elements = nft::elements(&cluster.want(), mode, &masquerade());
-    elements.into_iter().map(|((set, key), value)| format!("{set} {key} : {value}")).collect()
+    let line = |(element, value): (&Element, &Option<SocketAddr>)| {
+        let end = if value.is_none() { " : " } else { "" };
+        format!("{} {}{end}", element.set_name(), element.with(*value))
+    };
+    let mut lines: Vec<String> = elements.iter().map(line).collect();
+    lines.sort();
+    lines
 }
 
 /// Without elements that only refuse connections.

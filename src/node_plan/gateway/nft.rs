@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use ovnkube_model::{GatewayMode, Masquerade, Subnet};
+use ovnkube_model::{Family, GatewayMode, Masquerade, Subnet};
 
 use crate::management_port::LINK;
+use crate::services::element::Set;
 use crate::services::nft::Elements;
 use crate::services::{self, Want};
 
@@ -78,13 +79,13 @@ fn to_pods(management: &[IpAddr]) -> String {
     let mut rules = vec![
         format!("oifname != \"{}\" return", LINK),
         // these endpoints must see the client's address
-        "meta l4proto . th dport @mgmtport-no-snat-nodeports counter return".to_owned(),
+        format!("meta l4proto . th dport @{} counter return", Set::NoSnatNodePorts.name(Family::V4)),
     ];
     for ip in management {
-        let (family, protocol, n) = if ip.is_ipv6() { ("ip6", "ipv6", 6) } else { ("ip", "ipv4", 4) };
+        let (family, protocol) = if ip.is_ipv6() { ("ip6", "ipv6") } else { ("ip", "ipv4") };
         rules.push(format!("{family} saddr {ip} counter return"));
-        let kept = format!("@mgmtport-no-snat-services-v{n}");
-        rules.push(format!("{family} daddr . meta l4proto . th dport {kept} counter return"));
+        let kept = Set::NoSnatServices.name(Family::of(*ip));
+        rules.push(format!("{family} daddr . meta l4proto . th dport @{kept} counter return"));
         rules.push(format!("meta nfproto {protocol} counter snat {family} to {ip}"));
     }
     chain("mgmtport-snat", SNAT, &rules)

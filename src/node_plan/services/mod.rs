@@ -1,5 +1,6 @@
 //! What the host has to do for each service, worked out from the service, its endpoints and the node.
 
+pub mod element;
 pub mod flows;
 pub mod nft;
 pub mod stale;

@@ -16,120 +16,60 @@ use std::net::{IpAddr, SocketAddr};
 
 use ovnkube_model::{Backend, Family, GatewayMode, Masquerade, Protocol, Subnet};
 
+use super::element::{Also, Element, Key, SLOTS, Set, declarations};
 use super::{At, Frontend, Local, Want};
 
 /// Mark of packets that go over the management port; the routing rule uses it too.
 pub const MARK: u32 = 0x0017_45ec;
 
-/// Elements by map or set and key, with their values; the value is empty in a set.
-pub type Elements = BTreeMap<(&'static str, String), String>;
-
-/// Maps and sets: kind, type, and names for IPv4 and IPv6. `IP` stands for `ipv4_addr` or `ipv6_addr`, after
-/// `typeof` for `ip` or `ip6`, and `N` for [`SLOTS`].
-const SETS: [(&str, &str, [&str; 2]); 15] = [
-    (
-        "map",
-        "IP . inet_proto . inet_service : IP . inet_service",
-        ["external-ips-etp-local-v4", "external-ips-etp-local-v6"],
-    ),
-    ("map", "inet_proto . inet_service : IP . inet_service", ["nodeports-etp-local-v4", "nodeports-etp-local-v6"]),
-    ("map", "IP . inet_proto . inet_service : IP . inet_service", ["external-ips-v4", "external-ips-v6"]),
-    ("map", "inet_proto . inet_service : IP . inet_service", ["nodeports-v4", "nodeports-v6"]),
-    ("set", "IP . inet_proto . inet_service", ["itp-services-to-mark-v4", "itp-services-to-mark-v6"]),
-    (
-        "map",
-        "IP . inet_proto . inet_service : IP . inet_service",
-        ["itp-services-to-redirect-v4", "itp-services-to-redirect-v6"],
-    ),
-    ("set", "IP . inet_proto . inet_service", ["mgmtport-no-snat-services-v4", "mgmtport-no-snat-services-v6"]),
-    ("set", "IP . inet_proto . inet_service", ["limited-services-v4", "limited-services-v6"]),
-    ("set", "IP . inet_proto . inet_service . IP; flags interval", ["services-sources-v4", "services-sources-v6"]),
-    ("set", "inet_proto . inet_service", ["mgmtport-no-snat-nodeports", ""]),
-    ("set", "IP . inet_proto . inet_service", ["refused-services-v4", "refused-services-v6"]),
-    ("map", "inet_proto . inet_service : IP . inet_service", ["nodeports-elsewhere-v4", "nodeports-elsewhere-v6"]),
-    (
-        "map",
-        "typeof IP daddr . meta l4proto . th dport . numgen random mod N : IP daddr . th dport",
-        ["external-ips-no-nodeport-v4", "external-ips-no-nodeport-v6"],
-    ),
-    ("set", "IP . inet_proto . inet_service", ["external-ips-nobody-v4", "external-ips-nobody-v6"]),
-    // looked up by a hash of the source, but not declared so: `nft` 1.0.6 crashes when it lists such a map
-    (
-        "map",
-        "typeof IP daddr . meta l4proto . th dport . numgen random mod N : IP daddr . th dport",
-        ["external-ips-affinity-v4", "external-ips-affinity-v6"],
-    ),
-];
-
-/// Number of slots that endpoints share for connections that go straight to them: enough for nearly equal shares, and
-/// more than the 110 pods that a kubelet runs by default. Of more endpoints only the first ones serve.
-const SLOTS: usize = 128;
-
-const ETP_IPS: usize = 0;
-const ETP_NODE_PORTS: usize = 1;
-const IPS: usize = 2;
-const NODE_PORTS: usize = 3;
-const ITP_MARK: usize = 4;
-const ITP_REDIRECT: usize = 5;
-const NO_SNAT_SERVICES: usize = 6;
-const LIMITED: usize = 7;
-const SOURCES: usize = 8;
-const NO_SNAT_NODE_PORTS: usize = 9;
-const REFUSED: usize = 10;
-const ELSEWHERE: usize = 11;
-const NO_NODE_PORT: usize = 12;
-const NOBODY: usize = 13;
-const AFFINITY: usize = 14;
+/// Elements with their values; `None` in a set.
+pub type Elements = BTreeMap<Element, Option<SocketAddr>>;
 
 /// Declarations of the maps and sets, and the chains.
 pub fn body() -> String {
-    let mut text = String::new();
-    for (kind, of, names) in SETS {
-        for (name, family) in names.into_iter().zip([("ipv4_addr", "ip"), ("ipv6_addr", "ip6")]) {
-            let of = match of.strip_prefix("typeof ") {
-                Some(of) => format!("typeof {}", of.replace("IP", family.1).replace('N', &SLOTS.to_string())),
-                None => format!("type {}", of.replace("IP", family.0)),
-            };
-            if !name.is_empty() {
-                let _ = writeln!(text, "\t{kind} {name} {{\n\t\t{of}\n\t}}");
-            }
-        }
-    }
-    chain(&mut text, "services", "", &translations(Some(IPS), NODE_PORTS));
-    chain(&mut text, "services-etp", "", &translations(Some(ETP_IPS), ETP_NODE_PORTS));
-    chain(&mut text, "services-elsewhere", "", &translations(None, ELSEWHERE));
-    let both = |rule: &str| ["4", "6"].map(|n| rule.replace("IP", if n == "4" { "ip" } else { "ip6" }).replace('#', n));
-    let straight = format!(
-        "dnat IP to IP daddr . meta l4proto . th dport . numgen random mod {SLOTS} map @external-ips-no-nodeport-v#"
-    );
+    let mut text = declarations();
+    chain(&mut text, "services", "", &translations(Some(Set::Ips), Set::NodePorts));
+    chain(&mut text, "services-etp", "", &translations(Some(Set::EtpIps), Set::EtpNodePorts));
+    chain(&mut text, "services-elsewhere", "", &translations(None, Set::Elsewhere));
+    let straight = both(|ip, family| {
+        let map = Set::NoNodePort.name(family);
+        format!("dnat {ip} to {ip} daddr . meta l4proto . th dport . numgen random mod {SLOTS} map @{map}")
+    });
     // the fixed seed keeps the choice across restarts
-    let by_source = format!(
-        "dnat IP to IP daddr . meta l4proto . th dport . jhash IP saddr mod {SLOTS} seed 0x1 map @external-ips-affinity-v#"
-    );
-    let nobody = "IP daddr . meta l4proto . th dport @external-ips-nobody-v# counter drop";
-    chain(&mut text, "services-etp-no-nodeport", "", &[both(nobody), both(&by_source), both(&straight)].concat());
-    chain(
-        &mut text,
-        "services-itp",
-        "",
-        &both("dnat IP to IP daddr . meta l4proto . th dport map @itp-services-to-redirect-v#"),
-    );
+    let by_source = both(|ip, family| {
+        let map = Set::Affinity.name(family);
+        format!("dnat {ip} to {ip} daddr . meta l4proto . th dport . jhash {ip} saddr mod {SLOTS} seed 0x1 map @{map}")
+    });
+    let nobody =
+        both(|ip, family| format!("{ip} daddr . meta l4proto . th dport @{} counter drop", Set::Nobody.name(family)));
+    chain(&mut text, "services-etp-no-nodeport", "", &[nobody, by_source, straight].concat());
+    let redirect = both(|ip, family| {
+        format!("dnat {ip} to {ip} daddr . meta l4proto . th dport map @{}", Set::ItpRedirect.name(family))
+    });
+    chain(&mut text, "services-itp", "", &redirect);
     let nat = |hook| format!("type nat hook {hook} priority -100; policy accept;");
     let jump = |to: &str| format!("jump {to}");
     let prerouting = ["services-etp", "services-etp-no-nodeport", "services"].map(jump);
     chain(&mut text, "services-prerouting", &nat("prerouting"), &prerouting);
     chain(&mut text, "services-output", &nat("output"), &["services-itp", "services-elsewhere", "services"].map(jump));
-    let mark = format!("IP daddr . meta l4proto . th dport @itp-services-to-mark-v# meta mark set {MARK:#x}");
-    chain(&mut text, "services-itp-mark", "type route hook output priority mangle; policy accept;", &both(&mark));
-    let limit = both(
-        "IP daddr . meta l4proto . th dport @limited-services-v# \
-         IP daddr . meta l4proto . th dport . IP saddr != @services-sources-v# counter drop",
-    );
+    let mark = both(|ip, family| {
+        let set = Set::ItpMark.name(family);
+        format!("{ip} daddr . meta l4proto . th dport @{set} meta mark set {MARK:#x}")
+    });
+    chain(&mut text, "services-itp-mark", "type route hook output priority mangle; policy accept;", &mark);
+    let limit = both(|ip, family| {
+        let [limited, sources] = [Set::Limited, Set::Sources].map(|set| set.name(family));
+        format!(
+            "{ip} daddr . meta l4proto . th dport @{limited} \
+             {ip} daddr . meta l4proto . th dport . {ip} saddr != @{sources} counter drop"
+        )
+    });
     for hook in ["prerouting", "output"] {
         let head = format!("type filter hook {hook} priority -110; policy accept;");
         chain(&mut text, &format!("services-sources-{hook}"), &head, &limit);
     }
-    let refuse = both("IP daddr . meta l4proto . th dport @refused-services-v# reject");
+    let refuse =
+        both(|ip, family| format!("{ip} daddr . meta l4proto . th dport @{} reject", Set::Refused.name(family)));
     // before the routing decision: the packet would be routed back where it came from, so the host would send
     // an ICMP redirect, and ICMP messages to one sender are rate-limited
     for (hook, priority) in [("output", 0), ("prerouting", -90)] {
@@ -139,16 +79,19 @@ pub fn body() -> String {
     text
 }
 
+/// The rule for each family, with nftables' word for it.
+fn both(rule: impl Fn(&str, Family) -> String) -> [String; 2] {
+    [rule("ip", Family::V4), rule("ip6", Family::V6)]
+}
+
 /// Translation rules that use the maps of addresses and of node ports.
-fn translations(by_ip: Option<usize>, by_port: usize) -> Vec<String> {
-    let name = |set: usize, family: usize| SETS.get(set).and_then(|(_, _, names)| names.get(family)).copied();
+fn translations(by_ip: Option<Set>, by_port: Set) -> Vec<String> {
     let mut rules = Vec::new();
-    for (family, (ip, loopback)) in [("ip", "127.0.0.0/8"), ("ip6", "::1")].into_iter().enumerate() {
-        let by_ip = by_ip.and_then(|set| name(set, family));
+    for (family, ip, loopback) in [(Family::V4, "ip", "127.0.0.0/8"), (Family::V6, "ip6", "::1")] {
+        let by_ip = by_ip.map(|set| set.name(family));
         rules.extend(by_ip.map(|map| format!("dnat {ip} to {ip} daddr . meta l4proto . th dport map @{map}")));
         let own = format!("fib daddr type local {ip} daddr != {loopback}");
-        let by_port = name(by_port, family);
-        rules.extend(by_port.map(|map| format!("{own} dnat {ip} to meta l4proto . th dport map @{map}")));
+        rules.push(format!("{own} dnat {ip} to meta l4proto . th dport map @{}", by_port.name(family)));
     }
     rules
 }
@@ -170,18 +113,18 @@ pub fn elements(want: &Want, mode: GatewayMode, masquerade: &[Subnet]) -> Elemen
         }
         for inner in &part.inner {
             let family = Family::of(inner.service.ip);
-            let key = by_ip(inner.service.ip, inner.protocol, inner.service.port);
+            let key = Key::of_ip(inner.service.ip, inner.protocol, inner.service.port);
             match inner.host {
-                Some(host) => all.add(ITP_REDIRECT, family, key, target(host)),
-                None => all.add(ITP_MARK, family, key, String::new()),
+                Some(host) => all.add(Set::ItpRedirect, family, key, Some(target(host))),
+                None => all.add(Set::ItpMark, family, key, None),
             }
         }
         for there in &part.elsewhere {
-            let value = target(Backend { ip: there.node, port: there.port });
-            all.add(ELSEWHERE, there.family, by_port(there.protocol, there.port), value);
+            let value = SocketAddr::new(there.node, there.port);
+            all.add(Set::Elsewhere, there.family, Key::of_port(there.protocol, there.port), Some(value));
         }
         for (protocol, service) in &part.refused {
-            all.add(REFUSED, Family::of(service.ip), by_ip(service.ip, *protocol, service.port), String::new());
+            all.add(Set::Refused, Family::of(service.ip), Key::of_ip(service.ip, *protocol, service.port), None);
         }
     }
     all.elements
@@ -194,32 +137,30 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn add(&mut self, set: usize, family: Family, key: String, value: String) {
-        let names = SETS.get(set).map_or([""; 2], |(_, _, names)| *names);
-        let name = if family == Family::V6 && !names[1].is_empty() { names[1] } else { names[0] };
-        self.elements.entry((name, key)).or_insert(value);
+    fn add(&mut self, set: Set, family: Family, key: Key, value: Option<SocketAddr>) {
+        self.elements.entry(Element::new(set, family, key)).or_insert(value);
     }
 
     fn frontend(&mut self, frontend: &Frontend) {
         let family = frontend.at.family();
         let (key, [maps, etp_maps]) = match frontend.at {
-            At::Node(_) => (by_port(frontend.protocol, frontend.port), [NODE_PORTS, ETP_NODE_PORTS]),
-            At::Ip(ip) => (by_ip(ip, frontend.protocol, frontend.port), [IPS, ETP_IPS]),
+            At::Node(_) => (Key::of_port(frontend.protocol, frontend.port), [Set::NodePorts, Set::EtpNodePorts]),
+            At::Ip(ip) => (Key::of_ip(ip, frontend.protocol, frontend.port), [Set::Ips, Set::EtpIps]),
         };
-        if self.has(maps, family, &key) {
+        if self.elements.contains_key(&Element::new(maps, family, key)) {
             return;
         }
-        self.add(maps, family, key.clone(), target(frontend.service));
+        self.add(maps, family, key, Some(target(frontend.service)));
         for source in &frontend.sources {
-            self.add(LIMITED, family, key.clone(), String::new());
-            self.add(SOURCES, family, format!("{key} . {source}"), String::new());
+            self.add(Set::Limited, family, key, None);
+            self.add(Set::Sources, family, key.and(Also::Source(*source)), None);
         }
         let Some(local) = &frontend.local else { return };
         if local.node_port.is_none() && local.host.is_none() {
-            self.straight(frontend, &key, local);
+            self.straight(frontend, key, local);
         }
         if let Some(to) = self.short_cut(local, family) {
-            self.add(etp_maps, family, key, target(to));
+            self.add(etp_maps, family, key, Some(target(to)));
         }
         // with shared gateways pods reply to others through the gateway router, which must have seen the request:
         // packets from the bridge go there, see `flows`; those from other links get the management port's address
@@ -227,34 +168,28 @@ impl Writer<'_> {
             return;
         }
         if let Some(port) = local.node_port {
-            self.add(NO_SNAT_NODE_PORTS, family, by_port(frontend.protocol, port), String::new());
+            self.add(Set::NoSnatNodePorts, family, Key::of_port(frontend.protocol, port), None);
         }
         for endpoint in local.endpoints.iter().filter(|_| local.node_port.is_none()) {
-            let key = by_ip(endpoint.ip, frontend.protocol, endpoint.port);
-            self.add(NO_SNAT_SERVICES, family, key, String::new());
+            let key = Key::of_ip(endpoint.ip, frontend.protocol, endpoint.port);
+            self.add(Set::NoSnatServices, family, key, None);
         }
     }
 
     /// Translates straight to endpoints: without a node port OVN has no address that leads only to this node's.
-    fn straight(&mut self, frontend: &Frontend, key: &str, local: &Local) {
+    fn straight(&mut self, frontend: &Frontend, key: Key, local: &Local) {
         let Local { endpoints, affinity, .. } = local;
         let family = frontend.at.family();
         if !matches!(frontend.at, At::Ip(_)) {
             return;
         }
         if endpoints.is_empty() {
-            self.add(NOBODY, family, key.to_owned(), String::new());
+            self.add(Set::Nobody, family, key, None);
         }
         for (slot, endpoint) in (0..SLOTS).zip(endpoints.iter().cycle()) {
-            let map = if *affinity { AFFINITY } else { NO_NODE_PORT };
-            self.add(map, family, format!("{key} . {slot}"), target(*endpoint));
+            let map = if *affinity { Set::Affinity } else { Set::NoNodePort };
+            self.add(map, family, key.and(Also::Slot(slot)), Some(target(*endpoint)));
         }
-    }
-
-    fn has(&self, set: usize, family: Family, key: &str) -> bool {
-        let names = SETS.get(set).map_or([""; 2], |(_, _, names)| *names);
-        let name = if family == Family::V6 { names[1] } else { names[0] };
-        self.elements.contains_key(&(name, key.to_owned()))
     }
 
     /// Where packets for this node's endpoints go: an endpoint on the host, or OVN's address on the management port.
@@ -270,33 +205,20 @@ pub fn local_masquerade_ips(masquerade: &[Subnet]) -> impl Iterator<Item = IpAdd
     masquerade.iter().filter_map(|range| Some(Masquerade::of(*range)?.local))
 }
 
-fn by_port(protocol: Protocol, port: u16) -> String {
-    format!("{} . {port}", protocol.ovn())
-}
-
-fn by_ip(ip: IpAddr, protocol: Protocol, port: u16) -> String {
-    format!("{ip} . {} . {port}", protocol.ovn())
-}
-
-fn target(backend: Backend) -> String {
-    format!("{} . {}", backend.ip, backend.port)
+fn target(backend: Backend) -> SocketAddr {
+    SocketAddr::new(backend.ip, backend.port)
 }
 
 /// Commands that change the elements of `have` to those of `want`.
 pub fn change(table: &str, have: &Elements, want: &Elements) -> String {
-    let differs = |a: &Elements, b: &Elements| -> BTreeSet<(&'static str, String)> {
-        a.iter().filter(|(key, value)| b.get(*key) != Some(value)).map(|(key, _)| key.clone()).collect()
+    let differing = |verb: &str, of: &Elements, other: &Elements| -> String {
+        let differs = of.iter().filter(|(element, value)| other.get(element) != Some(value));
+        let line = |(element, value): (&Element, &Option<SocketAddr>)| {
+            format!("{verb} element {table} {} {{ {} }}\n", element.set_name(), element.with(*value))
+        };
+        differs.map(line).collect()
     };
-    let mut text = String::new();
-    let mut lines = |verb: &str, keys: BTreeSet<(&'static str, String)>, of: &Elements| {
-        for key in keys {
-            let value = of.get(&key).filter(|value| !value.is_empty()).map(|value| format!(" : {value}"));
-            let _ = writeln!(text, "{verb} element {table} {} {{ {}{} }}", key.0, key.1, value.unwrap_or_default());
-        }
-    };
-    lines("delete", differs(have, want), have);
-    lines("add", differs(want, have), want);
-    text
+    differing("delete", have, want) + &differing("add", want, have)
 }
 
 /// Destination of UDP packets: address, whether it is IPv6, port. `None` stands for all of the host's addresses.
@@ -310,8 +232,8 @@ pub fn turned(have: &Elements, want: &Elements) -> BTreeSet<UdpFrontend> {
     let differs = |elements: &Elements, other: &Elements| -> BTreeSet<_> {
         elements
             .iter()
-            .filter(|(key, value)| other.get(*key) != Some(value))
-            .filter_map(|(key, _)| frontend(key))
+            .filter(|(element, value)| other.get(element) != Some(value))
+            .filter_map(|(element, _)| frontend(element))
             .collect()
     };
     differs(have, want).union(&differs(want, have)).copied().collect()
@@ -323,29 +245,18 @@ pub fn led(frontends: &BTreeSet<UdpFrontend>, want: &Elements) -> Moved {
     if moved.is_empty() {
         return moved;
     }
-    for (key, value) in want {
+    for (element, value) in want {
         // packets from outside may go elsewhere than those of the host itself
-        if let Some(to) = frontend(key).and_then(|frontend| moved.get_mut(&frontend)) {
-            to.extend(address(value));
+        if let Some(to) = frontend(element).and_then(|frontend| moved.get_mut(&frontend)) {
+            to.extend(value);
         }
     }
     moved
 }
 
 /// The UDP frontend that an element translates, if it does.
-fn frontend((set, key): &(&'static str, String)) -> Option<UdpFrontend> {
-    let translations = [IPS, NODE_PORTS, ELSEWHERE, ETP_IPS, ETP_NODE_PORTS, ITP_REDIRECT, NO_NODE_PORT, AFFINITY];
-    translations.iter().find(|n| SETS.get(**n).is_some_and(|(_, _, names)| names.contains(set)))?;
-    let (ip, rest) = match key.split_once(" . ").map(|(ip, rest)| (ip.parse().ok(), rest)) {
-        Some((Some(ip), rest)) => (Some(ip), rest),
-        _ => (None, key.as_str()),
-    };
-    let (protocol, rest) = rest.split_once(" . ")?;
-    let port = rest.split(" . ").next()?.parse().ok()?;
-    (protocol == "udp").then_some((ip, set.ends_with("v6"), port))
-}
-
-fn address(value: &str) -> Option<SocketAddr> {
-    let (ip, port) = value.split_once(" . ")?;
-    Some(SocketAddr::new(ip.parse().ok()?, port.parse().ok()?))
+fn frontend(element: &Element) -> Option<UdpFrontend> {
+    let Key { ip, protocol, port, .. } = element.key();
+    let is_udp = protocol == Protocol::Udp && element.set().translates();
+    is_udp.then_some((ip, element.family() == Family::V6, port))
 }

@@ -49,8 +49,8 @@ fn the_kernel_accepts_the_table() {
             have = now;
             let shown = ovnkube_host::nft::list(TABLE).await.unwrap().unwrap();
             let shown: String = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-            for ((_, key), value) in &have {
-                let element = if value.is_empty() { key.clone() } else { format!("{key} : {value}") };
+            for (element, value) in &have {
+                let element = element.with(*value);
                 let element = element.strip_suffix("/32").unwrap_or(&element);
                 assert!(shown.contains(element), "{element} is not in {shown}");
             }

@@ -1,6 +1,8 @@
 //! UDP connections to endpoints that no longer exist.
 
 use ovnkube_host::conntrack::Connection;
+use ovnkube_model::{Family, Protocol};
+use ovnkube_node_plan::services::element::{Key, Set};
 
 use super::*;
 
@@ -126,11 +128,12 @@ fn changes_of_translations_are_found() {
     });
     let mut cluster = Cluster::default();
     let without = elements(cluster.add("dns", &portless));
-    let nobody = (("external-ips-nobody-v4", "192.0.2.9 . udp . 53".to_owned()), String::new());
-    assert!(without.contains_key(&nobody.0));
+    let key = Key::of_ip("192.0.2.9".parse().unwrap(), Protocol::Udp, 53);
+    let nobody = Element::new(Set::Nobody, Family::V4, key);
+    assert!(without.contains_key(&nobody));
     let one = json!([{"addresses": ["10.128.0.5"], "nodeName": "node-000"}]);
     let with = elements(cluster.endpoints("dns", ("UDP", 5353), &one));
-    assert!(!with.contains_key(&nobody.0));
+    assert!(!with.contains_key(&nobody));
     let led = ["10.96.1.5:53", "10.128.0.5:5353"].map(|to| to.parse().unwrap());
     assert_eq!(moved(&without, &with), [(keys[1], led.into())].into());
     assert_eq!(moved(&with, &without), [(keys[1], to("10.96.1.5"))].into());
