@@ -43,8 +43,11 @@ impl Acl {
 
     /// Passes on to the next tier what no ACL of this one has matched.
     ///
-    /// OVN itself should do so. But once an ACL has denied an established connection, its packets that match nothing
-    /// in the first tier are allowed, and the connection counts as allowed again: every other packet would pass.
+    /// OVN itself should do so. But behind all ACLs northd 25.03.0 writes a flow that counts in every tier:
+    /// `ls_out_acl_eval, priority=1, match=(ip && ct.est && ct_mark.blocked == 1), action=(reg0[1] = 1; reg8[16] = 1;
+    /// next;)`. Once an ACL has denied an established connection, this flow lets its next packet in (`reg8[16]`) unless
+    /// an ACL of the first tier matches it, and has the connection committed as allowed again (`reg0[1]`); the packet
+    /// after that is denied. So every other packet would pass. We know of no issue for this in OVN's tracker.
     /// Without tiers there is nothing to pass on.
     pub(super) fn next_tier(owner: &OwnerId, direction: Direction, tier: i64, matches: String) -> Self {
         let owner = owner.clone().key("type", "nextTier").key("tier", &tier.to_string());
