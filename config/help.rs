@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::table::{Setting, Stage};
+use crate::table::Setting;
 
 /// Help, default, file key and variable of a flag.
 pub(crate) fn flag_help(setting: &Setting) -> String {
@@ -16,14 +16,5 @@ pub(crate) fn flag_help(setting: &Setting) -> String {
     if !setting.env.is_empty() {
         let _ = write!(text, " Environment: {}.", setting.env);
     }
-    text + &stage(setting)
-}
-
-/// The note on a setting that does nothing, or nothing yet.
-pub(crate) fn stage(setting: &Setting) -> String {
-    match setting.stage {
-        Stage::Works => String::new(),
-        Stage::Later => " (no effect yet)".to_owned(),
-        Stage::Ignored(reason) => format!(" (does nothing: {reason})"),
-    }
+    text + &setting.stage_note()
 }

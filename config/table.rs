@@ -101,6 +101,15 @@ impl Setting {
     pub fn help(&self) -> &'static str {
         self.help.trim()
     }
+
+    /// What help says of a setting that does nothing, or nothing yet.
+    pub fn stage_note(&self) -> String {
+        match self.stage {
+            Stage::Works => String::new(),
+            Stage::Later => " (no effect yet)".to_owned(),
+            Stage::Ignored(reason) => format!(" (does nothing: {reason})"),
+        }
+    }
 }
 
 /// The nearest of `names` to a mistyped one, if any is near enough.

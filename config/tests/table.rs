@@ -3,13 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are not in test functions
 
+mod pages;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use ovnkube_config::settings::SETTINGS;
 use ovnkube_config::table::Setting;
-use ovnkube_config::{Places, cli, file, load};
+use ovnkube_config::{Places, file, load};
 
 /// `flag, section, key, default` as ovn-kubernetes of December 2024 and its later additions have them.
 fn known() -> impl Iterator<Item = [&'static str; 4]> {
@@ -115,18 +117,18 @@ fn is_current(path: &str, made: &str) {
 
 #[test]
 fn docs_page_is_current() {
-    is_current("../docs/configuration.md", &cli::docs());
+    is_current("../docs/configuration.md", &pages::docs());
 }
 
 #[test]
 fn sample_is_current() {
-    is_current("ovn_k8s.conf", &cli::sample());
+    is_current("ovn_k8s.conf", &pages::sample());
 }
 
 /// Taking away every `;` sets every key to its default, and only that.
 #[test]
 fn sample_names_every_key_with_its_default() {
-    let sample = cli::sample();
+    let sample = pages::sample();
     assert_eq!(file::parse(&sample).unwrap(), [], "nothing is set as installed");
     let entries = file::parse(&sample.replace("\n;", "\n")).unwrap();
     let of_sample: Vec<_> =
