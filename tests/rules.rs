@@ -106,7 +106,7 @@ pub fn vips_are_unique(nb: &Client) {
         let mut seen: BTreeMap<(String, String), String> = BTreeMap::new();
         for row in balancers.filter_map(|uuid| cache.get(lb::TABLE, uuid)) {
             for (vip, _) in row.map(lb::VIPS).iter() {
-                let protocol = row.opt_str(lb::PROTOCOL).unwrap_or_default().to_owned();
+                let protocol = row.str(lb::PROTOCOL).to_owned();
                 let other = seen.insert((protocol, vip.to_owned()), row.str(lb::NAME).to_owned());
                 assert_eq!(other, None, "{place}: {vip} is {}'s too", row.str(lb::NAME));
             }

@@ -129,11 +129,6 @@ impl Net {
         self.set(link, "rename link", LinkUnspec::new_with_index(link.index).name(name)).await
     }
 
-    pub async fn move_to(&self, link: &Link, netns: &Netns) -> Result<()> {
-        let target = LinkUnspec::new_with_index(link.index).setns_by_fd(netns.as_fd().as_raw_fd());
-        self.set(link, "move to another namespace link", target).await
-    }
-
     /// Deletes the link; no error when it does not exist.
     pub async fn delete(&self, name: &str) -> Result<()> {
         let Some(link) = self.link(name).await? else { return Ok(()) };
@@ -253,11 +248,7 @@ impl Net {
         added.map_err(|e| failed(what(), e))
     }
 
-    pub async fn delete_route(&self, link: &Link, unwanted: Route) -> Result<()> {
-        self.delete_route_in(link, RouteHeader::RT_TABLE_MAIN, unwanted).await
-    }
-
-    /// As [`Net::delete_route`], in another table.
+    /// Deletes the route from a table; no error when it does not exist.
     pub async fn delete_route_in(&self, link: &Link, table: u8, unwanted: Route) -> Result<()> {
         for message in self.route_messages(link, table).await?.into_iter().filter(|m| route(m) == Some(unwanted)) {
             self.drop_message(message, || format!("delete route {unwanted} through {}", link.name)).await?;

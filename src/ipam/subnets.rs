@@ -88,16 +88,6 @@ impl SubnetPool {
         }
     }
 
-    /// How many node subnets are taken.
-    pub fn used(&self) -> usize {
-        self.taken.len()
-    }
-
-    /// How many node subnets all ranges have.
-    pub fn count(&self) -> u64 {
-        self.ranges.iter().map(|r| r.count).sum()
-    }
-
     fn names(&self) -> String {
         self.ranges.iter().map(|r| r.of.to_string()).collect::<Vec<_>>().join(",")
     }

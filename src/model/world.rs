@@ -133,11 +133,6 @@ impl World {
         std::mem::take(&mut self.affected)
     }
 
-    /// Node subnets of a family: those given out, and all there are.
-    pub fn subnet_counts(&self, family: Family) -> (usize, u64) {
-        self.subnets.get(&family).map_or((0, 0), |pool| (pool.used(), pool.count()))
-    }
-
     /// Pods that need a logical port on a node, whether they have it yet or not.
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &PodKey> {
         self.pods_on.get(node).into_iter().flatten()

@@ -226,10 +226,6 @@ impl Row {
         self.atom(column.id).and_then(Atom::as_text)
     }
 
-    pub fn opt_str(&self, column: Column<Opt<kind::Str>>) -> Option<&str> {
-        self.atom(column.id)?.as_str()
-    }
-
     /// The number in a column; 0 if there is none.
     pub fn int<T: Single<kind::Int>>(&self, column: Column<T>) -> i64 {
         self.atom(column.id).and_then(Atom::as_int).unwrap_or_default()
@@ -242,10 +238,6 @@ impl Row {
     /// Whether a column is true; false if there is no value.
     pub fn bool<T: Single<kind::Bool>>(&self, column: Column<T>) -> bool {
         matches!(self.atom(column.id), Some(Atom::Bool(true)))
-    }
-
-    pub fn opt_bool(&self, column: Column<Opt<kind::Bool>>) -> Option<bool> {
-        if let Some(Atom::Bool(b)) = self.atom(column.id) { Some(*b) } else { None }
     }
 
     /// The row that a column refers to.
@@ -262,18 +254,9 @@ impl Row {
         self.members(column.id).iter().filter_map(Atom::as_str)
     }
 
-    pub fn ints<T: Members<kind::Int>>(&self, column: Column<T>) -> impl Iterator<Item = i64> {
-        self.members(column.id).iter().filter_map(Atom::as_int)
-    }
-
     /// The rows that a column refers to, sorted.
     pub fn uuids<T: Members<kind::Uuid>>(&self, column: Column<T>) -> impl Iterator<Item = Uuid> {
         self.members(column.id).iter().filter_map(Atom::as_uuid)
-    }
-
-    /// Whether a column refers to a row; O(log n) in the size of its set.
-    pub fn contains_uuid<T: Members<kind::Uuid>>(&self, column: Column<T>, uuid: Uuid) -> bool {
-        self.get(column.id).is_some_and(|d| d.contains(&Atom::Uuid(uuid)))
     }
 
     /// A map of text to text; empty if there is none.

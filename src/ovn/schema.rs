@@ -20,8 +20,6 @@ pub struct Database {
     pub version: &'static str,
     /// Sorted by name; a table's index is its [`Table::id`].
     pub tables: &'static [&'static Table],
-    /// The `.ovsschema` file itself.
-    pub schema: &'static str,
 }
 
 /// A table: `nb::logical_switch::TABLE` and so on.
@@ -93,11 +91,6 @@ impl Database {
         let at = self.tables.binary_search_by(|t| t.name.cmp(name)).ok()?;
         self.tables.get(at).copied()
     }
-
-    /// The compiled schema, in the form in which a server reports its own.
-    pub fn server_schema(&self) -> Result<ServerSchema, SchemaError> {
-        ServerSchema::parse(self.schema.as_bytes())
-    }
 }
 
 impl Table {
@@ -137,11 +130,6 @@ impl fmt::Debug for Table {
 impl ColumnInfo {
     pub fn is_map(&self) -> bool {
         self.value.is_some()
-    }
-
-    /// Whether it can hold more than one value: then a `modify` carries a difference, not the new value.
-    pub fn is_composite(&self) -> bool {
-        self.max > 1
     }
 
     /// Every table that its uuids refer to.

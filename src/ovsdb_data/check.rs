@@ -59,8 +59,8 @@ pub fn check(txn: &Txn, known: &CheckContext<'_>) -> Result<(), TxnError> {
 
 fn table_of(op: &Op) -> Option<&'static Table> {
     match op {
-        Op::Insert { row, .. } | Op::Update { row, .. } => Some(row.table()),
-        Op::Delete { table, .. } | Op::Mutate { table, .. } | Op::Wait { table, .. } => Some(table),
+        Op::Insert { row, .. } | Op::Update { row, .. } | Op::Wait { row, .. } => Some(row.table()),
+        Op::Delete { table, .. } | Op::Mutate { table, .. } => Some(table),
         Op::Comment(_) | Op::Assert(_) | Op::Commit => None,
     }
 }

@@ -6,7 +6,7 @@ use ovnkube_ovn::{Atom, ColumnId, Datum, Row, ServerSchema, Table, Uuid};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
-use crate::txn::{Mutation, Op, Txn, Wait};
+use crate::txn::{Mutation, Op, Txn};
 
 /// The parameters of a transaction, without columns that the server lacks.
 pub struct Rendered<'a> {
@@ -30,7 +30,6 @@ fn says_something(op: &Op, schema: &ServerSchema) -> bool {
     match op {
         Op::Update { row, .. } => row.cells().any(|(column, _)| has(row.table(), column)),
         Op::Mutate { table, column, mutation, .. } => has(table, *column) && !mutation.datum().is_empty(),
-        Op::Wait { table, wait: Wait::Absent(column, _) } => has(table, *column),
         _ => true,
     }
 }
@@ -90,10 +89,15 @@ impl Serialize for WireOp<'_> {
                     map.serialize_entry("mutations", &Mutations { info, mutation })?;
                 }
             }
-            Op::Wait { table, wait } => {
+            Op::Wait { uuid, row } => {
+                let cells = Cells { row, schema: self.schema };
+                let columns: Vec<&str> = cells.iter().map(|(info, _)| info.name).collect();
                 map.serialize_entry("op", "wait")?;
                 map.serialize_entry("timeout", &0)?;
-                self.wait(&mut map, table, wait)?;
+                on_row(&mut map, row.table(), *uuid)?;
+                map.serialize_entry("columns", &columns)?;
+                map.serialize_entry("until", "==")?;
+                map.serialize_entry("rows", &[cells])?;
             }
             Op::Comment(text) => {
                 map.serialize_entry("op", "comment")?;
@@ -109,30 +113,6 @@ impl Serialize for WireOp<'_> {
             }
         }
         map.end()
-    }
-}
-
-impl WireOp<'_> {
-    fn wait<M: SerializeMap>(&self, map: &mut M, table: &'static Table, wait: &Wait) -> Result<(), M::Error> {
-        match wait {
-            Wait::Absent(column, datum) => {
-                let Some(info) = table.info(*column) else { return Ok(()) };
-                let row = Row::from_cells(table, [(*column, datum.clone())]);
-                map.serialize_entry("table", table.name)?;
-                map.serialize_entry("where", &[(info.name, "==", WireDatum { datum, is_map: info.is_map() })])?;
-                map.serialize_entry("columns", &[info.name])?;
-                map.serialize_entry("until", "!=")?;
-                map.serialize_entry("rows", &[Cells { row: &row, schema: self.schema }])
-            }
-            Wait::Holds(uuid, row) => {
-                let cells = Cells { row, schema: self.schema };
-                let columns: Vec<&str> = cells.iter().map(|(info, _)| info.name).collect();
-                on_row(map, table, *uuid)?;
-                map.serialize_entry("columns", &columns)?;
-                map.serialize_entry("until", "==")?;
-                map.serialize_entry("rows", &[cells])
-            }
-        }
     }
 }
 

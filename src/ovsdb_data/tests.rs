@@ -15,7 +15,7 @@ use crate::txn::Txn;
 use crate::update::Decoder;
 
 fn layout() -> Layout {
-    let schema = nb::DATABASE.server_schema().unwrap();
+    let schema = ovnkube_ovn::ServerSchema::parse(include_bytes!("../ovn/schema/ovn-nb.ovsschema")).unwrap();
     Layout::new(&nb::DATABASE, &Monitored::whole(&nb::DATABASE), &schema, Conditions::new())
 }
 

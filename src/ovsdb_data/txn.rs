@@ -24,7 +24,7 @@ pub(crate) enum Op {
     Update { uuid: Uuid, row: Row },
     Delete { table: &'static Table, uuid: Uuid },
     Mutate { table: &'static Table, uuid: Uuid, column: ColumnId, mutation: Mutation },
-    Wait { table: &'static Table, wait: Wait },
+    Wait { uuid: Uuid, row: Row },
     Comment(String),
     Assert(String),
     Commit,
@@ -38,14 +38,6 @@ pub(crate) enum Mutation {
     SetKeys(Datum),
     /// Keys, as a set.
     RemoveKeys(Datum),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Wait {
-    /// No row has this value in that column.
-    Absent(ColumnId, Datum),
-    /// The row holds these cells.
-    Holds(Uuid, Row),
 }
 
 impl Txn {
@@ -189,15 +181,9 @@ impl Txn {
         at
     }
 
-    /// Fails the transaction with [`crate::Class::Conflict`] if a row has `value` in `column`: replaces an index that
-    /// the schema does not have.
-    pub fn wait_absent<T>(&mut self, table: &'static Table, column: Column<T>, value: impl IntoDatum<T>) -> usize {
-        self.push(Op::Wait { table, wait: Wait::Absent(column.id(), value.into_datum()) })
-    }
-
     /// Fails the transaction with [`crate::Class::Conflict`] unless the row still has these cells.
     pub fn wait_holds(&mut self, uuid: Uuid, cells: Row) -> usize {
-        self.push(Op::Wait { table: cells.table(), wait: Wait::Holds(uuid, cells) })
+        self.push(Op::Wait { uuid, row: cells })
     }
 
     /// Writes a comment to the database's log.

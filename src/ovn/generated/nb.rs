@@ -43,7 +43,6 @@ pub static DATABASE: Database = Database {
         &sampling_app::DEFINITION,
         &static_mac_binding::DEFINITION,
     ],
-    schema: include_str!("../schema/ovn-nb.ovsschema"),
 };
 
 pub mod acl {

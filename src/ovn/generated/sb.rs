@@ -47,7 +47,6 @@ pub static DATABASE: Database = Database {
         &service_monitor::DEFINITION,
         &static_mac_binding::DEFINITION,
     ],
-    schema: include_str!("../schema/ovn-sb.ovsschema"),
 };
 
 pub mod acl_id {

@@ -28,7 +28,6 @@ pub static DATABASE: Database = Database {
         &ssl::DEFINITION,
         &sflow::DEFINITION,
     ],
-    schema: include_str!("../schema/vswitch.ovsschema"),
 };
 
 pub mod autoattach {
