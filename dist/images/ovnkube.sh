@@ -7,6 +7,9 @@
 #   ovn-master           ovnkube as master
 #   ovn-cluster-manager, ovnkube-controller    the two halves of a master
 #   ovn-node             copies the CNI program to the host, then ovnkube as node agent
+#   install-cni          copies the CNI program to the host, as ovn-node does first
+#   readiness-probe -t TARGET    exits with 0 if the target works: ovnnb-db, ovnsb-db, ovn-northd, ovs-daemons, ovn-controller,
+#                        ovnkube-node. Charts of ovn-kubernetes call it as ovn-kube-util
 #   plan                 prints what the node agent would change on this host
 #   cleanup-ovn-node     removes what the node agent set up on this host, and the CNI program
 #   display, display_env the state of the databases and of the switch; the settings
@@ -199,6 +202,19 @@ agent() { # ARGS...
   # shellcheck disable=SC2086 # arguments are words
   ovnkube_ "$@" --pidfile=$RUN/ovnkube.pid ${OVN_GATEWAY_OPTS:-}
 }
+answers() { ovn-appctl --timeout=5 -t "$1" "$2" 2>&1; } # CONTROL-SOCKET COMMAND
+probe() { # TARGET
+  case $1 in
+    ovnnb-db) ovn-nbctl --timeout=5 --no-leader-only --db=unix:$RUN/ovnnb_db.sock get-connection >/dev/null ;;
+    ovnsb-db) ovn-sbctl --timeout=5 --no-leader-only --db=unix:$RUN/ovnsb_db.sock get-connection >/dev/null ;;
+    ovn-northd) [ "$(answers $RUN/ovn-northd.ctl status)" != "Status: paused" ] && answers $RUN/ovn-northd.ctl sb-connection-status | grep -qx connected ;;
+    ovs-daemons) switch_answers && answers "$OVS_RUN/ovs-vswitchd.$(cat $OVS_RUN/ovs-vswitchd.pid).ctl" version >/dev/null ;;
+    ovn-controller) answers "$RUN/ovn-controller.$(cat $RUN/ovn-controller.pid).ctl" connection-status | grep -qx connected ;;
+    # the agent writes it once pods can be wired, and removes it when they cannot
+    ovnkube-node) [ -s /etc/cni/net.d/10-ovn-kubernetes.conflist ] ;;
+    *) die "cannot probe $1: the targets are ovnnb-db, ovnsb-db, ovn-northd, ovs-daemons, ovn-controller, ovnkube-node" ;;
+  esac
+}
 display() {
   for side in nb sb; do
     [ ! -S "$RUN/ovn${side}_db.sock" ] || { echo "== $side"; "ovn-${side}ctl" --timeout=5 --db="unix:$RUN/ovn${side}_db.sock" show; }
@@ -216,6 +232,10 @@ case ${1:-} in
   ovn-cluster-manager) node_name; ovnkube_ --init-cluster-manager="$K8S_NODE" ;;
   ovnkube-controller) node_name; ovnkube_ --init-ovnkube-controller="$K8S_NODE" ;;
   ovn-node) install_cni; agent --init-node="${K8S_NODE:-}" --nodeport ;;
+  install-cni) install_cni ;;
+  readiness-probe)
+    [ "${2:-}" = -t ] && [ -n "${3:-}" ] || die "cannot probe: write readiness-probe -t TARGET"
+    probe "$3" || { say "$3 is not ready"; exit 1; } ;;
   plan) node_name; agent plan --node="$K8S_NODE" --nodeport ;;
   cleanup-ovn-node)
     (agent --cleanup-node="${K8S_NODE:-}")

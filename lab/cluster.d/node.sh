@@ -2,6 +2,21 @@
 # Sourced by lab/cluster; the second half runs inside the node.
 
 node_up() { # nI
+  local u=$1
+  node_start "$u"
+  wait_for 60 kubectl_ get node "$u" || die "kubelet of $u did not register"
+  # a kubelet may not set this label on its own Node
+  [ "$u" != n1 ] || kubectl_ label node n1 node-role.kubernetes.io/control-plane= k8s.ovn.org/ovnkube-db=true >/dev/null
+  agent_start "$u"
+}
+node_reboot() { # nI: loses all links and processes, keeps its files
+  [ "$IMPL_PODS" = 1 ] && [ "$1" != n1 ] || die "reboot: only of nodes whose daemons run in pods, and not of n1"
+  K8SNODE_DIR=$D/nodes K8SNODE_GROUP=lab-$P "$HERE/k8snode" stop "$1"
+  inns cp ip link del "u-$1"
+  ip netns del "$P-$1"
+  node_start "$1"
+}
+node_start() { # nI
   # three zones, as upstream's tests require
   local u=$1 m mounts= role=topology.kubernetes.io/zone=zone-$(((${1#n} - 1) % 3 + 1))
   netns_add "$u"
@@ -13,10 +28,6 @@ node_up() { # nI
   K8SNODE_MOUNTS="$mounts" K8SNODE_PRE="$SELF in-node $u" K8SNODE_CNI_BIN=$D/cnibin K8SNODE_LABELS=$role \
     K8SNODE_IMAGES="$LAB_HOME/images/pause.tar $LAB_HOME/images/agnhost.tar $IMPL_IMAGES" \
     "$HERE/k8snode" up "$u" "$P-$u" "$(both "$NET4.$((10 + ${u#n}))" "$NET6:$((10 + ${u#n}))")" "$(kubelet_access "$u")" "$D/k8s/ca.crt"
-  wait_for 60 kubectl_ get node "$u" || die "kubelet of $u did not register"
-  # a kubelet may not set this label on its own Node
-  [ "$u" != n1 ] || kubectl_ label node n1 node-role.kubernetes.io/control-plane= k8s.ovn.org/ovnkube-db=true >/dev/null
-  agent_start "$u"
 }
 
 # ---- inside the node ----
@@ -28,7 +39,7 @@ in_node() { # nI [ovsdb|vswitchd|controller|seals]
     ovsdb) ovsdb; return ;;
     vswitchd) vswitchd; br_ex_net "$u"; return ;;
     controller) controller; return ;;
-    seals) seals ;;
+    seals) seals; return ;;
   esac
   mkdir -p "$OVS_STATE" /run/openvswitch /run/ovn
   [ "$IMPL_OVS" = 1 ] || { bare_host "$u" "$id"; return; }
@@ -54,8 +65,10 @@ in_node() { # nI [ovsdb|vswitchd|controller|seals]
 bare_host() { # nI SYSTEM-ID
   host_net "$1" eth0
   local row='{"external_ids": ["map", [["ovn-bridge-datapath-type", "netdev"], ["system-id", "'$2'"], ["hostname", "'$1'"]]]}'
-  ovsdb-tool create /etc/openvswitch/conf.db "$(schema_file openvswitch/vswitch.ovsschema)"
-  ovsdb-tool transact /etc/openvswitch/conf.db '["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": '"$row"'}]'
+  [ -e /etc/openvswitch/conf.db ] || {
+    ovsdb-tool create /etc/openvswitch/conf.db "$(schema_file openvswitch/vswitch.ovsschema)"
+    ovsdb-tool transact /etc/openvswitch/conf.db '["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": '"$row"'}]'
+  }
   setsid "$SELF" in-node "$1" seals >/dev/null 2>&1 </dev/null &
 }
 seals() { # seals while the agent has the NIC's addresses on its bridge
