@@ -60,17 +60,32 @@ OVN_ALLOW_ICMP_NETPOL allow-icmp-network-policy
 OVN_ENABLE_SVC_TEMPLATE_SUPPORT enable-svc-template-support
 OVN_ADMIN_NETWORK_POLICY_ENABLE enable-admin-network-policy
 OVN_EGRESSIP_ENABLE enable-egress-ip
+OVN_EGRESSIP_HEALTHCHECK_PORT egressip-node-healthcheck-port
 OVN_EGRESSFIREWALL_ENABLE enable-egress-firewall
 OVN_EGRESSQOS_ENABLE enable-egress-qos
 OVN_EGRESSSERVICE_ENABLE enable-egress-service
 OVN_ENABLE_MULTI_EXTERNAL_GATEWAY enable-multi-external-gateway
 OVN_MULTI_NETWORK_ENABLE enable-multi-network
 OVN_NETWORK_SEGMENTATION_ENABLE enable-network-segmentation
+OVN_NETWORK_CONNECT_ENABLE enable-network-connect
+OVN_PRE_CONF_UDN_ADDR_ENABLE enable-preconfigured-udn-addresses
+OVN_DYNAMIC_UDN_ALLOCATION enable-dynamic-udn-allocation
+OVN_DYNAMIC_UDN_GRACE_PERIOD udn-deletion-grace-period
+OVN_NETWORK_QOS_ENABLE enable-network-qos
+OVN_ROUTE_ADVERTISEMENTS_ENABLE enable-route-advertisements
+OVN_ADVERTISED_UDN_ISOLATION_MODE advertised-udn-isolation-mode
+OVN_EVPN_ENABLE enable-evpn
+OVN_ENABLE_PERSISTENT_IPS enable-persistent-ips
+OVN_ENABLE_DNSNAMERESOLVER enable-dns-name-resolver
 OVN_HYBRID_OVERLAY_ENABLE enable-hybrid-overlay
+OVN_HYBRID_OVERLAY_NET_CIDR hybrid-overlay-cluster-subnets
 OVN_ENABLE_INTERCONNECT enable-interconnect
 OVN_NOHOSTSUBNET_LABEL no-hostsubnet-nodes
 OVN_DISABLE_REQUESTEDCHASSIS disable-requestedchassis
 OVNKUBE_LOGLEVEL loglevel
+OVNKUBE_LIBOVSDB_CLIENT_LOGFILE libovsdblogfile
+OVNKUBE_CONFIG_DURATION_ENABLE metrics-enable-config-duration
+OVNKUBE_METRICS_SCALE_ENABLE metrics-enable-scale
 TABLE
 }
 node_flags() { # of the node agent only
@@ -87,6 +102,10 @@ OVN_EX_GW_NETWORK_INTERFACE exgw-interface
 OVN_NETFLOW_TARGETS netflow-targets
 OVN_SFLOW_TARGETS sflow-targets
 OVN_IPFIX_TARGETS ipfix-targets
+OVN_IPFIX_SAMPLING ipfix-sampling
+OVN_IPFIX_CACHE_MAX_FLOWS ipfix-cache-max-flows
+OVN_IPFIX_CACHE_ACTIVE_TIMEOUT ipfix-cache-active-timeout
+OVNKUBE_NODE_MGMT_PORT_NETDEV ovnkube-node-mgmt-port-netdev
 TABLE
 }
 given() { # reads "VARIABLE FLAG" lines; prints a --FLAG=VALUE for each variable that is not empty
