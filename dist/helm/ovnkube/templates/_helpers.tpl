@@ -1,0 +1,102 @@
+{{/* A value as text. Whole numbers of values files have no exponent and no point; nothing is empty. */}}
+{{- define "ovnkube.text" -}}
+{{- if kindIs "invalid" . }}{{ else if not (kindIs "float64" .) }}{{ . }}{{ else if eq (floor .) . }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
+{{- end }}
+
+{{/* Lines of a container or, pullSecrets, of a pod are indented as in the templates */}}
+{{- define "ovnkube.image" }}
+        image: {{ printf "%s:%s" .Values.global.image.repository (include "ovnkube.text" .Values.global.image.tag) | quote }}
+        imagePullPolicy: {{ .Values.global.image.pullPolicy }}
+{{- end }}
+
+{{- define "ovnkube.pullSecrets" }}
+{{- with .Values.global.imagePullSecretName }}
+      imagePullSecrets: [{name: {{ quote . }}}]
+{{- end }}
+{{- end }}
+
+{{/* An environment variable, unless the value is empty: dict name, value */}}
+{{- define "ovnkube.variable" }}
+{{- with include "ovnkube.text" .value }}
+        - {name: {{ $.name }}, value: {{ quote . }}}
+{{- end }}
+{{- end }}
+
+{{/* What masters and node agents have in common */}}
+{{- define "ovnkube.env" }}
+        - {name: K8S_NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+        - {name: OVN_KUBERNETES_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+        - {name: K8S_APISERVER, valueFrom: {configMapKeyRef: {name: ovn-config, key: k8s_apiserver}}}
+        - {name: OVN_NORTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnNorth}}}
+        - {name: OVN_SOUTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnSouth}}}
+        - {name: OVN_NET_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: net_cidr}}}
+        - {name: OVN_SVC_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: svc_cidr}}}
+        - {name: OVN_MTU, valueFrom: {configMapKeyRef: {name: ovn-config, key: mtu, optional: true}}}
+        - {name: OVN_GATEWAY_MODE, value: {{ .Values.global.gatewayMode | quote }}}
+{{- include "ovnkube.settings" (dict "table" "everywhere" "root" .) }}
+{{- end }}
+
+{{/* The variables of a table of settings.yaml: dict table, root */}}
+{{- define "ovnkube.settings" }}
+{{- range $value, $variable := get (.root.Files.Get "settings.yaml" | fromYaml) .table }}
+{{- include "ovnkube.variable" (dict "name" $variable "value" (get $.root.Values.global $value)) }}
+{{- end }}
+{{- end }}
+
+{{/* Addresses of a database: dict addresses, port */}}
+{{- define "ovnkube.remotes" -}}
+{{- range $i, $address := splitList "," .addresses }}
+{{- if $i }},{{ end }}tcp:{{ if contains ":" $address }}[{{ $address }}]{{ else }}{{ $address }}{{ end }}:{{ include "ovnkube.text" $.port }}
+{{- end }}
+{{- end }}
+
+{{/* dict value, pattern, say */}}
+{{- define "ovnkube.must" }}
+{{- $text := include "ovnkube.text" .value }}
+{{- if not (regexMatch .pattern $text) }}{{ fail (printf "%s; it is %q" .say $text) }}{{ end }}
+{{- end }}
+
+{{- define "ovnkube.check" }}
+{{- $settings := .Files.Get "settings.yaml" | fromYaml }}
+{{- $known := $settings.other }}
+{{- $_ := set $known "global" (concat $known.global (keys $settings.everywhere) (keys $settings.nodes)) }}
+{{- range $part, $names := $known }}
+  {{- $refused := get $settings.refused $part | default dict }}
+  {{- range $name, $value := ternary $.Values (get $.Values $part) (eq $part "") | default dict }}
+    {{- $full := printf "%s.%s" $part $name | trimPrefix "." }}
+    {{- if hasKey $refused $name }}
+      {{- if not (has (toString $value) (list "" "false" "<nil>")) }}{{ fail (printf "%s: %s" $full (get $refused $name)) }}{{ end }}
+    {{- else if not (has $name $names) }}
+      {{- fail (printf "%s is no value of this chart; values.yaml lists them, leave it out" $full) }}
+    {{- end }}
+  {{- end }}
+{{- end }}
+{{- with .Values }}
+{{- include "ovnkube.must" (dict "value" .k8sAPIServer "pattern" "^https?://[^ ]+$"
+      "say" "k8sAPIServer must be the URL of the API server, such as https://10.0.0.1:6443") }}
+{{- include "ovnkube.must" (dict "value" .podNetwork "pattern" "^[0-9a-fA-F:.]+/[0-9]+(/[0-9]+)?(,[0-9a-fA-F:.]+/[0-9]+(/[0-9]+)?)*$"
+      "say" "podNetwork must be a range of addresses and the prefix length of a node's share, such as 10.128.0.0/14/23, or a comma list of them") }}
+{{- include "ovnkube.must" (dict "value" .serviceNetwork "pattern" "^[0-9a-fA-F:.]+/[0-9]+(,[0-9a-fA-F:.]+/[0-9]+)?$"
+      "say" "serviceNetwork must be the API server's --service-cluster-ip-range, such as 172.30.0.0/16") }}
+{{- $address := "([0-9A-Za-z.-]+|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)" }}
+{{- include "ovnkube.must" (dict "value" .databaseAddress "pattern" (printf "^%s(,%s)*$" $address $address)
+      "say" "databaseAddress must be the address of the node with the databases, such as 10.0.0.1, without protocol and port") }}
+{{- if and (index . "ovnkube-db").enabled (contains "," .databaseAddress) }}
+  {{- fail "databaseAddress lists several addresses, but the chart installs databases on one node: give one, or set ovnkube-db.enabled to false" }}
+{{- end }}
+{{- include "ovnkube.must" (dict "value" .mtu "pattern" "^[0-9]*$" "say" "mtu must be a number of bytes, or empty") }}
+{{- with .global }}
+{{- include "ovnkube.must" (dict "value" .nbPort "pattern" "^[1-9][0-9]*$" "say" "global.nbPort must be a TCP port, such as 6641") }}
+{{- include "ovnkube.must" (dict "value" .sbPort "pattern" "^[1-9][0-9]*$" "say" "global.sbPort must be a TCP port, such as 6642") }}
+{{- include "ovnkube.must" (dict "value" .gatewayMode "pattern" "^(shared|local|)$" "say" "global.gatewayMode must be shared, local or empty") }}
+{{- include "ovnkube.must" (dict "value" .image.repository "pattern" "." "say" "global.image.repository must be the name of the image") }}
+{{- include "ovnkube.must" (dict "value" .image.tag "pattern" "." "say" "global.image.tag must be the tag of the image") }}
+{{- if eq (toString .enableOvnKubeIdentity) "false" }}
+  {{- fail "global.enableOvnKubeIdentity: the admission policies that restrict node agents are always installed; set it to true" }}
+{{- end }}
+{{- if (.dockerConfigSecret | default dict).create }}
+  {{- fail "global.dockerConfigSecret.create: the chart makes no secret; make it in the namespace ovn-kubernetes, and name it in global.imagePullSecretName" }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
