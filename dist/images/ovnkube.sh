@@ -23,10 +23,12 @@
 #   OVN_SSL_ENABLE                   yes: keys and certificates are in /ovn-cert
 #   OVN_GATEWAY_OPTS                 more flags of the node agent
 #   and one for each flag in the table below
-set -eu
+set -euf
 
 RUN=/var/run/ovn OVS_RUN=/var/run/openvswitch
 OVSDB=$OVS_RUN/db.sock
+# says that Open vSwitch on this host is this image's
+MARK=/etc/openvswitch/run-by-ovnkube
 say() { echo "ovnkube.sh: $*" >&2; }
 die() { say "$*"; exit 1; }
 need() { # VARIABLE WHAT
@@ -111,13 +113,13 @@ TABLE
 given() { # reads "VARIABLE FLAG" lines; prints a --FLAG=VALUE for each variable that is not empty
   while read -r variable flag; do
     eval "value=\${$variable:-}"
-    [ -z "$value" ] || echo "--$flag=$value"
+    [ -z "$value" ] || printf '%s\n' "--$flag=$value"
   done
 }
-# With $1 = address, sets the databases and their keys. Addresses may have the old form tcp://ADDRESS:PORT.
+# Prints the flags of the databases and their keys. Addresses may have the old form tcp://ADDRESS:PORT.
 databases() {
   need OVN_NORTH "address of the northbound database"; need OVN_SOUTH "address of the southbound database"
-  echo "--nb-address=$OVN_NORTH"; echo "--sb-address=$OVN_SOUTH"
+  printf '%s\n' "--nb-address=$OVN_NORTH" "--sb-address=$OVN_SOUTH"
   [ "${OVN_SSL_ENABLE:-no}" != yes ] || for side in nb sb; do
     echo "--$side-client-privkey=/ovn-cert/ovncontroller-privkey.pem"
     echo "--$side-client-cert=/ovn-cert/ovncontroller-cert.pem"
@@ -128,29 +130,37 @@ ssl_files() { # NAME: the arguments of an OVN program
   [ "${OVN_SSL_ENABLE:-no}" != yes ] ||
     echo "--private-key=/ovn-cert/$1-privkey.pem --certificate=/ovn-cert/$1-cert.pem --ca-cert=/ovn-cert/ca-cert.pem"
 }
-ovnkube_() { # ARGS...: ovnkube with what the environment sets; a value has no line breaks
+ovnkube_() { # ARGS...: ovnkube with what the environment sets, and last what $more says; a value has no line breaks
   lines=$(databases && flags | given)
   IFS='
 '
-  set -f
   # shellcheck disable=SC2086 # one argument a line
   set -- "$@" $lines
   unset IFS
-  set +f
-  exec ovnkube "$@"
+  # shellcheck disable=SC2086 # arguments are words
+  exec ovnkube "$@" ${more:-}
 }
 node_name() { need K8S_NODE "name of this node"; }
 
-database() { # nb|sb SCHEMA TABLE PORT LOG
+database() { # nb|sb SCHEMA TABLE PORT LOG REMOTES
   need K8S_NODE_IP "address of this node"
+  case $4 in ''|*[!0-9]*) die "cannot start: the port $4 of the database is no number; set OVN_NB_PORT and OVN_SB_PORT" ;; esac
+  remote=$(bracketed "$K8S_NODE_IP"):$4
+  # on a node that nobody asks, an empty database would be taken for the cluster's
+  case ,$6, in
+    ,,|*[:/]"$remote",*) ;;
+    *) die "cannot start the database: clients ask at $6, this node is $remote; label the node of that address, and no other, k8s.ovn.org/ovnkube-db=true" ;;
+  esac
   file=/etc/ovn/ovn${1}_db.db schema=/usr/share/ovn/ovn-$1.ovsschema
   mkdir -p /etc/ovn $RUN
-  if [ ! -e "$file" ]; then
-    ovsdb-tool create "$file" "$schema"
+  if [ ! -s "$file" ]; then
+    rm -f "$file" "$file.new"
+    { ovsdb-tool create "$file.new" "$schema" && mv "$file.new" "$file"; } ||
+      die "cannot create $file: see the line above; /var/lib/openvswitch of the host needs room and must be writable"
   elif [ "$(ovsdb-tool db-is-standalone "$file" && ovsdb-tool needs-conversion "$file" "$schema")" = yes ]; then
     say "the file $file gets the schema of this release; a copy of the old one stays beside it"
-    cp -p "$file" "$file.old"
-    ovsdb-tool convert "$file" "$schema"
+    { cp -p "$file" "$file.old" && ovsdb-tool convert "$file" "$schema"; } ||
+      die "cannot convert $file: see the line above; /var/lib/openvswitch of the host needs room for a copy of it"
   fi
   protocol=tcp keys=
   [ "${OVN_SSL_ENABLE:-no}" != yes ] || { protocol=ssl; keys=$(ssl_files "ovn$1"); }
@@ -173,18 +183,30 @@ northd() {
     --unixctl=$RUN/ovn-northd.ctl --pidfile=$RUN/ovn-northd.pid $(ssl_files ovnnorthd) ${OVN_NORTHD_OPTS:-}
 }
 switch_answers() { ovs-vsctl --timeout=5 --db="unix:$OVSDB" --no-wait get Open_vSwitch . _uuid >/dev/null 2>&1; }
+alive() { pid=$(cat "$1" 2>/dev/null) && kill -0 "$pid" 2>/dev/null; } # PIDFILE
+host_has_its_own() { [ -e /etc/openvswitch/conf.db ] && [ ! -e "$MARK" ]; }
 switch() {
-  if switch_answers; then
-    say "the host runs Open vSwitch itself: this container only watches it"
-    while switch_answers; do sleep 5 & wait $!; done
-    die "the host's Open vSwitch has ended"
+  mark=
+  if switch_answers && [ ! -e "$MARK" ] || host_has_its_own; then
+    say "the host runs Open vSwitch itself: this container only watches it. If the host is to have none, remove its service and create $MARK there"
+    while :; do
+      now=yes; switch_answers || now=no
+      [ "$now" = "$mark" ] || { mark=$now; [ $now = yes ] && say "the host's Open vSwitch answers" || say "the host's Open vSwitch does not answer: start it"; }
+      sleep 5 & wait $!
+    done
   fi
+  : >"$MARK" || die "cannot write $MARK; make the host's /etc/openvswitch writable"
   ctl=/usr/share/openvswitch/scripts/ovs-ctl
   trap '$ctl stop; exit 0' TERM INT
+  # after a boot, the host's own network setup has the NIC until the agent takes it; later, the switch keeps it
+  first=
+  [ -e $OVS_RUN/started ] || first=--delete-transient-ports
   # shellcheck disable=SC2086 # arguments are words
-  $ctl start --system-id=random --delete-transient-ports ${OVS_OPTIONS:-}
-  # shellcheck disable=SC2046 # two numbers
-  while kill -0 $(cat $OVS_RUN/ovsdb-server.pid $OVS_RUN/ovs-vswitchd.pid) 2>/dev/null; do sleep 1 & wait $!; done
+  $ctl start --system-id=random $first ${OVS_OPTIONS:-} || die "cannot start Open vSwitch: see the lines above"
+  : >$OVS_RUN/started
+  # nothing rotates its log files
+  for daemon in ovsdb-server ovs-vswitchd; do ovs-appctl --timeout=5 -t $daemon vlog/set file:warn || :; done
+  while alive $OVS_RUN/ovsdb-server.pid && alive $OVS_RUN/ovs-vswitchd.pid; do sleep 1 & wait $!; done
   die "Open vSwitch has ended: see its messages in /var/log/openvswitch"
 }
 controller() {
@@ -203,6 +225,7 @@ install_cni() { # by a new file and a rename: a runtime that starts the program 
   [ -d "$to" ] || die "cannot install the CNI program: there is no directory /host/opt/cni/bin; mount the host's /opt/cni/bin there"
   from=/usr/libexec/cni/ovn-k8s-cni-overlay
   [ "$(sha256sum <$from)" != "$(sha256sum 2>/dev/null <"$to/ovn-k8s-cni-overlay")" ] || return 0
+  set +f; rm -f "$to"/.ovn-k8s-cni-overlay.*; set -f
   new=$(mktemp "$to/.ovn-k8s-cni-overlay.XXXXXX") && cat $from >"$new" && chmod 755 "$new" && mv "$new" "$to/ovn-k8s-cni-overlay" ||
     { rm -f "${new:-}"; die "cannot install the CNI program in the host's /opt/cni/bin: see the line above; make the directory writable, with 5 MB free"; }
   say "the CNI program is installed in the host's /opt/cni/bin"
@@ -210,25 +233,26 @@ install_cni() { # by a new file and a rename: a runtime that starts the program 
 agent() { # ARGS...
   node_name
   # containers see /proc/sys read-only; the agent sets the sysctls of gateways and pods
-  mount -o remount,rw,bind /proc/sys 2>/dev/null || [ -w /proc/sys/net/ipv4/ip_forward ] ||
-    die "cannot make /proc/sys writable: the container lacks the capability SYS_ADMIN, or AppArmor forbids it; dist/yaml/ovnkube.yaml has both"
+  { mount --bind /proc/sys/net /proc/sys/net && mount -o remount,rw,bind /proc/sys/net; } 2>/dev/null ||
+    [ -w /proc/sys/net/ipv4/ip_forward ] ||
+    die "cannot make /proc/sys/net writable: the container lacks the capability SYS_ADMIN, or AppArmor forbids it; dist/yaml/ovnkube.yaml has both"
   lines=$(node_flags | given)
   IFS='
 '
   # shellcheck disable=SC2086 # one argument a line
   set -- "$@" $lines
   unset IFS
-  # shellcheck disable=SC2086 # arguments are words
-  ovnkube_ "$@" --pidfile=$RUN/ovnkube.pid ${OVN_GATEWAY_OPTS:-}
+  more=${OVN_GATEWAY_OPTS:-}
+  ovnkube_ "$@" --pidfile=$RUN/ovnkube.pid
 }
-answers() { ovn-appctl --timeout=5 -t "$1" "$2" 2>&1; } # CONTROL-SOCKET COMMAND
+answers() { ovn-appctl --timeout=2 -t "$1" "$2" 2>&1; } # CONTROL-SOCKET COMMAND
 probe() { # TARGET
   case $1 in
     ovnnb-db) ovn-nbctl --timeout=5 --no-leader-only --db=unix:$RUN/ovnnb_db.sock get-connection >/dev/null ;;
     ovnsb-db) ovn-sbctl --timeout=5 --no-leader-only --db=unix:$RUN/ovnsb_db.sock get-connection >/dev/null ;;
     ovn-northd) [ "$(answers $RUN/ovn-northd.ctl status)" != "Status: paused" ] && answers $RUN/ovn-northd.ctl sb-connection-status | grep -qx connected ;;
     ovs-daemons) switch_answers && answers "$OVS_RUN/ovs-vswitchd.$(cat $OVS_RUN/ovs-vswitchd.pid).ctl" version >/dev/null ;;
-    ovn-controller) answers "$RUN/ovn-controller.$(cat $RUN/ovn-controller.pid).ctl" connection-status | grep -qx connected ;;
+    ovn-controller) switch_answers && answers "$RUN/ovn-controller.$(cat $RUN/ovn-controller.pid).ctl" connection-status | grep -qx connected ;;
     # the agent writes it once pods can be wired, and removes it when they cannot
     ovnkube-node) [ -s /etc/cni/net.d/10-ovn-kubernetes.conflist ] ;;
     *) die "cannot probe $1: the targets are ovnnb-db, ovnsb-db, ovn-northd, ovs-daemons, ovn-controller, ovnkube-node" ;;
@@ -242,8 +266,8 @@ display() {
 }
 
 case ${1:-} in
-  nb-ovsdb) database nb OVN_Northbound NB_Global "${OVN_NB_PORT:-6641}" "${OVN_LOGLEVEL_NB:-}" ;;
-  sb-ovsdb) database sb OVN_Southbound SB_Global "${OVN_SB_PORT:-6642}" "${OVN_LOGLEVEL_SB:-}" ;;
+  nb-ovsdb) database nb OVN_Northbound NB_Global "${OVN_NB_PORT:-6641}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" ;;
+  sb-ovsdb) database sb OVN_Southbound SB_Global "${OVN_SB_PORT:-6642}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" ;;
   run-ovn-northd) northd ;;
   ovs-server) switch ;;
   ovn-controller) controller ;;

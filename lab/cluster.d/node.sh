@@ -66,6 +66,7 @@ bare_host() { # nI SYSTEM-ID
   host_net "$1" eth0
   local row='{"external_ids": ["map", [["ovn-bridge-datapath-type", "netdev"], ["system-id", "'$2'"], ["hostname", "'$1'"]]]}'
   [ -e /etc/openvswitch/conf.db ] || {
+    touch /etc/openvswitch/run-by-ovnkube
     ovsdb-tool create /etc/openvswitch/conf.db "$(schema_file openvswitch/vswitch.ovsschema)"
     ovsdb-tool transact /etc/openvswitch/conf.db '["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": '"$row"'}]'
   }
