@@ -2,6 +2,10 @@
 # processes of the node. A process that ends is restarted by its kubelet, so `stop` and `kill` only end it, and `start` waits for the
 # next one. Sourced by lab/cluster.
 
+in_pod() { # DAEMON
+  [ "$IMPL_PODS" = 1 ] || return 1
+  case $1-$IMPL_OVS in coredns-*|ovsdb-n*-1|vswitchd-n*-1) return 1 ;; esac
+}
 pod_daemon() { # DAEMON: its node, and a pattern for its command line
   case $1 in
     n[0-9]*) echo "$1" '^ovnkube --init-node' ;;
