@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
@@ -15,6 +16,7 @@ use axum::{Json, Router};
 use serde_json::json;
 use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
 use crate::cni::Cni;
@@ -24,14 +26,21 @@ use crate::{Error, Result};
 
 const BODY_LIMIT: usize = 1024 * 1024;
 
+/// How long an earlier agent that is ending may still listen, or a program that it was just starting.
+const ENDING: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(20);
+
 /// Listens at `path`. The directory is restricted to root before the socket is created. Fails if another agent listens
 /// there: when that one ended, it would remove the socket of this one.
 pub(crate) async fn listen(path: &Path) -> Result<UnixListener> {
     let failed = |problem| Error::Socket { path: path.to_owned(), problem };
     private_dir(path.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
-    if is_served(path).await {
-        return Err(Error::SecondAgent { path: path.to_owned() });
-    }
+    let free = async {
+        while is_served(path).await {
+            sleep(LOOK).await;
+        }
+    };
+    timeout(ENDING, free).await.map_err(|_| Error::SecondAgent { path: path.to_owned() })?;
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
