@@ -116,40 +116,44 @@ given() { # reads "VARIABLE FLAG" lines; prints a --FLAG=VALUE for each variable
     [ -z "$value" ] || printf '%s\n' "--$flag=$value"
   done
 }
+with_ssl() { [ "${OVN_SSL_ENABLE:-no}" = yes ]; }
+need_databases() { need OVN_NORTH "address of the northbound database"; need OVN_SOUTH "address of the southbound database"; }
 # Prints the flags of the databases and their keys. Addresses may have the old form tcp://ADDRESS:PORT.
 databases() {
-  need OVN_NORTH "address of the northbound database"; need OVN_SOUTH "address of the southbound database"
+  need_databases
   printf '%s\n' "--nb-address=$OVN_NORTH" "--sb-address=$OVN_SOUTH"
-  [ "${OVN_SSL_ENABLE:-no}" != yes ] || for side in nb sb; do
+  ! with_ssl || for side in nb sb; do
     echo "--$side-client-privkey=/ovn-cert/ovncontroller-privkey.pem"
     echo "--$side-client-cert=/ovn-cert/ovncontroller-cert.pem"
     echo "--$side-client-cacert=/ovn-cert/ca-cert.pem"
   done
 }
 ssl_files() { # NAME: the arguments of an OVN program
-  [ "${OVN_SSL_ENABLE:-no}" != yes ] ||
+  ! with_ssl ||
     echo "--private-key=/ovn-cert/$1-privkey.pem --certificate=/ovn-cert/$1-cert.pem --ca-cert=/ovn-cert/ca-cert.pem"
 }
-ovnkube_() { # ARGS...: ovnkube with what the environment sets, and last what $more says; a value has no line breaks
-  lines=$(databases && flags | given)
+# ARGS...: ovnkube with what the environment sets, for the tables $tables, and last what $more says. A value has no line breaks.
+tables=flags more=
+ovnkube_() {
+  lines=$(databases && for table in $tables; do $table | given; done)
   IFS='
 '
   # shellcheck disable=SC2086 # one argument a line
   set -- "$@" $lines
   unset IFS
   # shellcheck disable=SC2086 # arguments are words
-  exec ovnkube "$@" ${more:-}
+  exec ovnkube "$@" $more
 }
 node_name() { need K8S_NODE "name of this node"; }
 
 database() { # nb|sb SCHEMA TABLE PORT LOG REMOTES
   need K8S_NODE_IP "address of this node"
   case $4 in ''|*[!0-9]*) die "cannot start: the port $4 of the database is no number; set OVN_NB_PORT and OVN_SB_PORT" ;; esac
-  remote=$(bracketed "$K8S_NODE_IP"):$4
+  address=$(bracketed "$K8S_NODE_IP")
   # on a node that nobody asks, an empty database would be taken for the cluster's
   case ,$6, in
-    ,,|*[:/]"$remote",*) ;;
-    *) die "cannot start the database: clients ask at $6, this node is $remote; label the node of that address, and no other, k8s.ovn.org/ovnkube-db=true" ;;
+    ,,|*[:/]"$address:$4",*) ;;
+    *) die "cannot start the database: clients ask at $6, this node is $address:$4; label the node of that address, and no other, k8s.ovn.org/ovnkube-db=true" ;;
   esac
   file=/etc/ovn/ovn${1}_db.db schema=/usr/share/ovn/ovn-$1.ovsschema
   mkdir -p /etc/ovn $RUN
@@ -163,8 +167,8 @@ database() { # nb|sb SCHEMA TABLE PORT LOG REMOTES
       die "cannot convert $file: see the line above; /var/lib/openvswitch of the host needs room for a copy of it"
   fi
   protocol=tcp keys=
-  [ "${OVN_SSL_ENABLE:-no}" != yes ] || { protocol=ssl; keys=$(ssl_files "ovn$1"); }
-  remote="p$protocol:$4:$(bracketed "$K8S_NODE_IP")"
+  ! with_ssl || { protocol=ssl; keys=$(ssl_files "ovn$1"); }
+  remote=p$protocol:$4:$address
   # in the database, where its inactivity probe can be set: every client is asked once a minute whether it still lives
   (
     until "ovn-${1}ctl" --timeout=5 --db="unix:$RUN/ovn${1}_db.sock" --inactivity-probe=60000 set-connection "$remote" 2>/dev/null; do sleep 1; done
@@ -175,7 +179,7 @@ database() { # nb|sb SCHEMA TABLE PORT LOG REMOTES
     --remote="db:$2,$3,connections" --unixctl="$RUN/ovn${1}_db.ctl" --pidfile="$RUN/ovn${1}_db.pid" $keys
 }
 northd() {
-  need OVN_NORTH "address of the northbound database"; need OVN_SOUTH "address of the southbound database"
+  need_databases
   mkdir -p $RUN
   # shellcheck disable=SC2046,SC2086 # arguments are words
   exec ovn-northd ${OVN_LOGLEVEL_NORTHD:--vconsole:info} -vsyslog:off -vfile:off \
@@ -184,14 +188,13 @@ northd() {
 }
 switch_answers() { ovs-vsctl --timeout=5 --db="unix:$OVSDB" --no-wait get Open_vSwitch . _uuid >/dev/null 2>&1; }
 alive() { pid=$(cat "$1" 2>/dev/null) && kill -0 "$pid" 2>/dev/null; } # PIDFILE
-host_has_its_own() { [ -e /etc/openvswitch/conf.db ] && [ ! -e "$MARK" ]; }
 switch() {
-  mark=
-  if switch_answers && [ ! -e "$MARK" ] || host_has_its_own; then
+  if [ ! -e "$MARK" ] && { [ -e /etc/openvswitch/conf.db ] || switch_answers; }; then
+    before=
     say "the host runs Open vSwitch itself: this container only watches it. If the host is to have none, remove its service and create $MARK there"
     while :; do
       now=yes; switch_answers || now=no
-      [ "$now" = "$mark" ] || { mark=$now; [ $now = yes ] && say "the host's Open vSwitch answers" || say "the host's Open vSwitch does not answer: start it"; }
+      [ "$now" = "$before" ] || { before=$now; [ $now = yes ] && say "the host's Open vSwitch answers" || say "the host's Open vSwitch does not answer: start it"; }
       sleep 5 & wait $!
     done
   fi
@@ -236,13 +239,7 @@ agent() { # ARGS...
   { mount --bind /proc/sys/net /proc/sys/net && mount -o remount,rw,bind /proc/sys/net; } 2>/dev/null ||
     [ -w /proc/sys/net/ipv4/ip_forward ] ||
     die "cannot make /proc/sys/net writable: the container lacks the capability SYS_ADMIN, or AppArmor forbids it; dist/yaml/ovnkube.yaml has both"
-  lines=$(node_flags | given)
-  IFS='
-'
-  # shellcheck disable=SC2086 # one argument a line
-  set -- "$@" $lines
-  unset IFS
-  more=${OVN_GATEWAY_OPTS:-}
+  tables="node_flags flags" more=${OVN_GATEWAY_OPTS:-}
   ovnkube_ "$@" --pidfile=$RUN/ovnkube.pid
 }
 answers() { ovn-appctl --timeout=2 -t "$1" "$2" 2>&1; } # CONTROL-SOCKET COMMAND
@@ -279,7 +276,7 @@ case ${1:-} in
   readiness-probe)
     [ "${2:-}" = -t ] && [ -n "${3:-}" ] || die "cannot probe: write readiness-probe -t TARGET"
     probe "$3" || { say "$3 is not ready"; exit 1; } ;;
-  plan) node_name; agent plan --node="$K8S_NODE" --nodeport ;;
+  plan) agent plan --node="${K8S_NODE:-}" --nodeport ;;
   cleanup-ovn-node)
     (agent --cleanup-node="${K8S_NODE:-}")
     rm -f /host/opt/cni/bin/ovn-k8s-cni-overlay ;;
