@@ -83,15 +83,17 @@ impl Locks {
 
     /// Takes in the notification that a lock is held.
     pub(crate) fn locked(&self, id: &str) {
-        if let Some(wanted) = self.all().get(id).filter(|wanted| wanted.answered) {
-            wanted.set(true);
-        }
+        self.notified(id, |standing| standing.held = true);
     }
 
     /// Takes in the notification that another client has taken a lock.
     pub(crate) fn stolen(&self, id: &str) {
+        self.notified(id, |standing| *standing = Standing { held: false, stolen: true });
+    }
+
+    fn notified(&self, id: &str, change: impl FnOnce(&mut Standing)) {
         if let Some(wanted) = self.all().get(id).filter(|wanted| wanted.answered) {
-            wanted.standing.send_replace(Standing { held: false, stolen: true });
+            wanted.standing.send_modify(change);
         }
     }
 

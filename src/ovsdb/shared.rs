@@ -1,7 +1,7 @@
 //! What all parts of one client share: its cache, and what is in flight.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ovnkube_ovn::{ServerSchema, Table, Uuid};
 use ovnkube_ovsdb_data::{
@@ -175,6 +175,12 @@ impl Shared {
         Ok(())
     }
 
+    /// The store, for what this session received: one that has ended must not change the cache.
+    fn store_of(&self, conn: &Conn) -> Result<RwLockWriteGuard<'_, Store>, Fault> {
+        let store = self.store.write().unwrap_or_else(PoisonError::into_inner);
+        if conn.is_closed() { Err(Fault::Closed) } else { Ok(store) }
+    }
+
     /// Applies the changes of a commit.
     pub(crate) fn apply(
         &self,
@@ -183,11 +189,7 @@ impl Shared {
         monitor: &Monitor,
         txn: Option<Uuid>,
     ) -> Result<(), Fault> {
-        let mut store = self.store.write().unwrap_or_else(PoisonError::into_inner);
-        // a session that has ended must not change the cache
-        if conn.is_closed() {
-            return Err(Fault::Closed);
-        }
+        let mut store = self.store_of(conn)?;
         let (changes, result) = store.cache.apply(updates, &monitor.layout);
         store.last_txn = if result.is_ok() { txn.unwrap_or_default() } else { Uuid::nil() };
         self.publish(changes);
@@ -202,10 +204,7 @@ impl Shared {
         monitor: &Monitor,
         txn: Option<Uuid>,
     ) -> Result<(), Fault> {
-        let mut store = self.store.write().unwrap_or_else(PoisonError::into_inner);
-        if conn.is_closed() {
-            return Err(Fault::Closed);
-        }
+        let mut store = self.store_of(conn)?;
         let changes = store.cache.replace(updates);
         store.last_txn = txn.unwrap_or_default();
         store.layout = Some(Arc::clone(&monitor.layout));
