@@ -30,6 +30,9 @@ no_ports() { # NAMESPACE
 }
 seconds_since() { echo "$EPOCHREALTIME $1" | awk '{printf "%.1f", $1 - $2}'; }
 http() { x "$1" curl -sf -m "${3:-5}" -o /dev/null "http://$2/hostname"; } # POD ADDRESS:PORT [SECONDS]
+connected() { x "$1" curl -s -m 2 -o /dev/null -w '%{num_connects}' "telnet://$(at "$2"):$3" </dev/null 2>/dev/null; echo " $?"; }
+connects() { [[ $(connected "$@") == "1 "* ]]; } # POD HOST PORT: with TCP
+unanswered() { [ "$(connected "$@")" = "0 28" ]; } # POD HOST PORT: not even with a refusal
 from() { cluster exec "$1" curl -sf -m "${3:-5}" -o /dev/null "http://$2/hostname"; } # UNIT ADDRESS:PORT [SECONDS]
 service() { # NAME SPEC
   printf -- '---\n{apiVersion: v1, kind: Service, metadata: {name: %s, namespace: %s}, spec: {%s}}\n' "$1" "$NS" "$2"

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ovnkube_model::{Change, Kind, Name};
+use ovnkube_model::{Change, Connections, Kind, Name};
 use ovnkube_plan::{Patch, PatchTarget};
 use ovnkube_watch::Scope;
 use serde_json::{Value, json};
@@ -27,6 +27,10 @@ fn text(value: &Value, path: &str) -> String {
 
 fn id(object: &Value) -> Id {
     (text(object, "/kind"), text(object, "/metadata/namespace"), text(object, "/metadata/name"))
+}
+
+fn connected(owners: BTreeMap<IpAddr, Name>) -> Change {
+    Change::Connections(Connections { owners, ..Connections::default() })
 }
 
 fn gone((kind, namespace, name): &Id) -> Change {
@@ -72,7 +76,7 @@ impl Objects {
     /// Replaces what nodes reach, by address.
     pub fn connect(&mut self, connections: BTreeMap<IpAddr, Name>) -> Vec<Change> {
         self.connections.clone_from(&connections);
-        vec![Change::Connections(connections)]
+        vec![connected(connections)]
     }
 
     /// As the API server does it: no effect if the object is gone or was replaced.
@@ -105,7 +109,7 @@ impl Objects {
     /// All of it, as the initial lists would return it.
     pub fn first_lists(&self) -> Vec<Change> {
         let objects = self.by_id.values().map(|o| ovnkube_watch::decode(&o.to_string()).unwrap());
-        let connections = Change::Connections(self.connections.clone());
+        let connections = connected(self.connections.clone());
         std::iter::once(connections).chain(objects).chain(kinds().map(Change::Synced)).collect()
     }
 

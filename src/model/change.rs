@@ -1,7 +1,7 @@
 //! The changes that come in, and what they affect.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,7 @@ pub enum Change {
     EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
     NetworkPolicy(ObjectKey, Option<Box<NetworkPolicy>>),
     ServiceCidr(Name, Option<ServiceCidr>),
-    /// All addresses that nodes depend on, with what they reach there: the API server, databases, their DNS.
-    Connections(BTreeMap<IpAddr, Name>),
+    Connections(Connections),
     /// The initial list of this kind is complete.
     Synced(Kind),
 }
@@ -52,6 +51,15 @@ impl Change {
             _ => {}
         }
     }
+}
+
+/// What nodes depend on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// All addresses, with what nodes reach there: the API server, databases, their DNS.
+    pub owners: BTreeMap<IpAddr, Name>,
+    /// The databases that are reached without TLS: whoever can connect to one controls the network.
+    pub databases: BTreeSet<SocketAddr>,
 }
 
 /// The kinds of objects that are watched.

@@ -40,7 +40,7 @@ mod tests;
 mod world;
 
 pub use annotations::{BadAnnotation, keys};
-pub use change::{Affected, Change, Kind};
+pub use change::{Affected, Change, Connections, Kind};
 pub use endpoint_slice::{
     Conditions, Endpoint, EndpointFields, EndpointSlice, HintFields, HintName, Hints, SliceFields, SlicePort,
 };

@@ -120,7 +120,7 @@ impl World {
                 }
             }
             Change::Connections(connections) => {
-                for service in self.services.apply_connections(connections) {
+                for service in self.services.apply_connections(connections.owners) {
                     self.affect(Affected::Service(service));
                 }
             }

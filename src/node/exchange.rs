@@ -1,9 +1,8 @@
 //! What the agent receives, and what it reports.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ovnkube_model::{EndpointSlice, Mac, Name, NodeIps, ObjectKey, PodKey, Service, ServiceCidr, Subnet};
+use ovnkube_model::{Connections, EndpointSlice, Mac, Name, NodeIps, ObjectKey, PodKey, Service, ServiceCidr, Subnet};
 use ovnkube_node_plan::Warning;
 use ovnkube_node_plan::annotations::Annotations;
 use ovnkube_telemetry::NodeHealth;
@@ -25,8 +24,8 @@ pub enum Change {
     ServiceCidr(Name, Option<ServiceCidr>),
     /// The addresses of any node; `None`: it is gone.
     NodeIps(Name, Option<NodeIps>),
-    /// All addresses that nodes connect to, with what they reach there; must be sent before any service.
-    Connections(BTreeMap<IpAddr, Name>),
+    /// What nodes connect to; must be sent before any service.
+    Connections(Connections),
     /// All existing services, slices and ranges have been sent.
     ServicesSynced,
     /// All existing nodes have been sent.

@@ -1,13 +1,14 @@
-//! The addresses that this host depends on: the API server, the databases, its name servers. No service may take them.
+//! The addresses that this host depends on: the API server, the databases, its name servers. No service may take them,
+//! and pods may not connect to databases without TLS.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures::future::join_all;
 use ovnkube_config::{Database, Settings};
-use ovnkube_model::{Change, Name};
+use ovnkube_model::{Change, Connections as Found};
 use ovnkube_ovsdb::Remote;
 use tokio::net::lookup_host;
 use tokio::sync::mpsc;
@@ -30,6 +31,9 @@ const NAME_SERVERS: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resol
 /// How much of such a file is read, bytes.
 const LONGEST_FILE: u64 = 64 * 1024;
 
+/// OVN's ports of a host with databases: northbound and southbound, for clients, then for the members of a Raft cluster.
+const OVN_PORTS: [u16; 4] = [6641, 6642, 6643, 6644];
+
 const API_SERVER: &str = "the API server";
 const NORTHBOUND: &str = "the northbound database";
 const SOUTHBOUND: &str = "the southbound database";
@@ -37,44 +41,45 @@ const NAME_SERVER: &str = "a name server of the nodes";
 
 /// What this process connects to.
 pub(crate) struct Connections {
-    /// Addresses or names, with what is there.
-    hosts: Vec<(String, &'static str)>,
+    hosts: Vec<Host>,
     /// All addresses that a name has had: connections to earlier ones may still be open.
     known: BTreeMap<String, Vec<IpAddr>>,
     /// Names that are not resolved, for which a warning was logged.
     unknown: BTreeSet<String>,
 }
 
+struct Host {
+    /// Address or name.
+    host: String,
+    what: &'static str,
+    /// Port of a database that is reached without TLS.
+    plain: Option<u16>,
+}
+
 impl Connections {
     /// `api_server`: as `10.0.0.1:6443` or `[fd00::1]:6443`.
     pub(crate) fn of(settings: &Settings, api_server: &str) -> Self {
-        let api_server = (host_of(api_server).to_owned(), API_SERVER);
-        let of_database = |database: &Database, what| {
-            let hosts = translate::remotes(database).into_iter().filter_map(|remote| Some((host(&remote)?, what)));
-            hosts.collect::<Vec<_>>()
-        };
-        let databases = [of_database(&settings.nb, NORTHBOUND), of_database(&settings.sb, SOUTHBOUND)].concat();
-        Self {
-            hosts: [api_server].into_iter().chain(databases).collect(),
-            known: BTreeMap::new(),
-            unknown: BTreeSet::new(),
+        let mut hosts = vec![Host { host: host_of(api_server).to_owned(), what: API_SERVER, plain: None }];
+        for (database, what) in [(&settings.nb, NORTHBOUND), (&settings.sb, SOUTHBOUND)] {
+            hosts.extend(of_database(database, what));
         }
+        Self { hosts, known: BTreeMap::new(), unknown: BTreeSet::new() }
     }
 
     /// Looks the addresses up and sends them first: until then nothing is decided about services.
     pub(crate) async fn send(&mut self, changes: &mpsc::Sender<Change>) {
         self.look_up(ANSWER_AT_START).await;
         // the receiver ends with the process
-        let _ = changes.send(Change::Connections(self.addresses())).await;
+        let _ = changes.send(Change::Connections(self.found())).await;
     }
 
     /// Repeats the look-up and sends what changed, without end. Does not keep the channel open.
     pub(crate) async fn keep_sending(mut self, changes: mpsc::WeakSender<Change>) {
-        let mut sent = self.addresses();
+        let mut sent = self.found();
         loop {
             sleep(if self.unknown.is_empty() { CHECK_AGAIN } else { LOOK_AGAIN_SOON }).await;
             self.look_up(ANSWER_WITHIN).await;
-            let now = self.addresses();
+            let now = self.found();
             if let Some(changes) = changes.upgrade().filter(|_| now != sent) {
                 let _ = changes.send(Change::Connections(now.clone())).await;
                 sent = now;
@@ -83,8 +88,8 @@ impl Connections {
     }
 
     async fn look_up(&mut self, within: Duration) {
-        let names = self.hosts.iter().filter(|(host, _)| host.parse::<IpAddr>().is_err());
-        let names: BTreeSet<_> = names.map(|(name, _)| name.clone()).collect();
+        let names = self.hosts.iter().map(|host| &host.host).filter(|host| host.parse::<IpAddr>().is_err());
+        let names: BTreeSet<_> = names.cloned().collect();
         let ask = async |name: String| {
             let answer = timeout(within, lookup_host((name.as_str(), 0))).await;
             let found = answer.map_err(|_| "no answer".to_owned()).and_then(|found| found.map_err(|e| e.to_string()));
@@ -102,7 +107,7 @@ impl Connections {
                         name,
                         error,
                         "cannot find the addresses of a host that this process connects to; until they are \
-                        found a service may take them"
+                        found a service may take them, and pods may reach it"
                     );
                 }
                 Err(_) => {}
@@ -120,23 +125,35 @@ impl Connections {
         }
     }
 
-    fn addresses(&self) -> BTreeMap<IpAddr, Name> {
-        let of_hosts = self.hosts.iter().flat_map(|(host, what)| {
-            let ips = host.parse().map_or_else(|_| self.known.get(host).cloned().unwrap_or_default(), |ip| vec![ip]);
-            ips.into_iter().map(move |ip| (ip, *what))
-        });
+    fn found(&self) -> Found {
         let name_servers = NAME_SERVERS.iter().flat_map(|path| name_servers(&read(path)));
-        let all = name_servers.map(|ip| (ip, NAME_SERVER)).chain(of_hosts);
+        let mut found = Found::default();
+        let mut owners: BTreeMap<_, _> = name_servers.map(|ip| (ip, NAME_SERVER)).collect();
+        for host in &self.hosts {
+            for ip in self.addresses(&host.host) {
+                owners.insert(ip, host.what);
+                let ports = host.plain.into_iter().flat_map(|port| OVN_PORTS.into_iter().chain([port]));
+                found.databases.extend(ports.map(|port| SocketAddr::new(ip.to_canonical(), port)));
+            }
+        }
         // a service cannot have loopback addresses
-        all.filter(|(ip, _)| !ip.is_loopback()).map(|(ip, what)| (ip.to_canonical(), what.into())).collect()
+        owners.retain(|ip, _| !ip.is_loopback());
+        found.owners = owners.into_iter().map(|(ip, what)| (ip.to_canonical(), what.into())).collect();
+        found
+    }
+
+    fn addresses(&self, host: &str) -> Vec<IpAddr> {
+        host.parse().map_or_else(|_| self.known.get(host).cloned().unwrap_or_default(), |ip| vec![ip])
     }
 }
 
-fn host(remote: &Remote) -> Option<String> {
-    match remote {
+fn of_database(database: &Database, what: &'static str) -> Vec<Host> {
+    let host = |remote| match remote {
         Remote::Unix(_) => None,
-        Remote::Tcp { host, .. } | Remote::Ssl { host, .. } => Some(host.clone()),
-    }
+        Remote::Tcp { host, port } => Some(Host { host, what, plain: Some(port) }),
+        Remote::Ssl { host, .. } => Some(Host { host, what, plain: None }),
+    };
+    translate::remotes(database).into_iter().filter_map(host).collect()
 }
 
 /// `10.0.0.1:6443` and `[fd00::1]:6443` without port and brackets.
@@ -156,4 +173,28 @@ fn read(path: &str) -> String {
 fn name_servers(text: &str) -> Vec<IpAddr> {
     let lines = text.lines().filter_map(|line| line.trim().strip_prefix("nameserver"));
     lines.filter_map(|rest| rest.trim().split('%').next()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn databases_without_tls_are_found() {
+        let hosts = [
+            ("10.0.0.1", NORTHBOUND, Some(6641)),
+            ("10.0.0.1", SOUTHBOUND, Some(7000)),
+            ("10.0.0.2", SOUTHBOUND, None),
+            ("db.example", SOUTHBOUND, Some(6642)),
+        ];
+        let hosts = hosts.map(|(host, what, plain)| Host { host: host.to_owned(), what, plain }).into();
+        let mut connections = Connections { hosts, known: BTreeMap::new(), unknown: BTreeSet::new() };
+        let text = |found: &Found| found.databases.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let first = "10.0.0.1:6641 10.0.0.1:6642 10.0.0.1:6643 10.0.0.1:6644 10.0.0.1:7000";
+        assert_eq!(text(&connections.found()), first);
+        connections.learn("db.example".to_owned(), vec!["fd00::9".parse().unwrap()]);
+        let second = "[fd00::9]:6641 [fd00::9]:6642 [fd00::9]:6643 [fd00::9]:6644";
+        assert_eq!(text(&connections.found()), format!("{first} {second}"));
+        assert_eq!(&*connections.found().owners[&"10.0.0.2".parse().unwrap()], SOUTHBOUND);
+    }
 }

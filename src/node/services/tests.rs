@@ -7,8 +7,8 @@ mod vlan;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ovnkube_model::{
-    AddressRules, EndpointFields, EndpointSlice, GatewayMode, Mac, Meta, ObjectKey, PortFields, Service, ServiceFields,
-    Services, SliceFields, Subnet,
+    AddressRules, Connections, EndpointFields, EndpointSlice, GatewayMode, Mac, Meta, ObjectKey, PortFields, Service,
+    ServiceFields, Services, SliceFields, Subnet,
 };
 use serde_json::{Value, json};
 
@@ -512,6 +512,26 @@ fn only_changes_for_the_host_are_reported() {
     assert!(reported(&|| tracker.addresses(&["10.128.0.6".parse().unwrap()])), "the endpoint is on the host");
     assert!(reported(&|| tracker.service(&key("np"), None)));
     assert_eq!(tracker.want(), Some(Want { nodes: Some(BTreeSet::new()), ..Want::default() }));
+}
+
+/// The host must act when databases without TLS change, or which of them is its own.
+#[test]
+fn databases_without_tls_are_told_once() {
+    let tracker =
+        ServiceTracker::new("node-000".into(), true, Some(given()), Services::default(), watch::Sender::default());
+    tracker.services_synced();
+    let mut changes = tracker.changes();
+    let mut reported = |change: &dyn Fn()| {
+        changes.borrow_and_update();
+        change();
+        changes.has_changed().unwrap()
+    };
+    let databases = Connections { databases: ["172.18.0.2:6642".parse().unwrap()].into(), ..Connections::default() };
+    assert!(reported(&|| tracker.connections(databases.clone())));
+    assert!(!reported(&|| tracker.connections(databases.clone())));
+    assert!(reported(&|| tracker.addresses(&["172.18.0.2".parse().unwrap()])), "it is on this host");
+    assert!(!reported(&|| tracker.addresses(&["172.18.0.2", "172.18.0.3"].map(|ip| ip.parse().unwrap()))));
+    assert_eq!(tracker.want().unwrap().databases.here, [6642].into());
 }
 
 /// The first external address, added later: until other nodes' addresses are known, it may be one of them, and

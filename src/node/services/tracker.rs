@@ -1,10 +1,13 @@
 //! What is known of services, and what the host has to do for them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ovnkube_model::{EndpointSlice, Family, Name, NodeIps, ObjectKey, Service, ServiceCidr, Services, Subnet};
+use ovnkube_model::{
+    Connections, EndpointSlice, Family, Name, NodeIps, ObjectKey, Service, ServiceCidr, Services, Subnet,
+};
+use ovnkube_node_plan::databases::Databases;
 use ovnkube_node_plan::services::stale::{self, Stale};
 use ovnkube_node_plan::services::{self as want, Here, Senders, ServiceIntent, ServiceIntents, Want};
 use tokio::sync::watch;
@@ -28,6 +31,8 @@ struct State {
     services: Services,
     parts: ServiceIntents,
     ranges: BTreeMap<Name, ServiceCidr>,
+    /// Those that are reached without TLS.
+    open_databases: BTreeSet<SocketAddr>,
     /// The own node's addresses according to the API server.
     own: NodeIps,
     senders: BTreeMap<ObjectKey, Senders>,
@@ -40,6 +45,10 @@ struct State {
 }
 
 impl State {
+    fn databases(&self) -> Databases {
+        Databases::of(&self.open_databases, &self.here.ips)
+    }
+
     /// Applies the own node's addresses: those from the API server and those of its links.
     fn apply_own(&mut self) -> BTreeSet<ObjectKey> {
         self.services.apply_node(&self.here.node, self.own.with_links(&self.here.ips))
@@ -97,9 +106,13 @@ impl ServiceTracker {
     pub(crate) fn addresses(&self, ips: &[IpAddr]) {
         let mut state = self.lock();
         if state.here.ips != ips {
+            let before = state.databases();
             state.here.ips = ips.to_vec();
             state.apply_own();
             self.affect_all(&mut state);
+            if state.databases() != before {
+                self.changes.send_modify(|n| *n += 1);
+            }
         }
     }
 
@@ -132,11 +145,15 @@ impl ServiceTracker {
         ranges.flat_map(|range| state.services.nodes_in(*range)).collect()
     }
 
-    /// Sets the addresses that nodes connect to, with what they reach there.
-    pub(crate) fn connections(&self, connections: BTreeMap<IpAddr, Name>) {
+    /// Sets what nodes connect to.
+    pub(crate) fn connections(&self, connections: Connections) {
         let mut state = self.lock();
-        let affected = state.services.apply_connections(connections);
+        let affected = state.services.apply_connections(connections.owners);
         self.affect(&mut state, affected);
+        if state.open_databases != connections.databases {
+            state.open_databases = connections.databases;
+            self.changes.send_modify(|n| *n += 1);
+        }
     }
 
     /// All existing services, slices and ranges were received.
@@ -167,6 +184,7 @@ impl ServiceTracker {
             parts: state.parts.all().cloned().collect(),
             ranges: state.ranges.clone(),
             nodes: state.here.knows_nodes.then(|| self.kept(&state)),
+            databases: state.databases(),
         })
     }
 

@@ -8,10 +8,11 @@
 //!            └────────────────────────────────────┘   11 too large for pods ─▶ host, which tells the sender
 //! ```
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use ovnkube_model::{Family, GatewayMode, Masquerade};
 
+use crate::databases::Databases;
 use crate::openflow::{Facts, Flows, V4, V6, Vlan, Words};
 use crate::services::{self, Want};
 
@@ -46,6 +47,7 @@ pub fn flows(facts: &Facts<'_>, services: &Want) -> Vec<String> {
         classify(&mut flows, facts, words, &zones, *ip);
         replies(&mut flows, facts, words);
     }
+    databases(&mut flows, facts, &services.databases);
     services::flows::add(&mut flows, services, facts);
     flows.0
 }
@@ -121,6 +123,16 @@ fn tunnels(flows: &mut Flows, facts: &Facts<'_>, words: &Words, uplink: u16) {
     flows.add(0, 205, &format!("in_port={uplink},{tagged}dl_dst={mac},{tunnel}"), &format!("{strip}LOCAL"));
     flows.add(0, 200, &format!("in_port={uplink},{tunnel}"), "NORMAL");
     flows.add(0, 200, &format!("in_port=LOCAL,{tunnel}"), &format!("{push}output:{uplink}"));
+}
+
+/// Databases without TLS are not for pods. One on this host is also behind the host's masquerade address.
+fn databases(flows: &mut Flows, facts: &Facts<'_>, databases: &Databases) {
+    let hosts = Family::ALL.into_iter().filter_map(|family| Masquerade::find(facts.masquerade, family));
+    let here = hosts.flat_map(|of| databases.here.iter().map(move |port| SocketAddr::new(of.host.ip(), *port)));
+    for at in databases.at.iter().copied().chain(here) {
+        let Words { tcp, dst, .. } = if at.is_ipv6() { V6 } else { V4 };
+        flows.add(0, FIRST, &format!("in_port={},{tcp},{dst}={},tp_dst={}", facts.patch, at.ip(), at.port()), "drop");
+    }
 }
 
 fn from_outside(flows: &mut Flows, facts: &Facts<'_>, words: &Words, zones: &Zones, uplink: u16) {

@@ -43,6 +43,7 @@ pub struct Parts<'a> {
 pub fn table(parts: &Parts<'_>, services: &Want) -> Wanted {
     let mut body = services::nft::body();
     body += &tunnels(parts.encap_port);
+    body += &databases();
     body += &forward_to_pods();
     body += &to_pods(parts.management);
     if parts.mode == GatewayMode::Local {
@@ -57,6 +58,20 @@ pub fn table(parts: &Parts<'_>, services: &Want) -> Wanted {
 fn tunnels(encap_port: u16) -> String {
     let rule = format!("iifname \"{LINK}\" udp dport {encap_port} counter drop");
     chain("mgmtport-tunnels", "type filter hook prerouting priority -310", &[rule])
+}
+
+/// Drops pods' packets to databases without TLS, after services were translated. A database on this host may listen on
+/// any of its addresses.
+fn databases() -> String {
+    let to = |what, set: Set, family| {
+        format!("iifname \"{LINK}\" {what} meta l4proto . th dport @{} counter drop", set.name(family))
+    };
+    let rules = [
+        to("ip daddr .", Set::Databases, Family::V4),
+        to("ip6 daddr .", Set::Databases, Family::V6),
+        to("fib daddr type local", Set::DatabasePorts, Family::V4),
+    ];
+    chain("mgmtport-databases", "type filter hook prerouting priority -90", &rules)
 }
 
 /// Limits what the host forwards to pods. Pods accept all packets from the management port's address, regardless of

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::*;
+use crate::databases::Databases;
 use crate::host::Link;
 use crate::masquerade::masquerade_subnets;
 use crate::observed::LinkState;
@@ -111,6 +112,38 @@ fn flows_of_local_mode() {
     is_golden(GatewayMode::Local, include_str!("tests/local.flows"));
 }
 
+/// One is on this host, others on another.
+#[test]
+fn pods_do_not_reach_databases_without_tls() {
+    let all = ["172.18.0.2:6642", "172.18.0.9:6641", "[fd00::9]:6642"].map(|at| at.parse().unwrap()).into();
+    let databases = Databases::of(&all, &["172.18.0.2".parse().unwrap()]);
+    let want = Want { databases, ..Want::default() };
+    let all = flows::flows(&facts(GatewayMode::Shared), &want);
+    let more = all.iter().filter(|flow| flow.contains("tp_dst=664"));
+    let more: Vec<_> = more.map(|flow| flow.split_once(',').unwrap().1).collect();
+    assert_eq!(
+        more,
+        [
+            "table=0,priority=700,in_port=2,tcp,nw_dst=172.18.0.2,tp_dst=6642,actions=drop",
+            "table=0,priority=700,in_port=2,tcp,nw_dst=172.18.0.9,tp_dst=6641,actions=drop",
+            "table=0,priority=700,in_port=2,tcp6,ipv6_dst=fd00::9,tp_dst=6642,actions=drop",
+            "table=0,priority=700,in_port=2,tcp,nw_dst=169.254.169.2,tp_dst=6642,actions=drop",
+            "table=0,priority=700,in_port=2,tcp6,ipv6_dst=fd69::2,tp_dst=6642,actions=drop",
+        ]
+    );
+    let elements = services::nft::elements(&want, GatewayMode::Shared, &[]);
+    let text: Vec<_> = elements.keys().map(|element| format!("{} {}", element.set_name(), element.key())).collect();
+    assert_eq!(
+        text,
+        [
+            "databases-v4 172.18.0.2 . tcp . 6642",
+            "databases-v4 172.18.0.9 . tcp . 6641",
+            "databases-v6 fd00::9 . tcp . 6642",
+            "database-ports tcp . 6642",
+        ]
+    );
+}
+
 #[test]
 fn the_mtu_check_can_be_off() {
     let facts = openflow::Facts { max_frame: None, ..facts(GatewayMode::Local) };
@@ -209,6 +242,12 @@ fn nftables_of_each_mode() {
 \tchain mgmtport-tunnels {
 \t\ttype filter hook prerouting priority -310; policy accept;
 \t\tiifname \"ovn-k8s-mp0\" udp dport 6081 counter drop
+\t}
+\tchain mgmtport-databases {
+\t\ttype filter hook prerouting priority -90; policy accept;
+\t\tiifname \"ovn-k8s-mp0\" ip daddr . meta l4proto . th dport @databases-v4 counter drop
+\t\tiifname \"ovn-k8s-mp0\" ip6 daddr . meta l4proto . th dport @databases-v6 counter drop
+\t\tiifname \"ovn-k8s-mp0\" fib daddr type local meta l4proto . th dport @database-ports counter drop
 \t}
 \tchain mgmtport-forward {
 \t\ttype filter hook forward priority filter; policy accept;

@@ -10,7 +10,7 @@ use ovnkube_model::{Family, Protocol};
 /// more than the 110 pods that a kubelet runs by default. Of more endpoints only the first ones serve.
 pub(super) const SLOTS: usize = 128;
 
-/// A map or set for each family; [`Set::NoSnatNodePorts`] is one for both.
+/// A map or set for each family; [`Set::NoSnatNodePorts`] and [`Set::DatabasePorts`] are each one for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Set {
     EtpIps,
@@ -28,6 +28,8 @@ pub enum Set {
     NoNodePort,
     Nobody,
     Affinity,
+    Databases,
+    DatabasePorts,
 }
 
 /// What packets are compared with.
@@ -60,7 +62,7 @@ pub struct Element {
 
 impl Set {
     /// In the order in which they are declared.
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 17] = [
         Self::EtpIps,
         Self::EtpNodePorts,
         Self::Ips,
@@ -76,6 +78,8 @@ impl Set {
         Self::NoNodePort,
         Self::Nobody,
         Self::Affinity,
+        Self::Databases,
+        Self::DatabasePorts,
     ];
 
     /// As nftables knows it, such as `nodeports-v4`.
@@ -96,13 +100,15 @@ impl Set {
             Self::NoNodePort => "external-ips-no-nodeport",
             Self::Nobody => "external-ips-nobody",
             Self::Affinity => "external-ips-affinity",
+            Self::Databases => "databases",
+            Self::DatabasePorts => return "database-ports".to_owned(),
         };
         format!("{name}-{}", family.name())
     }
 
     /// The families that have a map or set of their own.
     fn families(self) -> &'static [Family] {
-        if self == Self::NoSnatNodePorts { &[Family::V4] } else { &Family::ALL }
+        if matches!(self, Self::NoSnatNodePorts | Self::DatabasePorts) { &[Family::V4] } else { &Family::ALL }
     }
 
     /// Whether packets with a key of it are sent elsewhere.
@@ -120,11 +126,11 @@ impl Set {
             Self::EtpNodePorts | Self::NodePorts | Self::Elsewhere => {
                 ("map", "inet_proto . inet_service : IP . inet_service")
             }
-            Self::ItpMark | Self::NoSnatServices | Self::Limited | Self::Refused | Self::Nobody => {
+            Self::ItpMark | Self::NoSnatServices | Self::Limited | Self::Refused | Self::Nobody | Self::Databases => {
                 ("set", "IP . inet_proto . inet_service")
             }
             Self::Sources => ("set", "IP . inet_proto . inet_service . IP; flags interval"),
-            Self::NoSnatNodePorts => ("set", "inet_proto . inet_service"),
+            Self::NoSnatNodePorts | Self::DatabasePorts => ("set", "inet_proto . inet_service"),
             // that of `Affinity` is looked up by a hash of the source, but not declared so: `nft` 1.0.6 crashes when
             // it lists such a map
             Self::NoNodePort | Self::Affinity => {

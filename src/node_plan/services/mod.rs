@@ -15,6 +15,8 @@ use ovnkube_model::{
     TrafficPolicy,
 };
 
+use crate::databases::Databases;
+
 /// This node, as far as services depend on it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Here {
@@ -36,6 +38,8 @@ pub struct Want {
     pub ranges: BTreeMap<Name, ServiceCidr>,
     /// Addresses of nodes in any of these ranges; `None` until they are known.
     pub nodes: Option<BTreeSet<IpAddr>>,
+    /// What pods may not connect to.
+    pub databases: Databases,
 }
 
 /// What one service needs on the host.

@@ -127,6 +127,7 @@ pub fn elements(want: &Want, mode: GatewayMode, masquerade: &[Subnet]) -> Elemen
             all.add(Set::Refused, Family::of(service.ip), Key::of_ip(service.ip, *protocol, service.port), None);
         }
     }
+    all.elements.extend(want.databases.elements());
     all.elements
 }
 
