@@ -49,8 +49,8 @@ pub(crate) struct Connections {
 }
 
 struct Host {
-    /// Address or name.
-    host: String,
+    /// Or its address.
+    name: String,
     what: &'static str,
     /// Port of a database that is reached without TLS.
     plain: Option<u16>,
@@ -59,7 +59,7 @@ struct Host {
 impl Connections {
     /// `api_server`: as `10.0.0.1:6443` or `[fd00::1]:6443`.
     pub(crate) fn of(settings: &Settings, api_server: &str) -> Self {
-        let mut hosts = vec![Host { host: host_of(api_server).to_owned(), what: API_SERVER, plain: None }];
+        let mut hosts = vec![Host { name: host_of(api_server).to_owned(), what: API_SERVER, plain: None }];
         for (database, what) in [(&settings.nb, NORTHBOUND), (&settings.sb, SOUTHBOUND)] {
             hosts.extend(of_database(database, what));
         }
@@ -88,7 +88,7 @@ impl Connections {
     }
 
     async fn look_up(&mut self, within: Duration) {
-        let names = self.hosts.iter().map(|host| &host.host).filter(|host| host.parse::<IpAddr>().is_err());
+        let names = self.hosts.iter().map(|host| &host.name).filter(|host| host.parse::<IpAddr>().is_err());
         let names: BTreeSet<_> = names.cloned().collect();
         let ask = async |name: String| {
             let answer = timeout(within, lookup_host((name.as_str(), 0))).await;
@@ -130,7 +130,7 @@ impl Connections {
         let mut found = Found::default();
         let mut owners: BTreeMap<_, _> = name_servers.map(|ip| (ip, NAME_SERVER)).collect();
         for host in &self.hosts {
-            for ip in self.addresses(&host.host) {
+            for ip in self.addresses(&host.name) {
                 owners.insert(ip, host.what);
                 let ports = host.plain.into_iter().flat_map(|port| OVN_PORTS.into_iter().chain([port]));
                 found.databases.extend(ports.map(|port| SocketAddr::new(ip.to_canonical(), port)));
@@ -150,8 +150,8 @@ impl Connections {
 fn of_database(database: &Database, what: &'static str) -> Vec<Host> {
     let host = |remote| match remote {
         Remote::Unix(_) => None,
-        Remote::Tcp { host, port } => Some(Host { host, what, plain: Some(port) }),
-        Remote::Ssl { host, .. } => Some(Host { host, what, plain: None }),
+        Remote::Tcp { host, port } => Some(Host { name: host, what, plain: Some(port) }),
+        Remote::Ssl { host, .. } => Some(Host { name: host, what, plain: None }),
     };
     translate::remotes(database).into_iter().filter_map(host).collect()
 }
@@ -187,7 +187,7 @@ mod tests {
             ("10.0.0.2", SOUTHBOUND, None),
             ("db.example", SOUTHBOUND, Some(6642)),
         ];
-        let hosts = hosts.map(|(host, what, plain)| Host { host: host.to_owned(), what, plain }).into();
+        let hosts = hosts.map(|(name, what, plain)| Host { name: name.to_owned(), what, plain }).into();
         let mut connections = Connections { hosts, known: BTreeMap::new(), unknown: BTreeSet::new() };
         let text = |found: &Found| found.databases.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let first = "10.0.0.1:6641 10.0.0.1:6642 10.0.0.1:6643 10.0.0.1:6644 10.0.0.1:7000";
