@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use crate::cni::Cni;
 use crate::exchange::{Change, OwnNode, Reports};
+use crate::observe::{Depth, observe};
 use crate::ovs::Ovs;
 use crate::pods::Pods;
 use crate::preview::Preview;
@@ -17,7 +18,7 @@ use crate::reconcile::Reconciler;
 use crate::sandbox_locks::SandboxLocks;
 use crate::services::{self, ServiceTracker};
 use crate::settings::NodeSettings;
-use crate::{Error, Result, server};
+use crate::{Error, Result, server, wanted};
 
 /// How long the API server may take to send the own Node and all services.
 const HEAR: Duration = Duration::from_secs(20);
@@ -123,6 +124,8 @@ pub async fn plan(
 ) -> Result<Vec<String>> {
     let (here, ovs) = (Net::here().await?, Ovs::reach(&settings.ovs_remote, "start Open vSwitch").await?);
     let tracker = tracker(settings, needs_nodes);
+    let host = observe(&here, Some(&ovs), Depth::Usual).await?;
+    tracker.addresses(&wanted::own_ips(settings, &host));
     let (node, mut own_node) = watch::channel(OwnNode::default());
     let heard = async {
         let mut services = tracker.changes();

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ipnetwork::IpNetwork;
 use ovnkube_host::changes::Changes;
 use ovnkube_node_plan::annotations::{Annotations, Facts};
 use ovnkube_node_plan::encap_ip_change::{self, EncapIpChange};
@@ -264,9 +263,7 @@ impl<'a> Reconciler<'a> {
     ) {
         let Some(system_id) = self.cni.ovs.system_id() else { return };
         let addresses = host.addresses_except(management_port::LINK);
-        let masquerade = |ip: &IpAddr| self.settings.masquerade_subnets.iter().any(|range| range.contains(*ip));
-        let own = addresses.iter().map(IpNetwork::ip).filter(|ip| !ip.is_loopback() && !masquerade(ip));
-        self.services.addresses(&own.collect::<Vec<_>>());
+        self.services.addresses(&wanted::own_ips(self.settings, host));
         let facts = Facts {
             system_id: &system_id,
             zone: &self.settings.zone,

@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
+use ipnetwork::IpNetwork;
 use ovnkube_node_plan::chassis::{Chassis, MgmtPort, external_ids};
 use ovnkube_node_plan::gateway::GatewayBridge;
 use ovnkube_node_plan::management_port::{self, ManagementPort};
+use ovnkube_node_plan::observed::Observed;
 
 use crate::exchange::OwnNode;
 use crate::settings::NodeSettings;
@@ -19,6 +21,13 @@ pub(crate) fn encap_ips(settings: &NodeSettings, node: &OwnNode) -> Vec<IpAddr> 
     } else {
         settings.chassis.encap_ips.clone()
     }
+}
+
+/// The addresses on the node's links by which endpoints and databases on this host are known.
+pub(crate) fn own_ips(settings: &NodeSettings, host: &Observed) -> Vec<IpAddr> {
+    let masquerade = |ip: &IpAddr| settings.masquerade_subnets.iter().any(|range| range.contains(*ip));
+    let all = host.addresses_except(management_port::LINK);
+    all.iter().map(IpNetwork::ip).filter(|ip| !ip.is_loopback() && !masquerade(ip)).collect()
 }
 
 /// `None` until the node has a subnet.
