@@ -64,7 +64,7 @@ db_start() { # nb-1: starts it and creates its file the first time
   else args=(--sync-from="$(db_shared "$k")"); fi
   # shellcheck disable=SC2046 # the keys are words
   bg "$m" ovsdb-server -vconsole:info -vsyslog:off "$file" --remote="punix:$D/db/$m.sock" --unixctl="$D/db/$m.ctl" "${args[@]}" $(db_keys)
-  wait_for 10 test -S "$D/db/$m.ctl" || die "$m did not start ($D/log/$m.log)"
+  wait_for 60 test -S "$D/db/$m.ctl" || die "$m did not start ($D/log/$m.log)"
 }
 relay_start() {
   ovn-sbctl --db="$(db_sockets sb)" set-connection role=ovn-controller "pssl:16642:$(db_at 8)"
@@ -87,7 +87,7 @@ databases_up() {
   echo 1 >"$D/db/active"
   for i in $(db_members); do for k in nb sb; do db_start $k-"$i"; done; done
   for i in $(db_members); do
-    for k in nb sb; do wait_for 30 ovsdb-client -t 2 wait "unix:$D/db/$k-$i.sock" "$(db_schema $k)" connected || die "$k-$i did not join its cluster"; done
+    for k in nb sb; do wait_for 120 ovsdb-client -t 5 wait "unix:$D/db/$k-$i.sock" "$(db_schema $k)" connected || die "$k-$i did not join its cluster"; done
   done
   for k in nb sb; do ovn-${k}ctl --db="$(db_sockets $k)" init; done
   northd_start

@@ -4,7 +4,7 @@
 node_up() { # nI
   local u=$1
   node_start "$u"
-  wait_for 60 kubectl_ get node "$u" || die "kubelet of $u did not register"
+  wait_for 300 kubectl_ get node "$u" || die "kubelet of $u did not register"
   # a kubelet may not set this label on its own Node
   [ "$u" != n1 ] || kubectl_ label node n1 node-role.kubernetes.io/control-plane= k8s.ovn.org/ovnkube-db=true >/dev/null
   agent_start "$u"

@@ -29,5 +29,5 @@ pod_daemon_stop() { # DAEMON SIGNAL
   pid=$(pod_daemon_pid "$1") || die "$1 does not run"
   innode "$node" kill "-$2" "$pid"
 }
-pod_daemon_start() { wait_for 60 pod_daemon_pid "$1" || die "$1 was not restarted within 60 s"; } # DAEMON
+pod_daemon_start() { wait_for 300 pod_daemon_pid "$1" || die "$1 was not restarted within 300 s"; } # DAEMON
 pod_of() { kubectl_ get pod -n ovn-kubernetes -l "name=$1" --field-selector "spec.nodeName=$2" -o name; } # LABEL nI
