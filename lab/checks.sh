@@ -10,7 +10,11 @@ no() { # WHAT CMD...: must fail
   if "$@" >/dev/null 2>&1; then failed=$((failed + 1)); echo "FAIL $what (went through)"; else passed=$((passed + 1)); echo "ok   $what"; fi
 }
 summary() { echo "$passed passed, $failed failed"; [ "$failed" = 0 ]; }
-try() { local i; for i in $(seq 30); do ! "$@" || return 0; sleep 0.5; done; return 1; } # for state that follows an event; how fast is the benchmark's question
+try() { # CMD...: for state that follows an event, within a minute; how fast is the benchmark's question
+  local end=$((SECONDS + 60))
+  until "$@"; do [ $SECONDS -lt $end ] || return 1; sleep 0.5; done
+}
+fails() { ! "$@"; }
 cluster() { "$HERE/cluster" "$@"; }
 kubectl() { "$HERE/cluster" kubectl "$@"; }
 apply() { kubectl apply -f - >/dev/null; }
@@ -19,7 +23,7 @@ pod_ip() { kubectl get pod -n "$NS" "$1" -o jsonpath='{.status.podIP}'; }
 new_namespace() { # pods need the namespace's service account
   local i
   kubectl create ns "$1" >/dev/null
-  for i in $(seq 50); do ! kubectl get sa -n "$1" default >/dev/null 2>&1 || return 0; sleep 0.2; done
+  for i in $(seq 300); do ! kubectl get sa -n "$1" default >/dev/null 2>&1 || return 0; sleep 0.2; done
   echo "no service account in namespace $1" >&2; return 1
 }
 ports() { cluster nbctl --bare --columns=name list logical_switch_port; } # names of all logical ports
@@ -45,6 +49,18 @@ first_of() { # 4|6, reads addresses: the first of the family
 node_ip() { kubectl get node "$1" -o jsonpath='{.status.addresses[?(@.type=="InternalIP")].address}' | first_of $FAM; }
 ip_of() { kubectl get pod -n "$NS" "$1" -o jsonpath='{.status.podIPs[*].ip}' | first_of $FAM; } # POD
 at() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS, as in URLs
+no_loss() { # FILE, what a ping that was ended has printed: of 50 packets or more none is lost; the last answer may not have arrived
+  python3 - "$1" <<'P'
+import re, sys
+text = open(sys.argv[1]).read()
+# busybox's words, or those of iputils
+total = re.search(r"^(\d+) packets transmitted, (\d+) (?:packets )?received.*", text, re.M)
+seen = [int(n) for n in re.findall(r"^\d+ bytes from .*seq=(\d+) ", text, re.M)]
+lost = sorted(set(range(min(seen), max(seen))) - set(seen)) if seen else ["all"]
+print(total and total[0], "lost numbers, ten a second:", *lost[:20])
+sys.exit(not total or int(total[1]) < 50 or int(total[2]) < int(total[1]) - 1 or len(seen) != len(set(seen)) or bool(lost))
+P
+}
 source_is() { # ADDRESS CMD...: the client address that the server saw
   local want=$1 have; shift
   have=$("$@") && echo "$have" && [[ $have == "$(at "$want")":* ]]

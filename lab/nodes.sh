@@ -33,9 +33,13 @@ is_as() { # FILE CMD...: CMD prints the content of FILE; the first call creates 
   [ -e "$file" ] || { "$@" >"$file"; return; }
   "$@" >"$file.now" && diff "$file" "$file.now"
 }
-settled() { # CMD...: prints CMD's output once it no longer changes
-  local a= b
-  while b=$("$@"); [ "$a" != "$b" ]; do a=$b; sleep 2; done
+settled() { # CMD...: prints CMD's output once it has not changed for a while: later states are compared with it
+  local a= b same=0
+  while [ $same -lt 3 ]; do
+    b=$("$@")
+    if [ "$a" = "$b" ]; then same=$((same + 1)); else same=0 a=$b; fi
+    sleep 2
+  done
   echo "$a"
 }
 
@@ -54,7 +58,7 @@ make_node() {
 }
 node_is_gone() { ! kubectl get node n2 >/dev/null 2>&1; }
 delete_pods() { kubectl delete pod -n $NS b --force --grace-period=0 --ignore-not-found >/dev/null 2>&1; }
-delete_node() { kubectl delete node n2 --timeout=30s >/dev/null && node_is_gone; }
+delete_node() { kubectl delete node n2 --timeout=120s >/dev/null && node_is_gone; }
 new_chassis() { cluster exec n2 ovs-vsctl set Open_vSwitch . external_ids:system-id="$(cat /proc/sys/kernel/random/uuid)"; }
 mgmt_ip() { # NODE [4|6]: of its management port; without a family, in the first subnet
   kubectl get node "$1" -o json | python3 -c '
