@@ -89,7 +89,7 @@ def by_address():
                 pass  # of a pod that is being deleted
         return all(len(those) == 1 for those in spaces.values())
 
-    until("no two sandboxes have the same address", are_distinct, 20)
+    until("no two sandboxes have the same address", are_distinct, 120)
     return {address: space for address, (space,) in spaces.items()}
 
 
@@ -104,7 +104,7 @@ class Api:
 
     def connect(self):
         host, port, context = self.place
-        self.http = http.client.HTTPSConnection(host, port, context=context, timeout=30)
+        self.http = http.client.HTTPSConnection(host, port, context=context, timeout=120)
         with unit("cp"):
             self.http.connect()
 
@@ -144,13 +144,13 @@ def make_namespaces(api, namespaces):
         api.ask("DELETE", f"/api/v1/namespaces/{namespace['metadata']['name']}", missing_ok=True)
     for namespace in namespaces:
         path = f"/api/v1/namespaces/{namespace['metadata']['name']}"
-        until(f"{path} is gone", lambda: api.ask("GET", path, missing_ok=True).get("code") == 404, 120)
+        until(f"{path} is gone", lambda: api.ask("GET", path, missing_ok=True).get("code") == 404, 300)
         api.ask("POST", "/api/v1/namespaces", namespace)
         account = path + "/serviceaccounts/default"
-        until(f"there is {account}", lambda: api.ask("GET", account, missing_ok=True).get("code") != 404, 30)
+        until(f"there is {account}", lambda: api.ask("GET", account, missing_ok=True).get("code") != 404, 120)
 
 
-def ready_pods(api, namespaces, limit=180):
+def ready_pods(api, namespaces, limit=300):
     """Waits until all pods of these namespaces are ready; they are returned."""
     def pods():
         return [pod for name in namespaces for pod in api.items(pod_path(name), "Pod")]

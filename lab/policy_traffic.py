@@ -1,12 +1,16 @@
 """UDP between pods, sent and answered by one process, and what became of each packet."""
-import errno, select, socket, threading, time
+import errno, os, select, socket, threading, time
 
 from policy_lab import new_socket
 
 ANSWER = 10  # seconds after which an answer counts as lost
-# Seconds that the slowest answer may take. Policies drop and do not delay: a late answer waited in a queue of the userspace
-# datapath, and waits longer on a busy machine. A longer delay means that the path was closed and opened again.
-LATE = 3
+
+
+def late():
+    """Seconds that the slowest answer may take: three, and longer by the load of each processor. Policies drop and do not delay: a
+    late answer waited in a queue of the userspace datapath, and waits longer on a busy machine. A longer delay means that the path
+    was closed and opened again."""
+    return min(ANSWER, 3 * (1 + max(os.getloadavg()) / os.cpu_count()))
 
 
 class Flow:
