@@ -43,9 +43,10 @@ impl Cluster {
     }
 
     /// The number of the server that a client is connected to.
-    fn member_of(&self, client: &Client) -> usize {
-        let state = client.state().borrow().clone();
-        let State::Live { remote } = state else { panic!("not live: {state:?}") };
+    async fn member_of(&self, client: &Client) -> usize {
+        let mut state = client.state();
+        let live = within("a server", state.wait_for(State::is_live)).await.unwrap().clone();
+        let State::Live { remote } = live else { unreachable!() };
         self.members.iter().position(|m| m.remote() == remote).unwrap()
     }
 }
@@ -84,13 +85,13 @@ async fn leader_killed(release: Release) {
     }
     let mut sub = client.subscribe();
     for round in 0..2_u32 {
-        let leader = cluster.member_of(&client);
+        let leader = cluster.member_of(&client).await;
         let before = client.stats();
         cluster.members[leader].kill();
         for n in 0..20 {
             within("write with a new leader", write(&client, 1000 * (round + 1) + n)).await;
         }
-        assert_ne!(cluster.member_of(&client), leader);
+        assert_ne!(cluster.member_of(&client).await, leader);
         assert!(client.stats().sessions > before.sessions);
         assert_eq!(client.stats().downloads, before.downloads, "members send only what has changed");
         cluster.members[leader].restart();
@@ -98,7 +99,7 @@ async fn leader_killed(release: Release) {
     }
     let rows = client.cache().len(ls::TABLE);
     assert_eq!(rows, 150 + 40);
-    assert_cache_is_fresh(&client, cluster.members[cluster.member_of(&client)].remote()).await;
+    assert_cache_is_fresh(&client, cluster.members[cluster.member_of(&client).await].remote()).await;
     let events = sub.take();
     assert!(events.iter().any(|e| matches!(e, Event::Lost)));
     assert!(matches!(events.last(), Some(Event::Synced)));
@@ -119,7 +120,7 @@ async fn only_the_leader_is_used_unless_configured_otherwise() {
     let cluster = Cluster::new(Trixie);
     let client = live(options(cluster.remotes())).await;
     within("write", write(&client, 1)).await;
-    let leader = cluster.member_of(&client);
+    let leader = cluster.member_of(&client).await;
     let follower = cluster.members[(leader + 1) % 3].remote();
     let strict = Client::connect(options(vec![follower.clone()]));
     let not_leader = |s: &State| matches!(s, State::Disconnected { error } if error.contains("not the leader"));
@@ -138,13 +139,13 @@ async fn a_leader_that_hangs_is_left() {
     let timeouts = Options { txn_timeout: short, step_timeout: short, ..options(cluster.remotes()) };
     let client = live(timeouts).await;
     within("write", write(&client, 1)).await;
-    let leader = cluster.member_of(&client);
+    let leader = cluster.member_of(&client).await;
     cluster.members[leader].signal("-STOP");
     within("write with a new leader", write(&client, 2)).await;
-    assert_ne!(cluster.member_of(&client), leader);
+    assert_ne!(cluster.member_of(&client).await, leader);
     cluster.members[leader].signal("-CONT");
     within("another write", write(&client, 3)).await;
-    assert_cache_is_fresh(&client, cluster.members[cluster.member_of(&client)].remote()).await;
+    assert_cache_is_fresh(&client, cluster.members[cluster.member_of(&client).await].remote()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -59,18 +59,18 @@ async fn the_address_of_the_other_database_is_reported_at_once() {
 async fn both_sides_answer_echoes() {
     let dir = Dir::new();
     let server = Server::standalone(Trixie, &dir, NB);
-    // a listener from the database, with a server that asks after a second and a half of silence
+    // a listener from the database, with a server that asks after four seconds of silence
     let admin = live(options(vec![server.remote()])).await;
     let (global, connection) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let mut txn = Txn::new(&nb::DATABASE);
-    let listener = Row::new(c::TABLE).with(c::TARGET, "ptcp:0:127.0.0.1").with(c::INACTIVITY_PROBE, Some(1500));
+    let listener = Row::new(c::TABLE).with(c::TARGET, "ptcp:0:127.0.0.1").with(c::INACTIVITY_PROBE, Some(4000));
     txn.insert(connection, listener);
     txn.insert(global, Row::new(nb_global::TABLE).with(nb_global::CONNECTIONS, [connection]));
     admin.transact(txn).await.unwrap();
     server.appctl(&["ovsdb-server/add-remote", "db:OVN_Northbound,NB_Global,connections"]);
     let remote = Remote::Tcp { host: "127.0.0.1".to_owned(), port: server.port() };
-    let client = live(Options { probe: Some(Duration::from_millis(1500)), ..options(vec![remote]) }).await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    let client = live(Options { probe: Some(Duration::from_secs(4)), ..options(vec![remote]) }).await;
+    tokio::time::sleep(Duration::from_secs(13)).await;
     assert_eq!(client.stats().sessions, 1, "neither side ended the connection");
     assert!(client.state().borrow().is_live());
     // the client leaves a server that does not answer

@@ -133,7 +133,7 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while !self.answers() {
             assert!(Instant::now() < deadline, "ovsdb-server does not start: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
@@ -171,7 +171,7 @@ impl Server {
 
     /// The port of its TCP or TLS listener, which the system chose.
     pub(crate) fn port(&self) -> u16 {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             let log = std::fs::read_to_string(format!("{}.log", self.socket.display())).unwrap_or_default();
             let said = log.lines().find_map(|line| line.split_once("listening on port ")?.1.trim().parse().ok());
@@ -186,7 +186,7 @@ impl Server {
     /// Waits until a server has joined its cluster.
     pub(crate) fn wait_joined(&self) {
         let remote = format!("unix:{}", self.socket.display());
-        self.release.run("ovsdb-client", &["-t", "30", "wait", &remote, "OVN_Northbound", "connected"]);
+        self.release.run("ovsdb-client", &["-t", "180", "wait", &remote, "OVN_Northbound", "connected"]);
     }
 
     /// Changes the database's schema while it runs.
@@ -217,9 +217,9 @@ pub(crate) fn options(remotes: Vec<Remote>) -> Options {
     Options { identity, ..Options::new(&nb::DATABASE, remotes) }
 }
 
-/// Waits for something, failing with `what` after 60 seconds.
+/// Waits for something, failing with `what` after three minutes.
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    let limit = Duration::from_secs(60);
+    let limit = Duration::from_secs(180);
     tokio::time::timeout(limit, future).await.unwrap_or_else(|_| panic!("timed out waiting for: {what}"))
 }
 
@@ -240,7 +240,7 @@ pub(crate) fn dump(client: &Client) -> BTreeSet<String> {
 pub(crate) async fn assert_cache_is_fresh(client: &Client, remote: Remote) {
     let fresh = live(Options { leader_only: false, ..options(vec![remote]) }).await;
     // the last writes of others may still be on their way
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while dump(client) != dump(&fresh) && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
