@@ -20,7 +20,7 @@ use crate::service_cidrs::ServiceCidrs;
 use crate::stream::run;
 use crate::{Access, Client, Scope, start};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Answers each connection with the next of `script`, then no more; returns the client and the paths that it requests.
 async fn server(script: Vec<String>) -> (Client, Arc<Mutex<Vec<String>>>) {

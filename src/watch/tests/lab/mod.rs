@@ -28,7 +28,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use servers::Servers;
 
 /// Longer than any step takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What is logged in a test.
 #[derive(Clone, Default)]
