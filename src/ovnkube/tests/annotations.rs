@@ -113,6 +113,7 @@ async fn wrong_annotations_are_corrected_and_reported() {
     await_event(&lab, "early", "BadAnnotation", POD_NETWORKS).await;
     await_event(&lab, "late", "BadAnnotation", POD_NETWORKS).await;
 
+    lab.quiet().await;
     let before = lab.transactions().len();
     lab.api.annotate("/api/v1/nodes/right", json!({SUBNETS: r#"{"default":["10.131.0.0/23"]}"#})).await;
     until("the subnet is put back", async || lab.subnet("right").await == subnet).await;

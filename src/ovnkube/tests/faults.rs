@@ -23,6 +23,7 @@ async fn cluster(lab: &Lab) -> Process {
         }
     }
     lab.wired(4).await;
+    lab.quiet().await;
     process
 }
 
@@ -65,6 +66,7 @@ async fn kills_in_a_burst_lose_and_double_nothing() {
     let ((), mut process) = tokio::join!(burst, kills);
     lab.wired(4 + PODS).await;
     assert!(process.is_running());
+    lab.quiet().await;
     let before = lab.wirings().await;
     process.kill();
     let written = lab.transactions().len();

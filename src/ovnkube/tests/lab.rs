@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use ovnkube_tests::dir::fresh_dir;
 use ovnkube_tests::nb::{Release, Server, until};
@@ -126,6 +127,19 @@ impl Lab {
         let mut records = log.lines().filter(|line| line.starts_with('{'));
         records.next().expect("the first record is the schema");
         records.map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Waits until nothing has been written for a while.
+    pub(crate) async fn quiet(&self) {
+        let (mut written, mut same) = (0, 0);
+        until("nothing more to write", async || {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let now = self.transactions().len();
+            same = if now == written { same + 1 } else { 0 };
+            written = now;
+            same > 5
+        })
+        .await;
     }
 
     /// Waits until a process has written everything for the first time.

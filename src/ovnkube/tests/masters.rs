@@ -53,6 +53,7 @@ async fn a_killed_leader_is_replaced_and_nothing_rewritten() {
     // it has seen the lease, or will see it later: in any case it waits for it
     assert_eq!(holder(&lab).await, "first");
     assert!(!second.log().contains("holds the lease"), "two leaders");
+    lab.quiet().await;
     let written = lab.transactions().len();
 
     first.kill();
@@ -79,6 +80,7 @@ async fn a_stopped_leader_hands_over() {
     let second = lab.start("init-master=second", &long);
     lab.api.pod("one", "a").await;
     lab.wired(1).await;
+    lab.quiet().await;
     let written = lab.transactions().len();
     let (status, _) = first.terminate();
     assert!(status.success(), "{status}");

@@ -58,8 +58,10 @@ async fn it_ends_soon_before_the_api_ever_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_show_the_leader() {
     let lab = Lab::new().await;
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (first, second) = (free(), free());
+    // addresses of loopback that no other process has, and that no client has: one that asks before they are listened at
+    // could connect to itself
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    let [first, second] = [9409, 9410].map(|port| SocketAddr::from(([127, a | 128, b, c], port)));
     let one = lab.start("init-master=one", &[&format!("--metrics-bind-address={first}")]);
     lab.ready(&one).await;
     let two = lab.start("init-master=two", &[&format!("--metrics-bind-address={second}")]);

@@ -18,13 +18,16 @@ pub(crate) fn ovnkube<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Co
     command
 }
 
-/// Two seconds on an idle machine, and longer by the load of each processor: a fixed limit that a busy machine meets
+/// Four seconds on an idle machine, and longer by the load of each processor: a fixed limit that a busy machine meets
 /// would also accept a process that waits for something.
 pub(crate) fn soon() -> Duration {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap();
-    let load: f64 = text.split(' ').next().unwrap().parse().unwrap();
+    let mut words = text.split([' ', '/']);
+    // of the last minute, and at this moment: the former follows slowly
+    let mean: f64 = words.next().unwrap().parse().unwrap();
+    let running: f64 = words.nth(2).unwrap().parse().unwrap();
     let processors = std::thread::available_parallelism().unwrap().get() as f64;
-    Duration::from_secs(2).mul_f64(1.0 + load / processors)
+    Duration::from_secs(4).mul_f64(1.0 + mean.max(running) / processors)
 }
 
 /// A running ovnkube; killed when dropped.
@@ -80,7 +83,7 @@ impl Process {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return (status, began.elapsed());
             }
-            assert!(began.elapsed() < Duration::from_secs(60), "SIGTERM has no effect");
+            assert!(began.elapsed() < Duration::from_secs(180), "SIGTERM has no effect");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -61,7 +61,8 @@ impl Cluster {
             until(&router, async || Dump::of(&nb).0.contains_key(&router)).await;
         };
         has_gateway("a").await;
-        let before = Dump::of(&nb);
+        lab.quiet().await;
+        let before = Dump::of(&lab.nb.client().await);
         lab.sb.sbctl(&["chassis-add", "c-b", "geneve", "172.18.0.2", "--", "create", "chassis_private", "name=c-b"]);
         lab.sb.sbctl(&["chassis-add", "c-else", "geneve", "172.18.0.8"]);
         lab.api.annotated_node("b", annotations("b", 2)).await;
@@ -70,6 +71,7 @@ impl Cluster {
         }
         lab.wired(3).await;
         has_gateway("b").await;
+        lab.quiet().await;
         Self { lab, before, master: Some(master) }
     }
 
