@@ -123,7 +123,7 @@ impl Server {
             None => command.arg(self.dir.join("db")),
         };
         self.child = Some(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         let answers = || {
             let mut ask = self.release.command("ovs-appctl");
             ask.args(["-T", "20", "-t"]).arg(&ctl).arg("version").output().unwrap().status.success()
@@ -153,7 +153,7 @@ impl Server {
 
     /// The port that the system chose for it.
     pub fn port(&self) -> u16 {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             let said = self.said();
             let port = said.lines().find_map(|line| line.split_once("listening on port ")?.1.trim().parse().ok());
@@ -301,9 +301,9 @@ impl Drop for Server {
     }
 }
 
-/// Waits for something and fails with `what` after a minute.
+/// Waits for something and fails with `what` after three minutes.
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    let patience = Duration::from_secs(60);
+    let patience = Duration::from_secs(180);
     tokio::time::timeout(patience, future).await.unwrap_or_else(|_| panic!("timed out waiting for: {what}"))
 }
 

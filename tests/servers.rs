@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -33,6 +33,11 @@ impl Servers {
             servers.kubectl(&["apply", "-f", &near("dist").join(file).display().to_string()]);
         }
         servers.run(Command::new(script()).args(["account", "ovn"]));
+        // the authorizer learns of new roles a moment after they were made
+        for (account, resource) in [("ovn", "pods"), ("ovn", "nodes"), ("ovn-node", "nodes")] {
+            let who = format!("--as=system:serviceaccount:ovn-kubernetes:{account}");
+            servers.wait_for(&["auth", "can-i", "patch", resource, "--subresource=status", "-A", &who]);
+        }
         servers
     }
 
@@ -56,6 +61,17 @@ impl Servers {
     pub fn kubectl(&self, words: &[&str]) -> String {
         let kubeconfig = self.file("admin.kubeconfig");
         self.run(Command::new(tools().join("kubectl")).arg("--kubeconfig").arg(kubeconfig).args(words))
+    }
+
+    /// Waits until this command of kubectl succeeds.
+    fn wait_for(&self, words: &[&str]) {
+        let mut command = Command::new(tools().join("kubectl"));
+        command.arg("--kubeconfig").arg(self.file("admin.kubeconfig")).args(words).stdout(Stdio::null());
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while !command.stderr(Stdio::null()).status().unwrap().success() {
+            assert!(Instant::now() < deadline, "{words:?} does not succeed");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     fn run(&self, command: &mut Command) -> String {

@@ -55,7 +55,7 @@ impl Southbound {
 }
 
 fn wait_for(path: &Path) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while !path.exists() {
         assert!(Instant::now() < deadline, "{} does not appear", path.display());
         std::thread::sleep(Duration::from_millis(10));

@@ -38,16 +38,23 @@ async fn a_refused_patch_is_retried_with_backoff() {
     until("the patch is refused", async || engine.metrics.patch_errors.get() > 0).await;
     // their reply may come after the refusal
     until("the rows are answered", async || engine.metrics.transactions.get() > 0).await;
-    let (refused, sent) = (engine.metrics.patch_errors.get(), engine.metrics.transactions.get());
+    let mut sent = 0;
+    until("no more rows", async || {
+        sleep(Duration::from_secs(1)).await;
+        std::mem::replace(&mut sent, engine.metrics.transactions.get()) == engine.metrics.transactions.get()
+    })
+    .await;
+    let (refused, started) = (engine.metrics.patch_errors.get(), tokio::time::Instant::now());
     for n in 0..30 {
         // whatever changes on the pod, the same patch is not sent again for it
         let labels = json!({"metadata": {"labels": {"n": n.to_string()}}});
         api.ask(Method::PATCH, "/api/v1/namespaces/a/pods/p0", labels).await.unwrap();
         sleep(Duration::from_millis(100)).await;
     }
-    // two objects: retries after 0.2, 0.4, 0.8 … seconds
-    let refused = engine.metrics.patch_errors.get() - refused;
-    assert!(refused <= 14, "{refused} more patches in 3 s");
+    // two objects: retries after 0.2, 0.4, 0.8 … seconds, of which the first may be over
+    let (refused, took) = (engine.metrics.patch_errors.get() - refused, started.elapsed().as_secs_f64());
+    let most = 2.0 * ((took / 0.2 + 1.0).log2().ceil() + 2.0);
+    assert!(refused as f64 <= most, "{refused} more patches in {took} s, {most} at most");
     assert_eq!(engine.metrics.transactions.get(), sent, "rows that are written already");
 }
 
@@ -75,7 +82,7 @@ async fn a_refused_key_that_changes_all_the_time_is_limited() {
     api.ask(Method::PATCH, "/api/v1/nodes/bad", mended).await.unwrap();
     until("the rows of the corrected node", async || !nb.cache().lookup(lsp::TABLE, "stor-bad").is_empty()).await;
     // without waiting for a backoff from all these failures
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
 }
 
 /// The lease is lost briefly: a sweep that was due in that time runs once the lease is back, without waiting for

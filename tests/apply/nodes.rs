@@ -96,7 +96,7 @@ impl Lab {
 
     /// Waits until the southbound database, and its client, have everything from the northbound one.
     async fn is_settled(&self) {
-        self.north.nbctl(&["--timeout=60", "--wait=sb", "sync"]);
+        self.north.nbctl(&["--timeout=180", "--wait=sb", "sync"]);
         let at = self.north.nbctl(&["get", "NB_Global", ".", "nb_cfg"]);
         let seen = |cache: &Cache| {
             cache.iter(sb::sb_global::TABLE).any(|(_, r)| r.int(sb::sb_global::NB_CFG).to_string() == at.trim())

@@ -23,7 +23,7 @@ const POLICIES: usize = 30;
 /// Sampled for each seed, out of thousands.
 const QUESTIONS: usize = 1500;
 /// The time limit for the rows.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 fn seeds(usual: std::ops::RangeInclusive<u64>) -> std::ops::RangeInclusive<u64> {
     let Ok(text) = std::env::var("TRACE_SEEDS") else { return usual };
