@@ -42,7 +42,7 @@ fn is_right(lab: &Lab, pod: &Pod, id: &str) {
     result(&lab.shim(pod, id, "CHECK"));
     assert!(pod.ip_cmd("link show eth0").contains(&pod.mac()));
     eventually("the pod to reach its node", || pod.pings("10.128.0.2"));
-    run("ping", &["-c", "1", "-W", "5", "-q", &pod.ip()]);
+    run("ping", &["-c", "1", "-W", "30", "-q", &pod.ip()]);
 }
 
 #[test]
@@ -151,7 +151,8 @@ fn another_interface_of_a_sandbox_that_is_being_wired_is_refused() {
         let id = container("0123456789abcdef");
         std::thread::scope(|scope| {
             let add = scope.spawn(|| lab.shim(&pod, &id, "ADD"));
-            // nothing shows that the second request has arrived
+            eventually("the first request", || lab.asked() > 0);
+            // it is connected, and nothing shows that the agent has read it
             std::thread::sleep(Duration::from_secs(2));
             for annotated in [false, true] {
                 if annotated {

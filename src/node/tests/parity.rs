@@ -239,7 +239,7 @@ fn is_as_listed(mode: GatewayMode, theirs: [&'static str; 3], list: &'static str
         let [ip, flows, nft] = theirs;
         let mut want: Facts = [of_ip(ip), of_flows(flows), of_nft(nft)].into_iter().flatten().collect();
         // ovn-controller and the switch need a moment for MAC addresses and ports
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(180);
         loop {
             let mut have = ours(lab);
             let (set, set_there) = sysctls();

@@ -101,7 +101,7 @@ fn a_service_is_added_changed_and_deleted() {
         lab.send(service("Local"));
         eventually("the node port's flow", || flows(lab).contains("nw_dst=172.18.0.2,tp_dst=30080 actions=output:"));
         for part in ["udp . 30053 : 10.96.1.3 . 53", "192.0.2.20 . tcp . 80 : 10.96.1.3 . 80", "tcp . 30080"] {
-            assert!(table().contains(part), "{part} is not in {}", table());
+            eventually(part, || table().contains(part));
         }
         let body = |n: u32| json!({"service": {"namespace": "a", "name": "web"}, "localEndpoints": n, "serviceProxyHealthy": true});
         let mut warnings = Vec::new();
@@ -128,7 +128,8 @@ fn a_service_is_added_changed_and_deleted() {
         lab.send(endpoint("172.18.0.2", "node-1"));
         let to_host = "actions=ct(commit,table=6,zone=64003,nat(dst=172.18.0.2:8080))";
         eventually("the flow to the host", || flows(lab).contains(to_host));
-        assert!(table().contains("10.96.1.3 . tcp . 80 : 172.18.0.2 . 8080"), "{}", table());
+        let to_host = "10.96.1.3 . tcp . 80 : 172.18.0.2 . 8080";
+        eventually(to_host, || table().contains(to_host));
 
         run("nft", &["delete", "table", "inet", "ovn-kubernetes"]);
         eventually("the table", || table_has("tcp . 30080 : 10.96.1.3 . 80"));

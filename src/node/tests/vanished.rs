@@ -165,10 +165,9 @@ fn comes_back(lab: &mut Lab, pods: &[Pod], what: &str) {
         "FIGURE {:>2} pods, {what}: first answer after {first:.1} s, the last pod's after {last:.1} s",
         pods.len()
     );
-    assert!(last < 60.0);
     for pod in pods {
         result(&lab.shim(pod, &sandbox(pod), "CHECK"));
-        assert!(pod.pings("10.128.0.2"));
+        assert!(pod.pings_at_once("10.128.0.2"));
     }
     assert_eq!(lab.warnings(), [], "{what}");
 }
@@ -258,10 +257,14 @@ fn a_sandbox_that_belongs_to_no_pod_gets_no_port() {
         let pods = start(lab, 2);
         let (pod, other) = (&pods[0], &pods[1]);
         let vanishes = |lab: &Lab| lab.vsctl(&format!("del-port {}", link(pod)));
+        // CHECK shows when the agent has heard that the sandbox is not this pod's: until then it would restore the port
+        let is_not_its_own =
+            |lab: &Lab| eventually("the news", || !lab.shim(pod, &sandbox(pod), "CHECK").status.success());
         // another pod of its name, a completed one, or a deleted one
         let successor = PodOnNode { uid: "another".into(), ..pod.annotated() };
         for change in [Some(successor), None] {
             lab.send(Change::Pod(pod.key(), change));
+            is_not_its_own(lab);
             vanishes(lab);
             stays_away(lab, &link(pod));
             assert_eq!(lab.warnings(), []);
@@ -271,9 +274,15 @@ fn a_sandbox_that_belongs_to_no_pod_gets_no_port() {
         // its addresses belong to another pod now
         let elsewhere = Pod { n: 77, ..pod.clone() };
         lab.send(Change::Pod(pod.key(), Some(elsewhere.annotated())));
+        is_not_its_own(lab);
         vanishes(lab);
+        let mut warnings = Vec::new();
+        eventually("a warning", || {
+            warnings.extend(lab.warnings());
+            !warnings.is_empty()
+        });
         stays_away(lab, &link(pod));
-        let warnings = lab.warnings();
+        warnings.extend(lab.warnings());
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert_eq!(
             (warnings[0].reason, warnings[0].message.as_str()),
@@ -358,8 +367,11 @@ fn a_sandbox_that_ends_meanwhile_stays_gone() {
                 result(&lab.shim(pod, &sandbox(pod), "DEL"));
                 lost.join().unwrap();
             });
+            // time for a port that is restored too late; it would stay
             std::thread::sleep(Duration::from_millis(200));
-            assert!(!lab.vsctl("show").contains(&link(pod)) && !run("ip", &["link"]).contains(&link(pod)));
+            eventually("nothing of it", || {
+                !lab.vsctl("show").contains(&link(pod)) && !run("ip", &["link"]).contains(&link(pod))
+            });
             result(&lab.shim(pod, &sandbox(pod), "ADD"));
             // also while its ADD is answered
             lab.vsctl(&format!("del-port {}", link(pod)));

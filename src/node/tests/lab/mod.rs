@@ -336,7 +336,7 @@ impl Lab {
             Reports { annotations, warnings, needs_nodes: watch::Sender::default(), health: NodeHealth::default() },
             std::future::pending(),
         );
-        let outcome = async { tokio::time::timeout(Duration::from_secs(60), run).await.expect("the agent to end") };
+        let outcome = async { tokio::time::timeout(Duration::from_secs(180), run).await.expect("the agent to end") };
         self.runtime.block_on(outcome).unwrap_err().to_string()
     }
 
@@ -567,7 +567,7 @@ fn output(program: &str, command: &mut Command) -> String {
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
-        assert!(started.elapsed() < Duration::from_secs(60), "timed out waiting for {what}");
+        assert!(started.elapsed() < Duration::from_secs(180), "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -7,7 +7,7 @@ use ovnkube_model::PodKey;
 use ovnkube_node::PodOnNode;
 use serde_json::json;
 
-use super::run;
+use super::{Lab, run};
 
 #[derive(Clone)]
 pub struct Pod {
@@ -51,7 +51,16 @@ impl Pod {
     }
 
     pub fn pings(&self, ip: &str) -> bool {
-        let args = ["netns", "exec", &self.netns, "ping", "-c", "1", "-W", "1", "-q", ip];
+        self.pings_within("1", ip)
+    }
+
+    /// The very first packet is answered, however long a busy machine takes for it.
+    pub fn pings_at_once(&self, ip: &str) -> bool {
+        self.pings_within("30", ip)
+    }
+
+    fn pings_within(&self, seconds: &str, ip: &str) -> bool {
+        let args = ["netns", "exec", &self.netns, "ping", "-c", "1", "-W", seconds, "-q", ip];
         Command::new("ip").args(args).stdout(Stdio::null()).status().unwrap().success()
     }
 
@@ -62,5 +71,16 @@ impl Pod {
             setns(file, CloneFlags::CLONE_NEWNET).unwrap();
             work()
         })
+    }
+}
+
+impl Lab {
+    /// Requests about pods that the agent has not answered yet.
+    pub fn asked(&self) -> usize {
+        let sockets = std::fs::read_to_string("/proc/thread-self/net/unix").unwrap();
+        let end = format!(" {}", self.socket().display());
+        // state 3 is a connected one: the kernel accepts connections for the agent
+        let is_one = |line: &&str| line.ends_with(&end) && line.split_whitespace().nth(5) == Some("03");
+        sockets.lines().filter(is_one).count()
     }
 }

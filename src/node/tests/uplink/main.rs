@@ -152,6 +152,8 @@ fn a_nic_is_moved_into_a_bridge() {
         });
         assert_eq!(lab.vsctl("get Open_vSwitch . external_ids:ovn-bridge-mappings"), r#""physnet:breth0""#);
         let rows = |lab: &Lab| lab.vsctl("list Bridge") + &lab.vsctl("list Port") + &lab.vsctl("list Open_vSwitch");
+        let number = |lab: &Lab, of: &str| lab.vsctl(&format!("get Open_vSwitch . {of}"));
+        eventually("a switch that has followed", || number(lab, "cur_cfg") == number(lab, "next_cfg"));
         let had = rows(lab);
 
         // a second start does nothing
@@ -292,7 +294,7 @@ fn a_bridge_in_probation_is_set_down() {
         lab.start_agent();
         let is_in_probation = |lab: &Lab| held("breth0") == before && journal(lab).contains("trial") && is_written(lab);
         eventually("the gateway", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
-        assert!(is_in_probation(lab));
+        eventually("the probation", || is_in_probation(lab));
         run("ip", &["link", "set", "breth0", "down"]);
         eventually("all it held", || is_in_probation(lab));
         // it is restored once only: what is removed from now on stays removed
@@ -306,7 +308,7 @@ fn a_bridge_in_probation_is_set_down() {
 fn a_probation_is_passed() {
     in_node(|lab| {
         host(lab);
-        lab.gateway = Some(GatewaySettings { probation: std::time::Duration::from_secs(3), ..settings() });
+        lab.gateway = Some(GatewaySettings { probation: std::time::Duration::from_secs(10), ..settings() });
         lab.start_agent();
         eventually("the probation", || journal(lab).contains("trial"));
         eventually("its end", || is_moved(lab));
