@@ -41,8 +41,17 @@ impl Authority {
         self.signs_for(name, name, extensions, NOW);
     }
 
-    /// The same in another file, and for another period.
-    pub(crate) fn signs_for(&self, name: &str, file: &str, extensions: &str, [from, until]: [&str; 2]) {
+    /// The same in another file, and for another period. A server that runs reads its files whenever their times change: it
+    /// must not see half of one, because a file that is completed in the same tick of the kernel's clock looks unchanged.
+    pub(crate) fn signs_for(&self, name: &str, file: &str, extensions: &str, period: [&str; 2]) {
+        self.writes(name, &format!("{file}.new"), extensions, period);
+        for kind in ["key", "pem"] {
+            std::fs::rename(self.dir.join(format!("{file}.new.{kind}")), self.dir.join(format!("{file}.{kind}")))
+                .unwrap();
+        }
+    }
+
+    fn writes(&self, name: &str, file: &str, extensions: &str, [from, until]: [&str; 2]) {
         let file = |suffix: &str| format!("{file}.{suffix}");
         let (key, request) = (file("key"), file("csr"));
         let subject = format!("/CN={name}");
