@@ -223,8 +223,12 @@ controller() {
   exec ovn-controller "unix:$OVSDB" ${OVN_LOGLEVEL_CONTROLLER:--vconsole:info} -vsyslog:off -vfile:off \
     --pidfile=$RUN/ovn-controller.pid $(ssl_files ovncontroller) ${OVN_CONTROLLER_OPTS:-}
 }
+cni_programs() { # the host's directory of CNI programs, as this container sees it
+  for dir in /host/opt/cni/bin /opt/cni/bin; do [ ! -d $dir ] || break; done
+  echo $dir
+}
 install_cni() { # by a new file and a rename: a runtime that starts the program meanwhile gets the old or the new one
-  for to in /host/opt/cni/bin /opt/cni/bin; do [ ! -d $to ] || break; done
+  to=$(cni_programs)
   [ -d "$to" ] || die "cannot install the CNI program: there is no directory /host/opt/cni/bin; mount the host's /opt/cni/bin there"
   from=/usr/libexec/cni/ovn-k8s-cni-overlay
   [ "$(sha256sum <$from)" != "$(sha256sum 2>/dev/null <"$to/ovn-k8s-cni-overlay")" ] || return 0
@@ -240,7 +244,8 @@ agent() { # ARGS...
     [ -w /proc/sys/net/ipv4/ip_forward ] ||
     die "cannot make /proc/sys/net writable: the container lacks the capability SYS_ADMIN, or AppArmor forbids it; dist/yaml/ovnkube.yaml has both"
   tables="node_flags flags" more=${OVN_GATEWAY_OPTS:-}
-  ovnkube_ "$@" --pidfile=$RUN/ovnkube.pid
+  # whether there is a portmap for host ports
+  ovnkube_ "$@" --cni-bin-dir="$(cni_programs)" --pidfile=$RUN/ovnkube.pid
 }
 answers() { ovn-appctl --timeout=2 -t "$1" "$2" 2>&1; } # CONTROL-SOCKET COMMAND
 probe() { # TARGET
