@@ -63,6 +63,7 @@ print(total and total[0], "lost numbers, ten a second:", *lost[:20])
 sys.exit(not total or int(total[1]) < 50 or int(total[2]) < int(total[1]) - 1 or len(seen) != len(set(seen)) or bool(lost))
 P
 }
+gateway_bridge() { cluster exec "$1" ovs-vsctl get Open_vSwitch . external_ids:ovn-bridge-mappings | sed 's/.*physnet:\([^,"]*\).*/\1/'; } # UNIT
 source_is() { # ADDRESS CMD...: the client address that the server saw
   local want=$1 have; shift
   have=$("$@") && echo "$have" && [[ $have == "$(at "$want")":* ]]
