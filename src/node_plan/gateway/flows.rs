@@ -8,7 +8,7 @@
 //!            └────────────────────────────────────┘   11 too large for pods ─▶ host, which tells the sender
 //! ```
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use ovnkube_model::{Family, GatewayMode, Masquerade};
 
@@ -125,13 +125,22 @@ fn tunnels(flows: &mut Flows, facts: &Facts<'_>, words: &Words, uplink: u16) {
     flows.add(0, 200, &format!("in_port=LOCAL,{tunnel}"), &format!("{push}output:{uplink}"));
 }
 
-/// Databases without TLS are not for pods. One on this host is also behind the host's masquerade address.
+/// Databases without TLS are not for pods. One on this host may listen on all of the host's addresses, also on its
+/// masquerade address.
 fn databases(flows: &mut Flows, facts: &Facts<'_>, databases: &Databases) {
-    let hosts = Family::ALL.into_iter().filter_map(|family| Masquerade::find(facts.masquerade, family));
-    let here = hosts.flat_map(|of| databases.here.iter().map(move |port| SocketAddr::new(of.host.ip(), *port)));
-    for at in databases.at.iter().copied().chain(here) {
+    let Facts { mac, patch, .. } = facts;
+    for at in &databases.at {
         let Words { tcp, dst, .. } = if at.is_ipv6() { V6 } else { V4 };
-        flows.add(0, FIRST, &format!("in_port={},{tcp},{dst}={},tp_dst={}", facts.patch, at.ip(), at.port()), "drop");
+        flows.add(0, FIRST, &format!("in_port={patch},{tcp},{dst}={},tp_dst={}", at.ip(), at.port()), "drop");
+    }
+    for (family, words) in [(Family::V4, V4), (Family::V6, V6)] {
+        let Words { tcp, dst, .. } = words;
+        for port in &databases.here {
+            flows.add(0, FIRST, &format!("in_port={patch},{tcp},dl_dst={mac},tp_dst={port}"), "drop");
+            if let Some(Masquerade { host, .. }) = Masquerade::find(facts.masquerade, family) {
+                flows.add(0, FIRST, &format!("in_port={patch},{tcp},{dst}={},tp_dst={port}", host.ip()), "drop");
+            }
+        }
     }
 }
 

@@ -127,7 +127,9 @@ fn pods_do_not_reach_databases_without_tls() {
             "table=0,priority=700,in_port=2,tcp,nw_dst=172.18.0.2,tp_dst=6642,actions=drop",
             "table=0,priority=700,in_port=2,tcp,nw_dst=172.18.0.9,tp_dst=6641,actions=drop",
             "table=0,priority=700,in_port=2,tcp6,ipv6_dst=fd00::9,tp_dst=6642,actions=drop",
+            "table=0,priority=700,in_port=2,tcp,dl_dst=02:42:ac:12:00:02,tp_dst=6642,actions=drop",
             "table=0,priority=700,in_port=2,tcp,nw_dst=169.254.169.2,tp_dst=6642,actions=drop",
+            "table=0,priority=700,in_port=2,tcp6,dl_dst=02:42:ac:12:00:02,tp_dst=6642,actions=drop",
             "table=0,priority=700,in_port=2,tcp6,ipv6_dst=fd69::2,tp_dst=6642,actions=drop",
         ]
     );
