@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ovnkube_model::NetworkSettings;
 use ovnkube_ovn::nb::{
-    logical_router as lr, logical_router_port as lrp, logical_router_static_route as route, nat, port_group,
+    acl, logical_router as lr, logical_router_port as lrp, logical_router_static_route as route, nat, port_group,
 };
 use ovnkube_ovn::{Atom, ColumnId, Database, Row, Uuid};
 use ovnkube_ovsdb::Cache;
@@ -32,6 +32,7 @@ pub fn collect<'a>(
                 wanted.prune(diff, cache, uuid, row);
             } else if table.is_root
                 && (is_garbage(row, has_router_peer_port(cache, row)) || wanted.takeover.is_left("", row))
+                && !has_anothers_acl(cache, row)
             {
                 // rows outside the root set go with their parent or are pruned from it: nothing under a foreign switch
                 // or router is ours
@@ -53,6 +54,13 @@ pub(crate) fn takeover<'a>(cache: &Cache, mut takeover: Takeover<'a>, stays: imp
         routes.chain(nats).for_each(|row| takeover.on_gateway(router.str(lr::NAME), row));
     }
     takeover
+}
+
+/// Whether a port group has an ACL that stays: without the group the server would delete it. So a namespace's egress
+/// firewall stays although nothing else needs the group.
+fn has_anothers_acl(cache: &Cache, group: &Row) -> bool {
+    let mut acls = group.uuids(port_group::ACLS).filter_map(|uuid| cache.get(acl::TABLE, uuid));
+    group.table() == port_group::TABLE && acls.any(|acl| is_anothers_acl(group, acl))
 }
 
 struct Wanted<'a> {

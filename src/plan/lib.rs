@@ -24,6 +24,7 @@ mod takeover;
 #[cfg(test)]
 mod tests;
 mod topology;
+mod unserved;
 mod want;
 mod whose;
 pub mod why;
@@ -32,5 +33,6 @@ pub use feature::Feature;
 pub use features::{Access, Key, access, affected, object, want};
 pub use rows::{identity, is_named_within, member_columns};
 pub use takeover::Takeover;
+pub use unserved::{Unserved, is_taken_over, unserved};
 pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowName, RowWant, Unavailable, Want};
 pub use whose::{Ownership, is_anothers_acl, is_garbage, is_our_variable, ownership, router_peer_port};

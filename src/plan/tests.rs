@@ -2,9 +2,11 @@ use ovnkube_ovn::nb::{
     acl, logical_router as lr, logical_router_port as lrp, logical_router_static_route as route, logical_switch as ls,
     logical_switch_port as lsp, port_group,
 };
-use ovnkube_ovn::{Database, Row, nb, owner};
+use ovnkube_ovn::{Atom, Database, Datum, Row, Table, nb, owner};
 
-use crate::{Ownership, identity, is_anothers_acl, is_garbage, member_columns, ownership, router_peer_port};
+use crate::{
+    Ownership, Unserved, identity, is_anothers_acl, is_garbage, member_columns, ownership, router_peer_port, unserved,
+};
 
 const NB: &Database = &nb::DATABASE;
 
@@ -107,4 +109,73 @@ fn members_are_sets_and_nameless_rows_have_no_identity() {
         let id = identity(&Row::new(table));
         assert!(id.is_none_or(|id| !id.is_empty()), "{}", table.name);
     }
+}
+
+fn with_ids(table: &'static Table, ids: &[(&str, &str)]) -> Row {
+    let mut row = Row::new(table);
+    let pairs = ids.iter().map(|(key, value)| (Atom::Str((*key).into()), Atom::Str((*value).into())));
+    row.put(table.column("external_ids").unwrap(), Datum::map(pairs));
+    row
+}
+
+/// The table, its external ids (`OWNER-TYPE NAME` or `KEY=VALUE`), and what they say: rows as ovn-kubernetes 1.3.0 writes them, or as others may.
+const MARKS: [(&str, &str, &str); 22] = [
+    ("Logical_Router_Policy", "EgressIP eip_a/web", "EgressIP of eip"),
+    ("NAT", "EgressIP eip_a/web", "EgressIP of eip"),
+    ("Logical_Router_Policy", "EgressIP EIP-No-Reroute-Pod-To-Join", ""),
+    ("QoS", "EgressIP EgressIP-Mark-Reply-Traffic", ""),
+    ("Address_Set", "EgressIP node-ips", ""),
+    ("ACL", "EgressFirewall a", "EgressFirewall of a"),
+    ("Address_Set", "EgressService egresssvc-served-pods", ""),
+    ("ACL", "UDNIsolation AllowHostARPSecondary", ""),
+    ("Address_Set", "UDNEnabledService default/kubernetes", ""),
+    ("Address_Set", "HybridNodeRoute n1", ""),
+    ("ACL", "AdvertisedNetwork advertised-network-subnets", ""),
+    ("Address_Set", "Cluster no-overlay-snat-exemption", "transport no-overlay of no-overlay-snat-exemption"),
+    ("Address_Set", "Namespace no-overlay-snat-exemption", ""),
+    ("ACL", "NetworkPolicy a:b", ""),
+    ("Logical_Router_Policy", "EgressSVC=a/b", "EgressService of a/b"),
+    ("Logical_Router_Static_Route", "name=hybrid-subnet-n1-gr", "hybrid overlay of n1-gr"),
+    ("Logical_Router_Static_Route", "ic-node=n2", "interconnect of n2"),
+    ("Logical_Router_Static_Route", "k8s.ovn.org/owner-controller=RouteImport", "RouteAdvertisements of RouteImport"),
+    ("Logical_Switch", "k8s.ovn.org/network=default", ""),
+    ("Logical_Router", "k8s.ovn.org/network=blue", "UserDefinedNetwork or NetworkAttachmentDefinition of blue"),
+    ("NAT", "name=egressip", ""),
+    ("Logical_Router_Policy", "owner=somebody", ""),
+];
+
+#[test]
+fn only_marks_of_a_used_feature_count() {
+    for (table, ids, want) in MARKS {
+        let table = NB.table(table).unwrap();
+        let ids = match (ids.split_once('='), ids.split_once(' ')) {
+            (Some((key, value)), _) => vec![(key, value)],
+            (None, Some((kind, name))) => {
+                let owner = [(owner::OWNER_CONTROLLER, owner::DEFAULT_NETWORK), (owner::OWNER_TYPE, kind)];
+                owner.into_iter().chain([(owner::NAME, name)]).collect()
+            }
+            _ => panic!("{ids}"),
+        };
+        let row = with_ids(table, &ids);
+        let have = unserved(&row).map(|(feature, object)| format!("{feature} of {object}")).unwrap_or_default();
+        assert_eq!(have, want, "{} {ids:?}", table.name);
+        assert!(want.is_empty() || !is_ours(&row), "no sweep removes {have}");
+    }
+}
+
+#[test]
+fn what_is_said_has_a_limit() {
+    let table = acl::TABLE;
+    let row = |n: usize| {
+        let id = format!("default-network-controller:EgressFirewall:ns{n:02}:0");
+        let kind = [(owner::OWNER_CONTROLLER, owner::DEFAULT_NETWORK), (owner::OWNER_TYPE, "EgressFirewall")];
+        let name = format!("ns{n:02}");
+        let ids: Vec<_> = kind.into_iter().chain([(owner::NAME, name.as_str()), (owner::ID, id.as_str())]).collect();
+        with_ids(table, &ids)
+    };
+    let rows: Vec<Row> = (0..50).rev().map(row).collect();
+    let text = Unserved::of(rows.iter()).to_string();
+    let id = |n: usize| format!("ACL default-network-controller:EgressFirewall:ns{n:02}:0");
+    let want = format!("EgressFirewall, 50 rows of ns00, ns01, ns02: {}, {}, {} and 47 more", id(0), id(1), id(2));
+    assert_eq!(text, want);
 }

@@ -190,4 +190,14 @@ pub(crate) fn is_planned(row: &Row) -> bool {
     let ids = row.external_ids();
     ids.get(owner::OWNER_CONTROLLER) == Some(owner::DEFAULT_NETWORK)
         && ids.get(owner::OWNER_TYPE).is_some_and(|t| PLANNED_TYPES.contains(&t))
+        && !is_no_overlay_set(row)
+}
+
+/// Whether a row is the address set in which ovn-kubernetes keeps what nodes without tunnels do not translate. NAT rules
+/// refer to it, so the server would refuse its removal.
+pub(crate) fn is_no_overlay_set(row: &Row) -> bool {
+    let ids = row.external_ids();
+    row.table().name == "Address_Set"
+        && ids.get(owner::OWNER_TYPE) == Some("Cluster")
+        && ids.get(owner::NAME) == Some("no-overlay-snat-exemption")
 }

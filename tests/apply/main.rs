@@ -19,6 +19,7 @@ mod scale;
 mod schema;
 mod services;
 mod takeover;
+mod unserved;
 
 /// Where a property test stores the seeds that failed, to try them first in later runs: the file belongs in the repository.
 #[allow(clippy::unnecessary_wraps, reason = "what proptest takes")]
