@@ -40,6 +40,8 @@ settings! {
         pidfile: Option<PathBuf> { flag: "pidfile" }
         /// Record every input of the controller in this file, for `ovnkube replay`; empty records nothing.
         record: Option<PathBuf> { flag: "record" }
+        /// Take over a northbound database although it has rows of features of ovn-kubernetes that ovnkube does not support; these rows stay as they are.
+        allow_unserved: bool { flag: "allow-unserved", default: "false" }
         /// Run the node agent without privileges; the CNI program wires the pods.
         unprivileged_mode: bool { flag: "unprivileged-mode", default: "false", stage: Later }
         /// Support IP multicast: switches snoop IGMP and MLD, and the cluster router relays multicast.

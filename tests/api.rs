@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::Method;
-use ovnkube_apply::{Chassis, Engine, MayWrite, Parts, Patches};
+use ovnkube_apply::{Chassis, Engine, MayWrite, Parts, Patches, TakeoverCheck};
 use ovnkube_model::{NetworkSettings, World};
 use ovnkube_ovsdb::Client as Database;
 use ovnkube_telemetry::Metrics;
@@ -212,6 +212,7 @@ impl Running {
                 patches: Patches::new(client.clone(), may_write.clone()),
                 events: Events::start(&client, "ovnkube", "test"),
                 may_write,
+                takeover: TakeoverCheck::new(false, "ovn-kubernetes"),
                 metrics: counted,
                 readiness: ovnkube_telemetry::Readiness::default(),
             });

@@ -57,6 +57,7 @@ OVN_DISABLE_PKT_MTU_CHECK disable-pkt-mtu-check
 OVN_EMPTY_LB_EVENTS ovn-empty-lb-events
 OVN_ACL_LOGGING_RATE_LIMIT acl-logging-rate-limit
 OVN_MULTICAST_ENABLE enable-multicast
+OVNKUBE_ALLOW_UNSERVED allow-unserved
 OVN_STATELESS_NETPOL_ENABLE enable-stateless-netpol
 OVN_ALLOW_ICMP_NETPOL allow-icmp-network-policy
 OVN_ENABLE_SVC_TEMPLATE_SUPPORT enable-svc-template-support

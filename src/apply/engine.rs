@@ -34,6 +34,7 @@ use crate::owner_index::{Owned, OwnerIndex};
 use crate::patches::{Outcome, Patches};
 use crate::retry_queue::{Cause, RetryQueue};
 use crate::sweep::Sweep;
+use crate::takeover_check::TakeoverCheck;
 use crate::write_lock::LOCK;
 
 /// Limit on the keys of one transaction that need not change together: large enough to carry a burst, small enough that
@@ -59,6 +60,7 @@ pub struct Parts {
     pub patches: Patches,
     pub events: Events,
     pub may_write: MayWrite,
+    pub takeover: TakeoverCheck,
     pub metrics: Arc<Metrics>,
     pub readiness: Readiness,
 }
@@ -83,6 +85,7 @@ pub struct Engine {
     /// Batches planned so far: the number of the last one, in logs.
     batches: u64,
     sweep: Sweep,
+    takeover: TakeoverCheck,
     metrics: Arc<Metrics>,
     readiness: Readiness,
     /// When the engine started; `None` once everything was written for the first time.
@@ -115,7 +118,7 @@ type InFlight = std::pin::Pin<Box<dyn Future<Output = (Batch, Result<(), Failure
 
 impl Engine {
     pub fn new(parts: Parts) -> Self {
-        let Parts { world, nb, chassis, patches, events, may_write, metrics, readiness } = parts;
+        let Parts { world, nb, chassis, patches, events, may_write, takeover, metrics, readiness } = parts;
         readiness.wait(PART, "the first lists are not written yet");
         Self {
             world,
@@ -132,6 +135,7 @@ impl Engine {
             retries: RetryQueue::default(),
             batches: 0,
             sweep: Sweep::new(Instant::now()),
+            takeover,
             metrics,
             readiness,
             started: Some(Instant::now()),
@@ -229,7 +233,7 @@ impl Engine {
     /// Sends the next transaction; `None` if there is nothing to send or writing is not allowed.
     fn next_batch(&mut self) -> Option<InFlight> {
         let writable = self.nb.as_mut().is_none_or(Northbound::check_writable);
-        if !writable || !self.world.is_settled() || !(self.may_write)() {
+        if !writable || !self.world.is_settled() || !(self.may_write)() || !self.may_begin() {
             return None;
         }
         if self.sweep.is_due(Instant::now()) {
@@ -257,6 +261,16 @@ impl Engine {
             info!(seconds, "everything is written");
         }
         None
+    }
+
+    /// Whether the first sweep may begin, or has begun; says once why it may not.
+    fn may_begin(&mut self) -> bool {
+        let Some(nb) = self.nb.as_ref().filter(|_| !self.sweep.has_begun()) else { return true };
+        if let Some(news) = self.takeover.look(&nb.client.cache()) {
+            self.takeover.notices(&news, &self.world).into_iter().for_each(|notice| self.events.publish(notice));
+            news.log().into_iter().for_each(|why| self.readiness.wait(PART, why));
+        }
+        self.takeover.may_begin()
     }
 
     fn take_keys(&mut self) -> Option<Vec<Next>> {
@@ -455,6 +469,7 @@ impl Engine {
 
     /// Handles what other programs did to the database.
     fn on_database_events(&mut self, events: Vec<Event>) {
+        self.takeover.forget();
         let mut foreign = Vec::new();
         for event in events {
             match event {

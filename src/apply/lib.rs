@@ -4,6 +4,7 @@
 //! - [`batch`]: what goes into one transaction
 //! - [`diff`]: wanted minus had
 //! - [`garbage`]: what is ours and no key wants
+//! - [`TakeoverCheck`]: whether the first sweep may begin
 //! - [`Chassis`]: the southbound rows of hosts that are gone
 //! - [`removal`]: all rows of one node, for a node that no controller removes
 //! - [`Patches`]: annotations on their way to the API server
@@ -22,10 +23,12 @@ mod patches;
 pub mod removal;
 mod retry_queue;
 mod sweep;
+mod takeover_check;
 mod write_lock;
 
 pub use chassis::Chassis;
 pub use engine::{Engine, Parts};
 pub use may_write::MayWrite;
 pub use patches::{Outcome, Patches};
+pub use takeover_check::TakeoverCheck;
 pub use write_lock::LOCK;

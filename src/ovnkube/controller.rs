@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use ovnkube_apply::{Chassis, Engine, MayWrite, Parts, Patches};
+use ovnkube_apply::{Chassis, Engine, MayWrite, Parts, Patches, TakeoverCheck};
 use ovnkube_config::Settings;
 use ovnkube_model::{Roles, World};
 use ovnkube_ovn::{ColumnId, nb, sb};
@@ -75,6 +75,7 @@ pub(crate) async fn run(
             patches: Patches::new(api.clone(), may_write.clone()),
             events: events.clone(),
             may_write,
+            takeover: takeover(&settings),
             metrics: metrics.clone(),
             readiness: readiness.clone(),
         });
@@ -90,6 +91,10 @@ pub(crate) async fn run(
     }
     lease.release().await;
     Ok(())
+}
+
+fn takeover(settings: &Settings) -> TakeoverCheck {
+    TakeoverCheck::new(settings.command_line.allow_unserved, &settings.kubernetes.ovn_config_namespace)
 }
 
 async fn remove(stale: Option<Chassis>) {

@@ -14,4 +14,5 @@ mod one_process;
 mod plan;
 mod remove;
 mod roles;
+mod unserved;
 mod why;

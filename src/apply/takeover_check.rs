@@ -1,0 +1,102 @@
+//! Whether the first sweep may begin: not on a database that ovn-kubernetes wrote for features that are not planned here.
+//!
+//! No sweep removes these rows, but nobody updates them any more either: a new pod may get the address of a deleted one
+//! and leave by its egress address. So a person decides. A database that a master has swept before is not asked about
+//! again, and rows that appear later are not looked for.
+
+use ovnkube_model::{Name, Notice, Object, Severity, World};
+use ovnkube_ovn::nb::{self, logical_router as lr};
+use ovnkube_ovsdb::Cache;
+use ovnkube_plan::{Unserved, is_taken_over};
+
+/// What a person can do.
+const REMEDY: &str = "delete these objects while ovn-kubernetes still runs, or start the master \
+                      with --allow-unserved: then the rows stay as they are";
+
+/// What a person said, and what was found.
+#[derive(Debug)]
+pub struct TakeoverCheck {
+    allow_unserved: bool,
+    /// Events are about this namespace, which is ours.
+    namespace: Name,
+    /// What was found last.
+    last: Option<Verdict>,
+    /// The database has changed since then.
+    is_outdated: bool,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    unserved: Unserved,
+    may_begin: bool,
+}
+
+impl TakeoverCheck {
+    pub fn new(allow_unserved: bool, namespace: &str) -> Self {
+        Self { allow_unserved, namespace: namespace.into(), last: None, is_outdated: true }
+    }
+
+    /// Notes that the database has changed.
+    pub(crate) fn forget(&mut self) {
+        self.is_outdated = true;
+    }
+
+    /// Looks at the database, unless nothing has changed in it; returns what is news.
+    pub(crate) fn look(&mut self, cache: &Cache) -> Option<Verdict> {
+        if !std::mem::take(&mut self.is_outdated) {
+            return None;
+        }
+        let now = Some(Verdict::of(cache, self.allow_unserved));
+        if self.last == now {
+            return None;
+        }
+        self.last.clone_from(&now);
+        now.filter(|verdict| !verdict.unserved.is_empty())
+    }
+
+    /// Whether the first sweep may begin, as of the last look.
+    pub(crate) fn may_begin(&self) -> bool {
+        self.last.as_ref().is_some_and(|verdict| verdict.may_begin)
+    }
+
+    /// One Event for each feature.
+    pub(crate) fn notices(&self, verdict: &Verdict, world: &World) -> Vec<Notice> {
+        let uid = world.namespaces.get(&self.namespace).map(|namespace| namespace.uid.clone()).unwrap_or_default();
+        let object = Object::Namespace { name: self.namespace.clone(), uid };
+        let (reason, end) = if verdict.may_begin {
+            ("UnservedRowsKept", "they stay as they are, and nothing keeps them up to date".to_owned())
+        } else {
+            ("UnservedRows", format!("nothing is written before you {REMEDY}"))
+        };
+        let message =
+            |feature, holding| format!("{feature} is not supported, but the northbound database has {holding}; {end}");
+        let features = verdict.unserved.features();
+        let notice = |message| Notice { object: object.clone(), severity: Severity::Warning, reason, message };
+        features.map(|(feature, holding)| notice(message(feature, holding))).collect()
+    }
+}
+
+impl Verdict {
+    fn of(cache: &Cache, allow_unserved: bool) -> Self {
+        let rows = nb::DATABASE.tables.iter().flat_map(|table| cache.iter(table)).map(|(_, row)| &**row);
+        let unserved = Unserved::of(rows);
+        let is_swept = || cache.iter(lr::TABLE).any(|(_, row)| is_taken_over(row));
+        let may_begin = unserved.is_empty() || allow_unserved || is_swept();
+        Self { unserved, may_begin }
+    }
+
+    /// Logs what was found; returns why nothing is written.
+    pub(crate) fn log(&self) -> Option<String> {
+        let Self { unserved, may_begin } = self;
+        if *may_begin {
+            tracing::warn!(%unserved, "the northbound database has rows of features that are not supported; they stay as they are");
+            return None;
+        }
+        let why = format!(
+            "cannot take over the northbound database: it has rows of features that are not supported: {unserved}; {REMEDY}"
+        );
+        tracing::error!("{why}");
+        Some(why)
+    }
+}
