@@ -52,6 +52,25 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         ],
     },
     CommandHelp {
+        word: "preflight",
+        operands: "[--node] [FLAGS]",
+        does: "print what to do before ovnkube takes over the cluster or, with --node, this host",
+        about: "Prints what to do before ovnkube takes over a cluster that is empty or runs ovn-kubernetes: one line for \
+                each finding, with what it is, where it is and a remedy. Nothing is changed. The exit code is 0 when there \
+                is nothing to do, 2 when there is something, and 1 when ovnkube cannot find out.\n\n\
+                It reads Nodes, Namespaces, the services of the namespace default, DaemonSets, Deployments, the objects of \
+                features that ovnkube does not support, and the northbound database: give it a kubeconfig that may. A \
+                kubeconfig may name a credential plugin (exec): it is run, as kubectl does. With --node it reads only this \
+                host, as root: kernel modules, the uplink's MTU, network configurations, processes.\n\n\
+                It takes every flag; ovnkube --help lists them. Give those that the masters or the agent will be started \
+                with.",
+        flags: &["node", "config-file", "k8s-kubeconfig", "nb-address", "cluster-subnets", "k8s-service-cidrs", "mtu"],
+        examples: &[
+            ("ovnkube preflight --k8s-kubeconfig ~/.kube/config --nb-address tcp:10.0.0.1:6641", "the cluster"),
+            ("ovnkube preflight --node", "this host, with the settings of the file"),
+        ],
+    },
+    CommandHelp {
         word: "replay",
         operands: "FILE",
         does: "print what a recording made with --record leads to: rows, annotations, events",
@@ -100,7 +119,7 @@ pub(crate) fn find(word: &str) -> Option<&'static CommandHelp> {
 pub(crate) fn list() -> String {
     let mut text = String::from("Commands (ovnkube COMMAND --help tells more):\n");
     for known in COMMANDS {
-        let _ = writeln!(text, "  {:<8} {}", known.word, known.does);
+        let _ = writeln!(text, "  {:<9} {}", known.word, known.does);
     }
     text
 }

@@ -35,6 +35,11 @@ pub enum Command {
         /// The node's name in Kubernetes.
         node: String,
     },
+    /// Print what to do before ovnkube takes over the cluster, or works on this host.
+    Preflight {
+        /// This host, in place of the cluster.
+        node: bool,
+    },
     /// Print what a recording leads to.
     Replay {
         /// Made with `--record`.
@@ -220,7 +225,9 @@ fn clap_command() -> clap::Command {
             Arg::new("node")
                 .long("node")
                 .value_name("string")
-                .help("plan: the node's name in Kubernetes.")
+                .num_args(0..=1)
+                .default_missing_value("")
+                .help("plan: the node's name in Kubernetes. preflight, without a name: look at this host, not at the cluster.")
                 .display_order(0),
         )
         // which help to print is known only when all words are read
@@ -262,6 +269,14 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
             let unnamed = || Error::Usage("plan needs the node's name; write ovnkube plan --node NAME".into());
             Command::Plan { node: node.filter(|node| !node.is_empty()).ok_or_else(unnamed)? }
         }
+        Some("preflight") => {
+            let node = matches.get_one::<String>("node");
+            if let Some(name) = node.filter(|name| !name.is_empty()) {
+                let problem = "preflight looks at the host that it runs on; write --node without";
+                return Err(Error::Usage(format!("{problem} {name:?}")));
+            }
+            Command::Preflight { node: node.is_some() }
+        }
         Some("replay") => {
             let file =
                 words.next().ok_or_else(|| Error::Usage("replay needs a file; give one made with --record".into()))?;
@@ -282,8 +297,10 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
     if matches.contains_id("from") && !matches!(command, Command::Why { .. } | Command::Print(_)) {
         return Err(Error::Usage("--from works with why only; leave it out".into()));
     }
-    if matches.contains_id("node") && !matches!(command, Command::Plan { .. } | Command::Print(_)) {
-        return Err(Error::Usage("--node works with plan only; the agent is started by --init-node NAME".into()));
+    let takes_node = matches!(command, Command::Plan { .. } | Command::Preflight { .. } | Command::Print(_));
+    if matches.contains_id("node") && !takes_node {
+        let problem = "--node works with plan and preflight only; the agent is started by --init-node NAME";
+        return Err(Error::Usage(problem.into()));
     }
     match words.next() {
         None => Ok(command),

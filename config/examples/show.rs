@@ -39,6 +39,7 @@ pub(crate) fn show(
         Command::Config { json } => cli::run_config(&loaded, *json, out)?,
         Command::Replay { file } => writeln!(out, "replay {}", file.display())?,
         Command::Plan { node } => writeln!(out, "plan {node}")?,
+        Command::Preflight { node } => writeln!(out, "preflight {node}")?,
         Command::Why { from, to, port, objects } => writeln!(out, "why {from} {to} {port} {objects:?}")?,
         Command::Run => run(&loaded, out, err)?,
     }

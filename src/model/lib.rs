@@ -15,6 +15,7 @@ mod annotations;
 mod change;
 mod endpoint_slice;
 mod family;
+mod finding;
 mod gateway;
 mod labels;
 mod masquerade;
@@ -45,6 +46,7 @@ pub use endpoint_slice::{
     Conditions, Endpoint, EndpointFields, EndpointSlice, HintFields, HintName, Hints, SliceFields, SlicePort,
 };
 pub use family::Family;
+pub use finding::Finding;
 pub use gateway::{Gateway, GatewayMode};
 pub use labels::Labels;
 pub use masquerade::Masquerade;

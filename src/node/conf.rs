@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::{Error, Result};
 
 /// Runtimes recognize a list by its extension, and read `cniVersions` only in lists.
-const FILE: &str = "10-ovn-kubernetes.conflist";
+pub(crate) const FILE: &str = "10-ovn-kubernetes.conflist";
 /// Written by earlier releases and by ovn-kubernetes. It sorts first, so runtimes would use it.
 const OLD: &str = "10-ovn-kubernetes.conf";
 pub(crate) const NAME: &str = "ovn-kubernetes";

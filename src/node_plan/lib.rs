@@ -24,6 +24,7 @@ pub mod masquerade;
 pub mod mtu;
 pub mod observed;
 pub mod openflow;
+pub mod preflight;
 pub mod services;
 pub mod stale;
 pub mod uplink;

@@ -5,6 +5,7 @@ mod connections;
 mod controller;
 mod node;
 mod pidfile;
+mod preflight;
 mod recording;
 mod remove;
 mod roles;
@@ -12,6 +13,7 @@ mod stop;
 mod translate;
 mod why;
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -21,8 +23,8 @@ fn main() -> ExitCode {
     let env = |name: &str| std::env::var(name).ok();
     match ovnkube_config::load(std::env::args_os().skip(1), env, &Places::default()) {
         Ok(loaded) => run(&loaded),
-        // for this command exit code 2 means that there is something to change
-        Err(error) if std::env::args_os().any(|word| word == "plan") => fail(&error, 1),
+        // for these commands exit code 2 means that there is something to do
+        Err(error) if std::env::args_os().any(|word| word == "plan" || word == "preflight") => fail(&error, 1),
         Err(error) => fail(&error, error.exit_code()),
     }
 }
@@ -34,7 +36,8 @@ fn run(loaded: &Loaded) -> ExitCode {
             warn(loaded);
             cli::run_config(loaded, *json, &mut std::io::stdout().lock())
         }
-        Command::Plan { node } => return plan(loaded, node),
+        Command::Plan { node } => return report(loaded, || roles::plan(loaded, node)),
+        Command::Preflight { node } => return report(loaded, || roles::preflight(loaded, *node)),
         Command::Replay { file } => {
             return match recording::replay(file, &mut std::io::stdout().lock()) {
                 Ok(()) => ExitCode::SUCCESS,
@@ -56,13 +59,13 @@ fn run(loaded: &Loaded) -> ExitCode {
     printed.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
-/// Exits with 0 if there is nothing to change, and with 2 if there is.
-fn plan(loaded: &Loaded, node: &str) -> ExitCode {
+/// Prints what is to be done, one step a line. Exits with 0 if that is nothing, and with 2 if it is something.
+fn report<T: Display>(loaded: &Loaded, find: impl FnOnce() -> anyhow::Result<Vec<T>>) -> ExitCode {
     warn(loaded);
-    match roles::plan(loaded, node) {
-        Ok(changes) => {
-            let printed = changes.iter().try_for_each(|change| writeln!(std::io::stdout(), "{change}"));
-            match (printed, changes.is_empty()) {
+    match find() {
+        Ok(steps) => {
+            let printed = steps.iter().try_for_each(|step| writeln!(std::io::stdout(), "{step}"));
+            match (printed, steps.is_empty()) {
                 (Err(_), _) => ExitCode::FAILURE,
                 (Ok(()), true) => ExitCode::SUCCESS,
                 (Ok(()), false) => ExitCode::from(2),
@@ -78,7 +81,7 @@ fn warn(loaded: &Loaded) {
     }
 }
 
-fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
+fn fail(error: &dyn Display, code: u8) -> ExitCode {
     let _ = writeln!(std::io::stderr(), "ovnkube: {error}");
     ExitCode::from(code)
 }

@@ -75,7 +75,8 @@ fn say(text: impl Display) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-async fn open(database: Database, name: &str) -> Result<Database, String> {
+/// The database once it is read, or why it is not reached.
+pub(crate) async fn open(database: Database, name: &str) -> Result<Database, String> {
     if timeout(PATIENCE, database.synced()).await.is_ok() {
         return Ok(database);
     }

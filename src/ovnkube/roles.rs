@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use ovnkube_config::Loaded;
-use ovnkube_model::Roles;
+use ovnkube_model::{Finding, Roles};
 use ovnkube_telemetry::{LogLimits, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use crate::pidfile::PidFile;
 use crate::stop::Stop;
-use crate::{controller, node, remove};
+use crate::{controller, node, preflight, remove};
 
 /// Runs the parts that the mode names until SIGTERM or SIGINT, or until one of them fails.
 pub(crate) fn run(loaded: &Loaded) -> Result<()> {
@@ -42,6 +42,12 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
 /// What the node agent would change on this host, one step per entry.
 pub(crate) fn plan(loaded: &Loaded, node: &str) -> Result<Vec<String>> {
     block_on(node::plan(&loaded.settings, node))
+}
+
+/// What to do before ovnkube runs: in the cluster, or on this host.
+pub(crate) fn preflight(loaded: &Loaded, node: bool) -> Result<Vec<Finding>> {
+    let settings = &loaded.settings;
+    if node { block_on(preflight::host(settings)) } else { block_on(preflight::cluster(settings)) }
 }
 
 fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {

@@ -18,6 +18,7 @@ pub mod names;
 mod namespaces;
 mod pods;
 mod policies;
+pub mod preflight;
 mod rows;
 mod services;
 mod takeover;

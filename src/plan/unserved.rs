@@ -60,7 +60,7 @@ fn by_owner(row: &Row) -> Option<(&'static str, &str)> {
         ("AdminNetworkPolicy", _) => Some(("AdminNetworkPolicy", name)),
         ("BaselineAdminNetworkPolicy", _) => Some(("BaselineAdminNetworkPolicy", name)),
         ("ClusterNetworkConnect", _) => Some(("ClusterNetworkConnect", name)),
-        // the set exists on every node, with the addresses of pods that have a gateway of their own
+        // it is empty when no pod of the node has a gateway of its own any more
         ("HybridNodeRoute", "Address_Set") => {
             row.strs(address_set::ADDRESSES).next().map(|_| ("AdminPolicyBasedExternalRoute", name))
         }

@@ -36,6 +36,7 @@ mod scope;
 mod service_cidrs;
 mod services;
 mod stream;
+mod survey;
 #[cfg(test)]
 mod tests;
 

@@ -12,6 +12,7 @@ mod faults;
 mod masters;
 mod one_process;
 mod plan;
+mod preflight;
 mod remove;
 mod roles;
 mod unserved;

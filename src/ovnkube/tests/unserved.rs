@@ -50,6 +50,7 @@ async fn a_database_with_an_unserved_feature() {
         "EgressFirewall, 1 row of a: ACL default-network-controller:EgressFirewall:a:0",
         "EgressIP, 2 rows of eip-a: Logical_Router_Policy default-network-controller:EgressIP:100:eip-a_a/web:ip4:default",
         "--allow-unserved",
+        "ovnkube preflight",
     ] {
         assert!(log.contains(named), "{named} is not named: {log}");
     }

@@ -1,0 +1,102 @@
+//! Looks at a host before an agent runs there. Changes nothing.
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use ipnetwork::IpNetwork;
+use ovnkube_host::{Look, Net};
+use ovnkube_model::Finding;
+use ovnkube_node_plan::preflight::{self, Observed, modules};
+
+use crate::conf;
+use crate::{Error, Result};
+
+/// Most processes that are looked at.
+const PROCESSES: usize = 100_000;
+/// Most files of the runtime's directory that are looked at.
+const FILES: usize = 1000;
+
+/// What an agent would be started with.
+#[derive(Debug, Clone, Copy)]
+pub struct HostQuestion<'a> {
+    /// `geneve` or `vxlan`.
+    pub encap_type: &'a str,
+    /// Empty: the address of the link with the default route.
+    pub encap_ips: &'a [IpAddr],
+    /// `None`: what the uplink leaves.
+    pub mtu: Option<u32>,
+    /// `/etc/cni/net.d`.
+    pub cni_dir: &'a Path,
+}
+
+/// Everything to do on this host.
+pub async fn preflight(question: &HostQuestion<'_>) -> Result<Vec<Finding>> {
+    let look = Net::here().await?.look(false).await?;
+    Ok(preflight::check(&Observed {
+        encap_type: question.encap_type.to_owned(),
+        mtu: question.mtu,
+        uplink: uplink(question, &look),
+        modules: modules(question.encap_type).into_iter().filter(|name| has_module(name)).map(str::to_owned).collect(),
+        cni_dir: question.cni_dir.display().to_string(),
+        cni_files: cni_files(question.cni_dir)?,
+        cni_file: conf::FILE.to_owned(),
+        kube_proxies: processes("kube-proxy"),
+    }))
+}
+
+fn uplink(question: &HostQuestion<'_>, look: &Look) -> Option<(String, u32, IpAddr)> {
+    let ip = question.encap_ips.first().copied().or_else(|| default_address(look))?;
+    let state = look.links.iter().find(|state| state.addresses.iter().any(|have| have.ip() == ip))?;
+    Some((state.link.name.clone(), state.link.mtu, ip))
+}
+
+/// The first address of the link with the default route, of the same family.
+fn default_address(look: &Look) -> Option<IpAddr> {
+    let route = look.default_routes.first()?;
+    let state = look.links.iter().find(|state| state.link.index == route.link)?;
+    state.addresses.iter().map(IpNetwork::ip).find(|ip| ip.is_ipv4() == route.gateway.is_ipv4())
+}
+
+/// Whether the kernel has a module: loaded, built in, or among the files of this release.
+fn has_module(name: &str) -> bool {
+    if Path::new("/sys/module").join(name).exists() {
+        return true;
+    }
+    let Ok(release) = fs::read_to_string("/proc/sys/kernel/osrelease") else { return false };
+    let dir = PathBuf::from("/lib/modules").join(release.trim());
+    let file = format!("/{name}.ko");
+    let mut lists =
+        ["modules.dep", "modules.builtin"].iter().filter_map(|list| fs::read_to_string(dir.join(list)).ok());
+    lists.any(|list| list.lines().any(|line| line.split(':').next().is_some_and(|path| path.contains(&file))))
+}
+
+fn cni_files(dir: &Path) -> Result<Vec<String>> {
+    let failed = |problem| Error::Conf { verb: "read", path: dir.to_owned(), problem };
+    let entries = match fs::read_dir(dir) {
+        // a runtime creates it, or the agent
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let mut files: Vec<String> = entries
+        .take(FILES)
+        .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
+        .collect::<io::Result<_>>()
+        .map_err(failed)?;
+    files.sort();
+    Ok(files)
+}
+
+/// Ids of the processes of this name.
+fn processes(name: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().take(PROCESSES).flatten();
+    let id = |entry: fs::DirEntry| {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        let comm = fs::read_to_string(entry.path().join("comm")).ok()?;
+        (comm.trim_end() == name).then_some(id)
+    };
+    let mut found: Vec<u32> = entries.filter_map(id).collect();
+    found.sort_unstable();
+    found
+}
