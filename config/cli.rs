@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::Loaded;
 
-pub use crate::flags::help;
+pub use crate::flags::{documented, help};
 
 /// One line of `ovnkube config -o json`.
 #[derive(Debug, Serialize)]

@@ -10,7 +10,7 @@ pub(crate) struct CommandHelp {
     /// What follows the word.
     operands: &'static str,
     /// One line, in `ovnkube --help`.
-    does: &'static str,
+    pub(crate) does: &'static str,
     /// What its users have to know.
     about: &'static str,
     /// The flags that change what it prints.

@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::builder::StringValueParser;
+use clap::builder::{PossibleValue, StringValueParser};
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -98,6 +98,14 @@ pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<CommandLine,
 /// The whole help text.
 pub fn help() -> String {
     clap_command().render_help().to_string()
+}
+
+/// The command line as the man page and the completions of shells show it: with the commands as its first word.
+pub fn documented() -> clap::Command {
+    let words = COMMANDS.iter().map(|known| PossibleValue::new(known.word).help(known.does));
+    clap_command().mut_arg("words", |arg| {
+        arg.hide(false).value_name("COMMAND").num_args(0..=1).value_parser(words.collect::<Vec<_>>())
+    })
 }
 
 /// The flag of this name, old or new, and its row.
