@@ -88,9 +88,21 @@ bench: ## run the benchmarks; writes bench/results.md
 	@bench/run
 
 # no cargo if the binaries are built already: `make build` as a user, `sudo make install`
-install: $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay ## install to $(PREFIX)/bin and $(CNI_BIN) (below DESTDIR)
-	install -D -m 755 $(RELEASE)/ovnkube $(DESTDIR)$(PREFIX)/bin/ovnkube
-	install -D -m 755 $(RELEASE)/ovn-k8s-cni-overlay $(DESTDIR)$(CNI_BIN)/ovn-k8s-cni-overlay
+install: $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay ## install below $(PREFIX), the CNI program to $(CNI_BIN) (all below DESTDIR)
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(RELEASE)/ovnkube
+	install -D -m 755 -t $(DESTDIR)$(CNI_BIN) $(RELEASE)/ovn-k8s-cni-overlay
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system dist/systemd/*.service
+	sed -i 's,=/usr/bin/ovnkube,=$(PREFIX)/bin/ovnkube,' $(DESTDIR)$(PREFIX)/lib/systemd/system/ovnkube-*.service
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 dist/man/ovnkube.8
+	install -D -m 644 dist/completions/ovnkube.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ovnkube
+	install -D -m 644 dist/completions/ovnkube.zsh $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_ovnkube
+	install -D -m 644 dist/completions/ovnkube.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ovnkube.fish
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/ovnkube LICENSE NOTICE CHANGELOG.md config/ovn_k8s.conf
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/yaml dist/yaml/*
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/uninstall dist/uninstall/*
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/systemd dist/systemd/rbac-kubelet.yaml
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/tls dist/tls/options
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/tls dist/tls/issue
 $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay &:
 	$(MAKE) build
 
