@@ -11,7 +11,7 @@ RELEASE := $(TARGET)/release
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 .DEFAULT_GOAL := build
-.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover e2e lint bench install clean
+.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover e2e lint bench install release clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,11 @@ long: ## what `make lint test` omits: full cluster-test, active-backup, the demo
 	@.ci/step "install" $(MAKE) install DESTDIR=$(TARGET)/long
 	@.ci/step "installed" $(TARGET)/long$(PREFIX)/bin/ovnkube --version
 	@rm -r $(TARGET)/long
+
+release: ## the files of a release for amd64 and arm64 in target/dist, and a test of them (root); docs/releases.md
+	@.ci/step "what is missing" lab/install packages toolchains k8s helm release
+	@.ci/step "release" dist/release $(TARGET)/dist
+	@.ci/step "test of the release" tests/release/run $(TARGET)/dist
 
 cycles: ## add and remove a node 100 times: rows, flows, rules, routes and open files stay the same (root)
 	@.ci/step "what is missing" lab/install
