@@ -17,8 +17,9 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  variables: PREFIX=$(PREFIX) CNI_BIN=$(CNI_BIN) DESTDIR=$(DESTDIR) IMAGE_BUILDER=$(IMAGE_BUILDER)"
 
-build: ## build ovnkube and ovn-k8s-cni-overlay, optimised, in target/release
+build: ## build ovnkube and ovn-k8s-cni-overlay, optimised, in target/release; links in _output/go/bin
 	$(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@mkdir -p _output/go/bin && ln -sf $(abspath $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay) _output/go/bin/
 
 demo: ## start a cluster of three nodes on this machine, with pods that reach each other (root)
 	@lab/demo up
@@ -113,3 +114,4 @@ $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay &:
 
 clean: ## remove cargo's build output (the lab's parts stay: lab/install)
 	$(CARGO) clean
+	rm -rf _output
