@@ -2,7 +2,7 @@
 complete -c ovnkube -s o -l output -d 'Output format of a command: text or json.' -r -f -a "text\t''
 json\t''"
 complete -c ovnkube -l from -d 'why: read the objects from the YAML and JSON files of this directory, not from the cluster.' -r
-complete -c ovnkube -l node -d 'plan: the node\'s name in Kubernetes.' -r
+complete -c ovnkube -l node -d 'plan: the node\'s name in Kubernetes. preflight, without a name: look at this host, not at the cluster.' -r
 complete -c ovnkube -l init-master -d 'Run as master: cluster manager and network controller; the value is this host\'s name.' -r
 complete -c ovnkube -l init-cluster-manager -d 'Run the cluster manager, which hands out node subnets and needs no OVN database; the value is this host\'s name.' -r
 complete -c ovnkube -l init-ovnkube-controller -d 'Run the network controller, which writes the OVN northbound database; the value is this host\'s name.' -r
@@ -12,6 +12,7 @@ complete -c ovnkube -l remove-node -d 'Remove a node from the OVN databases and 
 complete -c ovnkube -l config-file -d 'Path of the configuration file. The default file may be missing; a file that is named here must exist. Default: /etc/openvswitch/ovn_k8s.conf.' -r
 complete -c ovnkube -l pidfile -d 'File that holds the process id while ovnkube runs; empty writes none.' -r
 complete -c ovnkube -l record -d 'Record every input of the controller in this file, for `ovnkube replay`; empty records nothing.' -r
+complete -c ovnkube -l allow-unserved -d 'Take over a northbound database although it has rows of features of ovn-kubernetes that ovnkube does not support; these rows stay as they are. Default: false.' -r
 complete -c ovnkube -l unprivileged-mode -d 'Run the node agent without privileges; the CNI program wires the pods. Default: false. (no effect yet)' -r
 complete -c ovnkube -l enable-multicast -d 'Support IP multicast: switches snoop IGMP and MLD, and the cluster router relays multicast. Default: false.' -r
 complete -c ovnkube -l init-gateways -d 'Older form of --gateway-mode=shared. Default: false.' -r

@@ -19,7 +19,7 @@ _ovnkube() {
 '-o+[Output format of a command\: text or json.]:format:(text json)' \
 '--output=[Output format of a command\: text or json.]:format:(text json)' \
 '--from=[why\: read the objects from the YAML and JSON files of this directory, not from the cluster.]:directory:_default' \
-'--node=[plan\: the node'\''s name in Kubernetes.]:string:_default' \
+'--node=[plan\: the node'\''s name in Kubernetes. preflight, without a name\: look at this host, not at the cluster.]::string:_default' \
 '--init-master=[Run as master\: cluster manager and network controller; the value is this host'\''s name.]:string:_default' \
 '--init-cluster-manager=[Run the cluster manager, which hands out node subnets and needs no OVN database; the value is this host'\''s name.]:string:_default' \
 '--init-ovnkube-controller=[Run the network controller, which writes the OVN northbound database; the value is this host'\''s name.]:string:_default' \
@@ -29,6 +29,7 @@ _ovnkube() {
 '--config-file=[Path of the configuration file. The default file may be missing; a file that is named here must exist. Default\: /etc/openvswitch/ovn_k8s.conf.]:path:_default' \
 '--pidfile=[File that holds the process id while ovnkube runs; empty writes none.]:path:_default' \
 '--record=[Record every input of the controller in this file, for \`ovnkube replay\`; empty records nothing.]:path:_default' \
+'--allow-unserved=[Take over a northbound database although it has rows of features of ovn-kubernetes that ovnkube does not support; these rows stay as they are. Default\: false.]::bool:_default' \
 '--unprivileged-mode=[Run the node agent without privileges; the CNI program wires the pods. Default\: false. (no effect yet)]::bool:_default' \
 '--enable-multicast=[Support IP multicast\: switches snoop IGMP and MLD, and the cluster router relays multicast. Default\: false.]::bool:_default' \
 '--init-gateways=[Older form of --gateway-mode=shared. Default\: false.]::bool:_default' \
@@ -206,6 +207,7 @@ _ovnkube() {
 '--version[Print version]' \
 '::words:((config\:"print every effective setting and where it comes from; -o json for programs"
 plan\:"print what the node agent would change on this host, and change nothing; --node NAME"
+preflight\:"print what to do before ovnkube takes over the cluster or, with --node, this host"
 replay\:"print what a recording made with --record leads to\: rows, annotations, events"
 why\:"SRC DST PORT\[/PROTO\]\: do policies allow it, which ones decide; pods as namespace/name, or addresses"))' \
 && ret=0
