@@ -47,7 +47,7 @@ enum Report {
     Gone(Name),
     /// The northbound database has this chassis for this node.
     Was(Name, Name),
-    /// All nodes have been reported.
+    /// All of these have been reported.
     Complete,
 }
 
@@ -58,10 +58,7 @@ impl ChassisReports {
     pub(crate) fn update(&self, affected: &Affected, world: &World) {
         match affected {
             Affected::Node(name) => self.node(name, world),
-            Affected::Everything => {
-                world.nodes.keys().for_each(|name| self.node(name, world));
-                self.send(Report::Complete);
-            }
+            Affected::Everything => world.nodes.keys().for_each(|name| self.node(name, world)),
             _ => {}
         }
     }
@@ -73,7 +70,8 @@ impl ChassisReports {
         });
     }
 
-    /// Reports what an earlier run wrote, which includes Nodes that were deleted meanwhile.
+    /// Reports what an earlier run wrote, which includes Nodes that were deleted meanwhile. That is all: the first sweep
+    /// begins, and from now on southbound rows may be changed too.
     pub(crate) fn found(&self, nb: &Cache) {
         for (_, row) in nb.iter(gateway_chassis::TABLE) {
             let chassis = row.str(gateway_chassis::CHASSIS_NAME);
@@ -84,6 +82,7 @@ impl ChassisReports {
                 self.send(Report::Was(node.into(), chassis.into()));
             }
         }
+        self.send(Report::Complete);
     }
 
     fn send(&self, report: Report) {

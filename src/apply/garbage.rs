@@ -32,11 +32,10 @@ pub fn collect<'a>(
                 wanted.prune(diff, cache, uuid, row);
             } else if table.is_root
                 && (is_garbage(row, has_router_peer_port(cache, row)) || wanted.takeover.is_left("", row))
-                && !has_anothers_acl(cache, row)
             {
                 // rows outside the root set go with their parent or are pruned from it: nothing under a foreign switch
                 // or router is ours
-                diff.delete(table, uuid);
+                remove(diff, cache, uuid, row);
             }
         }
     }
@@ -56,11 +55,20 @@ pub(crate) fn takeover<'a>(cache: &Cache, mut takeover: Takeover<'a>, stays: imp
     takeover
 }
 
-/// Whether a port group has an ACL that stays: without the group the server would delete it. So a namespace's egress
-/// firewall stays although nothing else needs the group.
-fn has_anothers_acl(cache: &Cache, group: &Row) -> bool {
-    let mut acls = group.uuids(port_group::ACLS).filter_map(|uuid| cache.get(acl::TABLE, uuid));
-    group.table() == port_group::TABLE && acls.any(|acl| is_anothers_acl(group, acl))
+/// Removes a row. A port group with an ACL that stays only loses its others: without the group the server would delete
+/// that one too. So a namespace's egress firewall stays although nothing else needs the group.
+fn remove(diff: &mut Diff<'_>, cache: &Cache, uuid: Uuid, row: &Row) {
+    let is_group = row.table() == port_group::TABLE;
+    let acls = row.uuids(port_group::ACLS).filter(|_| is_group);
+    let is_anothers = |uuid: &Uuid| cache.get(acl::TABLE, *uuid).is_some_and(|acl| is_anothers_acl(row, acl));
+    let (anothers, ours): (Vec<Uuid>, Vec<Uuid>) = acls.partition(is_anothers);
+    if anothers.is_empty() {
+        diff.delete(row.table(), uuid);
+        return;
+    }
+    for acl in ours {
+        diff.drop_value(row.table(), uuid, port_group::ACLS.id(), Atom::Uuid(acl));
+    }
 }
 
 struct Wanted<'a> {

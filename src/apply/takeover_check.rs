@@ -10,8 +10,8 @@ use ovnkube_ovsdb::Cache;
 use ovnkube_plan::{Unserved, is_taken_over};
 
 /// What a person can do.
-const REMEDY: &str = "delete these objects while ovn-kubernetes still runs (ovnkube preflight lists them), or start the \
-                      master with --allow-unserved: then the rows stay as they are";
+const REMEDY: &str = "stop this master, start ovn-kubernetes again, delete these objects (ovnkube preflight lists them) and \
+                      wait until their rows are gone; or start the master with --allow-unserved: then the rows stay as they are";
 
 /// What a person said, and what was found.
 #[derive(Debug)]

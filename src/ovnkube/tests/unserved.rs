@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 
 use crate::lab::Lab;
 
-/// What ovn-kubernetes 1.3.0 writes for an EgressIP, an EgressFirewall, and for EgressIP before anybody uses it.
+/// What ovn-kubernetes 1.3.0 writes for an EgressIP, an EgressFirewall, multicast, and for EgressIP before anybody uses it.
 const ROWS: &str = include_str!("unserved.nb");
+/// Served, but not wanted, in the port group that an egress firewall keeps.
+const UNWANTED: &str = "ACL(default-network-controller:MulticastNS:a:Ingress)";
 const NAMESPACE: &str = "ovn-kubernetes";
 
 async fn lab() -> Lab {
@@ -43,6 +45,9 @@ async fn a_database_with_an_unserved_feature() {
     let lab = lab().await;
     lab.api.annotated_node("a", gateway()).await;
     let written = lab.transactions().len();
+    // a port of tunnels that this master is not told
+    lab.sb.sbctl(&["chassis-add", "c-a", "geneve", "172.18.0.2", "--", "set", "encap", ".", "options:dst_port=16081"]);
+    let port = || lab.sb.sbctl(&["--bare", "--columns=options", "list", "encap"]);
 
     let refusing = lab.start("init-master=one", &[]).after("cannot take over the northbound database").await;
     let log = refusing.log();
@@ -61,13 +66,14 @@ async fn a_database_with_an_unserved_feature() {
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     assert_eq!(lab.transactions().len(), written + 1, "it wrote");
     assert_eq!(lab.subnet("a").await, "");
+    assert!(port().contains("16081"), "it wrote to the southbound database");
     assert_eq!(refusing.log().matches("cannot take over").count(), 1);
     assert!(refusing.terminate().0.success());
 
     let allowed = lab.start("init-master=one", &["--allow-unserved"]);
     lab.ready(&allowed).await;
     lab.wired(1).await;
-    assert_eq!(changed(&lab).await, Vec::<String>::new());
+    assert_eq!(changed(&lab).await, [UNWANTED]);
     until("an Event for each feature", async || events(&lab, "UnservedRowsKept").await.len() == 2).await;
     let mut kept = events(&lab, "UnservedRowsKept").await;
     kept.sort();
@@ -75,6 +81,7 @@ async fn a_database_with_an_unserved_feature() {
         kept[1].starts_with("EgressIP is not supported, but the northbound database has 2 rows of eip-a"),
         "{kept:?}"
     );
+    until("the tunnels' port", async || !port().contains("16081")).await;
     until("the gateway router", async || lab.nb.nbctl(&["lr-list"]).contains("GR_a")).await;
     assert!(allowed.terminate().0.success());
 
@@ -82,7 +89,7 @@ async fn a_database_with_an_unserved_feature() {
     let again = lab.start("init-master=one", &[]);
     lab.ready(&again).await;
     assert!(again.log().contains("they stay as they are"), "{}", again.log());
-    assert_eq!(changed(&lab).await, Vec::<String>::new());
+    assert_eq!(changed(&lab).await, [UNWANTED]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
