@@ -86,11 +86,7 @@ impl Preview<'_> {
 
     async fn stale(&self, located: Option<&Located<'_>>, host: &mut Observed) -> Result<Vec<HostChange>> {
         let stays = located.map(|located| &located.place);
-        let mut changes = find_stale(stays, &self.settings.stale_ranges(), host).await?;
-        if let Some(located) = located {
-            changes.extend(located.gateway.stale_rules().await?);
-        }
-        Ok(changes)
+        find_stale(stays, &self.settings.stale_ranges(), host).await
     }
 
     async fn move_of_nic(&self, place: &Place) -> Result<Vec<String>> {
@@ -126,6 +122,7 @@ impl Preview<'_> {
         if pieces(shown.as_deref().unwrap_or_default()) != pieces(&would_be) {
             lines.push(format!("write nftables table {TABLE}, with {} elements of services", table.elements.len()));
         }
+        lines.extend(texts(&gateway.stale_rules().await?));
         let name = &bridge.link.name;
         match gateway.wanted_flows(bridge, port, self.ovs, services, &service_cidrs) {
             Ok(flows) => {

@@ -217,14 +217,15 @@ impl<'a> Gateway<'a> {
     ) -> Result<Readiness> {
         let service_cidrs = self.service_cidrs(host, services);
         let is_local = self.settings.mode == GatewayMode::Local;
-        if self.swept.as_ref().is_none_or(std::result::Result::is_err) {
-            self.sweep(applier).await;
-        }
         let is_userspace = applier.ovs.is_some_and(Ovs::is_userspace);
         let want = self.host_state(site, mgmt, &service_cidrs, is_userspace, host);
         applier.all(&links::diff(&want, host)).await?;
         let table = self.wanted_table(site, node, mgmt, &service_cidrs, services);
         let moved = self.table.ensure(table).await?;
+        // not before: until the table is there, the node's services need the rules that ovn-kubernetes left
+        if self.swept.as_ref().is_none_or(std::result::Result::is_err) {
+            self.sweep(applier).await;
+        }
         self.tell_refused(services);
         if !moved.is_empty() {
             let mut own = mgmt.ips();
