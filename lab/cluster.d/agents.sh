@@ -23,22 +23,24 @@ load_impl() {
   IMPL_NODE1=${IMPL_NODE1:-$IMPL_NODE}
   [ -z "$IMPL_SHIM" ] || [ -x "$IMPL_SHIM" ] || die "no CNI binary $IMPL_SHIM (for the project's own: cargo build --profile lab)"
 }
-cni_programs() { # the nodes see these as /opt/cni/bin
-  local d shim=$D/cnibin/ovn-k8s-cni-overlay
+cni_programs() { # nI: what the node sees as /opt/cni/bin; the CNI program is that of the agent which started last
+  local d bin=$D/cnibin/$1 shim
+  shim=$bin/ovn-k8s-cni-overlay
+  mkdir -p "$bin"
   # containerd needs loopback, pods' host ports need portmap
-  for d in /usr/lib/cni /opt/cni/bin; do [ ! -x $d/loopback ] || { cp $d/{loopback,portmap} "$D/cnibin/"; break; }; done
+  for d in /usr/lib/cni /opt/cni/bin; do [ ! -x $d/loopback ] || { cp -n $d/{loopback,portmap} "$bin/"; break; }; done
   [ -n "$IMPL_SHIM" ] || return 0
-  cp "$IMPL_SHIM" "$shim"
-  [ "$IMPL_CNI_TXOFF" = 1 ] || return 0
-  mv "$shim" "$shim.real"
-  cat >"$shim" <<'W'
+  # a runtime may be starting it
+  [ "$IMPL_CNI_TXOFF" = 0 ] || { cp "$IMPL_SHIM" "$shim.real.new"; mv "$shim.real.new" "$shim.real"; }
+  if [ "$IMPL_CNI_TXOFF" = 0 ]; then cp "$IMPL_SHIM" "$shim.new"; else cat >"$shim.new" <<'W'
 #!/bin/bash
 out=$(mktemp) || exit 1; trap 'rm -f "$out"' EXIT
 "$0.real" >"$out"; rc=$?
 [ "$CNI_COMMAND" != ADD ] || [ $rc != 0 ] || nsenter --net="$CNI_NETNS" ethtool -K "$CNI_IFNAME" tx off >/dev/null 2>&1
 cat "$out"; exit $rc
 W
-  chmod +x "$shim"
+  fi
+  chmod +x "$shim.new"; mv "$shim.new" "$shim"
 }
 kubelet_access() { "$HERE/k8slab" user "system:node:$1" system:nodes; } # nI
 agent_access() { # nI|master: the kubeconfig it runs with
@@ -73,6 +75,7 @@ agent_plan() ( # nI
 )
 agent_start() ( # nI
   [ "$IMPL_PODS" = 0 ] || exit 0
+  cni_programs "$1"
   agent_env "$1"
   ACCESS=$(agent_access "$1")
   cmd=$IMPL_NODE; [ "$1" != n1 ] || cmd=$IMPL_NODE1

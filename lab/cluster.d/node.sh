@@ -25,7 +25,8 @@ node_start() { # nI
   for m in var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/ovn; do
     mkdir -p "$D/nodes/$u/$m"; mounts+=" $D/nodes/$u/$m:/$m"
   done
-  K8SNODE_MOUNTS="$mounts" K8SNODE_PRE="$SELF in-node $u" K8SNODE_CNI_BIN=$D/cnibin K8SNODE_LABELS=$role \
+  cni_programs "$u"
+  K8SNODE_MOUNTS="$mounts" K8SNODE_PRE="$SELF in-node $u" K8SNODE_CNI_BIN=$D/cnibin/$u K8SNODE_LABELS=$role \
     K8SNODE_IMAGES="$LAB_HOME/images/pause.tar $LAB_HOME/images/agnhost.tar $IMPL_IMAGES" \
     "$HERE/k8snode" up "$u" "$P-$u" "$(both "$NET4.$((10 + ${u#n}))" "$NET6:$((10 + ${u#n}))")" "$(kubelet_access "$u")" "$D/k8s/ca.crt"
 }
