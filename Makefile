@@ -56,7 +56,7 @@ e2e: ## the network tests of Kubernetes, all that can run here (root)
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "e2e" tests/lab/run e2e
 
-takeover: ## take over a running ovn-kubernetes while traffic continues; PEER_BIN=directory of its ovnkube and CNI program (root)
+takeover: ## change over from a running ovn-kubernetes and back while traffic continues; PEER_BIN=directory of its ovnkube and CNI program (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "takeover" tests/lab/run takeover
