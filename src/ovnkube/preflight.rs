@@ -22,6 +22,13 @@ const READ_WITHIN: Duration = Duration::from_secs(120);
 /// Gateways of a namespace, in the form that was used before AdminPolicyBasedExternalRoute.
 const EXTERNAL_GATEWAYS: &str = "k8s.ovn.org/routing-external-gws";
 
+/// What other networks consist of, and the API's lists.
+const WORKLOADS: [(&str, &str); 3] = [
+    ("DaemonSet", "/apis/apps/v1/daemonsets"),
+    ("Deployment", "/apis/apps/v1/deployments"),
+    ("ValidatingWebhookConfiguration", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"),
+];
+
 /// What is to be done for the cluster.
 pub(crate) async fn cluster(settings: &Settings) -> Result<Vec<Finding>> {
     // a person runs this, whose kubeconfig may run a program for a token
@@ -52,12 +59,11 @@ async fn read(api: &Client, settings: &Settings) -> Result<Observed> {
         observed.nodes = api.survey("/api/v1/nodes", |object| Some(node(object))).await?;
         let addresses = api.survey("/api/v1/namespaces/default/services", api_service).await?;
         observed.api_service = addresses.into_iter().flatten().collect();
-        for (kind, list) in [("DaemonSet", "daemonsets"), ("Deployment", "deployments")] {
-            let path = format!("/apis/apps/v1/{list}");
+        for (kind, path) in WORKLOADS {
             let workload = |object: &Value| {
                 Some((kind.to_owned(), text(object, "/metadata/namespace"), text(object, "/metadata/name")))
             };
-            observed.workloads.extend(api.survey(&path, workload).await?);
+            observed.workloads.extend(api.survey(path, workload).await?);
         }
         for (kind, path) in KINDS {
             let object = |object: &Value| is_counted(kind, object).then(|| ((*kind).to_owned(), name(object)));

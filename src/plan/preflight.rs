@@ -62,6 +62,9 @@ const OVN_KUBERNETES: [(&str, &str); 6] = [
     ("Deployment", "ovnkube-master"),
 ];
 
+/// Lets only the accounts of ovn-kubernetes change what node agents write.
+const WEBHOOK: (&str, &str) = ("ValidatingWebhookConfiguration", "ovn-kubernetes-admission-webhook-node");
+
 /// The cluster and what is wanted of it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -72,7 +75,7 @@ pub struct Observed {
     pub nodes: Vec<NodeSeen>,
     /// Addresses of the service `default/kubernetes`.
     pub api_service: Vec<IpAddr>,
-    /// `(kind, namespace, name)` of DaemonSets and Deployments.
+    /// `(kind, namespace, name)` of DaemonSets, Deployments and webhooks; these have no namespace.
     pub workloads: Vec<(String, String, String)>,
     /// Kind, and namespace and name: what a user asks of features that are not served.
     pub objects: Vec<(String, String)>,
@@ -186,13 +189,18 @@ fn outside(api_service: &[IpAddr], settings: &Settings) -> Vec<Finding> {
 }
 
 fn workload(kind: &str, namespace: &str, name: &str) -> Option<Finding> {
-    let place = format!("{kind} {namespace}/{name}");
+    let place = if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") };
     let finding = |what, remedy| Some(Finding::new(what, place, remedy));
     if name == "kube-proxy" {
         return finding("kube-proxy runs", "delete it: ovnkube serves what it serves");
     }
     if OVN_KUBERNETES.contains(&(kind, name)) {
-        return finding("a part of ovn-kubernetes runs", "delete it before ovnkube is started");
+        return finding("a part of ovn-kubernetes runs", "docs/migrate.md says how to change over from it");
+    }
+    if (kind, name) == WEBHOOK {
+        let remedy =
+            "delete it: it refuses what ovnkube's agents write, and every status of a Node once its pods are gone";
+        return finding("a webhook of ovn-kubernetes judges changes of Nodes", remedy);
     }
     let is_other = kind == "DaemonSet" && OTHER_NETWORKS.contains(&name);
     if is_other { finding("another network plugin runs", "remove it and its files in /etc/cni/net.d") } else { None }
