@@ -13,14 +13,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ovnkube_host::cni;
+use ovnkube_node_plan::cni_conf::{FILE, OLD};
 use serde_json::{Value, json};
 
 use crate::{Error, Result};
 
-/// Runtimes recognize a list by its extension, and read `cniVersions` only in lists.
-pub(crate) const FILE: &str = "10-ovn-kubernetes.conflist";
-/// Written by earlier releases and by ovn-kubernetes. It sorts first, so runtimes would use it.
-const OLD: &str = "10-ovn-kubernetes.conf";
 pub(crate) const NAME: &str = "ovn-kubernetes";
 const VERSION: &str = "0.4.0";
 /// `cniVersions`, oldest first.

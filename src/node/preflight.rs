@@ -10,7 +10,6 @@ use ovnkube_host::{Look, Net};
 use ovnkube_model::Finding;
 use ovnkube_node_plan::preflight::{self, Observed, modules};
 
-use crate::conf;
 use crate::{Error, Result};
 
 /// Most processes that are looked at.
@@ -41,7 +40,6 @@ pub async fn preflight(question: &HostQuestion<'_>) -> Result<Vec<Finding>> {
         modules: modules(question.encap_type).into_iter().filter(|name| has_module(name)).map(str::to_owned).collect(),
         cni_dir: question.cni_dir.display().to_string(),
         cni_files: cni_files(question.cni_dir)?,
-        cni_file: conf::FILE.to_owned(),
         kube_proxies: processes("kube-proxy"),
     }))
 }

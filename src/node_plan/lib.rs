@@ -13,6 +13,7 @@
 pub mod annotations;
 pub mod change;
 pub mod chassis;
+pub mod cni_conf;
 pub mod databases;
 pub mod encap_ip_change;
 pub mod gateway;

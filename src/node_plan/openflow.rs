@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ovnkube_model::{GatewayMode, Mac, Protocol, Subnet};
+use ovnkube_model::{Family, GatewayMode, Mac, Protocol, Subnet};
 
 /// The cookie of all the agent's flows.
 pub const COOKIE: &str = "0xdeff105";
@@ -48,6 +48,10 @@ pub const V4: Words = Words { ip: "ip", src: "nw_src", dst: "nw_dst", tcp: "tcp"
 pub const V6: Words = Words { ip: "ipv6", src: "ipv6_src", dst: "ipv6_dst", tcp: "tcp6", udp: "udp6", sctp: "sctp6" };
 
 impl Words {
+    pub fn of(family: Family) -> &'static Self {
+        if family == Family::V6 { &V6 } else { &V4 }
+    }
+
     pub fn protocol(&self, protocol: Protocol) -> &'static str {
         match protocol {
             Protocol::Tcp => self.tcp,

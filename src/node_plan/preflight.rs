@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use ovnkube_model::Finding;
 use serde::Deserialize;
 
+use crate::cni_conf::{FILE, OLD};
 use crate::mtu::{Uplink, tunnel_headers};
 
 /// The host and what is wanted of it.
@@ -22,8 +23,6 @@ pub struct Observed {
     pub cni_dir: String,
     /// Names of the files there.
     pub cni_files: Vec<String>,
-    /// The file that the agent writes there.
-    pub cni_file: String,
     /// Process ids.
     pub kube_proxies: Vec<u32>,
 }
@@ -35,7 +34,7 @@ pub fn modules(encap_type: &str) -> [&str; 2] {
 
 /// Everything to do, in the order of the checks.
 pub fn check(observed: &Observed) -> Vec<Finding> {
-    let Observed { encap_type, mtu, uplink, cni_dir, cni_file, kube_proxies, .. } = observed;
+    let Observed { encap_type, mtu, uplink, cni_dir, kube_proxies, .. } = observed;
     let mut found: Vec<Finding> = missing(&observed.modules, encap_type).collect();
     match uplink {
         Some((name, carries, ip)) => {
@@ -44,9 +43,9 @@ pub fn check(observed: &Observed) -> Vec<Finding> {
         }
         None => found.push(Finding::new("no uplink", "no default route, and no link with encap-ip", "set encap-ip")),
     }
-    for file in observed.cni_files.iter().filter(|file| is_first(file, cni_file)) {
+    for file in observed.cni_files.iter().filter(|file| is_first(file)) {
         let what = "another network configuration would be used";
-        found.push(Finding::new(what, format!("{cni_dir}/{file}"), format!("remove it: it sorts before {cni_file}")));
+        found.push(Finding::new(what, format!("{cni_dir}/{file}"), format!("remove it: it sorts before {FILE}")));
     }
     for pid in kube_proxies {
         found.push(Finding::new("kube-proxy runs", format!("process {pid}"), "stop it: ovnkube serves what it serves"));
@@ -71,7 +70,7 @@ fn small(uplink: &Uplink, mtu: u32) -> Option<Finding> {
 }
 
 /// Whether a runtime would use this file in place of ours. The agent removes what ovn-kubernetes wrote.
-fn is_first(file: &str, ours: &str) -> bool {
+fn is_first(file: &str) -> bool {
     let is_read = [".conf", ".conflist", ".json"].iter().any(|end| file.ends_with(end));
-    is_read && file < ours && file != "10-ovn-kubernetes.conf"
+    is_read && file < FILE && file != OLD
 }

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use ovnkube_config::{EncapType, Settings};
-use ovnkube_model::{Finding, Roles, Subnet};
+use ovnkube_config::Settings;
+use ovnkube_model::{Finding, Roles, Subnet, keys};
 use ovnkube_node::HostQuestion;
 use ovnkube_ovn::nb::{self, logical_router_port as lrp};
 use ovnkube_ovsdb::{Cache, Client as Database};
-use ovnkube_plan::Unserved;
 use ovnkube_plan::preflight::{self, ATTACHMENT, KINDS, NodeSeen, Northbound, Observed, is_of_ovn};
+use ovnkube_plan::{Unserved, names};
 use ovnkube_watch::{Access, Client};
 use serde_json::Value;
 
@@ -41,10 +41,7 @@ pub(crate) async fn cluster(settings: &Settings) -> Result<Vec<Finding>> {
 /// What is to be done on this host.
 pub(crate) async fn host(settings: &Settings) -> Result<Vec<Finding>> {
     let question = HostQuestion {
-        encap_type: match settings.default.encap_type {
-            EncapType::Geneve => "geneve",
-            EncapType::Vxlan => "vxlan",
-        },
+        encap_type: &settings.default.encap_type.to_string(),
         encap_ips: &settings.default.encap_ip,
         mtu: settings.mtu_is_given.then_some(settings.default.mtu),
         cni_dir: &settings.cni.conf_dir,
@@ -125,9 +122,9 @@ fn node(node: &Value) -> NodeSeen {
     NodeSeen {
         name: text(node, "/metadata/name"),
         addresses: internal.filter_map(|address| text(address, "/address").parse().ok()).collect(),
-        subnets: annotation(node, "k8s.ovn.org/node-subnets").map(subnets).unwrap_or_default(),
+        subnets: annotation(node, keys::NODE_SUBNETS).map(subnets).unwrap_or_default(),
         pod_cidrs: texts(node, "/spec/podCIDRs").map(str::to_owned).collect(),
-        zone: annotation(node, "k8s.ovn.org/zone-name").unwrap_or_default().to_owned(),
+        zone: annotation(node, keys::ZONE).unwrap_or_default().to_owned(),
     }
 }
 
@@ -150,13 +147,12 @@ async fn northbound(settings: &Settings) -> Northbound {
 fn seen(database: &Database) -> Northbound {
     let cache: &Cache = &database.cache();
     let port = |name: &str| cache.lookup(lrp::TABLE, name).first().and_then(|uuid| cache.get(lrp::TABLE, *uuid));
-    let join =
-        port("rtoj-ovn_cluster_router").map(|row| row.strs(lrp::NETWORKS).filter_map(|net| net.parse().ok()).collect());
+    let join = port(names::CLUSTER_ROUTER_TO_JOIN)
+        .map(|row| row.strs(lrp::NETWORKS).filter_map(|net| net.parse().ok()).collect());
     let mtus = cache.iter(lrp::TABLE).filter_map(|(_, row)| {
         let name = row.str(lrp::NAME);
-        // names of other networks' routers have a `_` before the node
-        let node = name.strip_prefix("rtoj-GR_").filter(|node| !node.contains('_'))?;
-        Some((format!("rtoj-GR_{node}"), row.map(lrp::OPTIONS).get("gateway_mtu")?.parse().ok()?))
+        names::GATEWAY_TO_JOIN.node(name)?;
+        Some((name.to_owned(), row.map(lrp::OPTIONS).get("gateway_mtu")?.parse().ok()?))
     });
     let rows = nb::DATABASE.tables.iter().flat_map(|table| cache.iter(table)).map(|(_, row)| &**row);
     Northbound {

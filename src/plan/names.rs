@@ -26,7 +26,7 @@ pub const JOIN_TO_GATEWAY: NodeRow = NodeRow("jtor-GR_");
 pub const GATEWAY_TO_EXTERNAL: NodeRow = NodeRow("rtoe-GR_");
 pub const EXTERNAL_TO_GATEWAY: NodeRow = NodeRow("etor-GR_");
 /// The cluster router's port to the join switch.
-pub(crate) const CLUSTER_ROUTER_TO_JOIN: &str = "rtoj-ovn_cluster_router";
+pub const CLUSTER_ROUTER_TO_JOIN: &str = "rtoj-ovn_cluster_router";
 /// The join switch's port to the cluster router.
 pub(crate) const JOIN_TO_CLUSTER_ROUTER: &str = "jtor-ovn_cluster_router";
 

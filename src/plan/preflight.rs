@@ -7,7 +7,7 @@ use ipnetwork::IpNetwork;
 use ovnkube_model::{Finding, Subnet};
 use serde::Deserialize;
 
-use crate::Unserved;
+use crate::{Unserved, names};
 
 /// The oldest Kubernetes whose API servers have what `dist/yaml` needs.
 const KUBERNETES: (u32, u32) = (1, 33);
@@ -230,7 +230,7 @@ fn northbound_findings(northbound: &Northbound, settings: &Settings) -> Vec<Find
     let mut found = Vec::new();
     found.extend(too_old("the northbound database's schema", version, NORTHBOUND, "update OVN to 23.03 or later"));
     for network in join.iter().filter(|net| !settings.join_subnets.iter().any(|range| range.contains(net.ip()))) {
-        let place = format!("Logical_Router_Port rtoj-ovn_cluster_router, {network}");
+        let place = format!("Logical_Router_Port {}, {network}", names::CLUSTER_ROUTER_TO_JOIN);
         let remedy = "set v4-join-subnet and v6-join-subnet of [gateway] to what the cluster uses";
         found.push(Finding::new("the cluster has another join subnet", place, remedy));
     }

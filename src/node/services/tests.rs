@@ -487,17 +487,20 @@ fn nothing_is_written_before_all_lists_are_complete() {
     assert_eq!(tracker.want().unwrap().parts.len(), 1);
 }
 
+/// Whether the host must act on a change.
+fn is_reported(tracker: &ServiceTracker, change: &dyn Fn()) -> bool {
+    // counts from here on
+    let changes = tracker.changes();
+    change();
+    changes.has_changed().unwrap()
+}
+
 /// OVN has the endpoints; the host learns of a change only if it must act on it.
 #[test]
 fn only_changes_for_the_host_are_reported() {
     let tracker = tracker();
     tracker.services_synced();
-    let mut changes = tracker.changes();
-    let mut reported = |what: &dyn Fn()| {
-        changes.mark_unchanged();
-        what();
-        changes.has_changed().unwrap()
-    };
+    let reported = |change: &dyn Fn()| is_reported(&tracker, change);
     let spec = json!({"type": "NodePort", "clusterIPs": ["10.96.1.3"], "ports": [{"port": 80, "nodePort": 30080}]});
     assert!(reported(&|| tracker.service(&key("np"), Some(service(1, &spec)))));
     let pod = |ip: &str, node: &str| slice("np", ("TCP", 8080), &json!([{"addresses": [ip], "nodeName": node}]));
@@ -520,12 +523,7 @@ fn databases_without_tls_are_told_once() {
     let tracker =
         ServiceTracker::new("node-000".into(), true, Some(given()), Services::default(), watch::Sender::default());
     tracker.services_synced();
-    let mut changes = tracker.changes();
-    let mut reported = |change: &dyn Fn()| {
-        changes.borrow_and_update();
-        change();
-        changes.has_changed().unwrap()
-    };
+    let reported = |change: &dyn Fn()| is_reported(&tracker, change);
     let databases = Connections { databases: ["172.18.0.2:6642".parse().unwrap()].into(), ..Connections::default() };
     assert!(reported(&|| tracker.connections(databases.clone())));
     assert!(!reported(&|| tracker.connections(databases.clone())));

@@ -99,7 +99,7 @@ impl ServiceTracker {
             Some(range) => state.ranges.insert(name, range),
             None => state.ranges.remove(&name),
         };
-        self.changes.send_modify(|n| *n += 1);
+        self.notify();
     }
 
     /// Sets the addresses on the node's links, which identify endpoints on the host.
@@ -111,7 +111,7 @@ impl ServiceTracker {
             state.apply_own();
             self.affect_all(&mut state);
             if state.databases() != before {
-                self.changes.send_modify(|n| *n += 1);
+                self.notify();
             }
         }
     }
@@ -135,7 +135,7 @@ impl ServiceTracker {
         }
         self.affect(&mut state, affected);
         if self.kept(&state) != kept {
-            self.changes.send_modify(|n| *n += 1);
+            self.notify();
         }
     }
 
@@ -152,7 +152,7 @@ impl ServiceTracker {
         self.affect(&mut state, affected);
         if state.open_databases != connections.databases {
             state.open_databases = connections.databases;
-            self.changes.send_modify(|n| *n += 1);
+            self.notify();
         }
     }
 
@@ -173,7 +173,7 @@ impl ServiceTracker {
         state.complete |= state.knows_services && (state.here.knows_nodes || !*self.needs_nodes.borrow());
         if state.complete {
             self.affect_all(&mut state);
-            self.changes.send_modify(|n| *n += 1);
+            self.notify();
         }
     }
 
@@ -186,6 +186,11 @@ impl ServiceTracker {
             nodes: state.here.knows_nodes.then(|| self.kept(&state)),
             databases: state.databases(),
         })
+    }
+
+    /// The host must act.
+    fn notify(&self) {
+        self.changes.send_modify(|n| *n += 1);
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
@@ -202,7 +207,7 @@ impl ServiceTracker {
             let part = ServiceIntent::of(&key, &state.services, &state.here);
             let created = state.services.get(&key).map_or(0, |service| service.created);
             if state.parts.set(&key, created, part) {
-                self.changes.send_modify(|n| *n += 1);
+                self.notify();
             }
             let senders = want::senders(&key, &state.services, &state.here);
             let old = state.senders.remove(&key).unwrap_or_default();

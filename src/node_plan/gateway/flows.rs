@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use ovnkube_model::{Family, GatewayMode, Masquerade};
 
 use crate::databases::Databases;
-use crate::openflow::{Facts, Flows, V4, V6, Vlan, Words};
+use crate::openflow::{Facts, Flows, V6, Vlan, Words};
 use crate::services::{self, Want};
 
 /// Mark of packets that leave with an egress address.
@@ -42,7 +42,7 @@ pub fn flows(facts: &Facts<'_>, services: &Want) -> Vec<String> {
     let mut flows = Flows(vec!["table=0,priority=0,actions=NORMAL".to_owned()]);
     common(&mut flows, facts);
     for ip in &facts.ips {
-        let words = if ip.is_ipv6() { &V6 } else { &V4 };
+        let words = Words::of(Family::of(*ip));
         masquerade(&mut flows, facts, words, &zones, *ip);
         classify(&mut flows, facts, words, &zones, *ip);
         replies(&mut flows, facts, words);
@@ -130,11 +130,11 @@ fn tunnels(flows: &mut Flows, facts: &Facts<'_>, words: &Words, uplink: u16) {
 fn databases(flows: &mut Flows, facts: &Facts<'_>, databases: &Databases) {
     let Facts { mac, patch, .. } = facts;
     for at in &databases.at {
-        let Words { tcp, dst, .. } = if at.is_ipv6() { V6 } else { V4 };
+        let Words { tcp, dst, .. } = Words::of(Family::of(at.ip()));
         flows.add(0, FIRST, &format!("in_port={patch},{tcp},{dst}={},tp_dst={}", at.ip(), at.port()), "drop");
     }
-    for (family, words) in [(Family::V4, V4), (Family::V6, V6)] {
-        let Words { tcp, dst, .. } = words;
+    for family in Family::ALL {
+        let Words { tcp, dst, .. } = Words::of(family);
         for port in &databases.here {
             flows.add(0, FIRST, &format!("in_port={patch},{tcp},dl_dst={mac},tp_dst={port}"), "drop");
             if let Some(Masquerade { host, .. }) = Masquerade::find(facts.masquerade, family) {

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use ovnkube_model::{Backend, Family, GatewayMode, Protocol};
 
 use super::{At, Frontend, Want};
-use crate::openflow::{Facts, Flows, V4, V6, Vlan, Words};
+use crate::openflow::{Facts, Flows, Vlan, Words};
 
 /// Adds the flows of all services. If two services claim the same address and port, the first gets it.
 pub fn add(flows: &mut Flows, want: &Want, facts: &Facts<'_>) {
@@ -25,7 +25,7 @@ pub fn add(flows: &mut Flows, want: &Want, facts: &Facts<'_>) {
             continue;
         }
         let Some(uplink) = facts.uplink else { continue };
-        let from = Outside { facts, uplink, words: if ip.is_ipv6() { &V6 } else { &V4 } };
+        let from = Outside { facts, uplink, words: Words::of(Family::of(ip)) };
         let outer = matches!(frontend.at, At::Ip(_));
         if outer && asked_for.insert(ip) {
             from.neighbour(flows, ip);
@@ -121,7 +121,7 @@ impl Outside<'_> {
 fn answers_of_host(flows: &mut Flows, facts: &Facts<'_>, hosts: &BTreeSet<(Protocol, Backend)>) {
     let zone = facts.conntrack_zone + 3;
     for (protocol, host) in hosts {
-        let words = if host.ip.is_ipv6() { &V6 } else { &V4 };
+        let words = Words::of(Family::of(host.ip));
         let protocol = words.protocol(*protocol);
         let answer = format!("{protocol},in_port=LOCAL,{}={},tp_src={}", words.src, host.ip, host.port);
         flows.add(0, 110, &answer, &format!("ct(zone={zone},nat,table=7)"));
