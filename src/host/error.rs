@@ -42,6 +42,11 @@ pub enum Error {
          would delete that one; give that rule another priority"
     )]
     RuleAfterAnother { rule: Rule },
+    #[error(
+        "cannot {what}: the kernel did not answer within 10 s, or its answer was lost; the agent tries again: if this \
+         repeats, see `dmesg`"
+    )]
+    Silent { what: String },
     #[error("cannot {what}: the kernel did not reply")]
     NoReply { what: String },
 }

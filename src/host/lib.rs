@@ -11,6 +11,7 @@
 //! when the host is already as wanted, so they can run on every event.
 
 pub mod advertised;
+mod answer;
 pub mod changes;
 pub mod cni;
 pub mod conntrack;
@@ -35,5 +36,7 @@ pub use netns::Netns;
 pub use ovnkube_node_plan::host::{DefaultRoute, Link, Mac, Route, Rule};
 pub use saved::{SavedAddress, SavedRoute};
 
+#[cfg(test)]
+mod silence;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,8 @@ use rtnetlink::packet_route::link::LinkMessage;
 use rtnetlink::packet_route::neighbour::{NeighbourMessage, NeighbourState};
 use rtnetlink::packet_route::route::{RouteAttribute, RouteMessage};
 
-use crate::net::{all, default_routes, failed, link_of, mac_of, neighbour, route, usable};
+use crate::answer::{all, failed};
+use crate::net::{default_routes, link_of, mac_of, neighbour, route, usable};
 use crate::rules::rule_of;
 use crate::{Net, Result, SavedRoute};
 

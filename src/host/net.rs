@@ -4,7 +4,6 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
-use futures::{Stream, TryStreamExt};
 use ipnetwork::IpNetwork;
 use nix::errno::Errno;
 use rtnetlink::packet_route::AddressFamily;
@@ -18,6 +17,7 @@ use rtnetlink::{Handle, LinkGetRequest, LinkMessageBuilder, LinkUnspec, LinkVeth
 
 use ovnkube_node_plan::host::{DefaultRoute, Link, Mac, Route};
 
+use crate::answer::{all, failed, first, in_time, is};
 use crate::netns::on_thread;
 use crate::{Error, Netns, Result};
 
@@ -91,7 +91,7 @@ impl Net {
             .address(veth.mac.to_vec())
             .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
             .build();
-        let added = self.handle.link().add(pair).execute().await;
+        let added = in_time(self.handle.link().add(pair).execute()).await;
         added.map_err(|e| {
             failed(format!("create veth {} with {} in {}", veth.name, veth.peer, veth.peer_netns.path().display()), e)
         })
@@ -132,14 +132,14 @@ impl Net {
     /// Deletes the link; no error when it does not exist.
     pub async fn delete(&self, name: &str) -> Result<()> {
         let Some(link) = self.link(name).await? else { return Ok(()) };
-        match self.handle.link().del(link.index).execute().await {
+        match in_time(self.handle.link().del(link.index).execute()).await {
             Err(e) if !is(&e, Errno::ENODEV) => Err(failed(format!("delete link {name}"), e)),
             _ => Ok(()),
         }
     }
 
     async fn set(&self, link: &Link, what: &str, to: LinkMessageBuilder<LinkUnspec>) -> Result<()> {
-        let set = self.handle.link().set(to.build()).execute().await;
+        let set = in_time(self.handle.link().set(to.build()).execute()).await;
         set.map_err(|e| failed(format!("{what} {}", link.name), e))
     }
 
@@ -186,7 +186,7 @@ impl Net {
                 message.attributes.push(AddressAttribute::CacheInfo(lifetime));
             }
         }
-        match add.execute().await {
+        match in_time(add.execute()).await {
             Err(e) if !is(&e, Errno::EEXIST) => Err(failed(format!("add address {address} to {}", link.name), e)),
             _ => Ok(()),
         }
@@ -197,7 +197,7 @@ impl Net {
         let all: Vec<AddressMessage> =
             all(get).await.map_err(|e| failed(format!("list addresses of {}", link.name), e))?;
         for message in all.into_iter().filter(|m| m.header.index == link.index && address(m) == Some(unwanted)) {
-            match self.handle.address().del(message).execute().await {
+            match in_time(self.handle.address().del(message).execute()).await {
                 Err(e) if !is(&e, Errno::EADDRNOTAVAIL) => {
                     return Err(failed(format!("delete address {unwanted} of {}", link.name), e));
                 }
@@ -244,7 +244,7 @@ impl Net {
             builder.get_mut().attributes.push(RouteAttribute::Metrics(vec![RouteMetric::Mtu(mtu)]));
         }
         builder.get_mut().header.table = table;
-        let added = self.handle.route().add(builder.build()).replace().execute().await;
+        let added = in_time(self.handle.route().add(builder.build()).replace().execute()).await;
         added.map_err(|e| failed(what(), e))
     }
 
@@ -266,7 +266,7 @@ impl Net {
 
     /// Deletes a route; no error when it does not exist.
     pub(crate) async fn drop_message(&self, route: RouteMessage, what: impl FnOnce() -> String) -> Result<()> {
-        match self.handle.route().del(route).execute().await {
+        match in_time(self.handle.route().del(route).execute()).await {
             Err(e) if !is(&e, Errno::ESRCH) => Err(failed(what(), e)),
             _ => Ok(()),
         }
@@ -318,7 +318,7 @@ impl Net {
             return Ok(());
         }
         let add = self.handle.neighbours().add(link.index, ip).link_layer_address(&mac).replace();
-        add.execute().await.map_err(|e| failed(what(), e))
+        in_time(add.execute()).await.map_err(|e| failed(what(), e))
     }
 
     /// Deletes a permanent entry; no error when it does not exist.
@@ -332,7 +332,7 @@ impl Net {
                 && neighbour(message) == Some(unwanted)
         };
         for message in have.into_iter().filter(is_unwanted) {
-            match self.handle.neighbours().del(message).execute().await {
+            match in_time(self.handle.neighbours().del(message).execute()).await {
                 Err(e) if !is(&e, Errno::ENOENT) => return Err(failed(what(), e)),
                 _ => {}
             }
@@ -374,6 +374,7 @@ pub(crate) fn link_of(message: &LinkMessage) -> Link {
     }
     link
 }
+
 fn socket() -> Result<TokioSocket> {
     let mut socket = TokioSocket::new(NETLINK_ROUTE).map_err(Error::Socket)?;
     socket.socket_mut().bind_auto().map_err(Error::Socket)?;
@@ -475,28 +476,4 @@ pub(crate) fn mac_of(message: &NeighbourMessage) -> Option<Mac> {
         NeighbourAttribute::LinkLayerAddress(mac) => mac.as_slice().try_into().ok(),
         _ => None,
     })
-}
-
-async fn first<T>(
-    messages: impl Stream<Item = std::result::Result<T, rtnetlink::Error>>,
-) -> std::result::Result<Option<T>, rtnetlink::Error> {
-    std::pin::pin!(messages).try_next().await
-}
-
-pub(crate) async fn all<T>(
-    messages: impl Stream<Item = std::result::Result<T, rtnetlink::Error>>,
-) -> std::result::Result<Vec<T>, rtnetlink::Error> {
-    messages.try_collect().await
-}
-
-pub(crate) fn is(error: &rtnetlink::Error, errno: Errno) -> bool {
-    matches!(error, rtnetlink::Error::NetlinkError(message) if message.raw_code() == -(errno as i32))
-}
-
-pub(crate) fn failed(what: String, error: rtnetlink::Error) -> Error {
-    let problem = match error {
-        rtnetlink::Error::NetlinkError(message) => message.to_io(),
-        other => io::Error::other(other),
-    };
-    Error::Netlink { what, problem }
 }

@@ -1,7 +1,13 @@
 //! Hand-written netlink messages, for families without a crate here.
 
+use std::io::{self, ErrorKind};
+
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::ReceiveTimeout;
+use nix::sys::time::{TimeVal, TimeValLike};
 use rtnetlink::sys::{Socket, SocketAddr};
 
+use crate::program::LIMIT;
 use crate::{Error, Result};
 
 pub(crate) const NLM_F_REQUEST: u16 = 1;
@@ -12,9 +18,15 @@ const NLA_TYPE: u16 = 0x3fff;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 
-/// Sends one request and collects the payloads up to its acknowledgement, or to the end of a dump.
+/// Sends one request and collects the payloads up to its acknowledgement, or to the end of a dump. Each message of the
+/// answer must come in time.
 pub(crate) fn exchange(socket: &Socket, request: &[u8], what: &str) -> Result<Vec<Vec<u8>>> {
-    let failed = |problem| Error::Netlink { what: what.to_owned(), problem };
+    let failed = |problem: io::Error| match problem.kind() {
+        ErrorKind::WouldBlock => Error::Silent { what: what.to_owned() },
+        _ => Error::Netlink { what: what.to_owned(), problem },
+    };
+    let limit = TimeVal::seconds(LIMIT.as_secs().cast_signed());
+    setsockopt(socket, ReceiveTimeout, &limit).map_err(|e| failed(e.into()))?;
     socket.send_to(request, &SocketAddr::new(0, 0), 0).map_err(failed)?;
     let mut replies = Vec::new();
     loop {
@@ -28,7 +40,7 @@ pub(crate) fn exchange(socket: &Socket, request: &[u8], what: &str) -> Result<Ve
                 continue;
             }
             let errno = payload.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
-            return if errno == 0 { Ok(replies) } else { Err(failed(std::io::Error::from_raw_os_error(-errno))) };
+            return if errno == 0 { Ok(replies) } else { Err(failed(io::Error::from_raw_os_error(-errno))) };
         }
     }
 }

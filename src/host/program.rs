@@ -10,8 +10,9 @@ use tokio::time::timeout;
 
 use crate::{Error, Result};
 
-/// Programs answer within milliseconds. One that waits for a daemon that does not answer would never end.
-const LIMIT: Duration = Duration::from_secs(10);
+/// Programs and the kernel answer within milliseconds. A program that waits for a daemon that does not answer would
+/// never end, nor would the wait for an answer of the kernel that is lost.
+pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Program {

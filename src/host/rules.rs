@@ -7,7 +7,7 @@ use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleHe
 
 use ovnkube_node_plan::host::Rule;
 
-use crate::net::{all, failed, is};
+use crate::answer::{Fault, all, failed, in_time, is};
 use crate::{Error, Net, Result};
 
 impl Net {
@@ -21,8 +21,9 @@ impl Net {
         let add = self.handle.rule().add().table_id(want.table.into()).priority(want.priority).fw_mark(want.mark);
         let add = add.action(RuleAction::ToTable);
         // without `replace` the kernel would refuse it beside someone else's rule that also has a prefix
-        let added = if ipv6 { add.v6().replace().execute().await } else { add.v4().replace().execute().await };
-        added.map_err(|e| failed(what(), e))
+        let added =
+            async { if ipv6 { add.v6().replace().execute().await } else { add.v4().replace().execute().await } };
+        in_time(added).await.map_err(|e| failed(what(), e))
     }
 
     /// Deletes the rule; no error when it does not exist. An error if the kernel would delete someone else's
@@ -40,7 +41,7 @@ impl Net {
             if comes_after_others {
                 return Err(Error::RuleAfterAnother { rule: unwanted });
             }
-            match self.handle.rule().del(message).execute().await {
+            match in_time(self.handle.rule().del(message).execute()).await {
                 Err(e) if !is(&e, Errno::ENOENT) => return Err(failed(what(), e)),
                 _ => {}
             }
@@ -49,7 +50,7 @@ impl Net {
     }
 
     /// All rules of a family; none if the host does not support it, such as IPv6 disabled at boot.
-    pub(crate) async fn rules(&self, family: AddressFamily) -> std::result::Result<Vec<RuleMessage>, rtnetlink::Error> {
+    pub(crate) async fn rules(&self, family: AddressFamily) -> std::result::Result<Vec<RuleMessage>, Fault> {
         let mut get = self.handle.rule().get(IpVersion::V4);
         get.message_mut().header.family = family;
         match all(get.execute()).await {

@@ -15,7 +15,8 @@ use rtnetlink::packet_route::route::{
 use ovnkube_node_plan::host::RouteSnapshot;
 use ovnkube_node_plan::uplink::MayConflict;
 
-use crate::net::{address, all, failed, ip};
+use crate::answer::{all, failed, in_time};
+use crate::net::{address, ip};
 use crate::{Link, Net, Result};
 
 /// How the kernel writes an unlimited lifetime.
@@ -311,7 +312,7 @@ impl Net {
         let message = add.message_mut();
         *message = held.message();
         message.header.index = link.index;
-        add.execute().await.map_err(|e| failed(format!("add address {} to {}", held.address, link.name), e))
+        in_time(add.execute()).await.map_err(|e| failed(format!("add address {} to {}", held.address, link.name), e))
     }
 
     /// Routes through the link in all tables; those without a gateway first, since others need them.
@@ -332,7 +333,7 @@ impl Net {
         }
         let mut message = held.through(link.index);
         message.attributes.extend(held.expires.map(RouteAttribute::Expires));
-        let added = self.handle.route().add(message).replace().execute().await;
+        let added = in_time(self.handle.route().add(message).replace().execute()).await;
         added.map_err(|e| failed(format!("add route {held} through {}", link.name), e))
     }
 
