@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use crate::{Error, Result};
 
+const PIDFILE: &str = "ovs-vswitchd.pid";
 /// ovs-vswitchd takes longer only when something is wrong with it.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest answer in bytes: enough for some hundred thousand connections.
@@ -18,7 +19,7 @@ const MOST: usize = 64 << 20;
 /// Runs `command` in ovs-vswitchd, whose files are in `run_dir`; returns its output.
 pub async fn vswitchd(run_dir: &Path, command: &str, arguments: &[&str]) -> Result<String> {
     let failed = |why: String| Error::Unixctl { command: command.to_owned(), why };
-    let pid = std::fs::read_to_string(run_dir.join("ovs-vswitchd.pid")).map_err(|e| failed(e.to_string()))?;
+    let pid = std::fs::read_to_string(run_dir.join(PIDFILE)).map_err(|e| failed(e.to_string()))?;
     let socket = run_dir.join(format!("ovs-vswitchd.{}.ctl", pid.trim()));
     let request = json!({ "id": 0, "method": command, "params": arguments }).to_string();
     let answer = timeout(PATIENCE, exchange(&socket, &request)).await;
@@ -29,6 +30,14 @@ pub async fn vswitchd(run_dir: &Path, command: &str, arguments: &[&str]) -> Resu
         (_, Some(Value::String(text))) => Ok(text.clone()),
         _ => Err(failed("its answer is not understood".to_owned())),
     }
+}
+
+/// Fails if ovs-vswitchd does not answer. Without a pid file it cannot be asked: it was stopped, or keeps none.
+pub async fn ask(run_dir: &Path) -> Result<()> {
+    if !run_dir.join(PIDFILE).exists() {
+        return Ok(());
+    }
+    vswitchd(run_dir, "version", &[]).await.map(drop)
 }
 
 /// The connection stays open, so the answer ends where its JSON object does.

@@ -18,7 +18,7 @@ use crate::reconcile::Reconciler;
 use crate::sandbox_locks::SandboxLocks;
 use crate::services::{self, ServiceTracker};
 use crate::settings::NodeSettings;
-use crate::{Error, Result, server, wanted};
+use crate::{Error, Result, server, switch_health, wanted};
 
 /// How long the API server may take to send the own Node and all services.
 const HEAR: Duration = Duration::from_secs(20);
@@ -71,6 +71,7 @@ async fn serve(
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
         outcome = reconciler.run() => outcome,
+        () = switch_health::watch(&health, settings.run_dir()) => Ok(()),
         () = listen(changes, Some(&cni), node, &tracker) => Ok(()),
         () = services::end_stale(&tracker, settings.run_dir(), &settings.masquerade_subnets) => Ok(()),
         () = services::answer_health_checks(&tracker, &settings.node, &health, &warnings) => Ok(()),

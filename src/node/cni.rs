@@ -277,7 +277,7 @@ impl Cni {
     async fn gc(&self, valid: &[String]) -> std::result::Result<(), Refusal> {
         self.in_time(async {
             let mut errors = Vec::new();
-            let mut dead: BTreeSet<String> = self.ovs.sandboxes().await.into_iter().collect();
+            let mut dead: BTreeSet<String> = self.ovs.sandboxes().await?.into_iter().collect();
             // also those that have lost their port; on a separate socket, since other tasks list links meanwhile
             let here = Net::here().await.map_err(Error::from)?;
             let links = here.links().await.map_err(Error::from)?;
@@ -349,10 +349,12 @@ impl Cni {
 
     /// Why a look at the node does not finish.
     fn stuck(&self) -> &'static str {
-        if self.ovs.is_connected() {
-            "something on the node does not answer the agent; see that ovs-vswitchd runs: `ovs-appctl version`"
-        } else {
+        if !self.ovs.is_connected() {
             "there is no connection to the Open_vSwitch database"
+        } else if !self.health.is_answering() {
+            "ovs-vswitchd does not answer the agent; see that it runs: `ovs-appctl version`"
+        } else {
+            "something on the node does not answer the agent; see that ovs-vswitchd runs: `ovs-appctl version`"
         }
     }
 }

@@ -16,6 +16,11 @@ pub enum Error {
     Remote(#[from] ovnkube_ovsdb::RemoteError),
     #[error("cannot connect to Open_vSwitch at {remote}: {why}")]
     OvsRemote { remote: String, why: String },
+    #[error(
+        "cannot {what}: the Open_vSwitch database did not answer within 10 s; see that ovsdb-server runs: \
+         `ovs-vsctl show`"
+    )]
+    DatabaseSilent { what: String },
     #[error("cannot find the Open_vSwitch row: the database is empty; run `ovs-vsctl init`")]
     NoOvs,
     #[error("cannot find bridge br-int: it is not there yet")]

@@ -44,6 +44,7 @@ mod server;
 mod services;
 mod settings;
 mod subject;
+mod switch_health;
 #[cfg(test)]
 mod tests;
 mod uplink;

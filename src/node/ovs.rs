@@ -17,6 +17,8 @@ use crate::{Error, Result};
 const RETRY: Duration = Duration::from_millis(100);
 /// How long the local database may take to answer; it is on this host.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long a piece of work may wait for it, through restarts: the caller has other work, and tries again.
+const ANSWER: Duration = Duration::from_secs(10);
 
 /// A connection to the local Open_vSwitch database.
 pub(crate) struct Ovs {
@@ -81,10 +83,14 @@ impl Ovs {
 
     /// Plans on the cache and transacts; plans again when rows changed meanwhile. An empty plan sends nothing.
     pub(crate) async fn apply(&self, what: &str, plan: impl Fn(&Cache) -> Result<Txn>) -> Result<()> {
-        while !self.try_apply(what, &plan).await? {
-            self.pause().await;
-        }
-        Ok(())
+        // boxed: it is part of every future that writes rows
+        let work = Box::pin(async {
+            while !self.try_apply(what, &plan).await? {
+                self.pause().await;
+            }
+            Ok(())
+        });
+        in_time(what, work).await
     }
 
     /// One attempt of [`Ovs::apply`]. Returns false when it must be repeated.
@@ -157,7 +163,7 @@ impl Ovs {
     /// Removes the ports and limits of these sandboxes, and returns the ports. Waits for the database,
     /// because before that the rows are not known.
     pub(crate) async fn unplug(&self, sandboxes: &[&str]) -> Result<Vec<PodPort>> {
-        self.client.synced().await;
+        in_time("read ports of pods", self.known()).await?;
         // nor is the result of a plug that was sent and given up; the database answers in order
         let nothing = |_: &Cache| {
             let mut txn = Txn::new(&vswitch::DATABASE);
@@ -176,9 +182,14 @@ impl Ovs {
     }
 
     /// The sandboxes that have a port or limits, sorted. Waits for the database.
-    pub(crate) async fn sandboxes(&self) -> Vec<String> {
+    pub(crate) async fn sandboxes(&self) -> Result<Vec<String>> {
+        in_time("read ports of pods", self.known()).await?;
+        Ok(ports::sandboxes(&self.client.cache()))
+    }
+
+    async fn known(&self) -> Result<()> {
         self.client.synced().await;
-        ports::sandboxes(&self.client.cache())
+        Ok(())
     }
 
     /// The pods' ports, sorted by link.
@@ -262,6 +273,10 @@ impl Ovs {
         let (_, root) = cache.iter(open_vswitch::TABLE).next()?;
         Some(root.map(open_vswitch::EXTERNAL_IDS).get(key)?.to_owned()).filter(|text| !text.is_empty())
     }
+}
+
+async fn in_time(what: &str, work: impl Future<Output = Result<()>>) -> Result<()> {
+    timeout(ANSWER, work).await.unwrap_or_else(|_| Err(Error::DatabaseSilent { what: what.to_owned() }))
 }
 
 fn options(remotes: Vec<Remote>) -> Options {

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Notify;
 
 /// The node may be behind for this long, as with kube-proxy.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -15,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Default)]
 pub struct NodeHealth {
     state: Arc<Mutex<State>>,
+    asked: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -22,6 +24,8 @@ struct State {
     /// The node should get no new connections.
     leaving: bool,
     programmed: bool,
+    /// ovs-vswitchd was asked and has not answered yet.
+    silent: bool,
     /// When services were last known to be programmed.
     updated: Option<Timestamp>,
 }
@@ -40,6 +44,24 @@ impl NodeHealth {
         state.see(Timestamp::now());
     }
 
+    /// Returns once someone has asked for the node's health since the last call.
+    pub async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// Sets whether ovs-vswitchd answers; `false` also while it is being asked. Until it answers, the time since it did
+    /// counts, as with [`NodeHealth::set_programmed`].
+    pub fn set_answering(&self, answering: bool) {
+        let mut state = self.lock();
+        state.see(Timestamp::now());
+        state.silent = !answering;
+        state.see(Timestamp::now());
+    }
+
+    pub fn is_answering(&self) -> bool {
+        !self.lock().silent
+    }
+
     /// Whether the node is as its services want it, or was within the last 60 s.
     pub fn is_programmed(&self) -> bool {
         self.was_programmed_within(PATIENCE)
@@ -47,6 +69,7 @@ impl NodeHealth {
 
     /// Whether it is, or was within this time.
     pub fn was_programmed_within(&self, patience: Duration) -> bool {
+        self.asked.notify_one();
         self.lock().was_programmed_within(patience, Timestamp::now())
     }
 
@@ -61,6 +84,7 @@ impl NodeHealth {
     }
 
     pub(crate) fn answer(&self, now: Timestamp, is_about_node: bool) -> impl IntoResponse + use<> {
+        self.asked.notify_one();
         let mut state = self.lock();
         let healthy = state.was_programmed_within(PATIENCE, now);
         let eligible = !state.leaving;
@@ -85,7 +109,7 @@ impl State {
     }
 
     fn see(&mut self, now: Timestamp) {
-        if self.programmed {
+        if self.programmed && !self.silent {
             self.updated = Some(now);
         }
     }

@@ -165,4 +165,14 @@ async fn a_node_is_healthy_while_its_services_are_programmed() {
     assert_eq!(health.answer(later(70), true).into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
     health.set_programmed(true);
     assert_eq!(health.answer(later(1000), true).into_response().status(), StatusCode::OK, "nothing has to change");
+
+    // as above, for a switch that does not answer
+    tokio::time::timeout(Duration::from_secs(60), health.asked()).await.expect("to be told of the questions");
+    health.set_answering(false);
+    assert_eq!(status("/healthz").await, "200", "a moment is forgiven");
+    assert_eq!(health.answer(later(70), true).into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+    health.set_programmed(true);
+    assert_eq!(health.answer(later(70), true).into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+    health.set_answering(true);
+    assert_eq!(health.answer(later(1000), true).into_response().status(), StatusCode::OK);
 }

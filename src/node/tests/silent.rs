@@ -1,0 +1,50 @@
+//! Daemons of the node stop answering, and nothing else changes.
+#![allow(clippy::unwrap_used)]
+
+mod lab;
+
+use lab::{container, error, eventually, in_node, result, run};
+use nix::sys::signal::Signal;
+use ovnkube_node::Change;
+
+#[test]
+fn a_switch_that_hangs_is_noticed_without_a_change() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        eventually("quiet", || lab.waits_for().is_empty());
+        lab.signal("vswitchd", Signal::SIGSTOP);
+        eventually("the report", || lab.waits_for().contains("ovs-vswitchd does not answer the agent"));
+        lab.signal("vswitchd", Signal::SIGCONT);
+        eventually("it is ready again", || lab.waits_for().is_empty());
+    });
+}
+
+#[test]
+fn a_database_that_hangs_stops_no_other_work() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.ready();
+        let pod = lab.pod("web", 3);
+        lab.annotate(&pod);
+        result(&lab.shim(&pod, &container("s1"), "ADD"));
+        run("ip", &["addr", "add", "172.18.0.3/16", "dev", "eth0"]);
+        eventually("quiet", || lab.waits_for().is_empty());
+        lab.signal("db", Signal::SIGSTOP);
+        lab.internal_ips = vec!["172.18.0.3"];
+        lab.send(Change::Node(lab.node()));
+        eventually("the reason", || {
+            lab.waits_for().contains("cannot set the node's Open_vSwitch rows: the Open_vSwitch")
+        });
+        let (code, text) = error(&lab.shim(&pod, &container("s1"), "DEL"));
+        assert!(code == 11 && text.contains("the Open_vSwitch database did not answer within 10 s"), "{code} {text}");
+        lab.signal("db", Signal::SIGCONT);
+        eventually("the address", || lab.vsctl("get Open_vSwitch . external_ids:ovn-encap-ip").contains("172.18.0.3"));
+        result(&lab.shim(&pod, &container("s1"), "DEL"));
+        eventually("it is ready again", || lab.waits_for().is_empty());
+    });
+}
