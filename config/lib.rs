@@ -22,6 +22,7 @@ pub mod flags;
 mod help;
 pub mod layers;
 pub mod mode;
+mod ranges;
 pub mod selector;
 pub mod settings;
 mod source;

@@ -6,8 +6,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ipnetwork::IpNetwork;
-
 use crate::Error;
 use crate::access::{Authority, KubeAccess, Token};
 use crate::chosen;
@@ -15,10 +13,10 @@ use crate::database::{Database, DbAddress, Remote, Tls};
 use crate::error::said;
 use crate::flags::Command;
 use crate::layers::Layered;
+use crate::ranges::Range;
 use crate::settings::{OvnNorth, OvnSouth, Settings};
 use crate::source::Source;
 use crate::table::Stage;
-use crate::values::ClusterSubnet;
 
 /// Seconds that a holder's last write has to arrive before another process may write.
 const LEAST_ROOM: u32 = 2;
@@ -220,44 +218,14 @@ impl Check<'_> {
         }
         self.families(settings)?;
         self.room(settings)?;
-        let mut ranges: Vec<(&str, &str, IpNetwork)> = Vec::new();
-        let subnets = |list: &[ClusterSubnet]| list.iter().map(|subnet| subnet.net).collect::<Vec<_>>();
-        ranges.extend(
-            subnets(&settings.default.cluster_subnets).into_iter().map(|net| ("default", "cluster-subnets", net)),
-        );
-        ranges.extend(settings.kubernetes.service_cidrs.iter().map(|net| ("kubernetes", "service-cidrs", *net)));
-        ranges.push(("gateway", "v4-join-subnet", settings.gateway.v4_join_subnet.into()));
-        ranges.push(("gateway", "v6-join-subnet", settings.gateway.v6_join_subnet.into()));
-        ranges.push(("gateway", "v4-masquerade-subnet", settings.gateway.v4_masquerade_subnet.into()));
-        ranges.push(("gateway", "v6-masquerade-subnet", settings.gateway.v6_masquerade_subnet.into()));
-        if settings.features.interconnect {
-            ranges.push((
-                "clustermanager",
-                "v4-transit-switch-subnet",
-                settings.clustermanager.v4_transit_subnet.into(),
-            ));
-            ranges.push((
-                "clustermanager",
-                "v6-transit-switch-subnet",
-                settings.clustermanager.v6_transit_subnet.into(),
-            ));
+        match settings.overlapping() {
+            Some((one, other)) => Err(self.overlap(one, other)),
+            None => Ok(()),
         }
-        if settings.hybridoverlay.enabled {
-            let hybrid = subnets(&settings.hybridoverlay.cluster_subnets);
-            ranges.extend(hybrid.into_iter().map(|net| ("hybridoverlay", "cluster-subnets", net)));
-        }
-        for (at, (section, key, net)) in ranges.iter().enumerate() {
-            for (other_section, other_key, other) in ranges.iter().skip(at + 1) {
-                if overlap(*net, *other) {
-                    return Err(self.overlap((section, key, *net), (other_section, other_key, *other)));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The error names the range that was set, rather than a default.
-    fn overlap(&self, a: (&str, &str, IpNetwork), b: (&str, &str, IpNetwork)) -> Error {
+    fn overlap(&self, a: Range, b: Range) -> Error {
         let (culprit, other) = if self.rank(b.0, b.1) > self.rank(a.0, a.1) { (b, a) } else { (a, b) };
         let problem = if (a.0, a.1) == (b.0, b.1) {
             format!("{} and {} overlap; give ranges that share no address", a.2, b.2)
@@ -286,23 +254,9 @@ impl Check<'_> {
     }
 
     fn room(&self, settings: &Settings) -> Result<(), Error> {
-        let gateway = &settings.gateway;
-        let rules = [
-            ("v4-join-subnet", gateway.v4_join_subnet.prefix(), 29),
-            ("v6-join-subnet", gateway.v6_join_subnet.prefix(), 125),
-            ("v4-masquerade-subnet", gateway.v4_masquerade_subnet.prefix(), 29),
-            ("v6-masquerade-subnet", gateway.v6_masquerade_subnet.prefix(), 125),
-        ];
-        for (key, prefix, longest) in rules {
-            if prefix > longest {
-                return Err(self.fault(
-                    "gateway",
-                    key,
-                    format!("a /{prefix} is too small; take /{longest} or a shorter prefix"),
-                ));
-            }
-        }
-        Ok(())
+        let Some((key, prefix, longest)) = settings.too_small() else { return Ok(()) };
+        let problem = format!("a /{prefix} is too small; take /{longest} or a shorter prefix");
+        Err(self.fault("gateway", key, problem))
     }
 
     /// How a database is reached; `ssl:` needs certificates, other schemes accept none.
@@ -480,10 +434,6 @@ fn remotes(address: &DbAddress, run_dir: &Path, socket: &str) -> Vec<Remote> {
         dirs.push(Path::new("/var/run/openvswitch/"));
     }
     dirs.into_iter().map(|dir| Remote::Unix(dir.join(socket))).collect()
-}
-
-fn overlap(a: IpNetwork, b: IpNetwork) -> bool {
-    a.contains(b.network()) || b.contains(a.network())
 }
 
 /// Checks that a file can be read. Opens only regular files: a pipe would block.

@@ -62,7 +62,7 @@ pub use ovnkube_node_plan::annotations::Annotations;
 pub use ovnkube_node_plan::chassis::{ChassisSettings, Tls};
 pub use ovnkube_node_plan::gateway::GatewaySettings;
 pub use pods::PodOnNode;
-pub use preflight::{HostQuestion, preflight};
+pub use preflight::{HostQuestion, preflight, uplink_addresses};
 pub use reply::{CniResult, Refusal};
 pub use request::Request;
 pub use settings::{MtuSettings, NodeSettings};

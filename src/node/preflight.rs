@@ -44,6 +44,14 @@ pub async fn preflight(question: &HostQuestion<'_>) -> Result<Vec<Finding>> {
     }))
 }
 
+/// Addresses of the links with a default route: by these the host is reached, so they can be in no range of the cluster.
+pub async fn uplink_addresses() -> Result<Vec<IpAddr>> {
+    let look = Net::here().await?.look(false).await?;
+    let leads_out = |index| look.default_routes.iter().any(|route| route.link == index);
+    let uplinks = look.links.iter().filter(|state| leads_out(state.link.index));
+    Ok(uplinks.flat_map(|state| &state.addresses).map(IpNetwork::ip).collect())
+}
+
 fn uplink(question: &HostQuestion<'_>, look: &Look) -> Option<(String, u32, IpAddr)> {
     let ip = question.encap_ips.first().copied().or_else(|| default_address(look))?;
     let state = look.links.iter().find(|state| state.addresses.iter().any(|have| have.ip() == ip))?;

@@ -6,16 +6,18 @@
 //!
 //! An agent takes the values at its start and keeps them, since running pods are not readdressed. Nothing depends on
 //! them until the own Node has subnets. So an agent that found none before, or got no reply, asks once more then, and
-//! starts over if they differ: a master writes them before it gives out subnets.
+//! starts over if they differ: a master writes them before it gives out subnets. Values that overlap each other or the
+//! node's own ranges, or contain an address of the host, are refused together, and the agent keeps its own.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use ovnkube_config::values::FromText;
 use ovnkube_config::{ClusterSubnet, Settings};
 use ovnkube_watch::{Client, Data, Leader};
 use tokio::time::{sleep, timeout};
-use tracing::warn;
+use tracing::{error, warn};
 
 const NAME: &str = "ovnkube-cluster";
 const CLUSTER_SUBNETS: &str = "cluster-subnets";
@@ -23,6 +25,8 @@ const SERVICE_CIDRS: &str = "service-cidrs";
 const JOIN_SUBNETS: &str = "join-subnets";
 /// Longest value that is accepted, bytes.
 const LONGEST: usize = 4096;
+/// Characters of a bad value that are logged.
+const SHOWN: usize = 100;
 /// For one attempt of the master to write, or of an agent to read.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 const TRIES: u32 = 3;
@@ -103,36 +107,68 @@ pub(crate) async fn ask_at_start(api: &Client, settings: &Settings) -> Data {
     timeout(ANSWER_WITHIN, ask(api, settings)).await.unwrap_or_default()
 }
 
-/// The cluster's values if they differ from these settings; to be asked before an agent acts on its own.
-pub(crate) async fn ask_for_others(api: &Client, settings: &Settings) -> Option<Data> {
+/// The cluster's values if an agent with these settings would use others; to be asked before it acts on its own.
+pub(crate) async fn ask_for_others(api: &Client, settings: &Settings, host: &[IpAddr]) -> Option<Data> {
     let Ok(cluster) = timeout(PATIENCE, ask(api, settings)).await else {
         warn!(config_map = NAME, "cannot read the config map; using this host's own settings");
         return None;
     };
-    differs(settings, &cluster).then_some(cluster)
+    let differs = values(&taken(settings, &cluster, host)) != values(settings);
+    differs.then_some(cluster)
 }
 
-fn differs(settings: &Settings, cluster: &Data) -> bool {
-    values(settings).iter().any(|(key, own)| cluster.get(key).is_some_and(|value| value != own))
-}
-
-/// An agent's settings with the cluster's values in place of its own.
-pub(crate) fn taken(settings: &Settings, cluster: &Data) -> Settings {
-    let mut taken = settings.clone();
-    for (key, own) in values(settings) {
-        let Some(value) = cluster.get(&key).filter(|value| **value != own) else { continue };
-        match take(&mut taken, &key, value) {
-            Ok(()) => {
+/// An agent's settings with the cluster's values in place of its own. All or none: values that are bad, or that this
+/// host cannot have, change nothing. `host`: addresses by which this host is reached.
+pub(crate) fn taken(settings: &Settings, cluster: &Data, host: &[IpAddr]) -> Settings {
+    let differing = |(key, own): (String, String)| {
+        let value = cluster.get(&key).filter(|value| **value != own)?;
+        Some((key, own, value.as_str()))
+    };
+    let other: Vec<(String, String, &str)> = values(settings).into_iter().filter_map(differing).collect();
+    if other.is_empty() {
+        return settings.clone();
+    }
+    match try_take(settings, &other, host) {
+        Ok(taken) => {
+            for (key, own, value) in other {
                 warn!(
                     "{key} of the cluster is {value}, of this host {own}: using the cluster's value; remove the setting here"
                 );
             }
-            Err(error) => {
-                warn!(key, cluster = value, own, %error, "cannot use the cluster's value; using this host's");
-            }
+            taken
+        }
+        Err(why) => {
+            error!(
+                "cannot use the values of config map {}/{NAME}: {why}; correct that setting of the masters, restart them, \
+                 then this agent, which uses its own settings until then",
+                settings.kubernetes.ovn_config_namespace
+            );
+            settings.clone()
         }
     }
-    taken
+}
+
+fn try_take(settings: &Settings, other: &[(String, String, &str)], host: &[IpAddr]) -> Result<Settings, String> {
+    let mut taken = settings.clone();
+    for (key, _, value) in other {
+        take(&mut taken, key, value).map_err(|why| format!("{key} {:?}: {why}", clipped(value)))?;
+    }
+    taken.check_ranges()?;
+    let (pods, gateway) = (taken.default.cluster_subnets.iter().map(|subnet| subnet.net), &taken.gateway);
+    let pods = pods.map(|net| (CLUSTER_SUBNETS, net));
+    let services = taken.kubernetes.service_cidrs.iter().map(|net| (SERVICE_CIDRS, *net));
+    let join = [gateway.v4_join_subnet.into(), gateway.v6_join_subnet.into()].map(|net| (JOIN_SUBNETS, net));
+    for (key, net) in pods.chain(services).chain(join) {
+        if let Some(ip) = host.iter().find(|ip| net.contains(**ip)) {
+            return Err(format!("{net} of {key} contains {ip}, an address of this host"));
+        }
+    }
+    Ok(taken)
+}
+
+/// Anything may be in a ConfigMap; the log gets the beginning.
+fn clipped(value: &str) -> String {
+    value.chars().take(SHOWN).collect()
 }
 
 fn take(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
@@ -177,7 +213,7 @@ mod tests {
         let minion =
             settings(&["-init-node=n", "-init-gateways", "-k8s-service-cidr=", "-cluster-subnets=10.96.0.0/16"]);
         let master = settings(&master);
-        let taken = taken(&minion, &values(&master));
+        let taken = taken(&minion, &values(&master), &[]);
         assert_eq!(values(&taken), values(&master));
         assert_eq!(taken.default.cluster_subnets, master.default.cluster_subnets);
         assert_eq!(taken.kubernetes.service_cidrs, master.kubernetes.service_cidrs);
@@ -188,7 +224,7 @@ mod tests {
     #[test]
     fn missing_and_invalid_values_are_not_used() {
         let own = settings(&["-init-node=n"]);
-        assert_eq!(values(&taken(&own, &Data::new())), values(&own));
+        assert_eq!(values(&taken(&own, &Data::new(), &[])), values(&own));
         let long = "10.0.0.0/8,".repeat(LONGEST / 10);
         for (key, values_of) in [
             (CLUSTER_SUBNETS, vec!["", "x", "10.0.0.0/99", "10.0.0.0/16/8", "\n\0", &long]),
@@ -198,8 +234,45 @@ mod tests {
         ] {
             for value in values_of {
                 let data = Data::from([(key.to_owned(), value.to_owned())]);
-                assert_eq!(values(&taken(&own, &data)), values(&own), "{key} {value}");
+                assert_eq!(values(&taken(&own, &data, &[])), values(&own), "{key} {value}");
             }
         }
+    }
+
+    #[test]
+    fn values_that_this_host_cannot_have_change_nothing() {
+        let own = settings(&["-init-node=n", "-cluster-subnets=10.244.0.0/16", "-k8s-service-cidr=10.96.0.0/16"]);
+        let host = ["172.18.0.2".parse().unwrap(), "fd00:172::2".parse().unwrap()];
+        let good = [
+            (CLUSTER_SUBNETS, "10.128.0.0/14/23"),
+            (SERVICE_CIDRS, "172.30.0.0/16"),
+            (JOIN_SUBNETS, "100.65.0.0/16,fd98::/64"),
+        ];
+        for (key, bad) in [
+            // of the host
+            (CLUSTER_SUBNETS, "172.16.0.0/12/24"),
+            (CLUSTER_SUBNETS, "10.128.0.0/14/23,fd00::/16/64"),
+            (SERVICE_CIDRS, "172.18.0.0/24"),
+            (JOIN_SUBNETS, "172.18.0.0/16,fd98::/64"),
+            // of each other
+            (CLUSTER_SUBNETS, "172.30.0.0/16/24"),
+            (CLUSTER_SUBNETS, "10.128.0.0/14/23,10.129.0.0/16/24"),
+            (SERVICE_CIDRS, "10.128.0.0/16"),
+            (SERVICE_CIDRS, "172.30.0.0/16,172.31.0.0/16"),
+            (JOIN_SUBNETS, "10.128.0.0/16,fd98::/64"),
+            (JOIN_SUBNETS, "100.65.0.0/31,fd98::/64"),
+            // of the node's own masquerade addresses
+            (CLUSTER_SUBNETS, "169.254.0.0/16/24"),
+            // what is no range spoils the others too
+            (CLUSTER_SUBNETS, "x"),
+        ] {
+            let mut data: Data = good.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+            assert_ne!(values(&taken(&own, &data, &host)), values(&own));
+            data.insert(key.to_owned(), bad.to_owned());
+            assert_eq!(values(&taken(&own, &data, &host)), values(&own), "{key} {bad}");
+        }
+        // what is the same here and there is no news
+        let own = settings(&["-init-node=n", "-cluster-subnets=172.18.0.0/16"]);
+        assert_eq!(values(&taken(&own, &values(&own), &host)), values(&own));
     }
 }

@@ -2,6 +2,7 @@
 //! wants.
 
 use std::collections::{BTreeMap, HashSet};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -60,7 +61,8 @@ async fn agent(
     health: &NodeHealth,
     mut stop: Stop,
 ) -> Result<Option<Data>> {
-    let settings = cluster::taken(own_settings, cluster);
+    let host = ovnkube_node::uplink_addresses().await?;
+    let settings = cluster::taken(own_settings, cluster, &host);
     let (changes, incoming) = mpsc::channel(CHANGES);
     let mut connections = Connections::of(&settings, api.server());
     connections.send(&changes).await;
@@ -80,7 +82,7 @@ async fn agent(
         () = connections.keep_sending(weak) => {}
         () = report_leaving(health, own_node.clone()) => {}
         () = watch_nodes(api, nodes_matter, to_agent.clone()) => {}
-        () = forward(incoming, to_agent, own, Cluster { api, settings: own_settings, known: cluster, other: &mut other }) => {}
+        () = forward(incoming, to_agent, own, Cluster { api, settings: own_settings, host: &host, known: cluster, other: &mut other }) => {}
         () = publish(&events, &node_name, warned, own_node.clone()) => {}
         () = annotate(api, &node_name, wanted, own_node) => {}
     }
@@ -92,6 +94,8 @@ async fn agent(
 struct Cluster<'a> {
     api: &'a Client,
     settings: &'a Settings,
+    /// Addresses by which the host is reached.
+    host: &'a [IpAddr],
     known: &'a Data,
     other: &'a mut Option<Data>,
 }
@@ -100,7 +104,7 @@ impl Cluster<'_> {
     /// Whether the cluster has other values now. Only an agent that found none at the start asks.
     async fn has_changed(&mut self) -> bool {
         if self.known.is_empty() {
-            *self.other = cluster::ask_for_others(self.api, self.settings).await;
+            *self.other = cluster::ask_for_others(self.api, self.settings, self.host).await;
         }
         self.other.is_some()
     }
@@ -277,7 +281,8 @@ fn missing(want: &Annotations, have: &BTreeMap<Name, Name>, sent: &mut Annotatio
 pub(crate) async fn plan(settings: &Settings, name: &str) -> Result<Vec<String>> {
     let api = Client::connect(&translate::access(settings, "node")).await?;
     let cluster = cluster::ask_at_start(&api, settings).await;
-    let taken = cluster::taken(settings, &cluster);
+    let host = ovnkube_node::uplink_addresses().await?;
+    let taken = cluster::taken(settings, &cluster, &host);
     let (changes, incoming) = mpsc::channel(CHANGES);
     let mut connections = Connections::of(&taken, api.server());
     connections.send(&changes).await;
@@ -295,7 +300,7 @@ pub(crate) async fn plan(settings: &Settings, name: &str) -> Result<Vec<String>>
         () = watch_nodes(&api, nodes_matter, to_agent.clone()) => {
             anyhow::bail!("cannot plan for node {name}: the watch of nodes has ended")
         }
-        () = forward(incoming, to_agent, own, Cluster { api: &api, settings, known: &cluster, other: &mut other }) => {
+        () = forward(incoming, to_agent, own, Cluster { api: &api, settings, host: &host, known: &cluster, other: &mut other }) => {
             anyhow::bail!("cannot plan for node {name}: the cluster's values changed meanwhile; run the command again")
         }
     }

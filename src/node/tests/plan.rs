@@ -30,6 +30,8 @@ fn a_plan_is_carried_out_and_then_empty() {
             lab.make_router();
             lab.gateway = Some(lab::gateway::settings("br-ex", mode));
             eventually("quiet", || !run("ip", &["addr"]).contains("tentative"));
+            let reached_by = lab.runtime.block_on(ovnkube_node::uplink_addresses()).unwrap();
+            assert_eq!(reached_by, ["172.18.0.2".parse::<std::net::IpAddr>().unwrap()]);
             let before = seen(lab);
             let plan = lab.plan();
             for line in [

@@ -56,6 +56,25 @@ async fn a_minion_takes_the_values_of_the_master() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_minion_keeps_its_values_while_those_of_the_cluster_are_bad() {
+    let lab = Lab::new().await;
+    lab.api.annotated_node("n1", json!({"k8s.ovn.org/node-subnets": r#"{"default":["10.244.0.0/24"]}"#})).await;
+    let publish = async |pods: &str| {
+        let data = json!({"data": {"cluster-subnets": pods, "service-cidrs": "10.112.0.0/16"}});
+        lab.api.ask(Method::PATCH, CLUSTER, data).await.unwrap();
+    };
+    publish("10.112.0.0/12/24").await;
+    let refusal = "cannot use the values of config map ovn-kubernetes/ovnkube-cluster: 10.112.0.0/12 of cluster-subnets and \
+                   10.112.0.0/16 of service-cidrs overlap";
+    let minion = minion(&lab).after(refusal).await.after("Open_vSwitch").await;
+    let log = minion.log();
+    assert!(!log.contains("using the cluster's value") && !log.contains("starting over"), "{log}");
+    drop(minion);
+    publish("10.244.0.0/16/24").await;
+    self::minion(&lab).after("cluster-subnets of the cluster is 10.244.0.0/16/24, of this host 10.96.0.0/16/24").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_master_with_other_values_says_so_and_one_with_the_same_writes_nothing() {
     let lab = Lab::new().await;
     lab.api.node("n1").await;
