@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ovnkube_apply::batch::{self, Limits, Next};
-use ovnkube_apply::diff::{Diff, Missing};
-use ovnkube_apply::garbage;
+use ovnkube_apply::diff::{Diff, ENOUGH, Missing};
+use ovnkube_apply::garbage::{self, Left};
 use ovnkube_apply::owner_index::{Owned, OwnerIndex};
 use ovnkube_model::{Change, NetworkSettings, Notice, World};
 use ovnkube_ovn::nb;
@@ -28,9 +28,12 @@ pub struct Controller {
     pub notices: BTreeSet<Notice>,
     /// The maximum number of keys in a transaction, except those that must change together.
     pub batch: usize,
+    /// The number of rows above which a transaction takes no more of these keys.
+    pub rows: usize,
     owner_index: OwnerIndex,
     dirty: BTreeSet<Key>,
-    swept: bool,
+    /// What the sweep has left; `None`: it has not begun.
+    left: Option<Left>,
     patches: Vec<Patch>,
 }
 
@@ -42,9 +45,10 @@ impl Controller {
             nb,
             notices: BTreeSet::new(),
             batch: 500,
+            rows: ENOUGH.0,
             owner_index: OwnerIndex::default(),
             dirty: BTreeSet::new(),
-            swept: false,
+            left: None,
             patches: Vec::new(),
         };
         controller.take(objects.first_lists());
@@ -68,10 +72,9 @@ impl Controller {
     /// Does the next write and returns it; `None` when nothing is left to write. With
     /// `annotations_first`, an annotation is written before the rows that it describes.
     pub async fn step(&mut self, objects: &mut Objects, annotations_first: bool) -> Option<Write> {
-        if !self.swept {
-            self.swept = true;
+        while self.left != Some(Left::Nothing) {
             for key in &self.dirty {
-                self.owner_index.write(key, Owned::of(ovnkube_plan::want(key, &self.world)));
+                self.owner_index.add(key, &Owned::of(ovnkube_plan::want(key, &self.world)));
             }
             let txn = self.plan(true);
             if !txn.is_empty() {
@@ -119,16 +122,16 @@ impl Controller {
     }
 
     fn plan(&mut self, sweeps: bool) -> Txn {
-        let Self { world, nb, owner_index, dirty, patches, batch, .. } = self;
+        let Self { world, nb, owner_index, dirty, patches, batch, rows, left, .. } = self;
         let cache = nb.cache();
-        let mut diff = Diff::new(&cache);
+        let mut diff = Diff::with_limit(&cache, (*rows, ENOUGH.1));
         if sweeps {
-            garbage::collect(&mut diff, &cache, &nb::DATABASE, owner_index.all(), &world.settings);
+            *left = Some(garbage::collect(&mut diff, &cache, &nb::DATABASE, owner_index.all(), &world.settings, true));
         }
         let mut waiting = Vec::new();
         let limits = Limits { others: *batch, all: usize::MAX };
         for Next { key, may_wait } in batch::take(dirty, limits, world, owner_index, Some(&cache)) {
-            if may_wait && diff.is_large() {
+            if *left == Some(Left::InUse) || (may_wait && diff.is_large()) {
                 waiting.push(key);
                 continue;
             }

@@ -6,12 +6,16 @@
 //! already has a port, goes along. That costs little, since such a pod changes only its places in groups and sets, and
 //! these are joined into one operation each. So an address also moves between ports in one transaction: two ports never
 //! have it at once, and none gets in where only the other was allowed.
+//!
+//! While no pod has a port, nobody can talk: a database is filled in limited transactions, and pods get their ports after
+//! everything that says who may talk to them.
 
 use std::collections::BTreeSet;
 
 use ovnkube_model::World;
+use ovnkube_ovn::nb::logical_switch_port as lsp;
 use ovnkube_ovsdb::Cache;
-use ovnkube_plan::{Access, Key, access};
+use ovnkube_plan::{Access, Key, RowKey, access};
 
 use crate::diff::existing;
 use crate::owner_index::OwnerIndex;
@@ -33,7 +37,8 @@ pub struct Next {
     pub may_wait: bool,
 }
 
-/// Takes the next keys out of `dirty`, in order: those that must change together, and some others.
+/// Takes the next keys out of `dirty`: those that must change together, and some others. New endpoints come last, the rest
+/// in order.
 pub fn take(
     dirty: &mut BTreeSet<Key>,
     limits: Limits,
@@ -44,22 +49,39 @@ pub fn take(
     // others knew the pod by its node's address, whatever it is now
     let was_in_host_network =
         |key: &Key| owner_index.get(key).is_some_and(|had| had.rows.is_empty() && !had.members.is_empty());
-    let belongs = |key: &Key| match access(key, world) {
-        Access::Says => true,
-        Access::Concerns(row) => cache.is_some_and(|cache| existing(cache, &row).is_some()) || was_in_host_network(key),
-        Access::Nothing => false,
-    };
-    let (mut next, mut rest) = (Vec::new(), BTreeSet::new());
-    let mut others = 0;
+    let exists = |row: &RowKey| cache.is_some_and(|cache| existing(cache, row).is_some());
+    let mut is_filled = cache.is_none_or(has_pods);
+    let (mut ordered, mut endpoints) = (Vec::new(), Vec::new());
     for key in std::mem::take(dirty) {
-        let may_wait = !belongs(&key);
+        let belongs = match access(&key, world) {
+            Access::Says => true,
+            Access::Nothing => false,
+            Access::Concerns(row) if exists(&row) => true,
+            Access::Concerns(_) if was_in_host_network(&key) => {
+                // in one transaction it stops being known by its node's address and gets a port: no other pod comes before
+                is_filled |= matches!(key, Key::Pods(_));
+                true
+            }
+            Access::Concerns(_) => {
+                endpoints.push((key, false));
+                continue;
+            }
+        };
+        ordered.push((key, belongs));
+    }
+    let (mut next, mut others) = (Vec::new(), 0);
+    for (key, belongs) in ordered.into_iter().chain(endpoints) {
+        let may_wait = !(belongs && is_filled);
         others += usize::from(may_wait);
         if next.len() < limits.all && (!may_wait || others <= limits.others) {
             next.push(Next { key, may_wait });
         } else {
-            rest.insert(key);
+            dirty.insert(key);
         }
     }
-    *dirty = rest;
     next
+}
+
+fn has_pods(cache: &Cache) -> bool {
+    cache.iter(lsp::TABLE).any(|(_, row)| row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true"))
 }

@@ -67,17 +67,24 @@ pub struct Diff<'a> {
     /// Map entries: the value that each should have, `None` to remove it.
     entries: BTreeMap<Cell, BTreeMap<Arc<str>, Option<Arc<str>>>>,
     tables: HashMap<Uuid, &'static Table>,
-    /// Number of rows to write, and roughly their bytes.
+    /// Number of rows to write or delete, and roughly the bytes to write.
     size: (usize, usize),
+    enough: (usize, usize),
 }
 
 /// Rows and bytes above which a transaction is better split. Measured: a cluster of three with an election timer of 1 s
 /// agrees on 50,000 rows, and never on 100,000.
-const ENOUGH: (usize, usize) = (10_000, 4 << 20);
+pub const ENOUGH: (usize, usize) = (5_000, 2 << 20);
 
 impl<'a> Diff<'a> {
     pub fn new(cache: &'a Cache) -> Self {
+        Self::with_limit(cache, ENOUGH)
+    }
+
+    /// With another limit than [`ENOUGH`].
+    pub fn with_limit(cache: &'a Cache, enough: (usize, usize)) -> Self {
         Self {
+            enough,
             cache,
             known: HashMap::new(),
             placed: HashSet::new(),
@@ -95,7 +102,7 @@ impl<'a> Diff<'a> {
 
     /// Whether keys that may wait should go into another transaction.
     pub fn is_large(&self) -> bool {
-        self.size.0 > ENOUGH.0 || self.size.1 > ENOUGH.1
+        self.size.0 > self.enough.0 || self.size.1 > self.enough.1
     }
 
     fn grow(&mut self, row: &Row) {
@@ -299,6 +306,7 @@ impl<'a> Diff<'a> {
         let there = self.cache.get(table, of).and_then(|row| row.get(column)).is_some_and(|d| d.contains(&value));
         if there && !self.kept.contains(&(of, column, value.clone())) {
             self.tables.insert(of, table);
+            self.size.0 += usize::from(value.as_uuid().is_some());
             self.dropped.entry(cell).or_default().insert(value);
         }
     }
@@ -313,6 +321,8 @@ impl<'a> Diff<'a> {
     /// dropped along with it.
     pub fn delete(&mut self, table: &'static Table, uuid: Uuid) {
         if table.is_root {
+            let children = self.cache.get(table, uuid).into_iter().flat_map(|row| row.cells()).map(|(_, datum)| datum);
+            self.size.0 += 1 + children.flat_map(Datum::uuids).count();
             self.deletes.insert(uuid, table);
         }
     }

@@ -27,7 +27,7 @@ use tracing::{Instrument, Span, debug, error_span, info, warn};
 use crate::batch::{self, Limits, Next};
 use crate::chassis::ChassisReports;
 use crate::diff::{Diff, Missing, Subjects};
-use crate::garbage;
+use crate::garbage::{self, Left};
 use crate::may_write::MayWrite;
 use crate::northbound::Northbound;
 use crate::owner_index::{Owned, OwnerIndex};
@@ -107,8 +107,8 @@ struct Batch {
     keys: Vec<(Key, Arc<Owned>)>,
     /// What its operations are about: needed if one is refused.
     subjects: Subjects,
-    /// It removes what no key wants.
-    sweeps: bool,
+    /// It removes what no key wants, and leaves so much.
+    sweeps: Option<Left>,
     operations: usize,
     /// Adds the number of the batch to its log lines.
     span: Span,
@@ -300,7 +300,7 @@ impl Engine {
     /// Plans these keys, and with `sweeps` the removal of what no key wants. Sends a transaction only if something
     /// differs.
     fn plan(&mut self, keys: Vec<Next>, sweeps: bool) -> Option<InFlight> {
-        let Self { world, nb, patches, retries, owner_index, dirty, batches, .. } = self;
+        let Self { world, nb, patches, retries, owner_index, dirty, batches, most, .. } = self;
         *batches += 1;
         let now = Instant::now();
         let span = error_span!("batch", number = *batches);
@@ -308,20 +308,23 @@ impl Engine {
         let mut batch = Batch {
             keys: Vec::with_capacity(keys.len()),
             subjects: Subjects::default(),
-            sweeps,
+            sweeps: sweeps.then_some(Left::Nothing),
             operations: 0,
             span: span.clone(),
         };
         let cache = nb.as_ref().map(|nb| nb.client.cache());
         let mut diff = cache.as_ref().map(|cache| Diff::new(cache));
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
-            garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), &world.settings);
+            let at_one_moment = *most == usize::MAX;
+            let left = garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), &world.settings, at_one_moment);
+            batch.sweeps = Some(left);
             if diff.removals() > 0 {
                 info!(removals = diff.removals(), "removing rows that are no longer wanted");
             }
         }
         for Next { key, may_wait } in keys {
-            if may_wait && diff.as_ref().is_some_and(Diff::is_large) {
+            let is_large = diff.as_ref().is_some_and(Diff::is_large);
+            if batch.sweeps == Some(Left::InUse) || (may_wait && is_large) {
                 dirty.insert(key);
                 continue;
             }
@@ -359,8 +362,10 @@ impl Engine {
 
     fn done(&mut self, batch: Batch) {
         self.unknown = 0;
-        if batch.sweeps {
-            self.sweep.succeeded();
+        match batch.sweeps {
+            Some(Left::Nothing) => self.sweep.succeeded(),
+            Some(_) => self.sweep.removed_a_part(Instant::now()),
+            None => {}
         }
         for (key, _) in batch.keys {
             self.retries.forget(&key, Cause::Rows);
@@ -379,7 +384,7 @@ impl Engine {
         warn!(%error, keys = batch.keys.len(), "transaction failed");
         self.suspect(&error, &batch);
         // what the keys had before still has to be taken back
-        let sweeps = batch.sweeps;
+        let sweeps = batch.sweeps.is_some();
         let keys: Vec<_> = batch
             .keys
             .into_iter()
@@ -411,7 +416,9 @@ impl Engine {
         }
         self.unknown += 1;
         if self.unknown >= UNKNOWN_OUTCOMES {
-            (self.unknown, self.most) = (0, (batch.keys.len() / 2).max(1));
+            // a sweep alone has no keys
+            let keys = if batch.keys.is_empty() { BATCH } else { batch.keys.len() };
+            (self.unknown, self.most) = (0, (keys / 2).max(1));
             let (operations, most) = (batch.operations, self.most);
             warn!(
                 operations,

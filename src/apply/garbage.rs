@@ -8,7 +8,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ovnkube_model::NetworkSettings;
 use ovnkube_ovn::nb::{
-    acl, logical_router as lr, logical_router_port as lrp, logical_router_static_route as route, nat, port_group,
+    acl, address_set, load_balancer, logical_router as lr, logical_router_port as lrp,
+    logical_router_static_route as route, logical_switch as ls, logical_switch_port as lsp, nat, port_group,
 };
 use ovnkube_ovn::{Atom, ColumnId, Database, Row, Uuid};
 use ovnkube_ovsdb::Cache;
@@ -17,28 +18,60 @@ use ovnkube_plan::{MemberValue, Takeover, identity, is_anothers_acl, is_garbage,
 use crate::diff::{Diff, existing, has_router_peer_port};
 use crate::owner_index::Owned;
 
-/// Adds to `diff` the removal of everything of ours that no key in `owned` wants.
+/// What a sweep leaves to another transaction because this one is large enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    Nothing,
+    /// Rows that affect nobody.
+    Unused,
+    /// Rows that must be gone before anything new is written.
+    InUse,
+}
+
+/// Adds to `diff` the removal of what is ours and no key in `owned` wants, or as much as one transaction should have: first
+/// the ports of pods that are gone, then what affects the pods that stay, then rows that affect nobody. With
+/// `at_one_moment`, the second part is never split: it changes for all pods together.
 pub fn collect<'a>(
     diff: &mut Diff<'_>,
     cache: &Cache,
     database: &Database,
     owned: impl Iterator<Item = &'a Owned>,
     network: &NetworkSettings,
-) {
+    at_one_moment: bool,
+) -> Left {
     let wanted = Wanted::of(cache, owned, network);
+    for (switch, port) in wanted.ports_of_gone_pods(cache) {
+        if diff.is_large() {
+            return Left::InUse;
+        }
+        diff.drop_value(ls::TABLE, switch, ls::PORTS.id(), Atom::Uuid(port));
+    }
+    let mut unused = [Vec::new(), Vec::new()];
     for table in database.tables {
         for (uuid, row) in cache.iter(table) {
             if wanted.rows.contains(&uuid) {
                 wanted.prune(diff, cache, uuid, row);
-            } else if table.is_root
-                && (is_garbage(row, has_router_peer_port(cache, row)) || wanted.takeover.is_left("", row))
-            {
-                // rows outside the root set go with their parent or are pruned from it: nothing under a foreign switch
-                // or router is ours
-                remove(diff, cache, uuid, row);
+            } else if wanted.is_left(cache, row) {
+                // last: ACLs of groups refer to sets
+                if table.id == address_set::TABLE.id {
+                    unused[1].push((uuid, row));
+                } else if wanted.is_unused(row) {
+                    unused[0].push((uuid, row));
+                } else if !at_one_moment && diff.is_large() {
+                    return Left::InUse;
+                } else {
+                    remove(diff, cache, uuid, row);
+                }
             }
         }
     }
+    for (uuid, row) in unused.into_iter().flatten() {
+        if diff.is_large() {
+            return Left::Unused;
+        }
+        remove(diff, cache, uuid, row);
+    }
+    Left::Nothing
 }
 
 /// Notes what the database says about all nodes. `stays`: whether a router is wanted.
@@ -95,6 +128,34 @@ impl<'a> Wanted<'a> {
         }
         wanted.takeover = takeover(cache, wanted.takeover, |router| wanted.rows.contains(&router));
         wanted
+    }
+
+    /// Whether a row that no key wants is ours. Rows outside the root set go with their parent or are pruned from it: nothing
+    /// under a foreign switch or router is ours.
+    fn is_left(&self, cache: &Cache, row: &Row) -> bool {
+        let is_ours = || is_garbage(row, has_router_peer_port(cache, row)) || self.takeover.is_left("", row);
+        row.table().is_root && is_ours()
+    }
+
+    /// Switches of ours and the ports in them that pods had. Without its port a pod is in no port group either.
+    fn ports_of_gone_pods<'b>(&'b self, cache: &'b Cache) -> impl Iterator<Item = (Uuid, Uuid)> + 'b {
+        let ours = |(uuid, row): &(Uuid, &Row)| self.rows.contains(uuid) || self.is_left(cache, row);
+        let is_gone = |port: &Uuid| {
+            let row = cache.get(lsp::TABLE, *port);
+            !self.rows.contains(port) && row.is_some_and(|row| row.str(lsp::TYPE).is_empty() && is_garbage(row, false))
+        };
+        let switches = cache.iter(ls::TABLE).map(|(uuid, row)| (uuid, row.as_ref())).filter(ours);
+        switches.flat_map(move |(switch, row)| row.uuids(ls::PORTS).filter(is_gone).map(move |port| (switch, port)))
+    }
+
+    /// Whether a row of ours that no key wants affects nobody, once what is wanted does not refer to it: a load balancer,
+    /// or a port group without ports of pods that stay.
+    fn is_unused(&self, row: &Row) -> bool {
+        match row.table() {
+            table if table == load_balancer::TABLE => true,
+            table if table == port_group::TABLE => !row.uuids(port_group::PORTS).any(|port| self.rows.contains(&port)),
+            _ => false,
+        }
     }
 
     /// Removes from a wanted row's member columns what no key wants there.

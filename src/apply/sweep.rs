@@ -62,6 +62,11 @@ impl Sweep {
         (self.stage, self.refusals) = (Stage::Clean, 0);
     }
 
+    /// A transaction has removed a part. Until the rest is gone too, each transaction goes on with it.
+    pub(crate) fn removed_a_part(&mut self, now: Instant) {
+        (self.stage, self.due) = (Stage::Begun, Some(now));
+    }
+
     /// Keys in the same transaction were refused. They wait, and the sweep is tried again before they are due.
     pub(crate) fn keys_were_refused(&mut self, now: Instant) {
         self.refusals += 1;

@@ -20,6 +20,8 @@ use serde_json::{Value, json};
 const NAMESPACES: usize = 3;
 const PODS: usize = 8;
 const POLICIES: usize = 6;
+/// Keys and rows of a transaction, except of what changes together: few, so that there are many transactions.
+const LIMITS: (usize, usize) = (3, 4);
 const NODES: [&str; 2] = ["n1", "n2"];
 const HOST_IPS: [[&str; 2]; 2] = [["172.18.0.11", "fd00:172:18::11"], ["172.18.0.12", "fd00:172:18::12"]];
 
@@ -82,7 +84,7 @@ impl Story {
         }
         let mut controller = Controller::start(settings.network(), server.client().await, &objects);
         controller.settle(&mut objects).await;
-        controller.batch = 3;
+        (controller.batch, controller.rows) = LIMITS;
         Self { server, settings, objects, controller, parsed: Parsed::default(), flows: 0 }
     }
 
@@ -135,7 +137,7 @@ impl Story {
 
     async fn start_again(&mut self) {
         self.controller = Controller::start(self.settings.network(), self.server.client().await, &self.objects);
-        self.controller.batch = 3;
+        (self.controller.batch, self.controller.rows) = LIMITS;
     }
 
     async fn meddle(&self, what: usize) {
@@ -296,10 +298,18 @@ fn relabel(
     change(objects, kind, name, &json!({"metadata": meta}))
 }
 
-/// Plays a story and returns how many connections it checked.
-async fn play(settings: Settings, events: &[Happens]) -> usize {
+/// Plays a story, in the middle of which the database is emptied if there is a second part, and returns how many connections it
+/// checked.
+async fn play(settings: Settings, events: &[Happens], after_wipe: Option<&[Happens]>) -> usize {
     let mut story = Story::begin(settings).await;
     for event in events {
+        story.happen(event).await;
+    }
+    if after_wipe.is_some() {
+        story.server.wipe();
+        story.start_again().await;
+    }
+    for event in after_wipe.unwrap_or_default() {
         story.happen(event).await;
     }
     while story.step().await {}
@@ -323,7 +333,15 @@ proptest! {
     fn every_transaction_allows_what_the_reference_allows(
         story in proptest::collection::vec(happens(), 10..50), both in any::<bool>(),
     ) {
-        tokio::runtime::Runtime::new().unwrap().block_on(play(settings(both), &story));
+        tokio::runtime::Runtime::new().unwrap().block_on(play(settings(both), &story, None));
+    }
+
+    #[test]
+    fn an_emptied_database_is_filled_again_without_other_access(
+        before in proptest::collection::vec(happens(), 10..30), after in proptest::collection::vec(happens(), 1..20),
+        both in any::<bool>(),
+    ) {
+        tokio::runtime::Runtime::new().unwrap().block_on(play(settings(both), &before, Some(&after)));
     }
 }
 

@@ -46,7 +46,7 @@ async fn play(server: &Server, crash: usize, pace: usize, annotations_first: boo
     let mut objects = Objects::default();
     let network = Settings::default().network();
     let mut controller = Controller::start(network.clone(), server.client().await, &objects);
-    controller.batch = 2;
+    (controller.batch, controller.rows) = (2, 3);
     let mut written = 0;
     for happens in STORY {
         let changes = happens(&mut objects);
@@ -60,7 +60,7 @@ async fn play(server: &Server, crash: usize, pace: usize, annotations_first: boo
             written += 1;
             if written == crash {
                 controller = Controller::start(network.clone(), server.client().await, &objects);
-                controller.batch = 2;
+                (controller.batch, controller.rows) = (2, 3);
             }
         }
     }

@@ -12,6 +12,7 @@ mod failures;
 mod foreign;
 mod leftovers;
 mod nodes;
+mod pieces;
 mod random;
 mod removal;
 mod running;
