@@ -5,9 +5,11 @@ SYSCTLS="fs.inotify.max_user_instances vm.overcommit_memory vm.panic_on_oom kern
 NODE_DIRS="var/lib/containerd var/lib/kubelet var/lib/cni etc/cni/net.d opt/cni/bin var/log/pods var/log/containers
  var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/ovn"
 
-machine_keep() {
+machine_keep() ( # with this cluster's directory, by which machine_restore of another one sees it
+  flock 9
+  mkdir -p "$D"
   local keep=$LAB_HOME/clusters/.machine d path part
-  [ ! -e "$keep" ] || return 0
+  [ ! -e "$keep" ] || exit 0
   mkdir -p "$keep"
   # shellcheck disable=SC2086 # names are words
   sysctl -e $SYSCTLS >"$keep/sysctls" 2>/dev/null || true
@@ -21,11 +23,15 @@ machine_keep() {
       [ -d "$path" ] || { mkdir "$path"; echo "$path" >>"$keep/dirs"; }
     done
   done
-}
+) 9<"$LAB_HOME"
 machine_restore() {
   local keep=$LAB_HOME/clusters/.machine d
-  [ -d "$keep" ] && [ -z "$(ls "$LAB_HOME/clusters")" ] || return 0
-  sysctl -q -p "$keep/sysctls" 2>/dev/null || true
-  for d in $(tac "$keep/dirs"); do rmdir "$d" 2>/dev/null || true; done # one that is in use by now stays
-  rm -r "$LAB_HOME/clusters"
+  [ -d "$keep" ] || return 0
+  (
+    flock 9
+    [ -d "$keep" ] && [ -z "$(ls "$LAB_HOME/clusters")" ] || exit 0
+    sysctl -q -p "$keep/sysctls" 2>/dev/null || true
+    for d in $(tac "$keep/dirs"); do rmdir "$d" 2>/dev/null || true; done # one that is in use by now stays
+    rm -r "$LAB_HOME/clusters"
+  ) 9<"$LAB_HOME"
 }
