@@ -477,6 +477,14 @@ async fn a_links_settings_move_to_another_link() {
     let (a, b) = (net.link("nic").await.unwrap().unwrap(), net.link("bri").await.unwrap().unwrap());
     let text = |link: &str| {
         let seconds = without_lifetimes(&node.ip(&format!("addr show dev {link}")));
+        // the kernel adds the route of an IPv6 address to itself a moment after the address
+        let own = format!("local fd00:172::2 dev {link} ");
+        for _ in 0..600 {
+            if ["", "-6 "].iter().all(|family| node.ip(&format!("{family}route show table all")).contains(&own)) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
         let routes: Vec<String> = ["route show table all", "-6 route show table all"]
             .iter()
             .flat_map(|args| node.ip(args).lines().map(str::to_owned).collect::<Vec<_>>())
