@@ -125,13 +125,15 @@ impl Controller {
         let Self { world, nb, owner_index, dirty, patches, batch, rows, left, .. } = self;
         let cache = nb.cache();
         let mut diff = Diff::with_limit(&cache, (*rows, ENOUGH.1));
+        let mut unused = Some(Vec::new());
         if sweeps {
-            *left = Some(garbage::collect(&mut diff, &cache, &nb::DATABASE, owner_index.all(), &world.settings, true));
+            unused = garbage::collect(&mut diff, &cache, &nb::DATABASE, owner_index.all(), &world.settings, true);
+            diff.begin_keys();
         }
         let mut waiting = Vec::new();
         let limits = Limits { others: *batch, all: usize::MAX };
         for Next { key, may_wait } in batch::take(dirty, limits, world, owner_index, Some(&cache)) {
-            if *left == Some(Left::InUse) || (may_wait && diff.is_large()) {
+            if unused.is_none() || (may_wait && diff.is_large()) {
                 waiting.push(key);
                 continue;
             }
@@ -147,6 +149,9 @@ impl Controller {
                 patches.retain(|p| p.target != patch.target);
                 patches.push(patch);
             }
+        }
+        if sweeps {
+            *left = Some(unused.map_or(Left::InUse, |unused| garbage::remove_unused(&mut diff, &cache, &unused)));
         }
         let txn = diff.into_txn(&nb::DATABASE);
         // a key that waits for a row is planned again after another write

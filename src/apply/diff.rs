@@ -69,6 +69,8 @@ pub struct Diff<'a> {
     tables: HashMap<Uuid, &'static Table>,
     /// Number of rows to write or delete, and roughly the bytes to write.
     size: (usize, usize),
+    /// The size when the first key came.
+    before_keys: (usize, usize),
     enough: (usize, usize),
 }
 
@@ -97,12 +99,28 @@ impl<'a> Diff<'a> {
             entries: BTreeMap::new(),
             tables: HashMap::new(),
             size: (0, 0),
+            before_keys: (0, 0),
         }
+    }
+
+    /// What follows is for keys. What a sweep has removed for them does not count against them: it is replaced by what
+    /// they want.
+    pub fn begin_keys(&mut self) {
+        self.before_keys = self.size;
     }
 
     /// Whether keys that may wait should go into another transaction.
     pub fn is_large(&self) -> bool {
-        self.size.0 > self.enough.0 || self.size.1 > self.enough.1
+        self.is_larger_than(self.before_keys)
+    }
+
+    /// Whether removals that may wait should go into another transaction.
+    pub fn is_full(&self) -> bool {
+        self.is_larger_than((0, 0))
+    }
+
+    fn is_larger_than(&self, (rows, bytes): (usize, usize)) -> bool {
+        self.size.0 > rows + self.enough.0 || self.size.1 > bytes + self.enough.1
     }
 
     fn grow(&mut self, row: &Row) {

@@ -314,17 +314,19 @@ impl Engine {
         };
         let cache = nb.as_ref().map(|nb| nb.client.cache());
         let mut diff = cache.as_ref().map(|cache| Diff::new(cache));
+        let mut unused = Some(Vec::new());
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
             let at_one_moment = *most == usize::MAX;
-            let left = garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), &world.settings, at_one_moment);
-            batch.sweeps = Some(left);
-            if diff.removals() > 0 {
-                info!(removals = diff.removals(), "removing rows that are no longer wanted");
+            unused = garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), &world.settings, at_one_moment);
+            let removals = diff.removals() + unused.as_ref().map_or(0, Vec::len);
+            if removals > 0 {
+                info!(removals, "removing rows that are no longer wanted");
             }
+            diff.begin_keys();
         }
         for Next { key, may_wait } in keys {
             let is_large = diff.as_ref().is_some_and(Diff::is_large);
-            if batch.sweeps == Some(Left::InUse) || (may_wait && is_large) {
+            if unused.is_none() || (may_wait && is_large) {
                 dirty.insert(key);
                 continue;
             }
@@ -350,6 +352,10 @@ impl Engine {
                 retries.add_after(key, again);
             }
         }
+        if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
+            let remove = |unused| garbage::remove_unused(diff, cache, &unused);
+            batch.sweeps = Some(unused.map_or(Left::InUse, remove));
+        }
         let parts = diff.map(|diff| diff.into_parts(&nb::DATABASE));
         drop(cache);
         let Some((txn, subjects)) = parts.filter(|(txn, _)| !txn.is_empty()) else {
@@ -364,7 +370,12 @@ impl Engine {
         self.unknown = 0;
         match batch.sweeps {
             Some(Left::Nothing) => self.sweep.succeeded(),
-            Some(_) => self.sweep.removed_a_part(Instant::now()),
+            Some(left) => {
+                if left == Left::Unused {
+                    self.sweep.succeeded();
+                }
+                self.sweep.removed_a_part(Instant::now());
+            }
             None => {}
         }
         for (key, _) in batch.keys {

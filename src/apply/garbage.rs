@@ -28,21 +28,24 @@ pub enum Left {
     InUse,
 }
 
-/// Adds to `diff` the removal of what is ours and no key in `owned` wants, or as much as one transaction should have: first
-/// the ports of pods that are gone, then what affects the pods that stay, then rows that affect nobody. With
-/// `at_one_moment`, the second part is never split: it changes for all pods together.
-pub fn collect<'a>(
+/// Rows of ours that no key wants and that affect nobody, in the order in which they can go.
+pub type Unused<'a> = Vec<(Uuid, &'a Row)>;
+
+/// Adds to `diff` the removal of what is ours, in use, and wanted by no key in `owned`: first the ports of pods that are
+/// gone, then what affects the pods that stay. With `at_one_moment`, the second part is never split: it changes for all
+/// pods together. Returns what may go later; `None`: the transaction is full, and more in use is left.
+pub fn collect<'a, 'b>(
     diff: &mut Diff<'_>,
-    cache: &Cache,
+    cache: &'b Cache,
     database: &Database,
     owned: impl Iterator<Item = &'a Owned>,
     network: &NetworkSettings,
     at_one_moment: bool,
-) -> Left {
+) -> Option<Unused<'b>> {
     let wanted = Wanted::of(cache, owned, network);
     for (switch, port) in wanted.ports_of_gone_pods(cache) {
-        if diff.is_large() {
-            return Left::InUse;
+        if diff.is_full() {
+            return None;
         }
         diff.drop_value(ls::TABLE, switch, ls::PORTS.id(), Atom::Uuid(port));
     }
@@ -54,22 +57,27 @@ pub fn collect<'a>(
             } else if wanted.is_left(cache, row) {
                 // last: ACLs of groups refer to sets
                 if table.id == address_set::TABLE.id {
-                    unused[1].push((uuid, row));
+                    unused[1].push((uuid, row.as_ref()));
                 } else if wanted.is_unused(row) {
-                    unused[0].push((uuid, row));
-                } else if !at_one_moment && diff.is_large() {
-                    return Left::InUse;
+                    unused[0].push((uuid, row.as_ref()));
+                } else if !at_one_moment && diff.is_full() {
+                    return None;
                 } else {
                     remove(diff, cache, uuid, row);
                 }
             }
         }
     }
-    for (uuid, row) in unused.into_iter().flatten() {
-        if diff.is_large() {
+    Some(unused.concat())
+}
+
+/// Adds the removal of as many of these as the transaction has room for.
+pub fn remove_unused(diff: &mut Diff<'_>, cache: &Cache, unused: &Unused<'_>) -> Left {
+    for (uuid, row) in unused {
+        if diff.is_full() {
             return Left::Unused;
         }
-        remove(diff, cache, uuid, row);
+        remove(diff, cache, *uuid, row);
     }
     Left::Nothing
 }

@@ -16,7 +16,7 @@ enum Stage {
     Waiting,
     /// The first sweep was planned; it may have failed since.
     Begun,
-    /// A sweep succeeded: no leftover row has an address that may be given out.
+    /// A sweep succeeded, at least for all that is in use: no leftover row has an address that may be given out.
     Clean,
 }
 
@@ -62,9 +62,9 @@ impl Sweep {
         (self.stage, self.refusals) = (Stage::Clean, 0);
     }
 
-    /// A transaction has removed a part. Until the rest is gone too, each transaction goes on with it.
+    /// A transaction has removed a part. The next one goes on with it.
     pub(crate) fn removed_a_part(&mut self, now: Instant) {
-        (self.stage, self.due) = (Stage::Begun, Some(now));
+        self.due = Some(now);
     }
 
     /// Keys in the same transaction were refused. They wait, and the sweep is tried again before they are due.
@@ -109,6 +109,22 @@ mod tests {
         assert!(!sweep.is_due(now) && sweep.is_due(now + DELAY));
         assert!(!sweep.begin(), "the second one is not the first");
         sweep.succeeded();
+        assert!(sweep.is_clean());
+    }
+
+    /// The rest is asked for at once, and if it fails nobody waits for it.
+    #[test]
+    fn a_later_sweep_in_parts_stops_no_keys() {
+        let now = Instant::now();
+        let mut sweep = Sweep::new(now);
+        sweep.begin();
+        sweep.removed_a_part(now);
+        assert!(sweep.is_due(now) && !sweep.is_clean(), "the first one does");
+        sweep.begin();
+        sweep.succeeded();
+        sweep.removed_a_part(now);
+        sweep.begin();
+        sweep.was_refused();
         assert!(sweep.is_clean());
     }
 

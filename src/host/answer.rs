@@ -1,5 +1,6 @@
 //! The kernel's answers on an rtnetlink socket, and their deadline: [`failed`] and [`is`] accept only what passed
-//! through [`in_time`], so no request can wait without end.
+//! through [`in_time`], so no request waits without end for an answer that was lost. The kernel carries a request out while
+//! it is sent: one that hangs in there is beyond this deadline.
 
 use std::io;
 

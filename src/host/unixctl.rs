@@ -1,6 +1,6 @@
 //! Commands to ovs-vswitchd over its control socket, as `ovs-appctl` sends them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const MOST: usize = 64 << 20;
 pub async fn vswitchd(run_dir: &Path, command: &str, arguments: &[&str]) -> Result<String> {
     let failed = |why: String| Error::Unixctl { command: command.to_owned(), why };
     let pid = std::fs::read_to_string(run_dir.join(PIDFILE)).map_err(|e| failed(e.to_string()))?;
-    let socket = run_dir.join(format!("ovs-vswitchd.{}.ctl", pid.trim()));
+    let socket = control_socket(run_dir, &pid);
     let request = json!({ "id": 0, "method": command, "params": arguments }).to_string();
     let answer = timeout(PATIENCE, exchange(&socket, &request)).await;
     let answer =
@@ -32,12 +32,18 @@ pub async fn vswitchd(run_dir: &Path, command: &str, arguments: &[&str]) -> Resu
     }
 }
 
-/// Fails if ovs-vswitchd does not answer. Without a pid file it cannot be asked: it was stopped, or keeps none.
+/// Fails if ovs-vswitchd does not answer. Without a pid file or its usual socket it cannot be asked: it was stopped, or has
+/// them elsewhere.
 pub async fn ask(run_dir: &Path) -> Result<()> {
-    if !run_dir.join(PIDFILE).exists() {
+    let Ok(pid) = std::fs::read_to_string(run_dir.join(PIDFILE)) else { return Ok(()) };
+    if !control_socket(run_dir, &pid).exists() {
         return Ok(());
     }
     vswitchd(run_dir, "version", &[]).await.map(drop)
+}
+
+fn control_socket(run_dir: &Path, pid: &str) -> PathBuf {
+    run_dir.join(format!("ovs-vswitchd.{}.ctl", pid.trim()))
 }
 
 /// The connection stays open, so the answer ends where its JSON object does.

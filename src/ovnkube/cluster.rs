@@ -158,7 +158,9 @@ fn try_take(settings: &Settings, other: &[(String, String, &str)], host: &[IpAdd
     let pods = pods.map(|net| (CLUSTER_SUBNETS, net));
     let services = taken.kubernetes.service_cidrs.iter().map(|net| (SERVICE_CIDRS, *net));
     let join = [gateway.v4_join_subnet.into(), gateway.v6_join_subnet.into()].map(|net| (JOIN_SUBNETS, net));
-    for (key, net) in pods.chain(services).chain(join) {
+    // what is the same here is no news
+    let is_new = |key: &str| other.iter().any(|(differing, ..)| differing == key);
+    for (key, net) in pods.chain(services).chain(join).filter(|(key, _)| is_new(key)) {
         if let Some(ip) = host.iter().find(|ip| net.contains(**ip)) {
             return Err(format!("{net} of {key} contains {ip}, an address of this host"));
         }
@@ -271,7 +273,10 @@ mod tests {
             data.insert(key.to_owned(), bad.to_owned());
             assert_eq!(values(&taken(&own, &data, &host)), values(&own), "{key} {bad}");
         }
-        // what is the same here and there is no news
+        // what is the same here and there is no news: only another value is compared with the host's addresses
+        let own = settings(&["-init-node=n", "-cluster-subnets=172.18.0.0/16"]);
+        let data = Data::from([(SERVICE_CIDRS.to_owned(), "10.97.0.0/16".to_owned())]);
+        assert_ne!(values(&taken(&own, &data, &host)), values(&own));
         let own = settings(&["-init-node=n", "-cluster-subnets=172.18.0.0/16"]);
         assert_eq!(values(&taken(&own, &values(&own), &host)), values(&own));
     }

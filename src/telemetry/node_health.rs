@@ -26,8 +26,10 @@ struct State {
     programmed: bool,
     /// ovs-vswitchd was asked and has not answered yet.
     silent: bool,
-    /// When services were last known to be programmed.
+    /// When services were last known to be programmed, and ovs-vswitchd to answer.
     updated: Option<Timestamp>,
+    /// When services were last known to be programmed.
+    worked: Option<Timestamp>,
 }
 
 impl NodeHealth {
@@ -78,7 +80,7 @@ impl NodeHealth {
         self.answer(Timestamp::now(), true)
     }
 
-    /// `/livez`: whether the agent works; a node that leaves is no reason to restart it.
+    /// `/livez`: whether the agent works; a node that leaves or whose ovs-vswitchd hangs is no reason to restart it.
     pub(crate) fn livez(&self) -> impl IntoResponse + use<> {
         self.answer(Timestamp::now(), false)
     }
@@ -86,7 +88,8 @@ impl NodeHealth {
     pub(crate) fn answer(&self, now: Timestamp, is_about_node: bool) -> impl IntoResponse + use<> {
         self.asked.notify_one();
         let mut state = self.lock();
-        let healthy = state.was_programmed_within(PATIENCE, now);
+        let was_programmed = state.was_programmed_within(PATIENCE, now);
+        let healthy = if is_about_node { was_programmed } else { is_recent(state.worked, PATIENCE, now) };
         let eligible = !state.leaving;
         let updated = state.updated.unwrap_or(Timestamp::UNIX_EPOCH);
         let about_node = if is_about_node { format!(r#", "nodeEligible": {eligible}"#) } else { String::new() };
@@ -104,13 +107,20 @@ impl NodeHealth {
 impl State {
     fn was_programmed_within(&mut self, patience: Duration, now: Timestamp) -> bool {
         self.see(now);
-        let patience = SignedDuration::try_from(patience).unwrap_or(SignedDuration::MAX);
-        self.updated.is_some_and(|updated| now.duration_since(updated) <= patience)
+        is_recent(self.updated, patience, now)
     }
 
     fn see(&mut self, now: Timestamp) {
+        if self.programmed {
+            self.worked = Some(now);
+        }
         if self.programmed && !self.silent {
             self.updated = Some(now);
         }
     }
+}
+
+fn is_recent(time: Option<Timestamp>, patience: Duration, now: Timestamp) -> bool {
+    let patience = SignedDuration::try_from(patience).unwrap_or(SignedDuration::MAX);
+    time.is_some_and(|time| now.duration_since(time) <= patience)
 }

@@ -171,6 +171,7 @@ async fn a_node_is_healthy_while_its_services_are_programmed() {
     health.set_answering(false);
     assert_eq!(status("/healthz").await, "200", "a moment is forgiven");
     assert_eq!(health.answer(later(70), true).into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(health.answer(later(70), false).into_response().status(), StatusCode::OK, "a restart would not help");
     health.set_programmed(true);
     assert_eq!(health.answer(later(70), true).into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
     health.set_answering(true);

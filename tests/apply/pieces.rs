@@ -107,6 +107,28 @@ async fn transactions_have_a_limited_size() {
     }
 }
 
+/// What comes in place of what goes does not wait until all of it is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_sweep_delays_no_service() {
+    let server = Server::new(Release::Trixie);
+    let mut objects = nodes();
+    fill(&mut objects, 0, 6_000, 0);
+    start(&server, &objects).await.settle(&mut objects).await;
+    clear(&mut objects);
+    fill(&mut objects, 0, 1, 0);
+    objects.put(json!({
+        "kind": "Service", "metadata": {"namespace": "ns-0", "name": "new"},
+        "spec": {"type": "ClusterIP", "clusterIP": "10.96.200.1", "clusterIPs": ["10.96.200.1"],
+                 "ports": [{"port": 80, "protocol": "TCP"}]},
+    }));
+    let mut controller = start(&server, &objects).await;
+    controller.step(&mut objects, false).await;
+    let cache = controller.nb.cache();
+    let is_new = |(_, row): (_, &std::sync::Arc<ovnkube_ovn::Row>)| row.str(load_balancer::NAME).contains("new");
+    assert!(cache.iter(load_balancer::TABLE).any(is_new), "the service is written");
+    assert!(cache.len(load_balancer::TABLE) > 500, "more is left to remove");
+}
+
 /// The same through the whole engine, which finds that all is gone, and a controller that crashes after each transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_removes_everything_in_limited_transactions() {
