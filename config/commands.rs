@@ -37,6 +37,19 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         ],
     },
     CommandHelp {
+        word: "identity",
+        operands: "--webhook-cert-dir DIRECTORY [FLAGS]",
+        does: "serve an admission webhook that keeps each node to its own Node, for Kubernetes without admission policies",
+        about: "Serves an admission webhook over HTTPS, until it is stopped. It keeps each kubelet and each node agent to the \
+                annotations that agents write, and each agent to its own Node: the rules of dist/yaml/admission.yaml, for \
+                Kubernetes older than these policies need. A ValidatingWebhookConfiguration sends it reviews of nodes and \
+                events at /node and of pods at /pod; dist/identity has one. /healthz tells that it works.\n\n\
+                It needs no access to Kubernetes or to a database. When the files of the certificate change, it reads them \
+                again.",
+        flags: &["webhook-cert-dir", "webhook-host", "webhook-port", "loglevel", "logfile"],
+        examples: &[("ovnkube identity --webhook-cert-dir /etc/webhook-cert", "on a host of an API server")],
+    },
+    CommandHelp {
         word: "plan",
         operands: "--node NAME [FLAGS]",
         does: "print what the node agent would change on this host, and change nothing; --node NAME",

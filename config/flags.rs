@@ -5,6 +5,7 @@
 //! are accepted, with a note. The only word that is not a flag is the command.
 
 use std::ffi::{OsStr, OsString};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::builder::{PossibleValue, StringValueParser};
 use std::path::PathBuf;
@@ -40,6 +41,8 @@ pub enum Command {
         /// This host, in place of the cluster.
         node: bool,
     },
+    /// Serve the admission webhook.
+    Identity(IdentityFlags),
     /// Print what a recording leads to.
     Replay {
         /// Made with `--record`.
@@ -59,6 +62,15 @@ pub enum Command {
     Print(String),
 }
 
+/// What only the admission webhook has to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentityFlags {
+    /// Of `tls.crt` and `tls.key`.
+    pub certificates: PathBuf,
+    /// To listen on.
+    pub address: SocketAddr,
+}
+
 /// A parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
@@ -67,7 +79,18 @@ pub(crate) struct CommandLine {
 }
 
 /// Long flags that are not settings.
-const CLAPS_OWN: [&str; 5] = ["help", "version", "output", "from", "node"];
+const CLAPS_OWN: [&str; 8] =
+    ["help", "version", "output", "from", "node", "webhook-cert-dir", "webhook-host", "webhook-port"];
+
+/// Those of the command identity: name, metavariable, text.
+const IDENTITY: [(&str, &str, &str); 3] = [
+    ("webhook-cert-dir", "directory", "identity: directory of the certificate tls.crt and its key tls.key."),
+    ("webhook-host", "address", "identity: address to listen on; localhost is 127.0.0.1. [default: localhost]"),
+    ("webhook-port", "port", "identity: TCP port to listen on. [default: 9443]"),
+];
+
+/// As of ovn-kubernetes' webhook.
+const WEBHOOK_PORT: u16 = 9443;
 
 /// Position of help in the list of flags.
 const LAST: usize = 998;
@@ -241,6 +264,9 @@ fn clap_command() -> clap::Command {
         // which help to print is known only when all words are read
         .arg(Arg::new("help").short('h').long("help").action(ArgAction::SetTrue).help("Print help").display_order(LAST))
         .arg(Arg::new("words").num_args(0..).hide(true));
+    for (name, value, help) in IDENTITY {
+        command = command.arg(Arg::new(name).long(name).value_name(value).help(help).display_order(0));
+    }
     for (order, setting) in SETTINGS.iter().filter(|setting| !setting.flag.is_empty()).enumerate() {
         command = command.arg(clap_arg(setting).display_order(order + 1));
     }
@@ -285,6 +311,7 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
             }
             Command::Preflight { node: node.is_some() }
         }
+        Some("identity") => Command::Identity(identity(matches)?),
         Some("replay") => {
             let file =
                 words.next().ok_or_else(|| Error::Usage("replay needs a file; give one made with --record".into()))?;
@@ -310,10 +337,33 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
         let problem = "--node works with plan and preflight only; the agent is started by --init-node NAME";
         return Err(Error::Usage(problem.into()));
     }
+    if let Some((flag, ..)) = IDENTITY.iter().find(|(flag, ..)| matches.contains_id(flag))
+        && !matches!(command, Command::Identity(_) | Command::Print(_))
+    {
+        return Err(Error::Usage(format!("--{flag} works with identity only; leave it out")));
+    }
     match words.next() {
         None => Ok(command),
         Some(word) => Err(Error::Usage(format!("{word:?} is an unexpected argument; flags begin with a dash"))),
     }
+}
+
+fn identity(matches: &ArgMatches) -> Result<IdentityFlags, Error> {
+    let given = |flag| matches.get_one::<String>(flag).map(String::as_str).filter(|text| !text.is_empty());
+    let wrong = |flag, text, remedy| Error::Usage(format!("--{flag} is {text:?}; write {remedy}"));
+    let certificates = given("webhook-cert-dir").ok_or_else(|| {
+        let problem = "identity needs a certificate; name the directory of tls.crt and tls.key with --webhook-cert-dir";
+        Error::Usage(problem.into())
+    })?;
+    let host = match given("webhook-host") {
+        None | Some("localhost") => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Some(text) => text.parse().map_err(|_| wrong("webhook-host", text, "an address of this host, or localhost"))?,
+    };
+    let port = match given("webhook-port") {
+        None => WEBHOOK_PORT,
+        Some(text) => text.parse().map_err(|_| wrong("webhook-port", text, "a number from 1 to 65535"))?,
+    };
+    Ok(IdentityFlags { certificates: certificates.into(), address: SocketAddr::new(host, port) })
 }
 
 /// The help of one command, or the whole help.

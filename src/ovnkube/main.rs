@@ -51,6 +51,9 @@ fn run(loaded: &Loaded) -> ExitCode {
                 Err(error) => return fail(&format!("{error:#}"), 1),
             }
         }
+        Command::Identity(flags) => {
+            return roles::identity(loaded, flags).map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
+        }
         Command::Run => {
             return roles::run(loaded).map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
         }

@@ -1,7 +1,8 @@
 //! Which parts run, and how they end.
 
 use anyhow::{Context as _, Result, bail};
-use ovnkube_config::Loaded;
+use ovnkube_config::{IdentityFlags, Loaded};
+use ovnkube_identity::Webhook;
 use ovnkube_model::{Finding, Roles};
 use ovnkube_telemetry::{LogLimits, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving};
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,6 +38,26 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     }
     let _pidfile = settings.command_line.pidfile.as_deref().map(PidFile::claim).transpose()?;
     block_on(parts(loaded))
+}
+
+/// Serves the admission webhook until SIGTERM or SIGINT.
+pub(crate) fn identity(loaded: &Loaded, flags: &IdentityFlags) -> Result<()> {
+    ovnkube_telemetry::start_logging(&log(loaded))?;
+    for warning in &loaded.warnings {
+        warn!("{warning}");
+    }
+    block_on(async {
+        let mut term = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let webhook = Webhook::listen(flags.address, &flags.certificates).await?;
+        info!(address = %webhook.address()?, "the admission webhook is served");
+        tokio::select! {
+            _ = term.recv() => info!("SIGTERM: stopping"),
+            _ = interrupt.recv() => info!("SIGINT: stopping"),
+            () = webhook.serve() => {}
+        }
+        Ok(())
+    })
 }
 
 /// What the node agent would change on this host, one step per entry.

@@ -9,6 +9,7 @@ mod annotations;
 mod bad_input;
 mod cluster;
 mod faults;
+mod identity;
 mod masters;
 mod one_process;
 mod plan;

@@ -1,0 +1,124 @@
+//! HTTPS for the API server, with limits: a client with many, slow or endless requests delays only others like it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::certificate::Certificate;
+use crate::review::{Answer, answer, refuse};
+use crate::Error;
+
+/// Two Nodes of the largest size that etcd accepts.
+const MOST_BYTES: usize = 3_000_000;
+/// At a time; others wait in the kernel's queue.
+const MOST_CONNECTIONS: usize = 256;
+/// For each of: the handshake of TLS, the header, the body.
+const WITHIN: Duration = Duration::from_secs(5);
+/// From the first byte to the last one of the answer. A connection has one request.
+const DONE_WITHIN: Duration = Duration::from_secs(16);
+/// Pause after a failed accept, for example while no file descriptor is free.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// The webhook, listening but not answering yet.
+pub struct Webhook {
+    listener: TcpListener,
+    tls: TlsAcceptor,
+}
+
+impl Webhook {
+    /// Listens with the certificate `tls.crt` and the key `tls.key` of a directory.
+    pub async fn listen(address: SocketAddr, certificates: &Path) -> Result<Self, Error> {
+        let provider = Arc::new(ring::default_provider());
+        let certificate = Certificate::read(certificates, provider.clone())?;
+        let tls = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(Error::Tls)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(certificate));
+        let listener = TcpListener::bind(address).await.map_err(|problem| Error::Listen { address, problem })?;
+        Ok(Self { listener, tls: Arc::new(tls).into() })
+    }
+
+    /// Where it listens; with port 0, the port that was free.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers for ever.
+    pub async fn serve(self) {
+        let router = router();
+        let free = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        loop {
+            let Ok(place) = free.clone().acquire_owned().await else { return };
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    tokio::spawn(serve_one(stream, self.tls.clone(), router.clone(), place));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection; trying again");
+                    sleep(TRY_AGAIN).await;
+                }
+            }
+        }
+    }
+}
+
+/// One path for each webhook of a ValidatingWebhookConfiguration; the rules find out what the review is about.
+fn router() -> Router {
+    Router::new()
+        .route("/node", post(judge))
+        .route("/pod", post(judge))
+        .route("/healthz", get(async || "ok\n"))
+}
+
+/// Its place is free afterwards, whatever the client does.
+async fn serve_one(stream: TcpStream, tls: TlsAcceptor, router: Router, _place: OwnedSemaphorePermit) {
+    let exchange = async {
+        let stream = match timeout(WITHIN, tls.accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            // a wrong CA in the webhook's configuration is seen here and in the API server's log
+            Ok(Err(error)) => return tracing::debug!(%error, "a client gave up the TLS handshake"),
+            Err(_) => return,
+        };
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(WITHIN).keep_alive(false);
+        // there is no one to report to if the client goes away
+        let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
+    };
+    let _ = timeout(DONE_WITHIN, exchange).await;
+}
+
+async fn judge(body: Body) -> Response {
+    let answer = match timeout(WITHIN, to_bytes(body, MOST_BYTES)).await {
+        Ok(Ok(body)) => judged(&body),
+        Ok(Err(error)) => refuse(413, &format!("cannot read the request: {error}; at most {MOST_BYTES} bytes are read")),
+        Err(_) => refuse(408, &format!("cannot read the request: its end did not come within {} s", WITHIN.as_secs())),
+    };
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, [(header::CONTENT_TYPE, "application/json")], answer.body.to_string()).into_response()
+}
+
+fn judged(body: &Bytes) -> Answer {
+    let answer = answer(body);
+    let response = answer.body.get("response").and_then(|response| response.get("status"));
+    if let Some(message) = response.and_then(|status| status.get("message")) {
+        tracing::info!(%message, "denied");
+    }
+    answer
+}
