@@ -39,7 +39,7 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
     CommandHelp {
         word: "identity",
         operands: "--webhook-cert-dir DIRECTORY [FLAGS]",
-        does: "serve an admission webhook that keeps each node to its own Node, for Kubernetes without admission policies",
+        does: "serve an admission webhook that keeps each node to its own Node, for older Kubernetes",
         about: "Serves an admission webhook over HTTPS, until it is stopped. It keeps each kubelet and each node agent to the \
                 annotations that agents write, and each agent to its own Node: the rules of dist/yaml/admission.yaml, for \
                 Kubernetes older than these policies need. A ValidatingWebhookConfiguration sends it reviews of nodes and \

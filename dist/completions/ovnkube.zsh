@@ -20,6 +20,9 @@ _ovnkube() {
 '--output=[Output format of a command\: text or json.]:format:(text json)' \
 '--from=[why\: read the objects from the YAML and JSON files of this directory, not from the cluster.]:directory:_default' \
 '--node=[plan\: the node'\''s name in Kubernetes. preflight, without a name\: look at this host, not at the cluster.]::string:_default' \
+'--webhook-cert-dir=[identity\: directory of the certificate tls.crt and its key tls.key.]:directory:_default' \
+'--webhook-host=[identity\: address to listen on; localhost is 127.0.0.1. \[default\: localhost\]]:address:_default' \
+'--webhook-port=[identity\: TCP port to listen on. \[default\: 9443\]]:port:_default' \
 '--init-master=[Run as master\: cluster manager and network controller; the value is this host'\''s name.]:string:_default' \
 '--init-cluster-manager=[Run the cluster manager, which hands out node subnets and needs no OVN database; the value is this host'\''s name.]:string:_default' \
 '--init-ovnkube-controller=[Run the network controller, which writes the OVN northbound database; the value is this host'\''s name.]:string:_default' \
@@ -206,6 +209,7 @@ _ovnkube() {
 '-V[Print version]' \
 '--version[Print version]' \
 '::words:((config\:"print every effective setting and where it comes from; -o json for programs"
+identity\:"serve an admission webhook that keeps each node to its own Node, for older Kubernetes"
 plan\:"print what the node agent would change on this host, and change nothing; --node NAME"
 preflight\:"print what to do before ovnkube takes over the cluster or, with --node, this host"
 replay\:"print what a recording made with --record leads to\: rows, annotations, events"

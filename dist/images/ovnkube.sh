@@ -10,6 +10,7 @@
 #   install-cni          copies the CNI program to the host, as ovn-node does first
 #   readiness-probe -t TARGET    exits with 0 if the target works: ovnnb-db, ovnsb-db, ovn-northd, ovs-daemons, ovn-controller,
 #                        ovnkube-node. Charts of ovn-kubernetes call it as ovn-kube-util
+#   ovnkube-identity     the admission webhook of dist/identity, with the certificate in /etc/webhook-cert
 #   plan                 prints what the node agent would change on this host
 #   cleanup-ovn-node     removes what the node agent set up on this host, and the CNI program
 #   display, display_env the state of the databases and of the switch; the settings
@@ -282,6 +283,7 @@ case ${1:-} in
   readiness-probe)
     [ "${2:-}" = -t ] && [ -n "${3:-}" ] || die "cannot probe: write readiness-probe -t TARGET"
     probe "$3" || { say "$3 is not ready"; exit 1; } ;;
+  ovnkube-identity) exec ovnkube identity --webhook-cert-dir=/etc/webhook-cert ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} ;;
   plan) agent plan --node="${K8S_NODE:-}" --nodeport ;;
   cleanup-ovn-node)
     (agent --cleanup-node="${K8S_NODE:-}")

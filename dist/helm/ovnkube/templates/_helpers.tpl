@@ -85,6 +85,12 @@
   {{- fail "databaseAddress lists several addresses, but the chart installs databases on one node: give one, or set ovnkube-db.enabled to false" }}
 {{- end }}
 {{- include "ovnkube.must" (dict "value" .mtu "pattern" "^[0-9]*$" "say" "mtu must be a number of bytes, or empty") }}
+{{- if .identity.webhook }}
+{{- include "ovnkube.must" (dict "value" .identity.caBundle "pattern" "^[A-Za-z0-9+/]+=*$"
+      "say" "identity.caBundle must be the CA of the certificate in the secret ovnkube-webhook-cert, as base64") }}
+{{- else if semverCompare "<1.33.0-0" $.Capabilities.KubeVersion.Version }}
+  {{- fail (printf "the admission policies need Kubernetes 1.33 or later, this is %s: set identity.webhook to true, as docs/install.md describes" $.Capabilities.KubeVersion.Version) }}
+{{- end }}
 {{- with .global }}
 {{- include "ovnkube.must" (dict "value" .nbPort "pattern" "^[1-9][0-9]*$" "say" "global.nbPort must be a TCP port, such as 6641") }}
 {{- include "ovnkube.must" (dict "value" .sbPort "pattern" "^[1-9][0-9]*$" "say" "global.sbPort must be a TCP port, such as 6642") }}
@@ -92,7 +98,7 @@
 {{- include "ovnkube.must" (dict "value" .image.repository "pattern" "." "say" "global.image.repository must be the name of the image") }}
 {{- include "ovnkube.must" (dict "value" .image.tag "pattern" "." "say" "global.image.tag must be the tag of the image") }}
 {{- if eq (toString .enableOvnKubeIdentity) "false" }}
-  {{- fail "global.enableOvnKubeIdentity: the admission policies that restrict node agents are always installed; set it to true" }}
+  {{- fail "global.enableOvnKubeIdentity: node agents are always restricted, by admission policies or, with identity.webhook, by a webhook; set it to true" }}
 {{- end }}
 {{- if (.dockerConfigSecret | default dict).create }}
   {{- fail "global.dockerConfigSecret.create: the chart makes no secret; make it in the namespace ovn-kubernetes, and name it in global.imagePullSecretName" }}
