@@ -16,7 +16,9 @@ pub enum Error {
     #[error("cannot use {} with the key next to it: {problem}; give the certificate of that key", path.display())]
     Pair { path: PathBuf, problem: rustls::Error },
 
-    #[error("cannot listen on {address}: {problem}; give a free address of this host with --webhook-host and --webhook-port")]
+    #[error(
+        "cannot listen on {address}: {problem}; give a free address of this host with --webhook-host and --webhook-port"
+    )]
     Listen { address: SocketAddr, problem: io::Error },
 
     #[error("cannot set up TLS: {0}; this is a fault of ovnkube, report it")]

@@ -44,20 +44,20 @@ pub fn answer(body: &[u8]) -> Answer {
     }
     let uid = &review.request.uid;
     match decide(&review.request.request) {
-        Ok(()) => Answer { status: 200, body: wrap(json!({"uid": uid, "allowed": true})) },
-        Err(why) => Answer { status: 200, body: wrap(denied(uid, 403, "Forbidden", &why)) },
+        Ok(()) => Answer { status: 200, body: wrap(&json!({"uid": uid, "allowed": true})) },
+        Err(why) => Answer { status: 200, body: wrap(&denied(uid, 403, "Forbidden", &why)) },
     }
 }
 
 /// A denial of something that is no review: with this status of HTTP, the API server treats it as a failed webhook.
 pub(crate) fn refuse(status: u16, why: &str) -> Answer {
-    Answer { status, body: wrap(denied("", status, "BadRequest", why)) }
+    Answer { status, body: wrap(&denied("", status, "BadRequest", why)) }
 }
 
 fn denied(uid: &str, code: u16, reason: &str, message: &str) -> Value {
     json!({"uid": uid, "allowed": false, "status": {"code": code, "reason": reason, "message": message}})
 }
 
-fn wrap(response: Value) -> Value {
+fn wrap(response: &Value) -> Value {
     json!({"apiVersion": API, "kind": KIND, "response": response})
 }

@@ -129,8 +129,8 @@ pub(crate) fn decide(request: &Request) -> Result<(), String> {
             continue;
         }
         let case = Case::new(request, node);
-        let rules = RULES.iter().filter(|(of, what, _)| *of == who && *what == about);
-        if let Some(why) = rules.filter_map(|(_, _, broken)| broken(&case)).next() {
+        let mut rules = RULES.iter().filter(|(of, what, _)| *of == who && *what == about);
+        if let Some(why) = rules.find_map(|(_, _, broken)| broken(&case)) {
             return Err(why);
         }
     }
@@ -179,7 +179,8 @@ impl<'a> Case<'a> {
     fn new(request: &'a Request, node: &'a str) -> Self {
         let had = if request.is_update() { map(&request.old_object, "annotations") } else { BTreeMap::new() };
         let has = map(&request.object, "annotations");
-        let mut changed: Vec<&str> = has.iter().filter(|(key, value)| had.get(*key) != Some(value)).map(|of| *of.0).collect();
+        let mut changed: Vec<&str> =
+            has.iter().filter(|(key, value)| had.get(*key) != Some(value)).map(|of| *of.0).collect();
         changed.extend(had.keys().filter(|key| !has.contains_key(*key)));
         changed.sort_unstable();
         Self { request, node, had, has, changed }

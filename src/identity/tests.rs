@@ -103,7 +103,8 @@ fn what_is_no_review_is_denied() {
 /// Objects that the API server would never send.
 #[test]
 fn odd_objects_are_judged_too() {
-    for odd in [json!(null), json!([]), json!({"metadata": []}), json!({"metadata": {"annotations": "x", "labels": 1}})] {
+    for odd in [json!(null), json!([]), json!({"metadata": []}), json!({"metadata": {"annotations": "x", "labels": 1}})]
+    {
         for case in cases::all() {
             let mut review = review(&case);
             review["request"]["object"] = odd.clone();

@@ -52,7 +52,8 @@ fn run(loaded: &Loaded) -> ExitCode {
             }
         }
         Command::Identity(flags) => {
-            return roles::identity(loaded, flags).map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
+            return roles::identity(loaded, flags)
+                .map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
         }
         Command::Run => {
             return roles::run(loaded).map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);

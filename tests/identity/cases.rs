@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Clone, Deserialize)]
 pub struct Case {
-    pub case: String,
+    #[serde(rename = "case")]
+    pub what: String,
     pub user: String,
     /// `create`, `update` or `delete`.
     pub verb: String,

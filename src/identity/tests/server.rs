@@ -93,7 +93,8 @@ async fn reviews_are_answered_over_tls() {
 async fn limits_hold() {
     let dir = certificates("limits");
     let port = up(&dir).await;
-    let large = format!("POST /node HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3000001\r\n\r\n{}", " ".repeat(3_000_001));
+    let large =
+        format!("POST /node HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3000001\r\n\r\n{}", " ".repeat(3_000_001));
     let answer = exchange(port, &dir, large.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("\"allowed\":false"), "{answer}");
 

@@ -30,7 +30,8 @@ impl Api {
     async fn up() -> Self {
         let api = Self { servers: Servers::up() };
         // so that nothing but admission refuses what a case is about
-        let all = ["--clusterrole=cluster-admin", "--serviceaccount=ovn-kubernetes:ovn-node", "--group=system:ovn-nodes"];
+        let all =
+            ["--clusterrole=cluster-admin", "--serviceaccount=ovn-kubernetes:ovn-node", "--group=system:ovn-nodes"];
         api.servers.kubectl(&[&["create", "clusterrolebinding", "agents"], &all[..]].concat());
         for name in ["own", "other"] {
             api.admin(Method::POST, "/api/v1/nodes", json!({"metadata": {"name": name}})).await.unwrap();
@@ -101,7 +102,7 @@ impl Api {
         for case in cases {
             let said = self.judge(case).await;
             if !as_expected(case, &said) {
-                faults.push(format!("{} of {} {}: {said:?}, not {:?}", case.case, case.user, case.verb, case.denied));
+                faults.push(format!("{} of {} {}: {said:?}, not {:?}", case.what, case.user, case.verb, case.denied));
             }
         }
         faults
@@ -162,7 +163,9 @@ async fn policies_and_webhook_give_the_same_answers() {
     let webhook = Process::start(&dir.file("log"), words).after("the admission webhook is served").await;
     let port = webhook.log().split("127.0.0.1:").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
     let text = std::fs::read_to_string(WEBHOOK).unwrap();
-    let text = text.replace("localhost:9443", &format!("localhost:{port}")).replace("caBundle: ''", &format!("caBundle: {bundle}"));
+    let text = text
+        .replace("localhost:9443", &format!("localhost:{port}"))
+        .replace("caBundle: ''", &format!("caBundle: {bundle}"));
     let file = dir.file("webhook.yaml");
     std::fs::write(&file, text).unwrap();
     api.servers.kubectl(&["apply", "-f", &file.display().to_string()]);
@@ -171,7 +174,7 @@ async fn policies_and_webhook_give_the_same_answers() {
     // the API server refuses what it cannot ask about, and nothing else
     let (status, _) = webhook.terminate();
     assert!(status.success());
-    let of = |name: &str| all.iter().find(|case| case.case == name && case.user == "kubelet").unwrap();
+    let of = |name: &str| all.iter().find(|case| case.what == name && case.user == "kubelet").unwrap();
     assert!(api.judge(of("an agent's")).await.unwrap().contains("failed calling webhook"));
     assert_eq!(api.judge(of("its status")).await, None, "a heartbeat");
     assert_eq!(api.judge(of("the status of a pod")).await, None);
