@@ -4,6 +4,9 @@
 #[path = "../../tests/identity/cases.rs"]
 #[allow(unreachable_pub, dead_code, reason = "shared with the tests of the binary")]
 mod cases;
+#[path = "../../tests/dir.rs"]
+#[allow(unreachable_pub, reason = "of the crate of tests")]
+mod dir;
 mod server;
 
 use serde_json::{Value, json};
@@ -113,4 +116,18 @@ fn odd_objects_are_judged_too() {
             assert_eq!(ask(&review).status, 200);
         }
     }
+}
+
+#[test]
+fn no_bytes_make_it_panic() {
+    let texts: Vec<Vec<u8>> = cases::all().iter().map(|case| review(case).to_string().into_bytes()).collect();
+    bolero::check!().with_type::<(u8, Vec<(u16, u8)>)>().for_each(|(which, changes)| {
+        let mut text = texts[usize::from(*which) % texts.len()].clone();
+        for (at, byte) in changes {
+            let at = usize::from(*at) % text.len();
+            text[at] = *byte;
+        }
+        let got = answer(&text);
+        assert!(matches!(got.status, 200 | 400) && got.body["response"]["allowed"].is_boolean());
+    });
 }

@@ -1,5 +1,6 @@
 //! A webhook on loopback, and clients that it must not wait for.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -14,17 +15,33 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::dir::fresh_dir;
 use super::{cases, review};
 use crate::{Error, Webhook};
 
 /// Longer than any limit, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A directory with a new certificate for localhost.
-fn certificates(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("ovnkube-identity-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).unwrap();
+/// A directory, removed when dropped.
+struct Dir(PathBuf);
+
+impl Deref for Dir {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// One with a new certificate for localhost.
+fn certificates() -> Dir {
+    let dir = Dir(fresh_dir("ovnkube-identity"));
     renew(&dir);
     dir
 }
@@ -71,7 +88,7 @@ fn post(path: &str, body: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn reviews_are_answered_over_tls() {
-    let dir = certificates("answers");
+    let dir = certificates();
     let port = up(&dir).await;
     for case in cases::all().iter().take(8) {
         let answer = exchange(port, &dir, &post("/node", &review(case).to_string())).await;
@@ -91,7 +108,7 @@ async fn reviews_are_answered_over_tls() {
 
 #[tokio::test]
 async fn limits_hold() {
-    let dir = certificates("limits");
+    let dir = certificates();
     let port = up(&dir).await;
     let large =
         format!("POST /node HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3000001\r\n\r\n{}", " ".repeat(3_000_001));
@@ -115,7 +132,7 @@ async fn limits_hold() {
 
 #[tokio::test]
 async fn a_renewed_certificate_is_shown() {
-    let dir = certificates("renewed");
+    let dir = certificates();
     let port = up(&dir).await;
     let old = std::fs::read(dir.join("tls.crt")).unwrap();
     connect(port, &old).await.unwrap();
@@ -138,7 +155,7 @@ async fn a_renewed_certificate_is_shown() {
 
 #[tokio::test]
 async fn faults_at_the_start_are_clear() {
-    let dir = certificates("faults");
+    let dir = certificates();
     let listen = async |dir: &Path| match Webhook::listen(([127, 0, 0, 1], 0).into(), dir).await {
         Ok(_) => panic!("it listens"),
         Err(error) => error.to_string(),
