@@ -96,7 +96,8 @@ fn a_hundred_new_nodes_of_the_same_name() {
             assert!(Instant::now() < deadline, "was {first:#?}, is {:#?}", host(lab));
             std::thread::sleep(Duration::from_millis(100));
         }
-        assert!(open_files() <= files + 3, "{} files are open, first there were {files}", open_files());
+        // a program that the agent runs just now has six
+        eventually("no more open files than at first", || open_files() <= files + 3);
         lab.stop_agent();
         assert_eq!(host(lab), first, "running pods keep their network");
     });
