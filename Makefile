@@ -7,11 +7,12 @@ IMAGE_BUILDER ?= podman
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
+WINDOWS := x86_64-pc-windows-gnu
 # most tests spend most of their time waiting for other programs
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 .DEFAULT_GOAL := build
-.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover e2e lint bench install release clean
+.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover e2e lint bench install release windows clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +78,13 @@ release: ## the files of a release for amd64 and arm64 in target/dist, and a tes
 	@.ci/step "what is missing" lab/install packages toolchains k8s helm release
 	@.ci/step "release" dist/release $(TARGET)/dist
 	@.ci/step "test of the release" tests/release/run $(TARGET)/dist
+
+windows: ## ovnkube.exe and ovn-k8s-cni-overlay.exe in _output/windows, and a test of them with wine (root); docs/releases.md
+	@.ci/step "what is missing" lab/install windows
+	@.ci/step "build for Windows" $(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay --target $(WINDOWS)
+	@mkdir -p _output/windows _output/go && ln -sfn ../windows _output/go/windows
+	@cp $(TARGET)/$(WINDOWS)/release/ovnkube.exe $(TARGET)/$(WINDOWS)/release/ovn-k8s-cni-overlay.exe _output/windows/
+	@.ci/step "test of the programs" tests/release/windows _output/windows
 
 cycles: ## add and remove a node 100 times: rows, flows, rules, routes and open files stay the same (root)
 	@.ci/step "what is missing" lab/install

@@ -10,6 +10,9 @@
 mod convert;
 mod failure;
 mod log;
+#[cfg_attr(unix, path = "system/unix.rs")]
+#[cfg_attr(windows, path = "system/windows.rs")]
+mod system;
 mod wire;
 
 use std::io::{Read, Write};

@@ -1,10 +1,11 @@
 //! One HTTP request over the node agent's unix socket.
 
 use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+
+use crate::system::connect;
 
 const SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
 /// The agent gives up after two minutes; its reply must still arrive.
@@ -47,13 +48,13 @@ pub(crate) fn post(socket: String, body: String, patience: Duration) -> Result<R
 }
 
 fn ask(socket: &str, body: &str) -> Result<Reply, String> {
-    let mut stream = UnixStream::connect(socket).map_err(|e| format!("{socket}: {e}"))?;
+    let mut stream = connect(socket).map_err(|e| format!("{socket}: {e}"))?;
     exchange(&mut stream, body)
         .map_err(|e| format!("{socket}: {e}"))
         .and_then(|reply| parse(&reply).ok_or_else(|| format!("the answer on {socket} is not an HTTP reply")))
 }
 
-fn exchange(stream: &mut UnixStream, body: &str) -> std::io::Result<Vec<u8>> {
+fn exchange(stream: &mut (impl Read + Write), body: &str) -> std::io::Result<Vec<u8>> {
     // 1.0: the reply is never chunked and ends with the connection
     let head = format!(
         "POST / HTTP/1.0\r\nHost: dummy\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",

@@ -18,6 +18,7 @@ use crate::commands::{self, COMMANDS};
 use crate::layers::Layer;
 use crate::settings::{HEADINGS, SETTINGS};
 use crate::source::Source;
+use crate::system::after_equals;
 use crate::table::{Kind, Setting, nearest};
 use crate::values::{Dialect, canonical, go_bool};
 
@@ -199,13 +200,6 @@ fn long_flag(word: &OsStr) -> Option<(String, Option<OsString>)> {
     // a value that is not UTF-8 is kept unchanged, so that the error shows what was given
     let value = body.contains('=').then(|| after_equals(word));
     Some((name.to_owned(), value))
-}
-
-fn after_equals(word: &OsStr) -> OsString {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    let bytes = word.as_bytes();
-    let value = bytes.iter().position(|byte| *byte == b'=').and_then(|at| bytes.get(at + 1..)).unwrap_or_default();
-    OsString::from_vec(value.to_vec())
 }
 
 fn joined(name: &str, value: Option<&OsStr>) -> OsString {

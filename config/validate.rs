@@ -164,7 +164,8 @@ impl Check<'_> {
             ("ovspaths", "run-dir", &settings.ovspaths.run_dir),
         ];
         for (section, key, path) in absolute {
-            if !path.is_absolute() {
+            // not is_absolute: on Windows that also wants a drive, which the defaults have not
+            if !path.has_root() {
                 return Err(self.fault(section, key, "it must be an absolute path; begin it with /"));
             }
         }

@@ -2,12 +2,16 @@
 //! lumberjack names it. Several processes may write to one file.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions, metadata, read_dir, remove_file, rename};
+use std::fs::{File, metadata, read_dir, remove_file, rename};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use system::{identity, open};
+
+#[cfg_attr(unix, path = "system/unix.rs")]
+#[cfg_attr(windows, path = "system/windows.rs")]
+mod system;
 mod time;
 
 pub use time::timestamp;
@@ -59,9 +63,9 @@ impl LogFile {
 
     /// Opens the file again if another process has put it aside. Returns its bytes, also those that others wrote.
     fn follow(&mut self) -> io::Result<u64> {
-        let there = metadata(&self.path).ok().map(|metadata| metadata.ino());
+        let there = metadata(&self.path).ok().map(|metadata| identity(&metadata));
         let known = self.file.as_ref().map(File::metadata).transpose()?;
-        match known.filter(|known| Some(known.ino()) == there) {
+        match known.filter(|known| Some(identity(known)) == there) {
             Some(known) => Ok(known.len()),
             None => Ok(self.file.insert(open(&self.path)?).metadata()?.len()),
         }
@@ -71,7 +75,7 @@ impl LogFile {
         let Some(file) = self.file.take() else { return Ok(()) };
         // One process puts a file aside; the others find another file there afterwards. They do not wait for it: it may
         // be stopped.
-        if file.try_lock().is_ok() && metadata(&self.path)?.ino() == file.metadata()?.ino() {
+        if file.try_lock().is_ok() && identity(&metadata(&self.path)?) == identity(&file.metadata()?) {
             self.last = SystemTime::now().max(self.last + Duration::from_millis(1));
             rename(&self.path, self.aside(self.last))?;
             self.prune();
@@ -139,11 +143,6 @@ impl Write for LogFile {
     fn flush(&mut self) -> io::Result<()> {
         self.file.as_mut().map_or(Ok(()), File::flush)
     }
-}
-
-/// Log lines name pods, so only root may read them.
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
 #[cfg(test)]

@@ -4,37 +4,26 @@
 //!  master's settings ──▶ ConfigMap ovnkube-cluster ──▶ agent: overrides its own
 //! ```
 //!
-//! An agent takes the values at its start and keeps them, since running pods are not readdressed. Nothing depends on
-//! them until the own Node has subnets. So an agent that found none before, or got no reply, asks once more then, and
-//! starts over if they differ: a master writes them before it gives out subnets. Values that overlap each other or the
-//! node's own ranges, or contain an address of the host, are refused together, and the agent keeps its own.
+//! A master writes them before it gives out subnets. What an agent does with them: `node/cluster.rs`.
 
 use std::fmt::Display;
-use std::net::IpAddr;
 use std::time::Duration;
 
-use ovnkube_config::values::FromText;
-use ovnkube_config::{ClusterSubnet, Settings};
+use ovnkube_config::Settings;
 use ovnkube_watch::{Client, Data, Leader};
 use tokio::time::{sleep, timeout};
-use tracing::{error, warn};
+use tracing::warn;
 
-const NAME: &str = "ovnkube-cluster";
-const CLUSTER_SUBNETS: &str = "cluster-subnets";
-const SERVICE_CIDRS: &str = "service-cidrs";
-const JOIN_SUBNETS: &str = "join-subnets";
-/// Longest value that is accepted, bytes.
-const LONGEST: usize = 4096;
-/// Characters of a bad value that are logged.
-const SHOWN: usize = 100;
+pub(crate) const NAME: &str = "ovnkube-cluster";
+pub(crate) const CLUSTER_SUBNETS: &str = "cluster-subnets";
+pub(crate) const SERVICE_CIDRS: &str = "service-cidrs";
+pub(crate) const JOIN_SUBNETS: &str = "join-subnets";
 /// For one attempt of the master to write, or of an agent to read.
-const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 const TRIES: u32 = 3;
-/// An agent whose Node has subnets waits no longer: perhaps only ConfigMaps cannot be read.
-const PATIENCE: Duration = Duration::from_secs(30);
-const TRY_AGAIN: Duration = Duration::from_secs(1);
+pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-fn values(settings: &Settings) -> Data {
+pub(crate) fn values(settings: &Settings) -> Data {
     let gateway = &settings.gateway;
     let join = format!("{},{}", gateway.v4_join_subnet, gateway.v6_join_subnet);
     let values = [
@@ -80,204 +69,4 @@ pub(crate) async fn publish(api: &Client, settings: &Settings, leader: &Leader) 
         config_map = NAME,
         "cannot write the config map until the lease is won again; agents go on with what they have"
     );
-}
-
-/// The cluster's values, as soon as the API server replies; empty if there are none or they cannot be read.
-async fn ask(api: &Client, settings: &Settings) -> Data {
-    let namespace = &settings.kubernetes.ovn_config_namespace;
-    loop {
-        match timeout(ANSWER_WITHIN, api.config_map(namespace, NAME)).await {
-            Ok(Ok(data)) => return data,
-            Ok(Err(error)) if error.is_retryable() => warn!(%error, "trying again"),
-            Ok(Err(error)) => {
-                // a forbidden request is already logged
-                if !error.is_forbidden() {
-                    warn!(%error, "using this host's own settings");
-                }
-                return Data::new();
-            }
-            Err(_) => warn!(namespace, config_map = NAME, "cannot read the config map: no answer; trying again"),
-        }
-        sleep(TRY_AGAIN).await;
-    }
-}
-
-/// The same, or empty if that takes long: nothing new is set up without the API server, but what runs must be served.
-pub(crate) async fn ask_at_start(api: &Client, settings: &Settings) -> Data {
-    timeout(ANSWER_WITHIN, ask(api, settings)).await.unwrap_or_default()
-}
-
-/// The cluster's values if an agent with these settings would use others; to be asked before it acts on its own.
-pub(crate) async fn ask_for_others(api: &Client, settings: &Settings, host: &[IpAddr]) -> Option<Data> {
-    let Ok(cluster) = timeout(PATIENCE, ask(api, settings)).await else {
-        warn!(config_map = NAME, "cannot read the config map; using this host's own settings");
-        return None;
-    };
-    let differs = values(&taken(settings, &cluster, host)) != values(settings);
-    differs.then_some(cluster)
-}
-
-/// An agent's settings with the cluster's values in place of its own. All or none: values that are bad, or that this
-/// host cannot have, change nothing. `host`: addresses by which this host is reached.
-pub(crate) fn taken(settings: &Settings, cluster: &Data, host: &[IpAddr]) -> Settings {
-    let differing = |(key, own): (String, String)| {
-        let value = cluster.get(&key).filter(|value| **value != own)?;
-        Some((key, own, value.as_str()))
-    };
-    let other: Vec<(String, String, &str)> = values(settings).into_iter().filter_map(differing).collect();
-    if other.is_empty() {
-        return settings.clone();
-    }
-    match try_take(settings, &other, host) {
-        Ok(taken) => {
-            for (key, own, value) in other {
-                warn!(
-                    "{key} of the cluster is {value}, of this host {own}: using the cluster's value; remove the setting here"
-                );
-            }
-            taken
-        }
-        Err(why) => {
-            error!(
-                "cannot use the values of config map {}/{NAME}: {why}; correct that setting of the masters, restart them, \
-                 then this agent, which uses its own settings until then",
-                settings.kubernetes.ovn_config_namespace
-            );
-            settings.clone()
-        }
-    }
-}
-
-fn try_take(settings: &Settings, other: &[(String, String, &str)], host: &[IpAddr]) -> Result<Settings, String> {
-    let mut taken = settings.clone();
-    for (key, _, value) in other {
-        take(&mut taken, key, value).map_err(|why| format!("{key} {:?}: {why}", clipped(value)))?;
-    }
-    taken.check_ranges()?;
-    let (pods, gateway) = (taken.default.cluster_subnets.iter().map(|subnet| subnet.net), &taken.gateway);
-    let pods = pods.map(|net| (CLUSTER_SUBNETS, net));
-    let services = taken.kubernetes.service_cidrs.iter().map(|net| (SERVICE_CIDRS, *net));
-    let join = [gateway.v4_join_subnet.into(), gateway.v6_join_subnet.into()].map(|net| (JOIN_SUBNETS, net));
-    // what is the same here is no news
-    let is_new = |key: &str| other.iter().any(|(differing, ..)| differing == key);
-    for (key, net) in pods.chain(services).chain(join).filter(|(key, _)| is_new(key)) {
-        if let Some(ip) = host.iter().find(|ip| net.contains(**ip)) {
-            return Err(format!("{net} of {key} contains {ip}, an address of this host"));
-        }
-    }
-    Ok(taken)
-}
-
-/// Anything may be in a ConfigMap; the log gets the beginning.
-fn clipped(value: &str) -> String {
-    value.chars().take(SHOWN).collect()
-}
-
-fn take(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
-    if value.len() > LONGEST {
-        return Err("it is too long".to_owned());
-    }
-    match key {
-        CLUSTER_SUBNETS => {
-            let subnets = Vec::<ClusterSubnet>::from_text(value)?;
-            if subnets.is_empty() {
-                return Err("pods need addresses".to_owned());
-            }
-            settings.default.cluster_subnets = subnets;
-        }
-        SERVICE_CIDRS => settings.kubernetes.service_cidrs = Vec::from_text(value)?,
-        _ => {
-            let (v4, v6) = value.split_once(',').ok_or("it is not a range of each family")?;
-            let ranges = (FromText::from_text(v4)?, FromText::from_text(v6)?);
-            (settings.gateway.v4_join_subnet, settings.gateway.v6_join_subnet) = ranges;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn settings(words: &[&str]) -> Settings {
-        let words = ["--config-file=/dev/null"].iter().chain(words).map(Into::into);
-        ovnkube_config::load(words, |_| None, &ovnkube_config::Places::default()).unwrap().settings
-    }
-
-    /// Seed 1: the master's line and a minion's.
-    #[test]
-    fn an_agent_uses_the_masters_values() {
-        let master = [
-            "-init-cluster-manager=m",
-            "-cluster-subnets=10.244.0.0/16,fd01::/48/64",
-            "-k8s-service-cidr=10.96.0.0/16",
-        ];
-        let minion =
-            settings(&["-init-node=n", "-init-gateways", "-k8s-service-cidr=", "-cluster-subnets=10.96.0.0/16"]);
-        let master = settings(&master);
-        let taken = taken(&minion, &values(&master), &[]);
-        assert_eq!(values(&taken), values(&master));
-        assert_eq!(taken.default.cluster_subnets, master.default.cluster_subnets);
-        assert_eq!(taken.kubernetes.service_cidrs, master.kubernetes.service_cidrs);
-        // what belongs to the node
-        assert_eq!(taken.gateway.mode, minion.gateway.mode);
-    }
-
-    #[test]
-    fn missing_and_invalid_values_are_not_used() {
-        let own = settings(&["-init-node=n"]);
-        assert_eq!(values(&taken(&own, &Data::new(), &[])), values(&own));
-        let long = "10.0.0.0/8,".repeat(LONGEST / 10);
-        for (key, values_of) in [
-            (CLUSTER_SUBNETS, vec!["", "x", "10.0.0.0/99", "10.0.0.0/16/8", "\n\0", &long]),
-            (SERVICE_CIDRS, vec!["x", "10.0.0.0/99", &long]),
-            (JOIN_SUBNETS, vec!["", "100.64.0.0/16", "fd98::/64,100.64.0.0/16", "100.64.0.0/16,fd98::/64,fd99::/64"]),
-            ("other", vec!["10.0.0.0/8"]),
-        ] {
-            for value in values_of {
-                let data = Data::from([(key.to_owned(), value.to_owned())]);
-                assert_eq!(values(&taken(&own, &data, &[])), values(&own), "{key} {value}");
-            }
-        }
-    }
-
-    #[test]
-    fn values_that_this_host_cannot_have_change_nothing() {
-        let own = settings(&["-init-node=n", "-cluster-subnets=10.244.0.0/16", "-k8s-service-cidr=10.96.0.0/16"]);
-        let host = ["172.18.0.2".parse().unwrap(), "fd00:172::2".parse().unwrap()];
-        let good = [
-            (CLUSTER_SUBNETS, "10.128.0.0/14/23"),
-            (SERVICE_CIDRS, "172.30.0.0/16"),
-            (JOIN_SUBNETS, "100.65.0.0/16,fd98::/64"),
-        ];
-        for (key, bad) in [
-            // of the host
-            (CLUSTER_SUBNETS, "172.16.0.0/12/24"),
-            (CLUSTER_SUBNETS, "10.128.0.0/14/23,fd00::/16/64"),
-            (SERVICE_CIDRS, "172.18.0.0/24"),
-            (JOIN_SUBNETS, "172.18.0.0/16,fd98::/64"),
-            // of each other
-            (CLUSTER_SUBNETS, "172.30.0.0/16/24"),
-            (CLUSTER_SUBNETS, "10.128.0.0/14/23,10.129.0.0/16/24"),
-            (SERVICE_CIDRS, "10.128.0.0/16"),
-            (SERVICE_CIDRS, "172.30.0.0/16,172.31.0.0/16"),
-            (JOIN_SUBNETS, "10.128.0.0/16,fd98::/64"),
-            (JOIN_SUBNETS, "100.65.0.0/31,fd98::/64"),
-            // of the node's own masquerade addresses
-            (CLUSTER_SUBNETS, "169.254.0.0/16/24"),
-            // what is no range spoils the others too
-            (CLUSTER_SUBNETS, "x"),
-        ] {
-            let mut data: Data = good.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-            assert_ne!(values(&taken(&own, &data, &host)), values(&own));
-            data.insert(key.to_owned(), bad.to_owned());
-            assert_eq!(values(&taken(&own, &data, &host)), values(&own), "{key} {bad}");
-        }
-        // what is the same here and there is no news: only another value is compared with the host's addresses
-        let own = settings(&["-init-node=n", "-cluster-subnets=172.18.0.0/16"]);
-        let data = Data::from([(SERVICE_CIDRS.to_owned(), "10.97.0.0/16".to_owned())]);
-        assert_ne!(values(&taken(&own, &data, &host)), values(&own));
-        let own = settings(&["-init-node=n", "-cluster-subnets=172.18.0.0/16"]);
-        assert_eq!(values(&taken(&own, &values(&own), &host)), values(&own));
-    }
 }

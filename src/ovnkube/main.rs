@@ -3,6 +3,7 @@
 mod cluster;
 mod connections;
 mod controller;
+#[cfg_attr(windows, path = "system/no_node.rs")]
 mod node;
 mod pidfile;
 mod preflight;
@@ -10,6 +11,9 @@ mod recording;
 mod remove;
 mod roles;
 mod stop;
+#[cfg_attr(unix, path = "system/unix.rs")]
+#[cfg_attr(windows, path = "system/windows.rs")]
+mod system;
 mod translate;
 mod why;
 

@@ -1,16 +1,18 @@
 //! The node agent's part of the process: watches the own Node and its pods, and patches the Node as the agent
 //! wants.
 
+mod cluster;
+
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::Result;
 use ovnkube_config::Settings;
-use ovnkube_model::{Change, GatewayMode, Kind, Name, Node, Notice, Object, Pod, Roles, Severity};
+use ovnkube_model::{Change, Finding, GatewayMode, Kind, Name, Node, Notice, Object, Pod, Roles, Severity};
 use ovnkube_node::{
-    Annotations, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings, OwnNode,
-    PodOnNode, Reports, Tls, Warning,
+    Annotations, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, HostQuestion, MtuSettings, NodeSettings,
+    OwnNode, PodOnNode, Reports, Tls, Warning,
 };
 use ovnkube_telemetry::NodeHealth;
 use ovnkube_watch::{Client, Data, Events, Scope};
@@ -19,7 +21,7 @@ use tracing::{debug, info, warn};
 
 use crate::connections::Connections;
 use crate::stop::Stop;
-use crate::{cluster, translate};
+use crate::translate;
 
 const CHANGES: usize = 1024;
 /// If a host's network setup reacts to a NIC in a bridge, it does so within this time.
@@ -304,6 +306,17 @@ pub(crate) async fn plan(settings: &Settings, name: &str) -> Result<Vec<String>>
             anyhow::bail!("cannot plan for node {name}: the cluster's values changed meanwhile; run the command again")
         }
     }
+}
+
+/// What to do on this host before the node agent runs here.
+pub(crate) async fn preflight(settings: &Settings) -> Result<Vec<Finding>> {
+    let question = HostQuestion {
+        encap_type: &settings.default.encap_type.to_string(),
+        encap_ips: &settings.default.encap_ip,
+        mtu: settings.mtu_is_given.then_some(settings.default.mtu),
+        cni_dir: &settings.cni.conf_dir,
+    };
+    Ok(ovnkube_node::preflight(&question).await?)
 }
 
 /// Removes from this host what the node agent set up, and logs what it could not remove.

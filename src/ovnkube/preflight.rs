@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use ovnkube_config::Settings;
 use ovnkube_model::{Finding, Roles, Subnet, keys};
-use ovnkube_node::HostQuestion;
 use ovnkube_ovn::nb::{self, logical_router_port as lrp};
 use ovnkube_ovsdb::{Cache, Client as Database};
 use ovnkube_plan::preflight::{self, ATTACHMENT, KINDS, NodeSeen, Northbound, Observed, is_of_ovn};
@@ -36,17 +35,6 @@ pub(crate) async fn cluster(settings: &Settings) -> Result<Vec<Finding>> {
     let api = Client::connect(&access).await?;
     let (observed, northbound) = tokio::join!(read(&api, settings), northbound(settings));
     Ok(preflight::check(&Observed { northbound, ..observed? }))
-}
-
-/// What is to be done on this host.
-pub(crate) async fn host(settings: &Settings) -> Result<Vec<Finding>> {
-    let question = HostQuestion {
-        encap_type: &settings.default.encap_type.to_string(),
-        encap_ips: &settings.default.encap_ip,
-        mtu: settings.mtu_is_given.then_some(settings.default.mtu),
-        cni_dir: &settings.cni.conf_dir,
-    };
-    Ok(ovnkube_node::preflight(&question).await?)
 }
 
 async fn read(api: &Client, settings: &Settings) -> Result<Observed> {

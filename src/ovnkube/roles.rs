@@ -5,12 +5,12 @@ use ovnkube_config::{IdentityFlags, Loaded};
 use ovnkube_identity::Webhook;
 use ovnkube_model::{Finding, Roles};
 use ovnkube_telemetry::{LogLimits, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::pidfile::PidFile;
 use crate::stop::Stop;
+use crate::system::Signals;
 use crate::{controller, node, preflight, remove};
 
 /// Runs the parts that the mode names until SIGTERM or SIGINT, or until one of them fails.
@@ -68,7 +68,7 @@ pub(crate) fn plan(loaded: &Loaded, node: &str) -> Result<Vec<String>> {
 /// What to do before ovnkube runs: in the cluster, or on this host.
 pub(crate) fn preflight(loaded: &Loaded, node: bool) -> Result<Vec<Finding>> {
     let settings = &loaded.settings;
-    if node { block_on(preflight::host(settings)) } else { block_on(preflight::cluster(settings)) }
+    if node { block_on(node::preflight(settings)) } else { block_on(preflight::cluster(settings)) }
 }
 
 fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
@@ -83,8 +83,7 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 
 async fn parts(loaded: &Loaded) -> Result<()> {
     // before anything starts that must be stopped cleanly
-    let mut term = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals = Signals::listen()?;
     let settings = &loaded.settings;
     let mode = &settings.mode;
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
@@ -117,8 +116,7 @@ async fn parts(loaded: &Loaded) -> Result<()> {
         tasks.spawn(node::run(settings.clone(), name, health, Stop(stopped.clone())));
     }
     let first = tokio::select! {
-        _ = term.recv() => { info!("SIGTERM: stopping"); None }
-        _ = interrupt.recv() => { info!("SIGINT: stopping"); None }
+        signal = signals.recv() => { info!("{signal}: stopping"); None }
         ended = tasks.join_next() => ended,
     };
     let _ = stop.send(true);

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nix::sys::socket::{setsockopt, sockopt};
 use ovnkube_ovsdb_data::Layout;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream, lookup_host};
+use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -21,6 +21,7 @@ use crate::fault::Fault;
 use crate::flights::Flight;
 use crate::remote::Remote;
 use crate::rpc::{self, RpcError};
+use crate::system::unix_socket;
 use crate::tls::TlsFiles;
 
 pub(crate) type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
@@ -35,7 +36,7 @@ const MOST_ADDRESSES: usize = 16;
 pub(crate) async fn open(remote: &Remote, tls: Option<&TlsFiles>) -> Result<(ReadHalf, WriteHalf), Fault> {
     match remote {
         Remote::Unix(path) => {
-            let (read, write) = UnixStream::connect(path).await?.into_split();
+            let (read, write) = unix_socket(path).await?;
             Ok((Box::new(read), Box::new(write)))
         }
         Remote::Tcp { host, port } => {
@@ -77,10 +78,8 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
         }
     };
     stream.set_nodelay(true)?;
-    setsockopt(&stream, sockopt::TcpKeepIdle, &2)?;
-    setsockopt(&stream, sockopt::TcpKeepInterval, &1)?;
-    setsockopt(&stream, sockopt::TcpKeepCount, &3)?;
-    setsockopt(&stream, sockopt::KeepAlive, &true)?;
+    let probes = TcpKeepalive::new().with_time(Duration::from_secs(2)).with_interval(Duration::from_secs(1));
+    SockRef::from(&stream).set_tcp_keepalive(&probes.with_retries(3))?;
     Ok(stream)
 }
 

@@ -48,6 +48,9 @@ mod session;
 mod sessions;
 mod shared;
 mod state;
+#[cfg_attr(unix, path = "system/unix.rs")]
+#[cfg_attr(windows, path = "system/windows.rs")]
+mod system;
 #[cfg(test)]
 mod tests;
 mod tls;

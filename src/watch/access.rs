@@ -1,7 +1,6 @@
 //! How the API server is reached: kubeconfig, explicit settings, or the pod's service account.
 
 use std::fmt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,6 +18,7 @@ use secrecy::ExposeSecret;
 
 use crate::Error;
 use crate::error::{chain, one_line};
+use crate::system::{Stamp, stamp};
 
 const LARGEST_KUBECONFIG: u64 = 4 * 1024 * 1024;
 
@@ -203,9 +203,6 @@ pub(crate) struct Token {
     read: Mutex<(HeaderValue, Option<Stamp>)>,
 }
 
-/// Distinguishes versions of a file: modification time in s and ns, and inode.
-pub(crate) type Stamp = (i64, i64, u64);
-
 impl Token {
     pub(crate) fn of(config: &Config) -> Result<Option<Arc<Self>>, String> {
         let file = config.auth_info.token_file.as_ref().map(PathBuf::from);
@@ -233,11 +230,6 @@ impl Token {
         }
         read.0.clone()
     }
-}
-
-pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
-    let about = std::fs::metadata(path).ok()?;
-    Some((about.mtime(), about.mtime_nsec(), about.ino()))
 }
 
 fn read_token(path: &Path) -> Result<HeaderValue, String> {

@@ -19,9 +19,10 @@ use kube::client::{Body, ConfigExt};
 use tower::util::{BoxCloneSyncService, option_layer};
 use tower::{BoxError, Layer, Service, ServiceExt};
 
-use crate::access::{Access, Stamp, Token, plugin, stamp};
+use crate::access::{Access, Token, plugin};
 use crate::client::{Forbidden, RetryAfter};
 use crate::error::chain;
+use crate::system::{Stamp, limit_silence, stamp};
 use crate::{Client, Error};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -200,6 +201,6 @@ fn connector() -> HttpConnector {
     connector.set_keepalive(Some(DEAD_AFTER / 3));
     connector.set_keepalive_interval(Some(DEAD_AFTER / 6));
     connector.set_keepalive_retries(Some(4));
-    connector.set_tcp_user_timeout(Some(DEAD_AFTER));
+    limit_silence(&mut connector, DEAD_AFTER);
     connector
 }

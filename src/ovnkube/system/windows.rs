@@ -1,0 +1,30 @@
+//! Events that end the process.
+
+use std::io;
+
+use tokio::signal::windows::{
+    CtrlBreak, CtrlC, CtrlClose, CtrlShutdown, ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown,
+};
+
+pub(crate) struct Signals {
+    interrupt: CtrlC,
+    pause: CtrlBreak,
+    close: CtrlClose,
+    shutdown: CtrlShutdown,
+}
+
+impl Signals {
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self { interrupt: ctrl_c()?, pause: ctrl_break()?, close: ctrl_close()?, shutdown: ctrl_shutdown()? })
+    }
+
+    /// The name of the one that came.
+    pub(crate) async fn recv(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "Ctrl-C",
+            _ = self.pause.recv() => "Ctrl-Break",
+            _ = self.close.recv() => "the window was closed",
+            _ = self.shutdown.recv() => "Windows shuts down",
+        }
+    }
+}
