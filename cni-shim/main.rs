@@ -10,7 +10,6 @@
 mod convert;
 mod failure;
 mod log;
-#[cfg_attr(unix, path = "system/unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod system;
 mod wire;

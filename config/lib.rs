@@ -26,7 +26,6 @@ mod ranges;
 pub mod selector;
 pub mod settings;
 mod source;
-#[cfg_attr(unix, path = "system/unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod system;
 pub mod table;

@@ -122,7 +122,7 @@ fn pure_crates_name_no_io_of_the_standard_library() -> Result<()> {
 fn what_has_io_is_found() -> Result<()> {
     let client = tree(&root().join("src/ovsdb"))?;
     let found = impure(&client);
-    for name in ["mio", "nix", "ovnkube-ovsdb", "socket2", "tokio", "tokio-rustls"] {
+    for name in ["mio", "ovnkube-ovsdb", "socket2", "tokio", "tokio-rustls"] {
         assert!(found.contains(&name), "{name} is not found in the client of OVSDB: {found:?}");
     }
     let invented = "ovnkube-node-plan v0.1.0\nkube-client v5.0.0 (*)\nrtnetlink v0.24.0\nserde v1.0\nnixie v1\novnkube-node v0.1.0\n";

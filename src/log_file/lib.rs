@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use system::{identity, open};
 
-#[cfg_attr(unix, path = "system/unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod system;
 mod time;

@@ -11,7 +11,6 @@ mod recording;
 mod remove;
 mod roles;
 mod stop;
-#[cfg_attr(unix, path = "system/unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod system;
 mod translate;

@@ -48,7 +48,6 @@ mod session;
 mod sessions;
 mod shared;
 mod state;
-#[cfg_attr(unix, path = "system/unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod system;
 #[cfg(test)]

@@ -37,7 +37,6 @@ mod service_cidrs;
 mod services;
 mod stream;
 mod survey;
-#[cfg_attr(unix, path = "system/unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod system;
 #[cfg(test)]
