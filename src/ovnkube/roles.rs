@@ -47,13 +47,11 @@ pub(crate) fn identity(loaded: &Loaded, flags: &IdentityFlags) -> Result<()> {
         warn!("{warning}");
     }
     block_on(async {
-        let mut term = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut signals = Signals::listen()?;
         let webhook = Webhook::listen(flags.address, &flags.certificates).await?;
         info!(address = %webhook.address()?, "the admission webhook is served");
         tokio::select! {
-            _ = term.recv() => info!("SIGTERM: stopping"),
-            _ = interrupt.recv() => info!("SIGINT: stopping"),
+            signal = signals.recv() => info!("{signal}: stopping"),
             () = webhook.serve() => {}
         }
         Ok(())
