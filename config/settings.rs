@@ -78,9 +78,9 @@ settings! {
         encap_port: Option<u16> { key: "encap-port", flag: "encap-port", range: PORT }
         /// Milliseconds without traffic after which ovn-controller probes its connection to the southbound database; 0 does not probe.
         inactivity_probe: u32 { key: "inactivity-probe", flag: "inactivity-probe", default: "100000", range: ANY_COUNT }
-        /// Seconds without traffic after which ovn-controller probes its connection to the local switch; 0 does not probe.
+        /// Seconds without traffic after which ovn-controller probes its connection to the local switch; 0 does not probe. OVN 24.03 and later ignores it.
         openflow_probe: u32 { key: "openflow-probe", flag: "openflow-probe", default: "180", range: ANY_COUNT }
-        /// Milliseconds that ovn-controller keeps old flows after it starts; 0 clears them at once.
+        /// Milliseconds that ovn-controller keeps old flows after it starts; 0 clears them at once. OVN 25.09 and later ignores it.
         ofctrl_wait_before_clear: u32 { key: "ofctrl-wait-before-clear", flag: "ofctrl-wait-before-clear", default: "0", range: ANY_COUNT }
         /// Let ovn-controller monitor the whole southbound database, not only the part that its node needs.
         monitor_all: bool { key: "monitor-all", flag: "monitor-all", default: "true" }

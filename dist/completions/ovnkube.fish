@@ -32,8 +32,8 @@ complete -c ovnkube -l encap-type -d 'Tunnel protocol between nodes: geneve or v
 complete -c ovnkube -l encap-ip -d 'Addresses of this node\'s tunnel endpoint, a comma list; if empty, the node\'s internal address. File: [default] encap-ip.' -r
 complete -c ovnkube -l encap-port -d 'UDP port of the tunnels; if empty, 6081 for geneve and 4789 for vxlan. It must be the same on masters and all nodes. File: [default] encap-port.' -r
 complete -c ovnkube -l inactivity-probe -d 'Milliseconds without traffic after which ovn-controller probes its connection to the southbound database; 0 does not probe. Default: 100000. File: [default] inactivity-probe.' -r
-complete -c ovnkube -l openflow-probe -d 'Seconds without traffic after which ovn-controller probes its connection to the local switch; 0 does not probe. Default: 180. File: [default] openflow-probe.' -r
-complete -c ovnkube -l ofctrl-wait-before-clear -d 'Milliseconds that ovn-controller keeps old flows after it starts; 0 clears them at once. Default: 0. File: [default] ofctrl-wait-before-clear.' -r
+complete -c ovnkube -l openflow-probe -d 'Seconds without traffic after which ovn-controller probes its connection to the local switch; 0 does not probe. OVN 24.03 and later ignores it. Default: 180. File: [default] openflow-probe.' -r
+complete -c ovnkube -l ofctrl-wait-before-clear -d 'Milliseconds that ovn-controller keeps old flows after it starts; 0 clears them at once. OVN 25.09 and later ignores it. Default: 0. File: [default] ofctrl-wait-before-clear.' -r
 complete -c ovnkube -l monitor-all -d 'Let ovn-controller monitor the whole southbound database, not only the part that its node needs. Default: true. File: [default] monitor-all.' -r
 complete -c ovnkube -l db-txn-timeout -d 'Time after which a database transaction without a reply has failed. Default: 1m40s. File: [default] db-txn-timeout.' -r
 complete -c ovnkube -l enable-lflow-cache -d 'Let ovn-controller cache logical flows. Default: true. File: [default] enable-lflow-cache.' -r

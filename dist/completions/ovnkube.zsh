@@ -50,8 +50,8 @@ _ovnkube() {
 '--encap-ip=[Addresses of this node'\''s tunnel endpoint, a comma list; if empty, the node'\''s internal address. File\: \[default\] encap-ip.]:ip:_default' \
 '--encap-port=[UDP port of the tunnels; if empty, 6081 for geneve and 4789 for vxlan. It must be the same on masters and all nodes. File\: \[default\] encap-port.]:int:_default' \
 '--inactivity-probe=[Milliseconds without traffic after which ovn-controller probes its connection to the southbound database; 0 does not probe. Default\: 100000. File\: \[default\] inactivity-probe.]:int:_default' \
-'--openflow-probe=[Seconds without traffic after which ovn-controller probes its connection to the local switch; 0 does not probe. Default\: 180. File\: \[default\] openflow-probe.]:int:_default' \
-'--ofctrl-wait-before-clear=[Milliseconds that ovn-controller keeps old flows after it starts; 0 clears them at once. Default\: 0. File\: \[default\] ofctrl-wait-before-clear.]:int:_default' \
+'--openflow-probe=[Seconds without traffic after which ovn-controller probes its connection to the local switch; 0 does not probe. OVN 24.03 and later ignores it. Default\: 180. File\: \[default\] openflow-probe.]:int:_default' \
+'--ofctrl-wait-before-clear=[Milliseconds that ovn-controller keeps old flows after it starts; 0 clears them at once. OVN 25.09 and later ignores it. Default\: 0. File\: \[default\] ofctrl-wait-before-clear.]:int:_default' \
 '--monitor-all=[Let ovn-controller monitor the whole southbound database, not only the part that its node needs. Default\: true. File\: \[default\] monitor-all.]::bool:_default' \
 '--db-txn-timeout=[Time after which a database transaction without a reply has failed. Default\: 1m40s. File\: \[default\] db-txn-timeout.]:duration:_default' \
 '--enable-lflow-cache=[Let ovn-controller cache logical flows. Default\: true. File\: \[default\] enable-lflow-cache.]::bool:_default' \
