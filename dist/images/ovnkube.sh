@@ -283,7 +283,7 @@ case ${1:-} in
   readiness-probe)
     [ "${2:-}" = -t ] && [ -n "${3:-}" ] || die "cannot probe: write readiness-probe -t TARGET"
     probe "$3" || { say "$3 is not ready"; exit 1; } ;;
-  ovnkube-identity) exec ovnkube identity --webhook-cert-dir=/etc/webhook-cert ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} ;;
+  ovnkube-identity) exec ovnkube identity --webhook-cert-dir=/etc/webhook-cert ${OVNKUBE_WEBHOOK_PORT:+--webhook-port="$OVNKUBE_WEBHOOK_PORT"} ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} ;;
   plan) agent plan --node="${K8S_NODE:-}" --nodeport ;;
   cleanup-ovn-node)
     (agent --cleanup-node="${K8S_NODE:-}")

@@ -115,6 +115,7 @@ const RULES: &[(Who, About, Rule)] = &[
     (Who::Agent, About::Events, own_events),
     (Who::Agent, About::Pods, no_annotations_of_pods),
     (Who::Kubelet, About::Nodes, databases_stay),
+    (Who::Kubelet, About::Nodes, owners_stay),
     (Who::Kubelet, About::Nodes, ours_written_by_agents),
     (Who::Kubelet, About::Nodes, chassis_stays),
     (Who::Kubelet, About::Nodes, own_zone),
@@ -262,6 +263,13 @@ fn databases_stay(case: &Case) -> Option<String> {
     unless(label(&case.request.object) == before, || {
         format!("a kubelet may not choose the node of the databases, with the label {DATABASES}")
     })
+}
+
+/// The garbage collector deletes a Node whose owner is gone, and a Node that is created again has no chassis yet.
+fn owners_stay(case: &Case) -> Option<String> {
+    let owners = "/metadata/ownerReferences";
+    let stay = if case.request.is_update() { case.same(owners) } else { case.request.object.pointer(owners).is_none() };
+    unless(stay, || "a kubelet may not change the owners of its Node".into())
 }
 
 fn own_events(case: &Case) -> Option<String> {

@@ -1,4 +1,5 @@
-//! HTTPS for the API server, with limits: a client with many, slow or endless requests delays only others like it.
+//! HTTPS for the API server, with limits. Clients that open many connections delay the API server too, each for seconds: who
+//! can do that is on its host.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -126,7 +126,12 @@ pub struct Northbound {
 pub fn check(observed: &Observed) -> Vec<Finding> {
     let Observed { settings, kubernetes, nodes, api_service, workloads, objects, northbound } = observed;
     let mut found = Vec::new();
-    found.extend(too_old("Kubernetes", kubernetes, KUBERNETES, "update the API servers to 1.33 or later"));
+    found.extend(too_old(
+        "Kubernetes",
+        kubernetes,
+        KUBERNETES,
+        "update the API servers to 1.33 or later, or use the webhook of docs/install.md",
+    ));
     found.extend(nodes.iter().flat_map(|node| node_findings(node, settings)));
     found.extend(outside(api_service, settings));
     found.extend(workloads.iter().filter_map(|(kind, namespace, name)| workload(kind, namespace, name)));

@@ -5,9 +5,9 @@ use std::io;
 use std::os::windows::fs::MetadataExt;
 use std::path::Path;
 
-/// Who may read it is what its folder says.
+/// Who may read it is what its folder says. Windows locks only files that can be read.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+    OpenOptions::new().create(true).read(true).append(true).open(path)
 }
 
 /// Distinguishes a file from the one that has its name later. Windows gives a file the time of one that had its name

@@ -148,10 +148,11 @@ fn silence(ping: Child, since: SystemTime) -> f64 {
 fn comes_back(lab: &mut Lab, pods: &[Pod], what: &str) {
     let pings = pinging(pods);
     std::thread::sleep(Duration::from_millis(500));
-    let bridge = lab.vsctl("get Bridge br-int _uuid");
+    // not by its uuid, which another bridge of that name may have again
+    lab.vsctl("--no-wait set Bridge br-int external_ids:lost=soon");
     let since = lose(lab, pods, what);
     if !["del-port", "all transient ports"].contains(&what) {
-        eventually("another bridge", || lab.vsctl("--if-exists get Bridge br-int _uuid") != bridge);
+        eventually("another bridge", || lab.vsctl("--if-exists get Bridge br-int external_ids:lost") != "soon");
     }
     for pod in pods {
         eventually("the port", || is_plugged(lab, pod));

@@ -164,7 +164,7 @@ async fn policies_and_webhook_give_the_same_answers() {
     let port = webhook.log().split("127.0.0.1:").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
     let text = std::fs::read_to_string(WEBHOOK).unwrap();
     let text = text
-        .replace("localhost:9443", &format!("localhost:{port}"))
+        .replace("localhost:9444", &format!("localhost:{port}"))
         .replace("caBundle: ''", &format!("caBundle: {bundle}"));
     let file = dir.file("webhook.yaml");
     std::fs::write(&file, text).unwrap();

@@ -87,7 +87,7 @@
 {{- include "ovnkube.must" (dict "value" .mtu "pattern" "^[0-9]*$" "say" "mtu must be a number of bytes, or empty") }}
 {{- if .identity.webhook }}
 {{- include "ovnkube.must" (dict "value" .identity.caBundle "pattern" "^[A-Za-z0-9+/]+=*$"
-      "say" "identity.caBundle must be the CA of the certificate in the secret ovnkube-webhook-cert, as base64") }}
+      "say" "identity.caBundle must be the CA of the certificate in the secret ovnkube-admission-cert, as base64") }}
 {{- else if semverCompare "<1.33.0-0" $.Capabilities.KubeVersion.Version }}
   {{- fail (printf "the admission policies need Kubernetes 1.33 or later, this is %s: set identity.webhook to true, as docs/install.md describes" $.Capabilities.KubeVersion.Version) }}
 {{- end }}
