@@ -37,6 +37,21 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         ],
     },
     CommandHelp {
+        word: "endpoints",
+        operands: "wait | publish ADDRESS NB-PORT SB-PORT [FLAGS]",
+        does: "wait for, or publish, the addresses of databases in pods, as charts of ovn-kubernetes do",
+        about: "In the charts of ovn-kubernetes the databases' pod makes an Endpoints object ovnkube-db with its address, and \
+                all other pods wait for it. The image does both with this command.\n\n\
+                wait prints the addresses of the northbound and of the southbound database, one line each. publish makes \
+                the object; ADDRESS may be a comma list. If it exists and says something else, publish fails and says so: \
+                it changes no object.",
+        flags: &["ovn-config-namespace", "k8s-kubeconfig", "k8s-apiserver"],
+        examples: &[
+            ("ovnkube endpoints publish 10.0.0.1 6641 6642", "where the databases run"),
+            ("ovnkube endpoints wait", "where programs need them"),
+        ],
+    },
+    CommandHelp {
         word: "identity",
         operands: "--webhook-cert-dir DIRECTORY [FLAGS]",
         does: "serve an admission webhook that keeps each node to its own Node, for older Kubernetes",

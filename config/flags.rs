@@ -42,6 +42,14 @@ pub enum Command {
         /// This host, in place of the cluster.
         node: bool,
     },
+    /// Print where the databases in pods are, as soon as that is known.
+    EndpointsWait,
+    /// Make known where the databases in pods are.
+    EndpointsPublish {
+        /// At least one.
+        addresses: Vec<IpAddr>,
+        ports: DatabasePorts,
+    },
     /// Serve the admission webhook.
     Identity(IdentityFlags),
     /// Print what a recording leads to.
@@ -61,6 +69,13 @@ pub enum Command {
     },
     /// Print this text (help or version) and end.
     Print(String),
+}
+
+/// The ports of the two databases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatabasePorts {
+    pub north: u16,
+    pub south: u16,
 }
 
 /// What only the admission webhook has to know.
@@ -305,6 +320,7 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
             }
             Command::Preflight { node: node.is_some() }
         }
+        Some("endpoints") => endpoints(&mut words)?,
         Some("identity") => Command::Identity(identity(matches)?),
         Some("replay") => {
             let file =
@@ -339,6 +355,29 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
     match words.next() {
         None => Ok(command),
         Some(word) => Err(Error::Usage(format!("{word:?} is an unexpected argument; flags begin with a dash"))),
+    }
+}
+
+fn endpoints<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<Command, Error> {
+    const WANTED: &str = "write ovnkube endpoints wait, or ovnkube endpoints publish 10.0.0.1 6641 6642";
+    let wrong = |what: &str| Error::Usage(format!("endpoints {what}; {WANTED}"));
+    match words.next() {
+        Some("wait") => Ok(Command::EndpointsWait),
+        Some("publish") => {
+            let addresses = words.next().ok_or_else(|| wrong("publish needs the databases' address"))?;
+            let parsed: Result<Vec<IpAddr>, _> = addresses.split(',').map(str::parse).collect();
+            let addresses = parsed.map_err(|_| wrong(&format!("publish: {addresses:?} is no address")))?;
+            let mut port = || {
+                let text = words.next().ok_or_else(|| wrong("publish needs two ports"))?;
+                text.parse()
+                    .ok()
+                    .filter(|port| *port != 0)
+                    .ok_or_else(|| wrong(&format!("publish: {text:?} is no port")))
+            };
+            let ports = DatabasePorts { north: port()?, south: port()? };
+            Ok(Command::EndpointsPublish { addresses, ports })
+        }
+        _ => Err(wrong("needs to know what to do")),
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) fn show(
         Command::Replay { file } => writeln!(out, "replay {}", file.display())?,
         Command::Plan { node } => writeln!(out, "plan {node}")?,
         Command::Preflight { node } => writeln!(out, "preflight {node}")?,
+        Command::EndpointsWait => writeln!(out, "endpoints wait")?,
+        Command::EndpointsPublish { addresses, ports } => writeln!(out, "endpoints publish {addresses:?} {ports:?}")?,
         Command::Identity(flags) => writeln!(out, "identity {} {}", flags.certificates.display(), flags.address)?,
         Command::Why { from, to, port, objects } => writeln!(out, "why {from} {to} {port} {objects:?}")?,
         Command::Run => run(&loaded, out, err)?,

@@ -83,7 +83,7 @@ fn help() {
 /// Each command has a page of its own, whichever way it is asked for; none is a list of all flags.
 #[test]
 fn help_of_commands() {
-    for word in ["config", "identity", "plan", "preflight", "replay", "why"] {
+    for word in ["config", "endpoints", "identity", "plan", "preflight", "replay", "why"] {
         let page = |args: &str| run(&root(None), args, &[]).split_once('\n').unwrap().1.to_owned();
         let text = page(&format!("{word} --help"));
         for other in [format!("help {word}"), format!("-h {word}"), format!("{word} --mtu=9000 -help")] {
@@ -96,7 +96,9 @@ fn help_of_commands() {
         let text = run(&root(None), args, &[]);
         assert!(
             text.contains("exit 2")
-                && text.contains("did you mean why? known commands: config, identity, plan, preflight, replay, why"),
+                && text.contains(
+                    "did you mean why? known commands: config, endpoints, identity, plan, preflight, replay, why"
+                ),
             "{text}"
         );
     }
@@ -140,6 +142,9 @@ fn mistakes() {
         ("output-unknown", "config -o yaml".to_owned()),
         ("plan-of-no-node", "plan".to_owned()),
         ("node-without-plan", "-init-node=n1 -node=n1".to_owned()),
+        ("endpoints-of-what", "endpoints".to_owned()),
+        ("endpoints-address", "endpoints publish 10.0.0 6641 6642".to_owned()),
+        ("endpoints-port", "endpoints publish 10.0.0.1 6641 0".to_owned()),
         ("identity-without-certificate", "identity".to_owned()),
         ("identity-host", "identity -webhook-cert-dir=ROOT -webhook-host=10.0.0".to_owned()),
         ("identity-port", "identity -webhook-cert-dir=ROOT -webhook-port=99999".to_owned()),

@@ -13,7 +13,9 @@
 #   ovnkube-identity     the admission webhook of dist/identity, with the certificate in /etc/webhook-cert
 #   plan                 prints what the node agent would change on this host
 #   cleanup-ovn-node     removes what the node agent set up on this host, and the CNI program
-#   display, display_env the state of the databases and of the switch; the settings
+#   display, display_env, ovn_debug    the state of the databases and of the switch; the settings
+# In pods of ovn-kubernetes' chart, which set OVN_DAEMONSET_VERSION, the databases' pod publishes its address and the others wait for it.
+# Words of that chart with nothing to do here say so: ovs-metrics, ovn-dbchecker and cleanup-ovs-server.
 # Its settings are environment variables, with the names that ovn-kubernetes gave them:
 #   K8S_NODE, K8S_NODE_IP            this node's name and address
 #   K8S_APISERVER, K8S_TOKEN, ...    see docs/configuration.md; otherwise the pod's service account
@@ -35,6 +37,8 @@ die() { say "$*"; exit 1; }
 need() { # VARIABLE WHAT
   eval "[ -n \"\${$1:-}\" ]" || die "cannot start: the environment variable $1 ($2) is empty; set it in the pod, dist/yaml shows how"
 }
+of_chart() { [ -n "${OVN_DAEMONSET_VERSION:-}" ]; } # of ovn-kubernetes
+idle() { say "$*"; trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done; }
 bracketed() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS
 
 # Environment variables and the flags of ovnkube that they set.
@@ -46,6 +50,7 @@ OVN_MTU mtu
 OVN_ROUTABLE_MTU routable-mtu
 OVN_ENCAP_PORT encap-port
 OVN_KUBERNETES_NAMESPACE ovn-config-namespace
+OVN_HOST_NETWORK_NAMESPACE host-network-namespace
 OVN_GATEWAY_MODE gateway-mode
 OVN_GATEWAY_ROUTER_SUBNET gateway-router-subnet
 OVN_V4_JOIN_SUBNET gateway-v4-join-subnet
@@ -119,7 +124,22 @@ given() { # reads "VARIABLE FLAG" lines; prints a --FLAG=VALUE for each variable
   done
 }
 with_ssl() { [ "${OVN_SSL_ENABLE:-no}" = yes ]; }
-need_databases() { need OVN_NORTH "address of the northbound database"; need OVN_SOUTH "address of the southbound database"; }
+# WORDS...: ovnkube endpoints in this namespace
+endpoints() { ovnkube endpoints "$@" ${OVN_KUBERNETES_NAMESPACE:+--ovn-config-namespace="$OVN_KUBERNETES_NAMESPACE"}; }
+need_databases() {
+  if of_chart && [ -z "${OVN_NORTH:-}${OVN_SOUTH:-}" ]; then
+    found=$(endpoints wait) || die "cannot find the databases: see the line above"
+    ! with_ssl || found=$(echo "$found" | sed 's/tcp:/ssl:/g')
+    OVN_NORTH=$(echo "$found" | sed -n 1p) OVN_SOUTH=$(echo "$found" | sed -n 2p)
+  fi
+  need OVN_NORTH "address of the northbound database"; need OVN_SOUTH "address of the southbound database"
+}
+# PORT: what charts of ovn-kubernetes leave to the image
+chart_flags() {
+  of_chart || return 0
+  echo "--metrics-bind-address=$(bracketed "${METRICS_IP:-${K8S_NODE_IP:-0.0.0.0}}"):$1"
+  [ ! -e /run/ovnkube-config/ovnkube.conf ] || echo "--config-file=/run/ovnkube-config/ovnkube.conf"
+}
 # Prints the flags of the databases and their keys. Addresses may have the old form tcp://ADDRESS:PORT.
 databases() {
   need_databases
@@ -175,6 +195,10 @@ database() { # nb|sb SCHEMA TABLE PORT LOG REMOTES
   (
     until "ovn-${1}ctl" --timeout=5 --db="unix:$RUN/ovn${1}_db.sock" --inactivity-probe=60000 set-connection "$remote" 2>/dev/null; do sleep 1; done
     say "the database listens on $remote"
+    # the southbound one is the last that clients need
+    if of_chart && [ "$1" = sb ]; then
+      endpoints publish "$K8S_NODE_IP" "${OVN_NB_PORT:-6641}" "$4" || kill $$
+    fi
   ) &
   # shellcheck disable=SC2086 # arguments are words
   exec ovsdb-server ${5:--vconsole:info} -vsyslog:off -vfile:off "$file" --remote="punix:$RUN/ovn${1}_db.sock" \
@@ -191,7 +215,8 @@ northd() {
 switch_answers() { ovs-vsctl --timeout=5 --db="unix:$OVSDB" --no-wait get Open_vSwitch . _uuid >/dev/null 2>&1; }
 alive() { pid=$(cat "$1" 2>/dev/null) && kill -0 "$pid" 2>/dev/null; } # PIDFILE
 switch() {
-  if [ ! -e "$MARK" ] && { [ -e /etc/openvswitch/conf.db ] || switch_answers; }; then
+  # the chart's pods keep their database in a directory of their own: a database there is not the host's
+  if [ ! -e "$MARK" ] && { switch_answers || { ! of_chart && [ -e /etc/openvswitch/conf.db ]; }; }; then
     before=
     say "the host runs Open vSwitch itself: this container only watches it. If the host is to have none, remove its service and create $MARK there"
     while :; do
@@ -226,7 +251,8 @@ controller() {
     --pidfile=$RUN/ovn-controller.pid $(ssl_files ovncontroller) ${OVN_CONTROLLER_OPTS:-}
 }
 cni_programs() { # the host's directory of CNI programs, as this container sees it
-  for dir in /host/opt/cni/bin /opt/cni/bin; do [ ! -d $dir ] || break; done
+  # charts of ovn-kubernetes mount it in its own place, and the whole host, which cannot be written, in /host
+  for dir in /opt/cni/bin /host/opt/cni/bin; do [ ! -d $dir ] || break; done
   echo $dir
 }
 install_cni() { # by a new file and a rename: a runtime that starts the program meanwhile gets the old or the new one
@@ -275,10 +301,17 @@ case ${1:-} in
   run-ovn-northd) northd ;;
   ovs-server) switch ;;
   ovn-controller) controller ;;
-  ovn-master) node_name; ovnkube_ --init-master="$K8S_NODE" ;;
+  # shellcheck disable=SC2046 # words
+  ovn-master) node_name; ovnkube_ --init-master="$K8S_NODE" $(chart_flags "${OVN_METRICS_MASTER_PORT:-9409}") ;;
   ovn-cluster-manager) node_name; ovnkube_ --init-cluster-manager="$K8S_NODE" ;;
   ovnkube-controller) node_name; ovnkube_ --init-ovnkube-controller="$K8S_NODE" ;;
-  ovn-node) install_cni; agent --init-node="${K8S_NODE:-}" --nodeport ;;
+  ovn-node)
+    install_cni
+    if of_chart && [ "${OVN_ENABLE_OVNKUBE_IDENTITY:-true}" = true ]; then
+      say "the chart gives node agents their rights by certificates, which ovnkube does not ask for: set global.enableOvnKubeIdentity to false"
+    fi
+    # shellcheck disable=SC2046 # words
+    agent --init-node="${K8S_NODE:-}" --nodeport $(chart_flags "${OVN_METRICS_WORKER_PORT:-9410}") ;;
   install-cni) install_cni ;;
   readiness-probe)
     [ "${2:-}" = -t ] && [ -n "${3:-}" ] || die "cannot probe: write readiness-probe -t TARGET"
@@ -287,8 +320,14 @@ case ${1:-} in
   plan) agent plan --node="${K8S_NODE:-}" --nodeport ;;
   cleanup-ovn-node)
     (agent --cleanup-node="${K8S_NODE:-}")
-    rm -f /host/opt/cni/bin/ovn-k8s-cni-overlay ;;
-  display) display ;;
+    rm -f "$(cni_programs)/ovn-k8s-cni-overlay" ;;
+  # the container ovs-server stops Open vSwitch itself when it ends
+  cleanup-ovs-server) ;;
+  ovs-metrics) idle "this container has nothing to do: ovnkube serves no metrics of Open vSwitch" ;;
+  ovn-dbchecker) idle "this container has nothing to do: ovnkube leaves the members of clustered databases as they are" ;;
+  local-nb-ovsdb|local-sb-ovsdb|ovnkube-controller-with-node)
+    die "cannot start: $1 is for one zone per node, which ovnkube does not serve; install the chart with values-no-ic.yaml" ;;
+  display|ovn_debug) display ;;
   display_env) databases; flags | given; node_flags | given ;;
   '') die "cannot start: no word says what to run; the words are in the first lines of $0" ;;
   *) die "cannot start: $1 is no word of this image; the words are in the first lines of $0" ;;

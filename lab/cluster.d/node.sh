@@ -22,7 +22,7 @@ node_start() { # nI
   netns_add "$u"
   [ "$u" != n1 ] || egress_up n1
   # directories that OVS, OVN and the agent write to
-  for m in var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/ovn; do
+  for m in var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/origin/openvswitch etc/ovn; do
     mkdir -p "$D/nodes/$u/$m"; mounts+=" $D/nodes/$u/$m:/$m"
   done
   cni_programs "$u"
@@ -66,10 +66,10 @@ in_node() { # nI [ovsdb|vswitchd|controller|seals]
 bare_host() { # nI SYSTEM-ID
   host_net "$1" eth0
   local row='{"external_ids": ["map", [["ovn-bridge-datapath-type", "netdev"], ["system-id", "'$2'"], ["hostname", "'$1'"]]]}'
-  [ -e /etc/openvswitch/conf.db ] || {
+  [ -e "$IMPL_OVS_DIR/conf.db" ] || {
     touch /etc/openvswitch/run-by-ovnkube
-    ovsdb-tool create /etc/openvswitch/conf.db "$(schema_file openvswitch/vswitch.ovsschema)"
-    ovsdb-tool transact /etc/openvswitch/conf.db '["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": '"$row"'}]'
+    ovsdb-tool create "$IMPL_OVS_DIR/conf.db" "$(schema_file openvswitch/vswitch.ovsschema)"
+    ovsdb-tool transact "$IMPL_OVS_DIR/conf.db" '["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": '"$row"'}]'
   }
   setsid "$SELF" in-node "$1" seals >/dev/null 2>&1 </dev/null &
 }

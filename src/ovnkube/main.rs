@@ -3,6 +3,7 @@
 mod cluster;
 mod connections;
 mod controller;
+mod endpoints;
 #[cfg_attr(windows, path = "system/no_node.rs")]
 mod node;
 mod pidfile;
@@ -53,6 +54,14 @@ fn run(loaded: &Loaded) -> ExitCode {
                 Ok(text) => write!(std::io::stdout(), "{text}"),
                 Err(error) => return fail(&format!("{error:#}"), 1),
             }
+        }
+        Command::EndpointsWait => match roles::databases(loaded) {
+            Ok(text) => write!(std::io::stdout(), "{text}"),
+            Err(error) => return fail(&format!("{error:#}"), 1),
+        },
+        Command::EndpointsPublish { addresses, ports } => {
+            return roles::publish(loaded, addresses, *ports)
+                .map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
         }
         Command::Identity(flags) => {
             return roles::identity(loaded, flags)

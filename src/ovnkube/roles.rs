@@ -1,7 +1,9 @@
 //! Which parts run, and how they end.
 
+use std::net::IpAddr;
+
 use anyhow::{Context as _, Result, bail};
-use ovnkube_config::{IdentityFlags, Loaded};
+use ovnkube_config::{DatabasePorts, IdentityFlags, Loaded};
 use ovnkube_identity::Webhook;
 use ovnkube_model::{Finding, Roles};
 use ovnkube_telemetry::{LogLimits, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving};
@@ -11,7 +13,7 @@ use tracing::{info, warn};
 use crate::pidfile::PidFile;
 use crate::stop::Stop;
 use crate::system::Signals;
-use crate::{controller, node, preflight, remove};
+use crate::{controller, endpoints, node, preflight, remove};
 
 /// Runs the parts that the mode names until SIGTERM or SIGINT, or until one of them fails.
 pub(crate) fn run(loaded: &Loaded) -> Result<()> {
@@ -56,6 +58,16 @@ pub(crate) fn identity(loaded: &Loaded, flags: &IdentityFlags) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// Where the databases in pods are, as soon as that is known.
+pub(crate) fn databases(loaded: &Loaded) -> Result<String> {
+    block_on(endpoints::wait(&loaded.settings))
+}
+
+/// Makes known where the databases in pods are.
+pub(crate) fn publish(loaded: &Loaded, addresses: &[IpAddr], ports: DatabasePorts) -> Result<()> {
+    block_on(endpoints::publish(&loaded.settings, addresses, ports))
 }
 
 /// What the node agent would change on this host, one step per entry.

@@ -19,6 +19,7 @@
 //! may have written it.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -93,7 +94,7 @@ impl Election {
             known: None,
             duration: settings.lease,
             twin: 0,
-            candidate: Candidate { settings, instance },
+            candidate: Candidate { settings, instance, replaces: AtomicBool::default() },
         }
     }
 

@@ -1,6 +1,7 @@
 //! The Lease object: the fields that matter, and the requests for it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
 use serde::Deserialize;
@@ -60,6 +61,8 @@ pub(crate) struct Candidate {
     pub(crate) settings: LeaseSettings,
     /// Marks the lease as held by this process, not by another of the same name.
     pub(crate) instance: String,
+    /// The account may replace the lease, but not patch it: those of ovn-kubernetes.
+    pub(crate) replaces: AtomicBool,
 }
 
 impl Candidate {
@@ -91,8 +94,7 @@ impl Candidate {
             "annotations": { INSTANCE: self.instance },
         });
         let action = format!("renew lease {}", self.settings.name);
-        let body = bytes(&json!({ "metadata": metadata, "spec": spec }));
-        client.exchange(&action, Method::PATCH, &self.path(), MERGE_PATCH, body).await
+        self.change(client, &action, &json!({ "metadata": metadata, "spec": spec })).await
     }
 
     /// Creates a missing lease without a holder: the request may arrive at any time later, and must not make a leader.
@@ -125,7 +127,22 @@ impl Candidate {
             "spec": { "holderIdentity": null, "leaseDurationSeconds": 1 },
         });
         let action = format!("release lease {}", self.settings.name);
-        client.send(&action, Method::PATCH, &self.path(), MERGE_PATCH, bytes(&body)).await
+        self.change(client, &action, &body).await.map(|_| ())
+    }
+
+    /// Applies a merge patch. Its `resourceVersion` is that of the lease it is made for.
+    async fn change(&self, client: &Client, action: &str, patch: &Value) -> Result<Lease, Error> {
+        if !self.replaces.load(Ordering::Relaxed) {
+            match client.exchange(action, Method::PATCH, &self.path(), MERGE_PATCH, bytes(patch)).await {
+                Err(Error::Forbidden { .. }) => {}
+                changed => return changed,
+            }
+        }
+        let mut whole: Value = client.exchange(action, Method::GET, &self.path(), JSON, Vec::new()).await?;
+        merge(&mut whole, patch);
+        let replaced = client.exchange(action, Method::PUT, &self.path(), JSON, bytes(&whole)).await?;
+        self.replaces.store(true, Ordering::Relaxed);
+        Ok(replaced)
     }
 
     fn all(&self) -> String {
@@ -134,6 +151,25 @@ impl Candidate {
 
     fn path(&self) -> String {
         format!("{}/{}", self.all(), query_value(&self.settings.name))
+    }
+}
+
+/// A merge patch of JSON.
+fn merge(whole: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *whole = patch.clone();
+        return;
+    };
+    if !whole.is_object() {
+        *whole = json!({});
+    }
+    let Value::Object(whole) = whole else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            whole.remove(key);
+        } else {
+            merge(whole.entry(key.clone()).or_insert(Value::Null), value);
+        }
     }
 }
 

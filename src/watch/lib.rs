@@ -8,6 +8,7 @@
 //!                 ◀── Events                         one Event per Notice, counted
 //!                 ◀──▶ Leader                        the lease that says who may write
 //!                 ◀──▶ config_map, set_config_map    what the cluster agrees on
+//!                 ◀──▶ endpoints, make_endpoints     where the databases are
 //! ```
 //!
 //! Objects are decoded directly into the few fields that matter; only keys and uids of the objects seen are kept. A new
@@ -21,6 +22,7 @@ mod connection;
 mod decode;
 mod election;
 mod endpoint_slices;
+mod endpoints;
 mod error;
 mod events;
 mod leader;
@@ -46,6 +48,7 @@ pub use access::{Access, Secret};
 pub use client::Client;
 pub use config_map::Data;
 pub use decode::{decode, decode_gone};
+pub use endpoints::Endpoints;
 pub use error::Error;
 pub use events::Events;
 pub use leader::{Leader, LeaderTask};
