@@ -12,7 +12,7 @@ WINDOWS := x86_64-pc-windows-gnu
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 .DEFAULT_GOAL := build
-.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover e2e lint bench install release windows clean
+.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover chart e2e lint bench install release windows clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,11 @@ takeover: ## change over from a running ovn-kubernetes and back while traffic co
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "takeover" tests/lab/run takeover
+
+chart: ## the chart of ovn-kubernetes v1.3.0 with the image of the checkout; CHART_DIR=its directory helm/ovn-kubernetes (root)
+	@.ci/step "what is missing" lab/install
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@.ci/step "chart" tests/lab/run chart
 
 long: ## what `make lint test` omits: full cluster-test, active-backup, the demo, bench --quick, install (root); docs/quality.md
 	@.ci/step "what is missing" lab/install

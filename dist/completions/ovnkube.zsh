@@ -209,6 +209,7 @@ _ovnkube() {
 '-V[Print version]' \
 '--version[Print version]' \
 '::words:((config\:"print every effective setting and where it comes from; -o json for programs"
+endpoints\:"wait for, or publish, the addresses of databases in pods, as charts of ovn-kubernetes do"
 identity\:"serve an admission webhook that keeps each node to its own Node, for older Kubernetes"
 plan\:"print what the node agent would change on this host, and change nothing; --node NAME"
 preflight\:"print what to do before ovnkube takes over the cluster or, with --node, this host"

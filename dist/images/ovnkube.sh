@@ -134,12 +134,9 @@ need_databases() {
   fi
   need OVN_NORTH "address of the northbound database"; need OVN_SOUTH "address of the southbound database"
 }
-# PORT: what charts of ovn-kubernetes leave to the image
-chart_flags() {
-  of_chart || return 0
-  echo "--metrics-bind-address=$(bracketed "${METRICS_IP:-${K8S_NODE_IP:-0.0.0.0}}"):$1"
-  [ ! -e /run/ovnkube-config/ovnkube.conf ] || echo "--config-file=/run/ovnkube-config/ovnkube.conf"
-}
+# What charts of ovn-kubernetes leave to the image. PORT
+chart_metrics() { ! of_chart || echo "--metrics-bind-address=$(bracketed "${METRICS_IP:-${K8S_NODE_IP:-0.0.0.0}}"):$1"; }
+chart_file() { ! of_chart || [ ! -e /run/ovnkube-config/ovnkube.conf ] || echo "--config-file=/run/ovnkube-config/ovnkube.conf"; }
 # Prints the flags of the databases and their keys. Addresses may have the old form tcp://ADDRESS:PORT.
 databases() {
   need_databases
@@ -157,7 +154,7 @@ ssl_files() { # NAME: the arguments of an OVN program
 # ARGS...: ovnkube with what the environment sets, for the tables $tables, and last what $more says. A value has no line breaks.
 tables=flags more=
 ovnkube_() {
-  lines=$(databases && for table in $tables; do $table | given; done)
+  lines=$(databases && chart_file && for table in $tables; do $table | given; done)
   IFS='
 '
   # shellcheck disable=SC2086 # one argument a line
@@ -302,7 +299,7 @@ case ${1:-} in
   ovs-server) switch ;;
   ovn-controller) controller ;;
   # shellcheck disable=SC2046 # words
-  ovn-master) node_name; ovnkube_ --init-master="$K8S_NODE" $(chart_flags "${OVN_METRICS_MASTER_PORT:-9409}") ;;
+  ovn-master) node_name; ovnkube_ --init-master="$K8S_NODE" $(chart_metrics "${OVN_METRICS_MASTER_PORT:-9409}") ;;
   ovn-cluster-manager) node_name; ovnkube_ --init-cluster-manager="$K8S_NODE" ;;
   ovnkube-controller) node_name; ovnkube_ --init-ovnkube-controller="$K8S_NODE" ;;
   ovn-node)
@@ -311,7 +308,7 @@ case ${1:-} in
       say "the chart gives node agents their rights by certificates, which ovnkube does not ask for: set global.enableOvnKubeIdentity to false"
     fi
     # shellcheck disable=SC2046 # words
-    agent --init-node="${K8S_NODE:-}" --nodeport $(chart_flags "${OVN_METRICS_WORKER_PORT:-9410}") ;;
+    agent --init-node="${K8S_NODE:-}" --nodeport $(chart_metrics "${OVN_METRICS_WORKER_PORT:-9410}") ;;
   install-cni) install_cni ;;
   readiness-probe)
     [ "${2:-}" = -t ] && [ -n "${3:-}" ] || die "cannot probe: write readiness-probe -t TARGET"

@@ -11,6 +11,7 @@
 #   IMPL_PODS       1: agents, ovn-controller and northd run in pods that IMPL_SETUP creates                                 [0]
 #   IMPL_OVS        1: the lab starts Open vSwitch and puts the NIC in br-ex; 0: pods start it, and the agent moves the NIC  [1]
 #   IMPL_OVS_DIR    with IMPL_OVS=0, what pods mount as /etc/openvswitch                                  [/etc/openvswitch]
+#   IMPL_AGENT      with IMPL_PODS=1, label and container of agents                                        [ovnkube/ovn-node]
 #   IMPL_IMAGES     OCI tars that the nodes import
 #   IMPL_SHIM       the CNI binary, installed as /opt/cni/bin/ovn-k8s-cni-overlay; empty: the implementation installs it itself
 #   IMPL_BR_INT     1: the lab creates br-int beforehand; 0: the agent does                                                  [0]
@@ -19,7 +20,7 @@
 # Sourced by lab/cluster.
 
 load_impl() {
-  IMPL_SETUP=: IMPL_ACCOUNTS=1 IMPL_MASTER='' IMPL_NODE1='' IMPL_NODE='' IMPL_PLAN='' IMPL_PODS=0 IMPL_OVS=1 IMPL_OVS_DIR=/etc/openvswitch IMPL_IMAGES='' IMPL_SHIM='' IMPL_BR_INT=0 IMPL_CNI_TXOFF=0 IMPL_MP_TXOFF=0
+  IMPL_SETUP=: IMPL_ACCOUNTS=1 IMPL_MASTER='' IMPL_NODE1='' IMPL_NODE='' IMPL_PLAN='' IMPL_PODS=0 IMPL_OVS=1 IMPL_OVS_DIR=/etc/openvswitch IMPL_AGENT=ovnkube/ovn-node IMPL_IMAGES='' IMPL_SHIM='' IMPL_BR_INT=0 IMPL_CNI_TXOFF=0 IMPL_MP_TXOFF=0
   . "$IMPL"
   IMPL_NODE1=${IMPL_NODE1:-$IMPL_NODE}
   [ -z "$IMPL_SHIM" ] || [ -x "$IMPL_SHIM" ] || die "no CNI binary $IMPL_SHIM (for the project's own: cargo build --profile lab)"
@@ -68,7 +69,7 @@ agent_env() { # nI|master: the environment of the commands
   }
 }
 agent_plan() ( # nI
-  [ "$IMPL_PODS" = 0 ] || { kubectl_ exec -n ovn-kubernetes "$(pod_of ovnkube "$1")" -c ovn-node -- ovnkube.sh plan; exit; }
+  [ "$IMPL_PODS" = 0 ] || { kubectl_ exec -n ovn-kubernetes "$(pod_of "${IMPL_AGENT%/*}" "$1")" -c "${IMPL_AGENT#*/}" -- ovnkube.sh plan; exit; }
   [ -n "$IMPL_PLAN" ] || die "this implementation tells no plan"
   agent_env "$1"
   ACCESS=$(agent_access "$1")

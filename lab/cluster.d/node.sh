@@ -65,6 +65,8 @@ in_node() { # nI [ovsdb|vswitchd|controller|seals]
 # A host without Open vSwitch. Its database is prepared only to choose the userspace datapath.
 bare_host() { # nI SYSTEM-ID
   host_net "$1" eth0
+  # the socket of a host's systemd, which charts mount
+  mkdir -p /run/systemd; : >/run/systemd/private
   local row='{"external_ids": ["map", [["ovn-bridge-datapath-type", "netdev"], ["system-id", "'$2'"], ["hostname", "'$1'"]]]}'
   [ -e "$IMPL_OVS_DIR/conf.db" ] || {
     touch /etc/openvswitch/run-by-ovnkube

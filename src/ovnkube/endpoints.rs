@@ -65,7 +65,7 @@ pub(crate) async fn wait(settings: &Settings) -> Result<String> {
                 return Ok(format!("{north}\n{south}\n"));
             }
             Ok(_) => {
-                say(&mut told, format!("waits for the databases: their pod makes the endpoints {namespace}/{NAME}"))
+                say(&mut told, format!("waits for the databases: their pod makes the endpoints {namespace}/{NAME}"));
             }
             Err(error) if error.is_retryable() => say(&mut told, format!("{error}; trying again")),
             Err(error) => return Err(error.into()),

@@ -336,3 +336,33 @@ async fn an_empty_lease_in_place_of_another_one_is_waited_for() {
     lab::empty_lease(&cluster, "again-made").await;
     follows(&mut second, &mut first).await;
 }
+
+/// Those of the chart of ovn-kubernetes.
+#[tokio::test]
+async fn accounts_that_may_replace_a_lease_but_not_patch_it() {
+    let cluster = Cluster::with_leases(&["replaced"]);
+    let rights = json!([{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create", "get", "list", "update"]}]);
+    let kind = "/apis/rbac.authorization.k8s.io/v1/namespaces/ovn-kubernetes";
+    cluster.create(&format!("{kind}/roles"), json!({"metadata": {"name": "chart"}, "rules": rights})).await;
+    let binding = json!({
+        "metadata": {"name": "chart"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "chart"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "chart"}],
+    });
+    cluster.create(&format!("{kind}/rolebindings"), binding).await;
+    let access = Access { kubeconfig: Some(cluster.user("chart", &[])), role: "test".into(), ..Access::default() };
+    let client = Client::connect(&access).await.unwrap();
+
+    let (mut leader, task) = Leader::run(&client, settings("replaced", "first")).unwrap();
+    elected(&mut leader).await;
+    let taken = cluster.get(&path("replaced")).await;
+    assert_eq!(taken["spec"]["holderIdentity"], "first");
+    until("it is renewed", async || {
+        cluster.get(&path("replaced")).await["metadata"]["resourceVersion"] != taken["metadata"]["resourceVersion"]
+    })
+    .await;
+    assert!(leader.is_leader_now());
+    task.release().await;
+    let released = cluster.get(&path("replaced")).await;
+    assert!(released["spec"]["holderIdentity"].is_null() && released["metadata"]["annotations"][INSTANCE].is_null());
+}

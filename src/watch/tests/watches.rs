@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use lab::{Cluster, next, until};
 use ovnkube_model::{Backend, Change, Family, Kind, Notice, Object, ObjectKey, PodKey, Services, Severity, keys};
-use ovnkube_watch::{Access, Annotations, Client, Condition, Data, Error, Events, Scope, start};
+use ovnkube_watch::{Access, Annotations, Client, Condition, Data, Endpoints, Error, Events, Scope, start};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
 
@@ -552,4 +552,23 @@ async fn watches_end_with_their_receiver() {
     assert!(sender.strong_count() > 1);
     drop(changes);
     until("the end of the watches", async || sender.strong_count() == 1).await;
+}
+
+/// Charts of ovn-kubernetes tell in this way where the databases are.
+#[tokio::test]
+async fn endpoints_are_made_once() {
+    let cluster = Cluster::shared();
+    let access =
+        Access { kubeconfig: Some(cluster.file("admin.kubeconfig")), role: "test".into(), ..Access::default() };
+    let client = Client::connect(&access).await.unwrap();
+    cluster.namespace("databases").await;
+    assert_eq!(client.endpoints("databases", "ovnkube-db").await.unwrap(), None);
+    let want = Endpoints {
+        addresses: vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()],
+        ports: [("north".to_owned(), 6641), ("south".to_owned(), 6642)].into(),
+    };
+    client.make_endpoints("databases", "ovnkube-db", &want).await.unwrap();
+    assert_eq!(client.endpoints("databases", "ovnkube-db").await.unwrap(), Some(want.clone()));
+    let again = client.make_endpoints("databases", "ovnkube-db", &want).await;
+    assert!(matches!(again, Err(Error::Conflict { .. })), "{again:?}");
 }
