@@ -1,6 +1,7 @@
 #!/bin/sh
 # ovnkube.sh WORD - entrypoint of the image. Each container of dist/yaml runs one word:
 #   nb-ovsdb, sb-ovsdb   the northbound or southbound database, alone (not clustered)
+#   nb-ovsdb-raft, sb-ovsdb-raft    a member of the northbound or southbound database's Raft cluster
 #   run-ovn-northd       ovn-northd
 #   ovs-server           Open vSwitch: ovsdb-server and ovs-vswitchd. Watches the host's own if that runs already
 #   ovn-controller       ovn-controller
@@ -8,8 +9,8 @@
 #   ovn-cluster-manager, ovnkube-controller    the two halves of a master
 #   ovn-node             copies the CNI program to the host, then ovnkube as node agent
 #   install-cni          copies the CNI program to the host, as ovn-node does first
-#   readiness-probe -t TARGET    exits with 0 if the target works: ovnnb-db, ovnsb-db, ovn-northd, ovs-daemons, ovn-controller,
-#                        ovnkube-node. Charts of ovn-kubernetes call it as ovn-kube-util
+#   readiness-probe -t TARGET    exits with 0 if the target works: ovnnb-db, ovnsb-db, ovnnb-db-raft, ovnsb-db-raft, ovn-northd,
+#                        ovs-daemons, ovn-controller, ovnkube-node. Charts of ovn-kubernetes call it as ovn-kube-util
 #   ovnkube-identity     the admission webhook of dist/identity, with the certificate in /etc/webhook-cert
 #   plan                 prints what the node agent would change on this host
 #   cleanup-ovn-node     removes what the node agent set up on this host, and the CNI program
@@ -20,7 +21,10 @@
 #   K8S_NODE, K8S_NODE_IP            this node's name and address
 #   K8S_APISERVER, K8S_TOKEN, ...    see docs/configuration.md; otherwise the pod's service account
 #   OVN_NORTH, OVN_SOUTH             the databases, as tcp:ADDRESS:PORT (or ssl:), a comma list
-#   OVN_NB_PORT, OVN_SB_PORT         ports of nb-ovsdb [6641] and sb-ovsdb [6642]
+#   OVN_NB_PORT, OVN_SB_PORT         ports of nb-ovsdb [6641] and sb-ovsdb [6642], also of Raft members
+#   OVN_NB_RAFT_PORT, OVN_SB_RAFT_PORT                   ports between Raft members [6643, 6644]
+#   OVN_NB_RAFT_ELECTION_TIMER, OVN_SB_RAFT_ELECTION_TIMER    seconds without a leader until an election [as the cluster has it; a new
+#                                    one 1]. 1000 and more are milliseconds
 #   OVN_NORTHD_OPTS, OVN_CONTROLLER_OPTS, OVS_OPTIONS    more arguments of ovn-northd, ovn-controller, ovs-ctl
 #   OVN_LOGLEVEL_NB, _SB, _NORTHD, _CONTROLLER           their log levels [-vconsole:info]
 #   OVN_SSL_ENABLE                   yes: keys and certificates are in /ovn-cert
@@ -201,6 +205,126 @@ database() { # nb|sb SCHEMA TABLE PORT LOG REMOTES
   exec ovsdb-server ${5:--vconsole:info} -vsyslog:off -vfile:off "$file" --remote="punix:$RUN/ovn${1}_db.sock" \
     --remote="db:$2,$3,connections" --unixctl="$RUN/ovn${1}_db.ctl" --pidfile="$RUN/ovn${1}_db.pid" $keys
 }
+# A member of a Raft cluster. Which member it is, and that the first one may create the cluster, is said by the list of addresses that
+# clients get.
+member() { # nb|sb SCHEMA PORT RAFT-PORT LOG REMOTES SECONDS
+  need K8S_NODE_IP "address of this node"
+  need_databases
+  name=$2 port=$3 timer=${7:-0} address=$(bracketed "$K8S_NODE_IP") others= first= mine=
+  for number in "$3" "$4" "$timer"; do
+    case $number in ''|*[!0-9]*) die "cannot start: $number, a port or an election timer of the database, is no number; set OVN_NB_PORT, OVN_NB_RAFT_PORT, OVN_NB_RAFT_ELECTION_TIMER and those of SB" ;; esac
+  done
+  [ "$timer" -ge 1000 ] || timer=$((timer * 1000))
+  for remote in $(echo "$6" | tr ',' ' '); do
+    remote=${remote#*:}; remote=${remote#//}
+    : "${first:=$remote}"
+    if [ "$remote" = "$address:$port" ]; then mine=yes; else others="$others ${remote%:*}"; fi
+  done
+  [ -n "$mine" ] || die "cannot start the database: clients ask at $6, this node is $address:$port; label the nodes of these addresses, and no others, k8s.ovn.org/ovnkube-db=true"
+  [ "$(echo $others | wc -w)" -ge 2 ] || die "cannot start the database: clients ask at $6, and a Raft cluster needs three addresses; for one, use the word $1-ovsdb"
+  protocol=tcp keys=
+  ! with_ssl || { protocol=ssl; keys=$(ssl_files "ovn$1"); }
+  file=/etc/ovn/ovn${1}_db.db schema=/usr/share/ovn/ovn-$1.ovsschema raft=$protocol:$address:$4 control=$RUN/ovn${1}_db.ctl
+  joined= # raft addresses of the others
+  for other in $others; do joined="$joined $protocol:$other:$4"; done
+  mkdir -p /etc/ovn $RUN
+  member_file
+  socket=unix:$RUN/ovn${1}_db.sock config=$RUN/ovn${1}_db.conf
+  # it is this member's alone: a remote in the database would be that of all members
+  printf '{"remotes": {"p%s": {}, "p%s:%s:%s": {"inactivity-probe": 60000}}, "databases": {"%s": {}}}\n' \
+    "$socket" $protocol "$port" "$address" "$file" >"$config"
+  member_settle &
+  # shellcheck disable=SC2086 # arguments are words
+  exec ovsdb-server ${5:--vconsole:info} -vsyslog:off -vfile:off --config-file="$config" --unixctl="$control" \
+    --pidfile="$RUN/ovn${1}_db.pid" $keys
+}
+# For each of the other members that answers: its cluster's id, or "none" while it waits to join one.
+clusters() {
+  for other in $others; do
+    # shellcheck disable=SC2086 # arguments are words
+    row=$(ovsdb-client --timeout=3 $keys query "$protocol:$other:$port" '["_Server", {"op": "select", "table": "Database",
+      "where": [["name", "==", "'"$name"'"], ["model", "==", "clustered"]], "columns": ["cid"]}]' 2>/dev/null) || continue
+    case $row in
+      *'["uuid","'*) row=${row#*'["uuid","'}; echo "${row%%\"*}" ;;
+      *'"cid"'*) echo none ;;
+    esac
+  done
+}
+# Leaves when $file is that of a member. An empty host joins the cluster that others are in; only the first member creates one, and only
+# when all the others say that they are in none. Otherwise a host that lost its files could begin a second cluster.
+member_file() {
+  [ -s "$file" ] || rm -f "$file"
+  rm -f "$file.new"
+  kind=none before=
+  if [ -e "$file" ]; then
+    if ovsdb-tool db-is-standalone "$file"; then kind=alone
+    elif ! ovsdb-tool db-is-clustered "$file"; then die "cannot read $file: see the line above; without the file, this member gets everything from the others"
+    elif ovsdb-tool db-cid "$file" >/dev/null 2>&1; then kind=member
+    else kind=joining; fi
+  fi
+  case $kind in member|joining)
+    was=$(ovsdb-tool db-local-address "$file")
+    [ "$was" = "$raft" ] || die "cannot start the database: $file is that of the member $was, and this node is $raft; give the node its address back, or move the file away so that the node joins as a new member" ;;
+  esac
+  [ $kind != member ] || return 0
+  while :; do
+    said=$(clusters) ids=$(echo "$said" | grep -v none | sort -u) now=
+    # shellcheck disable=SC2086 # one id, some addresses
+    case $(echo $ids | wc -w) in
+      1)
+        [ $kind != joining ] || return 0
+        [ $kind != alone ] || die "cannot join: $file is a database alone, and the other members are in a cluster; move it away"
+        say "joins the cluster $ids as a new member"
+        ovsdb-tool --cid=$ids join-cluster "$file.new" "$name" "$raft" $joined && mv "$file.new" "$file" && return 0
+        die "cannot create $file: see the line above; /var/lib/openvswitch of the host needs room and must be writable" ;;
+      0)
+        if [ "$first" != "$address:$port" ]; then
+          [ $kind != joining ] || return 0
+          [ $kind != alone ] || die "cannot join: $file is a database alone, and only the first member's can become the cluster's; move it away"
+          say "waits for $first to create the cluster, or for a member of it"
+          ovsdb-tool join-cluster "$file.new" "$name" "$raft" $joined && mv "$file.new" "$file" && return 0
+          die "cannot create $file: see the line above; /var/lib/openvswitch of the host needs room and must be writable"
+        elif [ "$(echo $said | wc -w)" = "$(echo $others | wc -w)" ]; then
+          say "creates the cluster: all other members wait for it"
+          from=$schema
+          [ $kind != alone ] || from=$file
+          if ovsdb-tool create-cluster "$file.new" "$from" "$raft" &&
+            { [ $kind != alone ] || cp -p "$file" "$file.alone"; } && mv "$file.new" "$file"; then return 0; fi
+          die "cannot create $file: see the line above; /var/lib/openvswitch of the host needs room and must be writable"
+        fi
+        now="waits until all of these answer, at port $port, that they are in no cluster, or one that it is in one:$others" ;;
+      *) now="waits: the other members are in different clusters: $(echo $ids)" ;;
+    esac
+    [ "$now" = "$before" ] || { before=$now; say "$now"; }
+    sleep 1
+  done
+}
+# Once the member has joined: the schema of this release, its predecessor's place given up, the election timer.
+member_settle() {
+  until ovsdb-client --timeout=30 wait "$socket" "$name" connected 2>/dev/null; do sleep 1; done
+  say "the database is a member of the cluster $(ovsdb-tool db-cid "$file") and listens on $protocol:$port:$address"
+  until have=$(ovsdb-client --timeout=5 get-schema-version "$socket" "$name" 2>/dev/null) &&
+    { ! ovsdb-tool compare-versions "$have" '<' "$(ovsdb-tool schema-version "$schema")" || ovsdb-client --timeout=60 convert "$socket" "$schema"; }; do sleep 2; done
+  while :; do
+    sleep 1
+    status=$(ovn-appctl --timeout=5 -t "$control" cluster/status "$name" 2>/dev/null) || continue
+    # another server with this address is one whose file this host has lost: it would count for the majority for ever
+    lost=$(echo "$status" | grep -F " at $raft)" | grep -vF '(self)' | sed 's/^ *\([0-9a-f]*\) .*/\1/')
+    for server in $lost; do
+      say "removes the server $server, which had this address, from the cluster"
+      ovn-appctl --timeout=5 -t "$control" cluster/kick "$name" "$server" >/dev/null || :
+    done
+    now=$(echo "$status" | sed -n 's/^Election timer: \([0-9]*\).*/\1/p')
+    if [ "$timer" = 0 ] || [ "${now:-0}" = "$timer" ]; then
+      [ -n "$lost" ] || return 0
+    elif echo "$status" | grep -qx 'Role: leader'; then
+      # it may at most be doubled at a time
+      next=$((now * 2))
+      [ "$next" -le "$timer" ] || next=$timer
+      ovn-appctl --timeout=5 -t "$control" cluster/change-election-timer "$name" "$next" >/dev/null || :
+    fi
+  done
+}
 northd() {
   need_databases
   mkdir -p $RUN
@@ -273,21 +397,27 @@ agent() { # ARGS...
   ovnkube_ "$@" --cni-bin-dir="$(cni_programs)" --pidfile=$RUN/ovnkube.pid
 }
 answers() { ovn-appctl --timeout=2 -t "$1" "$2" 2>&1; } # CONTROL-SOCKET COMMAND
+member_ready() { # nb|sb SCHEMA: it has joined, and there is a leader
+  ovn-appctl --timeout=2 -t "$RUN/ovn${1}_db.ctl" cluster/status "$2" | grep -qx "Status: cluster member" &&
+    ovsdb-client --timeout=2 wait "unix:$RUN/ovn${1}_db.sock" "$2" connected
+}
 probe() { # TARGET
   case $1 in
     ovnnb-db) ovn-nbctl --timeout=5 --no-leader-only --db=unix:$RUN/ovnnb_db.sock get-connection >/dev/null ;;
     ovnsb-db) ovn-sbctl --timeout=5 --no-leader-only --db=unix:$RUN/ovnsb_db.sock get-connection >/dev/null ;;
+    ovnnb-db-raft) member_ready nb OVN_Northbound ;;
+    ovnsb-db-raft) member_ready sb OVN_Southbound ;;
     ovn-northd) [ "$(answers $RUN/ovn-northd.ctl status)" != "Status: paused" ] && answers $RUN/ovn-northd.ctl sb-connection-status | grep -qx connected ;;
     ovs-daemons) switch_answers && answers "$OVS_RUN/ovs-vswitchd.$(cat $OVS_RUN/ovs-vswitchd.pid).ctl" version >/dev/null ;;
     ovn-controller) switch_answers && answers "$RUN/ovn-controller.$(cat $RUN/ovn-controller.pid).ctl" connection-status | grep -qx connected ;;
     # the agent writes it once pods can be wired, and removes it when they cannot
     ovnkube-node) [ -s /etc/cni/net.d/10-ovn-kubernetes.conflist ] ;;
-    *) die "cannot probe $1: the targets are ovnnb-db, ovnsb-db, ovn-northd, ovs-daemons, ovn-controller, ovnkube-node" ;;
+    *) die "cannot probe $1: the targets are ovnnb-db, ovnsb-db, ovnnb-db-raft, ovnsb-db-raft, ovn-northd, ovs-daemons, ovn-controller, ovnkube-node" ;;
   esac
 }
 display() {
   for side in nb sb; do
-    [ ! -S "$RUN/ovn${side}_db.sock" ] || { echo "== $side"; "ovn-${side}ctl" --timeout=5 --db="unix:$RUN/ovn${side}_db.sock" show; }
+    [ ! -S "$RUN/ovn${side}_db.sock" ] || { echo "== $side"; "ovn-${side}ctl" --timeout=5 --no-leader-only --db="unix:$RUN/ovn${side}_db.sock" show; }
   done
   [ ! -S $OVSDB ] || { echo "== Open vSwitch"; ovs-vsctl --timeout=5 --db="unix:$OVSDB" show; }
 }
@@ -295,6 +425,8 @@ display() {
 case ${1:-} in
   nb-ovsdb) database nb OVN_Northbound NB_Global "${OVN_NB_PORT:-6641}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" ;;
   sb-ovsdb) database sb OVN_Southbound SB_Global "${OVN_SB_PORT:-6642}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" ;;
+  nb-ovsdb-raft) member nb OVN_Northbound "${OVN_NB_PORT:-6641}" "${OVN_NB_RAFT_PORT:-6643}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" "${OVN_NB_RAFT_ELECTION_TIMER:-}" ;;
+  sb-ovsdb-raft) member sb OVN_Southbound "${OVN_SB_PORT:-6642}" "${OVN_SB_RAFT_PORT:-6644}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" "${OVN_SB_RAFT_ELECTION_TIMER:-}" ;;
   run-ovn-northd) northd ;;
   ovs-server) switch ;;
   ovn-controller) controller ;;

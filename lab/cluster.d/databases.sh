@@ -2,12 +2,13 @@
 #   standalone     one member
 #   raft3          three members; clients know all three addresses
 #   pods           none of the lab's: the implementation runs them in pods, at the first node's address
+#   pods-raft      the same with three members, at the first three nodes' addresses
 #   active-backup  two members; clients know one address, on which the active member listens and from which the other copies
 # With TLS, nodes connect to a relay of SB at the shared address, under a role.
 # The lab's own programs (northd, nbctl) use unix sockets, so every TCP connection is the implementation's.
 # Sourced by lab/cluster.
 
-db_members() { case $DB in pods) ;; standalone) echo 1 ;; raft3) echo 1 2 3 ;; active-backup) echo 1 2 ;; esac; }
+db_members() { case $DB in pods*) ;; standalone) echo 1 ;; raft3) echo 1 2 3 ;; active-backup) echo 1 2 ;; esac; }
 db_ip() { primary $((1 + $1)); } # I; 8: the shared address
 db_at() { in_url "$(db_ip "$1")"; }
 db_port() { [ "$1" = nb ] && echo 6641 || echo 6642; }
@@ -19,13 +20,14 @@ db_remotes() { # nb|sb: the remotes given to the implementation
   local i s=
   [ "$DB" != active-backup ] || { db_shared "$1"; return; }
   [ "$DB" != pods ] || { echo "tcp:$(in_url "$(node_ip n1)"):$(db_port "$1")"; return; }
+  [ "$DB" != pods-raft ] || { for i in 1 2 3; do s+=${s:+,}tcp:$(in_url "$(node_ip n$i)"):$(db_port "$1"); done; echo "$s"; return; }
   for i in $(db_members); do s+=${s:+,}$(db_proto):$(db_at "$i"):$(db_port "$1"); done
   echo "$s"
 }
 db_sockets() { # nb|sb: the same for the lab's own programs
   local i s=
   [ "$DB" != active-backup ] || { echo "unix:$D/db/$1-$(cat "$D/db/active").sock"; return; }
-  [ "$DB" != pods ] || { db_remotes "$1"; return; }
+  [[ $DB != pods* ]] || { db_remotes "$1"; return; }
   for i in $(db_members); do s+=${s:+,}unix:$D/db/$1-$i.sock; done
   echo "$s"
 }
@@ -81,7 +83,7 @@ northd_start() {
 }
 databases_up() {
   local k i
-  [ "$DB" != pods ] || return 0
+  [[ $DB != pods* ]] || return 0
   for i in $(db_members) 8; do address cp $((1 + i)) br0; done
   [ "$SSL" = 0 ] || pki
   echo 1 >"$D/db/active"
@@ -94,7 +96,15 @@ databases_up() {
   [ "$SSL" = 0 ] || relay_start
 }
 db_leader() { # nb|sb
-  local i
+  local i node
+  if [ "$DB" = pods-raft ]; then
+    for i in 1 2 3; do
+      node=$(pod_of ovnkube-db n$i)
+      ! kubectl_ exec -n ovn-kubernetes "$node" -c "$1-ovsdb" -- ovn-appctl --timeout=3 -t "/var/run/ovn/ovn$1_db.ctl" \
+        cluster/status "$(db_schema "$1")" 2>/dev/null | grep '^Role: leader' >/dev/null || { echo "$1-$i"; return; }
+    done
+    die "no member of $1 leads now"
+  fi
   [ "$DB" = raft3 ] || { echo "$1-$(cat "$D/db/active")"; return; }
   for i in $(db_members); do
     ovs-appctl -T 3 -t "$D/db/$1-$i.ctl" cluster/status "$(db_schema "$1")" 2>/dev/null | grep '^Role: leader' >/dev/null || continue

@@ -6,7 +6,7 @@ node_up() { # nI
   node_start "$u"
   wait_for 300 kubectl_ get node "$u" || die "kubelet of $u did not register"
   # a kubelet may not set this label on its own Node
-  [ "$u" != n1 ] || kubectl_ label node n1 node-role.kubernetes.io/control-plane= k8s.ovn.org/ovnkube-db=true >/dev/null
+  case $u-$DB in n1-*|n[23]-pods-raft) kubectl_ label node "$u" node-role.kubernetes.io/control-plane= k8s.ovn.org/ovnkube-db=true >/dev/null ;; esac
   agent_start "$u"
 }
 node_reboot() { # nI: loses all links and processes, keeps its files

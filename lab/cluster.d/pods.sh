@@ -14,7 +14,7 @@ pod_daemon() { # DAEMON: its node, and a pattern for its command line
     controller-n*) echo "${1#*-}" '^ovn-controller ' ;;
     master) echo n1 '^ovnkube --init-master' ;;
     northd) echo n1 '^ovn-northd ' ;;
-    nb-1|sb-1) echo n1 "^ovsdb-server .*ovn${1%-1}_db.db" ;;
+    nb-[123]|sb-[123]) echo "n${1#*-}" "^ovsdb-server .*ovn${1%-*}_db\\.(db|conf)" ;;
     *) die "no daemon $1 in pods (cluster help)" ;;
   esac
 }
