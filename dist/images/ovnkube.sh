@@ -228,7 +228,7 @@ member() { # nb|sb SCHEMA PORT RAFT-PORT LOG REMOTES SECONDS
   joined= # raft addresses of the others
   for other in $others; do joined="$joined $protocol:$other:$4"; done
   mkdir -p /etc/ovn $RUN
-  member_file
+  member_file "$4"
   socket=unix:$RUN/ovn${1}_db.sock config=$RUN/ovn${1}_db.conf
   # it is this member's alone: a remote in the database would be that of all members
   printf '{"remotes": {"p%s": {}, "p%s:%s:%s": {"inactivity-probe": 60000}}, "databases": {"%s": {}}}\n' \
@@ -245,6 +245,7 @@ clusters() {
     row=$(ovsdb-client --timeout=3 $keys query "$protocol:$other:$port" '["_Server", {"op": "select", "table": "Database",
       "where": [["name", "==", "'"$name"'"], ["model", "==", "clustered"]], "columns": ["cid"]}]' 2>/dev/null) || continue
     case $row in
+      *'["uuid","00000000-0000-0000-0000-000000000000"]'*) echo none ;;
       *'["uuid","'*) row=${row#*'["uuid","'}; echo "${row%%\"*}" ;;
       *'"cid"'*) echo none ;;
     esac
@@ -252,37 +253,42 @@ clusters() {
 }
 # Leaves when $file is that of a member. An empty host joins the cluster that others are in; only the first member creates one, and only
 # when all the others say that they are in none. Otherwise a host that lost its files could begin a second cluster.
-member_file() {
+member_file() { # RAFT-PORT
   [ -s "$file" ] || rm -f "$file"
   rm -f "$file.new"
   kind=none before=
   if [ -e "$file" ]; then
     if ovsdb-tool db-is-standalone "$file"; then kind=alone
     elif ! ovsdb-tool db-is-clustered "$file"; then die "cannot read $file: see the line above; without the file, this member gets everything from the others"
-    elif ovsdb-tool db-cid "$file" >/dev/null 2>&1; then kind=member
-    else kind=joining; fi
+    else
+      code=0; ovsdb-tool db-cid "$file" >/dev/null || code=$?
+      case $code in
+        0) kind=member ;;
+        2) rm "$file" ;; # it has asked to join, and asks again
+        *) die "cannot read $file: see the line above; without the file, this member gets everything from the others" ;;
+      esac
+    fi
   fi
-  case $kind in member|joining)
+  if [ $kind = member ]; then
     was=$(ovsdb-tool db-local-address "$file")
-    [ "$was" = "$raft" ] || die "cannot start the database: $file is that of the member $was, and this node is $raft; give the node its address back, or move the file away so that the node joins as a new member" ;;
-  esac
-  [ $kind != member ] || return 0
+    [ "$was" = "$raft" ] || die "cannot start the database: $file is that of the member $was, and this node is $raft; give the node its address back, or move the file away so that the node joins as a new member"
+    return 0
+  fi
   while :; do
     said=$(clusters) ids=$(echo "$said" | grep -v none | sort -u) now=
     # shellcheck disable=SC2086 # one id, some addresses
     case $(echo $ids | wc -w) in
       1)
-        [ $kind != joining ] || return 0
         [ $kind != alone ] || die "cannot join: $file is a database alone, and the other members are in a cluster; move it away"
         say "joins the cluster $ids as a new member"
         ovsdb-tool --cid=$ids join-cluster "$file.new" "$name" "$raft" $joined && mv "$file.new" "$file" && return 0
         die "cannot create $file: see the line above; /var/lib/openvswitch of the host needs room and must be writable" ;;
       0)
         if [ "$first" != "$address:$port" ]; then
-          [ $kind != joining ] || return 0
           [ $kind != alone ] || die "cannot join: $file is a database alone, and only the first member's can become the cluster's; move it away"
           say "waits for $first to create the cluster, or for a member of it"
-          ovsdb-tool join-cluster "$file.new" "$name" "$raft" $joined && mv "$file.new" "$file" && return 0
+          # not by the others, which may wait too
+          ovsdb-tool join-cluster "$file.new" "$name" "$raft" "$protocol:${first%:*}:$1" && mv "$file.new" "$file" && return 0
           die "cannot create $file: see the line above; /var/lib/openvswitch of the host needs room and must be writable"
         elif [ "$(echo $said | wc -w)" = "$(echo $others | wc -w)" ]; then
           say "creates the cluster: all other members wait for it"
