@@ -119,6 +119,7 @@ install: $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay ## install below $(PR
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/ovnkube LICENSE NOTICE CHANGELOG.md config/ovn_k8s.conf
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/yaml dist/yaml/*
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/identity dist/identity/*
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/yaml-raft dist/yaml-raft/*
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/uninstall dist/uninstall/*
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/systemd dist/systemd/rbac-kubelet.yaml
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/tls dist/tls/options

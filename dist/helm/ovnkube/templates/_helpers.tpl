@@ -81,8 +81,16 @@
 {{- $address := "([0-9A-Za-z.-]+|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)" }}
 {{- include "ovnkube.must" (dict "value" .databaseAddress "pattern" (printf "^%s(,%s)*$" $address $address)
       "say" "databaseAddress must be the address of the node with the databases, such as 10.0.0.1, without protocol and port") }}
-{{- if and (index . "ovnkube-db").enabled (contains "," .databaseAddress) }}
-  {{- fail "databaseAddress lists several addresses, but the chart installs databases on one node: give one, or set ovnkube-db.enabled to false" }}
+{{- if .tags | default dict | dig "ovnkube-db-raft" false }}
+  {{- if not (has (splitList "," .databaseAddress | uniq | len) (list 3 5)) }}
+    {{- fail "databaseAddress must list the addresses of the three (or five) nodes with a member of the databases, as tags.ovnkube-db-raft is true" }}
+  {{- end }}
+  {{- $raft := index . "ovnkube-db-raft" }}
+  {{- range $name := list "nbElectionTimer" "sbElectionTimer" "nbRaftPort" "sbRaftPort" }}
+    {{- include "ovnkube.must" (dict "value" (get $raft $name) "pattern" "^[1-9][0-9]*$" "say" (printf "ovnkube-db-raft.%s must be a number" $name)) }}
+  {{- end }}
+{{- else if and (index . "ovnkube-db").enabled (contains "," .databaseAddress) }}
+  {{- fail "databaseAddress lists several addresses, but the chart installs databases on one node: give one, set tags.ovnkube-db-raft to true, or set ovnkube-db.enabled to false" }}
 {{- end }}
 {{- include "ovnkube.must" (dict "value" .mtu "pattern" "^[0-9]*$" "say" "mtu must be a number of bytes, or empty") }}
 {{- if .identity.webhook }}
