@@ -184,6 +184,8 @@ database() { # nb|sb SCHEMA TABLE PORT LOG REMOTES
     rm -f "$file" "$file.new"
     { ovsdb-tool create "$file.new" "$schema" && mv "$file.new" "$file"; } ||
       die "cannot create $file: see the line above; /var/lib/openvswitch of the host needs room and must be writable"
+  elif ovsdb-tool db-is-clustered "$file"; then
+    die "cannot start the database alone: $file is that of a Raft cluster's member; move it away, or use the word $1-ovsdb-raft"
   elif [ "$(ovsdb-tool db-is-standalone "$file" && ovsdb-tool needs-conversion "$file" "$schema")" = yes ]; then
     say "the file $file gets the schema of this release; a copy of the old one stays beside it"
     { cp -p "$file" "$file.old" && ovsdb-tool convert "$file" "$schema"; } ||
@@ -198,7 +200,7 @@ database() { # nb|sb SCHEMA TABLE PORT LOG REMOTES
     say "the database listens on $remote"
     # the southbound one is the last that clients need
     if of_chart && [ "$1" = sb ]; then
-      endpoints publish "$K8S_NODE_IP" "${OVN_NB_PORT:-6641}" "$4" || kill $$
+      until endpoints publish "$K8S_NODE_IP" "${OVN_NB_PORT:-6641}" "$4"; do sleep 10; done
     fi
   ) &
   # shellcheck disable=SC2086 # arguments are words
@@ -209,7 +211,10 @@ database() { # nb|sb SCHEMA TABLE PORT LOG REMOTES
 # clients get.
 member() { # nb|sb SCHEMA PORT RAFT-PORT LOG REMOTES SECONDS
   need K8S_NODE_IP "address of this node"
+  ! of_chart || need OVN_NORTH "addresses of all members, as for clients, and OVN_SOUTH likewise"
   need_databases
+  # nodes keep pods from these ports: the databases ask nobody who he is
+  case $1$4 in nb6643|sb6644) ;; *) with_ssl || die "cannot start: members talk at port $4, and without TLS nodes protect 6643 (northbound) and 6644 (southbound) only; leave OVN_NB_RAFT_PORT and OVN_SB_RAFT_PORT out" ;; esac
   name=$2 port=$3 timer=${7:-0} address=$(bracketed "$K8S_NODE_IP") others= first= mine=
   for number in "$3" "$4" "$timer"; do
     case $number in ''|*[!0-9]*) die "cannot start: $number, a port or an election timer of the database, is no number; set OVN_NB_PORT, OVN_NB_RAFT_PORT, OVN_NB_RAFT_ELECTION_TIMER and those of SB" ;; esac
@@ -238,18 +243,27 @@ member() { # nb|sb SCHEMA PORT RAFT-PORT LOG REMOTES SECONDS
   exec ovsdb-server ${5:--vconsole:info} -vsyslog:off -vfile:off --config-file="$config" --unixctl="$control" \
     --pidfile="$RUN/ovn${1}_db.pid" $keys
 }
-# For each of the other members that answers: its cluster's id, or "none" while it waits to join one.
+# For each of the other members that answers: its cluster's id, or "none" while it waits to join any. Nothing for one that is not
+# connected to its cluster.
 clusters() {
   for other in $others; do
     # shellcheck disable=SC2086 # arguments are words
     row=$(ovsdb-client --timeout=3 $keys query "$protocol:$other:$port" '["_Server", {"op": "select", "table": "Database",
-      "where": [["name", "==", "'"$name"'"], ["model", "==", "clustered"]], "columns": ["cid"]}]' 2>/dev/null) || continue
+      "where": [["name", "==", "'"$name"'"], ["model", "==", "clustered"]], "columns": ["cid", "connected"]}]' 2>/dev/null) || continue
     case $row in
       *'["uuid","00000000-0000-0000-0000-000000000000"]'*) echo none ;;
+      # it asks to join that cluster, or has lost it: perhaps nobody is in it any more
+      *'["uuid","'*'"connected":false'*) ;;
       *'["uuid","'*) row=${row#*'["uuid","'}; echo "${row%%\"*}" ;;
       *'"cid"'*) echo none ;;
     esac
   done
+}
+# Whether the newest list of servers in $file has this one: a member that was ended while it joined has the others' list, with which
+# ovsdb-server cannot start.
+is_listed() {
+  sid=$(ovsdb-tool db-sid "$file" | cut -c1-4)
+  ovsdb-tool show-log "$file" | sed -n 's/^ \(prev_\)\{0,1\}servers: //p' | tail -n 1 | grep -F "$sid(" >/dev/null
 }
 # Leaves when $file is that of a member. An empty host joins the cluster that others are in; only the first member creates one, and only
 # when all the others say that they are in none. Otherwise a host that lost its files could begin a second cluster.
@@ -263,8 +277,8 @@ member_file() { # RAFT-PORT
     else
       code=0; ovsdb-tool db-cid "$file" >/dev/null || code=$?
       case $code in
-        0) kind=member ;;
-        2) rm "$file" ;; # it has asked to join, and asks again
+        # otherwise it has asked to join, and asks again
+        0|2) if is_listed; then kind=member; else rm "$file"; fi ;;
         *) die "cannot read $file: see the line above; without the file, this member gets everything from the others" ;;
       esac
     fi
@@ -305,24 +319,28 @@ member_file() { # RAFT-PORT
     sleep 1
   done
 }
-# Once the member has joined: the schema of this release, its predecessor's place given up, the election timer.
+predecessors() { # CLUSTER/STATUS RAFT-ADDRESS: other servers that have this one's address
+  echo "$1" | grep -F " at $2)" | grep -vF '(self)' | sed 's/^ *\([0-9a-f]*\) .*/\1/'
+}
+# Once the member has joined: its predecessor's place given up, the schema of this release, the election timer.
 member_settle() {
   until ovsdb-client --timeout=30 wait "$socket" "$name" connected 2>/dev/null; do sleep 1; done
   say "the database is a member of the cluster $(ovsdb-tool db-cid "$file") and listens on $protocol:$port:$address"
-  until have=$(ovsdb-client --timeout=5 get-schema-version "$socket" "$name" 2>/dev/null) &&
-    { ! ovsdb-tool compare-versions "$have" '<' "$(ovsdb-tool schema-version "$schema")" || ovsdb-client --timeout=60 convert "$socket" "$schema"; }; do sleep 2; done
   while :; do
     sleep 1
     status=$(ovn-appctl --timeout=5 -t "$control" cluster/status "$name" 2>/dev/null) || continue
     # another server with this address is one whose file this host has lost: it would count for the majority for ever
-    lost=$(echo "$status" | grep -F " at $raft)" | grep -vF '(self)' | sed 's/^ *\([0-9a-f]*\) .*/\1/')
+    lost=$(predecessors "$status" "$raft")
     for server in $lost; do
       say "removes the server $server, which had this address, from the cluster"
       ovn-appctl --timeout=5 -t "$control" cluster/kick "$name" "$server" >/dev/null || :
     done
+    [ -z "$lost" ] || continue
+    have=$(ovsdb-client --timeout=5 get-schema-version "$socket" "$name" 2>/dev/null) || continue
+    ! ovsdb-tool compare-versions "$have" '<' "$(ovsdb-tool schema-version "$schema")" || ovsdb-client --timeout=60 convert "$socket" "$schema" || continue
     now=$(echo "$status" | sed -n 's/^Election timer: \([0-9]*\).*/\1/p')
     if [ "$timer" = 0 ] || [ "${now:-0}" = "$timer" ]; then
-      [ -n "$lost" ] || return 0
+      return 0
     elif echo "$status" | grep -qx 'Role: leader'; then
       # it may at most be doubled at a time
       next=$((now * 2))
@@ -403,8 +421,10 @@ agent() { # ARGS...
   ovnkube_ "$@" --cni-bin-dir="$(cni_programs)" --pidfile=$RUN/ovnkube.pid
 }
 answers() { ovn-appctl --timeout=2 -t "$1" "$2" 2>&1; } # CONTROL-SOCKET COMMAND
-member_ready() { # nb|sb SCHEMA: it has joined, and there is a leader
-  ovn-appctl --timeout=2 -t "$RUN/ovn${1}_db.ctl" cluster/status "$2" | grep -qx "Status: cluster member" &&
+member_ready() { # nb|sb SCHEMA: it has joined, its predecessor does not count any more, and there is a leader
+  status=$(ovn-appctl --timeout=2 -t "$RUN/ovn${1}_db.ctl" cluster/status "$2") &&
+    echo "$status" | grep -x "Status: cluster member" >/dev/null &&
+    [ -z "$(predecessors "$status" "$(echo "$status" | sed -n 's/^Address: //p')")" ] &&
     ovsdb-client --timeout=2 wait "unix:$RUN/ovn${1}_db.sock" "$2" connected
 }
 probe() { # TARGET
