@@ -102,7 +102,7 @@ impl Objects {
     /// Changes fields of an existing object, as a merge patch does.
     pub fn merge(&mut self, patch: &Value) -> Vec<Change> {
         let Some(object) = self.by_id.get_mut(&id(patch)) else { panic!("nothing to change: {patch}") };
-        merge(object, patch);
+        ovnkube_watch::merge_patch(object, patch);
         vec![ovnkube_watch::decode(&object.to_string()).unwrap()]
     }
 
@@ -116,19 +116,6 @@ impl Objects {
     /// The objects of a kind.
     pub fn of(&self, kind: &str) -> impl Iterator<Item = &Value> {
         self.by_id.iter().filter(move |(id, _)| id.0 == kind).map(|(_, object)| object)
-    }
-}
-
-fn merge(into: &mut Value, patch: &Value) {
-    let Some(patch) = patch.as_object() else { return into.clone_from(patch) };
-    if !into.is_object() {
-        *into = json!({});
-    }
-    for (name, value) in patch {
-        match into.as_object_mut() {
-            Some(fields) if value.is_null() => drop(fields.remove(name)),
-            _ => merge(&mut into[name], value),
-        }
     }
 }
 

@@ -368,15 +368,13 @@ impl Engine {
 
     fn done(&mut self, batch: Batch) {
         self.unknown = 0;
-        match batch.sweeps {
-            Some(Left::Nothing) => self.sweep.succeeded(),
-            Some(left) => {
-                if left == Left::Unused {
-                    self.sweep.succeeded();
-                }
+        if let Some(left) = batch.sweeps {
+            if left != Left::InUse {
+                self.sweep.succeeded();
+            }
+            if left != Left::Nothing {
                 self.sweep.removed_a_part(Instant::now());
             }
-            None => {}
         }
         for (key, _) in batch.keys {
             self.retries.forget(&key, Cause::Rows);

@@ -11,9 +11,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use ovnkube_telemetry::one_request;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use tokio::net::{TcpListener, TcpStream};
@@ -29,7 +27,7 @@ use crate::review::{Answer, answer, refuse};
 const MOST_BYTES: usize = 3_000_000;
 /// At a time; others wait in the kernel's queue.
 const MOST_CONNECTIONS: usize = 256;
-/// For each of: the handshake of TLS, the header, the body.
+/// For each of: the handshake of TLS, the body. [`one_request`] has the same for the header.
 const WITHIN: Duration = Duration::from_secs(5);
 /// From the first byte to the last one of the answer. A connection has one request.
 const DONE_WITHIN: Duration = Duration::from_secs(16);
@@ -94,10 +92,7 @@ async fn serve_one(stream: TcpStream, tls: TlsAcceptor, router: Router, _place: 
             Ok(Err(error)) => return tracing::debug!(%error, "a client gave up the TLS handshake"),
             Err(_) => return,
         };
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(WITHIN).keep_alive(false);
-        // there is no one to report to if the client goes away
-        let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
+        one_request(stream, router).await;
     };
     let _ = timeout(DONE_WITHIN, exchange).await;
 }

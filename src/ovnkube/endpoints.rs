@@ -2,7 +2,7 @@
 //! `ovnkube-db` of the namespace of the settings, which the databases' pod makes.
 
 use std::io::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -77,11 +77,8 @@ pub(crate) async fn wait(settings: &Settings) -> Result<String> {
 /// `tcp:ADDRESS:PORT,…` of the northbound, then of the southbound database; without those that have no port.
 fn lists(endpoints: &Endpoints) -> Vec<String> {
     let list = |name| {
-        let port = endpoints.ports.get(name)?;
-        let remote = |ip: &IpAddr| match ip {
-            IpAddr::V4(ip) => format!("tcp:{ip}:{port}"),
-            IpAddr::V6(ip) => format!("tcp:[{ip}]:{port}"),
-        };
+        let port = *endpoints.ports.get(name)?;
+        let remote = |ip: &IpAddr| format!("tcp:{}", SocketAddr::new(*ip, port));
         Some(endpoints.addresses.iter().map(remote).collect::<Vec<_>>().join(","))
     };
     [NORTH, SOUTH].into_iter().filter_map(list).collect()

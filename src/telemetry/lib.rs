@@ -18,4 +18,4 @@ pub use ovnkube_log_file::Limits as LogLimits;
 /// The library of the metrics, for crates that register their own.
 pub use prometheus_client as prometheus;
 pub use server::{Readiness, Sources, keep_serving, serve};
-pub use web::{Served, Web};
+pub use web::{Served, Web, one_request};

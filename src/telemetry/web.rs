@@ -10,6 +10,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -80,9 +81,13 @@ impl Web {
 
 /// Serves one request; its place is free afterwards, whatever the client does.
 async fn answer(stream: TcpStream, router: Router, _place: OwnedSemaphorePermit) {
+    let _ = timeout(DONE_WITHIN, one_request(stream, router)).await;
+}
+
+/// Serves one request, whose header must arrive within 5 s. The caller limits the rest.
+pub async fn one_request(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADER_WITHIN).keep_alive(false);
-    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     // there is no one to report to if the client goes away
-    let _ = timeout(DONE_WITHIN, connection).await;
+    let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
 }

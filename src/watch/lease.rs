@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::{JSON, MERGE_PATCH, query_value};
+use crate::patch::merge_patch;
 use crate::{Client, Error, LeaseSettings};
 
 /// Annotation that distinguishes processes of the same name.
@@ -139,7 +140,7 @@ impl Candidate {
             }
         }
         let mut whole: Value = client.exchange(action, Method::GET, &self.path(), JSON, Vec::new()).await?;
-        merge(&mut whole, patch);
+        merge_patch(&mut whole, patch);
         let replaced = client.exchange(action, Method::PUT, &self.path(), JSON, bytes(&whole)).await?;
         self.replaces.store(true, Ordering::Relaxed);
         Ok(replaced)
@@ -151,25 +152,6 @@ impl Candidate {
 
     fn path(&self) -> String {
         format!("{}/{}", self.all(), query_value(&self.settings.name))
-    }
-}
-
-/// A merge patch of JSON.
-fn merge(whole: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *whole = patch.clone();
-        return;
-    };
-    if !whole.is_object() {
-        *whole = json!({});
-    }
-    let Value::Object(whole) = whole else { return };
-    for (key, value) in patch {
-        if value.is_null() {
-            whole.remove(key);
-        } else {
-            merge(whole.entry(key.clone()).or_insert(Value::Null), value);
-        }
     }
 }
 

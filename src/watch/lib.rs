@@ -53,5 +53,5 @@ pub use error::Error;
 pub use events::Events;
 pub use leader::{Leader, LeaderTask};
 pub use lease_settings::LeaseSettings;
-pub use patch::{Annotations, Condition};
+pub use patch::{Annotations, Condition, merge_patch};
 pub use scope::{Scope, Watches, read, start};

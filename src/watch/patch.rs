@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use http::Method;
 use ovnkube_model::PodKey;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::{MERGE_PATCH, STRATEGIC_PATCH, query_value};
 use crate::{Client, Error};
@@ -59,4 +59,23 @@ impl Client {
 
 fn node_status(name: &str) -> String {
     format!("/api/v1/nodes/{}/status", query_value(name))
+}
+
+/// What a JSON merge patch (RFC 7396) makes of an object.
+pub fn merge_patch(whole: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *whole = patch.clone();
+        return;
+    };
+    if !whole.is_object() {
+        *whole = json!({});
+    }
+    let Value::Object(whole) = whole else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            whole.remove(key);
+        } else {
+            merge_patch(whole.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The cases of `cases.yaml`.
 
+use ovnkube_watch::merge_patch;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -58,21 +59,9 @@ impl Case {
     }
 }
 
-/// JSON merge patch.
+/// A case without a patch changes nothing.
 fn merge(object: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else { return };
-    for (key, value) in patch {
-        match value {
-            Value::Null => {
-                object.as_object_mut().unwrap().remove(key);
-            }
-            Value::Object(_) => {
-                if object[key].is_null() {
-                    object[key] = json!({});
-                }
-                merge(&mut object[key], value);
-            }
-            _ => object[key] = value.clone(),
-        }
+    if !patch.is_null() {
+        merge_patch(object, patch);
     }
 }

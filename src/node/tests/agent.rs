@@ -16,10 +16,7 @@ use serde_json::json;
 #[test]
 fn the_node_is_set_up() {
     in_node(|lab| {
-        lab.start_ovs();
-        lab.start_ovn();
-        lab.start_agent();
-        lab.ready();
+        lab.start_all();
         let ids = lab.vsctl("get Open_vSwitch . external_ids");
         assert_eq!(
             ids.replace(&lab.path(""), ""),
@@ -83,10 +80,7 @@ fn a_pods_life_on_the_oldest_release() {
 }
 
 fn live(lab: &mut Lab) {
-    lab.start_ovs();
-    lab.start_ovn();
-    lab.start_agent();
-    lab.ready();
+    lab.start_all();
     let pod = lab.pod("web", 3);
     lab.annotate(&pod);
     let id = container("0123456789abcdef");
@@ -166,10 +160,7 @@ fn receive(listener: &TcpListener) -> usize {
 #[test]
 fn two_pods_talk_and_gc_keeps_running_ones() {
     in_node(|lab| {
-        lab.start_ovs();
-        lab.start_ovn();
-        lab.start_agent();
-        lab.ready();
+        lab.start_all();
         let (one, two) = (lab.pod("one", 3), lab.pod("two", 4));
         for (pod, id) in [(&one, "aaaa"), (&two, "bbbb")] {
             lab.annotate(pod);
@@ -314,10 +305,7 @@ fn a_port_that_is_added_too_late_is_removed() {
 #[test]
 fn del_waits_for_the_database() {
     in_node(|lab| {
-        lab.start_ovs();
-        lab.start_ovn();
-        lab.start_agent();
-        lab.ready();
+        lab.start_all();
         let pod = lab.pod("web", 3);
         lab.annotate(&pod);
         result(&lab.shim(&pod, &container("s1"), "ADD"));
@@ -342,10 +330,7 @@ fn del_waits_for_the_database() {
 #[test]
 fn bandwidth_becomes_limits() {
     in_node(|lab| {
-        lab.start_ovs();
-        lab.start_ovn();
-        lab.start_agent();
-        lab.ready();
+        lab.start_all();
         let pod = lab.pod("web", 3);
         let mut annotated = pod.annotated();
         annotated.ingress_bandwidth = Some("10M".into());
@@ -375,10 +360,7 @@ fn bandwidth_becomes_limits() {
 #[test]
 fn switch_and_database_restarts_are_survived() {
     in_node(|lab| {
-        lab.start_ovs();
-        lab.start_ovn();
-        lab.start_agent();
-        lab.ready();
+        lab.start_all();
         let pod = lab.pod("web", 3);
         lab.annotate(&pod);
         result(&lab.shim(&pod, &container("abc"), "ADD"));
@@ -404,10 +386,7 @@ fn switch_and_database_restarts_are_survived() {
 #[test]
 fn a_second_start_writes_nothing() {
     in_node(|lab| {
-        lab.start_ovs();
-        lab.start_ovn();
-        lab.start_agent();
-        lab.ready();
+        lab.start_all();
         let pod = lab.pod("web", 3);
         lab.annotate(&pod);
         result(&lab.shim(&pod, &container("abc"), "ADD"));
@@ -432,10 +411,7 @@ fn a_second_start_writes_nothing() {
 #[test]
 fn ports_of_dead_sandboxes_are_removed_at_start() {
     in_node(|lab| {
-        lab.start_ovs();
-        lab.start_ovn();
-        lab.start_agent();
-        lab.ready();
+        lab.start_all();
         let (alive, dead) = (lab.pod("alive", 3), lab.pod("dead", 4));
         for (pod, id) in [(&alive, "aaaa"), (&dead, "dddd")] {
             lab.annotate(pod);
@@ -456,10 +432,7 @@ fn ports_of_dead_sandboxes_are_removed_at_start() {
 #[test]
 fn both_address_families() {
     in_node(|lab| {
-        lab.start_ovs();
-        lab.start_ovn();
-        lab.start_agent();
-        lab.ready();
+        lab.start_all();
         let pod = lab.pod("web", 3);
         let networks = json!({"default": {
             "ip_addresses": ["10.128.0.3/24", "fd00:10::3/64"], "mac_address": pod.mac(), "gateway_ips": ["10.128.0.1", "fd00:10::1"],

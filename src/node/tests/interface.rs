@@ -13,10 +13,7 @@ const LINK: &str = "0123456789abcde";
 
 /// A pod that is wired as eth0: its sandbox, and the result of ADD.
 fn wired(lab: &mut Lab) -> (Pod, String, Value) {
-    lab.start_ovs();
-    lab.start_ovn();
-    lab.start_agent();
-    lab.ready();
+    lab.start_all();
     let pod = lab.pod("web", 3);
     lab.annotate(&pod);
     let id = container("0123456789abcdef");

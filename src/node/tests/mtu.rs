@@ -8,10 +8,7 @@ use ovnkube_node::MtuSettings;
 
 fn start(lab: &mut Lab, mtu: MtuSettings) {
     lab.mtu = mtu;
-    lab.start_ovs();
-    lab.start_ovn();
-    lab.start_agent();
-    lab.ready();
+    lab.start_all();
 }
 
 fn uplink_carries(bytes: u32) {

@@ -10,10 +10,7 @@ use ovnkube_node::Change;
 #[test]
 fn a_switch_that_hangs_is_noticed_without_a_change() {
     in_node(|lab| {
-        lab.start_ovs();
-        lab.start_ovn();
-        lab.start_agent();
-        lab.ready();
+        lab.start_all();
         eventually("quiet", || lab.waits_for().is_empty());
         lab.signal("vswitchd", Signal::SIGSTOP);
         eventually("the report", || lab.waits_for().contains("ovs-vswitchd does not answer the agent"));
@@ -25,10 +22,7 @@ fn a_switch_that_hangs_is_noticed_without_a_change() {
 #[test]
 fn a_database_that_hangs_stops_no_other_work() {
     in_node(|lab| {
-        lab.start_ovs();
-        lab.start_ovn();
-        lab.start_agent();
-        lab.ready();
+        lab.start_all();
         let pod = lab.pod("web", 3);
         lab.annotate(&pod);
         result(&lab.shim(&pod, &container("s1"), "ADD"));

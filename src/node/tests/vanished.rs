@@ -16,10 +16,7 @@ const SYSTEM: &str = "external_ids:system-id=chassis-1 external_ids:ovn-bridge-d
 
 /// A node with this many pods.
 fn start(lab: &mut Lab, count: u8) -> Vec<Pod> {
-    lab.start_ovs();
-    lab.start_ovn();
-    lab.start_agent();
-    lab.ready();
+    lab.start_all();
     let pods: Vec<Pod> = (0..count).map(|n| lab.pod(&format!("web-{n}"), n + 3)).collect();
     for pod in &pods {
         lab.annotate(pod);

@@ -141,6 +141,13 @@ impl Lab {
     }
 
     // === daemons
+    /// Everything, until the agent is ready.
+    pub fn start_all(&mut self) {
+        self.start_ovs();
+        self.start_ovn();
+        self.start_agent();
+        self.ready();
+    }
 
     /// Open_vSwitch with its switch; no other program gets the frames of its ports.
     pub fn start_ovs(&mut self) {
