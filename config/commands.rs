@@ -54,15 +54,35 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
     CommandHelp {
         word: "identity",
         operands: "--webhook-cert-dir DIRECTORY [FLAGS]",
-        does: "serve an admission webhook that keeps each node to its own Node, for older Kubernetes",
-        about: "Serves an admission webhook over HTTPS, until it is stopped. It keeps each kubelet and each node agent to the \
+        does: "approve certificates of node agents; serve an admission webhook, for older Kubernetes",
+        about: "Does two things until it is stopped; a flag disables each of them.\n\n\
+                The approver watches CertificateSigningRequests. It approves those in which a kubelet, or a node agent with a \
+                certificate, asks for the certificate of the agent of its own node, and denies other requests for names of \
+                agents; the condition says why. Agents ask if they are started with --bootstrap-kubeconfig and --cert-dir. \
+                Several approvers decide the same. It needs an account that may do this: dist/identity has one.\n\n\
+                The webhook answers admission reviews over HTTPS. It keeps each kubelet and each node agent to the \
                 annotations that agents write, and each agent to its own Node: the rules of dist/yaml/admission.yaml, for \
                 Kubernetes older than these policies need. A ValidatingWebhookConfiguration sends it reviews of nodes and \
-                events at /node and of pods at /pod; dist/identity has one. /healthz tells that it works.\n\n\
-                It needs no access to Kubernetes or to a database. When the files of the certificate change, it reads them \
-                again.",
-        flags: &["webhook-cert-dir", "webhook-host", "webhook-port", "loglevel", "logfile"],
-        examples: &[("ovnkube identity --webhook-cert-dir /etc/webhook-cert", "on a host of an API server")],
+                events at /node and of pods at /pod; dist/identity has one. /healthz tells that it works. It needs no access \
+                to Kubernetes or to a database. When the files of the certificate change, it reads them again.",
+        flags: &[
+            "webhook-cert-dir",
+            "webhook-host",
+            "webhook-port",
+            "disable-webhook",
+            "disable-approver",
+            "config-file",
+            "k8s-kubeconfig",
+            "k8s-apiserver",
+            "k8s-cacert",
+            "k8s-token-file",
+            "loglevel",
+            "logfile",
+        ],
+        examples: &[
+            ("ovnkube identity --webhook-cert-dir /etc/webhook-cert --disable-approver", "on a host of an API server"),
+            ("ovnkube identity --disable-webhook", "in a pod that may approve"),
+        ],
     },
     CommandHelp {
         word: "plan",

@@ -50,7 +50,7 @@ pub enum Command {
         addresses: Vec<IpAddr>,
         ports: DatabasePorts,
     },
-    /// Serve the admission webhook.
+    /// Serve the admission webhook, approve the certificates of node agents, or both.
     Identity(IdentityFlags),
     /// Print what a recording leads to.
     Replay {
@@ -78,9 +78,18 @@ pub struct DatabasePorts {
     pub south: u16,
 }
 
-/// What only the admission webhook has to know.
+/// What the command identity does: at least one of both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityFlags {
+    /// Serve the webhook.
+    pub webhook: Option<WebhookFlags>,
+    /// Approve the certificates of node agents.
+    pub approver: bool,
+}
+
+/// What only the admission webhook has to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookFlags {
     /// Of `tls.crt` and `tls.key`.
     pub certificates: PathBuf,
     /// To listen on.
@@ -95,14 +104,26 @@ pub(crate) struct CommandLine {
 }
 
 /// Long flags that are not settings.
-const CLAPS_OWN: [&str; 8] =
-    ["help", "version", "output", "from", "node", "webhook-cert-dir", "webhook-host", "webhook-port"];
+const CLAPS_OWN: [&str; 10] = [
+    "help",
+    "version",
+    "output",
+    "from",
+    "node",
+    "webhook-cert-dir",
+    "webhook-host",
+    "webhook-port",
+    "disable-webhook",
+    "disable-approver",
+];
 
 /// Those of the command identity: name, metavariable, text.
-const IDENTITY: [(&str, &str, &str); 3] = [
+const IDENTITY: [(&str, &str, &str); 5] = [
     ("webhook-cert-dir", "directory", "identity: directory of the certificate tls.crt and its key tls.key."),
     ("webhook-host", "address", "identity: address to listen on; localhost is 127.0.0.1. [default: localhost]"),
     ("webhook-port", "port", "identity: TCP port to listen on. [default: 9443]"),
+    ("disable-webhook", "bool", "identity: do not serve the webhook."),
+    ("disable-approver", "bool", "identity: do not approve certificates of node agents."),
 ];
 
 /// As of ovn-kubernetes' webhook.
@@ -274,7 +295,8 @@ fn clap_command() -> clap::Command {
         .arg(Arg::new("help").short('h').long("help").action(ArgAction::SetTrue).help("Print help").display_order(LAST))
         .arg(Arg::new("words").num_args(0..).hide(true));
     for (name, value, help) in IDENTITY {
-        command = command.arg(Arg::new(name).long(name).value_name(value).help(help).display_order(0));
+        let arg = Arg::new(name).long(name).value_name(value).help(help).display_order(0);
+        command = command.arg(if value == "bool" { switch(arg) } else { arg });
     }
     for (order, setting) in SETTINGS.iter().filter(|setting| !setting.flag.is_empty()).enumerate() {
         command = command.arg(clap_arg(setting).display_order(order + 1));
@@ -292,10 +314,15 @@ fn clap_arg(setting: &'static Setting) -> Arg {
         .help(crate::help::flag_help(setting))
         .help_heading(heading.trim());
     match setting.kind {
-        Kind::Bool => arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("bool"),
+        Kind::Bool => switch(arg).value_name("bool"),
         Kind::Int => arg.value_name("int"),
         Kind::Text(word) => arg.value_name(word),
     }
+}
+
+/// A boolean: without a value it is true.
+fn switch(arg: Arg) -> Arg {
+    arg.num_args(0..=1).require_equals(true).default_missing_value("true")
 }
 
 fn command(matches: &ArgMatches) -> Result<Command, Error> {
@@ -384,6 +411,18 @@ fn endpoints<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<Command, E
 fn identity(matches: &ArgMatches) -> Result<IdentityFlags, Error> {
     let given = |flag| matches.get_one::<String>(flag).map(String::as_str).filter(|text| !text.is_empty());
     let wrong = |flag, text, remedy| Error::Usage(format!("--{flag} is {text:?}; write {remedy}"));
+    let is_on = |flag| match given(flag) {
+        None => Ok(false),
+        Some(text) => go_bool(text).ok_or_else(|| wrong(flag, text, "true or false")),
+    };
+    let approver = !is_on("disable-approver")?;
+    if is_on("disable-webhook")? {
+        if !approver {
+            let problem = "--disable-webhook and --disable-approver leave nothing to do; leave one of them out";
+            return Err(Error::Usage(problem.into()));
+        }
+        return Ok(IdentityFlags { webhook: None, approver });
+    }
     let certificates = given("webhook-cert-dir").ok_or_else(|| {
         let problem = "identity needs a certificate; name the directory of tls.crt and tls.key with --webhook-cert-dir";
         Error::Usage(problem.into())
@@ -396,7 +435,8 @@ fn identity(matches: &ArgMatches) -> Result<IdentityFlags, Error> {
         None => WEBHOOK_PORT,
         Some(text) => text.parse().map_err(|_| wrong("webhook-port", text, "a number from 1 to 65535"))?,
     };
-    Ok(IdentityFlags { certificates: certificates.into(), address: SocketAddr::new(host, port) })
+    let webhook = WebhookFlags { certificates: certificates.into(), address: SocketAddr::new(host, port) };
+    Ok(IdentityFlags { webhook: Some(webhook), approver })
 }
 
 /// The help of one command, or the whole help.

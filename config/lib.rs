@@ -39,7 +39,7 @@ pub use access::{Authority, KubeAccess, Token};
 pub use database::{Database, DbAddress, Remote, Tls};
 pub use env::Places;
 pub use error::Error;
-pub use flags::{Command, DatabasePorts, IdentityFlags};
+pub use flags::{Command, DatabasePorts, IdentityFlags, WebhookFlags};
 pub use layers::Effective;
 pub use mode::Mode;
 pub use selector::LabelSelector;

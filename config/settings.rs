@@ -150,12 +150,12 @@ settings! {
         token: Secret { key: "token", flag: "k8s-token", env: "K8S_TOKEN", secret: true }
         /// File with the bearer token; it is read again when it changes.
         token_file: Option<PathBuf> { key: "tokenFile", flag: "k8s-token-file", env: "K8S_TOKEN_FILE" }
-        /// Kubeconfig for requesting this node's first client certificate.
-        bootstrap_kubeconfig: Option<PathBuf> { key: "bootstrap-kubeconfig", flag: "bootstrap-kubeconfig", env: "BOOTSTRAP_KUBECONFIG", stage: Later }
-        /// Directory of this node's client certificates.
-        cert_dir: Option<PathBuf> { key: "cert-dir", flag: "cert-dir", env: "CERT_DIR", stage: Later }
-        /// Lifetime to request for client certificates.
-        cert_duration: Duration { key: "cert-duration", flag: "cert-duration", default: "10m0s", stage: Later }
+        /// Kubeconfig with which a node agent asks for a client certificate of its own, the kubelet's; needs cert-dir.
+        bootstrap_kubeconfig: Option<PathBuf> { key: "bootstrap-kubeconfig", flag: "bootstrap-kubeconfig", env: "BOOTSTRAP_KUBECONFIG" }
+        /// Directory of the client certificate, ovnkube-client-current.pem; it replaces the token, or the user of the kubeconfig.
+        cert_dir: Option<PathBuf> { key: "cert-dir", flag: "cert-dir", env: "CERT_DIR" }
+        /// How long certificates shall be valid that a node agent asks for, from 10m0s to 8760h0m0s.
+        cert_duration: Duration { key: "cert-duration", flag: "cert-duration", default: "10m0s" }
         /// Ranges of service addresses, a comma list with one CIDR per address family; the same as the API server's --service-cluster-ip-range.
         service_cidrs: Vec<IpNetwork> { key: "service-cidrs", flag: "k8s-service-cidrs", aliases: &["k8s-service-cidr", "service-cluster-ip-range"], old_keys: &[("kubernetes", "service-cidr")], default: "172.16.1.0/24" }
         /// Do not serve the addresses in spec.externalIPs of services. It must be the same on masters and all nodes.

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::Error;
 use crate::access::{Authority, KubeAccess, Token};
@@ -20,6 +21,10 @@ use crate::table::Stage;
 
 /// Seconds that a holder's last write has to arrive before another process may write.
 const LEAST_ROOM: u32 = 2;
+
+/// What the API server accepts at least, and what approvers approve at most.
+const SHORTEST_CERTIFICATE: Duration = Duration::from_secs(10 * 60);
+const LONGEST_CERTIFICATE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Converts the layers to typed settings, checks them as a whole and derives mode, databases, Kubernetes access.
 pub(crate) fn resolve(
@@ -45,6 +50,7 @@ pub(crate) fn resolve(
     settings.sb = check.database(&southbound(&settings.ovnsouth))?;
     settings.kube_access = chosen::access(&settings, &layered);
     check.kube_access(&settings, command)?;
+    check.client_certificate(&settings, command)?;
     match (command, check.files(&settings)) {
         (Command::Run, Err(error)) => return Err(error),
         (Command::Config { .. }, Err(error)) => warnings.push(error.to_string()),
@@ -324,6 +330,27 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// The certificate that a node agent asks for, or one that another program renews.
+    fn client_certificate(&self, settings: &Settings, command: &Command) -> Result<(), Error> {
+        let kubernetes = &settings.kubernetes;
+        let is_agent = *command == Command::Run && settings.mode.node.is_some();
+        if is_agent && kubernetes.bootstrap_kubeconfig.is_some() && kubernetes.cert_dir.is_none() {
+            let problem = "cert-dir is not set, where the certificate would be kept; name a directory there";
+            return Err(self.fault("kubernetes", "bootstrap-kubeconfig", problem));
+        }
+        if !(SHORTEST_CERTIFICATE..=LONGEST_CERTIFICATE).contains(&kubernetes.cert_duration) {
+            let problem = "Kubernetes gives certificates for 10m0s and longer, and approvers allow 8760h0m0s; choose a time between";
+            return Err(self.fault("kubernetes", "cert-duration", problem));
+        }
+        let is_plain = matches!(&settings.kube_access, KubeAccess::Server { url, .. } if url.starts_with("http://"));
+        if kubernetes.cert_dir.is_some() && is_plain && *command == Command::Run && settings.mode.uses_kubernetes() {
+            let address = self.other("kubernetes", "apiserver");
+            let problem = format!("{address} is http, where no certificate can be shown; give its https address");
+            return Err(self.fault("kubernetes", "cert-dir", problem));
+        }
+        Ok(())
+    }
+
     /// Checks that the files which the process needs can be read.
     fn files(&self, settings: &Settings) -> Result<(), Error> {
         let (mode, all) = (&settings.mode, settings.mode.is_empty());
@@ -337,6 +364,9 @@ impl Check<'_> {
             return Ok(());
         }
         let fault = |key, problem| self.fault("kubernetes", key, format!("{problem}; name a file that can be read"));
+        if let Some(path) = settings.kubernetes.bootstrap_kubeconfig.as_ref().filter(|_| mode.node.is_some()) {
+            readable(path).map_err(|problem| fault("bootstrap-kubeconfig", problem))?;
+        }
         match &settings.kube_access {
             KubeAccess::Kubeconfig(path) => readable(path).map_err(|problem| fault("kubeconfig", problem)),
             KubeAccess::Server { ca, token, .. } => {

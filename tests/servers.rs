@@ -14,12 +14,24 @@ use super::dir::fresh_dir;
 /// A Kubernetes API and nothing else, stopped on drop and whenever the process ends.
 pub struct Servers {
     dir: PathBuf,
+    /// Settings of lab/k8slab.
+    settings: Vec<(&'static str, String)>,
     /// Stops them when its input ends.
     guard: Child,
 }
 
 impl Servers {
     pub fn up() -> Self {
+        Self::with(Vec::new())
+    }
+
+    /// With kube-controller-manager, whose signers give certificates for so long.
+    pub fn with_signers(longest: Duration) -> Self {
+        let longest = format!("--cluster-signing-duration={}s", longest.as_secs());
+        Self::with(vec![("K8SLAB_WITH", "kcm".to_owned()), ("K8SLAB_KCM_ARGS", longest)])
+    }
+
+    fn with(settings: Vec<(&'static str, String)>) -> Self {
         static STARTING: Mutex<()> = Mutex::new(());
         // they occupy the chosen ports only once they listen
         let _starting = STARTING.lock();
@@ -27,7 +39,7 @@ impl Servers {
         let mut guard = Command::new("sh");
         guard.args(["-c", "cat; exec \"$0\" down"]).arg(script()).env("K8SLAB_DIR", &dir).process_group(0);
         let guard = guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let servers = Self { dir, guard };
+        let servers = Self { dir, settings, guard };
         servers.start();
         for file in ["yaml/accounts.yaml", "yaml/admission.yaml", "systemd/rbac-kubelet.yaml"] {
             servers.kubectl(&["apply", "-f", &near("dist").join(file).display().to_string()]);
@@ -50,6 +62,11 @@ impl Servers {
     pub fn agent(&self, node: Option<&str>) -> PathBuf {
         let output = self.run(Command::new(script()).args(["account", "ovn-node"]).args(node));
         output.trim().into()
+    }
+
+    /// That of another account of the namespace ovn-kubernetes.
+    pub fn account(&self, name: &str) -> PathBuf {
+        self.run(Command::new(script()).args(["account", name])).trim().into()
     }
 
     /// That of a user with a client certificate; `crt` and `key` have the same name next to it.
@@ -75,7 +92,8 @@ impl Servers {
     }
 
     fn run(&self, command: &mut Command) -> String {
-        let output = command.env("K8SLAB_DIR", &self.dir).env("KUBEBUILDER_ASSETS", tools()).output().unwrap();
+        command.env("K8SLAB_DIR", &self.dir).env("KUBEBUILDER_ASSETS", tools());
+        let output = command.envs(self.settings.iter().map(|(name, value)| (name, value))).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{command:?}: {said}; lab/install builds what is missing");
         String::from_utf8(output.stdout).unwrap()

@@ -42,7 +42,7 @@ pub(crate) fn show(
         Command::Preflight { node } => writeln!(out, "preflight {node}")?,
         Command::EndpointsWait => writeln!(out, "endpoints wait")?,
         Command::EndpointsPublish { addresses, ports } => writeln!(out, "endpoints publish {addresses:?} {ports:?}")?,
-        Command::Identity(flags) => writeln!(out, "identity {} {}", flags.certificates.display(), flags.address)?,
+        Command::Identity(flags) => writeln!(out, "identity {:?} {}", flags.webhook, flags.approver)?,
         Command::Why { from, to, port, objects } => writeln!(out, "why {from} {to} {port} {objects:?}")?,
         Command::Run => run(&loaded, out, err)?,
     }

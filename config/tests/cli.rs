@@ -148,7 +148,18 @@ fn mistakes() {
         ("identity-without-certificate", "identity".to_owned()),
         ("identity-host", "identity -webhook-cert-dir=ROOT -webhook-host=10.0.0".to_owned()),
         ("identity-port", "identity -webhook-cert-dir=ROOT -webhook-port=99999".to_owned()),
+        ("identity-nothing", "identity -disable-webhook -disable-approver".to_owned()),
+        ("identity-no-bool", "identity -disable-webhook=maybe".to_owned()),
         ("webhook-without-identity", "config -webhook-port=9443".to_owned()),
+        ("bootstrap-without-directory", "-init-node=n1 -bootstrap-kubeconfig=ROOT/kubeconfig".to_owned()),
+        (
+            "bootstrap-missing",
+            "-init-node=n1 -k8s-kubeconfig=ROOT/kubeconfig -bootstrap-kubeconfig=ROOT/none -cert-dir=ROOT/certs"
+                .to_owned(),
+        ),
+        ("certificate-over-http", "-init-node=n1 -cert-dir=ROOT/certs -k8s-apiserver=http://10.0.0.1:8080".to_owned()),
+        ("certificate-too-short", format!("{master} -cert-duration=9m59s")),
+        ("certificate-too-long", format!("{master} -cert-duration=8760h1s")),
         ("cidr-wrong", format!("{master} -cluster-subnets=10.0.0.0/33")),
         ("cidr-without-prefix", format!("{master} -cluster-subnets=10.0.0.0")),
         ("cidr-empty", format!("{master} -cluster-subnets=")),

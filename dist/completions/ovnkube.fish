@@ -6,6 +6,8 @@ complete -c ovnkube -l node -d 'plan: the node\'s name in Kubernetes. preflight,
 complete -c ovnkube -l webhook-cert-dir -d 'identity: directory of the certificate tls.crt and its key tls.key.' -r
 complete -c ovnkube -l webhook-host -d 'identity: address to listen on; localhost is 127.0.0.1. [default: localhost]' -r
 complete -c ovnkube -l webhook-port -d 'identity: TCP port to listen on. [default: 9443]' -r
+complete -c ovnkube -l disable-webhook -d 'identity: do not serve the webhook.' -r
+complete -c ovnkube -l disable-approver -d 'identity: do not approve certificates of node agents.' -r
 complete -c ovnkube -l init-master -d 'Run as master: cluster manager and network controller; the value is this host\'s name.' -r
 complete -c ovnkube -l init-cluster-manager -d 'Run the cluster manager, which hands out node subnets and needs no OVN database; the value is this host\'s name.' -r
 complete -c ovnkube -l init-ovnkube-controller -d 'Run the network controller, which writes the OVN northbound database; the value is this host\'s name.' -r
@@ -61,9 +63,9 @@ complete -c ovnkube -l k8s-cacert -d 'Certificate authority of the API server, a
 complete -c ovnkube -l k8s-cacert-data -d 'Certificate authority of the API server, base64 of the PEM text. File: [kubernetes] cacert-data. Environment: K8S_CACERT_DATA.' -r
 complete -c ovnkube -l k8s-token -d 'Bearer token for the API server. Every user of the host can see a token on the command line: prefer k8s-token-file. File: [kubernetes] token. Environment: K8S_TOKEN.' -r
 complete -c ovnkube -l k8s-token-file -d 'File with the bearer token; it is read again when it changes. File: [kubernetes] tokenFile. Environment: K8S_TOKEN_FILE.' -r
-complete -c ovnkube -l bootstrap-kubeconfig -d 'Kubeconfig for requesting this node\'s first client certificate. File: [kubernetes] bootstrap-kubeconfig. Environment: BOOTSTRAP_KUBECONFIG. (no effect yet)' -r
-complete -c ovnkube -l cert-dir -d 'Directory of this node\'s client certificates. File: [kubernetes] cert-dir. Environment: CERT_DIR. (no effect yet)' -r
-complete -c ovnkube -l cert-duration -d 'Lifetime to request for client certificates. Default: 10m0s. File: [kubernetes] cert-duration. (no effect yet)' -r
+complete -c ovnkube -l bootstrap-kubeconfig -d 'Kubeconfig with which a node agent asks for a client certificate of its own, the kubelet\'s; needs cert-dir. File: [kubernetes] bootstrap-kubeconfig. Environment: BOOTSTRAP_KUBECONFIG.' -r
+complete -c ovnkube -l cert-dir -d 'Directory of the client certificate, ovnkube-client-current.pem; it replaces the token, or the user of the kubeconfig. File: [kubernetes] cert-dir. Environment: CERT_DIR.' -r
+complete -c ovnkube -l cert-duration -d 'How long certificates shall be valid that a node agent asks for, from 10m0s to 8760h0m0s. Default: 10m0s. File: [kubernetes] cert-duration.' -r
 complete -c ovnkube -l k8s-service-cidrs -l k8s-service-cidr -l service-cluster-ip-range -d 'Ranges of service addresses, a comma list with one CIDR per address family; the same as the API server\'s --service-cluster-ip-range. Default: 172.16.1.0/24. File: [kubernetes] service-cidrs.' -r
 complete -c ovnkube -l disable-external-ips -d 'Do not serve the addresses in spec.externalIPs of services. It must be the same on masters and all nodes. Default: false. File: [kubernetes] disable-external-ips.' -r
 complete -c ovnkube -l allowed-external-ips -d 'Ranges of the addresses that are allowed in spec.externalIPs of services, a comma list; empty allows all. An address at which nodes reach the API server, a database or their DNS is served only if it is an entry of its own (10.0.0.1/32). It must be the same on masters and all nodes. File: [kubernetes] allowed-external-ips.' -r

@@ -23,6 +23,8 @@ _ovnkube() {
 '--webhook-cert-dir=[identity\: directory of the certificate tls.crt and its key tls.key.]:directory:_default' \
 '--webhook-host=[identity\: address to listen on; localhost is 127.0.0.1. \[default\: localhost\]]:address:_default' \
 '--webhook-port=[identity\: TCP port to listen on. \[default\: 9443\]]:port:_default' \
+'--disable-webhook=[identity\: do not serve the webhook.]::bool:_default' \
+'--disable-approver=[identity\: do not approve certificates of node agents.]::bool:_default' \
 '--init-master=[Run as master\: cluster manager and network controller; the value is this host'\''s name.]:string:_default' \
 '--init-cluster-manager=[Run the cluster manager, which hands out node subnets and needs no OVN database; the value is this host'\''s name.]:string:_default' \
 '--init-ovnkube-controller=[Run the network controller, which writes the OVN northbound database; the value is this host'\''s name.]:string:_default' \
@@ -80,9 +82,9 @@ _ovnkube() {
 '--k8s-cacert-data=[Certificate authority of the API server, base64 of the PEM text. File\: \[kubernetes\] cacert-data. Environment\: K8S_CACERT_DATA.]:string:_default' \
 '--k8s-token=[Bearer token for the API server. Every user of the host can see a token on the command line\: prefer k8s-token-file. File\: \[kubernetes\] token. Environment\: K8S_TOKEN.]:string:_default' \
 '--k8s-token-file=[File with the bearer token; it is read again when it changes. File\: \[kubernetes\] tokenFile. Environment\: K8S_TOKEN_FILE.]:path:_default' \
-'--bootstrap-kubeconfig=[Kubeconfig for requesting this node'\''s first client certificate. File\: \[kubernetes\] bootstrap-kubeconfig. Environment\: BOOTSTRAP_KUBECONFIG. (no effect yet)]:path:_default' \
-'--cert-dir=[Directory of this node'\''s client certificates. File\: \[kubernetes\] cert-dir. Environment\: CERT_DIR. (no effect yet)]:path:_default' \
-'--cert-duration=[Lifetime to request for client certificates. Default\: 10m0s. File\: \[kubernetes\] cert-duration. (no effect yet)]:duration:_default' \
+'--bootstrap-kubeconfig=[Kubeconfig with which a node agent asks for a client certificate of its own, the kubelet'\''s; needs cert-dir. File\: \[kubernetes\] bootstrap-kubeconfig. Environment\: BOOTSTRAP_KUBECONFIG.]:path:_default' \
+'--cert-dir=[Directory of the client certificate, ovnkube-client-current.pem; it replaces the token, or the user of the kubeconfig. File\: \[kubernetes\] cert-dir. Environment\: CERT_DIR.]:path:_default' \
+'--cert-duration=[How long certificates shall be valid that a node agent asks for, from 10m0s to 8760h0m0s. Default\: 10m0s. File\: \[kubernetes\] cert-duration.]:duration:_default' \
 '--k8s-service-cidrs=[Ranges of service addresses, a comma list with one CIDR per address family; the same as the API server'\''s --service-cluster-ip-range. Default\: 172.16.1.0/24. File\: \[kubernetes\] service-cidrs.]:cidr:_default' \
 '--k8s-service-cidr=[Ranges of service addresses, a comma list with one CIDR per address family; the same as the API server'\''s --service-cluster-ip-range. Default\: 172.16.1.0/24. File\: \[kubernetes\] service-cidrs.]:cidr:_default' \
 '--service-cluster-ip-range=[Ranges of service addresses, a comma list with one CIDR per address family; the same as the API server'\''s --service-cluster-ip-range. Default\: 172.16.1.0/24. File\: \[kubernetes\] service-cidrs.]:cidr:_default' \
@@ -210,7 +212,7 @@ _ovnkube() {
 '--version[Print version]' \
 '::words:((config\:"print every effective setting and where it comes from; -o json for programs"
 endpoints\:"wait for, or publish, the addresses of databases in pods, as charts of ovn-kubernetes do"
-identity\:"serve an admission webhook that keeps each node to its own Node, for older Kubernetes"
+identity\:"approve certificates of node agents; serve an admission webhook, for older Kubernetes"
 plan\:"print what the node agent would change on this host, and change nothing; --node NAME"
 preflight\:"print what to do before ovnkube takes over the cluster or, with --node, this host"
 replay\:"print what a recording made with --record leads to\: rows, annotations, events"

@@ -12,6 +12,7 @@
 #   readiness-probe -t TARGET    exits with 0 if the target works: ovnnb-db, ovnsb-db, ovnnb-db-raft, ovnsb-db-raft, ovn-northd,
 #                        ovs-daemons, ovn-controller, ovnkube-node. Charts of ovn-kubernetes call it as ovn-kube-util
 #   ovnkube-identity     the admission webhook of dist/identity, with the certificate in /etc/webhook-cert
+#   ovnkube-approver     approves the certificates of node agents. In pods of ovn-kubernetes' chart, ovnkube-identity does that too
 #   plan                 prints what the node agent would change on this host
 #   cleanup-ovn-node     removes what the node agent set up on this host, and the CNI program
 #   display, display_env, ovn_debug    the state of the databases and of the switch; the settings
@@ -410,8 +411,11 @@ install_cni() { # by a new file and a rename: a runtime that starts the program 
     { rm -f "${new:-}"; die "cannot install the CNI program in the host's /opt/cni/bin: see the line above; make the directory writable, with 5 MB free"; }
   say "the CNI program is installed in the host's /opt/cni/bin"
 }
+# Agents of ovn-kubernetes' chart get their rights by certificates, unless its value global.enableOvnKubeIdentity is false.
+with_certificate() { of_chart && [ "${OVN_ENABLE_OVNKUBE_IDENTITY:-true}" = true ]; }
 agent() { # ARGS...
   node_name
+  ! with_certificate || set -- "$@" --bootstrap-kubeconfig=/host/etc/kubernetes/kubelet.conf --cert-dir=/var/run/ovn-kubernetes/certs
   # containers see /proc/sys read-only; the agent sets the sysctls of gateways and pods
   { mount --bind /proc/sys/net /proc/sys/net && mount -o remount,rw,bind /proc/sys/net; } 2>/dev/null ||
     [ -w /proc/sys/net/ipv4/ip_forward ] ||
@@ -462,16 +466,17 @@ case ${1:-} in
   ovnkube-controller) node_name; ovnkube_ --init-ovnkube-controller="$K8S_NODE" ;;
   ovn-node)
     install_cni
-    if of_chart && [ "${OVN_ENABLE_OVNKUBE_IDENTITY:-true}" = true ]; then
-      say "the chart gives node agents their rights by certificates, which ovnkube does not ask for: set global.enableOvnKubeIdentity to false"
-    fi
     # shellcheck disable=SC2046 # words
     agent --init-node="${K8S_NODE:-}" --nodeport $(chart_metrics "${OVN_METRICS_WORKER_PORT:-9410}") ;;
   install-cni) install_cni ;;
   readiness-probe)
     [ "${2:-}" = -t ] && [ -n "${3:-}" ] || die "cannot probe: write readiness-probe -t TARGET"
     probe "$3" || { say "$3 is not ready"; exit 1; } ;;
-  ovnkube-identity) exec ovnkube identity --webhook-cert-dir=/etc/webhook-cert ${OVNKUBE_WEBHOOK_PORT:+--webhook-port="$OVNKUBE_WEBHOOK_PORT"} ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} ;;
+  ovnkube-identity)
+    of_chart || set -- "$@" --disable-approver
+    shift
+    exec ovnkube identity --webhook-cert-dir=/etc/webhook-cert ${OVNKUBE_WEBHOOK_PORT:+--webhook-port="$OVNKUBE_WEBHOOK_PORT"} ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} "$@" ;;
+  ovnkube-approver) exec ovnkube identity --disable-webhook ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} ;;
   plan) agent plan --node="${K8S_NODE:-}" --nodeport ;;
   cleanup-ovn-node)
     (agent --cleanup-node="${K8S_NODE:-}")

@@ -9,13 +9,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The account of node agents; the same token names the node.
+use crate::names::{AGENTS, KUBELETS, agent_of, kubelet_of};
+
+/// The account of node agents; the same token names the node. Agents with certificates have it in their user.
 const ACCOUNT: &str = "system:serviceaccount:ovn-kubernetes:ovn-node";
 const NODE_OF_TOKEN: &str = "authentication.kubernetes.io/node-name";
-/// Users of agents with a certificate for each node.
-const AGENT: &str = "system:ovn-node:";
-const KUBELETS: &str = "system:nodes";
-const KUBELET: &str = "system:node:";
 
 /// All annotations with this prefix are ovnkube's.
 const OURS: &str = "k8s.ovn.org/";
@@ -166,12 +164,13 @@ impl Request {
 impl User {
     fn identities(&self) -> impl Iterator<Item = (Who, &str)> {
         let of_token = || self.extra.get(NODE_OF_TOKEN).and_then(|names| names.first()).map_or("", String::as_str);
-        let agent = match self.username.strip_prefix(AGENT) {
+        let is_in = |group: &str| self.groups.iter().any(|one| one == group);
+        let agent = match agent_of(&self.username) {
             Some(node) => Some((Who::Agent, node)),
-            None => (self.username == ACCOUNT).then(|| (Who::Agent, of_token())),
+            None => (self.username == ACCOUNT || is_in(AGENTS)).then(|| (Who::Agent, of_token())),
         };
-        let name = self.username.strip_prefix(KUBELET).unwrap_or(&self.username);
-        let kubelet = self.groups.iter().any(|group| group == KUBELETS).then_some((Who::Kubelet, name));
+        let name = kubelet_of(&self.username).unwrap_or(&self.username);
+        let kubelet = is_in(KUBELETS).then_some((Who::Kubelet, name));
         agent.into_iter().chain(kubelet)
     }
 }

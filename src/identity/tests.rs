@@ -1,12 +1,14 @@
-//! The rules on the cases that the policies are tested with, and the limits of the server.
+//! The rules on the cases that the policies are tested with, the limits of the server, and certificates of agents.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod approval;
 #[path = "../../tests/identity/cases.rs"]
 #[allow(unreachable_pub, dead_code, reason = "shared with the tests of the binary")]
 mod cases;
 #[path = "../../tests/dir.rs"]
 #[allow(unreachable_pub, reason = "of the crate of tests")]
 mod dir;
+mod kept;
 mod server;
 
 use serde_json::{Value, json};
@@ -23,6 +25,7 @@ fn user(name: &str) -> Value {
         "agent" => account(json!({"authentication.kubernetes.io/node-name": ["own"]})),
         "agent-of-nobody" => account(json!({})),
         "certificate" => json!({"username": "system:ovn-node:own", "groups": ["system:ovn-nodes"]}),
+        "certificate-of-nobody" => json!({"username": "somebody", "groups": ["system:ovn-nodes"]}),
         "kubelet" => json!({"username": "system:node:own", "groups": ["system:nodes", "system:authenticated"]}),
         "kubelet-new" => json!({"username": "system:node:new", "groups": ["system:nodes"]}),
         "master" => json!({"username": "system:serviceaccount:ovn-kubernetes:ovn", "groups": []}),

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 use ovnkube_config::Settings;
+use ovnkube_identity::{NodeCertificate, Wanted};
 use ovnkube_model::{Change, Finding, GatewayMode, Kind, Name, Node, Notice, Object, Pod, Roles, Severity};
 use ovnkube_node::{
     Annotations, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, HostQuestion, MtuSettings, NodeSettings,
     OwnNode, PodOnNode, Reports, Tls, Warning,
 };
 use ovnkube_telemetry::NodeHealth;
-use ovnkube_watch::{Client, Data, Events, Scope};
+use ovnkube_watch::{Access, Client, Data, Events, Scope};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
@@ -40,8 +41,32 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// If the watch does not show a written annotation, it is written again: another program may have removed it at once.
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
-/// Runs until stopped.
+/// Runs until stopped, with a certificate of its own if it is to have one.
 pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mut stop: Stop) -> Result<()> {
+    let Some(wanted) = certificate(&settings, &name) else {
+        return serve(settings, name, health, stop).await;
+    };
+    let mut certificate = NodeCertificate::new(wanted);
+    tokio::select! {
+        () = stop.wait() => return Ok(()),
+        () = certificate.ready() => {}
+    }
+    tokio::select! {
+        outcome = Box::pin(serve(settings, name, health, stop)) => outcome,
+        never = certificate.keep() => match never {},
+    }
+}
+
+/// The certificate that the agent asks for, if it does.
+fn certificate(settings: &Settings, node: &str) -> Option<Wanted> {
+    let kubernetes = &settings.kubernetes;
+    let (kubeconfig, dir) = (kubernetes.bootstrap_kubeconfig.clone()?, kubernetes.cert_dir.clone()?);
+    let own = translate::access(settings, "node");
+    let bootstrap = Access { kubeconfig: Some(kubeconfig), role: own.role.clone(), ..Access::default() };
+    Some(Wanted { node: node.to_owned(), dir, duration: kubernetes.cert_duration, bootstrap, own })
+}
+
+async fn serve(settings: Settings, name: String, health: NodeHealth, mut stop: Stop) -> Result<()> {
     let api = Client::connect(&translate::access(&settings, "node")).await?;
     let mut cluster = tokio::select! {
         () = stop.wait() => return Ok(()),

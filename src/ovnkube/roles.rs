@@ -1,19 +1,21 @@
 //! Which parts run, and how they end.
 
+use std::future::pending;
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, bail};
 use ovnkube_config::{DatabasePorts, IdentityFlags, Loaded};
-use ovnkube_identity::Webhook;
+use ovnkube_identity::{Webhook, approve};
 use ovnkube_model::{Finding, Roles};
 use ovnkube_telemetry::{LogLimits, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving};
+use ovnkube_watch::Client;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::pidfile::PidFile;
 use crate::stop::Stop;
 use crate::system::Signals;
-use crate::{controller, endpoints, node, preflight, remove};
+use crate::{controller, endpoints, node, preflight, remove, translate};
 
 /// Runs the parts that the mode names until SIGTERM or SIGINT, or until one of them fails.
 pub(crate) fn run(loaded: &Loaded) -> Result<()> {
@@ -42,7 +44,7 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     block_on(parts(loaded))
 }
 
-/// Serves the admission webhook until SIGTERM or SIGINT.
+/// Serves the admission webhook, approves certificates of node agents, or both, until SIGTERM or SIGINT.
 pub(crate) fn identity(loaded: &Loaded, flags: &IdentityFlags) -> Result<()> {
     ovnkube_telemetry::start_logging(&log(loaded))?;
     for warning in &loaded.warnings {
@@ -50,11 +52,31 @@ pub(crate) fn identity(loaded: &Loaded, flags: &IdentityFlags) -> Result<()> {
     }
     block_on(async {
         let mut signals = Signals::listen()?;
-        let webhook = Webhook::listen(flags.address, &flags.certificates).await?;
-        info!(address = %webhook.address()?, "the admission webhook is served");
+        let webhook = match &flags.webhook {
+            Some(flags) => Some(Webhook::listen(flags.address, &flags.certificates).await?),
+            None => None,
+        };
+        if let Some(webhook) = &webhook {
+            info!(address = %webhook.address()?, "the admission webhook is served");
+        }
+        let served = async {
+            match webhook {
+                Some(webhook) => webhook.serve().await,
+                None => pending().await,
+            }
+        };
+        let approved = async {
+            if !flags.approver {
+                return pending().await;
+            }
+            let api = Client::connect(&translate::access(&loaded.settings, "identity")).await?;
+            info!(server = api.server(), "approving certificates of node agents");
+            match approve(&api).await {}
+        };
         tokio::select! {
             signal = signals.recv() => info!("{signal}: stopping"),
-            () = webhook.serve() => {}
+            () = served => {}
+            failed = approved => return failed,
         }
         Ok(())
     })

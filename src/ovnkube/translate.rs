@@ -30,6 +30,10 @@ pub(crate) fn access(settings: &Settings, role: &str) -> Access {
             }
         }
     }
+    // that of a node's agent gives a master in the same process no rights
+    if role == "node" || settings.mode.node.is_none() {
+        access.client_pem = settings.kubernetes.cert_dir.as_deref().map(ovnkube_identity::current);
+    }
     access
 }
 

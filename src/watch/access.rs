@@ -11,7 +11,7 @@ use http::header::HeaderValue;
 use kube::Config;
 use kube::client::middleware::AuthLayer;
 use kube::client::{AuthError, ConfigExt as _};
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use secrecy::ExposeSecret;
@@ -37,6 +37,8 @@ pub struct Access {
     pub token: Option<Secret>,
     /// Takes precedence over `token`; read again when it changes.
     pub token_file: Option<PathBuf>,
+    /// Certificate and key of this process in one PEM file, in place of all other credentials; read again when it changes.
+    pub client_pem: Option<PathBuf>,
     /// Role of this process, for the API server's logs: `controller`, `node`.
     pub role: String,
     /// Whether to run a kubeconfig's credential plugin. Only for interactive commands: it may ask, and has no deadline.
@@ -61,6 +63,16 @@ impl fmt::Debug for Secret {
 
 impl Access {
     pub(crate) async fn config(&self) -> Result<Config, Error> {
+        let mut config = self.server().await?;
+        if let Some(pem) = &self.client_pem {
+            let both = Some(pem.display().to_string());
+            config.auth_info = AuthInfo { client_certificate: both.clone(), client_key: both, ..AuthInfo::default() };
+        }
+        Ok(config)
+    }
+
+    /// The API server, with the credentials of the kubeconfig or of the settings.
+    async fn server(&self) -> Result<Config, Error> {
         if let Some(path) = &self.kubeconfig {
             return from_kubeconfig(path, self.plugins).await.map_err(|p| {
                 Error::Access(format!(

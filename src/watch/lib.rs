@@ -9,6 +9,7 @@
 //!                 ◀──▶ Leader                        the lease that says who may write
 //!                 ◀──▶ config_map, set_config_map    what the cluster agrees on
 //!                 ◀──▶ endpoints, make_endpoints     where the databases are
+//!                 ◀──▶ request_certificate, follow_signing_requests    certificates of node agents
 //! ```
 //!
 //! Objects are decoded directly into the few fields that matter; only keys and uids of the objects seen are kept. A new
@@ -37,6 +38,7 @@ mod pods;
 mod scope;
 mod service_cidrs;
 mod services;
+mod signing;
 mod stream;
 mod survey;
 #[cfg_attr(windows, path = "system/windows.rs")]
@@ -55,3 +57,4 @@ pub use leader::{Leader, LeaderTask};
 pub use lease_settings::LeaseSettings;
 pub use patch::{Annotations, Condition, merge_patch};
 pub use scope::{Scope, Watches, read, start};
+pub use signing::Verdict;

@@ -124,18 +124,18 @@ impl From<Error> for Stop {
 }
 
 #[derive(Deserialize)]
-struct Page<'a> {
-    metadata: PageMeta,
+pub(crate) struct Page<'a> {
+    pub(crate) metadata: PageMeta,
     #[serde(borrow, default)]
-    items: Vec<&'a RawValue>,
+    pub(crate) items: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PageMeta {
-    resource_version: String,
+pub(crate) struct PageMeta {
+    pub(crate) resource_version: String,
     #[serde(default)]
-    r#continue: String,
+    pub(crate) r#continue: String,
 }
 
 #[derive(Deserialize)]
@@ -146,11 +146,11 @@ struct Frame<'a> {
 }
 
 #[derive(Deserialize)]
-struct Problem {
+pub(crate) struct Problem {
     #[serde(default)]
-    code: u16,
+    pub(crate) code: u16,
     #[serde(default)]
-    message: String,
+    pub(crate) message: String,
 }
 
 impl<W: Watched> Stream<W> {
@@ -303,7 +303,7 @@ impl<W: Watched> Stream<W> {
 
 /// The type of a watch event, and its object's text. The API server writes each event in the same form, so the text is
 /// not searched for the object's end: the decoder of the object finds it.
-fn event(line: &[u8]) -> serde_json::Result<(&str, &str)> {
+pub(crate) fn event(line: &[u8]) -> serde_json::Result<(&str, &str)> {
     let usual = || {
         let rest = std::str::from_utf8(line).ok()?.trim_end().strip_prefix("{\"type\":\"")?;
         let (kind, object) = rest.split_once("\",\"object\":")?;
@@ -317,7 +317,11 @@ fn identify(text: &str) -> serde_json::Result<Metadata<'_>> {
 }
 
 /// Reads a line; `false` at the end, even if that is in the middle of a line.
-async fn read_line(action: &str, stream: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> Result<bool, Error> {
+pub(crate) async fn read_line(
+    action: &str,
+    stream: &mut (impl AsyncBufRead + Unpin),
+    line: &mut Vec<u8>,
+) -> Result<bool, Error> {
     line.clear();
     let mut stream = stream.take(LONGEST_LINE);
     let read = timeout(SILENCE, stream.read_until(b'\n', line)).await;

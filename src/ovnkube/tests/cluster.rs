@@ -11,7 +11,7 @@ use crate::process::Process;
 const MASTER: &[&str] = &["--cluster-subnets=10.244.0.0/16", "--k8s-service-cidr=10.96.0.0/16"];
 
 /// Seed 1's line for minions: no range of services, and subnets that are not those of pods. It has no Open vSwitch, so
-/// that nothing of this host is changed, and a private directory for its socket.
+/// that nothing of this host is changed.
 fn minion(lab: &Lab) -> Process {
     let config = lab.dir.file("minion.conf");
     let dir = lab.dir.file("none");
@@ -25,8 +25,7 @@ fn minion(lab: &Lab) -> Process {
         "--k8s-service-cidr=".to_owned(),
         "--cluster-subnets=10.96.0.0/16".to_owned(),
     ];
-    let apart = "mkdir -p /run/ovn-kubernetes && mount -t tmpfs none /run/ovn-kubernetes && exec \"$@\"";
-    Process::under(&lab.dir.file("minion.log"), &["unshare", "-m", "sh", "-c", apart, "sh"], words)
+    Process::apart(&lab.dir.file("minion.log"), words)
 }
 
 async fn data(lab: &Lab) -> Value {

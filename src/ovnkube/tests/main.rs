@@ -7,6 +7,7 @@ mod process;
 
 mod annotations;
 mod bad_input;
+mod certificates;
 mod cluster;
 mod faults;
 mod identity;
