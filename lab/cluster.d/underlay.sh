@@ -55,7 +55,7 @@ underlay_up() {
     inns cp ip route add default via "$NET6:254"
   }
 }
-# The apiserver reaches pods and services (proxy subresource, webhooks) like a process of the first node
+# The apiserver reaches pods, services (proxy subresource, webhooks) and webhooks at localhost like a process of the first node
 egress_up() { # cp|n1
   local range ranges=()
   if [ "$1" = n1 ]; then bg_in n1 egress-n1 "$HERE/egress" "$D/k8s/egress-n1.sock"; return; fi
@@ -67,6 +67,7 @@ apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
 - {name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: $D/k8s/egress.sock}}}}
+- {name: controlplane, connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: $D/k8s/egress-n1.sock}}}}
 Y
   export K8SLAB_APISERVER_ARGS="--egress-selector-config-file=$D/k8s/egress.yaml ${K8SLAB_APISERVER_ARGS:-}"
 }
