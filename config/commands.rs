@@ -37,6 +37,35 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         ],
     },
     CommandHelp {
+        word: "db",
+        operands: "status [nb|sb] | ACTION nb|sb [...] [FLAGS]",
+        does: "the databases' servers: status, backup, restore, compact, leave, join, replace, bootstrap, convert",
+        about: "Tells how the servers of the OVN databases are, and changes them. nb is the northbound database, sb the \
+                southbound one. --nb-address names the servers; that of this host tells more; for sb, all flags begin with --sb. A step that \
+                could lose the majority or contents is refused, with what to do first.\n\n\
+                status [nb|sb]: a line for each server, then what may still fail and what to do. Every server is asked, and \
+                one that does not answer within 3 s is told as such. It changes nothing. -o json is for programs.\n\
+                backup nb FILE: write the contents to a new file.\n\
+                restore nb FILE: replace the contents by those of a backup; what was there is in FILE.replaced afterwards.\n\
+                compact nb: this host's server writes its file anew, without what is outdated.\n\
+                leave nb: this host's member leaves its cluster for ever. leave nb SERVER: it removes another one that is lost; \
+                SERVER is its id, as status prints it, or its address for members.\n\
+                join nb LOCAL [MEMBERS]: make the file with which this host's server will join the cluster. LOCAL is this \
+                host's address for members, MEMBERS is theirs; if left out, the same port on the hosts of --nb-address.\n\
+                replace nb LOCAL [MEMBERS]: the same for a member whose host has a new address: its file keeps the old one.\n\
+                bootstrap nb LOCAL [FILE]: make the file of a new cluster, from the file of this host's server, a backup, or \
+                empty.\n\
+                convert nb [SCHEMA]: give the running database the newer schema of this host's OVN.\n\n\
+                join, replace and bootstrap want ovsdb-server to be stopped, and leave its start to you. The exit code is 0 \
+                when all is well or done, 2 when there is something to do or the step is refused, and 1 when it failed.",
+        flags: &["output", "config-file", "nb-address", "nb-run-dir", "nb-db-location"],
+        examples: &[
+            ("ovnkube db status", "both databases, at the addresses of the configuration file"),
+            ("ovnkube db status nb --nb-address=tcp:10.0.0.1:6641,tcp:10.0.0.2:6641,tcp:10.0.0.3:6641", "one cluster"),
+            ("ovnkube db replace nb tcp:10.0.0.9:6643", "this host has the address 10.0.0.9 now"),
+        ],
+    },
+    CommandHelp {
         word: "endpoints",
         operands: "wait | publish ADDRESS NB-PORT SB-PORT [FLAGS]",
         does: "wait for, or publish, the addresses of databases in pods, as charts of ovn-kubernetes do",

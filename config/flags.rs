@@ -15,6 +15,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::Error;
 use crate::commands::{self, COMMANDS};
+use crate::db_command::{self, DbCommand};
 use crate::layers::Layer;
 use crate::settings::{HEADINGS, SETTINGS};
 use crate::source::Source;
@@ -50,6 +51,8 @@ pub enum Command {
         addresses: Vec<IpAddr>,
         ports: DatabasePorts,
     },
+    /// About the servers of the databases.
+    Db(DbCommand),
     /// Serve the admission webhook, approve the certificates of node agents, or both.
     Identity(IdentityFlags),
     /// Print what a recording leads to.
@@ -347,6 +350,7 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
             }
             Command::Preflight { node: node.is_some() }
         }
+        Some("db") => Command::Db(db_command::parse(&mut words, json)?),
         Some("endpoints") => endpoints(&mut words)?,
         Some("identity") => Command::Identity(identity(matches)?),
         Some("replay") => {

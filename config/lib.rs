@@ -15,6 +15,7 @@ mod chosen;
 pub mod cli;
 mod commands;
 pub mod database;
+mod db_command;
 pub mod env;
 pub mod error;
 pub mod file;
@@ -37,6 +38,7 @@ use std::ffi::OsString;
 
 pub use access::{Authority, KubeAccess, Token};
 pub use database::{Database, DbAddress, Remote, Tls};
+pub use db_command::{DbCommand, DbStep, Raft, Side};
 pub use env::Places;
 pub use error::Error;
 pub use flags::{Command, DatabasePorts, IdentityFlags, WebhookFlags};

@@ -200,8 +200,8 @@ settings! {
         election_timer: u32 { key: "election-timer", flag: "nb-raft-election-timer", default: "0", range: ANY_COUNT, stage: Later }
         /// Directory of the database's socket.
         run_dir: PathBuf { key: "run-dir", flag: "nb-run-dir", default: "/var/run/ovn/" }
-        /// File of the database.
-        db_location: PathBuf { key: "db-location", flag: "nb-db-location", default: "/etc/ovn/ovnnb_db.db", stage: Later }
+        /// File of the database on this host, for ovnkube db; if it does not exist, the one where OVN's packages have it.
+        db_location: PathBuf { key: "db-location", flag: "nb-db-location", default: "/etc/ovn/ovnnb_db.db" }
         /// Server's private key.
         server_privkey: Option<PathBuf> { key: "server-privkey", flag: "nb-server-privkey", stage: Ignored("the database server takes its certificate from ovn-nbctl set-ssl") }
         /// Server's certificate.
@@ -226,8 +226,8 @@ settings! {
         election_timer: u32 { key: "election-timer", flag: "sb-raft-election-timer", default: "0", range: ANY_COUNT, stage: Later }
         /// Directory of the database's socket.
         run_dir: PathBuf { key: "run-dir", flag: "sb-run-dir", default: "/var/run/ovn/" }
-        /// File of the database.
-        db_location: PathBuf { key: "db-location", flag: "sb-db-location", default: "/etc/ovn/ovnsb_db.db", stage: Later }
+        /// File of the database on this host, for ovnkube db; if it does not exist, the one where OVN's packages have it.
+        db_location: PathBuf { key: "db-location", flag: "sb-db-location", default: "/etc/ovn/ovnsb_db.db" }
         /// Server's private key.
         server_privkey: Option<PathBuf> { key: "server-privkey", flag: "sb-server-privkey", stage: Ignored("the database server takes its certificate from ovn-sbctl set-ssl") }
         /// Server's certificate.

@@ -8,6 +8,7 @@
 //! ```
 //!
 //! - [`nb`]: an `ovsdb-server` per test
+//! - [`raft`]: members of Raft clusters, and pairs
 //! - [`servers`]: etcd and kube-apiserver, shared by the tests
 //! - [`Objects`]: the content of the API server
 //! - [`Controller`]: world, plan and diff, one write at a time
@@ -25,6 +26,7 @@ pub mod dump;
 pub mod foreign;
 pub mod nb;
 pub mod objects;
+pub mod raft;
 pub mod rules;
 pub mod servers;
 pub mod settings;

@@ -25,6 +25,13 @@ impl Release {
         if self == Self::Host { PathBuf::from("/") } else { home().join("trixie") }
     }
 
+    /// A file of the release's packages.
+    pub fn file(self, path: &str) -> PathBuf {
+        let file = self.root().join(path);
+        assert!(file.exists(), "{} is missing: run lab/install", file.display());
+        file
+    }
+
     /// A command of one of the release's programs.
     pub fn command(self, program: &str) -> Command {
         let root = self.root();
@@ -90,12 +97,11 @@ impl Server {
     }
 
     fn create(&self) {
-        let file = match self.database.name {
-            "OVN_Northbound" => "ovn/ovn-nb.ovsschema",
-            "OVN_Southbound" => "ovn/ovn-sb.ovsschema",
-            _ => "openvswitch/vswitch.ovsschema",
-        };
-        let schema = self.release.root().join("usr/share").join(file);
+        let schema = self.release.file(match self.database.name {
+            "OVN_Northbound" => "usr/share/ovn/ovn-nb.ovsschema",
+            "OVN_Southbound" => "usr/share/ovn/ovn-sb.ovsschema",
+            _ => "usr/share/openvswitch/vswitch.ovsschema",
+        });
         let args = [OsStr::new("create"), self.dir.join("db").as_os_str(), schema.as_os_str()].map(OsStr::to_owned);
         let out = self.release.command("ovsdb-tool").args(args).output().unwrap();
         assert!(out.status.success(), "ovsdb-tool: {}; run lab/install", String::from_utf8_lossy(&out.stderr));

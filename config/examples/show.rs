@@ -40,6 +40,7 @@ pub(crate) fn show(
         Command::Replay { file } => writeln!(out, "replay {}", file.display())?,
         Command::Plan { node } => writeln!(out, "plan {node}")?,
         Command::Preflight { node } => writeln!(out, "preflight {node}")?,
+        Command::Db(command) => writeln!(out, "db {command:?}")?,
         Command::EndpointsWait => writeln!(out, "endpoints wait")?,
         Command::EndpointsPublish { addresses, ports } => writeln!(out, "endpoints publish {addresses:?} {ports:?}")?,
         Command::Identity(flags) => writeln!(out, "identity {:?} {}", flags.webhook, flags.approver)?,

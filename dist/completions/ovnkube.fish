@@ -86,7 +86,7 @@ complete -c ovnkube -l nb-client-cacert -d 'Certificate authority of the server 
 complete -c ovnkube -l nb-cert-common-name -d 'Name that the server\'s certificate must have; if empty, the host in its address. File: [ovnnorth] cert-common-name.' -r
 complete -c ovnkube -l nb-raft-election-timer -d 'Raft election timer to set in the database, in milliseconds; 0 does not change it. Default: 0. File: [ovnnorth] election-timer. (no effect yet)' -r
 complete -c ovnkube -l nb-run-dir -d 'Directory of the database\'s socket. Default: /var/run/ovn/. File: [ovnnorth] run-dir.' -r
-complete -c ovnkube -l nb-db-location -d 'File of the database. Default: /etc/ovn/ovnnb_db.db. File: [ovnnorth] db-location. (no effect yet)' -r
+complete -c ovnkube -l nb-db-location -d 'File of the database on this host, for ovnkube db; if it does not exist, the one where OVN\'s packages have it. Default: /etc/ovn/ovnnb_db.db. File: [ovnnorth] db-location.' -r
 complete -c ovnkube -l nb-server-privkey -d 'Server\'s private key. File: [ovnnorth] server-privkey. (does nothing: the database server takes its certificate from ovn-nbctl set-ssl)' -r
 complete -c ovnkube -l nb-server-cert -d 'Server\'s certificate. File: [ovnnorth] server-cert. (does nothing: the database server takes its certificate from ovn-nbctl set-ssl)' -r
 complete -c ovnkube -l nb-server-cacert -d 'Certificate authority of the clients. File: [ovnnorth] server-cacert. (does nothing: the database server takes its certificate from ovn-nbctl set-ssl)' -r
@@ -97,7 +97,7 @@ complete -c ovnkube -l sb-client-cacert -d 'Certificate authority of the server 
 complete -c ovnkube -l sb-cert-common-name -d 'Name that the server\'s certificate must have; if empty, the host in its address. File: [ovnsouth] cert-common-name.' -r
 complete -c ovnkube -l sb-raft-election-timer -d 'Raft election timer to set in the database, in milliseconds; 0 does not change it. Default: 0. File: [ovnsouth] election-timer. (no effect yet)' -r
 complete -c ovnkube -l sb-run-dir -d 'Directory of the database\'s socket. Default: /var/run/ovn/. File: [ovnsouth] run-dir.' -r
-complete -c ovnkube -l sb-db-location -d 'File of the database. Default: /etc/ovn/ovnsb_db.db. File: [ovnsouth] db-location. (no effect yet)' -r
+complete -c ovnkube -l sb-db-location -d 'File of the database on this host, for ovnkube db; if it does not exist, the one where OVN\'s packages have it. Default: /etc/ovn/ovnsb_db.db. File: [ovnsouth] db-location.' -r
 complete -c ovnkube -l sb-server-privkey -d 'Server\'s private key. File: [ovnsouth] server-privkey. (does nothing: the database server takes its certificate from ovn-sbctl set-ssl)' -r
 complete -c ovnkube -l sb-server-cert -d 'Server\'s certificate. File: [ovnsouth] server-cert. (does nothing: the database server takes its certificate from ovn-sbctl set-ssl)' -r
 complete -c ovnkube -l sb-server-cacert -d 'Certificate authority of the clients. File: [ovnsouth] server-cacert. (does nothing: the database server takes its certificate from ovn-sbctl set-ssl)' -r

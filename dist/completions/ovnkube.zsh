@@ -107,7 +107,7 @@ _ovnkube() {
 '--nb-cert-common-name=[Name that the server'\''s certificate must have; if empty, the host in its address. File\: \[ovnnorth\] cert-common-name.]:string:_default' \
 '--nb-raft-election-timer=[Raft election timer to set in the database, in milliseconds; 0 does not change it. Default\: 0. File\: \[ovnnorth\] election-timer. (no effect yet)]:int:_default' \
 '--nb-run-dir=[Directory of the database'\''s socket. Default\: /var/run/ovn/. File\: \[ovnnorth\] run-dir.]:path:_default' \
-'--nb-db-location=[File of the database. Default\: /etc/ovn/ovnnb_db.db. File\: \[ovnnorth\] db-location. (no effect yet)]:path:_default' \
+'--nb-db-location=[File of the database on this host, for ovnkube db; if it does not exist, the one where OVN'\''s packages have it. Default\: /etc/ovn/ovnnb_db.db. File\: \[ovnnorth\] db-location.]:path:_default' \
 '--nb-server-privkey=[Server'\''s private key. File\: \[ovnnorth\] server-privkey. (does nothing\: the database server takes its certificate from ovn-nbctl set-ssl)]:path:_default' \
 '--nb-server-cert=[Server'\''s certificate. File\: \[ovnnorth\] server-cert. (does nothing\: the database server takes its certificate from ovn-nbctl set-ssl)]:path:_default' \
 '--nb-server-cacert=[Certificate authority of the clients. File\: \[ovnnorth\] server-cacert. (does nothing\: the database server takes its certificate from ovn-nbctl set-ssl)]:path:_default' \
@@ -118,7 +118,7 @@ _ovnkube() {
 '--sb-cert-common-name=[Name that the server'\''s certificate must have; if empty, the host in its address. File\: \[ovnsouth\] cert-common-name.]:string:_default' \
 '--sb-raft-election-timer=[Raft election timer to set in the database, in milliseconds; 0 does not change it. Default\: 0. File\: \[ovnsouth\] election-timer. (no effect yet)]:int:_default' \
 '--sb-run-dir=[Directory of the database'\''s socket. Default\: /var/run/ovn/. File\: \[ovnsouth\] run-dir.]:path:_default' \
-'--sb-db-location=[File of the database. Default\: /etc/ovn/ovnsb_db.db. File\: \[ovnsouth\] db-location. (no effect yet)]:path:_default' \
+'--sb-db-location=[File of the database on this host, for ovnkube db; if it does not exist, the one where OVN'\''s packages have it. Default\: /etc/ovn/ovnsb_db.db. File\: \[ovnsouth\] db-location.]:path:_default' \
 '--sb-server-privkey=[Server'\''s private key. File\: \[ovnsouth\] server-privkey. (does nothing\: the database server takes its certificate from ovn-sbctl set-ssl)]:path:_default' \
 '--sb-server-cert=[Server'\''s certificate. File\: \[ovnsouth\] server-cert. (does nothing\: the database server takes its certificate from ovn-sbctl set-ssl)]:path:_default' \
 '--sb-server-cacert=[Certificate authority of the clients. File\: \[ovnsouth\] server-cacert. (does nothing\: the database server takes its certificate from ovn-sbctl set-ssl)]:path:_default' \
@@ -211,6 +211,7 @@ _ovnkube() {
 '-V[Print version]' \
 '--version[Print version]' \
 '::words:((config\:"print every effective setting and where it comes from; -o json for programs"
+db\:"the databases'\'' servers\: status, backup, restore, compact, leave, join, replace, bootstrap, convert"
 endpoints\:"wait for, or publish, the addresses of databases in pods, as charts of ovn-kubernetes do"
 identity\:"approve certificates of node agents; serve an admission webhook, for older Kubernetes"
 plan\:"print what the node agent would change on this host, and change nothing; --node NAME"

@@ -3,6 +3,7 @@
 mod cluster;
 mod connections;
 mod controller;
+mod db;
 mod endpoints;
 #[cfg_attr(windows, path = "system/no_node.rs")]
 mod node;
@@ -28,7 +29,9 @@ fn main() -> ExitCode {
     match ovnkube_config::load(std::env::args_os().skip(1), env, &Places::default()) {
         Ok(loaded) => run(&loaded),
         // for these commands exit code 2 means that there is something to do
-        Err(error) if std::env::args_os().any(|word| word == "plan" || word == "preflight") => fail(&error, 1),
+        Err(error) if std::env::args_os().any(|word| word == "db" || word == "plan" || word == "preflight") => {
+            fail(&error, 1)
+        }
         Err(error) => fail(&error, error.exit_code()),
     }
 }
@@ -62,6 +65,14 @@ fn run(loaded: &Loaded) -> ExitCode {
         Command::EndpointsPublish { addresses, ports } => {
             return roles::publish(loaded, addresses, *ports)
                 .map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
+        }
+        Command::Db(command) => {
+            return match roles::db(loaded, command) {
+                Ok(true) => ExitCode::SUCCESS,
+                Ok(false) => ExitCode::from(2),
+                Err(db::Failed::Refused(why)) => fail(&format!("refused: {why}"), 2),
+                Err(db::Failed::Error(error)) => fail(&format!("{error:#}"), 1),
+            };
         }
         Command::Identity(flags) => {
             return roles::identity(loaded, flags)

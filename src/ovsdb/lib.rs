@@ -25,6 +25,7 @@
 //!     └── writer ◀── requests: check ▶ render ◀──────── Client::transact
 //! ```
 
+mod about;
 mod candidates;
 mod client;
 mod conn;
@@ -40,6 +41,7 @@ mod nearly;
 mod options;
 mod outcome;
 mod patience;
+mod questions;
 mod reader;
 mod remote;
 mod rpc;
@@ -56,6 +58,7 @@ mod tls;
 
 pub use ovnkube_ovsdb_data::{Cache, Class, Columns, Condition, Identity, Monitored, Parent, Txn, TxnError};
 
+pub use about::About;
 pub use client::{CacheGuard, Client};
 pub use events::{Event, RowEvent, Subscription};
 pub use frame::{FrameError, Framer};
@@ -63,6 +66,7 @@ pub use lock::Lock;
 pub use locks::Standing;
 pub use options::Options;
 pub use outcome::Reply;
+pub use questions::{NoAnswer, Questions};
 pub use remote::{Remote, RemoteError};
 pub use state::{State, Stats};
 pub use tls::TlsFiles;

@@ -9,6 +9,8 @@ mod annotations;
 mod bad_input;
 mod certificates;
 mod cluster;
+mod db;
+mod db_steps;
 mod faults;
 mod identity;
 mod masters;

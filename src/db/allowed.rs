@@ -1,0 +1,382 @@
+//! Which steps are allowed. Each is refused if it could lose the majority or contents, with the member to look at and what to do.
+
+use std::collections::BTreeSet;
+
+use crate::cluster_status::{ClusterStatus, Listed};
+use crate::judge::{majority, names};
+use crate::observed::{Model, Observed, Seen};
+use crate::servers::{Role, Server, Servers, host_of};
+
+/// Why a step is not done, and what to do first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused(pub String);
+
+/// The server that a step uses, and what its user has to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    pub address: String,
+    pub note: Option<String>,
+}
+
+/// A member to remove, and what its user has to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    pub id: String,
+    pub address: String,
+    pub note: Option<String>,
+}
+
+/// What this host has of the database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Here {
+    #[default]
+    Nothing,
+    /// A server runs, with whatever file.
+    Runs,
+    /// A file of a database that is not in a cluster.
+    Alone,
+    /// A member's file.
+    Member {
+        id: String,
+        address: String,
+        /// Whether it has joined; otherwise the join was cut short.
+        joined: bool,
+    },
+}
+
+type Verdict<T> = Result<T, Refused>;
+
+fn refuse<T>(text: String) -> Verdict<T> {
+    Err(Refused(text))
+}
+
+/// Copies the contents to a file.
+pub fn backup(observed: &Observed) -> Verdict<Source> {
+    let servers = Servers::of(observed);
+    one_cluster(&servers)?;
+    let with = |role| servers.all.iter().filter(move |server| server.role == role && server.answers());
+    let from = |server: &Server, note: Option<String>| Ok(Source { address: server.address.clone(), note });
+    if let Some(leader) = servers.leader().filter(|leader| leader.answers()) {
+        return from(leader, None);
+    }
+    if let Some(newest) = with(Role::Follower).max_by_key(|member| (member.index, member.connected)) {
+        let note = format!(
+            "there is no leader: the backup has what {} has, up to entry {}; a member that does not answer may have more",
+            newest.address,
+            newest.index.unwrap_or_default()
+        );
+        return from(newest, Some(note));
+    }
+    match (with(Role::Active).collect::<Vec<_>>().as_slice(), with(Role::Backup).next()) {
+        ([one], _) => from(one, None),
+        ([], Some(copy)) => {
+            let note = format!("{} only copies another server, which does not answer and may have more", copy.address);
+            from(copy, Some(note))
+        }
+        ([], None) => refuse(unreachable(&servers, observed.word())),
+        (several, _) => refuse(two_active(several)),
+    }
+}
+
+/// The server on this host writes its file anew.
+pub fn compact(observed: &Observed) -> Verdict<()> {
+    here(observed).map(drop)
+}
+
+/// The member on this host leaves its cluster.
+pub fn leave(observed: &Observed) -> Verdict<Option<String>> {
+    let (_, status) = here(observed)?;
+    let word = observed.word();
+    let Some(status) = status else {
+        return refuse("the server on this host is in no cluster: stop it with ovn-ctl instead".to_owned());
+    };
+    if !status.is_member() {
+        return refuse(format!(
+            "the member on this host is not connected to its cluster ({}), so it cannot tell the others; bring it back, or \
+             remove it on the host of another member: ovnkube db leave {word} {}",
+            status.status,
+            first_digits(&status.member)
+        ));
+    }
+    let servers = Servers::of(observed);
+    let others: Vec<&Server> = servers.members().filter(|member| !is_self(member, status)).collect();
+    let connected = others.iter().filter(|member| member.connected).count();
+    match others.len() {
+        0 => refuse(format!(
+            "it is the only member: the database would be gone. Back it up (ovnkube db backup {word} FILE) and let another \
+             member join first, or stop it with ovn-ctl"
+        )),
+        all if connected < majority(all) => refuse(format!(
+            "{connected} of the {all} other members are connected, and {} are needed: nothing could be written any more. Look at \
+             {} first",
+            majority(all),
+            missing(&others)
+        )),
+        all => Ok(no_spare(connected, all)),
+    }
+}
+
+/// Removes a member that is lost for ever: by the member on this host.
+pub fn remove(observed: &Observed, wanted: &str) -> Verdict<Removal> {
+    let (_, status) = here(observed)?;
+    let word = observed.word();
+    let Some(status) = status else { return refuse("the server on this host is in no cluster".to_owned()) };
+    let is_it = |listed: &&Listed| {
+        listed.address == wanted || wanted.len() >= 4 && (listed.id == wanted || wanted.starts_with(&*listed.id))
+    };
+    let found: Vec<&Listed> = status.members.iter().filter(is_it).collect();
+    let [listed] = found.as_slice() else {
+        let known = status.members.iter().map(|listed| format!("{} at {}", listed.id, listed.address));
+        let known = known.collect::<Vec<_>>().join(", ");
+        let problem = if found.is_empty() { "is none of the members" } else { "are several members; write the digits" };
+        return refuse(format!("{wanted} {problem}: {known}"));
+    };
+    if listed.is_self {
+        return refuse(format!("{wanted} is the member on this host; write ovnkube db leave {word}"));
+    }
+    let servers = Servers::of(observed);
+    let members: Vec<&Server> = servers.members().collect();
+    if !status.is_member() || servers.leader().is_none() {
+        let absent: Vec<&Server> =
+            members.iter().copied().filter(|member| member.id.as_deref() != Some(&*listed.id)).collect();
+        return refuse(format!(
+            "there is no leader, so no member can be removed; first bring back {}. If so many are lost for ever that there \
+             will be no majority, make a new cluster from a backup: ovnkube db backup, then bootstrap",
+            missing(&absent)
+        ));
+    }
+    let member = members.iter().find(|member| member.id.as_deref() == Some(&*listed.id));
+    if let Some(member) = member.filter(|member| member.connected || member.answers()) {
+        return refuse(format!(
+            "{} is there: it leaves by itself, with ovnkube db leave {word} on its host. If it cannot, stop its ovsdb-server first",
+            member.address
+        ));
+    }
+    let connected = members.iter().filter(|member| member.connected).count();
+    let note = no_spare(connected, members.len().saturating_sub(1));
+    Ok(Removal { id: listed.id.clone(), address: listed.address.clone(), note })
+}
+
+/// This host gets a file that joins the cluster, which is returned.
+pub fn join(observed: &Observed, here: &Here, local: &str) -> Verdict<String> {
+    let word = observed.word();
+    match here {
+        Here::Runs => return refuse(runs()),
+        Here::Alone => {
+            return refuse(
+                "the file of this host is a database that is not in a cluster, and joining would lose its contents; move the \
+                 file away first"
+                    .to_owned(),
+            );
+        }
+        Here::Member { address, joined: true, .. } if address == local => {
+            return refuse(
+                "the file of this host is that of a member already: start ovsdb-server, and it goes on".to_owned(),
+            );
+        }
+        Here::Member { address, joined: true, .. } => {
+            return refuse(format!(
+                "the file of this host is that of the member at {address}; if this host has a new address, write ovnkube db \
+                 replace {word} {local}"
+            ));
+        }
+        Here::Member { .. } | Here::Nothing => {}
+    }
+    cluster_to_join(observed)
+}
+
+/// A member whose host has a new address joins as a new one. Returns the cluster, and the digits of the old member.
+pub fn replace(observed: &Observed, here: &Here, local: &str) -> Verdict<(String, String)> {
+    match here {
+        Here::Member { id, address, joined: true } if address != local => {
+            Ok((cluster_to_join(observed)?, first_digits(id)))
+        }
+        Here::Member { joined: true, .. } => {
+            refuse(format!("the file of this host has the address {local} already: start ovsdb-server, and it goes on"))
+        }
+        Here::Runs => refuse(runs()),
+        Here::Alone | Here::Nothing | Here::Member { .. } => {
+            refuse(format!("this host has no file of a member; write ovnkube db join {} {local}", observed.word()))
+        }
+    }
+}
+
+/// This host gets a file that is a new cluster. `contents`: those of a backup.
+pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) -> Verdict<()> {
+    let word = observed.word();
+    match here {
+        Here::Runs => return refuse(runs()),
+        Here::Member { address, .. } => {
+            return refuse(format!(
+                "the file of this host is that of the member at {address}: start ovsdb-server, and it goes on. If its cluster is \
+                 lost for ever, move the file away"
+            ));
+        }
+        Here::Alone if contents => {
+            return refuse(
+                "this host has a file of the database, and would get another one; move it away first".to_owned(),
+            );
+        }
+        Here::Alone | Here::Nothing => {}
+    }
+    for seen in &observed.servers {
+        let is_this_host = match host_of(&seen.address) {
+            Some(host) => Some(host) == host_of(local),
+            None => true,
+        };
+        match &seen.answer {
+            Some(answer) if answer.model == Model::Clustered => {
+                return refuse(format!(
+                    "{} is in a cluster already; write ovnkube db join {word} {local}",
+                    seen.address
+                ));
+            }
+            Some(_) => {
+                return refuse(format!(
+                    "{} has the database, outside a cluster; create the cluster on its host, so that the contents stay, or stop \
+                     it if they are not needed",
+                    seen.address
+                ));
+            }
+            None if is_this_host => {}
+            None => {
+                return refuse(format!(
+                    "{} does not answer, and may be in a cluster: there would be two. Start it, or leave it out of \
+                     --{word}-address if it never had the database ({})",
+                    seen.address,
+                    seen.problem.as_deref().unwrap_or("no answer")
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the contents with those of a backup of `schema`.
+pub fn restore(observed: &Observed, name: &str, schema: &str) -> Verdict<Source> {
+    let writer = writer(observed, name)?;
+    let running = writer.schema.as_deref().unwrap_or_default();
+    if version(schema) > version(running) {
+        return refuse(format!(
+            "the backup has schema {schema}, and the database {running}: what is new would be lost. First write ovnkube db convert {}",
+            observed.word()
+        ));
+    }
+    Ok(Source { address: writer.address, note: None })
+}
+
+/// Gives the database a newer schema. Nothing if it has it.
+pub fn convert(observed: &Observed, name: &str, schema: &str) -> Verdict<Option<Source>> {
+    let writer = writer(observed, name)?;
+    let running = writer.schema.as_deref().unwrap_or_default();
+    match version(running).cmp(&version(schema)) {
+        std::cmp::Ordering::Equal => Ok(None),
+        std::cmp::Ordering::Greater => refuse(format!(
+            "the database has schema {running}, and {schema} is older: tables and columns would be lost. An older release of OVN \
+             works with the newer schema"
+        )),
+        std::cmp::Ordering::Less => Ok(Some(Source { address: writer.address, note: None })),
+    }
+}
+
+/// The server that takes writes.
+fn writer(observed: &Observed, name: &str) -> Verdict<Server> {
+    if name != observed.database {
+        return refuse(format!("the file is of the database {name}, not {}", observed.database));
+    }
+    let servers = Servers::of(observed);
+    one_cluster(&servers)?;
+    if let Some(leader) = servers.leader().filter(|leader| leader.answers()) {
+        return Ok(leader.clone());
+    }
+    let active: Vec<&Server> = servers.all.iter().filter(|server| server.role == Role::Active).collect();
+    match active.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => refuse(unreachable(&servers, observed.word())),
+        several => refuse(two_active(several)),
+    }
+}
+
+/// The server on this host that answers, and what it says of its cluster.
+fn here(observed: &Observed) -> Verdict<(&Seen, Option<&ClusterStatus>)> {
+    let word = observed.word();
+    let Some((seen, control)) = observed.here() else {
+        return refuse(format!(
+            "no ovsdb-server of the database runs on this host; run this on the host of one, or name the directory of its control \
+             socket with --{word}-run-dir"
+        ));
+    };
+    match &control.problem {
+        Some(problem) => refuse(format!("the ovsdb-server on this host does not answer: {problem}; restart it")),
+        None => Ok((seen, control.cluster.as_ref())),
+    }
+}
+
+fn cluster_to_join(observed: &Observed) -> Verdict<String> {
+    let servers = Servers::of(observed);
+    one_cluster(&servers)?;
+    let word = observed.word();
+    match servers.leader().and_then(|leader| leader.cluster.clone()) {
+        Some(cluster) => Ok(cluster),
+        None if servers.all.iter().any(|server| server.role == Role::Follower) => refuse(format!(
+            "the cluster has no leader, or it was not asked; look at ovnkube db status {word}, with the addresses of all members"
+        )),
+        None if servers.all.iter().any(Server::answers) => refuse(
+            "none of the servers that answer is in a cluster; create it with ovnkube db bootstrap, on one host"
+                .to_owned(),
+        ),
+        None => refuse(unreachable(&servers, word)),
+    }
+}
+
+fn one_cluster(servers: &Servers) -> Verdict<()> {
+    let clusters: BTreeSet<&str> = servers.all.iter().filter_map(|server| server.cluster.as_deref()).collect();
+    match clusters.len() {
+        0 | 1 => Ok(()),
+        _ => refuse(format!(
+            "the servers {} are in different clusters; give the addresses of one",
+            names(servers.all.iter())
+        )),
+    }
+}
+
+/// What a majority without a spare member means.
+fn no_spare(connected: usize, all: usize) -> Option<String> {
+    (connected == majority(all)).then(|| {
+        format!("then {connected} of {all} members are connected, and none may fail: let a new one join, with ovnkube db join")
+    })
+}
+
+fn unreachable(servers: &Servers, word: &str) -> String {
+    format!(
+        "no server answers that takes writes: {}; look at ovnkube db status {word}, start ovsdb-server there, or give the right \
+         addresses with --{word}-address",
+        names(servers.all.iter())
+    )
+}
+
+fn two_active(several: &[&Server]) -> String {
+    format!("{} all take writes, with different contents; give the address of one", names(several.iter().copied()))
+}
+
+fn runs() -> String {
+    "ovsdb-server of the database runs on this host; stop it first, with ovn-ctl".to_owned()
+}
+
+/// The members of these that are not connected.
+fn missing(members: &[&Server]) -> String {
+    names(members.iter().copied().filter(|member| !member.connected))
+}
+
+fn is_self(member: &Server, status: &ClusterStatus) -> bool {
+    member.id.as_ref().is_some_and(|id| status.member.starts_with(&**id))
+}
+
+fn first_digits(id: &str) -> String {
+    id.chars().take(4).collect()
+}
+
+/// `7.0.0` as numbers.
+fn version(text: &str) -> Vec<u64> {
+    text.split('.').map(|part| part.parse().unwrap_or_default()).collect()
+}

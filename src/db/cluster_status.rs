@@ -1,0 +1,89 @@
+//! The answer to `cluster/status`, which is text for people.
+
+/// What a member says of its cluster. What is missing in the text is empty, or 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterStatus {
+    /// Ids of the cluster and of the member; no cluster's while it joins its first one.
+    pub cluster: String,
+    pub member: String,
+    /// Where other members reach it.
+    pub address: String,
+    /// `cluster member`, `joining cluster`, `leaving cluster`, `disconnected from the cluster (…)`.
+    pub status: String,
+    /// `leader`, `follower` or `candidate`.
+    pub role: String,
+    pub term: u64,
+    /// The first digits of the leader's id, `self` or `unknown`.
+    pub leader: String,
+    pub election_timer_ms: u64,
+    pub members: Vec<Listed>,
+}
+
+/// A member as another one knows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// The first four digits of its id.
+    pub id: String,
+    pub address: String,
+    pub is_self: bool,
+    /// Since its last message.
+    pub silent_ms: Option<u64>,
+}
+
+/// More members than any cluster has.
+const MOST_MEMBERS: usize = 100;
+
+impl ClusterStatus {
+    /// Nothing if the text is not that of a member.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut found = Self::default();
+        let mut lines = text.lines();
+        for line in lines.by_ref().take_while(|line| *line != "Servers:") {
+            let Some((name, value)) = line.split_once(": ") else { continue };
+            let number = || value.trim().parse().unwrap_or_default();
+            match name {
+                "Cluster ID" => found.cluster = in_brackets(value).unwrap_or_default().to_owned(),
+                "Server ID" => found.member = in_brackets(value)?.to_owned(),
+                "Address" => found.address = value.to_owned(),
+                "Status" => found.status = value.to_owned(),
+                "Role" => found.role = value.to_owned(),
+                "Term" => found.term = number(),
+                "Leader" => found.leader = value.to_owned(),
+                // a change that is under way follows the number
+                "Election timer" => {
+                    found.election_timer_ms = value.split(' ').next()?.parse().unwrap_or_default();
+                }
+                _ => {}
+            }
+        }
+        found.members = lines.take(MOST_MEMBERS).filter_map(Listed::parse).collect();
+        (!found.member.is_empty()).then_some(found)
+    }
+
+    /// Whether it takes part in its cluster.
+    pub fn is_member(&self) -> bool {
+        self.status == "cluster member"
+    }
+
+    pub fn is_leader(&self) -> bool {
+        self.role == "leader"
+    }
+}
+
+impl Listed {
+    /// `    8c99 (8c99 at tcp:10.0.0.2:6643) next_index=5 match_index=4 last msg 331 ms ago`
+    fn parse(line: &str) -> Option<Self> {
+        let (id, address) = in_brackets(line)?.split_once(" at ").filter(|(id, _)| !id.is_empty())?;
+        let silent = line.split_once("last msg ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+        Some(Self {
+            id: id.to_owned(),
+            address: address.to_owned(),
+            is_self: line.contains("(self)"),
+            silent_ms: silent,
+        })
+    }
+}
+
+fn in_brackets(text: &str) -> Option<&str> {
+    text.split_once('(')?.1.split_once(')').map(|(inner, _)| inner)
+}

@@ -1,0 +1,25 @@
+//! What `ovnkube db` says about the servers of an OVN database, and which steps it allows. Pure: others ask the servers.
+//!
+//! ```text
+//!  _Server of each ──┐
+//!                    ├─▶ Observed ─▶ servers ─┬─▶ judge ───▶ Report, for people and as JSON
+//!  control sockets ──┘                        └─▶ allowed ─▶ what the step uses, or why it is refused
+//! ```
+
+mod allowed;
+mod cluster_status;
+mod judge;
+mod observed;
+mod report;
+mod servers;
+#[cfg(test)]
+mod tests;
+
+pub use allowed::{
+    Here, Refused, Removal, Source, backup, bootstrap, compact, convert, join, leave, remove, replace, restore,
+};
+pub use cluster_status::{ClusterStatus, Listed};
+pub use judge::{Judgement, State, judge};
+pub use observed::{Answer, Control, DatabaseFile, Model, Observed, Seen};
+pub use report::Report;
+pub use servers::{Role, Server, Servers};

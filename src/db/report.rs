@@ -1,0 +1,100 @@
+//! The answer of `ovnkube db status` about one database: for people, and as JSON.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::judge::{Judgement, State, judge};
+use crate::observed::Observed;
+use crate::servers::{Role, Server, Servers};
+
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub database: &'static str,
+    #[serde(flatten)]
+    pub judgement: Judgement,
+    pub servers: Vec<Server>,
+}
+
+impl Report {
+    pub fn of(observed: &Observed) -> Self {
+        Self { database: observed.database, judgement: judge(observed), servers: Servers::of(observed).all }
+    }
+
+    pub fn is_healthy(&self) -> bool {
+        self.judgement.state == State::Healthy
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = |of: fn(&Server) -> Option<String>| self.servers.iter().find_map(of).unwrap_or_default();
+        let cluster = first(|server| Some(format!(", cluster {}", server.cluster.as_ref()?)));
+        let schema = first(|server| Some(format!(", schema {}", server.schema.as_ref()?)));
+        let term = first(|server| Some(format!(", term {}", server.term?)));
+        writeln!(f, "{}{cluster}{schema}{term}", self.database)?;
+        for server in &self.servers {
+            // some of it was said by others
+            writeln!(f, "  {}", line(server).replace(char::is_control, " "))?;
+        }
+        let Judgement { text, remedy, .. } = &self.judgement;
+        let remedy = remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+        writeln!(f, "  {}", format!("{text}{remedy}").replace(char::is_control, " "))
+    }
+}
+
+fn line(server: &Server) -> String {
+    let mut parts = Vec::new();
+    match &server.problem {
+        Some(problem) => parts.push(format!("no answer: {problem}")),
+        None => parts.push(role(server).to_owned()),
+    }
+    if let Some(of) = &server.backup_of {
+        parts.push(format!("copies {of}"));
+    }
+    let is_follower = server.role == Role::Follower && server.connected;
+    parts.extend(server.index.filter(|_| !is_follower).map(|index| format!("entry {index}")));
+    parts.extend(server.behind.filter(|_| is_follower).map(|behind| match behind {
+        0 => "up to date".to_owned(),
+        1 => "1 entry behind".to_owned(),
+        more => format!("{more} entries behind"),
+    }));
+    let is_silent = !server.connected || !server.asked;
+    parts
+        .extend(server.silent_ms.filter(|_| is_silent).map(|ms| format!("last heard {} ago by this host's", time(ms))));
+    parts.extend(server.file.as_ref().map(|file| format!("file {} of {}", file.path, size(file.bytes))));
+    let id = server.id.as_deref().map(|id| format!(" ({id})")).unwrap_or_default();
+    let here = if server.this_host { ", this host" } else { "" };
+    format!("{}{id}{here}: {}", server.address, parts.join(", "))
+}
+
+fn role(server: &Server) -> &'static str {
+    match (server.role, server.connected) {
+        (Role::Leader, true) => "leader",
+        (Role::Follower, true) => "follower",
+        (Role::Leader | Role::Follower, false) => "has lost its cluster, or has not joined it yet",
+        (Role::Active, _) => "takes writes",
+        (Role::Backup, _) => "backup, takes no writes",
+        (Role::Relay, true) => "relay",
+        (Role::Relay, false) => "relay that has lost its server",
+        (Role::Unknown, true) => "a member that was not asked",
+        (Role::Unknown, false) => "a member that was not asked and is not known to be connected",
+    }
+}
+
+fn time(ms: u64) -> String {
+    match ms {
+        0..10_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        10_000..120_000 => format!("{} s", ms / 1000),
+        120_000..7_200_000 => format!("{} minutes", ms / 60_000),
+        _ => format!("{} hours", ms / 3_600_000),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}

@@ -1,0 +1,382 @@
+//! Databases as text, and what is said and allowed. A letter is a server: `L` leads, `F` follows, `d` has lost its cluster, `x`
+//! does not answer; outside a cluster `A` takes writes and `B` copies. The first one is 10.0.0.1 with the id `aaaa`.
+
+use crate::{
+    Answer, ClusterStatus, Control, Here, Listed, Model, Observed, Refused, Report, Seen, State, backup, bootstrap,
+    compact, convert, join, judge, leave, remove, replace, restore,
+};
+
+const CLUSTER: &str = "5c34d84c-4029-4156-a1b8-b8599569fa5b";
+const LOCAL: &str = "tcp:10.0.0.9:6643";
+
+fn id(at: usize) -> String {
+    ["aaaa", "bbbb", "cccc", "dddd", "eeee"][at].to_owned()
+}
+
+fn raft(at: usize) -> String {
+    format!("tcp:10.0.0.{}:6643", at + 1)
+}
+
+/// Servers, seen from the host of one of them or, without `here`, from elsewhere.
+fn seen(letters: &str, here: Option<usize>) -> Observed {
+    let leader = letters.find('L');
+    let one = |(at, letter): (usize, char)| {
+        let clustered = "LFd".contains(letter);
+        let answer = Answer {
+            model: if clustered { Model::Clustered } else { Model::Standalone },
+            connected: letter != 'd',
+            leader: letter == 'L' || !clustered,
+            read_only: (!clustered).then_some(letter == 'B'),
+            cluster: clustered.then(|| CLUSTER.to_owned()),
+            member: clustered.then(|| format!("{}4cd4-ffaa-4c0f-9661-506e78d550c4", id(at))),
+            index: clustered.then_some(if letter == 'L' { 1000 } else { 1000 - at as u64 }),
+            schema: Some("7.0.0".to_owned()),
+        };
+        let silent = letter == 'x';
+        Seen {
+            address: format!("tcp:10.0.0.{}:6641", at + 1),
+            answer: (!silent).then_some(answer),
+            problem: silent.then(|| "it was silent for 3 s".to_owned()),
+            control: (here == Some(at)).then(|| control(letters, at, leader)),
+        }
+    };
+    Observed { database: "OVN_Northbound", servers: letters.chars().enumerate().map(one).collect() }
+}
+
+fn control(letters: &str, here: usize, leader: Option<usize>) -> Control {
+    let letter = letters.chars().nth(here).unwrap();
+    let listed = |at| Listed { id: id(at), address: raft(at), is_self: at == here, silent_ms: Some(40_000) };
+    let status = ClusterStatus {
+        cluster: CLUSTER.to_owned(),
+        member: format!("{}4cd4-ffaa-4c0f-9661-506e78d550c4", id(here)),
+        address: raft(here),
+        status: if letter == 'd' { "disconnected from the cluster (election timeout)" } else { "cluster member" }
+            .to_owned(),
+        role: if letter == 'L' { "leader" } else { "follower" }.to_owned(),
+        term: 5,
+        leader: leader.map_or("unknown".to_owned(), id),
+        election_timer_ms: 1000,
+        members: (0..letters.len()).map(listed).collect(),
+    };
+    Control { cluster: "LFd".contains(letter).then_some(status), ..Control::default() }
+}
+
+#[test]
+fn what_is_said_of_clusters() {
+    let cases = [
+        ("LFF", State::Healthy, "healthy: all 3 members are connected, one may fail"),
+        ("LFFFF", State::Healthy, "healthy: all 5 members are connected, 2 may fail"),
+        ("LF", State::Healthy, "takes writes, but no member may fail: there are 2"),
+        ("LFx", State::Degraded, "works, but one more loss stops writes: 2 of 3 members are connected"),
+        ("LFd", State::Degraded, "works, but one more loss stops writes: 2 of 3 members are connected"),
+        ("LFFFx", State::Degraded, "works, and one more member may fail: 4 of 5 members are connected"),
+        ("LFFxx", State::Degraded, "works, but one more loss stops writes: 3 of 5 members are connected"),
+        ("dxx", State::Broken, "no leader, no writes: 1 of 3 members answers, and 2 are needed"),
+        ("ddx", State::Broken, "no leader, no writes: 2 of 3 members answer, but they elect none"),
+        ("ddd", State::Broken, "no leader, no writes: 3 of 3 members answer, but they elect none"),
+    ];
+    for (letters, state, text) in cases {
+        for here in [None, Some(0)] {
+            let judgement = judge(&seen(letters, here));
+            assert_eq!((judgement.state, &*judgement.text), (state, text), "{letters} {here:?}");
+            let needs_remedy = !text.starts_with("healthy");
+            assert_eq!(judgement.remedy.is_some(), needs_remedy, "{letters}: {:?}", judgement.remedy);
+        }
+    }
+    let remedy = |letters| judge(&seen(letters, Some(0))).remedy.unwrap();
+    assert!(remedy("LFx").contains("tcp:10.0.0.3:6641") && remedy("LFx").contains("ovnkube db leave nb cccc"));
+    assert!(remedy("LFd").contains("check the network between it and them"));
+    assert!(remedy("dxx").contains("tcp:10.0.0.2:6641, tcp:10.0.0.3:6641"));
+}
+
+#[test]
+fn what_is_said_of_single_servers_and_pairs() {
+    let cases = [
+        ("A", State::Healthy, "takes writes; a single server: nothing takes over if it fails"),
+        ("AB", State::Healthy, "healthy: tcp:10.0.0.1:6641 is active, 1 copy it"),
+        ("Ax", State::Degraded, "takes writes, but nothing takes over if tcp:10.0.0.1:6641 fails"),
+        ("ABx", State::Degraded, "takes writes; tcp:10.0.0.1:6641 is active"),
+        ("B", State::Broken, "no active server, no writes: tcp:10.0.0.1:6641 only copies another server"),
+        ("xB", State::Broken, "no active server, no writes: tcp:10.0.0.2:6641 only copies another server"),
+        (
+            "AA",
+            State::Broken,
+            "tcp:10.0.0.1:6641, tcp:10.0.0.2:6641 all take writes, and none copies another: clients see different contents",
+        ),
+        ("xx", State::Broken, "no server of the database answers: tcp:10.0.0.1:6641, tcp:10.0.0.2:6641"),
+        (
+            "LFA",
+            State::Broken,
+            "some servers are in a cluster, but not tcp:10.0.0.3:6641: clients see different contents",
+        ),
+    ];
+    for (letters, state, text) in cases {
+        let judgement = judge(&seen(letters, None));
+        assert_eq!((judgement.state, &*judgement.text), (state, text), "{letters}");
+    }
+}
+
+#[test]
+fn what_only_some_hosts_know() {
+    // elsewhere, nobody knows of the other members
+    assert_eq!(judge(&seen("L", None)).text, "takes writes; its other members were not asked");
+    assert_eq!(judge(&seen("L", Some(0))).text, "takes writes, but no member may fail: it is the only one");
+    assert_eq!(judge(&seen("F", None)).text, "the leader was not asked: tcp:10.0.0.1:6641 is connected to it");
+    // a host of one knows them, also if they were not asked
+    let mut observed = seen("LFF", Some(0));
+    observed.servers.truncate(1);
+    assert_eq!(judge(&observed).text, "works; 1 of 3 members are known to be connected");
+    assert!(Report::of(&observed).to_string().contains("tcp:10.0.0.2:6643 (bbbb): a member that was not asked"));
+    let mut heard = observed.clone();
+    let status = heard.servers[0].control.as_mut().unwrap().cluster.as_mut().unwrap();
+    status.members.iter_mut().for_each(|listed| listed.silent_ms = Some(100));
+    assert_eq!(judge(&heard).text, "healthy: all 3 members are connected, one may fail");
+    // two clusters
+    let mut observed = seen("LL", None);
+    observed.servers[1].answer.as_mut().unwrap().cluster = Some("0000".to_owned());
+    assert_eq!(
+        judge(&observed).text,
+        "the servers are in different clusters: tcp:10.0.0.2:6641 in 0000; tcp:10.0.0.1:6641 in 5c34d84c"
+    );
+    // a member that lost its file joined again: both have its address
+    let mut observed = seen("LFF", Some(0));
+    let status = observed.servers[0].control.as_mut().unwrap().cluster.as_mut().unwrap();
+    status.members.push(Listed { id: "ffff".to_owned(), address: raft(2), ..Listed::default() });
+    let judgement = judge(&observed);
+    assert!(judgement.text.contains("member ffff has the address of another one, tcp:10.0.0.3:6643"), "{judgement:?}");
+    assert_eq!(judgement.remedy.unwrap(), "run ovnkube db leave nb ffff on the host of a member");
+    // far behind
+    let mut observed = seen("LFF", None);
+    observed.servers[2].answer.as_mut().unwrap().index = Some(100);
+    assert_eq!(judge(&observed).text, "works, but tcp:10.0.0.3:6641 is 900 entries behind the leader");
+}
+
+/// `Ok` with what its user is told, or the refusal.
+fn told<T>(verdict: Result<T, Refused>, note: impl Fn(T) -> String) -> Result<String, String> {
+    verdict.map(note).map_err(|Refused(why)| why)
+}
+
+#[track_caller]
+fn check(case: &str, verdict: &Result<String, String>, want: Result<&str, &str>) {
+    match (verdict, want) {
+        (Ok(said), Ok(want)) => {
+            assert!(if want.is_empty() { said.is_empty() } else { said.contains(want) }, "{case}: {said:?}")
+        }
+        (Err(why), Err(want)) => assert!(why.contains(want), "{case}: {why}"),
+        _ => panic!("{case}: {verdict:?}, not {want:?}"),
+    }
+}
+
+#[test]
+fn who_may_leave() {
+    for (letters, here, want) in [
+        ("LFF", 1, Ok("then 2 of 2 members are connected, and none may fail")),
+        ("LFF", 0, Ok("then 2 of 2 members are connected, and none may fail")),
+        ("LFFFF", 1, Ok("")),
+        ("LFFFx", 1, Ok("then 3 of 4 members are connected")),
+        ("LF", 1, Ok("then 1 of 1 members are connected")),
+        (
+            "LFx",
+            1,
+            Err(
+                "1 of the 2 other members are connected, and 2 are needed: nothing could be written any more. Look at tcp:10.0.0.3:6641",
+            ),
+        ),
+        ("LFd", 0, Err("Look at tcp:10.0.0.3:6641")),
+        ("LFFxx", 0, Err("2 of the 4 other members are connected, and 3 are needed")),
+        ("L", 0, Err("it is the only member: the database would be gone")),
+        ("ddx", 0, Err("is not connected to its cluster")),
+        ("A", 0, Err("is in no cluster")),
+    ] {
+        let verdict = told(leave(&seen(letters, Some(here))), Option::unwrap_or_default);
+        check(&format!("{letters} {here}"), &verdict, want);
+    }
+    let verdict = told(leave(&seen("LFF", None)), Option::unwrap_or_default);
+    check("elsewhere", &verdict, Err("no ovsdb-server of the database runs on this host"));
+}
+
+#[test]
+fn who_may_be_removed() {
+    for (letters, member, want) in [
+        ("LFx", "cccc", Ok("cccc tcp:10.0.0.3:6643 then 2 of 2 members are connected, and none may fail")),
+        ("LFx", "tcp:10.0.0.3:6643", Ok("cccc")),
+        ("LFx", "cccc4cd4-ffaa-4c0f-9661-506e78d550c4", Ok("cccc")),
+        ("LFFFx", "eeee", Ok("eeee tcp:10.0.0.5:6643 ")),
+        ("LFF", "cccc", Err("tcp:10.0.0.3:6641 is there: it leaves by itself")),
+        ("LFd", "cccc", Err("tcp:10.0.0.3:6641 is there")),
+        ("LFx", "aaaa", Err("aaaa is the member on this host; write ovnkube db leave nb")),
+        ("LFx", "ffff", Err("ffff is none of the members: aaaa at tcp:10.0.0.1:6643, bbbb at")),
+        ("LFx", "c", Err("c is none of the members")),
+        (
+            "dxx",
+            "cccc",
+            Err(
+                "there is no leader, so no member can be removed; first bring back tcp:10.0.0.1:6641, tcp:10.0.0.2:6641",
+            ),
+        ),
+        ("A", "cccc", Err("the server on this host is in no cluster")),
+    ] {
+        let note = |removal: crate::Removal| {
+            format!("{} {} {}", removal.id, removal.address, removal.note.unwrap_or_default())
+        };
+        check(&format!("{letters} {member}"), &told(remove(&seen(letters, Some(0)), member), note), want);
+    }
+}
+
+#[test]
+fn who_may_join() {
+    let member =
+        |address: &str, joined| Here::Member { id: "abcd0000".to_owned(), address: address.to_owned(), joined };
+    let other = "tcp:10.0.0.3:6643";
+    for (letters, here, want) in [
+        ("LFF", Here::Nothing, Ok(CLUSTER)),
+        ("LFx", Here::Nothing, Ok(CLUSTER)),
+        ("LFF", member(other, false), Ok(CLUSTER)),
+        ("LFF", Here::Runs, Err("stop it first")),
+        ("LFF", Here::Alone, Err("joining would lose its contents")),
+        ("LFF", member(LOCAL, true), Err("that of a member already: start ovsdb-server")),
+        ("LFF", member(other, true), Err("write ovnkube db replace nb tcp:10.0.0.9:6643")),
+        ("ddx", Here::Nothing, Err("the cluster has no leader")),
+        ("F", Here::Nothing, Err("or it was not asked")),
+        ("A", Here::Nothing, Err("create it with ovnkube db bootstrap")),
+        ("xxx", Here::Nothing, Err("no server answers that takes writes")),
+    ] {
+        check(&format!("join {letters} {here:?}"), &told(join(&seen(letters, None), &here, LOCAL), |id| id), want);
+    }
+    for (letters, here, want) in [
+        ("LFx", member(other, true), Ok("abcd")),
+        ("LFx", member(LOCAL, true), Err("has the address tcp:10.0.0.9:6643 already")),
+        ("LFx", member(other, false), Err("write ovnkube db join nb tcp:10.0.0.9:6643")),
+        ("LFx", Here::Nothing, Err("has no file of a member")),
+        ("LFx", Here::Runs, Err("stop it first")),
+        ("ddx", member(other, true), Err("the cluster has no leader")),
+    ] {
+        check(
+            &format!("replace {letters} {here:?}"),
+            &told(replace(&seen(letters, None), &here, LOCAL), |(_, old)| old),
+            want,
+        );
+    }
+}
+
+#[test]
+fn who_may_make_a_cluster() {
+    let local = "tcp:10.0.0.1:6643";
+    let member = Here::Member { id: "abcd0000".to_owned(), address: local.to_owned(), joined: true };
+    for (letters, here, contents, want) in [
+        ("x", Here::Nothing, false, Ok("")),
+        ("x", Here::Alone, false, Ok("")),
+        ("x", Here::Nothing, true, Ok("")),
+        ("x", Here::Alone, true, Err("would get another one")),
+        ("x", Here::Runs, false, Err("stop it first")),
+        ("x", member, false, Err("start ovsdb-server, and it goes on")),
+        (
+            "xx",
+            Here::Nothing,
+            false,
+            Err("tcp:10.0.0.2:6641 does not answer, and may be in a cluster: there would be two"),
+        ),
+        (
+            "xL",
+            Here::Nothing,
+            false,
+            Err("tcp:10.0.0.2:6641 is in a cluster already; write ovnkube db join nb tcp:10.0.0.1:6643"),
+        ),
+        ("xd", Here::Nothing, false, Err("is in a cluster already")),
+        ("xA", Here::Nothing, false, Err("tcp:10.0.0.2:6641 has the database, outside a cluster")),
+    ] {
+        let verdict = told(bootstrap(&seen(letters, None), &here, local, contents), |()| String::new());
+        check(&format!("{letters} {here:?}"), &verdict, want);
+    }
+}
+
+#[test]
+fn what_contents_are_read_and_written() {
+    for (letters, want) in [
+        ("FLF", Ok("tcp:10.0.0.2:6641 ")),
+        ("xLF", Ok("tcp:10.0.0.2:6641 ")),
+        ("xdd", Ok("tcp:10.0.0.2:6641 there is no leader: the backup has what tcp:10.0.0.2:6641 has, up to entry 999")),
+        ("A", Ok("tcp:10.0.0.1:6641 ")),
+        ("BA", Ok("tcp:10.0.0.2:6641 ")),
+        ("xB", Ok("tcp:10.0.0.2:6641 tcp:10.0.0.2:6641 only copies another server")),
+        ("AA", Err("all take writes, with different contents")),
+        ("xx", Err("no server answers")),
+    ] {
+        let note = |source: crate::Source| format!("{} {}", source.address, source.note.unwrap_or_default());
+        check(&format!("backup {letters}"), &told(backup(&seen(letters, None)), note), want);
+    }
+    let address = |source: crate::Source| source.address;
+    for (letters, name, schema, want) in [
+        ("FLF", "OVN_Northbound", "7.0.0", Ok("tcp:10.0.0.2:6641")),
+        ("FLx", "OVN_Northbound", "6.3.0", Ok("tcp:10.0.0.2:6641")),
+        ("BA", "OVN_Northbound", "7.0.0", Ok("tcp:10.0.0.2:6641")),
+        ("FLF", "OVN_Northbound", "7.11.0", Err("First write ovnkube db convert nb")),
+        ("FLF", "OVN_Southbound", "7.0.0", Err("the file is of the database OVN_Southbound, not OVN_Northbound")),
+        ("ddx", "OVN_Northbound", "7.0.0", Err("no server answers that takes writes")),
+        ("B", "OVN_Northbound", "7.0.0", Err("no server answers that takes writes")),
+        ("AA", "OVN_Northbound", "7.0.0", Err("all take writes")),
+    ] {
+        check(
+            &format!("restore {letters} {schema}"),
+            &told(restore(&seen(letters, None), name, schema), address),
+            want,
+        );
+    }
+    for (letters, schema, want) in [
+        ("FLF", "7.11.0", Ok("tcp:10.0.0.2:6641")),
+        ("FLF", "7.0.0", Ok("")),
+        ("FLF", "6.3.1", Err("6.3.1 is older: tables and columns would be lost")),
+        ("ddx", "7.11.0", Err("no server answers that takes writes")),
+    ] {
+        let note = |source: Option<crate::Source>| source.map(address).unwrap_or_default();
+        check(
+            &format!("convert {letters} {schema}"),
+            &told(convert(&seen(letters, None), "OVN_Northbound", schema), note),
+            want,
+        );
+    }
+    for (letters, want) in [("LFF", Ok("")), ("A", Ok("")), ("dxx", Ok(""))] {
+        check(&format!("compact {letters}"), &told(compact(&seen(letters, Some(0))), |()| String::new()), want);
+    }
+}
+
+/// The text that ovsdb-server 3.1 prints.
+#[test]
+fn the_status_of_a_cluster_is_read() {
+    let text = "5ba9\nName: OVN_Northbound\nCluster ID: 5c34 (5c34d84c-4029-4156-a1b8-b8599569fa5b)\n\
+                Server ID: 5ba9 (5ba96cd4-ffaa-4c0f-9661-506e78d550c4)\nAddress: tcp:127.0.0.1:17643\nStatus: cluster member\n\
+                Role: leader\nTerm: 5\nLeader: self\nVote: self\n\nElection timer: 1000 (being changed to 2000)\nLog: [2, 6]\n\
+                Connections: ->1ea3 (->8c99)\nServers:\n    5ba9 (5ba9 at tcp:127.0.0.1:17643) (self) next_index=5 match_index=5\n\
+                \x20   8c99 (8c99 at tcp:[::1]:17644) next_index=6 match_index=0 last msg 11126 ms ago\n";
+    let status = ClusterStatus::parse(text).unwrap();
+    assert!(status.is_member() && status.is_leader());
+    assert_eq!((&*status.cluster, status.term, status.election_timer_ms), (CLUSTER, 5, 1000));
+    let members: Vec<_> = status.members.iter().map(|m| (&*m.id, &*m.address, m.is_self, m.silent_ms)).collect();
+    assert_eq!(members, [("5ba9", "tcp:127.0.0.1:17643", true, None), ("8c99", "tcp:[::1]:17644", false, Some(11126))]);
+    for text in
+        ["", "Servers:", "Server ID:", "Server ID: x\nServers:\n (", "Server ID: a (b)\nServers:\n)(\n(a at\n( at )"]
+    {
+        let _ = ClusterStatus::parse(text);
+    }
+}
+
+#[test]
+fn the_report_for_people_and_programs() {
+    let report = Report::of(&seen("LFx", Some(0)));
+    let text = report.to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[..4],
+        [
+            "OVN_Northbound, cluster 5c34d84c-4029-4156-a1b8-b8599569fa5b, schema 7.0.0, term 5",
+            "  tcp:10.0.0.1:6641 (aaaa), this host: leader, entry 1000",
+            "  tcp:10.0.0.2:6641 (bbbb): follower, 1 entry behind",
+            "  tcp:10.0.0.3:6641 (cccc): no answer: it was silent for 3 s, last heard 40 s ago by this host's",
+        ]
+    );
+    assert!(lines[4].starts_with("  works, but one more loss stops writes"), "{text}");
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!((&json["database"], &json["state"]), (&"OVN_Northbound".into(), &"degraded".into()));
+    assert_eq!((&json["servers"][1]["role"], &json["servers"][2]["role"]), (&"follower".into(), &"unknown".into()));
+    assert_eq!((&json["servers"][2]["connected"], &json["servers"][2]["silent_ms"]), (&false.into(), &40_000.into()));
+}

@@ -1,0 +1,75 @@
+//! The files of databases on this host.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use ovnkube_db::DatabaseFile;
+
+use super::place::Place;
+
+/// Every file of a database begins so.
+const BEGINNING: &[u8] = b"OVSDB ";
+/// How much of a file is read to find out which database it has.
+const READ: u64 = 64 * 1024;
+
+/// The file that the server on this host has open, or else the one in the usual place.
+pub(crate) fn open_by(place: &Place) -> Option<DatabaseFile> {
+    let path = opened(place).unwrap_or_else(|| place.file());
+    let bytes = path.metadata().ok()?.len();
+    Some(DatabaseFile { path: path.display().to_string(), bytes })
+}
+
+fn opened(place: &Place) -> Option<PathBuf> {
+    let pid: u32 = std::fs::read_to_string(place.run_file("pid")).ok()?.trim().parse().ok()?;
+    let open = open_files(Path::new(&format!("/proc/{pid}"))).into_iter();
+    let mut databases: Vec<(PathBuf, Vec<u8>)> =
+        open.filter_map(|path| Some((path.clone(), beginning(&path)?))).collect();
+    let name = format!("\"name\":\"{}\"", place.database.name);
+    let has_it = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(&name);
+    match databases.iter().position(|(_, bytes)| has_it(bytes)) {
+        Some(at) => Some(databases.swap_remove(at).0),
+        None if databases.len() == 1 => databases.pop().map(|(path, _)| path),
+        None => None,
+    }
+}
+
+/// Whether any process has it open: a server with other sockets than the usual ones.
+pub(crate) fn is_open(path: &Path) -> bool {
+    let Ok(path) = path.canonicalize() else { return false };
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.into_iter().any(|process| open_files(&process.path()).contains(&path))
+}
+
+/// The files that a process has open; none where `/proc` does not tell.
+fn open_files(process: &Path) -> Vec<PathBuf> {
+    let open = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+    open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).collect()
+}
+
+fn beginning(path: &Path) -> Option<Vec<u8>> {
+    // a pipe would block
+    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(READ).read_to_end(&mut bytes).ok()?;
+    bytes.starts_with(BEGINNING).then_some(bytes)
+}
+
+/// `path` with `ending` behind its name.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+/// Gives a file that is complete its name: after a crash there is the whole file, or none.
+pub(crate) fn install(new: &Path, path: &Path) -> io::Result<()> {
+    File::open(new)?.sync_all()?;
+    std::fs::rename(new, path)?;
+    // some systems cannot open a directory; the name is written later there
+    if let Some(Ok(directory)) = path.parent().map(File::open) {
+        directory.sync_all()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Asks the servers of a database, side by side.
+
+use std::net::UdpSocket;
+
+use futures::future::join_all;
+use ovnkube_db::{Answer, ClusterStatus, Control, Model, Observed, Seen};
+use ovnkube_ovsdb::{About, Remote};
+use tokio::time::timeout;
+
+use super::files;
+use super::place::{Place, WITHIN};
+
+/// An answer, and whose process gave it.
+type Asked = Result<About, String>;
+
+pub(crate) async fn look(place: &Place) -> Observed {
+    let asked = join_all(place.remotes.iter().map(|remote| ask(place, remote)));
+    let socket = Remote::Unix(place.run_file("sock"));
+    let (asked, here, control) = tokio::join!(asked, ask(place, &socket), control(place));
+    let mut servers: Vec<Seen> =
+        place.remotes.iter().zip(&asked).map(|(remote, asked)| seen(remote.to_string(), asked)).collect();
+    if let Some(control) = control {
+        match whose(place, &socket, &asked, &here).and_then(|at| servers.get_mut(at)) {
+            Some(server) => server.control = Some(control),
+            None => servers.push(Seen { control: Some(control), ..seen(socket.to_string(), &here) }),
+        }
+    }
+    Observed { database: place.database.name, servers }
+}
+
+async fn ask(place: &Place, remote: &Remote) -> Asked {
+    match timeout(WITHIN, About::ask(remote, place.tls.as_ref(), place.database)).await {
+        Ok(about) => about.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("it was silent for {} s", WITHIN.as_secs())),
+    }
+}
+
+fn seen(address: String, asked: &Asked) -> Seen {
+    let model = |about: &About| match about.model.as_str() {
+        "clustered" => Model::Clustered,
+        "relay" => Model::Relay,
+        _ => Model::Standalone,
+    };
+    let answer = |about: &About| Answer {
+        model: model(about),
+        connected: about.connected,
+        leader: about.leader,
+        read_only: about.read_only,
+        cluster: about.cluster.clone(),
+        member: about.member.clone(),
+        index: about.index,
+        schema: about.schema.clone(),
+    };
+    Seen { address, answer: asked.as_ref().ok().map(answer), problem: asked.as_ref().err().cloned(), control: None }
+}
+
+/// Which of the servers that were asked is the one on this host: the same process, or if that is silent, one that is silent at an
+/// address of this host.
+fn whose(place: &Place, socket: &Remote, asked: &[Asked], here: &Asked) -> Option<usize> {
+    if let Ok(here) = here {
+        return asked.iter().position(|asked| asked.as_ref().is_ok_and(|asked| asked.process == here.process));
+    }
+    let is_ours = |remote: &Remote| match remote {
+        Remote::Tcp { host, .. } | Remote::Ssl { host, .. } => UdpSocket::bind((host.as_str(), 0)).is_ok(),
+        Remote::Unix(_) => remote == socket,
+    };
+    let mut silent = (0..asked.len())
+        .filter(|at| asked.get(*at).is_some_and(Result::is_err) && place.remotes.get(*at).is_some_and(is_ours));
+    silent.next().filter(|_| silent.next().is_none())
+}
+
+/// What the server on this host says on its control socket; nothing if no server has one here.
+async fn control(place: &Place) -> Option<Control> {
+    let database = place.database.name;
+    let named = [database];
+    let (databases, cluster, replication) = tokio::join!(
+        place.control("ovsdb-server/list-dbs", &[], WITHIN),
+        place.control("cluster/status", &named, WITHIN),
+        place.control("ovsdb-server/sync-status", &[], WITHIN),
+    );
+    let problem = match databases {
+        Ok(names) if !names.lines().any(|name| name == database) => return None,
+        Ok(_) => None,
+        // a socket that nobody listens at any more
+        Err(_) if !runs(place).await => return None,
+        Err(problem) => Some(problem),
+    };
+    Some(Control {
+        problem,
+        cluster: cluster.ok().as_deref().and_then(ClusterStatus::parse),
+        backup_of: replication.ok().as_deref().and_then(backup_of),
+        file: files::open_by(place),
+    })
+}
+
+/// Whether a process listens at the control socket, even if it does not answer.
+pub(crate) async fn runs(place: &Place) -> bool {
+    let socket = Remote::Unix(place.run_file("ctl"));
+    timeout(WITHIN, ovnkube_ovsdb::Questions::connect(&socket, None)).await.is_ok_and(|connected| connected.is_ok())
+}
+
+/// The answer of a backup has `state: backup` and `replicating: ADDRESS` or `connecting: ADDRESS`.
+fn backup_of(text: &str) -> Option<String> {
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+    value("state: backup")?;
+    let address = value("replicating: ").or_else(|| value("connecting: ")).unwrap_or("a server");
+    Some(address.to_owned())
+}

@@ -1,0 +1,100 @@
+//! Where a database is: its servers, and the files and sockets that OVN's scripts give the one on this host.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ovnkube_config::{Database as Reached, Settings, Side};
+use ovnkube_ovn::{Database, nb, sb};
+use ovnkube_ovsdb::{Questions, Remote, TlsFiles};
+use tokio::time::timeout;
+
+use crate::translate;
+
+/// A server that does not answer for so long is told as one that does not.
+pub(crate) const WITHIN: Duration = Duration::from_secs(3);
+/// Where releases of OVN's packages have had the files; new ones first.
+const DIRECTORIES: [&str; 4] = ["/var/lib/ovn", "/etc/ovn", "/var/lib/openvswitch", "/etc/openvswitch"];
+/// Where OVN before 20.03 had the sockets.
+const OLD_RUN_DIR: &str = "/var/run/openvswitch";
+
+pub(crate) struct Place {
+    /// `nb` or `sb`.
+    pub(crate) word: &'static str,
+    pub(crate) database: &'static Database,
+    pub(crate) remotes: Vec<Remote>,
+    pub(crate) tls: Option<TlsFiles>,
+    run_dir: PathBuf,
+    location: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn of(settings: &Settings, side: Side) -> Self {
+        let place = |word, database, reached: &Reached, run_dir: &Path, location: &Path| Self {
+            word,
+            database,
+            remotes: remotes(reached),
+            tls: translate::tls(reached),
+            run_dir: directory(run_dir, word),
+            location: location.to_owned(),
+        };
+        let (north, south) = (&settings.ovnnorth, &settings.ovnsouth);
+        match side {
+            Side::North => place("nb", &nb::DATABASE, &settings.nb, &north.run_dir, &north.db_location),
+            Side::South => place("sb", &sb::DATABASE, &settings.sb, &south.run_dir, &south.db_location),
+        }
+    }
+
+    /// `ovnnb_db.ctl`, `.sock` or `.pid`.
+    pub(crate) fn run_file(&self, ending: &str) -> PathBuf {
+        self.run_dir.join(format!("ovn{}_db.{ending}", self.word))
+    }
+
+    /// The file of the database, or where it is to be: that of the settings, or where packages have it.
+    pub(crate) fn file(&self) -> PathBuf {
+        let name = format!("ovn{}_db.db", self.word);
+        let usual = || DIRECTORIES.iter().map(|directory| Path::new(directory).join(&name));
+        let is_default = self.location == Path::new("/etc/ovn").join(&name);
+        if !is_default || self.location.exists() {
+            return self.location.clone();
+        }
+        let existing = usual().find(|file| file.exists());
+        let possible = || usual().find(|file| file.parent().is_some_and(Path::exists));
+        existing.or_else(possible).unwrap_or_else(|| self.location.clone())
+    }
+
+    /// Runs a command in the server on this host. It is refused, or fails, with what the server says.
+    pub(crate) async fn control(
+        &self,
+        command: &'static str,
+        arguments: &[&str],
+        within: Duration,
+    ) -> Result<String, String> {
+        let socket = Remote::Unix(self.run_file("ctl"));
+        let ask = async {
+            let mut questions = Questions::connect(&socket, None).await?;
+            questions.ask(command, &arguments).await
+        };
+        match timeout(within, ask).await {
+            Ok(Ok(answer)) => Ok(answer.as_str().unwrap_or_default().to_owned()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("no answer within {} s", within.as_secs())),
+        }
+    }
+}
+
+/// Without an address there are only sockets of this host, of which those count that exist.
+fn remotes(reached: &Reached) -> Vec<Remote> {
+    let mut all = translate::remotes(reached);
+    let is_missing = |remote: &Remote| matches!(remote, Remote::Unix(path) if !path.exists());
+    while all.len() > 1 && all.last().is_some_and(is_missing) {
+        all.pop();
+    }
+    all
+}
+
+fn directory(run_dir: &Path, word: &str) -> PathBuf {
+    let socket = format!("ovn{word}_db.ctl");
+    let old = Path::new(OLD_RUN_DIR);
+    let is_old = run_dir == Path::new("/var/run/ovn/") && !run_dir.join(&socket).exists() && old.join(&socket).exists();
+    if is_old { old.to_owned() } else { run_dir.to_owned() }
+}

@@ -1,0 +1,332 @@
+//! The steps. Each looks, asks whether it is allowed, acts, and says what was done and what its user does next.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use ovnkube_config::{Raft, Remote};
+use ovnkube_db::{ClusterStatus, Here};
+use tokio::time::{Instant, sleep};
+
+use super::files::{beside, install, is_open, open_by};
+use super::look::{look, runs};
+use super::place::{Place, WITHIN};
+use super::programs::{Failed, client, text, tool, tool_says};
+
+/// A large file takes long to write.
+const COMPACT_WITHIN: Duration = Duration::from_secs(120);
+/// The others agree at once, or do not answer.
+const AGREE_WITHIN: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+pub(crate) struct Steps {
+    place: Place,
+}
+
+impl Steps {
+    pub(crate) fn new(place: Place) -> Self {
+        Self { place }
+    }
+
+    fn name(&self) -> &'static str {
+        self.place.database.name
+    }
+
+    pub(crate) async fn backup(&self, file: &Path) -> Result<String, Failed> {
+        let source = ovnkube_db::backup(&look(&self.place).await)?;
+        self.save(&source.address, file).await?;
+        let note = source.note.map(|note| format!("; {note}")).unwrap_or_default();
+        Ok(format!("the contents of {} are in {}{note}", source.address, file.display()))
+    }
+
+    /// Writes the contents that a server has to a new file.
+    async fn save(&self, address: &str, file: &Path) -> Result<()> {
+        absent(file)?;
+        let new = beside(file, "new");
+        let out = File::create(&new).with_context(|| format!("cannot write {}", new.display()))?;
+        let mut command = client(self.place.tls.as_ref());
+        command.args(["--no-leader-only", "backup", address, self.name()]).stdout(Stdio::from(out));
+        let written = async {
+            text(&mut command).await?;
+            let has = tool(&[OsStr::new("db-name"), new.as_os_str()]).await?;
+            if has != self.name() {
+                bail!("what the server sent is of the database {has}");
+            }
+            install(&new, file)?;
+            Ok(())
+        };
+        let written = written.await.with_context(|| format!("cannot back up {} to {}", self.name(), file.display()));
+        if written.is_err() {
+            // an incomplete file would be taken for a backup
+            let _ = std::fs::remove_file(&new);
+        }
+        written
+    }
+
+    pub(crate) async fn restore(&self, file: &Path) -> Result<String, Failed> {
+        let cannot = || format!("cannot restore {}", file.display());
+        let words = |word: &'static str| [OsStr::new(word), file.as_os_str()];
+        if !tool_says(&words("db-is-standalone")).await? {
+            let problem =
+                "it is no backup; a file of a cluster's member is none, and would bring back what was true then";
+            return Err(anyhow!("{}: {problem}", cannot()).into());
+        }
+        let (name, schema) = (tool(&words("db-name")).await?, tool(&words("db-version")).await?);
+        let target = ovnkube_db::restore(&look(&self.place).await, &name, &schema)?;
+        let replaced = beside(file, "replaced");
+        self.save(&target.address, &replaced).await?;
+        let from = File::open(file).with_context(cannot)?;
+        let mut command = client(self.place.tls.as_ref());
+        command.args(["restore", &target.address, self.name()]).stdin(Stdio::from(from));
+        text(&mut command).await.with_context(cannot)?;
+        Ok(format!(
+            "{} has the contents of {}; what it had before is in {}. ovnkube and northd write at once what differs from Kubernetes",
+            target.address,
+            file.display(),
+            replaced.display()
+        ))
+    }
+
+    pub(crate) async fn compact(&self) -> Result<String, Failed> {
+        ovnkube_db::compact(&look(&self.place).await)?;
+        let size = || open_by(&self.place).map_or(0, |file| file.bytes / 1000);
+        let before = size();
+        let done = self.place.control("ovsdb-server/compact", &[self.name()], COMPACT_WITHIN).await;
+        done.map_err(|error| anyhow!("cannot compact the database: {error}; is the disk full?"))?;
+        Ok(format!("the file had {before} kB and has {} kB", size()))
+    }
+
+    pub(crate) async fn leave(&self) -> Result<String, Failed> {
+        let note = ovnkube_db::leave(&look(&self.place).await)?;
+        let cannot = |why: String| anyhow!("cannot leave the cluster: {why}");
+        self.place.control("cluster/leave", &[self.name()], WITHIN).await.map_err(cannot)?;
+        // a server closes a database whose cluster it has left
+        let is_gone = async || {
+            let names = self.place.control("ovsdb-server/list-dbs", &[], WITHIN).await;
+            names.is_ok_and(|names| !names.lines().any(|name| name == self.name()))
+        };
+        agreed(is_gone).await.then_some(()).ok_or_else(|| {
+            cannot(format!("the others have not agreed within {} s; look at ovnkube db status", AGREE_WITHIN.as_secs()))
+        })?;
+        let note = note.map(|note| format!("; {note}")).unwrap_or_default();
+        Ok(format!(
+            "this host's member has left its cluster; stop ovsdb-server and remove its file: nothing can use it any more{note}"
+        ))
+    }
+
+    pub(crate) async fn remove(&self, member: &str) -> Result<String, Failed> {
+        let removal = ovnkube_db::remove(&look(&self.place).await, member)?;
+        let cannot = |why: String| anyhow!("cannot remove member {}: {why}", removal.id);
+        self.place.control("cluster/kick", &[self.name(), &removal.id], WITHIN).await.map_err(cannot)?;
+        let is_gone = async || {
+            let said = self.place.control("cluster/status", &[self.name()], WITHIN).await.ok();
+            let status = said.as_deref().and_then(ClusterStatus::parse);
+            status.is_some_and(|status| !status.members.iter().any(|listed| listed.id == removal.id))
+        };
+        agreed(is_gone).await.then_some(()).ok_or_else(|| {
+            cannot(format!(
+                "the members have not agreed within {} s; look at ovnkube db status",
+                AGREE_WITHIN.as_secs()
+            ))
+        })?;
+        let note = removal.note.map(|note| format!("; {note}")).unwrap_or_default();
+        Ok(format!("member {} at {} is removed from the cluster{note}", removal.id, removal.address))
+    }
+
+    pub(crate) async fn join(&self, raft: &Raft) -> Result<String, Failed> {
+        let file = self.place.file();
+        let (observed, here) = (look(&self.place).await, self.here(&file).await?);
+        let local = raft.local.to_string();
+        let cluster = ovnkube_db::join(&observed, &here, &local)?;
+        let new = self.joiner(&file, &cluster, raft).await?;
+        installed(&new, &file)?;
+        Ok(format!("{} is made; {}", file.display(), self.start(&raft.local)))
+    }
+
+    pub(crate) async fn replace(&self, raft: &Raft) -> Result<String, Failed> {
+        let file = self.place.file();
+        let (observed, here) = (look(&self.place).await, self.here(&file).await?);
+        let local = raft.local.to_string();
+        let (cluster, old) = ovnkube_db::replace(&observed, &here, &local)?;
+        let kept = beside(&file, &old);
+        absent(&kept)?;
+        let new = self.joiner(&file, &cluster, raft).await?;
+        keep(&file, &kept)?;
+        installed(&new, &file)?;
+        Ok(format!(
+            "{} is made, and the old one is {}; {}, and as soon as it is a member, remove the old one: ovnkube db leave {} {old}",
+            file.display(),
+            kept.display(),
+            self.start(&raft.local),
+            self.place.word
+        ))
+    }
+
+    pub(crate) async fn bootstrap(&self, local: &Remote, contents: Option<&Path>) -> Result<String, Failed> {
+        let file = self.place.file();
+        let (observed, here) = (look(&self.place).await, self.here(&file).await?);
+        ovnkube_db::bootstrap(&observed, &here, &local.to_string(), contents.is_some())?;
+        let schema = self.schema();
+        let from: &Path = match contents {
+            Some(contents) => contents,
+            None if here == Here::Alone => &file,
+            None => &schema,
+        };
+        let command = if from == schema { "schema-name" } else { "db-name" };
+        let has = tool(&[OsStr::new(command), from.as_os_str()]).await?;
+        if has != self.name() {
+            let problem = format!("{} is of the database {has}, not {}", from.display(), self.name());
+            return Err(anyhow!("cannot make the cluster: {problem}").into());
+        }
+        let copy = Some(beside(&file, "alone")).filter(|_| here == Here::Alone);
+        copy.as_deref().map(absent).transpose()?;
+        let local_text = local.to_string();
+        let new = fresh(&file)?;
+        tool(&[OsStr::new("create-cluster"), new.as_os_str(), from.as_os_str(), OsStr::new(&local_text)]).await?;
+        copy.as_deref().map(|copy| keep(&file, copy)).transpose()?;
+        installed(&new, &file)?;
+        let kept = copy.map(|copy| format!(", and the old one is {}", copy.display())).unwrap_or_default();
+        let (word, host) = (self.place.word, host(local));
+        let start = format!("ovn-ctl --db-{word}-cluster-local-addr={host} start_{word}_ovsdb, with its other options");
+        Ok(format!("{} is made{kept}; start ovsdb-server: {start}", file.display()))
+    }
+
+    pub(crate) async fn convert(&self, schema: Option<&Path>) -> Result<String, Failed> {
+        let schema = schema.map_or_else(|| self.schema(), Path::to_owned);
+        let (name, version) = (schema_word(&schema, "name").await?, schema_word(&schema, "version").await?);
+        let Some(target) = ovnkube_db::convert(&look(&self.place).await, &name, &version)? else {
+            return Ok(format!("{} has the schema {version} already", self.name()));
+        };
+        let mut command = client(self.place.tls.as_ref());
+        command.args(["convert", &target.address]).arg(&schema);
+        text(&mut command).await.with_context(|| format!("cannot convert {}", self.name()))?;
+        Ok(format!("{} has the schema {version}", self.name()))
+    }
+
+    /// What this host has of the database.
+    async fn here(&self, file: &Path) -> Result<Here> {
+        if runs(&self.place).await || is_open(file) {
+            return Ok(Here::Runs);
+        }
+        if !file.exists() {
+            return Ok(Here::Nothing);
+        }
+        let words = |word: &'static str| [OsStr::new(word), file.as_os_str()];
+        if tool_says(&words("db-is-standalone")).await? {
+            return Ok(Here::Alone);
+        }
+        let (id, address) = (tool(&words("db-sid")).await?, tool(&words("db-local-address")).await?);
+        let joined = tool_says(&words("db-cid")).await? && is_listed(&tool(&words("show-log")).await?, &id);
+        Ok(Here::Member { id, address, joined })
+    }
+
+    /// Makes the file with which a server joins, beside the one that it will be.
+    async fn joiner(&self, file: &Path, cluster: &str, raft: &Raft) -> Result<PathBuf> {
+        let (local, cluster) = (raft.local.to_string(), format!("--cid={cluster}"));
+        let others = if raft.others.is_empty() { self.same_port(&raft.local) } else { raft.others.clone() };
+        let others: Vec<String> = others.iter().map(Remote::to_string).filter(|other| *other != local).collect();
+        if others.is_empty() {
+            bail!(
+                "cannot join: it is not known where the members reach each other; write their addresses behind {local}"
+            );
+        }
+        let new = fresh(file)?;
+        let mut words =
+            vec![OsStr::new(&cluster), OsStr::new("join-cluster"), new.as_os_str(), OsStr::new(self.name())];
+        words.push(OsStr::new(&local));
+        words.extend(others.iter().map(OsStr::new));
+        tool(&words).await?;
+        Ok(new)
+    }
+
+    /// The hosts that clients use, at the same port as this one.
+    fn same_port(&self, local: &Remote) -> Vec<Remote> {
+        use ovnkube_ovsdb::Remote as Client;
+        let with = |remote: &Client| match (remote, local) {
+            (Client::Tcp { host, .. } | Client::Ssl { host, .. }, Remote::Tcp(_, port)) => {
+                Some(Remote::Tcp(host.clone(), *port))
+            }
+            (Client::Tcp { host, .. } | Client::Ssl { host, .. }, Remote::Ssl(_, port)) => {
+                Some(Remote::Ssl(host.clone(), *port))
+            }
+            _ => None,
+        };
+        self.place.remotes.iter().filter_map(with).collect()
+    }
+
+    fn start(&self, local: &Remote) -> String {
+        let (word, host) = (self.place.word, host(local));
+        format!(
+            "start ovsdb-server: ovn-ctl --db-{word}-cluster-local-addr={host} --db-{word}-cluster-remote-addr=ADDRESS start_{word}_ovsdb, \
+             with the address of a member and its other options"
+        )
+    }
+
+    /// Where OVN's package has it.
+    fn schema(&self) -> PathBuf {
+        format!("/usr/share/ovn/ovn-{}.ovsschema", self.place.word).into()
+    }
+}
+
+/// Whether the newest list of servers in a member's log has the member. The file of a join that was cut short has only others'.
+fn is_listed(log: &str, id: &str) -> bool {
+    let lists = log.lines().filter_map(|line| line.trim_start().trim_start_matches("prev_").strip_prefix("servers: "));
+    let digits: String = id.chars().take(4).collect();
+    lists.last().is_some_and(|list| list.contains(&format!("{digits}(")))
+}
+
+async fn schema_word(schema: &Path, word: &str) -> Result<String> {
+    let command = format!("schema-{word}");
+    let read = tool(&[OsStr::new(&command), schema.as_os_str()]).await;
+    read.with_context(|| format!("cannot read the schema {}", schema.display()))
+}
+
+/// Waits until all members agree, within a limit.
+async fn agreed(mut is_done: impl AsyncFnMut() -> bool) -> bool {
+    let until = Instant::now() + AGREE_WITHIN;
+    while !is_done().await {
+        if Instant::now() > until {
+            return false;
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+    true
+}
+
+fn host(local: &Remote) -> String {
+    match local {
+        Remote::Tcp(host, _) | Remote::Ssl(host, _) => host.clone(),
+        Remote::Unix(path) => path.display().to_string(),
+    }
+}
+
+/// No file is overwritten.
+fn absent(file: &Path) -> Result<()> {
+    if file.exists() {
+        bail!("cannot write {}: it exists; name another file, or move it away", file.display());
+    }
+    Ok(())
+}
+
+/// A file that is about to be replaced stays under another name.
+fn keep(file: &Path, kept: &Path) -> Result<()> {
+    std::fs::hard_link(file, kept).with_context(|| format!("cannot keep {} as {}", file.display(), kept.display()))
+}
+
+/// The name under which a file is made. What an earlier attempt left goes.
+fn fresh(file: &Path) -> Result<PathBuf> {
+    let new = beside(file, "new");
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", new.display()))
+        }
+        _ => Ok(new),
+    }
+}
+
+fn installed(new: &Path, file: &Path) -> Result<()> {
+    install(new, file).with_context(|| format!("cannot write {}", file.display()))
+}
