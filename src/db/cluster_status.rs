@@ -42,13 +42,13 @@ impl ClusterStatus {
             let Some((name, value)) = line.split_once(": ") else { continue };
             let number = || value.trim().parse().unwrap_or_default();
             match name {
-                "Cluster ID" => found.cluster = in_brackets(value).unwrap_or_default().to_owned(),
-                "Server ID" => found.member = in_brackets(value)?.to_owned(),
-                "Address" => found.address = value.to_owned(),
-                "Status" => found.status = value.to_owned(),
-                "Role" => found.role = value.to_owned(),
+                "Cluster ID" => in_brackets(value).unwrap_or_default().clone_into(&mut found.cluster),
+                "Server ID" => in_brackets(value)?.clone_into(&mut found.member),
+                "Address" => value.clone_into(&mut found.address),
+                "Status" => value.clone_into(&mut found.status),
+                "Role" => value.clone_into(&mut found.role),
                 "Term" => found.term = number(),
-                "Leader" => found.leader = value.to_owned(),
+                "Leader" => value.clone_into(&mut found.leader),
                 // a change that is under way follows the number
                 "Election timer" => {
                     found.election_timer_ms = value.split(' ').next()?.parse().unwrap_or_default();

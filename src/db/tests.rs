@@ -160,7 +160,7 @@ fn told<T>(verdict: Result<T, Refused>, note: impl Fn(T) -> String) -> Result<St
 fn check(case: &str, verdict: &Result<String, String>, want: Result<&str, &str>) {
     match (verdict, want) {
         (Ok(said), Ok(want)) => {
-            assert!(if want.is_empty() { said.is_empty() } else { said.contains(want) }, "{case}: {said:?}")
+            assert!(if want.is_empty() { said.is_empty() } else { said.contains(want) }, "{case}: {said:?}");
         }
         (Err(why), Err(want)) => assert!(why.contains(want), "{case}: {why}"),
         _ => panic!("{case}: {verdict:?}, not {want:?}"),

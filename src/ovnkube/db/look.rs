@@ -72,10 +72,10 @@ fn whose(place: &Place, socket: &Remote, asked: &[Asked], here: &Asked) -> Optio
 /// What the server on this host says on its control socket; nothing if no server has one here.
 async fn control(place: &Place) -> Option<Control> {
     let database = place.database.name;
-    let named = [database];
+    let arguments = [database];
     let (databases, cluster, replication) = tokio::join!(
         place.control("ovsdb-server/list-dbs", &[], WITHIN),
-        place.control("cluster/status", &named, WITHIN),
+        place.control("cluster/status", &arguments, WITHIN),
         place.control("ovsdb-server/sync-status", &[], WITHIN),
     );
     let problem = match databases {

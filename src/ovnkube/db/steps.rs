@@ -273,9 +273,10 @@ impl Steps {
 
 /// Whether the newest list of servers in a member's log has the member. The file of a join that was cut short has only others'.
 fn is_listed(log: &str, id: &str) -> bool {
-    let lists = log.lines().filter_map(|line| line.trim_start().trim_start_matches("prev_").strip_prefix("servers: "));
+    let mut lists =
+        log.lines().filter_map(|line| line.trim_start().trim_start_matches("prev_").strip_prefix("servers: "));
     let digits: String = id.chars().take(4).collect();
-    lists.last().is_some_and(|list| list.contains(&format!("{digits}(")))
+    lists.next_back().is_some_and(|list| list.contains(&format!("{digits}(")))
 }
 
 async fn schema_word(schema: &Path, word: &str) -> Result<String> {
