@@ -15,7 +15,8 @@
 //! - a chassis that is marked as a node's ([`owner::NODE_CHASSIS`]) while there is no Node of its hostname.
 //!
 //! *Invariant*: a chassis that a Node claims is never removed, nor one that neither a Node nor its mark ever made a
-//! node's: hosts outside Kubernetes may share the southbound database.
+//! node's: hosts outside Kubernetes may share the southbound database. Gateways of other clusters have chassis too, with
+//! hostnames that may be those of nodes here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -248,7 +249,7 @@ impl KnownNodes {
                 Some(node) => !node.looked && node.chassis.is_some(),
                 None => is_marked(row) && !rests(name),
             };
-            !claimed.contains(name) && (orphaned || self.former.contains(name))
+            !claimed.contains(name) && !is_remote(row) && (orphaned || self.former.contains(name))
         };
         let rows = sb.iter(chassis::TABLE).filter(|(_, row)| is_stale(row));
         let stale = rows.map(|(_, row)| (row.str(chassis::NAME).into(), row.str(chassis::HOSTNAME).into()));
@@ -270,6 +271,11 @@ impl KnownNodes {
 fn is_marked(row: &Row) -> bool {
     let options = row.map(chassis::OTHER_CONFIG).get("ovn-cms-options").unwrap_or_default();
     options.split(',').any(|word| word.trim() == owner::NODE_CHASSIS)
+}
+
+/// Whether it stands for a gateway of another cluster.
+pub(crate) fn is_remote(row: &Row) -> bool {
+    row.map(chassis::OTHER_CONFIG).get("is-remote") == Some("true")
 }
 
 /// A transaction that removes chassis by name, with their rows in `Chassis_Private`.

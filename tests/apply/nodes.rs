@@ -285,3 +285,15 @@ async fn changes_while_no_controller_ran_are_applied() {
     lab.annotate("stays", json!({CHASSIS: "c-late"})).await;
     lab.chassis_are(&["c-bare", "c-other", "c-shared"]).await;
 }
+
+/// ovn-ic makes a chassis for each gateway of other clusters, which may have the name of a node here.
+#[tokio::test(flavor = "multi_thread")]
+async fn gateways_of_other_clusters_stay() {
+    let lab = Lab::up().await;
+    lab.host("c-theirs", "m1", &["other_config:is-remote=true"]);
+    lab.host("c-old", "m1", &[MARK]);
+    lab.host("c1", "m1", &[MARK]);
+    lab.node("m1", "c1").await;
+    let _engine = lab.engine().await;
+    lab.chassis_are(&["c-stays", "c-theirs", "c1"]).await;
+}

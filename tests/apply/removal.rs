@@ -108,6 +108,9 @@ async fn a_renamed_hosts_chassis_stays() {
             south.sbctl(&["set", "chassis", id, &host]);
         }
     }
+    // another cluster's gateway of the same name
+    let theirs = ["hostname=old", "other_config:is-remote=true"];
+    south.sbctl(&[&["chassis-add", "c4", "geneve", "172.18.0.5", "--", "set", "chassis", "c4"], &theirs[..]].concat());
     let remotes = vec![Remote::Unix(south.socket())];
     let sb = Database::connect(Options { tables: Chassis::monitored(), ..Options::new(&sb::DATABASE, remotes) });
     within("the first download", sb.synced()).await;
