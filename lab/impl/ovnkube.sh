@@ -3,7 +3,7 @@
 #   OVNKUBE_ARGS (more flags)
 OVNKUBE=$(realpath -m "${OVNKUBE:-${CARGO_TARGET_DIR:-$HERE/../target}/lab/ovnkube}")
 IMPL_SHIM=${OVNKUBE_SHIM:-$(dirname "$OVNKUBE")/ovn-k8s-cni-overlay}
-IMPL_SETUP="kubectl apply -f $HERE/../dist/yaml/accounts.yaml -f $HERE/../dist/yaml/admission.yaml -f $HERE/../dist/systemd/rbac-kubelet.yaml"
+IMPL_SETUP="kubectl apply -f $HERE/../dist/yaml/accounts.yaml -f $HERE/../dist/yaml/admission.yaml -f $HERE/../dist/yaml/subnets.yaml -f $HERE/../dist/systemd/rbac-kubelet.yaml"
 [ -x "$OVNKUBE" ] || die "no $OVNKUBE: cargo build --profile lab (or set OVNKUBE)"
 flags='--k8s-kubeconfig=$ACCESS --cluster-subnets=$CLUSTER_CIDR --k8s-service-cidrs=$SERVICE_CIDR ${MTU:+--mtu=$MTU}'
 flags+=" --nb-address=\$NB --sb-address=\$SB \$DB_TLS"
