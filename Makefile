@@ -71,7 +71,7 @@ long: ## what `make lint test` omits: full cluster-test, active-backup, the demo
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "newest OVN" lab/install newest
-	@.ci/step "clusters in full" tests/lab/run full newest raft-pods
+	@.ci/step "clusters in full" tests/lab/run full newest raft-pods ic
 	@.ci/step "demo" env CLUSTER_NAME=ovnklong CLUSTER_NET4=172.27.0 lab/demo up
 	@.ci/step "demo taken down" env CLUSTER_NAME=ovnklong CLUSTER_NET4=172.27.0 lab/demo down
 	@.ci/step "bench --quick" bench/run --quick
@@ -109,6 +109,7 @@ bench: ## run the benchmarks; writes bench/results.md
 # no cargo if the binaries are built already: `make build` as a user, `sudo make install`
 install: $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay ## install below $(PREFIX), the CNI program to $(CNI_BIN) (all below DESTDIR)
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(RELEASE)/ovnkube
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin dist/interconnect/kubectl-ko
 	install -D -m 755 -t $(DESTDIR)$(CNI_BIN) $(RELEASE)/ovn-k8s-cni-overlay
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system dist/systemd/*.service
 	sed -i 's,=/usr/bin/ovnkube,=$(PREFIX)/bin/ovnkube,' $(DESTDIR)$(PREFIX)/lib/systemd/system/ovnkube-*.service
@@ -121,6 +122,8 @@ install: $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay ## install below $(PR
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/identity dist/identity/*
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/yaml-raft dist/yaml-raft/*
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/uninstall dist/uninstall/*
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/interconnect dist/interconnect/*.yaml
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/images dist/images/install-ic-server.sh
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/systemd dist/systemd/rbac-kubelet.yaml
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/tls dist/tls/options
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/tls dist/tls/issue

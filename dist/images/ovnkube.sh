@@ -9,8 +9,10 @@
 #   ovn-cluster-manager, ovnkube-controller    the two halves of a master
 #   ovn-node             copies the CNI program to the host, then ovnkube as node agent
 #   install-cni          copies the CNI program to the host, as ovn-node does first
-#   readiness-probe -t TARGET    exits with 0 if the target works: ovnnb-db, ovnsb-db, ovnnb-db-raft, ovnsb-db-raft, ovn-northd,
-#                        ovs-daemons, ovn-controller, ovnkube-node. Charts of ovn-kubernetes call it as ovn-kube-util
+#   ovn-ic-server        the databases that connect clusters: start-ic-db.sh, which names its settings
+#   nbctl, sbctl, icnbctl, icsbctl ARGS    OVN's programs against all members of these databases, for kubectl ko
+#   readiness-probe -t TARGET    exits with 0 if the target works: ovnnb-db, ovnsb-db, ovnnb-db-raft, ovnsb-db-raft, ovn-ic-db,
+#                        ovn-northd, ovs-daemons, ovn-controller, ovnkube-node. Charts of ovn-kubernetes call it as ovn-kube-util
 #   ovnkube-identity     the admission webhook of dist/identity, with the certificate in /etc/webhook-cert
 #   ovnkube-approver     approves the certificates of node agents. In pods of ovn-kubernetes' chart, ovnkube-identity does that too
 #   plan                 prints what the node agent would change on this host
@@ -33,18 +35,13 @@
 #   and one for each flag in the table below
 set -euf
 
-RUN=/var/run/ovn OVS_RUN=/var/run/openvswitch
+. "$(dirname "$(realpath "$0")")/databases.sh"
+OVS_RUN=/var/run/openvswitch
 OVSDB=$OVS_RUN/db.sock
 # says that Open vSwitch on this host is this image's
 MARK=/etc/openvswitch/run-by-ovnkube
-say() { echo "ovnkube.sh: $*" >&2; }
-die() { say "$*"; exit 1; }
-need() { # VARIABLE WHAT
-  eval "[ -n \"\${$1:-}\" ]" || die "cannot start: the environment variable $1 ($2) is empty; set it in the pod, dist/yaml shows how"
-}
 of_chart() { [ -n "${OVN_DAEMONSET_VERSION:-}" ]; } # of ovn-kubernetes
 idle() { say "$*"; trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done; }
-bracketed() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS
 
 # Environment variables and the flags of ovnkube that they set.
 flags() {
@@ -170,185 +167,49 @@ ovnkube_() {
 }
 node_name() { need K8S_NODE "name of this node"; }
 
-database() { # nb|sb SCHEMA TABLE PORT LOG REMOTES
-  need K8S_NODE_IP "address of this node"
-  case $4 in ''|*[!0-9]*) die "cannot start: the port $4 of the database is no number; set OVN_NB_PORT and OVN_SB_PORT" ;; esac
-  address=$(bracketed "$K8S_NODE_IP")
-  # on a node that nobody asks, an empty database would be taken for the cluster's
-  case ,$6, in
-    ,,|*[:/]"$address:$4",*) ;;
-    *) die "cannot start the database: clients ask at $6, this node is $address:$4; label the node of that address, and no other, k8s.ovn.org/ovnkube-db=true" ;;
-  esac
-  file=/etc/ovn/ovn${1}_db.db schema=/usr/share/ovn/ovn-$1.ovsschema
-  mkdir -p /etc/ovn $RUN
-  if [ ! -s "$file" ]; then
-    rm -f "$file" "$file.new"
-    { ovsdb-tool create "$file.new" "$schema" && mv "$file.new" "$file"; } ||
-      die "cannot create $file: see the line above; /var/lib/openvswitch of the host needs room and must be writable"
-  elif ovsdb-tool db-is-clustered "$file"; then
-    die "cannot start the database alone: $file is that of a Raft cluster's member; move it away, or use the word $1-ovsdb-raft"
-  elif [ "$(ovsdb-tool db-is-standalone "$file" && ovsdb-tool needs-conversion "$file" "$schema")" = yes ]; then
-    say "the file $file gets the schema of this release; a copy of the old one stays beside it"
-    { cp -p "$file" "$file.old" && ovsdb-tool convert "$file" "$schema"; } ||
-      die "cannot convert $file: see the line above; /var/lib/openvswitch of the host needs room for a copy of it"
-  fi
+# A port or a number of seconds. VALUE
+number() {
+  case $1 in ''|*[!0-9]*) die "cannot start: $1, a port or an election timer of the database, is no number; set OVN_NB_PORT, OVN_NB_RAFT_PORT, OVN_NB_RAFT_ELECTION_TIMER and those of SB" ;; esac
+}
+database_keys() { # DATABASE
   protocol=tcp keys=
   ! with_ssl || { protocol=ssl; keys=$(ssl_files "ovn$1"); }
-  remote=p$protocol:$4:$address
-  # in the database, where its inactivity probe can be set: every client is asked once a minute whether it still lives
-  (
-    until "ovn-${1}ctl" --timeout=5 --db="unix:$RUN/ovn${1}_db.sock" --inactivity-probe=60000 set-connection "$remote" 2>/dev/null; do sleep 1; done
-    say "the database listens on $remote"
-    # the southbound one is the last that clients need
-    if of_chart && [ "$1" = sb ]; then
-      until endpoints publish "$K8S_NODE_IP" "${OVN_NB_PORT:-6641}" "$4"; do sleep 10; done
-    fi
-  ) &
-  # shellcheck disable=SC2086 # arguments are words
-  exec ovsdb-server ${5:--vconsole:info} -vsyslog:off -vfile:off "$file" --remote="punix:$RUN/ovn${1}_db.sock" \
-    --remote="db:$2,$3,connections" --unixctl="$RUN/ovn${1}_db.ctl" --pidfile="$RUN/ovn${1}_db.pid" $keys
+}
+listening() { # ADDRESS DATABASE PORT: the southbound one is the last that clients need
+  ! of_chart || [ "$2" != sb ] || until endpoints publish "$K8S_NODE_IP" "${OVN_NB_PORT:-6641}" "$3"; do sleep 10; done
+}
+database() { # nb|sb PORT LOG REMOTES
+  need K8S_NODE_IP "address of this node"
+  number "$2"
+  address=$(bracketed "$K8S_NODE_IP")
+  # on a node that nobody asks, an empty database would be taken for the cluster's
+  case ,$4, in
+    ,,|*[:/]"$address:$2",*) ;;
+    *) die "cannot start the database: clients ask at $4, this node is $address:$2; label the node of that address, and no other, k8s.ovn.org/ovnkube-db=true" ;;
+  esac
+  database_keys "$1"
+  alone "$1" "$address" "$2" "$3"
 }
 # A member of a Raft cluster. Which member it is, and that the first one may create the cluster, is said by the list of addresses that
 # clients get.
-member() { # nb|sb SCHEMA PORT RAFT-PORT LOG REMOTES SECONDS
+raft_member() { # nb|sb PORT RAFT-PORT LOG REMOTES SECONDS
   need K8S_NODE_IP "address of this node"
   ! of_chart || need OVN_NORTH "addresses of all members, as for clients, and OVN_SOUTH likewise"
   need_databases
   # nodes keep pods from these ports: the databases ask nobody who he is
-  case $1$4 in nb6643|sb6644) ;; *) with_ssl || die "cannot start: members talk at port $4, and without TLS nodes protect 6643 (northbound) and 6644 (southbound) only; leave OVN_NB_RAFT_PORT and OVN_SB_RAFT_PORT out" ;; esac
-  name=$2 port=$3 timer=${7:-0} address=$(bracketed "$K8S_NODE_IP") others= first= mine=
-  for number in "$3" "$4" "$timer"; do
-    case $number in ''|*[!0-9]*) die "cannot start: $number, a port or an election timer of the database, is no number; set OVN_NB_PORT, OVN_NB_RAFT_PORT, OVN_NB_RAFT_ELECTION_TIMER and those of SB" ;; esac
-  done
-  [ "$timer" -ge 1000 ] || timer=$((timer * 1000))
-  for remote in $(echo "$6" | tr ',' ' '); do
+  case $1$3 in nb6643|sb6644) ;; *) with_ssl || die "cannot start: members talk at port $3, and without TLS nodes protect 6643 (northbound) and 6644 (southbound) only; leave OVN_NB_RAFT_PORT and OVN_SB_RAFT_PORT out" ;; esac
+  address=$(bracketed "$K8S_NODE_IP") others= first= mine=
+  number "$2"; number "$3"; number "${6:-0}"
+  for remote in $(echo "$5" | tr ',' ' '); do
     remote=${remote#*:}; remote=${remote#//}
-    : "${first:=$remote}"
-    if [ "$remote" = "$address:$port" ]; then mine=yes; else others="$others ${remote%:*}"; fi
+    : "${first:=${remote%:*}}"
+    if [ "$remote" = "$address:$2" ]; then mine=yes; else others="$others ${remote%:*}"; fi
   done
-  [ -n "$mine" ] || die "cannot start the database: clients ask at $6, this node is $address:$port; label the nodes of these addresses, and no others, k8s.ovn.org/ovnkube-db=true"
-  [ "$(echo $others | wc -w)" -ge 2 ] || die "cannot start the database: clients ask at $6, and a Raft cluster needs three addresses; for one, use the word $1-ovsdb"
-  protocol=tcp keys=
-  ! with_ssl || { protocol=ssl; keys=$(ssl_files "ovn$1"); }
-  file=/etc/ovn/ovn${1}_db.db schema=/usr/share/ovn/ovn-$1.ovsschema raft=$protocol:$address:$4 control=$RUN/ovn${1}_db.ctl
-  joined= # raft addresses of the others
-  for other in $others; do joined="$joined $protocol:$other:$4"; done
-  mkdir -p /etc/ovn $RUN
-  member_file "$4"
-  socket=unix:$RUN/ovn${1}_db.sock config=$RUN/ovn${1}_db.conf
-  # it is this member's alone: a remote in the database would be that of all members
-  printf '{"remotes": {"p%s": {}, "p%s:%s:%s": {"inactivity-probe": 60000}}, "databases": {"%s": {}}}\n' \
-    "$socket" $protocol "$port" "$address" "$file" >"$config"
-  member_settle &
-  # shellcheck disable=SC2086 # arguments are words
-  exec ovsdb-server ${5:--vconsole:info} -vsyslog:off -vfile:off --config-file="$config" --unixctl="$control" \
-    --pidfile="$RUN/ovn${1}_db.pid" $keys
-}
-# For each of the other members that answers: its cluster's id, or "none" while it waits to join any. Nothing for one that is not
-# connected to its cluster.
-clusters() {
-  for other in $others; do
-    # shellcheck disable=SC2086 # arguments are words
-    row=$(ovsdb-client --timeout=3 $keys query "$protocol:$other:$port" '["_Server", {"op": "select", "table": "Database",
-      "where": [["name", "==", "'"$name"'"], ["model", "==", "clustered"]], "columns": ["cid", "connected"]}]' 2>/dev/null) || continue
-    case $row in
-      *'["uuid","00000000-0000-0000-0000-000000000000"]'*) echo none ;;
-      # it asks to join that cluster, or has lost it: perhaps nobody is in it any more
-      *'["uuid","'*'"connected":false'*) ;;
-      *'["uuid","'*) row=${row#*'["uuid","'}; echo "${row%%\"*}" ;;
-      *'"cid"'*) echo none ;;
-    esac
-  done
-}
-# Whether the newest list of servers in $file has this one: a member that was ended while it joined has the others' list, with which
-# ovsdb-server cannot start.
-is_listed() {
-  sid=$(ovsdb-tool db-sid "$file" | cut -c1-4)
-  ovsdb-tool show-log "$file" | sed -n 's/^ \(prev_\)\{0,1\}servers: //p' | tail -n 1 | grep -F "$sid(" >/dev/null
-}
-# Leaves when $file is that of a member. An empty host joins the cluster that others are in; only the first member creates one, and only
-# when all the others say that they are in none. Otherwise a host that lost its files could begin a second cluster.
-member_file() { # RAFT-PORT
-  [ -s "$file" ] || rm -f "$file"
-  rm -f "$file.new"
-  kind=none before=
-  if [ -e "$file" ]; then
-    if ovsdb-tool db-is-standalone "$file"; then kind=alone
-    elif ! ovsdb-tool db-is-clustered "$file"; then die "cannot read $file: see the line above; without the file, this member gets everything from the others"
-    else
-      code=0; ovsdb-tool db-cid "$file" >/dev/null || code=$?
-      case $code in
-        # otherwise it has asked to join, and asks again
-        0|2) if is_listed; then kind=member; else rm "$file"; fi ;;
-        *) die "cannot read $file: see the line above; without the file, this member gets everything from the others" ;;
-      esac
-    fi
-  fi
-  if [ $kind = member ]; then
-    was=$(ovsdb-tool db-local-address "$file")
-    [ "$was" = "$raft" ] || die "cannot start the database: $file is that of the member $was, and this node is $raft; give the node its address back, or move the file away so that the node joins as a new member"
-    return 0
-  fi
-  while :; do
-    said=$(clusters) ids=$(echo "$said" | grep -v none | sort -u) now=
-    # shellcheck disable=SC2086 # one id, some addresses
-    case $(echo $ids | wc -w) in
-      1)
-        [ $kind != alone ] || die "cannot join: $file is a database alone, and the other members are in a cluster; move it away"
-        say "joins the cluster $ids as a new member"
-        ovsdb-tool --cid=$ids join-cluster "$file.new" "$name" "$raft" $joined && mv "$file.new" "$file" && return 0
-        die "cannot create $file: see the line above; /var/lib/openvswitch of the host needs room and must be writable" ;;
-      0)
-        if [ "$first" != "$address:$port" ]; then
-          [ $kind != alone ] || die "cannot join: $file is a database alone, and only the first member's can become the cluster's; move it away"
-          say "waits for $first to create the cluster, or for a member of it"
-          # not by the others, which may wait too
-          ovsdb-tool join-cluster "$file.new" "$name" "$raft" "$protocol:${first%:*}:$1" && mv "$file.new" "$file" && return 0
-          die "cannot create $file: see the line above; /var/lib/openvswitch of the host needs room and must be writable"
-        elif [ "$(echo $said | wc -w)" = "$(echo $others | wc -w)" ]; then
-          say "creates the cluster: all other members wait for it"
-          from=$schema
-          [ $kind != alone ] || from=$file
-          if ovsdb-tool create-cluster "$file.new" "$from" "$raft" &&
-            { [ $kind != alone ] || cp -p "$file" "$file.alone"; } && mv "$file.new" "$file"; then return 0; fi
-          die "cannot create $file: see the line above; /var/lib/openvswitch of the host needs room and must be writable"
-        fi
-        now="waits until all of these answer, at port $port, that they are in no cluster, or one that it is in one:$others" ;;
-      *) now="waits: the other members are in different clusters: $(echo $ids)" ;;
-    esac
-    [ "$now" = "$before" ] || { before=$now; say "$now"; }
-    sleep 1
-  done
-}
-predecessors() { # CLUSTER/STATUS RAFT-ADDRESS: other servers that have this one's address
-  echo "$1" | grep -F " at $2)" | grep -vF '(self)' | sed 's/^ *\([0-9a-f]*\) .*/\1/'
-}
-# Once the member has joined: its predecessor's place given up, the schema of this release, the election timer.
-member_settle() {
-  until ovsdb-client --timeout=30 wait "$socket" "$name" connected 2>/dev/null; do sleep 1; done
-  say "the database is a member of the cluster $(ovsdb-tool db-cid "$file") and listens on $protocol:$port:$address"
-  while :; do
-    sleep 1
-    status=$(ovn-appctl --timeout=5 -t "$control" cluster/status "$name" 2>/dev/null) || continue
-    # another server with this address is one whose file this host has lost: it would count for the majority for ever
-    lost=$(predecessors "$status" "$raft")
-    for server in $lost; do
-      say "removes the server $server, which had this address, from the cluster"
-      ovn-appctl --timeout=5 -t "$control" cluster/kick "$name" "$server" >/dev/null || :
-    done
-    [ -z "$lost" ] || continue
-    have=$(ovsdb-client --timeout=5 get-schema-version "$socket" "$name" 2>/dev/null) || continue
-    ! ovsdb-tool compare-versions "$have" '<' "$(ovsdb-tool schema-version "$schema")" || ovsdb-client --timeout=60 convert "$socket" "$schema" || continue
-    now=$(echo "$status" | sed -n 's/^Election timer: \([0-9]*\).*/\1/p')
-    if [ "$timer" = 0 ] || [ "${now:-0}" = "$timer" ]; then
-      return 0
-    elif echo "$status" | grep -qx 'Role: leader'; then
-      # it may at most be doubled at a time
-      next=$((now * 2))
-      [ "$next" -le "$timer" ] || next=$timer
-      ovn-appctl --timeout=5 -t "$control" cluster/change-election-timer "$name" "$next" >/dev/null || :
-    fi
-  done
+  [ -n "$mine" ] || die "cannot start the database: clients ask at $5, this node is $address:$2; label the nodes of these addresses, and no others, k8s.ovn.org/ovnkube-db=true"
+  [ "$(echo $others | wc -w)" -ge 2 ] || die "cannot start the database: clients ask at $5, and a Raft cluster needs three addresses; for one, use the word $1-ovsdb"
+  database_keys "$1"
+  # shellcheck disable=SC2086 # addresses are words
+  member "$1" "$address" "$2" "$3" "$4" "${6:-0}" "$first" $others
 }
 northd() {
   need_databases
@@ -425,25 +286,31 @@ agent() { # ARGS...
   ovnkube_ "$@" --cni-bin-dir="$(cni_programs)" --pidfile=$RUN/ovnkube.pid
 }
 answers() { ovn-appctl --timeout=2 -t "$1" "$2" 2>&1; } # CONTROL-SOCKET COMMAND
-member_ready() { # nb|sb SCHEMA: it has joined, its predecessor does not count any more, and there is a leader
-  status=$(ovn-appctl --timeout=2 -t "$RUN/ovn${1}_db.ctl" cluster/status "$2") &&
-    echo "$status" | grep -x "Status: cluster member" >/dev/null &&
-    [ -z "$(predecessors "$status" "$(echo "$status" | sed -n 's/^Address: //p')")" ] &&
-    ovsdb-client --timeout=2 wait "unix:$RUN/ovn${1}_db.sock" "$2" connected
-}
 probe() { # TARGET
   case $1 in
-    ovnnb-db) ovn-nbctl --timeout=5 --no-leader-only --db=unix:$RUN/ovnnb_db.sock get-connection >/dev/null ;;
-    ovnsb-db) ovn-sbctl --timeout=5 --no-leader-only --db=unix:$RUN/ovnsb_db.sock get-connection >/dev/null ;;
-    ovnnb-db-raft) member_ready nb OVN_Northbound ;;
-    ovnsb-db-raft) member_ready sb OVN_Southbound ;;
+    ovnnb-db) alone_ready nb ;;
+    ovnsb-db) alone_ready sb ;;
+    ovnnb-db-raft) member_ready nb ;;
+    ovnsb-db-raft) member_ready sb ;;
+    ovn-ic-db) ic_ready ic-nb && ic_ready ic-sb ;;
     ovn-northd) [ "$(answers $RUN/ovn-northd.ctl status)" != "Status: paused" ] && answers $RUN/ovn-northd.ctl sb-connection-status | grep -qx connected ;;
     ovs-daemons) switch_answers && answers "$OVS_RUN/ovs-vswitchd.$(cat $OVS_RUN/ovs-vswitchd.pid).ctl" version >/dev/null ;;
     ovn-controller) switch_answers && answers "$RUN/ovn-controller.$(cat $RUN/ovn-controller.pid).ctl" connection-status | grep -qx connected ;;
     # the agent writes it once pods can be wired, and removes it when they cannot
     ovnkube-node) [ -s /etc/cni/net.d/10-ovn-kubernetes.conflist ] ;;
-    *) die "cannot probe $1: the targets are ovnnb-db, ovnsb-db, ovnnb-db-raft, ovnsb-db-raft, ovn-northd, ovs-daemons, ovn-controller, ovnkube-node" ;;
+    *) die "cannot probe $1: the targets are ovnnb-db, ovnsb-db, ovnnb-db-raft, ovnsb-db-raft, ovn-ic-db, ovn-northd, ovs-daemons, ovn-controller, ovnkube-node" ;;
   esac
+}
+clients() { # nbctl|sbctl|icnbctl|icsbctl ARGS...: OVN's program against all members of the database
+  program=$1; shift
+  case $program in
+    ic*) ic_keys; program=${program#ic}; set -- "ovn-ic-$program" --db="$(ic_remote "ic-${program%ctl}")" "$@" ;;
+    *) need_databases; keys=$(ssl_files ovncontroller); to=$OVN_NORTH; [ "$program" = nbctl ] || to=$OVN_SOUTH
+      set -- "ovn-$program" --db="$(echo "$to" | sed 's,//,,g')" "$@" ;;
+  esac
+  program=$1; shift
+  # shellcheck disable=SC2086 # arguments are words
+  exec "$program" --timeout=30 $keys "$@"
 }
 display() {
   for side in nb sb; do
@@ -453,10 +320,10 @@ display() {
 }
 
 case ${1:-} in
-  nb-ovsdb) database nb OVN_Northbound NB_Global "${OVN_NB_PORT:-6641}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" ;;
-  sb-ovsdb) database sb OVN_Southbound SB_Global "${OVN_SB_PORT:-6642}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" ;;
-  nb-ovsdb-raft) member nb OVN_Northbound "${OVN_NB_PORT:-6641}" "${OVN_NB_RAFT_PORT:-6643}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" "${OVN_NB_RAFT_ELECTION_TIMER:-}" ;;
-  sb-ovsdb-raft) member sb OVN_Southbound "${OVN_SB_PORT:-6642}" "${OVN_SB_RAFT_PORT:-6644}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" "${OVN_SB_RAFT_ELECTION_TIMER:-}" ;;
+  nb-ovsdb) database nb "${OVN_NB_PORT:-6641}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" ;;
+  sb-ovsdb) database sb "${OVN_SB_PORT:-6642}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" ;;
+  nb-ovsdb-raft) raft_member nb "${OVN_NB_PORT:-6641}" "${OVN_NB_RAFT_PORT:-6643}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" "${OVN_NB_RAFT_ELECTION_TIMER:-}" ;;
+  sb-ovsdb-raft) raft_member sb "${OVN_SB_PORT:-6642}" "${OVN_SB_RAFT_PORT:-6644}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" "${OVN_SB_RAFT_ELECTION_TIMER:-}" ;;
   run-ovn-northd) northd ;;
   ovs-server) switch ;;
   ovn-controller) controller ;;
@@ -489,6 +356,12 @@ case ${1:-} in
     die "cannot start: $1 is for one zone per node, which ovnkube does not serve; install the chart with values-no-ic.yaml" ;;
   display|ovn_debug) display ;;
   display_env) databases; flags | given; node_flags | given ;;
+  # the databases that connect clusters; the second form is how Kube-OVN's documents start them
+  ovn-ic-server) exec "$(dirname "$(realpath "$0")")/start-ic-db.sh" ;;
+  bash)
+    [ "${2:-}" = start-ic-db.sh ] || die "cannot run $*: this image has no shell for others; bash start-ic-db.sh starts the interconnection databases"
+    exec "$(dirname "$(realpath "$0")")/start-ic-db.sh" ;;
+  nbctl|sbctl|icnbctl|icsbctl) clients "$@" ;;
   '') die "cannot start: no word says what to run; the words are in the first lines of $0" ;;
   *) die "cannot start: $1 is no word of this image; the words are in the first lines of $0" ;;
 esac

@@ -3,7 +3,7 @@
 # restores it. Sourced by lab/cluster.
 SYSCTLS="fs.inotify.max_user_instances vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes"
 NODE_DIRS="var/lib/containerd var/lib/kubelet var/lib/cni etc/cni/net.d opt/cni/bin var/log/pods var/log/containers
- var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/origin/openvswitch etc/ovn"
+ var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/origin/openvswitch etc/origin/ovn etc/ovn"
 
 machine_keep() ( # with this cluster's directory, by which machine_restore of another one sees it
   flock 9

@@ -22,7 +22,7 @@ node_start() { # nI
   netns_add "$u"
   [ "$u" != n1 ] || egress_up n1
   # directories that OVS, OVN and the agent write to
-  for m in var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/origin/openvswitch etc/ovn; do
+  for m in var/lib/openvswitch var/lib/ovn var/log/ovn-kubernetes var/log/openvswitch var/log/ovn etc/openvswitch etc/origin/openvswitch etc/origin/ovn etc/ovn; do
     mkdir -p "$D/nodes/$u/$m"; mounts+=" $D/nodes/$u/$m:/$m"
   done
   cni_programs "$u"

@@ -1,0 +1,205 @@
+# databases.sh - OVN's databases in containers, alone or as members of Raft clusters; ovnkube.sh and start-ic-db.sh source it.
+# A database is nb, sb, ic-nb or ic-sb. `names` sets what belongs to it; `protocol` (tcp or ssl) and `keys`, the TLS arguments of
+# OVN's programs, are the caller's, and so is listening ADDRESS DATABASE PORT, which runs once a database alone can be reached.
+# shellcheck shell=sh
+RUN=/var/run/ovn
+say() { echo "$(basename "$0"): $*" >&2; }
+die() { say "$*"; exit 1; }
+need() { # VARIABLE WHAT
+  eval "[ -n \"\${$1:-}\" ]" || die "cannot start: the environment variable $1 ($2) is empty; set it in the pod, dist/yaml shows how"
+}
+bracketed() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS
+names() { # DATABASE
+  case $1 in
+    nb) name=OVN_Northbound table=NB_Global ;;
+    sb) name=OVN_Southbound table=SB_Global ;;
+    ic-nb) name=OVN_IC_Northbound table=IC_NB_Global ;;
+    ic-sb) name=OVN_IC_Southbound table=IC_SB_Global ;;
+  esac
+  case $1 in ic-*) stem=ovn_ic_${1#ic-}_db ;; *) stem=ovn$1_db ;; esac
+  file=/etc/ovn/$stem.db schema=/usr/share/ovn/ovn-$1.ovsschema control=$RUN/$stem.ctl ctl=ovn-${1}ctl
+}
+# Ends in the server of a database that is not clustered.
+alone() { # DATABASE ADDRESS PORT LOG
+  names "$1"
+  mkdir -p /etc/ovn $RUN
+  if [ ! -s "$file" ]; then
+    rm -f "$file" "$file.new"
+    { ovsdb-tool create "$file.new" "$schema" && mv "$file.new" "$file"; } ||
+      die "cannot create $file: see the line above; /etc/ovn, a directory of the host, needs room and must be writable"
+  elif ovsdb-tool db-is-clustered "$file"; then
+    die "cannot start the database alone: $file is that of a Raft cluster's member; move it away, or start all members"
+  elif [ "$(ovsdb-tool db-is-standalone "$file" && ovsdb-tool needs-conversion "$file" "$schema")" = yes ]; then
+    say "the file $file gets the schema of this release; a copy of the old one stays beside it"
+    { cp -p "$file" "$file.old" && ovsdb-tool convert "$file" "$schema"; } ||
+      die "cannot convert $file: see the line above; /etc/ovn, a directory of the host, needs room for a copy of it"
+  fi
+  remote=p$protocol:$3:$2
+  # in the database, where its inactivity probe can be set: every client is asked once a minute whether it still lives
+  (
+    until "$ctl" --timeout=5 --db="unix:$RUN/$stem.sock" --inactivity-probe=60000 set-connection "$remote" 2>/dev/null; do sleep 1; done
+    say "the database listens on $remote"
+    listening "$2" "$1" "$3"
+  ) &
+  # shellcheck disable=SC2086 # arguments are words
+  exec ovsdb-server ${4:--vconsole:info} -vsyslog:off -vfile:off "$file" --remote="punix:$RUN/$stem.sock" \
+    --remote="db:$name,$table,connections" --unixctl="$control" --pidfile="$RUN/$stem.pid" $keys
+}
+# Ends in the server of a member of a Raft cluster. Only the member at address FIRST may create the cluster.
+member() { # DATABASE ADDRESS PORT RAFT-PORT LOG SECONDS FIRST OTHERS...
+  names "$1"
+  address=$2 port=$3 timer=$6 first=$7 raft=$protocol:$2:$4 raft_port=$4 log=$5
+  shift 7
+  others=$*
+  [ "$timer" -ge 1000 ] || timer=$((timer * 1000))
+  joined= # raft addresses of the others
+  for other in $others; do joined="$joined $protocol:$other:$raft_port"; done
+  mkdir -p /etc/ovn $RUN
+  member_file
+  socket=unix:$RUN/$stem.sock config=$RUN/$stem.conf
+  # it is this member's alone: a remote in the database would be that of all members
+  printf '{"remotes": {"p%s": {}, "p%s:%s:%s": {"inactivity-probe": 60000}}, "databases": {"%s": {}}}\n' \
+    "$socket" "$protocol" "$port" "$address" "$file" >"$config"
+  member_settle &
+  # shellcheck disable=SC2086 # arguments are words
+  exec ovsdb-server ${log:--vconsole:info} -vsyslog:off -vfile:off --config-file="$config" --unixctl="$control" \
+    --pidfile="$RUN/$stem.pid" $keys
+}
+# For each of the other members that answers: its cluster's id, or "none" while it waits to join any. Nothing for one that is not
+# connected to its cluster.
+clusters() {
+  for other in $others; do
+    # shellcheck disable=SC2086 # arguments are words
+    row=$(ovsdb-client --timeout=3 $keys query "$protocol:$other:$port" '["_Server", {"op": "select", "table": "Database",
+      "where": [["name", "==", "'"$name"'"], ["model", "==", "clustered"]], "columns": ["cid", "connected"]}]' 2>/dev/null) || continue
+    case $row in
+      *'["uuid","00000000-0000-0000-0000-000000000000"]'*) echo none ;;
+      # it asks to join that cluster, or has lost it: perhaps nobody is in it any more
+      *'["uuid","'*'"connected":false'*) ;;
+      *'["uuid","'*) row=${row#*'["uuid","'}; echo "${row%%\"*}" ;;
+      *'"cid"'*) echo none ;;
+    esac
+  done
+}
+# Whether the newest list of servers in $file has this one: a member that was ended while it joined has the others' list, with which
+# ovsdb-server cannot start.
+is_listed() {
+  sid=$(ovsdb-tool db-sid "$file" | cut -c1-4)
+  ovsdb-tool show-log "$file" | sed -n 's/^ \(prev_\)\{0,1\}servers: //p' | tail -n 1 | grep -F "$sid(" >/dev/null
+}
+# Leaves when $file is that of a member. An empty host joins the cluster that others are in; only the first member creates one, and only
+# when all the others say that they are in none. Otherwise a host that lost its files could begin a second cluster.
+member_file() {
+  [ -s "$file" ] || rm -f "$file"
+  rm -f "$file.new"
+  kind=none before=
+  if [ -e "$file" ]; then
+    if ovsdb-tool db-is-standalone "$file"; then kind=alone
+    elif ! ovsdb-tool db-is-clustered "$file"; then die "cannot read $file: see the line above; without the file, this member gets everything from the others"
+    else
+      code=0; ovsdb-tool db-cid "$file" >/dev/null || code=$?
+      case $code in
+        # otherwise it has asked to join, and asks again
+        0|2) if is_listed; then kind=member; else rm "$file"; fi ;;
+        *) die "cannot read $file: see the line above; without the file, this member gets everything from the others" ;;
+      esac
+    fi
+  fi
+  if [ $kind = member ]; then
+    was=$(ovsdb-tool db-local-address "$file")
+    [ "$was" = "$raft" ] || die "cannot start the database: $file is that of the member $was, and this node is $raft; give the node its address back, or move the file away so that the node joins as a new member"
+    return 0
+  fi
+  while :; do
+    said=$(clusters) ids=$(echo "$said" | grep -v none | sort -u) now=
+    # shellcheck disable=SC2086 # one id, some addresses
+    case $(echo $ids | wc -w) in
+      1)
+        [ $kind != alone ] || die "cannot join: $file is a database alone, and the other members are in a cluster; move it away"
+        say "joins the cluster $ids as a new member"
+        ovsdb-tool --cid=$ids join-cluster "$file.new" "$name" "$raft" $joined && mv "$file.new" "$file" && return 0
+        die "cannot create $file: see the line above; /etc/ovn, a directory of the host, needs room and must be writable" ;;
+      0)
+        if [ "$first" != "$address" ]; then
+          [ $kind != alone ] || die "cannot join: $file is a database alone, and only the first member's can become the cluster's; move it away"
+          say "waits for $first to create the cluster, or for a member of it"
+          # not by the others, which may wait too
+          ovsdb-tool join-cluster "$file.new" "$name" "$raft" "$protocol:$first:$raft_port" && mv "$file.new" "$file" && return 0
+          die "cannot create $file: see the line above; /etc/ovn, a directory of the host, needs room and must be writable"
+        elif [ "$(echo $said | wc -w)" = "$(echo $others | wc -w)" ]; then
+          say "creates the cluster: all other members wait for it"
+          from=$schema
+          [ $kind != alone ] || from=$file
+          if ovsdb-tool create-cluster "$file.new" "$from" "$raft" &&
+            { [ $kind != alone ] || cp -p "$file" "$file.alone"; } && mv "$file.new" "$file"; then return 0; fi
+          die "cannot create $file: see the line above; /etc/ovn, a directory of the host, needs room and must be writable"
+        fi
+        now="waits until all of these answer, at port $port, that they are in no cluster, or one that it is in one: $others" ;;
+      *) now="waits: the other members are in different clusters: $(echo $ids)" ;;
+    esac
+    [ "$now" = "$before" ] || { before=$now; say "$now"; }
+    sleep 1
+  done
+}
+predecessors() { # CLUSTER/STATUS RAFT-ADDRESS: other servers that have this one's address
+  echo "$1" | grep -F " at $2)" | grep -vF '(self)' | sed 's/^ *\([0-9a-f]*\) .*/\1/'
+}
+# Once the member has joined: its predecessor's place given up, the schema of this release, the election timer.
+member_settle() {
+  until ovsdb-client --timeout=30 wait "$socket" "$name" connected 2>/dev/null; do sleep 1; done
+  say "the database is a member of the cluster $(ovsdb-tool db-cid "$file") and listens on $protocol:$port:$address"
+  while :; do
+    sleep 1
+    status=$(ovn-appctl --timeout=5 -t "$control" cluster/status "$name" 2>/dev/null) || continue
+    # another server with this address is one whose file this host has lost: it would count for the majority for ever
+    lost=$(predecessors "$status" "$raft")
+    for server in $lost; do
+      say "removes the server $server, which had this address, from the cluster"
+      ovn-appctl --timeout=5 -t "$control" cluster/kick "$name" "$server" >/dev/null || :
+    done
+    [ -z "$lost" ] || continue
+    have=$(ovsdb-client --timeout=5 get-schema-version "$socket" "$name" 2>/dev/null) || continue
+    ! ovsdb-tool compare-versions "$have" '<' "$(ovsdb-tool schema-version "$schema")" || ovsdb-client --timeout=60 convert "$socket" "$schema" || continue
+    now=$(echo "$status" | sed -n 's/^Election timer: \([0-9]*\).*/\1/p')
+    if [ "$timer" = 0 ] || [ "${now:-0}" = "$timer" ]; then
+      return 0
+    elif echo "$status" | grep -qx 'Role: leader'; then
+      # it may at most be doubled at a time
+      next=$((now * 2))
+      [ "$next" -le "$timer" ] || next=$timer
+      ovn-appctl --timeout=5 -t "$control" cluster/change-election-timer "$name" "$next" >/dev/null || :
+    fi
+  done
+}
+member_ready() { # DATABASE: it has joined, its predecessor does not count any more, and there is a leader
+  names "$1"
+  status=$(ovn-appctl --timeout=2 -t "$control" cluster/status "$name") &&
+    echo "$status" | grep -x "Status: cluster member" >/dev/null &&
+    [ -z "$(predecessors "$status" "$(echo "$status" | sed -n 's/^Address: //p')")" ] &&
+    ovsdb-client --timeout=2 wait "unix:$RUN/$stem.sock" "$name" connected
+}
+alone_ready() { names "$1"; "$ctl" --timeout=5 --no-leader-only --db="unix:$RUN/$stem.sock" get-connection >/dev/null; } # DATABASE
+
+# ---- those that connect clusters: which hosts have them, and how they talk ----
+IC_NB_PORT=6645 IC_SB_PORT=6646 IC_NB_RAFT_PORT=6647 IC_SB_RAFT_PORT=6648
+ic_keys() { # sets protocol and keys
+  protocol=tcp keys=
+  case ${ENABLE_SSL:-false} in
+    false) ;;
+    true) protocol=ssl keys="--private-key=/var/run/tls/key --certificate=/var/run/tls/cert --ca-cert=/var/run/tls/cacert" ;;
+    *) die "cannot start: ENABLE_SSL is \"$ENABLE_SSL\"; set it to true or false" ;;
+  esac
+}
+ic_hosts() { echo "${NODE_IPS:-}" | tr ',' ' '; }
+ic_ready() { names "$1"; if ovsdb-tool db-is-clustered "$file"; then member_ready "$1"; else alone_ready "$1"; fi; } # DATABASE
+ic_remote() { # DATABASE: for clients on this host
+  names "$1"
+  # shellcheck disable=SC2046 # addresses are words
+  set -- "$1" $(ic_hosts)
+  [ $# -gt 2 ] || { echo "unix:$RUN/$stem.sock"; return; }
+  port=$IC_NB_PORT remotes=
+  [ "$1" = ic-nb ] || port=$IC_SB_PORT
+  shift
+  for host; do remotes=$remotes${remotes:+,}$protocol:$(bracketed "$host"):$port; done
+  echo "$remotes"
+}
