@@ -1,9 +1,10 @@
 //! A real Kubernetes API and the real engine connected to it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
-use ovnkube_apply::{Chassis, Engine, MayWrite, Parts, Patches, TakeoverCheck};
+use ovnkube_apply::{Chassis, Engine, Interconnection, JoinSettings, MayWrite, Parts, Patches, TakeoverCheck};
 use ovnkube_model::{NetworkSettings, World};
 use ovnkube_ovsdb::Client as Database;
 use ovnkube_telemetry::Metrics;
@@ -202,10 +203,16 @@ impl Running {
             let (changes, incoming) = mpsc::channel(1024);
             let scope = if nb.is_some() { Scope::Controller } else { Scope::ClusterManager };
             let watches = ovnkube_watch::start(&client, &scope, &changes);
+            let weak = changes.downgrade();
             drop(changes);
+            let settings =
+                || JoinSettings { tls: None, txn_timeout: Duration::from_secs(10), may_write: may_write.clone() };
+            let (offers, joined) = sb.clone().map(|sb| Interconnection::new(sb, settings(), &weak)).unzip();
+            let joined = joined.map(|joined| tokio::spawn(joined.run()));
             let (claims, stale) = sb.map(|sb| Chassis::new(sb, may_write.clone(), None)).unzip();
             stale.map(|stale| tokio::spawn(stale.run()));
             let engine = Engine::new(Parts {
+                offers,
                 world: World::new(network, scope.kinds().iter().copied()),
                 nb,
                 chassis: claims,
@@ -218,6 +225,7 @@ impl Running {
             });
             engine.run(incoming).await;
             drop(watches);
+            joined.iter().for_each(tokio::task::JoinHandle::abort);
         });
         Self { metrics, task }
     }

@@ -127,7 +127,7 @@ impl Controller {
         let mut diff = Diff::with_limit(&cache, (*rows, ENOUGH.1));
         let mut unused = Some(Vec::new());
         if sweeps {
-            unused = garbage::collect(&mut diff, &cache, &nb::DATABASE, owner_index.all(), &world.settings, true);
+            unused = garbage::collect(&mut diff, &cache, &nb::DATABASE, owner_index.all(), world, true);
             diff.begin_keys();
         }
         let mut waiting = Vec::new();
@@ -146,7 +146,7 @@ impl Controller {
             }
             owner_index.write(&key, Owned::of(want));
             if let Some(patch) = patch {
-                patches.retain(|p| p.target != patch.target);
+                patches.retain(|p| p.target != patch.target || p.labels.is_empty() != patch.labels.is_empty());
                 patches.push(patch);
             }
         }

@@ -100,6 +100,8 @@ impl Server {
         let schema = self.release.file(match self.database.name {
             "OVN_Northbound" => "usr/share/ovn/ovn-nb.ovsschema",
             "OVN_Southbound" => "usr/share/ovn/ovn-sb.ovsschema",
+            "OVN_IC_Northbound" => "usr/share/ovn/ovn-ic-nb.ovsschema",
+            "OVN_IC_Southbound" => "usr/share/ovn/ovn-ic-sb.ovsschema",
             _ => "usr/share/openvswitch/vswitch.ovsschema",
         });
         let args = [OsStr::new("create"), self.dir.join("db").as_os_str(), schema.as_os_str()].map(OsStr::to_owned);
@@ -212,7 +214,8 @@ impl Server {
         self.ctl("ovn-sbctl", words)
     }
 
-    fn ctl(&self, program: &str, words: &[&str]) -> String {
+    /// The same through any program that takes `--db`.
+    pub fn ctl(&self, program: &str, words: &[&str]) -> String {
         let out = self.output(program, words);
         assert!(out.status.success(), "{program} {words:?}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap().trim().to_owned()
@@ -235,6 +238,15 @@ impl Daemon {
         let mut command = nb.release.command("ovn-northd");
         command.arg(format!("--ovnnb-db=unix:{}", nb.socket().display()));
         command.arg(format!("--ovnsb-db=unix:{}", sb.socket().display()));
+        Self::start(command, &nb.dir)
+    }
+
+    /// OVN's own daemon for a cluster. `shared`: the interconnection databases, IC-NB and IC-SB.
+    pub fn ic(nb: &Server, sb: &Server, shared: [&Server; 2]) -> Self {
+        let mut command = nb.release.command("ovn-ic");
+        for (option, server) in ["ovnnb", "ovnsb", "ic-nb", "ic-sb"].iter().zip([nb, sb].into_iter().chain(shared)) {
+            command.arg(format!("--{option}-db=unix:{}", server.socket().display()));
+        }
         Self::start(command, &nb.dir)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ovnkube_model::{Change, Connections, Kind, Name};
+use ovnkube_model::{Change, Connections, Kind, Name, Peers};
 use ovnkube_plan::{Patch, PatchTarget};
 use ovnkube_watch::Scope;
 use serde_json::{Value, json};
@@ -19,6 +19,8 @@ pub struct Objects {
     births: BTreeMap<Id, u32>,
     /// What nodes reach, by address.
     connections: BTreeMap<IpAddr, Name>,
+    /// What the interconnection databases say.
+    peers: Option<Peers>,
 }
 
 fn text(value: &Value, path: &str) -> String {
@@ -79,6 +81,12 @@ impl Objects {
         vec![connected(connections)]
     }
 
+    /// Replaces what the interconnection databases say.
+    pub fn hear(&mut self, peers: Peers) -> Vec<Change> {
+        self.peers = Some(peers.clone());
+        vec![Change::Peers(Box::new(peers))]
+    }
+
     /// As the API server does it: no effect if the object is gone or was replaced.
     pub fn patch(&mut self, patch: &Patch) -> Vec<Change> {
         let id = match &patch.target {
@@ -90,6 +98,9 @@ impl Objects {
         };
         for (name, value) in &patch.annotations {
             object["metadata"]["annotations"][name] = json!(value);
+        }
+        for (name, value) in &patch.labels {
+            object["metadata"]["labels"][name] = json!(value);
         }
         if let Some(state) = &patch.network_unavailable {
             let status = if state.status { "True" } else { "False" };
@@ -110,7 +121,9 @@ impl Objects {
     pub fn first_lists(&self) -> Vec<Change> {
         let objects = self.by_id.values().map(|o| ovnkube_watch::decode(&o.to_string()).unwrap());
         let connections = connected(self.connections.clone());
-        std::iter::once(connections).chain(objects).chain(kinds().map(Change::Synced)).collect()
+        let peers = self.peers.clone().map(|peers| Change::Peers(Box::new(peers)));
+        let lists = std::iter::once(connections).chain(objects).chain(peers);
+        lists.chain(kinds().map(Change::Synced)).collect()
     }
 
     /// The objects of a kind.

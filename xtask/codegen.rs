@@ -8,7 +8,8 @@ use ovnkube_ovn::schema::{ServerBase, ServerColumn, ServerSchema, ServerTable};
 use ovnkube_ovn::value::Kind;
 
 /// Module name and schema file.
-const DATABASES: [(&str, &str); 3] = [("nb", "ovn-nb"), ("sb", "ovn-sb"), ("vswitch", "vswitch")];
+const DATABASES: [(&str, &str); 5] =
+    [("nb", "ovn-nb"), ("sb", "ovn-sb"), ("ic_nb", "ovn-ic-nb"), ("ic_sb", "ovn-ic-sb"), ("vswitch", "vswitch")];
 
 /// Writes every generated file.
 pub(crate) fn write() -> Result<()> {

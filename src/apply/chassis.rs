@@ -23,9 +23,9 @@ use std::time::Duration;
 
 use ovnkube_model::{Affected, Name, World};
 use ovnkube_ovn::nb::gateway_chassis;
-use ovnkube_ovn::sb::{self, chassis, chassis_private, encap};
-use ovnkube_ovn::{Row, owner};
-use ovnkube_ovsdb::{Cache, Client, Monitored, Txn};
+use ovnkube_ovn::sb::{self, chassis, chassis_private, encap, port_binding};
+use ovnkube_ovn::{Atom, Datum, Row, owner};
+use ovnkube_ovsdb::{Cache, Client, Condition, Monitored, Txn};
 use ovnkube_plan::names;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
@@ -114,16 +114,31 @@ impl Chassis {
         (ChassisReports(to), Self { sb, lock, reports, may_write, known, encap_port, removed })
     }
 
-    /// What to monitor of the southbound database.
+    /// What to monitor of the southbound database: see also [`Chassis::watch_ports`].
     pub fn monitored() -> Vec<Monitored> {
-        let columns = [chassis::NAME.id(), chassis::HOSTNAME.id(), chassis::OTHER_CONFIG.id()];
+        let columns = [
+            chassis::NAME.id(),
+            chassis::HOSTNAME.id(),
+            chassis::OTHER_CONFIG.id(),
+            chassis::EXTERNAL_IDS.id(),
+            chassis::ENCAPS.id(),
+        ];
         let private = [chassis_private::NAME.id()];
-        let encaps = [encap::CHASSIS_NAME.id(), encap::OPTIONS.id()];
+        let encaps = [encap::CHASSIS_NAME.id(), encap::OPTIONS.id(), encap::TYPE.id(), encap::IP.id()];
+        let ports = [port_binding::LOGICAL_PORT.id(), port_binding::TYPE.id(), port_binding::CHASSIS.id()];
         vec![
+            Monitored::only(port_binding::TABLE, ports),
             Monitored::only(chassis::TABLE, columns),
             Monitored::only(chassis_private::TABLE, private),
             Monitored::only(encap::TABLE, encaps),
         ]
+    }
+
+    /// Whether the ports that interconnection needs are kept in the cache: those on gateways and those of other clusters.
+    pub fn watch_ports(sb: &Client, on: bool) {
+        let is = |kind: &str| (port_binding::TYPE.id(), Datum::one(Atom::Str(kind.into())));
+        let kinds = if on { vec![is("chassisredirect"), is("remote")] } else { Vec::new() };
+        sb.set_condition(port_binding::TABLE, Condition::Any(kinds));
     }
 
     /// Runs until [`ChassisReports`] is dropped.

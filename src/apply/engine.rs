@@ -28,6 +28,7 @@ use crate::batch::{self, Limits, Next};
 use crate::chassis::ChassisReports;
 use crate::diff::{Diff, Missing, Subjects};
 use crate::garbage::{self, Left};
+use crate::interconnection::Offers;
 use crate::may_write::MayWrite;
 use crate::northbound::Northbound;
 use crate::owner_index::{Owned, OwnerIndex};
@@ -57,6 +58,8 @@ pub struct Parts {
     pub nb: Option<Client>,
     /// Receives which chassis belongs to which node.
     pub chassis: Option<ChassisReports>,
+    /// Receives what the cluster offers to others.
+    pub offers: Option<Offers>,
     pub patches: Patches,
     pub events: Events,
     pub may_write: MayWrite,
@@ -70,6 +73,7 @@ pub struct Engine {
     world: World,
     nb: Option<Northbound>,
     chassis: Option<ChassisReports>,
+    offers: Option<Offers>,
     patches: Patches,
     events: Events,
     may_write: MayWrite,
@@ -118,12 +122,13 @@ type InFlight = std::pin::Pin<Box<dyn Future<Output = (Batch, Result<(), Failure
 
 impl Engine {
     pub fn new(parts: Parts) -> Self {
-        let Parts { world, nb, chassis, patches, events, may_write, takeover, metrics, readiness } = parts;
+        let Parts { world, nb, chassis, offers, patches, events, may_write, takeover, metrics, readiness } = parts;
         readiness.wait(PART, "the first lists are not written yet");
         Self {
             world,
             nb: nb.map(|nb| Northbound::new(nb, may_write.clone())),
             chassis,
+            offers,
             patches,
             events,
             may_write,
@@ -200,6 +205,7 @@ impl Engine {
 
     fn apply_change(&mut self, change: Change) {
         self.metrics.changes.inc();
+        let was_known = self.world.joined.is_known();
         for affected in self.world.apply(change) {
             if affected == Affected::Everything {
                 info!(nodes = self.world.nodes.len(), pods = self.world.pods.len(), "all lists are in");
@@ -208,10 +214,16 @@ impl Engine {
             if let Some(chassis) = &self.chassis {
                 chassis.update(&affected, &self.world);
             }
+            if let Some(offers) = &self.offers {
+                offers.update(&affected, &self.world);
+            }
             for notice in self.world.notices(&affected) {
                 debug_assert_eq!(notice.severity, Severity::Warning);
                 self.events.publish(notice);
             }
+        }
+        if !was_known && self.world.joined.is_known() {
+            self.sweep.request(Instant::now());
         }
     }
 
@@ -317,7 +329,7 @@ impl Engine {
         let mut unused = Some(Vec::new());
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
             let at_one_moment = *most == usize::MAX;
-            unused = garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), &world.settings, at_one_moment);
+            unused = garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), world, at_one_moment);
             let removals = diff.removals() + unused.as_ref().map_or(0, Vec::len);
             if removals > 0 {
                 info!(removals, "removing rows that are no longer wanted");

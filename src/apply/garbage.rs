@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use ovnkube_model::NetworkSettings;
+use ovnkube_model::World;
 use ovnkube_ovn::nb::{
     acl, address_set, load_balancer, logical_router as lr, logical_router_port as lrp,
     logical_router_static_route as route, logical_switch as ls, logical_switch_port as lsp, nat, port_group,
 };
-use ovnkube_ovn::{Atom, ColumnId, Database, Row, Uuid};
+use ovnkube_ovn::{Atom, ColumnId, Database, Row, Uuid, owner};
 use ovnkube_ovsdb::Cache;
 use ovnkube_plan::{MemberValue, Takeover, identity, is_anothers_acl, is_garbage, is_our_variable, member_columns};
 
@@ -39,10 +39,10 @@ pub fn collect<'a, 'b>(
     cache: &'b Cache,
     database: &Database,
     owned: impl Iterator<Item = &'a Owned>,
-    network: &NetworkSettings,
+    world: &World,
     at_one_moment: bool,
 ) -> Option<Unused<'b>> {
-    let wanted = Wanted::of(cache, owned, network);
+    let wanted = Wanted::of(cache, owned, world);
     for (switch, port) in wanted.ports_of_gone_pods(cache) {
         if diff.is_full() {
             return None;
@@ -116,11 +116,18 @@ struct Wanted<'a> {
     rows: HashSet<Uuid>,
     members: HashMap<(Uuid, ColumnId), BTreeSet<Atom>>,
     takeover: Takeover<'a>,
+    /// Rows of interconnection stay: it is not known yet what should exist.
+    keeps_joined: bool,
 }
 
 impl<'a> Wanted<'a> {
-    fn of<'b>(cache: &Cache, owned: impl Iterator<Item = &'b Owned>, network: &'a NetworkSettings) -> Self {
-        let mut wanted = Self { rows: HashSet::new(), members: HashMap::new(), takeover: Takeover::new(network) };
+    fn of<'b>(cache: &Cache, owned: impl Iterator<Item = &'b Owned>, world: &'a World) -> Self {
+        let mut wanted = Self {
+            rows: HashSet::new(),
+            members: HashMap::new(),
+            takeover: Takeover::new(&world.settings),
+            keeps_joined: !world.joined.is_known(),
+        };
         for owned in owned {
             wanted.rows.extend(owned.rows.iter().filter_map(|key| existing(cache, key)));
             for member in &owned.members {
@@ -142,7 +149,11 @@ impl<'a> Wanted<'a> {
     /// under a foreign switch or router is ours.
     fn is_left(&self, cache: &Cache, row: &Row) -> bool {
         let is_ours = || is_garbage(row, has_router_peer_port(cache, row)) || self.takeover.is_left("", row);
-        row.table().is_root && is_ours()
+        row.table().is_root && !self.stays(row) && is_ours()
+    }
+
+    fn stays(&self, row: &Row) -> bool {
+        self.keeps_joined && row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION)
     }
 
     /// Switches of ours and the ports in them that pods had. Without its port a pod is in no port group either.
@@ -197,6 +208,9 @@ impl<'a> Wanted<'a> {
         }
         let Some(have) = have else { return false };
         let name = || identity(row).unwrap_or_default();
+        if self.stays(have) {
+            return false;
+        }
         self.rows.contains(&child) || is_garbage(have, false) || self.takeover.is_left(&name(), have)
     }
 }

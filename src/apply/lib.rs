@@ -6,6 +6,7 @@
 //! - [`garbage`]: what is ours and no key wants
 //! - [`TakeoverCheck`]: whether the first sweep may begin
 //! - [`Chassis`]: the southbound rows of hosts that are gone
+//! - [`Interconnection`]: the databases that clusters share
 //! - [`removal`]: all rows of one node, for a node that no controller removes
 //! - [`Patches`]: annotations on their way to the API server
 //! - [`OwnerIndex`](owner_index::OwnerIndex): which key has what written
@@ -16,6 +17,7 @@ pub mod diff;
 mod encaps;
 mod engine;
 pub mod garbage;
+mod interconnection;
 mod may_write;
 mod northbound;
 pub mod owner_index;
@@ -28,6 +30,7 @@ mod write_lock;
 
 pub use chassis::Chassis;
 pub use engine::{Engine, Parts};
+pub use interconnection::{Interconnection, JoinSettings, Offers};
 pub use may_write::MayWrite;
 pub use patches::{Outcome, Patches};
 pub use takeover_check::TakeoverCheck;

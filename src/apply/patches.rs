@@ -199,7 +199,8 @@ impl Patches {
             let Some(record) = self.records.get_mut(&key).filter(|r| r.state == State::Queued) else { continue };
             record.state = State::Sent;
             let patch = &record.patch;
-            let requests = u32::from(!patch.annotations.is_empty()) + u32::from(patch.network_unavailable.is_some());
+            let requests = [patch.annotations.is_empty(), patch.labels.is_empty(), patch.network_unavailable.is_none()];
+            let requests = requests.into_iter().map(|is_empty| u32::from(!is_empty)).sum();
             self.pace.note(&key, requests);
             let (api, patch, may_write) = (self.api.clone(), record.patch.clone(), self.may_write.clone());
             self.tasks.spawn(async move {
@@ -222,6 +223,10 @@ async fn send(api: &Client, patch: Patch, may_write: &MayWrite) -> Result<(), Re
     };
     if !annotations.is_empty() {
         api.annotate_node(name, &patch.uid, &annotations).await?;
+    }
+    if !patch.labels.is_empty() {
+        fence()?;
+        api.label_node(name, &patch.uid, &patch.labels).await?;
     }
     if let Some(Unavailable { status, reason, message }) = patch.network_unavailable {
         fence()?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Name;
 
-/// Annotation names, as ovn-kubernetes has them.
+/// Names of annotations, labels and objects, as ovn-kubernetes has them; those of interconnection as Kube-OVN has them.
 pub mod keys {
     pub const NODE_SUBNETS: &str = "k8s.ovn.org/node-subnets";
     pub const NODE_ID: &str = "k8s.ovn.org/node-id";
@@ -33,6 +33,10 @@ pub mod keys {
     pub const MULTICAST: &str = "k8s.ovn.org/multicast-enabled";
     /// On the mirror of a static pod: the uid that the kubelet knows it by.
     pub const CONFIG_HASH: &str = "kubernetes.io/config.hash";
+    /// Label of a node that carries the traffic to other clusters.
+    pub const INTERCONNECTION_GATEWAY: &str = "ovn.kubernetes.io/ic-gw";
+    /// Namespace and name of the ConfigMap that asks for interconnection.
+    pub const INTERCONNECTION: (&str, &str) = ("kube-system", "ovn-ic-config");
     /// Network selection of Multus for the default network: where users ask for a fixed IP or MAC.
     pub const DEFAULT_NETWORK: &str = "v1.multus-cni.io/default-network";
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    EndpointSlice, Name, Names, Namespace, NetworkPolicy, Node, ObjectKey, Pod, PodKey, PodSet, Service, ServiceCidr,
+    EndpointSlice, InterconnectionConfig, Name, Names, Namespace, NetworkPolicy, Node, ObjectKey, Peers, Pod, PodKey,
+    PodSet, Service, ServiceCidr, Subnet,
 };
 
 /// One observed change. `None` means the object is gone. Serialisable, so that a run can be recorded and
@@ -21,6 +22,9 @@ pub enum Change {
     EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
     NetworkPolicy(ObjectKey, Option<Box<NetworkPolicy>>),
     ServiceCidr(Name, Option<ServiceCidr>),
+    Interconnection(Option<InterconnectionConfig>),
+    /// What the interconnection databases say.
+    Peers(Box<Peers>),
     Connections(Connections),
     /// The initial list of this kind is complete.
     Synced(Kind),
@@ -72,6 +76,8 @@ pub enum Kind {
     EndpointSlice,
     NetworkPolicy,
     ServiceCidr,
+    /// The ConfigMap `ovn-ic-config`.
+    Interconnection,
 }
 
 /// What must be planned again after a change.
@@ -90,4 +96,9 @@ pub enum Affected {
     PodSet(Arc<PodSet>),
     /// The nodes where services are served: any of [`crate::World::sites`].
     Sites,
+    /// The wanted interconnection, or what is wrong with it.
+    Interconnection,
+    TransitSwitch(Name),
+    /// A prefix of other clusters.
+    Prefix(Subnet),
 }

@@ -17,6 +17,7 @@ mod endpoint_slice;
 mod family;
 mod finding;
 mod gateway;
+mod interconnection;
 mod labels;
 mod masquerade;
 mod meta;
@@ -48,6 +49,10 @@ pub use endpoint_slice::{
 pub use family::Family;
 pub use finding::Finding;
 pub use gateway::{Gateway, GatewayMode};
+pub use interconnection::{
+    Asks, BadKey, Interconnection, InterconnectionConfig, LocalRange, OwnPort, PeerRoute, Peers, Prefixes, Refused,
+    RemotePort, Server, TransitSwitch, prefixes,
+};
 pub use labels::Labels;
 pub use masquerade::Masquerade;
 pub use meta::Meta;
@@ -67,4 +72,4 @@ pub use selector::{Operator, Requirement, Selector, SelectorFields};
 pub use service::{BadField, PortFields, Service, ServiceFields, ServicePort, ServiceType, TrafficPolicy};
 pub use service_cidr::ServiceCidr;
 pub use services::{AddressRules, Backend, Backends, ExternalIps, NodeIps, Services, Topology};
-pub use world::{NodeNetwork, PodEntry, Policies, Site, SiteRouter, World};
+pub use world::{Joined, NodeNetwork, PodEntry, Policies, Site, SiteRouter, World};

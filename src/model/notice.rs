@@ -15,6 +15,7 @@ pub enum Object {
     Service { key: ObjectKey, uid: Name },
     NetworkPolicy { key: ObjectKey, uid: Name },
     ServiceCidr { name: Name, uid: Name },
+    ConfigMap { key: ObjectKey, uid: Name },
 }
 
 /// An object in the API's terms.
@@ -37,6 +38,7 @@ impl Object {
             Self::NetworkPolicy { key, uid } => {
                 ("networking.k8s.io/v1", "NetworkPolicy", Some(&key.namespace), &key.name, uid)
             }
+            Self::ConfigMap { key, uid } => ("v1", "ConfigMap", Some(&key.namespace), &key.name, uid),
             Self::ServiceCidr { name, uid } => ("networking.k8s.io/v1", "ServiceCIDR", None, name, uid),
         };
         About { api_version, kind, namespace: namespace.map(|name| &**name), name, uid }

@@ -8,6 +8,7 @@
 mod admission;
 #[cfg(test)]
 mod admission_tests;
+mod interconnection;
 mod node_network;
 mod nodes;
 mod pod_entry;
@@ -26,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ovnkube_ipam::{IdPool, SubnetPool};
 
+pub use self::interconnection::Joined;
 pub use self::node_network::NodeNetwork;
 pub use self::pod_entry::PodEntry;
 pub use self::policy_index::Policies;
@@ -53,6 +55,8 @@ pub struct World {
     pub node_networks: BTreeMap<Name, NodeNetwork>,
     /// The nodes of this zone where services are served.
     pub sites: BTreeMap<Name, Site>,
+    /// Interconnection with other clusters.
+    pub joined: Joined,
     subnets: BTreeMap<Family, SubnetPool>,
     ids: IdPool,
     /// Address pools of the node switches that pods may be put on.
@@ -85,6 +89,7 @@ impl World {
             policies: Policies::default(),
             node_networks: BTreeMap::new(),
             sites: BTreeMap::new(),
+            joined: Joined::default(),
             subnets,
             ids: IdPool::new(FIRST_NODE_ID, LAST_NODE_ID),
             switches: BTreeMap::new(),
@@ -127,6 +132,8 @@ impl World {
             Change::NetworkPolicy(key, policy) => self.apply_policy(key, policy.map(|p| *p)),
             // OVN balances any service address, so the ranges do not matter here
             Change::ServiceCidr(..) => {}
+            Change::Interconnection(config) => self.apply_interconnection(config),
+            Change::Peers(peers) => self.apply_peers(*peers),
             Change::Synced(kind) => self.sync(kind),
         }
         self.settle_sites();
@@ -155,12 +162,14 @@ impl World {
                 let services = self.services.iter().flat_map(|(key, _)| self.service_notices(key));
                 let namespaces = self.namespaces.keys().flat_map(|name| self.namespace_notices(name));
                 let policies = self.policies.iter().flat_map(|(key, _)| self.policy_notices(key));
-                nodes.chain(pods).chain(services).chain(namespaces).chain(policies).collect()
+                let all = nodes.chain(pods).chain(services).chain(namespaces).chain(policies);
+                all.chain(self.interconnection_notices()).collect()
             }
             Affected::Service(key) => self.service_notices(key),
             Affected::Namespace(name) => self.namespace_notices(name),
             Affected::NetworkPolicy(key) => self.policy_notices(key),
-            Affected::PodSet(_) | Affected::Sites => Vec::new(),
+            Affected::Interconnection => self.interconnection_notices(),
+            Affected::PodSet(_) | Affected::Sites | Affected::TransitSwitch(_) | Affected::Prefix(_) => Vec::new(),
         }
     }
 
@@ -214,6 +223,9 @@ impl World {
 
     fn sync(&mut self, kind: Kind) {
         self.synced.insert(kind);
+        if kind == Kind::Interconnection {
+            self.sync_interconnection();
+        }
         if self.settled || !self.awaited.is_subset(&self.synced) {
             return;
         }

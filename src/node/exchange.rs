@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use ovnkube_model::{Connections, EndpointSlice, Mac, Name, NodeIps, ObjectKey, PodKey, Service, ServiceCidr, Subnet};
+use ovnkube_model::{
+    Connections, EndpointSlice, Mac, Name, NodeIps, ObjectKey, PodKey, Service, ServiceCidr, Subnet, keys,
+};
 use ovnkube_node_plan::Warning;
 use ovnkube_node_plan::annotations::Annotations;
 use ovnkube_telemetry::NodeHealth;
@@ -46,6 +48,8 @@ pub struct OwnNode {
     pub mtu: Option<u32>,
     /// Annotation `k8s.ovn.org/node-chassis-id`, likewise.
     pub chassis_id: Option<Name>,
+    /// Label `ovn.kubernetes.io/ic-gw`: whether the node carries traffic to other clusters. `None`: the Node is not known.
+    pub carries: Option<bool>,
 }
 
 impl From<&ovnkube_model::Node> for OwnNode {
@@ -56,6 +60,7 @@ impl From<&ovnkube_model::Node> for OwnNode {
             mgmt_mac: node.mgmt_mac,
             mtu: node.mtu,
             chassis_id: node.chassis_id.clone(),
+            carries: Some(node.labels.get(keys::INTERCONNECTION_GATEWAY).is_some_and(|value| value == "true")),
         }
     }
 }

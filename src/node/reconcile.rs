@@ -224,7 +224,7 @@ impl<'a> Reconciler<'a> {
     ) -> Result<()> {
         let ovs = &self.cni.ovs;
         let system_id = wanted::system_id(node, self.fresh_system_id.as_deref());
-        let mut chassis = wanted::chassis(self.settings, encap_ips, mgmt, bridge, system_id);
+        let mut chassis = wanted::chassis(self.settings, node, encap_ips, mgmt, bridge, system_id);
         self.encap_ip_change.amend(ovs.encap_ip().as_deref(), &mut chassis.external_ids, self.started.elapsed());
         ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache).ok_or(Error::NoOvs)).await
     }

@@ -50,6 +50,7 @@ pub(crate) fn management_port(
 /// Rows of the local Open vSwitch.
 pub(crate) fn chassis(
     settings: &NodeSettings,
+    node: &OwnNode,
     encap_ips: &[IpAddr],
     mgmt: Option<&ManagementPort>,
     bridge: Option<&GatewayBridge>,
@@ -57,7 +58,7 @@ pub(crate) fn chassis(
 ) -> Chassis {
     let encap: Vec<String> = encap_ips.iter().map(ToString::to_string).collect();
     Chassis {
-        external_ids: external_ids(&settings.node, &settings.chassis, &encap),
+        external_ids: external_ids(&settings.node, &settings.chassis, &encap, node.carries),
         tls: settings.chassis.sb_tls.clone(),
         system_id,
         mgmt: mgmt.and_then(|mgmt| {

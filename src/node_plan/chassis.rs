@@ -62,7 +62,6 @@ pub struct ChassisSettings {
     /// KiB; `None`: ovn-controller's default.
     pub lflow_cache_limit_kb: Option<u32>,
     pub set_local_ip: bool,
-    pub interconnect: bool,
 }
 
 /// Files for ovn-controller's TLS.
@@ -93,15 +92,19 @@ pub struct MgmtPort {
     pub mtu: u32,
 }
 
-/// The external_ids of the Open_vSwitch row. `encap_ips` may be empty while the node's address is
-/// not known.
-pub fn external_ids(node: &str, settings: &ChassisSettings, encap_ips: &[String]) -> BTreeMap<&'static str, String> {
+/// The external_ids of the Open_vSwitch row. `encap_ips` may be empty while the node's address is not known.
+/// `carries`: whether the node carries traffic to other clusters; `None`: not known.
+pub fn external_ids(
+    node: &str,
+    settings: &ChassisSettings,
+    encap_ips: &[String],
+    carries: Option<bool>,
+) -> BTreeMap<&'static str, String> {
     let flag = |on: bool| on.to_string();
     let mut ids = BTreeMap::from([
         ("hostname", node.to_owned()),
         ("ovn-enable-lflow-cache", flag(settings.lflow_cache)),
         ("ovn-encap-type", settings.encap_type.clone()),
-        ("ovn-is-interconn", flag(settings.interconnect)),
         ("ovn-monitor-all", flag(settings.monitor_all)),
         ("ovn-ofctrl-wait-before-clear", settings.ofctrl_wait_before_clear.to_string()),
         ("ovn-openflow-probe-interval", settings.openflow_probe_interval.to_string()),
@@ -109,6 +112,7 @@ pub fn external_ids(node: &str, settings: &ChassisSettings, encap_ips: &[String]
         ("ovn-remote-probe-interval", settings.remote_probe_interval.to_string()),
         ("ovn-set-local-ip", flag(settings.set_local_ip)),
     ]);
+    ids.extend(carries.map(|carries| ("ovn-is-interconn", flag(carries))));
     if !encap_ips.is_empty() {
         ids.insert("ovn-encap-ip", encap_ips.join(","));
     }

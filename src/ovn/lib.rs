@@ -11,7 +11,7 @@
 //! assert_eq!(row.map(lsp::OPTIONS).get("requested-chassis"), Some("node-1"));
 //! ```
 //!
-//! - [`nb`], [`sb`], [`vswitch`]: a module per table with `TABLE` and a constant per column,
+//! - [`nb`], [`sb`], [`ic_nb`], [`ic_sb`], [`vswitch`]: a module per table with `TABLE` and a constant per column,
 //!   written by `cargo run -p xtask -- codegen` from the files in `schema/`
 //! - [`Row`], [`Datum`]: rows and values; [`wire`]: their JSON
 //! - [`schema`]: what the compiled rows expect and what a server has
@@ -26,7 +26,7 @@ mod tests;
 pub mod value;
 pub mod wire;
 
-pub use generated::{nb, sb, vswitch};
+pub use generated::{ic_nb, ic_sb, nb, sb, vswitch};
 pub use owner::OwnerId;
 pub use row::{Column, IntoAtom, IntoDatum, Members, Row, Single, StrMap, kind};
 pub use schema::{ColumnId, Database, ServerSchema, Table};

@@ -17,6 +17,9 @@ pub const OWNER_TYPE: &str = "k8s.ovn.org/owner-type";
 /// Owner type of rows of gateways: in tables where ovn-kubernetes marks nothing, so that it has no name for it.
 pub const GATEWAY: &str = "Gateway";
 
+/// Owner type of rows of interconnection with other clusters.
+pub const INTERCONNECTION: &str = "Interconnection";
+
 /// External ids that say only that a row is the default network's, and its type. They have neither [`NAME`] nor a plain
 /// `name`: by these ovn-kubernetes recognizes rows of its egress addresses, also among foreign NAT rules.
 pub fn marks(owner_type: &'static str) -> [(&'static str, &'static str); 2] {

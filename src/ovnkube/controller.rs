@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use ovnkube_apply::{Chassis, Engine, MayWrite, Parts, Patches, TakeoverCheck};
+use ovnkube_apply::{Chassis, Engine, Interconnection, JoinSettings, MayWrite, Parts, Patches, TakeoverCheck};
 use ovnkube_config::Settings;
 use ovnkube_model::{Roles, World};
 use ovnkube_ovn::{ColumnId, nb, sb};
@@ -68,7 +68,10 @@ pub(crate) async fn run(
         let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
         let encap_port = translate::unusual_encap_port(&settings);
         let (reports, stale) = sb.clone().map(|sb| Chassis::new(sb, may_write.clone(), encap_port)).unzip();
+        let (offers, joined) =
+            sb.clone().map(|sb| Interconnection::new(sb, interconnection(&settings, &may_write), &weak)).unzip();
         let engine = Engine::new(Parts {
+            offers,
             world: World::new(network, scope.kinds().iter().copied()),
             nb: nb.clone(),
             chassis: reports,
@@ -85,6 +88,7 @@ pub(crate) async fn run(
             () = connections.keep_sending(weak) => {}
             () = engine.run(incoming) => warn!("the watches ended; starting over"),
             () = remove(stale) => {}
+            () = join(joined) => {}
         }
         drop(watches);
         metrics.leader.set(0);
@@ -101,6 +105,21 @@ async fn remove(stale: Option<Chassis>) {
     match stale {
         Some(stale) => stale.run().await,
         None => std::future::pending().await,
+    }
+}
+
+async fn join(joined: Option<Interconnection>) {
+    match joined {
+        Some(joined) => joined.run().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn interconnection(settings: &Settings, may_write: &MayWrite) -> JoinSettings {
+    JoinSettings {
+        tls: translate::tls(&settings.nb),
+        txn_timeout: settings.default.db_txn_timeout,
+        may_write: may_write.clone(),
     }
 }
 
@@ -138,12 +157,14 @@ fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
 
 /// The southbound database, with the tables in which hosts that are gone leave something.
 pub(crate) fn southbound(settings: &Settings) -> Database {
-    Database::connect(Options {
+    let sb = Database::connect(Options {
         tls: translate::tls(&settings.sb),
         tables: Chassis::monitored(),
         txn_timeout: settings.default.db_txn_timeout,
         ..Options::new(&sb::DATABASE, translate::remotes(&settings.sb))
-    })
+    });
+    Chassis::watch_ports(&sb, false);
+    sb
 }
 
 /// The northbound database, with what the plan reads and writes.

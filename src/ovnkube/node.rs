@@ -448,7 +448,6 @@ fn chassis(settings: &Settings) -> ChassisSettings {
         lflow_cache_limit: limit(general.lflow_cache_limit),
         lflow_cache_limit_kb: limit(general.lflow_cache_limit_kb),
         set_local_ip: true,
-        interconnect: false,
     }
 }
 

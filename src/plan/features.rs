@@ -6,11 +6,12 @@ use std::fmt;
 use ovnkube_model::{Affected, Object, World};
 
 use crate::feature::Feature;
+use crate::interconnection::InterconnectionKey;
 use crate::policies::PolicyKey;
 use crate::topology::TopologyKey;
 use crate::whose::is_of_another_type;
 use crate::{RowKey, Want, names};
-use crate::{cluster_manager, gateway, namespaces, pods, policies, services, topology};
+use crate::{cluster_manager, gateway, interconnection, namespaces, pods, policies, services, topology};
 
 macro_rules! features {
     ($($(#[$doc:meta])* $name:ident: $feature:ty = $label:literal,)*) => {
@@ -54,6 +55,8 @@ features! {
     Topology: topology::Topology = "topology",
     /// Gateway routers and external switches.
     Gateways: gateway::Gateways = "gateway of node",
+    /// Links to other clusters.
+    Interconnections: interconnection::Interconnections = "interconnection:",
     /// Who may talk to whom.
     Policies: policies::Policies = "policy",
     /// Addresses of nodes for load balancer templates.
@@ -95,13 +98,14 @@ pub fn object(key: &Key, world: &World) -> Option<Object> {
         Key::NodeAnnotations(name)
         | Key::Gateways(name)
         | Key::NodeIps(name)
-        | Key::Topology(TopologyKey::Node(name)) => {
+        | Key::Topology(TopologyKey::Node(name))
+        | Key::Interconnections(InterconnectionKey::Node(name)) => {
             Object::Node { name: name.clone(), uid: world.nodes.get(name)?.uid.clone() }
         }
         Key::Namespaces(name) => Object::Namespace { name: name.clone(), uid: world.namespaces.get(name)?.uid.clone() },
         Key::Policies(key) => return policies::object(key, world),
         Key::Pods(key) => Object::Pod { key: key.clone(), uid: world.pods.get(key)?.pod.uid.clone() },
         Key::Services(key) => Object::Service { key: key.clone(), uid: world.services.get(key)?.uid.clone() },
-        Key::Topology(TopologyKey::Cluster) => return None,
+        Key::Topology(TopologyKey::Cluster) | Key::Interconnections(_) => return None,
     })
 }

@@ -46,6 +46,17 @@ pub(crate) fn is_node(name: &str) -> bool {
     !name.contains('_')
 }
 
+/// Both ends of the link between the cluster router and a transit switch, named as Kube-OVN names them.
+pub struct TransitPorts {
+    pub switch_side: String,
+    pub router_side: String,
+}
+
+/// The link of the cluster called `zone` to a transit switch.
+pub fn transit(switch: &str, zone: &str) -> TransitPorts {
+    TransitPorts { switch_side: format!("{switch}-{zone}"), router_side: format!("{zone}-{switch}") }
+}
+
 pub(crate) const CLUSTER_ROUTER: &str = "ovn_cluster_router";
 pub const JOIN_SWITCH: &str = "join";
 pub(crate) const COPP: &str = "ovnkube-default";

@@ -137,13 +137,15 @@ pub enum MemberValue {
     Entry(Box<(Arc<str>, Arc<str>)>),
 }
 
-/// Annotations to set on an object; those that have the wanted value already are not listed.
+/// Annotations and labels to set on an object; those that have the wanted value already are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
     pub target: PatchTarget,
     /// If the object of this name has another uid by now, nothing is written.
     pub uid: Name,
     pub annotations: Vec<(&'static str, String)>,
+    /// Labels to set on a node; those that have the wanted value already are not listed.
+    pub labels: Vec<(&'static str, &'static str)>,
     /// For a node: its wanted condition NetworkUnavailable, if it differs.
     pub network_unavailable: Option<Unavailable>,
 }

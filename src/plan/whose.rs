@@ -12,6 +12,7 @@ use crate::names::{self, NodeRow};
 /// Owner types whose rows this program plans, in every table; rows of other types are left alone.
 const PLANNED_TYPES: &[&str] = &[
     owner::GATEWAY,
+    owner::INTERCONNECTION,
     "Cluster",
     "Namespace",
     "NetworkPolicy",
@@ -118,7 +119,9 @@ pub fn is_garbage(row: &Row, has_router_peer_port: bool) -> bool {
             match row.str(lsp::TYPE) {
                 "router" => {
                     is_one_of(name, &[names::SWITCH_TO_ROUTER, names::JOIN_TO_GATEWAY, names::EXTERNAL_TO_GATEWAY])
+                        || is_planned(row)
                 }
+                "remote" => is_planned(row),
                 _ => row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true") && is_of_default_network(name, 1),
             }
         }
@@ -126,17 +129,18 @@ pub fn is_garbage(row: &Row, has_router_peer_port: bool) -> bool {
         "Chassis_Template_Var" => row.map(chassis_template_var::VARIABLES).iter().all(|(key, _)| is_our_variable(key)),
         // wanted rows are not judged here: this is another of the same name, or the gateway of a deleted node
         "Logical_Router" => is_router_of_ours(row),
-        "Logical_Router_Port" => is_one_of(
-            row.str(logical_router_port::NAME),
-            &[names::ROUTER_TO_SWITCH, names::GATEWAY_TO_JOIN, names::GATEWAY_TO_EXTERNAL],
-        ),
+        "Logical_Router_Port" => {
+            let kinds = [names::ROUTER_TO_SWITCH, names::GATEWAY_TO_JOIN, names::GATEWAY_TO_EXTERNAL];
+            is_one_of(row.str(logical_router_port::NAME), &kinds) || is_planned(row)
+        }
         // a node's switch is the one that has the port to the cluster router
         "Logical_Switch" => {
             let name = row.str(logical_switch::NAME);
             let config = row.map(logical_switch::OTHER_CONFIG);
             let has_subnet = config.contains_key("subnet") || config.contains_key("ipv6_prefix");
             let is_node_switch = has_subnet && names::is_node(name);
-            (is_node_switch || names::EXTERNAL_SWITCH.node(name).is_some()) && has_router_peer_port
+            let is_of_node = is_node_switch || names::EXTERNAL_SWITCH.node(name).is_some();
+            is_of_node && has_router_peer_port || is_planned(row)
         }
         _ => is_planned(row),
     }

@@ -26,6 +26,7 @@ mod endpoint_slices;
 mod endpoints;
 mod error;
 mod events;
+mod interconnection;
 mod leader;
 mod lease;
 mod lease_settings;

@@ -38,6 +38,14 @@ impl Client {
         self.annotate(&format!("annotate node {name}"), &node_status(name), uid, annotations).await
     }
 
+    /// Sets labels of the node of this name if it still has this uid, else fails with [`Error::Gone`]. Needs the right to
+    /// patch `nodes/status`.
+    pub async fn label_node(&self, name: &str, uid: &str, labels: &[(&str, &str)]) -> Result<(), Error> {
+        let labels: BTreeMap<_, _> = labels.iter().copied().collect();
+        let body = json!({ "metadata": { "uid": uid, "labels": labels } }).to_string().into_bytes();
+        self.send(&format!("label node {name}"), Method::PATCH, &node_status(name), MERGE_PATCH, body).await
+    }
+
     /// Sets a condition of the node of this name and uid, with its time: call it when the condition changes. Others
     /// stay. Needs the right to patch `nodes/status`.
     pub async fn set_node_condition(&self, name: &str, uid: &str, condition: &Condition) -> Result<(), Error> {

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use ovnkube_model::{Change, Kind, Name};
+use ovnkube_model::{Change, Kind, Name, keys};
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
 use crate::client::query_value;
 use crate::endpoint_slices::EndpointSlices;
+use crate::interconnection::InterconnectionConfigs;
 use crate::namespaces::Namespaces;
 use crate::network_policies::NetworkPolicies;
 use crate::nodes::Nodes;
@@ -42,9 +43,15 @@ impl Scope {
     /// The kinds for which a [`Change::Synced`] will come.
     pub fn kinds(&self) -> &'static [Kind] {
         match self {
-            Self::Controller => {
-                &[Kind::Node, Kind::Namespace, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::NetworkPolicy]
-            }
+            Self::Controller => &[
+                Kind::Node,
+                Kind::Namespace,
+                Kind::Pod,
+                Kind::Service,
+                Kind::EndpointSlice,
+                Kind::NetworkPolicy,
+                Kind::Interconnection,
+            ],
             Self::ClusterManager => &[Kind::Node, Kind::Pod],
             Self::Nodes => &[Kind::Node],
             Self::Node(_) => &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::ServiceCidr],
@@ -55,6 +62,7 @@ impl Scope {
     fn selector(&self, kind: Kind) -> String {
         let field = match (self, kind) {
             (_, Kind::Service | Kind::EndpointSlice) => return format!("&labelSelector={}", query_value(SERVED)),
+            (_, Kind::Interconnection) => format!("metadata.name={}", keys::INTERCONNECTION.1),
             (Self::Node(name), Kind::Node) => format!("metadata.name={name}"),
             (Self::Node(name), Kind::Pod) => format!("spec.nodeName={name}"),
             _ => return String::new(),
@@ -86,6 +94,7 @@ pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watche
                 _ => tasks.spawn(run::<Pods>(client, selector, changes)),
             },
             Kind::Service => tasks.spawn(run::<Services>(client, selector, changes)),
+            Kind::Interconnection => tasks.spawn(run::<InterconnectionConfigs>(client, selector, changes)),
             Kind::ServiceCidr => tasks.spawn(run::<ServiceCidrs>(client, selector, changes)),
             Kind::EndpointSlice => tasks.spawn(run::<EndpointSlices>(client, selector, changes)),
         };

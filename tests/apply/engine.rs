@@ -446,6 +446,7 @@ async fn a_patch_replaced_in_flight_is_reported() {
         target: PatchTarget::Node("n1".into()),
         uid: uid.as_str().into(),
         annotations: vec![("test", value.to_owned())],
+        labels: Vec::new(),
         network_unavailable: None,
     };
     let client = ovnkube_watch::Client::connect(&api.access()).await.unwrap();

@@ -10,6 +10,7 @@
 //! - `update: {kind, metadata, …}`: changed fields, as in a merge patch
 //! - `delete: {kind, metadata}`
 //! - `connections: {ADDRESS: what nodes reach by it}`
+//! - `peers: {…}`: what the interconnection databases say (`Peers` of the model)
 //!
 //! After each step `want.nb` has the changed rows and `want.annotations` the changed annotations
 //! and the notices. `UPDATE=1` rewrites both. At the end of every case the controller
@@ -120,6 +121,9 @@ fn happen(objects: &mut Objects, document: &Value) -> Vec<ovnkube_model::Change>
     if let Some(connections) = document.get("connections") {
         return objects.connect(serde_json::from_value(connections.clone()).unwrap());
     }
+    if let Some(peers) = document.get("peers") {
+        return objects.hear(serde_json::from_value(peers.clone()).unwrap());
+    }
     let Some(gone) = document.get("delete") else { return objects.put(document.clone()) };
     let text = |path: &str| gone.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let changes = objects.delete(text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
@@ -143,5 +147,6 @@ fn annotated(patch: &Patch) -> String {
     let condition = patch.network_unavailable.iter();
     let condition = condition.map(|c| format!("{target} NetworkUnavailable={} {}: {}", c.status, c.reason, c.message));
     let annotations = patch.annotations.iter().map(|(key, value)| format!("{target} {key}={value}"));
-    annotations.chain(condition).collect::<Vec<_>>().join("\n")
+    let labels = patch.labels.iter().map(|(key, value)| format!("{target} label {key}={value}"));
+    annotations.chain(labels).chain(condition).collect::<Vec<_>>().join("\n")
 }

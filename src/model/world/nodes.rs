@@ -42,6 +42,7 @@ impl World {
         if let Some(lost) = chassis.filter(|had| has != Some(had)) {
             self.pass_chassis_on(&lost);
         }
+        self.settle_prefixes();
         self.affect(Affected::Node(name));
     }
 

@@ -20,7 +20,7 @@ fn the_node_is_set_up() {
         let ids = lab.vsctl("get Open_vSwitch . external_ids");
         assert_eq!(
             ids.replace(&lab.path(""), ""),
-            r#"{hostname=node-1, ovn-bridge-datapath-type=netdev, ovn-cms-options=ovnkube-node, ovn-enable-lflow-cache="true", ovn-encap-ip="172.18.0.2", ovn-encap-type=geneve, ovn-is-interconn="false", ovn-monitor-all="true", ovn-ofctrl-wait-before-clear="0", ovn-openflow-probe-interval="180", ovn-remote="unix:sb.sock", ovn-remote-probe-interval="100000", ovn-set-local-ip="true", system-id=chassis-1}"#
+            r#"{hostname=node-1, ovn-bridge-datapath-type=netdev, ovn-cms-options=ovnkube-node, ovn-enable-lflow-cache="true", ovn-encap-ip="172.18.0.2", ovn-encap-type=geneve, ovn-monitor-all="true", ovn-ofctrl-wait-before-clear="0", ovn-openflow-probe-interval="180", ovn-remote="unix:sb.sock", ovn-remote-probe-interval="100000", ovn-set-local-ip="true", system-id=chassis-1}"#
         );
         assert_eq!(lab.vsctl("get Open_vSwitch . other_config:bundle-idle-timeout"), r#""180""#);
         assert_eq!(lab.vsctl("get Bridge br-int fail_mode datapath_type"), "secure\nnetdev");

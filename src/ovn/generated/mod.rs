@@ -1,6 +1,10 @@
 //! Tables and columns, written from `../schema`.
 
 #[rustfmt::skip]
+pub mod ic_nb;
+#[rustfmt::skip]
+pub mod ic_sb;
+#[rustfmt::skip]
 pub mod nb;
 #[rustfmt::skip]
 pub mod sb;

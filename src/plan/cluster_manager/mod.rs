@@ -56,7 +56,7 @@ impl Feature for NodeAnnotations {
         }
         let target = PatchTarget::Node(name.clone());
         Want {
-            patch: Some(Patch { target, uid: node.uid.clone(), annotations, network_unavailable }),
+            patch: Some(Patch { target, uid: node.uid.clone(), annotations, labels: Vec::new(), network_unavailable }),
             ..Want::default()
         }
     }

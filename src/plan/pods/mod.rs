@@ -174,6 +174,7 @@ fn annotation(key: &PodKey, entry: &PodEntry, network: &PodNetwork) -> Option<Pa
         target: PatchTarget::Pod(key.clone()),
         uid: entry.pod.uid.clone(),
         annotations: vec![(keys::POD_NETWORKS, text)],
+        labels: Vec::new(),
         network_unavailable: None,
     })
 }

@@ -1,0 +1,271 @@
+//! Keeps the interconnection databases and the southbound chassis of other clusters as the cluster's offer demands, and tells
+//! the engine what the others have.
+//!
+//! ```text
+//!  World ──Offer──▶ step ──▶ IC-NB, IC-SB, SB: one transaction each
+//!    ▲               ▲
+//!    └──── Peers ────┴─ IC-NB, IC-SB, SB
+//! ```
+//!
+//! While a database cannot be reached, nothing changes: the engine keeps what it knew.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ovnkube_interconnect::{Databases, Step, step, withdraw};
+use ovnkube_model::{Affected, Change, Peers, World};
+use ovnkube_ovn::{Database, ic_nb, ic_sb};
+use ovnkube_ovsdb::{Client, Lock, Options, Remote, Subscription, TlsFiles, Txn};
+use ovnkube_plan::{Offer, offer};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tracing::{info, warn};
+
+use crate::chassis::Chassis;
+use crate::may_write::MayWrite;
+use crate::write_lock::LOCK;
+
+/// Lock of OVN's own daemon in SB: while it is held here, that daemon does nothing.
+const DAEMON_LOCK: &str = "ovn_ic_sb";
+/// Wait after a failure, and while writing is not allowed.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait for databases from which the cluster is removed.
+const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// After this long without a database, or without the lock, it is said.
+const SAY_AFTER: Duration = Duration::from_secs(10);
+/// Longest wait when nothing is due.
+const REST: Duration = Duration::from_secs(3600);
+
+/// The engine's end: what the cluster offers.
+pub struct Offers(watch::Sender<Option<Arc<Offer>>>);
+
+impl Offers {
+    pub(crate) fn update(&self, affected: &Affected, world: &World) {
+        let concerns = matches!(
+            affected,
+            Affected::Everything | Affected::Interconnection | Affected::Node(_) | Affected::Namespace(_)
+        );
+        if !concerns || !world.is_settled() {
+            return;
+        }
+        let new = offer(world);
+        self.0.send_if_modified(|old| {
+            let differs = old.as_deref() != new.as_ref();
+            if differs {
+                *old = new.map(Arc::new);
+            }
+            differs
+        });
+    }
+}
+
+/// How to reach the databases, and whether they may be written to.
+pub struct JoinSettings {
+    /// For servers with TLS.
+    pub tls: Option<TlsFiles>,
+    pub txn_timeout: Duration,
+    pub may_write: MayWrite,
+}
+
+/// See the module.
+pub struct Interconnection {
+    sb: Client,
+    settings: JoinSettings,
+    offers: watch::Receiver<Option<Arc<Offer>>>,
+    changes: mpsc::WeakSender<Change>,
+}
+
+impl Interconnection {
+    /// The engine's end, and the part to run. `changes` is where the engine hears of the other clusters.
+    pub fn new(sb: Client, settings: JoinSettings, changes: &mpsc::WeakSender<Change>) -> (Offers, Self) {
+        let (to, offers) = watch::channel(None);
+        (Offers(to), Self { sb, settings, offers, changes: changes.clone() })
+    }
+
+    /// Runs until [`Offers`] is dropped.
+    pub async fn run(mut self) {
+        let mut session: Option<Session> = None;
+        loop {
+            let offer = self.offers.borrow_and_update().clone();
+            session = self.follow(session, offer).await;
+            let changed = tokio::select! {
+                changed = self.offers.changed() => changed,
+                () = keep(session.as_mut(), &self.changes) => Ok(()),
+            };
+            if changed.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The session for an offer. One with other servers is left.
+    async fn follow(&self, session: Option<Session>, offer: Option<Arc<Offer>>) -> Option<Session> {
+        match (session, offer) {
+            (Some(session), Some(offer)) if session.reaches(&offer) => Some(Session { offer, ..session }),
+            (session, offer) => {
+                if let Some(session) = session {
+                    session.leave().await;
+                }
+                offer.map(|offer| Session::start(offer, self.sb.clone(), &self.settings))
+            }
+        }
+    }
+}
+
+async fn keep(session: Option<&mut Session>, changes: &mpsc::WeakSender<Change>) {
+    match session {
+        Some(session) => session.keep(changes).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Connections to the databases of one interconnection.
+struct Session {
+    offer: Arc<Offer>,
+    north: Client,
+    south: Client,
+    sb: Client,
+    events: [Subscription; 3],
+    lock: Lock,
+    may_write: MayWrite,
+    /// What the engine was told.
+    told: Option<Peers>,
+    /// Since when it is not as it should be, and whether that was said.
+    waits: Option<(Instant, bool)>,
+}
+
+impl Session {
+    fn start(offer: Arc<Offer>, sb: Client, settings: &JoinSettings) -> Self {
+        let connect = |database: &'static Database, port| {
+            let texts = offer.wanted.servers.iter().map(|server| server.remote(port));
+            let remotes: Vec<Remote> = texts.filter_map(|text| Remote::parse(&text).ok()).collect();
+            Client::connect(Options {
+                tls: settings.tls.clone(),
+                txn_timeout: settings.txn_timeout,
+                ..Options::new(database, remotes)
+            })
+        };
+        let north = connect(&ic_nb::DATABASE, offer.wanted.nb_port);
+        let south = connect(&ic_sb::DATABASE, offer.wanted.sb_port);
+        info!(zone = %offer.wanted.zone, servers = offer.wanted.servers.len(), "joining other clusters");
+        Chassis::watch_ports(&sb, true);
+        Self {
+            events: [north.subscribe(), south.subscribe(), sb.subscribe()],
+            lock: sb.lock(DAEMON_LOCK),
+            may_write: settings.may_write.clone(),
+            offer,
+            north,
+            south,
+            sb,
+            told: None,
+            waits: None,
+        }
+    }
+
+    fn reaches(&self, offer: &Offer) -> bool {
+        let of = |offer: &Offer| (offer.wanted.servers.clone(), offer.wanted.nb_port, offer.wanted.sb_port);
+        of(&self.offer) == of(offer)
+    }
+
+    /// Takes steps until it is dropped.
+    async fn keep(&mut self, changes: &mpsc::WeakSender<Change>) {
+        loop {
+            let wake = self.step(changes).await;
+            let [north, south, own] = &mut self.events;
+            tokio::select! {
+                _ = north.recv() => {}
+                _ = south.recv() => {}
+                _ = own.recv() => {}
+                () = sleep_until(wake) => {}
+            }
+        }
+    }
+
+    /// One step; returns when the next one is due if nothing happens.
+    async fn step(&mut self, changes: &mpsc::WeakSender<Change>) -> Instant {
+        let now = Instant::now();
+        if let Some(problem) = self.missing() {
+            self.say(now, &problem);
+            return now + TRY_AGAIN;
+        }
+        self.waits = None;
+        let Step { claims, offers, chassis, peers } = self.with_databases(|databases| step(&self.offer, databases));
+        if self.told.as_ref() != Some(&peers) {
+            let Some(engine) = changes.upgrade() else { return now + REST };
+            if engine.send(Change::Peers(Box::new(peers.clone()))).await.is_ok() {
+                self.told = Some(peers);
+            }
+        }
+        if [&claims, &offers, &chassis].iter().all(|txn| txn.is_empty()) {
+            return now + REST;
+        }
+        let written = self.write(claims, offers, chassis).await;
+        if written { now + REST } else { now + TRY_AGAIN }
+    }
+
+    /// What must be there before anything is read or written.
+    fn missing(&self) -> Option<String> {
+        let dead = |client: &Client, what: &str| {
+            (!client.state().borrow().is_live()).then(|| format!("{what} cannot be reached"))
+        };
+        dead(&self.north, "the northbound interconnection database")
+            .or_else(|| dead(&self.south, "the southbound interconnection database"))
+            .or_else(|| dead(&self.sb, "the southbound database"))
+            .or_else(|| {
+                (!self.lock.is_held()).then(|| {
+                    format!("another program holds the lock {DAEMON_LOCK} of the southbound database; stop ovn-ic")
+                })
+            })
+    }
+
+    fn say(&mut self, now: Instant, problem: &str) {
+        let (since, said) = self.waits.get_or_insert((now, false));
+        if !*said && *since + SAY_AFTER <= now {
+            *said = true;
+            warn!("interconnection stays as it is: {problem}");
+        }
+    }
+
+    fn with_databases<T>(&self, work: impl FnOnce(Databases<'_>) -> T) -> T {
+        let (north, south, own) = (self.north.cache(), self.south.cache(), self.sb.cache());
+        work(Databases { ic_nb: &north, ic_sb: &south, sb: &own })
+    }
+
+    /// Whether all was written.
+    async fn write(&self, claims: Txn, offers: Txn, mut chassis: Txn) -> bool {
+        if !chassis.is_empty() {
+            chassis.assert_lock(LOCK);
+        }
+        for (client, txn, what) in
+            [(&self.north, claims, "IC-NB"), (&self.south, offers, "IC-SB"), (&self.sb, chassis, "SB")]
+        {
+            if !(self.may_write)() {
+                return false;
+            }
+            if let Err(error) = client.transact(txn).await {
+                warn!(%error, "cannot write to {what}; trying again");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Removes the cluster from the databases, if they can be reached soon.
+    async fn leave(self) {
+        let until = Instant::now() + LEAVE_WITHIN;
+        let synced = async {
+            self.south.synced().await;
+            self.sb.synced().await;
+        };
+        if timeout_at(until, synced).await.is_err() {
+            warn!("the interconnection databases cannot be reached: what they have of this cluster stays there");
+        }
+        let (offers, chassis) = self.with_databases(|databases| withdraw(&self.offer, databases));
+        let is_done = timeout_at(until, self.write(Txn::new(&ic_nb::DATABASE), offers, chassis)).await;
+        if !is_done.unwrap_or(false) {
+            warn!("cannot remove this cluster from the interconnection databases");
+        }
+        Chassis::watch_ports(&self.sb, false);
+        info!(zone = %self.offer.wanted.zone, "left the other clusters");
+    }
+}

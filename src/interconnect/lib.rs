@@ -1,0 +1,26 @@
+//! What this cluster reads from the interconnection databases and writes there. It is pure: databases in, transactions
+//! out.
+//!
+//! ```text
+//!  IC-NB: transit switches ────────┐                      ┌─▶ IC-NB: the address that this cluster has in each switch
+//!  IC-SB: zones, gateways, ports, ─┼─ Offer ─▶ step ──────┼─▶ IC-SB: zone, gateways, ports, routes of this cluster
+//!         routes of all clusters   │                      ├─▶ SB: chassis of the others' gateways, where their ports are
+//!  SB: chassis, gateway ports ─────┘                      └─▶ Peers, from which the northbound rows are planned
+//! ```
+//!
+//! - [`switches`]: transit switches and addresses
+//! - [`ours`]: the rows of this cluster
+//! - [`theirs`]: the rows of the others, checked
+//! - [`chassis`]: southbound rows
+//!
+//! *Invariant*: rows of other clusters, and chassis that another program made, are never changed.
+
+mod addresses;
+mod chassis;
+mod ours;
+mod step;
+mod switches;
+mod theirs;
+mod write;
+
+pub use step::{Databases, Step, step, withdraw};

@@ -1,0 +1,272 @@
+//! The rows of this cluster in IC-SB: its zone, gateways, ports and routes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ovnkube_model::Name;
+use ovnkube_ovn::ic_sb::{availability_zone, datapath_binding, encap, gateway, port_binding, route};
+use ovnkube_ovn::sb::{chassis, encap as sb_encap, port_binding as binding};
+use ovnkube_ovn::{Row, Table, Uuid, derived_uuid};
+use ovnkube_ovsdb_data::Txn;
+use ovnkube_plan::{Offer, names};
+
+use crate::step::Databases;
+use crate::switches::{Switch, short};
+use crate::write::put;
+
+/// External id that says which cluster a row is of: two clusters may be given the same name.
+const CLUSTER: &str = "ovnkube-cluster";
+/// External id of a route with the uuid of the router that it leads to. OVN's own daemon, from 24.03 on, skips routes without
+/// it and those of its own routers.
+const ROUTER: &str = "lr-id";
+/// Tunnel keys of transit switches.
+const SWITCH_KEYS: std::ops::RangeInclusive<i64> = 16_711_681..=16_777_215;
+const PORT_KEYS: std::ops::RangeInclusive<i64> = 1..=32_767;
+/// Type of rows of transit switches, where the schema tells them from those of transit routers.
+const SWITCH: &str = "transit-switch";
+const SWITCH_PORT: &str = "transit-switch-port";
+
+/// This cluster in the databases.
+pub(crate) struct Ours<'a> {
+    offer: &'a Offer,
+    databases: Databases<'a>,
+    zone: Option<Uuid>,
+}
+
+impl<'a> Ours<'a> {
+    /// Fails if another cluster has the same name.
+    pub(crate) fn find(offer: &'a Offer, databases: Databases<'a>) -> Result<Self, String> {
+        let name = offer.wanted.zone.as_ref();
+        let mut zones = databases.ic_sb.iter(availability_zone::TABLE);
+        let zone = zones.find(|(_, row)| row.str(availability_zone::NAME) == name).map(|(uuid, _)| uuid);
+        let ours = Self { offer, databases, zone };
+        let is_foreign = |row: &Row| match row.external_ids().get(CLUSTER) {
+            Some(cluster) => cluster != offer.cluster.as_ref(),
+            // of OVN's own daemon: ours if it is about a chassis of ours
+            None => row.table() == gateway::TABLE && ours.local_chassis(row.str(gateway::NAME)).is_none(),
+        };
+        if ours.rows().any(|(_, row)| is_foreign(row)) {
+            return Err(format!(
+                "another cluster has az-name {:?} too; give this one another name. If that cluster is gone, remove what is left \
+                 of it: ovnkube ic clean --az {}",
+                short(name),
+                short(name)
+            ));
+        }
+        Ok(ours)
+    }
+
+    /// All rows of this zone.
+    fn rows(&self) -> impl Iterator<Item = (Uuid, &'a Row)> {
+        let ic_sb = self.databases.ic_sb;
+        let tables: [(&Table, _); 3] = [
+            (gateway::TABLE, gateway::AVAILABILITY_ZONE),
+            (port_binding::TABLE, port_binding::AVAILABILITY_ZONE),
+            (route::TABLE, route::AVAILABILITY_ZONE),
+        ];
+        let zone = self.zone;
+        tables.into_iter().flat_map(move |(table, column)| {
+            let rows = ic_sb.iter(table).map(|(uuid, row)| (uuid, row.as_ref()));
+            rows.filter(move |(_, row)| zone.is_some() && row.uuid(column) == zone)
+        })
+    }
+
+    /// A chassis of this cluster.
+    fn local_chassis(&self, name: &str) -> Option<&'a Row> {
+        let mut rows = self.databases.sb.iter(chassis::TABLE).map(|(_, row)| row.as_ref());
+        rows.find(|row| row.str(chassis::NAME) == name && !is_remote(row))
+    }
+
+    pub(crate) fn write(&self, txn: &mut Txn, switches: &[Switch], problems: &mut Vec<String>) {
+        let name = &self.offer.wanted.zone;
+        let row = Row::new(availability_zone::TABLE).with(availability_zone::NAME, name.as_ref());
+        let zone = put(txn, self.databases.ic_sb, self.zone, name, row);
+        let mut kept = BTreeSet::new();
+        self.gateways(txn, zone, &mut kept);
+        self.datapaths(txn, switches);
+        for switch in switches {
+            self.port(txn, zone, switch, &mut kept, problems);
+        }
+        for (uuid, row) in self.rows().filter(|(uuid, _)| !kept.contains(uuid)) {
+            txn.delete(row.table(), uuid);
+        }
+        self.former_zones(txn, &kept);
+    }
+
+    pub(crate) fn remove(&self, txn: &mut Txn) {
+        for (uuid, row) in self.rows() {
+            txn.delete(row.table(), uuid);
+        }
+        if let Some(zone) = self.zone {
+            txn.delete(availability_zone::TABLE, zone);
+        }
+        self.former_zones(txn, &BTreeSet::new());
+    }
+
+    /// Removes what this cluster had under an earlier name.
+    fn former_zones(&self, txn: &mut Txn, kept: &BTreeSet<Uuid>) {
+        let ic_sb = self.databases.ic_sb;
+        let mut zones = BTreeSet::new();
+        for (table, column) in [
+            (gateway::TABLE, gateway::AVAILABILITY_ZONE),
+            (port_binding::TABLE, port_binding::AVAILABILITY_ZONE),
+            (route::TABLE, route::AVAILABILITY_ZONE),
+        ] {
+            for (uuid, row) in ic_sb.iter(table) {
+                let is_ours = row.external_ids().get(CLUSTER) == Some(self.offer.cluster.as_ref());
+                if !is_ours || row.uuid(column) == self.zone {
+                    continue;
+                }
+                zones.extend(row.uuid(column));
+                if !kept.contains(&uuid) {
+                    txn.delete(table, uuid);
+                }
+            }
+        }
+        for zone in zones {
+            txn.delete(availability_zone::TABLE, zone);
+        }
+    }
+
+    fn marks(&self) -> [(&'static str, String); 1] {
+        [(CLUSTER, self.offer.cluster.to_string())]
+    }
+
+    /// The chassis that may carry traffic: ovn-controller makes tunnels to other clusters only where it is told to.
+    fn gateways(&self, txn: &mut Txn, zone: Uuid, kept: &mut BTreeSet<Uuid>) {
+        let (ic_sb, sb) = (self.databases.ic_sb, self.databases.sb);
+        let is_gateway = |row: &&Row| row.map(chassis::OTHER_CONFIG).get("is-interconn") == Some("true");
+        for name in &self.offer.chassis {
+            let Some(row) = self.local_chassis(name).filter(is_gateway) else { continue };
+            let have = ic_sb.iter(gateway::TABLE).find(|(_, row)| row.str(gateway::NAME) == name.as_ref());
+            let mut encaps = Vec::new();
+            for row in row.uuids(chassis::ENCAPS).filter_map(|uuid| sb.get(sb_encap::TABLE, uuid)) {
+                let (kind, ip) = (row.str(sb_encap::TYPE), row.str(sb_encap::IP));
+                let of = have.into_iter().flat_map(|(_, row)| row.uuids(gateway::ENCAPS));
+                let mut of = of.filter_map(|uuid| Some((uuid, ic_sb.get(encap::TABLE, uuid)?)));
+                let same = of.find(|(_, row)| row.str(encap::TYPE) == kind && row.str(encap::IP) == ip);
+                let want = Row::new(encap::TABLE)
+                    .with(encap::GATEWAY_NAME, name.as_ref())
+                    .with(encap::TYPE, kind)
+                    .with(encap::IP, ip)
+                    .with(encap::OPTIONS, row.map(sb_encap::OPTIONS).iter());
+                encaps.push(put(txn, ic_sb, same.map(|(uuid, _)| uuid), &format!("{name} {kind} {ip}"), want));
+            }
+            if encaps.is_empty() {
+                continue;
+            }
+            let want = Row::new(gateway::TABLE)
+                .with(gateway::NAME, name.as_ref())
+                .with(gateway::AVAILABILITY_ZONE, zone)
+                .with(gateway::HOSTNAME, row.str(chassis::HOSTNAME))
+                .with(gateway::ENCAPS, encaps)
+                .with(gateway::EXTERNAL_IDS, self.marks());
+            kept.insert(put(txn, ic_sb, have.map(|(uuid, _)| uuid), name, want));
+        }
+    }
+
+    /// Any cluster chooses the key of a switch that has none. All choose the same row, so that the database refuses all but
+    /// the first.
+    fn datapaths(&self, txn: &mut Txn, switches: &[Switch]) {
+        let ic_sb = self.databases.ic_sb;
+        let rows = ic_sb.iter(datapath_binding::TABLE);
+        let mut taken: BTreeSet<i64> = rows.map(|(_, row)| row.int(datapath_binding::TUNNEL_KEY)).collect();
+        for switch in switches.iter().filter(|switch| switch.key.is_none()) {
+            let Some(key) = SWITCH_KEYS.clone().find(|key| !taken.contains(key)) else { return };
+            taken.insert(key);
+            let mut row = Row::new(datapath_binding::TABLE)
+                .with(datapath_binding::TRANSIT_SWITCH, switch.name.as_ref())
+                .with(datapath_binding::TUNNEL_KEY, key);
+            if ic_sb.supports(datapath_binding::TABLE, datapath_binding::TYPE) {
+                row.set(datapath_binding::TYPE, Some(SWITCH));
+                row.set(datapath_binding::NB_IC_UUID, Some(switch.uuid));
+            }
+            put(txn, ic_sb, None, &switch.uuid.to_string(), row);
+        }
+    }
+
+    fn port(&self, txn: &mut Txn, zone: Uuid, switch: &Switch, kept: &mut BTreeSet<Uuid>, problems: &mut Vec<String>) {
+        let Some(own) = &switch.own else { return };
+        let ic_sb = self.databases.ic_sb;
+        let ends = names::transit(&switch.name, &self.offer.wanted.zone);
+        let all: BTreeMap<&str, (Uuid, &Row)> = ic_sb
+            .iter(port_binding::TABLE)
+            .map(|(uuid, row)| (row.str(port_binding::LOGICAL_PORT), (uuid, row.as_ref())))
+            .collect();
+        let have = all.get(ends.switch_side.as_str());
+        if have.is_some_and(|(_, row)| row.uuid(port_binding::AVAILABILITY_ZONE) != self.zone) {
+            problems.push(format!("another cluster has a port {}; give this one another az-name", ends.switch_side));
+            return;
+        }
+        let of_switch = all.values().filter(|(_, row)| row.str(port_binding::TRANSIT_SWITCH) == switch.name.as_ref());
+        let taken: BTreeSet<i64> = of_switch.map(|(_, row)| row.int(port_binding::TUNNEL_KEY)).collect();
+        let key = have.map(|(_, row)| row.int(port_binding::TUNNEL_KEY));
+        let Some(key) = key.or_else(|| PORT_KEYS.clone().find(|key| !taken.contains(key))) else {
+            problems.push(format!("transit switch {} has no tunnel key left; remove ports that are gone", switch.name));
+            return;
+        };
+        let gateway = self.gateway_of(&ends.router_side);
+        let networks: Vec<String> = own.addresses.iter().map(ToString::to_string).collect();
+        let mut want = Row::new(port_binding::TABLE)
+            .with(port_binding::LOGICAL_PORT, ends.switch_side.as_str())
+            .with(port_binding::TRANSIT_SWITCH, switch.name.as_ref())
+            .with(port_binding::AVAILABILITY_ZONE, zone)
+            .with(port_binding::TUNNEL_KEY, key)
+            .with(port_binding::ADDRESS, format!("{} {}", own.mac, networks.join(" ")))
+            .with(port_binding::GATEWAY, gateway.as_deref().unwrap_or_default())
+            .with(port_binding::EXTERNAL_IDS, self.marks());
+        if ic_sb.supports(port_binding::TABLE, port_binding::TYPE) {
+            want.set(port_binding::TYPE, Some(SWITCH_PORT));
+            want.set(port_binding::NB_IC_UUID, Some(switch.uuid));
+        }
+        kept.insert(put(txn, ic_sb, have.map(|(uuid, _)| *uuid), &ends.switch_side, want));
+        if gateway.is_some() {
+            self.routes(txn, zone, switch, kept);
+        }
+    }
+
+    /// The chassis that holds a gateway port now.
+    fn gateway_of(&self, router_port: &str) -> Option<Name> {
+        let sb = self.databases.sb;
+        let redirect = format!("cr-{router_port}");
+        let mut rows = sb.iter(binding::TABLE);
+        let (_, row) = rows.find(|(_, row)| row.str(binding::LOGICAL_PORT) == redirect)?;
+        let chassis = sb.get(chassis::TABLE, row.uuid(binding::CHASSIS)?)?;
+        Some(chassis.str(chassis::NAME).into())
+    }
+
+    /// What the others may reach through a switch whose port is on a gateway.
+    fn routes(&self, txn: &mut Txn, zone: Uuid, switch: &Switch, kept: &mut BTreeSet<Uuid>) {
+        let ic_sb = self.databases.ic_sb;
+        let own = switch.own.iter().flat_map(|own| &own.addresses);
+        let next_hops: Vec<String> = own.map(|net| net.ip().to_string()).collect();
+        let router = derived_uuid("Logical_Router", &self.offer.cluster).to_string();
+        for prefix in &self.offer.prefixes {
+            for next_hop in next_hops.iter().filter(|hop| hop.contains(':') == prefix.is_ipv6()) {
+                let text = prefix.to_string();
+                let is_it = |row: &Row| {
+                    row.str(route::TRANSIT_SWITCH) == switch.name.as_ref()
+                        && row.uuid(route::AVAILABILITY_ZONE) == Some(zone)
+                        && row.str(route::ROUTE_TABLE).is_empty()
+                        && row.str(route::IP_PREFIX) == text
+                        && row.str(route::NEXTHOP) == next_hop
+                };
+                let have = ic_sb.iter(route::TABLE).find(|(_, row)| is_it(row)).map(|(uuid, _)| uuid);
+                let want = Row::new(route::TABLE)
+                    .with(route::TRANSIT_SWITCH, switch.name.as_ref())
+                    .with(route::AVAILABILITY_ZONE, zone)
+                    .with(route::ROUTE_TABLE, "")
+                    .with(route::IP_PREFIX, text.as_str())
+                    .with(route::NEXTHOP, next_hop.as_str())
+                    .with(route::ORIGIN, "connected")
+                    .with(route::EXTERNAL_IDS, self.marks().into_iter().chain([(ROUTER, router.clone())]));
+                let name = format!("{} {} {text} {next_hop}", self.offer.cluster, switch.name);
+                kept.insert(put(txn, ic_sb, have, &name, want));
+            }
+        }
+    }
+}
+
+/// Whether a chassis is another cluster's.
+pub(crate) fn is_remote(row: &Row) -> bool {
+    row.map(chassis::OTHER_CONFIG).get("is-remote") == Some("true")
+}

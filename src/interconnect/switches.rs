@@ -1,0 +1,151 @@
+//! Transit switches, and the address that this cluster has in each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipnetwork::IpNetwork;
+use ovnkube_model::{Mac, Name, OwnPort, Subnet};
+use ovnkube_ovn::ic_nb::transit_switch;
+use ovnkube_ovn::ic_sb::{datapath_binding, port_binding};
+use ovnkube_ovn::{Row, Uuid};
+use ovnkube_ovsdb_data::Txn;
+use ovnkube_plan::{Offer, names};
+
+use crate::addresses::choose;
+use crate::step::Databases;
+use crate::theirs::Theirs;
+
+/// External id of a transit switch with the addresses of one cluster; its name follows. Set once, so that the cluster keeps
+/// its addresses whatever happens to it.
+const CLAIM: &str = "ovnkube-addresses-";
+/// External id with the subnets of a transit switch, as Kube-OVN writes it.
+const SUBNET: &str = "subnet";
+/// The most transit switches that are used.
+const MOST: usize = 64;
+/// Beginnings of the names of our own switches' ports: such a name would make two ports the same.
+const RESERVED: [&str; 9] = ["join", "stor", "jtor", "etor", "k8s", "rtos", "rtoj", "rtoe", "ext"];
+
+/// A transit switch that can be used.
+pub(crate) struct Switch {
+    pub(crate) name: Name,
+    pub(crate) uuid: Uuid,
+    pub(crate) subnets: Vec<Subnet>,
+    /// Tunnel key; `None` until some cluster has chosen it.
+    pub(crate) key: Option<u32>,
+    pub(crate) own: Option<OwnPort>,
+    /// Addresses that other clusters have claimed.
+    claimed: BTreeSet<IpAddr>,
+    external_ids: Row,
+}
+
+impl Switch {
+    /// Whether an address is of one of its subnets.
+    pub(crate) fn contains(&self, ip: IpAddr) -> bool {
+        self.subnets.iter().any(|subnet| subnet.contains(ip))
+    }
+
+    fn own_port(&self, addresses: &[IpAddr], key: Option<u32>) -> Option<OwnPort> {
+        let with_length = |subnet: &Subnet| {
+            let ip = addresses.iter().find(|ip| subnet.contains(**ip))?;
+            IpNetwork::new(*ip, subnet.prefix()).ok()
+        };
+        let addresses: Vec<IpNetwork> = self.subnets.iter().filter_map(with_length).collect();
+        let mac = Mac::of(addresses.first()?.ip());
+        (addresses.len() == self.subnets.len()).then_some(OwnPort { mac, addresses, key })
+    }
+}
+
+/// The switches, the one with the shortest name first: `ts`, `ts1`, … `ts10`.
+pub(crate) fn read(databases: Databases<'_>, zone: &str, problems: &mut Vec<String>) -> Vec<Switch> {
+    let keys: BTreeMap<&str, i64> = {
+        let rows = databases.ic_sb.iter(datapath_binding::TABLE);
+        rows.map(|(_, row)| (row.str(datapath_binding::TRANSIT_SWITCH), row.int(datapath_binding::TUNNEL_KEY)))
+            .collect()
+    };
+    let mut switches = Vec::new();
+    for (uuid, row) in databases.ic_nb.iter(transit_switch::TABLE) {
+        match switch(uuid, row, zone) {
+            Ok(mut switch) => {
+                switch.key = keys.get(switch.name.as_ref()).and_then(|key| u32::try_from(*key).ok());
+                let ports = databases.ic_sb.iter(port_binding::TABLE);
+                let name = names::transit(&switch.name, zone).switch_side;
+                let mut own = ports.filter(|(_, row)| row.str(port_binding::LOGICAL_PORT) == name);
+                let key = own.next().and_then(|(_, row)| u32::try_from(row.int(port_binding::TUNNEL_KEY)).ok());
+                switch.own.iter_mut().for_each(|own| own.key = key);
+                switches.push(switch);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    switches.sort_by(|a, b| (a.name.len(), &a.name).cmp(&(b.name.len(), &b.name)));
+    if switches.len() > MOST {
+        problems.push(format!("there are {} transit switches; the first {MOST} are used: remove some", switches.len()));
+        switches.truncate(MOST);
+    }
+    switches
+}
+
+fn switch(uuid: Uuid, row: &Row, zone: &str) -> Result<Switch, String> {
+    let name = row.str(transit_switch::NAME);
+    if !is_name(name) || RESERVED.contains(&name) {
+        return Err(format!(
+            "cannot use transit switch {:?}: give it a name of at most 63 letters, digits, '-' and '.' that is none of {}",
+            short(name),
+            RESERVED.join(", ")
+        ));
+    }
+    let ids = row.map(transit_switch::EXTERNAL_IDS);
+    let text = ids.get(SUBNET).unwrap_or_default();
+    let subnets: Vec<Subnet> = text.split(',').filter_map(|text| text.trim().parse().ok()).collect();
+    let families: BTreeSet<bool> = subnets.iter().map(|subnet| subnet.is_ipv6()).collect();
+    if subnets.is_empty() || families.len() != subnets.len() {
+        return Err(format!(
+            "cannot use transit switch {name}: external_ids:{SUBNET} in IC-NB is {:?}; set it to one subnet of each family, \
+             such as 169.254.100.0/24,fe80:a9fe:64::/112",
+            short(text)
+        ));
+    }
+    let claims = ids.iter().filter_map(|(key, value)| Some((key.strip_prefix(CLAIM)?, value)));
+    let (own, others): (Vec<_>, Vec<_>) = claims.partition(|(of, _)| *of == zone);
+    let parsed = |text: &str| text.split(' ').filter_map(|text| text.parse().ok()).collect::<Vec<IpAddr>>();
+    let mut external_ids = Row::new(transit_switch::TABLE);
+    external_ids
+        .put(transit_switch::EXTERNAL_IDS.id(), row.get(transit_switch::EXTERNAL_IDS).cloned().unwrap_or_default());
+    let mut switch = Switch {
+        name: name.into(),
+        uuid,
+        subnets,
+        key: None,
+        own: None,
+        claimed: others.into_iter().flat_map(|(_, text)| parsed(text)).collect(),
+        external_ids,
+    };
+    switch.own = own.first().and_then(|(_, text)| switch.own_port(&parsed(text), None));
+    Ok(switch)
+}
+
+/// Claims an address in each switch where this cluster has none. If another cluster claims one meanwhile, nothing is
+/// written, and the next step sees it.
+pub(crate) fn claim(txn: &mut Txn, offer: &Offer, switches: &[Switch], theirs: &Theirs) {
+    let zone = &offer.wanted.zone;
+    for switch in switches.iter().filter(|switch| switch.own.is_none()) {
+        let ports = theirs.ports.iter().filter(|port| port.switch == switch.name);
+        let taken = switch.claimed.iter().chain(ports.flat_map(|port| &port.addresses)).copied().collect();
+        let Some(chosen) = choose(&format!("{zone} {}", switch.name), &switch.subnets, &taken) else { continue };
+        let texts: Vec<String> = chosen.iter().map(ToString::to_string).collect();
+        txn.wait_holds(switch.uuid, switch.external_ids.clone());
+        let claim = [(format!("{CLAIM}{zone}"), texts.join(" "))];
+        txn.set_keys(transit_switch::TABLE, switch.uuid, transit_switch::EXTERNAL_IDS, claim);
+    }
+}
+
+/// Whether a name may stand in OVN's expressions and in other names.
+pub(crate) fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    (1..=63).contains(&text.len()) && text.chars().all(fits)
+}
+
+/// The beginning of a text, for messages.
+pub(crate) fn short(text: &str) -> String {
+    text.chars().take(64).collect()
+}

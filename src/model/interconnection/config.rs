@@ -1,0 +1,219 @@
+//! The ConfigMap `ovn-ic-config` of namespace `kube-system`.
+//!
+//! ```text
+//! enable-ic: "true"
+//! az-name: "az1"
+//! ic-db-host: "192.168.65.3,192.168.65.4"
+//! ic-nb-port: "6645"
+//! ic-sb-port: "6646"
+//! gw-nodes: "node-a,node-b"
+//! auto-route: "true"
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Meta, Name};
+
+/// Ports of the databases where the ConfigMap names none.
+const NB_PORT: u16 = 6645;
+const SB_PORT: u16 = 6646;
+/// The most entries of a list.
+const MOST: usize = 64;
+/// The longest name of an availability zone: it is part of names of ports.
+const LONGEST_NAME: usize = 63;
+
+/// What one ConfigMap says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterconnectionConfig {
+    pub uid: Name,
+    pub asks: Asks,
+    pub bad: Vec<BadKey>,
+}
+
+/// What a ConfigMap asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Asks {
+    /// A key cannot be used: what was wanted before goes on.
+    Unclear,
+    Off,
+    On(Box<Interconnection>),
+}
+
+/// A key of the ConfigMap that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BadKey {
+    pub key: Name,
+    /// What is wrong with it, and what to write instead.
+    pub problem: String,
+}
+
+/// A wanted interconnection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interconnection {
+    /// Name of this cluster among the others.
+    pub zone: Name,
+    pub servers: Vec<Server>,
+    pub nb_port: u16,
+    pub sb_port: u16,
+    /// Nodes that carry the traffic, in the order of preference.
+    pub gateways: Vec<Name>,
+    /// Whether prefixes are exchanged.
+    pub auto_route: bool,
+}
+
+/// A server of the databases.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Server {
+    /// An address or a DNS name, without brackets.
+    pub host: Name,
+    pub tls: bool,
+}
+
+impl Server {
+    /// `tcp:[fd00::1]:6645`
+    pub fn remote(&self, port: u16) -> String {
+        let scheme = if self.tls { "ssl" } else { "tcp" };
+        let host = &self.host;
+        if host.contains(':') { format!("{scheme}:[{host}]:{port}") } else { format!("{scheme}:{host}:{port}") }
+    }
+}
+
+impl fmt::Display for BadKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.key, self.problem)
+    }
+}
+
+impl InterconnectionConfig {
+    pub fn parse(meta: &Meta<'_>, data: &BTreeMap<String, String>) -> Self {
+        let mut read = Reader { data, bad: Vec::new() };
+        let asks = match read.switch("enable-ic") {
+            Some(true) => read.interconnection().map_or(Asks::Unclear, |wanted| Asks::On(Box::new(wanted))),
+            Some(false) => Asks::Off,
+            None => Asks::Unclear,
+        };
+        Self { uid: meta.uid.into(), asks, bad: read.bad }
+    }
+}
+
+struct Reader<'a> {
+    data: &'a BTreeMap<String, String>,
+    bad: Vec<BadKey>,
+}
+
+impl<'a> Reader<'a> {
+    fn interconnection(&mut self) -> Option<Interconnection> {
+        // all are read, so that all problems are named at once
+        let zone = self.zone();
+        let servers = self.list("ic-db-host", server);
+        let nb_port = self.port("ic-nb-port", NB_PORT);
+        let sb_port = self.port("ic-sb-port", SB_PORT);
+        let gateways = self.list("gw-nodes", node);
+        let auto_route = self.switch("auto-route");
+        Some(Interconnection {
+            zone: zone?,
+            servers: servers?,
+            nb_port: nb_port?,
+            sb_port: sb_port?,
+            gateways: gateways?,
+            auto_route: auto_route?,
+        })
+    }
+
+    fn text(&self, key: &str) -> Option<&'a str> {
+        self.data.get(key).map(|text| text.trim()).filter(|text| !text.is_empty())
+    }
+
+    fn is_bad<T>(&mut self, key: &str, problem: String) -> Option<T> {
+        self.bad.push(BadKey { key: key.into(), problem });
+        None
+    }
+
+    fn switch(&mut self, key: &str) -> Option<bool> {
+        match self.text(key) {
+            Some("true") => Some(true),
+            Some("false") => Some(false),
+            Some(other) => self.is_bad(key, format!("is {:?}; write \"true\" or \"false\"", short(other))),
+            None => self.is_bad(key, "is missing; write \"true\" or \"false\"".into()),
+        }
+    }
+
+    fn zone(&mut self) -> Option<Name> {
+        let key = "az-name";
+        let Some(name) = self.text(key) else {
+            return self.is_bad(key, "is missing; give each cluster a name of its own".into());
+        };
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+        let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        if name.len() > LONGEST_NAME
+            || !name.chars().all(fits)
+            || !ends(name.chars().next())
+            || !ends(name.chars().last())
+        {
+            let problem = format!(
+                "is {:?}; write at most {LONGEST_NAME} letters, digits, '-' and '.', a letter or digit at both ends",
+                short(name)
+            );
+            return self.is_bad(key, problem);
+        }
+        Some(name.into())
+    }
+
+    fn port(&mut self, key: &str, default: u16) -> Option<u16> {
+        let Some(text) = self.text(key) else { return Some(default) };
+        match text.parse() {
+            Ok(port) if port != 0 => Some(port),
+            _ => self.is_bad(key, format!("is {:?}; write a port from 1 to 65535", short(text))),
+        }
+    }
+
+    /// The entries between commas, each once.
+    fn list<T: PartialEq>(&mut self, key: &str, parse: fn(&str) -> Result<T, String>) -> Option<Vec<T>> {
+        let mut entries = Vec::new();
+        for text in self.text(key).unwrap_or_default().split(',').map(str::trim).filter(|text| !text.is_empty()) {
+            match parse(text) {
+                Ok(entry) if !entries.contains(&entry) => entries.push(entry),
+                Ok(_) => {}
+                Err(problem) => return self.is_bad(key, problem),
+            }
+            if entries.len() > MOST {
+                return self.is_bad(key, format!("has more than {MOST} entries; remove some"));
+            }
+        }
+        if entries.is_empty() {
+            return self.is_bad(key, "is missing; write one or more, with commas between them".into());
+        }
+        Some(entries)
+    }
+}
+
+fn server(text: &str) -> Result<Server, String> {
+    let (text, tls) = text.strip_prefix("ssl:").map_or((text, false), |rest| (rest, true));
+    let host = text.strip_prefix("tcp:").unwrap_or(text);
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let is_address = host.parse::<IpAddr>().is_ok();
+    if is_address || is_dns_name(host) {
+        return Ok(Server { host: host.into(), tls });
+    }
+    Err(format!("names {:?}; write addresses or DNS names, \"ssl:\" before one that has TLS", short(text)))
+}
+
+fn node(text: &str) -> Result<Name, String> {
+    if is_dns_name(text) { Ok(text.into()) } else { Err(format!("names {:?}; write names of nodes", short(text))) }
+}
+
+fn is_dns_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    // an address that is cut short is no name
+    let last = text.rsplit('.').next().unwrap_or_default();
+    (1..=253).contains(&text.len()) && text.chars().all(fits) && (last.parse::<u32>().is_err() || !text.contains('.'))
+}
+
+/// The beginning of a text, for messages.
+fn short(text: &str) -> String {
+    text.chars().take(64).collect()
+}

@@ -1,0 +1,60 @@
+//! What the interconnection databases say, as far as it matters for the northbound database. They are read and
+//! checked by `src/interconnection/`.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnetwork::IpNetwork;
+use ovnkube_ipam::{Mac, Subnet};
+use serde::{Deserialize, Serialize};
+
+use crate::Name;
+
+/// The transit switches and what the other clusters have there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peers {
+    pub switches: BTreeMap<Name, TransitSwitch>,
+    pub routes: Vec<PeerRoute>,
+    /// Why something is not as wanted, one sentence each, with what to do.
+    pub problems: Vec<String>,
+}
+
+/// A switch that all clusters have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransitSwitch {
+    /// Tunnel key, the same in all clusters.
+    pub key: u32,
+    pub own: OwnPort,
+    /// The others' ports by name.
+    pub remote: BTreeMap<Name, RemotePort>,
+}
+
+/// The port between this cluster's router and a transit switch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnPort {
+    pub mac: Mac,
+    /// One address of each family of the switch, with the prefix length of its subnet.
+    pub addresses: Vec<IpNetwork>,
+    /// Tunnel key of the port; `None` until the database has given one.
+    pub key: Option<u32>,
+}
+
+/// A port of another cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemotePort {
+    pub key: u32,
+    /// `MAC ADDRESS/LENGTH…`, checked.
+    pub address: Name,
+}
+
+/// A prefix that another cluster offers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PeerRoute {
+    pub prefix: Subnet,
+    pub zone: Name,
+    pub switch: Name,
+    /// Address of the other cluster's port in that switch.
+    pub next_hop: IpAddr,
+    /// Uuid of its row.
+    pub id: Name,
+}

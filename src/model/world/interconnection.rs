@@ -1,0 +1,213 @@
+//! Interconnection with other clusters: what is wanted and what is known about the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ovnkube_ipam::Subnet;
+
+use super::World;
+use crate::{
+    Affected, Asks, BadKey, Interconnection, InterconnectionConfig, LocalRange, Name, Notice, Object, ObjectKey, Peers,
+    Prefixes, Refused, Severity, TransitSwitch, keys, prefixes,
+};
+
+/// The most prefixes that one message names.
+const NAMED: usize = 10;
+
+/// What is wanted and what is known; see the module.
+#[derive(Debug, Default)]
+pub struct Joined {
+    /// Of the ConfigMap.
+    uid: Option<Name>,
+    bad: Vec<BadKey>,
+    wanted: Wanted,
+    peers: Option<Peers>,
+    prefixes: Prefixes,
+}
+
+#[derive(Debug, Default, PartialEq)]
+enum Wanted {
+    /// The ConfigMap is not read yet, or never was one that can be used: what there is stays.
+    #[default]
+    Unknown,
+    Off,
+    On(Box<Interconnection>),
+}
+
+impl Joined {
+    /// What people want; `None`: nothing, or it is not known.
+    pub fn wanted(&self) -> Option<&Interconnection> {
+        match &self.wanted {
+            Wanted::On(wanted) => Some(wanted),
+            Wanted::Off | Wanted::Unknown => None,
+        }
+    }
+
+    /// Whether it is known what should exist. Until then rows of an earlier run stay.
+    pub fn is_known(&self) -> bool {
+        match self.wanted {
+            Wanted::Unknown => false,
+            Wanted::Off => true,
+            Wanted::On(_) => self.peers.is_some(),
+        }
+    }
+
+    /// Whether nobody wants an interconnection.
+    pub fn is_off(&self) -> bool {
+        self.wanted == Wanted::Off
+    }
+
+    pub fn switches(&self) -> impl Iterator<Item = &Name> {
+        self.peers.iter().flat_map(|peers| peers.switches.keys())
+    }
+
+    /// The prefixes of other clusters that are used, each with its next hops and the uuids of their rows.
+    pub fn prefixes(&self) -> &BTreeMap<Subnet, BTreeMap<IpAddr, Name>> {
+        &self.prefixes.used
+    }
+
+    pub fn refused(&self) -> impl Iterator<Item = &Refused> {
+        self.prefixes.refused.iter()
+    }
+}
+
+impl World {
+    /// A transit switch, with its number: switches use the gateways in turn. One with the name of a node is not used: the
+    /// node's switch has that name.
+    pub fn transit_switch(&self, name: &Name) -> Option<(usize, &TransitSwitch)> {
+        self.joined.wanted()?;
+        let switches = &self.joined.peers.as_ref()?.switches;
+        let before = |other: &&Name| (other.len(), *other) < (name.len(), name);
+        let switch = switches.get(name).filter(|_| !self.nodes.contains_key(name))?;
+        Some((switches.keys().filter(before).count(), switch))
+    }
+
+    pub(super) fn apply_interconnection(&mut self, new: Option<InterconnectionConfig>) {
+        let before: BTreeSet<Name> = self.gateways().cloned().collect();
+        match new {
+            None => {
+                (self.joined.uid, self.joined.bad) = (None, Vec::new());
+                self.joined.wanted = Wanted::Off;
+            }
+            Some(new) => {
+                (self.joined.uid, self.joined.bad) = (Some(new.uid), new.bad);
+                match new.asks {
+                    Asks::On(wanted) => self.joined.wanted = Wanted::On(wanted),
+                    Asks::Off => self.joined.wanted = Wanted::Off,
+                    Asks::Unclear => {}
+                }
+            }
+        }
+        for switch in self.joined.switches().cloned().collect::<Vec<_>>() {
+            self.affect(Affected::TransitSwitch(switch));
+        }
+        let gateways: BTreeSet<Name> = before.into_iter().chain(self.gateways().cloned()).collect();
+        for node in gateways {
+            self.affect(Affected::Node(node));
+        }
+        if self.joined.is_off() {
+            self.joined.peers = None;
+        }
+        self.settle_prefixes();
+        self.affect(Affected::Interconnection);
+    }
+
+    pub(super) fn sync_interconnection(&mut self) {
+        if self.joined.uid.is_none() && self.joined.wanted == Wanted::Unknown {
+            self.joined.wanted = Wanted::Off;
+        }
+    }
+
+    pub(super) fn apply_peers(&mut self, new: Peers) {
+        if self.joined.wanted().is_none() || self.joined.peers.as_ref() == Some(&new) {
+            return;
+        }
+        let old = self.joined.peers.replace(new).unwrap_or_default();
+        let now = self.joined.peers.clone().unwrap_or_default();
+        let is_renumbered = !old.switches.keys().eq(now.switches.keys());
+        let names: BTreeSet<Name> = old.switches.keys().chain(now.switches.keys()).cloned().collect();
+        for name in names {
+            if is_renumbered || old.switches.get(&name) != now.switches.get(&name) {
+                self.affect(Affected::TransitSwitch(name));
+            }
+        }
+        self.settle_prefixes();
+        self.affect(Affected::Interconnection);
+    }
+
+    /// Judges the others' prefixes again: addresses of this cluster may have changed.
+    pub(super) fn settle_prefixes(&mut self) {
+        if self.joined.peers.is_none() && self.joined.prefixes == Prefixes::default() {
+            return;
+        }
+        let offered = self.joined.peers.as_ref().map(|peers| peers.routes.as_slice()).unwrap_or_default();
+        let wanted = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
+        let new = if wanted { prefixes(offered, &self.local_ranges()) } else { Prefixes::default() };
+        let old = std::mem::replace(&mut self.joined.prefixes, new);
+        let new = self.joined.prefixes.clone();
+        let names: BTreeSet<Subnet> = old.used.keys().chain(new.used.keys()).copied().collect();
+        for prefix in names.into_iter().filter(|prefix| old.used.get(prefix) != new.used.get(prefix)) {
+            self.affect(Affected::Prefix(prefix));
+        }
+        if old.refused != new.refused {
+            self.affect(Affected::Interconnection);
+        }
+    }
+
+    /// What another cluster's prefix may not contain.
+    fn local_ranges(&self) -> Vec<LocalRange> {
+        let settings = &self.settings;
+        let pods = settings.cluster_subnets.iter().map(|range| (range.cidr, "pods in"));
+        let services = settings.service_cidrs.iter().map(|range| (*range, "services in"));
+        let joins = settings.join_subnets.iter().map(|range| (*range, "gateway routers in"));
+        let hosts = settings.masquerade_subnets.iter().map(|range| (*range, "addresses of hosts in"));
+        let addresses = self.nodes.values().flat_map(|node| node.addresses.iter().chain(&node.other_addresses));
+        let nodes = addresses.map(|ip| (Subnet::of((*ip).into()), "a node at"));
+        let own = self.joined.peers.iter().flat_map(|peers| peers.switches.values());
+        let transit = own.flat_map(|switch| &switch.own.addresses).map(|net| (Subnet::of(*net), "a transit switch in"));
+        let all = pods.chain(services).chain(joins).chain(hosts).chain(nodes).chain(transit);
+        all.map(|(range, purpose)| LocalRange { range, purpose }).collect()
+    }
+
+    fn gateways(&self) -> impl Iterator<Item = &Name> {
+        self.joined.wanted().into_iter().flat_map(|wanted| &wanted.gateways)
+    }
+
+    pub(super) fn interconnection_notices(&self) -> Vec<Notice> {
+        let Some(uid) = &self.joined.uid else { return Vec::new() };
+        let key = ObjectKey { namespace: keys::INTERCONNECTION.0.into(), name: keys::INTERCONNECTION.1.into() };
+        let warn = |reason: &'static str, message: String| Notice {
+            object: Object::ConfigMap { key: key.clone(), uid: uid.clone() },
+            severity: Severity::Warning,
+            reason,
+            message,
+        };
+        let bad = self.joined.bad.iter().map(|bad| warn("BadKey", format!("cannot use key {bad}")));
+        let unknown = self.gateways().filter(|name| !self.nodes.contains_key(*name)).map(|name| {
+            let message = format!("cannot use {name} of key gw-nodes: there is no such node; the others are used");
+            warn("UnknownGateway", message)
+        });
+        let named = self.joined.switches().filter(|name| self.nodes.contains_key(*name)).map(|name| {
+            let message =
+                format!("cannot use transit switch {name}: a node has this name; give the switch another one");
+            warn("InterconnectionProblem", message)
+        });
+        let problems = self.joined.peers.iter().flat_map(|peers| &peers.problems);
+        let problems = problems.map(|problem| warn("InterconnectionProblem", problem.clone()));
+        let refused = self.refused_by_zone().into_iter().map(|message| warn("PrefixRefused", message));
+        bad.chain(unknown).chain(named).chain(problems).chain(refused).collect()
+    }
+
+    /// One message for each cluster of which prefixes are refused.
+    fn refused_by_zone(&self) -> Vec<String> {
+        let mut zones: BTreeMap<&Name, Vec<&Refused>> = BTreeMap::new();
+        self.joined.refused().for_each(|refused| zones.entry(&refused.zone).or_default().push(refused));
+        let message = |(zone, refused): (&Name, Vec<&Refused>)| {
+            let named: Vec<_> = refused.iter().take(NAMED).map(|r| format!("{}: {}", r.prefix, r.reason)).collect();
+            let more = refused.len() - named.len();
+            let more = if more > 0 { format!("; {more} more") } else { String::new() };
+            format!("cluster {zone} offers prefixes that are not used: {}{more}", named.join("; "))
+        };
+        zones.into_iter().map(message).collect()
+    }
+}

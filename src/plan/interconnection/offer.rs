@@ -1,0 +1,31 @@
+//! What this cluster offers to the others.
+
+use std::collections::BTreeSet;
+
+use ovnkube_model::{Interconnection, Name, Subnet, World};
+
+/// The namespace whose uid stands for the cluster.
+const SYSTEM: &str = "kube-system";
+
+/// What the interconnection databases should hold of this cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    pub wanted: Interconnection,
+    /// What tells this cluster from another one of the same name.
+    pub cluster: Name,
+    /// The chassis of the gateways.
+    pub chassis: BTreeSet<Name>,
+    /// The ranges that the others may reach.
+    pub prefixes: Vec<Subnet>,
+}
+
+/// What this cluster offers; `None`: nothing, or it cannot be said yet.
+pub fn offer(world: &World) -> Option<Offer> {
+    let wanted = world.joined.wanted()?;
+    let cluster = world.namespaces.get(SYSTEM)?.uid.clone();
+    let nodes = wanted.gateways.iter().filter_map(|name| world.nodes.get(name));
+    let chassis = nodes.filter_map(|node| node.chassis_id.clone()).collect();
+    let ranges = world.settings.cluster_subnets.iter().map(|range| range.cidr);
+    let prefixes = ranges.filter(|_| wanted.auto_route).collect();
+    Some(Offer { wanted: wanted.clone(), cluster, chassis, prefixes })
+}

@@ -1,0 +1,44 @@
+//! The ConfigMap `ovn-ic-config`.
+
+use std::collections::BTreeMap;
+
+use ovnkube_model::{Change, InterconnectionConfig, Kind, ObjectKey, keys};
+use serde::Deserialize;
+
+use crate::object::{Metadata, Watched};
+
+pub(crate) struct InterconnectionConfigs;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct ConfigMapObject<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    #[serde(default)]
+    data: BTreeMap<String, String>,
+}
+
+impl Watched for InterconnectionConfigs {
+    const KIND: Kind = Kind::Interconnection;
+    const PATH: &'static str = "/api/v1/namespaces/kube-system/configmaps";
+    const PAGE: u32 = 1;
+    /// Clusters that are not joined to others need not give the right to read it.
+    const OPTIONAL: bool = true;
+    type Key = ObjectKey;
+    type Object<'a> = ConfigMapObject<'a>;
+
+    fn key(meta: &Metadata<'_>) -> ObjectKey {
+        ObjectKey { namespace: keys::INTERCONNECTION.0.into(), name: meta.name() }
+    }
+
+    fn metadata<'o, 'a: 'o>(object: &'o ConfigMapObject<'a>) -> &'o Metadata<'a> {
+        &object.metadata
+    }
+
+    fn change(_key: ObjectKey, object: &ConfigMapObject<'_>) -> Change {
+        Change::Interconnection(Some(InterconnectionConfig::parse(&object.metadata.meta(), &object.data)))
+    }
+
+    fn gone(_key: ObjectKey) -> Change {
+        Change::Interconnection(None)
+    }
+}

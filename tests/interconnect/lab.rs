@@ -1,0 +1,235 @@
+//! The databases that clusters share, our cluster, and another one with OVN's own daemon.
+
+use std::cell::RefCell;
+
+use http::Method;
+use ovnkube_ovn::{ic_nb, ic_sb};
+use ovnkube_tests::api::{Api, Running};
+use ovnkube_tests::nb::{Daemon, Release, Server, until};
+use ovnkube_tests::settings::Settings;
+use serde_json::{Value, json};
+
+const CONFIG: &str = "/api/v1/namespaces/kube-system/configmaps";
+
+/// The shared databases and our cluster.
+pub(crate) struct Lab {
+    api: Api,
+    /// IC-NB and IC-SB.
+    pub(crate) shared: [Server; 2],
+    pub(crate) nb: Server,
+    pub(crate) sb: Server,
+    _northd: Daemon,
+}
+
+impl Lab {
+    /// With node `n1`, whose chassis `c1` is a gateway. `release`: of all programs of OVN.
+    pub(crate) async fn up(release: Release) -> Self {
+        let api = Api::up().await;
+        let _ = api.ask(Method::DELETE, &format!("{CONFIG}/ovn-ic-config"), Value::Null).await;
+        let listen = ["--remote=ptcp:0:127.0.0.1".to_owned()];
+        let shared = [&ic_nb::DATABASE, &ic_sb::DATABASE].map(|database| Server::with(release, database, &listen));
+        shared[0].ctl("ovn-ic-nbctl", &["init"]);
+        shared[1].ctl("ovn-ic-sbctl", &["init"]);
+        let (nb, sb) = (Server::new(release), Server::southbound(release));
+        let northd = Daemon::northd(&nb, &sb);
+        gateway(&sb, "c1", "172.18.0.2");
+        api.node("n1", json!({"k8s.ovn.org/node-chassis-id": "c1"})).await;
+        Self { api, shared, nb, sb, _northd: northd }
+    }
+
+    pub(crate) async fn engine(&self) -> Running {
+        let (nb, sb) = (self.nb.client().await, self.sb.client().await);
+        let engine = Running::with_southbound(&self.api, Settings::default().network(), Some(nb), Some(sb)).await;
+        engine.ready().await;
+        engine
+    }
+
+    /// Writes the ConfigMap; `changed`: keys with other values than usual.
+    pub(crate) async fn configure(&self, changed: &[(&str, &str)]) {
+        let mut data = json!({
+            "enable-ic": "true", "az-name": "az1", "ic-db-host": "127.0.0.1", "gw-nodes": "n1", "auto-route": "true",
+            "ic-nb-port": self.shared[0].port().to_string(), "ic-sb-port": self.shared[1].port().to_string(),
+        });
+        for (key, value) in changed {
+            data[*key] = json!(value);
+        }
+        let body = json!({"metadata": {"name": "ovn-ic-config"}, "data": data});
+        if self.api.find(&format!("{CONFIG}/ovn-ic-config")).await.is_some() {
+            self.api.ask(Method::PATCH, &format!("{CONFIG}/ovn-ic-config"), body).await.unwrap();
+        } else {
+            self.api.ask(Method::POST, CONFIG, body).await.unwrap();
+        }
+    }
+
+    pub(crate) fn add_switch(&self, name: &str, subnet: &str) {
+        let ids = format!("external_ids:subnet={subnet}");
+        let words = ["ts-add", name, "--", "set", "transit_switch", name, &ids, "external_ids:vendor=kube-ovn"];
+        self.shared[0].ctl("ovn-ic-nbctl", &words);
+    }
+
+    /// Binds a port to a chassis, as ovn-controller there would.
+    pub(crate) async fn bind(&self, port: &str, chassis: &str) {
+        bind(&self.sb, port, chassis).await;
+    }
+
+    pub(crate) fn routes(&self) -> String {
+        self.nb.nbctl(&["lr-route-list", "ovn_cluster_router"])
+    }
+
+    pub(crate) fn zones(&self) -> String {
+        self.shared[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=name", "list", "availability_zone"])
+    }
+
+    pub(crate) fn chassis_of(&self, port: &str) -> String {
+        chassis_of(&self.sb, port)
+    }
+
+    /// What the shared databases hold.
+    pub(crate) fn shared_rows(&self) -> String {
+        let tables = ["availability_zone", "gateway", "encap", "port_binding", "route", "datapath_binding"];
+        let of = |table: &&str| sorted(&self.shared[1].ctl("ovn-ic-sbctl", &["--format=csv", "list", table]));
+        let switches = sorted(&self.shared[0].ctl("ovn-ic-nbctl", &["--format=csv", "list", "transit_switch"]));
+        tables.iter().map(of).chain([switches]).collect::<Vec<_>>().join("\n")
+    }
+
+    /// What all databases hold of the interconnection.
+    pub(crate) fn everything(&self) -> String {
+        let nb = ["logical_switch", "logical_router_port", "logical_router_static_route", "logical_router_policy"];
+        let nb = nb.iter().map(|table| sorted(&self.nb.nbctl(&["--format=csv", "list", table])));
+        let columns = "--columns=_uuid,name,encaps,external_ids,other_config";
+        let sb = sorted(&self.sb.sbctl(&["--format=csv", columns, "list", "chassis"]));
+        nb.chain([sb, self.shared_rows()]).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Waits until nothing changes for a second.
+    pub(crate) async fn is_quiet(&self) {
+        let last = RefCell::new(String::new());
+        until("nothing changes", async || {
+            let now = self.everything();
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            now == last.replace(now.clone())
+        })
+        .await;
+    }
+
+    /// Waits for an Event of the ConfigMap with this text.
+    pub(crate) async fn event_says(&self, text: &str) {
+        until(&format!("an event that says {text}"), async || {
+            let events = self.api.get("/api/v1/namespaces/kube-system/events").await;
+            let events = events["items"].as_array().cloned().unwrap_or_default();
+            events.iter().any(|e| {
+                e["involvedObject"]["name"] == "ovn-ic-config" && e["message"].as_str().unwrap().contains(text)
+            })
+        })
+        .await;
+    }
+}
+
+/// Another cluster: databases, northd and OVN's own daemon.
+pub(crate) struct Other {
+    zone: String,
+    nb: Server,
+    sb: Server,
+    _northd: Daemon,
+    ic: Daemon,
+}
+
+impl Other {
+    /// A cluster with pods in 10.244.0.0/16 and the gateway `gw2`.
+    pub(crate) async fn join(lab: &Lab, zone: &str, switch: &str, address: &str) -> Self {
+        let release = lab.nb.release();
+        let (nb, sb) = (Server::new(release), Server::southbound(release));
+        let northd = Daemon::northd(&nb, &sb);
+        let name = format!("name={zone}");
+        nb.nbctl(&["set", "NB_Global", ".", &name, "options:ic-route-adv=true", "options:ic-route-learn=true"]);
+        nb.nbctl(&[
+            "lr-add",
+            "ovn-cluster",
+            "--",
+            "lrp-add",
+            "ovn-cluster",
+            "rtos",
+            "0a:58:0a:f4:00:01",
+            "10.244.0.1/16",
+        ]);
+        gateway(&sb, "gw2", "172.19.0.2");
+        let ic = Daemon::ic(&nb, &sb, [&lab.shared[0], &lab.shared[1]]);
+        let other = Self { zone: zone.into(), nb, sb, _northd: northd, ic };
+        other.attach(switch, address).await;
+        until("the other cluster has joined", async || lab.shared_rows().contains(address)).await;
+        other
+    }
+
+    /// Gives it a port in a transit switch, as Kube-OVN does.
+    pub(crate) async fn attach(&self, switch: &str, address: &str) {
+        until("the switch is there", async || self.nb.nbctl(&["ls-list"]).contains(&format!("({switch})"))).await;
+        let (router, port) = (format!("{}-{switch}", self.zone), format!("{switch}-{}", self.zone));
+        let mac = if switch == "ts" { "0a:58:a9:fe:64:4d" } else { "0a:58:a9:fe:65:4d" };
+        self.nb.nbctl(&["lrp-add", "ovn-cluster", &router, mac, address]);
+        let peer = format!("router-port={router}");
+        self.nb.nbctl(&[
+            "lsp-add",
+            switch,
+            &port,
+            "--",
+            "lsp-set-type",
+            &port,
+            "router",
+            "--",
+            "lsp-set-addresses",
+            &port,
+            "router",
+            "--",
+            "lsp-set-options",
+            &port,
+            &peer,
+            "--",
+            "lrp-set-gateway-chassis",
+            &router,
+            "gw2",
+            "100",
+        ]);
+        bind(&self.sb, &format!("cr-{router}"), "gw2").await;
+    }
+
+    /// Stops its daemon; its rows stay.
+    pub(crate) fn stop(&self) {
+        self.ic.signal("STOP");
+    }
+
+    pub(crate) fn routes(&self) -> String {
+        self.nb.nbctl(&["lr-route-list", "ovn-cluster"])
+    }
+
+    pub(crate) fn chassis_of(&self, port: &str) -> String {
+        chassis_of(&self.sb, port)
+    }
+}
+
+fn gateway(sb: &Server, chassis: &str, address: &str) {
+    let hostname = format!("hostname={chassis}");
+    let words = ["chassis-add", chassis, "geneve", address, "--", "set", "chassis", chassis, &hostname];
+    sb.sbctl(&[&words[..], &["other_config:is-interconn=true"]].concat());
+}
+
+async fn bind(sb: &Server, port: &str, chassis: &str) {
+    let exists = || {
+        !sb.sbctl(&["--bare", "--columns=_uuid", "find", "port_binding", &format!("logical_port={port}")]).is_empty()
+    };
+    until(&format!("port {port}"), async || exists()).await;
+    sb.sbctl(&["--may-exist", "lsp-bind", port, chassis]);
+}
+
+fn chassis_of(sb: &Server, port: &str) -> String {
+    let uuid = sb.sbctl(&["--bare", "--columns=chassis", "find", "port_binding", &format!("logical_port={port}")]);
+    if uuid.is_empty() {
+        return uuid;
+    }
+    sb.sbctl(&["get", "chassis", &uuid, "name"]).trim_matches('"').to_owned()
+}
+
+fn sorted(text: &str) -> String {
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines.join("\n")
+}

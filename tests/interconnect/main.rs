@@ -1,0 +1,133 @@
+//! Clusters joined by the interconnection databases: ours with its real engine and API, another one with OVN's own daemon.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod lab;
+
+use lab::{Lab, Other};
+use ovnkube_tests::nb::{Release, until};
+
+/// What each side shows of the other.
+async fn are_joined(lab: &Lab, other: &Other) {
+    until("their prefix is here", async || lab.routes().contains("10.244.0.0/16")).await;
+    until("our prefix is there", async || other.routes().contains("10.128.0.0/14")).await;
+    let policies = lab.nb.nbctl(&["lr-policy-list", "ovn_cluster_router"]);
+    assert!(policies.contains("600") && policies.contains("ip4.dst == 10.244.0.0/16"), "{policies}");
+    let chassis = lab.sb.sbctl(&["--bare", "--columns=other_config", "find", "chassis", "name=gw2"]);
+    assert!(chassis.contains("is-remote=true"), "{chassis}");
+    until("their port is on their gateway", async || lab.chassis_of("ts-az2") == "gw2").await;
+    until("our port is on our gateway", async || other.chassis_of("ts-az1") == "c1").await;
+}
+
+async fn routes_are_exchanged(release: Release) {
+    let lab = Lab::up(release).await;
+    lab.add_switch("ts", "169.254.100.0/24");
+    let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
+    let engine = lab.engine().await;
+    lab.configure(&[]).await;
+    lab.bind("cr-az1-ts", "c1").await;
+    are_joined(&lab, &other).await;
+
+    // a restart finds everything as it should be
+    let before = lab.everything();
+    drop(engine);
+    let engine = lab.engine().await;
+    lab.is_quiet().await;
+    assert_eq!(lab.everything(), before);
+    assert_eq!(engine.writes(), (0, 0));
+
+    // a second switch is a second way
+    lab.add_switch("ts1", "169.254.101.0/24");
+    other.attach("ts1", "169.254.101.77/24").await;
+    lab.bind("cr-az1-ts1", "c1").await;
+    until("two ways to them", async || lab.routes().matches("10.244.0.0/16").count() == 2).await;
+    until("two ways to us", async || other.routes().matches("10.128.0.0/14").count() == 2).await;
+    lab.shared[0].ctl("ovn-ic-nbctl", &["ts-del", "ts1"]);
+    until("one way to them", async || lab.routes().matches("10.244.0.0/16").count() == 1).await;
+    until("its port is gone", async || !lab.nb.nbctl(&["lrp-list", "ovn_cluster_router"]).contains("az1-ts1")).await;
+
+    // off: nothing of it is left anywhere
+    lab.configure(&[("enable-ic", "false")]).await;
+    until("their prefix is gone", async || !lab.routes().contains("10.244.0.0/16")).await;
+    until("our prefix is gone", async || !other.routes().contains("10.128.0.0/14")).await;
+    until("we have left", async || !lab.zones().contains("az1")).await;
+    until("the switch is gone", async || !lab.nb.nbctl(&["ls-list"]).contains("(ts)")).await;
+    until("their chassis is gone", async || {
+        !lab.sb.sbctl(&["--bare", "--columns=name", "list", "chassis"]).contains("gw2")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn routes_are_exchanged_with_ovn_23_03() {
+    routes_are_exchanged(Release::Host).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn routes_are_exchanged_with_ovn_25_03() {
+    routes_are_exchanged(Release::Trixie).await;
+}
+
+/// Two clusters may be given the same name by mistake. The second one writes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_another_cluster_has_is_refused() {
+    let lab = Lab::up(Release::Trixie).await;
+    lab.add_switch("ts", "169.254.100.0/24");
+    let other = Other::join(&lab, "az1", "ts", "169.254.100.77/24").await;
+    let before = lab.shared_rows();
+    let _engine = lab.engine().await;
+    lab.configure(&[]).await;
+    lab.event_says("another cluster has az-name \"az1\" too").await;
+    assert_eq!(lab.shared_rows(), before);
+    drop(other);
+}
+
+/// Whatever other clusters write, this cluster's own network stays as it is, and what can be used is used.
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_rows_of_other_clusters_are_left_out() {
+    let lab = Lab::up(Release::Trixie).await;
+    lab.add_switch("ts", "169.254.100.0/24");
+    lab.shared[0].ctl("ovn-ic-nbctl", &["ts-add", "join"]);
+    lab.shared[0].ctl("ovn-ic-nbctl", &["ts-add", "none"]);
+    let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
+    let _engine = lab.engine().await;
+    lab.configure(&[]).await;
+    lab.bind("cr-az1-ts", "c1").await;
+    are_joined(&lab, &other).await;
+    let zone =
+        lab.shared[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=_uuid", "find", "availability_zone", "name=az2"]);
+    let zone = format!("availability_zone={zone}");
+    other.stop();
+    let create = |table: &str, columns: &[&str]| {
+        lab.shared[1].ctl("ovn-ic-sbctl", &[&["create", table, &zone], columns].concat());
+    };
+    let route = ["transit_switch=ts", "origin=static", "route_table=\"\""];
+    for (prefix, next_hop) in [
+        ("0.0.0.0/0", "169.254.100.77"),
+        ("10.129.0.0/16", "169.254.100.77"),
+        ("10.96.7.0/24", "169.254.100.77"),
+        ("20.1.0.0/16", "169.254.100.200"),
+        ("20.2.0.0/16", "172.18.1.1"),
+        ("nonsense", "169.254.100.77"),
+        ("20.3.0.0/16", "169.254.100.77"),
+    ] {
+        let (prefix, next_hop) = (format!("ip_prefix=\"{prefix}\""), format!("nexthop=\"{next_hop}\""));
+        create("route", &[&route[..], &[&prefix, &next_hop]].concat());
+    }
+    for (number, name) in ["k8s-n1", "stor-n1", "a_pod", "ts-\\\"||1"].iter().enumerate() {
+        let (name, key) = (format!("logical_port=\"{name}\""), format!("tunnel_key={}", 100 + number));
+        let address = format!("address=\"0a:58:a9:fe:64:{:02x} 169.254.100.{}/24\"", 90 + number, 90 + number);
+        create("port_binding", &["transit_switch=ts", &name, &key, &address]);
+    }
+    until("the good one is used", async || lab.routes().contains("20.3.0.0/16")).await;
+    let routes = lab.routes();
+    for prefix in ["0.0.0.0/0 ", "10.129", "10.96.7", "20.1.", "20.2.", "nonsense"] {
+        assert!(!routes.contains(prefix), "{prefix}: {routes}");
+    }
+    let ports = lab.nb.nbctl(&["lsp-list", "ts"]);
+    assert!(ports.lines().count() == 2, "{ports}");
+    let switches = lab.nb.nbctl(&["ls-list"]);
+    assert!(!switches.contains("(none)"), "{switches}");
+    for says in ["10.129.0.0/16: this cluster has pods in 10.128.0.0/14", "cannot use transit switch", "k8s-n1"] {
+        lab.event_says(says).await;
+    }
+}
