@@ -82,6 +82,8 @@ pub struct Engine {
     halves: VecDeque<Vec<Key>>,
     /// Large transactions in a row whose outcome is unknown.
     unknown: u32,
+    /// The outcome of the last transaction is unknown. Its keys wait to be tried again.
+    is_lost: bool,
     /// Limit on the keys of one transaction: lowered after such outcomes, until everything is written.
     most: usize,
     owner_index: OwnerIndex,
@@ -135,6 +137,7 @@ impl Engine {
             dirty: BTreeSet::new(),
             halves: VecDeque::new(),
             unknown: 0,
+            is_lost: false,
             most: usize::MAX,
             owner_index: OwnerIndex::default(),
             retries: RetryQueue::default(),
@@ -265,7 +268,9 @@ impl Engine {
                 return Some(batch);
             }
         }
-        self.most = usize::MAX;
+        if !self.is_lost {
+            self.most = usize::MAX;
+        }
         if let Some(started) = self.started.take() {
             let seconds = started.elapsed().as_secs_f64();
             self.metrics.ready_duration.set(seconds);
@@ -379,7 +384,10 @@ impl Engine {
     }
 
     fn done(&mut self, batch: Batch) {
-        self.unknown = 0;
+        // keys that differ in nothing say nothing about large transactions
+        if batch.operations > 0 {
+            (self.unknown, self.is_lost) = (0, false);
+        }
         if let Some(left) = batch.sweeps {
             if left != Left::InUse {
                 self.sweep.succeeded();
@@ -435,6 +443,7 @@ impl Engine {
         if !is_unknown || batch.operations <= SMALL {
             return;
         }
+        self.is_lost = true;
         self.unknown += 1;
         if self.unknown >= UNKNOWN_OUTCOMES {
             // a sweep alone has no keys
