@@ -18,7 +18,8 @@ pub async fn vswitchd(run_dir: &Path, command: &'static str, arguments: &[&str])
     let failed = |why: String| Error::Unixctl { command: command.to_owned(), why };
     let pid = std::fs::read_to_string(run_dir.join(PIDFILE)).map_err(|e| failed(e.to_string()))?;
     let socket = Remote::Unix(control_socket(run_dir, &pid));
-    let ask = async { Questions::connect(&socket, None).await?.ask(command, &arguments).await };
+    // large, since it could use TLS
+    let ask = Box::pin(async { Questions::connect(&socket, None).await?.ask(command, &arguments).await });
     let answer: std::result::Result<Value, NoAnswer> =
         timeout(PATIENCE, ask).await.map_err(|_| failed("it does not answer within 5 s".to_owned()))?;
     match answer.map_err(|error| failed(error.to_string()))? {
