@@ -8,7 +8,7 @@ use ovnkube_ovn::sb::{chassis, encap, port_binding};
 use ovnkube_ovn::{Row, Uuid, owner};
 use ovnkube_ovsdb_data::{Cache, Txn};
 
-use crate::ours::is_remote;
+use crate::databases::is_remote;
 use crate::theirs::{Encap, Gateway, Theirs};
 use crate::write::put;
 

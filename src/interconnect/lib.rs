@@ -8,7 +8,7 @@
 //!  SB: chassis, gateway ports ─────┘                      └─▶ Peers, from which the northbound rows are planned
 //! ```
 //!
-//! - [`switches`]: transit switches and addresses
+//! - [`switches`]: transit switches; [`claim`]: the address of this cluster in each
 //! - [`ours`]: the rows of this cluster
 //! - [`theirs`]: the rows of the others, checked
 //! - [`chassis`]: southbound rows
@@ -17,10 +17,14 @@
 
 mod addresses;
 mod chassis;
+mod claim;
+mod databases;
 mod ours;
 mod step;
 mod switches;
+mod text;
 mod theirs;
 mod write;
 
-pub use step::{Databases, Step, step, withdraw};
+pub use databases::Databases;
+pub use step::{Step, step, withdraw};

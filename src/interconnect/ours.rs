@@ -9,8 +9,9 @@ use ovnkube_ovn::{Row, Table, Uuid, derived_uuid};
 use ovnkube_ovsdb_data::Txn;
 use ovnkube_plan::{Offer, names};
 
-use crate::step::Databases;
-use crate::switches::{Switch, short};
+use crate::databases::{Databases, is_remote};
+use crate::switches::Switch;
+use crate::text::short;
 use crate::write::put;
 
 /// External id that says which cluster a row is of: two clusters may be given the same name.
@@ -264,9 +265,4 @@ impl<'a> Ours<'a> {
             }
         }
     }
-}
-
-/// Whether a chassis is another cluster's.
-pub(crate) fn is_remote(row: &Row) -> bool {
-    row.map(chassis::OTHER_CONFIG).get("is-remote") == Some("true")
 }

@@ -2,21 +2,14 @@
 
 use ovnkube_model::{Peers, TransitSwitch};
 use ovnkube_ovn::{ic_nb, ic_sb, sb};
-use ovnkube_ovsdb_data::{Cache, Txn};
+use ovnkube_ovsdb_data::Txn;
 use ovnkube_plan::Offer;
 
+use crate::databases::Databases;
 use crate::ours::Ours;
 use crate::switches::Switch;
 use crate::theirs::Theirs;
-use crate::{chassis, switches};
-
-/// The databases that a step reads.
-#[derive(Clone, Copy)]
-pub struct Databases<'a> {
-    pub ic_nb: &'a Cache,
-    pub ic_sb: &'a Cache,
-    pub sb: &'a Cache,
-}
+use crate::{chassis, claim, switches};
 
 /// What to write, and what the databases say.
 pub struct Step {
@@ -38,7 +31,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>) -> Step {
     let theirs = Theirs::read(databases.ic_sb, &offer.wanted.zone, &switches, &mut problems);
     match Ours::find(offer, databases) {
         Ok(ours) => {
-            switches::claim(&mut claims, offer, &switches, &theirs);
+            claim::write(&mut claims, offer, &switches, &theirs);
             ours.write(&mut offers, &switches, &mut problems);
         }
         Err(problem) => problems.push(problem),

@@ -8,16 +8,14 @@ use ovnkube_model::{Mac, Name, OwnPort, Subnet};
 use ovnkube_ovn::ic_nb::transit_switch;
 use ovnkube_ovn::ic_sb::{datapath_binding, port_binding};
 use ovnkube_ovn::{Row, Uuid};
-use ovnkube_ovsdb_data::Txn;
-use ovnkube_plan::{Offer, names};
+use ovnkube_plan::names;
 
-use crate::addresses::choose;
-use crate::step::Databases;
-use crate::theirs::Theirs;
+use crate::databases::Databases;
+use crate::text::{is_name, short};
 
 /// External id of a transit switch with the addresses of one cluster; its name follows. Set once, so that the cluster keeps
 /// its addresses whatever happens to it.
-const CLAIM: &str = "ovnkube-addresses-";
+pub(crate) const CLAIM: &str = "ovnkube-addresses-";
 /// External id with the subnets of a transit switch, as Kube-OVN writes it.
 const SUBNET: &str = "subnet";
 /// The most transit switches that are used.
@@ -34,8 +32,8 @@ pub(crate) struct Switch {
     pub(crate) key: Option<u32>,
     pub(crate) own: Option<OwnPort>,
     /// Addresses that other clusters have claimed.
-    claimed: BTreeSet<IpAddr>,
-    external_ids: Row,
+    pub(crate) claimed: BTreeSet<IpAddr>,
+    pub(crate) external_ids: Row,
 }
 
 impl Switch {
@@ -122,30 +120,4 @@ fn switch(uuid: Uuid, row: &Row, zone: &str) -> Result<Switch, String> {
     };
     switch.own = own.first().and_then(|(_, text)| switch.own_port(&parsed(text), None));
     Ok(switch)
-}
-
-/// Claims an address in each switch where this cluster has none. If another cluster claims one meanwhile, nothing is
-/// written, and the next step sees it.
-pub(crate) fn claim(txn: &mut Txn, offer: &Offer, switches: &[Switch], theirs: &Theirs) {
-    let zone = &offer.wanted.zone;
-    for switch in switches.iter().filter(|switch| switch.own.is_none()) {
-        let ports = theirs.ports.iter().filter(|port| port.switch == switch.name);
-        let taken = switch.claimed.iter().chain(ports.flat_map(|port| &port.addresses)).copied().collect();
-        let Some(chosen) = choose(&format!("{zone} {}", switch.name), &switch.subnets, &taken) else { continue };
-        let texts: Vec<String> = chosen.iter().map(ToString::to_string).collect();
-        txn.wait_holds(switch.uuid, switch.external_ids.clone());
-        let claim = [(format!("{CLAIM}{zone}"), texts.join(" "))];
-        txn.set_keys(transit_switch::TABLE, switch.uuid, transit_switch::EXTERNAL_IDS, claim);
-    }
-}
-
-/// Whether a name may stand in OVN's expressions and in other names.
-pub(crate) fn is_name(text: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-    (1..=63).contains(&text.len()) && text.chars().all(fits)
-}
-
-/// The beginning of a text, for messages.
-pub(crate) fn short(text: &str) -> String {
-    text.chars().take(64).collect()
 }

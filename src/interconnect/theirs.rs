@@ -10,7 +10,8 @@ use ovnkube_ovn::ic_sb::{availability_zone, encap, gateway, port_binding, route}
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::Cache;
 
-use crate::switches::{Switch, is_name, short};
+use crate::switches::Switch;
+use crate::text::{is_name, short};
 
 /// The most rows of all other clusters that are used.
 const GATEWAYS: usize = 1024;

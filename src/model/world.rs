@@ -9,6 +9,7 @@ mod admission;
 #[cfg(test)]
 mod admission_tests;
 mod interconnection;
+mod joined;
 mod node_network;
 mod nodes;
 mod pod_entry;
@@ -27,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ovnkube_ipam::{IdPool, SubnetPool};
 
-pub use self::interconnection::Joined;
+pub use self::joined::Joined;
 pub use self::node_network::NodeNetwork;
 pub use self::pod_entry::PodEntry;
 pub use self::policy_index::Policies;

@@ -1,75 +1,18 @@
 //! Interconnection with other clusters: what is wanted and what is known about the others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use ovnkube_ipam::Subnet;
 
 use super::World;
+use super::joined::Wanted;
 use crate::{
-    Affected, Asks, BadKey, Interconnection, InterconnectionConfig, LocalRange, Name, Notice, Object, ObjectKey, Peers,
-    Prefixes, Refused, Severity, TransitSwitch, keys, prefixes,
+    Affected, Asks, InterconnectionConfig, LocalRange, Name, Notice, Object, ObjectKey, Peers, Prefixes, Refused,
+    Severity, TransitSwitch, keys, prefixes,
 };
 
 /// The most prefixes that one message names.
 const NAMED: usize = 10;
-
-/// What is wanted and what is known; see the module.
-#[derive(Debug, Default)]
-pub struct Joined {
-    /// Of the ConfigMap.
-    uid: Option<Name>,
-    bad: Vec<BadKey>,
-    wanted: Wanted,
-    peers: Option<Peers>,
-    prefixes: Prefixes,
-}
-
-#[derive(Debug, Default, PartialEq)]
-enum Wanted {
-    /// The ConfigMap is not read yet, or never was one that can be used: what there is stays.
-    #[default]
-    Unknown,
-    Off,
-    On(Box<Interconnection>),
-}
-
-impl Joined {
-    /// What people want; `None`: nothing, or it is not known.
-    pub fn wanted(&self) -> Option<&Interconnection> {
-        match &self.wanted {
-            Wanted::On(wanted) => Some(wanted),
-            Wanted::Off | Wanted::Unknown => None,
-        }
-    }
-
-    /// Whether it is known what should exist. Until then rows of an earlier run stay.
-    pub fn is_known(&self) -> bool {
-        match self.wanted {
-            Wanted::Unknown => false,
-            Wanted::Off => true,
-            Wanted::On(_) => self.peers.is_some(),
-        }
-    }
-
-    /// Whether nobody wants an interconnection.
-    pub fn is_off(&self) -> bool {
-        self.wanted == Wanted::Off
-    }
-
-    pub fn switches(&self) -> impl Iterator<Item = &Name> {
-        self.peers.iter().flat_map(|peers| peers.switches.keys())
-    }
-
-    /// The prefixes of other clusters that are used, each with its next hops and the uuids of their rows.
-    pub fn prefixes(&self) -> &BTreeMap<Subnet, BTreeMap<IpAddr, Name>> {
-        &self.prefixes.used
-    }
-
-    pub fn refused(&self) -> impl Iterator<Item = &Refused> {
-        self.prefixes.refused.iter()
-    }
-}
 
 impl World {
     /// A transit switch, with its number: switches use the gateways in turn. One with the name of a node is not used: the
