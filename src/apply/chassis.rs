@@ -21,6 +21,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use ovnkube_interconnect::is_remote;
 use ovnkube_model::{Affected, Name, World};
 use ovnkube_ovn::nb::gateway_chassis;
 use ovnkube_ovn::sb::{self, chassis, chassis_private, encap, port_binding};
@@ -286,11 +287,6 @@ impl KnownNodes {
 fn is_marked(row: &Row) -> bool {
     let options = row.map(chassis::OTHER_CONFIG).get("ovn-cms-options").unwrap_or_default();
     options.split(',').any(|word| word.trim() == owner::NODE_CHASSIS)
-}
-
-/// Whether it stands for a gateway of another cluster.
-pub(crate) fn is_remote(row: &Row) -> bool {
-    row.map(chassis::OTHER_CONFIG).get("is-remote") == Some("true")
 }
 
 /// A transaction that removes chassis by name, with their rows in `Chassis_Private`.

@@ -45,7 +45,7 @@ pub struct Chassis {
 /// Finds the chassis with the node's hostname, and those in `named` that belong to no other host.
 pub fn chassis(node: &str, named: &BTreeSet<String>, sb: &Cache) -> Chassis {
     let mut found = Chassis { its: BTreeSet::new(), others: Vec::new() };
-    for (_, row) in sb.iter(chassis::TABLE).filter(|(_, row)| !crate::chassis::is_remote(row)) {
+    for (_, row) in sb.iter(chassis::TABLE).filter(|(_, row)| !ovnkube_interconnect::is_remote(row)) {
         let (name, host) = (row.str(chassis::NAME), row.str(chassis::HOSTNAME));
         if host == node || (named.contains(name) && host.is_empty()) {
             found.its.insert(name.to_owned());

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ovnkube_model::Subnet;
+use ovnkube_ovn::owner;
 
 /// The most addresses of a subnet that are tried.
 const MOST: u128 = 65_534;
@@ -16,17 +17,12 @@ pub(crate) fn choose(names: &str, subnets: &[Subnet], taken: &BTreeSet<IpAddr>) 
     if count == 0 {
         return None;
     }
-    let first = u128::from(hash(names)) % count;
+    let first = u128::from(owner::fnv1a(names)) % count;
     (0..count).find_map(|n| {
         let number = (first + n) % count + 1;
         let addresses: Option<Vec<IpAddr>> = subnets.iter().map(|subnet| subnet.nth(number)).collect();
         addresses.filter(|addresses| !addresses.iter().any(|ip| taken.contains(ip)))
     })
-}
-
-/// FNV-1a.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

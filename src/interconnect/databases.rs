@@ -13,6 +13,6 @@ pub struct Databases<'a> {
 }
 
 /// Whether a chassis is another cluster's.
-pub(crate) fn is_remote(row: &Row) -> bool {
+pub fn is_remote(row: &Row) -> bool {
     row.map(chassis::OTHER_CONFIG).get("is-remote") == Some("true")
 }

@@ -26,5 +26,5 @@ mod text;
 mod theirs;
 mod write;
 
-pub use databases::Databases;
+pub use databases::{Databases, is_remote};
 pub use step::{Step, step, withdraw};

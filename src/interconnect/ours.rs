@@ -1,6 +1,6 @@
 //! The rows of this cluster in IC-SB: its zone, gateways, ports and routes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ovnkube_model::Name;
 use ovnkube_ovn::ic_sb::{availability_zone, datapath_binding, encap, gateway, port_binding, route};
@@ -48,27 +48,31 @@ impl<'a> Ours<'a> {
         if ours.rows().any(|(_, row)| is_foreign(row)) {
             return Err(format!(
                 "another cluster has az-name {:?} too; give this one another name. If that cluster is gone, remove what is left \
-                 of it: ovnkube ic clean --az {}",
-                short(name),
+                 of it in the southbound interconnection database, with ovn-ic-sbctl destroy",
                 short(name)
             ));
         }
         Ok(ours)
     }
 
-    /// All rows of this zone.
-    fn rows(&self) -> impl Iterator<Item = (Uuid, &'a Row)> {
+    /// The rows of all zones, each with its zone.
+    fn rows_of_all(&self) -> impl Iterator<Item = (Uuid, &'a Row, Option<Uuid>)> {
         let ic_sb = self.databases.ic_sb;
         let tables: [(&Table, _); 3] = [
             (gateway::TABLE, gateway::AVAILABILITY_ZONE),
             (port_binding::TABLE, port_binding::AVAILABILITY_ZONE),
             (route::TABLE, route::AVAILABILITY_ZONE),
         ];
-        let zone = self.zone;
-        tables.into_iter().flat_map(move |(table, column)| {
-            let rows = ic_sb.iter(table).map(|(uuid, row)| (uuid, row.as_ref()));
-            rows.filter(move |(_, row)| zone.is_some() && row.uuid(column) == zone)
-        })
+        let rows =
+            move |(table, column)| ic_sb.iter(table).map(move |(uuid, row)| (uuid, row.as_ref(), row.uuid(column)));
+        tables.into_iter().flat_map(rows)
+    }
+
+    /// The rows of this zone.
+    fn rows(&self) -> impl Iterator<Item = (Uuid, &'a Row)> {
+        let own = self.zone;
+        let of_own = self.rows_of_all().filter(move |(_, _, zone)| own.is_some() && *zone == own);
+        of_own.map(|(uuid, row, _)| (uuid, row))
     }
 
     /// A chassis of this cluster.
@@ -105,22 +109,14 @@ impl<'a> Ours<'a> {
 
     /// Removes what this cluster had under an earlier name.
     fn former_zones(&self, txn: &mut Txn, kept: &BTreeSet<Uuid>) {
-        let ic_sb = self.databases.ic_sb;
         let mut zones = BTreeSet::new();
-        for (table, column) in [
-            (gateway::TABLE, gateway::AVAILABILITY_ZONE),
-            (port_binding::TABLE, port_binding::AVAILABILITY_ZONE),
-            (route::TABLE, route::AVAILABILITY_ZONE),
-        ] {
-            for (uuid, row) in ic_sb.iter(table) {
-                let is_ours = row.external_ids().get(CLUSTER) == Some(self.offer.cluster.as_ref());
-                if !is_ours || row.uuid(column) == self.zone {
-                    continue;
-                }
-                zones.extend(row.uuid(column));
-                if !kept.contains(&uuid) {
-                    txn.delete(table, uuid);
-                }
+        for (uuid, row, zone) in self.rows_of_all().filter(|(_, _, zone)| *zone != self.zone) {
+            if row.external_ids().get(CLUSTER) != Some(self.offer.cluster.as_ref()) {
+                continue;
+            }
+            zones.extend(zone);
+            if !kept.contains(&uuid) {
+                txn.delete(row.table(), uuid);
             }
         }
         for zone in zones {
@@ -189,16 +185,13 @@ impl<'a> Ours<'a> {
         let Some(own) = &switch.own else { return };
         let ic_sb = self.databases.ic_sb;
         let ends = names::transit(&switch.name, &self.offer.wanted.zone);
-        let all: BTreeMap<&str, (Uuid, &Row)> = ic_sb
-            .iter(port_binding::TABLE)
-            .map(|(uuid, row)| (row.str(port_binding::LOGICAL_PORT), (uuid, row.as_ref())))
-            .collect();
-        let have = all.get(ends.switch_side.as_str());
+        let ports = || ic_sb.iter(port_binding::TABLE);
+        let have = ports().find(|(_, row)| row.str(port_binding::LOGICAL_PORT) == ends.switch_side);
         if have.is_some_and(|(_, row)| row.uuid(port_binding::AVAILABILITY_ZONE) != self.zone) {
             problems.push(format!("another cluster has a port {}; give this one another az-name", ends.switch_side));
             return;
         }
-        let of_switch = all.values().filter(|(_, row)| row.str(port_binding::TRANSIT_SWITCH) == switch.name.as_ref());
+        let of_switch = ports().filter(|(_, row)| row.str(port_binding::TRANSIT_SWITCH) == switch.name.as_ref());
         let taken: BTreeSet<i64> = of_switch.map(|(_, row)| row.int(port_binding::TUNNEL_KEY)).collect();
         let key = have.map(|(_, row)| row.int(port_binding::TUNNEL_KEY));
         let Some(key) = key.or_else(|| PORT_KEYS.clone().find(|key| !taken.contains(key))) else {
@@ -219,7 +212,7 @@ impl<'a> Ours<'a> {
             want.set(port_binding::TYPE, Some(SWITCH_PORT));
             want.set(port_binding::NB_IC_UUID, Some(switch.uuid));
         }
-        kept.insert(put(txn, ic_sb, have.map(|(uuid, _)| *uuid), &ends.switch_side, want));
+        kept.insert(put(txn, ic_sb, have.map(|(uuid, _)| uuid), &ends.switch_side, want));
         if gateway.is_some() {
             self.routes(txn, zone, switch, kept);
         }

@@ -90,8 +90,12 @@ impl OwnerId {
 /// `a` and the decimal FNV-1a-64 of `id`: a name that OVN's expressions accept, whatever `id` contains.
 pub fn hashed_name(id: &str) -> String {
     let mut name = String::from("a");
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
     // writing to a String cannot fail
-    let _ = write!(name, "{hash}");
+    let _ = write!(name, "{}", fnv1a(id));
     name
+}
+
+/// FNV-1a with 64 bits.
+pub fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -87,8 +87,8 @@ pub(crate) async fn run(
             () = leader.lost() => warn!("lost the lease; starting over when it is back"),
             () = connections.keep_sending(weak) => {}
             () = engine.run(incoming) => warn!("the watches ended; starting over"),
-            () = remove(stale) => {}
-            () = join(joined) => {}
+            () = or_never(stale.map(Chassis::run)) => {}
+            () = or_never(joined.map(Interconnection::run)) => {}
         }
         drop(watches);
         metrics.leader.set(0);
@@ -101,16 +101,10 @@ fn takeover(settings: &Settings) -> TakeoverCheck {
     TakeoverCheck::new(settings.command_line.allow_unserved, &settings.kubernetes.ovn_config_namespace)
 }
 
-async fn remove(stale: Option<Chassis>) {
-    match stale {
-        Some(stale) => stale.run().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn join(joined: Option<Interconnection>) {
-    match joined {
-        Some(joined) => joined.run().await,
+/// Runs a part of the process, if there is one.
+async fn or_never(part: Option<impl Future<Output = ()>>) {
+    match part {
+        Some(part) => part.await,
         None => std::future::pending().await,
     }
 }

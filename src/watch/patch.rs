@@ -42,8 +42,8 @@ impl Client {
     /// patch `nodes/status`.
     pub async fn label_node(&self, name: &str, uid: &str, labels: &[(&str, &str)]) -> Result<(), Error> {
         let labels: BTreeMap<_, _> = labels.iter().copied().collect();
-        let body = json!({ "metadata": { "uid": uid, "labels": labels } }).to_string().into_bytes();
-        self.send(&format!("label node {name}"), Method::PATCH, &node_status(name), MERGE_PATCH, body).await
+        self.set_metadata(&format!("label node {name}"), &node_status(name), json!({ "uid": uid, "labels": labels }))
+            .await
     }
 
     /// Sets a condition of the node of this name and uid, with its time: call it when the condition changes. Others
@@ -60,8 +60,12 @@ impl Client {
     }
 
     async fn annotate(&self, action: &str, path: &str, uid: &str, annotations: &Annotations) -> Result<(), Error> {
-        let body = json!({ "metadata": { "uid": uid, "annotations": annotations } });
-        self.send(action, Method::PATCH, path, MERGE_PATCH, body.to_string().into_bytes()).await
+        self.set_metadata(action, path, json!({ "uid": uid, "annotations": annotations })).await
+    }
+
+    async fn set_metadata(&self, action: &str, path: &str, metadata: Value) -> Result<(), Error> {
+        let body = json!({ "metadata": metadata }).to_string().into_bytes();
+        self.send(action, Method::PATCH, path, MERGE_PATCH, body).await
     }
 }
 

@@ -65,15 +65,15 @@ impl World {
         if self.joined.wanted().is_none() || self.joined.peers.as_ref() == Some(&new) {
             return;
         }
-        let old = self.joined.peers.replace(new).unwrap_or_default();
-        let now = self.joined.peers.clone().unwrap_or_default();
-        let is_renumbered = !old.switches.keys().eq(now.switches.keys());
-        let names: BTreeSet<Name> = old.switches.keys().chain(now.switches.keys()).cloned().collect();
+        let old = self.joined.peers.take().unwrap_or_default();
+        let is_renumbered = !old.switches.keys().eq(new.switches.keys());
+        let names: BTreeSet<&Name> = old.switches.keys().chain(new.switches.keys()).collect();
         for name in names {
-            if is_renumbered || old.switches.get(&name) != now.switches.get(&name) {
-                self.affect(Affected::TransitSwitch(name));
+            if is_renumbered || old.switches.get(name) != new.switches.get(name) {
+                self.affect(Affected::TransitSwitch(name.clone()));
             }
         }
+        self.joined.peers = Some(new);
         self.settle_prefixes();
         self.affect(Affected::Interconnection);
     }
@@ -86,15 +86,15 @@ impl World {
         let offered = self.joined.peers.as_ref().map(|peers| peers.routes.as_slice()).unwrap_or_default();
         let wanted = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
         let new = if wanted { prefixes(offered, &self.local_ranges()) } else { Prefixes::default() };
-        let old = std::mem::replace(&mut self.joined.prefixes, new);
-        let new = self.joined.prefixes.clone();
-        let names: BTreeSet<Subnet> = old.used.keys().chain(new.used.keys()).copied().collect();
+        let old = std::mem::take(&mut self.joined.prefixes);
+        let names: BTreeSet<&Subnet> = old.used.keys().chain(new.used.keys()).collect();
         for prefix in names.into_iter().filter(|prefix| old.used.get(prefix) != new.used.get(prefix)) {
-            self.affect(Affected::Prefix(prefix));
+            self.affect(Affected::Prefix(*prefix));
         }
         if old.refused != new.refused {
             self.affect(Affected::Interconnection);
         }
+        self.joined.prefixes = new;
     }
 
     /// What another cluster's prefix may not contain.
