@@ -1,6 +1,7 @@
 //! Hand-written netlink messages, for families without a crate here.
 
 use std::io::{self, ErrorKind};
+use std::time::Instant;
 
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::ReceiveTimeout;
@@ -30,7 +31,7 @@ pub(crate) fn exchange(socket: &Socket, request: &[u8], what: &str) -> Result<Ve
     socket.send_to(request, &SocketAddr::new(0, 0), 0).map_err(failed)?;
     let mut replies = Vec::new();
     loop {
-        let (datagram, _) = socket.recv_from_full().map_err(failed)?;
+        let datagram = receive(socket).map_err(failed)?;
         for (kind, payload) in messages(&datagram) {
             if kind == NLMSG_DONE {
                 return Ok(replies);
@@ -41,6 +42,17 @@ pub(crate) fn exchange(socket: &Socket, request: &[u8], what: &str) -> Result<Ve
             }
             let errno = payload.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
             return if errno == 0 { Ok(replies) } else { Err(failed(io::Error::from_raw_os_error(-errno))) };
+        }
+    }
+}
+
+/// The next datagram. A signal, as after the process was stopped, ends the call even where it may be restarted: signal(7).
+fn receive(socket: &Socket) -> io::Result<Vec<u8>> {
+    let begin = Instant::now();
+    loop {
+        match socket.recv_from_full() {
+            Err(problem) if problem.kind() == ErrorKind::Interrupted && begin.elapsed() < LIMIT => {}
+            received => return received.map(|(datagram, _)| datagram),
         }
     }
 }

@@ -31,13 +31,27 @@ async fn the_end_of_a_list_never_comes() {
 
 #[tokio::test]
 async fn the_answer_to_a_message_of_ours_never_comes() {
-    let asked = on_thread(|| -> Result<_> {
+    let error = timeout(END, asked()).await.expect("an end of the exchange").unwrap_err();
+    assert_eq!(error.to_string(), LATE);
+}
+
+#[tokio::test]
+async fn a_stopped_process_goes_on_waiting() {
+    let stop_and_go = format!("sleep 1; kill -STOP {0}; sleep 0.3; kill -CONT {0}", std::process::id());
+    let mut shell = std::process::Command::new("sh").args(["-c", &stop_and_go]).spawn().unwrap();
+    let error = timeout(END, asked()).await.expect("an end of the exchange").unwrap_err();
+    assert_eq!(error.to_string(), LATE);
+    assert!(shell.wait().unwrap().success());
+}
+
+/// Sends a message that gets no answer.
+async fn asked() -> Result<Vec<Vec<u8>>> {
+    on_thread(|| -> Result<_> {
         let mut socket = Socket::new(NETLINK_ROUTE).unwrap();
         socket.bind_auto().unwrap();
         exchange(&socket, &header(NLMSG_NOOP, netlink::NLM_F_REQUEST, 0), "list links")
-    });
-    let error = timeout(END, asked).await.expect("an end of the exchange").unwrap_err();
-    assert_eq!(error.to_string(), LATE);
+    })
+    .await
 }
 
 const LATE: &str = "cannot list links: the kernel did not answer within 10 s, or its answer was lost; the agent tries \
