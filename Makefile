@@ -10,9 +10,11 @@ RELEASE := $(TARGET)/release
 WINDOWS := x86_64-pc-windows-gnu
 # most tests spend most of their time waiting for other programs
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+# stories of make sim
+SEEDS ?= 10000
 
 .DEFAULT_GOAL := build
-.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover chart e2e lint bench install release windows clean
+.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover chart sim e2e lint bench install release windows clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +47,11 @@ policies: ## NetworkPolicies in full: 2,000 generated ones, 200 updates and 20 r
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay -p ovnkube-policy-truth
 	@.ci/step "policies" tests/lab/run isolation-all
+
+sim: ## simulated clusters with SEEDS (10000) stories of events and faults, then planted faults that must be found; docs/reliability.md
+	@.ci/step "build the simulation" $(CARGO) test --profile lab --locked -p ovnkube-tests --test sim --no-run
+	@.ci/step "$(SEEDS) stories" env SIM_SEEDS=$(SEEDS) $(CARGO) test --profile lab --locked -p ovnkube-tests --test sim -- --nocapture all_seeds_hold found_stories
+	@.ci/step "planted faults" tests/sim/planted/run
 
 services: ## packets to services: both gateway modes, IPv4, IPv6 and dual stack, OVN 25.03 and 23.03 (root)
 	@.ci/step "what is missing" lab/install

@@ -31,7 +31,11 @@ const NORTHDS: [(&str, &str); 2] = [("Logical_Switch_Port", "up"), ("Logical_Rou
 impl Dump {
     /// Everything in the cache.
     pub fn of(client: &Client) -> Self {
-        let cache = client.cache();
+        Self::of_cache(&client.cache())
+    }
+
+    /// The same for a cache.
+    pub fn of_cache(cache: &Cache) -> Self {
         let mut labels = HashMap::new();
         let tables = || nb::DATABASE.tables.iter().filter(|t| !OTHERS.contains(&t.name));
         for table in tables() {

@@ -8,7 +8,7 @@ use ovnkube_ovn::nb::{
     load_balancer as lb, load_balancer_group as lbg, logical_router as lr, logical_switch as ls,
     logical_switch_port as lsp,
 };
-use ovnkube_ovsdb::Client;
+use ovnkube_ovsdb::{Cache, Client};
 use serde_json::Value;
 
 use crate::Objects;
@@ -16,7 +16,11 @@ use crate::Objects;
 /// Two ports never have the same IP, nor two on one switch the same MAC; also between two
 /// writes.
 pub fn addresses_are_unique(nb: &Client) {
-    let cache = nb.cache();
+    addresses_in_are_unique(&nb.cache());
+}
+
+/// The same for a cache.
+pub fn addresses_in_are_unique(cache: &Cache) {
     let mut seen: BTreeMap<(Option<Uuid>, String), String> = BTreeMap::new();
     for (uuid, row) in cache.iter(lsp::TABLE) {
         let switch = cache.parents(uuid).find(|p| p.table == ls::TABLE).map(|p| p.uuid);
@@ -33,7 +37,11 @@ pub fn addresses_are_unique(nb: &Client) {
 /// Every pod that needs a port has exactly one, on its node's switch, with its annotated
 /// address; no other pod has one.
 pub fn pods_are_wired(objects: &Objects, world: &World, nb: &Client) {
-    let cache = nb.cache();
+    pods_in_are_wired(objects, world, &nb.cache());
+}
+
+/// The same for a cache.
+pub fn pods_in_are_wired(objects: &Objects, world: &World, cache: &Cache) {
     let mut expected: BTreeSet<String> = BTreeSet::new();
     for (key, entry) in &world.pods {
         let Some(node) = entry.pod.wired_on().filter(|n| world.nodes.contains_key(*n)) else { continue };
@@ -71,7 +79,11 @@ fn annotated_address(objects: &Objects, namespace: &str, name: &str) -> String {
 
 /// No two nodes share a subnet.
 pub fn subnets_are_unique(nb: &Client) {
-    let cache = nb.cache();
+    subnets_in_are_unique(&nb.cache());
+}
+
+/// The same for a cache.
+pub fn subnets_in_are_unique(cache: &Cache) {
     let mut seen = BTreeSet::new();
     for (_, row) in cache.iter(ls::TABLE) {
         for key in ["subnet", "ipv6_prefix"] {

@@ -82,6 +82,20 @@ pub fn take(
     next
 }
 
+/// Takes those out of `failed`, keys that wait for another try, that must change together with whatever is written next: a pod
+/// that is gone still has its port, and its address may be a new pod's by now.
+pub fn take_along(failed: &mut BTreeSet<Key>, world: &World, cache: Option<&Cache>) -> BTreeSet<Key> {
+    let exists = |row: &RowKey| cache.is_some_and(|cache| existing(cache, row).is_some());
+    let goes_along = |key: &Key| match access(key, world) {
+        Access::Says => true,
+        Access::Nothing => false,
+        Access::Concerns(row) => exists(&row),
+    };
+    let (along, others) = std::mem::take(failed).into_iter().partition(goes_along);
+    *failed = others;
+    along
+}
+
 fn has_pods(cache: &Cache) -> bool {
     cache.iter(lsp::TABLE).any(|(_, row)| row.map(lsp::EXTERNAL_IDS).get("pod") == Some("true"))
 }

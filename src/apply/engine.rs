@@ -80,6 +80,8 @@ pub struct Engine {
     dirty: BTreeSet<Key>,
     /// Halves of refused batches, to find the key that cannot be written.
     halves: VecDeque<Vec<Key>>,
+    /// Keys of failed transactions, which wait to be tried again.
+    failed: BTreeSet<Key>,
     /// Large transactions in a row whose outcome is unknown.
     unknown: u32,
     /// The outcome of the last transaction is unknown. Its keys wait to be tried again.
@@ -136,6 +138,7 @@ impl Engine {
             may_write,
             dirty: BTreeSet::new(),
             halves: VecDeque::new(),
+            failed: BTreeSet::new(),
             unknown: 0,
             is_lost: false,
             most: usize::MAX,
@@ -202,6 +205,7 @@ impl Engine {
             if about_patch {
                 self.patches.doubt(&key);
             }
+            self.failed.remove(&key);
             self.dirty.insert(key);
         }
     }
@@ -296,6 +300,9 @@ impl Engine {
         }
         let cache = self.nb.as_ref().map(|nb| nb.client.cache());
         let limits = Limits { others: BATCH, all: self.most };
+        if !self.dirty.is_empty() {
+            self.dirty.append(&mut batch::take_along(&mut self.failed, &self.world, cache.as_deref()));
+        }
         let keys = batch::take(&mut self.dirty, limits, &self.world, &self.owner_index, cache.as_deref());
         (!keys.is_empty()).then_some(keys)
     }
@@ -496,11 +503,12 @@ impl Engine {
         }
     }
 
-    /// Retries all keys at the same time, so that what changes together still does.
+    /// Retries all keys, so that what changes together still does: also with others that are written before.
     fn retry_soon(&mut self, keys: Vec<Key>) {
         let now = Instant::now();
         for key in keys {
-            self.retries.add_rate_limited(key, Cause::Rows, now, Duration::ZERO);
+            self.retries.add_rate_limited(key.clone(), Cause::Rows, now, Duration::ZERO);
+            self.failed.insert(key);
         }
     }
 
@@ -524,8 +532,8 @@ impl Engine {
     /// Other programs changed rows: the keys that want one of them, or something in one, are planned again.
     fn drifted(&mut self, events: &[RowEvent]) {
         // a row that was renamed is missing under its old name
-        let rows = |event: &RowEvent| event.new.clone().into_iter().chain(event.old.clone());
-        let ids = events.iter().flat_map(rows).filter_map(|row| Some((row.table().name, identity(&row)?)));
+        let rows = |event: &RowEvent| [&event.new, &event.old, &event.overwritten].map(Clone::clone);
+        let ids = events.iter().flat_map(rows).flatten().filter_map(|row| Some((row.table().name, identity(&row)?)));
         let keys = self.owner_index.interested(&ids.collect());
         // new rows that look like ours, or new elements in our rows, may be superfluous
         let leftover = |event: &RowEvent| event.new.as_deref().is_some_and(|row| is_garbage(row, false));

@@ -41,6 +41,7 @@ impl Northbound {
             write_lock.held().await;
         };
         tokio::select! {
+            biased;
             events = changes.recv() => events,
             () = becomes_writable => Vec::new(),
         }

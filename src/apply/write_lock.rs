@@ -70,6 +70,7 @@ impl Wait {
         loop {
             until(&mut self.state, State::is_live).await;
             tokio::select! {
+                biased;
                 () = until(&mut self.standing, |standing| standing.held) => self.lost().await,
                 () = until(&mut self.state, |state| !state.is_live()) => {}
                 () = sleep(self.after) => self.take(&may_write),

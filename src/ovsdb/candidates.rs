@@ -63,6 +63,7 @@ impl Candidates {
             let candidate = self.next();
             let at = candidate.map(|at| self.0.get(at).map_or(next, |candidate| candidate.due.max(next)));
             tokio::select! {
+                biased;
                 Some(answer) = asked.join_next() => {
                     next = Instant::now();
                     match answer {

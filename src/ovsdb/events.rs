@@ -1,5 +1,5 @@
-//! Row changes for subscribers. Of each row only the first old and the last new value are kept, so a queue is never
-//! longer than there are rows and nothing has to be dropped.
+//! Row changes for subscribers. Of each row only the first old and the last new value are kept, and one that others have
+//! overwritten, so a queue is never longer than there are rows and nothing has to be dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -25,17 +25,25 @@ pub struct RowEvent {
     pub table: &'static Table,
     pub uuid: Uuid,
     pub old: Option<Arc<Row>>,
+    /// What this client had written in between, before others changed or deleted it.
+    pub overwritten: Option<Arc<Row>>,
     pub new: Option<Arc<Row>>,
     /// Transactions of this client wrote every change in it.
     pub own: bool,
+}
+
+/// The changes of a row so far.
+struct Merged {
+    event: RowEvent,
+    any_own: bool,
+    last_own: bool,
 }
 
 #[derive(Default)]
 struct Pending {
     lost: bool,
     synced: bool,
-    /// Each row with whether an own change is in it.
-    rows: Vec<(RowEvent, bool)>,
+    rows: Vec<Merged>,
     place: HashMap<(u16, Uuid), usize>,
 }
 
@@ -66,8 +74,10 @@ impl Subscription {
         let Pending { lost, synced, rows, .. } =
             std::mem::take(&mut *self.0.pending.lock().unwrap_or_else(PoisonError::into_inner));
         // a change that others made and reverted is none; one of ours that others reverted must be reported
-        let rows = rows.into_iter().filter(|(e, any_own)| *any_own || e.old.as_deref() != e.new.as_deref());
-        let rows = rows.map(|(event, _)| Event::Row(event));
+        let rows = rows
+            .into_iter()
+            .filter(|Merged { event, any_own, .. }| *any_own || event.old.as_deref() != event.new.as_deref());
+        let rows = rows.map(|merged| Event::Row(merged.event));
         lost.then_some(Event::Lost).into_iter().chain(rows).chain(synced.then_some(Event::Synced)).collect()
     }
 }
@@ -125,14 +135,19 @@ impl Queue {
 impl Pending {
     fn fold(&mut self, change: &RowChange, own: bool) {
         let key = (change.table.id, change.uuid);
-        if let Some((event, any_own)) = self.place.get(&key).and_then(|at| self.rows.get_mut(*at)) {
+        if let Some(Merged { event, any_own, last_own }) = self.place.get(&key).and_then(|at| self.rows.get_mut(*at)) {
+            if *last_own && !own {
+                event.overwritten.clone_from(&change.old);
+            }
             event.new.clone_from(&change.new);
             event.own &= own;
             *any_own |= own;
+            *last_own = own;
             return;
         }
         self.place.insert(key, self.rows.len());
         let RowChange { table, uuid, old, new } = change.clone();
-        self.rows.push((RowEvent { table, uuid, old, new, own }, own));
+        let event = RowEvent { table, uuid, old, overwritten: None, new, own };
+        self.rows.push(Merged { event, any_own: own, last_own: own });
     }
 }

@@ -64,7 +64,7 @@ pub use events::{Event, RowEvent, Subscription};
 pub use frame::{FrameError, Framer};
 pub use lock::Lock;
 pub use locks::Standing;
-pub use options::Options;
+pub use options::{Dial, Options};
 pub use outcome::Reply;
 pub use questions::{NoAnswer, Questions};
 pub use remote::{Remote, RemoteError};

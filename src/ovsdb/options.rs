@@ -1,12 +1,17 @@
 //! What a client connects to, what it keeps, and its limits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ovnkube_ovn::{Database, Table};
 use ovnkube_ovsdb_data::{Identity, Monitored};
 
+use crate::conn::{ReadHalf, WriteHalf};
 use crate::remote::Remote;
 use crate::tls::TlsFiles;
+
+/// Opens a connection to a remote: what is read from it, and what is written to it.
+pub type Dial = Arc<dyn Fn(&Remote) -> (ReadHalf, WriteHalf) + Send + Sync>;
 
 /// What to connect to and what to keep.
 #[derive(Clone)]
@@ -14,6 +19,8 @@ pub struct Options {
     pub database: &'static Database,
     /// Servers of one cluster, or a single server.
     pub remotes: Vec<Remote>,
+    /// In place of the network, for a server within this process.
+    pub dial: Option<Dial>,
     /// Needed for `ssl:` remotes.
     pub tls: Option<TlsFiles>,
     /// Stay only with a cluster's leader, as a client that writes should.
@@ -48,6 +55,7 @@ impl Options {
         Options {
             database,
             remotes,
+            dial: None,
             tls: None,
             leader_only: true,
             tables: Monitored::whole(database),

@@ -4,13 +4,14 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ovnkube_ovn::ServerSchema;
 use ovnkube_ovsdb_data::Layout;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::conn::{self, Conn, Monitor, Pending, Signal};
 use crate::fault::Fault;
@@ -66,8 +67,13 @@ impl Tasks {
 /// Connects, and checks whether the server is one to stay with.
 pub(crate) async fn greet(shared: &Arc<Shared>, remote: Remote) -> Result<Session, Fault> {
     let options = &shared.options;
-    let open = conn::open(&remote, options.tls.as_ref());
-    let (read, write) = deadline("connect", options.connect_timeout, async { open.await.map(Ok) }).await?;
+    let open = async {
+        match &options.dial {
+            Some(dial) => Ok(Ok(dial(&remote))),
+            None => conn::open(&remote, options.tls.as_ref()).await.map(Ok),
+        }
+    };
+    let (read, write) = deadline("connect", options.connect_timeout, open).await?;
     let (queue, queued) = mpsc::unbounded_channel();
     let (signal, signals) = mpsc::unbounded_channel();
     let conn = Arc::new(Conn::new(queue, signal, options.window));

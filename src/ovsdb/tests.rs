@@ -89,34 +89,37 @@ fn events_of_a_row_are_merged() {
         subscribers.rows(&[(RowChange { table: lsp::TABLE, uuid: Uuid::from_u128(1), old, new }, own)]);
     };
     let mut told = || -> Vec<String> {
+        let name = |row: Option<Arc<Row>>| row.map_or("none".to_owned(), |row| row.str(lsp::NAME).to_owned());
         let show = |e: Event| match e {
-            Event::Row(r) => format!(
-                "{:?} > {:?} {}",
-                r.old.map(|r| r.str(lsp::NAME).to_owned()),
-                r.new.map(|r| r.str(lsp::NAME).to_owned()),
-                r.own
-            ),
+            Event::Row(r) => format!("{} > {} > {} {}", name(r.old), name(r.overwritten), name(r.new), r.own),
             other => format!("{other:?}"),
         };
         sub.take().into_iter().map(show).collect()
     };
     tell(row("a"), row("b"), true);
+    tell(row("b"), row("c"), true);
+    assert_eq!(told(), ["a > none > c true"]);
+    tell(row("a"), row("b"), true);
     tell(row("b"), row("c"), false);
-    assert_eq!(told(), [r#"Some("a") > Some("c") false"#]);
+    assert_eq!(told(), ["a > b > c false"]);
+    tell(None, row("a"), true);
+    tell(row("a"), row("b"), false);
+    tell(row("b"), None, false);
+    assert_eq!(told(), ["none > a > none false"], "others deleted a row that was just written");
     tell(None, row("a"), false);
     tell(row("a"), None, false);
     assert_eq!(told(), [""; 0], "a change that others reverted is not reported");
     tell(row("a"), row("b"), true);
     tell(row("b"), row("a"), false);
-    assert_eq!(told(), [r#"Some("a") > Some("a") false"#], "another client reverted our change");
+    assert_eq!(told(), ["a > b > a false"], "others reverted our change");
     subscribers.synced();
     subscribers.lost();
     tell(row("a"), None, false);
-    assert_eq!(told(), ["Lost", r#"Some("a") > None false"#]);
+    assert_eq!(told(), ["Lost", "a > none > none false"]);
     subscribers.lost();
     tell(None, row("b"), false);
     subscribers.synced();
-    assert_eq!(told(), ["Lost", r#"None > Some("b") false"#, "Synced"]);
+    assert_eq!(told(), ["Lost", "none > none > b false", "Synced"]);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Pauses between attempts: doubled each time, and random, so that clients do not retry in step.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(100);
@@ -27,7 +26,5 @@ impl Backoff {
 
 /// A random duration from `low` to `high`.
 pub(crate) fn between(low: Duration, high: Duration) -> Duration {
-    // the keys of a new hasher are random: good enough to spread load
-    let random = RandomState::new().hash_one(0_u8) >> 32;
-    low + high.saturating_sub(low).mul_f64(random as f64 / f64::from(u32::MAX))
+    low + high.saturating_sub(low).mul_f64(fastrand::f64())
 }

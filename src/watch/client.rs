@@ -33,7 +33,8 @@ const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8
 #[derive(Clone)]
 pub struct Client {
     pub(crate) kube: kube::Client,
-    pub(crate) access: Arc<Access>,
+    /// `None`: there is nothing to connect with but `kube`.
+    pub(crate) access: Option<Arc<Access>>,
     pub(crate) server: String,
     pub(crate) forbidden: Forbidden,
 }

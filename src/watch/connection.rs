@@ -54,7 +54,13 @@ impl Client {
 
     /// The same client on connections of its own.
     pub(crate) async fn reconnected(&self) -> Result<Self, Error> {
-        Ok(Self { forbidden: self.forbidden.clone(), ..Self::with(&self.access, &self.access.config().await?)? })
+        let Some(access) = &self.access else { return Ok(self.clone()) };
+        Ok(Self { forbidden: self.forbidden.clone(), ..Self::with(access, &access.config().await?)? })
+    }
+
+    /// A client whose requests `kube` carries, in place of the network: for an API server within this process.
+    pub fn over(kube: kube::Client) -> Self {
+        Self { kube, access: None, server: String::new(), forbidden: Forbidden::default() }
     }
 
     fn with(access: &Access, config: &Config) -> Result<Self, Error> {
@@ -63,7 +69,7 @@ impl Client {
             .map_err(|_| Error::Access(format!("cannot use role {:?}: it is not fit for a header", access.role)))?;
         let service = Renewed::new(access.clone(), config, agent)?;
         let kube = kube::Client::new(service, "default");
-        let access = Arc::new(access.clone());
+        let access = Some(Arc::new(access.clone()));
         Ok(Self { kube, access, server: host_and_port(&config.cluster_url), forbidden: Forbidden::default() })
     }
 

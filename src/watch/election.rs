@@ -106,8 +106,9 @@ impl Election {
                 sleep(pause).await;
             };
             tokio::select! {
-                () = round => {}
+                biased;
                 told = &mut stopped => return if told.is_ok() { self.release().await },
+                () = round => {}
             }
         }
     }
@@ -161,6 +162,7 @@ impl Election {
         let mut impatient = interval_at(Instant::now() + patience, patience);
         loop {
             tokio::select! {
+                biased;
                 Some(answer) = attempts.next() => if answer.is_ok() || attempts.is_empty() {
                     return answer;
                 },

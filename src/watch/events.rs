@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::Method;
 use ovnkube_model::{About, Notice, Severity};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::client::{JSON, MERGE_PATCH, query_value};
 use crate::{Client, Error};

@@ -36,22 +36,31 @@ pub struct LeaderTask {
     ended: oneshot::Receiver<()>,
 }
 
+/// The work of an election.
+pub struct Seeker {
+    election: Election,
+    stopped: oneshot::Receiver<()>,
+    end: oneshot::Sender<()>,
+}
+
 impl Leader {
     /// Seeks the lease from now on, on its own thread and connections: no other work of the process delays a renewal.
     pub fn run(client: &Client, settings: LeaseSettings) -> Result<(Self, LeaderTask), Error> {
-        let (publish, leadership) = watch::channel(Leadership::default());
-        let (stop, stopped) = oneshot::channel();
-        let (end, ended) = oneshot::channel();
         let name = settings.name.clone();
         let problem = |e| Error::Access(format!("cannot start the thread for lease {name}: {e}"));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(problem)?;
+        let (leader, task, seeker) = Self::seek(client, settings);
+        thread::Builder::new().name("lease".into()).spawn(move || runtime.block_on(seeker.run())).map_err(problem)?;
+        Ok((leader, task))
+    }
+
+    /// The same without a thread: the caller runs the [`Seeker`].
+    pub fn seek(client: &Client, settings: LeaseSettings) -> (Self, LeaderTask, Seeker) {
+        let (publish, leadership) = watch::channel(Leadership::default());
+        let (stop, stopped) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
         let election = Election::new(client, settings, publish);
-        let work = move || {
-            runtime.block_on(election.run(stopped));
-            let _ = end.send(());
-        };
-        thread::Builder::new().name("lease".into()).spawn(work).map_err(problem)?;
-        Ok((Self { leadership }, LeaderTask { stop, ended }))
+        (Self { leadership }, LeaderTask { stop, ended }, Seeker { election, stopped, end })
     }
 
     /// Whether a write may be sent now.
@@ -90,10 +99,19 @@ impl Leader {
     pub async fn lost(&mut self) {
         while let Some(left) = self.remaining() {
             tokio::select! {
+                biased;
                 () = sleep(left) => {}
                 changed = self.leadership.changed() => if changed.is_err() { sleep(left).await },
             }
         }
+    }
+}
+
+impl Seeker {
+    /// Seeks and holds the lease until it is released.
+    pub async fn run(self) {
+        self.election.run(self.stopped).await;
+        let _ = self.end.send(());
     }
 }
 

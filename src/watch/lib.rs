@@ -54,7 +54,7 @@ pub use decode::{decode, decode_gone};
 pub use endpoints::Endpoints;
 pub use error::Error;
 pub use events::Events;
-pub use leader::{Leader, LeaderTask};
+pub use leader::{Leader, LeaderTask, Seeker};
 pub use lease_settings::LeaseSettings;
 pub use patch::{Annotations, Condition, merge_patch};
 pub use scope::{Scope, Watches, read, start};

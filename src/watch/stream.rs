@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 use ovnkube_model::{Change, Name, Names};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::Sender;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::{Backoff, between};
 use crate::client::query_value;
@@ -46,8 +46,9 @@ pub(crate) async fn run<W: Watched>(client: Client, selector: String, changes: S
         synced: false,
     };
     tokio::select! {
-        () = forever(stream) => {}
+        biased;
         () = listened_to.closed() => {}
+        () = forever(stream) => {}
     }
 }
 

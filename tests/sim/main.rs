@@ -1,0 +1,118 @@
+//! Deterministic simulation: the master's own code, with its lease, watches, patches and database sessions, against
+//! simulated servers, in simulated time. One seed decides what happens, what fails and how long everything takes.
+//!
+//! ```text
+//!  story.rs: what happens ──▶ deeds.rs ──▶ api.rs, northbound.rs ◀──▶ master.rs (1 to 3, the real code)
+//!                                               └──▶ observer.rs, checks.rs: what must hold
+//! ```
+//!
+//! A story that fails is shortened and kept in `found/`; such stories are played by each run.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod api;
+mod checks;
+mod database;
+mod deeds;
+mod master;
+mod northbound;
+mod observer;
+mod play;
+mod real;
+mod state;
+mod story;
+mod wire;
+mod world;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use play::{Played, play, shortened};
+use story::{Event, Story};
+
+/// Without `SIM_SEEDS`: a few seconds.
+const SEEDS: u64 = 100;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
+fn kept() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("sim/found")
+}
+
+/// Plays `SIM_SEEDS` stories from `SIM_FIRST` on, on all processors. With `SIM_STOP`, it ends at the first that fails and
+/// keeps nothing.
+#[test]
+fn all_seeds_hold() {
+    play::log();
+    let (first, count, stop) = (number("SIM_FIRST", 0), number("SIM_SEEDS", SEEDS), number("SIM_STOP", 0) > 0);
+    let (next, began) = (AtomicU64::new(first), Instant::now());
+    let (failed, sum) = (Mutex::new(BTreeMap::new()), Mutex::new(Played::default()));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + count || (stop && !failed.lock().unwrap().is_empty()) {
+                return;
+            }
+            match play(&Story::new(seed)) {
+                Ok(played) => sum.lock().unwrap().add(&played),
+                Err(why) => drop(failed.lock().unwrap().insert(seed, why)),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        (0..threads).for_each(|_| drop(scope.spawn(work)));
+    });
+    println!(
+        "{} in {:.1} s; {} failed",
+        sum.into_inner().unwrap(),
+        began.elapsed().as_secs_f64(),
+        failed.lock().unwrap().len()
+    );
+    let failed = failed.into_inner().unwrap();
+    let Some((seed, why)) = failed.first_key_value() else { return };
+    let all: Vec<_> = failed.keys().take(20).collect();
+    assert!(!stop, "seed {seed} fails: {why}");
+    let (story, why) = shortened(Story::new(*seed), why.clone());
+    let file = kept().join(format!("seed-{seed}.json"));
+    std::fs::write(&file, format!("{}\n", serde_json::to_string_pretty(&story).unwrap())).unwrap();
+    panic!("seeds {all:?} fail; {} has {} events of seed {seed}: {why}", file.display(), story.events.len());
+}
+
+/// Stories that have failed before.
+#[test]
+fn found_stories_hold() {
+    play::log();
+    let mut files: Vec<_> = kept().read_dir().unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "json")) {
+        let story: Story = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        if let Err(why) = play(&story) {
+            panic!("{}: {why}", file.display());
+        }
+    }
+}
+
+/// Else a seed could not be played again.
+#[test]
+fn a_seed_always_plays_the_same() {
+    for seed in 0..5 {
+        let [first, second] = [(); 2].map(|()| play(&Story::new(seed)).map(|played| played.trace));
+        assert_eq!(first, second, "seed {seed}");
+    }
+}
+
+/// The least that a seed must contain.
+#[test]
+fn stories_are_long_and_full_of_faults() {
+    for seed in 0..1000 {
+        let events = Story::new(seed).events;
+        let faults = events.iter().filter(|(_, event)| matches!(event, Event::Fault(_))).count();
+        let rests = events.iter().filter(|(_, event)| matches!(event, Event::Rest)).count();
+        assert!(faults >= 5 && events.len() - faults - rests >= 200, "seed {seed}: {faults} faults");
+    }
+}

@@ -1,0 +1,142 @@
+//! A simulated process: the master's own code, in a runtime of its own, whose clock the world moves. It can be paused and
+//! killed, and its clock may run faster or slower than that of the world.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use ovnkube_apply::{Engine, MayWrite, Parts, Patches, TakeoverCheck};
+use ovnkube_model::{Change, Connections, NetworkSettings, World};
+use ovnkube_ovn::nb;
+use ovnkube_ovsdb::{Client as Database, Options, Remote};
+use ovnkube_telemetry::{Metrics, Readiness};
+use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::time::Instant;
+
+use crate::wire::{Sent, Wire};
+
+/// As the controller has it.
+const CHANGES: usize = 4096;
+/// More than enough for all tasks that are ready.
+const ROUNDS: u32 = 64;
+
+pub(crate) struct Master {
+    main: Pin<Box<dyn Future<Output = ()>>>,
+    runtime: Runtime,
+    began: Instant,
+    pub(crate) sent: UnboundedReceiver<Sent>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Master {
+    pub(crate) fn start(identity: String, network: NetworkSettings, conns: Arc<AtomicU64>) -> Self {
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let (to, sent) = mpsc::unbounded_channel();
+        let metrics = Metrics::new("sim");
+        let main = run(Wire { to, conns }, identity, network, Arc::clone(&metrics));
+        let began = runtime.block_on(async { Instant::now() });
+        Self { main: Box::pin(main), runtime, began, sent, metrics }
+    }
+
+    /// Runs until this much time has passed since its start on its own clock.
+    pub(crate) fn run(&mut self, until: Duration) {
+        let Self { main, runtime, began, .. } = self;
+        let ended = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = main => true,
+                () = tokio::time::sleep_until(*began + until) => false,
+            }
+        });
+        assert!(!ended, "a master has ended");
+    }
+
+    /// Does all that is ready, without the passing of time.
+    pub(crate) fn finish(&mut self) {
+        let Self { main, runtime, .. } = self;
+        runtime.block_on(async {
+            let rounds = async {
+                for _ in 0..ROUNDS {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                () = main => {}
+                () = rounds => {}
+            }
+        });
+    }
+
+    /// Moves the clock without running anything.
+    pub(crate) fn skip(&mut self, until: Duration) {
+        let Self { runtime, began, .. } = self;
+        runtime.block_on(async {
+            let left = (*began + until).saturating_duration_since(Instant::now());
+            tokio::time::advance(left).await;
+        });
+    }
+}
+
+/// As `controller.rs` does it, with a client for each server in place of the settings.
+async fn run(wire: Wire, identity: String, network: NetworkSettings, metrics: Arc<Metrics>) {
+    let api = Client::over(wire.kube());
+    let events = Events::start(&api, "ovnkube", &identity);
+    let nb = Database::connect(Options {
+        dial: Some(wire.dial()),
+        identity: ovnkube_plan::identity,
+        has_parents: ovnkube_plan::is_named_within,
+        ..Options::new(&nb::DATABASE, vec![Remote::parse("tcp:192.0.2.1:6641").unwrap()])
+    });
+    let settings = LeaseSettings {
+        namespace: "ovn-kubernetes".into(),
+        name: "ovn-kubernetes-master".into(),
+        identity,
+        lease: Duration::from_secs(10),
+        renew: Duration::from_secs(8),
+        retry: Duration::from_secs(2),
+    };
+    let (leader, _task, seeker) = Leader::seek(&api, settings);
+    tokio::join!(seeker.run(), lead(api, events, nb, leader, network, metrics));
+}
+
+async fn lead(
+    api: Client,
+    events: Events,
+    nb: Database,
+    mut leader: Leader,
+    network: NetworkSettings,
+    metrics: Arc<Metrics>,
+) {
+    let scope = Scope::Controller;
+    loop {
+        leader.elected().await;
+        let (changes, incoming) = mpsc::channel(CHANGES);
+        let _ = changes.send(Change::Connections(Connections::default())).await;
+        let watches = ovnkube_watch::start(&api, &scope, &changes);
+        drop(changes);
+        let fence = leader.clone();
+        let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
+        let engine = Engine::new(Parts {
+            world: World::new(network.clone(), scope.kinds().iter().copied()),
+            nb: Some(nb.clone()),
+            chassis: None,
+            offers: None,
+            patches: Patches::new(api.clone(), may_write.clone()),
+            events: events.clone(),
+            may_write,
+            takeover: TakeoverCheck::new(false, "ovn-kubernetes"),
+            metrics: Arc::clone(&metrics),
+            readiness: Readiness::default(),
+        });
+        tokio::select! {
+            biased;
+            () = leader.lost() => {}
+            () = engine.run(incoming) => {}
+        }
+        drop(watches);
+    }
+}

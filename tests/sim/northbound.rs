@@ -1,0 +1,200 @@
+//! The server of the northbound database: sessions, monitors, locks, and whether it leads its cluster.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use ovnkube_ovn::Uuid;
+use serde_json::{Value, json};
+
+use crate::database::{Change, Database, Wanted};
+use crate::wire::Conn;
+
+const NAME: &str = "OVN_Northbound";
+/// The row of `_Server`.
+const ROW: &str = "11111111-1111-4111-8111-111111111111";
+const CLUSTER: &str = "22222222-2222-4222-8222-222222222222";
+
+/// Messages to clients.
+pub(crate) type Messages = Vec<(Conn, String)>;
+
+pub(crate) struct Northbound {
+    pub(crate) database: Database,
+    sessions: BTreeMap<Conn, Session>,
+    /// The first of each line holds the lock.
+    locks: BTreeMap<String, VecDeque<Conn>>,
+    commits: u128,
+    leads: bool,
+    /// All rows after so many commits, as a monitor gets them: several masters ask for the same.
+    download: Option<(u128, Wanted, String)>,
+}
+
+#[derive(Default)]
+struct Session {
+    /// Its name for the monitor, and what it monitors.
+    monitor: Option<(Value, Wanted)>,
+    knows_server: bool,
+}
+
+/// What becomes of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Normal,
+    /// The cluster does not agree, although the transaction may be committed.
+    Unknown {
+        committed: bool,
+    },
+}
+
+impl Northbound {
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database, sessions: BTreeMap::new(), locks: BTreeMap::new(), commits: 1, leads: true, download: None }
+    }
+
+    pub(crate) fn open(&mut self, conn: Conn) {
+        self.sessions.insert(conn, Session::default());
+    }
+
+    /// Ends a session; returns what others get for it.
+    pub(crate) fn close(&mut self, conn: Conn) -> Messages {
+        self.sessions.remove(&conn);
+        let locks: Vec<String> = self.locks.keys().cloned().collect();
+        locks.into_iter().flat_map(|lock| self.leave(&lock, conn)).collect()
+    }
+
+    pub(crate) fn is_open(&self, conn: Conn) -> bool {
+        self.sessions.contains_key(&conn)
+    }
+
+    /// Whether a session has a lock.
+    pub(crate) fn holds(&self, lock: &str, conn: Conn) -> bool {
+        self.locks.get(lock).and_then(VecDeque::front) == Some(&conn)
+    }
+
+    /// Another server leads now, or this one again.
+    pub(crate) fn lead(&mut self, leads: bool) -> Messages {
+        self.leads = leads;
+        let change = json!({"Database": {ROW: {"modify": {"leader": leads}}}});
+        let text = json!({"id": null, "method": "update2", "params": ["_Server", change]}).to_string();
+        self.sessions.iter().filter(|(_, s)| s.knows_server).map(|(conn, _)| (*conn, text.clone())).collect()
+    }
+
+    /// Handles a request; returns what is sent for it, and what a transaction has changed.
+    pub(crate) fn handle(&mut self, conn: Conn, request: &Value, fate: Fate) -> (Messages, Vec<Change>) {
+        let (id, params) = (&request["id"], &request["params"]);
+        let reply = |result: Value| (conn, json!({"id": id, "result": result, "error": null}).to_string());
+        let first = params[0].as_str().unwrap_or_default();
+        match request["method"].as_str().unwrap_or_default() {
+            "echo" => (vec![reply(params.clone())], Vec::new()),
+            "set_db_change_aware" => (vec![reply(json!({}))], Vec::new()),
+            "get_schema" => (vec![(conn, reply_of(id, Database::schema_text()))], Vec::new()),
+            "monitor_cond" if first == "_Server" => {
+                self.sessions.entry(conn).or_default().knows_server = true;
+                (vec![reply(self.about_server())], Vec::new())
+            }
+            "monitor_cond_since" => (vec![(conn, reply_of(id, &self.monitor(conn, params)))], Vec::new()),
+            "transact" => self.transact(conn, id, params.as_array().map_or(&[][..], |params| &params[1..]), fate),
+            "lock" => {
+                let line = self.locks.entry(first.to_owned()).or_default();
+                line.push_back(conn);
+                let locked = line.front() == Some(&conn);
+                (vec![reply(json!({"locked": locked}))], Vec::new())
+            }
+            "steal" => {
+                let line = self.locks.entry(first.to_owned()).or_default();
+                let notice = json!({"id": null, "method": "stolen", "params": [first]}).to_string();
+                let robbed = line.front().copied();
+                // the holder goes on waiting at the head of the line
+                line.push_front(conn);
+                let robbed = robbed.filter(|robbed| *robbed != conn).map(|robbed| (robbed, notice));
+                (robbed.into_iter().chain([reply(json!({"locked": true}))]).collect(), Vec::new())
+            }
+            "unlock" => {
+                let mut messages = vec![reply(json!({}))];
+                messages.extend(self.leave(first, conn));
+                (messages, Vec::new())
+            }
+            _ if id.is_null() || request.get("method").is_none() => (Vec::new(), Vec::new()),
+            _ => (vec![(conn, json!({"id": id, "result": null, "error": "unknown method"}).to_string())], Vec::new()),
+        }
+    }
+
+    fn leave(&mut self, lock: &str, conn: Conn) -> Messages {
+        let Some(line) = self.locks.get_mut(lock) else { return Vec::new() };
+        let holder = line.front().copied();
+        line.retain(|waits| *waits != conn);
+        let next = line.front().copied().filter(|next| holder == Some(conn) && *next != conn);
+        let notice = json!({"id": null, "method": "locked", "params": [lock]}).to_string();
+        next.into_iter().map(|next| (next, notice.clone())).collect()
+    }
+
+    fn about_server(&self) -> Value {
+        let cluster = json!({"cid": ["uuid", CLUSTER], "sid": ["uuid", CLUSTER], "index": self.commits as u64});
+        let mut row = json!({"name": NAME, "model": "clustered", "connected": true, "leader": self.leads});
+        ovnkube_watch::merge_patch(&mut row, &cluster);
+        json!({"Database": {ROW: {"initial": row}}})
+    }
+
+    fn monitor(&mut self, conn: Conn, params: &Value) -> String {
+        let columns = |requests: &Value| -> BTreeSet<String> {
+            let names = requests[0]["columns"].as_array().into_iter().flatten();
+            names.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let tables = params[2].as_object().into_iter().flatten();
+        let wanted = Some(tables.map(|(table, requests)| (table.clone(), columns(requests))).collect());
+        let last = self.last().to_string();
+        let is_known = params[3] == json!(last);
+        if !is_known && self.download.as_ref().is_none_or(|(at, what, _)| *at != self.commits || *what != wanted) {
+            let rows = self.database.update(&self.database.all(), &wanted, true).to_string();
+            self.download = Some((self.commits, wanted.clone(), rows));
+        }
+        let rows = self.download.as_ref().filter(|_| !is_known).map_or("{}", |(_, _, rows)| rows);
+        let reply = format!("[{is_known},\"{last}\",{rows}]");
+        self.sessions.entry(conn).or_default().monitor = Some((params[1].clone(), wanted));
+        reply
+    }
+
+    fn last(&self) -> Uuid {
+        Uuid::from_u128(self.commits)
+    }
+
+    fn transact(&mut self, conn: Conn, id: &Value, ops: &[Value], fate: Fate) -> (Messages, Vec<Change>) {
+        let Self { database, locks, .. } = self;
+        let holds = |lock: &str| locks.get(lock).and_then(VecDeque::front) == Some(&conn);
+        let fate = if self.leads { fate } else { Fate::Unknown { committed: false } };
+        let before = (fate == Fate::Unknown { committed: false }).then(|| database.clone());
+        let (mut results, mut changes) = database.transact(ops, holds);
+        if fate != Fate::Normal {
+            results = vec![json!({}); ops.len()];
+            results.push(json!({"error": "cluster error", "details": "the leader changed"}));
+        }
+        if let Some(before) = before {
+            (self.database, changes) = (before, Vec::new());
+        }
+        let mut messages = self.publish(&changes);
+        messages.push((conn, json!({"id": id, "result": results, "error": null}).to_string()));
+        (messages, changes)
+    }
+
+    /// What the monitors get for changes.
+    pub(crate) fn publish(&mut self, changes: &[Change]) -> Messages {
+        if changes.is_empty() {
+            return Vec::new();
+        }
+        self.commits += 1;
+        let last = self.last().to_string();
+        let mut messages = Vec::new();
+        for (conn, session) in &self.sessions {
+            let Some((cookie, wanted)) = &session.monitor else { continue };
+            let update = self.database.update(changes, wanted, false);
+            if update.as_object().is_some_and(|tables| !tables.is_empty()) {
+                let params = json!([cookie, last, update]);
+                messages.push((*conn, json!({"id": null, "method": "update3", "params": params}).to_string()));
+            }
+        }
+        messages
+    }
+}
+
+/// A reply with a result that is text already.
+fn reply_of(id: &Value, result: &str) -> String {
+    format!("{{\"id\":{id},\"result\":{result},\"error\":null}}")
+}

@@ -1,0 +1,74 @@
+//! Sees every change of the database at once, and checks what must hold after each transaction.
+
+use std::sync::Arc;
+
+use ovnkube_ovn::nb::DATABASE;
+use ovnkube_ovn::wire::Interner;
+use ovnkube_ovn::{Atom, ColumnId, Row, Table, Uuid};
+use ovnkube_ovsdb_data::{Cache, Conditions, Decoder, Layout, Monitored};
+use ovnkube_tests::rules;
+use serde_json::json;
+
+use crate::database::{Change, Database};
+
+pub(crate) struct Observer {
+    pub(crate) cache: Cache,
+    layout: Layout,
+    texts: Interner,
+    pub(crate) foreign: Vec<Foreign>,
+}
+
+/// A row of another program.
+#[derive(Clone)]
+pub(crate) struct Foreign {
+    pub(crate) uuid: Uuid,
+    pub(crate) row: Arc<Row>,
+    /// The row of ours that has it.
+    pub(crate) place: Option<Place>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) table: &'static Table,
+    pub(crate) uuid: Uuid,
+    pub(crate) column: ColumnId,
+}
+
+impl Observer {
+    pub(crate) fn of(database: &Database) -> Self {
+        let mut cache = Cache::new(&DATABASE, ovnkube_plan::identity, |_| true);
+        cache.set_schema(Arc::clone(database.schema()));
+        let monitored = Monitored::whole(&DATABASE);
+        let layout = Layout::new(&DATABASE, &monitored, database.schema(), Conditions::default());
+        let mut observer = Self { cache, layout, texts: Interner::default(), foreign: Vec::new() };
+        observer.see(database, &database.all());
+        observer
+    }
+
+    /// Takes in changes, as a client does.
+    pub(crate) fn see(&mut self, database: &Database, changes: &[Change]) {
+        let text = json!(["all", database.update(changes, &None, false)]).to_string();
+        let decoder = Decoder { database: &DATABASE, layout: &self.layout, texts: &mut self.texts };
+        let (_, updates) = decoder.notification(&text, false).unwrap();
+        self.cache.apply(updates, &self.layout).1.unwrap();
+        // what was in a row of ours goes with it
+        let cache = &self.cache;
+        let stays = |foreign: &Foreign| foreign.place.is_none_or(|place| cache.get(place.table, place.uuid).is_some());
+        self.foreign.retain(stays);
+    }
+
+    /// Takes in what a master has committed.
+    pub(crate) fn commit(&mut self, database: &Database, changes: &[Change]) {
+        self.see(database, changes);
+        rules::addresses_in_are_unique(&self.cache);
+        for Foreign { uuid, row, place } in &self.foreign {
+            let have = self.cache.get(row.table(), *uuid);
+            assert!(have == Some(row), "the foreign row {row} is {have:?}");
+            let has = |place: &Place| {
+                let parent = self.cache.get(place.table, place.uuid);
+                parent.and_then(|parent| parent.get(place.column)).is_some_and(|set| set.contains(&Atom::Uuid(*uuid)))
+            };
+            assert!(place.as_ref().is_none_or(has), "the foreign row {row} was taken out of its place");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What the objects and rows of the moment say.
+
+use ovnkube_model::{Subnet, keys};
+use ovnkube_ovn::nb::logical_switch_port as lsp;
+use ovnkube_policy_truth::Cluster;
+use ovnkube_tests::acls::places;
+use serde_json::{Value, json};
+
+use crate::api::ApiServer;
+use crate::world::World;
+
+/// Whether an address is in the subnets of a node.
+pub(crate) fn is_of_node(api: &ApiServer, name: &str, ip: &str) -> bool {
+    let text = api.get("Node", "", name).and_then(|node| node["metadata"]["annotations"][keys::NODE_SUBNETS].as_str());
+    let subnets: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let subnets = subnets["default"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let ip = ip.parse().unwrap();
+    subnets.filter_map(|subnet| subnet.parse::<Subnet>().ok()).any(|subnet| subnet.contains(ip))
+}
+
+/// The pods that have a port with their name and uid, with its addresses, and all objects that affect them.
+pub(crate) fn cluster(world: &World) -> Cluster {
+    let cache = &world.observer.cache;
+    let mut cluster = Cluster::default();
+    for value in world.api.all("Namespace") {
+        cluster.namespaces.push(serde_json::from_value(value.clone()).unwrap());
+    }
+    for value in world.api.all("NetworkPolicy") {
+        cluster.policies.push(serde_json::from_value(value.clone()).unwrap());
+    }
+    for value in world.api.all("Pod").filter(|pod| pod["status"]["phase"] != "Succeeded") {
+        let mut value = value.clone();
+        if value["spec"]["hostNetwork"] != true {
+            let name = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
+            let port = format!("{}_{}", name("namespace"), name("name"));
+            let row = cache.lookup(lsp::TABLE, &port).first().and_then(|uuid| cache.get(lsp::TABLE, *uuid));
+            if row.is_none_or(|row| row.map(lsp::OPTIONS).get("iface-id-ver") != Some(name("uid"))) {
+                continue;
+            }
+            let ips: Vec<_> = places(cache, &port).iter().map(|place| json!({"ip": place.ip.to_string()})).collect();
+            value["status"] = json!({"podIPs": ips});
+        }
+        cluster.pods.push(serde_json::from_value(value).unwrap());
+    }
+    cluster
+}
+
+/// The addresses that a pod is annotated with.
+pub(crate) fn annotated(pod: &Value) -> Option<Vec<String>> {
+    let text = pod["metadata"]["annotations"][keys::POD_NETWORKS].as_str()?;
+    let networks: Value = serde_json::from_str(text).unwrap();
+    let list = networks["default"]["ip_addresses"].as_array()?.iter().filter_map(Value::as_str);
+    Some(list.map(|ip| ip.split('/').next().unwrap_or_default().to_owned()).collect())
+}

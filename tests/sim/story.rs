@@ -1,0 +1,225 @@
+//! What happens in a simulation: made from a seed, played in order. Each event also makes sense if others are left out, so a
+//! story that fails can be shortened.
+
+use ovnkube_policy_truth::Random;
+use serde::{Deserialize, Serialize};
+
+pub(crate) const NODES: usize = 3;
+pub(crate) const NAMESPACES: usize = 3;
+pub(crate) const PODS: usize = 8;
+pub(crate) const POLICIES: usize = 5;
+pub(crate) const SERVICES: usize = 4;
+
+/// Events of a story, besides its faults.
+const EVENTS: usize = 200;
+const FEWEST_FAULTS: usize = 5;
+const MORE_FAULTS: usize = 10;
+/// After so many events everything comes to rest and is checked.
+const UNTIL_REST: usize = 110;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Story {
+    /// Of the delays.
+    pub(crate) seed: u64,
+    /// For each master: how fast its clock runs, in percent of the world's.
+    pub(crate) clocks: Vec<u64>,
+    pub(crate) both_families: bool,
+    /// Milliseconds since the last event, and the event.
+    pub(crate) events: Vec<(u64, Event)>,
+}
+
+/// Numbers say which object or master; the other number is a seed.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum Event {
+    NodeComes(usize, u64),
+    NodeGoes(usize),
+    NamespaceComes(usize, u64),
+    NamespaceGoes(usize),
+    PodComes(usize, u64),
+    PodIsRelabelled(usize, u64),
+    /// Its node has wired it, and its kubelet reports that.
+    PodStarts(usize),
+    PodEnds(usize),
+    PodGoes(usize),
+    PolicyComes(usize, u64),
+    PolicyGoes(usize),
+    ServiceComes(usize, u64),
+    ServiceGoes(usize),
+    EndpointsCome(usize, u64),
+    EndpointsGo(usize),
+    /// Another program creates rows of its own.
+    Foreign(usize, u64),
+    /// Another program changes our rows.
+    Meddle(usize, u64),
+    Fault(Fault),
+    /// Nothing fails any more until nothing is written any more; then everything is checked.
+    Rest,
+}
+
+/// Faults; times in milliseconds.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum Fault {
+    /// A master is killed.
+    Crash {
+        master: usize,
+        down: u64,
+    },
+    /// It is killed when the server has done the last of so many writes, before it hears of that.
+    CrashAfter {
+        master: usize,
+        writes: u64,
+        down: u64,
+    },
+    /// Its host loses power: the database server does not notice.
+    HostDies {
+        master: usize,
+        down: u64,
+    },
+    Pause {
+        master: usize,
+        length: u64,
+    },
+    /// A master alone does not reach the API server, or the database.
+    NoApi {
+        master: usize,
+        length: u64,
+    },
+    NoDatabase {
+        master: usize,
+        length: u64,
+    },
+    ApiIsAway {
+        length: u64,
+    },
+    /// Every other request is refused.
+    ApiRefuses {
+        code: u16,
+        length: u64,
+    },
+    ApiIsSlow {
+        delay: u64,
+        length: u64,
+    },
+    /// Every other request is done, but its answer is lost.
+    ApiLosesAnswers {
+        length: u64,
+    },
+    /// All watches end.
+    WatchesEnd,
+    /// The past is forgotten, and all watches end.
+    Compacted,
+    DatabaseIsAway {
+        length: u64,
+    },
+    DatabaseIsSlow {
+        delay: u64,
+        length: u64,
+    },
+    /// Another server leads.
+    NoLeader {
+        length: u64,
+    },
+    /// The connection breaks before the database gets the next transaction.
+    LostRequest,
+    /// The connection breaks after it was committed.
+    LostReply,
+    /// The servers do not agree on the next transaction.
+    ClusterError {
+        committed: bool,
+    },
+}
+
+impl Story {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let masters = [1, 1, 2, 3][random.below(4)];
+        let drift = [0, 5, 10][random.below(3)];
+        let clocks = (0..masters).map(|_| (100 - drift + random.below(2 * drift + 1)) as u64).collect();
+        let both_families = random.chance(25);
+        let mut events = Vec::new();
+        // a cluster to begin with
+        for node in 0..NODES {
+            events.push((random.below(30) as u64, Event::NodeComes(node, number(&mut random))));
+        }
+        while events.len() < EVENTS {
+            let event = event(&mut random);
+            events.push((gap(&mut random), event));
+        }
+        for _ in 0..FEWEST_FAULTS + random.below(MORE_FAULTS) {
+            let place = NODES + random.below(events.len() - NODES);
+            let fault = fault(&mut random, masters);
+            events.insert(place, (random.below(20) as u64, Event::Fault(fault)));
+        }
+        events.insert(UNTIL_REST, (0, Event::Rest));
+        Self { seed, clocks, both_families, events }
+    }
+}
+
+fn number(random: &mut Random) -> u64 {
+    random.below(1 << 40) as u64
+}
+
+fn gap(random: &mut Random) -> u64 {
+    let most = [20, 20, 20, 20, 20, 20, 300, 300, 300, 2000][random.below(10)];
+    random.below(most) as u64
+}
+
+fn event(random: &mut Random) -> Event {
+    let [node, namespace, pod] = [NODES, NAMESPACES, PODS].map(|all| random.below(all));
+    let [policy, service] = [POLICIES, SERVICES].map(|all| random.below(all));
+    let seed = number(random);
+    match random.below(100) {
+        0..5 => Event::NodeComes(node, seed),
+        5..7 => Event::NodeGoes(node),
+        7..11 => Event::NamespaceComes(namespace, seed),
+        11..12 => Event::NamespaceGoes(namespace),
+        12..32 => Event::PodComes(pod, seed),
+        32..37 => Event::PodIsRelabelled(pod, seed),
+        37..53 => Event::PodStarts(pod),
+        53..56 => Event::PodEnds(pod),
+        56..64 => Event::PodGoes(pod),
+        64..74 => Event::PolicyComes(policy, seed),
+        74..78 => Event::PolicyGoes(policy),
+        78..82 => Event::ServiceComes(service, seed),
+        82..84 => Event::ServiceGoes(service),
+        84..92 => Event::EndpointsCome(service, seed),
+        92..94 => Event::EndpointsGo(service),
+        94..97 => Event::Foreign(random.below(FOREIGN), seed),
+        _ => Event::Meddle(random.below(MEDDLING), seed),
+    }
+}
+
+/// Kinds of foreign rows, and of changes to ours by others.
+pub(crate) const FOREIGN: usize = 7;
+pub(crate) const MEDDLING: usize = 7;
+
+fn fault(random: &mut Random, masters: usize) -> Fault {
+    let master = random.below(masters);
+    let short = 50 + random.below(3000) as u64;
+    // longer than a lease
+    let long = 50 + random.below(20_000) as u64;
+    let length = if random.chance(30) { long } else { short };
+    let down = [0, 100, 1000, 15_000][random.below(4)];
+    let delay = 20 + random.below(800) as u64;
+    let writes = 1 + random.below(6) as u64;
+    match random.below(25) {
+        0..2 => Fault::Crash { master, down },
+        2..7 => Fault::CrashAfter { master, writes, down },
+        7 => Fault::HostDies { master, down },
+        8..10 => Fault::Pause { master, length: length * 3 },
+        10 => Fault::NoApi { master, length },
+        11 => Fault::NoDatabase { master, length },
+        12 => Fault::ApiIsAway { length },
+        13 => Fault::ApiRefuses { code: [429, 500, 503][random.below(3)], length },
+        14 => Fault::ApiIsSlow { delay, length },
+        15..17 => Fault::ApiLosesAnswers { length },
+        17 => Fault::WatchesEnd,
+        18 => Fault::Compacted,
+        19 => Fault::DatabaseIsAway { length },
+        20 => Fault::DatabaseIsSlow { delay: delay * 3, length },
+        21 => Fault::NoLeader { length: short },
+        22 => Fault::LostRequest,
+        23 => Fault::LostReply,
+        _ => Fault::ClusterError { committed: random.chance(50) },
+    }
+}

@@ -1,0 +1,525 @@
+//! The world of a simulation: servers, masters, everything that is on its way between them, and time. One seed decides all.
+//!
+//! ```text
+//!  Master ──Sent──▶ queue ──▶ Northbound, ApiServer
+//!    ▲                │                │
+//!    └── bytes, lines └◀───────────────┘
+//! ```
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ovnkube_model::NetworkSettings;
+use ovnkube_policy_truth::Random;
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+use crate::api::{ApiServer, Effect, Reply, bookmark, failure};
+use crate::database::{Change, Database};
+use crate::master::Master;
+use crate::northbound::{Fate, Messages, Northbound};
+use crate::observer::Observer;
+use crate::story::Fault;
+use crate::wire::{Answer, Ask, Body, Conn, Sent};
+
+/// A master runs for at most so long before the world looks at what it has sent, in ms.
+const STEP: u64 = 100;
+const STEP_AT_REST: u64 = 500;
+const BOOKMARKS: u64 = 30_000;
+/// The lock that a master holds when it writes.
+const LOCK: &str = "ovnkube_controller";
+
+pub(crate) struct World {
+    pub(crate) now: u64,
+    random: Random,
+    pub(crate) api: ApiServer,
+    pub(crate) nb: Northbound,
+    pub(crate) observer: Observer,
+    pub(crate) masters: Vec<Process>,
+    pub(crate) network: NetworkSettings,
+    conns: Arc<AtomicU64>,
+    links: BTreeMap<Conn, Link>,
+    queue: BTreeMap<(u64, u64), Message>,
+    order: u64,
+    watches: Vec<Watch>,
+    watch: u64,
+    pub(crate) faults: Faults,
+    /// Transactions that changed something and accepted patches, of masters.
+    pub(crate) writes: (u64, u64),
+    pub(crate) last_write: u64,
+    /// Pods that run, by uid: their node and their addresses.
+    pub(crate) running: BTreeMap<String, (String, Vec<String>)>,
+    /// Of all messages and their times.
+    pub(crate) trace: u64,
+    at_rest: bool,
+}
+
+pub(crate) struct Process {
+    identity: String,
+    pub(crate) master: Option<Master>,
+    /// When it started, and when it starts again.
+    began: u64,
+    starts: u64,
+    /// Of its clock, in percent.
+    clock: u64,
+    paused_until: u64,
+    is_paused: bool,
+    no_api_until: u64,
+    no_database_until: u64,
+    /// It is killed after so many writes, and is down for so long.
+    crash: Option<(u64, u64)>,
+}
+
+/// What fails now. Times are those at which it ends.
+#[derive(Default)]
+pub(crate) struct Faults {
+    api_away: u64,
+    api_refuses: (u16, u64),
+    api_slow: (u64, u64),
+    api_loses: u64,
+    database_away: u64,
+    database_slow: (u64, u64),
+    no_leader: u64,
+    lose_request: bool,
+    lose_reply: bool,
+    cluster_error: Option<bool>,
+}
+
+/// A connection to the database.
+struct Link {
+    process: usize,
+    to: UnboundedSender<Vec<u8>>,
+    /// When the last message of each direction arrives: none overtakes another.
+    requests: u64,
+    replies: u64,
+}
+
+struct Watch {
+    number: u64,
+    process: usize,
+    kind: usize,
+    version: u64,
+    to: UnboundedSender<Bytes>,
+    arrives: u64,
+}
+
+enum Message {
+    Request(Conn, Vec<u8>),
+    Reply(Conn, Vec<u8>),
+    HangUp(Conn),
+    Ask { process: usize, began: u64, ask: Ask, reply: oneshot::Sender<Answer> },
+    Answer(oneshot::Sender<Answer>, Answer),
+    Line(u64, Bytes),
+    Bookmarks,
+    Leader,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, clocks: &[u64], network: NetworkSettings, api: ApiServer) -> Self {
+        let process = |(number, clock): (usize, &u64)| Process {
+            identity: format!("master-{number}"),
+            master: None,
+            began: 0,
+            starts: 0,
+            clock: *clock,
+            paused_until: 0,
+            is_paused: false,
+            no_api_until: 0,
+            no_database_until: 0,
+            crash: None,
+        };
+        let database = Database::empty();
+        let mut world = Self {
+            now: 0,
+            random: Random::new(seed),
+            api,
+            observer: Observer::of(&database),
+            nb: Northbound::new(database),
+            masters: clocks.iter().enumerate().map(process).collect(),
+            network,
+            conns: Arc::default(),
+            links: BTreeMap::new(),
+            queue: BTreeMap::new(),
+            order: 0,
+            watches: Vec::new(),
+            watch: 0,
+            faults: Faults::default(),
+            writes: (0, 0),
+            last_write: 0,
+            running: BTreeMap::new(),
+            trace: 0,
+            at_rest: false,
+        };
+        world.put(BOOKMARKS, Message::Bookmarks);
+        world
+    }
+
+    fn put(&mut self, due: u64, message: Message) {
+        self.order += 1;
+        self.queue.insert((due, self.order), message);
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run_until(&mut self, time: u64) {
+        while self.now < time {
+            let next = self.queue.first_key_value().map_or(u64::MAX, |((due, _), _)| *due);
+            let most = self.now + if self.at_rest { STEP_AT_REST } else { STEP };
+            let to = next.clamp(self.now + 1, most).min(time);
+            for number in 0..self.masters.len() {
+                self.run_master(number, to);
+            }
+            self.now = to;
+            for number in 0..self.masters.len() {
+                self.collect(number);
+            }
+            while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= to) {
+                let message = entry.remove();
+                self.arrive(message);
+            }
+            self.tell_watches();
+        }
+    }
+
+    fn run_master(&mut self, number: usize, to: u64) {
+        let process = &mut self.masters[number];
+        let Some(master) = &mut process.master else {
+            if process.starts <= to {
+                process.began = self.now;
+                let (identity, network) = (process.identity.clone(), self.network.clone());
+                process.master = Some(Master::start(identity, network, Arc::clone(&self.conns)));
+            }
+            return;
+        };
+        let own = |at: u64| Duration::from_micros((at - process.began) * process.clock * 10);
+        if process.paused_until > self.now {
+            if !process.is_paused {
+                process.is_paused = true;
+                master.finish();
+            }
+            return;
+        }
+        if process.is_paused {
+            process.is_paused = false;
+            master.skip(own(self.now));
+        }
+        master.run(own(to));
+    }
+
+    /// Takes over what a master has sent.
+    fn collect(&mut self, number: usize) {
+        while let Some(sent) = self.masters[number].master.as_mut().and_then(|master| master.sent.try_recv().ok()) {
+            match sent {
+                Sent::Dialed { conn, to } => {
+                    let away = self.faults.database_away.max(self.masters[number].no_database_until);
+                    if away <= self.now {
+                        self.links.insert(conn, Link { process: number, to, requests: 0, replies: 0 });
+                        self.nb.open(conn);
+                    }
+                }
+                Sent::Bytes { conn, bytes } => {
+                    let delay = self.database_delay();
+                    let Some(link) = self.links.get_mut(&conn) else { continue };
+                    link.requests = link.requests.max(self.now + delay);
+                    let due = link.requests;
+                    self.put(due, Message::Request(conn, bytes));
+                }
+                Sent::Closed { conn } => {
+                    let delay = self.database_delay();
+                    let due = self.links.get(&conn).map_or(0, |link| link.requests).max(self.now + delay);
+                    self.put(due, Message::HangUp(conn));
+                }
+                Sent::Asked { ask, reply } => {
+                    self.check_fence(number, &ask);
+                    let away = self.faults.api_away.max(self.masters[number].no_api_until);
+                    if away <= self.now {
+                        let due = self.now + self.api_delay();
+                        let began = self.masters[number].began;
+                        self.put(due, Message::Ask { process: number, began, ask, reply });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Nothing may be sent under a lease that another holds by then.
+    fn check_fence(&self, number: usize, ask: &Ask) {
+        let is_write = ask.method == "PATCH" && ask.path.contains("/status");
+        let (holder, identity) = (self.api.holder(), &self.masters[number].identity);
+        let is_ours = holder == identity || holder.is_empty() || holder == "(unknown)";
+        assert!(!is_write || is_ours, "{identity} patches {} although {holder} holds the lease", ask.path);
+    }
+
+    fn delay(&mut self) -> u64 {
+        match self.random.below(100) {
+            0 => self.random.below(1200) as u64,
+            1..8 => self.random.below(100) as u64,
+            _ => self.random.below(4) as u64,
+        }
+    }
+
+    fn database_delay(&mut self) -> u64 {
+        let (delay, until) = self.faults.database_slow;
+        self.delay() + if until > self.now { delay } else { 0 }
+    }
+
+    fn api_delay(&mut self) -> u64 {
+        let (delay, until) = self.faults.api_slow;
+        self.delay() + if until > self.now { delay } else { 0 }
+    }
+
+    fn note(&mut self, what: &[u8]) {
+        let mut hasher = DefaultHasher::new();
+        (self.trace, self.now, what).hash(&mut hasher);
+        self.trace = hasher.finish();
+    }
+
+    fn arrive(&mut self, message: Message) {
+        match &message {
+            Message::Request(_, bytes) | Message::Reply(_, bytes) => self.note(bytes),
+            // bodies name processes, at random
+            Message::Ask { ask, .. } => self.note(ask.path.as_bytes()),
+            _ => {}
+        }
+        match message {
+            Message::Request(conn, bytes) => {
+                for request in serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>() {
+                    self.request(conn, &request.unwrap());
+                }
+            }
+            Message::Reply(conn, bytes) => {
+                if let Some(link) = self.links.get(&conn) {
+                    let _ = link.to.send(bytes);
+                }
+            }
+            Message::HangUp(conn) => self.hang_up(conn),
+            Message::Ask { process, began, ask, reply } => self.ask(process, began, &ask, reply),
+            Message::Answer(reply, answer) => drop(reply.send(answer)),
+            Message::Line(number, line) => {
+                if let Some(watch) = self.watches.iter().find(|watch| watch.number == number) {
+                    let _ = watch.to.send(line);
+                }
+            }
+            Message::Bookmarks => {
+                // those that have got everything so far
+                let is_idle = |watch: &&Watch| watch.arrives <= self.now && watch.version < u64::MAX;
+                for watch in self.watches.iter().filter(is_idle) {
+                    let _ = watch.to.send(bookmark(watch.version));
+                }
+                self.put(self.now + BOOKMARKS, Message::Bookmarks);
+            }
+            Message::Leader => {
+                if self.faults.no_leader <= self.now {
+                    let messages = self.nb.lead(true);
+                    self.send(messages);
+                }
+            }
+        }
+    }
+
+    fn hang_up(&mut self, conn: Conn) {
+        self.links.remove(&conn);
+        let messages = self.nb.close(conn);
+        self.send(messages);
+    }
+
+    fn send(&mut self, messages: Messages) {
+        for (conn, text) in messages {
+            let delay = self.database_delay();
+            let Some(link) = self.links.get_mut(&conn) else { continue };
+            link.replies = link.replies.max(self.now + delay);
+            let due = link.replies;
+            self.put(due, Message::Reply(conn, text.into_bytes()));
+        }
+    }
+
+    /// A request has reached the database.
+    fn request(&mut self, conn: Conn, request: &Value) {
+        if !self.nb.is_open(conn) {
+            return;
+        }
+        let is_write = request["method"] == "transact";
+        let mut fate = Fate::Normal;
+        if is_write {
+            if std::mem::take(&mut self.faults.lose_request) {
+                return self.hang_up(conn);
+            }
+            fate = self.faults.cluster_error.take().map_or(fate, |committed| Fate::Unknown { committed });
+        }
+        let (messages, changes) = self.nb.handle(conn, request, fate);
+        let process = self.links.get(&conn).map(|link| link.process);
+        if !changes.is_empty() {
+            assert!(self.nb.holds(LOCK, conn), "a transaction was committed for a master without the lock");
+            self.writes.0 += 1;
+            self.last_write = self.now;
+            self.observer.commit(&self.nb.database, &changes);
+        }
+        self.send(messages);
+        if is_write && std::mem::take(&mut self.faults.lose_reply) {
+            self.hang_up(conn);
+        }
+        if is_write && let Some(process) = process {
+            self.count_write(process);
+        }
+    }
+
+    /// Kills a master that was to be killed after this write.
+    fn count_write(&mut self, number: usize) {
+        if let Some((left, down)) = self.masters[number].crash {
+            self.masters[number].crash = (left > 1).then_some((left - 1, down));
+            if left <= 1 {
+                self.kill(number, down, true);
+            }
+        }
+    }
+
+    fn ask(&mut self, process: usize, began: u64, ask: &Ask, reply: oneshot::Sender<Answer>) {
+        let (code, until) = self.faults.api_refuses;
+        let (answer, effect) = if until > self.now && self.random.chance(50) {
+            (failure(code, "try again later"), Effect::None)
+        } else {
+            self.api.handle(ask)
+        };
+        let is_current = self.masters[process].began == began;
+        if effect == Effect::Wrote {
+            self.writes.1 += 1;
+            self.last_write = self.now;
+            if is_current {
+                self.count_write(process);
+            }
+        }
+        if self.faults.api_loses > self.now && self.random.chance(50) {
+            return;
+        }
+        let answer = match answer {
+            Reply::Text(status, text) => Answer { status, body: Body::Whole(Some(text.into())) },
+            Reply::Watch(kind, version) => {
+                let (to, lines) = unbounded_channel();
+                self.watch += 1;
+                self.watches.push(Watch { number: self.watch, process, kind, version, to, arrives: self.now });
+                Answer { status: 200, body: Body::Lines(lines) }
+            }
+        };
+        let due = self.now + self.api_delay();
+        self.put(due, Message::Answer(reply, answer));
+    }
+
+    /// Sends on what watches have not been told; forgets those that nobody reads.
+    fn tell_watches(&mut self) {
+        self.watches.retain(|watch| !watch.to.is_closed());
+        for at in 0..self.watches.len() {
+            let (kind, version) = (self.watches[at].kind, self.watches[at].version);
+            if version >= self.api.version() {
+                continue;
+            }
+            let (lines, version) = self.api.since(kind, version);
+            self.watches[at].version = version;
+            for line in lines {
+                let delay = self.api_delay();
+                let watch = &mut self.watches[at];
+                watch.arrives = watch.arrives.max(self.now + delay);
+                let (due, number) = (watch.arrives, watch.number);
+                self.put(due, Message::Line(number, line));
+            }
+        }
+    }
+
+    /// Runs operations of another program.
+    pub(crate) fn meddle(&mut self, ops: &[Value]) {
+        let (results, changes): (Vec<Value>, Vec<Change>) = self.nb.database.transact(ops, |_| true);
+        assert!(results.iter().all(|result| result.get("error").is_none()), "{results:?} for {ops:?}");
+        let messages = self.nb.publish(&changes);
+        self.observer.see(&self.nb.database, &changes);
+        self.send(messages);
+    }
+
+    /// Kills a master. `is_noticed`: its connections end.
+    pub(crate) fn kill(&mut self, number: usize, down: u64, is_noticed: bool) {
+        let process = &mut self.masters[number];
+        process.master = None;
+        (process.starts, process.is_paused, process.paused_until) = (self.now + down, false, 0);
+        self.watches.retain(|watch| watch.process != number);
+        for conn in self.conns_of(number) {
+            match self.links.get(&conn).map(|link| link.requests.max(self.now)) {
+                // what it has sent arrives before the end of the connection
+                Some(due) if is_noticed => self.put(due, Message::HangUp(conn)),
+                _ => drop(self.links.remove(&conn)),
+            }
+        }
+    }
+
+    fn conns_of(&self, number: usize) -> Vec<Conn> {
+        self.links.iter().filter(|(_, link)| link.process == number).map(|(conn, _)| *conn).collect()
+    }
+
+    fn cut_database(&mut self, number: usize) {
+        self.conns_of(number).into_iter().for_each(|conn| self.hang_up(conn));
+    }
+
+    pub(crate) fn fail(&mut self, fault: Fault) {
+        let now = self.now;
+        let masters = self.masters.len();
+        match fault {
+            Fault::Crash { master, down } => self.kill(master % masters, down, true),
+            Fault::CrashAfter { master, writes, down } => self.masters[master % masters].crash = Some((writes, down)),
+            Fault::HostDies { master, down } => self.kill(master % masters, down, false),
+            Fault::Pause { master, length } => self.masters[master % masters].paused_until = now + length,
+            Fault::NoApi { master, length } => {
+                self.masters[master % masters].no_api_until = now + length;
+                self.watches.retain(|watch| watch.process != master % masters);
+            }
+            Fault::NoDatabase { master, length } => {
+                self.masters[master % masters].no_database_until = now + length;
+                self.cut_database(master % masters);
+            }
+            Fault::ApiIsAway { length } => {
+                self.faults.api_away = now + length;
+                self.watches.clear();
+            }
+            Fault::ApiRefuses { code, length } => self.faults.api_refuses = (code, now + length),
+            Fault::ApiIsSlow { delay, length } => self.faults.api_slow = (delay, now + length),
+            Fault::ApiLosesAnswers { length } => self.faults.api_loses = now + length,
+            Fault::WatchesEnd => self.watches.clear(),
+            Fault::Compacted => {
+                self.api.compact();
+                self.watches.clear();
+            }
+            Fault::DatabaseIsAway { length } => {
+                self.faults.database_away = now + length;
+                (0..masters).for_each(|master| self.cut_database(master));
+            }
+            Fault::DatabaseIsSlow { delay, length } => self.faults.database_slow = (delay, now + length),
+            Fault::NoLeader { length } => {
+                self.faults.no_leader = now + length;
+                let messages = self.nb.lead(false);
+                self.send(messages);
+                self.put(now + length, Message::Leader);
+            }
+            Fault::LostRequest => self.faults.lose_request = true,
+            Fault::LostReply => self.faults.lose_reply = true,
+            Fault::ClusterError { committed } => self.faults.cluster_error = Some(committed),
+        }
+    }
+
+    /// Ends all faults.
+    pub(crate) fn heal(&mut self) {
+        self.at_rest = true;
+        self.faults = Faults::default();
+        let messages = self.nb.lead(true);
+        self.send(messages);
+        for process in &mut self.masters {
+            let now = self.now;
+            process.starts = process.starts.min(now);
+            process.paused_until = process.paused_until.min(now);
+            (process.no_api_until, process.no_database_until, process.crash) = (0, 0, None);
+        }
+    }
+
+    pub(crate) fn go_on(&mut self) {
+        self.at_rest = false;
+    }
+}
