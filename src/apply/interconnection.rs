@@ -111,7 +111,11 @@ impl Interconnection {
             let is_alone = says == Says::Alone;
             session = self.follow(session, says).await;
             let kept = keep(session.as_mut(), &self.changes);
-            let forgotten = forget(&self.sb, &self.settings.may_write, is_alone);
+            let forgotten = async {
+                if is_alone {
+                    forget(&self.sb, &self.settings.may_write).await;
+                }
+            };
             let changed = tokio::select! {
                 changed = self.offers.changed() => changed,
                 ((), ()) = async { tokio::join!(kept, forgotten) } => Ok(()),
@@ -149,8 +153,8 @@ async fn keep(session: Option<&mut Session>, changes: &mpsc::WeakSender<Change>)
 }
 
 /// Removes the chassis of other clusters while there is no interconnection.
-async fn forget(sb: &Client, may_write: &MayWrite, is_alone: bool) {
-    while is_alone {
+async fn forget(sb: &Client, may_write: &MayWrite) {
+    loop {
         sb.synced().await;
         let mut txn = ovnkube_interconnect::forget(&sb.cache());
         if txn.is_empty() {
