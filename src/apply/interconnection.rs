@@ -18,7 +18,7 @@ use ovnkube_ovn::{Database, ic_nb, ic_sb};
 use ovnkube_ovsdb::{Client, Lock, Options, Remote, Subscription, TlsFiles, Txn};
 use ovnkube_plan::{Offer, offer};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::chassis::Chassis;
@@ -36,8 +36,29 @@ const SAY_AFTER: Duration = Duration::from_secs(10);
 /// Longest wait when nothing is due.
 const REST: Duration = Duration::from_secs(3600);
 
+/// What the engine says.
+#[derive(Clone, Default, PartialEq)]
+enum Says {
+    /// It is not known yet what people want: everything stays as it is.
+    #[default]
+    Unknown,
+    /// The cluster is joined with no others.
+    Alone,
+    Join(Arc<Offer>),
+}
+
+impl Says {
+    fn of(world: &World) -> Self {
+        match offer(world) {
+            Some(offer) => Self::Join(Arc::new(offer)),
+            None if world.joined.is_off() => Self::Alone,
+            None => Self::Unknown,
+        }
+    }
+}
+
 /// The engine's end: what the cluster offers.
-pub struct Offers(watch::Sender<Option<Arc<Offer>>>);
+pub struct Offers(watch::Sender<Says>);
 
 impl Offers {
     pub(crate) fn update(&self, affected: &Affected, world: &World) {
@@ -48,11 +69,11 @@ impl Offers {
         if !concerns || !world.is_settled() {
             return;
         }
-        let new = offer(world);
+        let new = Says::of(world);
         self.0.send_if_modified(|old| {
-            let differs = old.as_deref() != new.as_ref();
+            let differs = *old != new;
             if differs {
-                *old = new.map(Arc::new);
+                *old = new;
             }
             differs
         });
@@ -71,14 +92,14 @@ pub struct JoinSettings {
 pub struct Interconnection {
     sb: Client,
     settings: JoinSettings,
-    offers: watch::Receiver<Option<Arc<Offer>>>,
+    offers: watch::Receiver<Says>,
     changes: mpsc::WeakSender<Change>,
 }
 
 impl Interconnection {
     /// The engine's end, and the part to run. `changes` is where the engine hears of the other clusters.
     pub fn new(sb: Client, settings: JoinSettings, changes: &mpsc::WeakSender<Change>) -> (Offers, Self) {
-        let (to, offers) = watch::channel(None);
+        let (to, offers) = watch::channel(Says::default());
         (Offers(to), Self { sb, settings, offers, changes: changes.clone() })
     }
 
@@ -86,11 +107,18 @@ impl Interconnection {
     pub async fn run(mut self) {
         let mut session: Option<Session> = None;
         loop {
-            let offer = self.offers.borrow_and_update().clone();
-            session = self.follow(session, offer).await;
+            let says = self.offers.borrow_and_update().clone();
+            let is_alone = says == Says::Alone;
+            session = self.follow(session, says).await;
+            let kept = keep(session.as_mut(), &self.changes);
+            let forgotten = async {
+                if is_alone {
+                    forget(&self.sb, &self.settings.may_write).await;
+                }
+            };
             let changed = tokio::select! {
                 changed = self.offers.changed() => changed,
-                () = keep(session.as_mut(), &self.changes) => Ok(()),
+                ((), ()) = async { tokio::join!(kept, forgotten) } => Ok(()),
             };
             if changed.is_err() {
                 return;
@@ -98,8 +126,13 @@ impl Interconnection {
         }
     }
 
-    /// The session for an offer. One with other servers is left.
-    async fn follow(&self, session: Option<Session>, offer: Option<Arc<Offer>>) -> Option<Session> {
+    /// The session for what the engine says. One with other servers is left.
+    async fn follow(&self, session: Option<Session>, says: Says) -> Option<Session> {
+        let offer = match says {
+            Says::Unknown => return session,
+            Says::Alone => None,
+            Says::Join(offer) => Some(offer),
+        };
         match (session, offer) {
             (Some(session), Some(offer)) if session.reaches(&offer) => Some(Session { offer, ..session }),
             (session, offer) => {
@@ -117,6 +150,28 @@ async fn keep(session: Option<&mut Session>, changes: &mpsc::WeakSender<Change>)
         Some(session) => session.keep(changes).await,
         None => std::future::pending().await,
     }
+}
+
+/// Removes the chassis of other clusters while there is no interconnection.
+async fn forget(sb: &Client, may_write: &MayWrite) {
+    loop {
+        sb.synced().await;
+        let mut txn = ovnkube_interconnect::forget(&sb.cache());
+        if txn.is_empty() {
+            break;
+        }
+        txn.assert_lock(LOCK);
+        if may_write() && write(sb, txn, "SB").await {
+            break;
+        }
+        sleep(TRY_AGAIN).await;
+    }
+}
+
+/// Whether it was written.
+async fn write(client: &Client, txn: Txn, what: &str) -> bool {
+    let done = client.transact(txn).await;
+    done.inspect_err(|error| warn!(%error, "cannot write to {what}")).is_ok()
 }
 
 /// Connections to the databases of one interconnection.
@@ -242,28 +297,23 @@ impl Session {
             if !(self.may_write)() {
                 return false;
             }
-            if let Err(error) = client.transact(txn).await {
-                warn!(%error, "cannot write to {what}; trying again");
+            if !write(client, txn, what).await {
                 return false;
             }
         }
         true
     }
 
-    /// Removes the cluster from the databases, if they can be reached soon.
+    /// Removes the cluster from the shared databases, if they can be reached soon.
     async fn leave(self) {
-        let until = Instant::now() + LEAVE_WITHIN;
-        let synced = async {
+        let removed = async {
             self.south.synced().await;
             self.sb.synced().await;
+            let offers = self.with_databases(|databases| withdraw(&self.offer, databases));
+            (self.may_write)() && write(&self.south, offers, "IC-SB").await
         };
-        if timeout_at(until, synced).await.is_err() {
-            warn!("the interconnection databases cannot be reached: what they have of this cluster stays there");
-        }
-        let (offers, chassis) = self.with_databases(|databases| withdraw(&self.offer, databases));
-        let is_done = timeout_at(until, self.write(Txn::new(&ic_nb::DATABASE), offers, chassis)).await;
-        if !is_done.unwrap_or(false) {
-            warn!("cannot remove this cluster from the interconnection databases");
+        if !timeout(LEAVE_WITHIN, removed).await.unwrap_or(false) {
+            warn!("cannot remove this cluster from the shared databases: what they have of it stays there");
         }
         Chassis::watch_ports(&self.sb, false);
         info!(zone = %self.offer.wanted.zone, "left the other clusters");

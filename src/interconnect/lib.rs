@@ -27,4 +27,4 @@ mod theirs;
 mod write;
 
 pub use databases::{Databases, is_remote};
-pub use step::{Step, step, withdraw};
+pub use step::{Step, forget, step, withdraw};

@@ -2,7 +2,7 @@
 
 use ovnkube_model::{Peers, TransitSwitch};
 use ovnkube_ovn::{ic_nb, ic_sb, sb};
-use ovnkube_ovsdb_data::Txn;
+use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
 
 use crate::databases::Databases;
@@ -45,15 +45,21 @@ pub fn step(offer: &Offer, databases: Databases<'_>) -> Step {
     Step { claims, offers, chassis, peers }
 }
 
-/// What removes this cluster from the databases: from IC-SB and SB. The addresses in IC-NB stay claimed, so that the cluster
-/// has them again if it comes back.
-pub fn withdraw(offer: &Offer, databases: Databases<'_>) -> (Txn, Txn) {
-    let (mut offers, mut chassis) = (Txn::new(&ic_sb::DATABASE), Txn::new(&sb::DATABASE));
+/// What removes this cluster from IC-SB. The addresses in IC-NB stay claimed, so that the cluster has them again if it comes
+/// back.
+pub fn withdraw(offer: &Offer, databases: Databases<'_>) -> Txn {
+    let mut offers = Txn::new(&ic_sb::DATABASE);
     if let Ok(ours) = Ours::find(offer, databases) {
         ours.remove(&mut offers);
     }
-    chassis::write(&mut chassis, databases.sb, &Theirs::default(), &mut Vec::new());
-    (offers, chassis)
+    offers
+}
+
+/// What removes the other clusters' chassis from SB.
+pub fn forget(sb: &Cache) -> Txn {
+    let mut txn = Txn::new(&sb::DATABASE);
+    chassis::write(&mut txn, sb, &Theirs::default(), &mut Vec::new());
+    txn
 }
 
 /// A switch can be used once it has its key and this cluster its address.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -31,8 +32,9 @@ const NAME_SERVERS: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resol
 /// How much of such a file is read, bytes.
 const LONGEST_FILE: u64 = 64 * 1024;
 
-/// OVN's ports of a host with databases: northbound and southbound, for clients, then for the members of a Raft cluster.
-const OVN_PORTS: [u16; 4] = [6641, 6642, 6643, 6644];
+/// OVN's ports of a host with databases: northbound and southbound, for clients, then for the members of a Raft cluster; then the same
+/// of the databases that join clusters.
+const OVN_PORTS: RangeInclusive<u16> = 6641..=6648;
 
 const API_SERVER: &str = "the API server";
 const NORTHBOUND: &str = "the northbound database";
@@ -132,7 +134,7 @@ impl Connections {
         for host in &self.hosts {
             for ip in self.addresses(&host.name) {
                 owners.insert(ip, host.what);
-                let ports = host.plain.into_iter().flat_map(|port| OVN_PORTS.into_iter().chain([port]));
+                let ports = host.plain.into_iter().flat_map(|port| OVN_PORTS.chain([port]));
                 found.databases.extend(ports.map(|port| SocketAddr::new(ip.to_canonical(), port)));
             }
         }
@@ -190,11 +192,11 @@ mod tests {
         let hosts = hosts.map(|(name, what, plain)| Host { name: name.to_owned(), what, plain }).into();
         let mut connections = Connections { hosts, known: BTreeMap::new(), unknown: BTreeSet::new() };
         let text = |found: &Found| found.databases.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-        let first = "10.0.0.1:6641 10.0.0.1:6642 10.0.0.1:6643 10.0.0.1:6644 10.0.0.1:7000";
+        let of = |ip: &str| (6641..=6648).map(|port| format!("{ip}:{port}")).collect::<Vec<_>>().join(" ");
+        let first = format!("{} 10.0.0.1:7000", of("10.0.0.1"));
         assert_eq!(text(&connections.found()), first);
         connections.learn("db.example".to_owned(), vec!["fd00::9".parse().unwrap()]);
-        let second = "[fd00::9]:6641 [fd00::9]:6642 [fd00::9]:6643 [fd00::9]:6644";
-        assert_eq!(text(&connections.found()), format!("{first} {second}"));
+        assert_eq!(text(&connections.found()), format!("{first} {}", of("[fd00::9]")));
         assert_eq!(&*connections.found().owners[&"10.0.0.2".parse().unwrap()], SOUTHBOUND);
     }
 }

@@ -61,6 +61,10 @@ impl Lab {
         }
     }
 
+    pub(crate) async fn delete_configuration(&self) {
+        self.api.ask(Method::DELETE, &format!("{CONFIG}/ovn-ic-config"), Value::Null).await.unwrap();
+    }
+
     pub(crate) fn add_switch(&self, name: &str, subnet: &str) {
         let ids = format!("external_ids:subnet={subnet}");
         let words = ["ts-add", name, "--", "set", "transit_switch", name, &ids, "external_ids:vendor=kube-ovn"];
@@ -82,6 +86,10 @@ impl Lab {
 
     pub(crate) fn chassis_of(&self, port: &str) -> String {
         chassis_of(&self.sb, port)
+    }
+
+    pub(crate) fn has_chassis(&self, name: &str) -> bool {
+        self.sb.sbctl(&["--bare", "--columns=name", "list", "chassis"]).contains(name)
     }
 
     /// What the shared databases hold.

@@ -4,7 +4,7 @@
 mod lab;
 
 use lab::{Lab, Other};
-use ovnkube_tests::nb::{Release, until};
+use ovnkube_tests::nb::{Release, Server, until};
 
 /// What each side shows of the other.
 async fn are_joined(lab: &Lab, other: &Other) {
@@ -51,10 +51,7 @@ async fn routes_are_exchanged(release: Release) {
     until("our prefix is gone", async || !other.routes().contains("10.128.0.0/14")).await;
     until("we have left", async || !lab.zones().contains("az1")).await;
     until("the switch is gone", async || !lab.nb.nbctl(&["ls-list"]).contains("(ts)")).await;
-    until("their chassis is gone", async || {
-        !lab.sb.sbctl(&["--bare", "--columns=name", "list", "chassis"]).contains("gw2")
-    })
-    .await;
+    until("their chassis is gone", async || !lab.has_chassis("gw2")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,6 +62,41 @@ async fn routes_are_exchanged_with_ovn_23_03() {
 #[tokio::test(flavor = "multi_thread")]
 async fn routes_are_exchanged_with_ovn_25_03() {
     routes_are_exchanged(Release::Trixie).await;
+}
+
+/// Our own databases need nobody else to be rid of the others' rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_leaves_databases_that_are_dead() {
+    let mut lab = Lab::up(Release::Trixie).await;
+    lab.add_switch("ts", "169.254.100.0/24");
+    let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
+    let _engine = lab.engine().await;
+    lab.configure(&[]).await;
+    lab.bind("cr-az1-ts", "c1").await;
+    are_joined(&lab, &other).await;
+    lab.shared.iter_mut().for_each(Server::kill);
+    lab.configure(&[("enable-ic", "false")]).await;
+    until("their prefix is gone", async || !lab.routes().contains("10.244.0.0/16")).await;
+    until("their chassis is gone", async || !lab.has_chassis("gw2")).await;
+    assert!(lab.has_chassis("c1"));
+}
+
+/// Nobody knows then where the shared databases were.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_whose_configuration_went_while_no_master_ran_has_left() {
+    let lab = Lab::up(Release::Trixie).await;
+    lab.add_switch("ts", "169.254.100.0/24");
+    let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
+    let engine = lab.engine().await;
+    lab.configure(&[]).await;
+    lab.bind("cr-az1-ts", "c1").await;
+    are_joined(&lab, &other).await;
+    drop(engine);
+    lab.delete_configuration().await;
+    let _engine = lab.engine().await;
+    until("their prefix is gone", async || !lab.routes().contains("10.244.0.0/16")).await;
+    until("their chassis is gone", async || !lab.has_chassis("gw2")).await;
+    assert!(lab.has_chassis("c1"));
 }
 
 /// Two clusters may be given the same name by mistake. The second one writes nothing.
