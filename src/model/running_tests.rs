@@ -94,6 +94,27 @@ impl Story {
     }
 }
 
+/// After a silence of the API server, a new Node may come before the status of the pod that ran there all the while.
+#[test]
+fn a_recreated_node_gets_the_subnet_in_which_its_pod_runs() {
+    let mut story = Story::settled(ONE);
+    story.node("n1", &[]);
+    story.confirm("n1");
+    story.told(&told("a", 1));
+    story.world.apply(Change::Node("n1".into(), None));
+    story.node("n1", &[]);
+    story.confirm("n1");
+    assert_eq!(story.ips("a"), ["10.1.1.3/24"]);
+    story.told(&told("a", 1).runs(&["10.1.0.3"]));
+    assert_eq!(story.has("n1"), [V4]);
+    story.confirm("n1");
+    assert_eq!(story.ips("a"), ["10.1.0.3/24"]);
+    // a subnet that serves a pod is not given up
+    story.told(&told("b", 2));
+    story.told(&told("a", 1).runs(&["10.1.7.3"]));
+    assert_eq!((story.has("n1"), story.ips("b")), (vec![V4.to_owned()], vec!["10.1.0.4/24".to_owned()]));
+}
+
 #[test]
 fn a_refused_annotation_takes_no_address() {
     let pods = [
@@ -467,10 +488,11 @@ proptest! {
         let settled = |story: &Story, pod: &Told<'_>| story.ips(pod.name);
         let early: BTreeMap<_, _> =
             pods.iter().filter(|(_, late)| !late).map(|(pod, _)| (pod.name, settled(&story, pod))).collect();
-        let subnets = story.world.node_networks["n1"].subnets.clone();
         for (pod, _) in pods.iter().filter(|(_, late)| *late) {
             story.told(pod);
         }
+        story.confirm("n1");
+        let subnets = story.world.node_networks["n1"].subnets.clone();
         for (pod, late) in &pods {
             let runs = |ip: &str| pod.status.iter().any(|own| ip.split('/').next() == Some(&own.to_string()));
             let has = settled(&story, pod);

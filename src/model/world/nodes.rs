@@ -6,7 +6,7 @@ use ovnkube_ipam::Subnet;
 
 use super::World;
 use super::node_network::{NodeNetwork, SUBNETS_EXHAUSTED};
-use crate::{Affected, Family, Name, Node, Notice, Object, Severity, keys};
+use crate::{Affected, Family, Name, Node, Notice, Object, PodKey, Severity, keys};
 
 /// Names of switches that do not belong to a node.
 const RESERVED_NAMES: [&str; 1] = ["join"];
@@ -102,6 +102,7 @@ impl World {
 
     fn claim_subnets(&mut self, name: &Name) {
         let used = self.used_subnets(name);
+        let idle = self.idle_subnets(name);
         let decides = self.settings.roles.cluster_manager;
         let (Some(node), Some(network)) = (self.nodes.get(name), self.node_networks.get_mut(name)) else { return };
         if !decides && !node.subnets.is_empty() {
@@ -115,10 +116,13 @@ impl World {
         let has =
             |network: &NodeNetwork, of: Subnet| network.subnets.iter().copied().find(|s| s.is_ipv6() == of.is_ipv6());
         for subnet in used {
-            let pool = self.subnets.get_mut(&Family::of_subnet(subnet)).filter(|_| has(network, subnet).is_none());
-            if pool.is_some_and(|pool| pool.take(subnet).is_ok()) {
-                network.subnets.push(subnet);
+            let held = has(network, subnet);
+            let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) else { continue };
+            if held.is_some_and(|held| held == subnet || !idle.contains(&held)) || pool.take(subnet).is_err() {
+                continue;
             }
+            network.subnets.extract_if(.., |have| Some(*have) == held).for_each(|have| pool.free(have));
+            network.subnets.push(subnet);
         }
         for subnet in node.subnets.iter().copied() {
             let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) else { continue };
@@ -198,11 +202,34 @@ impl World {
 
     /// Settles a node again after one of its pods is gone: a subnet that was kept for its pods may be released.
     pub(super) fn follow_again(&mut self, name: &Name) {
-        let subnets = |world: &Self| world.node_networks.get(name).map(|network| network.subnets.clone());
         let keeps = |network: &NodeNetwork| !network.problems.is_empty();
-        if self.settings.roles.cluster_manager || !self.node_networks.get(name).is_some_and(keeps) {
-            return;
+        if !self.settings.roles.cluster_manager && self.node_networks.get(name).is_some_and(keeps) {
+            self.settle_again(name);
         }
+    }
+
+    /// Settles the node of a pod again if the pod runs outside of the node's subnets: its status may come after the node
+    /// got them, and they may serve nobody yet. Then they become what the next start of this program would make them.
+    pub(super) fn follow_pod(&mut self, key: &PodKey) {
+        if let Some(node) = self.runs_elsewhere(key).filter(|_| self.settled) {
+            self.settle_again(&node);
+        }
+    }
+
+    /// The node of a pod that runs outside of the node's subnets.
+    fn runs_elsewhere(&self, key: &PodKey) -> Option<Name> {
+        let pod = &self.pods.get(key)?.pod;
+        let node = pod.wired_on()?;
+        let subnets = &self.node_networks.get(node)?.subnets;
+        let is_elsewhere = |ip: IpAddr| {
+            let mut of_family = subnets.iter().filter(|subnet| subnet.is_ipv6() == ip.is_ipv6()).peekable();
+            of_family.peek().is_some() && !of_family.any(|subnet| subnet.contains(ip))
+        };
+        pod.runs_with().any(is_elsewhere).then(|| node.clone())
+    }
+
+    fn settle_again(&mut self, name: &Name) {
+        let subnets = |world: &Self| world.node_networks.get(name).map(|network| network.subnets.clone());
         let before = subnets(self);
         self.settle_node(name);
         if subnets(self) != before {

@@ -60,7 +60,8 @@ impl World {
             return;
         }
         if new.as_mut().is_some_and(|new| self.only_starts(&key, new)) {
-            return self.review(&key);
+            self.review(&key);
+            return self.follow_pod(&key);
         }
         let old = self.pods.get(&key);
         let numbers = if self.settled { self.numbers_of(&key) } else { BTreeSet::new() };
@@ -90,6 +91,7 @@ impl World {
             self.serve_waiting(&node);
             self.follow_again(&node);
         }
+        self.follow_pod(&key);
         self.affect(Affected::Pod(key));
     }
 

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use ovnkube_ipam::{ClusterSubnet, Subnet};
 
 use super::World;
-use crate::{Node, Pod};
+use super::pod_entry::PodEntry;
+use crate::{Node, Pod, PodAddresses};
 
 /// What a node's pods say about its annotated subnets, strongest claim first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +48,20 @@ impl World {
             family.max_by_key(|(subnet, count)| (**count, is_annotated(subnet))).map(|(subnet, _)| *subnet)
         };
         [false, true].into_iter().filter_map(most).collect()
+    }
+
+    /// Subnets of the node that no pod has an address of, but for pods that run with others.
+    pub(super) fn idle_subnets(&self, name: &str) -> Vec<Subnet> {
+        let has = |entry: &PodEntry, subnet: &Subnet| {
+            let mut runs = entry.pod.runs_with().filter(|ip| ip.is_ipv6() == subnet.is_ipv6()).peekable();
+            if runs.peek().is_some() {
+                return runs.any(|ip| subnet.contains(ip));
+            }
+            entry.addresses.iter().flat_map(PodAddresses::each).any(|ip| subnet.contains(ip))
+        };
+        let entries = || self.pods_on(name).filter_map(|key| self.pods.get(key));
+        let held = self.node_networks.get(name).into_iter().flat_map(|network| &network.subnets);
+        held.filter(|subnet| !entries().any(|entry| has(entry, subnet))).copied().collect()
     }
 
     /// The node's subnet that a pod with this address is in. A subnet of the usual length follows from the address;
