@@ -405,6 +405,7 @@ impl Engine {
         }
         for (key, _) in batch.keys {
             self.retries.forget(&key, Cause::Rows);
+            self.failed.remove(&key);
         }
     }
 
