@@ -8,19 +8,14 @@ use ovnkube_ovn::nb::{
     load_balancer as lb, load_balancer_group as lbg, logical_router as lr, logical_switch as ls,
     logical_switch_port as lsp,
 };
-use ovnkube_ovsdb::{Cache, Client};
+use ovnkube_ovsdb::Cache;
 use serde_json::Value;
 
 use crate::Objects;
 
 /// Two ports never have the same IP, nor two on one switch the same MAC; also between two
 /// writes.
-pub fn addresses_are_unique(nb: &Client) {
-    addresses_in_are_unique(&nb.cache());
-}
-
-/// The same for a cache.
-pub fn addresses_in_are_unique(cache: &Cache) {
+pub fn addresses_are_unique(cache: &Cache) {
     let mut seen: BTreeMap<(Option<Uuid>, String), String> = BTreeMap::new();
     for (uuid, row) in cache.iter(lsp::TABLE) {
         let switch = cache.parents(uuid).find(|p| p.table == ls::TABLE).map(|p| p.uuid);
@@ -36,12 +31,7 @@ pub fn addresses_in_are_unique(cache: &Cache) {
 
 /// Every pod that needs a port has exactly one, on its node's switch, with its annotated
 /// address; no other pod has one.
-pub fn pods_are_wired(objects: &Objects, world: &World, nb: &Client) {
-    pods_in_are_wired(objects, world, &nb.cache());
-}
-
-/// The same for a cache.
-pub fn pods_in_are_wired(objects: &Objects, world: &World, cache: &Cache) {
+pub fn pods_are_wired(objects: &Objects, world: &World, cache: &Cache) {
     let mut expected: BTreeSet<String> = BTreeSet::new();
     for (key, entry) in &world.pods {
         let Some(node) = entry.pod.wired_on().filter(|n| world.nodes.contains_key(*n)) else { continue };
@@ -78,12 +68,7 @@ fn annotated_address(objects: &Objects, namespace: &str, name: &str) -> String {
 }
 
 /// No two nodes share a subnet.
-pub fn subnets_are_unique(nb: &Client) {
-    subnets_in_are_unique(&nb.cache());
-}
-
-/// The same for a cache.
-pub fn subnets_in_are_unique(cache: &Cache) {
+pub fn subnets_are_unique(cache: &Cache) {
     let mut seen = BTreeSet::new();
     for (_, row) in cache.iter(ls::TABLE) {
         for key in ["subnet", "ipv6_prefix"] {
@@ -95,8 +80,7 @@ pub fn subnets_in_are_unique(cache: &Cache) {
 }
 
 /// No switch or router has two load balancers for the same address, port and protocol.
-pub fn vips_are_unique(nb: &Client) {
-    let cache = nb.cache();
+pub fn vips_are_unique(cache: &Cache) {
     let switches = cache.iter(ls::TABLE).map(|(_, row)| {
         (
             row.str(ls::NAME),

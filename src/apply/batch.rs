@@ -49,14 +49,13 @@ pub fn take(
     // others knew the pod by its node's address, whatever it is now
     let was_in_host_network =
         |key: &Key| owner_index.get(key).is_some_and(|had| had.rows.is_empty() && !had.members.is_empty());
-    let exists = |row: &RowKey| cache.is_some_and(|cache| existing(cache, row).is_some());
     let mut is_filled = cache.is_none_or(has_pods);
     let (mut ordered, mut endpoints) = (Vec::new(), Vec::new());
     for key in std::mem::take(dirty) {
         let belongs = match access(&key, world) {
             Access::Says => true,
             Access::Nothing => false,
-            Access::Concerns(row) if exists(&row) => true,
+            Access::Concerns(row) if exists(&row, cache) => true,
             Access::Concerns(_) if was_in_host_network(&key) => {
                 // in one transaction it stops being known by its node's address and gets a port: no other pod comes before
                 is_filled |= matches!(key, Key::Pods(_));
@@ -85,15 +84,18 @@ pub fn take(
 /// Takes those out of `failed`, keys that wait for another try, that must change together with whatever is written next: a pod
 /// that is gone still has its port, and its address may be a new pod's by now.
 pub fn take_along(failed: &mut BTreeSet<Key>, world: &World, cache: Option<&Cache>) -> BTreeSet<Key> {
-    let exists = |row: &RowKey| cache.is_some_and(|cache| existing(cache, row).is_some());
     let goes_along = |key: &Key| match access(key, world) {
         Access::Says => true,
         Access::Nothing => false,
-        Access::Concerns(row) => exists(&row),
+        Access::Concerns(row) => exists(&row, cache),
     };
     let (along, others) = std::mem::take(failed).into_iter().partition(goes_along);
     *failed = others;
     along
+}
+
+fn exists(row: &RowKey, cache: Option<&Cache>) -> bool {
+    cache.is_some_and(|cache| existing(cache, row).is_some())
 }
 
 fn has_pods(cache: &Cache) -> bool {

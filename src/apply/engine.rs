@@ -533,8 +533,8 @@ impl Engine {
     /// Other programs changed rows: the keys that want one of them, or something in one, are planned again.
     fn drifted(&mut self, events: &[RowEvent]) {
         // a row that was renamed is missing under its old name
-        let rows = |event: &RowEvent| [&event.new, &event.old, &event.overwritten].map(Clone::clone);
-        let ids = events.iter().flat_map(rows).flatten().filter_map(|row| Some((row.table().name, identity(&row)?)));
+        let rows = events.iter().flat_map(|event| [&event.new, &event.old, &event.overwritten]).flatten();
+        let ids = rows.filter_map(|row| Some((row.table().name, identity(row)?)));
         let keys = self.owner_index.interested(&ids.collect());
         // new rows that look like ours, or new elements in our rows, may be superfluous
         let leftover = |event: &RowEvent| event.new.as_deref().is_some_and(|row| is_garbage(row, false));

@@ -55,8 +55,8 @@ async fn play(server: &Server, crash: usize, pace: usize, annotations_first: boo
             if controller.step(&mut objects, annotations_first).await.is_none() {
                 break;
             }
-            rules::addresses_are_unique(&controller.nb);
-            rules::subnets_are_unique(&controller.nb);
+            rules::addresses_are_unique(&controller.nb.cache());
+            rules::subnets_are_unique(&controller.nb.cache());
             written += 1;
             if written == crash {
                 controller = Controller::start(network.clone(), server.client().await, &objects);
@@ -65,7 +65,7 @@ async fn play(server: &Server, crash: usize, pace: usize, annotations_first: boo
         }
     }
     while controller.step(&mut objects, annotations_first).await.is_some() {
-        rules::addresses_are_unique(&controller.nb);
+        rules::addresses_are_unique(&controller.nb.cache());
         written += 1;
         if written == crash {
             controller = Controller::start(network.clone(), server.client().await, &objects);
@@ -77,8 +77,8 @@ async fn play(server: &Server, crash: usize, pace: usize, annotations_first: boo
 
 /// I1, I2, I3 and I8, and the rows equal those of a fresh controller.
 pub(crate) async fn check(objects: &mut Objects, controller: &Controller) {
-    rules::addresses_are_unique(&controller.nb);
-    rules::pods_are_wired(objects, &controller.world, &controller.nb);
+    rules::addresses_are_unique(&controller.nb.cache());
+    rules::pods_are_wired(objects, &controller.world, &controller.nb.cache());
     let network = controller.world.settings.clone();
     let rows = Dump::of(&controller.nb);
     let mut again = Controller::start(network.clone(), controller.nb.clone(), objects);

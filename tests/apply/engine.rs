@@ -72,9 +72,9 @@ impl Lab {
         })
         .await;
         let (objects, controller) = self.observer().await;
-        rules::addresses_are_unique(&self.nb);
-        rules::subnets_are_unique(&self.nb);
-        rules::pods_are_wired(&objects, &controller.world, &self.nb);
+        rules::addresses_are_unique(&self.nb.cache());
+        rules::subnets_are_unique(&self.nb.cache());
+        rules::pods_are_wired(&objects, &controller.world, &self.nb.cache());
     }
 
     fn has_port(&self, name: &str) -> bool {
@@ -283,7 +283,7 @@ async fn an_address_moves() {
         lab.api.pod("a", to, node, ask.clone()).await;
         lab.api.delete_pod("a", from).await;
         until(&format!("{to} has the address"), async || {
-            rules::addresses_are_unique(&lab.nb);
+            rules::addresses_are_unique(&lab.nb.cache());
             lab.addresses(&format!("a_{to}")) == "02:00:00:00:00:77 10.128.0.77"
         })
         .await;
@@ -408,7 +408,7 @@ async fn an_engine_that_is_killed_again_and_again() {
         }
         tokio::time::sleep(Duration::from_millis(round * 17 % 150)).await;
         drop(engine);
-        rules::addresses_are_unique(&lab.nb);
+        rules::addresses_are_unique(&lab.nb.cache());
     }
     let engine = lab.engine().await;
     lab.settled().await;

@@ -159,7 +159,7 @@ async fn rows_with_the_same_name_are_neither_used_nor_removed() {
     for foreign in &foreign {
         assert_unharmed(foreign, &controller.nb, "changes");
     }
-    rules::pods_are_wired(&objects, &controller.world, &controller.nb);
+    rules::pods_are_wired(&objects, &controller.world, &controller.nb.cache());
     let cache = controller.nb.cache();
     let routers = cache.lookup(lr::TABLE, "ovn_cluster_router").iter().filter_map(|uuid| cache.get(lr::TABLE, *uuid));
     let with_ports: Vec<_> = routers.filter(|row| row.uuids(lr::PORTS).next().is_some()).collect();

@@ -146,7 +146,7 @@ async fn duplicates_are_removed() {
     controller.settle(&mut objects).await;
     let rows = Dump::of(&controller.nb);
     assert_eq!(rows.0["Logical_Router(ovn_cluster_router)"].len(), 1);
-    rules::pods_are_wired(&objects, &controller.world, &controller.nb);
+    rules::pods_are_wired(&objects, &controller.world, &controller.nb.cache());
     let (_, transactions) = start(&server, &mut objects).await;
     assert_eq!(transactions, 0);
     let mut known = rows.clone();
@@ -165,9 +165,9 @@ async fn an_address_freed_meanwhile_is_assigned_once() {
     objects.put(heir);
     let mut controller = Controller::start(Settings::default().network(), server.client().await, &objects);
     while controller.step(&mut objects, false).await.is_some() {
-        rules::addresses_are_unique(&controller.nb);
+        rules::addresses_are_unique(&controller.nb.cache());
     }
-    rules::pods_are_wired(&objects, &controller.world, &controller.nb);
+    rules::pods_are_wired(&objects, &controller.world, &controller.nb.cache());
 }
 
 /// B17, B30: a node that returns with another subnet keeps nothing of the old one.
@@ -181,7 +181,7 @@ async fn a_node_that_moved_while_no_controller_ran() {
     let (controller, _) = start(&server, &mut objects).await;
     let text = Dump::of(&controller.nb).text().replace("10.128.0.0/14", "");
     assert!(!text.contains("10.128.0."), "{text}");
-    rules::pods_are_wired(&objects, &controller.world, &controller.nb);
+    rules::pods_are_wired(&objects, &controller.world, &controller.nb.cache());
 }
 
 /// The new holder of an address is planned before the previous one, and both do not fit
@@ -198,7 +198,7 @@ async fn an_address_passes_to_a_pod_that_is_planned_first() {
     let changes = [objects.delete("Pod", "a", "q"), objects.put(heir)].concat();
     controller.take(changes);
     while controller.step(&mut objects, false).await.is_some() {
-        rules::addresses_are_unique(&controller.nb);
+        rules::addresses_are_unique(&controller.nb.cache());
     }
     crate::crash::check(&mut objects, &controller).await;
 }

@@ -224,7 +224,7 @@ async fn play(story: &[Happens]) {
             Happens::Write(n) => {
                 for _ in 0..*n {
                     controller.step(&mut objects, false).await;
-                    rules::addresses_are_unique(&controller.nb);
+                    rules::addresses_are_unique(&controller.nb.cache());
                 }
                 Vec::new()
             }
@@ -242,7 +242,7 @@ async fn play(story: &[Happens]) {
         running.check(&controller.world);
     }
     while controller.step(&mut objects, false).await.is_some() {
-        rules::addresses_are_unique(&controller.nb);
+        rules::addresses_are_unique(&controller.nb.cache());
     }
     running.check(&controller.world);
     crate::crash::check(&mut objects, &controller).await;

@@ -394,7 +394,7 @@ async fn play(story: &[Happens], template: bool) {
         controller.take(changes);
     }
     controller.settle(&mut objects).await;
-    rules::vips_are_unique(&controller.nb);
+    rules::vips_are_unique(&controller.nb.cache());
     crate::crash::check(&mut objects, &controller).await;
 }
 

@@ -132,10 +132,10 @@ fn happen(objects: &mut Objects, document: &Value) -> Vec<ovnkube_model::Change>
 }
 
 fn check(settings: &Settings, objects: &Objects, controller: &Controller) {
-    rules::addresses_are_unique(&controller.nb);
-    rules::subnets_are_unique(&controller.nb);
+    rules::addresses_are_unique(&controller.nb.cache());
+    rules::subnets_are_unique(&controller.nb.cache());
     if settings.roles.controller && !settings.disable_iface_id_ver {
-        rules::pods_are_wired(objects, &controller.world, &controller.nb);
+        rules::pods_are_wired(objects, &controller.world, &controller.nb.cache());
     }
 }
 

@@ -4,7 +4,19 @@
 mod lab;
 
 use lab::{Lab, Other};
+use ovnkube_tests::api::Running;
 use ovnkube_tests::nb::{Release, Server, until};
+
+/// Joins a cluster with OVN's own daemon and ours, by the switch `ts`.
+async fn joined(lab: &Lab) -> (Other, Running) {
+    lab.add_switch("ts", "169.254.100.0/24");
+    let other = Other::join(lab, "az2", "ts", "169.254.100.77/24").await;
+    let engine = lab.engine().await;
+    lab.configure(&[]).await;
+    lab.bind("cr-az1-ts", "c1").await;
+    are_joined(lab, &other).await;
+    (other, engine)
+}
 
 /// What each side shows of the other.
 async fn are_joined(lab: &Lab, other: &Other) {
@@ -20,12 +32,7 @@ async fn are_joined(lab: &Lab, other: &Other) {
 
 async fn routes_are_exchanged(release: Release) {
     let lab = Lab::up(release).await;
-    lab.add_switch("ts", "169.254.100.0/24");
-    let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
-    let engine = lab.engine().await;
-    lab.configure(&[]).await;
-    lab.bind("cr-az1-ts", "c1").await;
-    are_joined(&lab, &other).await;
+    let (other, engine) = joined(&lab).await;
 
     // a restart finds everything as it should be
     let before = lab.everything();
@@ -68,12 +75,7 @@ async fn routes_are_exchanged_with_ovn_25_03() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_leaves_databases_that_are_dead() {
     let mut lab = Lab::up(Release::Trixie).await;
-    lab.add_switch("ts", "169.254.100.0/24");
-    let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
-    let _engine = lab.engine().await;
-    lab.configure(&[]).await;
-    lab.bind("cr-az1-ts", "c1").await;
-    are_joined(&lab, &other).await;
+    let (_other, _engine) = joined(&lab).await;
     lab.shared.iter_mut().for_each(Server::kill);
     lab.configure(&[("enable-ic", "false")]).await;
     until("their prefix is gone", async || !lab.routes().contains("10.244.0.0/16")).await;
@@ -85,12 +87,7 @@ async fn a_cluster_leaves_databases_that_are_dead() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_whose_configuration_went_while_no_master_ran_has_left() {
     let lab = Lab::up(Release::Trixie).await;
-    lab.add_switch("ts", "169.254.100.0/24");
-    let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
-    let engine = lab.engine().await;
-    lab.configure(&[]).await;
-    lab.bind("cr-az1-ts", "c1").await;
-    are_joined(&lab, &other).await;
+    let (_other, engine) = joined(&lab).await;
     drop(engine);
     lab.delete_configuration().await;
     let _engine = lab.engine().await;
@@ -117,14 +114,9 @@ async fn a_name_that_another_cluster_has_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_rows_of_other_clusters_are_left_out() {
     let lab = Lab::up(Release::Trixie).await;
-    lab.add_switch("ts", "169.254.100.0/24");
     lab.shared[0].ctl("ovn-ic-nbctl", &["ts-add", "join"]);
     lab.shared[0].ctl("ovn-ic-nbctl", &["ts-add", "none"]);
-    let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
-    let _engine = lab.engine().await;
-    lab.configure(&[]).await;
-    lab.bind("cr-az1-ts", "c1").await;
-    are_joined(&lab, &other).await;
+    let (other, _engine) = joined(&lab).await;
     let zone =
         lab.shared[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=_uuid", "find", "availability_zone", "name=az2"]);
     let zone = format!("availability_zone={zone}");

@@ -215,10 +215,10 @@ async fn takeover_applies_missed_changes_and_nothing_else() {
     let mut controller = Controller::start(settings().network(), server.client().await, &objects);
     while let Some(write) = controller.step(&mut objects, false).await {
         assert!(matches!(write, Write::Transaction(_) | Write::Annotations(_)));
-        rules::addresses_are_unique(&controller.nb);
+        rules::addresses_are_unique(&controller.nb.cache());
     }
     let have = Dump::of(&controller.nb);
-    rules::pods_are_wired(&objects, &controller.world, &controller.nb);
+    rules::pods_are_wired(&objects, &controller.world, &controller.nb.cache());
     let labels = |dump: &Dump| in_scope(dump).0.into_keys().collect::<std::collections::BTreeSet<_>>();
     let gone: Vec<_> = labels(&was).difference(&labels(&have)).cloned().collect();
     let controller_id = "default-network-controller:Namespace:udn3";

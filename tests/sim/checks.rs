@@ -58,8 +58,8 @@ fn check_pods(world: &World) {
     for change in objects.first_lists() {
         model.apply(change);
     }
-    rules::pods_in_are_wired(&objects, &model, &world.observer.cache);
-    rules::subnets_in_are_unique(&world.observer.cache);
+    rules::pods_are_wired(&objects, &model, &world.observer.cache);
+    rules::subnets_are_unique(&world.observer.cache);
     for pod in world.api.all("Pod").filter(|pod| pod["status"]["phase"] == "Running") {
         let started = pod["metadata"]["uid"].as_str().and_then(|uid| world.running.get(uid));
         if let Some((_, ips)) = started {

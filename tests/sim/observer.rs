@@ -60,7 +60,7 @@ impl Observer {
     /// Takes in what a master has committed.
     pub(crate) fn commit(&mut self, database: &Database, changes: &[Change]) {
         self.see(database, changes);
-        rules::addresses_in_are_unique(&self.cache);
+        rules::addresses_are_unique(&self.cache);
         for Foreign { uuid, row, place } in &self.foreign {
             let have = self.cache.get(row.table(), *uuid);
             assert!(have == Some(row), "the foreign row {row} is {have:?}");

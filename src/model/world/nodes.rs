@@ -221,10 +221,9 @@ impl World {
         let pod = &self.pods.get(key)?.pod;
         let node = pod.wired_on()?;
         let subnets = &self.node_networks.get(node)?.subnets;
-        let is_elsewhere = |ip: IpAddr| {
-            let mut of_family = subnets.iter().filter(|subnet| subnet.is_ipv6() == ip.is_ipv6()).peekable();
-            of_family.peek().is_some() && !of_family.any(|subnet| subnet.contains(ip))
-        };
+        // a node has one subnet of each family at most
+        let is_elsewhere =
+            |ip: IpAddr| subnets.iter().any(|subnet| subnet.is_ipv6() == ip.is_ipv6() && !subnet.contains(ip));
         pod.runs_with().any(is_elsewhere).then(|| node.clone())
     }
 
