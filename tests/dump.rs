@@ -165,7 +165,7 @@ fn columns(row: &Row, labels: &HashMap<Uuid, String>) -> Columns {
         } else if let Some(atom) = datum.single() {
             shown(atom)
         } else {
-            let mut list: Vec<Value> = datum.atoms().iter().map(shown).collect();
+            let mut list: Vec<Value> = datum.atoms().map(shown).collect();
             list.sort_by_key(ToString::to_string);
             Value::Array(list)
         };

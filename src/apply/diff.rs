@@ -126,7 +126,7 @@ impl<'a> Diff<'a> {
     fn grow(&mut self, row: &Row) {
         let bytes = |atom: &Atom| 8 + atom.as_str().map_or(32, str::len);
         let of_datum = |datum: &Datum| match datum.pairs() {
-            [] => datum.atoms().iter().map(bytes).sum::<usize>(),
+            [] => datum.atoms().map(bytes).sum::<usize>(),
             pairs => pairs.iter().map(|(key, value)| bytes(key) + bytes(value)).sum(),
         };
         self.size.0 += 1;

@@ -19,6 +19,7 @@
 
 mod generated;
 pub mod owner;
+mod pieces;
 mod row;
 pub mod schema;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub mod wire;
 
 pub use generated::{ic_nb, ic_sb, nb, sb, vswitch};
 pub use owner::OwnerId;
+pub use pieces::Items;
 pub use row::{Column, IntoAtom, IntoDatum, Members, Row, Single, StrMap, kind};
 pub use schema::{ColumnId, Database, ServerSchema, Table};
 pub use uuid::Uuid;

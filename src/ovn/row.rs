@@ -245,18 +245,18 @@ impl Row {
         self.atom(column.id)?.as_uuid()
     }
 
-    fn members(&self, id: ColumnId) -> &[Atom] {
-        self.get(id).map_or(&[], Datum::atoms)
+    fn members(&self, id: ColumnId) -> impl Iterator<Item = &Atom> {
+        self.get(id).into_iter().flat_map(Datum::atoms)
     }
 
     /// The texts of a column, sorted.
     pub fn strs<T: Members<kind::Str>>(&self, column: Column<T>) -> impl Iterator<Item = &str> {
-        self.members(column.id).iter().filter_map(Atom::as_str)
+        self.members(column.id).filter_map(Atom::as_str)
     }
 
     /// The rows that a column refers to, sorted.
     pub fn uuids<T: Members<kind::Uuid>>(&self, column: Column<T>) -> impl Iterator<Item = Uuid> {
-        self.members(column.id).iter().filter_map(Atom::as_uuid)
+        self.members(column.id).filter_map(Atom::as_uuid)
     }
 
     /// A map of text to text; empty if there is none.

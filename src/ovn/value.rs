@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::pieces::{Items, Pieces, toggled};
+
 /// Which of the five OVSDB types an atom has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -109,9 +111,14 @@ enum Repr {
     One(Atom),
     /// Two or more, sorted.
     Set(Arc<[Atom]>),
+    /// More than [`WHOLE`].
+    Large(Arc<Pieces<Atom>>),
     /// One or more, sorted by key, keys unique.
     Map(Arc<[(Atom, Atom)]>),
 }
+
+/// Larger sets are stored in pieces.
+const WHOLE: usize = 128;
 
 impl Datum {
     pub const EMPTY: Datum = Datum(Repr::Empty);
@@ -130,7 +137,8 @@ impl Datum {
         match atoms.len() {
             0 => Datum::EMPTY,
             1 => atoms.pop().map_or(Datum::EMPTY, Datum::one),
-            _ => Datum(Repr::Set(atoms.into())),
+            2..=WHOLE => Datum(Repr::Set(atoms.into())),
+            _ => Datum(Repr::Large(Arc::new(Pieces::of_sorted(&atoms)))),
         }
     }
 
@@ -146,12 +154,38 @@ impl Datum {
     }
 
     /// The members of a scalar, optional or set, sorted; empty for a map.
-    pub fn atoms(&self) -> &[Atom] {
+    pub fn atoms(&self) -> Items<'_, Atom> {
+        match &self.0 {
+            Repr::Large(pieces) => pieces.items(),
+            _ => Items::of(self.small()),
+        }
+    }
+
+    /// The members, unless they are in pieces.
+    fn small(&self) -> &[Atom] {
         match &self.0 {
             Repr::One(a) => std::slice::from_ref(a),
             Repr::Set(s) => s,
-            Repr::Empty | Repr::Map(_) => &[],
+            Repr::Empty | Repr::Map(_) | Repr::Large(_) => &[],
         }
+    }
+
+    /// The members that `other` lacks, sorted. Between versions of a large set this costs what they differ in.
+    pub fn only_here<'a>(&'a self, other: &'a Datum) -> impl Iterator<Item = &'a Atom> {
+        only_in(self.unshared(other).into_iter().flatten(), other.unshared(self).into_iter().flatten())
+    }
+
+    fn unshared<'a>(&'a self, other: &'a Datum) -> Vec<&'a [Atom]> {
+        match (&self.0, &other.0) {
+            (Repr::Large(mine), Repr::Large(theirs)) => mine.unshared(theirs).collect(),
+            (Repr::Large(mine), _) => mine.slices().collect(),
+            _ => vec![self.small()],
+        }
+    }
+
+    /// The pairs that `other` lacks, sorted.
+    pub fn pairs_only_here<'a>(&'a self, other: &'a Datum) -> impl Iterator<Item = &'a (Atom, Atom)> {
+        only_in(self.pairs().iter(), other.pairs().iter())
     }
 
     /// The shared pairs of a map; `None` for anything else.
@@ -184,7 +218,10 @@ impl Datum {
 
     /// Whether a set holds `atom`, in O(log n).
     pub fn contains(&self, atom: &Atom) -> bool {
-        self.atoms().binary_search(atom).is_ok()
+        match &self.0 {
+            Repr::Large(pieces) => pieces.contains(atom),
+            _ => self.small().binary_search(atom).is_ok(),
+        }
     }
 
     /// The value of a string key.
@@ -197,7 +234,7 @@ impl Datum {
     /// Every uuid in it: members of a set, keys and values of a map.
     pub fn uuids(&self) -> impl Iterator<Item = Uuid> + '_ {
         let pairs = self.pairs().iter().flat_map(|(k, v)| [k, v]);
-        self.atoms().iter().chain(pairs).filter_map(Atom::as_uuid)
+        self.atoms().chain(pairs).filter_map(Atom::as_uuid)
     }
 
     /// The value after a `modify` of update2/update3 on a column that can hold more than one value: sets take the
@@ -208,8 +245,17 @@ impl Datum {
         match (&self.0, &diff.0) {
             (_, Repr::Empty) => self.clone(),
             (Repr::Map(_) | Repr::Empty, Repr::Map(change)) => patch_map(self.pairs(), change),
-            _ => patch_set(self.atoms(), diff.atoms()),
+            (Repr::Large(pieces), _) => {
+                let change: Vec<Atom> = diff.atoms().cloned().collect();
+                Self::of_pieces(pieces.toggled(&change))
+            }
+            (_, Repr::Large(_)) => diff.patched(self),
+            _ => Datum::set(toggled(self.small(), diff.small())),
         }
+    }
+
+    fn of_pieces(pieces: Pieces<Atom>) -> Self {
+        if pieces.len() > WHOLE { Datum(Repr::Large(Arc::new(pieces))) } else { Datum::set(pieces.items().cloned()) }
     }
 }
 
@@ -219,21 +265,16 @@ impl Default for Datum {
     }
 }
 
-fn patch_set(old: &[Atom], change: &[Atom]) -> Datum {
-    let mut out = Vec::with_capacity(old.len() + change.len());
-    let (mut a, mut b) = (old.iter().peekable(), change.iter().peekable());
-    loop {
-        match (a.peek(), b.peek()) {
-            (Some(x), Some(y)) if x == y => {
-                a.next();
-                b.next();
-            }
-            (Some(x), Some(y)) if x < y => out.extend(a.next().cloned()),
-            (Some(_), None) => out.extend(a.next().cloned()),
-            (_, Some(_)) => out.extend(b.next().cloned()),
-            (None, None) => return Datum::set(out),
-        }
-    }
+/// The items of sorted `a` that sorted `b` lacks, in one walk over both.
+fn only_in<'a, T: Ord + 'a>(
+    a: impl Iterator<Item = &'a T>,
+    b: impl Iterator<Item = &'a T>,
+) -> impl Iterator<Item = &'a T> {
+    let mut rest = b.peekable();
+    a.filter(move |item| {
+        while rest.next_if(|r| r < item).is_some() {}
+        rest.peek() != Some(item)
+    })
 }
 
 fn patch_map(old: &[(Atom, Atom)], change: &[(Atom, Atom)]) -> Datum {
@@ -279,7 +320,7 @@ impl fmt::Debug for Datum {
         match &self.0 {
             Repr::Empty => f.write_str("[]"),
             Repr::One(a) => a.fmt(f),
-            Repr::Set(s) => f.debug_list().entries(s.iter()).finish(),
+            Repr::Set(_) | Repr::Large(_) => f.debug_list().entries(self.atoms()).finish(),
             Repr::Map(m) => f.debug_map().entries(m.iter().map(|(k, v)| (k, v))).finish(),
         }
     }

@@ -327,8 +327,16 @@ impl Serialize for WireDatum<'_> {
             pair.serialize_element(self.datum.pairs())?;
         } else {
             pair.serialize_element("set")?;
-            pair.serialize_element(self.datum.atoms())?;
+            pair.serialize_element(&AllMembers(self.datum))?;
         }
         pair.end()
+    }
+}
+
+struct AllMembers<'a>(&'a Datum);
+
+impl Serialize for AllMembers<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(self.0.atoms())
     }
 }

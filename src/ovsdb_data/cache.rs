@@ -9,7 +9,6 @@ use ovnkube_ovn::schema::ColumnInfo;
 use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, ServerSchema, Table, Uuid, derived_uuid};
 
 use crate::layout::{Layout, Reads};
-use crate::sorted::only_in;
 use crate::update::{Change, Updates};
 use crate::uuids::{UuidHasher, UuidMap};
 
@@ -305,7 +304,7 @@ fn gone(a: Option<&Datum>, b: Option<&Datum>) -> Vec<Uuid> {
         let kept: BTreeSet<Uuid> = b.uuids().collect();
         return a.uuids().filter(|u| !kept.contains(u)).collect();
     }
-    only_in(a.atoms(), b.atoms()).filter_map(Atom::as_uuid).collect()
+    a.only_here(b).filter_map(Atom::as_uuid).collect()
 }
 
 fn modified(old: &Row, cells: Vec<(ColumnId, Datum)>, layout: &Layout) -> Row {

@@ -97,7 +97,7 @@ fn check_cell(
         return Err(format!("{} has {count} values where {min} to {max} are allowed", place()));
     }
     let values = datum.pairs().iter().filter_map(|(_, v)| ty.value.as_ref().map(|base| (v, base)));
-    let keys = datum.atoms().iter().chain(datum.pairs().iter().map(|(k, _)| k)).map(|k| (k, &ty.key));
+    let keys = datum.atoms().chain(datum.pairs().iter().map(|(k, _)| k)).map(|k| (k, &ty.key));
     keys.chain(values).try_for_each(|(atom, base)| check_atom(atom, base).map_err(|e| format!("{}: {e}", place())))?;
     for target in info.references().filter_map(|r| known.database.table(r.table)) {
         let missing = |uuid: &Uuid| !inserted.contains(uuid) && (known.has_row)(target, *uuid) == Some(false);

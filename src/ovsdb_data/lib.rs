@@ -17,7 +17,6 @@ mod layout;
 mod nearly;
 mod own;
 mod render;
-mod sorted;
 #[cfg(test)]
 mod tests;
 mod txn;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ovnkube_ovn::{Atom, ColumnId, Datum, Row, Uuid};
 
 use crate::cache::RowChange;
-use crate::sorted::only_in;
 use crate::txn::{Mutation, Op, Txn};
 use crate::uuids::UuidMap;
 
@@ -94,10 +93,10 @@ fn members_are_own(mutations: &[&Mutation], was: &Datum, is: &Datum) -> bool {
             matches!(m, Mutation::RemoveKeys(d) if d.contains(key)) || matches!(m, Mutation::SetKeys(d) if replaced(d))
         })
     };
-    only_in(is.atoms(), was.atoms()).all(came)
-        && only_in(was.atoms(), is.atoms()).all(went)
-        && only_in(is.pairs(), was.pairs()).all(set)
-        && only_in(was.pairs(), is.pairs()).all(unset)
+    is.only_here(was).all(came)
+        && was.only_here(is).all(went)
+        && is.pairs_only_here(was).all(set)
+        && was.pairs_only_here(is).all(unset)
 }
 
 impl Op {

@@ -212,7 +212,7 @@ impl Mutation {
                 if all.is_map() || more.is_map() {
                     return false;
                 }
-                *all = Datum::set(all.atoms().iter().chain(more.atoms()).cloned());
+                *all = Datum::set(all.atoms().chain(more.atoms()).cloned());
                 true
             }
             (Mutation::SetKeys(all), Mutation::SetKeys(more)) => {

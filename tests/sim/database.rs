@@ -211,7 +211,7 @@ impl Database {
             "insert" => {
                 let more = parse(info, &mutation[2])?;
                 check(&more, theirs)?;
-                Datum::set(have.atoms().iter().chain(more.atoms()).cloned())
+                Datum::set(have.atoms().chain(more.atoms()).cloned())
             }
             "delete" if info.is_map() => {
                 let is_set = mutation[2][0] != "map";
@@ -222,7 +222,7 @@ impl Database {
             }
             "delete" => {
                 let less = parse(info, &mutation[2])?;
-                Datum::set(have.atoms().iter().filter(|atom| !less.contains(atom)).cloned())
+                Datum::set(have.atoms().filter(|atom| !less.contains(atom)).cloned())
             }
             other => return Err(Refusal("not supported", format!("mutation {other} is not simulated"))),
         };
@@ -286,7 +286,7 @@ impl Database {
                     if datum.uuids().any(|to| !self.tables[*target].contains_key(&to)) {
                         let stays =
                             |atom: &&Atom| atom.as_uuid().is_some_and(|to| self.tables[*target].contains_key(&to));
-                        updates.push((at, *uuid, *column, Datum::set(datum.atoms().iter().filter(stays).cloned())));
+                        updates.push((at, *uuid, *column, Datum::set(datum.atoms().filter(stays).cloned())));
                     }
                 }
             }
@@ -408,7 +408,7 @@ fn changed(was: &Datum, is: &Datum, is_map: bool) -> Datum {
         let gone = was.pairs().iter().filter(|(key, _)| is.pairs().iter().all(|(other, _)| other != key));
         return Datum::map(gone.chain(is.pairs().iter().filter(|pair| !was.pairs().contains(pair))).cloned());
     }
-    let only = |a: &Datum, b: &Datum| a.atoms().iter().filter(|atom| !b.contains(atom)).cloned().collect::<Vec<_>>();
+    let only = |a: &Datum, b: &Datum| a.atoms().filter(|atom| !b.contains(atom)).cloned().collect::<Vec<_>>();
     Datum::set(only(was, is).into_iter().chain(only(is, was)))
 }
 
@@ -441,7 +441,7 @@ fn parse_keys(info: &ColumnInfo, value: &Value) -> Result<Vec<Atom>, Refusal> {
 
 fn check(datum: &Datum, theirs: &ServerColumn) -> Result<(), Refusal> {
     let values = datum.pairs().iter().filter_map(|(_, value)| Some((value, theirs.ty.value.as_ref()?)));
-    let keys = datum.atoms().iter().chain(datum.pairs().iter().map(|(key, _)| key)).map(|key| (key, &theirs.ty.key));
+    let keys = datum.atoms().chain(datum.pairs().iter().map(|(key, _)| key)).map(|key| (key, &theirs.ty.key));
     let fits = |(atom, base): (&Atom, &ServerBase)| match atom {
         Atom::Int(number) => (base.range.0..=base.range.1).contains(number),
         Atom::Str(text) if !base.allowed.is_empty() => base.allowed.iter().any(|allowed| **allowed == **text),
