@@ -23,7 +23,7 @@ host_of() { # NODE: its flows, nftables, routes and everything else the agent wr
     echo "br-int $(ovs-ofctl -O OpenFlow15 dump-flows br-int 2>/dev/null | grep -vc NXST) flows"
     ovs-ofctl --no-stats dump-flows br-ex | sort
     nft -s list ruleset 2>/dev/null
-    for f in -4 -6; do ip $f -br addr; ip $f rule; ip $f route show table all; ip $f neigh show nud permanent; done
+    for f in -4 -6; do ip $f -br addr; ip $f rule; ip $f route show table all; ip $f neigh show nud permanent | sort; done
     ovs-vsctl --bare --columns=name list interface | sort | sed /^$/d; cat /proc/sys/net/ipv{4,6}/conf/{br-ex,ovn-k8s-mp0}/forwarding /proc/sys/net/ipv4/conf/{br-ex,ovn-k8s-mp0}/rp_filter 2>/dev/null; true'
 }
 # the node's subnet and tunnel names may differ: the numbers of each kind must be equal
