@@ -58,6 +58,7 @@ impl Api {
             }
         }
         self.clear_list("/api/v1/nodes").await;
+        self.clear_list("/apis/kubeovn.io/v1/subnets").await;
     }
 
     async fn clear_list(&self, path: &str) {

@@ -41,7 +41,7 @@ impl Servers {
         let guard = guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let servers = Self { dir, settings, guard };
         servers.start();
-        for file in ["yaml/accounts.yaml", "yaml/admission.yaml", "systemd/rbac-kubelet.yaml"] {
+        for file in ["yaml/accounts.yaml", "yaml/admission.yaml", "yaml/subnets.yaml", "systemd/rbac-kubelet.yaml"] {
             servers.kubectl(&["apply", "-f", &near("dist").join(file).display().to_string()]);
         }
         servers.run(Command::new(script()).args(["account", "ovn"]));

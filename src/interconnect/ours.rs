@@ -1,6 +1,6 @@
 //! The rows of this cluster in IC-SB: its zone, gateways, ports and routes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ovnkube_model::Name;
 use ovnkube_ovn::ic_sb::{availability_zone, datapath_binding, encap, gateway, port_binding, route};
@@ -31,6 +31,8 @@ pub(crate) struct Ours<'a> {
     offer: &'a Offer,
     databases: Databases<'a>,
     zone: Option<Uuid>,
+    /// Its routes by switch, prefix and next hop.
+    routes: BTreeMap<[&'a str; 3], Uuid>,
 }
 
 impl<'a> Ours<'a> {
@@ -39,7 +41,13 @@ impl<'a> Ours<'a> {
         let name = offer.wanted.zone.as_ref();
         let mut zones = databases.ic_sb.iter(availability_zone::TABLE);
         let zone = zones.find(|(_, row)| row.str(availability_zone::NAME) == name).map(|(uuid, _)| uuid);
-        let ours = Self { offer, databases, zone };
+        let of_zone = |row: &Row| zone.is_some() && row.uuid(route::AVAILABILITY_ZONE) == zone;
+        let routes = databases.ic_sb.iter(route::TABLE);
+        let routes = routes.filter(|(_, row)| of_zone(row) && row.str(route::ROUTE_TABLE).is_empty());
+        let routes = routes.map(|(uuid, row)| {
+            ([row.str(route::TRANSIT_SWITCH), row.str(route::IP_PREFIX), row.str(route::NEXTHOP)], uuid)
+        });
+        let ours = Self { offer, databases, zone, routes: routes.collect() };
         let is_foreign = |row: &Row| match row.external_ids().get(CLUSTER) {
             Some(cluster) => cluster != offer.cluster.as_ref(),
             // of OVN's own daemon: ours if it is about a chassis of ours
@@ -237,14 +245,7 @@ impl<'a> Ours<'a> {
         for prefix in &self.offer.prefixes {
             for next_hop in next_hops.iter().filter(|hop| hop.contains(':') == prefix.is_ipv6()) {
                 let text = prefix.to_string();
-                let is_it = |row: &Row| {
-                    row.str(route::TRANSIT_SWITCH) == switch.name.as_ref()
-                        && row.uuid(route::AVAILABILITY_ZONE) == Some(zone)
-                        && row.str(route::ROUTE_TABLE).is_empty()
-                        && row.str(route::IP_PREFIX) == text
-                        && row.str(route::NEXTHOP) == next_hop
-                };
-                let have = ic_sb.iter(route::TABLE).find(|(_, row)| is_it(row)).map(|(uuid, _)| uuid);
+                let have = self.routes.get(&[switch.name.as_ref(), text.as_str(), next_hop.as_str()]).copied();
                 let want = Row::new(route::TABLE)
                     .with(route::TRANSIT_SWITCH, switch.name.as_ref())
                     .with(route::AVAILABILITY_ZONE, zone)

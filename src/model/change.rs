@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    EndpointSlice, InterconnectionConfig, Name, Names, Namespace, NetworkPolicy, Node, ObjectKey, Peers, Pod, PodKey,
-    PodSet, Service, ServiceCidr, Subnet,
+    EndpointSlice, InterconnectionConfig, InterconnectionSubnet, Name, Names, Namespace, NetworkPolicy, Node,
+    ObjectKey, Peers, Pod, PodKey, PodSet, Service, ServiceCidr, Subnet,
 };
 
 /// One observed change. `None` means the object is gone. Serialisable, so that a run can be recorded and
@@ -23,6 +23,7 @@ pub enum Change {
     NetworkPolicy(ObjectKey, Option<Box<NetworkPolicy>>),
     ServiceCidr(Name, Option<ServiceCidr>),
     Interconnection(Option<InterconnectionConfig>),
+    InterconnectionSubnet(Name, Option<InterconnectionSubnet>),
     /// What the interconnection databases say.
     Peers(Box<Peers>),
     Connections(Connections),
@@ -78,6 +79,8 @@ pub enum Kind {
     ServiceCidr,
     /// The ConfigMap `ovn-ic-config`.
     Interconnection,
+    /// `Subnet` of Kube-OVN.
+    InterconnectionSubnet,
 }
 
 /// What must be planned again after a change.
@@ -96,8 +99,10 @@ pub enum Affected {
     PodSet(Arc<PodSet>),
     /// The nodes where services are served: any of [`crate::World::sites`].
     Sites,
-    /// The wanted interconnection, or what is wrong with it.
+    /// The wanted interconnection, what it offers, or what is wrong with it.
     Interconnection,
+    /// A `Subnet` of Kube-OVN.
+    InterconnectionSubnet(Name),
     TransitSwitch(Name),
     /// A prefix of other clusters.
     Prefix(Subnet),

@@ -50,8 +50,8 @@ pub use family::Family;
 pub use finding::Finding;
 pub use gateway::{Gateway, GatewayMode};
 pub use interconnection::{
-    Asks, BadKey, Interconnection, InterconnectionConfig, LocalRange, OwnPort, PeerRoute, Peers, Prefixes, Refused,
-    RemotePort, Server, TransitSwitch, prefixes,
+    Asks, BadKey, Interconnection, InterconnectionConfig, InterconnectionSubnet, LocalRange, MOST_PREFIXES, OwnPort,
+    PeerRoute, Peers, Prefixes, Refused, RemotePort, Server, TransitSwitch, prefixes,
 };
 pub use labels::Labels;
 pub use masquerade::Masquerade;

@@ -16,6 +16,7 @@ pub enum Object {
     NetworkPolicy { key: ObjectKey, uid: Name },
     ServiceCidr { name: Name, uid: Name },
     ConfigMap { key: ObjectKey, uid: Name },
+    Subnet { name: Name, uid: Name },
 }
 
 /// An object in the API's terms.
@@ -39,6 +40,7 @@ impl Object {
                 ("networking.k8s.io/v1", "NetworkPolicy", Some(&key.namespace), &key.name, uid)
             }
             Self::ConfigMap { key, uid } => ("v1", "ConfigMap", Some(&key.namespace), &key.name, uid),
+            Self::Subnet { name, uid } => ("kubeovn.io/v1", "Subnet", None, name, uid),
             Self::ServiceCidr { name, uid } => ("networking.k8s.io/v1", "ServiceCIDR", None, name, uid),
         };
         About { api_version, kind, namespace: namespace.map(|name| &**name), name, uid }

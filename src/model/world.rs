@@ -134,6 +134,7 @@ impl World {
             // OVN balances any service address, so the ranges do not matter here
             Change::ServiceCidr(..) => {}
             Change::Interconnection(config) => self.apply_interconnection(config),
+            Change::InterconnectionSubnet(name, subnet) => self.apply_interconnection_subnet(name, subnet),
             Change::Peers(peers) => self.apply_peers(*peers),
             Change::Synced(kind) => self.sync(kind),
         }
@@ -164,12 +165,14 @@ impl World {
                 let namespaces = self.namespaces.keys().flat_map(|name| self.namespace_notices(name));
                 let policies = self.policies.iter().flat_map(|(key, _)| self.policy_notices(key));
                 let all = nodes.chain(pods).chain(services).chain(namespaces).chain(policies);
-                all.chain(self.interconnection_notices()).collect()
+                let subnets = self.joined.subnets.keys().flat_map(|name| self.interconnection_subnet_notices(name));
+                all.chain(self.interconnection_notices()).chain(subnets).collect()
             }
             Affected::Service(key) => self.service_notices(key),
             Affected::Namespace(name) => self.namespace_notices(name),
             Affected::NetworkPolicy(key) => self.policy_notices(key),
             Affected::Interconnection => self.interconnection_notices(),
+            Affected::InterconnectionSubnet(name) => self.interconnection_subnet_notices(name),
             Affected::PodSet(_) | Affected::Sites | Affected::TransitSwitch(_) | Affected::Prefix(_) => Vec::new(),
         }
     }

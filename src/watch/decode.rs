@@ -6,6 +6,7 @@ use serde::Deserialize;
 use crate::Error;
 use crate::endpoint_slices::EndpointSlices;
 use crate::interconnection::InterconnectionConfigs;
+use crate::interconnection_subnets::InterconnectionSubnets;
 use crate::namespaces::Namespaces;
 use crate::network_policies::NetworkPolicies;
 use crate::nodes::Nodes;
@@ -49,6 +50,7 @@ fn decoded(json: &str, is_gone: bool) -> Result<Change, Error> {
         "EndpointSlice" => change::<EndpointSlices>(json, is_gone),
         "NetworkPolicy" => change::<NetworkPolicies>(json, is_gone),
         "ConfigMap" => change::<InterconnectionConfigs>(json, is_gone),
+        "Subnet" => change::<InterconnectionSubnets>(json, is_gone),
         "ServiceCIDR" => change::<ServiceCidrs>(json, is_gone),
         other => return Err(Error::failed("decode an object", format!("{other:?} is not a kind that is watched"))),
     };

@@ -27,6 +27,7 @@ mod endpoints;
 mod error;
 mod events;
 mod interconnection;
+mod interconnection_subnets;
 mod leader;
 mod lease;
 mod lease_settings;

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use crate::client::query_value;
 use crate::endpoint_slices::EndpointSlices;
 use crate::interconnection::InterconnectionConfigs;
+use crate::interconnection_subnets::InterconnectionSubnets;
 use crate::namespaces::Namespaces;
 use crate::network_policies::NetworkPolicies;
 use crate::nodes::Nodes;
@@ -51,6 +52,7 @@ impl Scope {
                 Kind::EndpointSlice,
                 Kind::NetworkPolicy,
                 Kind::Interconnection,
+                Kind::InterconnectionSubnet,
             ],
             Self::ClusterManager => &[Kind::Node, Kind::Pod],
             Self::Nodes => &[Kind::Node],
@@ -95,6 +97,7 @@ pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watche
             },
             Kind::Service => tasks.spawn(run::<Services>(client, selector, changes)),
             Kind::Interconnection => tasks.spawn(run::<InterconnectionConfigs>(client, selector, changes)),
+            Kind::InterconnectionSubnet => tasks.spawn(run::<InterconnectionSubnets>(client, selector, changes)),
             Kind::ServiceCidr => tasks.spawn(run::<ServiceCidrs>(client, selector, changes)),
             Kind::EndpointSlice => tasks.spawn(run::<EndpointSlices>(client, selector, changes)),
         };

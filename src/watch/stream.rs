@@ -180,6 +180,10 @@ impl<W: Watched> Stream<W> {
             match self.client.get(&action, &path, &mut text).await {
                 Err(error) if W::OPTIONAL && next.is_empty() && error.is_withheld() => {
                     tracing::info!(%error, "going on without these objects");
+                    if error.is_gone() {
+                        // with the kind, all objects of it have gone
+                        self.remove_older(self.round).await?;
+                    }
                     self.sync().await?;
                     return Ok(WatchEnd::Withheld);
                 }
@@ -196,13 +200,18 @@ impl<W: Watched> Stream<W> {
             }
         }
         self.paged = true;
-        let round = self.round;
+        self.remove_older(self.round).await?;
+        self.sync().await?;
+        Ok(WatchEnd::Listed)
+    }
+
+    /// Reports as gone all objects that a round of lists has not seen.
+    async fn remove_older(&mut self, round: u32) -> Result<(), Stop> {
         let gone: Vec<W::Key> = self.known.iter().filter(|(_, seen)| seen.1 != round).map(|(k, _)| k.clone()).collect();
         for key in gone {
             self.remove(key).await?;
         }
-        self.sync().await?;
-        Ok(WatchEnd::Listed)
+        Ok(())
     }
 
     async fn sync(&mut self) -> Result<(), Stop> {

@@ -9,11 +9,12 @@ use ovnkube_tests::nb::{Daemon, Release, Server, until};
 use ovnkube_tests::settings::Settings;
 use serde_json::{Value, json};
 
+const SUBNETS: &str = "/apis/kubeovn.io/v1/subnets";
 const CONFIG: &str = "/api/v1/namespaces/kube-system/configmaps";
 
 /// The shared databases and our cluster.
 pub(crate) struct Lab {
-    api: Api,
+    pub(crate) api: Api,
     /// IC-NB and IC-SB.
     pub(crate) shared: [Server; 2],
     pub(crate) nb: Server,
@@ -63,6 +64,21 @@ impl Lab {
 
     pub(crate) async fn delete_configuration(&self) {
         self.api.ask(Method::DELETE, &format!("{CONFIG}/ovn-ic-config"), Value::Null).await.unwrap();
+    }
+
+    /// Creates a Subnet, or changes fields of it.
+    pub(crate) async fn subnet(&self, name: &str, spec: Value) {
+        let path = format!("{SUBNETS}/{name}");
+        if self.api.find(&path).await.is_some() {
+            self.api.ask(Method::PATCH, &path, json!({"spec": spec})).await.unwrap();
+        } else {
+            let body = json!({"apiVersion": "kubeovn.io/v1", "kind": "Subnet", "metadata": {"name": name}, "spec": spec});
+            self.api.ask(Method::POST, SUBNETS, body).await.unwrap();
+        }
+    }
+
+    pub(crate) async fn delete_subnet(&self, name: &str) {
+        self.api.ask(Method::DELETE, &format!("{SUBNETS}/{name}"), Value::Null).await.unwrap();
     }
 
     pub(crate) fn add_switch(&self, name: &str, subnet: &str) {

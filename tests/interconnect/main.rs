@@ -6,6 +6,7 @@ mod lab;
 use lab::{Lab, Other};
 use ovnkube_tests::api::Running;
 use ovnkube_tests::nb::{Release, Server, until};
+use serde_json::json;
 
 /// Joins a cluster with OVN's own daemon and ours, by the switch `ts`.
 async fn joined(lab: &Lab) -> (Other, Running) {
@@ -69,6 +70,31 @@ async fn routes_are_exchanged_with_ovn_23_03() {
 #[tokio::test(flavor = "multi_thread")]
 async fn routes_are_exchanged_with_ovn_25_03() {
     routes_are_exchanged(Release::Trixie).await;
+}
+
+/// What people close is neither offered nor learned, from the moment they say so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_that_a_subnet_closes_stays_here() {
+    let lab = Lab::up(Release::Host).await;
+    let (other, _engine) = joined(&lab).await;
+    lab.subnet("ours", json!({"cidrBlock": "10.130.0.0/16", "disableInterConnection": true, "gateway": "10.130.0.1"})).await;
+    until("the rest is offered", async || other.routes().contains("10.131.0.0/16")).await;
+    until("the whole is not", async || !other.routes().contains("10.128.0.0/14")).await;
+    assert!(other.routes().contains("10.128.0.0/15"), "{}", other.routes());
+
+    lab.subnet("bad", json!({"cidrBlock": "10.244", "disableInterConnection": true})).await;
+    lab.subnet("theirs", json!({"cidrBlock": "10.244.0.0/17", "disableInterConnection": true})).await;
+    until("the rest of theirs is used", async || lab.routes().contains("10.244.128.0/17")).await;
+    assert!(!lab.routes().contains("10.244.0.0/1"), "{}", lab.routes());
+    lab.api.event("BadField", "bad").await;
+
+    lab.subnet("theirs", json!({"cidrBlock": "10.244.0.0/16,fd10::/64"})).await;
+    until("none of theirs is used", async || !lab.routes().contains("10.244.")).await;
+    lab.subnet("theirs", json!({"disableInterConnection": false})).await;
+    until("all of theirs is used", async || lab.routes().contains("10.244.0.0/16")).await;
+    lab.delete_subnet("ours").await;
+    until("all is offered", async || other.routes().contains("10.128.0.0/14")).await;
+    until("and not in pieces", async || !other.routes().contains("10.131.0.0/16")).await;
 }
 
 /// Our own databases need nobody else to be rid of the others' rows.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::wire::Ask;
 
 /// The kinds that masters watch, and their lists.
-pub(crate) const KINDS: [(&str, &str); 7] = [
+pub(crate) const KINDS: [(&str, &str); 8] = [
     ("Node", "/api/v1/nodes"),
     ("Namespace", "/api/v1/namespaces"),
     ("Pod", "/api/v1/pods"),
@@ -16,6 +16,7 @@ pub(crate) const KINDS: [(&str, &str); 7] = [
     ("EndpointSlice", "/apis/discovery.k8s.io/v1/endpointslices"),
     ("NetworkPolicy", "/apis/networking.k8s.io/v1/networkpolicies"),
     ("ConfigMap", "/api/v1/namespaces/kube-system/configmaps"),
+    ("Subnet", "/apis/kubeovn.io/v1/subnets"),
 ];
 
 /// Objects in a page, unless the client asks for all at once.

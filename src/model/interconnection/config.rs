@@ -16,6 +16,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::text::short;
 use crate::{Meta, Name};
 
 /// Ports of the databases where the ConfigMap names none.
@@ -211,9 +212,4 @@ fn is_dns_name(text: &str) -> bool {
     // an address that is cut short is no name
     let last = text.rsplit('.').next().unwrap_or_default();
     (1..=253).contains(&text.len()) && text.chars().all(fits) && (last.parse::<u32>().is_err() || !text.contains('.'))
-}
-
-/// The beginning of a text, for messages.
-fn short(text: &str) -> String {
-    text.chars().take(64).collect()
 }

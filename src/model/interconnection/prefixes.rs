@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use ipnetwork::IpNetwork;
 use ovnkube_ipam::Subnet;
 
 use super::PeerRoute;
 use crate::Name;
 
-/// The most prefixes of one cluster that are used.
-const MOST: usize = 1024;
+/// The most prefixes of one cluster that are used, and that this cluster offers.
+pub const MOST_PREFIXES: usize = 1024;
 
 /// Addresses of this cluster, and what they are for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,35 +36,65 @@ pub struct Prefixes {
     pub refused: BTreeSet<Refused>,
 }
 
-/// Judges what the others offer.
-pub fn prefixes(offered: &[PeerRoute], local: &[LocalRange]) -> Prefixes {
+/// Judges what the others offer. `closed`: ranges that are not used, each with the Subnet that says so. Of a prefix that
+/// contains one, the rest is used.
+pub fn prefixes(offered: &[PeerRoute], local: &[LocalRange], closed: &BTreeMap<Subnet, Name>) -> Prefixes {
+    let mut cut: BTreeMap<Subnet, Option<Vec<Subnet>>> = BTreeMap::new();
     let mut found = Prefixes::default();
     let mut counts: BTreeMap<&Name, BTreeSet<Subnet>> = BTreeMap::new();
     for route in offered {
         let of_zone = counts.entry(&route.zone).or_default();
-        let reason = problem(route.prefix, local).or_else(|| {
-            let is_more = of_zone.len() >= MOST && !of_zone.contains(&route.prefix);
-            is_more.then(|| format!("the cluster offers more than {MOST} prefixes; have it offer larger ones"))
-        });
-        if let Some(reason) = reason {
-            found.refused.insert(Refused { zone: route.zone.clone(), prefix: route.prefix, reason });
-            continue;
+        let pieces = match problem(route.prefix, local, closed) {
+            Some(reason) => Err(reason),
+            None => few(cut.entry(route.prefix).or_insert_with(|| pieces(route.prefix, closed)), of_zone),
+        };
+        match pieces {
+            Ok(pieces) => {
+                for piece in pieces {
+                    of_zone.insert(*piece);
+                    found.used.entry(*piece).or_default().insert(route.next_hop, route.id.clone());
+                }
+            }
+            Err(reason) => {
+                found.refused.insert(Refused { zone: route.zone.clone(), prefix: route.prefix, reason });
+            }
         }
-        of_zone.insert(route.prefix);
-        found.used.entry(route.prefix).or_default().insert(route.next_hop, route.id.clone());
     }
     found
 }
 
-fn problem(prefix: Subnet, local: &[LocalRange]) -> Option<String> {
+/// What is not closed of a prefix; `None`: too many pieces.
+fn pieces(prefix: Subnet, closed: &BTreeMap<Subnet, Name>) -> Option<Vec<Subnet>> {
+    let within = closed.range(prefix..).map(|(range, _)| *range).take_while(|range| prefix.contains(range.base()));
+    let within: Vec<Subnet> = within.collect();
+    prefix.pieces_without(&within, MOST_PREFIXES).map(|_| prefix.without(&within))
+}
+
+/// The pieces, if their cluster has not used up its number.
+fn few<'p>(pieces: &'p Option<Vec<Subnet>>, used: &BTreeSet<Subnet>) -> Result<&'p [Subnet], String> {
+    let room = MOST_PREFIXES.saturating_sub(used.len());
+    let fits = |pieces: &&Vec<Subnet>| pieces.iter().filter(|piece| !used.contains(*piece)).count() <= room;
+    let too_many = || format!("the cluster offers more than {MOST_PREFIXES} prefixes; have it offer larger ones");
+    pieces.as_ref().filter(fits).map(Vec::as_slice).ok_or_else(too_many)
+}
+
+fn problem(prefix: Subnet, local: &[LocalRange], closed: &BTreeMap<Subnet, Name>) -> Option<String> {
     if prefix.prefix() == 0 {
         return Some("it is everything; have the cluster offer the ranges of its pods".into());
     }
     if is_link_local(prefix.base()) {
         return Some("its addresses are link-local".into());
     }
-    let taken = local.iter().find(|local| local.range.overlaps(prefix))?;
-    Some(format!("this cluster has {} {}; give one of the clusters other addresses", taken.purpose, taken.range))
+    if let Some(taken) = local.iter().find(|local| local.range.overlaps(prefix)) {
+        return Some(format!(
+            "this cluster has {} {}; give one of the clusters other addresses",
+            taken.purpose, taken.range
+        ));
+    }
+    let around = |length| IpNetwork::new(prefix.base(), length).ok().map(Subnet::of);
+    let mut around = (0..=prefix.prefix()).filter_map(around);
+    let (range, subnet) = around.find_map(|range| closed.get_key_value(&range))?;
+    Some(format!("Subnet {subnet} of this cluster closes {range} with disableInterConnection"))
 }
 
 fn is_link_local(ip: IpAddr) -> bool {

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::Meta;
+use crate::{Change, ClusterSubnet, Meta, Name, NetworkSettings, Subnet, World};
 
 fn parse(data: &[(&str, &str)]) -> InterconnectionConfig {
     let whole = [
@@ -18,8 +18,12 @@ fn parse(data: &[(&str, &str)]) -> InterconnectionConfig {
             value => drop(all.insert((*key).into(), value.into())),
         }
     }
+    with_meta(|meta| InterconnectionConfig::parse(meta, &all))
+}
+
+fn with_meta<T>(parse: impl FnOnce(&Meta<'_>) -> T) -> T {
     let (labels, annotations) = <_>::default();
-    InterconnectionConfig::parse(&Meta { uid: "u", created: 0, labels: &labels, annotations: &annotations }, &all)
+    parse(&Meta { uid: "u", created: 0, labels: &labels, annotations: &annotations })
 }
 
 #[test]
@@ -81,7 +85,7 @@ fn route(prefix: &str) -> PeerRoute {
 fn prefixes_that_would_take_traffic_away_are_refused() {
     let local = [("10.128.0.0/14", "pods in"), ("10.96.0.0/16", "services in"), ("fd98::/64", "routers in")];
     let local = local.map(|(range, purpose)| LocalRange { range: range.parse().unwrap(), purpose });
-    let judge = |prefix: &str| prefixes(&[route(prefix)], &local);
+    let judge = |prefix: &str| prefixes(&[route(prefix)], &local, &BTreeMap::new());
     for prefix in ["10.244.0.0/16", "fd00:10:245::/48"] {
         assert_eq!(judge(prefix).used.len(), 1, "{prefix}");
     }
@@ -105,6 +109,87 @@ fn prefixes_that_would_take_traffic_away_are_refused() {
 #[test]
 fn a_cluster_with_too_many_prefixes_keeps_the_first_ones() {
     let offered: Vec<_> = (0..10_000).map(|n| route(&format!("20.{}.{}.0/24", n / 256, n % 256))).collect();
-    let judged = prefixes(&offered, &[]);
+    let judged = prefixes(&offered, &[], &BTreeMap::new());
     assert_eq!((judged.used.len(), judged.refused.len()), (1024, 10_000 - 1024));
+}
+
+fn closing(cidr_block: &str) -> InterconnectionSubnet {
+    with_meta(|meta| InterconnectionSubnet::parse(meta, cidr_block, true))
+}
+
+#[test]
+fn ranges_of_a_subnet() {
+    let texts = |ranges: &[Subnet]| ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    for (cidr_block, closed) in [
+        ("10.199.0.0/16", "10.199.0.0/16"),
+        (" 10.199.0.1/16 ,fd00:199::/64,", "10.199.0.0/16 fd00:199::/64"),
+        ("0.0.0.0/0", "0.0.0.0/0"),
+    ] {
+        let subnet = closing(cidr_block);
+        assert_eq!((texts(&subnet.closed).as_str(), subnet.bad.len()), (closed, 0), "{cidr_block}");
+    }
+    for (cidr_block, closed, says) in [
+        ("", "", "is missing"),
+        (" , ", "", "is missing"),
+        ("10.199.0.0", "", "has \"10.199.0.0\"; write a range"),
+        ("10.199.0.0/33,10.198.0.0/16", "10.198.0.0/16", "has \"10.199.0.0/33\""),
+        ("ten", "", "has \"ten\""),
+    ] {
+        let subnet = closing(cidr_block);
+        assert_eq!((texts(&subnet.closed).as_str(), subnet.bad.len()), (closed, 1), "{cidr_block}");
+        assert!(subnet.bad[0].contains(says), "{:?}", subnet.bad);
+    }
+    let many = closing(&"10.0.0.0/8,".repeat(100_000));
+    assert_eq!((many.closed.len(), many.bad.len()), (16, 1));
+    let open = with_meta(|meta| InterconnectionSubnet::parse(meta, "no range", false));
+    assert!(open.closed.is_empty() && open.bad.is_empty());
+}
+
+#[test]
+fn of_a_larger_prefix_the_rest_is_used() {
+    let closed = [("10.244.64.0/18", "a"), ("10.250.0.0/15", "b")];
+    let closed: BTreeMap<Subnet, Name> = closed.map(|(range, name)| (range.parse().unwrap(), name.into())).into();
+    let judged = prefixes(&["10.244.0.0/16", "10.250.3.0/24", "10.249.0.0/16"].map(route), &[], &closed);
+    let used: Vec<_> = judged.used.keys().map(ToString::to_string).collect();
+    assert_eq!(used, ["10.244.0.0/18", "10.244.128.0/17", "10.249.0.0/16"]);
+    let refused: Vec<_> = judged.refused.iter().map(|r| format!("{} {}", r.prefix, r.reason)).collect();
+    assert_eq!(refused, ["10.250.3.0/24 Subnet b of this cluster closes 10.250.0.0/15 with disableInterConnection"]);
+}
+
+/// However people and other clusters cut ranges, there is an end.
+#[test]
+fn pieces_are_bounded() {
+    let closed = (0..1500).map(|n| (format!("10.0.{}.{}/32", n / 128, n % 128 * 2).parse().unwrap(), "a".into()));
+    let closed: BTreeMap<Subnet, Name> = closed.collect();
+    let offered: Vec<_> = (0..16_384).map(|n| route(&format!("10.0.0.0/{}", 9 + n % 16))).collect();
+    let judged = prefixes(&offered, &[], &closed);
+    assert!(judged.used.len() <= MOST_PREFIXES, "{}", judged.used.len());
+    assert!(judged.refused.iter().all(|r| r.reason.contains("more than 1024 prefixes")), "{:?}", judged.refused);
+    assert!(!judged.refused.is_empty());
+}
+
+#[test]
+fn what_is_not_closed_is_offered() {
+    let range = |cidr: &str, host_prefix| ClusterSubnet { cidr: cidr.parse().unwrap(), host_prefix };
+    let ranges = [range("10.128.0.0/14", 23), range("fd01::/48", 64)];
+    let mut world = World::new(NetworkSettings { cluster_subnets: ranges.into(), ..<_>::default() }, []);
+    let mut offered = |changes: &[(&str, Option<&str>)]| {
+        for (name, cidr_block) in changes {
+            world.apply(Change::InterconnectionSubnet((*name).into(), cidr_block.map(closing)));
+        }
+        let (ranges, more) = world.offered_ranges();
+        (ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "), more)
+    };
+    let is = |text: &str| (text.to_owned(), 0);
+    assert_eq!(offered(&[]), is("10.128.0.0/14 fd01::/48"));
+    assert_eq!(offered(&[("a", Some("10.130.0.0/16"))]), is("10.128.0.0/15 10.131.0.0/16 fd01::/48"));
+    // within a node's range; one that another one has too
+    let others = [("b", Some("10.131.255.0/24,fd01:0:0:8000::/49")), ("c", Some("10.130.0.0/16"))];
+    assert!(offered(&others).0.starts_with("10.128.0.0/15 10.131.0.0/17 10.131.128.0/18 "));
+    assert_eq!(offered(&[("a", None), ("b", None)]), is("10.128.0.0/15 10.131.0.0/16 fd01::/48"));
+    assert_eq!(offered(&[("c", Some("10.0.0.0/8"))]), is("fd01::/48"));
+    let single: Vec<String> = (0..1500).map(|n| format!("10.128.{}.{}/32", n / 128, n % 128 * 2)).collect();
+    let single: Vec<_> = single.iter().map(|range| (range.as_str(), Some(range.as_str()))).collect();
+    let (ranges, more) = offered(&[&[("c", None)], &single[..]].concat());
+    assert!(ranges.starts_with("10.130.0.0/15 10.129.0.0/16 ") && more > 0, "{ranges} {more}");
 }

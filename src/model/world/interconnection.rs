@@ -7,8 +7,8 @@ use ovnkube_ipam::Subnet;
 use super::World;
 use super::joined::Wanted;
 use crate::{
-    Affected, Asks, InterconnectionConfig, LocalRange, Name, Notice, Object, ObjectKey, Peers, Prefixes, Refused,
-    Severity, TransitSwitch, keys, prefixes,
+    Affected, Asks, InterconnectionConfig, InterconnectionSubnet, LocalRange, MOST_PREFIXES, Name, Notice, Object,
+    ObjectKey, Peers, Prefixes, Refused, Severity, TransitSwitch, keys, prefixes,
 };
 
 /// The most prefixes that one message names.
@@ -55,6 +55,31 @@ impl World {
         self.affect(Affected::Interconnection);
     }
 
+    pub(super) fn apply_interconnection_subnet(&mut self, name: Name, new: Option<InterconnectionSubnet>) {
+        let new = new.filter(InterconnectionSubnet::concerns);
+        if self.joined.subnets.get(&name) == new.as_ref() {
+            return;
+        }
+        match new {
+            Some(subnet) => self.joined.subnets.insert(name.clone(), subnet),
+            None => self.joined.subnets.remove(&name),
+        };
+        self.settle_prefixes();
+        self.affect(Affected::InterconnectionSubnet(name));
+        self.affect(Affected::Interconnection);
+    }
+
+    /// The ranges of pods that other clusters may reach, the largest first, and how many more there are than are offered.
+    pub fn offered_ranges(&self) -> (Vec<Subnet>, usize) {
+        let closed: Vec<Subnet> = self.joined.closed().into_keys().collect();
+        let ranges = self.settings.cluster_subnets.iter();
+        let mut open: Vec<Subnet> = ranges.flat_map(|range| range.cidr.without(&closed)).collect();
+        open.sort_by_key(|range| (range.prefix(), *range));
+        let more = open.len().saturating_sub(MOST_PREFIXES);
+        open.truncate(MOST_PREFIXES);
+        (open, more)
+    }
+
     pub(super) fn sync_interconnection(&mut self) {
         if self.joined.uid.is_none() && self.joined.wanted == Wanted::Unknown {
             self.joined.wanted = Wanted::Off;
@@ -85,7 +110,7 @@ impl World {
         }
         let offered = self.joined.peers.as_ref().map(|peers| peers.routes.as_slice()).unwrap_or_default();
         let wanted = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
-        let new = if wanted { prefixes(offered, &self.local_ranges()) } else { Prefixes::default() };
+        let new = if wanted { prefixes(offered, &self.local_ranges(), &self.joined.closed()) } else { Prefixes::default() };
         let old = std::mem::take(&mut self.joined.prefixes);
         let names: BTreeSet<&Subnet> = old.used.keys().chain(new.used.keys()).collect();
         for prefix in names.into_iter().filter(|prefix| old.used.get(prefix) != new.used.get(prefix)) {
@@ -138,7 +163,29 @@ impl World {
         let problems = self.joined.peers.iter().flat_map(|peers| &peers.problems);
         let problems = problems.map(|problem| warn("InterconnectionProblem", problem.clone()));
         let refused = self.refused_by_zone().into_iter().map(|message| warn("PrefixRefused", message));
-        bad.chain(unknown).chain(named).chain(problems).chain(refused).collect()
+        let offers = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
+        let more = if offers { self.offered_ranges().1 } else { 0 };
+        let many = (more > 0).then(|| {
+            warn(
+                "InterconnectionProblem",
+                format!(
+                    "cannot offer all ranges of pods: Subnets with disableInterConnection cut them into {more} more than \
+                     {MOST_PREFIXES}, and the largest are offered; close fewer, larger ranges"
+                ),
+            )
+        });
+        bad.chain(unknown).chain(named).chain(problems).chain(refused).chain(many).collect()
+    }
+
+    pub(super) fn interconnection_subnet_notices(&self, name: &Name) -> Vec<Notice> {
+        let Some(subnet) = self.joined.subnets.get(name) else { return Vec::new() };
+        let notice = |problem: &String| Notice {
+            object: Object::Subnet { name: name.clone(), uid: subnet.uid.clone() },
+            severity: Severity::Warning,
+            reason: "BadField",
+            message: format!("cannot use spec.cidrBlock: it {problem}"),
+        };
+        subnet.bad.iter().map(notice).collect()
     }
 
     /// One message for each cluster of which prefixes are refused.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ovnkube_ipam::Subnet;
 
-use crate::{BadKey, Interconnection, Name, Peers, Prefixes, Refused};
+use crate::{BadKey, Interconnection, InterconnectionSubnet, Name, Peers, Prefixes, Refused};
 
 /// What is wanted and what is known; see the module.
 #[derive(Debug, Default)]
@@ -14,6 +14,8 @@ pub struct Joined {
     pub(super) uid: Option<Name>,
     pub(super) bad: Vec<BadKey>,
     pub(super) wanted: Wanted,
+    /// Those that close ranges, or should.
+    pub(super) subnets: BTreeMap<Name, InterconnectionSubnet>,
     pub(super) peers: Option<Peers>,
     pub(super) prefixes: Prefixes,
 }
@@ -48,6 +50,14 @@ impl Joined {
     /// Whether nobody wants an interconnection.
     pub fn is_off(&self) -> bool {
         self.wanted == Wanted::Off
+    }
+
+    /// Ranges that are neither offered to other clusters nor learned from them, each with a Subnet that says so.
+    pub fn closed(&self) -> BTreeMap<Subnet, Name> {
+        let of = |(name, subnet): (&Name, &InterconnectionSubnet)| {
+            subnet.closed.iter().map(|range| (*range, name.clone())).collect::<Vec<_>>()
+        };
+        self.subnets.iter().flat_map(of).collect()
     }
 
     pub fn switches(&self) -> impl Iterator<Item = &Name> {

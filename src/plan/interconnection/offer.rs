@@ -25,7 +25,6 @@ pub fn offer(world: &World) -> Option<Offer> {
     let cluster = world.namespaces.get(SYSTEM)?.uid.clone();
     let nodes = wanted.gateways.iter().filter_map(|name| world.nodes.get(name));
     let chassis = nodes.filter_map(|node| node.chassis_id.clone()).collect();
-    let ranges = world.settings.cluster_subnets.iter().map(|range| range.cidr);
-    let prefixes = ranges.filter(|_| wanted.auto_route).collect();
+    let prefixes = if wanted.auto_route { world.offered_ranges().0 } else { Vec::new() };
     Some(Offer { wanted: wanted.clone(), cluster, chassis, prefixes })
 }
