@@ -206,8 +206,12 @@ impl Running {
             let watches = ovnkube_watch::start(&client, &scope, &changes);
             let weak = changes.downgrade();
             drop(changes);
-            let settings =
-                || JoinSettings { tls: None, txn_timeout: Duration::from_secs(10), may_write: may_write.clone() };
+            let settings = || JoinSettings {
+                tls: None,
+                txn_timeout: Duration::from_secs(10),
+                may_write: may_write.clone(),
+                metrics: counted.interconnection.clone(),
+            };
             let (offers, joined) = sb.clone().map(|sb| Interconnection::new(sb, settings(), &weak)).unzip();
             let joined = joined.map(|joined| tokio::spawn(joined.run()));
             let (claims, stale) = sb.map(|sb| Chassis::new(sb, may_write.clone(), None)).unzip();

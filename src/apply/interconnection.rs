@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ovnkube_interconnect::{Databases, Step, step, withdraw};
-use ovnkube_model::{Affected, Change, Peers, World};
+use ovnkube_model::{Affected, Change, Name, PeerCluster, Peers, RouteCounts, World};
 use ovnkube_ovn::{Database, ic_nb, ic_sb};
 use ovnkube_ovsdb::{Client, Lock, Options, Remote, Subscription, TlsFiles, Txn};
 use ovnkube_plan::{Offer, offer};
+use ovnkube_telemetry::{Clusters, Connected, InterconnectionMetrics, OtherCluster};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
@@ -57,8 +58,17 @@ impl Says {
     }
 }
 
-/// The engine's end: what the cluster offers.
-pub struct Offers(watch::Sender<Says>);
+/// The engine's end: what the cluster offers, and what is shown of the others.
+pub struct Offers {
+    says: watch::Sender<Says>,
+    metrics: InterconnectionMetrics,
+}
+
+impl Drop for Offers {
+    fn drop(&mut self) {
+        self.metrics.clusters(None);
+    }
+}
 
 impl Offers {
     pub(crate) fn update(&self, affected: &Affected, world: &World) {
@@ -70,7 +80,10 @@ impl Offers {
             return;
         }
         let new = Says::of(world);
-        self.0.send_if_modified(|old| {
+        if matches!(affected, Affected::Everything | Affected::Interconnection) {
+            self.metrics.clusters((new != Says::Alone).then(|| clusters(world)));
+        }
+        self.says.send_if_modified(|old| {
             let differs = *old != new;
             if differs {
                 *old = new;
@@ -80,12 +93,22 @@ impl Offers {
     }
 }
 
+fn clusters(world: &World) -> Clusters {
+    let of = |(name, cluster, routes): (&Name, &PeerCluster, RouteCounts)| {
+        let RouteCounts { used, refused } = routes;
+        (name.to_string(), OtherCluster { gateways: cluster.gateways, used, refused })
+    };
+    let others = world.joined.clusters().map(of).collect();
+    Clusters { others, problems: world.notices(&Affected::Interconnection).len() }
+}
+
 /// How to reach the databases, and whether they may be written to.
 pub struct JoinSettings {
     /// For servers with TLS.
     pub tls: Option<TlsFiles>,
     pub txn_timeout: Duration,
     pub may_write: MayWrite,
+    pub metrics: InterconnectionMetrics,
 }
 
 /// See the module.
@@ -100,7 +123,7 @@ impl Interconnection {
     /// The engine's end, and the part to run. `changes` is where the engine hears of the other clusters.
     pub fn new(sb: Client, settings: JoinSettings, changes: &mpsc::WeakSender<Change>) -> (Offers, Self) {
         let (to, offers) = watch::channel(Says::default());
-        (Offers(to), Self { sb, settings, offers, changes: changes.clone() })
+        (Offers { says: to, metrics: settings.metrics.clone() }, Self { sb, settings, offers, changes: changes.clone() })
     }
 
     /// Runs until [`Offers`] is dropped.
@@ -183,6 +206,7 @@ struct Session {
     events: [Subscription; 3],
     lock: Lock,
     may_write: MayWrite,
+    metrics: InterconnectionMetrics,
     /// What the engine was told.
     told: Option<Peers>,
     /// Since when it is not as it should be, and whether that was said.
@@ -208,6 +232,7 @@ impl Session {
             events: [north.subscribe(), south.subscribe(), sb.subscribe()],
             lock: sb.lock(DAEMON_LOCK),
             may_write: settings.may_write.clone(),
+            metrics: settings.metrics.clone(),
             offer,
             north,
             south,
@@ -239,6 +264,8 @@ impl Session {
     /// One step; returns when the next one is due if nothing happens.
     async fn step(&mut self, changes: &mpsc::WeakSender<Change>) -> Instant {
         let now = Instant::now();
+        let is_live = |client: &Client| client.state().borrow().is_live();
+        self.metrics.connected(Some(Connected { north: is_live(&self.north), south: is_live(&self.south) }));
         if let Some(problem) = self.missing() {
             self.say(now, &problem);
             return now + TRY_AGAIN;

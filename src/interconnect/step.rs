@@ -40,6 +40,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>) -> Step {
     let peers = Peers {
         switches: switches.iter().filter_map(|switch| transit(switch, &theirs)).collect(),
         routes: theirs.routes,
+        clusters: theirs.clusters,
         problems,
     };
     Step { claims, offers, chassis, peers }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
-use ovnkube_model::{Mac, Name, PeerRoute, RemotePort, Subnet};
+use ovnkube_model::{Mac, Name, PeerCluster, PeerRoute, RemotePort, Subnet};
 use ovnkube_ovn::ic_sb::{availability_zone, encap, gateway, port_binding, route};
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::Cache;
@@ -26,6 +26,7 @@ pub(crate) struct Theirs {
     pub(crate) gateways: BTreeMap<Name, Gateway>,
     pub(crate) ports: Vec<Port>,
     pub(crate) routes: Vec<PeerRoute>,
+    pub(crate) clusters: BTreeMap<Name, PeerCluster>,
 }
 
 /// A gateway of another cluster.
@@ -59,6 +60,7 @@ impl Theirs {
         let zones = zones.map(|(uuid, row)| (uuid, row.str(availability_zone::NAME))).filter(|(_, name)| *name != own);
         let zones: BTreeMap<Uuid, &str> = zones.collect();
         let mut theirs = Self::default();
+        theirs.clusters = zones.values().map(|name| (Name::from(*name), PeerCluster::default())).collect();
         let mut wrong = Vec::new();
         theirs.read_gateways(ic_sb, &zones, &mut wrong);
         theirs.read_ports(ic_sb, &zones, switches, &mut wrong);
@@ -83,6 +85,7 @@ impl Theirs {
                 Some(encaps) => {
                     let hostname = short(row.str(gateway::HOSTNAME)).into();
                     self.gateways.insert(name.into(), Gateway { hostname, encaps });
+                    self.clusters.entry((*zone).into()).or_default().gateways += 1;
                 }
                 None => wrong.push(format!(
                     "cannot use gateway {:?} of cluster {}: it has no tunnel address, or too many exist",

@@ -51,7 +51,7 @@ pub use finding::Finding;
 pub use gateway::{Gateway, GatewayMode};
 pub use interconnection::{
     Asks, BadKey, Interconnection, InterconnectionConfig, InterconnectionSubnet, LocalRange, MOST_PREFIXES, OwnPort,
-    PeerRoute, Peers, Prefixes, Refused, RemotePort, Server, TransitSwitch, prefixes,
+    PeerCluster, PeerRoute, Peers, Prefixes, Refused, RemotePort, RouteCounts, Server, TransitSwitch, prefixes,
 };
 pub use labels::Labels;
 pub use masquerade::Masquerade;

@@ -69,7 +69,7 @@ pub(crate) async fn run(
         let encap_port = translate::unusual_encap_port(&settings);
         let (reports, stale) = sb.clone().map(|sb| Chassis::new(sb, may_write.clone(), encap_port)).unzip();
         let (offers, joined) =
-            sb.clone().map(|sb| Interconnection::new(sb, interconnection(&settings, &may_write), &weak)).unzip();
+            sb.clone().map(|sb| Interconnection::new(sb, interconnection(&settings, &may_write, &metrics), &weak)).unzip();
         let engine = Engine::new(Parts {
             offers,
             world: World::new(network, scope.kinds().iter().copied()),
@@ -109,11 +109,12 @@ async fn or_never(part: Option<impl Future<Output = ()>>) {
     }
 }
 
-fn interconnection(settings: &Settings, may_write: &MayWrite) -> JoinSettings {
+fn interconnection(settings: &Settings, may_write: &MayWrite, metrics: &Metrics) -> JoinSettings {
     JoinSettings {
         tls: translate::tls(&settings.nb),
         txn_timeout: settings.default.db_txn_timeout,
         may_write: may_write.clone(),
+        metrics: metrics.interconnection.clone(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What users see of a running ovnkube: logs, `/metrics`, `/healthz` and `/readyz`.
 
 mod error;
+mod interconnection;
 mod logs;
 mod metrics;
 mod node_health;
@@ -11,6 +12,7 @@ mod tests;
 mod web;
 
 pub use error::Error;
+pub use interconnection::{Clusters, Connected, InterconnectionMetrics, OtherCluster};
 pub use logs::{FATAL, LogSettings, start_logging};
 pub use metrics::Metrics;
 pub use node_health::NodeHealth;

@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
 
+use crate::interconnection::InterconnectionMetrics;
 use crate::process::Process;
 
 /// The metrics of every role. Further families are added with [`Metrics::register`].
@@ -30,6 +31,7 @@ pub struct Metrics {
     pub patches: Counter,
     /// Annotations that could not be written, also those that succeeded later.
     pub patch_errors: Counter,
+    pub interconnection: InterconnectionMetrics,
 }
 
 impl Metrics {
@@ -44,6 +46,7 @@ impl Metrics {
             transaction_errors: Counter::default(),
             patches: Counter::default(),
             patch_errors: Counter::default(),
+            interconnection: InterconnectionMetrics::default(),
         };
         let build = Info::new([("version", version.to_owned())]);
         metrics.register("ovnkube_build", "Version of this binary", build);
@@ -58,6 +61,7 @@ impl Metrics {
         metrics.register("ovnkube_patches", "Annotations written", metrics.patches.clone());
         metrics.register("ovnkube_patch_errors", "Annotations that could not be written", metrics.patch_errors.clone());
         metrics.lock().register_collector(Box::new(Process));
+        metrics.lock().register_collector(Box::new(metrics.interconnection.clone()));
         Arc::new(metrics)
     }
 

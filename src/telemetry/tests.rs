@@ -10,7 +10,10 @@ use tokio::net::TcpStream;
 use tracing::Level;
 
 use crate::logs::{filter, log_file};
-use crate::{Error, LogLimits, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving, serve};
+use crate::{
+    Clusters, Connected, Error, LogLimits, LogSettings, Metrics, NodeHealth, OtherCluster, Readiness, Sources,
+    keep_serving, serve,
+};
 
 #[test]
 fn levels_are_those_of_the_contract() {
@@ -36,6 +39,51 @@ fn log_file_that_cannot_be_opened_is_one_line_with_a_remedy() {
         "cannot open log file /nonexistent/ovnkube.log: No such file or directory (os error 2); \
          set logfile to a file in a directory that exists and is writable"
     );
+}
+
+/// The series of interconnection.
+fn joined_series(metrics: &Metrics) -> Vec<String> {
+    let text = metrics.text().unwrap();
+    text.lines().filter(|line| line.starts_with("ovnkube_interconnection_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn interconnection_has_series_while_it_is_kept() {
+    let metrics = Metrics::new("1.2.3");
+    assert!(joined_series(&metrics).is_empty());
+    metrics.interconnection.connected(Some(Connected { north: true, south: false }));
+    let others = [("az2".to_owned(), OtherCluster { gateways: 3, used: 6, refused: 1 })];
+    metrics.interconnection.clusters(Some(Clusters { others: others.into(), problems: 2 }));
+    assert_eq!(
+        joined_series(&metrics),
+        [
+            "ovnkube_interconnection_database_connected{database=\"OVN_IC_Northbound\"} 1",
+            "ovnkube_interconnection_database_connected{database=\"OVN_IC_Southbound\"} 0",
+            "ovnkube_interconnection_clusters 1",
+            "ovnkube_interconnection_problems 2",
+            "ovnkube_interconnection_gateways{az=\"az2\"} 3",
+            "ovnkube_interconnection_routes{az=\"az2\",state=\"used\"} 6",
+            "ovnkube_interconnection_routes{az=\"az2\",state=\"refused\"} 1",
+        ]
+    );
+    metrics.interconnection.connected(None);
+    metrics.interconnection.clusters(None);
+    assert!(joined_series(&metrics).is_empty());
+}
+
+/// However many clusters there are and whatever names they have, there are only so many series.
+#[test]
+fn names_of_other_clusters_make_a_bounded_number_of_series() {
+    let metrics = Metrics::new("1.2.3");
+    let odd = ["", "a\"} 1\nx{y=\"", "(others)", "ä"].map(str::to_owned);
+    let names = (0..10_000).map(|n| format!("az{n:05}")).chain(odd).chain(["a".repeat(64)]);
+    let one = OtherCluster { gateways: 1, used: 2, refused: 3 };
+    metrics.interconnection.clusters(Some(Clusters { others: names.map(|name| (name, one)).collect(), problems: 0 }));
+    let series = joined_series(&metrics);
+    assert_eq!(series.len(), 2 + 3 * 65, "{series:?}");
+    assert!(series.contains(&"ovnkube_interconnection_clusters 10005".to_owned()), "{series:?}");
+    let rest = "ovnkube_interconnection_routes{az=\"(others)\",state=\"used\"} 19882";
+    assert!(series.contains(&rest.to_owned()), "{series:?}");
 }
 
 async fn ask(address: std::net::SocketAddr, path: &str) -> String {

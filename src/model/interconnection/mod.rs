@@ -14,6 +14,6 @@ mod tests;
 mod text;
 
 pub use config::{Asks, BadKey, Interconnection, InterconnectionConfig, Server};
-pub use peers::{OwnPort, PeerRoute, Peers, RemotePort, TransitSwitch};
-pub use prefixes::{LocalRange, MOST_PREFIXES, Prefixes, Refused, prefixes};
+pub use peers::{OwnPort, PeerCluster, PeerRoute, Peers, RemotePort, TransitSwitch};
+pub use prefixes::{LocalRange, MOST_PREFIXES, Prefixes, Refused, RouteCounts, prefixes};
 pub use subnet::InterconnectionSubnet;

@@ -15,8 +15,19 @@ use crate::Name;
 pub struct Peers {
     pub switches: BTreeMap<Name, TransitSwitch>,
     pub routes: Vec<PeerRoute>,
+    /// The other clusters, by name.
+    #[serde(default)]
+    pub clusters: BTreeMap<Name, PeerCluster>,
     /// Why something is not as wanted, one sentence each, with what to do.
     pub problems: Vec<String>,
+}
+
+/// Another cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PeerCluster {
+    /// How many gateways it has.
+    pub gateways: usize,
 }
 
 /// A switch that all clusters have.

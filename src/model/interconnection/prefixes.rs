@@ -34,6 +34,15 @@ pub struct Prefixes {
     /// By prefix: next hops, with the uuid of the row that offers each.
     pub used: BTreeMap<Subnet, BTreeMap<IpAddr, Name>>,
     pub refused: BTreeSet<Refused>,
+    /// By cluster.
+    pub counts: BTreeMap<Name, RouteCounts>,
+}
+
+/// How many routes a cluster offers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RouteCounts {
+    pub used: usize,
+    pub refused: usize,
 }
 
 /// Judges what the others offer. `closed`: ranges that are not used, each with the Subnet that says so. Of a prefix that
@@ -43,6 +52,7 @@ pub fn prefixes(offered: &[PeerRoute], local: &[LocalRange], closed: &BTreeMap<S
     let mut found = Prefixes::default();
     let mut counts: BTreeMap<&Name, BTreeSet<Subnet>> = BTreeMap::new();
     for route in offered {
+        let count = found.counts.entry(route.zone.clone()).or_default();
         let of_zone = counts.entry(&route.zone).or_default();
         let pieces = match problem(route.prefix, local, closed) {
             Some(reason) => Err(reason),
@@ -50,12 +60,14 @@ pub fn prefixes(offered: &[PeerRoute], local: &[LocalRange], closed: &BTreeMap<S
         };
         match pieces {
             Ok(pieces) => {
+                count.used += 1;
                 for piece in pieces {
                     of_zone.insert(*piece);
                     found.used.entry(*piece).or_default().insert(route.next_hop, route.id.clone());
                 }
             }
             Err(reason) => {
+                count.refused += 1;
                 found.refused.insert(Refused { zone: route.zone.clone(), prefix: route.prefix, reason });
             }
         }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ovnkube_ipam::Subnet;
 
-use crate::{BadKey, Interconnection, InterconnectionSubnet, Name, Peers, Prefixes, Refused};
+use crate::{BadKey, Interconnection, InterconnectionSubnet, Name, PeerCluster, Peers, Prefixes, Refused, RouteCounts};
 
 /// What is wanted and what is known; see the module.
 #[derive(Debug, Default)]
@@ -67,6 +67,12 @@ impl Joined {
     /// The prefixes of other clusters that are used, each with its next hops and the uuids of their rows.
     pub fn prefixes(&self) -> &BTreeMap<Subnet, BTreeMap<IpAddr, Name>> {
         &self.prefixes.used
+    }
+
+    /// The other clusters, each with its gateways and the routes that it offers.
+    pub fn clusters(&self) -> impl Iterator<Item = (&Name, &PeerCluster, RouteCounts)> {
+        let clusters = self.peers.iter().flat_map(|peers| &peers.clusters);
+        clusters.map(|(name, cluster)| (name, cluster, self.prefixes.counts.get(name).copied().unwrap_or_default()))
     }
 
     pub fn refused(&self) -> impl Iterator<Item = &Refused> {
