@@ -18,6 +18,7 @@ mod encaps;
 mod engine;
 pub mod garbage;
 mod interconnection;
+mod interconnection_session;
 mod may_write;
 mod northbound;
 pub mod owner_index;
@@ -30,7 +31,8 @@ mod write_lock;
 
 pub use chassis::Chassis;
 pub use engine::{Engine, Parts};
-pub use interconnection::{Interconnection, JoinSettings, Offers};
+pub use interconnection::{Interconnection, Offers};
+pub use interconnection_session::JoinSettings;
 pub use may_write::MayWrite;
 pub use patches::{Outcome, Patches};
 pub use takeover_check::TakeoverCheck;

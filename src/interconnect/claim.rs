@@ -1,5 +1,6 @@
 //! Claims of addresses in transit switches.
 
+use ipnetwork::IpNetwork;
 use ovnkube_ovn::ic_nb::transit_switch;
 use ovnkube_ovsdb_data::Txn;
 use ovnkube_plan::Offer;
@@ -14,7 +15,9 @@ pub(crate) fn write(txn: &mut Txn, offer: &Offer, switches: &[Switch], theirs: &
     let zone = &offer.wanted.zone;
     for switch in switches.iter().filter(|switch| switch.own.is_none()) {
         let ports = theirs.ports.iter().filter(|port| port.switch == switch.name);
-        let taken = switch.claimed.iter().chain(ports.flat_map(|port| &port.addresses)).copied().collect();
+        let former = switch.former.iter().flat_map(|port| &port.addresses).map(IpNetwork::ip);
+        let theirs = ports.flat_map(|port| &port.addresses);
+        let taken = switch.claimed.iter().chain(theirs).copied().chain(former).collect();
         let Some(chosen) = choose(&format!("{zone} {}", switch.name), &switch.subnets, &taken) else { continue };
         let texts: Vec<String> = chosen.iter().map(ToString::to_string).collect();
         txn.wait_holds(switch.uuid, switch.external_ids.clone());

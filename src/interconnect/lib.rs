@@ -9,7 +9,7 @@
 //! ```
 //!
 //! - [`switches`]: transit switches; [`claim`]: the address of this cluster in each
-//! - [`ours`]: the rows of this cluster
+//! - [`ours`]: the rows of this cluster; [`former`]: those under an earlier name
 //! - [`theirs`]: the rows of the others, checked
 //! - [`chassis`]: southbound rows
 //!
@@ -19,7 +19,9 @@ mod addresses;
 mod chassis;
 mod claim;
 mod databases;
+mod former;
 mod ours;
+mod rows;
 mod step;
 mod switches;
 mod text;

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use ovnkube_model::Name;
 use ovnkube_ovn::ic_sb::{availability_zone, datapath_binding, encap, gateway, port_binding, route};
 use ovnkube_ovn::sb::{chassis, encap as sb_encap, port_binding as binding};
-use ovnkube_ovn::{Row, Table, Uuid, derived_uuid};
+use ovnkube_ovn::{Row, Uuid, derived_uuid};
 use ovnkube_ovsdb_data::Txn;
 use ovnkube_plan::{Offer, names};
 
 use crate::databases::{Databases, is_remote};
+use crate::former::{Former, Stage};
+use crate::rows::{CLUSTER, rows_of_all};
 use crate::switches::Switch;
 use crate::text::short;
 use crate::write::put;
 
-/// External id that says which cluster a row is of: two clusters may be given the same name.
-const CLUSTER: &str = "ovnkube-cluster";
 /// External id of a route with the uuid of the router that it leads to. OVN's own daemon, from 24.03 on, skips routes without
 /// it and those of its own routers.
 const ROUTER: &str = "lr-id";
@@ -63,23 +63,14 @@ impl<'a> Ours<'a> {
         Ok(ours)
     }
 
-    /// The rows of all zones, each with its zone.
-    fn rows_of_all(&self) -> impl Iterator<Item = (Uuid, &'a Row, Option<Uuid>)> {
-        let ic_sb = self.databases.ic_sb;
-        let tables: [(&Table, _); 3] = [
-            (gateway::TABLE, gateway::AVAILABILITY_ZONE),
-            (port_binding::TABLE, port_binding::AVAILABILITY_ZONE),
-            (route::TABLE, route::AVAILABILITY_ZONE),
-        ];
-        let rows =
-            move |(table, column)| ic_sb.iter(table).map(move |(uuid, row)| (uuid, row.as_ref(), row.uuid(column)));
-        tables.into_iter().flat_map(rows)
+    pub(crate) fn zone(&self) -> Option<Uuid> {
+        self.zone
     }
 
     /// The rows of this zone.
     fn rows(&self) -> impl Iterator<Item = (Uuid, &'a Row)> {
         let own = self.zone;
-        let of_own = self.rows_of_all().filter(move |(_, _, zone)| own.is_some() && *zone == own);
+        let of_own = rows_of_all(self.databases.ic_sb).filter(move |(_, _, zone)| own.is_some() && *zone == own);
         of_own.map(|(uuid, row, _)| (uuid, row))
     }
 
@@ -89,20 +80,40 @@ impl<'a> Ours<'a> {
         rows.find(|row| row.str(chassis::NAME) == name && !is_remote(row))
     }
 
-    pub(crate) fn write(&self, txn: &mut Txn, switches: &[Switch], problems: &mut Vec<String>) {
+    /// `is_settled`: the other clusters had time to follow what was written last. Returns the stage of a change of names.
+    pub(crate) fn write(
+        &self,
+        txn: &mut Txn,
+        switches: &[Switch],
+        former: &Former<'_>,
+        is_settled: bool,
+        problems: &mut Vec<String>,
+    ) -> Stage {
         let name = &self.offer.wanted.zone;
+        let own: Vec<_> = self.rows().collect();
+        let stage = former.stage(&own, !self.offer.prefixes.is_empty(), switches);
+        let offers = match stage {
+            Stage::Attach => !self.routes.is_empty(),
+            Stage::Offer => is_settled,
+            Stage::Withdraw | Stage::Detach | Stage::Done => true,
+        };
         let row = Row::new(availability_zone::TABLE).with(availability_zone::NAME, name.as_ref());
         let zone = put(txn, self.databases.ic_sb, self.zone, name, row);
         let mut kept = BTreeSet::new();
         self.gateways(txn, zone, &mut kept);
         self.datapaths(txn, switches);
         for switch in switches {
-            self.port(txn, zone, switch, &mut kept, problems);
+            if self.port(txn, zone, switch, &mut kept, problems) && offers {
+                self.routes(txn, zone, switch, &mut kept);
+            }
         }
-        for (uuid, row) in self.rows().filter(|(uuid, _)| !kept.contains(uuid)) {
+        for (uuid, row) in own.into_iter().filter(|(uuid, _)| !kept.contains(uuid)) {
             txn.delete(row.table(), uuid);
         }
-        self.former_zones(txn, &kept);
+        if is_settled {
+            former.remove(txn, stage, &kept);
+        }
+        stage
     }
 
     pub(crate) fn remove(&self, txn: &mut Txn) {
@@ -112,24 +123,12 @@ impl<'a> Ours<'a> {
         if let Some(zone) = self.zone {
             txn.delete(availability_zone::TABLE, zone);
         }
-        self.former_zones(txn, &BTreeSet::new());
+        self.former().remove(txn, Stage::Detach, &BTreeSet::new());
     }
 
-    /// Removes what this cluster had under an earlier name.
-    fn former_zones(&self, txn: &mut Txn, kept: &BTreeSet<Uuid>) {
-        let mut zones = BTreeSet::new();
-        for (uuid, row, zone) in self.rows_of_all().filter(|(_, _, zone)| *zone != self.zone) {
-            if row.external_ids().get(CLUSTER) != Some(self.offer.cluster.as_ref()) {
-                continue;
-            }
-            zones.extend(zone);
-            if !kept.contains(&uuid) {
-                txn.delete(row.table(), uuid);
-            }
-        }
-        for zone in zones {
-            txn.delete(availability_zone::TABLE, zone);
-        }
+    /// What this cluster has under an earlier name.
+    pub(crate) fn former(&self) -> Former<'a> {
+        Former::find(self.databases.ic_sb, &self.offer.cluster, self.zone)
     }
 
     fn marks(&self) -> [(&'static str, String); 1] {
@@ -189,22 +188,30 @@ impl<'a> Ours<'a> {
         }
     }
 
-    fn port(&self, txn: &mut Txn, zone: Uuid, switch: &Switch, kept: &mut BTreeSet<Uuid>, problems: &mut Vec<String>) {
-        let Some(own) = &switch.own else { return };
+    /// Writes the port in a switch. Whether it is on a gateway.
+    fn port(
+        &self,
+        txn: &mut Txn,
+        zone: Uuid,
+        switch: &Switch,
+        kept: &mut BTreeSet<Uuid>,
+        problems: &mut Vec<String>,
+    ) -> bool {
+        let Some(own) = &switch.own else { return false };
         let ic_sb = self.databases.ic_sb;
         let ends = names::transit(&switch.name, &self.offer.wanted.zone);
         let ports = || ic_sb.iter(port_binding::TABLE);
         let have = ports().find(|(_, row)| row.str(port_binding::LOGICAL_PORT) == ends.switch_side);
         if have.is_some_and(|(_, row)| row.uuid(port_binding::AVAILABILITY_ZONE) != self.zone) {
             problems.push(format!("another cluster has a port {}; give this one another az-name", ends.switch_side));
-            return;
+            return false;
         }
         let of_switch = ports().filter(|(_, row)| row.str(port_binding::TRANSIT_SWITCH) == switch.name.as_ref());
         let taken: BTreeSet<i64> = of_switch.map(|(_, row)| row.int(port_binding::TUNNEL_KEY)).collect();
         let key = have.map(|(_, row)| row.int(port_binding::TUNNEL_KEY));
         let Some(key) = key.or_else(|| PORT_KEYS.clone().find(|key| !taken.contains(key))) else {
             problems.push(format!("transit switch {} has no tunnel key left; remove ports that are gone", switch.name));
-            return;
+            return false;
         };
         let gateway = self.gateway_of(&ends.router_side);
         let networks: Vec<String> = own.addresses.iter().map(ToString::to_string).collect();
@@ -221,9 +228,7 @@ impl<'a> Ours<'a> {
             want.set(port_binding::NB_IC_UUID, Some(switch.uuid));
         }
         kept.insert(put(txn, ic_sb, have.map(|(uuid, _)| uuid), &ends.switch_side, want));
-        if gateway.is_some() {
-            self.routes(txn, zone, switch, kept);
-        }
+        gateway.is_some()
     }
 
     /// The chassis that holds a gateway port now.

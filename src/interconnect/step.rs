@@ -1,11 +1,12 @@
 //! One step towards what is wanted, from what the databases hold now.
 
-use ovnkube_model::{Peers, TransitSwitch};
+use ovnkube_model::{Name, OwnPort, Peers, TransitSwitch};
 use ovnkube_ovn::{ic_nb, ic_sb, sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
 
 use crate::databases::Databases;
+use crate::former::{Former, Stage};
 use crate::ours::Ours;
 use crate::switches::Switch;
 use crate::theirs::Theirs;
@@ -20,30 +21,38 @@ pub struct Step {
     /// To SB.
     pub chassis: Txn,
     pub peers: Peers,
+    /// The cluster gets another name: there is more to do once the others had time to follow.
+    pub goes_on: bool,
 }
 
-/// The next step. Where nothing differs, all transactions are empty.
-pub fn step(offer: &Offer, databases: Databases<'_>) -> Step {
+/// The next step. Where nothing differs, all transactions are empty. `is_settled`: the other clusters had time to follow what
+/// was written last.
+pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
     let mut problems = Vec::new();
     let (mut claims, mut offers) = (Txn::new(&ic_nb::DATABASE), Txn::new(&ic_sb::DATABASE));
     let mut chassis = Txn::new(&sb::DATABASE);
-    let switches = switches::read(databases, &offer.wanted.zone, &mut problems);
-    let theirs = Theirs::read(databases.ic_sb, &offer.wanted.zone, &switches, &mut problems);
-    match Ours::find(offer, databases) {
+    let ours = Ours::find(offer, databases);
+    let former = Former::find(databases.ic_sb, &offer.cluster, ours.as_ref().map_or(None, Ours::zone));
+    // a name that another cluster has is that cluster's
+    let own = if ours.is_ok() { offer.wanted.zone.as_ref() } else { "" };
+    let switches = switches::read(databases, own, &former.names(), &mut problems);
+    let theirs = Theirs::read(databases.ic_sb, own, &former.names(), &switches, &mut problems);
+    let mut stage = Stage::Attach;
+    match ours {
         Ok(ours) => {
             claim::write(&mut claims, offer, &switches, &theirs);
-            ours.write(&mut offers, &switches, &mut problems);
+            stage = ours.write(&mut offers, &switches, &former, is_settled, &mut problems);
         }
         Err(problem) => problems.push(problem),
     }
     chassis::write(&mut chassis, databases.sb, &theirs, &mut problems);
     let peers = Peers {
-        switches: switches.iter().filter_map(|switch| transit(switch, &theirs)).collect(),
+        switches: switches.iter().filter_map(|switch| transit(switch, stage, &theirs)).collect(),
         routes: theirs.routes,
         clusters: theirs.clusters,
         problems,
     };
-    Step { claims, offers, chassis, peers }
+    Step { claims, offers, chassis, peers, goes_on: !is_settled && stage != Stage::Done }
 }
 
 /// What removes this cluster from IC-SB. The addresses in IC-NB stay claimed, so that the cluster has them again if it comes
@@ -63,10 +72,19 @@ pub fn forget(sb: &Cache) -> Txn {
     txn
 }
 
-/// A switch can be used once it has its key and this cluster its address.
-fn transit(switch: &Switch, theirs: &Theirs) -> Option<(ovnkube_model::Name, TransitSwitch)> {
-    let own = switch.own.clone()?;
+/// A switch can be used once it has its key and this cluster its address. Packets leave by the port under the earlier name until
+/// the others have routes to the new one.
+fn transit(switch: &Switch, stage: Stage, theirs: &Theirs) -> Option<(Name, TransitSwitch)> {
+    let former = switch.former.first().filter(|_| stage < Stage::Withdraw || switch.own.is_none());
+    let leaves_by = &former.or(switch.own.as_ref()).or(switch.former.first())?.zone;
+    let own = switch.ports().map(|port| if port.zone == *leaves_by { port.clone() } else { alone(port) }).collect();
     let remote = theirs.ports.iter().filter(|port| port.switch == switch.name);
     let remote = remote.map(|port| (port.name.clone(), port.remote.clone())).collect();
     Some((switch.name.clone(), TransitSwitch { key: switch.key?, own, remote }))
+}
+
+/// The port without a subnet: packets reach it, and leave by another one.
+fn alone(port: &OwnPort) -> OwnPort {
+    let addresses = port.addresses.iter().map(|net| net.ip().into()).collect();
+    OwnPort { addresses, ..port.clone() }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Switch {
     /// Tunnel key; `None` until some cluster has chosen it.
     pub(crate) key: Option<u32>,
     pub(crate) own: Option<OwnPort>,
+    /// The ports that this cluster still has under earlier names.
+    pub(crate) former: Vec<OwnPort>,
     /// Addresses that other clusters have claimed.
     pub(crate) claimed: BTreeSet<IpAddr>,
     pub(crate) external_ids: Row,
@@ -42,19 +44,29 @@ impl Switch {
         self.subnets.iter().any(|subnet| subnet.contains(ip))
     }
 
-    fn own_port(&self, addresses: &[IpAddr], key: Option<u32>) -> Option<OwnPort> {
+    /// The ports of this cluster.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = &OwnPort> {
+        self.own.iter().chain(&self.former)
+    }
+
+    fn own_port(&self, zone: &str, addresses: &[IpAddr]) -> Option<OwnPort> {
         let with_length = |subnet: &Subnet| {
             let ip = addresses.iter().find(|ip| subnet.contains(**ip))?;
             IpNetwork::new(*ip, subnet.prefix()).ok()
         };
         let addresses: Vec<IpNetwork> = self.subnets.iter().filter_map(with_length).collect();
         let mac = Mac::of(addresses.first()?.ip());
-        (addresses.len() == self.subnets.len()).then_some(OwnPort { mac, addresses, key })
+        (addresses.len() == self.subnets.len()).then(|| OwnPort { zone: zone.into(), mac, addresses, key: None })
     }
 }
 
-/// The switches, the one with the shortest name first: `ts`, `ts1`, … `ts10`.
-pub(crate) fn read(databases: Databases<'_>, zone: &str, problems: &mut Vec<String>) -> Vec<Switch> {
+/// The switches, the one with the shortest name first: `ts`, `ts1`, … `ts10`. `former`: earlier names of this cluster.
+pub(crate) fn read(
+    databases: Databases<'_>,
+    zone: &str,
+    former: &BTreeSet<&str>,
+    problems: &mut Vec<String>,
+) -> Vec<Switch> {
     let keys: BTreeMap<&str, i64> = {
         let rows = databases.ic_sb.iter(datapath_binding::TABLE);
         rows.map(|(_, row)| (row.str(datapath_binding::TRANSIT_SWITCH), row.int(datapath_binding::TUNNEL_KEY)))
@@ -62,14 +74,15 @@ pub(crate) fn read(databases: Databases<'_>, zone: &str, problems: &mut Vec<Stri
     };
     let mut switches = Vec::new();
     for (uuid, row) in databases.ic_nb.iter(transit_switch::TABLE) {
-        match switch(uuid, row, zone) {
+        match switch(uuid, row, zone, former) {
             Ok(mut switch) => {
                 switch.key = keys.get(switch.name.as_ref()).and_then(|key| u32::try_from(*key).ok());
-                let ports = databases.ic_sb.iter(port_binding::TABLE);
-                let name = names::transit(&switch.name, zone).switch_side;
-                let mut own = ports.filter(|(_, row)| row.str(port_binding::LOGICAL_PORT) == name);
-                let key = own.next().and_then(|(_, row)| u32::try_from(row.int(port_binding::TUNNEL_KEY)).ok());
-                switch.own.iter_mut().for_each(|own| own.key = key);
+                for own in switch.own.iter_mut().chain(&mut switch.former) {
+                    let mut ports = databases.ic_sb.iter(port_binding::TABLE);
+                    let name = names::transit(&switch.name, &own.zone).switch_side;
+                    let port = ports.find(|(_, row)| row.str(port_binding::LOGICAL_PORT) == name);
+                    own.key = port.and_then(|(_, row)| u32::try_from(row.int(port_binding::TUNNEL_KEY)).ok());
+                }
                 switches.push(switch);
             }
             Err(problem) => problems.push(problem),
@@ -83,7 +96,7 @@ pub(crate) fn read(databases: Databases<'_>, zone: &str, problems: &mut Vec<Stri
     switches
 }
 
-fn switch(uuid: Uuid, row: &Row, zone: &str) -> Result<Switch, String> {
+fn switch(uuid: Uuid, row: &Row, zone: &str, former: &BTreeSet<&str>) -> Result<Switch, String> {
     let name = row.str(transit_switch::NAME);
     if !is_name(name) || RESERVED.contains(&name) {
         return Err(format!(
@@ -103,8 +116,7 @@ fn switch(uuid: Uuid, row: &Row, zone: &str) -> Result<Switch, String> {
             short(text)
         ));
     }
-    let claims = ids.iter().filter_map(|(key, value)| Some((key.strip_prefix(CLAIM)?, value)));
-    let (own, others): (Vec<_>, Vec<_>) = claims.partition(|(of, _)| *of == zone);
+    let claims: Vec<_> = ids.iter().filter_map(|(key, value)| Some((key.strip_prefix(CLAIM)?, value))).collect();
     let parsed = |text: &str| text.split(' ').filter_map(|text| text.parse().ok()).collect::<Vec<IpAddr>>();
     let mut external_ids = Row::new(transit_switch::TABLE);
     external_ids
@@ -115,9 +127,20 @@ fn switch(uuid: Uuid, row: &Row, zone: &str) -> Result<Switch, String> {
         subnets,
         key: None,
         own: None,
-        claimed: others.into_iter().flat_map(|(_, text)| parsed(text)).collect(),
+        former: Vec::new(),
+        claimed: BTreeSet::new(),
         external_ids,
     };
-    switch.own = own.first().and_then(|(_, text)| switch.own_port(&parsed(text), None));
+    for (of, text) in claims {
+        let addresses = parsed(text);
+        let port = switch.own_port(of, &addresses);
+        if of == zone {
+            switch.own = port;
+        } else if former.contains(of) {
+            switch.former.extend(port);
+        } else {
+            switch.claimed.extend(addresses);
+        }
+    }
     Ok(switch)
 }

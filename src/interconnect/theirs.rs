@@ -54,10 +54,17 @@ pub(crate) struct Port {
 }
 
 impl Theirs {
-    /// Reads the rows of all zones but `own`.
-    pub(crate) fn read(ic_sb: &Cache, own: &str, switches: &[Switch], problems: &mut Vec<String>) -> Self {
+    /// Reads the rows of all zones but this cluster's: `own`, and `former` ones.
+    pub(crate) fn read(
+        ic_sb: &Cache,
+        own: &str,
+        former: &BTreeSet<&str>,
+        switches: &[Switch],
+        problems: &mut Vec<String>,
+    ) -> Self {
         let zones = ic_sb.iter(availability_zone::TABLE);
-        let zones = zones.map(|(uuid, row)| (uuid, row.str(availability_zone::NAME))).filter(|(_, name)| *name != own);
+        let zones = zones.map(|(uuid, row)| (uuid, row.str(availability_zone::NAME)));
+        let zones = zones.filter(|(_, name)| *name != own && !former.contains(name));
         let zones: BTreeMap<Uuid, &str> = zones.collect();
         let mut theirs = Self::default();
         theirs.clusters = zones.values().map(|name| (Name::from(*name), PeerCluster::default())).collect();
@@ -182,7 +189,7 @@ fn read_port(row: &Row, switch: &Switch) -> Option<Port> {
     let mut words = row.str(port_binding::ADDRESS).split(' ');
     let mac: Mac = words.next()?.parse().ok()?;
     let networks: Vec<IpNetwork> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
-    let is_own = |ip: IpAddr| switch.own.iter().flat_map(|own| &own.addresses).any(|own| own.ip() == ip);
+    let is_own = |ip: IpAddr| switch.ports().flat_map(|own| &own.addresses).any(|own| own.ip() == ip);
     let fits = |net: &IpNetwork| switch.contains(net.ip()) && !is_own(net.ip());
     if !is_name(rest) || networks.is_empty() || networks.len() > 4 || !networks.iter().all(fits) {
         return None;

@@ -27,10 +27,7 @@ impl Lab {
     pub(crate) async fn up(release: Release) -> Self {
         let api = Api::up().await;
         let _ = api.ask(Method::DELETE, &format!("{CONFIG}/ovn-ic-config"), Value::Null).await;
-        let listen = ["--remote=ptcp:0:127.0.0.1".to_owned()];
-        let shared = [&ic_nb::DATABASE, &ic_sb::DATABASE].map(|database| Server::with(release, database, &listen));
-        shared[0].ctl("ovn-ic-nbctl", &["init"]);
-        shared[1].ctl("ovn-ic-sbctl", &["init"]);
+        let shared = shared(release);
         let (nb, sb) = (Server::new(release), Server::southbound(release));
         let northd = Daemon::northd(&nb, &sb);
         gateway(&sb, "c1", "172.18.0.2");
@@ -96,6 +93,13 @@ impl Lab {
         self.nb.nbctl(&["lr-route-list", "ovn_cluster_router"])
     }
 
+    /// The ports of our router in transit switches, each with its addresses.
+    pub(crate) fn ports(&self) -> Vec<String> {
+        let columns = "--columns=name,networks";
+        let ports = self.nb.nbctl(&["--bare", "--no-headings", "-f", "csv", columns, "list", "logical_router_port"]);
+        ports.lines().filter(|port| port.contains("-ts")).map(str::to_owned).collect()
+    }
+
     pub(crate) fn zones(&self) -> String {
         self.shared[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=name", "list", "availability_zone"])
     }
@@ -147,6 +151,15 @@ impl Lab {
         })
         .await;
     }
+}
+
+/// IC-NB and IC-SB, empty.
+pub(crate) fn shared(release: Release) -> [Server; 2] {
+    let listen = ["--remote=ptcp:0:127.0.0.1".to_owned()];
+    let shared = [&ic_nb::DATABASE, &ic_sb::DATABASE].map(|database| Server::with(release, database, &listen));
+    shared[0].ctl("ovn-ic-nbctl", &["init"]);
+    shared[1].ctl("ovn-ic-sbctl", &["init"]);
+    shared
 }
 
 /// Another cluster: databases, northd and OVN's own daemon.

@@ -3,7 +3,9 @@
 
 mod lab;
 
-use lab::{Lab, Other};
+use std::time::{Duration, Instant};
+
+use lab::{Lab, Other, shared};
 use ovnkube_tests::api::Running;
 use ovnkube_tests::nb::{Release, Server, until};
 use serde_json::json;
@@ -107,6 +109,83 @@ async fn a_cluster_leaves_databases_that_are_dead() {
     until("their prefix is gone", async || !lab.routes().contains("10.244.0.0/16")).await;
     until("their chassis is gone", async || !lab.has_chassis("gw2")).await;
     assert!(lab.has_chassis("c1"));
+}
+
+/// Until the other clusters know the new name, they have a way by the earlier one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_gets_another_name_without_a_gap() {
+    let lab = Lab::up(Release::Trixie).await;
+    let (other, engine) = joined(&lab).await;
+    let no_gap = || {
+        assert!(other.routes().contains("10.128.0.0/14"), "{}", other.routes());
+        assert!(lab.routes().contains("10.244.0.0/16"), "{}", lab.routes());
+        let ports = lab.ports();
+        assert!(ports.iter().filter(|port| port.contains("/24")).count() == 1, "packets leave by one port: {ports:?}");
+    };
+    lab.configure(&[("az-name", "az7")]).await;
+    until("the new port", async || {
+        no_gap();
+        lab.ports().len() == 2
+    })
+    .await;
+    // as long as no gateway has the new port, nothing goes
+    drop(engine);
+    let _engine = lab.engine().await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    no_gap();
+    assert!(lab.zones().contains("az1"), "{}", lab.zones());
+    lab.bind("cr-az7-ts", "c1").await;
+    until("the earlier name is gone", async || {
+        no_gap();
+        !lab.zones().contains("az1")
+    })
+    .await;
+    until("and its port", async || lab.ports().len() == 1).await;
+    no_gap();
+    assert!(lab.ports()[0].contains("az7-ts"), "{:?}", lab.ports());
+    until("their port", async || other.chassis_of("ts-az7") == "c1").await;
+    assert_eq!(other.chassis_of("ts-az1"), "");
+}
+
+/// Nothing is left and joined again where only the servers of the databases change.
+#[tokio::test(flavor = "multi_thread")]
+async fn other_servers_of_the_same_databases_change_no_row() {
+    let lab = Lab::up(Release::Trixie).await;
+    let (other, _engine) = joined(&lab).await;
+    lab.is_quiet().await;
+    let before = lab.everything();
+    for hosts in ["127.0.0.1,localhost", "localhost"] {
+        lab.configure(&[("ic-db-host", hosts)]).await;
+        for _ in 0..20 {
+            assert!(other.routes().contains("10.128.0.0/14"), "{}", other.routes());
+            assert_eq!(lab.everything(), before);
+        }
+    }
+    lab.configure(&[("ic-db-host", "localhost"), ("gw-nodes", "n1,n2")]).await;
+    lab.event_says("cannot use n2 of key gw-nodes").await;
+}
+
+/// A cluster stays where it is until it has reached the databases that people name, and does not wait for dead ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_moves_to_other_databases() {
+    let mut lab = Lab::up(Release::Trixie).await;
+    let (other, _engine) = joined(&lab).await;
+    lab.configure(&[("ic-nb-port", "1"), ("ic-sb-port", "1")]).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(other.routes().contains("10.128.0.0/14"), "{}", other.routes());
+
+    let first = std::mem::replace(&mut lab.shared, shared(Release::Trixie));
+    lab.configure(&[]).await;
+    until("it is in the others", async || lab.zones().contains("az1")).await;
+    let zones = || first[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=name", "list", "availability_zone"]);
+    until("it has left the first ones", async || !zones().contains("az1")).await;
+
+    let mut second = std::mem::replace(&mut lab.shared, first);
+    second.iter_mut().for_each(Server::kill);
+    let begun = Instant::now();
+    lab.configure(&[]).await;
+    until("it is in the first ones again", async || lab.zones().contains("az1")).await;
+    assert!(begun.elapsed() < Duration::from_secs(8), "it waited for dead databases: {:?}", begun.elapsed());
 }
 
 /// Nobody knows then where the shared databases were.

@@ -35,7 +35,8 @@ pub struct PeerCluster {
 pub struct TransitSwitch {
     /// Tunnel key, the same in all clusters.
     pub key: u32,
-    pub own: OwnPort,
+    /// The ports of this cluster: one, and while the cluster changes its name, one of each name.
+    pub own: Vec<OwnPort>,
     /// The others' ports by name.
     pub remote: BTreeMap<Name, RemotePort>,
 }
@@ -43,8 +44,11 @@ pub struct TransitSwitch {
 /// The port between this cluster's router and a transit switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnPort {
+    /// The name of this cluster that the port's names have.
+    pub zone: Name,
     pub mac: Mac,
-    /// One address of each family of the switch, with the prefix length of its subnet.
+    /// One address of each family of the switch. With the prefix length of its subnet where packets leave by this port, else that
+    /// of a single address.
     pub addresses: Vec<IpNetwork>,
     /// Tunnel key of the port; `None` until the database has given one.
     pub key: Option<u32>,

@@ -132,7 +132,7 @@ impl World {
         let addresses = self.nodes.values().flat_map(|node| node.addresses.iter().chain(&node.other_addresses));
         let nodes = addresses.map(|ip| (Subnet::of((*ip).into()), "a node at"));
         let own = self.joined.peers.iter().flat_map(|peers| peers.switches.values());
-        let transit = own.flat_map(|switch| &switch.own.addresses).map(|net| (Subnet::of(*net), "a transit switch in"));
+        let transit = own.flat_map(|switch| &switch.own).flat_map(|own| &own.addresses).map(|net| (Subnet::of(*net), "a transit switch in"));
         let all = pods.chain(services).chain(joins).chain(hosts).chain(nodes).chain(transit);
         all.map(|(range, purpose)| LocalRange { range, purpose }).collect()
     }

@@ -26,7 +26,9 @@ pub(super) fn want(name: &Name, world: &World) -> Want {
             .with(ls::EXTERNAL_IDS, owner::marks(owner::INTERCONNECTION)),
     );
     let chassis = gateways(wanted, number, world);
-    own_port(&mut want, &names::transit(name, &wanted.zone), &transit.own, &chassis, &switch);
+    for own in &transit.own {
+        own_port(&mut want, &names::transit(name, &own.zone), own, &chassis, &switch);
+    }
     for (port, remote) in &transit.remote {
         let port = want.row(
             RowWant::new(port.clone(), Row::new(lsp::TABLE))

@@ -1,0 +1,229 @@
+//! Connections to the databases that joined clusters share, and what is read and written there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ovnkube_interconnect::{Databases, Step, step, withdraw};
+use ovnkube_model::{Change, Peers, Server};
+use ovnkube_ovn::ic_sb::ic_sb_global;
+use ovnkube_ovn::{Database, ic_nb, ic_sb};
+use ovnkube_ovsdb::{Client, Lock, Options, Remote, Subscription, TlsFiles, Txn};
+use ovnkube_plan::Offer;
+use ovnkube_telemetry::{Connected, InterconnectionMetrics};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{info, warn};
+
+use crate::may_write::MayWrite;
+use crate::write_lock::LOCK;
+
+/// Wait after a failure, and while writing is not allowed.
+pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait for databases from which the cluster is removed.
+const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// After this long without a database, or without the lock, it is said.
+const SAY_AFTER: Duration = Duration::from_secs(10);
+/// How long the other clusters have to follow what was written, before what it replaces goes.
+const SETTLED_AFTER: Duration = Duration::from_secs(3);
+/// Longest wait when nothing is due.
+const REST: Duration = Duration::from_secs(3600);
+
+/// How to reach the databases, and whether they may be written to.
+pub struct JoinSettings {
+    /// For servers with TLS.
+    pub tls: Option<TlsFiles>,
+    pub txn_timeout: Duration,
+    pub may_write: MayWrite,
+    pub metrics: InterconnectionMetrics,
+}
+
+/// Whether it was written.
+pub(crate) async fn write(client: &Client, txn: Txn, what: &str) -> bool {
+    let done = client.transact(txn).await;
+    done.inspect_err(|error| warn!(%error, "cannot write to {what}")).is_ok()
+}
+
+/// Where databases are.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Reach {
+    servers: Vec<Server>,
+    nb_port: u16,
+    sb_port: u16,
+}
+
+impl Reach {
+    pub(crate) fn of(offer: &Offer) -> Self {
+        let wanted = &offer.wanted;
+        Self { servers: wanted.servers.clone(), nb_port: wanted.nb_port, sb_port: wanted.sb_port }
+    }
+}
+
+/// Connections to the databases of one interconnection.
+pub(crate) struct Session {
+    pub(crate) reach: Reach,
+    pub(crate) offer: Arc<Offer>,
+    north: Client,
+    south: Client,
+    sb: Client,
+    events: [Subscription; 3],
+    may_write: MayWrite,
+    metrics: InterconnectionMetrics,
+    /// What the engine was told.
+    told: Option<Peers>,
+    /// When something was written last that others follow.
+    wrote: Instant,
+    /// Since when it is not as it should be, and whether that was said.
+    waits: Option<(Instant, bool)>,
+}
+
+impl Session {
+    pub(crate) fn start(offer: Arc<Offer>, sb: Client, settings: &JoinSettings) -> Self {
+        let reach = Reach::of(&offer);
+        let connect = |database: &'static Database, port| {
+            let texts = reach.servers.iter().map(|server| server.remote(port));
+            let remotes: Vec<Remote> = texts.filter_map(|text| Remote::parse(&text).ok()).collect();
+            Client::connect(Options {
+                tls: settings.tls.clone(),
+                txn_timeout: settings.txn_timeout,
+                ..Options::new(database, remotes)
+            })
+        };
+        let north = connect(&ic_nb::DATABASE, reach.nb_port);
+        let south = connect(&ic_sb::DATABASE, reach.sb_port);
+        info!(zone = %offer.wanted.zone, servers = reach.servers.len(), "joining other clusters");
+        Self {
+            events: [north.subscribe(), south.subscribe(), sb.subscribe()],
+            may_write: settings.may_write.clone(),
+            metrics: settings.metrics.clone(),
+            reach,
+            offer,
+            north,
+            south,
+            sb,
+            told: None,
+            wrote: Instant::now(),
+            waits: None,
+        }
+    }
+
+    /// Wants this from now on. The engine may have forgotten what it was told.
+    pub(crate) fn follow(&mut self, offer: &Arc<Offer>) {
+        self.offer = offer.clone();
+        self.told = None;
+    }
+
+    /// Returns when both databases are there.
+    pub(crate) async fn is_live(&self) {
+        self.north.synced().await;
+        self.south.synced().await;
+    }
+
+    /// Whether another session has the same southbound database, with other servers: each database has a row of its own in this
+    /// table.
+    pub(crate) fn shares_rows(&self, other: &Self) -> bool {
+        let (have, others) = (self.south.cache(), other.south.cache());
+        have.iter(ic_sb_global::TABLE).any(|(uuid, _)| others.get(ic_sb_global::TABLE, uuid).is_some())
+    }
+
+    /// Takes steps until it is dropped.
+    pub(crate) async fn keep(&mut self, lock: &Lock, changes: &mpsc::WeakSender<Change>) {
+        loop {
+            let wake = self.step(lock, changes).await;
+            let [north, south, own] = &mut self.events;
+            tokio::select! {
+                _ = north.recv() => {}
+                _ = south.recv() => {}
+                _ = own.recv() => {}
+                () = sleep_until(wake) => {}
+            }
+        }
+    }
+
+    /// One step; returns when the next one is due if nothing happens.
+    async fn step(&mut self, lock: &Lock, changes: &mpsc::WeakSender<Change>) -> Instant {
+        let now = Instant::now();
+        let is_live = |client: &Client| client.state().borrow().is_live();
+        self.metrics.connected(Some(Connected { north: is_live(&self.north), south: is_live(&self.south) }));
+        if let Some(problem) = self.missing(lock) {
+            self.say(now, &problem);
+            return now + TRY_AGAIN;
+        }
+        self.waits = None;
+        let settled = self.wrote + SETTLED_AFTER;
+        let Step { claims, offers, chassis, peers, goes_on } =
+            self.with_databases(|databases| step(&self.offer, databases, settled <= now));
+        if self.told.as_ref() != Some(&peers) {
+            let Some(engine) = changes.upgrade() else { return now + REST };
+            if engine.send(Change::Peers(Box::new(peers.clone()))).await.is_ok() {
+                self.told = Some(peers);
+            }
+        }
+        if [&claims, &offers, &chassis].iter().all(|txn| txn.is_empty()) {
+            return if goes_on { settled } else { now + REST };
+        }
+        if !offers.is_empty() {
+            self.wrote = now;
+        }
+        let written = self.write(claims, offers, chassis).await;
+        now + if written { SETTLED_AFTER } else { TRY_AGAIN }
+    }
+
+    /// What must be there before anything is read or written.
+    fn missing(&self, lock: &Lock) -> Option<String> {
+        let dead = |client: &Client, what: &str| {
+            (!client.state().borrow().is_live()).then(|| format!("{what} cannot be reached"))
+        };
+        dead(&self.north, "the northbound interconnection database")
+            .or_else(|| dead(&self.south, "the southbound interconnection database"))
+            .or_else(|| dead(&self.sb, "the southbound database"))
+            .or_else(|| {
+                (!lock.is_held())
+                    .then(|| "another program holds the lock ovn_ic_sb of the southbound database; stop ovn-ic".into())
+            })
+    }
+
+    fn say(&mut self, now: Instant, problem: &str) {
+        let (since, said) = self.waits.get_or_insert((now, false));
+        if !*said && *since + SAY_AFTER <= now {
+            *said = true;
+            warn!("interconnection stays as it is: {problem}");
+        }
+    }
+
+    fn with_databases<T>(&self, work: impl FnOnce(Databases<'_>) -> T) -> T {
+        let (north, south, own) = (self.north.cache(), self.south.cache(), self.sb.cache());
+        work(Databases { ic_nb: &north, ic_sb: &south, sb: &own })
+    }
+
+    /// Whether all was written.
+    async fn write(&self, claims: Txn, offers: Txn, mut chassis: Txn) -> bool {
+        if !chassis.is_empty() {
+            chassis.assert_lock(LOCK);
+        }
+        for (client, txn, what) in
+            [(&self.north, claims, "IC-NB"), (&self.south, offers, "IC-SB"), (&self.sb, chassis, "SB")]
+        {
+            if !(self.may_write)() {
+                return false;
+            }
+            if !write(client, txn, what).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Removes the cluster from the shared databases, if they can be reached soon.
+    pub(crate) async fn leave(self) {
+        let removed = async {
+            self.south.synced().await;
+            self.sb.synced().await;
+            let offers = self.with_databases(|databases| withdraw(&self.offer, databases));
+            (self.may_write)() && write(&self.south, offers, "IC-SB").await
+        };
+        if !timeout(LEAVE_WITHIN, removed).await.unwrap_or(false) {
+            warn!("cannot remove this cluster from the shared databases: what they have of it stays there");
+        }
+        info!(zone = %self.offer.wanted.zone, "left the other clusters");
+    }
+}
