@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use ovnkube_apply::{Chassis, Engine, Interconnection, JoinSettings, MayWrite, Parts, Patches, TakeoverCheck};
+use ovnkube_apply::{
+    Chassis, Engine, Interconnection, JoinSettings, Listening, MayWrite, Parts, Patches, TakeoverCheck,
+};
 use ovnkube_model::{NetworkSettings, World};
 use ovnkube_ovsdb::Client as Database;
 use ovnkube_telemetry::Metrics;
@@ -197,6 +199,17 @@ impl Running {
         sb: Option<Database>,
         may_write: MayWrite,
     ) -> Self {
+        Self::listening(access, network, (nb, sb), may_write, Listening::default()).await
+    }
+
+    /// One that asks other clusters more often.
+    pub async fn listening(
+        access: &Access,
+        network: NetworkSettings,
+        (nb, sb): (Option<Database>, Option<Database>),
+        may_write: MayWrite,
+        listening: Listening,
+    ) -> Self {
         let client = Client::connect(access).await.unwrap();
         let metrics = Metrics::new("test");
         let counted = metrics.clone();
@@ -211,6 +224,7 @@ impl Running {
                 txn_timeout: Duration::from_secs(10),
                 may_write: may_write.clone(),
                 metrics: counted.interconnection.clone(),
+                listening,
             };
             let (offers, joined) = sb.clone().map(|sb| Interconnection::new(sb, settings(), &weak)).unzip();
             let joined = joined.map(|joined| tokio::spawn(joined.run()));

@@ -87,7 +87,7 @@ impl Offers {
 fn clusters(world: &World) -> Clusters {
     let of = |(name, cluster, routes): (&Name, &PeerCluster, RouteCounts)| {
         let RouteCounts { used, refused } = routes;
-        (name.to_string(), OtherCluster { gateways: cluster.gateways, used, refused })
+        (name.to_string(), OtherCluster { gateways: cluster.gateways, silent: cluster.silent, used, refused })
     };
     let others = world.joined.clusters().map(of).collect();
     Clusters { others, problems: world.notices(&Affected::Interconnection).len() }
@@ -139,6 +139,7 @@ impl Interconnection {
                 let Sessions { lock, current, next } = &mut self.sessions;
                 let forgotten = forget(&self.sb, &self.settings, is_alone);
                 tokio::select! {
+                    biased;
                     changed = self.offers.changed() => match changed {
                         Ok(()) => break,
                         Err(_) => return,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_interconnect::{Databases, Step, step, withdraw};
+use ovnkube_interconnect::{Databases, Hearing, Listening, Step, ask, step, withdraw};
 use ovnkube_model::{Change, Peers, Server};
 use ovnkube_ovn::ic_sb::ic_sb_global;
-use ovnkube_ovn::{Database, ic_nb, ic_sb};
+use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
 use ovnkube_ovsdb::{Client, Lock, Options, Remote, Subscription, TlsFiles, Txn};
 use ovnkube_plan::Offer;
 use ovnkube_telemetry::{Connected, InterconnectionMetrics};
@@ -35,6 +35,7 @@ pub struct JoinSettings {
     pub txn_timeout: Duration,
     pub may_write: MayWrite,
     pub metrics: InterconnectionMetrics,
+    pub listening: Listening,
 }
 
 /// Whether it was written.
@@ -68,6 +69,9 @@ pub(crate) struct Session {
     events: [Subscription; 3],
     may_write: MayWrite,
     metrics: InterconnectionMetrics,
+    listening: Listening,
+    began: Instant,
+    hearing: Hearing,
     /// What the engine was told.
     told: Option<Peers>,
     /// When something was written last that others follow.
@@ -95,6 +99,9 @@ impl Session {
             events: [north.subscribe(), south.subscribe(), sb.subscribe()],
             may_write: settings.may_write.clone(),
             metrics: settings.metrics.clone(),
+            listening: settings.listening,
+            began: Instant::now(),
+            hearing: Hearing::default(),
             reach,
             offer,
             north,
@@ -131,6 +138,7 @@ impl Session {
             let wake = self.step(lock, changes).await;
             let [north, south, own] = &mut self.events;
             tokio::select! {
+                biased;
                 _ = north.recv() => {}
                 _ = south.recv() => {}
                 _ = own.recv() => {}
@@ -150,8 +158,17 @@ impl Session {
         }
         self.waits = None;
         let settled = self.wrote + SETTLED_AFTER;
-        let Step { claims, offers, chassis, peers, goes_on } =
+        let Step { mut claims, offers, chassis, mut peers, numbers, goes_on } =
             self.with_databases(|databases| step(&self.offer, databases, settled <= now));
+        let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
+        self.hearing.hear(&numbers, since);
+        for name in self.hearing.silent(self.listening, since) {
+            peers.clusters.entry(name.clone()).or_default().silent = true;
+        }
+        if claims.is_empty() && self.hearing.asks(own, self.listening, since) {
+            claims = ask(&self.north.cache());
+        }
+        let rest = self.hearing.next(own, self.listening, since).map_or(now + REST, |at| self.began + at);
         if self.told.as_ref() != Some(&peers) {
             let Some(engine) = changes.upgrade() else { return now + REST };
             if engine.send(Change::Peers(Box::new(peers.clone()))).await.is_ok() {
@@ -159,7 +176,7 @@ impl Session {
             }
         }
         if [&claims, &offers, &chassis].iter().all(|txn| txn.is_empty()) {
-            return if goes_on { settled } else { now + REST };
+            return if goes_on { settled.min(rest) } else { rest };
         }
         if !offers.is_empty() {
             self.wrote = now;

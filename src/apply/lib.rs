@@ -34,6 +34,7 @@ pub use engine::{Engine, Parts};
 pub use interconnection::{Interconnection, Offers};
 pub use interconnection_session::JoinSettings;
 pub use may_write::MayWrite;
+pub use ovnkube_interconnect::Listening;
 pub use patches::{Outcome, Patches};
 pub use takeover_check::TakeoverCheck;
 pub use write_lock::LOCK;

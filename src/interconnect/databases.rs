@@ -1,7 +1,8 @@
 //! The databases that are read, and what several files here read in them.
 
-use ovnkube_ovn::Row;
+use ovnkube_ovn::ic_nb::ic_nb_global;
 use ovnkube_ovn::sb::chassis;
+use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::Cache;
 
 /// The databases that a step reads.
@@ -15,4 +16,10 @@ pub struct Databases<'a> {
 /// Whether a chassis is another cluster's.
 pub fn is_remote(row: &Row) -> bool {
     row.map(chassis::OTHER_CONFIG).get("is-remote") == Some("true")
+}
+
+/// The number that all clusters write to their zones when they have followed, and its row.
+pub(crate) fn number(ic_nb: &Cache) -> Option<(Uuid, i64)> {
+    let (uuid, row) = ic_nb.iter(ic_nb_global::TABLE).next()?;
+    ic_nb.supports(ic_nb_global::TABLE, ic_nb_global::NB_IC_CFG).then(|| (uuid, row.int(ic_nb_global::NB_IC_CFG)))
 }

@@ -12,6 +12,7 @@
 //! - [`ours`]: the rows of this cluster; [`former`]: those under an earlier name
 //! - [`theirs`]: the rows of the others, checked
 //! - [`chassis`]: southbound rows
+//! - [`hearing`]: whether the others are there
 //!
 //! *Invariant*: rows of other clusters, and chassis that another program made, are never changed.
 
@@ -20,6 +21,7 @@ mod chassis;
 mod claim;
 mod databases;
 mod former;
+mod hearing;
 mod ours;
 mod rows;
 mod step;
@@ -29,4 +31,5 @@ mod theirs;
 mod write;
 
 pub use databases::{Databases, is_remote};
-pub use step::{Step, forget, step, withdraw};
+pub use hearing::{Hearing, Listening, Numbers};
+pub use step::{Step, ask, forget, step, withdraw};

@@ -9,7 +9,7 @@ use ovnkube_ovn::{Row, Uuid, derived_uuid};
 use ovnkube_ovsdb_data::Txn;
 use ovnkube_plan::{Offer, names};
 
-use crate::databases::{Databases, is_remote};
+use crate::databases::{Databases, is_remote, number};
 use crate::former::{Former, Stage};
 use crate::rows::{CLUSTER, rows_of_all};
 use crate::switches::Switch;
@@ -97,7 +97,10 @@ impl<'a> Ours<'a> {
             Stage::Offer => is_settled,
             Stage::Withdraw | Stage::Detach | Stage::Done => true,
         };
-        let row = Row::new(availability_zone::TABLE).with(availability_zone::NAME, name.as_ref());
+        let mut row = Row::new(availability_zone::TABLE).with(availability_zone::NAME, name.as_ref());
+        if let Some((_, number)) = number(self.databases.ic_nb) {
+            row.set(availability_zone::NB_IC_CFG, number);
+        }
         let zone = put(txn, self.databases.ic_sb, self.zone, name, row);
         let mut kept = BTreeSet::new();
         self.gateways(txn, zone, &mut kept);

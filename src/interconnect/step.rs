@@ -1,12 +1,15 @@
 //! One step towards what is wanted, from what the databases hold now.
 
 use ovnkube_model::{Name, OwnPort, Peers, TransitSwitch};
-use ovnkube_ovn::{ic_nb, ic_sb, sb};
+use ovnkube_ovn::ic_nb::ic_nb_global;
+use ovnkube_ovn::{Row, ic_nb, ic_sb, sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
 
 use crate::databases::Databases;
+use crate::databases::number;
 use crate::former::{Former, Stage};
+use crate::hearing::Numbers;
 use crate::ours::Ours;
 use crate::switches::Switch;
 use crate::theirs::Theirs;
@@ -21,6 +24,7 @@ pub struct Step {
     /// To SB.
     pub chassis: Txn,
     pub peers: Peers,
+    pub numbers: Numbers,
     /// The cluster gets another name: there is more to do once the others had time to follow.
     pub goes_on: bool,
 }
@@ -52,7 +56,19 @@ pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
         clusters: theirs.clusters,
         problems,
     };
-    Step { claims, offers, chassis, peers, goes_on: !is_settled && stage != Stage::Done }
+    let numbers = Numbers { asked: number(databases.ic_nb).map(|(_, number)| number), answers: theirs.answers };
+    Step { claims, offers, chassis, peers, numbers, goes_on: !is_settled && stage != Stage::Done }
+}
+
+/// Asks who is there; see [`crate::Hearing`].
+pub fn ask(ic_nb: &Cache) -> Txn {
+    let mut txn = Txn::new(&ic_nb::DATABASE);
+    if let Some((uuid, number)) = number(ic_nb) {
+        let row = |number: i64| Row::new(ic_nb_global::TABLE).with(ic_nb_global::NB_IC_CFG, number);
+        txn.wait_holds(uuid, row(number));
+        txn.update(uuid, row(number.saturating_add(1)));
+    }
+    txn
 }
 
 /// What removes this cluster from IC-SB. The addresses in IC-NB stay claimed, so that the cluster has them again if it comes

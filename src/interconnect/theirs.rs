@@ -27,6 +27,8 @@ pub(crate) struct Theirs {
     pub(crate) ports: Vec<Port>,
     pub(crate) routes: Vec<PeerRoute>,
     pub(crate) clusters: BTreeMap<Name, PeerCluster>,
+    /// The numbers that they have followed.
+    pub(crate) answers: BTreeMap<Name, i64>,
 }
 
 /// A gateway of another cluster.
@@ -68,6 +70,11 @@ impl Theirs {
         let zones: BTreeMap<Uuid, &str> = zones.collect();
         let mut theirs = Self::default();
         theirs.clusters = zones.values().map(|name| (Name::from(*name), PeerCluster::default())).collect();
+        if ic_sb.supports(availability_zone::TABLE, availability_zone::NB_IC_CFG) {
+            let rows =
+                zones.iter().filter_map(|(uuid, name)| Some((*name, ic_sb.get(availability_zone::TABLE, *uuid)?)));
+            theirs.answers = rows.map(|(name, row)| (name.into(), row.int(availability_zone::NB_IC_CFG))).collect();
+        }
         let mut wrong = Vec::new();
         theirs.read_gateways(ic_sb, &zones, &mut wrong);
         theirs.read_ports(ic_sb, &zones, switches, &mut wrong);

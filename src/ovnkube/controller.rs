@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use ovnkube_apply::{Chassis, Engine, Interconnection, JoinSettings, MayWrite, Parts, Patches, TakeoverCheck};
+use ovnkube_apply::{
+    Chassis, Engine, Interconnection, JoinSettings, Listening, MayWrite, Parts, Patches, TakeoverCheck,
+};
 use ovnkube_config::Settings;
 use ovnkube_model::{Roles, World};
 use ovnkube_ovn::{ColumnId, nb, sb};
@@ -68,8 +70,10 @@ pub(crate) async fn run(
         let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
         let encap_port = translate::unusual_encap_port(&settings);
         let (reports, stale) = sb.clone().map(|sb| Chassis::new(sb, may_write.clone(), encap_port)).unzip();
-        let (offers, joined) =
-            sb.clone().map(|sb| Interconnection::new(sb, interconnection(&settings, &may_write, &metrics), &weak)).unzip();
+        let (offers, joined) = sb
+            .clone()
+            .map(|sb| Interconnection::new(sb, interconnection(&settings, &may_write, &metrics), &weak))
+            .unzip();
         let engine = Engine::new(Parts {
             offers,
             world: World::new(network, scope.kinds().iter().copied()),
@@ -115,6 +119,7 @@ fn interconnection(settings: &Settings, may_write: &MayWrite, metrics: &Metrics)
         txn_timeout: settings.default.db_txn_timeout,
         may_write: may_write.clone(),
         metrics: metrics.interconnection.clone(),
+        listening: Listening::default(),
     }
 }
 

@@ -52,6 +52,8 @@ pub struct OtherCluster {
     /// Routes to it.
     pub used: usize,
     pub refused: usize,
+    /// It has not followed the shared databases for long.
+    pub silent: bool,
 }
 
 impl OtherCluster {
@@ -59,6 +61,7 @@ impl OtherCluster {
         self.gateways += other.gateways;
         self.used += other.used;
         self.refused += other.refused;
+        self.silent |= other.silent;
     }
 }
 
@@ -115,6 +118,7 @@ impl Collector for InterconnectionMetrics {
             others.iter().map(|(az, cluster)| (vec![("az", az.as_str())], value(cluster))).collect()
         };
         let gateways = of_each(|cluster| cluster.gateways);
+        let silent = of_each(|cluster| usize::from(cluster.silent));
         let in_state = |state: &'static str, value: fn(&OtherCluster) -> usize| {
             others.iter().map(move |(az, cluster)| (vec![("az", az.as_str()), ("state", state)], value(cluster)))
         };
@@ -122,6 +126,7 @@ impl Collector for InterconnectionMetrics {
         for (name, help, series) in [
             ("gateways", "Gateways of another cluster", gateways),
             ("routes", "Routes that another cluster offers", routes.collect()),
+            ("silent", "Whether another cluster has not followed the shared databases for long", silent),
         ] {
             family(&mut encoder, &format!("ovnkube_interconnection_{name}"), help, &series)?;
         }

@@ -52,7 +52,7 @@ fn interconnection_has_series_while_it_is_kept() {
     let metrics = Metrics::new("1.2.3");
     assert!(joined_series(&metrics).is_empty());
     metrics.interconnection.connected(Some(Connected { north: true, south: false }));
-    let others = [("az2".to_owned(), OtherCluster { gateways: 3, used: 6, refused: 1 })];
+    let others = [("az2".to_owned(), OtherCluster { gateways: 3, used: 6, refused: 1, silent: true })];
     metrics.interconnection.clusters(Some(Clusters { others: others.into(), problems: 2 }));
     assert_eq!(
         joined_series(&metrics),
@@ -64,6 +64,7 @@ fn interconnection_has_series_while_it_is_kept() {
             "ovnkube_interconnection_gateways{az=\"az2\"} 3",
             "ovnkube_interconnection_routes{az=\"az2\",state=\"used\"} 6",
             "ovnkube_interconnection_routes{az=\"az2\",state=\"refused\"} 1",
+            "ovnkube_interconnection_silent{az=\"az2\"} 1",
         ]
     );
     metrics.interconnection.connected(None);
@@ -77,10 +78,10 @@ fn names_of_other_clusters_make_a_bounded_number_of_series() {
     let metrics = Metrics::new("1.2.3");
     let odd = ["", "a\"} 1\nx{y=\"", "(others)", "ä"].map(str::to_owned);
     let names = (0..10_000).map(|n| format!("az{n:05}")).chain(odd).chain(["a".repeat(64)]);
-    let one = OtherCluster { gateways: 1, used: 2, refused: 3 };
+    let one = OtherCluster { gateways: 1, used: 2, refused: 3, silent: false };
     metrics.interconnection.clusters(Some(Clusters { others: names.map(|name| (name, one)).collect(), problems: 0 }));
     let series = joined_series(&metrics);
-    assert_eq!(series.len(), 2 + 3 * 65, "{series:?}");
+    assert_eq!(series.len(), 2 + 4 * 65, "{series:?}");
     assert!(series.contains(&"ovnkube_interconnection_clusters 10005".to_owned()), "{series:?}");
     let rest = "ovnkube_interconnection_routes{az=\"(others)\",state=\"used\"} 19882";
     assert!(series.contains(&rest.to_owned()), "{series:?}");

@@ -1,8 +1,10 @@
 //! The databases that clusters share, our cluster, and another one with OVN's own daemon.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use http::Method;
+use ovnkube_apply::Listening;
 use ovnkube_ovn::{ic_nb, ic_sb};
 use ovnkube_tests::api::{Api, Running};
 use ovnkube_tests::nb::{Daemon, Release, Server, until};
@@ -36,8 +38,13 @@ impl Lab {
     }
 
     pub(crate) async fn engine(&self) -> Running {
-        let (nb, sb) = (self.nb.client().await, self.sb.client().await);
-        let engine = Running::with_southbound(&self.api, Settings::default().network(), Some(nb), Some(sb)).await;
+        self.engine_that(Listening::default()).await
+    }
+
+    pub(crate) async fn engine_that(&self, listening: Listening) -> Running {
+        let databases = (Some(self.nb.client().await), Some(self.sb.client().await));
+        let (access, network) = (self.api.access(), Settings::default().network());
+        let engine = Running::listening(&access, network, databases, Arc::new(|| true), listening).await;
         engine.ready().await;
         engine
     }
@@ -69,7 +76,8 @@ impl Lab {
         if self.api.find(&path).await.is_some() {
             self.api.ask(Method::PATCH, &path, json!({"spec": spec})).await.unwrap();
         } else {
-            let body = json!({"apiVersion": "kubeovn.io/v1", "kind": "Subnet", "metadata": {"name": name}, "spec": spec});
+            let body =
+                json!({"apiVersion": "kubeovn.io/v1", "kind": "Subnet", "metadata": {"name": name}, "spec": spec});
             self.api.ask(Method::POST, SUBNETS, body).await.unwrap();
         }
     }
@@ -98,6 +106,25 @@ impl Lab {
         let columns = "--columns=name,networks";
         let ports = self.nb.nbctl(&["--bare", "--no-headings", "-f", "csv", columns, "list", "logical_router_port"]);
         ports.lines().filter(|port| port.contains("-ts")).map(str::to_owned).collect()
+    }
+
+    /// The column of a row of another cluster.
+    pub(crate) fn zone(&self, name: &str) -> String {
+        let find = ["--bare", "--columns=_uuid", "find", "availability_zone", &format!("name={name}")];
+        format!("availability_zone={}", self.shared[1].ctl("ovn-ic-sbctl", &find))
+    }
+
+    /// The words that create a route of another cluster.
+    pub(crate) fn route(&self, zone: &str, switch: &str, prefix: &str, next_hop: &str) -> Vec<String> {
+        let columns = [("transit_switch", switch), ("ip_prefix", prefix), ("nexthop", next_hop), ("origin", "static")];
+        let columns = columns.map(|(column, value)| format!("{column}=\"{value}\""));
+        ["--", "create", "route", zone, "route_table=\"\""].map(str::to_owned).into_iter().chain(columns).collect()
+    }
+
+    /// Creates rows in the shared southbound database, all at once.
+    pub(crate) fn create(&self, rows: &[Vec<String>]) {
+        let words: Vec<&str> = rows.iter().flatten().map(String::as_str).collect();
+        self.shared[1].ctl("ovn-ic-sbctl", words.strip_prefix(&["--"]).unwrap_or(&words));
     }
 
     pub(crate) fn zones(&self) -> String {
@@ -232,6 +259,10 @@ impl Other {
     /// Stops its daemon; its rows stay.
     pub(crate) fn stop(&self) {
         self.ic.signal("STOP");
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.ic.signal("CONT");
     }
 
     pub(crate) fn routes(&self) -> String {

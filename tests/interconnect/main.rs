@@ -1,11 +1,12 @@
 //! Clusters joined by the interconnection databases: ours with its real engine and API, another one with OVN's own daemon.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 mod lab;
 
 use std::time::{Duration, Instant};
 
 use lab::{Lab, Other, shared};
+use ovnkube_apply::Listening;
 use ovnkube_tests::api::Running;
 use ovnkube_tests::nb::{Release, Server, until};
 use serde_json::json;
@@ -15,10 +16,14 @@ async fn joined(lab: &Lab) -> (Other, Running) {
     lab.add_switch("ts", "169.254.100.0/24");
     let other = Other::join(lab, "az2", "ts", "169.254.100.77/24").await;
     let engine = lab.engine().await;
+    join(lab, &other).await;
+    (other, engine)
+}
+
+async fn join(lab: &Lab, other: &Other) {
     lab.configure(&[]).await;
     lab.bind("cr-az1-ts", "c1").await;
-    are_joined(lab, &other).await;
-    (other, engine)
+    are_joined(lab, other).await;
 }
 
 /// What each side shows of the other.
@@ -79,7 +84,8 @@ async fn routes_are_exchanged_with_ovn_25_03() {
 async fn a_range_that_a_subnet_closes_stays_here() {
     let lab = Lab::up(Release::Host).await;
     let (other, _engine) = joined(&lab).await;
-    lab.subnet("ours", json!({"cidrBlock": "10.130.0.0/16", "disableInterConnection": true, "gateway": "10.130.0.1"})).await;
+    lab.subnet("ours", json!({"cidrBlock": "10.130.0.0/16", "disableInterConnection": true, "gateway": "10.130.0.1"}))
+        .await;
     until("the rest is offered", async || other.routes().contains("10.131.0.0/16")).await;
     until("the whole is not", async || !other.routes().contains("10.128.0.0/14")).await;
     assert!(other.routes().contains("10.128.0.0/15"), "{}", other.routes());
@@ -188,6 +194,43 @@ async fn a_cluster_moves_to_other_databases() {
     assert!(begun.elapsed() < Duration::from_secs(8), "it waited for dead databases: {:?}", begun.elapsed());
 }
 
+/// What metrics say of the other clusters.
+fn series(engine: &Running, name: &str) -> Vec<String> {
+    let (text, prefix) = (engine.metrics.text().unwrap(), format!("ovnkube_interconnection_{name}"));
+    text.lines().filter_map(|line| Some(line.strip_prefix(&prefix)?.to_owned())).collect()
+}
+
+/// A cluster whose controller is dead keeps its routes, and people are told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_does_not_follow_is_silent() {
+    let lab = Lab::up(Release::Trixie).await;
+    lab.add_switch("ts", "169.254.100.0/24");
+    let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
+    let listening = Listening { ask_after: Duration::from_secs(1), silent_after: Duration::from_secs(4) };
+    let engine = lab.engine_that(listening).await;
+    join(&lab, &other).await;
+    let is = |name: &str, text: &str| series(&engine, name).iter().any(|series| series == text);
+    let asked =
+        || lab.shared[0].ctl("ovn-ic-nbctl", &["get", "ic_nb_global", ".", "nb_ic_cfg"]).parse::<u64>().unwrap();
+    let begun = asked();
+    until("it asks", async || asked() > begun + 5).await;
+    assert!(is("silent", "{az=\"az2\"} 0"), "{}", engine.metrics.text().unwrap());
+    // OVN's tool waits for all clusters, ours too
+    lab.shared[0].ctl("ovn-ic-nbctl", &["--timeout=20", "--wait=sb", "sync"]);
+
+    other.stop();
+    lab.event_says("cluster az2 is silent").await;
+    until("a metric says so", async || is("silent", "{az=\"az2\"} 1")).await;
+    assert!(lab.routes().contains("10.244.0.0/16"), "{}", lab.routes());
+    other.go_on();
+    until("it is there again", async || is("silent", "{az=\"az2\"} 0")).await;
+
+    assert!(is("clusters", " 1") && is("gateways", "{az=\"az2\"} 1"), "{}", engine.metrics.text().unwrap());
+    assert!(is("routes", "{az=\"az2\",state=\"used\"} 1"), "{}", engine.metrics.text().unwrap());
+    lab.configure(&[("enable-ic", "false")]).await;
+    until("there is nothing to say", async || series(&engine, "").is_empty()).await;
+}
+
 /// Nobody knows then where the shared databases were.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_whose_configuration_went_while_no_master_ran_has_left() {
@@ -215,6 +258,80 @@ async fn a_name_that_another_cluster_has_is_refused() {
     drop(other);
 }
 
+/// A cluster that offers everything and far too much gets what one cluster may have, and its neighbours work on.
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_routes_of_a_cluster_are_bounded() {
+    let lab = Lab::up(Release::Trixie).await;
+    let (other, engine) = joined(&lab).await;
+    other.stop();
+    let zone = lab.zone("az2");
+    let route = |prefix: String| lab.route(&zone, "ts", &prefix, "169.254.100.77");
+    lab.create(&["0.0.0.0/0", "::/0", "10.0.0.0/8"].map(|prefix| route(prefix.into())));
+    for part in 0..10 {
+        let routes: Vec<_> = (0..1000).map(|n| route(format!("20.{}.{}.0/24", part * 4 + n / 250, n % 250))).collect();
+        lab.create(&routes);
+    }
+    let is =
+        |state: &str, n: usize| series(&engine, "routes").contains(&format!("{{az=\"az2\",state=\"{state}\"}} {n}"));
+    until("all are judged", async || is("used", 1024) && is("refused", 10_001 + 2 - 1024)).await;
+    until("those that are used are there", async || lab.routes().matches("169.254.100.77").count() == 1024).await;
+    lab.event_says("0.0.0.0/0: it is everything").await;
+    lab.event_says("10.0.0.0/8: this cluster has pods in 10.128.0.0/14").await;
+    assert!(!lab.routes().contains("0.0.0.0/0 "), "{}", lab.routes());
+
+    // its own network goes on
+    lab.api.node("n2", json!({"k8s.ovn.org/node-chassis-id": "c2"})).await;
+    until("another node has its switch", async || lab.nb.nbctl(&["ls-list"]).contains("(n2)")).await;
+    lab.shared[1].ctl("ovn-ic-sbctl", &["--all", "destroy", "route"]);
+    until("none is left", async || !lab.routes().contains("169.254.100.77")).await;
+}
+
+/// How long one route more takes among many, and how much work it is. Run with `--ignored --nocapture`, optimised.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "it measures"]
+async fn the_cost_of_a_route() {
+    let lab = Lab::up(Release::Trixie).await;
+    let (other, _engine) = joined(&lab).await;
+    for (switch, subnet) in [("ts1", 101), ("ts2", 102)] {
+        lab.add_switch(switch, &format!("169.254.{subnet}.0/24"));
+        other.attach(switch, &format!("169.254.{subnet}.77/24")).await;
+        lab.bind(&format!("cr-az1-{switch}"), "c1").await;
+    }
+    other.stop();
+    let zone = lab.zone("az2");
+    let routes = |n: usize| {
+        let of = |(switch, subnet)| {
+            let next_hop = format!("169.254.{subnet}.77");
+            lab.route(&zone, switch, &format!("20.{}.{}.0/24", n / 250, n % 250), &next_hop)
+        };
+        [("ts", 100), ("ts1", 101), ("ts2", 102)].map(of)
+    };
+    lab.create(&(0..250).flat_map(routes).collect::<Vec<_>>());
+    until("all are there", async || lab.routes().matches("169.254.102.77").count() >= 250).await;
+    lab.is_quiet().await;
+    let nb = lab.nb.client().await;
+    let mut changes = nb.subscribe();
+    let mut took = Vec::new();
+    let work = work();
+    for n in 250..270 {
+        while tokio::time::timeout(Duration::from_millis(500), changes.recv()).await.is_ok() {}
+        let begun = Instant::now();
+        lab.create(&routes(n));
+        let created = begun.elapsed();
+        changes.recv().await;
+        took.push((begun.elapsed().saturating_sub(created), begun.elapsed()));
+    }
+    took.sort_unstable();
+    let each = (self::work() - work) / 20.0;
+    println!("after ovn-ic-sbctl, with it, median and worst: {:?} {:?}; CPU each: {each:.4} s", took[10], took[19]);
+}
+
+/// CPU time of this process, seconds.
+fn work() -> f64 {
+    let text = ovnkube_telemetry::Metrics::new("test").text().unwrap();
+    text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total ")).unwrap().parse().unwrap()
+}
+
 /// Whatever other clusters write, this cluster's own network stays as it is, and what can be used is used.
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_rows_of_other_clusters_are_left_out() {
@@ -222,9 +339,7 @@ async fn bad_rows_of_other_clusters_are_left_out() {
     lab.shared[0].ctl("ovn-ic-nbctl", &["ts-add", "join"]);
     lab.shared[0].ctl("ovn-ic-nbctl", &["ts-add", "none"]);
     let (other, _engine) = joined(&lab).await;
-    let zone =
-        lab.shared[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=_uuid", "find", "availability_zone", "name=az2"]);
-    let zone = format!("availability_zone={zone}");
+    let zone = lab.zone("az2");
     other.stop();
     let create = |table: &str, columns: &[&str]| {
         lab.shared[1].ctl("ovn-ic-sbctl", &[&["create", table, &zone], columns].concat());

@@ -28,6 +28,8 @@ pub struct Peers {
 pub struct PeerCluster {
     /// How many gateways it has.
     pub gateways: usize,
+    /// It has not followed the shared databases for long.
+    pub silent: bool,
 }
 
 /// A switch that all clusters have.

@@ -110,7 +110,8 @@ impl World {
         }
         let offered = self.joined.peers.as_ref().map(|peers| peers.routes.as_slice()).unwrap_or_default();
         let wanted = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
-        let new = if wanted { prefixes(offered, &self.local_ranges(), &self.joined.closed()) } else { Prefixes::default() };
+        let new =
+            if wanted { prefixes(offered, &self.local_ranges(), &self.joined.closed()) } else { Prefixes::default() };
         let old = std::mem::take(&mut self.joined.prefixes);
         let names: BTreeSet<&Subnet> = old.used.keys().chain(new.used.keys()).collect();
         for prefix in names.into_iter().filter(|prefix| old.used.get(prefix) != new.used.get(prefix)) {
@@ -132,7 +133,10 @@ impl World {
         let addresses = self.nodes.values().flat_map(|node| node.addresses.iter().chain(&node.other_addresses));
         let nodes = addresses.map(|ip| (Subnet::of((*ip).into()), "a node at"));
         let own = self.joined.peers.iter().flat_map(|peers| peers.switches.values());
-        let transit = own.flat_map(|switch| &switch.own).flat_map(|own| &own.addresses).map(|net| (Subnet::of(*net), "a transit switch in"));
+        let transit = own
+            .flat_map(|switch| &switch.own)
+            .flat_map(|own| &own.addresses)
+            .map(|net| (Subnet::of(*net), "a transit switch in"));
         let all = pods.chain(services).chain(joins).chain(hosts).chain(nodes).chain(transit);
         all.map(|(range, purpose)| LocalRange { range, purpose }).collect()
     }
@@ -163,6 +167,13 @@ impl World {
         let problems = self.joined.peers.iter().flat_map(|peers| &peers.problems);
         let problems = problems.map(|problem| warn("InterconnectionProblem", problem.clone()));
         let refused = self.refused_by_zone().into_iter().map(|message| warn("PrefixRefused", message));
+        let silent = self.joined.clusters().filter(|(_, cluster, _)| cluster.silent).map(|(name, _, _)| {
+            let message = format!(
+                "cluster {name} is silent: its controller has not followed the shared databases for long. Its routes stay. If it is \
+                 gone for good, remove what is left of it in the southbound interconnection database"
+            );
+            warn("ClusterSilent", message)
+        });
         let offers = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
         let more = if offers { self.offered_ranges().1 } else { 0 };
         let many = (more > 0).then(|| {
@@ -174,7 +185,7 @@ impl World {
                 ),
             )
         });
-        bad.chain(unknown).chain(named).chain(problems).chain(refused).chain(many).collect()
+        bad.chain(unknown).chain(named).chain(problems).chain(refused).chain(silent).chain(many).collect()
     }
 
     pub(super) fn interconnection_subnet_notices(&self, name: &Name) -> Vec<Notice> {
