@@ -119,10 +119,18 @@ impl Session {
         self.told = None;
     }
 
-    /// Returns when both databases are there.
+    /// Returns when both databases are there. While they are awaited, the cluster stays where it is.
     pub(crate) async fn is_live(&self) {
-        self.north.synced().await;
-        self.south.synced().await;
+        let live = async {
+            self.north.synced().await;
+            self.south.synced().await;
+        };
+        let mut live = std::pin::pin!(live);
+        if timeout(SAY_AFTER, &mut live).await.is_err() {
+            let hosts: Vec<_> = self.reach.servers.iter().map(|server| server.host.as_ref()).collect();
+            warn!("interconnection stays in the databases of before: those at {} cannot be reached", hosts.join(", "));
+            live.await;
+        }
     }
 
     /// Whether another session has the same southbound database, with other servers: each database has a row of its own in this

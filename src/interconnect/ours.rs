@@ -11,7 +11,7 @@ use ovnkube_plan::{Offer, names};
 
 use crate::databases::{Databases, is_remote, number};
 use crate::former::{Former, Stage};
-use crate::rows::{CLUSTER, rows_of_all};
+use crate::rows::{CLUSTER, rows_of_all, zone_of};
 use crate::switches::Switch;
 use crate::text::short;
 use crate::write::put;
@@ -39,8 +39,7 @@ impl<'a> Ours<'a> {
     /// Fails if another cluster has the same name.
     pub(crate) fn find(offer: &'a Offer, databases: Databases<'a>) -> Result<Self, String> {
         let name = offer.wanted.zone.as_ref();
-        let mut zones = databases.ic_sb.iter(availability_zone::TABLE);
-        let zone = zones.find(|(_, row)| row.str(availability_zone::NAME) == name).map(|(uuid, _)| uuid);
+        let zone = zone_of(databases.ic_sb, name);
         let of_zone = |row: &Row| zone.is_some() && row.uuid(route::AVAILABILITY_ZONE) == zone;
         let routes = databases.ic_sb.iter(route::TABLE);
         let routes = routes.filter(|(_, row)| of_zone(row) && row.str(route::ROUTE_TABLE).is_empty());
@@ -61,10 +60,6 @@ impl<'a> Ours<'a> {
             ));
         }
         Ok(ours)
-    }
-
-    pub(crate) fn zone(&self) -> Option<Uuid> {
-        self.zone
     }
 
     /// The rows of this zone.

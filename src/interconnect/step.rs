@@ -6,11 +6,11 @@ use ovnkube_ovn::{Row, ic_nb, ic_sb, sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
 
-use crate::databases::Databases;
-use crate::databases::number;
+use crate::databases::{Databases, number};
 use crate::former::{Former, Stage};
 use crate::hearing::Numbers;
 use crate::ours::Ours;
+use crate::rows::{is_of, rows_of_all, zone_of};
 use crate::switches::Switch;
 use crate::theirs::Theirs;
 use crate::{chassis, claim, switches};
@@ -36,11 +36,14 @@ pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
     let (mut claims, mut offers) = (Txn::new(&ic_nb::DATABASE), Txn::new(&ic_sb::DATABASE));
     let mut chassis = Txn::new(&sb::DATABASE);
     let ours = Ours::find(offer, databases);
-    let former = Former::find(databases.ic_sb, &offer.cluster, ours.as_ref().map_or(None, Ours::zone));
-    // a name that another cluster has is that cluster's
-    let own = if ours.is_ok() { offer.wanted.zone.as_ref() } else { "" };
+    let (ic_sb, name) = (databases.ic_sb, offer.wanted.zone.as_ref());
+    let zone = zone_of(ic_sb, name);
+    let former = Former::find(ic_sb, &offer.cluster, zone);
+    // a name that another cluster has is that cluster's, unless this one was there before
+    let has_rows = || rows_of_all(ic_sb).any(|(_, row, of)| of == zone && is_of(row, &offer.cluster));
+    let own = if ours.is_ok() || has_rows() { name } else { "" };
     let switches = switches::read(databases, own, &former.names(), &mut problems);
-    let theirs = Theirs::read(databases.ic_sb, own, &former.names(), &switches, &mut problems);
+    let theirs = Theirs::read(ic_sb, own, &former.names(), &switches, &mut problems);
     let mut stage = Stage::Attach;
     match ours {
         Ok(ours) => {

@@ -79,6 +79,28 @@ async fn routes_are_exchanged_with_ovn_25_03() {
     routes_are_exchanged(Release::Trixie).await;
 }
 
+/// The one that had the name first stays as it is, and so does one that is given the name of another one later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_another_cluster_takes_changes_nothing() {
+    let lab = Lab::up(Release::Trixie).await;
+    let (other, _engine) = joined(&lab).await;
+    let before = lab.ports();
+    lab.configure(&[("az-name", "az2")]).await;
+    lab.event_says("another cluster has az-name \"az2\" too").await;
+    assert_eq!(lab.ports(), before);
+    assert!(lab.routes().contains("10.244.0.0/16") && other.routes().contains("10.128.0.0/14"));
+    lab.configure(&[]).await;
+
+    let zone = lab.zone("az1");
+    let gateway = ["create", "gateway", "name=gw3", "hostname=gw3", &zone];
+    let encap = ["--id=@e", "create", "encap", "ip=172.20.0.2", "type=geneve", "gateway_name=gw3", "--"];
+    lab.shared[1].ctl("ovn-ic-sbctl", &[&encap[..], &gateway[..], &["encaps=@e"]].concat());
+    lab.event_says("another cluster has az-name \"az1\" too").await;
+    lab.is_quiet().await;
+    assert_eq!(lab.ports(), before);
+    assert!(lab.routes().contains("10.244.0.0/16"), "{}", lab.routes());
+}
+
 /// What people close is neither offered nor learned, from the moment they say so.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_range_that_a_subnet_closes_stays_here() {

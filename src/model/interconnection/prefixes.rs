@@ -54,9 +54,11 @@ pub fn prefixes(offered: &[PeerRoute], local: &[LocalRange], closed: &BTreeMap<S
     for route in offered {
         let count = found.counts.entry(route.zone.clone()).or_default();
         let of_zone = counts.entry(&route.zone).or_default();
-        let pieces = match problem(route.prefix, local, closed) {
-            Some(reason) => Err(reason),
-            None => few(cut.entry(route.prefix).or_insert_with(|| pieces(route.prefix, closed)), of_zone),
+        let pieces = if let Some(reason) = problem(route.prefix, local, closed) {
+            Err(reason)
+        } else {
+            let cut = cut.entry(route.prefix).or_insert_with(|| pieces(route.prefix, closed));
+            few(cut.as_ref(), of_zone)
         };
         match pieces {
             Ok(pieces) => {
@@ -83,11 +85,11 @@ fn pieces(prefix: Subnet, closed: &BTreeMap<Subnet, Name>) -> Option<Vec<Subnet>
 }
 
 /// The pieces, if their cluster has not used up its number.
-fn few<'p>(pieces: &'p Option<Vec<Subnet>>, used: &BTreeSet<Subnet>) -> Result<&'p [Subnet], String> {
+fn few<'p>(pieces: Option<&'p Vec<Subnet>>, used: &BTreeSet<Subnet>) -> Result<&'p [Subnet], String> {
     let room = MOST_PREFIXES.saturating_sub(used.len());
     let fits = |pieces: &&Vec<Subnet>| pieces.iter().filter(|piece| !used.contains(*piece)).count() <= room;
     let too_many = || format!("the cluster offers more than {MOST_PREFIXES} prefixes; have it offer larger ones");
-    pieces.as_ref().filter(fits).map(Vec::as_slice).ok_or_else(too_many)
+    pieces.filter(fits).map(Vec::as_slice).ok_or_else(too_many)
 }
 
 fn problem(prefix: Subnet, local: &[LocalRange], closed: &BTreeMap<Subnet, Name>) -> Option<String> {
