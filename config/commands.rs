@@ -81,6 +81,36 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         ],
     },
     CommandHelp {
+        word: "ic",
+        operands: "status | routes | diagnose | reset | clean az|node NAME [FLAGS]",
+        does: "the interconnection with other clusters: status, routes, diagnose, reset, clean",
+        about: "Tells how this cluster is joined with others, and mends it. The ConfigMap ovn-ic-config says where the shared \
+                databases are. Give the flags or the configuration file of the masters: their ranges decide which prefixes can \
+                be used. What does not answer within 10 s is told, with what is not known then.\n\n\
+                status: the shared databases' servers, each cluster with its gateways and addresses, how many of its prefixes are \
+                used, and what is to be done.\n\
+                routes: each prefix of other clusters, by which transit switches, used or refused with the reason, and the routes \
+                that you wrote. The databases do not say since when a prefix is offered.\n\
+                diagnose: all that is looked at, one line each, with what to do.\n\
+                reset: remove all that this cluster has there and its ways to the others, and wait until the running master \
+                has made it anew, with the same addresses. Packets to other clusters are lost for some seconds. While \
+                enable-ic is \"false\" it only removes. Routes that you wrote stay.\n\
+                clean az NAME: remove what the cluster of this az-name left. clean node NAME: only one gateway, by the name \
+                of its host or the id of its chassis. Refused for a cluster that answers within 15 s or never has, as those of \
+                OVN 23.03; --force removes it even then. One that is alive joins again.\n\n\
+                -o json is for programs, with the first three. The exit code is 0 when all is well or done, 2 when there is \
+                something to do or the step is refused, and 1 when it failed.",
+        flags: &["output", "force", "config-file", "k8s-kubeconfig", "nb-address", "sb-address", "cluster-subnets"],
+        examples: &[
+            (
+                "ovnkube ic status --k8s-kubeconfig ~/.kube/config --nb-address tcp:10.0.0.1:6641 --sb-address tcp:10.0.0.1:6642",
+                "how it is",
+            ),
+            ("ovnkube ic routes -o json | jq '.clusters[].prefixes[] | select(.used | not)'", "what is refused"),
+            ("ovnkube ic clean az az3", "that cluster is gone for ever"),
+        ],
+    },
+    CommandHelp {
         word: "identity",
         operands: "--webhook-cert-dir DIRECTORY [FLAGS]",
         does: "approve certificates of node agents; serve an admission webhook, for older Kubernetes",

@@ -16,6 +16,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use crate::Error;
 use crate::commands::{self, COMMANDS};
 use crate::db_command::{self, DbCommand};
+use crate::ic_command::{self, IcCommand};
 use crate::layers::Layer;
 use crate::settings::{HEADINGS, SETTINGS};
 use crate::source::Source;
@@ -53,6 +54,8 @@ pub enum Command {
     },
     /// About the servers of the databases.
     Db(DbCommand),
+    /// About the interconnection with other clusters.
+    Ic(IcCommand),
     /// Serve the admission webhook, approve the certificates of node agents, or both.
     Identity(IdentityFlags),
     /// Print what a recording leads to.
@@ -107,12 +110,13 @@ pub(crate) struct CommandLine {
 }
 
 /// Long flags that are not settings.
-const CLAPS_OWN: [&str; 10] = [
+const CLAPS_OWN: [&str; 11] = [
     "help",
     "version",
     "output",
     "from",
     "node",
+    "force",
     "webhook-cert-dir",
     "webhook-host",
     "webhook-port",
@@ -294,6 +298,12 @@ fn clap_command() -> clap::Command {
                 .help("plan: the node's name in Kubernetes. preflight, without a name: look at this host, not at the cluster.")
                 .display_order(0),
         )
+        .arg(
+            switch(Arg::new("force").long("force"))
+                .value_name("bool")
+                .help("ic clean: also what answers, or may be alive.")
+                .display_order(0),
+        )
         // which help to print is known only when all words are read
         .arg(Arg::new("help").short('h').long("help").action(ArgAction::SetTrue).help("Print help").display_order(LAST))
         .arg(Arg::new("words").num_args(0..).hide(true));
@@ -334,6 +344,7 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
     if matches.get_flag("help") {
         return help_about(words.next());
     }
+    let force = is_on(matches, "force")?;
     let command = match words.next() {
         None => Command::Run,
         Some("config") => Command::Config { json },
@@ -351,6 +362,7 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
             Command::Preflight { node: node.is_some() }
         }
         Some("db") => Command::Db(db_command::parse(&mut words, json)?),
+        Some("ic") => Command::Ic(ic_command::parse(&mut words, json, force)?),
         Some("endpoints") => endpoints(&mut words)?,
         Some("identity") => Command::Identity(identity(matches)?),
         Some("replay") => {
@@ -377,6 +389,9 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
     if matches.contains_id("node") && !takes_node {
         let problem = "--node works with plan and preflight only; the agent is started by --init-node NAME";
         return Err(Error::Usage(problem.into()));
+    }
+    if force && !matches!(command, Command::Ic(_) | Command::Print(_)) {
+        return Err(Error::Usage("--force works with ic clean only; leave it out".into()));
     }
     if let Some((flag, ..)) = IDENTITY.iter().find(|(flag, ..)| matches.contains_id(flag))
         && !matches!(command, Command::Identity(_) | Command::Print(_))
@@ -412,15 +427,26 @@ fn endpoints<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<Command, E
     }
 }
 
-fn identity(matches: &ArgMatches) -> Result<IdentityFlags, Error> {
-    let given = |flag| matches.get_one::<String>(flag).map(String::as_str).filter(|text| !text.is_empty());
-    let wrong = |flag, text, remedy| Error::Usage(format!("--{flag} is {text:?}; write {remedy}"));
-    let is_on = |flag| match given(flag) {
+/// A flag of a command that is true or false.
+fn is_on(matches: &ArgMatches, flag: &str) -> Result<bool, Error> {
+    match given(matches, flag) {
         None => Ok(false),
         Some(text) => go_bool(text).ok_or_else(|| wrong(flag, text, "true or false")),
-    };
-    let approver = !is_on("disable-approver")?;
-    if is_on("disable-webhook")? {
+    }
+}
+
+fn given<'a>(matches: &'a ArgMatches, flag: &str) -> Option<&'a str> {
+    matches.get_one::<String>(flag).map(String::as_str).filter(|text| !text.is_empty())
+}
+
+fn wrong(flag: &str, text: &str, remedy: &str) -> Error {
+    Error::Usage(format!("--{flag} is {text:?}; write {remedy}"))
+}
+
+fn identity(matches: &ArgMatches) -> Result<IdentityFlags, Error> {
+    let given = |flag| given(matches, flag);
+    let approver = !is_on(matches, "disable-approver")?;
+    if is_on(matches, "disable-webhook")? {
         if !approver {
             let problem = "--disable-webhook and --disable-approver leave nothing to do; leave one of them out";
             return Err(Error::Usage(problem.into()));

@@ -41,6 +41,7 @@ pub(crate) fn show(
         Command::Plan { node } => writeln!(out, "plan {node}")?,
         Command::Preflight { node } => writeln!(out, "preflight {node}")?,
         Command::Db(command) => writeln!(out, "db {command:?}")?,
+        Command::Ic(command) => writeln!(out, "ic {command:?}")?,
         Command::EndpointsWait => writeln!(out, "endpoints wait")?,
         Command::EndpointsPublish { addresses, ports } => writeln!(out, "endpoints publish {addresses:?} {ports:?}")?,
         Command::Identity(flags) => writeln!(out, "identity {:?} {}", flags.webhook, flags.approver)?,

@@ -83,7 +83,7 @@ fn help() {
 /// Each command has a page of its own, whichever way it is asked for; none is a list of all flags.
 #[test]
 fn help_of_commands() {
-    for word in ["config", "db", "endpoints", "identity", "plan", "preflight", "replay", "why"] {
+    for word in ["config", "db", "endpoints", "ic", "identity", "plan", "preflight", "replay", "why"] {
         let page = |args: &str| run(&root(None), args, &[]).split_once('\n').unwrap().1.to_owned();
         let text = page(&format!("{word} --help"));
         for other in [format!("help {word}"), format!("-h {word}"), format!("{word} --mtu=9000 -help")] {
@@ -97,7 +97,7 @@ fn help_of_commands() {
         assert!(
             text.contains("exit 2")
                 && text.contains(
-                    "did you mean why? known commands: config, db, endpoints, identity, plan, preflight, replay, why"
+                    "did you mean why? known commands: config, db, endpoints, ic, identity, plan, preflight, replay, why"
                 ),
             "{text}"
         );

@@ -20,6 +20,7 @@ _ovnkube() {
 '--output=[Output format of a command\: text or json.]:format:(text json)' \
 '--from=[why\: read the objects from the YAML and JSON files of this directory, not from the cluster.]:directory:_default' \
 '--node=[plan\: the node'\''s name in Kubernetes. preflight, without a name\: look at this host, not at the cluster.]::string:_default' \
+'--force=[ic clean\: also what answers, or may be alive.]::bool:_default' \
 '--webhook-cert-dir=[identity\: directory of the certificate tls.crt and its key tls.key.]:directory:_default' \
 '--webhook-host=[identity\: address to listen on; localhost is 127.0.0.1. \[default\: localhost\]]:address:_default' \
 '--webhook-port=[identity\: TCP port to listen on. \[default\: 9443\]]:port:_default' \
@@ -213,6 +214,7 @@ _ovnkube() {
 '::words:((config\:"print every effective setting and where it comes from; -o json for programs"
 db\:"the databases'\'' servers\: status, backup, restore, compact, leave, join, replace, bootstrap, convert"
 endpoints\:"wait for, or publish, the addresses of databases in pods, as charts of ovn-kubernetes do"
+ic\:"the interconnection with other clusters\: status, routes, diagnose, reset, clean"
 identity\:"approve certificates of node agents; serve an admission webhook, for older Kubernetes"
 plan\:"print what the node agent would change on this host, and change nothing; --node NAME"
 preflight\:"print what to do before ovnkube takes over the cluster or, with --node, this host"

@@ -16,6 +16,7 @@
 #   ovnkube-identity     the admission webhook of dist/identity, with the certificate in /etc/webhook-cert
 #   ovnkube-approver     approves the certificates of node agents. In pods of ovn-kubernetes' chart, ovnkube-identity does that too
 #   plan                 prints what the node agent would change on this host
+#   ic ARGS              ovnkube ic: how the cluster is joined with others
 #   cleanup-ovn-node     removes what the node agent set up on this host, and the CNI program
 #   display, display_env, ovn_debug    the state of the databases and of the switch; the settings
 # In pods of ovn-kubernetes' chart, which set OVN_DAEMONSET_VERSION, the databases' pod publishes its address and the others wait for it.
@@ -345,6 +346,7 @@ case ${1:-} in
     exec ovnkube identity --webhook-cert-dir=/etc/webhook-cert ${OVNKUBE_WEBHOOK_PORT:+--webhook-port="$OVNKUBE_WEBHOOK_PORT"} ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} "$@" ;;
   ovnkube-approver) exec ovnkube identity --disable-webhook ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} ;;
   plan) agent plan --node="${K8S_NODE:-}" --nodeport ;;
+  ic) ovnkube_ "$@" ;;
   cleanup-ovn-node)
     (agent --cleanup-node="${K8S_NODE:-}")
     rm -f "$(cni_programs)/ovn-k8s-cni-overlay" ;;

@@ -26,7 +26,7 @@ use crate::interconnection_session::{JoinSettings, Reach, Session, TRY_AGAIN, wr
 use crate::write_lock::LOCK;
 
 /// Lock of OVN's own daemon in SB: while it is held here, that daemon does nothing.
-const DAEMON_LOCK: &str = "ovn_ic_sb";
+pub const DAEMON_LOCK: &str = "ovn_ic_sb";
 
 /// What the engine says.
 #[derive(Clone, Default, PartialEq)]

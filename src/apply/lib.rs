@@ -31,7 +31,7 @@ mod write_lock;
 
 pub use chassis::Chassis;
 pub use engine::{Engine, Parts};
-pub use interconnection::{Interconnection, Offers};
+pub use interconnection::{DAEMON_LOCK, Interconnection, Offers};
 pub use interconnection_session::JoinSettings;
 pub use may_write::MayWrite;
 pub use ovnkube_interconnect::Listening;

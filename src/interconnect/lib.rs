@@ -13,16 +13,20 @@
 //! - [`theirs`]: the rows of the others, checked
 //! - [`chassis`]: southbound rows
 //! - [`hearing`]: whether the others are there
+//! - [`reset`], [`clean`]: what people have removed; [`report`]: what they are told
 //!
 //! *Invariant*: rows of other clusters, and chassis that another program made, are never changed.
 
 mod addresses;
 mod chassis;
 mod claim;
+mod clean;
 mod databases;
 mod former;
 mod hearing;
 mod ours;
+pub mod report;
+mod reset;
 mod rows;
 mod step;
 mod switches;
@@ -30,6 +34,8 @@ mod text;
 mod theirs;
 mod write;
 
+pub use clean::{Cleaning, Left, answered, clean, names, question};
 pub use databases::{Databases, is_remote};
 pub use hearing::{Hearing, Listening, Numbers};
+pub use reset::{local, may_reset};
 pub use step::{Step, ask, forget, step, withdraw};

@@ -54,8 +54,8 @@ impl<'a> Ours<'a> {
         };
         if ours.rows().any(|(_, row)| is_foreign(row)) {
             return Err(format!(
-                "another cluster has az-name {:?} too; give this one another name. If that cluster is gone, remove what is left \
-                 of it in the southbound interconnection database, with ovn-ic-sbctl destroy",
+                "another cluster has az-name {0:?} too; give this one another name. If that cluster is gone, remove what is left \
+                 of it: ovnkube ic clean az {0}",
                 short(name)
             ));
         }

@@ -2,7 +2,7 @@
 //! is decided in `ovnkube-db`; here the servers are asked, and the programs of Open vSwitch run.
 
 mod files;
-mod look;
+pub(crate) mod look;
 mod place;
 mod programs;
 mod steps;
@@ -58,6 +58,6 @@ async fn status(settings: &Settings, side: Option<Side>, json: bool) -> Result<b
     Ok(reports.iter().all(Report::is_healthy))
 }
 
-fn print(text: &str) -> Result<()> {
+pub(crate) fn print(text: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{text}").context("cannot print the answer")
 }

@@ -5,6 +5,7 @@ mod connections;
 mod controller;
 mod db;
 mod endpoints;
+mod ic;
 #[cfg_attr(windows, path = "system/no_node.rs")]
 mod node;
 mod pidfile;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     match ovnkube_config::load(std::env::args_os().skip(1), env, &Places::default()) {
         Ok(loaded) => run(&loaded),
         // for these commands exit code 2 means that there is something to do
-        Err(error) if std::env::args_os().any(|word| word == "db" || word == "plan" || word == "preflight") => {
+        Err(error) if std::env::args_os().any(|word| ["db", "ic", "plan", "preflight"].iter().any(|w| word == *w)) => {
             fail(&error, 1)
         }
         Err(error) => fail(&error, error.exit_code()),
@@ -66,13 +67,10 @@ fn run(loaded: &Loaded) -> ExitCode {
             return roles::publish(loaded, addresses, *ports)
                 .map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
         }
-        Command::Db(command) => {
-            return match roles::db(loaded, command) {
-                Ok(true) => ExitCode::SUCCESS,
-                Ok(false) => ExitCode::from(2),
-                Err(db::Failed::Refused(why)) => fail(&format!("refused: {why}"), 2),
-                Err(db::Failed::Error(error)) => fail(&format!("{error:#}"), 1),
-            };
+        Command::Db(command) => return told(roles::db(loaded, command)),
+        Command::Ic(command) => {
+            warn(loaded);
+            return told(roles::ic(loaded, command));
         }
         Command::Identity(flags) => {
             return roles::identity(loaded, flags)
@@ -84,6 +82,16 @@ fn run(loaded: &Loaded) -> ExitCode {
     };
     // the reader of our output may have closed it
     printed.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+}
+
+/// 0 if all is well or done, 2 if something is to be done.
+fn told(outcome: Result<bool, db::Failed>) -> ExitCode {
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(2),
+        Err(db::Failed::Refused(why)) => fail(&format!("refused: {why}"), 2),
+        Err(db::Failed::Error(error)) => fail(&format!("{error:#}"), 1),
+    }
 }
 
 /// Prints what is to be done, one step a line. Exits with 0 if that is nothing, and with 2 if it is something.

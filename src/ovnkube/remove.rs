@@ -120,7 +120,7 @@ async fn alone(nb: &Database, node: &str, fate: &Fate) -> Result<Lock> {
 }
 
 /// Writes what `plan` returns; after an error that may pass, it plans and tries again.
-async fn write(database: &Database, plan: impl Fn() -> Txn) -> Result<(), String> {
+pub(crate) async fn write(database: &Database, plan: impl Fn() -> Txn) -> Result<(), String> {
     let until = Instant::now() + PATIENCE;
     loop {
         match database.transact(plan()).await {

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, bail};
-use ovnkube_config::{DatabasePorts, DbCommand, IdentityFlags, Loaded};
+use ovnkube_config::{DatabasePorts, DbCommand, IcCommand, IdentityFlags, Loaded};
 use ovnkube_identity::{Webhook, approve};
 use ovnkube_model::{Finding, Roles};
 use ovnkube_telemetry::{LogLimits, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving};
@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use crate::pidfile::PidFile;
 use crate::stop::Stop;
 use crate::system::Signals;
-use crate::{controller, db, endpoints, node, preflight, remove, translate};
+use crate::{controller, db, endpoints, ic, node, preflight, remove, translate};
 
 /// Runs the parts that the mode names until SIGTERM or SIGINT, or until one of them fails.
 pub(crate) fn run(loaded: &Loaded) -> Result<()> {
@@ -106,6 +106,11 @@ pub(crate) fn preflight(loaded: &Loaded, node: bool) -> Result<Vec<Finding>> {
 /// About the servers of the databases: whether nothing is to be done about them.
 pub(crate) fn db(loaded: &Loaded, command: &DbCommand) -> Result<bool, db::Failed> {
     block_on(async { Ok(db::run(&loaded.settings, command).await) })?
+}
+
+/// About the interconnection with other clusters: whether nothing is to be done about it.
+pub(crate) fn ic(loaded: &Loaded, command: &IcCommand) -> Result<bool, db::Failed> {
+    block_on(async { Ok(ic::run(&loaded.settings, command).await) })?
 }
 
 fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {

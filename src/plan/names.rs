@@ -57,7 +57,7 @@ pub fn transit(switch: &str, zone: &str) -> TransitPorts {
     TransitPorts { switch_side: format!("{switch}-{zone}"), router_side: format!("{zone}-{switch}") }
 }
 
-pub(crate) const CLUSTER_ROUTER: &str = "ovn_cluster_router";
+pub const CLUSTER_ROUTER: &str = "ovn_cluster_router";
 pub const JOIN_SWITCH: &str = "join";
 pub(crate) const COPP: &str = "ovnkube-default";
 /// On every switch and gateway router.

@@ -170,7 +170,7 @@ impl World {
         let silent = self.joined.clusters().filter(|(_, cluster, _)| cluster.silent).map(|(name, _, _)| {
             let message = format!(
                 "cluster {name} is silent: its controller has not followed the shared databases for long. Its routes stay. If it is \
-                 gone for good, remove what is left of it in the southbound interconnection database"
+                 gone for good, remove what is left of it: ovnkube ic clean az {name}"
             );
             warn("ClusterSilent", message)
         });

@@ -4,7 +4,8 @@ use std::net::UdpSocket;
 
 use futures::future::join_all;
 use ovnkube_db::{Answer, ClusterStatus, Control, Model, Observed, Seen};
-use ovnkube_ovsdb::{About, Remote};
+use ovnkube_ovn::Database;
+use ovnkube_ovsdb::{About, Remote, TlsFiles};
 use tokio::time::timeout;
 
 use super::files;
@@ -14,9 +15,10 @@ use super::place::{Place, WITHIN};
 type Asked = Result<About, String>;
 
 pub(crate) async fn look(place: &Place) -> Observed {
-    let asked = join_all(place.remotes.iter().map(|remote| ask(place, remote)));
+    let (tls, database) = (place.tls.as_ref(), place.database);
+    let asked = join_all(place.remotes.iter().map(|remote| ask(remote, tls, database)));
     let socket = Remote::Unix(place.run_file("sock"));
-    let (asked, here, control) = tokio::join!(asked, ask(place, &socket), control(place));
+    let (asked, here, control) = tokio::join!(asked, ask(&socket, tls, database), control(place));
     let mut servers: Vec<Seen> =
         place.remotes.iter().zip(&asked).map(|(remote, asked)| seen(remote.to_string(), asked)).collect();
     if let Some(control) = control {
@@ -28,8 +30,15 @@ pub(crate) async fn look(place: &Place) -> Observed {
     Observed { database: place.database.name, servers }
 }
 
-async fn ask(place: &Place, remote: &Remote) -> Asked {
-    match timeout(WITHIN, About::ask(remote, place.tls.as_ref(), place.database)).await {
+/// What the servers at these addresses say.
+pub(crate) async fn servers(remotes: &[Remote], tls: Option<&TlsFiles>, database: &'static Database) -> Observed {
+    let asked = join_all(remotes.iter().map(|remote| ask(remote, tls, database))).await;
+    let servers = remotes.iter().zip(&asked).map(|(remote, asked)| seen(remote.to_string(), asked)).collect();
+    Observed { database: database.name, servers }
+}
+
+async fn ask(remote: &Remote, tls: Option<&TlsFiles>, database: &'static Database) -> Asked {
+    match timeout(WITHIN, About::ask(remote, tls, database)).await {
         Ok(about) => about.map_err(|error| error.to_string()),
         Err(_) => Err(format!("it was silent for {} s", WITHIN.as_secs())),
     }

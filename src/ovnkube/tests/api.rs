@@ -13,6 +13,9 @@ pub(crate) const NAMESPACE: &str = "default";
 /// The cluster's common values.
 pub(crate) const CLUSTER: &str = "/api/v1/namespaces/ovn-kubernetes/configmaps/ovnkube-cluster";
 
+/// How the cluster is joined with others.
+const INTERCONNECTION: &str = "/api/v1/namespaces/kube-system/configmaps/ovn-ic-config";
+
 /// The API, reserved for one test.
 pub(crate) struct Api {
     servers: Turn,
@@ -30,6 +33,8 @@ impl Api {
         for list in lists.into_iter().chain(["/api/v1/nodes".to_owned(), leases.clone()]) {
             api.ask(Method::DELETE, &list, json!({"gracePeriodSeconds": 0})).await.unwrap();
         }
+        // what a test left that failed
+        let _ = api.ask(Method::DELETE, INTERCONNECTION, Value::Null).await;
         // without a holder, as in dist/yaml
         for name in ["ovn-kubernetes-master", "ovn-kubernetes-master-global"] {
             let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}});

@@ -12,6 +12,7 @@ mod cluster;
 mod db;
 mod db_steps;
 mod faults;
+mod ic;
 mod identity;
 mod masters;
 mod one_process;

@@ -1,0 +1,206 @@
+//! What was found out about an interconnection.
+
+use std::collections::BTreeMap;
+
+use ovnkube_db::Observed;
+use ovnkube_model::{Asks, Change, Interconnection, InterconnectionConfig, Meta, Name, World};
+use ovnkube_ovn::ic_nb::transit_switch;
+use ovnkube_ovn::sb::chassis;
+use ovnkube_ovsdb_data::Cache;
+use ovnkube_plan::offer;
+
+use super::northbound::Northbound;
+use super::ways::Routes;
+use super::zones::{Zone, zones};
+use crate::databases::{Databases, is_remote};
+use crate::step::{Step, step};
+use crate::text::short;
+
+/// Something that was looked at, or why that was not possible.
+pub type Looked<T> = Result<T, String>;
+
+/// What the ConfigMap asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// `None`: there is no ConfigMap.
+    pub config: Option<InterconnectionConfig>,
+    /// What its keys name, also while it is off.
+    pub names: Option<Interconnection>,
+}
+
+/// A node that the ConfigMap names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayNode {
+    pub name: String,
+    pub exists: bool,
+    pub ready: bool,
+    pub labelled: bool,
+    /// The id of its chassis, which its agent writes.
+    pub chassis: Option<Name>,
+    /// Whether ovn-controller there makes tunnels to other clusters; `Ok(None)`: there is no such chassis.
+    pub interconn: Looked<Option<bool>>,
+}
+
+/// All that is known. Each part that could not be looked at says why.
+#[derive(Debug)]
+pub struct Facts {
+    pub asked: Looked<Asked>,
+    /// The uid that stands for this cluster.
+    pub cluster: Option<Name>,
+    /// Settings of this host that are not the cluster's, one sentence each.
+    pub settings: Vec<String>,
+    pub gateways: Looked<Vec<GatewayNode>>,
+    /// The servers of IC-NB and IC-SB, as they answered.
+    pub servers: Vec<Observed>,
+    /// Names of the transit switches in IC-NB.
+    pub switches: Looked<Vec<String>>,
+    pub zones: Looked<Vec<Zone>>,
+    pub northbound: Looked<Northbound>,
+    pub southbound: Looked<()>,
+    /// Whether a program has the lock of OVN's own daemon, which the master takes too.
+    pub locked: Looked<bool>,
+    /// Whether all rows of this cluster are as they should be.
+    pub settled: Looked<bool>,
+    /// What the databases hold that cannot be used.
+    pub problems: Vec<String>,
+    pub routes: Looked<Vec<Routes>>,
+    /// Subnets that are not offered: name and range.
+    pub disabled: Looked<Vec<(String, String)>>,
+}
+
+impl Facts {
+    /// What the ConfigMap names.
+    pub(crate) fn names(&self) -> Option<&Interconnection> {
+        self.asked.as_ref().ok()?.names.as_ref()
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.asked.as_ref().is_ok_and(Asked::is_on)
+    }
+}
+
+impl Asked {
+    pub fn parse(data: &BTreeMap<String, String>) -> Self {
+        if data.is_empty() {
+            return Self::default();
+        }
+        let nothing = BTreeMap::new();
+        let meta = Meta { uid: "", created: 0, labels: &nothing, annotations: &nothing };
+        let config = InterconnectionConfig::parse(&meta, data);
+        let mut on = data.clone();
+        on.insert("enable-ic".to_owned(), "true".to_owned());
+        let names = match InterconnectionConfig::parse(&meta, &on).asks {
+            Asks::On(names) if config.asks != Asks::Unclear => Some(*names),
+            _ => None,
+        };
+        Self { config: Some(config), names }
+    }
+
+    pub fn is_on(&self) -> bool {
+        matches!(&self.config, Some(InterconnectionConfig { asks: Asks::On(_), .. }))
+    }
+
+    /// What a model of the cluster is told: its keys as if it were on.
+    pub fn change(&self) -> Change {
+        let on = |names: &Interconnection| InterconnectionConfig {
+            uid: "".into(),
+            asks: Asks::On(Box::new(names.clone())),
+            bad: Vec::new(),
+        };
+        Change::Interconnection(self.names.as_ref().map(on))
+    }
+}
+
+/// The databases that were reached, and why the others were not.
+pub struct Reached<'a> {
+    pub ic_nb: Looked<&'a Cache>,
+    pub ic_sb: Looked<&'a Cache>,
+    pub nb: Looked<&'a Cache>,
+    pub sb: Looked<&'a Cache>,
+}
+
+impl<'a> Reached<'a> {
+    /// The databases that a step needs.
+    fn all(&self) -> Looked<Databases<'a>> {
+        let get = |looked: &Looked<&'a Cache>| looked.clone();
+        Ok(Databases { ic_nb: get(&self.ic_nb)?, ic_sb: get(&self.ic_sb)?, sb: get(&self.sb)? })
+    }
+}
+
+/// What the databases hold, as far as `world` tells what should be there.
+pub struct Contents {
+    pub switches: Looked<Vec<String>>,
+    pub zones: Looked<Vec<Zone>>,
+    pub northbound: Looked<Northbound>,
+    pub southbound: Looked<()>,
+    pub settled: Looked<bool>,
+    pub problems: Vec<String>,
+    pub routes: Looked<Vec<Routes>>,
+}
+
+impl Contents {
+    /// Reads the databases. `world` learns what the other clusters have.
+    pub fn read(world: &mut World, reached: &Reached<'_>) -> Self {
+        let northbound = reached.nb.clone().map(Northbound::read);
+        let zones = reached.ic_sb.clone().map(zones);
+        let stepped = stepped(world, reached);
+        let settled = stepped.as_ref().map(is_settled).map_err(Clone::clone);
+        let (problems, routes) = match stepped {
+            Ok(Step { peers, .. }) => {
+                world.apply(Change::Peers(Box::new(peers.clone())));
+                let own = offer(world);
+                let is_other =
+                    |zone: &&Zone| own.as_ref().is_none_or(|own| !zone.is_of(&own.cluster, &own.wanted.zone));
+                let others: Vec<String> =
+                    zones.iter().flatten().filter(is_other).map(|zone| zone.name.clone()).collect();
+                let routes = Routes::of(&others, world, &peers, northbound.as_ref().ok());
+                (peers.problems, Ok(routes))
+            }
+            Err(why) => (Vec::new(), Err(why)),
+        };
+        let switches = reached.ic_nb.clone().map(|ic_nb| {
+            let mut names: Vec<String> =
+                ic_nb.iter(transit_switch::TABLE).map(|(_, row)| short(row.str(transit_switch::NAME))).collect();
+            names.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+            names
+        });
+        let southbound = reached.sb.clone().map(|_| ());
+        Self { switches, zones, northbound, southbound, settled, problems, routes }
+    }
+
+    /// Whether the northbound database lacks no way that is used.
+    pub fn is_written(&self) -> bool {
+        self.routes.iter().flatten().all(Routes::is_written)
+    }
+
+    /// Whether a gateway has a port of the cluster of this name.
+    pub fn has_gateway(&self, name: &str) -> bool {
+        self.zones.iter().flatten().any(|zone| zone.name == name && zone.has_active_gateway())
+    }
+
+    /// Whether all is there of the cluster of this name, with a gateway if it had one.
+    pub fn is_whole(&self, name: &str, had_gateway: bool) -> bool {
+        let switches = self.switches.as_ref().is_ok_and(Vec::is_empty)
+            || self.northbound.as_ref().is_ok_and(|northbound| !northbound.switches.is_empty());
+        let zone = self.zones.iter().flatten().any(|zone| zone.name == name);
+        self.settled == Ok(true) && switches && zone && self.is_written() && (!had_gateway || self.has_gateway(name))
+    }
+}
+
+fn stepped(world: &World, reached: &Reached<'_>) -> Looked<Step> {
+    let databases = reached.all()?;
+    let offer = offer(world).ok_or("it is not known what this cluster offers")?;
+    // a cluster that gets another name has rows of both until the others have followed
+    Ok(step(&offer, databases, false))
+}
+
+fn is_settled(step: &Step) -> bool {
+    [&step.claims, &step.offers, &step.chassis].iter().all(|txn| txn.is_empty())
+}
+
+/// Whether ovn-controller of a chassis makes tunnels to other clusters.
+pub fn interconn(sb: &Cache, name: &str) -> Option<bool> {
+    let mut rows = sb.iter(chassis::TABLE).map(|(_, row)| row);
+    let row = rows.find(|row| row.str(chassis::NAME) == name && !is_remote(row))?;
+    Some(row.map(chassis::OTHER_CONFIG).get("is-interconn") == Some("true"))
+}

@@ -1,0 +1,27 @@
+//! What `ovnkube ic` tells people about an interconnection. Others read Kubernetes and the databases.
+//!
+//! ```text
+//!  Kubernetes ─▶ World ─┐                      ┌─▶ status
+//!  IC-NB, IC-SB ────────┼─▶ Facts ─▶ checks ───┼─▶ diagnose
+//!  NB, SB ──────────────┘                      └   routes
+//! ```
+//!
+//! - [`zones`]: the clusters in IC-SB
+//! - [`ways`]: the others' prefixes, as `ovnkube-model` judges them, and routes that people wrote
+//! - [`facts`]: all that was found out; what could not be is said why
+//! - [`checks`]: what is wrong, and what to do about it
+
+mod checks;
+mod facts;
+mod northbound;
+mod servers;
+mod status;
+#[cfg(test)]
+mod tests;
+mod ways;
+mod zones;
+
+pub use checks::{Check, Verdict, checks};
+pub use facts::{Asked, Contents, Facts, GatewayNode, Looked, Reached, interconn};
+pub use northbound::Northbound;
+pub use status::{RouteList, Status};

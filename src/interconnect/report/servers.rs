@@ -1,0 +1,50 @@
+//! How the servers of the shared databases are.
+
+use ovnkube_db::{Observed, Role, Server, Servers};
+
+/// In words, if they take writes; otherwise what is wrong, and what to do.
+pub(crate) fn judge(observed: &Observed) -> Result<String, (String, String)> {
+    let servers = Servers::of(observed);
+    let with = |role: Role| servers.all.iter().filter(move |server| server.role == role && server.connected);
+    let silent: Vec<&Server> = servers.all.iter().filter(|server| !server.answers()).collect();
+    let port = if observed.database == "OVN_IC_Northbound" { "ic-nb-port" } else { "ic-sb-port" };
+    let members = servers.all.iter().filter(|server| matches!(server.role, Role::Leader | Role::Follower)).count();
+    let start = || format!("start ovsdb-server of {}, or correct the keys ic-db-host and {port}", names(&silent));
+    if silent.len() == servers.all.len() {
+        return Err((format!("no server answers: {}", names(&silent)), start()));
+    }
+    if members > 0 && servers.all.iter().any(|server| matches!(server.role, Role::Active | Role::Backup)) {
+        let remedy = "name only servers of one Raft cluster in the key ic-db-host";
+        return Err(("some servers are in a Raft cluster and others are not".into(), remedy.into()));
+    }
+    let leader = with(Role::Leader).next().or_else(|| with(Role::Active).next());
+    let Some(leader) = leader else {
+        let remedy = if silent.is_empty() {
+            "name all servers in the key ic-db-host; if they are, check that the members reach each other".to_owned()
+        } else {
+            start()
+        };
+        return Err(("no leader answers, so nothing can be written".into(), remedy));
+    };
+    if with(Role::Active).count() > 1 {
+        let remedy = "name one of them in the key ic-db-host, or make them one Raft cluster";
+        return Err(("the servers are not one Raft cluster: clusters see different contents".into(), remedy.into()));
+    }
+    if !silent.is_empty() {
+        return Err((format!("works, but {} does not answer", names(&silent)), start()));
+    }
+    let lost: Vec<&Server> = servers.all.iter().filter(|server| !server.connected).collect();
+    if !lost.is_empty() {
+        let remedy = format!("check the network between {} and the others", names(&lost));
+        return Err((format!("works, but {} has lost the other members", names(&lost)), remedy));
+    }
+    Ok(match members {
+        0 => format!("a single server, {}: nothing takes over if it fails", leader.address),
+        1 => format!("{} leads; other members are not named in the key ic-db-host", leader.address),
+        more => format!("all {more} members are connected, {} leads", leader.address),
+    })
+}
+
+fn names(servers: &[&Server]) -> String {
+    servers.iter().map(|server| server.address.as_str()).collect::<Vec<_>>().join(", ")
+}

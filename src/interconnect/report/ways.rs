@@ -1,0 +1,118 @@
+//! The prefixes of the other clusters and the ways to them. Which are used is decided in `ovnkube-model`.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ovnkube_model::{PeerRoute, Peers, Refused, Subnet, World};
+use serde::Serialize;
+
+use super::northbound::Northbound;
+
+/// What another cluster offers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Routes {
+    pub zone: String,
+    pub prefixes: Vec<Offered>,
+}
+
+/// A prefix of another cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Offered {
+    pub prefix: Subnet,
+    pub used: bool,
+    /// Why it is not used.
+    pub reason: Option<String>,
+    pub ways: Vec<Way>,
+}
+
+/// One way to a prefix.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Way {
+    pub switch: String,
+    /// The other cluster's address there.
+    pub next_hop: IpAddr,
+    /// Whether the northbound database has the route, if that is known.
+    pub written: Option<bool>,
+}
+
+impl Routes {
+    /// What the clusters with these names offer. `world` knows the peers.
+    pub(crate) fn of(zones: &[String], world: &World, peers: &Peers, northbound: Option<&Northbound>) -> Vec<Self> {
+        let mut all: BTreeMap<&str, BTreeMap<Subnet, Vec<&PeerRoute>>> =
+            zones.iter().map(|zone| (zone.as_str(), BTreeMap::new())).collect();
+        for route in &peers.routes {
+            all.entry(&route.zone).or_default().entry(route.prefix).or_default().push(route);
+        }
+        let judged = Judged::of(world);
+        let of_zone = |(zone, prefixes): (&str, BTreeMap<Subnet, Vec<&PeerRoute>>)| Self {
+            zone: zone.to_owned(),
+            prefixes: prefixes
+                .into_iter()
+                .map(|(prefix, routes)| judged.offered(prefix, &routes, northbound))
+                .collect(),
+        };
+        all.into_iter().map(of_zone).collect()
+    }
+
+    /// Whether the northbound database lacks no way that is used.
+    pub fn is_written(&self) -> bool {
+        self.missing() == 0
+    }
+
+    /// How many ways are used and not in the northbound database.
+    pub(crate) fn missing(&self) -> usize {
+        let used = self.prefixes.iter().filter(|offered| offered.used);
+        used.flat_map(|offered| &offered.ways).filter(|way| way.written == Some(false)).count()
+    }
+
+    pub fn used(&self) -> usize {
+        self.prefixes.iter().filter(|offered| offered.used).count()
+    }
+
+    pub fn refused(&self) -> usize {
+        self.prefixes.len() - self.used()
+    }
+}
+
+/// What World says about prefixes.
+struct Judged<'a> {
+    /// By cluster and prefix.
+    refused: BTreeMap<(&'a str, Subnet), &'a Refused>,
+    /// By next hop.
+    used: BTreeMap<IpAddr, Vec<Subnet>>,
+}
+
+impl<'a> Judged<'a> {
+    fn of(world: &'a World) -> Self {
+        let refused = world.joined.refused();
+        let mut used: BTreeMap<IpAddr, Vec<Subnet>> = BTreeMap::new();
+        for (prefix, next_hops) in world.joined.prefixes() {
+            for next_hop in next_hops.keys() {
+                used.entry(*next_hop).or_default().push(*prefix);
+            }
+        }
+        Self { refused: refused.map(|refused| ((refused.zone.as_ref(), refused.prefix), refused)).collect(), used }
+    }
+
+    /// `routes`: those of one cluster to this prefix, at least one.
+    fn offered(&self, prefix: Subnet, routes: &[&PeerRoute], northbound: Option<&Northbound>) -> Offered {
+        let ways = routes.iter().map(|route| Way {
+            switch: route.switch.to_string(),
+            next_hop: route.next_hop,
+            written: northbound.map(|nb| self.parts(route).all(|part| nb.learned.contains(&(part, route.next_hop)))),
+        });
+        let mut refused = routes.iter().filter_map(|route| self.refused.get(&(route.zone.as_ref(), prefix)));
+        let reason = match refused.next() {
+            Some(refused) => Some(refused.reason.clone()),
+            None if routes.iter().any(|route| self.parts(route).next().is_some()) => None,
+            None => Some("auto-route is \"false\", or all of it is closed here".to_owned()),
+        };
+        Offered { prefix, used: reason.is_none(), reason, ways: ways.collect() }
+    }
+
+    /// The parts of a prefix that are used by a way: mostly it is one, the whole.
+    fn parts(&self, route: &PeerRoute) -> impl Iterator<Item = Subnet> {
+        let used = self.used.get(&route.next_hop).into_iter().flatten().copied();
+        used.filter(|part| route.prefix.contains_subnet(*part))
+    }
+}

@@ -1,0 +1,99 @@
+//! Finds out all that `status`, `routes` and `diagnose` tell.
+
+use std::time::Duration;
+
+use ovnkube_apply::DAEMON_LOCK;
+use ovnkube_config::Settings;
+use ovnkube_db::Observed;
+use ovnkube_interconnect::report::{Asked, Contents, Facts, Looked, interconn};
+use ovnkube_model::{Interconnection, Name};
+use ovnkube_ovn::{ic_nb, ic_sb};
+use ovnkube_ovsdb::Client;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::databases::{Opened, remotes};
+use super::kubernetes::Kubernetes;
+use crate::db::look::servers;
+use crate::translate;
+
+/// A server says at once whether a lock is free, unless it is busy.
+const LOCK_WITHIN: Duration = Duration::from_secs(2);
+/// A master at work writes what is missing within this time.
+const SETTLED_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// The namespace whose uid stands for the cluster.
+const SYSTEM: &str = "kube-system";
+
+pub(super) async fn look(settings: &Settings) -> Facts {
+    let mut kubernetes = Kubernetes::read(settings).await;
+    let names = names(&kubernetes.asked).cloned();
+    let (opened, servers) = tokio::join!(
+        Opened::open(settings, names.as_ref().map_err(Clone::clone)),
+        of_shared(settings, names.as_ref().ok())
+    );
+    let locked = locked(&opened.sb).await;
+    let contents = settled(&opened, &mut kubernetes, locked == Ok(true)).await;
+    let gateways = kubernetes.gateways(|chassis| match &opened.sb {
+        Ok(sb) => Ok(interconn(&sb.cache(), chassis)),
+        Err(why) => Err(why.clone()),
+    });
+    let Contents { switches, zones, northbound, southbound, settled, problems, routes } = contents;
+    Facts {
+        cluster: cluster(&kubernetes),
+        asked: kubernetes.asked,
+        settings: kubernetes.settings,
+        disabled: kubernetes.disabled,
+        gateways,
+        servers,
+        switches,
+        zones,
+        northbound,
+        southbound,
+        locked,
+        settled,
+        problems,
+        routes,
+    }
+}
+
+/// What the ConfigMap names.
+pub(super) fn names(asked: &Looked<Asked>) -> Looked<&Interconnection> {
+    let asked = asked.as_ref().map_err(Clone::clone)?;
+    asked.names.as_ref().ok_or_else(|| {
+        "the ConfigMap ovn-ic-config in kube-system does not say where the shared databases are".to_owned()
+    })
+}
+
+fn cluster(kubernetes: &Kubernetes) -> Option<Name> {
+    kubernetes.world.namespaces.get(SYSTEM).map(|namespace| namespace.uid.clone())
+}
+
+async fn of_shared(settings: &Settings, names: Option<&Interconnection>) -> Vec<Observed> {
+    let Some(names) = names else { return Vec::new() };
+    let tls = translate::tls(&settings.nb);
+    let (north, south) = (remotes(&names.servers, names.nb_port), remotes(&names.servers, names.sb_port));
+    let (north, south) =
+        tokio::join!(servers(&north, tls.as_ref(), &ic_nb::DATABASE), servers(&south, tls.as_ref(), &ic_sb::DATABASE),);
+    vec![north, south]
+}
+
+/// Whether another client holds the lock. If nobody does, it is held here for a moment.
+pub(super) async fn locked(sb: &Looked<Client>) -> Looked<bool> {
+    let sb = sb.as_ref().map_err(Clone::clone)?;
+    let mut lock = sb.lock(DAEMON_LOCK);
+    Ok(timeout(LOCK_WITHIN, lock.until(true)).await.is_err())
+}
+
+/// What the databases hold; if a master is at work, once it has written what is missing, or soon.
+async fn settled(opened: &Opened, kubernetes: &mut Kubernetes, works: bool) -> Contents {
+    let until = Instant::now() + SETTLED_WITHIN;
+    loop {
+        let contents = opened.contents(&mut kubernetes.world);
+        let is_settled = contents.settled != Ok(false) && contents.is_written();
+        if is_settled || !works || Instant::now() > until {
+            return contents;
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+}

@@ -1,0 +1,280 @@
+//! `ovnkube ic` with real databases, a real API and a real master.
+
+use http::Method;
+use ovnkube_ovn::{ic_nb, ic_sb};
+use ovnkube_tests::nb::{Daemon, Release, Server, until};
+use serde_json::{Value, json};
+
+use crate::db::Said;
+use crate::lab::Lab;
+use crate::process::{Process, ovnkube};
+
+const CONFIG: &str = "/api/v1/namespaces/kube-system/configmaps";
+
+/// A cluster with one gateway, and the shared databases, which have the cluster az2 too.
+struct Joined {
+    lab: Lab,
+    shared: [Server; 2],
+    _northd: Daemon,
+}
+
+impl Joined {
+    async fn new() -> Self {
+        let lab = Lab::new().await;
+        let listen = ["--remote=ptcp:0:127.0.0.1".to_owned()];
+        let shared =
+            [&ic_nb::DATABASE, &ic_sb::DATABASE].map(|database| Server::with(Release::Trixie, database, &listen));
+        shared[0].ctl("ovn-ic-nbctl", &["init"]);
+        shared[1].ctl("ovn-ic-sbctl", &["init"]);
+        let subnet = "external_ids:subnet=169.254.100.0/24";
+        shared[0].ctl("ovn-ic-nbctl", &["ts-add", "ts", "--", "set", "transit_switch", "ts", subnet]);
+        let northd = Daemon::northd(&lab.nb, &lab.sb);
+        let chassis = ["chassis-add", "c1", "geneve", "172.18.0.2", "--", "set", "chassis", "c1", "hostname=n1"];
+        lab.sb.sbctl(&[&chassis[..], &["other_config:is-interconn=true"]].concat());
+        let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+        let annotations = json!({"k8s.ovn.org/node-chassis-id": "c1"});
+        let node = json!({"metadata": {"name": "n1", "annotations": annotations}, "status": ready});
+        lab.api.ask(Method::POST, "/api/v1/nodes", node).await.unwrap();
+        let joined = Self { lab, shared, _northd: northd };
+        joined.dead_cluster("az2", "uid2");
+        joined
+    }
+
+    /// The rows of a cluster of which nothing else is left. `cluster`: its uid, empty for one of OVN's own daemon.
+    fn dead_cluster(&self, zone: &str, cluster: &str) {
+        let mark = if cluster.is_empty() { String::new() } else { format!("external_ids:ovnkube-cluster={cluster}") };
+        let rows = [
+            format!("--id=@z create availability_zone name={zone}"),
+            "--id=@e create encap type=geneve ip=172.19.0.2 gateway_name=gw2".into(),
+            format!("create gateway name=gw2 hostname=host2 availability_zone=@z encaps=@e {mark}"),
+            format!(
+                "create port_binding logical_port=ts-{zone} transit_switch=ts availability_zone=@z tunnel_key=30 \
+                 address=0a:58:a9:fe:64:4d_169.254.100.77/24 gateway=gw2 {mark}"
+            ),
+            format!("create route {} {mark}", Self::route("10.244.0.0/16")),
+        ];
+        // a word is what stands between spaces; `_` stands for one in a word
+        let words = rows.iter().flat_map(|row| ["--"].into_iter().chain(row.split_whitespace()));
+        let words: Vec<String> = words.map(quoted).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.shared[1].ctl("ovn-ic-sbctl", &words);
+    }
+
+    fn route(prefix: &str) -> String {
+        format!("transit_switch=ts availability_zone=@z ip_prefix={prefix} nexthop=169.254.100.77 origin=connected")
+    }
+
+    fn offer(&self, zone: &str, prefix: &str) {
+        let uuid = self.rows("availability_zone", "_uuid", &format!("name={zone}"));
+        let row = format!("create route {}", Self::route(prefix)).replace("@z", &uuid);
+        let words: Vec<String> = row.split_whitespace().map(quoted).collect();
+        self.shared[1].ctl("ovn-ic-sbctl", &words.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+
+    /// A column of rows of the southbound shared database.
+    fn rows(&self, table: &str, column: &str, which: &str) -> String {
+        self.shared[1].ctl("ovn-ic-sbctl", &["--bare", &format!("--columns={column}"), "find", table, which])
+    }
+
+    async fn configure(&self, changed: &[(&str, &str)]) {
+        let mut data = json!({
+            "enable-ic": "true", "az-name": "az1", "ic-db-host": "127.0.0.1", "gw-nodes": "n1", "auto-route": "true",
+            "ic-nb-port": self.shared[0].port().to_string(), "ic-sb-port": self.shared[1].port().to_string(),
+        });
+        for (key, value) in changed {
+            data[*key] = json!(value);
+        }
+        let body = json!({"metadata": {"name": "ovn-ic-config"}, "data": data});
+        if self.lab.api.ask(Method::POST, CONFIG, body.clone()).await.is_err() {
+            self.lab.api.ask(Method::PATCH, &format!("{CONFIG}/ovn-ic-config"), body).await.unwrap();
+        }
+    }
+
+    /// A master that has joined the cluster with az2.
+    async fn joined() -> (Self, Process) {
+        let joined = Self::new().await;
+        joined.configure(&[]).await;
+        let master = joined.lab.start("init-master=one", &[]);
+        joined.bind().await;
+        until("all is in order", async || joined.ic(&["status"]).code == 0).await;
+        (joined, master)
+    }
+
+    /// Binds the port to the gateway, as ovn-controller there would.
+    async fn bind(&self) {
+        let port = ["--bare", "--columns=chassis", "find", "port_binding", "logical_port=cr-az1-ts"];
+        until("the port is on the gateway", async || {
+            self.bind_now();
+            !self.lab.sb.sbctl(&port).is_empty()
+        })
+        .await;
+    }
+
+    /// The same, if the port is there.
+    fn bind_now(&self) {
+        let chassis = format!("chassis={}", self.lab.sb.sbctl(&["get", "chassis", "c1", "_uuid"]));
+        self.lab.sb.sbctl(&["--if-exists", "set", "port_binding", "cr-az1-ts", &chassis]);
+    }
+
+    fn command(&self, words: &[&str]) -> std::process::Command {
+        let lab = &self.lab;
+        let flags = [
+            format!("--k8s-kubeconfig={}", lab.api.kubeconfig().display()),
+            format!("--nb-address=unix:{}", lab.nb.socket().display()),
+            format!("--sb-address=unix:{}", lab.sb.socket().display()),
+        ];
+        let words = ["ic"].iter().chain(words).map(ToString::to_string);
+        ovnkube(words.chain(flags).chain(lab.common(&[])))
+    }
+
+    fn ic(&self, words: &[&str]) -> Said {
+        said(self.command(words).output().unwrap())
+    }
+
+    /// Removed with the test, so that the next one's masters do not see it.
+    async fn end(self) {
+        self.lab.api.delete(&format!("{CONFIG}/ovn-ic-config")).await;
+    }
+}
+
+fn said(out: std::process::Output) -> Said {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { code: out.status.code().unwrap(), out: text(out.stdout), err: text(out.stderr) }
+}
+
+/// The value of a column, in double quotes where it is none of the words of OVN's programs.
+fn quoted(word: &str) -> String {
+    match word.split_once('=') {
+        Some((column, value)) if value.contains(['.', ':']) && !column.starts_with("--") => {
+            format!("{column}=\"{}\"", value.replace('_', " "))
+        }
+        _ => word.to_owned(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_joined_cluster_is_told_and_reset() {
+    let joined = Joined::new().await;
+    joined.ic(&["status"]).has(0, "joined with no others");
+    joined.ic(&["reset"]).has(1, "does not say where the shared databases are");
+
+    // without a master, each thing that is missing is told
+    joined.configure(&[]).await;
+    let diagnosed = joined.ic(&["diagnose"]);
+    for line in [
+        "ok       ConfigMap: this cluster is az1 and is joined; routes are exchanged",
+        "wrong    gateways: node n1 has no label ovn.kubernetes.io/ic-gw=true; ",
+        "ok       OVN_IC_Northbound: a single server, tcp:127.0.0.1:",
+        "wrong    lock: nobody holds the lock ovn_ic_sb",
+        "wrong    this cluster: az1 is not in the shared databases; ",
+        "wrong    prefixes: the northbound database lacks 1 route to az2; ",
+    ] {
+        assert!(diagnosed.out.lines().any(|said| said.starts_with(line)), "{line}\n{}", diagnosed.out);
+    }
+    joined.ic(&["reset"]).has(2, "no master keeps the interconnection");
+    joined.configure(&[("gw-nodes", "n1,n2"), ("auto-route", "maybe")]).await;
+    joined.ic(&["diagnose"]).has(2, "wrong    ConfigMap: key auto-route is \"maybe\"; write");
+    joined.configure(&[("gw-nodes", "n1")]).await;
+
+    let master = joined.lab.start("init-master=one", &[]);
+    joined.bind().await;
+    until("all is in order", async || joined.ic(&["status"]).code == 0).await;
+    let status = joined.ic(&["status"]);
+    for line in
+        ["cluster az1, this one", "  gateway n1 (c1): geneve 172.18.0.2", "  gateway host2 (gw2): geneve 172.19.0.2"]
+    {
+        assert!(status.out.lines().any(|said| said == line), "{line}\n{}", status.out);
+    }
+    assert!(status.out.contains("  prefixes: 1 learned, 0 refused"), "{}", status.out);
+    joined.ic(&["diagnose"]).has(0, "ok       other clusters: 1 with active gateways: az2");
+    joined.ic(&["routes"]).has(0, "cluster az2\n  10.244.0.0/16 by ts 169.254.100.77: used\n");
+
+    joined.offer("az2", "10.129.0.0/16");
+    joined
+        .ic(&["routes"])
+        .has(2, "10.129.0.0/16 by ts 169.254.100.77: refused, this cluster has pods in 10.128.0.0/14");
+    let routes: Value = serde_json::from_str(&joined.ic(&["routes", "-o", "json"]).out).unwrap();
+    let prefixes = &routes["clusters"][0]["prefixes"];
+    assert_eq!((&prefixes[0]["prefix"], &prefixes[0]["used"]), (&json!("10.129.0.0/16"), &json!(false)), "{routes}");
+    let status: Value = serde_json::from_str(&joined.ic(&["status", "-o", "json"]).out).unwrap();
+    assert_eq!((&status["az_name"], &status["clusters"][1]["refused"]), (&json!("az1"), &json!(1)), "{status}");
+
+    // what was damaged is made anew, and the address stays
+    let address = joined.rows("port_binding", "address", "logical_port=ts-az1");
+    let reset = joined.command(&["reset"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let reset = tokio::task::spawn_blocking(move || reset.wait_with_output().unwrap());
+    while !reset.is_finished() {
+        joined.bind_now();
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let reset = said(reset.await.unwrap());
+    reset.has(0, "removes from the northbound database: 1 transit switch, 1 router port, 1 route, 1 policy");
+    reset.has(0, "the master has made it anew within");
+    assert_eq!(joined.rows("port_binding", "address", "logical_port=ts-az1"), address);
+
+    // off: another cluster's rows are nobody's here; what a dead database kept of this one is removed later
+    drop(master);
+    joined.configure(&[("enable-ic", "false")]).await;
+    joined
+        .ic(&["status"])
+        .has(2, "still have this cluster as az1: 1 gateway, 1 port, 1 route; remove it: ovnkube ic reset");
+    joined.ic(&["reset"]).has(0, "removed");
+    assert_eq!(joined.rows("availability_zone", "name", "name!=x"), "az2");
+    joined.ic(&["status"]).has(0, "nothing is to be done");
+    joined.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_dead_clusters_left_is_removed_and_what_is_alive_is_not() {
+    let (joined, _master) = Joined::joined().await;
+    joined.ic(&["clean", "az", "az1"]).has(2, "az1 is this cluster; to leave");
+    joined.ic(&["clean", "node", "c1"]).has(2, "is a gateway of this cluster; take it out of gw-nodes");
+    joined.ic(&["clean", "az", "az9"]).has(0, "there is no cluster \"az9\"; there are: az1, az2");
+    joined.ic(&["clean", "node", "gw9"]).has(0, "no cluster has a gateway \"gw9\"");
+
+    // a gateway that is gone has no ports, and nothing leads there
+    joined.ic(&["clean", "node", "host2"]).has(0, "removed of cluster az2: 1 gateway that had 1 port, and 1 route");
+    assert_eq!(joined.rows("port_binding", "gateway", "logical_port=ts-az2"), "");
+    joined.ic(&["status"]).has(2, "az2 has no active gateway; start its gateways");
+    joined.ic(&["clean", "az", "az2"]).has(0, "removed of cluster az2: 0 gateways, 1 port, 0 routes");
+    joined.ic(&["clean", "az", "az2"]).has(0, "there is no cluster \"az2\"");
+
+    // one that may be too old to answer
+    joined.dead_cluster("az3", "");
+    joined.ic(&["clean", "az", "az3"]).has(2, "it never has: its OVN may be too old to");
+    joined.ic(&["clean", "az", "az3", "--force"]).has(0, "removed of cluster az3: 1 gateway, 1 port, 1 route");
+    assert_eq!(joined.rows("availability_zone", "name", "name!=x"), "az1");
+
+    // one with OVN's own daemon is alive
+    let (nb, sb) = (Server::new(Release::Trixie), Server::southbound(Release::Trixie));
+    nb.nbctl(&["set", "NB_Global", ".", "name=az4"]);
+    let _northd = Daemon::northd(&nb, &sb);
+    let daemon = Daemon::ic(&nb, &sb, [&joined.shared[0], &joined.shared[1]]);
+    until("it has joined", async || joined.rows("availability_zone", "name", "name=az4") == "az4").await;
+    joined.ic(&["clean", "az", "az4"]).has(2, "cluster az4 is alive: it answers");
+    daemon.signal("STOP");
+    joined.ic(&["clean", "az", "az4"]).has(0, "removed of cluster az4");
+    joined.end().await;
+}
+
+/// What cannot be read is said, with what is known.
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_and_an_api_that_are_away() {
+    let (mut joined, _master) = Joined::joined().await;
+    joined.shared[1].kill();
+    let diagnosed = joined.ic(&["diagnose"]);
+    diagnosed.has(2, "wrong    OVN_IC_Southbound: no server answers: tcp:127.0.0.1:");
+    diagnosed.has(2, "ok       OVN_IC_Northbound");
+    diagnosed.has(2, "unknown  this cluster: cannot reach the southbound interconnection database within 10 s");
+    joined.ic(&["reset"]).has(2, "nothing is removed");
+    joined.ic(&["clean", "az", "az2"]).has(1, "cannot clean: cannot reach the southbound interconnection");
+
+    joined.lab.api.kill();
+    let diagnosed = joined.ic(&["diagnose"]);
+    diagnosed.has(2, "unknown  ConfigMap: ");
+    diagnosed.has(2, "ok       northbound database: it has 1 transit switch and 1 route to other clusters");
+    joined.ic(&["reset"]).has(1, "cannot reset: ");
+    joined.lab.api.start();
+    until("the API", async || joined.lab.api.ask(Method::GET, CONFIG, Value::Null).await.is_ok()).await;
+    joined.end().await;
+}
