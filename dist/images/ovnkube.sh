@@ -31,7 +31,7 @@
 #                                    one 1]. 1000 and more are milliseconds
 #   OVN_NORTHD_OPTS, OVN_CONTROLLER_OPTS, OVS_OPTIONS    more arguments of ovn-northd, ovn-controller, ovs-ctl
 #   OVN_LOGLEVEL_NB, _SB, _NORTHD, _CONTROLLER           their log levels [-vconsole:info]
-#   OVN_SSL_ENABLE                   yes: keys and certificates are in /ovn-cert
+#   OVN_SSL_ENABLE                   yes, or addresses that begin with ssl: keys and certificates are in /ovn-cert (docs/tls.md)
 #   OVN_GATEWAY_OPTS                 more flags of the node agent
 #   and one for each flag in the table below
 set -euf
@@ -127,6 +127,11 @@ given() { # reads "VARIABLE FLAG" lines; prints a --FLAG=VALUE for each variable
   done
 }
 with_ssl() { [ "${OVN_SSL_ENABLE:-no}" = yes ]; }
+case ${OVN_SSL_ENABLE:-no},${OVN_NORTH:-},${OVN_SOUTH:-} in
+  yes,*) ;;
+  *tcp:*ssl:*|*ssl:*tcp:*) die "cannot start: some addresses of the databases begin with ssl: and some with tcp:; let all of OvnNorth and OvnSouth in the ConfigMap ovn-config begin with the same" ;;
+  *ssl:*) OVN_SSL_ENABLE=yes ;;
+esac
 # WORDS...: ovnkube endpoints in this namespace
 endpoints() { ovnkube endpoints "$@" ${OVN_KUBERNETES_NAMESPACE:+--ovn-config-namespace="$OVN_KUBERNETES_NAMESPACE"}; }
 need_databases() {
@@ -174,7 +179,12 @@ number() {
 }
 database_keys() { # DATABASE
   protocol=tcp keys=
-  ! with_ssl || { protocol=ssl; keys=$(ssl_files "ovn$1"); }
+  ! with_ssl || { protocol=ssl; keys=$(ssl_files "ovn$1"); need_files "ovn$1"; }
+}
+need_files() { # NAME: OVN's programs start without them, and refuse everybody
+  for file in "$1-privkey.pem" "$1-cert.pem" ca-cert.pem; do
+    [ -r "/ovn-cert/$file" ] || die "cannot start: with TLS it needs /ovn-cert/$file; create the secret ovnkube-db-cert with all its keys, as docs/tls.md shows"
+  done
 }
 listening() { # ADDRESS DATABASE PORT: the southbound one is the last that clients need
   ! of_chart || [ "$2" != sb ] || until endpoints publish "$K8S_NODE_IP" "${OVN_NB_PORT:-6641}" "$3"; do sleep 10; done
@@ -214,6 +224,7 @@ raft_member() { # nb|sb PORT RAFT-PORT LOG REMOTES SECONDS
 }
 northd() {
   need_databases
+  ! with_ssl || need_files ovnnorthd
   mkdir -p $RUN
   # shellcheck disable=SC2046,SC2086 # arguments are words
   exec ovn-northd ${OVN_LOGLEVEL_NORTHD:--vconsole:info} -vsyslog:off -vfile:off \

@@ -19,8 +19,8 @@ db_relay() { echo "ssl:$(db_at 8):16642"; }
 db_remotes() { # nb|sb: the remotes given to the implementation
   local i s=
   [ "$DB" != active-backup ] || { db_shared "$1"; return; }
-  [ "$DB" != pods ] || { echo "tcp:$(in_url "$(node_ip n1)"):$(db_port "$1")"; return; }
-  [ "$DB" != pods-raft ] || { for i in 1 2 3; do s+=${s:+,}tcp:$(in_url "$(node_ip n$i)"):$(db_port "$1"); done; echo "$s"; return; }
+  [ "$DB" != pods ] || { echo "$(db_proto):$(in_url "$(node_ip n1)"):$(db_port "$1")"; return; }
+  [ "$DB" != pods-raft ] || { for i in 1 2 3; do s+=${s:+,}$(db_proto):$(in_url "$(node_ip n$i)"):$(db_port "$1"); done; echo "$s"; return; }
   for i in $(db_members); do s+=${s:+,}$(db_proto):$(db_at "$i"):$(db_port "$1"); done
   echo "$s"
 }
@@ -34,12 +34,10 @@ db_sockets() { # nb|sb: the same for the lab's own programs
 db_keys() { # [AUTHORITY]: TLS arguments of OVS and OVN programs; they trust control by default
   [ "$SSL" = 0 ] || echo "--private-key=$D/pki/server-db.key --certificate=$D/pki/server-db.crt --ca-cert=$D/pki/${1:-control}.crt"
 }
-pki() { # as docs/tls.md describes; nodes get certificates once their system-id is known
-  local i addresses=()
-  for i in $(db_members) 8; do addresses+=("$(db_ip "$i")"); done
+pki() { # ADDRESSES OF DATABASES...: as docs/tls.md describes; nodes get certificates once their system-id is known
   mkdir -m 700 "$D/pki"
   issue authorities
-  issue server db "${addresses[@]}"
+  issue server db "$@"
   client_certificate master master master
 }
 client_certificate() { # nI|master node|master NAME
@@ -82,10 +80,13 @@ northd_start() {
   bg northd ovn-northd -vconsole:info -vsyslog:off "${remotes[@]}" --unixctl="$D/db/northd.ctl" $(db_keys)
 }
 databases_up() {
-  local k i
-  [[ $DB != pods* ]] || return 0
-  for i in $(db_members) 8; do address cp $((1 + i)) br0; done
-  [ "$SSL" = 0 ] || pki
+  local k i addresses=()
+  if [[ $DB = pods* ]]; then
+    [ "$SSL" = 0 ] || { for i in $(seq "$NODES"); do addresses+=("$(node_ip "n$i")"); done; pki "${addresses[@]}"; }
+    return 0
+  fi
+  for i in $(db_members) 8; do address cp $((1 + i)) br0; addresses+=("$(db_ip "$i")"); done
+  [ "$SSL" = 0 ] || pki "${addresses[@]}"
   echo 1 >"$D/db/active"
   for i in $(db_members); do for k in nb sb; do db_start $k-"$i"; done; done
   for i in $(db_members); do

@@ -9,6 +9,13 @@ IMPL_PODS=1 IMPL_ACCOUNTS=0 IMPL_IMAGES=${OVNKUBE_IMAGE:-$LAB_HOME/images/ovnkub
 "$HERE/image" "$IMPL_IMAGES" || die "no image"
 IMPL_OVS=0 nic=eth0
 [ "${OVNKUBE_OVS:-pods}" = pods ] || IMPL_OVS=1 nic=br-ex
-IMPL_SETUP="kubectl apply -f $HERE/../dist/$manifests && kubectl create configmap ovn-config -n ovn-kubernetes --from-literal=OvnNorth=\$NB \
+secrets=
+# as docs/tls.md has them
+[ "$SSL" = 0 ] || secrets="(cd $D/pki && $HERE/../dist/tls/issue node nodes) &&
+  kubectl create secret generic ovnkube-db-cert -n ovn-kubernetes --from-file=tls.key=$D/pki/server-db.key --from-file=tls.crt=$D/pki/server-db.crt \
+    --from-file=ca.crt=$D/pki/control.crt --from-file=clients.crt=$D/pki/both.crt &&
+  kubectl create secret generic ovnkube-node-cert -n ovn-kubernetes --from-file=tls.key=$D/pki/node-nodes.key --from-file=tls.crt=$D/pki/node-nodes.crt \
+    --from-file=ca.crt=$D/pki/control.crt &&"
+IMPL_SETUP="kubectl apply -f $HERE/../dist/$manifests && $secrets kubectl create configmap ovn-config -n ovn-kubernetes --from-literal=OvnNorth=\$NB \
   --from-literal=OvnSouth=\$SB --from-literal=k8s_apiserver=\$APISERVER --from-literal=net_cidr=\$CLUSTER_CIDR \
   --from-literal=svc_cidr=\$SERVICE_CIDR --from-literal=mtu=\$MTU --from-literal=gateway_opts=--gateway-interface=$nic"

@@ -15,6 +15,13 @@
 {{- end }}
 {{- end }}
 
+{{/* A manifest with one container, with this chart's image: dict file, root */}}
+{{- define "ovnkube.manifest" -}}
+{{ .root.Files.Get .file
+  | replace "        image: ovnkube:latest\n        imagePullPolicy: IfNotPresent" (include "ovnkube.image" .root | trimAll "\n")
+  | replace "      dnsPolicy: Default\n" (printf "      dnsPolicy: Default%s\n" (include "ovnkube.pullSecrets" .root)) }}
+{{- end }}
+
 {{/* An environment variable, unless the value is empty: dict name, value */}}
 {{- define "ovnkube.variable" }}
 {{- with include "ovnkube.text" .value }}
@@ -43,10 +50,10 @@
 {{- end }}
 {{- end }}
 
-{{/* Addresses of a database: dict addresses, port */}}
+{{/* Addresses of a database: dict addresses, port, protocol */}}
 {{- define "ovnkube.remotes" -}}
 {{- range $i, $address := splitList "," .addresses }}
-{{- if $i }},{{ end }}tcp:{{ if contains ":" $address }}[{{ $address }}]{{ else }}{{ $address }}{{ end }}:{{ include "ovnkube.text" $.port }}
+{{- if $i }},{{ end }}{{ $.protocol }}:{{ if contains ":" $address }}[{{ $address }}]{{ else }}{{ $address }}{{ end }}:{{ include "ovnkube.text" $.port }}
 {{- end }}
 {{- end }}
 
@@ -102,6 +109,7 @@
 {{- with .global }}
 {{- include "ovnkube.must" (dict "value" .nbPort "pattern" "^[1-9][0-9]*$" "say" "global.nbPort must be a TCP port, such as 6641") }}
 {{- include "ovnkube.must" (dict "value" .sbPort "pattern" "^[1-9][0-9]*$" "say" "global.sbPort must be a TCP port, such as 6642") }}
+{{- include "ovnkube.must" (dict "value" .enableSsl "pattern" "^(true|false|)$" "say" "global.enableSsl must be true or false") }}
 {{- include "ovnkube.must" (dict "value" .gatewayMode "pattern" "^(shared|local|)$" "say" "global.gatewayMode must be shared, local or empty") }}
 {{- include "ovnkube.must" (dict "value" .image.repository "pattern" "." "say" "global.image.repository must be the name of the image") }}
 {{- include "ovnkube.must" (dict "value" .image.tag "pattern" "." "say" "global.image.tag must be the tag of the image") }}
