@@ -17,6 +17,7 @@ pub mod keys {
     pub const HOST_CIDRS: &str = "k8s.ovn.org/host-cidrs";
     pub const ENCAP_IPS: &str = "k8s.ovn.org/node-encap-ips";
     pub const GATEWAY: &str = "k8s.ovn.org/l3-gateway-config";
+    pub const MASQUERADE_SUBNET: &str = "k8s.ovn.org/node-masquerade-subnet";
     /// `false`: the gateway router does not check the size of packets.
     pub const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";
     /// Only in ovnkube: the MTU of the node's pods if the node chose it.

@@ -25,7 +25,7 @@ const WRITTEN: [&str; 13] = [
     keys::GATEWAY,
     keys::GATEWAY_MTU_SUPPORT,
     keys::NODE_MTU,
-    "k8s.ovn.org/node-masquerade-subnet",
+    keys::MASQUERADE_SUBNET,
 ];
 
 /// The most addresses a host may have.

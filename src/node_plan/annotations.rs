@@ -7,8 +7,6 @@ use ipnetwork::IpNetwork;
 use ovnkube_model::keys;
 use serde_json::json;
 
-const MASQUERADE_SUBNET: &str = "k8s.ovn.org/node-masquerade-subnet";
-
 /// Annotation name → text; empty: the annotation must not exist. Sorted, so that equal facts give equal maps.
 pub type Annotations = BTreeMap<String, String>;
 
@@ -38,7 +36,7 @@ impl Facts<'_> {
         put(keys::CHASSIS_ID, self.system_id.to_owned());
         put(keys::ZONE, self.zone.to_owned());
         put(keys::ENCAP_IPS, json!(self.encap_ips).to_string());
-        put(MASQUERADE_SUBNET, self.masquerade_subnet());
+        put(keys::MASQUERADE_SUBNET, self.masquerade_subnet());
         put(keys::GATEWAY_MTU_SUPPORT, if self.checks_mtu { String::new() } else { "false".to_owned() });
         if let Some(mtu) = &self.mtu {
             put(keys::NODE_MTU, mtu.clone());

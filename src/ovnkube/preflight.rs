@@ -11,7 +11,7 @@ use ovnkube_ovn::nb::{self, logical_router_port as lrp};
 use ovnkube_ovsdb::{Cache, Client as Database};
 use ovnkube_plan::preflight::{self, ATTACHMENT, KINDS, NodeSeen, Northbound, Observed, is_of_ovn};
 use ovnkube_plan::{Unserved, names};
-use ovnkube_watch::{Access, Client};
+use ovnkube_watch::{Access, Client, LOG_IN_WITHIN};
 use serde_json::Value;
 
 use crate::{controller, remove, translate};
@@ -31,7 +31,7 @@ const WORKLOADS: [(&str, &str); 3] = [
 /// What is to be done for the cluster.
 pub(crate) async fn cluster(settings: &Settings) -> Result<Vec<Finding>> {
     // a person runs this, whose kubeconfig may run a program for a token
-    let access = Access { plugins: true, ..translate::access(settings, "preflight") };
+    let access = Access { plugin: Some(LOG_IN_WITHIN), ..translate::access(settings, "preflight") };
     let api = Client::connect(&access).await?;
     let (observed, northbound) = tokio::join!(read(&api, settings), northbound(settings));
     Ok(preflight::check(&Observed { northbound, ..observed? }))
@@ -67,6 +67,7 @@ fn wanted(settings: &Settings) -> preflight::Settings {
         cluster_subnets: network.cluster_subnets.iter().map(|range| range.cidr).collect(),
         service_cidrs: network.service_cidrs,
         join_subnets: network.join_subnets,
+        masquerade_subnets: network.masquerade_subnets,
         mtu: settings.mtu_is_given.then_some(settings.default.mtu),
     }
 }
@@ -112,6 +113,7 @@ fn node(node: &Value) -> NodeSeen {
         addresses: internal.filter_map(|address| text(address, "/address").parse().ok()).collect(),
         subnets: annotation(node, keys::NODE_SUBNETS).map(subnets).unwrap_or_default(),
         pod_cidrs: texts(node, "/spec/podCIDRs").map(str::to_owned).collect(),
+        masquerade_subnets: annotation(node, keys::MASQUERADE_SUBNET).map(by_family).unwrap_or_default(),
         zone: annotation(node, keys::ZONE).unwrap_or_default().to_owned(),
     }
 }
@@ -122,6 +124,12 @@ fn subnets(text: &str) -> Vec<Subnet> {
     let Some(default) = value.get("default") else { return Vec::new() };
     let all = default.as_array().map_or(std::slice::from_ref(default), Vec::as_slice);
     all.iter().filter_map(|subnet| subnet.as_str()?.parse().ok()).collect()
+}
+
+/// `{"ipv4": "169.254.169.0/29", "ipv6": "fd69::/125"}`.
+fn by_family(text: &str) -> Vec<Subnet> {
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return Vec::new() };
+    ["/ipv4", "/ipv6"].iter().filter_map(|family| value.pointer(family)?.as_str()?.parse().ok()).collect()
 }
 
 /// On an empty cluster there is no database yet.

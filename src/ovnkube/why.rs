@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use ovnkube_config::Settings;
 use ovnkube_model::{Change, PodKey, Protocol, Roles, World};
 use ovnkube_plan::why::{Endpoint, why};
-use ovnkube_watch::{Access, Client, Scope};
+use ovnkube_watch::{Access, Client, LOG_IN_WITHIN, Scope};
 use serde_json::{Value, json};
 
 use crate::translate;
@@ -75,7 +75,7 @@ fn read_cluster(settings: &Settings) -> Result<Vec<Change>> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     runtime.block_on(async {
         // a user runs this, whose kubeconfig may run a program for a token
-        let access = Access { plugins: true, ..translate::access(settings, "why") };
+        let access = Access { plugin: Some(LOG_IN_WITHIN), ..translate::access(settings, "why") };
         let client = Client::connect(&access).await?;
         Ok(ovnkube_watch::read(&client, &Scope::Controller).await?)
     })

@@ -89,6 +89,7 @@ pub struct Settings {
     pub cluster_subnets: Vec<Subnet>,
     pub service_cidrs: Vec<Subnet>,
     pub join_subnets: Vec<Subnet>,
+    pub masquerade_subnets: Vec<Subnet>,
     /// `None`: nodes choose it.
     pub mtu: Option<u32>,
 }
@@ -104,6 +105,8 @@ pub struct NodeSeen {
     /// Subnets that the controller manager gave it.
     pub pod_cidrs: Vec<String>,
     pub zone: String,
+    /// What it says of its masquerade subnets.
+    pub masquerade_subnets: Vec<Subnet>,
 }
 
 /// The northbound database.
@@ -133,6 +136,7 @@ pub fn check(observed: &Observed) -> Vec<Finding> {
         "update the API servers to 1.33 or later, or use the webhook of docs/install.md",
     ));
     found.extend(nodes.iter().flat_map(|node| node_findings(node, settings)));
+    found.extend(masquerade(nodes, settings));
     found.extend(outside(api_service, settings));
     found.extend(workloads.iter().filter_map(|(kind, namespace, name)| workload(kind, namespace, name)));
     found.extend(unserved_objects(objects));
@@ -176,10 +180,23 @@ fn node_findings(node: &NodeSeen, settings: &Settings) -> Vec<Finding> {
         }
     }
     if !matches!(node.zone.as_str(), "" | "global") {
-        let remedy = "bring the cluster to one zone first: ovnkube has no interconnect yet";
+        let remedy = "bring the cluster to one zone first: ovnkube has all nodes in one";
         found.push(Finding::new("a node is a zone of its own", place(&format!("zone {}", node.zone)), remedy));
     }
     found
+}
+
+/// One node says it for all: the cluster has one value for each family.
+fn masquerade(nodes: &[NodeSeen], settings: &Settings) -> Vec<Finding> {
+    let finding = |is_ipv6: bool| {
+        let mut all = nodes.iter().flat_map(|node| node.masquerade_subnets.iter().map(|subnet| (&node.name, *subnet)));
+        let is_other = |subnet: Subnet| subnet.is_ipv6() == is_ipv6 && !settings.masquerade_subnets.contains(&subnet);
+        let (name, subnet) = all.find(|(_, subnet)| is_other(*subnet))?;
+        let flag = if is_ipv6 { "v6-masquerade-subnet" } else { "v4-masquerade-subnet" };
+        let remedy = format!("set {flag} of [gateway] to it, or what the host has of it is replaced while pods use it");
+        Some(Finding::new("nodes have another masquerade subnet", format!("node {name}, {subnet}"), remedy))
+    };
+    [false, true].into_iter().filter_map(finding).collect()
 }
 
 /// Service addresses outside of the range: nobody would reach the API server by its service.

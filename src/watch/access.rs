@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -41,9 +42,12 @@ pub struct Access {
     pub client_pem: Option<PathBuf>,
     /// Role of this process, for the API server's logs: `controller`, `node`.
     pub role: String,
-    /// Whether to run a kubeconfig's credential plugin. Only for interactive commands: it may ask, and has no deadline.
-    pub plugins: bool,
+    /// How long a kubeconfig's credential plugin may run. `None`: it is not run. Only for interactive commands: it may ask.
+    pub plugin: Option<Duration>,
 }
+
+/// Time for a plugin of an interactive command: a person may have to log in.
+pub const LOG_IN_WITHIN: Duration = Duration::from_secs(300);
 
 /// A text that `Debug` does not print.
 #[derive(Clone)]
@@ -74,7 +78,7 @@ impl Access {
     /// The API server, with the credentials of the kubeconfig or of the settings.
     async fn server(&self) -> Result<Config, Error> {
         if let Some(path) = &self.kubeconfig {
-            return from_kubeconfig(path, self.plugins).await.map_err(|p| {
+            return from_kubeconfig(path, self.plugin.is_some()).await.map_err(|p| {
                 Error::Access(format!(
                     "cannot read kubeconfig {}: {p}; set k8s-kubeconfig to one that kubectl can use",
                     path.display()
@@ -189,11 +193,15 @@ fn kubeconfig_problem(error: &KubeconfigError) -> String {
 /// The credentials that a plugin adds to each request. The plugin is run here once, or twice if it answers with a
 /// certificate: [`Config`] runs it for that, too.
 pub(crate) fn plugin(config: &Config) -> Result<Option<AuthLayer>, String> {
-    let Some(plugin) = &config.auth_info.exec else { return Ok(None) };
-    config.auth_layer().map_err(|error| {
-        let command = plugin.command.as_deref().unwrap_or_default();
-        format!("cannot run the credential plugin {command:?} of the kubeconfig: {}", plugin_problem(&error))
-    })
+    if config.auth_info.exec.is_none() {
+        return Ok(None);
+    }
+    config.auth_layer().map_err(|error| cannot_run(config, &plugin_problem(&error)))
+}
+
+pub(crate) fn cannot_run(config: &Config, why: &str) -> String {
+    let command = config.auth_info.exec.as_ref().and_then(|plugin| plugin.command.as_deref());
+    format!("cannot run the credential plugin {:?} of the kubeconfig: {why}", command.unwrap_or_default())
 }
 
 /// Never quotes the plugin's standard output: it may be a token.

@@ -16,10 +16,12 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tower::util::{BoxCloneSyncService, option_layer};
 use tower::{BoxError, Layer, Service, ServiceExt};
 
-use crate::access::{Access, Token, plugin};
+use crate::access::{Access, Token, cannot_run, plugin};
 use crate::client::{Forbidden, RetryAfter};
 use crate::error::chain;
 use crate::system::{Stamp, limit_silence, stamp};
@@ -49,13 +51,13 @@ impl Client {
                  set k8s-apiserver to its https:// address and k8s-cacert to its authority"
             );
         }
-        Self::with(access, &config)
+        Self::with(access, &config).await
     }
 
     /// The same client on connections of its own.
     pub(crate) async fn reconnected(&self) -> Result<Self, Error> {
         let Some(access) = &self.access else { return Ok(self.clone()) };
-        Ok(Self { forbidden: self.forbidden.clone(), ..Self::with(access, &access.config().await?)? })
+        Ok(Self { forbidden: self.forbidden.clone(), ..Self::with(access, &access.config().await?).await? })
     }
 
     /// A client whose requests `kube` carries, in place of the network: for an API server within this process.
@@ -63,11 +65,11 @@ impl Client {
         Self { kube, access: None, server: String::new(), forbidden: Forbidden::default() }
     }
 
-    fn with(access: &Access, config: &Config) -> Result<Self, Error> {
+    async fn with(access: &Access, config: &Config) -> Result<Self, Error> {
         let agent = format!("ovnkube/{} ({})", env!("CARGO_PKG_VERSION"), access.role);
         let agent = HeaderValue::from_str(&agent)
             .map_err(|_| Error::Access(format!("cannot use role {:?}: it is not fit for a header", access.role)))?;
-        let service = Renewed::new(access.clone(), config, agent)?;
+        let service = Renewed::new(access.clone(), config, agent).await?;
         let kube = kube::Client::new(service, "default");
         let access = Some(Arc::new(access.clone()));
         Ok(Self { kube, access, server: host_and_port(&config.cluster_url), forbidden: Forbidden::default() })
@@ -95,8 +97,8 @@ struct Current {
 }
 
 impl Renewed {
-    fn new(access: Access, config: &Config, agent: HeaderValue) -> Result<Self, Error> {
-        let current = Current::of(&access, config, &agent)?;
+    async fn new(access: Access, config: &Config, agent: HeaderValue) -> Result<Self, Error> {
+        let current = Current::of(&access, config, &agent).await?;
         Ok(Self { access: Arc::new(access), agent, current: Arc::new(Mutex::new(current)) })
     }
 
@@ -112,7 +114,7 @@ impl Renewed {
             stamps
         };
         let made = match self.access.config().await {
-            Ok(config) => Current::of(&self.access, &config, &self.agent),
+            Ok(config) => Current::of(&self.access, &config, &self.agent).await,
             Err(error) => Err(error),
         };
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,12 +127,12 @@ impl Renewed {
 }
 
 impl Current {
-    fn of(access: &Access, config: &Config, agent: &HeaderValue) -> Result<Self, Error> {
+    async fn of(access: &Access, config: &Config, agent: &HeaderValue) -> Result<Self, Error> {
         let named = [&config.auth_info.client_certificate, &config.auth_info.client_key];
         let named = named.into_iter().flatten().map(PathBuf::from);
         let files = named.chain(config.root_cert_file.clone()).chain(access.kubeconfig.clone()).collect::<Vec<_>>();
         let stamps = stamps(&files);
-        Ok(Self { connection: connect(config, agent)?, files, stamps })
+        Ok(Self { connection: connect_within(config, agent, access.plugin).await?, files, stamps })
     }
 }
 
@@ -159,6 +161,27 @@ impl Service<Request<Body>> for Renewed {
         }
         .boxed()
     }
+}
+
+/// The same as [`connect`]. A credential plugin, which runs meanwhile, may run for `within`.
+async fn connect_within(config: &Config, agent: &HeaderValue, within: Option<Duration>) -> Result<Connection, Error> {
+    let Some(within) = within.filter(|_| config.auth_info.exec.is_some()) else { return connect(config, agent) };
+    let (made, connection) = oneshot::channel();
+    let (of, agent) = (config.clone(), agent.clone());
+    // a thread of the runtime's own would keep the process from ending while the plugin runs
+    let thread = std::thread::Builder::new().name("plugin".to_owned()).spawn(move || {
+        // nobody waits any more if it took too long
+        let _ = made.send(connect(&of, &agent));
+    });
+    let why = match (thread, timeout(within, connection).await) {
+        (Ok(_), Ok(Ok(connection))) => return connection,
+        (Ok(_), Err(_)) => {
+            format!("it has not ended within {within:?}; run it by hand, or use a client certificate or token")
+        }
+        (Ok(_), Ok(Err(_))) => "its thread ended; run the command again".to_owned(),
+        (Err(error), _) => error.to_string(),
+    };
+    Err(Error::Access(cannot_run(config, &why)))
 }
 
 /// Connections with the current credentials; a token file is read again when it changes.

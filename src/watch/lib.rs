@@ -48,7 +48,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Access, Secret};
+pub use access::{Access, LOG_IN_WITHIN, Secret};
 pub use client::Client;
 pub use config_map::Data;
 pub use decode::{decode, decode_gone};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, channel};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::backoff::Backoff;
 use crate::error::Error;
@@ -341,6 +341,16 @@ async fn access_that_cannot_work_is_refused_in_one_line() {
     };
     let said = kubeconfig("exec", &whole("{exec: {command: touch, args: [/tmp/never], apiVersion: x}}")).await;
     assert!(said.contains("credential plugin, which a daemon does not"), "{said}");
+    let path = file("silent", &whole("{exec: {command: sleep, args: ['20'], apiVersion: x, interactiveMode: Never}}"));
+    let within = Some(Duration::from_millis(200));
+    let asked = Instant::now();
+    let said = refused(Access { kubeconfig: Some(path.clone()), plugin: within, ..Access::default() }).await;
+    std::fs::remove_file(&path).unwrap();
+    assert!(
+        said.contains("credential plugin \"sleep\" of the kubeconfig: it has not ended within 200ms; run it"),
+        "{said}"
+    );
+    assert!(asked.elapsed() < Duration::from_secs(10));
     let said = kubeconfig("certificate", &whole("{client-certificate: /nonexistent, client-key: /nonexistent}")).await;
     assert!(said.contains("/nonexistent"), "{said}");
 

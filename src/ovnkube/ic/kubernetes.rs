@@ -6,7 +6,7 @@ use std::time::Duration;
 use ovnkube_config::Settings;
 use ovnkube_interconnect::report::{Asked, GatewayNode, Looked};
 use ovnkube_model::{Change, Name, Roles, World, keys};
-use ovnkube_watch::{Access, Client, Error, decode};
+use ovnkube_watch::{Access, Client, Error, LOG_IN_WITHIN, decode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -41,11 +41,10 @@ impl Kubernetes {
             ready: Err(why),
         };
         // a person runs this, whose kubeconfig may run a program for a token
-        let access = Access { plugins: true, ..translate::access(settings, "ic") };
-        match timeout(WITHIN, Client::connect(&access)).await {
-            Ok(Ok(api)) => Box::pin(nothing(String::new()).filled(&api, settings)).await,
-            Ok(Err(error)) => nothing(error.to_string()),
-            Err(_) => nothing(format!("the API server is silent for {} s", WITHIN.as_secs())),
+        let access = Access { plugin: Some(LOG_IN_WITHIN), ..translate::access(settings, "ic") };
+        match Client::connect(&access).await {
+            Ok(api) => Box::pin(nothing(String::new()).filled(&api, settings)).await,
+            Err(error) => nothing(error.to_string()),
         }
     }
 
