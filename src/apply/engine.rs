@@ -48,6 +48,9 @@ const SMALL: usize = 1000;
 /// How often to check whether writing is allowed again.
 const CHECK_AGAIN: Duration = Duration::from_millis(200);
 
+/// How often a warning that still stands is repeated: the API server deletes an Event after an hour.
+const REMIND: Duration = Duration::from_secs(1800);
+
 /// Name of this part in `/readyz`.
 const PART: &str = "controller";
 
@@ -94,6 +97,7 @@ pub struct Engine {
     batches: u64,
     sweep: Sweep,
     takeover: TakeoverCheck,
+    reminded: Instant,
     metrics: Arc<Metrics>,
     readiness: Readiness,
     /// When the engine started; `None` once everything was written for the first time.
@@ -147,6 +151,7 @@ impl Engine {
             batches: 0,
             sweep: Sweep::new(Instant::now()),
             takeover,
+            reminded: Instant::now(),
             metrics,
             readiness,
             started: Some(Instant::now()),
@@ -184,7 +189,7 @@ impl Engine {
     }
 
     fn next_wake(&self) -> Instant {
-        let retry = self.retries.next_wake();
+        let (retry, remind) = (self.retries.next_wake(), self.reminded + REMIND);
         let (sweep, overdue) = match self.sweep.due() {
             Some(at) if at <= Instant::now() => (None, true),
             later => (later, false),
@@ -192,14 +197,21 @@ impl Engine {
         // no event says when the lease is held again
         let waiting = overdue || !self.dirty.is_empty() || !self.halves.is_empty() || self.patches.is_queued();
         let blocked = (waiting && !(self.may_write)()).then(|| Instant::now() + CHECK_AGAIN);
-        [retry, blocked, sweep]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or_else(|| Instant::now() + Duration::from_secs(3600))
+        [retry, blocked, sweep].into_iter().flatten().min().map_or(remind, |wake| wake.min(remind))
+    }
+
+    /// Publishes what people still have to do, so that they still find it.
+    fn remind(&mut self) {
+        self.reminded = Instant::now();
+        let refused = if self.sweep.has_begun() { Vec::new() } else { self.takeover.notices(&self.world) };
+        let all = self.world.notices(&Affected::Everything).into_iter().chain(refused);
+        all.for_each(|notice| self.events.publish(notice));
     }
 
     fn wake(&mut self) {
+        if self.reminded.elapsed() >= REMIND {
+            self.remind();
+        }
         self.patches.start();
         for (key, about_patch) in self.retries.take_ready(Instant::now()) {
             if about_patch {
@@ -288,7 +300,7 @@ impl Engine {
     fn may_begin(&mut self) -> bool {
         let Some(nb) = self.nb.as_ref().filter(|_| !self.sweep.has_begun()) else { return true };
         if let Some(news) = self.takeover.look(&nb.client.cache()) {
-            self.takeover.notices(&news, &self.world).into_iter().for_each(|notice| self.events.publish(notice));
+            self.takeover.notices(&self.world).into_iter().for_each(|notice| self.events.publish(notice));
             news.log().into_iter().for_each(|why| self.readiness.wait(PART, why));
         }
         self.takeover.may_begin()

@@ -60,8 +60,9 @@ impl TakeoverCheck {
         self.last.as_ref().is_some_and(|verdict| verdict.may_begin)
     }
 
-    /// One Event for each feature.
-    pub(crate) fn notices(&self, verdict: &Verdict, world: &World) -> Vec<Notice> {
+    /// One Event for each feature that was found last.
+    pub(crate) fn notices(&self, world: &World) -> Vec<Notice> {
+        let Some(verdict) = &self.last else { return Vec::new() };
         let uid = world.namespaces.get(&self.namespace).map(|namespace| namespace.uid.clone()).unwrap_or_default();
         let object = Object::Namespace { name: self.namespace.clone(), uid };
         let (reason, end) = if verdict.may_begin {

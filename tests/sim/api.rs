@@ -37,6 +37,8 @@ pub(crate) struct ApiServer {
     log: Vec<(usize, u64, Bytes)>,
     /// What happened before is forgotten.
     oldest: u64,
+    /// Reasons of Events, also of those that were only counted: this server forgets an Event at once.
+    pub(crate) events: Vec<String>,
     /// The rest of lists that are being read.
     pages: BTreeMap<String, (u64, Vec<String>)>,
 }
@@ -184,7 +186,10 @@ impl ApiServer {
             ("PATCH", ["api", "v1", "namespaces", namespace, "pods", name, "status"]) => {
                 self.patch(&id("Pod", namespace, name), &body)
             }
-            ("POST", ["api", "v1", "namespaces", _, "events"]) => (Reply::Text(201, "{}".into()), Effect::None),
+            ("POST", ["api", "v1", "namespaces", _, "events"]) => {
+                self.events.push(body["reason"].as_str().unwrap_or_default().to_owned());
+                (Reply::Text(201, "{}".into()), Effect::None)
+            }
             (method, ["apis", "coordination.k8s.io", "v1", "namespaces", _, "leases", ..]) => {
                 (self.lease(method, &body), Effect::None)
             }

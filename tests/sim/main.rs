@@ -29,8 +29,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use api::ApiServer;
 use play::{Played, play, shortened};
+use serde_json::json;
 use story::{Event, Story};
+use world::World;
 
 /// Without `SIM_SEEDS`: a few seconds.
 const SEEDS: u64 = 100;
@@ -95,6 +98,41 @@ fn found_stories_hold() {
             panic!("{}: {why}", file.display());
         }
     }
+}
+
+/// An API server deletes Events after an hour; what stands is found there as long as it stands, also by a master that
+/// writes nothing.
+#[test]
+fn what_stands_is_said_again() {
+    const HOUR: u64 = 3_600_000;
+    let network = ovnkube_tests::settings::Settings::default().network();
+    let mut world = World::new(1, &[100], network, ApiServer::new());
+    let named = |annotations| json!({"metadata": {"name": "a", "annotations": annotations}});
+    world.api.put("Namespace", named(json!({"k8s.ovn.org/acl-logging": "loud"})));
+    let owner = [("owner-controller", "default-network-controller"), ("owner-type", "EgressFirewall"), ("name", "a")];
+    let ids: Vec<_> = owner.iter().map(|(key, value)| json!([format!("k8s.ovn.org/{key}"), value])).collect();
+    let acl =
+        json!({"direction": "to-lport", "priority": 1, "match": "1", "action": "drop", "external_ids": ["map", ids]});
+    let uuid = |number: u8| format!("00000000-0000-4000-8000-0000000000{number:02}");
+    let insert = [
+        json!({"op": "insert", "table": "ACL", "uuid": uuid(1), "row": acl}),
+        json!({"op": "insert", "table": "Port_Group", "uuid": uuid(2), "row": {"name": "g", "acls": ["uuid", uuid(1)]}}),
+    ];
+    let (answer, changes) = world.nb.database.transact(&insert, |_| true);
+    assert_eq!(changes.len(), 2, "{answer:?}");
+    let said = |world: &World, reason: &str| world.api.events.iter().filter(|of| *of == reason).count();
+    for hours in 1..=2 {
+        world.run_until(hours * HOUR);
+        for reason in ["BadAnnotation", "UnservedRows"] {
+            assert!(said(&world, reason) as u64 >= hours, "{reason} after {hours} h: {:?}", world.api.events);
+        }
+    }
+    assert_eq!(world.writes.0, 0, "it wrote");
+    world.api.put("Namespace", named(json!({})));
+    world.run_until(2 * HOUR + HOUR / 60);
+    let before = said(&world, "BadAnnotation");
+    world.run_until(3 * HOUR);
+    assert_eq!(said(&world, "BadAnnotation"), before, "nothing is wrong any more");
 }
 
 /// Else a seed could not be played again.
