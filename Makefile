@@ -14,7 +14,7 @@ TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 SEEDS ?= 10000
 
 .DEFAULT_GOAL := build
-.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover chart sim e2e lint bench install release windows clean
+.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover skew chart sim e2e lint bench install release windows clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,11 @@ takeover: ## change over from a running ovn-kubernetes and back while traffic co
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "takeover" tests/lab/run takeover
+
+skew: ## masters and agents of two versions beside each other; OLD_BIN=directory of the other one's ovnkube and CNI program (root)
+	@.ci/step "what is missing" lab/install
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@.ci/step "skew" tests/lab/run skew
 
 chart: ## the chart of ovn-kubernetes v1.3.0 with the image of the checkout; CHART_DIR=its directory helm/ovn-kubernetes (root)
 	@.ci/step "what is missing" lab/install

@@ -156,6 +156,17 @@ mod tests {
         let minion =
             settings(&["-init-node=n", "-init-gateways", "-k8s-service-cidr=", "-cluster-subnets=10.96.0.0/16"]);
         let master = settings(&master);
+        // agents of other versions read this
+        let published = [
+            (CLUSTER_SUBNETS, "10.244.0.0/16/24,fd01::/48/64"),
+            (SERVICE_CIDRS, "10.96.0.0/16"),
+            (JOIN_SUBNETS, "100.64.0.0/16,fd98::/64"),
+        ];
+        assert_eq!(values(&master), published.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+        assert_eq!(
+            [CLUSTER_SUBNETS, SERVICE_CIDRS, JOIN_SUBNETS],
+            ["cluster-subnets", "service-cidrs", "join-subnets"]
+        );
         let taken = taken(&minion, &values(&master), &[]);
         assert_eq!(values(&taken), values(&master));
         assert_eq!(taken.default.cluster_subnets, master.default.cluster_subnets);
