@@ -12,9 +12,11 @@ WINDOWS := x86_64-pc-windows-gnu
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 # stories of make sim
 SEEDS ?= 10000
+# options of lab/chaos-test: --doses 5 --seconds 20 makes a short run
+CHAOS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover skew chart sim e2e lint bench install release windows clean
+.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover skew chart sim chaos e2e lint bench install release windows clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +54,11 @@ sim: ## simulated clusters with SEEDS (10000) stories of events and faults, then
 	@.ci/step "build the simulation" $(CARGO) test --profile lab --locked -p ovnkube-tests --test sim --no-run
 	@.ci/step "$(SEEDS) stories" env SIM_SEEDS=$(SEEDS) $(CARGO) test --profile lab --locked -p ovnkube-tests --test sim -- --nocapture all_seeds_hold found_stories
 	@.ci/step "planted faults" tests/sim/planted/run
+
+chaos: ## faults in doses on real clusters: databases, masters, API server, northd; many hours, or CHAOS="--doses 5 --seconds 20"; docs/reliability.md (root)
+	@.ci/step "what is missing" lab/install
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@.ci/step "chaos" env CHAOS="$(CHAOS)" tests/lab/run chaos
 
 services: ## packets to services: both gateway modes, IPv4, IPv6 and dual stack, OVN 25.03 and 23.03 (root)
 	@.ci/step "what is missing" lab/install

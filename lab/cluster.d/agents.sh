@@ -1,11 +1,12 @@
 # The network implementation under test. Its file (lab/impl/*.sh) sets the variables below. `bash -c` runs the commands with NODE,
 # NODE_IP, APISERVER, CA, ACCESS, NB, SB, DB_KEY, DB_CERT, DB_CA, DB_TLS, CLUSTER_CIDR, SERVICE_CIDR, MTU in the environment.
-# ACCESS is a kubeconfig: for the master, and for the first node if it contains the master, of account ovn; for the second node, the
+# ACCESS is a kubeconfig: for masters, and for nodes whose agents contain one, of account ovn; for the second node, the
 # kubelet's own; for other nodes, of account ovn-node with a token bound to the Node. With IMPL_ACCOUNTS=0 it is admin's.
 #   IMPL_SETUP      run once before everything (accounts, CRDs, namespaces); kubectl is in PATH, KUBECONFIG is admin's   [nothing]
 #   IMPL_ACCOUNTS   0: for an implementation that installs no accounts                                                       [1]
-#   IMPL_MASTER     the master as a separate process in the control plane's namespace; empty: IMPL_NODE1 includes it
-#   IMPL_NODE1      the agent of the first node                                                                     [IMPL_NODE]
+#   IMPL_MASTER     the master as a separate process in the control plane's namespace, as many as `--masters` says; empty: IMPL_NODE1
+#                   includes it
+#   IMPL_NODE1      the agent of the first node, or of as many as there are masters in agents                       [IMPL_NODE]
 #   IMPL_NODE       the agent of a node, run in its namespaces while OVS daemons and ovn-controller run
 #   IMPL_PLAN       prints what a node's agent would change there; empty: not supported
 #   IMPL_PODS       1: agents, ovn-controller and northd run in pods that IMPL_SETUP creates                                 [0]
@@ -45,19 +46,27 @@ W
   chmod +x "$shim.new"; mv "$shim.new" "$shim"
 }
 kubelet_access() { "$HERE/k8slab" user "system:node:$1" system:nodes; } # nI
+masters() { # the names of masters that are processes of their own
+  local i
+  [ -z "$IMPL_MASTER" ] || for i in $(seq "$MASTERS"); do [ "$i" = 1 ] && echo master || echo "master-$i"; done
+}
+has_master() { [ -z "$IMPL_MASTER" ] && [ "${1#n}" -le "$MASTERS" ]; } # nI: its agent contains one
 agent_access() { # nI|master: the kubeconfig it runs with
+  [ "$1" = master ] || ! has_master "$1" || { agent_access master; return; }
   case $IMPL_ACCOUNTS-$1 in
     0-*) echo "$D/k8s/admin.kubeconfig" ;;
     1-master) inns cp "$HERE/k8slab" account ovn ;;
-    1-n1) if [ -z "$IMPL_MASTER" ]; then agent_access master; else inns cp "$HERE/k8slab" account ovn-node n1; fi ;;
     1-n2) kubelet_access n2 ;;
     *) inns cp "$HERE/k8slab" account ovn-node "$1" ;;
   esac
 }
-agent_env() { # nI|master: the environment of the commands
+agent_env() { # nI|master|master-I: the environment of the commands
   local PORT who=$1 node=$1
-  [ "$1" != master ] || node=n1
-  [ "$1$IMPL_MASTER" != n1 ] || who=master
+  case $1 in
+    master) node=n1 ;;
+    master-*) node=n${1#*-} who=master ;;
+    *) ! has_master "$1" || who=master ;;
+  esac
   PORT=$(sed -n 's/^PORT=//p' "$D/k8s/ports")
   export NODE=$node NODE_IP APISERVER=https://$(in_url "$CP_IP"):$PORT CA=$D/k8s/ca.crt KUBECONFIG=$D/k8s/admin.kubeconfig NB SB ACCESS=
   NODE_IP=$(node_ip "$node") NB=$(db_remotes nb) SB=$(db_remotes sb)
@@ -80,6 +89,6 @@ agent_start() ( # nI
   cni_programs "$1"
   agent_env "$1"
   ACCESS=$(agent_access "$1")
-  cmd=$IMPL_NODE; [ "$1" != n1 ] || cmd=$IMPL_NODE1
+  cmd=$IMPL_NODE; [ "$1" != n1 ] && ! has_master "$1" || cmd=$IMPL_NODE1
   innode "$1" bash -c 'setsid bash -c "$1" >>"$2" 2>&1 </dev/null & echo $! >/run/agent.pid' _ "$cmd" "$D/log/agent-$1.log"
 )

@@ -63,7 +63,7 @@ db_start() { # nb-1: starts it and creates its file the first time
   elif [ "$(cat "$D/db/active")" = "$i" ]; then args=(--remote="p$(db_proto):$port:$(db_at 8)")
   else args=(--sync-from="$(db_shared "$k")"); fi
   # shellcheck disable=SC2046 # the keys are words
-  bg "$m" ovsdb-server -vconsole:info -vsyslog:off "$file" --remote="punix:$D/db/$m.sock" --unixctl="$D/db/$m.ctl" "${args[@]}" $(db_keys)
+  bg "$m" ovsdb-server -vconsole:info -vsyslog:off "-vPATTERN:console:%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m" "$file" --remote="punix:$D/db/$m.sock" --unixctl="$D/db/$m.ctl" "${args[@]}" $(db_keys)
   wait_for 60 test -S "$D/db/$m.ctl" || die "$m did not start ($D/log/$m.log)"
 }
 relay_start() {

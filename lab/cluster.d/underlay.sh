@@ -69,7 +69,6 @@ egressSelections:
 - {name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: $D/k8s/egress.sock}}}}
 - {name: controlplane, connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: $D/k8s/egress-n1.sock}}}}
 Y
-  export K8SLAB_APISERVER_ARGS="--egress-selector-config-file=$D/k8s/egress.yaml ${K8SLAB_APISERVER_ARGS:-}"
 }
 coredns_up() { # a process beside the apiserver, with a Service created by hand
   kubectl_ apply -f - >>"$D/log/setup.log" <<Y
