@@ -96,8 +96,8 @@ fn bounded(clusters: BTreeMap<String, OtherCluster>) -> BTreeMap<String, OtherCl
     bounded
 }
 
-/// A value for each set of labels.
-type Series<'a> = Vec<(Vec<(&'a str, &'a str)>, usize)>;
+/// Labels and a value.
+type Series<'a> = (Vec<(&'a str, &'a str)>, usize);
 
 impl Collector for InterconnectionMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
@@ -108,13 +108,13 @@ impl Collector for InterconnectionMetrics {
                 &mut encoder,
                 "ovnkube_interconnection_database_connected",
                 "Whether a database that joined clusters share is connected",
-                &vec![of("OVN_IC_Northbound", north), of("OVN_IC_Southbound", south)],
+                &[of("OVN_IC_Northbound", north), of("OVN_IC_Southbound", south)],
             )?;
         }
         let Some(Clusters { others, problems }) = &shown.clusters else { return Ok(()) };
         one(&mut encoder, "ovnkube_interconnection_clusters", "Other clusters", shown.number)?;
         one(&mut encoder, "ovnkube_interconnection_problems", "Problems that Events name", *problems)?;
-        let of_each = |value: fn(&OtherCluster) -> usize| -> Series<'_> {
+        let of_each = |value: fn(&OtherCluster) -> usize| -> Vec<Series<'_>> {
             others.iter().map(|(az, cluster)| (vec![("az", az.as_str())], value(cluster))).collect()
         };
         let gateways = of_each(|cluster| cluster.gateways);
@@ -134,7 +134,7 @@ impl Collector for InterconnectionMetrics {
     }
 }
 
-fn family(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, series: &Series<'_>) -> fmt::Result {
+fn family(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, series: &[Series<'_>]) -> fmt::Result {
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for (labels, value) in series {
         gauge(*value).encode(metric.encode_family(labels)?)?;
