@@ -43,7 +43,9 @@ service() { # NAME SPEC
   printf -- '---\n{apiVersion: v1, kind: Service, metadata: {name: %s, namespace: %s}, spec: {%s}}\n' "$1" "$NS" "$2"
 }
 service_ip() { kubectl get svc -n $NS "$1" -o jsonpath='{.spec.clusterIP}'; }
-starts() { cat "$CLUSTER_DIR"/log/{agent-,master}*.log "$CLUSTER_DIR"/nodes/*/var/log/openvswitch/ovnkube.log 2>/dev/null | grep -c 'everything is written'; } # how often a master has
+starts() { # how often a master has; some of these logs exist
+  { cat "$CLUSTER_DIR"/log/{agent-,master}*.log "$CLUSTER_DIR"/nodes/*/var/log/openvswitch/ovnkube.log 2>/dev/null || true; } | grep -c 'everything is written' || true
+}
 started_after() { [ "$(starts)" -gt "$1" ]; } # STARTS BEFORE
 first_of() { # 4|6, reads addresses: the first of the family
   local ip
