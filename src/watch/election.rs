@@ -139,7 +139,8 @@ impl Election {
             }
         }
         let Some(Seen { free_at, .. }) = &self.seen else { return retry };
-        free_at.saturating_duration_since(Instant::now()).clamp(retry / 10, between(retry, retry * 6 / 5))
+        // several looks in a retry period: a lease that its holder releases is taken within a second
+        free_at.saturating_duration_since(Instant::now()).clamp(retry / 10, between(retry / 4, retry / 3))
     }
 
     /// Asks on another connection too if there is no answer for `patience`: the silent one may be one API server of
