@@ -240,19 +240,25 @@ async fn keep(session: Option<(&mut Session, &Lock)>, changes: &mpsc::WeakSender
     }
 }
 
-/// Removes the chassis of other clusters while there is no interconnection. Never returns.
+/// Removes the chassis of other clusters if there is no interconnection. Never returns.
 async fn forget(sb: &Client, settings: &JoinSettings, is_alone: bool) {
-    while is_alone {
+    if is_alone {
+        remove_chassis(sb, settings).await;
+    }
+    std::future::pending::<()>().await;
+}
+
+async fn remove_chassis(sb: &Client, settings: &JoinSettings) {
+    loop {
         sb.synced().await;
         let mut txn = ovnkube_interconnect::forget(&sb.cache());
         if txn.is_empty() {
-            break;
+            return;
         }
         txn.assert_lock(LOCK);
         if (settings.may_write)() && write(sb, txn, "SB").await {
-            break;
+            return;
         }
         sleep(TRY_AGAIN).await;
     }
-    std::future::pending().await
 }

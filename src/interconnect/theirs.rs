@@ -68,8 +68,8 @@ impl Theirs {
         let zones = zones.map(|(uuid, row)| (uuid, row.str(availability_zone::NAME)));
         let zones = zones.filter(|(_, name)| *name != own && !former.contains(name));
         let zones: BTreeMap<Uuid, &str> = zones.collect();
-        let mut theirs = Self::default();
-        theirs.clusters = zones.values().map(|name| (Name::from(*name), PeerCluster::default())).collect();
+        let clusters = zones.values().map(|name| (Name::from(*name), PeerCluster::default())).collect();
+        let mut theirs = Self { clusters, ..Self::default() };
         if ic_sb.supports(availability_zone::TABLE, availability_zone::NB_IC_CFG) {
             let rows =
                 zones.iter().filter_map(|(uuid, name)| Some((*name, ic_sb.get(availability_zone::TABLE, *uuid)?)));

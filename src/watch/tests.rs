@@ -131,11 +131,11 @@ async fn a_missing_or_forbidden_kind_is_tried_again_and_not_waited_for() {
     let (client, paths) = server(vec![
         answer("404 Not Found", "404 page not found"),
         answer("403 Forbidden", forbidden),
-        list("5", "", &[range.clone()]),
+        list("5", "", std::slice::from_ref(&range)),
         answer("404 Not Found", "404 page not found"),
         answer("403 Forbidden", forbidden),
         answer("404 Not Found", "404 page not found"),
-        list("7", "", &[range.clone()]),
+        list("7", "", std::slice::from_ref(&range)),
         answer("404 Not Found", "404 page not found"),
         list("9", "", &[]),
     ])

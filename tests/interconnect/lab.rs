@@ -115,7 +115,7 @@ impl Lab {
     }
 
     /// The words that create a route of another cluster.
-    pub(crate) fn route(&self, zone: &str, switch: &str, prefix: &str, next_hop: &str) -> Vec<String> {
+    pub(crate) fn route(zone: &str, switch: &str, prefix: &str, next_hop: &str) -> Vec<String> {
         let columns = [("transit_switch", switch), ("ip_prefix", prefix), ("nexthop", next_hop), ("origin", "static")];
         let columns = columns.map(|(column, value)| format!("{column}=\"{value}\""));
         ["--", "create", "route", zone, "route_table=\"\""].map(str::to_owned).into_iter().chain(columns).collect()

@@ -287,7 +287,7 @@ async fn ten_thousand_routes_of_a_cluster_are_bounded() {
     let (other, engine) = joined(&lab).await;
     other.stop();
     let zone = lab.zone("az2");
-    let route = |prefix: String| lab.route(&zone, "ts", &prefix, "169.254.100.77");
+    let route = |prefix: String| Lab::route(&zone, "ts", &prefix, "169.254.100.77");
     lab.create(&["0.0.0.0/0", "::/0", "10.0.0.0/8"].map(|prefix| route(prefix.into())));
     for part in 0..10 {
         let routes: Vec<_> = (0..1000).map(|n| route(format!("20.{}.{}.0/24", part * 4 + n / 250, n % 250))).collect();
@@ -324,7 +324,7 @@ async fn the_cost_of_a_route() {
     let routes = |n: usize| {
         let of = |(switch, subnet)| {
             let next_hop = format!("169.254.{subnet}.77");
-            lab.route(&zone, switch, &format!("20.{}.{}.0/24", n / 250, n % 250), &next_hop)
+            Lab::route(&zone, switch, &format!("20.{}.{}.0/24", n / 250, n % 250), &next_hop)
         };
         [("ts", 100), ("ts1", 101), ("ts2", 102)].map(of)
     };
