@@ -290,7 +290,7 @@ settings! {
         election_lease_duration: u32 { key: "election-lease-duration", flag: "ha-election-lease-duration", default: "10", range: SECONDS }
         /// Seconds within which the active master must renew the lease; otherwise it stops writing.
         election_renew_deadline: u32 { key: "election-renew-deadline", flag: "ha-election-renew-deadline", default: "8", range: SECONDS }
-        /// Seconds between two attempts to take or renew the lease.
+        /// Seconds between two renewals of the lease. Who waits for it looks more often.
         election_retry_period: u32 { key: "election-retry-period", flag: "ha-election-retry-period", default: "2", range: SECONDS }
     }
 
@@ -300,7 +300,7 @@ settings! {
         election_lease_duration: u32 { key: "election-lease-duration", flag: "cluster-manager-ha-election-lease-duration", default: "10", range: SECONDS }
         /// Seconds within which the active cluster manager must renew the lease; otherwise it stops writing.
         election_renew_deadline: u32 { key: "election-renew-deadline", flag: "cluster-manager-ha-election-renew-deadline", default: "8", range: SECONDS }
-        /// Seconds between two attempts to take or renew the lease.
+        /// Seconds between two renewals of the lease. Who waits for it looks more often.
         election_retry_period: u32 { key: "election-retry-period", flag: "cluster-manager-ha-election-retry-period", default: "2", range: SECONDS }
     }
 

@@ -124,10 +124,10 @@ complete -c ovnkube -l allow-no-uplink -d 'Allow a gateway bridge without an int
 complete -c ovnkube -l ephemeral-port-range -d 'Ports for translated connections, first-last; empty is the kernel\'s range. File: [gateway] ephemeral-port-range. (no effect yet)' -r
 complete -c ovnkube -l ha-election-lease-duration -d 'Seconds without a renewal after which another master may take the lease. Default: 10. File: [masterha] election-lease-duration.' -r
 complete -c ovnkube -l ha-election-renew-deadline -d 'Seconds within which the active master must renew the lease; otherwise it stops writing. Default: 8. File: [masterha] election-renew-deadline.' -r
-complete -c ovnkube -l ha-election-retry-period -d 'Seconds between two attempts to take or renew the lease. Default: 2. File: [masterha] election-retry-period.' -r
+complete -c ovnkube -l ha-election-retry-period -d 'Seconds between two renewals of the lease. Who waits for it looks more often. Default: 2. File: [masterha] election-retry-period.' -r
 complete -c ovnkube -l cluster-manager-ha-election-lease-duration -d 'Seconds without a renewal after which another cluster manager may take the lease. Default: 10. File: [clustermgrha] election-lease-duration.' -r
 complete -c ovnkube -l cluster-manager-ha-election-renew-deadline -d 'Seconds within which the active cluster manager must renew the lease; otherwise it stops writing. Default: 8. File: [clustermgrha] election-renew-deadline.' -r
-complete -c ovnkube -l cluster-manager-ha-election-retry-period -d 'Seconds between two attempts to take or renew the lease. Default: 2. File: [clustermgrha] election-retry-period.' -r
+complete -c ovnkube -l cluster-manager-ha-election-retry-period -d 'Seconds between two renewals of the lease. Who waits for it looks more often. Default: 2. File: [clustermgrha] election-retry-period.' -r
 complete -c ovnkube -l cluster-manager-v4-transit-switch-subnet -l cluster-manager-v4-transit-subnet -d 'Range of the transit switch between zones, ipv4. Default: 100.88.0.0/16. File: [clustermanager] v4-transit-switch-subnet. (no effect yet)' -r
 complete -c ovnkube -l cluster-manager-v6-transit-switch-subnet -l cluster-manager-v6-transit-subnet -d 'Range of the transit switch between zones, ipv6. Default: fd97::/64. File: [clustermanager] v6-transit-switch-subnet. (no effect yet)' -r
 complete -c ovnkube -l ovnkube-node-mode -d 'Where the node agent runs: full, dpu or dpu-host. Default: full. File: [ovnkubenode] mode. (no effect yet)' -r

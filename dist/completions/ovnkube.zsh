@@ -145,10 +145,10 @@ _ovnkube() {
 '--ephemeral-port-range=[Ports for translated connections, first-last; empty is the kernel'\''s range. File\: \[gateway\] ephemeral-port-range. (no effect yet)]:string:_default' \
 '--ha-election-lease-duration=[Seconds without a renewal after which another master may take the lease. Default\: 10. File\: \[masterha\] election-lease-duration.]:int:_default' \
 '--ha-election-renew-deadline=[Seconds within which the active master must renew the lease; otherwise it stops writing. Default\: 8. File\: \[masterha\] election-renew-deadline.]:int:_default' \
-'--ha-election-retry-period=[Seconds between two attempts to take or renew the lease. Default\: 2. File\: \[masterha\] election-retry-period.]:int:_default' \
+'--ha-election-retry-period=[Seconds between two renewals of the lease. Who waits for it looks more often. Default\: 2. File\: \[masterha\] election-retry-period.]:int:_default' \
 '--cluster-manager-ha-election-lease-duration=[Seconds without a renewal after which another cluster manager may take the lease. Default\: 10. File\: \[clustermgrha\] election-lease-duration.]:int:_default' \
 '--cluster-manager-ha-election-renew-deadline=[Seconds within which the active cluster manager must renew the lease; otherwise it stops writing. Default\: 8. File\: \[clustermgrha\] election-renew-deadline.]:int:_default' \
-'--cluster-manager-ha-election-retry-period=[Seconds between two attempts to take or renew the lease. Default\: 2. File\: \[clustermgrha\] election-retry-period.]:int:_default' \
+'--cluster-manager-ha-election-retry-period=[Seconds between two renewals of the lease. Who waits for it looks more often. Default\: 2. File\: \[clustermgrha\] election-retry-period.]:int:_default' \
 '--cluster-manager-v4-transit-switch-subnet=[Range of the transit switch between zones, ipv4. Default\: 100.88.0.0/16. File\: \[clustermanager\] v4-transit-switch-subnet. (no effect yet)]:cidr:_default' \
 '--cluster-manager-v4-transit-subnet=[Range of the transit switch between zones, ipv4. Default\: 100.88.0.0/16. File\: \[clustermanager\] v4-transit-switch-subnet. (no effect yet)]:cidr:_default' \
 '--cluster-manager-v6-transit-switch-subnet=[Range of the transit switch between zones, ipv6. Default\: fd97\:\:/64. File\: \[clustermanager\] v6-transit-switch-subnet. (no effect yet)]:cidr:_default' \

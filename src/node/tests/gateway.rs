@@ -197,8 +197,12 @@ fn ranges_of_services_come_and_go(lab: &mut Lab) {
     for (family, ip, via) in [("-4", "10.97.0.5", "172.18.255.1"), ("-6", "fd00:97::5", "fd00:172::1")] {
         let leads = |to: &str| run("ip", &[family, "route", "get", to]);
         eventually("the route to a node", || leads(ip).contains(&format!("via {via} dev br-ex")));
-        let (neighbour, stand_in) = (ip.replace(":5", ":6").replace(".5", ".6"), ["169.254.169.4", "fd69::4"]);
-        assert!(stand_in.iter().any(|via| leads(&neighbour).contains(&format!("via {via} "))), "{}", leads(&neighbour));
+        let (neighbour, masquerade) = (ip.replace(":5", ":6").replace(".5", ".6"), ["169.254.169.4", "fd69::4"]);
+        assert!(
+            masquerade.iter().any(|via| leads(&neighbour).contains(&format!("via {via} "))),
+            "{}",
+            leads(&neighbour)
+        );
     }
     for whole in ["10.97.0.0/16", "fd00:97::/112"] {
         eventually("the range to be split", || !of_ranges(lab).contains(whole));

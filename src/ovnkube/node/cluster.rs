@@ -72,6 +72,7 @@ pub(crate) fn taken(settings: &Settings, cluster: &Data, host: &[IpAddr]) -> Set
     match try_take(settings, &other, host) {
         Ok(taken) => {
             for (key, own, value) in other {
+                let own = if own.is_empty() { "not set" } else { &own };
                 warn!(
                     "{key} of the cluster is {value}, of this host {own}: using the cluster's value; remove the setting here"
                 );

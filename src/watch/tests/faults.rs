@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lab::{Cluster, Door, Log, next, until};
+use lab::{Cluster, Log, Proxy, next, until};
 use ovnkube_model::{Change, Kind, Notice, Object, Severity};
 use ovnkube_watch::{Access, Annotations, Client, Events, Scope, start};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -42,23 +42,23 @@ async fn changes_during_a_lost_history_arrive_as_a_diff() {
     let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let cluster = Cluster::up();
-    let door = Door::to(cluster.port()).await;
+    let proxy = Proxy::to(cluster.port()).await;
     cluster.namespace("ns").await;
     for name in ["stays", "goes", "again"] {
         cluster.pod("ns", name, "n1").await;
     }
-    let client = Client::connect(&cluster.access(door.port)).await.unwrap();
+    let client = Client::connect(&cluster.access(proxy.port)).await.unwrap();
     let (sender, mut changes) = channel(16);
     let _watches = start(&client, &Scope::Node("n1".into()), &sender);
     synced(&mut changes).await;
 
-    door.shut();
+    proxy.shut();
     cluster.delete_pod("ns", "goes").await;
     cluster.delete_pod("ns", "again").await;
     let again = cluster.pod("ns", "again", "n1").await;
     cluster.pod("ns", "new", "n1").await;
     cluster.restart_apiserver();
-    door.open();
+    proxy.open();
 
     let mut heard = Vec::new();
     while heard.len() < 5 {
@@ -85,9 +85,9 @@ async fn changes_during_a_lost_history_arrive_as_a_diff() {
 #[tokio::test]
 async fn nothing_is_lost_while_connections_break() {
     let cluster = Cluster::up();
-    let door = Arc::new(Door::to(cluster.port()).await);
+    let proxy = Arc::new(Proxy::to(cluster.port()).await);
     cluster.namespace("ns").await;
-    let client = Client::connect(&cluster.access(door.port)).await.unwrap();
+    let client = Client::connect(&cluster.access(proxy.port)).await.unwrap();
     let (sender, mut changes) = channel(4);
     let _watches = start(&client, &Scope::Controller, &sender);
     let have = Arc::new(Mutex::new(BTreeMap::new()));
@@ -102,7 +102,7 @@ async fn nothing_is_lost_while_connections_break() {
             };
         }
     });
-    let breaking = door.clone();
+    let breaking = proxy.clone();
     let breaks = tokio::spawn(async move {
         loop {
             sleep(Duration::from_millis(150)).await;
@@ -120,7 +120,7 @@ async fn nothing_is_lost_while_connections_break() {
         }
     }
     breaks.abort();
-    door.open();
+    proxy.open();
     let want = pods(&cluster).await;
     until("the same pods", async || *have.lock().unwrap() == want).await;
 }
@@ -128,13 +128,13 @@ async fn nothing_is_lost_while_connections_break() {
 #[tokio::test]
 async fn starts_before_the_api_server_answers() {
     let cluster = Cluster::shared();
-    let door = Door::to(cluster.port()).await;
-    door.shut();
-    let client = Client::connect(&cluster.access(door.port)).await.unwrap();
+    let proxy = Proxy::to(cluster.port()).await;
+    proxy.shut();
+    let client = Client::connect(&cluster.access(proxy.port)).await.unwrap();
     let (sender, mut changes) = channel(4);
     let _watches = start(&client, &Scope::Nodes, &sender);
-    assert!(timeout(Duration::from_millis(500), changes.recv()).await.is_err(), "a change through a shut door");
-    door.open();
+    assert!(timeout(Duration::from_millis(500), changes.recv()).await.is_err(), "a change through a shut proxy");
+    proxy.open();
     next(&mut changes, |change| (change == Change::Synced(Kind::Node)).then_some(())).await;
 }
 

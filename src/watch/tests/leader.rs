@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use http::Method;
-use lab::{Cluster, Door, Log, PATIENCE, until};
+use lab::{Cluster, Log, PATIENCE, Proxy, until};
 use ovnkube_watch::{Access, Client, Leader, LeaseSettings};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
@@ -146,16 +146,16 @@ async fn lease_lost_to_one_of_the_same_name_is_lost() {
 #[tokio::test]
 async fn holder_cut_off_stops_by_itself_before_another_starts() {
     let cluster = Cluster::with_leases(&["cut"]);
-    let door = Door::to(cluster.port()).await;
-    let behind = Client::connect(&cluster.access(door.port)).await.unwrap();
+    let proxy = Proxy::to(cluster.port()).await;
+    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
     let (mut first, _first_task) = Leader::run(&behind, settings("cut", "first")).unwrap();
     elected(&mut first).await;
     let (mut second, _second_task) = Leader::run(&cluster.client().await, settings("cut", "second")).unwrap();
     until("the second sees the first", async || second.holder() == "first").await;
-    door.shut();
+    proxy.shut();
     follows(&mut second, &mut first).await;
     // connected again, the first learns of it and waits
-    door.open();
+    proxy.open();
     until("the first sees the second", async || first.holder() == "second").await;
     assert!(!first.is_leader_now() && second.is_leader_now());
 }
@@ -255,11 +255,11 @@ async fn lease_taken_by_force_or_deleted_is_noticed() {
 #[tokio::test]
 async fn a_silent_connection_does_not_cost_the_lease() {
     let cluster = Cluster::with_leases(&["silent"]);
-    let door = Door::to(cluster.port()).await;
-    let behind = Client::connect(&cluster.access(door.port)).await.unwrap();
+    let proxy = Proxy::to(cluster.port()).await;
+    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
     let (mut leader, _task) = Leader::run(&behind, settings("silent", "me")).unwrap();
     elected(&mut leader).await;
-    door.silence();
+    proxy.silence();
     assert!(timeout(RENEW + Duration::from_secs(2), leader.lost()).await.is_err(), "lost");
 }
 
@@ -277,13 +277,13 @@ async fn a_busy_process_keeps_its_lease() {
 #[tokio::test]
 async fn a_lease_that_is_deleted_is_not_free_before_its_holder_stops() {
     let cluster = Cluster::with_leases(&["deleted"]);
-    let door = Door::to(cluster.port()).await;
-    let behind = Client::connect(&cluster.access(door.port)).await.unwrap();
+    let proxy = Proxy::to(cluster.port()).await;
+    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
     let (mut first, _first_task) = Leader::run(&behind, settings("deleted", "first")).unwrap();
     elected(&mut first).await;
     let (mut second, _second_task) = Leader::run(&cluster.client().await, settings("deleted", "second")).unwrap();
     until("the second sees the first", async || second.holder() == "first").await;
-    door.shut();
+    proxy.shut();
     cluster.ask(Method::DELETE, &path("deleted"), Value::Null).await.unwrap();
     let nobody = "nobody: the lease was missing";
     until("the second says that nobody holds it", async || second.holder() == nobody).await;
@@ -325,13 +325,13 @@ async fn a_holder_keeps_a_lease_that_is_deleted() {
 #[tokio::test]
 async fn an_empty_lease_in_place_of_another_one_is_waited_for() {
     let cluster = Cluster::with_leases(&["again-made"]);
-    let door = Door::to(cluster.port()).await;
-    let behind = Client::connect(&cluster.access(door.port)).await.unwrap();
+    let proxy = Proxy::to(cluster.port()).await;
+    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
     let (mut first, _first_task) = Leader::run(&behind, settings("again-made", "first")).unwrap();
     elected(&mut first).await;
     let (mut second, _second_task) = Leader::run(&cluster.client().await, settings("again-made", "second")).unwrap();
     until("the second sees the first", async || second.holder() == "first").await;
-    door.shut();
+    proxy.shut();
     cluster.ask(Method::DELETE, &path("again-made"), Value::Null).await.unwrap();
     lab::empty_lease(&cluster, "again-made").await;
     follows(&mut second, &mut first).await;

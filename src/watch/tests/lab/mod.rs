@@ -202,23 +202,23 @@ pub(crate) async fn empty_lease(cluster: &Cluster, name: &str) {
 }
 
 /// A port of loopback that forwards to another one while it is open.
-pub(crate) struct Door {
+pub(crate) struct Proxy {
     pub(crate) port: u16,
     open: Arc<AtomicBool>,
     silence: Arc<watch::Sender<()>>,
     connections: Arc<Mutex<JoinSet<()>>>,
 }
 
-impl Door {
+impl Proxy {
     pub(crate) async fn to(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let door = Self {
+        let proxy = Self {
             port: listener.local_addr().unwrap().port(),
             open: Arc::new(AtomicBool::new(true)),
             silence: Arc::default(),
             connections: Arc::default(),
         };
-        let (open, silence, connections) = (door.open.clone(), door.silence.clone(), door.connections.clone());
+        let (open, silence, connections) = (proxy.open.clone(), proxy.silence.clone(), proxy.connections.clone());
         tokio::spawn(async move {
             while let Ok((mut outside, _)) = listener.accept().await {
                 if open.load(Ordering::SeqCst) {
@@ -234,7 +234,7 @@ impl Door {
                 }
             }
         });
-        door
+        proxy
     }
 
     /// Cuts existing connections and new ones.
