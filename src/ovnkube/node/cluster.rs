@@ -54,21 +54,22 @@ pub(crate) async fn ask_for_others(api: &Client, settings: &Settings, host: &[Ip
         warn!(config_map = NAME, "cannot read the config map; using this host's own settings");
         return None;
     };
-    let differs = values(&taken(settings, &cluster, host)) != values(settings);
+    // nothing is said of values that are taken: the agent starts over with them, and says it then
+    let other = differing(settings, &cluster);
+    let differs = match try_take(settings, &other, host) {
+        Ok(taken) => values(&taken) != values(settings),
+        Err(why) => {
+            refuse(settings, &why);
+            false
+        }
+    };
     differs.then_some(cluster)
 }
 
 /// An agent's settings with the cluster's values in place of its own. All or none: values that are bad, or that this
 /// host cannot have, change nothing. `host`: addresses by which this host is reached.
 pub(crate) fn taken(settings: &Settings, cluster: &Data, host: &[IpAddr]) -> Settings {
-    let differing = |(key, own): (String, String)| {
-        let value = cluster.get(&key).filter(|value| **value != own)?;
-        Some((key, own, value.as_str()))
-    };
-    let other: Vec<(String, String, &str)> = values(settings).into_iter().filter_map(differing).collect();
-    if other.is_empty() {
-        return settings.clone();
-    }
+    let other = differing(settings, cluster);
     match try_take(settings, &other, host) {
         Ok(taken) => {
             for (key, own, value) in other {
@@ -80,18 +81,34 @@ pub(crate) fn taken(settings: &Settings, cluster: &Data, host: &[IpAddr]) -> Set
             taken
         }
         Err(why) => {
-            error!(
-                "cannot use the values of config map {}/{NAME}: {why}; correct that setting of the masters, restart them, \
-                 then this agent, which uses its own settings until then",
-                settings.kubernetes.ovn_config_namespace
-            );
+            refuse(settings, &why);
             settings.clone()
         }
     }
 }
 
+/// Each value in which the cluster differs: key, own, the cluster's.
+fn differing<'a>(settings: &Settings, cluster: &'a Data) -> Vec<(String, String, &'a str)> {
+    let other = |(key, own): (String, String)| {
+        let value = cluster.get(&key).filter(|value| **value != own)?;
+        Some((key, own, value.as_str()))
+    };
+    values(settings).into_iter().filter_map(other).collect()
+}
+
+fn refuse(settings: &Settings, why: &str) {
+    error!(
+        "cannot use the values of config map {}/{NAME}: {why}; correct that setting of the masters, restart them, \
+         then this agent, which uses its own settings until then",
+        settings.kubernetes.ovn_config_namespace
+    );
+}
+
 fn try_take(settings: &Settings, other: &[(String, String, &str)], host: &[IpAddr]) -> Result<Settings, String> {
     let mut taken = settings.clone();
+    if other.is_empty() {
+        return Ok(taken);
+    }
     for (key, _, value) in other {
         take(&mut taken, key, value).map_err(|why| format!("{key} {:?}: {why}", clipped(value)))?;
     }
