@@ -72,6 +72,24 @@ impl Api {
         Access { kubeconfig: Some(self.servers.master()), role: "test".into(), ..Access::default() }
     }
 
+    /// The same through another port of loopback.
+    pub fn through(&self, port: u16) -> Access {
+        let token_file = Some(self.servers.master().with_extension("token"));
+        let ca = Some(self.servers.file("ca.crt"));
+        Access {
+            apiserver: Some(format!("https://127.0.0.1:{port}")),
+            ca,
+            token_file,
+            role: "test".into(),
+            ..Access::default()
+        }
+    }
+
+    /// The port of the API server.
+    pub fn port(&self) -> u16 {
+        self.servers.port()
+    }
+
     /// With the right to read everything, and no other rights.
     pub async fn reader(&self) -> Access {
         let path = "/apis/rbac.authorization.k8s.io/v1";

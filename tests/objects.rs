@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ovnkube_model::{Change, Connections, Kind, Name, Peers};
-use ovnkube_plan::{Patch, PatchTarget};
+use ovnkube_model::{Change, Connections, Kind, Name, Peers, PodAnnotation};
+use ovnkube_plan::{Patch, PatchTarget, Seen};
 use ovnkube_watch::Scope;
 use serde_json::{Value, json};
 
@@ -29,6 +29,19 @@ fn text(value: &Value, path: &str) -> String {
 
 fn id(object: &Value) -> Id {
     (text(object, "/kind"), text(object, "/metadata/namespace"), text(object, "/metadata/name"))
+}
+
+/// Whether the annotations of a patch are what it was planned for.
+fn is_as_seen(object: &Value, patch: &Patch) -> bool {
+    let have = |(name, _): &(&str, String)| object["metadata"]["annotations"][name].as_str().map(Name::from);
+    let have: Vec<Option<Name>> = patch.annotations.iter().map(have).collect();
+    match &patch.seen {
+        Seen::Bare => object["metadata"]["annotations"].as_object().is_none_or(serde_json::Map::is_empty),
+        Seen::Texts(texts) => *texts == have,
+        Seen::Digest(digest) => {
+            have.iter().flatten().any(|text| PodAnnotation::parse(text).ok().map(|a| a.digest) == *digest)
+        }
+    }
 }
 
 fn connected(owners: BTreeMap<IpAddr, Name>) -> Change {
@@ -87,7 +100,7 @@ impl Objects {
         vec![Change::Peers(Box::new(peers))]
     }
 
-    /// As the API server does it: no effect if the object is gone or was replaced.
+    /// As the API server does it: no effect if the object is gone or was replaced, or its annotations were.
     pub fn patch(&mut self, patch: &Patch) -> Vec<Change> {
         let id = match &patch.target {
             PatchTarget::Node(name) => ("Node".to_owned(), String::new(), name.to_string()),
@@ -96,6 +109,9 @@ impl Objects {
         let Some(object) = self.by_id.get_mut(&id).filter(|o| text(o, "/metadata/uid") == *patch.uid) else {
             return Vec::new();
         };
+        if !patch.annotations.is_empty() && !is_as_seen(object, patch) {
+            return Vec::new();
+        }
         for (name, value) in &patch.annotations {
             object["metadata"]["annotations"][name] = json!(value);
         }

@@ -32,7 +32,7 @@ use crate::interconnection::Offers;
 use crate::may_write::MayWrite;
 use crate::northbound::Northbound;
 use crate::owner_index::{Owned, OwnerIndex};
-use crate::patches::{Outcome, Patches};
+use crate::patches::{Outcome, Patches, SEEN_WITHIN};
 use crate::retry_queue::{Cause, RetryQueue};
 use crate::sweep::Sweep;
 use crate::takeover_check::TakeoverCheck;
@@ -255,6 +255,10 @@ impl Engine {
             Outcome::Failed(key, at_least) => {
                 self.metrics.patch_errors.inc();
                 self.retries.add_rate_limited(key, Cause::Patch, Instant::now(), at_least);
+            }
+            Outcome::Conflict(key) => {
+                self.retries.forget(&key, Cause::Patch);
+                self.retries.add_after(key, Instant::now() + SEEN_WITHIN);
             }
             Outcome::Gone(key) => self.retries.forget(&key, Cause::Patch),
             Outcome::Outdated(key) => drop(self.dirty.insert(key)),

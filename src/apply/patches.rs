@@ -6,8 +6,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use ovnkube_plan::{Key, Patch, PatchTarget, Unavailable};
-use ovnkube_watch::{Annotations, Client, Condition};
+use ovnkube_model::{Name, PodAnnotation};
+use ovnkube_plan::{Key, Patch, PatchTarget, Seen, Unavailable};
+use ovnkube_watch::{Client, Condition, Error, Given};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -17,8 +18,8 @@ use crate::MayWrite;
 /// How many patches may be on their way at once. The API server handles about 500 a second on one core; more only
 /// make each one slower.
 const AT_ONCE: usize = 32;
-/// An accepted patch that the watch has not shown after this time is checked.
-const SEEN_WITHIN: Duration = Duration::from_secs(3);
+/// If the watch has not shown after this time what an answered patch made, or found in its place, its key is planned again.
+pub(crate) const SEEN_WITHIN: Duration = Duration::from_secs(3);
 
 /// How many requests about one object are allowed per [`WINDOW`], even if another program keeps reverting them.
 const IN_WINDOW: u32 = 5;
@@ -29,6 +30,8 @@ const WINDOW: Duration = Duration::from_secs(1);
 pub enum Outcome {
     /// The server has it; the watch will show it.
     Accepted(Key),
+    /// Nothing was written: another program has changed what was to be replaced. The watch will show it.
+    Conflict(Key),
     /// To be tried again, but not before this time has passed.
     Failed(Key, Duration),
     /// The object is gone, or another one has its name now.
@@ -60,6 +63,8 @@ struct Pace {
 enum Refused {
     #[error("not sent: the lease is gone")]
     NoLease,
+    #[error("the annotation was changed meanwhile")]
+    Changed,
     #[error(transparent)]
     Api(#[from] ovnkube_watch::Error),
 }
@@ -77,7 +82,8 @@ struct Record {
 enum State {
     Queued,
     Sent,
-    Accepted,
+    /// Accepted, or in conflict: the same patch makes no sense before the watch has shown the object.
+    Answered,
     Failed,
 }
 
@@ -107,7 +113,7 @@ impl Patches {
         Self { api, may_write, queue, records, tasks, pace }
     }
 
-    /// Notes what a key wants. Returns when to check the key again, if the watch has yet to show an accepted patch or
+    /// Notes what a key wants. Returns when to check the key again, if the watch has yet to show an answered patch or
     /// too many requests were sent lately.
     pub fn want(&mut self, key: &Key, patch: Option<Patch>) -> Option<Instant> {
         let Some(patch) = patch else {
@@ -121,7 +127,7 @@ impl Patches {
         };
         match self.records.get_mut(key) {
             Some(record) if record.patch == patch => {
-                return (record.state == State::Accepted).then(|| Instant::now() + SEEN_WITHIN);
+                return (record.state == State::Answered).then(|| Instant::now() + SEEN_WITHIN);
             }
             Some(record) if record.state == State::Queued => record.patch = patch,
             // the response to the one on its way makes the key dirty again
@@ -138,10 +144,10 @@ impl Patches {
         None
     }
 
-    /// Forgets a patch that was accepted but not yet seen, or that failed, so that it is sent again if it is still
+    /// Forgets a patch that was answered but not yet seen, or that failed, so that it is sent again if it is still
     /// wanted.
     pub fn doubt(&mut self, key: &Key) {
-        if self.records.get(key).is_some_and(|r| matches!(r.state, State::Accepted | State::Failed)) {
+        if self.records.get(key).is_some_and(|r| matches!(r.state, State::Answered | State::Failed)) {
             self.records.remove(key);
         }
     }
@@ -163,6 +169,10 @@ impl Patches {
                 debug!(%key, %error, "the object of a patch is gone");
                 Outcome::Gone(key)
             }
+            Err(error @ (Refused::Changed | Refused::Api(Error::Conflict { .. }))) => {
+                debug!(%key, %error, "an annotation is planned again");
+                Outcome::Conflict(key)
+            }
             Err(error) => {
                 let after = if let Refused::Api(error) = &error { error.retry_after() } else { None };
                 if matches!(&error, Refused::Api(error) if error.is_forbidden()) {
@@ -174,7 +184,7 @@ impl Patches {
             }
         };
         let (key, left) = match &outcome {
-            Outcome::Accepted(key) => (key, Some(State::Accepted)),
+            Outcome::Accepted(key) | Outcome::Conflict(key) => (key, Some(State::Answered)),
             Outcome::Failed(key, _) => (key, Some(State::Failed)),
             Outcome::Gone(key) | Outcome::Outdated(key) => (key, None),
         };
@@ -200,8 +210,8 @@ impl Patches {
             record.state = State::Sent;
             let patch = &record.patch;
             let requests = [patch.annotations.is_empty(), patch.labels.is_empty(), patch.network_unavailable.is_none()];
-            let requests = requests.into_iter().map(|is_empty| u32::from(!is_empty)).sum();
-            self.pace.note(&key, requests);
+            let requests = requests.into_iter().map(|is_empty| u32::from(!is_empty)).sum::<u32>();
+            self.pace.note(&key, requests + u32::from(matches!(patch.seen, Seen::Digest(_))));
             let (api, patch, may_write) = (self.api.clone(), record.patch.clone(), self.may_write.clone());
             self.tasks.spawn(async move {
                 let result = send(&api, patch, &may_write).await;
@@ -215,14 +225,15 @@ impl Patches {
 async fn send(api: &Client, patch: Patch, may_write: &MayWrite) -> Result<(), Refused> {
     let fence = || if may_write() { Ok(()) } else { Err(Refused::NoLease) };
     fence()?;
-    let annotations: Annotations =
-        patch.annotations.into_iter().map(|(name, value)| (name.to_owned(), Some(value))).collect();
+    let (seen, annotations) = (texts(api, &patch).await?, &patch.annotations);
+    let given = Given { annotations, seen: seen.as_deref() };
+    fence()?;
     let name = match &patch.target {
-        PatchTarget::Pod(pod) => return Ok(api.annotate_pod(pod, &patch.uid, &annotations).await?),
+        PatchTarget::Pod(pod) => return Ok(api.give_pod(pod, &patch.uid, given).await?),
         PatchTarget::Node(name) => name,
     };
     if !annotations.is_empty() {
-        api.annotate_node(name, &patch.uid, &annotations).await?;
+        api.give_node(name, &patch.uid, given).await?;
     }
     if !patch.labels.is_empty() {
         fence()?;
@@ -234,4 +245,17 @@ async fn send(api: &Client, patch: Patch, may_write: &MayWrite) -> Result<(), Re
         api.set_node_condition(name, &patch.uid, &condition).await?;
     }
     Ok(())
+}
+
+/// What the annotations of a patch must still be. A text of which only the digest is kept is read first: few pods' addresses
+/// are ever written twice.
+async fn texts(api: &Client, patch: &Patch) -> Result<Option<Vec<Option<Name>>>, Refused> {
+    let (digest, pod, name) = match (&patch.seen, &patch.target, patch.annotations.first()) {
+        (Seen::Texts(texts), ..) => return Ok(Some(texts.clone())),
+        (Seen::Digest(digest), PatchTarget::Pod(pod), Some((name, _))) => (digest, pod, name),
+        _ => return Ok(None),
+    };
+    let text = api.pod_annotation(pod, name).await?.ok_or(Refused::Changed)?;
+    let is_it = PodAnnotation::parse(&text).ok().map(|annotation| annotation.digest) == *digest;
+    if is_it { Ok(Some(vec![Some(text.into())])) } else { Err(Refused::Changed) }
 }

@@ -65,6 +65,9 @@ pub struct Node {
     pub network_unavailable: Option<Name>,
     /// It should get no new connections: it is being deleted, or will be.
     pub leaving: bool,
+    /// It has no annotations, of anyone.
+    #[serde(default)]
+    pub is_bare: bool,
     /// Text of the annotations that ovnkube writes.
     pub written: BTreeMap<Name, Name>,
     pub bad: Vec<BadAnnotation>,
@@ -104,7 +107,11 @@ impl Node {
             subnets: read.parsed(keys::NODE_SUBNETS, subnets).unwrap_or_default(),
             foreign_subnet: read.parsed(keys::HYBRID_SUBNET, str::parse),
             mgmt_mac: read.parsed(keys::MGMT_PORT_MACS, mgmt_mac).flatten(),
-            written: WRITTEN.iter().filter_map(|key| Some(((*key).into(), read.text(key)?))).collect(),
+            is_bare: meta.annotations.is_empty(),
+            written: WRITTEN
+                .iter()
+                .filter_map(|key| Some(((*key).into(), meta.annotations.get(*key)?.as_str().into())))
+                .collect(),
             bad: read.bad,
         }
     }

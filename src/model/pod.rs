@@ -26,6 +26,7 @@ pub struct PodFields<'a> {
 
 /// The part of a pod that can change what is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Pod {
     pub uid: Name,
     /// Seconds since 1970; of two pods that claim an address the older one keeps it.
@@ -36,6 +37,9 @@ pub struct Pod {
     /// The pod has started: its status has addresses of the cluster's network.
     #[serde(default)]
     pub running: bool,
+    /// It has no annotations, of anyone.
+    #[serde(default)]
+    pub is_bare: bool,
     pub labels: Labels,
     pub ports: Box<[NamedPort]>,
     /// Addresses of its status: the node's for a host-network pod, else those that it runs with if they differ from
@@ -98,6 +102,7 @@ impl Pod {
             host_network: fields.host_network,
             finished: fields.finished,
             running,
+            is_bare: meta.annotations.is_empty(),
             labels: meta.labels.into(),
             ports: fields.ports.into(),
             ips: fields.ips.iter().copied().take(if kept { MOST_IPS } else { 0 }).collect(),

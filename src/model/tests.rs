@@ -122,10 +122,10 @@ fn nothing_is_decided_before_all_lists_are_in() {
 #[test]
 fn a_change_without_news_affects_nothing() {
     let mut story = Story::settled(ONE);
-    assert!(!story.node("n1", &[]).is_empty());
+    assert!(!story.node("n1", &[("other.io/heartbeat", "1")]).is_empty());
     assert!(story.node("n1", &[("other.io/heartbeat", "2")]).is_empty());
     story.confirm("n1");
-    assert!(!story.pod("a", "1", "n1", &[]).is_empty());
+    assert!(!story.pod("a", "1", "n1", &[("other.io/x", "x")]).is_empty());
     assert!(story.pod("a", "1", "n1", &[("other.io/x", "y")]).is_empty());
 }
 

@@ -37,5 +37,5 @@ pub use interconnection::{Offer, offer};
 pub use rows::{identity, is_named_within, member_columns};
 pub use takeover::Takeover;
 pub use unserved::{Unserved, is_taken_over, unserved};
-pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowName, RowWant, Unavailable, Want};
+pub use want::{Member, MemberValue, Patch, PatchTarget, RowKey, RowName, RowWant, Seen, Unavailable, Want};
 pub use whose::{Ownership, is_anothers_acl, is_garbage, is_our_variable, ownership, router_peer_port};

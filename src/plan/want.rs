@@ -144,10 +144,25 @@ pub struct Patch {
     /// If the object of this name has another uid by now, nothing is written.
     pub uid: Name,
     pub annotations: Vec<(&'static str, String)>,
+    /// What these annotations were: if one is something else by now, none is written.
+    pub seen: Seen,
     /// Labels to set on a node; those that have the wanted value already are not listed.
     pub labels: Vec<(&'static str, &'static str)>,
     /// For a node: its wanted condition NetworkUnavailable, if it differs.
     pub network_unavailable: Option<Unavailable>,
+}
+
+/// What the annotations of a [`Patch`] were in the object that it was planned for. So a master that sleeps between its
+/// last check and the request cannot overwrite what its successor has given out meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// The object had no annotations, of anyone.
+    Bare,
+    /// Their texts, in the same order; `None`: it did not have that one.
+    Texts(Vec<Option<Name>>),
+    /// It had the one annotation, of which only [`PodNetwork::digest`](ovnkube_model::PodNetwork::digest) is known; `None`:
+    /// it could not be read.
+    Digest(Option<u64>),
 }
 
 /// State of a node's condition NetworkUnavailable.

@@ -23,6 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 /// Merges lists by their key: conditions by type.
 pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 /// Asks for the answer without spec and status.

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use thiserror::Error as ThisError;
 
+/// What the API server says, with 422, of a JSON patch with a test that fails; it does not say which.
+const UNMET: &str = "the server rejected our request due to an error in our request";
+
 /// An error of the Kubernetes API. Each message is one line and names the action and the object.
 #[derive(Debug, ThisError)]
 pub enum Error {
@@ -84,6 +87,7 @@ impl Error {
             404 | 410 => Self::Gone { action, problem },
             // the API server refuses a patch with a uid this way if the object has another uid
             409 | 422 if is_uid_mismatch(message) => Self::Gone { action, problem },
+            422 if message.contains(UNMET) => Self::Conflict { action, problem },
             409 => Self::Conflict { action, problem },
             // 401: the token may be in the middle of its rotation
             401 | 408 | 429 | 500.. => Self::Failed { action, problem, after: None },

@@ -4,7 +4,7 @@
 //!                    ┌ list in pages, then watch; relist as a diff ┐
 //!  kube-apiserver ──▶│ pods.rs  nodes.rs  services.rs  …           │──Change──▶ World
 //!                    └─────────────────────────────────────────────┘
-//!                 ◀── annotate_pod, annotate_node …  guarded by uid
+//!                 ◀── give_pod, give_node …          guarded by uid and by what they replace
 //!                 ◀── Events                         one Event per Notice, counted
 //!                 ◀──▶ Leader                        the lease that says who may write
 //!                 ◀──▶ config_map, set_config_map    what the cluster agrees on
@@ -57,6 +57,6 @@ pub use error::Error;
 pub use events::Events;
 pub use leader::{Leader, LeaderTask, Seeker};
 pub use lease_settings::LeaseSettings;
-pub use patch::{Annotations, Condition, merge_patch};
+pub use patch::{Annotations, Condition, Given, merge_patch};
 pub use scope::{Scope, Watches, read, start};
 pub use signing::Verdict;

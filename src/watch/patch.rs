@@ -3,14 +3,24 @@
 use std::collections::BTreeMap;
 
 use http::Method;
-use ovnkube_model::PodKey;
+use ovnkube_model::{Name, PodKey};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::{MERGE_PATCH, STRATEGIC_PATCH, query_value};
+use crate::client::{JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, query_value};
+use crate::object::Metadata;
 use crate::{Client, Error};
 
 /// Annotations to set, or to remove (`None`). All others stay.
 pub type Annotations = BTreeMap<String, Option<String>>;
+
+/// Annotations that a master writes, and what they replace.
+#[derive(Debug, Clone, Copy)]
+pub struct Given<'a> {
+    pub annotations: &'a [(&'static str, String)],
+    /// What is there, in the same order; `None`: no annotation at all, of anyone.
+    pub seen: Option<&'a [Option<Name>]>,
+}
 
 /// An entry of a node's `status.conditions`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,18 +34,35 @@ pub struct Condition {
 }
 
 impl Client {
-    /// Annotates the pod of this name if it still has this uid, else fails with [`Error::Gone`]. Needs the right to
-    /// patch `pods/status`.
-    pub async fn annotate_pod(&self, pod: &PodKey, uid: &str, annotations: &Annotations) -> Result<(), Error> {
-        let (namespace, name) = (query_value(&pod.namespace), query_value(&pod.name));
-        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/status");
-        self.annotate(&format!("annotate pod {pod}"), &path, uid, annotations).await
+    /// Annotates the pod of this name. Fails with [`Error::Gone`] if it has another uid by now, with [`Error::Conflict`] if
+    /// what the annotations replace is no longer as it was seen. Needs the right to patch `pods/status`.
+    pub async fn give_pod(&self, pod: &PodKey, uid: &str, given: Given<'_>) -> Result<(), Error> {
+        self.give(&format!("annotate pod {pod}"), &format!("{}/status", pod_path(pod)), uid, given).await
+    }
+
+    /// The same for a node. Needs the right to patch `nodes/status`.
+    pub async fn give_node(&self, name: &str, uid: &str, given: Given<'_>) -> Result<(), Error> {
+        self.give(&format!("annotate node {name}"), &node_status(name), uid, given).await
+    }
+
+    /// The text of an annotation of a pod, if it has it.
+    pub async fn pod_annotation(&self, pod: &PodKey, name: &str) -> Result<Option<String>, Error> {
+        #[derive(Deserialize)]
+        struct Annotated<'a> {
+            #[serde(borrow)]
+            metadata: Metadata<'a>,
+        }
+        let (action, mut text) = (format!("read annotation {name} of pod {pod}"), Vec::new());
+        self.get(&action, &pod_path(pod), &mut text).await?;
+        let object: Annotated<'_> = serde_json::from_slice(&text).map_err(|e| Error::failed(&action, e))?;
+        Ok(object.metadata.meta().annotations.get(name).cloned())
     }
 
     /// Annotates the node of this name if it still has this uid, else fails with [`Error::Gone`]. Needs the right to
     /// patch `nodes/status`.
     pub async fn annotate_node(&self, name: &str, uid: &str, annotations: &Annotations) -> Result<(), Error> {
-        self.annotate(&format!("annotate node {name}"), &node_status(name), uid, annotations).await
+        let metadata = json!({ "uid": uid, "annotations": annotations });
+        self.set_metadata(&format!("annotate node {name}"), &node_status(name), metadata).await
     }
 
     /// Sets labels of the node of this name if it still has this uid, else fails with [`Error::Gone`]. Needs the right to
@@ -59,14 +86,33 @@ impl Client {
         self.send(&action, Method::PATCH, &path, STRATEGIC_PATCH, body.to_string().into_bytes()).await
     }
 
-    async fn annotate(&self, action: &str, path: &str, uid: &str, annotations: &Annotations) -> Result<(), Error> {
-        self.set_metadata(action, path, json!({ "uid": uid, "annotations": annotations })).await
+    /// A JSON patch that tests only what it replaces: a resource version would also change with each report of a kubelet.
+    async fn give(&self, action: &str, path: &str, uid: &str, given: Given<'_>) -> Result<(), Error> {
+        let op = |op: &str, path: &str, value: Value| json!({ "op": op, "path": path, "value": value });
+        let mut ops = Vec::new();
+        if let Some(seen) = given.seen {
+            for ((name, text), seen) in given.annotations.iter().zip(seen) {
+                let path = format!("/metadata/annotations/{}", name.replace('~', "~0").replace('/', "~1"));
+                ops.extend([op("test", &path, json!(seen.as_deref())), op("add", &path, json!(text))]);
+            }
+        } else {
+            let all: BTreeMap<_, _> = given.annotations.iter().map(|(name, text)| (*name, text)).collect();
+            let path = "/metadata/annotations";
+            ops.extend([op("test", path, Value::Null), op("add", path, json!(all))]);
+        }
+        // the answer to another uid says so, unlike that to a test
+        ops.push(op("replace", "/metadata/uid", json!(uid)));
+        self.send(action, Method::PATCH, path, JSON_PATCH, Value::Array(ops).to_string().into_bytes()).await
     }
 
     async fn set_metadata(&self, action: &str, path: &str, metadata: Value) -> Result<(), Error> {
         let body = json!({ "metadata": metadata }).to_string().into_bytes();
         self.send(action, Method::PATCH, path, MERGE_PATCH, body).await
     }
+}
+
+fn pod_path(pod: &PodKey) -> String {
+    format!("/api/v1/namespaces/{}/pods/{}", query_value(&pod.namespace), query_value(&pod.name))
 }
 
 fn node_status(name: &str) -> String {

@@ -281,6 +281,8 @@ fn answers_are_classified_by_the_reaction() {
     assert!(class(404, "not found").is_gone());
     assert!(class(422, "metadata.uid: Invalid value: \"x\": field is immutable").is_gone());
     assert!(class(409, "Precondition failed: UID in precondition: a, UID in object meta: b").is_gone());
+    let unmet = "the server rejected our request due to an error in our request";
+    assert!(matches!(class(422, unmet), Error::Conflict { .. }));
     assert!(matches!(class(422, "metadata.annotations: too long"), Error::Refused { .. }));
     assert!(matches!(class(409, "the object has been modified"), Error::Conflict { .. }));
     for code in [401, 408, 429, 500, 503, 504] {

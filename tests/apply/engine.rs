@@ -7,7 +7,7 @@ use ovnkube_apply::{Outcome, Patches};
 use ovnkube_model::Roles;
 use ovnkube_ovn::nb::{load_balancer, logical_switch_port as lsp, port_group};
 use ovnkube_ovsdb::Client as Database;
-use ovnkube_plan::{Key, Patch, PatchTarget};
+use ovnkube_plan::{Key, Patch, PatchTarget, Seen};
 use ovnkube_tests::api::{Api, Running};
 use ovnkube_tests::dump::Dump;
 use ovnkube_tests::nb::{Release, Server, until};
@@ -442,20 +442,21 @@ async fn a_patch_replaced_in_flight_is_reported() {
     let api = Api::up().await;
     api.node("n1", json!({})).await;
     let uid = api.get("/api/v1/nodes/n1").await["metadata"]["uid"].as_str().unwrap().to_owned();
-    let patch = |value: &str| Patch {
+    let patch = |value: &str, seen: Seen| Patch {
         target: PatchTarget::Node("n1".into()),
         uid: uid.as_str().into(),
         annotations: vec![("test", value.to_owned())],
+        seen,
         labels: Vec::new(),
         network_unavailable: None,
     };
     let client = ovnkube_watch::Client::connect(&api.access()).await.unwrap();
     let mut patches = Patches::new(client, std::sync::Arc::new(|| true));
     let key = Key::NodeAnnotations("n1".into());
-    patches.want(&key, Some(patch("first")));
-    patches.want(&key, Some(patch("second")));
+    patches.want(&key, Some(patch("first", Seen::Bare)));
+    patches.want(&key, Some(patch("second", Seen::Bare)));
     assert!(matches!(patches.finished().await, Outcome::Outdated(k) if k == key));
-    patches.want(&key, Some(patch("second")));
+    patches.want(&key, Some(patch("second", Seen::Texts(vec![Some("first".into())]))));
     assert!(matches!(patches.finished().await, Outcome::Accepted(k) if k == key));
     assert_eq!(api.get("/api/v1/nodes/n1").await["metadata"]["annotations"]["test"], "second");
 }

@@ -9,6 +9,7 @@ mod annotations;
 mod crash;
 mod engine;
 mod failures;
+mod fencing;
 mod foreign;
 mod leftovers;
 mod nodes;

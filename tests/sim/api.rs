@@ -31,6 +31,10 @@ type Id = (usize, String, String);
 pub(crate) struct ApiServer {
     objects: BTreeMap<Id, Stored>,
     lease: Option<Value>,
+    /// How often another master has taken the lease.
+    term: u64,
+    /// By uid and name: in which term an annotation was written.
+    written: BTreeMap<(String, String), u64>,
     version: u64,
     births: u64,
     /// Kind, version and line of each change.
@@ -41,6 +45,15 @@ pub(crate) struct ApiServer {
     pub(crate) events: Vec<String>,
     /// The rest of lists that are being read.
     pages: BTreeMap<String, (u64, Vec<String>)>,
+}
+
+/// A point of time.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    /// How often another master had taken the lease.
+    term: u64,
+    /// How many objects had been created.
+    births: u64,
 }
 
 #[derive(Clone)]
@@ -84,6 +97,10 @@ impl ApiServer {
     pub(crate) fn holder(&self) -> &str {
         let lease = self.lease.as_ref();
         lease.and_then(|lease| lease["spec"]["holderIdentity"].as_str()).unwrap_or_default()
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { term: self.term, births: self.births }
     }
 
     pub(crate) fn all(&self, kind: &str) -> impl Iterator<Item = &Value> {
@@ -166,7 +183,8 @@ impl ApiServer {
         (lines.collect(), self.version)
     }
 
-    pub(crate) fn handle(&mut self, ask: &Ask) -> (Reply, Effect) {
+    /// `sent`: when its master last checked whether it may send it.
+    pub(crate) fn handle(&mut self, ask: &Ask, sent: Moment) -> (Reply, Effect) {
         let (path, query) = ask.path.split_once('?').unwrap_or((&ask.path, ""));
         let part = |name: &str| {
             let found = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
@@ -182,9 +200,13 @@ impl ApiServer {
         let body = serde_json::from_slice::<Value>(&ask.body).unwrap_or_default();
         let words: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         match (ask.method.as_str(), words.as_slice()) {
-            ("PATCH", ["api", "v1", "nodes", name, "status"]) => self.patch(&id("Node", "", name), &body),
+            ("PATCH", ["api", "v1", "nodes", name, "status"]) => self.patch(&id("Node", "", name), &body, sent),
             ("PATCH", ["api", "v1", "namespaces", namespace, "pods", name, "status"]) => {
-                self.patch(&id("Pod", namespace, name), &body)
+                self.patch(&id("Pod", namespace, name), &body, sent)
+            }
+            ("GET", ["api", "v1", "namespaces", namespace, "pods", name]) => {
+                let found = self.objects.get(&id("Pod", namespace, name)).map(|stored| stored.text.clone());
+                (found.map_or_else(|| failure(404, "not found"), |text| Reply::Text(200, text)), Effect::None)
             }
             ("POST", ["api", "v1", "namespaces", _, "events"]) => {
                 self.events.push(body["reason"].as_str().unwrap_or_default().to_owned());
@@ -216,8 +238,17 @@ impl ApiServer {
         Reply::Text(200, format!("{{\"metadata\":{meta},\"items\":[{}]}}", items.join(",")))
     }
 
-    fn patch(&mut self, id: &Id, patch: &Value) -> (Reply, Effect) {
+    fn patch(&mut self, id: &Id, patch: &Value, sent: Moment) -> (Reply, Effect) {
         let Some(stored) = self.objects.get(id) else { return (failure(404, "not found"), Effect::None) };
+        if let Some(ops) = patch.as_array() {
+            let mut object = stored.object.clone();
+            if let Err(problem) = json_patch(&mut object, ops) {
+                return (failure(422, problem), Effect::None);
+            }
+            self.check_writer(id, &object, sent);
+            self.store(id.clone(), object, "MODIFIED");
+            return (Reply::Text(200, "{}".into()), Effect::Wrote);
+        }
         let (uid, has) = (&patch["metadata"]["uid"], &stored.object["metadata"]["uid"]);
         if !uid.is_null() && uid != has {
             let message = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {has}");
@@ -238,6 +269,25 @@ impl ApiServer {
             self.store(id.clone(), object, "MODIFIED");
         }
         (Reply::Text(200, "{}".into()), Effect::Wrote)
+    }
+
+    /// No master overwrites an annotation that a later one has written, or annotates a pod that it could not know.
+    fn check_writer(&mut self, id: &Id, new: &Value, sent: Moment) {
+        let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
+        let birth: u64 = uid.trim_start_matches("uid-").parse().unwrap();
+        assert!(birth <= sent.births, "{} was annotated by a request that was sent before it was created", id.2);
+        let old = &self.objects[id].object["metadata"]["annotations"];
+        for (name, text) in new["metadata"]["annotations"].as_object().into_iter().flatten() {
+            if old[name] != *text {
+                let last = self.written.insert((uid.to_owned(), name.clone()), sent.term).unwrap_or_default();
+                assert!(
+                    last <= sent.term,
+                    "{name} of {}, written in term {last}, is overwritten by {}",
+                    id.2,
+                    sent.term
+                );
+            }
+        }
     }
 
     fn lease(&mut self, method: &str, body: &Value) -> Reply {
@@ -262,10 +312,31 @@ impl ApiServer {
             }
         };
         self.version += 1;
+        let holder = self.holder().to_owned();
         let lease = self.lease.insert(made);
+        self.term += u64::from(lease["spec"]["holderIdentity"] != *holder);
         lease["metadata"]["resourceVersion"] = json!(self.version.to_string());
         Reply::Text(200, lease.to_string())
     }
+}
+
+/// Does those operations of a JSON patch that masters send.
+fn json_patch(object: &mut Value, ops: &[Value]) -> Result<(), &'static str> {
+    for op in ops {
+        let path = op["path"].as_str().unwrap();
+        let (parent, name) = path.rsplit_once('/').unwrap();
+        let unmet = "the server rejected our request due to an error in our request";
+        let parent = object.pointer_mut(parent).and_then(Value::as_object_mut).ok_or(unmet)?;
+        let name = name.replace("~1", "/").replace("~0", "~");
+        match op["op"].as_str() {
+            Some("test") if parent.get(&name).unwrap_or(&Value::Null) != &op["value"] => return Err(unmet),
+            Some("replace") if parent[&name] != op["value"] => return Err("metadata.uid: field is immutable"),
+            Some("test" | "replace") => {}
+            Some("add") => drop(parent.insert(name, op["value"].clone())),
+            other => panic!("operation {other:?}"),
+        }
+    }
+    Ok(())
 }
 
 fn number(kind: &str) -> usize {

@@ -46,6 +46,7 @@ fn settle(world: &mut World, quiet: u64) {
         assert!(world.now < began + AT_MOST, "writes without end");
         world.run_until(world.now + 1000);
     }
+    world.observer.protect_taken();
 }
 
 /// I1, I2: each pod that needs a port has one, with its annotated addresses, and a running pod keeps its own.

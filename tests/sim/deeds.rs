@@ -290,7 +290,9 @@ pub(crate) fn delete(table: &Table, uuid: Uuid) -> Value {
 
 /// Another program changes or deletes a row of ours, or makes one that looks like ours.
 fn meddle(world: &mut World, kind: usize, seed: u64) {
-    let is_foreign = |uuid: Uuid| uuid.as_u128() >> 64 == OTHERS >> 64;
+    let observer = &world.observer;
+    let is_taken = |uuid: Uuid| observer.taken.contains(&uuid) || observer.foreign.iter().any(|f| f.uuid == uuid);
+    let is_foreign = |uuid: Uuid| uuid.as_u128() >> 64 == OTHERS >> 64 || is_taken(uuid);
     let pick = |table: &Table| {
         let ours: Vec<_> = world.nb.database.rows(table).map(|(uuid, _)| uuid).filter(|u| !is_foreign(*u)).collect();
         (!ours.is_empty()).then(|| ours[seed as usize % ours.len()])
@@ -302,6 +304,7 @@ fn meddle(world: &mut World, kind: usize, seed: u64) {
         op["row"] = row;
         op
     };
+    let mut taken = None;
     let op = match kind {
         // without the port to its router, a switch cannot be recognized as ours
         0 => pick(lsp::TABLE).filter(|uuid| !is_router_port(*uuid)).and_then(|uuid| {
@@ -313,6 +316,12 @@ fn meddle(world: &mut World, kind: usize, seed: u64) {
         3 => pick(ls::TABLE).map(|uuid| delete(ls::TABLE, uuid)),
         4 => pick(lb::TABLE).map(|uuid| update(lb::TABLE, uuid, json!({"name": "renamed"}))),
         5 => pick(port_group::TABLE).map(|uuid| delete(port_group::TABLE, uuid)),
+        // it is theirs from then on
+        7 => pick(address_set::TABLE).map(|uuid| {
+            taken = Some(uuid);
+            let row = json!({"name": format!("taken{seed}"), "external_ids": ["map", []]});
+            update(address_set::TABLE, uuid, row)
+        }),
         _ => {
             let row = json!({"name": "Service_gone/web_TCP_cluster", "external_ids": ["map", [
                 ["k8s.ovn.org/kind", "Service"], ["k8s.ovn.org/owner", "gone/web"],
@@ -325,4 +334,5 @@ fn meddle(world: &mut World, kind: usize, seed: u64) {
     if let Some(op) = op {
         world.meddle(&[op]);
     }
+    world.observer.taken.extend(taken);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ovnkube_ovn::nb::DATABASE;
+use ovnkube_ovn::nb::{DATABASE, address_set};
 use ovnkube_ovn::wire::Interner;
 use ovnkube_ovn::{Atom, ColumnId, Row, Table, Uuid};
 use ovnkube_ovsdb_data::{Cache, Conditions, Decoder, Layout, Monitored};
@@ -16,6 +16,8 @@ pub(crate) struct Observer {
     layout: Layout,
     texts: Interner,
     pub(crate) foreign: Vec<Foreign>,
+    /// Address sets of ours that another program has taken for itself.
+    pub(crate) taken: Vec<Uuid>,
 }
 
 /// A row of another program.
@@ -40,7 +42,7 @@ impl Observer {
         cache.set_schema(Arc::clone(database.schema()));
         let monitored = Monitored::whole(&DATABASE);
         let layout = Layout::new(&DATABASE, &monitored, database.schema(), Conditions::default());
-        let mut observer = Self { cache, layout, texts: Interner::default(), foreign: Vec::new() };
+        let mut observer = Self { cache, layout, texts: Interner::default(), foreign: Vec::new(), taken: Vec::new() };
         observer.see(database, &database.all());
         observer
     }
@@ -55,6 +57,14 @@ impl Observer {
         let cache = &self.cache;
         let stays = |foreign: &Foreign| foreign.place.is_none_or(|place| cache.get(place.table, place.uuid).is_some());
         self.foreign.retain(stays);
+    }
+
+    /// From now on no master may change what others have taken: each has seen that.
+    pub(crate) fn protect_taken(&mut self) {
+        let cache = &self.cache;
+        let found =
+            |uuid: Uuid| Some(Foreign { uuid, row: Arc::clone(cache.get(address_set::TABLE, uuid)?), place: None });
+        self.foreign.extend(std::mem::take(&mut self.taken).into_iter().filter_map(found));
     }
 
     /// Takes in what a master has committed.

@@ -79,6 +79,11 @@ pub(crate) enum Fault {
         master: usize,
         length: u64,
     },
+    /// It is paused between its last check and its next write: that is sent when it runs again.
+    SleepsAtWrite {
+        master: usize,
+        length: u64,
+    },
     /// A master alone does not reach the API server, or the database.
     NoApi {
         master: usize,
@@ -127,6 +132,8 @@ pub(crate) enum Fault {
     ClusterError {
         committed: bool,
     },
+    /// Another program deletes the next row that a master inserts.
+    NewRowDeleted,
 }
 
 impl Story {
@@ -173,7 +180,8 @@ fn event(random: &mut Random) -> Event {
         5..7 => Event::NodeGoes(node),
         7..11 => Event::NamespaceComes(namespace, seed),
         11..12 => Event::NamespaceGoes(namespace),
-        12..32 => Event::PodComes(pod, seed),
+        // some ask for the same address on the same node
+        12..32 => Event::PodComes(pod, if random.chance(15) { seed / 960 * 960 + 1 } else { seed }),
         32..37 => Event::PodIsRelabelled(pod, seed),
         37..53 => Event::PodStarts(pod),
         53..56 => Event::PodEnds(pod),
@@ -191,7 +199,7 @@ fn event(random: &mut Random) -> Event {
 
 /// Kinds of foreign rows, and of changes to ours by others.
 pub(crate) const FOREIGN: usize = 7;
-pub(crate) const MEDDLING: usize = 7;
+pub(crate) const MEDDLING: usize = 8;
 
 fn fault(random: &mut Random, masters: usize) -> Fault {
     let master = random.below(masters);
@@ -202,7 +210,7 @@ fn fault(random: &mut Random, masters: usize) -> Fault {
     let down = [0, 100, 1000, 15_000][random.below(4)];
     let delay = 20 + random.below(800) as u64;
     let writes = 1 + random.below(6) as u64;
-    match random.below(25) {
+    match random.below(30) {
         0..2 => Fault::Crash { master, down },
         2..7 => Fault::CrashAfter { master, writes, down },
         7 => Fault::HostDies { master, down },
@@ -220,6 +228,8 @@ fn fault(random: &mut Random, masters: usize) -> Fault {
         21 => Fault::NoLeader { length: short },
         22 => Fault::LostRequest,
         23 => Fault::LostReply,
+        24..27 => Fault::SleepsAtWrite { master, length: length * 3 },
+        27..29 => Fault::NewRowDeleted,
         _ => Fault::ClusterError { committed: random.chance(50) },
     }
 }

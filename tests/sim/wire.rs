@@ -29,6 +29,23 @@ pub(crate) enum Sent {
     Asked { ask: Ask, reply: oneshot::Sender<Answer> },
 }
 
+impl Sent {
+    pub(crate) fn is_write(&self) -> bool {
+        match self {
+            Self::Asked { ask, .. } => ask.is_write(),
+            Self::Bytes { bytes, .. } => bytes.windows(10).any(|part| part == b"\"transact\""),
+            _ => false,
+        }
+    }
+}
+
+impl Ask {
+    /// Whether it changes a node or a pod.
+    pub(crate) fn is_write(&self) -> bool {
+        self.method == "PATCH" && self.path.contains("/status")
+    }
+}
+
 /// A request to the API server.
 pub(crate) struct Ask {
     pub(crate) method: String,

@@ -15,11 +15,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use ovnkube_model::NetworkSettings;
 use ovnkube_policy_truth::Random;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::api::{ApiServer, Effect, Reply, bookmark, failure};
+use crate::api::{ApiServer, Effect, Moment, Reply, bookmark, failure};
 use crate::database::{Change, Database};
 use crate::master::Master;
 use crate::northbound::{Fate, Messages, Northbound};
@@ -69,6 +69,10 @@ pub(crate) struct Process {
     clock: u64,
     paused_until: u64,
     is_paused: bool,
+    /// It will be paused for so long between its last check and its next write.
+    sleeps: Option<u64>,
+    /// What it sends when it runs again, and when it decided to.
+    unsent: Vec<(Moment, Sent)>,
     no_api_until: u64,
     no_database_until: u64,
     /// It is killed after so many writes, and is down for so long.
@@ -88,6 +92,7 @@ pub(crate) struct Faults {
     lose_request: bool,
     lose_reply: bool,
     cluster_error: Option<bool>,
+    deletes_new: bool,
 }
 
 /// A connection to the database.
@@ -112,7 +117,7 @@ enum Message {
     Request(Conn, Vec<u8>),
     Reply(Conn, Vec<u8>),
     HangUp(Conn),
-    Ask { process: usize, began: u64, ask: Ask, reply: oneshot::Sender<Answer> },
+    Ask { process: usize, began: u64, decided: Moment, ask: Ask, reply: oneshot::Sender<Answer> },
     Answer(oneshot::Sender<Answer>, Answer),
     Line(u64, Bytes),
     Bookmarks,
@@ -129,6 +134,8 @@ impl World {
             clock: *clock,
             paused_until: 0,
             is_paused: false,
+            sleeps: None,
+            unsent: Vec::new(),
             no_api_until: 0,
             no_database_until: 0,
             crash: None,
@@ -210,37 +217,56 @@ impl World {
         master.run(own(to));
     }
 
-    /// Takes over what a master has sent.
+    /// Takes over what a master sends.
     fn collect(&mut self, number: usize) {
+        if self.masters[number].paused_until <= self.now {
+            for (decided, sent) in std::mem::take(&mut self.masters[number].unsent) {
+                self.take(number, decided, sent);
+            }
+        }
         while let Some(sent) = self.masters[number].master.as_mut().and_then(|master| master.sent.try_recv().ok()) {
-            match sent {
-                Sent::Dialed { conn, to } => {
-                    let away = self.faults.database_away.max(self.masters[number].no_database_until);
-                    if away <= self.now {
-                        self.links.insert(conn, Link { process: number, to, requests: 0, replies: 0 });
-                        self.nb.open(conn);
-                    }
+            if let Sent::Asked { ask, .. } = &sent {
+                self.check_fence(number, ask);
+            }
+            let (now, decided, process) = (self.now, self.api.moment(), &mut self.masters[number]);
+            if process.sleeps.is_some() && sent.is_write() {
+                process.paused_until = now + process.sleeps.take().unwrap_or_default();
+            }
+            if process.paused_until > now {
+                process.unsent.push((decided, sent));
+            } else {
+                self.take(number, decided, sent);
+            }
+        }
+    }
+
+    fn take(&mut self, number: usize, decided: Moment, sent: Sent) {
+        match sent {
+            Sent::Dialed { conn, to } => {
+                let away = self.faults.database_away.max(self.masters[number].no_database_until);
+                if away <= self.now {
+                    self.links.insert(conn, Link { process: number, to, requests: 0, replies: 0 });
+                    self.nb.open(conn);
                 }
-                Sent::Bytes { conn, bytes } => {
-                    let delay = self.database_delay();
-                    let Some(link) = self.links.get_mut(&conn) else { continue };
-                    link.requests = link.requests.max(self.now + delay);
-                    let due = link.requests;
-                    self.put(due, Message::Request(conn, bytes));
-                }
-                Sent::Closed { conn } => {
-                    let delay = self.database_delay();
-                    let due = self.links.get(&conn).map_or(0, |link| link.requests).max(self.now + delay);
-                    self.put(due, Message::HangUp(conn));
-                }
-                Sent::Asked { ask, reply } => {
-                    self.check_fence(number, &ask);
-                    let away = self.faults.api_away.max(self.masters[number].no_api_until);
-                    if away <= self.now {
-                        let due = self.now + self.api_delay();
-                        let began = self.masters[number].began;
-                        self.put(due, Message::Ask { process: number, began, ask, reply });
-                    }
+            }
+            Sent::Bytes { conn, bytes } => {
+                let delay = self.database_delay();
+                let Some(link) = self.links.get_mut(&conn) else { return };
+                link.requests = link.requests.max(self.now + delay);
+                let due = link.requests;
+                self.put(due, Message::Request(conn, bytes));
+            }
+            Sent::Closed { conn } => {
+                let delay = self.database_delay();
+                let due = self.links.get(&conn).map_or(0, |link| link.requests).max(self.now + delay);
+                self.put(due, Message::HangUp(conn));
+            }
+            Sent::Asked { ask, reply } => {
+                let away = self.faults.api_away.max(self.masters[number].no_api_until);
+                if away <= self.now {
+                    let due = self.now + self.api_delay();
+                    let began = self.masters[number].began;
+                    self.put(due, Message::Ask { process: number, began, decided, ask, reply });
                 }
             }
         }
@@ -248,10 +274,9 @@ impl World {
 
     /// Nothing may be sent under a lease that another holds by then.
     fn check_fence(&self, number: usize, ask: &Ask) {
-        let is_write = ask.method == "PATCH" && ask.path.contains("/status");
         let (holder, identity) = (self.api.holder(), &self.masters[number].identity);
         let is_ours = holder == identity || holder.is_empty() || holder == "(unknown)";
-        assert!(!is_write || is_ours, "{identity} patches {} although {holder} holds the lease", ask.path);
+        assert!(!ask.is_write() || is_ours, "{identity} patches {} although {holder} holds the lease", ask.path);
     }
 
     fn delay(&mut self) -> u64 {
@@ -297,7 +322,7 @@ impl World {
                 }
             }
             Message::HangUp(conn) => self.hang_up(conn),
-            Message::Ask { process, began, ask, reply } => self.ask(process, began, &ask, reply),
+            Message::Ask { process, began, decided, ask, reply } => self.ask((process, began, decided), &ask, reply),
             Message::Answer(reply, answer) => drop(reply.send(answer)),
             Message::Line(number, line) => {
                 if let Some(watch) = self.watches.iter().find(|watch| watch.number == number) {
@@ -359,6 +384,9 @@ impl World {
             self.observer.commit(&self.nb.database, &changes);
         }
         self.send(messages);
+        if self.faults.deletes_new {
+            self.delete_one_of(&changes);
+        }
         if is_write && std::mem::take(&mut self.faults.lose_reply) {
             self.hang_up(conn);
         }
@@ -377,12 +405,12 @@ impl World {
         }
     }
 
-    fn ask(&mut self, process: usize, began: u64, ask: &Ask, reply: oneshot::Sender<Answer>) {
+    fn ask(&mut self, (process, began, decided): (usize, u64, Moment), ask: &Ask, reply: oneshot::Sender<Answer>) {
         let (code, until) = self.faults.api_refuses;
         let (answer, effect) = if until > self.now && self.random.chance(50) {
             (failure(code, "try again later"), Effect::None)
         } else {
-            self.api.handle(ask)
+            self.api.handle(ask, decided)
         };
         let is_current = self.masters[process].began == began;
         if effect == Effect::Wrote {
@@ -437,11 +465,22 @@ impl World {
         self.send(messages);
     }
 
+    /// Another program deletes a row that a master has just inserted.
+    fn delete_one_of(&mut self, changes: &[Change]) {
+        let is_new = |change: &&Change| change.old.is_none() && change.table.is_root;
+        if let Some(change) = changes.iter().find(is_new) {
+            self.faults.deletes_new = false;
+            let the_row = json!([["_uuid", "==", ["uuid", change.uuid.to_string()]]]);
+            self.meddle(&[json!({"op": "delete", "table": change.table.name, "where": the_row})]);
+        }
+    }
+
     /// Kills a master. `is_noticed`: its connections end.
     pub(crate) fn kill(&mut self, number: usize, down: u64, is_noticed: bool) {
         let process = &mut self.masters[number];
         process.master = None;
         (process.starts, process.is_paused, process.paused_until) = (self.now + down, false, 0);
+        process.unsent.clear();
         self.watches.retain(|watch| watch.process != number);
         for conn in self.conns_of(number) {
             match self.links.get(&conn).map(|link| link.requests.max(self.now)) {
@@ -468,6 +507,7 @@ impl World {
             Fault::CrashAfter { master, writes, down } => self.masters[master % masters].crash = Some((writes, down)),
             Fault::HostDies { master, down } => self.kill(master % masters, down, false),
             Fault::Pause { master, length } => self.masters[master % masters].paused_until = now + length,
+            Fault::SleepsAtWrite { master, length } => self.masters[master % masters].sleeps = Some(length),
             Fault::NoApi { master, length } => {
                 self.masters[master % masters].no_api_until = now + length;
                 self.watches.retain(|watch| watch.process != master % masters);
@@ -502,6 +542,7 @@ impl World {
             Fault::LostRequest => self.faults.lose_request = true,
             Fault::LostReply => self.faults.lose_reply = true,
             Fault::ClusterError { committed } => self.faults.cluster_error = Some(committed),
+            Fault::NewRowDeleted => self.faults.deletes_new = true,
         }
     }
 
@@ -515,7 +556,7 @@ impl World {
             let now = self.now;
             process.starts = process.starts.min(now);
             process.paused_until = process.paused_until.min(now);
-            (process.no_api_until, process.no_database_until, process.crash) = (0, 0, None);
+            (process.no_api_until, process.no_database_until, process.crash, process.sleeps) = (0, 0, None, None);
         }
     }
 

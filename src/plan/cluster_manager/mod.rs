@@ -18,7 +18,7 @@ use ovnkube_model::{Affected, Family, Name, NetworkSettings, Node, NodeNetwork, 
 use serde_json::{Map, Value, json};
 
 use crate::feature::affected_nodes;
-use crate::{Feature, Patch, PatchTarget, Unavailable, Want};
+use crate::{Feature, Patch, PatchTarget, Seen, Unavailable, Want};
 
 /// Reason of the condition while the ranges are exhausted.
 const NO_SUBNET: &str = "NoSubnet";
@@ -54,11 +54,11 @@ impl Feature for NodeAnnotations {
         if annotations.is_empty() && network_unavailable.is_none() {
             return Want::default();
         }
-        let target = PatchTarget::Node(name.clone());
-        Want {
-            patch: Some(Patch { target, uid: node.uid.clone(), annotations, labels: Vec::new(), network_unavailable }),
-            ..Want::default()
-        }
+        let texts = || annotations.iter().map(|(key, _)| node.written.get(*key).cloned()).collect();
+        let seen = if node.is_bare { Seen::Bare } else { Seen::Texts(texts()) };
+        let (target, uid) = (PatchTarget::Node(name.clone()), node.uid.clone());
+        let patch = Patch { target, uid, annotations, seen, labels: Vec::new(), network_unavailable };
+        Want { patch: Some(patch), ..Want::default() }
     }
 }
 

@@ -19,7 +19,7 @@ use std::fmt;
 
 use ovnkube_model::{Affected, Name, Roles, Subnet, World, keys};
 
-use crate::{Feature, Patch, PatchTarget, Want};
+use crate::{Feature, Patch, PatchTarget, Seen, Want};
 
 pub struct Interconnections;
 
@@ -95,6 +95,7 @@ fn label(name: &Name, world: &World) -> Want {
         target: PatchTarget::Node(name.clone()),
         uid: node.uid.clone(),
         annotations: Vec::new(),
+        seen: Seen::Bare,
         labels: vec![(keys::INTERCONNECTION_GATEWAY, value)],
         network_unavailable: None,
     };

@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 use ipnetwork::IpNetwork;
 use ovnkube_model::{
-    Affected, Family, Name, NetworkSettings, NodeNetwork, PodAddresses, PodEntry, PodKey, PodNetwork, Roles, Route,
-    Subnet, World, keys, render_pod_networks,
+    Affected, Family, Name, NetworkSettings, NodeNetwork, PodAddresses, PodAnnotation, PodEntry, PodKey, PodNetwork,
+    Roles, Route, Subnet, World, keys, render_pod_networks,
 };
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{address_set, logical_switch, logical_switch_port as lsp, port_group};
 
-use crate::{Feature, Patch, PatchTarget, RowKey, RowWant, Want, gateway, names, policies};
+use crate::{Feature, Patch, PatchTarget, RowKey, RowWant, Seen, Want, gateway, names, policies};
 
 pub struct Pods;
 
@@ -170,10 +170,19 @@ fn annotation(key: &PodKey, entry: &PodEntry, network: &PodNetwork) -> Option<Pa
         return None;
     }
     let text = render_pod_networks(network, have.and_then(|a| a.with_others.as_deref()));
+    let is_unreadable = || entry.pod.bad.iter().any(|bad| *bad.key == *keys::POD_NETWORKS);
+    let seen = match have {
+        Some(PodAnnotation { with_others: Some(text), .. }) => Seen::Texts(vec![Some(text.clone())]),
+        Some(annotated) => Seen::Digest(Some(annotated.digest)),
+        None if is_unreadable() => Seen::Digest(None),
+        None if entry.pod.is_bare => Seen::Bare,
+        None => Seen::Texts(vec![None]),
+    };
     Some(Patch {
         target: PatchTarget::Pod(key.clone()),
         uid: entry.pod.uid.clone(),
         annotations: vec![(keys::POD_NETWORKS, text)],
+        seen,
         labels: Vec::new(),
         network_unavailable: None,
     })

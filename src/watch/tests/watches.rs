@@ -10,8 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use lab::{Cluster, next, until};
-use ovnkube_model::{Backend, Change, Family, Kind, Notice, Object, ObjectKey, PodKey, Services, Severity, keys};
-use ovnkube_watch::{Access, Annotations, Client, Condition, Data, Endpoints, Error, Events, Scope, start};
+use ovnkube_model::{Backend, Change, Family, Kind, Name, Notice, Object, ObjectKey, PodKey, Services, Severity, keys};
+use ovnkube_watch::{Access, Annotations, Client, Condition, Data, Endpoints, Error, Events, Given, Scope, start};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
 
@@ -227,25 +227,44 @@ async fn a_patch_changes_only_the_intended_pod() {
     let path = "/api/v1/namespaces/patch/pods/again";
 
     let old = cluster.pod("patch", "again", "n1").await;
-    client.annotate_pod(&key, &old, &set("k8s.ovn.org/pod-networks", "{}")).await.unwrap();
-    client.annotate_pod(&key, &old, &set("other", "\"quoted\"")).await.unwrap();
-    let have = cluster.get(path).await["metadata"]["annotations"].clone();
-    assert_eq!(have, json!({"k8s.ovn.org/pod-networks": "{}", "other": "\"quoted\""}));
-    let remove = Annotations::from([("other".to_owned(), None)]);
-    client.annotate_pod(&key, &old, &remove).await.unwrap();
-    assert_eq!(cluster.get(path).await["metadata"]["annotations"], json!({"k8s.ovn.org/pod-networks": "{}"}));
+    let give = async |uid: &str, name, seen: Option<Option<&str>>, text: &str| {
+        let (annotations, seen) = ([(name, text.to_owned())], seen.map(|seen| [seen.map(Name::from)]));
+        client
+            .give_pod(&key, uid, Given { annotations: &annotations, seen: seen.as_ref().map(<[_; 1]>::as_slice) })
+            .await
+    };
+    let (networks, nothing) = ("k8s.ovn.org/pod-networks", Some(None));
+    let is_conflict = |result| matches!(result, Err(Error::Conflict { .. }));
+    assert!(is_conflict(give(&old, networks, nothing, "{}").await), "it has no annotations at all");
+    give(&old, networks, None, "{}").await.unwrap();
+    assert!(is_conflict(give(&old, networks, None, "1").await));
+    give(&old, "other/quoted", nothing, "\"quoted\"").await.unwrap();
+    let both = json!({networks: "{}", "other/quoted": "\"quoted\""});
+    assert_eq!(cluster.get(path).await["metadata"]["annotations"], both);
+    // what is replaced is no longer there, or is something else
+    for seen in [nothing, Some(Some("")), Some(Some("[]"))] {
+        assert!(is_conflict(give(&old, networks, seen, "1").await), "{seen:?}");
+    }
+    assert_eq!(cluster.get(path).await["metadata"]["annotations"], both);
+    // a report of its kubelet is no conflict
+    let status = json!({"status": {"phase": "Running"}});
+    cluster.ask(Method::PATCH, &format!("{path}/status"), status).await.unwrap();
+    give(&old, networks, Some(Some("{}")), "1").await.unwrap();
+    assert_eq!(client.pod_annotation(&key, networks).await.unwrap().as_deref(), Some("1"));
+    assert_eq!(client.pod_annotation(&key, "none").await.unwrap(), None);
 
     cluster.delete_pod("patch", "again").await;
-    let error = client.annotate_pod(&key, &old, &set("late", "1")).await.unwrap_err();
+    let error = give(&old, networks, None, "1").await.unwrap_err();
     assert!(error.is_gone() && !error.is_retryable(), "{error:?}");
     cluster.pod("patch", "again", "n1").await;
-    let error = client.annotate_pod(&key, &old, &set("late", "1")).await.unwrap_err();
+    let error = give(&old, networks, None, "1").await.unwrap_err();
     assert!(error.is_gone(), "{error:?}");
     assert!(error.to_string().starts_with("cannot annotate pod patch/again: "), "{error}");
     assert_eq!(cluster.get(path).await["metadata"]["annotations"], Value::Null);
 
-    let error = client.annotate_pod(&key, &old, &set("not a key", "1")).await.unwrap_err();
-    assert!(matches!(error, Error::Refused { .. } | Error::Gone { .. }), "{error:?}");
+    let new = cluster.get(path).await["metadata"]["uid"].as_str().unwrap().to_owned();
+    let error = give(&new, "not a key", None, "1").await.unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }), "{error:?}");
 }
 
 #[tokio::test]
