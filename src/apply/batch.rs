@@ -82,11 +82,12 @@ pub fn take(
 }
 
 /// Takes those out of `failed`, keys that wait for another try, that must change together with whatever is written next: a pod
-/// that is gone still has its port, and its address may be a new pod's by now.
+/// that is gone still has its port, and its address may be a new pod's by now; a node that is gone still has its switch and its
+/// gateway, and its subnet and its number may be a new node's.
 pub fn take_along(failed: &mut BTreeSet<Key>, world: &World, cache: Option<&Cache>) -> BTreeSet<Key> {
     let goes_along = |key: &Key| match access(key, world) {
         Access::Says => true,
-        Access::Nothing => false,
+        Access::Nothing => matches!(key, Key::Topology(_) | Key::Gateways(_)),
         Access::Concerns(row) => exists(&row, cache),
     };
     let (along, others) = std::mem::take(failed).into_iter().partition(goes_along);
