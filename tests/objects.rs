@@ -148,6 +148,18 @@ impl Objects {
     }
 }
 
+/// The ConfigMap that joins a cluster; `ports`: of the shared databases on this host, `changed`: keys with other values than usual.
+pub fn interconnection(ports: [u16; 2], changed: &[(&str, &str)]) -> Value {
+    let mut data = json!({
+        "enable-ic": "true", "az-name": "az1", "ic-db-host": "127.0.0.1", "gw-nodes": "n1", "auto-route": "true",
+        "ic-nb-port": ports[0].to_string(), "ic-sb-port": ports[1].to_string(),
+    });
+    for (key, value) in changed {
+        data[*key] = json!(value);
+    }
+    json!({"metadata": {"name": "ovn-ic-config"}, "data": data})
+}
+
 /// A pod to create.
 pub fn pod(namespace: &str, name: &str, node: &str) -> Value {
     json!({"kind": "Pod", "metadata": {"namespace": namespace, "name": name}, "spec": {"nodeName": node}})

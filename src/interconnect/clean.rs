@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ovnkube_ovn::ic_nb::ic_nb_global;
 use ovnkube_ovn::ic_sb::{availability_zone, gateway, port_binding, route};
-use ovnkube_ovn::{Row, Uuid, ic_nb, ic_sb};
+use ovnkube_ovn::{Row, Uuid, ic_sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
 
-use crate::rows::{CLUSTER, rows_of_all};
+use crate::databases::raise;
+use crate::rows::{CLUSTER, rows_of_all, zone_of};
 use crate::text::{count, short};
 
 /// What to remove.
@@ -35,10 +35,7 @@ pub struct Cleaning {
 /// `Ok(None)`: there is nothing of that name. Refuses what is of this cluster, and a name that several have.
 pub fn clean(ic_sb: &Cache, left: Left<'_>, own: &Offer) -> Result<Option<Cleaning>, String> {
     let found = match left {
-        Left::Zone(name) => {
-            let mut zones = ic_sb.iter(availability_zone::TABLE);
-            zones.find(|(_, row)| row.str(availability_zone::NAME) == name).map(|(uuid, _)| (uuid, None))
-        }
+        Left::Zone(name) => zone_of(ic_sb, name).map(|zone| (zone, None)),
         Left::Gateway(name) => one_gateway(ic_sb, name)?.map(|(uuid, zone)| (zone, Some(uuid))),
     };
     let Some((zone_id, gateway)) = found else { return Ok(None) };
@@ -125,21 +122,12 @@ fn one_gateway(ic_sb: &Cache, name: &str) -> Result<Option<(Uuid, Uuid)>, String
 
 /// Asks all clusters whether they are alive: those that are change [`answered`]. `None`: the databases are too old.
 pub fn question(north: &Cache, south: &Cache) -> Option<Txn> {
-    let (uuid, row) = north.iter(ic_nb_global::TABLE).next()?;
-    let knows = north.supports(ic_nb_global::TABLE, ic_nb_global::NB_IC_CFG)
-        && south.supports(availability_zone::TABLE, availability_zone::NB_IC_CFG);
-    if !knows {
+    if !south.supports(availability_zone::TABLE, availability_zone::NB_IC_CFG) {
         return None;
     }
-    let now = row.int(ic_nb_global::NB_IC_CFG);
     // a number that no cluster has answered yet
     let last = south.iter(availability_zone::TABLE).map(|(_, row)| row.int(availability_zone::NB_IC_CFG)).max();
-    let next = last.unwrap_or_default().max(now).checked_add(1).unwrap_or_default();
-    let number = |number: i64| Row::new(ic_nb_global::TABLE).with(ic_nb_global::NB_IC_CFG, number);
-    let mut txn = Txn::new(&ic_nb::DATABASE);
-    txn.wait_holds(uuid, number(now));
-    txn.update(uuid, number(next));
-    Some(txn)
+    raise(north, last.unwrap_or_default())
 }
 
 /// What a cluster has answered last; 0: nothing.

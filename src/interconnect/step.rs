@@ -1,12 +1,11 @@
 //! One step towards what is wanted, from what the databases hold now.
 
 use ovnkube_model::{Name, OwnPort, Peers, TransitSwitch};
-use ovnkube_ovn::ic_nb::ic_nb_global;
-use ovnkube_ovn::{Row, ic_nb, ic_sb, sb};
+use ovnkube_ovn::{ic_nb, ic_sb, sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
 
-use crate::databases::{Databases, number};
+use crate::databases::{Databases, number, raise};
 use crate::former::{Former, Stage};
 use crate::hearing::Numbers;
 use crate::ours::Ours;
@@ -65,13 +64,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
 
 /// Asks who is there; see [`crate::Hearing`].
 pub fn ask(ic_nb: &Cache) -> Txn {
-    let mut txn = Txn::new(&ic_nb::DATABASE);
-    if let Some((uuid, number)) = number(ic_nb) {
-        let row = |number: i64| Row::new(ic_nb_global::TABLE).with(ic_nb_global::NB_IC_CFG, number);
-        txn.wait_holds(uuid, row(number));
-        txn.update(uuid, row(number.saturating_add(1)));
-    }
-    txn
+    raise(ic_nb, i64::MIN).unwrap_or_else(|| Txn::new(&ic_nb::DATABASE))
 }
 
 /// What removes this cluster from IC-SB. The addresses in IC-NB stay claimed, so that the cluster has them again if it comes

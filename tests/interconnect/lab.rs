@@ -8,6 +8,7 @@ use ovnkube_apply::Listening;
 use ovnkube_ovn::{ic_nb, ic_sb};
 use ovnkube_tests::api::{Api, Running};
 use ovnkube_tests::nb::{Daemon, Release, Server, until};
+use ovnkube_tests::objects::interconnection;
 use ovnkube_tests::settings::Settings;
 use serde_json::{Value, json};
 
@@ -51,14 +52,7 @@ impl Lab {
 
     /// Writes the ConfigMap; `changed`: keys with other values than usual.
     pub(crate) async fn configure(&self, changed: &[(&str, &str)]) {
-        let mut data = json!({
-            "enable-ic": "true", "az-name": "az1", "ic-db-host": "127.0.0.1", "gw-nodes": "n1", "auto-route": "true",
-            "ic-nb-port": self.shared[0].port().to_string(), "ic-sb-port": self.shared[1].port().to_string(),
-        });
-        for (key, value) in changed {
-            data[*key] = json!(value);
-        }
-        let body = json!({"metadata": {"name": "ovn-ic-config"}, "data": data});
+        let body = interconnection([0, 1].map(|of| self.shared[of].port()), changed);
         if self.api.find(&format!("{CONFIG}/ovn-ic-config")).await.is_some() {
             self.api.ask(Method::PATCH, &format!("{CONFIG}/ovn-ic-config"), body).await.unwrap();
         } else {
