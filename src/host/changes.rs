@@ -2,23 +2,25 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::channel::mpsc::UnboundedReceiver;
+use nix::errno::Errno;
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
-use rtnetlink::packet_route::neighbour::{NeighbourMessage, NeighbourState};
+use rtnetlink::packet_route::neighbour::NeighbourState;
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE};
-use rtnetlink::sys::{AsyncSocket, AsyncSocketExt, SocketAddr, TokioSocket};
-use rtnetlink::{MulticastGroup, new_multicast_connection};
+use rtnetlink::sys::{AsyncSocket, AsyncSocketExt, TokioSocket};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{Error, Result};
 
-/// `NFNLGRP_NFTABLES`
-const NFTABLES: u32 = 7;
-/// `RTNLGRP_IPV4_NETCONF`, `RTNLGRP_IPV6_NETCONF`: any program changed `forwarding` or `rp_filter` of a link.
-const NETCONF: [u32; 2] = [24, 25];
+// Groups of notifications, as linux/rtnetlink.h and linux/netfilter/nfnetlink.h number them.
+/// `LINK`, `IPV4_IFADDR`, `IPV6_IFADDR`: reported at once, because a new port waits for them.
+const LINKS: [u32; 3] = [1, 5, 9];
+/// `IPV4_ROUTE`, `IPV4_RULE`, `IPV6_ROUTE`, `IPV6_RULE`; and `IPV4_NETCONF`, `IPV6_NETCONF`: any program changed `forwarding`
+/// or `rp_filter` of a link.
+const ROUTES: [u32; 6] = [7, 8, 11, 19, 24, 25];
+const NEIGHBOURS: [u32; 1] = [3];
+const NFTABLES: [u32; 1] = [7];
 /// Shortest time between two wake-ups for routes and nftables: routing daemons change routes all the time.
 const ROUTES_PAUSE: Duration = Duration::from_secs(1);
 
@@ -30,62 +32,65 @@ pub struct Changes {
     routes_after: Instant,
 }
 
-/// What a notification is about.
-#[derive(Debug)]
-enum Topic {
-    /// Links and addresses: reported at once, because a new port waits for them.
-    Links,
-    /// Routes, routing rules and neighbours.
-    Routes,
-}
-
 impl Changes {
     pub fn watch() -> Result<Self> {
-        let groups = [
-            MulticastGroup::Link,
-            MulticastGroup::Ipv4Ifaddr,
-            MulticastGroup::Ipv6Ifaddr,
-            MulticastGroup::Ipv4Route,
-            MulticastGroup::Ipv6Route,
-            MulticastGroup::Ipv4Rule,
-            MulticastGroup::Ipv6Rule,
-            MulticastGroup::Neigh,
-        ];
-        let (connection, _, messages) = new_multicast_connection(&groups).map_err(Error::Socket)?;
-        tokio::spawn(connection);
         let (links_changed, links) = watch::channel(());
         let (routes_changed, routes) = watch::channel(());
-        for (protocol, groups) in [(NETLINK_NETFILTER, &[NFTABLES][..]), (NETLINK_ROUTE, &NETCONF)] {
-            let socket = notifications(protocol, groups).map_err(Error::Socket)?;
-            tokio::spawn(notice(socket, routes_changed.clone()));
-        }
-        tokio::spawn(sort(messages, links_changed, routes_changed));
+        let any = |_: &[u8]| true;
+        notices(NETLINK_ROUTE, &LINKS, any, links_changed)?;
+        notices(NETLINK_ROUTE, &ROUTES, any, routes_changed.clone())?;
+        notices(NETLINK_ROUTE, &NEIGHBOURS, is_configured, routes_changed.clone())?;
+        notices(NETLINK_NETFILTER, &NFTABLES, any, routes_changed)?;
         Ok(Self { links, routes, routes_after: Instant::now() })
     }
 
-    /// Returns after at least one change; routes and neighbours wake at most once a second.
-    /// `false`: the socket was closed, watch again.
-    pub async fn next(&mut self) -> bool {
+    /// Returns after at least one change; routes, neighbours and nftables wake at most once a second.
+    pub async fn next(&mut self) {
         let Self { links, routes, routes_after } = self;
         let routes_changed = async {
             sleep_until(*routes_after).await;
             routes.changed().await
         };
-        let changed = tokio::select! {
-            changed = links.changed() => changed,
-            changed = routes_changed => {
-                *routes_after = Instant::now() + ROUTES_PAUSE;
-                changed
-            }
-        };
+        // neither fails: who sends to a channel lives as long as its receiver
+        tokio::select! {
+            _ = links.changed() => {},
+            _ = routes_changed => *routes_after = Instant::now() + ROUTES_PAUSE,
+        }
         // the caller's next look covers all changes so far
         self.links.mark_unchanged();
         self.routes.mark_unchanged();
-        changed.is_ok()
     }
 }
 
-fn notifications(protocol: isize, groups: &[u32]) -> std::io::Result<TokioSocket> {
+/// Marks `changed` at each notification of these groups that matters, until nobody waits for it any more. Notifications are
+/// read as they arrive, so that none pile up while no task waits.
+fn notices(
+    protocol: isize,
+    groups: &[u32],
+    matters: impl Fn(&[u8]) -> bool + Send + 'static,
+    changed: watch::Sender<()>,
+) -> Result<()> {
+    let socket = socket(protocol, groups).map_err(Error::Socket)?;
+    tokio::spawn(async move {
+        loop {
+            let told = tokio::select! {
+                told = socket.recv_from_full() => told,
+                () = changed.closed() => return,
+            };
+            match told {
+                Ok((message, _)) if !matters(&message) => continue,
+                Ok(_) => {}
+                // notifications that did not fit into the socket's buffer were changes too
+                Err(e) if e.raw_os_error() == Some(Errno::ENOBUFS as i32) => {}
+                Err(_) => sleep(ROUTES_PAUSE).await,
+            }
+            changed.send_replace(());
+        }
+    });
+    Ok(())
+}
+
+fn socket(protocol: isize, groups: &[u32]) -> std::io::Result<TokioSocket> {
     let mut socket = TokioSocket::new(protocol)?;
     socket.socket_mut().bind_auto()?;
     for group in groups {
@@ -94,54 +99,15 @@ fn notifications(protocol: isize, groups: &[u32]) -> std::io::Result<TokioSocket
     Ok(socket)
 }
 
-/// Reports every notification, of any table or link: looking costs little and shows whether the change matters.
-async fn notice(socket: TokioSocket, changed: watch::Sender<()>) {
-    loop {
-        let told = tokio::select! {
-            told = socket.recv_from_full() => told,
-            () = changed.closed() => return,
-        };
-        // notifications that did not fit into the socket's buffer were changes too
-        changed.send_replace(());
-        if told.is_err() {
-            sleep(ROUTES_PAUSE).await;
-        }
-    }
-}
-
-/// Reads messages as they arrive, so that none pile up while no task waits for the next change.
-async fn sort(
-    mut messages: UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>, SocketAddr)>,
-    links: watch::Sender<()>,
-    routes: watch::Sender<()>,
-) {
-    loop {
-        let message = tokio::select! {
-            message = messages.next() => message,
-            () = links.closed() => return,
-        };
-        let Some((message, _)) = message else { return };
-        let changed = match topic(&message.payload) {
-            Some(Topic::Links) => &links,
-            Some(Topic::Routes) => &routes,
-            None => continue,
-        };
-        changed.send_replace(());
-    }
-}
-
-fn topic(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Topic> {
-    use RouteNetlinkMessage::{DelNeighbour, DelRoute, DelRule, NewNeighbour, NewRoute, NewRule};
-    let NetlinkPayload::InnerMessage(message) = payload else {
-        // for example: the kernel lost some messages
-        return Some(Topic::Links);
+/// Whether a notification is about an entry that somebody wrote: those that ARP and ND learn do not matter. A removed entry no
+/// longer shows whether it was permanent.
+fn is_configured(notification: &[u8]) -> bool {
+    use RouteNetlinkMessage::{DelNeighbour, NewNeighbour};
+    let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(notification) else { return true };
+    let (to, is_kept) = match &message.payload {
+        NetlinkPayload::InnerMessage(NewNeighbour(to)) => (to, to.header.state == NeighbourState::Permanent),
+        NetlinkPayload::InnerMessage(DelNeighbour(to)) => (to, true),
+        _ => return true,
     };
-    let is_ip = |neighbour: &NeighbourMessage| neighbour.header.family != AddressFamily::Bridge;
-    match message {
-        NewRoute(_) | DelRoute(_) | NewRule(_) | DelRule(_) => Some(Topic::Routes),
-        // entries that ARP and ND learn do not matter; a removed entry no longer shows whether it was permanent
-        NewNeighbour(to) => (is_ip(to) && to.header.state == NeighbourState::Permanent).then_some(Topic::Routes),
-        DelNeighbour(to) => is_ip(to).then_some(Topic::Routes),
-        _ => Some(Topic::Links),
-    }
+    is_kept && to.header.family != AddressFamily::Bridge
 }

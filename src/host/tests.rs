@@ -206,9 +206,9 @@ async fn changes_wake_the_caller() {
     // in the process's own namespace: on loopback nothing else uses this address
     let mut changes = changes::Changes::watch().unwrap();
     run("ip", &["addr", "add", "127.77.77.77/32", "dev", "lo"]);
-    assert!(changes.next().await);
+    changes.next().await;
     run("ip", &["addr", "del", "127.77.77.77/32", "dev", "lo"]);
-    assert!(changes.next().await);
+    changes.next().await;
 }
 
 /// Runs `test` in a namespace of its own, on a runtime of its own.
@@ -239,13 +239,13 @@ fn arp_entries_wake_nobody() {
             neighbour(state);
         }
         tokio::select! {
-            _ = changes.next() => panic!("woken by ARP"),
+            () = changes.next() => panic!("woken by ARP"),
             () = tokio::time::sleep(Duration::from_millis(300)) => {}
         }
         neighbour("permanent");
-        assert!(changes.next().await);
+        changes.next().await;
         run("ip", &["neigh", "del", "10.128.0.1", "dev", "v0"]);
-        assert!(changes.next().await);
+        changes.next().await;
     });
 }
 
@@ -256,7 +256,7 @@ fn changes_of_nftables_wake_the_caller() {
         while tokio::time::timeout(Duration::from_secs(2), changes.next()).await.is_ok() {}
         for what in ["add", "delete"] {
             run("nft", &[what, "table", "inet", "other"]);
-            assert!(changes.next().await);
+            changes.next().await;
         }
     });
 }
@@ -278,7 +278,7 @@ fn many_route_changes_wake_once() {
         let (started, mut woken) = (Instant::now(), 0);
         loop {
             tokio::select! {
-                alive = changes.next() => { assert!(alive); woken += 1 },
+                () = changes.next() => woken += 1,
                 _ = &mut is_done => break,
             }
         }

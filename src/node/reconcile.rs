@@ -111,7 +111,7 @@ impl<'a> Reconciler<'a> {
             self.publish(now);
             let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::looks_again);
             tokio::select! {
-                alive = links.next() => if !alive { links = Changes::watch()? },
+                () = links.next() => {},
                 _ = rows.changed() => {},
                 _ = self.node.changed() => {},
                 _ = self.services_changed.changed() => {},
@@ -136,7 +136,7 @@ impl<'a> Reconciler<'a> {
                 Err(e) => self.publish(Err(e.to_string())),
             }
             tokio::select! {
-                alive = links.next() => if !alive { *links = Changes::watch()? },
+                () = links.next() => {},
                 _ = rows.changed() => {},
                 () = sleep(RETRY) => {},
             }
