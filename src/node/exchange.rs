@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use ovnkube_model::{
     Connections, EndpointSlice, Mac, Name, NodeIps, ObjectKey, PodKey, Service, ServiceCidr, Subnet, keys,
 };
-use ovnkube_node_plan::Warning;
 use ovnkube_node_plan::annotations::Annotations;
 use ovnkube_telemetry::NodeHealth;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::pods::PodOnNode;
+use crate::warnings::Warnings;
 
 /// A change in the cluster that the agent receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl From<&ovnkube_model::Node> for OwnNode {
 pub struct Reports {
     /// The wanted annotations of the own Node; empty text: the annotation must not exist.
     pub annotations: watch::Sender<Annotations>,
-    pub warnings: mpsc::UnboundedSender<Warning>,
+    pub warnings: Warnings,
     /// Whether the agent needs the addresses of all nodes, by [`Change::NodeIps`]. Once true, it stays true.
     pub needs_nodes: watch::Sender<bool>,
     /// Whether pods can be wired and services are programmed.

@@ -49,6 +49,7 @@ mod switch_health;
 mod tests;
 mod uplink;
 mod wanted;
+mod warnings;
 
 pub use agent::{plan, run};
 pub use cleanup::{CleanupSettings, clean_up};
@@ -69,3 +70,4 @@ pub use settings::{MtuSettings, NodeSettings};
 pub use subject::Sandbox;
 #[doc(hidden)]
 pub use uplink::before_each_step;
+pub use warnings::{Standing, Warnings};

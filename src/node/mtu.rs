@@ -11,9 +11,9 @@ use ovnkube_node_plan::mtu::{Known, Uplink};
 use ovnkube_node_plan::observed::Observed;
 use tokio::sync::watch;
 
-use crate::Warning;
 use crate::ovs::Ovs;
 use crate::settings::MtuSettings;
+use crate::warnings::Warnings;
 
 /// Maintains the pods' MTU and reports what is wrong with it.
 pub(crate) struct Mtu<'a> {
@@ -79,55 +79,5 @@ impl<'a> Mtu<'a> {
         });
         self.warnings.report("PodsWithOtherMtu", problem);
         self.compared = Some(mtu);
-    }
-}
-
-/// Reports each problem when it appears, and logs when it is over.
-pub(crate) struct Warnings {
-    to: tokio::sync::mpsc::UnboundedSender<Warning>,
-    reported: Vec<Warning>,
-}
-
-impl Warnings {
-    pub(crate) fn new(to: tokio::sync::mpsc::UnboundedSender<Warning>) -> Self {
-        Self { to, reported: Vec::new() }
-    }
-
-    /// `problem` is everything that is wrong about `reason` now.
-    pub(crate) fn report(&mut self, reason: &'static str, problem: Option<String>) {
-        let before = self.reported.iter().position(|warning| warning.reason == reason);
-        if before.and_then(|at| self.reported.get(at)).map(|warning| &warning.message) == problem.as_ref() {
-            return;
-        }
-        if let Some(at) = before {
-            self.reported.remove(at);
-        }
-        let Some(message) = problem else {
-            tracing::info!(reason, "the problem is over");
-            return;
-        };
-        tracing::warn!(reason, "{message}");
-        let warning = Warning { about: None, reason, message };
-        self.reported.push(warning.clone());
-        // fails only when the process ends
-        let _ = self.to.send(warning);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_problem_is_reported_once() {
-        let (to, mut sent) = tokio::sync::mpsc::unbounded_channel();
-        let mut warnings = Warnings::new(to);
-        for problem in [None, Some("a"), Some("a"), Some("b"), None, Some("b")] {
-            warnings.report("R", problem.map(str::to_owned));
-            warnings.report("Other", Some("stays".to_owned()));
-        }
-        drop(warnings);
-        let messages: Vec<String> = std::iter::from_fn(|| sent.try_recv().ok()).map(|w| w.message).collect();
-        assert_eq!(messages, ["stays", "a", "b", "b"]);
     }
 }

@@ -15,7 +15,6 @@ use ovnkube_node_plan::observed::{LinkState, Observed};
 use ovnkube_node_plan::openflow;
 use ovnkube_node_plan::services::Want;
 use ovnkube_node_plan::services::nft::{self as services_nft, Elements};
-use tokio::sync::mpsc;
 
 use crate::exchange::OwnNode;
 use crate::gateway::Gateway;
@@ -23,7 +22,7 @@ use crate::observe::{Depth, find_stale, observe};
 use crate::ovs::Ovs;
 use crate::settings::NodeSettings;
 use crate::uplink::Uplink;
-use crate::{Error, Result, wanted};
+use crate::{Error, Result, Warnings, wanted};
 
 /// What the preview works with.
 pub(crate) struct Preview<'a> {
@@ -74,8 +73,7 @@ impl Preview<'_> {
     /// `None`: no gateway is configured.
     fn locate(&self, node: &OwnNode, host: &Observed) -> Result<Option<Located<'_>>> {
         // the running agent reports problems with service ranges
-        let (warnings, _) = mpsc::unbounded_channel();
-        let Some(gateway) = Gateway::new(self.settings, warnings) else { return Ok(None) };
+        let Some(gateway) = Gateway::new(self.settings, Warnings::default()) else { return Ok(None) };
         let Some(settings) = &self.settings.gateway else { return Ok(None) };
         settings.check_host(gateway.ranges(), host)?;
         let place = settings.place(host)?;

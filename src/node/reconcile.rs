@@ -21,7 +21,7 @@ use crate::conf::Portmap;
 use crate::conf_changes::ConfChanges;
 use crate::exchange::{OwnNode, Readiness, Reports};
 use crate::gateway::Gateway;
-use crate::mtu::{Mtu, Warnings};
+use crate::mtu::Mtu;
 use crate::observe::{Depth, find_stale, observe};
 use crate::replug::Ports;
 use crate::services::ServiceTracker;
@@ -74,10 +74,10 @@ impl<'a> Reconciler<'a> {
             annotations,
             fresh_system_id: wanted::fresh_id(),
             gateway: Gateway::new(settings, warnings.clone()),
-            mtu: Mtu::new(&settings.mtu, mtu, Warnings::new(warnings.clone())),
+            mtu: Mtu::new(&settings.mtu, mtu, warnings.clone()),
             encap_ip_change: EncapIpChange::default(),
             started: Instant::now(),
-            ports: Ports::new(Warnings::new(warnings)),
+            ports: Ports::new(warnings),
             pods_changed: cni.pods.changes(),
             services,
             services_changed: services.changes(),

@@ -18,10 +18,10 @@ use ovnkube_host::{Link, Net};
 use ovnkube_model::{Mac, Name, PodKey};
 
 use crate::cni::{Cni, limits};
-use crate::mtu::Warnings;
 use crate::pair::{Tag, USUAL_NAME, Wired, host_name};
 use crate::ports::{Plugged, PodPort, PortWant};
 use crate::sandbox_locks::Queue;
+use crate::warnings::Warnings;
 use crate::{Error, Result};
 
 pub(crate) struct Ports {

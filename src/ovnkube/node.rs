@@ -13,11 +13,12 @@ use ovnkube_identity::{NodeCertificate, Wanted};
 use ovnkube_model::{Change, Finding, GatewayMode, Kind, Name, Node, Notice, Object, Pod, Roles, Severity};
 use ovnkube_node::{
     Annotations, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, HostQuestion, MtuSettings, NodeSettings,
-    OwnNode, PodOnNode, Reports, Tls, Warning,
+    OwnNode, PodOnNode, Reports, Standing, Tls, Warning, Warnings,
 };
 use ovnkube_telemetry::NodeHealth;
 use ovnkube_watch::{Access, Client, Data, Events, Scope};
 use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, interval_at};
 use tracing::{debug, info, warn};
 
 use crate::connections::Connections;
@@ -25,6 +26,8 @@ use crate::stop::Stop;
 use crate::translate;
 
 const CHANGES: usize = 1024;
+/// How often a warning that still stands is repeated: the API server deletes an Event after an hour.
+const REMIND: Duration = Duration::from_secs(1800);
 /// If a host's network setup reacts to a NIC in a bridge, it does so within this time.
 const PROBATION: Duration = Duration::from_secs(60);
 /// Long enough for a slow DHCP server.
@@ -98,7 +101,8 @@ async fn agent(
     drop(changes);
     let (to_agent, agent_changes) = mpsc::channel(CHANGES);
     let (annotations, wanted) = watch::channel(Annotations::new());
-    let (warnings, warned) = mpsc::unbounded_channel();
+    let warnings = Warnings::default();
+    let standing = warnings.follow();
     let (needs_nodes, nodes_matter) = watch::channel(false);
     let (own, own_node) = watch::channel(None);
     let events = Events::start(api, "ovnkube-node", name);
@@ -110,7 +114,7 @@ async fn agent(
         () = report_leaving(health, own_node.clone()) => {}
         () = watch_nodes(api, nodes_matter, to_agent.clone()) => {}
         () = forward(incoming, to_agent, own, Cluster { api, settings: own_settings, host: &host, known: cluster, other: &mut other }) => {}
-        () = publish(&events, &node_name, warned, own_node.clone()) => {}
+        () = publish(&events, &node_name, standing, own_node.clone()) => {}
         () = annotate(api, &node_name, wanted, own_node) => {}
     }
     drop(watches);
@@ -233,21 +237,26 @@ fn on_node(pod: Pod) -> Option<PodOnNode> {
     })
 }
 
-/// Publishes the agent's warnings as Events, about the own Node unless they name another object.
-async fn publish(
-    events: &Events,
-    name: &Name,
-    mut warned: mpsc::UnboundedReceiver<Warning>,
-    mut own: watch::Receiver<Own>,
-) {
-    while let Some(Warning { about, reason, message }) = warned.recv().await {
+/// Publishes the agent's warnings as Events, about the own Node unless they name another object, and repeats those that stand.
+async fn publish(events: &Events, name: &Name, mut standing: Standing, mut own: watch::Receiver<Own>) {
+    let mut published = Vec::new();
+    let mut remind = interval_at(Instant::now() + REMIND, REMIND);
+    loop {
         let Ok(uid) = own.wait_for(Option::is_some).await.map(|own| own.as_ref().map(|(uid, _)| uid.clone())) else {
-            break;
+            return std::future::pending().await;
         };
-        let object = about.unwrap_or_else(|| Object::Node { name: name.clone(), uid: uid.unwrap_or_default() });
-        events.publish(Notice { object, severity: Severity::Warning, reason, message });
+        let own = Object::Node { name: name.clone(), uid: uid.unwrap_or_default() };
+        let now = standing.now();
+        for Warning { about, reason, message } in now.iter().filter(|warning| !published.contains(*warning)) {
+            let object = about.clone().unwrap_or_else(|| own.clone());
+            events.publish(Notice { object, severity: Severity::Warning, reason, message: message.clone() });
+        }
+        published = now;
+        tokio::select! {
+            () = standing.changed() => {},
+            _ = remind.tick() => published.clear(),
+        }
     }
-    std::future::pending::<()>().await;
 }
 
 /// Keeps the own Node annotated as the agent wants, whatever other programs write there.

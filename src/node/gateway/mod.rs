@@ -34,7 +34,6 @@ use ovnkube_node_plan::observed::Observed;
 use ovnkube_node_plan::services::{ServiceIntent, Want, nft as services_nft};
 use ovnkube_node_plan::{iptables_cleanup, openflow, stale};
 use serde::Serialize;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep};
 
 use crate::apply::Applier;
@@ -44,7 +43,7 @@ use crate::ovs::Ovs;
 use crate::services::end_moved;
 use crate::settings::NodeSettings;
 use crate::uplink::{BootGrace, UnmovedRoutes, Uplink, Watched};
-use crate::{Error, Readiness, Result, Warning};
+use crate::{Error, Readiness, Result, Warning, Warnings};
 
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
@@ -57,11 +56,9 @@ pub(crate) struct Gateway<'a> {
     node: &'a NodeSettings,
     settings: &'a GatewaySettings,
     table: table::Table,
-    warnings: UnboundedSender<Warning>,
+    warnings: Warnings,
     /// Refused elements that were already reported.
     refused: Vec<table::Refused>,
-    /// Warnings about ServiceCIDR objects that were already reported.
-    wrong_ranges: Vec<Warning>,
     watch: Option<Watch>,
     /// The last comparison changed flows.
     wrote: bool,
@@ -83,7 +80,7 @@ pub(crate) struct Gateway<'a> {
 
 impl<'a> Gateway<'a> {
     /// `None` when the settings want no gateway.
-    pub(crate) fn new(node: &'a NodeSettings, warnings: UnboundedSender<Warning>) -> Option<Self> {
+    pub(crate) fn new(node: &'a NodeSettings, warnings: Warnings) -> Option<Self> {
         let settings = node.gateway.as_ref()?;
         Some(Self {
             node,
@@ -91,7 +88,6 @@ impl<'a> Gateway<'a> {
             table: table::Table::default(),
             warnings,
             refused: Vec::new(),
-            wrong_ranges: Vec::new(),
             watch: None,
             wrote: false,
             taken: Vec::new(),
@@ -301,7 +297,7 @@ impl<'a> Gateway<'a> {
         }
     }
 
-    /// The configured service ranges and those of ServiceCIDR objects. Reports each problem once.
+    /// The configured service ranges and those of ServiceCIDR objects. Reports what is wrong with them.
     pub(crate) fn service_cidrs(&mut self, host: &Observed, services: &Want) -> Vec<Subnet> {
         let host = host.addresses_except(management_port::LINK);
         let taken = ranges::Taken {
@@ -311,12 +307,7 @@ impl<'a> Gateway<'a> {
             host: &host,
         };
         let (all, wrong) = ranges::of_services(&self.node.node, &self.settings.service_cidrs, services, &taken);
-        for warning in wrong.iter().filter(|warning| !self.wrong_ranges.contains(warning)) {
-            tracing::warn!(reason = warning.reason, "{}", warning.message);
-            // fails only when the process ends
-            let _ = self.warnings.send(warning.clone());
-        }
-        self.wrong_ranges = wrong;
+        self.warnings.replace("service ranges", wrong);
         all
     }
 
@@ -346,24 +337,25 @@ impl<'a> Gateway<'a> {
         self.swept = Some(swept);
     }
 
-    /// Reports once which service's elements the kernel refuses.
+    /// Reports which service's elements the kernel refuses.
     fn tell_refused(&mut self, services: &Want) {
         let refused = self.table.refused();
-        for table::Refused { element, why, .. } in refused.iter().filter(|refused| !self.refused.contains(refused)) {
+        if refused == self.refused {
+            return;
+        }
+        let node = &self.node.node;
+        let warning = |table::Refused { element, why, .. }: &table::Refused| {
             let is_its = |part: &&Arc<ServiceIntent>| {
                 let alone = Want { parts: vec![Arc::clone(part)], ..Want::default() };
                 let elements = services_nft::elements(&alone, self.settings.mode, &self.node.masquerade_subnets);
                 elements.contains_key(element)
             };
-            let part = services.parts.iter().find(is_its);
-            let node = &self.node.node;
+            let about = services.parts.iter().find(is_its).map(|part| part.service.clone());
             let (key, set) = (element.key(), element.set_name());
             let message = format!("cannot serve {key} of nftables' {set} on node {node}: the kernel refuses it: {why}");
-            tracing::warn!(reason = "RefusedByKernel", "{message}");
-            let about = part.map(|part| part.service.clone());
-            // fails only when the process ends
-            let _ = self.warnings.send(Warning { about, reason: "RefusedByKernel", message });
-        }
+            Warning { about, reason: "RefusedByKernel", message }
+        };
+        self.warnings.replace("elements of nftables", refused.iter().map(warning).collect());
         self.refused = refused.to_vec();
     }
 

@@ -13,12 +13,11 @@ use ovnkube_node_plan::services::{Health, Want};
 use ovnkube_telemetry::{NodeHealth, Served, Web};
 use serde::Serialize;
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::tracker::ServiceTracker;
-use crate::Warning;
+use crate::{Warning, Warnings};
 
 /// Pause before another attempt to open a port that is in use.
 const RETRY: Duration = Duration::from_secs(1);
@@ -26,12 +25,7 @@ const BACKLOG: u32 = 1024;
 
 /// Answers health checks as long as the process lives. A port that is in use blocks no other. Any client may connect,
 /// so a separate thread serves them.
-pub(crate) async fn run(
-    tracker: &ServiceTracker,
-    node: &str,
-    health: &NodeHealth,
-    warnings: &UnboundedSender<Warning>,
-) {
+pub(crate) async fn run(tracker: &ServiceTracker, node: &str, health: &NodeHealth, warnings: &Warnings) {
     let web = loop {
         match Web::start("ovnkube-health") {
             Ok(web) => break web,
@@ -41,22 +35,17 @@ pub(crate) async fn run(
     };
     let mut ports = Ports { web, health: health.clone(), open: BTreeMap::new() };
     let mut changes = tracker.changes();
-    let mut reported = Vec::new();
     loop {
         changes.mark_unchanged();
         let failed = match tracker.want() {
             Some(want) => ports.ensure(&want, node).await,
             None => Vec::new(),
         };
-        for warning in failed.iter().filter(|warning| !reported.contains(*warning)) {
-            tracing::warn!(reason = warning.reason, "{}", warning.message);
-            // fails only when the process ends
-            let _ = warnings.send(warning.clone());
-        }
-        reported = failed;
+        let again = !failed.is_empty();
+        warnings.replace("health checks", failed);
         tokio::select! {
             seen = changes.changed() => if seen.is_err() { return },
-            () = sleep(RETRY), if !reported.is_empty() => {},
+            () = sleep(RETRY), if again => {},
         }
     }
 }

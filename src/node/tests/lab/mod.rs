@@ -21,7 +21,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use ovnkube_node::{
     Annotations, Change, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings,
-    OwnNode, Reports, Tls, Warning,
+    OwnNode, Reports, Standing, Tls, Warning, Warnings,
 };
 use ovnkube_telemetry::NodeHealth;
 use serde_json::Value;
@@ -94,7 +94,8 @@ pub struct Lab {
 struct Agent {
     changes: mpsc::Sender<Change>,
     annotations: watch::Receiver<Annotations>,
-    warned: mpsc::UnboundedReceiver<Warning>,
+    standing: Standing,
+    warned: Vec<Warning>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<String>,
 }
@@ -276,7 +277,8 @@ impl Lab {
             changes.try_send(nothing).unwrap();
         }
         let (annotations, annotated) = watch::channel(Annotations::new());
-        let (warnings, warned) = mpsc::unbounded_channel();
+        let warnings = Warnings::default();
+        let standing = warnings.follow();
         let (stop, stopped) = oneshot::channel();
         let settings = self.settings();
         let task = self.runtime.spawn(async move {
@@ -297,7 +299,7 @@ impl Lab {
                 .await
             )
         });
-        self.agent = Some(Agent { changes, annotations: annotated, warned, stop, task });
+        self.agent = Some(Agent { changes, annotations: annotated, standing, warned: Vec::new(), stop, task });
         // a crash leaves its socket, on which no process listens
         eventually("the agent listens", || std::os::unix::net::UnixStream::connect(self.socket()).is_ok());
     }
@@ -336,11 +338,15 @@ impl Lab {
     pub fn refusal(&mut self) -> String {
         let (_changes, received) = mpsc::channel(16);
         let (annotations, _annotated) = watch::channel(Annotations::new());
-        let (warnings, _warned) = mpsc::unbounded_channel();
         let run = ovnkube_node::run(
             self.settings(),
             received,
-            Reports { annotations, warnings, needs_nodes: watch::Sender::default(), health: NodeHealth::default() },
+            Reports {
+                annotations,
+                warnings: Warnings::default(),
+                needs_nodes: watch::Sender::default(),
+                health: NodeHealth::default(),
+            },
             std::future::pending(),
         );
         let outcome = async { tokio::time::timeout(Duration::from_secs(180), run).await.expect("the agent to end") };
@@ -381,10 +387,12 @@ impl Lab {
         self.agent.as_ref().unwrap().changes.blocking_send(change).unwrap();
     }
 
-    /// The agent's warnings since the last call.
+    /// The agent's warnings that did not stand at the last call.
     pub fn warnings(&mut self) -> Vec<Warning> {
-        let warned = &mut self.agent.as_mut().unwrap().warned;
-        std::iter::from_fn(|| warned.try_recv().ok()).collect()
+        let agent = self.agent.as_mut().unwrap();
+        let now = agent.standing.now();
+        let before = std::mem::replace(&mut agent.warned, now.clone());
+        now.into_iter().filter(|warning| !before.contains(warning)).collect()
     }
 
     /// Annotations that have a value.
