@@ -66,7 +66,7 @@ impl From<&ovnkube_model::Node> for OwnNode {
 }
 
 /// What the agent reports to its caller.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reports {
     /// The wanted annotations of the own Node; empty text: the annotation must not exist.
     pub annotations: watch::Sender<Annotations>,

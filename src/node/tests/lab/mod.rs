@@ -21,9 +21,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use ovnkube_node::{
     Annotations, Change, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, MtuSettings, NodeSettings,
-    OwnNode, Reports, Standing, Tls, Warning, Warnings,
+    OwnNode, Reports, Standing, Tls, Warning,
 };
-use ovnkube_telemetry::NodeHealth;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -276,28 +275,13 @@ impl Lab {
         for nothing in [Change::ServicesSynced, Change::NodesSynced] {
             changes.try_send(nothing).unwrap();
         }
-        let (annotations, annotated) = watch::channel(Annotations::new());
-        let warnings = Warnings::default();
-        let standing = warnings.follow();
+        let reports = Reports::default();
+        let (annotated, standing) = (reports.annotations.subscribe(), reports.warnings.follow());
         let (stop, stopped) = oneshot::channel();
         let settings = self.settings();
         let task = self.runtime.spawn(async move {
             let stop = async { drop(stopped.await) };
-            format!(
-                "{:?}",
-                ovnkube_node::run(
-                    settings,
-                    received,
-                    Reports {
-                        annotations,
-                        warnings,
-                        needs_nodes: watch::Sender::default(),
-                        health: NodeHealth::default()
-                    },
-                    stop
-                )
-                .await
-            )
+            format!("{:?}", ovnkube_node::run(settings, received, reports, stop).await)
         });
         self.agent = Some(Agent { changes, annotations: annotated, standing, warned: Vec::new(), stop, task });
         // a crash leaves its socket, on which no process listens
@@ -337,18 +321,7 @@ impl Lab {
     /// The error of an agent that cannot start.
     pub fn refusal(&mut self) -> String {
         let (_changes, received) = mpsc::channel(16);
-        let (annotations, _annotated) = watch::channel(Annotations::new());
-        let run = ovnkube_node::run(
-            self.settings(),
-            received,
-            Reports {
-                annotations,
-                warnings: Warnings::default(),
-                needs_nodes: watch::Sender::default(),
-                health: NodeHealth::default(),
-            },
-            std::future::pending(),
-        );
+        let run = ovnkube_node::run(self.settings(), received, Reports::default(), std::future::pending());
         let outcome = async { tokio::time::timeout(Duration::from_secs(180), run).await.expect("the agent to end") };
         self.runtime.block_on(outcome).unwrap_err().to_string()
     }
