@@ -15,10 +15,10 @@ use std::collections::BTreeSet;
 use ovnkube_model::World;
 use ovnkube_ovn::nb::logical_switch_port as lsp;
 use ovnkube_ovsdb::Cache;
-use ovnkube_plan::{Access, Key, RowKey, access};
+use ovnkube_plan::{Access, Key, RowKey, Want, access};
 
 use crate::diff::existing;
-use crate::owner_index::OwnerIndex;
+use crate::owner_index::{Owned, OwnerIndex};
 
 /// Limits on the keys of one transaction.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +93,17 @@ pub fn take_along(failed: &mut BTreeSet<Key>, world: &World, cache: Option<&Cach
     let (along, others) = std::mem::take(failed).into_iter().partition(goes_along);
     *failed = others;
     along
+}
+
+/// Whether the port of a pod has addresses that the pod of this name no longer has: they may be another pod's by now, so they are
+/// taken back even while the key waits.
+pub fn has_lost_addresses(key: &Key, want: &Want, had: &Owned, cache: &Cache) -> bool {
+    let is_other = |row: &RowKey| {
+        let have = existing(cache, row).and_then(|uuid| cache.get(row.table, uuid)?.get(lsp::ADDRESSES));
+        let wanted = want.rows.iter().find(|want| want.key == *row).and_then(|want| want.row.get(lsp::ADDRESSES));
+        have.is_some() && have != wanted
+    };
+    matches!(key, Key::Pods(_)) && had.rows.iter().any(is_other)
 }
 
 fn exists(row: &RowKey, cache: Option<&Cache>) -> bool {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid};
 use ovnkube_ovsdb::{Cache, Txn};
-use ovnkube_plan::{Member, MemberValue, Ownership, RowKey, RowWant, Want, ownership, router_peer_port};
+use ovnkube_plan::{Key, Member, MemberValue, Ownership, RowKey, RowWant, Want, ownership, router_peer_port};
 
 use crate::owner_index::{Owned, OwnerIndex};
 
@@ -170,6 +170,14 @@ impl<'a> Diff<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Removes what a key had, and returns it.
+    pub fn take_back(&mut self, key: Key, had: Arc<Owned>, owner_index: &mut OwnerIndex) -> (Key, Arc<Owned>) {
+        // nothing is missing for a key that wants nothing
+        let _ = self.key(&Want::default(), &had, owner_index);
+        owner_index.write(&key, Owned::default());
+        (key, had)
     }
 
     /// Finds every row that is wanted or referred to, and gives uuids to those to be created.

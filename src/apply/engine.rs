@@ -117,6 +117,8 @@ enum Failure {
 struct Batch {
     /// Its keys, with what each had before: needed if it fails.
     keys: Vec<(Key, Arc<Owned>)>,
+    /// Keys that wait and have nothing meanwhile.
+    waiting: Vec<(Key, Arc<Owned>)>,
     /// What its operations are about: needed if one is refused.
     subjects: Subjects,
     /// It removes what no key wants, and leaves so much.
@@ -347,6 +349,7 @@ impl Engine {
         let _inside = span.enter();
         let mut batch = Batch {
             keys: Vec::with_capacity(keys.len()),
+            waiting: Vec::new(),
             subjects: Subjects::default(),
             sweeps: sweeps.then_some(Left::Nothing),
             operations: 0,
@@ -356,8 +359,7 @@ impl Engine {
         let mut diff = cache.as_ref().map(|cache| Diff::new(cache));
         let mut unused = Some(Vec::new());
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
-            let at_one_moment = *most == usize::MAX;
-            unused = garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), world, at_one_moment);
+            unused = garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), world, *most == usize::MAX);
             let removals = diff.removals() + unused.as_ref().map_or(0, Vec::len);
             if removals > 0 {
                 info!(removals, "removing rows that are no longer wanted");
@@ -365,21 +367,23 @@ impl Engine {
             diff.begin_keys();
         }
         for Next { key, may_wait } in keys {
-            let is_large = diff.as_ref().is_some_and(Diff::is_large);
-            if unused.is_none() || (may_wait && is_large) {
+            if unused.is_none() || (may_wait && diff.as_ref().is_some_and(Diff::is_large)) {
                 dirty.insert(key);
                 continue;
             }
-            if retries.hold_back(&key, now) {
-                continue;
-            }
+            let mut waits = retries.hold_back(&key, now);
             let mut want = ovnkube_plan::want(&key, world);
             let patch = want.patch.take();
-            if let Some(diff) = &mut diff {
+            if let (Some(diff), Some(cache)) = (&mut diff, &cache) {
                 let old = owner_index.get(&key).cloned().unwrap_or_default();
-                if let Err(Missing(row)) = diff.key(&want, &old, owner_index) {
+                if !waits && let Err(Missing(row)) = diff.key(&want, &old, owner_index) {
                     debug!(%key, missing = %row, "waits for a row");
-                    retries.add_rate_limited(key, Cause::Rows, now, Duration::ZERO);
+                    retries.add_rate_limited(key.clone(), Cause::Rows, now, Duration::ZERO);
+                    waits = true;
+                }
+                if waits {
+                    let is_lost = batch::has_lost_addresses(&key, &want, &old, cache);
+                    batch.waiting.extend(is_lost.then(|| diff.take_back(key, old, owner_index)));
                     continue;
                 }
                 owner_index.write(&key, Owned::of(want));
@@ -441,6 +445,7 @@ impl Engine {
         let keys: Vec<_> = batch
             .keys
             .into_iter()
+            .chain(batch.waiting)
             .map(|(key, old)| {
                 self.owner_index.add(&key, &old);
                 key
