@@ -57,6 +57,8 @@ impl Observer {
         let cache = &self.cache;
         let stays = |foreign: &Foreign| foreign.place.is_none_or(|place| cache.get(place.table, place.uuid).is_some());
         self.foreign.retain(stays);
+        // a master that had not seen it yet may have deleted it: what has its uuid later is ours
+        self.taken.retain(|uuid| cache.get(address_set::TABLE, *uuid).is_some());
     }
 
     /// From now on no master may change what others have taken: each has seen that.

@@ -176,12 +176,12 @@ fn event(random: &mut Random) -> Event {
     let [policy, service] = [POLICIES, SERVICES].map(|all| random.below(all));
     let seed = number(random);
     match random.below(100) {
-        0..5 => Event::NodeComes(node, seed),
-        5..7 => Event::NodeGoes(node),
-        7..11 => Event::NamespaceComes(namespace, seed),
-        11..12 => Event::NamespaceGoes(namespace),
+        0..6 => Event::NodeComes(node, seed),
+        6..9 => Event::NodeGoes(node),
+        9..12 => Event::NamespaceComes(namespace, seed),
+        12..13 => Event::NamespaceGoes(namespace),
         // some ask for the same address on the same node
-        12..32 => Event::PodComes(pod, if random.chance(15) { seed / 960 * 960 + 1 } else { seed }),
+        13..32 => Event::PodComes(pod, if random.chance(15) { seed / 960 * 960 + 1 } else { seed }),
         32..37 => Event::PodIsRelabelled(pod, seed),
         37..53 => Event::PodStarts(pod),
         53..56 => Event::PodEnds(pod),
@@ -228,7 +228,8 @@ fn fault(random: &mut Random, masters: usize) -> Fault {
         21 => Fault::NoLeader { length: short },
         22 => Fault::LostRequest,
         23 => Fault::LostReply,
-        24..27 => Fault::SleepsAtWrite { master, length: length * 3 },
+        // another master takes over meanwhile
+        24..27 => Fault::SleepsAtWrite { master, length: 10_000 + random.below(30_000) as u64 },
         27..29 => Fault::NewRowDeleted,
         _ => Fault::ClusterError { committed: random.chance(50) },
     }
