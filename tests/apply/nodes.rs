@@ -229,8 +229,10 @@ async fn a_host_outlives_its_node() {
     lab.host("c2", "m2", &[MARK]);
     lab.host("c3", "m2-renamed", &[]);
     let engine = lab.engine().await;
-    let _host = controller(&lab, "c1", "m1", "172.18.0.1");
     lab.node("m1", "c1").await;
+    // an engine that sees the host before its Node removes the chassis for that reason
+    until("the Node is known", async || Dump::of(&lab.nb).text().contains("GR_m1")).await;
+    let _host = controller(&lab, "c1", "m1", "172.18.0.1");
     lab.chassis_are(&["c-stays", "c1", "c2", "c3"]).await;
     let uuid = |lab: &Lab| {
         let cache = lab.sb.cache();

@@ -25,6 +25,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -97,6 +98,20 @@ fn found_stories_hold() {
         if let Err(why) = play(&story) {
             panic!("{}: {why}", file.display());
         }
+    }
+}
+
+/// Faults that `planted/run` plants: each still fits the sources, to the line.
+#[test]
+fn planted_faults_fit() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned();
+    let faults = root.join("tests/sim/planted").read_dir().unwrap().map(|file| file.unwrap().path());
+    let faults: Vec<_> = faults.filter(|file| file.extension().is_some_and(|extension| extension == "patch")).collect();
+    assert!(faults.len() >= 10, "{faults:?}");
+    for fault in faults {
+        let check = Command::new("git").args(["apply", "--check"]).arg(&fault).current_dir(&root).output();
+        let said = check.expect("git (package git) runs");
+        assert!(said.status.success(), "{}: {}", fault.display(), String::from_utf8_lossy(&said.stderr));
     }
 }
 
