@@ -16,7 +16,7 @@ SEEDS ?= 10000
 CHAOS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover skew chart sim chaos e2e lint bench install release windows clean
+.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover skew chart kernel sim chaos e2e lint bench install release windows clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,12 @@ chart: ## the chart of ovn-kubernetes v1.3.0 with the image of the checkout; CHA
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "chart" tests/lab/run chart
+
+kernel: ## the datapath of the kernel, also over a bond and a VLAN; in a virtual machine if this kernel has no openvswitch (root, amd64)
+	@.ci/step "what is missing" lab/install
+	@modprobe -q openvswitch || .ci/step "a virtual machine" lab/install kernel
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@modprobe -q openvswitch || export LAB_SLOW=8 VM=lab/vm; .ci/step "kernel" $$VM tests/lab/run kernel
 
 long: ## what `make lint test` omits: full cluster-test, active-backup, the demo, bench --quick, install (root); docs/quality.md
 	@.ci/step "what is missing" lab/install

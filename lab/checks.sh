@@ -11,7 +11,7 @@ no() { # WHAT CMD...: must fail
 }
 summary() { echo "$passed passed, $failed failed"; [ "$failed" = 0 ]; }
 try() { # CMD...: for state that follows an event, within a minute; how fast is the benchmark's question
-  local end=$((SECONDS + 60))
+  local end=$((SECONDS + 60 * ${LAB_SLOW:-1}))
   until "$@"; do [ $SECONDS -lt $end ] || return 1; sleep 0.5; done
 }
 fails() { ! "$@"; }
@@ -19,12 +19,12 @@ stays() { try "$@" && "$@" && "$@" && "$@"; } # CMD...: for what must be so from
 cluster() { "$HERE/cluster" "$@"; }
 kubectl() { "$HERE/cluster" kubectl "$@"; }
 apply() { kubectl apply -f - >/dev/null; }
-x() { local pod=$1; shift; timeout 90 "$HERE/cluster" kubectl exec -n "$NS" "$pod" -- "$@"; }
+x() { local pod=$1; shift; timeout $((90 * ${LAB_SLOW:-1})) "$HERE/cluster" kubectl exec -n "$NS" "$pod" -- "$@"; }
 pod_ip() { kubectl get pod -n "$NS" "$1" -o jsonpath='{.status.podIP}'; }
 new_namespace() { # pods need the namespace's service account
   local i
   kubectl create ns "$1" >/dev/null
-  for i in $(seq 300); do ! kubectl get sa -n "$1" default >/dev/null 2>&1 || return 0; sleep 0.2; done
+  for i in $(seq $((300 * ${LAB_SLOW:-1}))); do ! kubectl get sa -n "$1" default >/dev/null 2>&1 || return 0; sleep 0.2; done
   echo "no service account in namespace $1" >&2; return 1
 }
 ports() { cluster nbctl --bare --columns=name list logical_switch_port; } # names of all logical ports

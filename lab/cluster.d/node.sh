@@ -4,7 +4,7 @@
 node_up() { # nI
   local u=$1
   node_start "$u"
-  wait_for 300 kubectl_ get node "$u" || die "kubelet of $u did not register"
+  kubectl_ wait --for=create --timeout=$((300 * LAB_SLOW))s "node/$u" >/dev/null || die "kubelet of $u did not register"
   # a kubelet may not set this label on its own Node
   case $u-$DB in n1-*|n[23]-pods-raft) kubectl_ label node "$u" node-role.kubernetes.io/control-plane= k8s.ovn.org/ovnkube-db=true >/dev/null ;; esac
   agent_start "$u"
@@ -38,29 +38,42 @@ in_node() { # nI [ovsdb|vswitchd|controller|seals]
   OVS_STATE=$D/nodes/$u/ovs
   case ${2:-} in
     ovsdb) ovsdb; return ;;
-    vswitchd) vswitchd; br_ex_net "$u"; return ;;
+    vswitchd) vswitchd; [ "$UPLINK" != br-ex ] || br_ex_net "$u"; return ;;
     controller) controller; return ;;
     seals) seals; return ;;
   esac
   mkdir -p "$OVS_STATE" /run/openvswitch /run/ovn
   [ "$IMPL_OVS" = 1 ] || { bare_host "$u" "$id"; return; }
-  seal
+  [ "$DATAPATH" = system ] || seal
   ip link set lo up; ip link set eth0 up; offload eth0
   ovsdb-tool create "$OVS_STATE/conf.db" "$(schema_file openvswitch/vswitch.ovsschema)"
   ovsdb
   ovs-vsctl --no-wait init
-  # normally the operating system's start scripts set these; the lab chooses the userspace datapath
+  # normally the operating system's start scripts set these; the lab chooses the datapath
   ovs-vsctl --no-wait set Open_vSwitch . external_ids:system-id="$id" external_ids:hostname="$u" \
-    external_ids:ovn-bridge-datapath-type=netdev ovs_version="$(ovs-vsctl --version | sed -n '1s/.* //p')"
+    external_ids:ovn-bridge-datapath-type="$DATAPATH" ovs_version="$(ovs-vsctl --version | sed -n '1s/.* //p')"
   [ "$SSL" = 0 ] || client_certificate "$u" node "$id"
   vswitchd
-  # br-ex holds the NIC and the node's address: userspace tunnels need the encapsulation address on a bridge
-  ovs-vsctl add-br br-ex -- set bridge br-ex datapath_type=netdev fail_mode=standalone "other_config:hwaddr=\"$(cat /sys/class/net/eth0/address)\"" \
-    -- add-port br-ex eth0 -- br-set-external-id br-ex bridge-id br-ex -- br-set-external-id br-ex bridge-uplink eth0
-  [ "$IMPL_BR_INT" = 0 ] || ovs-vsctl add-br br-int -- set bridge br-int datapath_type=netdev fail_mode=secure other_config:disable-in-band=true
-  br_ex_net "$u"
+  [ "$IMPL_BR_INT" = 0 ] || ovs-vsctl add-br br-int -- set bridge br-int datapath_type="$DATAPATH" fail_mode=secure other_config:disable-in-band=true
+  if [ "$UPLINK" = br-ex ]; then br_ex "$u"; else uplink "$u"; fi
   [ "$IMPL_PODS" = 1 ] || controller
   [ "$IMPL_MP_TXOFF" = 0 ] || mp_txoff
+}
+# br-ex holds the NIC and the node's address: userspace tunnels need the encapsulation address on a bridge
+br_ex() { # nI
+  ovs-vsctl add-br br-ex -- set bridge br-ex datapath_type="$DATAPATH" fail_mode=standalone "other_config:hwaddr=\"$(cat /sys/class/net/eth0/address)\"" \
+    -- add-port br-ex eth0 -- br-set-external-id br-ex bridge-id br-ex -- br-set-external-id br-ex bridge-uplink eth0
+  br_ex_net "$1"
+}
+uplink() { # nI: the device that the agent is told, with the node's addresses
+  local nic=${UPLINK%.*} link
+  if [ "$nic" = bond0 ]; then
+    ip link add bond0 type bond mode active-backup miimon 100
+    for link in eth0 eth1; do ip link set "$link" down; ip link set "$link" master bond0; done
+    ip link set bond0 mtu $UMTU up
+  fi
+  [ "$UPLINK" = "$nic" ] || ip link add "$UPLINK" link "$nic" type vlan id "${UPLINK#*.}"
+  host_net "$1" "$UPLINK"
 }
 # A host without Open vSwitch. Its database is prepared only to choose the userspace datapath.
 bare_host() { # nI SYSTEM-ID

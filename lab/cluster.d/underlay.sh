@@ -18,6 +18,7 @@ address() { # UNIT N DEVICE: assigns it the underlay's Nth addresses
 # TX checksum offload must be off wherever packets enter the userspace datapath: they leave a veth or TAP with a partial checksum
 # that nothing completes. The rest keeps packets within the MTU.
 offload() { # DEVICE
+  [ "$DATAPATH" = netdev ] || return 0
   ethtool -K "$1" tx off rx off tso off gso off gro off sg off >/dev/null 2>&1 || ethtool -K "$1" tx off >/dev/null 2>&1 || true
 }
 netns_add() { # UNIT: with eth0 on the bridge, without an address
@@ -26,15 +27,23 @@ netns_add() { # UNIT: with eth0 on the bridge, without an address
   inns "$u" ip link set lo up
   inns "$u" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0 \
     net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0
-  ip link add "u-$u" netns "$P-cp" mtu $UMTU type veth peer name eth0 netns "$P-$u" mtu $UMTU
-  inns cp ip link set "u-$u" master br0 up
-  inns cp ethtool -K "u-$u" tx off >/dev/null 2>&1 || true
-  inns "$u" ethtool -K eth0 tx off >/dev/null 2>&1 || true
+  link_add "$u" "u-$u" eth0
+  case $u-$UPLINK in n[0-9]*-bond0*) link_add "$u" "v-$u" eth1 ;; esac
+}
+link_add() { # UNIT NAME DEVICE: connects the unit's new device to the bridge
+  ip link add "$2" netns "$P-cp" mtu $UMTU type veth peer name "$3" netns "$P-$1" mtu $UMTU
+  inns cp ip link set "$2" master br0 up
+  # with a VLAN the nodes' frames have its tag, those of the others do not
+  case $1-$UPLINK in n[0-9]*-*.*) inns cp bridge vlan add dev "$2" vid "${UPLINK#*.}" ;; esac
+  [ "$DATAPATH" = netdev ] || return 0
+  inns cp ethtool -K "$2" tx off >/dev/null 2>&1 || true
+  inns "$1" ethtool -K "$3" tx off >/dev/null 2>&1 || true
 }
 underlay_up() {
   ip netns add "$P-cp"
   inns cp ip link set lo up
   inns cp ip link add br0 mtu $UMTU type bridge
+  case $UPLINK in *.*) inns cp ip link set br0 type bridge vlan_filtering 1 vlan_default_pvid "${UPLINK#*.}" ;; esac
   inns cp ip link set br0 addrgenmode none
   inns cp ip link set br0 up
   address cp 1 br0

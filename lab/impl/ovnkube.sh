@@ -8,7 +8,7 @@ IMPL_SETUP="kubectl apply -f $HERE/../dist/yaml/accounts.yaml -f $HERE/../dist/y
 flags='--k8s-kubeconfig=$ACCESS --cluster-subnets=$CLUSTER_CIDR --k8s-service-cidrs=$SERVICE_CIDR ${MTU:+--mtu=$MTU}'
 flags+=" --nb-address=\$NB --sb-address=\$SB \$DB_TLS"
 OVNKUBE_GATEWAY=${OVNKUBE_GATEWAY-shared}
-[ -z "$OVNKUBE_GATEWAY" ] || flags+=" --gateway-mode=$OVNKUBE_GATEWAY --gateway-interface=br-ex --nodeport"
+[ -z "$OVNKUBE_GATEWAY" ] || flags+=" --gateway-mode=$OVNKUBE_GATEWAY --gateway-interface=$UPLINK --nodeport"
 flags+=" ${OVNKUBE_ARGS:-}"
 IMPL_NODE="exec $OVNKUBE --init-node \$NODE $flags"
 IMPL_NODE1="exec $OVNKUBE --init-master \$NODE --init-node \$NODE $flags"

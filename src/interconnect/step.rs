@@ -42,6 +42,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
     let has_rows = || rows_of_all(ic_sb).any(|(_, row, of)| of == zone && is_of(row, &offer.cluster));
     let own = if ours.is_ok() || has_rows() { name } else { "" };
     let switches = switches::read(databases, own, &former.names(), &mut problems);
+    problems.extend(switches::missing_family(&offer.prefixes, &switches));
     let theirs = Theirs::read(ic_sb, own, &former.names(), &switches, &mut problems);
     let mut stage = Stage::Attach;
     match ours {

@@ -49,14 +49,21 @@ impl Switch {
         self.own.iter().chain(&self.former)
     }
 
+    /// The subnets in which this cluster has no address.
+    pub(crate) fn unclaimed(&self) -> Vec<Subnet> {
+        let own = |subnet: &Subnet| self.own.iter().flat_map(|own| &own.addresses).any(|net| subnet.contains(net.ip()));
+        self.subnets.iter().filter(|subnet| !own(subnet)).copied().collect()
+    }
+
+    /// The port with the addresses that are claimed. A switch may have got one more subnet since; the MAC address stays.
     fn own_port(&self, zone: &str, addresses: &[IpAddr]) -> Option<OwnPort> {
         let with_length = |subnet: &Subnet| {
             let ip = addresses.iter().find(|ip| subnet.contains(**ip))?;
             IpNetwork::new(*ip, subnet.prefix()).ok()
         };
         let addresses: Vec<IpNetwork> = self.subnets.iter().filter_map(with_length).collect();
-        let mac = Mac::of(addresses.first()?.ip());
-        (addresses.len() == self.subnets.len()).then(|| OwnPort { zone: zone.into(), mac, addresses, key: None })
+        let mac = Mac::of(addresses.iter().find(|net| net.is_ipv4()).or(addresses.first())?.ip());
+        Some(OwnPort { zone: zone.into(), mac, addresses, key: None })
     }
 }
 
@@ -94,6 +101,23 @@ pub(crate) fn read(
         switches.truncate(MOST);
     }
     switches
+}
+
+/// What to say if the cluster has prefixes of a family that no switch has.
+pub(crate) fn missing_family(prefixes: &[Subnet], switches: &[Switch]) -> Option<String> {
+    let subnets = || switches.iter().flat_map(|switch| &switch.subnets);
+    let lacks = |v6: bool| {
+        prefixes.iter().any(|prefix| prefix.is_ipv6() == v6) && !subnets().any(|subnet| subnet.is_ipv6() == v6)
+    };
+    let (family, example) = match (switches.is_empty(), lacks(false), lacks(true)) {
+        (false, true, _) => ("IPv4", "169.254.100.0/24"),
+        (false, _, true) => ("IPv6", "fe80:a9fe:64::/112"),
+        _ => return None,
+    };
+    Some(format!(
+        "pods of other clusters do not reach those here by {family}: no transit switch has a subnet of that family; add one to \
+         external_ids:{SUBNET} of each in IC-NB, such as {example}"
+    ))
 }
 
 fn switch(uuid: Uuid, row: &Row, zone: &str, former: &BTreeSet<&str>) -> Result<Switch, String> {
@@ -143,4 +167,40 @@ fn switch(uuid: Uuid, row: &Row, zone: &str, former: &BTreeSet<&str>) -> Result<
         }
     }
     Ok(switch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(subnets: &str, claim: &str) -> Switch {
+        let claim_key = format!("{CLAIM}az1");
+        let row = Row::new(transit_switch::TABLE)
+            .with(transit_switch::NAME, "ts")
+            .with(transit_switch::EXTERNAL_IDS, [(SUBNET, subnets), (claim_key.as_str(), claim)]);
+        switch(Uuid::default(), &row, "az1", &BTreeSet::new()).unwrap_or_else(|problem| panic!("{problem}"))
+    }
+
+    #[test]
+    fn a_port_stays_when_its_switch_gets_another_subnet() {
+        let before = with("169.254.100.0/24", "169.254.100.7").own.unwrap();
+        for subnets in ["169.254.100.0/24,fe80:a9fe:64::/112", "fe80:a9fe:64::/112,169.254.100.0/24"] {
+            let switch = with(subnets, "169.254.100.7");
+            assert_eq!(switch.own.as_ref(), Some(&before));
+            assert_eq!(switch.unclaimed(), ["fe80:a9fe:64::/112".parse().unwrap()]);
+            let both = with(subnets, "169.254.100.7 fe80:a9fe:64::7");
+            assert_eq!((both.unclaimed().len(), both.own.unwrap().mac), (0, before.mac));
+        }
+    }
+
+    #[test]
+    fn a_family_that_no_switch_has_is_said() {
+        let prefixes: [Subnet; 2] = ["10.128.0.0/14".parse().unwrap(), "fd01::/48".parse().unwrap()];
+        let (four, both) = (with("169.254.100.0/24", ""), with("169.254.101.0/24,fe80:a9fe:65::/112", ""));
+        assert_eq!(missing_family(&prefixes, &[]), None);
+        assert!(missing_family(&prefixes, &[with("169.254.100.0/24", "")]).unwrap().contains("by IPv6"));
+        assert_eq!(missing_family(&prefixes[..1], &[with("169.254.100.0/24", "")]), None);
+        assert!(missing_family(&prefixes, &[with("fe80:a9fe:64::/112", "")]).unwrap().contains("by IPv4"));
+        assert_eq!(missing_family(&prefixes, &[four, both]), None);
+    }
 }

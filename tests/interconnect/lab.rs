@@ -43,9 +43,23 @@ impl Lab {
     }
 
     pub(crate) async fn engine_that(&self, listening: Listening) -> Running {
+        self.engine_of(&Settings::default(), listening).await
+    }
+
+    /// Of a cluster with IPv4 and IPv6.
+    pub(crate) async fn dual_engine(&self) -> Running {
+        let settings = Settings {
+            cluster_subnets: "10.128.0.0/14/23,fd01::/48/64".into(),
+            service_cidrs: "172.30.0.0/16,fd02::/112".into(),
+            ..Settings::default()
+        };
+        self.engine_of(&settings, Listening::default()).await
+    }
+
+    async fn engine_of(&self, settings: &Settings, listening: Listening) -> Running {
         let databases = (Some(self.nb.client().await), Some(self.sb.client().await));
-        let (access, network) = (self.api.access(), Settings::default().network());
-        let engine = Running::listening(&access, network, databases, Arc::new(|| true), listening).await;
+        let access = self.api.access();
+        let engine = Running::listening(&access, settings.network(), databases, Arc::new(|| true), listening).await;
         engine.ready().await;
         engine
     }
@@ -78,6 +92,11 @@ impl Lab {
 
     pub(crate) async fn delete_subnet(&self, name: &str) {
         self.api.ask(Method::DELETE, &format!("{SUBNETS}/{name}"), Value::Null).await.unwrap();
+    }
+
+    pub(crate) fn set_subnets(&self, switch: &str, subnets: &str) {
+        let ids = format!("external_ids:subnet=\"{subnets}\"");
+        self.shared[0].ctl("ovn-ic-nbctl", &["set", "transit_switch", switch, &ids]);
     }
 
     pub(crate) fn add_switch(&self, name: &str, subnet: &str) {

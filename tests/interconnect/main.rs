@@ -101,6 +101,25 @@ async fn a_name_that_another_cluster_takes_changes_nothing() {
     assert!(lab.routes().contains("10.244.0.0/16"), "{}", lab.routes());
 }
 
+/// A cluster with both families says when no switch has one of them. A switch that gets it keeps its port and address.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_switch_gets_another_family_later() {
+    let lab = Lab::up(Release::Trixie).await;
+    lab.add_switch("ts", "169.254.100.0/24");
+    let _engine = lab.dual_engine().await;
+    lab.configure(&[]).await;
+    lab.bind("cr-az1-ts", "c1").await;
+    lab.event_says("do not reach those here by IPv6: no transit switch has a subnet of that family").await;
+    until("IPv4 is offered", async || lab.shared_rows().contains("10.128.0.0/14")).await;
+    let before = lab.ports();
+    assert!(!lab.shared_rows().contains("fd01::/48"));
+    lab.set_subnets("ts", "169.254.100.0/24,fe80:a9fe:64::/112");
+    until("IPv6 is offered", async || lab.shared_rows().contains("fd01::/48")).await;
+    let after = lab.ports();
+    let [before, after] = [&before, &after].map(|ports| ports.first().unwrap().replace('"', ""));
+    assert!(after.starts_with(&before) && after.contains(" fe80:a9fe:64::"), "{before} became {after}");
+}
+
 /// What people close is neither offered nor learned, from the moment they say so.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_range_that_a_subnet_closes_stays_here() {
