@@ -4,11 +4,12 @@
 #   pods           none of the lab's: the implementation runs them in pods, at the first node's address
 #   pods-raft      the same with three members, at the first three nodes' addresses
 #   active-backup  two members; clients know one address, on which the active member listens and from which the other copies
+#   pacemaker      see pacemaker.sh; clients know the shared address
 # With TLS, nodes connect to a relay of SB at the shared address, under a role.
 # The lab's own programs (northd, nbctl) use unix sockets, so every TCP connection is the implementation's.
 # Sourced by lab/cluster.
 
-db_members() { case $DB in pods*) ;; standalone) echo 1 ;; raft3) echo 1 2 3 ;; active-backup) echo 1 2 ;; esac; }
+db_members() { case $DB in pods*|pacemaker) ;; standalone) echo 1 ;; raft3) echo 1 2 3 ;; active-backup) echo 1 2 ;; esac; }
 db_ip() { primary $((1 + $1)); } # I; 8: the shared address
 db_at() { in_url "$(db_ip "$1")"; }
 db_port() { [ "$1" = nb ] && echo 6641 || echo 6642; }
@@ -18,7 +19,7 @@ db_shared() { echo "$(db_proto):$(db_at 8):$(db_port "$1")"; }
 db_relay() { echo "ssl:$(db_at 8):16642"; }
 db_remotes() { # nb|sb: the remotes given to the implementation
   local i s=
-  [ "$DB" != active-backup ] || { db_shared "$1"; return; }
+  case $DB in active-backup|pacemaker) db_shared "$1"; return ;; esac
   [ "$DB" != pods ] || { echo "$(db_proto):$(in_url "$(node_ip n1)"):$(db_port "$1")"; return; }
   [ "$DB" != pods-raft ] || { for i in 1 2 3; do s+=${s:+,}$(db_proto):$(in_url "$(node_ip n$i)"):$(db_port "$1"); done; echo "$s"; return; }
   for i in $(db_members); do s+=${s:+,}$(db_proto):$(db_at "$i"):$(db_port "$1"); done
@@ -27,7 +28,7 @@ db_remotes() { # nb|sb: the remotes given to the implementation
 db_sockets() { # nb|sb: the same for the lab's own programs
   local i s=
   [ "$DB" != active-backup ] || { echo "unix:$D/db/$1-$(cat "$D/db/active").sock"; return; }
-  [[ $DB != pods* ]] || { db_remotes "$1"; return; }
+  case $DB in pods*|pacemaker) db_remotes "$1"; return ;; esac
   for i in $(db_members); do s+=${s:+,}unix:$D/db/$1-$i.sock; done
   echo "$s"
 }
@@ -85,6 +86,12 @@ databases_up() {
     [ "$SSL" = 0 ] || { for i in $(seq "$NODES"); do addresses+=("$(node_ip "n$i")"); done; pki "${addresses[@]}"; }
     return 0
   fi
+  if [ "$DB" = pacemaker ]; then
+    [ "$SSL" = 0 ] || die "--db pacemaker: without --ssl"
+    pacemaker_up
+    northd_start
+    return
+  fi
   for i in $(db_members) 8; do address cp $((1 + i)) br0; addresses+=("$(db_ip "$i")"); done
   [ "$SSL" = 0 ] || pki "${addresses[@]}"
   echo 1 >"$D/db/active"
@@ -106,6 +113,7 @@ db_leader() { # nb|sb
     done
     die "no member of $1 leads now"
   fi
+  [ "$DB" != pacemaker ] || { db_active_host; return; }
   [ "$DB" = raft3 ] || { echo "$1-$(cat "$D/db/active")"; return; }
   for i in $(db_members); do
     ovs-appctl -T 3 -t "$D/db/$1-$i.ctl" cluster/status "$(db_schema "$1")" 2>/dev/null | grep '^Role: leader' >/dev/null || continue

@@ -8,6 +8,7 @@
 //! ic-sb-port: "6646"
 //! gw-nodes: "node-a,node-b"
 //! auto-route: "true"
+//! gateway-mtu: "1300"
 //! ```
 
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ const NB_PORT: u16 = 6645;
 const SB_PORT: u16 = 6646;
 /// The most entries of a list.
 const MOST: usize = 64;
+/// The least MTU: what IPv6 needs.
+const LEAST_MTU: u16 = 1280;
 /// The longest name of an availability zone: it is part of names of ports.
 const LONGEST_NAME: usize = 63;
 
@@ -64,6 +67,8 @@ pub struct Interconnection {
     pub gateways: Vec<Name>,
     /// Whether prefixes are exchanged.
     pub auto_route: bool,
+    /// The largest packets of pods that get through to other clusters, if that is less than within this one.
+    pub gateway_mtu: Option<u16>,
 }
 
 /// A server of the databases.
@@ -115,6 +120,7 @@ impl<'a> Reader<'a> {
         let sb_port = self.port("ic-sb-port", SB_PORT);
         let gateways = self.list("gw-nodes", node);
         let auto_route = self.switch("auto-route");
+        let gateway_mtu = self.mtu("gateway-mtu");
         Some(Interconnection {
             zone: zone?,
             servers: servers?,
@@ -122,6 +128,7 @@ impl<'a> Reader<'a> {
             sb_port: sb_port?,
             gateways: gateways?,
             auto_route: auto_route?,
+            gateway_mtu: gateway_mtu?,
         })
     }
 
@@ -169,6 +176,15 @@ impl<'a> Reader<'a> {
         match text.parse() {
             Ok(port) if port != 0 => Some(port),
             _ => self.is_bad(key, format!("is {:?}; write a port from 1 to 65535", short(text))),
+        }
+    }
+
+    /// `Some(None)` where the key is not there.
+    fn mtu(&mut self, key: &str) -> Option<Option<u16>> {
+        let Some(text) = self.text(key) else { return Some(None) };
+        match text.parse() {
+            Ok(mtu) if mtu >= LEAST_MTU => Some(Some(mtu)),
+            _ => self.is_bad(key, format!("is {:?}; write a number from {LEAST_MTU} to {}", short(text), u16::MAX)),
         }
     }
 

@@ -30,7 +30,7 @@ fn with_meta<T>(parse: impl FnOnce(&Meta<'_>) -> T) -> T {
 fn the_documented_config_map() {
     let config = parse(&[("ic-nb-port", "7000"), ("ic-db-host", "10.0.0.1,, fd00::1 ,ssl:db.example,10.0.0.1,")]);
     let Asks::On(wanted) = config.asks else { panic!("{:?}", config.bad) };
-    assert_eq!((wanted.nb_port, wanted.sb_port), (7000, 6646));
+    assert_eq!((wanted.nb_port, wanted.sb_port, wanted.gateway_mtu), (7000, 6646, None));
     assert_eq!(wanted.gateways, ["a".into(), "b".into()]);
     let remotes: Vec<_> = wanted.servers.iter().map(|server| server.remote(6645)).collect();
     assert_eq!(remotes, ["tcp:10.0.0.1:6645", "tcp:[fd00::1]:6645", "ssl:db.example:6645"]);
@@ -51,6 +51,8 @@ fn a_bad_key_is_named_with_its_remedy() {
         ("ic-sb-port", "66460", "write a port from 1 to 65535"),
         ("gw-nodes", "a_b", "write names of nodes"),
         ("auto-route", "yes", "write \"true\" or \"false\""),
+        ("gateway-mtu", "576", "write a number from 1280 to 65535"),
+        ("gateway-mtu", "70000", "write a number from 1280 to 65535"),
     ] {
         let config = parse(&[(key, value)]);
         assert_eq!(config.asks, Asks::Unclear, "{key}: {value}");

@@ -27,7 +27,9 @@ pub(super) fn want(name: &Name, world: &World) -> Want {
     );
     let chassis = gateways(wanted, number, world);
     for own in &transit.own {
-        own_port(&mut want, &names::transit(name, &own.zone), own, &chassis, &switch);
+        let ends = names::transit(name, &own.zone);
+        let gateways = gateway_rows(&mut want, &ends, &chassis);
+        own_port(&mut want, &ends, own, wanted.gateway_mtu, gateways, &switch);
     }
     for (port, remote) in &transit.remote {
         let port = want.row(
@@ -54,7 +56,7 @@ fn gateways(wanted: &Interconnection, number: usize, world: &World) -> Vec<Name>
     chassis
 }
 
-fn own_port(want: &mut Want, ends: &names::TransitPorts, own: &OwnPort, chassis: &[Name], switch: &RowKey) {
+fn gateway_rows(want: &mut Want, ends: &names::TransitPorts, chassis: &[Name]) -> Vec<RowKey> {
     let gateway = |(place, chassis): (usize, &Name)| {
         let id = format!("{}-{chassis}", ends.router_side);
         RowWant::new(id.as_str(), Row::new(gc::TABLE))
@@ -62,12 +64,24 @@ fn own_port(want: &mut Want, ends: &names::TransitPorts, own: &OwnPort, chassis:
             .with(gc::CHASSIS_NAME, chassis.as_ref())
             .with(gc::PRIORITY, FIRST_PRIORITY - i64::try_from(place).unwrap_or(FIRST_PRIORITY))
     };
-    let gateways: Vec<RowKey> = chassis.iter().enumerate().map(gateway).map(|row| want.row(row)).collect();
+    chassis.iter().enumerate().map(gateway).map(|row| want.row(row)).collect()
+}
+
+/// Both ends of the port. Packets that are larger than `mtu` are answered with ICMP there.
+fn own_port(
+    want: &mut Want,
+    ends: &names::TransitPorts,
+    own: &OwnPort,
+    mtu: Option<u16>,
+    gateways: Vec<RowKey>,
+    switch: &RowKey,
+) {
     let port = want.row(
         RowWant::new(ends.router_side.as_str(), Row::new(lrp::TABLE))
             .with(lrp::NAME, ends.router_side.as_str())
             .with(lrp::MAC, own.mac.to_string())
             .with(lrp::NETWORKS, own.addresses.iter().map(ToString::to_string))
+            .with(lrp::OPTIONS, mtu.into_iter().map(|mtu| ("gateway_mtu", mtu.to_string())))
             .with(lrp::EXTERNAL_IDS, owner::marks(owner::INTERCONNECTION))
             .refers(lrp::GATEWAY_CHASSIS, gateways),
     );
