@@ -13,6 +13,7 @@
 use std::collections::BTreeSet;
 
 use ovnkube_model::World;
+use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::logical_switch_port as lsp;
 use ovnkube_ovsdb::Cache;
 use ovnkube_plan::{Access, Key, RowKey, Want, access};
@@ -104,6 +105,43 @@ pub fn has_lost_addresses(key: &Key, want: &Want, had: &Owned, cache: &Cache) ->
         have.is_some() && have != wanted
     };
     matches!(key, Key::Pods(_)) && had.rows.iter().any(is_other)
+}
+
+/// Addresses that these keys have in the database and no longer want. Until they give them back, no other port may get them.
+pub fn not_given_back<'a>(
+    keys: impl Iterator<Item = &'a Key>,
+    world: &World,
+    owner_index: &OwnerIndex,
+    cache: &Cache,
+) -> BTreeSet<String> {
+    let mut addresses = BTreeSet::new();
+    for key in keys {
+        let had = owner_index.get(key).into_iter().flat_map(|had| &had.rows);
+        let ports = had.filter(|row| row.table == lsp::TABLE);
+        let ports: Vec<_> = ports.filter_map(|row| cache.get(row.table, existing(cache, row)?)).collect();
+        if ports.is_empty() {
+            continue;
+        }
+        let want = ovnkube_plan::want(key, world);
+        let wanted = addresses_of(&want);
+        let lost = ports.iter().flat_map(|port| split(port)).filter(|address| !wanted.contains(address));
+        addresses.extend(lost.map(str::to_owned));
+    }
+    addresses
+}
+
+/// Whether a port that is wanted has one of these addresses.
+pub fn wants_one_of(want: &Want, addresses: &BTreeSet<String>) -> bool {
+    !addresses.is_empty() && addresses_of(want).iter().any(|address| addresses.contains(*address))
+}
+
+fn addresses_of(want: &Want) -> BTreeSet<&str> {
+    want.rows.iter().filter(|row| row.key.table == lsp::TABLE).flat_map(|row| split(&row.row)).collect()
+}
+
+/// The MAC and IP addresses of a port.
+fn split(port: &Row) -> impl Iterator<Item = &str> {
+    port.strs(lsp::ADDRESSES).flat_map(|addresses| addresses.split(' ')).filter(|word| word.contains(['.', ':']))
 }
 
 fn exists(row: &RowKey, cache: Option<&Cache>) -> bool {

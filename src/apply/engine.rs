@@ -16,18 +16,19 @@ use std::time::Duration;
 
 use ovnkube_model::{Affected, Change, Notice, Severity, World};
 use ovnkube_ovn::nb;
-use ovnkube_ovsdb::{Class, Client, Event, RowEvent, Txn, TxnError};
+use ovnkube_ovsdb::{Class, Client, Event, RowEvent, TxnError};
 use ovnkube_plan::{Key, identity, is_garbage};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::Events;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tracing::{Instrument, Span, debug, error_span, info, warn};
+use tracing::{debug, error_span, info, warn};
 
 use crate::batch::{self, Limits, Next};
 use crate::chassis::ChassisReports;
 use crate::diff::{Diff, Missing, Subjects};
 use crate::garbage::{self, Left};
+use crate::in_flight::{Batch, Failure, InFlight, or_never, send};
 use crate::interconnection::Offers;
 use crate::may_write::MayWrite;
 use crate::northbound::Northbound;
@@ -36,7 +37,6 @@ use crate::patches::{Outcome, Patches, SEEN_WITHIN};
 use crate::retry_queue::{Cause, RetryQueue};
 use crate::sweep::Sweep;
 use crate::takeover_check::TakeoverCheck;
-use crate::write_lock::LOCK;
 
 /// Limit on the keys of one transaction that need not change together: large enough to carry a burst, small enough that
 /// the reply does not delay the next pod.
@@ -85,6 +85,8 @@ pub struct Engine {
     halves: VecDeque<Vec<Key>>,
     /// Keys of failed transactions, which wait to be tried again.
     failed: BTreeSet<Key>,
+    /// Addresses that keys outside the present transaction have yet to give back.
+    held: BTreeSet<String>,
     /// Large transactions in a row whose outcome is unknown.
     unknown: u32,
     /// The outcome of the last transaction is unknown. Its keys wait to be tried again.
@@ -104,32 +106,6 @@ pub struct Engine {
     started: Option<Instant>,
 }
 
-/// Why a transaction failed.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error("not sent: the lease is gone")]
-    NoLease,
-    #[error(transparent)]
-    Txn(#[from] TxnError),
-}
-
-/// What is needed of a transaction when its result arrives.
-struct Batch {
-    /// Its keys, with what each had before: needed if it fails.
-    keys: Vec<(Key, Arc<Owned>)>,
-    /// Keys that wait and have nothing meanwhile.
-    waiting: Vec<(Key, Arc<Owned>)>,
-    /// What its operations are about: needed if one is refused.
-    subjects: Subjects,
-    /// It removes what no key wants, and leaves so much.
-    sweeps: Option<Left>,
-    operations: usize,
-    /// Adds the number of the batch to its log lines.
-    span: Span,
-}
-
-type InFlight = std::pin::Pin<Box<dyn Future<Output = (Batch, Result<(), Failure>)> + Send>>;
-
 impl Engine {
     pub fn new(parts: Parts) -> Self {
         let Parts { world, nb, chassis, offers, patches, events, may_write, takeover, metrics, readiness } = parts;
@@ -145,6 +121,7 @@ impl Engine {
             dirty: BTreeSet::new(),
             halves: VecDeque::new(),
             failed: BTreeSet::new(),
+            held: BTreeSet::new(),
             unknown: 0,
             is_lost: false,
             most: usize::MAX,
@@ -313,16 +290,29 @@ impl Engine {
     }
 
     fn take_keys(&mut self) -> Option<Vec<Next>> {
-        if let Some(half) = self.halves.pop_front() {
-            return Some(half.into_iter().map(|key| Next { key, may_wait: false }).collect());
+        let half = self.halves.pop_front();
+        let is_part = half.is_some() || self.most < usize::MAX;
+        let keys = match half {
+            Some(half) => half.into_iter().map(|key| Next { key, may_wait: false }).collect(),
+            None => self.take_dirty(),
+        };
+        self.held.clear();
+        if let Some(nb) = &self.nb {
+            let rest = self.dirty.iter().filter(|_| is_part).chain(self.halves.iter().flatten());
+            let others = rest.chain(self.retries.refused()).chain(&self.failed);
+            let others = others.filter(|key| keys.iter().all(|next| next.key != **key));
+            self.held = batch::not_given_back(others, &self.world, &self.owner_index, &nb.client.cache());
         }
+        (!keys.is_empty()).then_some(keys)
+    }
+
+    fn take_dirty(&mut self) -> Vec<Next> {
         let cache = self.nb.as_ref().map(|nb| nb.client.cache());
         let limits = Limits { others: BATCH, all: self.most };
         if !self.dirty.is_empty() {
             self.dirty.append(&mut batch::take_along(&mut self.failed, &self.world, cache.as_deref()));
         }
-        let keys = batch::take(&mut self.dirty, limits, &self.world, &self.owner_index, cache.as_deref());
-        (!keys.is_empty()).then_some(keys)
+        batch::take(&mut self.dirty, limits, &self.world, &self.owner_index, cache.as_deref())
     }
 
     /// Notes what all dirty keys want, so that the sweep does not remove it.
@@ -342,7 +332,7 @@ impl Engine {
     /// Plans these keys, and with `sweeps` the removal of what no key wants. Sends a transaction only if something
     /// differs.
     fn plan(&mut self, keys: Vec<Next>, sweeps: bool) -> Option<InFlight> {
-        let Self { world, nb, patches, retries, owner_index, dirty, batches, most, .. } = self;
+        let Self { world, nb, patches, retries, owner_index, dirty, held, batches, most, .. } = self;
         *batches += 1;
         let now = Instant::now();
         let span = error_span!("batch", number = *batches);
@@ -376,10 +366,17 @@ impl Engine {
             let patch = want.patch.take();
             if let (Some(diff), Some(cache)) = (&mut diff, &cache) {
                 let old = owner_index.get(&key).cloned().unwrap_or_default();
-                if !waits && let Err(Missing(row)) = diff.key(&want, &old, owner_index) {
-                    debug!(%key, missing = %row, "waits for a row");
-                    retries.add_rate_limited(key.clone(), Cause::Rows, now, Duration::ZERO);
-                    waits = true;
+                if !waits {
+                    let missing = if batch::wants_one_of(&want, held) {
+                        Some("an address that another port still has".to_owned())
+                    } else {
+                        diff.key(&want, &old, owner_index).err().map(|Missing(row)| row.to_string())
+                    };
+                    if let Some(missing) = missing {
+                        debug!(%key, missing, "waits");
+                        retries.add_rate_limited(key.clone(), Cause::Rows, now, Duration::ZERO);
+                        waits = true;
+                    }
                 }
                 if waits {
                     let is_lost = batch::has_lost_addresses(&key, &want, &old, cache);
@@ -571,29 +568,5 @@ impl Drop for Engine {
     /// Without the lease this part has no work, so it counts as ready.
     fn drop(&mut self) {
         self.readiness.ready(PART);
-    }
-}
-
-fn send(nb: &Northbound, batch: Batch, mut txn: Txn, may_write: &MayWrite) -> InFlight {
-    let (client, may_write) = (nb.client.clone(), may_write.clone());
-    txn.assert_lock(LOCK);
-    let span = batch.span.clone();
-    let sent = async move {
-        // planning took time: check again right before sending
-        let result = if may_write() {
-            client.transact(txn).await.map(|_| ()).map_err(Failure::from)
-        } else {
-            Err(Failure::NoLease)
-        };
-        (batch, result)
-    };
-    Box::pin(sent.instrument(span))
-}
-
-/// The future's result; never returns if there is no future.
-async fn or_never<F: Future + Unpin>(future: Option<F>) -> F::Output {
-    match future {
-        Some(future) => future.await,
-        None => std::future::pending().await,
     }
 }

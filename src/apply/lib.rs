@@ -17,6 +17,7 @@ pub mod diff;
 mod encaps;
 mod engine;
 pub mod garbage;
+mod in_flight;
 mod interconnection;
 mod interconnection_session;
 mod may_write;

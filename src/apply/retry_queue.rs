@@ -29,6 +29,8 @@ pub(crate) struct RetryQueue {
     /// Each key once, at its earliest deadline.
     next: BTreeSet<(Instant, Key)>,
     keys: HashMap<Key, Retries>,
+    /// Keys whose rows the database has refused, until it accepts them.
+    refused: BTreeSet<Key>,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +70,12 @@ impl RetryQueue {
     /// Delays a key whose rows the database has refused. Not even a change makes it try again at once.
     pub(crate) fn add_refused(&mut self, key: Key, now: Instant) {
         self.add_rate_limited(key.clone(), Cause::Rows, now, APART);
+        self.refused.insert(key.clone());
         self.change(key, |retries| retries.causes[Cause::Rows as usize].held_until = Some(now + APART));
+    }
+
+    pub(crate) fn refused(&self) -> impl Iterator<Item = &Key> {
+        self.refused.iter()
     }
 
     /// Schedules a check of a key that has not failed; an earlier check stays.
@@ -89,6 +96,9 @@ impl RetryQueue {
 
     /// Notes a success: the next failure starts with the shortest wait.
     pub(crate) fn forget(&mut self, key: &Key, cause: Cause) {
+        if cause == Cause::Rows {
+            self.refused.remove(key);
+        }
         if self.keys.contains_key(key) {
             self.change(key.clone(), |retries| retries.causes[cause as usize] = Waiting::default());
         }

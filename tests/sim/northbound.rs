@@ -42,6 +42,7 @@ pub(crate) enum Fate {
     Unknown {
         committed: bool,
     },
+    Refused,
 }
 
 impl Northbound {
@@ -160,11 +161,16 @@ impl Northbound {
         let Self { database, locks, .. } = self;
         let holds = |lock: &str| locks.get(lock).and_then(VecDeque::front) == Some(&conn);
         let fate = if self.leads { fate } else { Fate::Unknown { committed: false } };
-        let before = (fate == Fate::Unknown { committed: false }).then(|| database.clone());
+        let before = matches!(fate, Fate::Unknown { committed: false } | Fate::Refused).then(|| database.clone());
         let (mut results, mut changes) = database.transact(ops, holds);
-        if fate != Fate::Normal {
+        let error = match fate {
+            Fate::Normal => None,
+            Fate::Unknown { .. } => Some(json!({"error": "cluster error", "details": "the leader changed"})),
+            Fate::Refused => Some(json!({"error": "resources exhausted", "details": "too much at once"})),
+        };
+        if let Some(error) = error {
             results = vec![json!({}); ops.len()];
-            results.push(json!({"error": "cluster error", "details": "the leader changed"}));
+            results.push(error);
         }
         if let Some(before) = before {
             (self.database, changes) = (before, Vec::new());

@@ -134,6 +134,11 @@ pub(crate) enum Fault {
     },
     /// Another program deletes the next row that a master inserts.
     NewRowDeleted,
+    /// The server refuses transactions of more operations than `most`, and does not say for which one.
+    DatabaseRefuses {
+        most: usize,
+        length: u64,
+    },
 }
 
 impl Story {
@@ -210,7 +215,7 @@ fn fault(random: &mut Random, masters: usize) -> Fault {
     let down = [0, 100, 1000, 15_000][random.below(4)];
     let delay = 20 + random.below(800) as u64;
     let writes = 1 + random.below(6) as u64;
-    match random.below(30) {
+    match random.below(32) {
         0..2 => Fault::Crash { master, down },
         2..7 => Fault::CrashAfter { master, writes, down },
         7 => Fault::HostDies { master, down },
@@ -231,6 +236,7 @@ fn fault(random: &mut Random, masters: usize) -> Fault {
         // another master takes over meanwhile
         24..27 => Fault::SleepsAtWrite { master, length: 10_000 + random.below(30_000) as u64 },
         27..29 => Fault::NewRowDeleted,
+        29..31 => Fault::DatabaseRefuses { most: 2 + random.below(20), length },
         _ => Fault::ClusterError { committed: random.chance(50) },
     }
 }

@@ -93,6 +93,8 @@ pub(crate) struct Faults {
     lose_reply: bool,
     cluster_error: Option<bool>,
     deletes_new: bool,
+    /// From how many operations on, and until when.
+    database_refuses: (usize, u64),
 }
 
 /// A connection to the database.
@@ -373,6 +375,11 @@ impl World {
             if std::mem::take(&mut self.faults.lose_request) {
                 return self.hang_up(conn);
             }
+            let (most, until) = self.faults.database_refuses;
+            // the first parameter is the database's name
+            if self.now < until && request["params"].as_array().map_or(0, Vec::len) > most + 1 {
+                fate = Fate::Refused;
+            }
             fate = self.faults.cluster_error.take().map_or(fate, |committed| Fate::Unknown { committed });
         }
         let (messages, changes) = self.nb.handle(conn, request, fate);
@@ -543,6 +550,7 @@ impl World {
             Fault::LostReply => self.faults.lose_reply = true,
             Fault::ClusterError { committed } => self.faults.cluster_error = Some(committed),
             Fault::NewRowDeleted => self.faults.deletes_new = true,
+            Fault::DatabaseRefuses { most, length } => self.faults.database_refuses = (most, now + length),
         }
     }
 
