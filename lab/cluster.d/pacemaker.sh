@@ -36,8 +36,9 @@ db_host() { # hI: its first process
   chown hacluster:haclient /var/log/pacemaker
   install -d -m 1755 /run/resource-agents
   mkdir -p /run/ovn /run/openvswitch
-  [ -z "$OVN_ROOTFS" ] || mount --bind "$OVN_ROOTFS/usr/share/ovn" /usr/share/ovn
-  # Debian's package has a link to where the file was before
+  # with what the document corrects in packages: a word of ovn-ctl, and a link that leads nowhere
+  rm -rf "$own/ovn"; cp -r "$OVN_ROOTFS/usr/share/ovn" "$own/ovn"; mount --bind "$own/ovn" /usr/share/ovn
+  sed -i '/sync-status/s/awk .*/sed -n "s\/^state: \/\/p"/' /usr/share/ovn/scripts/ovn-ctl
   ln -sfn /usr/share/ovn/scripts/ovndb-servers.ocf /usr/lib/ocf/resource.d/ovn/ovndb-servers
   corosync_conf >/etc/corosync/corosync.conf
   corosync -f >>"$own/corosync.log" 2>&1 &

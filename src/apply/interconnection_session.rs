@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ovnkube_interconnect::{Databases, Hearing, Listening, Step, ask, step, withdraw};
-use ovnkube_model::{Change, Peers, Server};
+use ovnkube_model::{Change, PeerRoute, Peers, Server};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
 use ovnkube_ovsdb::{Client, Lock, Options, Remote, Subscription, TlsFiles, Txn};
@@ -166,8 +166,11 @@ impl Session {
         }
         self.waits = None;
         let settled = self.wrote + SETTLED_AFTER;
-        let Step { mut claims, offers, chassis, mut peers, numbers, goes_on } =
+        let Step { mut claims, offers, chassis, mut peers, ways, numbers, goes_on } =
             self.with_databases(|databases| step(&self.offer, databases, settled <= now));
+        // one that is used stays, whatever becomes of its ports
+        let is_used = |route: &PeerRoute| self.told.as_ref().is_some_and(|told| told.routes.binary_search(route).is_ok());
+        peers.routes.retain(|route| ways.has(route) || is_used(route));
         let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
         self.hearing.hear(&numbers, since);
         for name in self.hearing.silent(self.listening, since) {

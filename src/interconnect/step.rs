@@ -1,9 +1,13 @@
 //! One step towards what is wanted, from what the databases hold now.
 
-use ovnkube_model::{Name, OwnPort, Peers, TransitSwitch};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use ovnkube_model::{Name, OwnPort, PeerRoute, Peers, TransitSwitch};
+use ovnkube_ovn::sb::port_binding;
 use ovnkube_ovn::{ic_nb, ic_sb, sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
-use ovnkube_plan::Offer;
+use ovnkube_plan::{Offer, names};
 
 use crate::databases::{Databases, number, raise};
 use crate::former::{Former, Stage};
@@ -23,9 +27,33 @@ pub struct Step {
     /// To SB.
     pub chassis: Txn,
     pub peers: Peers,
+    pub ways: Ways,
     pub numbers: Numbers,
     /// The cluster gets another name: there is more to do once the others had time to follow.
     pub goes_on: bool,
+}
+
+/// Next hops that packets can reach, by transit switch.
+pub struct Ways(BTreeSet<(Name, IpAddr)>);
+
+impl Ways {
+    /// A way is there when both this cluster's port in the switch and the other's are on a gateway.
+    fn find(sb: &Cache, switches: &[Switch], theirs: &Theirs) -> Self {
+        let rows = sb.iter(port_binding::TABLE).filter(|(_, row)| row.uuid(port_binding::CHASSIS).is_some());
+        let on_gateway: BTreeSet<&str> = rows.map(|(_, row)| row.str(port_binding::LOGICAL_PORT)).collect();
+        let has_own = |switch: &&Switch| {
+            let mut ends = switch.ports().map(|own| names::transit(&switch.name, &own.zone));
+            ends.any(|ends| on_gateway.contains(format!("cr-{}", ends.router_side).as_str()))
+        };
+        let open: BTreeSet<&Name> = switches.iter().filter(has_own).map(|switch| &switch.name).collect();
+        let ports = theirs.ports.iter();
+        let ports = ports.filter(|port| open.contains(&port.switch) && on_gateway.contains(port.name.as_ref()));
+        Self(ports.flat_map(|port| port.addresses.iter().map(|ip| (port.switch.clone(), *ip))).collect())
+    }
+
+    pub fn has(&self, route: &PeerRoute) -> bool {
+        self.0.contains(&(route.switch.clone(), route.next_hop))
+    }
 }
 
 /// The next step. Where nothing differs, all transactions are empty. `is_settled`: the other clusters had time to follow what
@@ -53,6 +81,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
         Err(problem) => problems.push(problem),
     }
     chassis::write(&mut chassis, databases.sb, &theirs, &mut problems);
+    let ways = Ways::find(databases.sb, &switches, &theirs);
     let peers = Peers {
         switches: switches.iter().filter_map(|switch| transit(switch, stage, &theirs)).collect(),
         routes: theirs.routes,
@@ -60,7 +89,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
         problems,
     };
     let numbers = Numbers { asked: number(databases.ic_nb).map(|(_, number)| number), answers: theirs.answers };
-    Step { claims, offers, chassis, peers, numbers, goes_on: !is_settled && stage != Stage::Done }
+    Step { claims, offers, chassis, peers, ways, numbers, goes_on: !is_settled && stage != Stage::Done }
 }
 
 /// Asks who is there; see [`crate::Hearing`].

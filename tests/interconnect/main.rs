@@ -53,7 +53,14 @@ async fn routes_are_exchanged(release: Release) {
     // a second switch is a second way
     lab.add_switch("ts1", "169.254.101.0/24");
     other.attach("ts1", "169.254.101.77/24").await;
+    until("their port is there", async || lab.nb.nbctl(&["lsp-list", "ts1"]).contains("ts1-az2")).await;
+    other.stop();
+    lab.create(&[Lab::route(&lab.zone("az2"), "ts1", "10.99.0.0/16", "169.254.101.77")]);
+    lab.is_quiet().await;
+    assert!(!lab.routes().contains("10.99."), "our port in the switch is on no gateway yet");
     lab.bind("cr-az1-ts1", "c1").await;
+    until("the way is used", async || lab.routes().contains("10.99.0.0/16")).await;
+    other.go_on();
     until("two ways to them", async || lab.routes().matches("10.244.0.0/16").count() == 2).await;
     until("two ways to us", async || other.routes().matches("10.128.0.0/14").count() == 2).await;
     lab.shared[0].ctl("ovn-ic-nbctl", &["ts-del", "ts1"]);
