@@ -107,9 +107,11 @@ pub fn has_lost_addresses(key: &Key, want: &Want, had: &Owned, cache: &Cache) ->
     matches!(key, Key::Pods(_)) && had.rows.iter().any(is_other)
 }
 
-/// Addresses that these keys have in the database and no longer want. Until they give them back, no other port may get them.
+/// Addresses that these keys, if they are not among the `next` ones, have in the database and no longer want. Until they give
+/// them back, no other port may get them.
 pub fn not_given_back<'a>(
     keys: impl Iterator<Item = &'a Key>,
+    next: &[Next],
     world: &World,
     owner_index: &OwnerIndex,
     cache: &Cache,
@@ -119,7 +121,7 @@ pub fn not_given_back<'a>(
         let had = owner_index.get(key).into_iter().flat_map(|had| &had.rows);
         let ports = had.filter(|row| row.table == lsp::TABLE);
         let ports: Vec<_> = ports.filter_map(|row| cache.get(row.table, existing(cache, row)?)).collect();
-        if ports.is_empty() {
+        if ports.is_empty() || next.iter().any(|next| next.key == *key) {
             continue;
         }
         let want = ovnkube_plan::want(key, world);

@@ -300,8 +300,7 @@ impl Engine {
         if let Some(nb) = &self.nb {
             let rest = self.dirty.iter().filter(|_| is_part).chain(self.halves.iter().flatten());
             let others = rest.chain(self.retries.refused()).chain(&self.failed);
-            let others = others.filter(|key| keys.iter().all(|next| next.key != **key));
-            self.held = batch::not_given_back(others, &self.world, &self.owner_index, &nb.client.cache());
+            self.held = batch::not_given_back(others, &keys, &self.world, &self.owner_index, &nb.client.cache());
         }
         (!keys.is_empty()).then_some(keys)
     }
