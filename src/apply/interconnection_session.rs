@@ -169,7 +169,8 @@ impl Session {
         let Step { mut claims, offers, chassis, mut peers, ways, numbers, goes_on } =
             self.with_databases(|databases| step(&self.offer, databases, settled <= now));
         // one that is used stays, whatever becomes of its ports
-        let is_used = |route: &PeerRoute| self.told.as_ref().is_some_and(|told| told.routes.binary_search(route).is_ok());
+        let is_used =
+            |route: &PeerRoute| self.told.as_ref().is_some_and(|told| told.routes.binary_search(route).is_ok());
         peers.routes.retain(|route| ways.has(route) || is_used(route));
         let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
         self.hearing.hear(&numbers, since);
