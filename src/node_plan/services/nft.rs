@@ -59,9 +59,11 @@ pub fn body() -> String {
     chain(&mut text, "services-itp-mark", "type route hook output priority mangle; policy accept;", &mark);
     let limit = both(|ip, family| {
         let [limited, sources] = [Set::Limited, Set::Sources].map(|set| set.name(family));
+        // for a set with ranges, `nft` 1.0.6 changes the byte order of `meta l4proto`, which kernel 6.12.117 refuses
+        let protocol = if family == Family::V4 { "ip protocol" } else { "ip6 nexthdr" };
         format!(
             "{ip} daddr . meta l4proto . th dport @{limited} \
-             {ip} daddr . meta l4proto . th dport . {ip} saddr != @{sources} counter drop"
+             {ip} daddr . {protocol} . th dport . {ip} saddr != @{sources} counter drop"
         )
     });
     for hook in ["prerouting", "output"] {
