@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
             sb_port: sb_port?,
             gateways: gateways?,
             auto_route: auto_route?,
-            gateway_mtu: gateway_mtu?,
+            gateway_mtu: gateway_mtu.ok()?,
         })
     }
 
@@ -179,13 +179,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `Some(None)` where the key is not there.
-    fn mtu(&mut self, key: &str) -> Option<Option<u16>> {
-        let Some(text) = self.text(key) else { return Some(None) };
-        match text.parse() {
-            Ok(mtu) if mtu >= LEAST_MTU => Some(Some(mtu)),
-            _ => self.is_bad(key, format!("is {:?}; write a number from {LEAST_MTU} to {}", short(text), u16::MAX)),
-        }
+    /// `None` where the key is not there; an error where it is bad.
+    fn mtu(&mut self, key: &str) -> Result<Option<u16>, ()> {
+        let Some(text) = self.text(key) else { return Ok(None) };
+        let mtu = text.parse().ok().filter(|mtu| *mtu >= LEAST_MTU);
+        let problem = format!("is {:?}; write a number from {LEAST_MTU} to {}", short(text), u16::MAX);
+        mtu.or_else(|| self.is_bad(key, problem)).map(Some).ok_or(())
     }
 
     /// The entries between commas, each once.
