@@ -296,7 +296,6 @@ impl Engine {
             Some(half) => half.into_iter().map(|key| Next { key, may_wait: false }).collect(),
             None => self.take_dirty(),
         };
-        self.held.clear();
         if let Some(nb) = &self.nb {
             let rest = self.dirty.iter().filter(|_| is_part).chain(self.halves.iter().flatten());
             let others = rest.chain(self.retries.refused()).chain(&self.failed);
