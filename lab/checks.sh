@@ -71,3 +71,29 @@ source_is() { # ADDRESS CMD...: the client address that the server saw
   local want=$1 have; shift
   have=$("$@") && echo "$have" && [[ $have == "$(at "$want")":* ]]
 }
+ports_are_right() { # every pod has one logical port with its annotated addresses, no port is left over, no address is used twice
+  cluster nbctl --timeout=20 --format=json --columns=name,addresses,external_ids list logical_switch_port >"$tmp/ports.json" &&
+    kubectl get pods -A -o json >"$tmp/pods.json" || return
+  python3 - "$tmp/ports.json" "$tmp/pods.json" <<'P'
+import json, sys
+ports, pods, everywhere, wrong = {}, {}, {}, []
+for name, addresses, ids in json.load(open(sys.argv[1]))["data"]:
+    words = [a.split() for a in (addresses[1] if isinstance(addresses, list) else [addresses]) if ":" in a.split()[0]]
+    for w in (x for a in words for x in a):
+        everywhere.setdefault(w, []).append(name)
+    if ["pod", "true"] in ids[1]:
+        ports.setdefault(name, []).append([w for a in words for w in a])
+for p in json.load(open(sys.argv[2]))["items"]:
+    meta, spec = p["metadata"], p["spec"]
+    if spec.get("hostNetwork") or not spec.get("nodeName") or p["status"].get("phase") in ("Succeeded", "Failed"):
+        continue
+    said = meta.get("annotations", {}).get("k8s.ovn.org/pod-networks")
+    net = json.loads(said)["default"] if said else {"mac_address": "none", "ip_addresses": []}
+    pods[meta["namespace"] + "_" + meta["name"]] = [[net["mac_address"], *(a.split("/")[0] for a in net["ip_addresses"])]]
+wrong += [f"{a} is given to {n}" for a, n in everywhere.items() if len(n) > 1]
+wrong += [f"{n}: pod has {a}, port {ports.get(n)}" for n, a in pods.items() if ports.get(n) != a]
+wrong += [f"{n}: port without a pod" for n in ports.keys() - pods.keys()]
+print(len(pods), "pods,", len(ports), "ports", *wrong[:5], sep="; ")
+sys.exit(bool(wrong))
+P
+}
