@@ -37,7 +37,7 @@ db_keys() { # [AUTHORITY]: TLS arguments of OVS and OVN programs; they trust con
 }
 pki() { # ADDRESSES OF DATABASES...: as docs/tls.md describes; nodes get certificates once their system-id is known
   mkdir -m 700 "$D/pki"
-  issue authorities
+  if [ -n "${CLUSTER_AUTHORITIES:-}" ]; then cp "$CLUSTER_AUTHORITIES"/{control,nodes}.{key,crt} "$CLUSTER_AUTHORITIES/both.crt" "$D/pki/"; else issue authorities; fi
   issue server db "$@"
   client_certificate master master master
 }
