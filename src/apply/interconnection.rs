@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use ovnkube_model::{Affected, Change, Name, PeerCluster, RouteCounts, World};
 use ovnkube_ovsdb::{Client, Lock};
-use ovnkube_plan::{Offer, offer};
+use ovnkube_plan::{Offer, left, offer};
 use ovnkube_telemetry::{Clusters, InterconnectionMetrics, OtherCluster};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -34,16 +34,20 @@ enum Says {
     /// It is not known yet what people want: everything stays as it is.
     #[default]
     Unknown,
-    /// The cluster is joined with no others.
-    Alone,
+    /// The cluster is joined with no others. Perhaps with where it was.
+    Alone(Option<Arc<Offer>>),
     Join(Arc<Offer>),
 }
 
 impl Says {
+    fn is_alone(&self) -> bool {
+        matches!(self, Self::Alone(_))
+    }
+
     fn of(world: &World) -> Self {
         match offer(world) {
             Some(offer) => Self::Join(Arc::new(offer)),
-            None if world.joined.is_off() => Self::Alone,
+            None if world.joined.is_off() => Self::Alone(left(world).map(Arc::new)),
             None => Self::Unknown,
         }
     }
@@ -72,7 +76,7 @@ impl Offers {
         }
         let new = Says::of(world);
         if matches!(affected, Affected::Everything | Affected::Interconnection) {
-            self.metrics.clusters((new != Says::Alone).then(|| clusters(world)));
+            self.metrics.clusters((!new.is_alone()).then(|| clusters(world)));
         }
         self.says.send_if_modified(|old| {
             let differs = *old != new;
@@ -113,7 +117,7 @@ struct Sessions {
     next: Option<Session>,
 }
 
-/// Databases that are being left, while others go on.
+/// Databases that are being left, while others go on, or have been since they were joined last.
 #[derive(Default)]
 struct Leaving {
     tasks: JoinSet<()>,
@@ -133,7 +137,7 @@ impl Interconnection {
     pub async fn run(mut self) {
         loop {
             let says = self.offers.borrow_and_update().clone();
-            let is_alone = says == Says::Alone;
+            let is_alone = says.is_alone();
             self.follow(says);
             loop {
                 let Sessions { lock, current, next } = &mut self.sessions;
@@ -157,9 +161,12 @@ impl Interconnection {
     fn follow(&mut self, says: Says) {
         let offer = match says {
             Says::Unknown => return,
-            Says::Alone => {
+            Says::Alone(left) => {
                 self.sessions.next = None;
                 self.leave_current();
+                if let Some(offer) = left {
+                    self.clear(offer);
+                }
                 if self.sessions.lock.take().is_some() {
                     Chassis::watch_ports(&self.sb, false);
                 }
@@ -178,6 +185,7 @@ impl Interconnection {
             *next = None;
         } else if !is_there(next) {
             self.leaving.stop(&reach);
+            info!(zone = %offer.wanted.zone, servers = offer.wanted.servers.len(), "joining other clusters");
             let session = Session::start(offer.clone(), self.sb.clone(), &self.settings);
             let place = if current.is_some() { &mut *next } else { &mut *current };
             *place = Some(session);
@@ -202,8 +210,16 @@ impl Interconnection {
         if let Some(session) = self.sessions.current.take() {
             self.settings.metrics.connected(None);
             let reach = session.reach.clone();
-            let task = self.leaving.tasks.spawn(session.leave());
-            self.leaving.from.push((reach, task));
+            self.leaving.begin(reach, session.leave());
+        }
+    }
+
+    /// Looks once whether something is left where the cluster was.
+    fn clear(&mut self, offer: Arc<Offer>) {
+        let reach = Reach::of(&offer);
+        if !self.leaving.has(&reach) {
+            let session = Session::start(offer, self.sb.clone(), &self.settings);
+            self.leaving.begin(reach, session.clear());
         }
     }
 }
@@ -215,13 +231,23 @@ impl Drop for Interconnection {
 }
 
 impl Leaving {
+    fn begin(&mut self, from: Reach, leave: impl Future<Output = ()> + Send + 'static) {
+        let task = self.tasks.spawn(leave);
+        self.from.push((from, task));
+    }
+
+    /// Whether these databases are being left, or have been.
+    fn has(&self, reach: &Reach) -> bool {
+        self.from.iter().any(|(from, _)| from == reach)
+    }
+
     /// Stops to leave databases that are joined again.
     fn stop(&mut self, reach: &Reach) {
         self.from.retain(|(from, task)| {
             if from == reach {
                 task.abort();
             }
-            from != reach && !task.is_finished()
+            from != reach
         });
     }
 }

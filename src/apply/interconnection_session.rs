@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_interconnect::{Databases, Hearing, Listening, Step, ask, step, withdraw};
+use ovnkube_interconnect::{Databases, Hearing, Listening, Step, ask, has_rows, step, withdraw};
 use ovnkube_model::{Change, PeerRoute, Peers, Server};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
@@ -94,7 +94,6 @@ impl Session {
         };
         let north = connect(&ic_nb::DATABASE, reach.nb_port);
         let south = connect(&ic_sb::DATABASE, reach.sb_port);
-        info!(zone = %offer.wanted.zone, servers = reach.servers.len(), "joining other clusters");
         Self {
             events: [north.subscribe(), south.subscribe(), sb.subscribe()],
             may_write: settings.may_write.clone(),
@@ -240,6 +239,21 @@ impl Session {
             }
         }
         true
+    }
+
+    /// Removes what a master that was killed has left of this cluster, if the shared databases can be reached soon.
+    pub(crate) async fn clear(self) {
+        let has_rows = async {
+            self.south.synced().await;
+            has_rows(&self.offer, &self.south.cache())
+        };
+        match timeout(LEAVE_WITHIN, has_rows).await {
+            Ok(true) => self.leave().await,
+            Ok(false) => {}
+            Err(_) => {
+                info!("cannot see whether the shared databases have something of this cluster: they cannot be reached");
+            }
+        }
     }
 
     /// Removes the cluster from the shared databases, if they can be reached soon.

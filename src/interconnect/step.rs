@@ -97,6 +97,11 @@ pub fn ask(ic_nb: &Cache) -> Txn {
     raise(ic_nb, i64::MIN).unwrap_or_else(|| Txn::new(&ic_nb::DATABASE))
 }
 
+/// Whether IC-SB has rows of this cluster, of any name.
+pub fn has_rows(offer: &Offer, ic_sb: &Cache) -> bool {
+    rows_of_all(ic_sb).any(|(_, row, _)| is_of(row, &offer.cluster))
+}
+
 /// What removes this cluster from IC-SB. The addresses in IC-NB stay claimed, so that the cluster has them again if it comes
 /// back.
 pub fn withdraw(offer: &Offer, databases: Databases<'_>) -> Txn {

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use http::Method;
-use ovnkube_apply::Listening;
+use ovnkube_apply::{Listening, MayWrite};
 use ovnkube_ovn::{ic_nb, ic_sb};
 use ovnkube_tests::api::{Api, Running};
 use ovnkube_tests::nb::{Daemon, Release, Server, until};
@@ -57,11 +58,20 @@ impl Lab {
     }
 
     async fn engine_of(&self, settings: &Settings, listening: Listening) -> Running {
-        let databases = (Some(self.nb.client().await), Some(self.sb.client().await));
-        let access = self.api.access();
-        let engine = Running::listening(&access, settings.network(), databases, Arc::new(|| true), listening).await;
+        let engine = self.start(settings, listening, Arc::new(|| true)).await;
         engine.ready().await;
         engine
+    }
+
+    /// One that writes only `left` times.
+    pub(crate) async fn engine_that_writes(&self, left: Arc<AtomicI64>) -> Running {
+        let may_write: MayWrite = Arc::new(move || left.fetch_sub(1, Ordering::SeqCst) > 0);
+        self.start(&Settings::default(), Listening::default(), may_write).await
+    }
+
+    async fn start(&self, settings: &Settings, listening: Listening, may_write: MayWrite) -> Running {
+        let databases = (Some(self.nb.client().await), Some(self.sb.client().await));
+        Running::listening(&self.api.access(), settings.network(), databases, may_write, listening).await
     }
 
     /// Writes the ConfigMap; `changed`: keys with other values than usual.
@@ -108,6 +118,13 @@ impl Lab {
     /// Binds a port to a chassis, as ovn-controller there would.
     pub(crate) async fn bind(&self, port: &str, chassis: &str) {
         bind(&self.sb, port, chassis).await;
+    }
+
+    /// The same if the port is there.
+    pub(crate) fn bind_if_there(&self, port: &str, chassis: &str) {
+        let find = ["--bare", "--columns=_uuid", "find", "chassis", &format!("name={chassis}")];
+        let chassis = format!("chassis={}", self.sb.sbctl(&find));
+        self.sb.sbctl(&["--if-exists", "set", "port_binding", port, &chassis]);
     }
 
     pub(crate) fn routes(&self) -> String {
@@ -294,11 +311,12 @@ fn gateway(sb: &Server, chassis: &str, address: &str) {
 }
 
 async fn bind(sb: &Server, port: &str, chassis: &str) {
-    let exists = || {
-        !sb.sbctl(&["--bare", "--columns=_uuid", "find", "port_binding", &format!("logical_port={port}")]).is_empty()
-    };
-    until(&format!("port {port}"), async || exists()).await;
+    until(&format!("port {port}"), async || has_port(sb, port)).await;
     sb.sbctl(&["--may-exist", "lsp-bind", port, chassis]);
+}
+
+fn has_port(sb: &Server, port: &str) -> bool {
+    !sb.sbctl(&["--bare", "--columns=_uuid", "find", "port_binding", &format!("logical_port={port}")]).is_empty()
 }
 
 fn chassis_of(sb: &Server, port: &str) -> String {

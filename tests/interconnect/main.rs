@@ -3,6 +3,8 @@
 
 mod lab;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use lab::{Lab, Other, shared};
@@ -84,6 +86,57 @@ async fn routes_are_exchanged_with_ovn_23_03() {
 #[tokio::test(flavor = "multi_thread")]
 async fn routes_are_exchanged_with_ovn_25_03() {
     routes_are_exchanged(Release::Trixie).await;
+}
+
+/// Killed before each of its writes in turn while it joins and leaves, and followed by another master: the rows become the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_before_any_write_changes_no_row() {
+    const LEFT: &[(&str, &str)] = &[("enable-ic", "false")];
+    let lab = Lab::up(Release::Trixie).await;
+    let (_other, engine) = joined(&lab).await;
+    lab.is_quiet().await;
+    let joined = lab.everything();
+    lab.configure(LEFT).await;
+    until("we have left", async || !lab.zones().contains("az1")).await;
+    lab.is_quiet().await;
+    let left = lab.everything();
+    drop(engine);
+    let kills = [
+        kill_before_each_write(&lab, (LEFT, &left), (&[], &joined)).await,
+        kill_before_each_write(&lab, (&[], &joined), (LEFT, &left)).await,
+    ];
+    println!("{kills:?} kills");
+    assert!(kills.iter().all(|kills| *kills > 2), "{kills:?}");
+}
+
+type Edit<'a> = (&'a [(&'a str, &'a str)], &'a str);
+
+/// From the rows of one edit to those of another one, again and again. Returns how often the first master was killed.
+async fn kill_before_each_write(lab: &Lab, from: Edit<'_>, to: Edit<'_>) -> usize {
+    let is_as = |(_, rows): Edit<'_>| {
+        lab.bind_if_there("cr-az1-ts", "c1");
+        lab.everything() == rows
+    };
+    let mut kills = 0;
+    for writes in 0.. {
+        lab.configure(from.0).await;
+        let engine = lab.engine().await;
+        until("all is as at first", async || is_as(from)).await;
+        drop(engine);
+        lab.configure(to.0).await;
+        let left = Arc::new(AtomicI64::new(writes));
+        let killed = lab.engine_that_writes(left.clone()).await;
+        let is_killed = || left.load(Ordering::SeqCst) < 0;
+        until("it is killed, or all is written", async || is_killed() || is_as(to)).await;
+        drop(killed);
+        let _engine = lab.engine().await;
+        until(&format!("all is as it should be after a kill after {writes} writes"), async || is_as(to)).await;
+        if !is_killed() {
+            break;
+        }
+        kills += 1;
+    }
+    kills
 }
 
 /// The one that had the name first stays as it is, and so does one that is given the name of another one later.

@@ -104,7 +104,7 @@ fn config(facts: &Facts) -> Vec<Check> {
             let routes = if wanted.auto_route { "are exchanged" } else { "are written by hand" };
             vec![Check::ok(WHAT, format!("this cluster is {} and is joined; routes {routes}", wanted.zone))]
         }
-        Asks::Off => vec![Check::ok(WHAT, "enable-ic is \"false\": this cluster is joined with no others")],
+        Asks::Off(_) => vec![Check::ok(WHAT, "enable-ic is \"false\": this cluster is joined with no others")],
         Asks::Unclear => {
             let bad = config.bad.iter().map(|bad| {
                 let (seen, remedy) = bad.problem.split_once("; ").unwrap_or((&bad.problem, ""));
@@ -119,7 +119,7 @@ fn config(facts: &Facts) -> Vec<Check> {
 fn alone(all: &mut Vec<Check>, facts: &Facts, asked: Option<&Asked>) {
     const WHAT: &str = "leftovers";
     let is_off = asked.is_some_and(|asked| match &asked.config {
-        Some(config) => config.asks == Asks::Off,
+        Some(config) => matches!(config.asks, Asks::Off(_)),
         None => true,
     });
     let northbound = match &facts.northbound {

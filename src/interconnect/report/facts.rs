@@ -87,11 +87,9 @@ impl Asked {
         let nothing = BTreeMap::new();
         let meta = Meta { uid: "", created: 0, labels: &nothing, annotations: &nothing };
         let config = InterconnectionConfig::parse(&meta, data);
-        let mut on = data.clone();
-        on.insert("enable-ic".to_owned(), "true".to_owned());
-        let names = match InterconnectionConfig::parse(&meta, &on).asks {
-            Asks::On(names) if config.asks != Asks::Unclear => Some(*names),
-            _ => None,
+        let names = match &config.asks {
+            Asks::On(names) | Asks::Off(Some(names)) => Some((**names).clone()),
+            Asks::Off(None) | Asks::Unclear => None,
         };
         Self { config: Some(config), names }
     }

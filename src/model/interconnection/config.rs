@@ -43,7 +43,8 @@ pub struct InterconnectionConfig {
 pub enum Asks {
     /// A key cannot be used: what was wanted before goes on.
     Unclear,
-    Off,
+    /// With what the other keys name, if all can be used: a master that was killed may have left rows there.
+    Off(Option<Box<Interconnection>>),
     On(Box<Interconnection>),
 }
 
@@ -99,7 +100,7 @@ impl InterconnectionConfig {
         let mut read = Reader { data, bad: Vec::new() };
         let asks = match read.switch("enable-ic") {
             Some(true) => read.interconnection().map_or(Asks::Unclear, |wanted| Asks::On(Box::new(wanted))),
-            Some(false) => Asks::Off,
+            Some(false) => Asks::Off(Reader { data, bad: Vec::new() }.interconnection().map(Box::new)),
             None => Asks::Unclear,
         };
         Self { uid: meta.uid.into(), asks, bad: read.bad }

@@ -69,7 +69,9 @@ fn all_bad_keys_are_named() {
 #[test]
 fn off_needs_no_other_key() {
     let config = parse(&[("enable-ic", "false"), ("az-name", "-")]);
-    assert_eq!((config.asks, config.bad.len()), (Asks::Off, 0));
+    assert_eq!((config.asks, config.bad.len()), (Asks::Off(None), 0));
+    let Asks::Off(Some(names)) = parse(&[("enable-ic", "false")]).asks else { panic!("what it names") };
+    assert_eq!(names.zone.as_ref(), "az1");
 }
 
 fn route(prefix: &str) -> PeerRoute {

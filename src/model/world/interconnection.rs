@@ -30,13 +30,13 @@ impl World {
         match new {
             None => {
                 (self.joined.uid, self.joined.bad) = (None, Vec::new());
-                self.joined.wanted = Wanted::Off;
+                self.joined.wanted = Wanted::Off(None);
             }
             Some(new) => {
                 (self.joined.uid, self.joined.bad) = (Some(new.uid), new.bad);
                 match new.asks {
                     Asks::On(wanted) => self.joined.wanted = Wanted::On(wanted),
-                    Asks::Off => self.joined.wanted = Wanted::Off,
+                    Asks::Off(names) => self.joined.wanted = Wanted::Off(names),
                     Asks::Unclear => {}
                 }
             }
@@ -82,7 +82,7 @@ impl World {
 
     pub(super) fn sync_interconnection(&mut self) {
         if self.joined.uid.is_none() && self.joined.wanted == Wanted::Unknown {
-            self.joined.wanted = Wanted::Off;
+            self.joined.wanted = Wanted::Off(None);
         }
     }
 

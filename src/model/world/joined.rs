@@ -25,7 +25,8 @@ pub(super) enum Wanted {
     /// The ConfigMap is not read yet, or never was one that can be used: what there is stays.
     #[default]
     Unknown,
-    Off,
+    /// With what the ConfigMap names.
+    Off(Option<Box<Interconnection>>),
     On(Box<Interconnection>),
 }
 
@@ -34,7 +35,7 @@ impl Joined {
     pub fn wanted(&self) -> Option<&Interconnection> {
         match &self.wanted {
             Wanted::On(wanted) => Some(wanted),
-            Wanted::Off | Wanted::Unknown => None,
+            Wanted::Off(_) | Wanted::Unknown => None,
         }
     }
 
@@ -42,14 +43,22 @@ impl Joined {
     pub fn is_known(&self) -> bool {
         match self.wanted {
             Wanted::Unknown => false,
-            Wanted::Off => true,
+            Wanted::Off(_) => true,
             Wanted::On(_) => self.peers.is_some(),
         }
     }
 
     /// Whether nobody wants an interconnection.
     pub fn is_off(&self) -> bool {
-        self.wanted == Wanted::Off
+        matches!(self.wanted, Wanted::Off(_))
+    }
+
+    /// Where nobody wants an interconnection, and the ConfigMap names one all the same.
+    pub fn left(&self) -> Option<&Interconnection> {
+        match &self.wanted {
+            Wanted::Off(names) => names.as_deref(),
+            Wanted::On(_) | Wanted::Unknown => None,
+        }
     }
 
     /// Ranges that are neither offered to other clusters nor learned from them, each with a Subnet that says so.

@@ -13,7 +13,7 @@ mod offer;
 mod routes;
 mod switch;
 
-pub use offer::{Offer, offer};
+pub use offer::{Offer, left, offer};
 
 use std::fmt;
 

@@ -19,12 +19,23 @@ pub struct Offer {
     pub prefixes: Vec<Subnet>,
 }
 
+/// What this cluster offered to clusters that it has left, as far as its rows can be found by it; `None`: it is not known where.
+pub fn left(world: &World) -> Option<Offer> {
+    let wanted = world.joined.left()?.clone();
+    let cluster = cluster(world)?;
+    Some(Offer { wanted, cluster, chassis: BTreeSet::new(), prefixes: Vec::new() })
+}
+
 /// What this cluster offers; `None`: nothing, or it cannot be said yet.
 pub fn offer(world: &World) -> Option<Offer> {
     let wanted = world.joined.wanted()?;
-    let cluster = world.namespaces.get(SYSTEM)?.uid.clone();
+    let cluster = cluster(world)?;
     let nodes = wanted.gateways.iter().filter_map(|name| world.nodes.get(name));
     let chassis = nodes.filter_map(|node| node.chassis_id.clone()).collect();
     let prefixes = if wanted.auto_route { world.offered_ranges().0 } else { Vec::new() };
     Some(Offer { wanted: wanted.clone(), cluster, chassis, prefixes })
+}
+
+fn cluster(world: &World) -> Option<Name> {
+    Some(world.namespaces.get(SYSTEM)?.uid.clone())
 }
