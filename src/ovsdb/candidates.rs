@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  server 1  ── connect ── _Server? ─ ─ ─ ─ ─ ─ ─ ─ ─    no answer
-//!  server 2      └250 ms── connect ── _Server? ── not the leader, again in a second
+//!  server 2      └250 ms── connect ── _Server? ── not the leader: watched for a second, then asked again
 //!  server 3                                      └ connect ── _Server? ── good: the others are dropped
 //! ```
 
@@ -10,6 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -42,6 +43,8 @@ struct Candidate {
 }
 
 type Answer = (usize, Result<Session, Fault>);
+/// A server that is watched, and why it is not good yet.
+type Said = (usize, String);
 
 impl Candidates {
     pub(crate) fn new(remotes: &[Remote]) -> Self {
@@ -58,6 +61,7 @@ impl Candidates {
     /// The first good one: its number and session. Attempts with others are dropped.
     pub(crate) async fn find(&mut self, shared: &Arc<Shared>) -> (usize, Session) {
         let mut asked: JoinSet<Answer> = JoinSet::new();
+        let (waits, mut waiting) = mpsc::unbounded_channel();
         let mut next = Instant::now();
         loop {
             let candidate = self.next();
@@ -80,14 +84,16 @@ impl Candidates {
                         }
                     }
                 }
+                Some((at, said)) = waiting.recv() => {
+                    next = Instant::now();
+                    self.says(shared, at, said);
+                }
                 () = sleep_until(at.unwrap_or(next)), if at.is_some() => {
                     next = Instant::now() + STAGGER;
                     if let Some(at) = candidate {
-                        self.ask(shared, at, &mut asked);
+                        self.ask(shared, at, &mut asked, waits.clone());
                     }
                 }
-                // there is no server to ask
-                else => std::future::pending().await,
             }
         }
     }
@@ -99,12 +105,21 @@ impl Candidates {
         free.min_by_key(|(at, candidate)| (candidate.due.max(now), random.hash_one(at))).map(|(at, _)| at)
     }
 
-    fn ask(&mut self, shared: &Arc<Shared>, at: usize, asked: &mut JoinSet<Answer>) {
+    /// `waits`: where it says why a server is not good yet.
+    fn ask(
+        &mut self,
+        shared: &Arc<Shared>,
+        at: usize,
+        asked: &mut JoinSet<Answer>,
+        waits: mpsc::UnboundedSender<Said>,
+    ) {
         let Some(candidate) = self.0.get_mut(at) else { return };
         candidate.asked = true;
         let (remote, shared) = (candidate.remote.clone(), Arc::clone(shared));
         shared.state.send_replace(State::Connecting { remote: remote.clone() });
-        asked.spawn(async move { (at, session::greet(&shared, remote).await) });
+        // who listens ends together with this task
+        let waits = move |fault: &Fault| drop(waits.send((at, fault.to_string())));
+        asked.spawn(async move { (at, session::greet(&shared, remote, waits).await) });
     }
 
     fn let_go(&mut self) {
@@ -113,8 +128,15 @@ impl Candidates {
 
     fn refused(&mut self, shared: &Shared, at: usize, fault: &Fault) {
         let Some(candidate) = self.0.get_mut(at) else { return };
-        (candidate.asked, candidate.due) = (false, Instant::now() + AGAIN);
-        let (remote, said) = (&candidate.remote, fault.to_string());
+        // one that was watched has had its wait
+        let wait = if fault.may_pass() { Duration::ZERO } else { AGAIN };
+        (candidate.asked, candidate.due) = (false, Instant::now() + wait);
+        self.says(shared, at, fault.to_string());
+    }
+
+    fn says(&mut self, shared: &Shared, at: usize, said: String) {
+        let Some(candidate) = self.0.get_mut(at) else { return };
+        let remote = &candidate.remote;
         let database = shared.options.database.name;
         if said == candidate.fault {
             tracing::debug!(database, %remote, error = %said, "no database session");

@@ -114,6 +114,9 @@ pub(crate) enum Signal {
 
 pub(crate) type RpcResult = Result<Box<RawValue>, RpcError>;
 
+/// Where it is told whether a server is one to stay with, first and after each change until it is.
+pub(crate) type Greeting = mpsc::UnboundedSender<Result<Result<(), Fault>, RpcError>>;
+
 /// What waits for a reply.
 pub(crate) enum Pending {
     Call(oneshot::Sender<RpcResult>),
@@ -123,7 +126,7 @@ pub(crate) enum Pending {
         permit: OwnedSemaphorePermit,
     },
     /// The first monitor of `_Server`.
-    Server(oneshot::Sender<Result<(), RpcError>>),
+    Server(Greeting),
     /// The monitor of our database.
     Monitor {
         monitor: Monitor,

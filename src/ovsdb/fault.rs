@@ -54,6 +54,13 @@ pub(crate) enum Fault {
     Task(tokio::task::JoinError),
 }
 
+impl Fault {
+    /// Whether the server may become good while it is watched: it says so in `_Server`.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::NotLeader | Self::Partitioned | Self::Stale { .. })
+    }
+}
+
 /// The next read or write reports a failed handshake.
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
-use crate::conn::{Conn, Monitor, Pending, ReadHalf, Signal};
+use crate::conn::{Conn, Greeting, Monitor, Pending, ReadHalf, Signal};
 use crate::fault::Fault;
 use crate::frame::Framer;
 use crate::patience::PARTS;
@@ -26,12 +26,14 @@ pub(crate) struct Reader {
     conn: Arc<Conn>,
     texts: Interner,
     server: Option<ServerRow>,
+    /// Who waits for the server to become good.
+    greeting: Option<Greeting>,
     monitor: Option<Monitor>,
 }
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>, conn: Arc<Conn>) -> Self {
-        Reader { shared, conn, texts: Interner::default(), server: None, monitor: None }
+        Reader { shared, conn, texts: Interner::default(), server: None, greeting: None, monitor: None }
     }
 
     /// Reads until anything fails.
@@ -156,8 +158,25 @@ impl Reader {
         let params: Value = serde_json::from_str(params)?;
         if let (Some(row), Some(updates)) = (&mut self.server, params.get(1)) {
             row.update(updates, self.shared.options.database.name);
-            self.shared.check_server(row)?;
+            let verdict = self.shared.check_server(row);
+            match self.greeting.take() {
+                Some(greeting) => self.judged(verdict, greeting)?,
+                None => verdict?,
+            }
         }
+        Ok(())
+    }
+
+    /// Tells who waits. A server that may become good is watched.
+    fn judged(&mut self, verdict: Result<(), Fault>, greeting: Greeting) -> Result<(), Fault> {
+        let verdict = match verdict {
+            Err(fault) if !fault.may_pass() => return Err(fault),
+            verdict => verdict,
+        };
+        let is_good = verdict.is_ok();
+        // who has stopped waiting needs no verdict
+        let _ = greeting.send(Ok(verdict));
+        self.greeting = Some(greeting).filter(|_| !is_good);
         Ok(())
     }
 
@@ -185,7 +204,10 @@ impl Reader {
                 let held = result.is_ok_and(|r| r.contains("true"));
                 self.shared.locks.answer(&request, held);
             }
-            Pending::Server(done) => drop(done.send(result.map(|json| self.server_reply(json)).transpose_inner()?)),
+            Pending::Server(greeting) => match result {
+                Ok(json) => self.server_reply(json, greeting)?,
+                Err(error) => drop(greeting.send(Err(error))),
+            },
             Pending::Monitor { monitor, done } => {
                 let result = result.map(|json| self.monitor_reply(json, monitor)).transpose_inner()?;
                 drop(done.send(result));
@@ -195,12 +217,12 @@ impl Reader {
         Ok(())
     }
 
-    fn server_reply(&mut self, json: &str) -> Result<(), Fault> {
+    fn server_reply(&mut self, json: &str, greeting: Greeting) -> Result<(), Fault> {
         let mut row = ServerRow::default();
         row.update(&serde_json::from_str(json)?, self.shared.options.database.name);
-        self.shared.check_server(&row)?;
+        let verdict = self.shared.check_server(&row);
         self.server = Some(row);
-        Ok(())
+        self.judged(verdict, greeting)
     }
 
     fn monitor_reply(&mut self, json: &str, monitor: Monitor) -> Result<(), Fault> {

@@ -11,7 +11,7 @@ use ovnkube_ovsdb_data::Layout;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::conn::{self, Conn, Monitor, Pending, Signal};
 use crate::fault::Fault;
@@ -21,6 +21,8 @@ use crate::rpc::RpcError;
 use crate::server;
 use crate::shared::Shared;
 
+/// How long a server that may become good is watched. Then it is asked anew: it may have forgotten to tell.
+const WATCHED: Duration = Duration::from_secs(1);
 /// How long to read what has already arrived on a connection that can no longer be written to.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
@@ -64,8 +66,8 @@ impl Tasks {
     }
 }
 
-/// Connects, and checks whether the server is one to stay with.
-pub(crate) async fn greet(shared: &Arc<Shared>, remote: Remote) -> Result<Session, Fault> {
+/// Connects, and checks whether the server is one to stay with. One that may become good is watched for a while; `waits` is told.
+pub(crate) async fn greet(shared: &Arc<Shared>, remote: Remote, waits: impl FnOnce(&Fault)) -> Result<Session, Fault> {
     let options = &shared.options;
     let open = async {
         match &options.dial {
@@ -82,17 +84,28 @@ pub(crate) async fn greet(shared: &Arc<Shared>, remote: Remote) -> Result<Sessio
     let reader = Reader::new(Arc::clone(shared), Arc::clone(&conn)).run(read, probe);
     let (reader, writer) = (tokio::spawn(reader), tokio::spawn(conn::write(write, queued)));
     let mut tasks = Tasks { reader: Task(reader), writer: Task(writer) };
-    tasks.alive(ask(&conn, options.step_timeout)).await?;
+    tasks.alive(ask(&conn, options.step_timeout, waits)).await?;
     Ok(Session { remote, conn, signals, tasks })
 }
 
 /// Asks the server about itself; the reader judges the answer.
-async fn ask(conn: &Conn, step: Duration) -> Result<(), Fault> {
+async fn ask(conn: &Conn, step: Duration, waits: impl FnOnce(&Fault)) -> Result<(), Fault> {
     // servers before 2.9 know neither of the two
     optional(deadline("set_db_change_aware", step, conn.call("set_db_change_aware", &[true])).await)?;
-    let (tx, rx) = oneshot::channel();
+    let (tx, mut rx) = mpsc::unbounded_channel();
     conn.request("monitor_cond", &server::monitor(), Pending::Server(tx))?;
-    optional(deadline("monitor _Server", step, async { rx.await.map_err(|_| Fault::Closed) }).await)
+    let first = deadline("monitor _Server", step, async { rx.recv().await.ok_or(Fault::Closed) }).await;
+    let Some(Err(mut fault)) = optional(first)? else { return Ok(()) };
+    waits(&fault);
+    let patience = Instant::now() + WATCHED;
+    loop {
+        match timeout_at(patience, rx.recv()).await {
+            Ok(Some(Ok(Ok(())))) => return Ok(()),
+            Ok(Some(Ok(Err(next)))) => fault = next,
+            Ok(Some(Err(_)) | None) => return Err(Fault::Closed),
+            Err(_) => return Err(fault),
+        }
+    }
 }
 
 impl Session {
@@ -173,10 +186,10 @@ async fn download<T>(
 }
 
 /// A step that old servers do not have.
-fn optional<T>(step: Result<T, Fault>) -> Result<(), Fault> {
+fn optional<T>(step: Result<T, Fault>) -> Result<Option<T>, Fault> {
     match step {
-        Err(Fault::Refused { error, .. }) if error.is_unknown_method() || error.error == "unknown database" => Ok(()),
-        other => other.map(drop),
+        Err(Fault::Refused { error, .. }) if error.is_unknown_method() || error.error == "unknown database" => Ok(None),
+        other => other.map(Some),
     }
 }
 

@@ -1,20 +1,28 @@
 //! Tests without a server: framing and decoding of any bytes, addresses, `_Server` rows.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use ovnkube_ovn::nb::{self, logical_switch_port as lsp};
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::{RowChange, Txn};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
 
+use crate::client::Client;
+use crate::conn::{ReadHalf, WriteHalf};
 use crate::events::{Event, Subscribers};
 use crate::fault::Fault;
 use crate::frame::{FrameError, Framer};
 use crate::nearly::nearly;
+use crate::options::Options;
 use crate::outcome;
 use crate::remote::Remote;
 use crate::rpc::{Message, RpcError};
 use crate::server::{Seen, ServerRow};
+use crate::state::State;
 use crate::tls::{WrongName, common_name};
 
 /// Splits `bytes`, handed over in pieces of `size`, into messages.
@@ -221,4 +229,76 @@ fn many_names_in_a_certificate_make_no_long_message() {
     let names = (0..1000).map(|n| format!("host-{n}.example")).collect();
     let said = WrongName { wanted: "10.0.0.1".to_owned(), names }.to_string();
     assert!(said.contains("\"host-7.example\", ..., but not \"10.0.0.1\"") && said.len() < 400, "{said}");
+}
+
+/// The next request on a connection, and its id.
+async fn request(from: &mut (impl AsyncRead + Unpin), framer: &mut Framer) -> (String, Value) {
+    loop {
+        if let Some(range) = framer.next_message().unwrap() {
+            let message: Value = serde_json::from_slice(framer.message(range)).unwrap();
+            return (message["method"].as_str().unwrap().to_owned(), message["id"].clone());
+        }
+        assert!(from.read_buf(framer.buffer()).await.unwrap() > 0, "the client has closed the connection");
+    }
+}
+
+/// A member that is elected is used at once, over the connection on which it said that it does not lead.
+#[tokio::test(start_paused = true)]
+async fn a_member_is_watched_until_it_leads() {
+    let (dialled, mut servers) = mpsc::unbounded_channel();
+    let dial = move |_: &Remote| {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        dialled.send(theirs).unwrap();
+        let (read, write) = tokio::io::split(ours);
+        (Box::new(read) as ReadHalf, Box::new(write) as WriteHalf)
+    };
+    let remotes = vec![Remote::Unix("member".into())];
+    let client = Client::connect(Options { dial: Some(Arc::new(dial)), ..Options::new(&nb::DATABASE, remotes) });
+    let server = servers.recv().await.unwrap();
+    let (mut from, mut to) = tokio::io::split(server);
+    let mut framer = Framer::new(1 << 20);
+    let mut say = async |message: Value| to.write_all(message.to_string().as_bytes()).await.unwrap();
+
+    let (method, id) = request(&mut from, &mut framer).await;
+    assert_eq!(method, "set_db_change_aware");
+    say(json!({"id": id, "result": {}, "error": null})).await;
+    let (method, id) = request(&mut from, &mut framer).await;
+    assert_eq!(method, "monitor_cond");
+    let row = json!({"name": "OVN_Northbound", "model": "clustered", "connected": true, "leader": false});
+    say(json!({"id": id, "result": {"Database": {"row": {"initial": row}}}, "error": null})).await;
+    let not_leader = |s: &State| matches!(s, State::Disconnected { error } if error.contains("not the leader"));
+    client.state().wait_for(not_leader).await.unwrap();
+
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    let change = json!({"Database": {"row": {"modify": {"leader": true}}}});
+    say(json!({"id": null, "method": "update2", "params": ["_Server", change]})).await;
+    assert_eq!(request(&mut from, &mut framer).await.0, "get_schema");
+    assert!(servers.try_recv().is_err(), "it was not dialled again");
+}
+
+/// One that forgets to tell is asked again.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_tells_nothing_is_asked_again() {
+    let dials = Arc::new(AtomicUsize::new(0));
+    let count = dials.clone();
+    let dial = move |_: &Remote| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let (ours, mut theirs) = tokio::io::duplex(1 << 16);
+        tokio::spawn(async move {
+            let row = json!({"name": "OVN_Northbound", "model": "clustered", "connected": true, "leader": false});
+            let mut framer = Framer::new(1 << 20);
+            for result in [json!({}), json!({"Database": {"row": {"initial": row}}})] {
+                let (_, id) = request(&mut theirs, &mut framer).await;
+                let reply = json!({"id": id, "result": result, "error": null}).to_string();
+                theirs.write_all(reply.as_bytes()).await.unwrap();
+            }
+            let _ = theirs.read_buf(framer.buffer()).await;
+        });
+        let (read, write) = tokio::io::split(ours);
+        (Box::new(read) as ReadHalf, Box::new(write) as WriteHalf)
+    };
+    let remotes = vec![Remote::Unix("member".into())];
+    let _client = Client::connect(Options { dial: Some(Arc::new(dial)), ..Options::new(&nb::DATABASE, remotes) });
+    tokio::time::sleep(Duration::from_millis(10_500)).await;
+    assert_eq!(dials.load(Ordering::Relaxed), 11);
 }
