@@ -21,7 +21,7 @@ use crate::session::{self, Session};
 use crate::shared::Shared;
 use crate::state::State;
 
-/// A server that was not good is asked again after this, however often: it may be elected at any time.
+/// A server that did not answer, or is of no use, is asked again after this, however often.
 const AGAIN: Duration = Duration::from_secs(1);
 /// A server whose sessions end as soon as they are live may send all its rows each time: its wait doubles up to this.
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
