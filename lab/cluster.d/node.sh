@@ -75,18 +75,18 @@ uplink() { # nI: the device that the agent is told, with the node's addresses
   [ "$UPLINK" = "$nic" ] || ip link add "$UPLINK" link "$nic" type vlan id "${UPLINK#*.}"
   host_net "$1" "$UPLINK"
 }
-# A host without Open vSwitch. Its database is prepared only to choose the userspace datapath.
+# A host without Open vSwitch. Its database is prepared only to choose the datapath and the names.
 bare_host() { # nI SYSTEM-ID
   host_net "$1" eth0
   # the socket of a host's systemd, which charts mount
   mkdir -p /run/systemd; : >/run/systemd/private
-  local row='{"external_ids": ["map", [["ovn-bridge-datapath-type", "netdev"], ["system-id", "'$2'"], ["hostname", "'$1'"]]]}'
+  local row='{"external_ids": ["map", [["ovn-bridge-datapath-type", "'$DATAPATH'"], ["system-id", "'$2'"], ["hostname", "'$1'"]]]}'
   [ -e "$IMPL_OVS_DIR/conf.db" ] || {
     touch /etc/openvswitch/run-by-ovnkube
     ovsdb-tool create "$IMPL_OVS_DIR/conf.db" "$(schema_file openvswitch/vswitch.ovsschema)"
     ovsdb-tool transact "$IMPL_OVS_DIR/conf.db" '["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": '"$row"'}]'
   }
-  setsid "$SELF" in-node "$1" seals >/dev/null 2>&1 </dev/null &
+  [ "$DATAPATH" = system ] || setsid "$SELF" in-node "$1" seals >/dev/null 2>&1 </dev/null &
 }
 seals() { # seals while the agent has the NIC's addresses on its bridge
   local is=0 should

@@ -1,5 +1,6 @@
 //! One node made of real programs, in a network namespace of its own: ovsdb-server, ovs-vswitchd
-//! (userspace datapath), NB, SB, ovn-northd, ovn-controller, the agent and the shim.
+//! (userspace datapath, or the kernel's with `CLUSTER_DATAPATH=system`, as lab/cluster), NB, SB, ovn-northd,
+//! ovn-controller, the agent and the shim.
 #![allow(clippy::unwrap_used, clippy::expect_used, dead_code, unreachable_pub)]
 
 #[path = "../../../../tests/dir.rs"]
@@ -34,6 +35,11 @@ pub use release::Release;
 
 pub const CONF: &str = r#"{"cniVersion":"0.4.0","name":"ovn-kubernetes","type":"ovn-k8s-cni-overlay"}"#;
 pub const NODE: &str = "node-1";
+
+/// The type of the datapath: `netdev`, or `system` where the kernel has Open vSwitch.
+pub fn datapath() -> String {
+    std::env::var("CLUSTER_DATAPATH").unwrap_or_else(|_| "netdev".to_owned())
+}
 
 /// Runs `test` in a fresh network namespace with the node's address on eth0.
 pub fn in_node(test: impl FnOnce(&mut Lab) + Send + 'static) {
@@ -159,12 +165,16 @@ impl Lab {
     pub fn start_switch(&mut self) {
         self.start_database("db", "openvswitch/vswitch.ovsschema");
         self.vsctl("--no-wait init");
-        self.vsctl("--no-wait set Open_vSwitch . external_ids:system-id=chassis-1 external_ids:ovn-bridge-datapath-type=netdev");
+        let datapath = format!("external_ids:ovn-bridge-datapath-type={}", datapath());
+        self.vsctl(&format!("--no-wait set Open_vSwitch . external_ids:system-id=chassis-1 {datapath}"));
         self.start_vswitchd();
     }
 
     /// The host's network stack also gets the frames of the userspace switch's ports: from now on it ignores them.
     pub fn seal() {
+        if datapath() == "system" {
+            return; // the kernel gives frames of the switch's ports to nobody else
+        }
         let rules = r#"
             table inet seal { chain pre { type filter hook prerouting priority -300; iifname { "lo", "br-int", "br-ex", "breth0", "ovn-k8s-mp0" } accept; drop; }; }
             table arp seal { chain in { type filter hook input priority 0; iifname { "lo", "br-int", "br-ex", "breth0", "ovn-k8s-mp0" } accept; drop; }; }"#;
@@ -173,12 +183,16 @@ impl Lab {
 
     /// Undoes [`Lab::seal`].
     pub fn unseal() {
+        if datapath() == "system" {
+            return;
+        }
         run("nft", &["delete table inet seal; delete table arp seal"]);
     }
 
     pub fn start_vswitchd(&mut self) {
         let db = self.unix("db.sock");
-        self.start("vswitchd", "ovs-vswitchd", &[&db, "--disable-system"]);
+        let args = [db.as_str(), "--disable-system"];
+        self.start("vswitchd", "ovs-vswitchd", if datapath() == "system" { &args[..1] } else { &args });
     }
 
     /// Databases, northd and ovn-controller, with a switch for the node.

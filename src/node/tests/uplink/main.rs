@@ -99,6 +99,9 @@ fn set_journal(lab: &Lab, change: impl Fn(&mut serde_json::Value)) {
 fn cut_power(lab: &mut Lab) {
     lab.kill("vswitchd");
     lab.kill("db");
+    if lab::datapath() == "system" {
+        run("ovs-dpctl", &["del-dp", "ovs-system"]);
+    }
     for args in ["link del breth0", "addr flush dev eth0", "route flush table 77"] {
         // some of it may already be removed with the rest
         let _ = std::process::Command::new("ip").args(args.split(' ')).output();
