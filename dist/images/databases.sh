@@ -19,6 +19,18 @@ names() { # DATABASE
   case $1 in ic-*) stem=ovn_ic_${1#ic-}_db ;; *) stem=ovn$1_db ;; esac
   file=/etc/ovn/$stem.db schema=/usr/share/ovn/ovn-$1.ovsschema control=$RUN/$stem.ctl ctl=ovn-${1}ctl
 }
+# The file has the schema of this release, or a newer one: converting it to an older one would delete what only the newer one has.
+converted() {
+  [ "$(ovsdb-tool db-is-standalone "$file" && ovsdb-tool needs-conversion "$file" "$schema")" = yes ] || return 0
+  have=$(ovsdb-tool db-version "$file") ours=$(ovsdb-tool schema-version "$schema")
+  if ovsdb-tool compare-versions "$have" '>' "$ours"; then
+    say "the file $file has the schema $have of a newer release and keeps it; this release's is $ours"
+  else
+    say "the file $file gets the schema of this release, $ours; a copy of the old one stays beside it"
+    { cp -p "$file" "$file.old" && ovsdb-tool convert "$file" "$schema"; } ||
+      die "cannot convert $file: see the line above; /etc/ovn, a directory of the host, needs room for a copy of it"
+  fi
+}
 # Ends in the server of a database that is not clustered.
 alone() { # DATABASE ADDRESS PORT LOG
   names "$1"
@@ -29,10 +41,8 @@ alone() { # DATABASE ADDRESS PORT LOG
       die "cannot create $file: see the line above; /etc/ovn, a directory of the host, needs room and must be writable"
   elif ovsdb-tool db-is-clustered "$file"; then
     die "cannot start the database alone: $file is that of a Raft cluster's member; move it away, or start all members"
-  elif [ "$(ovsdb-tool db-is-standalone "$file" && ovsdb-tool needs-conversion "$file" "$schema")" = yes ]; then
-    say "the file $file gets the schema of this release; a copy of the old one stays beside it"
-    { cp -p "$file" "$file.old" && ovsdb-tool convert "$file" "$schema"; } ||
-      die "cannot convert $file: see the line above; /etc/ovn, a directory of the host, needs room for a copy of it"
+  else
+    converted
   fi
   remote=p$protocol:$3:$2
   # in the database, where its inactivity probe can be set: every client is asked once a minute whether it still lives

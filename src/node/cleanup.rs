@@ -67,7 +67,7 @@ impl Cleanup<'_> {
     /// Removes things before the marks that point to them, so that another run after a crash finds them.
     async fn run(&mut self) -> Result<()> {
         // first of all, so that no pod is wired meanwhile
-        let conf = self.settings.cni_conf.remove();
+        let conf = self.settings.cni_conf.remove_all();
         self.note(conf);
         let _ = std::fs::remove_file(&self.settings.cni_socket);
         self.step()?;

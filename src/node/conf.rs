@@ -96,9 +96,15 @@ impl CniConf {
         (!fs::read_to_string(&path).is_ok_and(|have| have == text)).then_some(path)
     }
 
-    /// Removes the files; no error when they do not exist.
+    /// Removes the agent's file; no error when it does not exist. [`OLD`] stays: it was removed when the agent's was written, so
+    /// whoever wrote it since then, or before an agent that was never ready, uses it.
     pub(crate) fn remove(&self) -> Result<()> {
-        self.remove_file(FILE).and(self.remove_file(OLD))
+        self.remove_file(FILE)
+    }
+
+    /// Also removes what an earlier release left.
+    pub(crate) fn remove_all(&self) -> Result<()> {
+        self.remove().and(self.remove_file(OLD))
     }
 
     fn remove_file(&self, file: &str) -> Result<()> {

@@ -326,8 +326,13 @@ fn an_unsuitable_gateway_interface_is_refused() {
             let mut settings = settings(GatewayMode::Shared);
             change(&mut settings);
             lab.gateway = Some(settings);
+            // of another network that the node uses so far: pods go on starting with it
+            let other = lab.conf().with_file_name("10-ovn-kubernetes.conf");
+            std::fs::create_dir_all(other.parent().unwrap()).unwrap();
+            std::fs::write(&other, "{}").unwrap();
             let said = lab.refusal();
             assert!(said.contains(want) && !said.contains('\n'), "{said}\nis not: {want}");
+            assert!(other.exists(), "an agent that was never ready has removed another network's configuration");
         };
         // what may still appear is waited for
         let waits = |lab: &mut Lab, change: &dyn Fn(&mut GatewaySettings), want: &str| {
