@@ -47,7 +47,11 @@ pub struct RouteCounts {
 
 /// Judges what the others offer. `closed`: ranges that are not used, each with the Subnet that says so. Of a prefix that
 /// contains one, the rest is used.
-pub fn prefixes(offered: &[PeerRoute], local: &[LocalRange], closed: &BTreeMap<Subnet, Name>) -> Prefixes {
+pub fn prefixes<'a>(
+    offered: impl IntoIterator<Item = &'a PeerRoute>,
+    local: &[LocalRange],
+    closed: &BTreeMap<Subnet, Name>,
+) -> Prefixes {
     let mut cut: BTreeMap<Subnet, Option<Vec<Subnet>>> = BTreeMap::new();
     let mut found = Prefixes::default();
     let mut counts: BTreeMap<&Name, BTreeSet<Subnet>> = BTreeMap::new();

@@ -15,14 +15,33 @@ use crate::{
 const NAMED: usize = 10;
 
 impl World {
-    /// A transit switch, with its number: switches use the gateways in turn. One with the name of a node is not used: the
-    /// node's switch has that name.
+    /// A transit switch that is used, with its number: switches use the gateways in turn.
     pub fn transit_switch(&self, name: &Name) -> Option<(usize, &TransitSwitch)> {
         self.joined.wanted()?;
         let switches = &self.joined.peers.as_ref()?.switches;
         let before = |other: &&Name| (other.len(), *other) < (name.len(), name);
-        let switch = switches.get(name).filter(|_| !self.nodes.contains_key(name))?;
+        let switch = switches.get(name).filter(|switch| self.switch_problem(name, switch).is_none())?;
         Some((switches.keys().filter(before).count(), switch))
+    }
+
+    /// Why a transit switch is not used, and what to do. Its subnet becomes a route of the cluster's router, so it would take
+    /// traffic away from what has these addresses here.
+    fn switch_problem(&self, name: &Name, switch: &TransitSwitch) -> Option<String> {
+        if self.nodes.contains_key(name) {
+            return Some("a node has this name; give the switch another one".to_owned());
+        }
+        let nets: Vec<Subnet> = subnets(switch).collect();
+        let first = |range: Subnet| nets.iter().find(|net| net.overlaps(range));
+        let cluster = self.cluster_ranges().find_map(|local| Some((*first(local.range)?, local)));
+        let others = self.joined.peers.iter().flat_map(|peers| peers.switches.range(..name.clone()));
+        let mut others = others.flat_map(|(other, switch)| subnets(switch).map(move |net| (other, net)));
+        let other = others.find_map(|(other, net)| Some((*first(net)?, other, net)));
+        cluster
+            .map(|(net, local)| format!("its subnet {net} overlaps {}, {} this cluster", local.range, local.purpose))
+            .or_else(|| {
+                other.map(|(net, other, of)| format!("its subnet {net} overlaps {of} of transit switch {other}"))
+            })
+            .map(|problem| format!("{problem}; give the switch another subnet in all clusters"))
     }
 
     pub(super) fn apply_interconnection(&mut self, new: Option<InterconnectionConfig>) {
@@ -91,7 +110,8 @@ impl World {
             return;
         }
         let old = self.joined.peers.take().unwrap_or_default();
-        let is_renumbered = !old.switches.keys().eq(new.switches.keys());
+        let nets = |peers: &Peers| -> Vec<Subnet> { peers.switches.values().flat_map(subnets).collect() };
+        let is_renumbered = !old.switches.keys().eq(new.switches.keys()) || nets(&old) != nets(&new);
         let names: BTreeSet<&Name> = old.switches.keys().chain(new.switches.keys()).collect();
         for name in names {
             if is_renumbered || old.switches.get(name) != new.switches.get(name) {
@@ -108,7 +128,11 @@ impl World {
         if self.joined.peers.is_none() && self.joined.prefixes == Prefixes::default() {
             return;
         }
-        let offered = self.joined.peers.as_ref().map(|peers| peers.routes.as_slice()).unwrap_or_default();
+        let is_refused = |peers: &Peers, name| {
+            peers.switches.get(name).is_some_and(|switch| self.switch_problem(name, switch).is_some())
+        };
+        let offered = self.joined.peers.iter().flat_map(|peers| peers.routes.iter().map(move |route| (peers, route)));
+        let offered = offered.filter(|(peers, route)| !is_refused(peers, &route.switch)).map(|(_, route)| route);
         let wanted = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
         let new =
             if wanted { prefixes(offered, &self.local_ranges(), &self.joined.closed()) } else { Prefixes::default() };
@@ -125,20 +149,22 @@ impl World {
 
     /// What another cluster's prefix may not contain.
     fn local_ranges(&self) -> Vec<LocalRange> {
+        let addresses = self.nodes.values().flat_map(|node| node.addresses.iter().chain(&node.other_addresses));
+        let nodes = addresses.map(|ip| (Subnet::of((*ip).into()), "a node at"));
+        let switches = self.joined.peers.iter().flat_map(|peers| peers.switches.values());
+        let transit = switches.flat_map(subnets).map(|net| (net, "a transit switch in"));
+        let more = nodes.chain(transit).map(|(range, purpose)| LocalRange { range, purpose });
+        self.cluster_ranges().chain(more).collect()
+    }
+
+    /// The ranges that this cluster's settings name.
+    fn cluster_ranges(&self) -> impl Iterator<Item = LocalRange> {
         let settings = &self.settings;
         let pods = settings.cluster_subnets.iter().map(|range| (range.cidr, "pods in"));
         let services = settings.service_cidrs.iter().map(|range| (*range, "services in"));
         let joins = settings.join_subnets.iter().map(|range| (*range, "gateway routers in"));
         let hosts = settings.masquerade_subnets.iter().map(|range| (*range, "addresses of hosts in"));
-        let addresses = self.nodes.values().flat_map(|node| node.addresses.iter().chain(&node.other_addresses));
-        let nodes = addresses.map(|ip| (Subnet::of((*ip).into()), "a node at"));
-        let own = self.joined.peers.iter().flat_map(|peers| peers.switches.values());
-        let transit = own
-            .flat_map(|switch| &switch.own)
-            .flat_map(|own| &own.addresses)
-            .map(|net| (Subnet::of(*net), "a transit switch in"));
-        let all = pods.chain(services).chain(joins).chain(hosts).chain(nodes).chain(transit);
-        all.map(|(range, purpose)| LocalRange { range, purpose }).collect()
+        pods.chain(services).chain(joins).chain(hosts).map(|(range, purpose)| LocalRange { range, purpose })
     }
 
     fn gateways(&self) -> impl Iterator<Item = &Name> {
@@ -159,10 +185,10 @@ impl World {
             let message = format!("cannot use {name} of key gw-nodes: there is no such node; the others are used");
             warn("UnknownGateway", message)
         });
-        let named = self.joined.switches().filter(|name| self.nodes.contains_key(*name)).map(|name| {
-            let message =
-                format!("cannot use transit switch {name}: a node has this name; give the switch another one");
-            warn("InterconnectionProblem", message)
+        let switches = self.joined.peers.iter().flat_map(|peers| &peers.switches);
+        let unused = switches.filter_map(|(name, switch)| Some((name, self.switch_problem(name, switch)?)));
+        let unused = unused.map(|(name, problem)| {
+            warn("InterconnectionProblem", format!("cannot use transit switch {name}: {problem}"))
         });
         let problems = self.joined.peers.iter().flat_map(|peers| &peers.problems);
         let problems = problems.map(|problem| warn("InterconnectionProblem", problem.clone()));
@@ -185,7 +211,7 @@ impl World {
                 ),
             )
         });
-        bad.chain(unknown).chain(named).chain(problems).chain(refused).chain(silent).chain(many).collect()
+        bad.chain(unknown).chain(unused).chain(problems).chain(refused).chain(silent).chain(many).collect()
     }
 
     pub(super) fn interconnection_subnet_notices(&self, name: &Name) -> Vec<Notice> {
@@ -211,4 +237,9 @@ impl World {
         };
         zones.into_iter().map(message).collect()
     }
+}
+
+/// The subnets of a transit switch.
+fn subnets(switch: &TransitSwitch) -> impl Iterator<Item = Subnet> {
+    switch.own.iter().flat_map(|own| &own.addresses).map(|net| Subnet::of(*net))
 }
