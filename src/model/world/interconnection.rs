@@ -44,6 +44,12 @@ impl World {
             .map(|problem| format!("{problem}; give the switch another subnet in all clusters"))
     }
 
+    /// The transit switches that are not used, each with the reason and what to do.
+    fn refused_switches(&self) -> impl Iterator<Item = (&Name, String)> {
+        let switches = self.joined.peers.iter().flat_map(|peers| &peers.switches);
+        switches.filter_map(|(name, switch)| Some((name, self.switch_problem(name, switch)?)))
+    }
+
     pub(super) fn apply_interconnection(&mut self, new: Option<InterconnectionConfig>) {
         let before: BTreeSet<Name> = self.gateways().cloned().collect();
         match new {
@@ -128,11 +134,9 @@ impl World {
         if self.joined.peers.is_none() && self.joined.prefixes == Prefixes::default() {
             return;
         }
-        let is_refused = |peers: &Peers, name| {
-            peers.switches.get(name).is_some_and(|switch| self.switch_problem(name, switch).is_some())
-        };
-        let offered = self.joined.peers.iter().flat_map(|peers| peers.routes.iter().map(move |route| (peers, route)));
-        let offered = offered.filter(|(peers, route)| !is_refused(peers, &route.switch)).map(|(_, route)| route);
+        let refused: BTreeSet<&Name> = self.refused_switches().map(|(name, _)| name).collect();
+        let offered = self.joined.peers.iter().flat_map(|peers| &peers.routes);
+        let offered = offered.filter(|route| !refused.contains(&route.switch));
         let wanted = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
         let new =
             if wanted { prefixes(offered, &self.local_ranges(), &self.joined.closed()) } else { Prefixes::default() };
@@ -185,9 +189,7 @@ impl World {
             let message = format!("cannot use {name} of key gw-nodes: there is no such node; the others are used");
             warn("UnknownGateway", message)
         });
-        let switches = self.joined.peers.iter().flat_map(|peers| &peers.switches);
-        let unused = switches.filter_map(|(name, switch)| Some((name, self.switch_problem(name, switch)?)));
-        let unused = unused.map(|(name, problem)| {
+        let unused = self.refused_switches().map(|(name, problem)| {
             warn("InterconnectionProblem", format!("cannot use transit switch {name}: {problem}"))
         });
         let problems = self.joined.peers.iter().flat_map(|peers| &peers.problems);
