@@ -39,22 +39,24 @@ pub(crate) fn read(dir: &Path) -> io::Result<Option<(Vec<u8>, SystemTime)>> {
 /// Keeps it from now on. If that fails, what was kept before stays.
 pub(crate) fn write(dir: &Path, pem: &[u8]) -> io::Result<()> {
     system::make_private_dir(dir)?;
-    let name = format!("{PREFIX}{}{SUFFIX}", jiff::Timestamp::now().strftime("%Y-%m-%d-%H-%M-%S-%3f"));
+    keep(dir, &format!("{PREFIX}{}{SUFFIX}", jiff::Timestamp::now().strftime("%Y-%m-%d-%H-%M-%S-%3f")), pem)
+}
+
+pub(crate) fn keep(dir: &Path, name: &str, pem: &[u8]) -> io::Result<()> {
     let new = dir.join(NEXT_FILE);
-    let written = write_whole(&new, pem).and_then(|()| fs::rename(&new, dir.join(&name)));
-    if written.is_err() {
-        let _ = fs::remove_file(&new);
-    }
+    // A rename would replace a file of that name, which the link may name: clocks go back, and moments are short.
+    let written = write_whole(&new, pem).and_then(|()| fs::hard_link(&new, dir.join(name)));
+    let _ = fs::remove_file(&new);
     written?;
     let link = dir.join(NEXT_LINK);
     match fs::remove_file(&link) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    system::link(&name, &link)?;
+    system::link(name, &link)?;
     fs::rename(&link, current(dir))?;
     system::sync_dir(dir)?;
-    remove_others(dir, &name);
+    remove_others(dir, name);
     Ok(())
 }
 

@@ -170,6 +170,17 @@ fn a_file_that_cannot_be_written_leaves_the_old_one() {
 }
 
 #[test]
+fn a_second_file_of_one_moment_does_not_replace_the_first() {
+    let dir = fresh_dir("ovnkube-kept");
+    let name = "ovnkube-client-2020-01-01-00-00-00-000.pem";
+    store::keep(&dir, name, b"first").unwrap();
+    let before = names(&dir);
+    assert_eq!(store::keep(&dir, name, b"second").unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+    assert_eq!((kept(&dir).unwrap(), names(&dir)), (b"first".to_vec(), before));
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
 fn a_directory_or_a_huge_file_is_not_read() {
     let dir = fresh_dir("ovnkube-kept");
     fs::create_dir(store::current(&dir)).unwrap();

@@ -152,7 +152,10 @@ fn comes_back(lab: &mut Lab, pods: &[Pod], what: &str) {
         eventually("another bridge", || lab.vsctl("--if-exists get Bridge br-int external_ids:lost") != "soon");
     }
     for pod in pods {
-        eventually("the port", || is_plugged(lab, pod));
+        eventually("the port", || {
+            lab.start_controller_again_if_it_ended();
+            is_plugged(lab, pod)
+        });
     }
     all_answer(pods);
     std::thread::sleep(Duration::from_millis(500));
