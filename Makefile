@@ -38,7 +38,7 @@ image: build ## build the image ovnkube:latest; IMAGE_BUILDER=podman, buildah or
 demo-down: ## remove the demo's cluster
 	@lab/demo down
 
-test: ## unit tests, then real clusters: OVN 25.03 and 23.03, kills, Raft (root)
+test: ## unit tests, then real clusters: OVN 26.03, 25.03 and 23.03, kills, Raft (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay -p ovnkube-policy-truth
 	@.ci/step "cargo test" env RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --locked
@@ -60,7 +60,7 @@ chaos: ## faults in doses on real clusters: databases, masters, API server, nort
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "chaos" env CHAOS="$(CHAOS)" tests/lab/run chaos
 
-services: ## packets to services: both gateway modes, IPv4, IPv6 and dual stack, OVN 25.03 and 23.03 (root)
+services: ## packets to services: both gateway modes, IPv4, IPv6 and dual stack, OVN 26.03 and 23.03 (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "services" tests/lab/run services-all
