@@ -44,6 +44,7 @@ pub(crate) async fn run<W: Watched>(client: Client, selector: String, changes: S
         version: None,
         paged: true,
         synced: false,
+        withheld: false,
     };
     tokio::select! {
         biased;
@@ -102,6 +103,8 @@ struct Stream<W: Watched> {
     /// Whether lists come in pages. The list after a paged one that expired does not.
     paged: bool,
     synced: bool,
+    /// Whether the last list found that the kind is withheld.
+    withheld: bool,
 }
 
 enum WatchEnd {
@@ -179,7 +182,9 @@ impl<W: Watched> Stream<W> {
             let path = format!("{}?limit={limit}&continue={}{}", W::PATH, query_value(&next), self.selector);
             match self.client.get(&action, &path, &mut text).await {
                 Err(error) if W::OPTIONAL && next.is_empty() && error.is_withheld() => {
-                    tracing::info!(%error, "going on without these objects");
+                    if !std::mem::replace(&mut self.withheld, true) {
+                        tracing::info!(%error, "going on without these objects");
+                    }
                     if error.is_gone() {
                         // with the kind, all objects of it have gone
                         self.remove_older(self.round).await?;
@@ -199,7 +204,7 @@ impl<W: Watched> Stream<W> {
                 break;
             }
         }
-        self.paged = true;
+        (self.paged, self.withheld) = (true, false);
         self.remove_older(self.round).await?;
         self.sync().await?;
         Ok(WatchEnd::Listed)
