@@ -69,6 +69,7 @@ impl Settings {
             join_subnets: subnets("100.64.0.0/16,fd98::/64"),
             disable_snat_multiple_gws: self.disable_snat_multiple_gws,
             masquerade_subnets: subnets("169.254.169.0/29,fd69::/125"),
+            transit_subnets: subnets("100.88.0.0/16,fd97::/64"),
             mtu: 1400,
             host_network_namespace: self.host_network_namespace.as_deref().map(Into::into),
             no_hostsubnet_nodes: self.no_hostsubnet_label.clone().map(labelled),

@@ -170,7 +170,8 @@ impl Session {
         // one that is used stays, whatever becomes of its ports
         let is_used =
             |route: &PeerRoute| self.told.as_ref().is_some_and(|told| told.routes.binary_search(route).is_ok());
-        peers.routes.retain(|route| ways.has(route) || is_used(route));
+        let (open, waiting) = peers.routes.into_iter().partition(|route| ways.has(route) || is_used(route));
+        (peers.routes, peers.waiting) = (open, waiting);
         let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
         self.hearing.hear(&numbers, since);
         for name in self.hearing.silent(self.listening, since) {

@@ -85,6 +85,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
     let peers = Peers {
         switches: switches.iter().filter_map(|switch| transit(switch, stage, &theirs)).collect(),
         routes: theirs.routes,
+        waiting: Vec::new(),
         clusters: theirs.clusters,
         problems,
     };

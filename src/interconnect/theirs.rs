@@ -10,6 +10,7 @@ use ovnkube_ovn::ic_sb::{availability_zone, encap, gateway, port_binding, route}
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::Cache;
 
+use crate::rows::CLUSTER;
 use crate::switches::Switch;
 use crate::text::{is_name, short};
 
@@ -48,6 +49,7 @@ pub(crate) struct Encap {
 /// A port of another cluster in a transit switch.
 pub(crate) struct Port {
     pub(crate) name: Name,
+    pub(crate) zone: Name,
     pub(crate) switch: Name,
     pub(crate) addresses: Vec<IpAddr>,
     /// The gateway that it is on; empty: none.
@@ -79,6 +81,7 @@ impl Theirs {
         theirs.read_gateways(ic_sb, &zones, &mut wrong);
         theirs.read_ports(ic_sb, &zones, switches, &mut wrong);
         theirs.read_routes(ic_sb, &zones, switches, &mut wrong);
+        theirs.order(switches);
         let more = wrong.len().saturating_sub(PROBLEMS);
         wrong.truncate(PROBLEMS);
         problems.append(&mut wrong);
@@ -123,8 +126,13 @@ impl Theirs {
             };
             let of = row.str(port_binding::TRANSIT_SWITCH);
             let Some(switch) = switches.iter().find(|switch| switch.name.as_ref() == of) else { continue };
-            match read_port(row, switch).filter(|_| self.ports.len() < PORTS) {
-                Some(port) => self.ports.push(port),
+            match read_port(row, zone, switch).filter(|_| self.ports.len() < PORTS) {
+                Some(port) => {
+                    if let Some(id) = row.external_ids().get(CLUSTER) {
+                        self.clusters.entry((*zone).into()).or_default().id = Some(id.into());
+                    }
+                    self.ports.push(port);
+                }
                 // a port that has just been made has no address yet
                 None if row.str(port_binding::ADDRESS).is_empty() => {}
                 None => wrong.push(format!(
@@ -167,6 +175,22 @@ impl Theirs {
         self.routes.sort();
     }
 
+    /// Gives each cluster its place. Who joins a switch gets the lowest free tunnel key there and keeps it, so in the first switch
+    /// that two have in common, the one that came earlier has the lower key: all clusters see the same order, also after a restart.
+    fn order(&mut self, switches: &[Switch]) {
+        let number = |switch: &Name| switches.iter().position(|other| other.name == *switch);
+        let mut first: BTreeMap<&Name, (Option<usize>, u32)> = BTreeMap::new();
+        for port in &self.ports {
+            let key = (number(&port.switch), port.remote.key);
+            first.entry(&port.zone).and_modify(|least| *least = key.min(*least)).or_insert(key);
+        }
+        let mut order: Vec<_> = first.into_iter().map(|(zone, key)| (key, zone)).collect();
+        order.sort();
+        for (place, (_, zone)) in order.into_iter().enumerate() {
+            self.clusters.entry(zone.clone()).or_default().place = place;
+        }
+    }
+
     /// The next hop must be a port of the switch: else traffic could be led to any address.
     fn read_route(&self, row: &Row, uuid: Uuid, zone: &str, switch: &str) -> Option<PeerRoute> {
         let prefix: IpNetwork = row.str(route::IP_PREFIX).parse().ok()?;
@@ -190,7 +214,7 @@ pub(crate) fn read_encap(row: &Row) -> Option<Encap> {
     matches!(kind, "geneve" | "vxlan").then(|| Encap { kind: kind.into(), ip, options })
 }
 
-fn read_port(row: &Row, switch: &Switch) -> Option<Port> {
+fn read_port(row: &Row, zone: &str, switch: &Switch) -> Option<Port> {
     let name = row.str(port_binding::LOGICAL_PORT);
     let rest = name.strip_prefix(switch.name.as_ref())?.strip_prefix('-')?;
     let mut words = row.str(port_binding::ADDRESS).split(' ');
@@ -208,6 +232,7 @@ fn read_port(row: &Row, switch: &Switch) -> Option<Port> {
     }
     Some(Port {
         name: name.into(),
+        zone: zone.into(),
         switch: switch.name.clone(),
         addresses: networks.iter().map(IpNetwork::ip).collect(),
         gateway: row.str(port_binding::GATEWAY).into(),

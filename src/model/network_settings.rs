@@ -55,6 +55,8 @@ pub struct NetworkSettings {
     pub disable_snat_multiple_gws: bool,
     /// 169.254.169.0/29 and fd69::/125.
     pub masquerade_subnets: Vec<Subnet>,
+    /// Where zones meet each other: 100.88.0.0/16 and fd97::/64.
+    pub transit_subnets: Vec<Subnet>,
     /// MTU of pods, bytes.
     pub mtu: u32,
     /// Namespace whose address set stands for host-network traffic.

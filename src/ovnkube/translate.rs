@@ -41,6 +41,8 @@ pub(crate) fn access(settings: &Settings, role: &str) -> Access {
 pub(crate) fn network(settings: &Settings, roles: Roles) -> NetworkSettings {
     let gateway = &settings.gateway;
     let join = [gateway.v4_join_subnet.into(), gateway.v6_join_subnet.into()];
+    let manager = &settings.clustermanager;
+    let transit = [manager.v4_transit_subnet.into(), manager.v6_transit_subnet.into()];
     NetworkSettings {
         roles,
         zone: ZONE.into(),
@@ -54,6 +56,7 @@ pub(crate) fn network(settings: &Settings, roles: Roles) -> NetworkSettings {
         join_subnets: join.map(Subnet::of).into(),
         disable_snat_multiple_gws: gateway.disable_snat_multiple_gws,
         masquerade_subnets: masquerade_subnets(settings),
+        transit_subnets: transit.map(Subnet::of).into(),
         mtu: settings.default.mtu,
         host_network_namespace: settings.kubernetes.host_network_namespace.as_deref().map(Name::from),
         no_hostsubnet_nodes: no_hostsubnet_nodes(settings),

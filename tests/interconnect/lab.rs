@@ -157,6 +157,43 @@ impl Lab {
         self.shared[1].ctl("ovn-ic-sbctl", words.strip_prefix(&["--"]).unwrap_or(&words));
     }
 
+    /// A cluster that is only rows: a gateway with a port in the switch.
+    pub(crate) fn add_cluster(
+        &self,
+        zone: &str,
+        gateway: &str,
+        tunnel: &str,
+        switch: &str,
+        (key, address): (u32, &str),
+    ) {
+        self.shared[1].ctl("ovn-ic-sbctl", &["create", "availability_zone", &format!("name={zone}")]);
+        let column = self.zone(zone);
+        let encap = [&format!("ip={tunnel}"), "type=geneve", &format!("gateway_name={gateway}")].map(str::to_owned);
+        let words = [
+            "--",
+            "create",
+            "gateway",
+            &format!("name={gateway}"),
+            &format!("hostname={gateway}"),
+            &column,
+            "encaps=@e",
+        ];
+        let encap = ["--id=@e", "create", "encap"].map(str::to_owned).into_iter().chain(encap);
+        let port = [
+            "--",
+            "create",
+            "port_binding",
+            &column,
+            &format!("transit_switch={switch}"),
+            &format!("logical_port={switch}-{zone}"),
+            &format!("tunnel_key={key}"),
+            &format!("gateway={gateway}"),
+            &format!("address=\"0a:58:00:00:00:{key:02x} {address}\""),
+        ];
+        let words: Vec<String> = encap.chain(words.map(str::to_owned)).chain(port.map(str::to_owned)).collect();
+        self.shared[1].ctl("ovn-ic-sbctl", &words.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+
     pub(crate) fn zones(&self) -> String {
         self.shared[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=name", "list", "availability_zone"])
     }

@@ -33,7 +33,7 @@ async fn are_joined(lab: &Lab, other: &Other) {
     until("their prefix is here", async || lab.routes().contains("10.244.0.0/16")).await;
     until("our prefix is there", async || other.routes().contains("10.128.0.0/14")).await;
     let policies = lab.nb.nbctl(&["lr-policy-list", "ovn_cluster_router"]);
-    assert!(policies.contains("600") && policies.contains("ip4.dst == 10.244.0.0/16"), "{policies}");
+    assert!(policies.contains("616") && policies.contains("ip4.dst == 10.244.0.0/16"), "{policies}");
     let chassis = lab.sb.sbctl(&["--bare", "--columns=other_config", "find", "chassis", "name=gw2"]);
     assert!(chassis.contains("is-remote=true"), "{chassis}");
     until("their port is on their gateway", async || lab.chassis_of("ts-az2") == "gw2").await;
@@ -345,6 +345,37 @@ async fn a_cluster_whose_configuration_went_while_no_master_ran_has_left() {
     assert!(lab.has_chassis("c1"));
 }
 
+/// Of two clusters that offer the same addresses, the one that joined first is used, also after a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_clusters_with_the_same_addresses_the_earlier_one_is_used() {
+    let lab = Lab::up(Release::Trixie).await;
+    let (other, engine) = joined(&lab).await;
+    lab.add_cluster("az0", "gw0", "172.20.0.2", "ts", (9, "169.254.100.66/24"));
+    let zone = lab.zone("az0");
+    let route = |prefix: &str| Lab::route(&zone, "ts", prefix, "169.254.100.66");
+    lab.create(&["10.244.0.0/16", "10.244.9.0/24", "10.9.0.0/16"].map(route));
+    until("what nobody else has is used", async || lab.routes().contains("10.9.0.0/16")).await;
+    lab.event_says("10.244.0.0/16: it overlaps 10.244.0.0/16 of cluster az2, which joined earlier; give one").await;
+    lab.event_says("10.244.9.0/24: it overlaps 10.244.0.0/16 of cluster az2").await;
+    let is_first = || assert!(lab.routes().matches("10.244.").count() == 1, "{}", lab.routes());
+    is_first();
+    assert!(other.routes().contains("10.244.0.0/16") || !other.routes().contains("169.254.100.66/24"));
+    drop(engine);
+    let _engine = lab.engine().await;
+    lab.is_quiet().await;
+    is_first();
+    assert!(lab.routes().contains("169.254.100.77"), "{}", lab.routes());
+    // what is left of the earlier one is removed, as ovnkube ic clean does it
+    other.stop();
+    for table in ["route", "port_binding", "gateway", "availability_zone"] {
+        let column = if table == "availability_zone" { "name=az2".to_owned() } else { lab.zone("az2") };
+        let rows = lab.shared[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=_uuid", "find", table, &column]);
+        let words: Vec<&str> = ["destroy", table].into_iter().chain(rows.split_whitespace()).collect();
+        lab.shared[1].ctl("ovn-ic-sbctl", &words);
+    }
+    until("the later one is used", async || lab.routes().matches("10.244.").count() == 2).await;
+}
+
 /// Two clusters may be given the same name by mistake. The second one writes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_another_cluster_has_is_refused() {
@@ -377,7 +408,7 @@ async fn ten_thousand_routes_of_a_cluster_are_bounded() {
     until("all are judged", async || is("used", 1024) && is("refused", 10_001 + 2 - 1024)).await;
     until("those that are used are there", async || lab.routes().matches("169.254.100.77").count() == 1024).await;
     lab.event_says("0.0.0.0/0: it is everything").await;
-    lab.event_says("10.0.0.0/8: this cluster has pods in 10.128.0.0/14").await;
+    lab.event_says("10.0.0.0/8: it overlaps 10.128.0.0/14, which this cluster uses for pods").await;
     assert!(!lab.routes().contains("0.0.0.0/0 "), "{}", lab.routes());
 
     // its own network goes on
@@ -472,7 +503,11 @@ async fn bad_rows_of_other_clusters_are_left_out() {
     assert!(ports.lines().count() == 2, "{ports}");
     let switches = lab.nb.nbctl(&["ls-list"]);
     assert!(!switches.contains("(none)"), "{switches}");
-    for says in ["10.129.0.0/16: this cluster has pods in 10.128.0.0/14", "cannot use transit switch", "k8s-n1"] {
+    for says in [
+        "10.129.0.0/16: it overlaps 10.128.0.0/14, which this cluster uses for pods",
+        "cannot use transit switch",
+        "k8s-n1",
+    ] {
         lab.event_says(says).await;
     }
 }

@@ -15,5 +15,5 @@ mod text;
 
 pub use config::{Asks, BadKey, Interconnection, InterconnectionConfig, Server};
 pub use peers::{OwnPort, PeerCluster, PeerRoute, Peers, RemotePort, TransitSwitch};
-pub use prefixes::{LocalRange, MOST_PREFIXES, Prefixes, Refused, RouteCounts, prefixes};
+pub use prefixes::{Local, LocalRange, MOST_PREFIXES, Prefixes, Refused, RouteCounts, prefixes};
 pub use subnet::InterconnectionSubnet;

@@ -15,6 +15,9 @@ use crate::Name;
 pub struct Peers {
     pub switches: BTreeMap<Name, TransitSwitch>,
     pub routes: Vec<PeerRoute>,
+    /// Routes that no packet can take yet. Their prefixes are their clusters' all the same.
+    #[serde(default)]
+    pub waiting: Vec<PeerRoute>,
     /// The other clusters, by name.
     #[serde(default)]
     pub clusters: BTreeMap<Name, PeerCluster>,
@@ -30,6 +33,10 @@ pub struct PeerCluster {
     pub gateways: usize,
     /// It has not followed the shared databases for long.
     pub silent: bool,
+    /// Its place among the others: who joined earlier comes first.
+    pub place: usize,
+    /// What tells it from others, also while it has two names. `None`: only its name does.
+    pub id: Option<Name>,
 }
 
 /// A switch that all clusters have.

@@ -1,13 +1,15 @@
 //! Which prefixes of other clusters may be used here. A prefix that holds an address of this cluster would take its
-//! traffic away, so it is refused before anything is written.
+//! traffic away, so it is refused before anything is written. Of two clusters that offer the same addresses, all others use
+//! the one that joined earlier.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
 use ovnkube_ipam::Subnet;
 
-use super::PeerRoute;
+use super::{PeerRoute, Peers};
 use crate::Name;
 
 /// The most prefixes of one cluster that are used, and that this cluster offers.
@@ -18,6 +20,31 @@ pub const MOST_PREFIXES: usize = 1024;
 pub struct LocalRange {
     pub range: Subnet,
     pub purpose: &'static str,
+}
+
+impl fmt::Display for LocalRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, which this cluster uses for {}", self.range, self.purpose)
+    }
+}
+
+/// What no prefix of another cluster may contain or lie in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Local {
+    pub ranges: Vec<LocalRange>,
+    /// Addresses of nodes.
+    pub nodes: BTreeSet<IpAddr>,
+}
+
+impl Local {
+    /// What a prefix has of it.
+    fn find(&self, prefix: Subnet) -> Option<String> {
+        let range = self.ranges.iter().find(|local| local.range.overlaps(prefix));
+        let node = || self.nodes.range(prefix.base()..).next().filter(|ip| prefix.contains(**ip));
+        range
+            .map(|range| format!("it overlaps {range}"))
+            .or_else(|| node().map(|ip| format!("it contains {ip}, the address of a node of this cluster")))
+    }
 }
 
 /// A prefix that is not used.
@@ -45,20 +72,22 @@ pub struct RouteCounts {
     pub refused: usize,
 }
 
-/// Judges what the others offer. `closed`: ranges that are not used, each with the Subnet that says so. Of a prefix that
-/// contains one, the rest is used.
-pub fn prefixes<'a>(
-    offered: impl IntoIterator<Item = &'a PeerRoute>,
-    local: &[LocalRange],
-    closed: &BTreeMap<Subnet, Name>,
-) -> Prefixes {
+/// Judges what the others offer. `unused`: transit switches that are not used. `closed`: ranges that are not used, each with the
+/// Subnet that says so. Of a prefix that contains one, the rest is used.
+pub fn prefixes(peers: &Peers, unused: &BTreeSet<&Name>, local: &Local, closed: &BTreeMap<Subnet, Name>) -> Prefixes {
     let mut cut: BTreeMap<Subnet, Option<Vec<Subnet>>> = BTreeMap::new();
     let mut found = Prefixes::default();
     let mut counts: BTreeMap<&Name, BTreeSet<Subnet>> = BTreeMap::new();
-    for route in offered {
+    let mut taken = Taken::default();
+    for (route, is_open) in in_order(peers) {
+        // also of a route that is not used: else a gateway that is down for a moment would move its addresses to another cluster
+        let reason = nowhere(route.prefix).or_else(|| taken.take(route, peers));
+        if !is_open || unused.contains(&route.switch) {
+            continue;
+        }
         let count = found.counts.entry(route.zone.clone()).or_default();
         let of_zone = counts.entry(&route.zone).or_default();
-        let pieces = if let Some(reason) = problem(route.prefix, local, closed) {
+        let pieces = if let Some(reason) = reason.or_else(|| problem(route.prefix, local, closed)) {
             Err(reason)
         } else {
             let cut = cut.entry(route.prefix).or_insert_with(|| pieces(route.prefix, closed));
@@ -81,6 +110,49 @@ pub fn prefixes<'a>(
     found
 }
 
+/// All routes, those of the cluster that joined first before the others, and whether packets can take them.
+fn in_order(peers: &Peers) -> Vec<(&PeerRoute, bool)> {
+    let open = peers.routes.iter().map(|route| (route, true));
+    let mut routes: Vec<_> = open.chain(peers.waiting.iter().map(|route| (route, false))).collect();
+    let place = |zone: &Name| peers.clusters.get(zone).map(|cluster| cluster.place);
+    routes.sort_by(|(a, _), (b, _)| (place(&a.zone), &a.zone, a).cmp(&(place(&b.zone), &b.zone, b)));
+    routes
+}
+
+/// Prefixes that clusters offer, each with its cluster. None contains another one.
+#[derive(Default)]
+struct Taken<'a>(BTreeMap<Subnet, &'a Name>);
+
+impl<'a> Taken<'a> {
+    /// Why another cluster has addresses of the prefix; if none has, they are this one's.
+    fn take(&mut self, route: &'a PeerRoute, peers: &Peers) -> Option<String> {
+        let prefix = route.prefix;
+        let is_same = |zone: &Name| {
+            let id = |zone| peers.clusters.get(zone).and_then(|cluster| cluster.id.as_ref());
+            *zone == route.zone || (id(zone).is_some() && id(zone) == id(&route.zone))
+        };
+        let around = self.0.range(..=prefix).next_back().filter(|(range, _)| range.contains_subnet(prefix));
+        let mut within = self.0.range(prefix..).take_while(|(range, _)| prefix.contains_subnet(**range));
+        if let Some((range, zone)) =
+            around.filter(|(_, zone)| !is_same(zone)).or_else(|| within.find(|(_, zone)| !is_same(zone)))
+        {
+            return Some(format!(
+                "it overlaps {range} of cluster {zone}, which joined earlier; give one of the two other addresses, or if {zone} is gone \
+                 for good, remove what is left of it: ovnkube ic clean az {zone}"
+            ));
+        }
+        if around.is_none() {
+            let within =
+                self.0.range(prefix..).map(|(range, _)| *range).take_while(|range| prefix.contains_subnet(*range));
+            for range in within.collect::<Vec<_>>() {
+                self.0.remove(&range);
+            }
+            self.0.insert(prefix, &route.zone);
+        }
+        None
+    }
+}
+
 /// What is not closed of a prefix; `None`: too many pieces.
 fn pieces(prefix: Subnet, closed: &BTreeMap<Subnet, Name>) -> Option<Vec<Subnet>> {
     let within = closed.range(prefix..).map(|(range, _)| *range).take_while(|range| prefix.contains(range.base()));
@@ -96,18 +168,18 @@ fn few<'p>(pieces: Option<&'p Vec<Subnet>>, used: &BTreeSet<Subnet>) -> Result<&
     pieces.filter(fits).map(Vec::as_slice).ok_or_else(too_many)
 }
 
-fn problem(prefix: Subnet, local: &[LocalRange], closed: &BTreeMap<Subnet, Name>) -> Option<String> {
+/// Why nobody's traffic for the prefix goes to another cluster.
+fn nowhere(prefix: Subnet) -> Option<String> {
     if prefix.prefix() == 0 {
         return Some("it is everything; have the cluster offer the ranges of its pods".into());
     }
-    if is_link_local(prefix.base()) {
-        return Some("its addresses are link-local".into());
-    }
-    if let Some(taken) = local.iter().find(|local| local.range.overlaps(prefix)) {
-        return Some(format!(
-            "this cluster has {} {}; give one of the clusters other addresses",
-            taken.purpose, taken.range
-        ));
+    is_link_local(prefix.base()).then(|| "its addresses are link-local".into())
+}
+
+/// Why it is not used here.
+fn problem(prefix: Subnet, local: &Local, closed: &BTreeMap<Subnet, Name>) -> Option<String> {
+    if let Some(taken) = local.find(prefix) {
+        return Some(format!("{taken}; give one of the clusters other addresses"));
     }
     let around = |length| IpNetwork::new(prefix.base(), length).ok().map(Subnet::of);
     let mut around = (0..=prefix.prefix()).filter_map(around);

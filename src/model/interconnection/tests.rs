@@ -1,4 +1,7 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipnetwork::IpNetwork;
+use proptest::prelude::*;
 
 use super::*;
 use crate::{Change, ClusterSubnet, Meta, Name, NetworkSettings, Subnet, World};
@@ -85,12 +88,18 @@ fn route(prefix: &str) -> PeerRoute {
     }
 }
 
+fn judge(routes: Vec<PeerRoute>, local: &Local, closed: &BTreeMap<Subnet, Name>) -> Prefixes {
+    prefixes(&Peers { routes, ..Peers::default() }, &BTreeSet::new(), local, closed)
+}
+
 #[test]
 fn prefixes_that_would_take_traffic_away_are_refused() {
-    let local = [("10.128.0.0/14", "pods in"), ("10.96.0.0/16", "services in"), ("fd98::/64", "routers in")];
-    let local = local.map(|(range, purpose)| LocalRange { range: range.parse().unwrap(), purpose });
-    let judge = |prefix: &str| prefixes(&[route(prefix)], &local, &BTreeMap::new());
-    for prefix in ["10.244.0.0/16", "fd00:10:245::/48"] {
+    let ranges = [("10.128.0.0/14", "pods"), ("10.96.0.0/16", "services"), ("fd98::/64", "routers")];
+    let ranges = ranges.map(|(range, purpose)| LocalRange { range: range.parse().unwrap(), purpose });
+    let nodes = ["172.18.0.2", "172.18.0.3", "fd00:18::2"].map(|ip| ip.parse().unwrap());
+    let local = Local { ranges: ranges.into(), nodes: nodes.into() };
+    let judge = |prefix: &str| judge(vec![route(prefix)], &local, &BTreeMap::new());
+    for prefix in ["10.244.0.0/16", "172.18.0.4/30", "172.18.0.0/31", "fd00:10:245::/48"] {
         assert_eq!(judge(prefix).used.len(), 1, "{prefix}");
     }
     for (prefix, says) in [
@@ -98,10 +107,13 @@ fn prefixes_that_would_take_traffic_away_are_refused() {
         ("::/0", "it is everything"),
         ("169.254.7.0/24", "link-local"),
         ("fe80::/64", "link-local"),
-        ("10.129.1.0/24", "pods in 10.128.0.0/14"),
-        ("10.0.0.0/8", "pods in 10.128.0.0/14"),
-        ("10.96.3.0/24", "services in 10.96.0.0/16"),
-        ("fd98::100/120", "routers in fd98::/64"),
+        ("10.129.1.0/24", "it overlaps 10.128.0.0/14, which this cluster uses for pods"),
+        ("10.0.0.0/8", "it overlaps 10.128.0.0/14, which this cluster uses for pods"),
+        ("10.96.3.0/24", "10.96.0.0/16, which this cluster uses for services"),
+        ("fd98::100/120", "fd98::/64, which this cluster uses for routers"),
+        ("172.18.0.0/16", "it contains 172.18.0.2, the address of a node of this cluster"),
+        ("172.18.0.3/32", "it contains 172.18.0.3"),
+        ("fd00:18::/64", "it contains fd00:18::2"),
     ] {
         let judged = judge(prefix);
         assert!(judged.used.is_empty(), "{prefix}");
@@ -110,10 +122,89 @@ fn prefixes_that_would_take_traffic_away_are_refused() {
     }
 }
 
+/// Three clusters, `c` joined first and has a second name `d`: `zone prefix`, `(zone prefix)` where no packet gets through.
+fn of_three(offered: &[&str]) -> (Vec<String>, Vec<String>) {
+    let mut peers = Peers::default();
+    for (place, (zone, id)) in [("c", Some("uid")), ("a", None), ("b", None), ("d", Some("uid"))].iter().enumerate() {
+        peers.clusters.insert((*zone).into(), PeerCluster { place, id: id.map(Name::from), ..PeerCluster::default() });
+    }
+    for offered in offered {
+        let waits = offered.starts_with('(');
+        let (zone, prefix) = offered.trim_matches(['(', ')']).split_once(' ').unwrap();
+        let route = PeerRoute { zone: zone.into(), id: zone.into(), ..route(prefix) };
+        let next_hop = format!("169.254.100.{}", zone.as_bytes()[0]).parse().unwrap();
+        let routes = if waits { &mut peers.waiting } else { &mut peers.routes };
+        routes.push(PeerRoute { next_hop, ..route });
+    }
+    let judged = prefixes(&peers, &BTreeSet::new(), &Local::default(), &BTreeMap::new());
+    let used = judged.used.iter().flat_map(|(prefix, hops)| hops.values().map(move |zone| format!("{zone} {prefix}")));
+    (used.collect(), judged.refused.iter().map(|r| format!("{} {} {}", r.zone, r.prefix, r.reason)).collect())
+}
+
+/// The cluster that joined earlier has its addresses, whichever of the prefixes is larger.
+#[test]
+fn of_two_clusters_with_the_same_addresses_one_is_used() {
+    for (offered, used) in [
+        (&["a 10.1.0.0/16", "b 10.1.0.0/16"][..], &["a 10.1.0.0/16"][..]),
+        (&["a 10.1.0.0/16", "c 10.1.0.0/16"], &["c 10.1.0.0/16"]),
+        (&["a 10.1.0.0/16", "b 10.1.2.0/24"], &["a 10.1.0.0/16"]),
+        (&["b 10.1.0.0/16", "a 10.1.2.0/24"], &["a 10.1.2.0/24"]),
+        (&["b 10.1.0.0/16", "a 10.1.0.0/24"], &["a 10.1.0.0/24"]),
+        (&["b 10.1.0.0/24", "a 10.1.0.0/16"], &["a 10.1.0.0/16"]),
+        (&["b 10.1.2.0/24", "b 10.1.0.0/16", "a 10.2.0.0/16"], &["b 10.1.0.0/16", "b 10.1.2.0/24", "a 10.2.0.0/16"]),
+        (&["a 10.1.2.0/24", "a 10.1.0.0/16", "b 10.1.9.0/24"], &["a 10.1.0.0/16", "a 10.1.2.0/24"]),
+        // what is refused of one does not keep others away
+        (&["c 10.1.0.0/16", "a 10.0.0.0/8", "b 10.2.0.0/16"], &["c 10.1.0.0/16", "b 10.2.0.0/16"]),
+        // a gateway that is down moves nothing to another cluster
+        (&["(a 10.1.0.0/16)", "b 10.1.2.0/24"], &[]),
+        (&["a 10.1.0.0/16", "(b 10.1.2.0/24)"], &["a 10.1.0.0/16"]),
+        // two names of one cluster
+        (&["c 10.1.0.0/16", "d 10.1.0.0/16"], &["c 10.1.0.0/16", "d 10.1.0.0/16"]),
+        (&["c 10.1.2.0/24", "d 10.1.0.0/16", "b 10.1.3.0/24"], &["c 10.1.2.0/24", "b 10.1.3.0/24"]),
+        (&["c 10.1.2.0/24", "d 10.1.0.0/16"], &["d 10.1.0.0/16", "c 10.1.2.0/24"]),
+    ] {
+        assert_eq!(of_three(offered).0, used, "{offered:?}");
+        let reversed: Vec<_> = offered.iter().rev().copied().collect();
+        assert_eq!(of_three(&reversed).0, used, "{reversed:?}");
+    }
+    let says = of_three(&["a 10.1.0.0/16", "b 10.1.2.0/24"]).1;
+    assert_eq!(
+        says,
+        [
+            "b 10.1.2.0/24 it overlaps 10.1.0.0/16 of cluster a, which joined earlier; give one of the two other addresses, or if \
+          a is gone for good, remove what is left of it: ovnkube ic clean az a"
+        ]
+    );
+}
+
+proptest! {
+    /// No two clusters share an address, whatever they offer; every prefix is used or refused, the first cluster's always used.
+    #[test]
+    fn clusters_share_no_address(offered in prop::collection::vec((0..3_usize, 0..=255_u8, 24..=29_u8), 1..12)) {
+        let text = |(zone, last, length): &(usize, u8, u8)| {
+            let prefix = IpNetwork::new([10, 0, 0, *last].into(), *length).unwrap();
+            format!("{} {}", ["a", "b", "c"][*zone], Subnet::of(prefix))
+        };
+        let offered: Vec<String> = offered.iter().map(text).collect();
+        let (used, refused) = of_three(&offered.iter().map(String::as_str).collect::<Vec<_>>());
+        let parts: Vec<_> = used.iter().map(|text| text.split_once(' ').unwrap()).collect();
+        let parsed: Vec<(&str, Subnet)> = parts.iter().map(|(zone, prefix)| (*zone, prefix.parse().unwrap())).collect();
+        for (zone, prefix) in &parsed {
+            let clash = parsed.iter().find(|(other, another)| other != zone && prefix.overlaps(*another));
+            prop_assert!(clash.is_none(), "{} {} and {:?}", zone, prefix, clash);
+        }
+        for text in &offered {
+            let is_refused = refused.iter().any(|refused| refused.starts_with(&format!("{text} ")));
+            prop_assert!(used.contains(text) != is_refused, "{}", text);
+            prop_assert!(!is_refused || !text.starts_with('c'), "{}", text);
+        }
+    }
+}
+
 #[test]
 fn a_cluster_with_too_many_prefixes_keeps_the_first_ones() {
     let offered: Vec<_> = (0..10_000).map(|n| route(&format!("20.{}.{}.0/24", n / 256, n % 256))).collect();
-    let judged = prefixes(&offered, &[], &BTreeMap::new());
+    let judged = judge(offered, &Local::default(), &BTreeMap::new());
     assert_eq!((judged.used.len(), judged.refused.len()), (1024, 10_000 - 1024));
 }
 
@@ -153,7 +244,8 @@ fn ranges_of_a_subnet() {
 fn of_a_larger_prefix_the_rest_is_used() {
     let closed = [("10.244.64.0/18", "a"), ("10.250.0.0/15", "b")];
     let closed: BTreeMap<Subnet, Name> = closed.map(|(range, name)| (range.parse().unwrap(), name.into())).into();
-    let judged = prefixes(&["10.244.0.0/16", "10.250.3.0/24", "10.249.0.0/16"].map(route), &[], &closed);
+    let offered = ["10.244.0.0/16", "10.250.3.0/24", "10.249.0.0/16"].map(route);
+    let judged = judge(offered.into(), &Local::default(), &closed);
     let used: Vec<_> = judged.used.keys().map(ToString::to_string).collect();
     assert_eq!(used, ["10.244.0.0/18", "10.244.128.0/17", "10.249.0.0/16"]);
     let refused: Vec<_> = judged.refused.iter().map(|r| format!("{} {}", r.prefix, r.reason)).collect();
@@ -166,7 +258,7 @@ fn pieces_are_bounded() {
     let closed = (0..1500).map(|n| (format!("10.0.{}.{}/32", n / 128, n % 128 * 2).parse().unwrap(), "a".into()));
     let closed: BTreeMap<Subnet, Name> = closed.collect();
     let offered: Vec<_> = (0..16_384).map(|n| route(&format!("10.0.0.0/{}", 9 + n % 16))).collect();
-    let judged = prefixes(&offered, &[], &closed);
+    let judged = judge(offered, &Local::default(), &closed);
     assert!(judged.used.len() <= MOST_PREFIXES, "{}", judged.used.len());
     assert!(judged.refused.iter().all(|r| r.reason.contains("more than 1024 prefixes")), "{:?}", judged.refused);
     assert!(!judged.refused.is_empty());
@@ -196,4 +288,15 @@ fn what_is_not_closed_is_offered() {
     let single: Vec<_> = single.iter().map(|range| (range.as_str(), Some(range.as_str()))).collect();
     let (ranges, more) = offered(&[&[("c", None)], &single[..]].concat());
     assert!(ranges.starts_with("10.130.0.0/15 10.129.0.0/16 ") && more > 0, "{ranges} {more}");
+}
+
+/// Whoever has zones has them there.
+#[test]
+fn the_network_between_zones_is_not_offered() {
+    let ranges = [ClusterSubnet { cidr: "100.80.0.0/12".parse().unwrap(), host_prefix: 23 }];
+    let transit_subnets = vec!["100.88.0.0/16".parse().unwrap()];
+    let settings = NetworkSettings { cluster_subnets: ranges.into(), transit_subnets, ..<_>::default() };
+    let (offered, _) = World::new(settings, []).offered_ranges();
+    let texts: Vec<_> = offered.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["100.80.0.0/13", "100.92.0.0/14", "100.90.0.0/15", "100.89.0.0/16"]);
 }

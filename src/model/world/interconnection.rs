@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ipnetwork::IpNetwork;
 use ovnkube_ipam::Subnet;
 
 use super::World;
 use super::joined::Wanted;
 use crate::{
-    Affected, Asks, InterconnectionConfig, InterconnectionSubnet, LocalRange, MOST_PREFIXES, Name, Notice, Object,
-    ObjectKey, Peers, Prefixes, Refused, Severity, TransitSwitch, keys, prefixes,
+    Affected, Asks, InterconnectionConfig, InterconnectionSubnet, Local, LocalRange, MOST_PREFIXES, Name, Notice,
+    Object, ObjectKey, Peers, Prefixes, Refused, Severity, TransitSwitch, keys, prefixes,
 };
 
 /// The most prefixes that one message names.
@@ -37,7 +38,7 @@ impl World {
         let mut others = others.flat_map(|(other, switch)| subnets(switch).map(move |net| (other, net)));
         let other = others.find_map(|(other, net)| Some((*first(net)?, other, net)));
         cluster
-            .map(|(net, local)| format!("its subnet {net} overlaps {}, {} this cluster", local.range, local.purpose))
+            .map(|(net, local)| format!("its subnet {net} overlaps {local}"))
             .or_else(|| {
                 other.map(|(net, other, of)| format!("its subnet {net} overlaps {of} of transit switch {other}"))
             })
@@ -94,9 +95,11 @@ impl World {
         self.affect(Affected::Interconnection);
     }
 
-    /// The ranges of pods that other clusters may reach, the largest first, and how many more there are than are offered.
+    /// The ranges of pods that other clusters may reach, the largest first, and how many more there are than are offered. No cluster
+    /// uses what lies in the network between zones.
     pub fn offered_ranges(&self) -> (Vec<Subnet>, usize) {
-        let closed: Vec<Subnet> = self.joined.closed().into_keys().collect();
+        let closed = self.joined.closed().into_keys().chain(self.settings.transit_subnets.iter().copied());
+        let closed: Vec<Subnet> = closed.collect();
         let ranges = self.settings.cluster_subnets.iter();
         let mut open: Vec<Subnet> = ranges.flat_map(|range| range.cidr.without(&closed)).collect();
         open.sort_by_key(|range| (range.prefix(), *range));
@@ -134,12 +137,14 @@ impl World {
         if self.joined.peers.is_none() && self.joined.prefixes == Prefixes::default() {
             return;
         }
-        let refused: BTreeSet<&Name> = self.refused_switches().map(|(name, _)| name).collect();
-        let offered = self.joined.peers.iter().flat_map(|peers| &peers.routes);
-        let offered = offered.filter(|route| !refused.contains(&route.switch));
         let wanted = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
-        let new =
-            if wanted { prefixes(offered, &self.local_ranges(), &self.joined.closed()) } else { Prefixes::default() };
+        let new = match &self.joined.peers {
+            Some(peers) if wanted => {
+                let unused: BTreeSet<&Name> = self.refused_switches().map(|(name, _)| name).collect();
+                prefixes(peers, &unused, &self.local(), &self.joined.closed())
+            }
+            _ => Prefixes::default(),
+        };
         let old = std::mem::take(&mut self.joined.prefixes);
         let names: BTreeSet<&Subnet> = old.used.keys().chain(new.used.keys()).collect();
         for prefix in names.into_iter().filter(|prefix| old.used.get(prefix) != new.used.get(prefix)) {
@@ -152,23 +157,28 @@ impl World {
     }
 
     /// What another cluster's prefix may not contain.
-    fn local_ranges(&self) -> Vec<LocalRange> {
-        let addresses = self.nodes.values().flat_map(|node| node.addresses.iter().chain(&node.other_addresses));
-        let nodes = addresses.map(|ip| (Subnet::of((*ip).into()), "a node at"));
+    fn local(&self) -> Local {
+        let nodes = self.nodes.values().flat_map(|node| {
+            let gateway = node.gateway.iter().flat_map(|gateway| &gateway.ips);
+            let host = node.host_cidrs.iter().chain(gateway).map(IpNetwork::ip);
+            node.addresses.iter().chain(&node.other_addresses).copied().chain(host)
+        });
         let switches = self.joined.peers.iter().flat_map(|peers| peers.switches.values());
-        let transit = switches.flat_map(subnets).map(|net| (net, "a transit switch in"));
-        let more = nodes.chain(transit).map(|(range, purpose)| LocalRange { range, purpose });
-        self.cluster_ranges().chain(more).collect()
+        let transit = switches.flat_map(subnets).map(|range| LocalRange { range, purpose: "a transit switch" });
+        Local { ranges: self.cluster_ranges().chain(transit).collect(), nodes: nodes.collect() }
     }
 
     /// The ranges that this cluster's settings name.
     fn cluster_ranges(&self) -> impl Iterator<Item = LocalRange> {
         let settings = &self.settings;
-        let pods = settings.cluster_subnets.iter().map(|range| (range.cidr, "pods in"));
-        let services = settings.service_cidrs.iter().map(|range| (*range, "services in"));
-        let joins = settings.join_subnets.iter().map(|range| (*range, "gateway routers in"));
-        let hosts = settings.masquerade_subnets.iter().map(|range| (*range, "addresses of hosts in"));
-        pods.chain(services).chain(joins).chain(hosts).map(|(range, purpose)| LocalRange { range, purpose })
+        let pods = settings.cluster_subnets.iter().map(|range| (range.cidr, "pods"));
+        let services = settings.service_cidrs.iter().map(|range| (*range, "services"));
+        let of = |ranges: &'_ [Subnet], purpose| ranges.iter().map(move |range| (*range, purpose)).collect::<Vec<_>>();
+        let joins = of(&settings.join_subnets, "the gateway routers' own network");
+        let hosts = of(&settings.masquerade_subnets, "traffic between pods and their own host");
+        let zones = of(&settings.transit_subnets, "the network between zones");
+        let all = pods.chain(services).chain(joins).chain(hosts).chain(zones);
+        all.map(|(range, purpose)| LocalRange { range, purpose })
     }
 
     fn gateways(&self) -> impl Iterator<Item = &Name> {

@@ -184,9 +184,10 @@ async fn a_joined_cluster_is_told_and_reset() {
     joined.ic(&["routes"]).has(0, "cluster az2\n  10.244.0.0/16 by ts 169.254.100.77: used\n");
 
     joined.offer("az2", "10.129.0.0/16");
-    joined
-        .ic(&["routes"])
-        .has(2, "10.129.0.0/16 by ts 169.254.100.77: refused, this cluster has pods in 10.128.0.0/14");
+    joined.ic(&["routes"]).has(
+        2,
+        "10.129.0.0/16 by ts 169.254.100.77: refused, it overlaps 10.128.0.0/14, which this cluster uses for pods",
+    );
     let routes: Value = serde_json::from_str(&joined.ic(&["routes", "-o", "json"]).out).unwrap();
     let prefixes = &routes["clusters"][0]["prefixes"];
     assert_eq!((&prefixes[0]["prefix"], &prefixes[0]["used"]), (&json!("10.129.0.0/16"), &json!(false)), "{routes}");

@@ -10,7 +10,8 @@ use crate::{RowWant, Want, names, rows};
 
 /// External id by which OVN's tools know a learned route: the uuid of its row in the interconnection database.
 const LEARNED: &str = "ic-learned-route";
-/// Above the policies of egress addresses (100 to 501), below those for a node's own addresses (1002 and more).
+/// Above the policies of egress addresses (100 to 501), below those for a node's own addresses (1002 and more). The length of the
+/// prefix is added: OVN compares policies by their priority alone, and the longest prefix should win.
 const PRIORITY: i64 = 600;
 
 pub(super) fn want(prefix: Subnet, world: &World) -> Want {
@@ -21,7 +22,7 @@ pub(super) fn want(prefix: Subnet, world: &World) -> Want {
     }
     let family = Family::of_subnet(prefix).ovn();
     let row = Row::new(policy::TABLE)
-        .with(policy::PRIORITY, PRIORITY)
+        .with(policy::PRIORITY, PRIORITY + i64::from(prefix.prefix()))
         .with(policy::MATCH, format!("{family}.dst == {prefix}"))
         .with(policy::ACTION, "reroute")
         .with(policy::NEXTHOPS, next_hops.keys().map(ToString::to_string))
