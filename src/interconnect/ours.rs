@@ -19,6 +19,10 @@ use crate::write::put;
 /// External id of a route with the uuid of the router that it leads to. OVN's own daemon, from 24.03 on, skips routes without
 /// it and those of its own routers.
 const ROUTER: &str = "lr-id";
+/// How OVN's own daemon has to take our routes. For northd from 25.03 on, a route of origin `connected` is of a network that the
+/// router has itself: several to one prefix are no ECMP, only one of them is used, and it ties with a network that the router really
+/// has.
+const ORIGIN: &str = "static";
 /// Tunnel keys of transit switches.
 const SWITCH_KEYS: std::ops::RangeInclusive<i64> = 16_711_681..=16_777_215;
 const PORT_KEYS: std::ops::RangeInclusive<i64> = 1..=32_767;
@@ -255,7 +259,7 @@ impl<'a> Ours<'a> {
                     .with(route::ROUTE_TABLE, "")
                     .with(route::IP_PREFIX, text.as_str())
                     .with(route::NEXTHOP, next_hop.as_str())
-                    .with(route::ORIGIN, "connected")
+                    .with(route::ORIGIN, ORIGIN)
                     .with(route::EXTERNAL_IDS, self.marks().into_iter().chain([(ROUTER, router.clone())]));
                 let name = format!("{} {} {text} {next_hop}", self.offer.cluster, switch.name);
                 kept.insert(put(txn, ic_sb, have, &name, want));

@@ -259,8 +259,8 @@ pub(crate) fn shared(release: Release) -> [Server; 2] {
 /// Another cluster: databases, northd and OVN's own daemon.
 pub(crate) struct Other {
     zone: String,
-    nb: Server,
-    sb: Server,
+    pub(crate) nb: Server,
+    pub(crate) sb: Server,
     _northd: Daemon,
     ic: Daemon,
 }

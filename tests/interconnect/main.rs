@@ -44,6 +44,16 @@ async fn routes_are_exchanged(release: Release) {
     let lab = Lab::up(release).await;
     let (other, engine) = joined(&lab).await;
 
+    // their northd balances over the ways to us
+    let learned = other.nb.nbctl(&[
+        "--bare",
+        "--columns=options",
+        "find",
+        "logical_router_static_route",
+        "ip_prefix=\"10.128.0.0/14\"",
+    ]);
+    assert!(learned.contains("origin=static"), "{learned}");
+
     // a restart finds everything as it should be
     let before = lab.everything();
     drop(engine);
@@ -65,6 +75,11 @@ async fn routes_are_exchanged(release: Release) {
     other.go_on();
     until("two ways to them", async || lab.routes().matches("10.244.0.0/16").count() == 2).await;
     until("two ways to us", async || other.routes().matches("10.128.0.0/14").count() == 2).await;
+    until("their router balances", async || {
+        let flows = other.sb.sbctl(&["lflow-list", "ovn-cluster"]);
+        flows.lines().any(|flow| flow.contains("10.128.0.0/14") && flow.contains("select("))
+    })
+    .await;
     lab.shared[0].ctl("ovn-ic-nbctl", &["ts-del", "ts1"]);
     until("one way to them", async || lab.routes().matches("10.244.0.0/16").count() == 1).await;
     until("its port is gone", async || !lab.nb.nbctl(&["lrp-list", "ovn_cluster_router"]).contains("az1-ts1")).await;
