@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ovnkube_model::Name;
+use ovnkube_ovn::ic_nb::transit_switch;
 use ovnkube_ovn::ic_sb::{availability_zone, datapath_binding, encap, gateway, port_binding, route};
 use ovnkube_ovn::sb::{chassis, encap as sb_encap, port_binding as binding};
 use ovnkube_ovn::{Row, Uuid, derived_uuid};
@@ -114,6 +115,7 @@ impl<'a> Ours<'a> {
         }
         if is_settled {
             former.remove(txn, stage, &kept);
+            self.stale_datapaths(txn);
         }
         stage
     }
@@ -167,6 +169,21 @@ impl<'a> Ours<'a> {
                 .with(gateway::ENCAPS, encaps)
                 .with(gateway::EXTERNAL_IDS, self.marks());
             kept.insert(put(txn, ic_sb, have.map(|(uuid, _)| uuid), name, want));
+        }
+    }
+
+    /// Removes the keys of switches that do not exist and in which nobody has a port any more: they are no cluster's, so as with
+    /// OVN's own daemon any cluster does it.
+    fn stale_datapaths(&self, txn: &mut Txn) {
+        let Databases { ic_nb, ic_sb, .. } = self.databases;
+        let existing = ic_nb.iter(transit_switch::TABLE).map(|(_, row)| row.str(transit_switch::NAME));
+        let in_use = ic_sb.iter(port_binding::TABLE).map(|(_, row)| row.str(port_binding::TRANSIT_SWITCH));
+        let known: BTreeSet<&str> = existing.chain(in_use).collect();
+        for (uuid, row) in ic_sb.iter(datapath_binding::TABLE) {
+            let of_switch = row.str(datapath_binding::TYPE).is_empty() || row.str(datapath_binding::TYPE) == SWITCH;
+            if of_switch && !known.contains(row.str(datapath_binding::TRANSIT_SWITCH)) {
+                txn.delete(datapath_binding::TABLE, uuid);
+            }
         }
     }
 
