@@ -6,6 +6,7 @@ use ovnkube_apply::batch::{self, Limits, Next};
 use ovnkube_apply::diff::{Diff, ENOUGH, Missing};
 use ovnkube_apply::garbage::{self, Left};
 use ovnkube_apply::owner_index::{Owned, OwnerIndex};
+use ovnkube_apply::stored_interconnection;
 use ovnkube_model::{Change, NetworkSettings, Notice, World};
 use ovnkube_ovn::nb;
 use ovnkube_ovsdb::{Client, Txn};
@@ -72,6 +73,10 @@ impl Controller {
     /// Does the next write and returns it; `None` when nothing is left to write. With
     /// `annotations_first`, an annotation is written before the rows that it describes.
     pub async fn step(&mut self, objects: &mut Objects, annotations_first: bool) -> Option<Write> {
+        let stored = stored_interconnection(&self.nb.cache());
+        if !self.world.joined.has_stored(&stored) {
+            self.take(vec![Change::InterconnectionStored(stored)]);
+        }
         while self.left != Some(Left::Nothing) {
             for key in &self.dirty {
                 self.owner_index.add(key, &Owned::of(ovnkube_plan::want(key, &self.world)));

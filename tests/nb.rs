@@ -150,6 +150,11 @@ impl Server {
         }
     }
 
+    /// Pauses it (`STOP`) or continues it (`CONT`).
+    pub fn signal(&self, name: &str) {
+        signal(self.child.as_ref().unwrap(), name);
+    }
+
     pub fn release(&self) -> Release {
         self.release
     }
@@ -230,6 +235,11 @@ impl Server {
     }
 }
 
+fn signal(child: &Child, name: &str) {
+    let done = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap();
+    assert!(done.success(), "kill -{name}");
+}
+
 /// A running program of OVN; dropping it kills it.
 pub struct Daemon(Child);
 
@@ -252,8 +262,7 @@ impl Daemon {
 
     /// Pauses it (`STOP`) or continues it (`CONT`).
     pub fn signal(&self, name: &str) {
-        let done = Command::new("kill").args([format!("-{name}"), self.0.id().to_string()]).status().unwrap();
-        assert!(done.success(), "kill -{name}");
+        signal(&self.0, name);
     }
 
     /// Its exit status, if it has exited.

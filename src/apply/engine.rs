@@ -14,10 +14,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_model::{Affected, Change, Notice, Severity, World};
-use ovnkube_ovn::nb;
-use ovnkube_ovsdb::{Class, Client, Event, RowEvent, TxnError};
-use ovnkube_plan::{Key, identity, is_garbage};
+use ovnkube_model::{Affected, Change, Name, Notice, Severity, World};
+use ovnkube_ovn::nb::{self, logical_router};
+use ovnkube_ovsdb::{Cache, Class, Client, Event, RowEvent, TxnError};
+use ovnkube_plan::{Key, identity, is_garbage, names};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::Events;
 use tokio::sync::mpsc;
@@ -26,7 +26,7 @@ use tracing::{debug, error_span, info, warn};
 
 use crate::batch::{self, Limits, Next};
 use crate::chassis::ChassisReports;
-use crate::diff::{Diff, Missing, Subjects};
+use crate::diff::{Diff, Missing, Subjects, existing};
 use crate::garbage::{self, Left};
 use crate::in_flight::{Batch, Failure, InFlight, or_never, send};
 use crate::interconnection::Offers;
@@ -250,6 +250,7 @@ impl Engine {
         if !writable || !self.world.is_settled() || !(self.may_write)() || !self.may_begin() {
             return None;
         }
+        self.read_stored();
         if self.sweep.is_due(Instant::now()) {
             self.note_all_wants();
             // new rows appear in the same transaction in which old ones go
@@ -277,6 +278,15 @@ impl Engine {
             info!(seconds, "everything is written");
         }
         None
+    }
+
+    /// Takes notice of what the database says of the interconnection, before anything of it is removed.
+    fn read_stored(&mut self) {
+        let Some(nb) = &self.nb else { return };
+        let stored = stored_interconnection(&nb.client.cache());
+        if !self.world.joined.has_stored(&stored) {
+            self.apply_change(Change::InterconnectionStored(stored));
+        }
     }
 
     /// Whether the first sweep may begin, or has begun; says once why it may not.
@@ -560,6 +570,12 @@ impl Engine {
         }
         self.dirty.extend(keys);
     }
+}
+
+/// What an earlier master, or this one, has stored of the interconnection that it keeps; empty: nothing.
+pub fn stored_interconnection(nb: &Cache) -> Name {
+    let router = existing(nb, &names::cluster_router()).and_then(|uuid| nb.get(logical_router::TABLE, uuid));
+    router.and_then(|row| row.external_ids().get(names::KEPT_INTERCONNECTION)).unwrap_or_default().into()
 }
 
 impl Drop for Engine {

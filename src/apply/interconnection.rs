@@ -12,17 +12,17 @@
 
 use std::sync::Arc;
 
-use ovnkube_model::{Affected, Change, Name, PeerCluster, RouteCounts, World};
+use ovnkube_model::{Affected, Change, Name, PeerCluster, RouteCounts, Stuck, World};
 use ovnkube_ovsdb::{Client, Lock};
 use ovnkube_plan::{Offer, left, offer};
 use ovnkube_telemetry::{Clusters, InterconnectionMetrics, OtherCluster};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::chassis::Chassis;
-use crate::interconnection_session::{JoinSettings, Reach, Session, TRY_AGAIN, write};
+use crate::interconnection_session::{JoinSettings, Reach, Session, TRY_AGAIN, tell, write};
 use crate::write_lock::LOCK;
 
 /// Lock of OVN's own daemon in SB: while it is held here, that daemon does nothing.
@@ -34,8 +34,8 @@ enum Says {
     /// It is not known yet what people want: everything stays as it is.
     #[default]
     Unknown,
-    /// The cluster is joined with no others. Perhaps with where it was.
-    Alone(Option<Arc<Offer>>),
+    /// The cluster is joined with no others. With where it may have been.
+    Alone(Vec<Arc<Offer>>),
     Join(Arc<Offer>),
 }
 
@@ -46,9 +46,10 @@ impl Says {
 
     fn of(world: &World) -> Self {
         match offer(world) {
-            Some(offer) => Self::Join(Arc::new(offer)),
-            None if world.joined.is_off() => Self::Alone(left(world).map(Arc::new)),
-            None => Self::Unknown,
+            // before anything is written there, the next master must know where
+            Some(offer) if world.joined.is_stored() => Self::Join(Arc::new(offer)),
+            None if world.joined.is_off() => Self::Alone(left(world).into_iter().map(Arc::new).collect()),
+            _ => Self::Unknown,
         }
     }
 }
@@ -105,6 +106,8 @@ pub struct Interconnection {
     changes: mpsc::WeakSender<Change>,
     sessions: Sessions,
     leaving: Leaving,
+    /// The next databases of which people know that they cannot be reached.
+    late: Option<Reach>,
 }
 
 /// Connections to shared databases.
@@ -120,7 +123,8 @@ struct Sessions {
 /// Databases that are being left, while others go on, or have been since they were joined last.
 #[derive(Default)]
 struct Leaving {
-    tasks: JoinSet<()>,
+    /// They return what was left, if nothing is there any more.
+    tasks: JoinSet<Option<Arc<Offer>>>,
     from: Vec<(Reach, AbortHandle)>,
 }
 
@@ -130,7 +134,7 @@ impl Interconnection {
         let (to, offers) = watch::channel(Says::default());
         let engine = Offers { says: to, metrics: settings.metrics.clone() };
         let (sessions, leaving) = <_>::default();
-        (engine, Self { sb, settings, offers, changes: changes.clone(), sessions, leaving })
+        (engine, Self { sb, settings, offers, changes: changes.clone(), sessions, leaving, late: None })
     }
 
     /// Runs until [`Offers`] is dropped.
@@ -140,6 +144,9 @@ impl Interconnection {
             let is_alone = says.is_alone();
             self.follow(says);
             loop {
+                if self.sessions.next.is_none() && self.late.is_some() {
+                    self.say_late(None).await;
+                }
                 let Sessions { lock, current, next } = &mut self.sessions;
                 let forgotten = forget(&self.sb, &self.settings, is_alone);
                 tokio::select! {
@@ -148,13 +155,27 @@ impl Interconnection {
                         Ok(()) => break,
                         Err(_) => return,
                     },
-                    () = is_live(next.as_mut()) => self.move_on(),
-                    Some(_) = self.leaving.tasks.join_next() => {}
+                    live = is_live(next.as_ref(), self.late.as_ref()) => match live {
+                        Ok(()) => self.move_on(),
+                        Err(late) => self.say_late(Some(late)).await,
+                    },
+                    Some(left) = self.leaving.tasks.join_next() => if let Ok(Some(offer)) = left {
+                        tell(&self.changes, Change::InterconnectionLeft(Box::new(offer.wanted.clone()))).await;
+                    },
                     () = keep(current.as_mut().zip(lock.as_ref()), &self.changes) => {}
                     () = forgotten => {}
                 }
             }
         }
+    }
+
+    /// Tells people that the databases to move to cannot be reached; `None`: that is over.
+    async fn say_late(&mut self, late: Option<Name>) {
+        if let Some(late) = &late {
+            warn!("interconnection stays in the databases of before: {late}");
+        }
+        self.late = late.as_ref().and(self.sessions.next.as_ref()).map(|next| next.reach.clone());
+        tell(&self.changes, Change::InterconnectionStuck(Stuck::Next, late)).await;
     }
 
     /// Begins what the engine says.
@@ -164,7 +185,7 @@ impl Interconnection {
             Says::Alone(left) => {
                 self.sessions.next = None;
                 self.leave_current();
-                if let Some(offer) = left {
+                for offer in left {
                     self.clear(offer);
                 }
                 if self.sessions.lock.take().is_some() {
@@ -231,7 +252,7 @@ impl Drop for Interconnection {
 }
 
 impl Leaving {
-    fn begin(&mut self, from: Reach, leave: impl Future<Output = ()> + Send + 'static) {
+    fn begin(&mut self, from: Reach, leave: impl Future<Output = Option<Arc<Offer>>> + Send + 'static) {
         let task = self.tasks.spawn(leave);
         self.from.push((from, task));
     }
@@ -252,10 +273,14 @@ impl Leaving {
     }
 }
 
-async fn is_live(session: Option<&mut Session>) {
-    match session {
-        Some(session) => session.is_live().await,
-        None => std::future::pending().await,
+/// Returns when the next databases are there, or what to tell about the wait for them, unless that was told of `late`.
+async fn is_live(session: Option<&Session>, late: Option<&Reach>) -> Result<(), Name> {
+    let Some(session) = session else { return std::future::pending().await };
+    let is_said = late == Some(&session.reach);
+    tokio::select! {
+        biased;
+        () = session.is_live() => Ok(()),
+        late = session.is_late(), if !is_said => Err(late),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ovnkube_interconnect::{Databases, Hearing, Listening, Step, ask, has_rows, step, withdraw};
-use ovnkube_model::{Change, PeerRoute, Peers, Server};
+use ovnkube_model::{Change, Name, PeerRoute, Peers, Server, Stuck};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
 use ovnkube_ovsdb::{Client, Lock, Options, Remote, Subscription, TlsFiles, Txn};
@@ -25,6 +25,8 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 const SAY_AFTER: Duration = Duration::from_secs(10);
 /// How long the other clusters have to follow what was written, before what it replaces goes.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
+/// The most servers that a message names.
+const NAMED: usize = 5;
 /// Longest wait when nothing is due.
 const REST: Duration = Duration::from_secs(3600);
 
@@ -36,6 +38,17 @@ pub struct JoinSettings {
     pub may_write: MayWrite,
     pub metrics: InterconnectionMetrics,
     pub listening: Listening,
+}
+
+fn is_live(client: &Client) -> bool {
+    client.state().borrow().is_live()
+}
+
+/// Tells the engine; one that is gone needs to know nothing.
+pub(crate) async fn tell(engine: &mpsc::WeakSender<Change>, change: Change) {
+    if let Some(engine) = engine.upgrade() {
+        let _ = engine.send(change).await;
+    }
 }
 
 /// Whether it was written.
@@ -76,8 +89,12 @@ pub(crate) struct Session {
     told: Option<Peers>,
     /// When something was written last that others follow.
     wrote: Instant,
-    /// Since when it is not as it should be, and whether that was said.
-    waits: Option<(Instant, bool)>,
+    /// Since when it is not as it should be.
+    waits: Option<Instant>,
+    /// What people were told of that.
+    said: Option<Name>,
+    /// Whether they were told by this session: an earlier one may have told them something.
+    has_said: bool,
 }
 
 impl Session {
@@ -109,6 +126,8 @@ impl Session {
             told: None,
             wrote: Instant::now(),
             waits: None,
+            said: None,
+            has_said: false,
         }
     }
 
@@ -120,16 +139,14 @@ impl Session {
 
     /// Returns when both databases are there. While they are awaited, the cluster stays where it is.
     pub(crate) async fn is_live(&self) {
-        let live = async {
-            self.north.synced().await;
-            self.south.synced().await;
-        };
-        let mut live = std::pin::pin!(live);
-        if timeout(SAY_AFTER, &mut live).await.is_err() {
-            let hosts: Vec<_> = self.reach.servers.iter().map(|server| server.host.as_ref()).collect();
-            warn!("interconnection stays in the databases of before: those at {} cannot be reached", hosts.join(", "));
-            live.await;
-        }
+        self.north.synced().await;
+        self.south.synced().await;
+    }
+
+    /// Returns when it has waited for them for so long that people should know, with what to tell them.
+    pub(crate) async fn is_late(&self) -> Name {
+        sleep_until(self.began + SAY_AFTER).await;
+        self.away().unwrap_or_else(|| "the databases that it should move to were not there for a while".into())
     }
 
     /// Whether another session has the same southbound database, with other servers: each database has a row of its own in this
@@ -157,13 +174,15 @@ impl Session {
     /// One step; returns when the next one is due if nothing happens.
     async fn step(&mut self, lock: &Lock, changes: &mpsc::WeakSender<Change>) -> Instant {
         let now = Instant::now();
-        let is_live = |client: &Client| client.state().borrow().is_live();
         self.metrics.connected(Some(Connected { north: is_live(&self.north), south: is_live(&self.south) }));
         if let Some(problem) = self.missing(lock) {
-            self.say(now, &problem);
+            if *self.waits.get_or_insert(now) + SAY_AFTER <= now {
+                self.say(Some(problem), changes).await;
+            }
             return now + TRY_AGAIN;
         }
         self.waits = None;
+        self.say(None, changes).await;
         let settled = self.wrote + SETTLED_AFTER;
         let Step { mut claims, offers, chassis, mut peers, ways, numbers, goes_on } =
             self.with_databases(|databases| step(&self.offer, databases, settled <= now));
@@ -197,26 +216,42 @@ impl Session {
         now + if written { SETTLED_AFTER } else { TRY_AGAIN }
     }
 
-    /// What must be there before anything is read or written.
-    fn missing(&self, lock: &Lock) -> Option<String> {
-        let dead = |client: &Client, what: &str| {
-            (!client.state().borrow().is_live()).then(|| format!("{what} cannot be reached"))
-        };
-        dead(&self.north, "the northbound interconnection database")
-            .or_else(|| dead(&self.south, "the southbound interconnection database"))
-            .or_else(|| dead(&self.sb, "the southbound database"))
-            .or_else(|| {
-                (!lock.is_held())
-                    .then(|| "another program holds the lock ovn_ic_sb of the southbound database; stop ovn-ic".into())
-            })
+    /// What must be there before anything is read or written, and what to do.
+    fn missing(&self, lock: &Lock) -> Option<Name> {
+        let own = (!is_live(&self.sb)).then(|| "the southbound database cannot be reached; start it".into());
+        let locked =
+            || "another program holds the lock ovn_ic_sb of the southbound database; stop ovn-ic in this cluster";
+        self.away().or(own).or_else(|| (!lock.is_held()).then(|| locked().into()))
     }
 
-    fn say(&mut self, now: Instant, problem: &str) {
-        let (since, said) = self.waits.get_or_insert((now, false));
-        if !*said && *since + SAY_AFTER <= now {
-            *said = true;
+    /// The shared database that cannot be reached.
+    fn away(&self) -> Option<Name> {
+        let servers = self.reach.servers.iter().take(NAMED);
+        let hosts = servers.map(|server| server.host.as_ref()).collect::<Vec<_>>().join(", ");
+        let databases = [
+            (&self.north, "northbound", self.reach.nb_port, "ic-nb-port"),
+            (&self.south, "southbound", self.reach.sb_port, "ic-sb-port"),
+        ];
+        let (_, which, port, key) = databases.into_iter().find(|(client, ..)| !is_live(client))?;
+        Some(
+            format!(
+                "the {which} interconnection database cannot be reached at port {port} of {hosts}; start it, or correct ic-db-host \
+                 and {key}"
+            )
+            .into(),
+        )
+    }
+
+    /// Tells people, once.
+    async fn say(&mut self, problem: Option<Name>, changes: &mpsc::WeakSender<Change>) {
+        if self.has_said && self.said == problem {
+            return;
+        }
+        if let Some(problem) = &problem {
             warn!("interconnection stays as it is: {problem}");
         }
+        tell(changes, Change::InterconnectionStuck(Stuck::Present, problem.clone())).await;
+        (self.said, self.has_said) = (problem, true);
     }
 
     fn with_databases<T>(&self, work: impl FnOnce(Databases<'_>) -> T) -> T {
@@ -242,32 +277,37 @@ impl Session {
         true
     }
 
-    /// Removes what a master that was killed has left of this cluster, if the shared databases can be reached soon.
-    pub(crate) async fn clear(self) {
+    /// Removes what a master that was killed has left of this cluster, if the shared databases can be reached soon. Returns where
+    /// nothing is left.
+    pub(crate) async fn clear(self) -> Option<Arc<Offer>> {
         let has_rows = async {
             self.south.synced().await;
             has_rows(&self.offer, &self.south.cache())
         };
         match timeout(LEAVE_WITHIN, has_rows).await {
             Ok(true) => self.leave().await,
-            Ok(false) => {}
+            Ok(false) => Some(self.offer),
             Err(_) => {
                 info!("cannot see whether the shared databases have something of this cluster: they cannot be reached");
+                None
             }
         }
     }
 
-    /// Removes the cluster from the shared databases, if they can be reached soon.
-    pub(crate) async fn leave(self) {
+    /// Removes the cluster from the shared databases, if they can be reached soon. Returns where nothing is left.
+    pub(crate) async fn leave(self) -> Option<Arc<Offer>> {
         let removed = async {
             self.south.synced().await;
             self.sb.synced().await;
             let offers = self.with_databases(|databases| withdraw(&self.offer, databases));
-            (self.may_write)() && write(&self.south, offers, "IC-SB").await
+            let is_all = !offers.is_empty() || !has_rows(&self.offer, &self.south.cache());
+            (self.may_write)() && write(&self.south, offers, "IC-SB").await && is_all
         };
-        if !timeout(LEAVE_WITHIN, removed).await.unwrap_or(false) {
+        let is_removed = timeout(LEAVE_WITHIN, removed).await.unwrap_or(false);
+        if !is_removed {
             warn!("cannot remove this cluster from the shared databases: what they have of it stays there");
         }
         info!(zone = %self.offer.wanted.zone, "left the other clusters");
+        is_removed.then_some(self.offer)
     }
 }

@@ -31,7 +31,7 @@ mod takeover_check;
 mod write_lock;
 
 pub use chassis::Chassis;
-pub use engine::{Engine, Parts};
+pub use engine::{Engine, Parts, stored_interconnection};
 pub use interconnection::{DAEMON_LOCK, Interconnection, Offers};
 pub use interconnection_session::JoinSettings;
 pub use may_write::MayWrite;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    EndpointSlice, InterconnectionConfig, InterconnectionSubnet, Name, Names, Namespace, NetworkPolicy, Node,
-    ObjectKey, Peers, Pod, PodKey, PodSet, Service, ServiceCidr, Subnet,
+    EndpointSlice, Interconnection, InterconnectionConfig, InterconnectionSubnet, Name, Names, Namespace,
+    NetworkPolicy, Node, ObjectKey, Peers, Pod, PodKey, PodSet, Service, ServiceCidr, Subnet,
 };
 
 /// One observed change. `None` means the object is gone. Serialisable, so that a run can be recorded and
@@ -24,6 +24,12 @@ pub enum Change {
     ServiceCidr(Name, Option<ServiceCidr>),
     Interconnection(Option<InterconnectionConfig>),
     InterconnectionSubnet(Name, Option<InterconnectionSubnet>),
+    /// What an earlier master, or this one, has stored of the interconnection that it keeps; empty: nothing.
+    InterconnectionStored(Name),
+    /// The databases of this interconnection have nothing of this cluster any more.
+    InterconnectionLeft(Box<Interconnection>),
+    /// Why interconnection stays as it is; `None`: it does not.
+    InterconnectionStuck(Stuck, Option<Name>),
     /// What the interconnection databases say.
     Peers(Box<Peers>),
     Connections(Connections),
@@ -56,6 +62,15 @@ impl Change {
             _ => {}
         }
     }
+}
+
+/// What an interconnection waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Stuck {
+    /// The databases in which it is.
+    Present,
+    /// Those that it should move to.
+    Next,
 }
 
 /// What nodes depend on.

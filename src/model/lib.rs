@@ -42,7 +42,7 @@ mod tests;
 mod world;
 
 pub use annotations::{BadAnnotation, keys};
-pub use change::{Affected, Change, Connections, Kind};
+pub use change::{Affected, Change, Connections, Kind, Stuck};
 pub use endpoint_slice::{
     Conditions, Endpoint, EndpointFields, EndpointSlice, HintFields, HintName, Hints, SliceFields, SlicePort,
 };

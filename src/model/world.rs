@@ -135,6 +135,9 @@ impl World {
             Change::ServiceCidr(..) => {}
             Change::Interconnection(config) => self.apply_interconnection(config),
             Change::InterconnectionSubnet(name, subnet) => self.apply_interconnection_subnet(name, subnet),
+            Change::InterconnectionStored(text) => self.apply_stored(text),
+            Change::InterconnectionLeft(from) => self.apply_left(&from),
+            Change::InterconnectionStuck(on, problem) => self.apply_stuck(on, problem),
             Change::Peers(peers) => self.apply_peers(*peers),
             Change::Synced(kind) => self.sync(kind),
         }

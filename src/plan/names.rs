@@ -59,6 +59,8 @@ pub fn transit(switch: &str, zone: &str) -> TransitPorts {
 
 pub const CLUSTER_ROUTER: &str = "ovn_cluster_router";
 pub const JOIN_SWITCH: &str = "join";
+/// External id of the cluster router with the interconnection that a master keeps, for the next master.
+pub const KEPT_INTERCONNECTION: &str = "ovnkube-interconnection";
 pub(crate) const COPP: &str = "ovnkube-default";
 /// On every switch and gateway router.
 pub(crate) const CLUSTER_LB_GROUP: &str = "clusterLBGroup";
@@ -67,7 +69,7 @@ pub(crate) const SWITCH_LB_GROUP: &str = "clusterSwitchLBGroup";
 /// On every gateway router.
 pub(crate) const ROUTER_LB_GROUP: &str = "clusterRouterLBGroup";
 
-pub(crate) fn cluster_router() -> RowKey {
+pub fn cluster_router() -> RowKey {
     RowKey::new(logical_router::TABLE, CLUSTER_ROUTER)
 }
 

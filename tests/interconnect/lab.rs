@@ -216,11 +216,21 @@ impl Lab {
 
     /// What all databases hold of the interconnection.
     pub(crate) fn everything(&self) -> String {
+        format!("{}\n{}", self.rows(), self.kept())
+    }
+
+    /// The same without what a master keeps for the next one.
+    pub(crate) fn rows(&self) -> String {
         let nb = ["logical_switch", "logical_router_port", "logical_router_static_route", "logical_router_policy"];
         let nb = nb.iter().map(|table| sorted(&self.nb.nbctl(&["--format=csv", "list", table])));
         let columns = "--columns=_uuid,name,encaps,external_ids,other_config";
         let sb = sorted(&self.sb.sbctl(&["--format=csv", columns, "list", "chassis"]));
         nb.chain([sb, self.shared_rows()]).collect::<Vec<_>>().join("\n")
+    }
+
+    /// What the next master finds.
+    pub(crate) fn kept(&self) -> String {
+        self.nb.nbctl(&["--columns=external_ids", "list", "logical_router", "ovn_cluster_router"])
     }
 
     /// Waits until nothing changes for a second.
@@ -236,14 +246,17 @@ impl Lab {
 
     /// Waits for an Event of the ConfigMap with this text.
     pub(crate) async fn event_says(&self, text: &str) {
-        until(&format!("an event that says {text}"), async || {
-            let events = self.api.get("/api/v1/namespaces/kube-system/events").await;
-            let events = events["items"].as_array().cloned().unwrap_or_default();
-            events.iter().any(|e| {
-                e["involvedObject"]["name"] == "ovn-ic-config" && e["message"].as_str().unwrap().contains(text)
-            })
-        })
-        .await;
+        until(&format!("an event that says {text}"), async || self.events_that_say(text).await > 0).await;
+    }
+
+    /// How often Events of the ConfigMap said this.
+    pub(crate) async fn events_that_say(&self, text: &str) -> u64 {
+        let events = self.api.get("/api/v1/namespaces/kube-system/events").await;
+        let events = events["items"].as_array().cloned().unwrap_or_default();
+        let says = events.iter().filter(|e| {
+            e["involvedObject"]["name"] == "ovn-ic-config" && e["message"].as_str().unwrap().contains(text)
+        });
+        says.map(|e| e["series"]["count"].as_u64().or(e["count"].as_u64()).unwrap_or(1)).sum()
     }
 }
 

@@ -2,9 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 mod lab;
+mod restarts;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use lab::{Lab, Other, shared};
@@ -101,57 +100,6 @@ async fn routes_are_exchanged_with_ovn_23_03() {
 #[tokio::test(flavor = "multi_thread")]
 async fn routes_are_exchanged_with_ovn_25_03() {
     routes_are_exchanged(Release::Trixie).await;
-}
-
-/// Killed before each of its writes in turn while it joins and leaves, and followed by another master: the rows become the same.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_kill_before_any_write_changes_no_row() {
-    const LEFT: &[(&str, &str)] = &[("enable-ic", "false")];
-    let lab = Lab::up(Release::Trixie).await;
-    let (_other, engine) = joined(&lab).await;
-    lab.is_quiet().await;
-    let joined = lab.everything();
-    lab.configure(LEFT).await;
-    until("we have left", async || !lab.zones().contains("az1")).await;
-    lab.is_quiet().await;
-    let left = lab.everything();
-    drop(engine);
-    let kills = [
-        kill_before_each_write(&lab, (LEFT, &left), (&[], &joined)).await,
-        kill_before_each_write(&lab, (&[], &joined), (LEFT, &left)).await,
-    ];
-    println!("{kills:?} kills");
-    assert!(kills.iter().all(|kills| *kills > 2), "{kills:?}");
-}
-
-type Edit<'a> = (&'a [(&'a str, &'a str)], &'a str);
-
-/// From the rows of one edit to those of another one, again and again. Returns how often the first master was killed.
-async fn kill_before_each_write(lab: &Lab, from: Edit<'_>, to: Edit<'_>) -> usize {
-    let is_as = |(_, rows): Edit<'_>| {
-        lab.bind_if_there("cr-az1-ts", "c1");
-        lab.everything() == rows
-    };
-    let mut kills = 0;
-    for writes in 0.. {
-        lab.configure(from.0).await;
-        let engine = lab.engine().await;
-        until("all is as at first", async || is_as(from)).await;
-        drop(engine);
-        lab.configure(to.0).await;
-        let left = Arc::new(AtomicI64::new(writes));
-        let killed = lab.engine_that_writes(left.clone()).await;
-        let is_killed = || left.load(Ordering::SeqCst) < 0;
-        until("it is killed, or all is written", async || is_killed() || is_as(to)).await;
-        drop(killed);
-        let _engine = lab.engine().await;
-        until(&format!("all is as it should be after a kill after {writes} writes"), async || is_as(to)).await;
-        if !is_killed() {
-            break;
-        }
-        kills += 1;
-    }
-    kills
 }
 
 /// The one that had the name first stays as it is, and so does one that is given the name of another one later.
@@ -275,12 +223,12 @@ async fn other_servers_of_the_same_databases_change_no_row() {
     let lab = Lab::up(Release::Trixie).await;
     let (other, _engine) = joined(&lab).await;
     lab.is_quiet().await;
-    let before = lab.everything();
+    let before = lab.rows();
     for hosts in ["127.0.0.1,localhost", "localhost"] {
         lab.configure(&[("ic-db-host", hosts)]).await;
         for _ in 0..20 {
             assert!(other.routes().contains("10.128.0.0/14"), "{}", other.routes());
-            assert_eq!(lab.everything(), before);
+            assert_eq!(lab.rows(), before);
         }
     }
     lab.configure(&[("ic-db-host", "localhost"), ("gw-nodes", "n1,n2")]).await;
@@ -347,19 +295,6 @@ async fn a_cluster_that_does_not_follow_is_silent() {
     until("there is nothing to say", async || series(&engine, "").is_empty()).await;
 }
 
-/// Nobody knows then where the shared databases were.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_whose_configuration_went_while_no_master_ran_has_left() {
-    let lab = Lab::up(Release::Trixie).await;
-    let (_other, engine) = joined(&lab).await;
-    drop(engine);
-    lab.delete_configuration().await;
-    let _engine = lab.engine().await;
-    until("their prefix is gone", async || !lab.routes().contains("10.244.0.0/16")).await;
-    until("their chassis is gone", async || !lab.has_chassis("gw2")).await;
-    assert!(lab.has_chassis("c1"));
-}
-
 /// Of two clusters that offer the same addresses, the one that joined first is used, also after a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_clusters_with_the_same_addresses_the_earlier_one_is_used() {
@@ -415,6 +350,43 @@ async fn the_key_of_a_switch_goes_with_the_last_port_in_it() {
         lab.shared[1].ctl("ovn-ic-sbctl", &["--all", "destroy", "port_binding"]);
         until("its key is gone", async || keys().into_iter().eq(["ts"])).await;
     }
+}
+
+/// People hear once that it waits, and for what.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_interconnection_waits_for_is_an_event() {
+    let lab = Lab::up(Release::Trixie).await;
+    let daemon = lab.sb.client().await;
+    let mut lock = daemon.lock("ovn_ic_sb");
+    lock.until(true).await;
+    lab.add_switch("ts", "169.254.100.0/24");
+    let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
+    let engine = lab.engine().await;
+    lab.configure(&[]).await;
+    lab.event_says("stays as it is: another program holds the lock ovn_ic_sb of the southbound database; stop ovn-ic")
+        .await;
+    drop(lock);
+    drop(daemon);
+    lab.bind("cr-az1-ts", "c1").await;
+    are_joined(&lab, &other).await;
+    let is_well = || series(&engine, "problems").iter().any(|series| series == " 0");
+    until("all is well", async || is_well()).await;
+
+    lab.configure(&[("ic-nb-port", "1"), ("ic-sb-port", "1")]).await;
+    let says =
+        "stays in the databases of before: the northbound interconnection database cannot be reached at port 1 of";
+    lab.event_says(says).await;
+    lab.configure(&[]).await;
+    until("all is well", async || is_well()).await;
+
+    lab.shared[1].signal("STOP");
+    let says = "stays as it is: the southbound interconnection database cannot be reached at port";
+    lab.event_says(says).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(lab.events_that_say(says).await, 1);
+    assert!(lab.routes().contains("10.244.0.0/16"), "{}", lab.routes());
+    lab.shared[1].signal("CONT");
+    until("all is well", async || is_well()).await;
 }
 
 /// Two clusters may be given the same name by mistake. The second one writes nothing.

@@ -16,6 +16,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::text::short;
 use crate::{Meta, Name};
@@ -70,6 +71,37 @@ pub struct Interconnection {
     pub auto_route: bool,
     /// The largest packets of pods that get through to other clusters, if that is less than within this one.
     pub gateway_mtu: Option<u16>,
+}
+
+impl Interconnection {
+    /// As one text, for the next master: the keys of the ConfigMap.
+    pub fn text(&self) -> String {
+        let servers =
+            self.servers.iter().map(|server| format!("{}{}", if server.tls { "ssl:" } else { "" }, server.host));
+        let gateways: Vec<&str> = self.gateways.iter().map(AsRef::as_ref).collect();
+        let mut keys = BTreeMap::from([
+            ("enable-ic", "true".to_owned()),
+            ("az-name", self.zone.to_string()),
+            ("ic-db-host", servers.collect::<Vec<_>>().join(",")),
+            ("ic-nb-port", self.nb_port.to_string()),
+            ("ic-sb-port", self.sb_port.to_string()),
+            ("gw-nodes", gateways.join(",")),
+            ("auto-route", self.auto_route.to_string()),
+        ]);
+        keys.extend(self.gateway_mtu.map(|mtu| ("gateway-mtu", mtu.to_string())));
+        json!(keys).to_string()
+    }
+
+    /// What such a text says, if it can be used.
+    pub fn of_text(text: &str) -> Option<Self> {
+        Reader { data: &serde_json::from_str(text).ok()?, bad: Vec::new() }.interconnection()
+    }
+
+    /// Whether both are in the same servers' databases.
+    pub fn has_servers_of(&self, other: &Self) -> bool {
+        let of = |one: &Self| (one.servers.clone(), one.nb_port, one.sb_port);
+        of(self) == of(other)
+    }
 }
 
 /// A server of the databases.

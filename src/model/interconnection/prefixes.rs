@@ -115,7 +115,7 @@ fn in_order(peers: &Peers) -> Vec<(&PeerRoute, bool)> {
     let open = peers.routes.iter().map(|route| (route, true));
     let mut routes: Vec<_> = open.chain(peers.waiting.iter().map(|route| (route, false))).collect();
     let place = |zone: &Name| peers.clusters.get(zone).map(|cluster| cluster.place);
-    routes.sort_by(|(a, _), (b, _)| (place(&a.zone), &a.zone, a).cmp(&(place(&b.zone), &b.zone, b)));
+    routes.sort_by_cached_key(|(route, _)| (place(&route.zone), &route.zone, *route));
     routes
 }
 

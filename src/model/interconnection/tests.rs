@@ -4,7 +4,7 @@ use ipnetwork::IpNetwork;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Change, ClusterSubnet, Meta, Name, NetworkSettings, Subnet, World};
+use crate::{Change, ClusterSubnet, Kind, Meta, Name, NetworkSettings, Subnet, World};
 
 fn parse(data: &[(&str, &str)]) -> InterconnectionConfig {
     let whole = [
@@ -299,4 +299,66 @@ fn the_network_between_zones_is_not_offered() {
     let (offered, _) = World::new(settings, []).offered_ranges();
     let texts: Vec<_> = offered.iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["100.80.0.0/13", "100.92.0.0/14", "100.90.0.0/15", "100.89.0.0/16"]);
+}
+
+fn wanted(data: &[(&str, &str)]) -> Interconnection {
+    let Asks::On(wanted) = parse(data).asks else { panic!("{:?}", parse(data).bad) };
+    *wanted
+}
+
+#[test]
+fn a_wanted_interconnection_is_kept_as_text() {
+    for data in [
+        &[][..],
+        &[
+            ("ic-db-host", "10.0.0.1,fd00::1,ssl:db.example,ssl:[fd00::2]"),
+            ("ic-nb-port", "7000"),
+            ("auto-route", "false"),
+        ],
+        &[("gateway-mtu", "1300"), ("gw-nodes", "a,b,c.d"), ("az-name", "A-1.b")],
+    ] {
+        let wanted = wanted(data);
+        assert_eq!(Interconnection::of_text(&wanted.text()), Some(wanted));
+    }
+    for text in ["", "{", "[]", "{}", "{\"az-name\": 1}", "null", "\u{0}"] {
+        assert_eq!(Interconnection::of_text(text), None, "{text}");
+    }
+}
+
+/// A master with what an earlier one has stored, and the ConfigMap that it finds: `None`, there is none.
+fn next_master(stored: &str, config: Option<&[(&str, &str)]>) -> World {
+    let mut world = World::new(NetworkSettings::default(), [Kind::Interconnection]);
+    if let Some(data) = config {
+        world.apply(Change::Interconnection(Some(parse(data))));
+    }
+    world.apply(Change::Synced(Kind::Interconnection));
+    world.apply(Change::InterconnectionStored(stored.into()));
+    world
+}
+
+#[test]
+fn what_an_earlier_master_has_stored_is_used_when_the_config_map_cannot_be() {
+    let (bad, off, other) = ([("gw-nodes", "a_b")], [("enable-ic", "false")], [("ic-db-host", "10.9.9.9")]);
+    let earlier = wanted(&[("az-name", "earlier")]);
+    let text = earlier.text();
+    assert_eq!(next_master(&text, Some(&bad)).joined.wanted(), Some(&earlier));
+    assert!(next_master("", Some(&bad)).joined.wanted().is_none());
+    assert!(!next_master("nonsense", Some(&bad)).joined.is_known());
+    let world = next_master(&text, Some(&other));
+    assert!(world.joined.wanted() == Some(&wanted(&other)) && !world.joined.is_stored());
+
+    // it has left, but the databases may still have rows of it
+    let mut world = next_master(&text, None);
+    assert_eq!((world.joined.left(), world.joined.kept()), (vec![&earlier], Some(text.clone())));
+    assert_eq!(next_master(&text, Some(&off)).joined.left(), [&earlier]);
+    let elsewhere = [off[0], other[0]];
+    assert_eq!(next_master(&text, Some(&elsewhere)).joined.left().len(), 2);
+    world.apply(Change::InterconnectionLeft(Box::new(wanted(&other))));
+    assert!(world.joined.is_stored());
+    world.apply(Change::InterconnectionLeft(Box::new(earlier)));
+    assert_eq!((world.joined.left().len(), world.joined.kept(), world.joined.is_stored()), (0, None, false));
+    // the row still has it for a moment
+    world.apply(Change::InterconnectionStored(text.as_str().into()));
+    world.apply(Change::InterconnectionStored("".into()));
+    assert!(world.joined.kept().is_none() && world.joined.is_stored());
 }

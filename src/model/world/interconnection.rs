@@ -8,8 +8,8 @@ use ovnkube_ipam::Subnet;
 use super::World;
 use super::joined::Wanted;
 use crate::{
-    Affected, Asks, InterconnectionConfig, InterconnectionSubnet, Local, LocalRange, MOST_PREFIXES, Name, Notice,
-    Object, ObjectKey, Peers, Prefixes, Refused, Severity, TransitSwitch, keys, prefixes,
+    Affected, Asks, Interconnection, InterconnectionConfig, InterconnectionSubnet, Local, LocalRange, MOST_PREFIXES,
+    Name, Notice, Object, ObjectKey, Peers, Prefixes, Refused, Severity, Stuck, TransitSwitch, keys, prefixes,
 };
 
 /// The most prefixes that one message names.
@@ -52,20 +52,31 @@ impl World {
     }
 
     pub(super) fn apply_interconnection(&mut self, new: Option<InterconnectionConfig>) {
-        let before: BTreeSet<Name> = self.gateways().cloned().collect();
-        match new {
+        let wanted = match new {
             None => {
                 (self.joined.uid, self.joined.bad) = (None, Vec::new());
-                self.joined.wanted = Wanted::Off(None);
+                Some(Wanted::Off(None))
             }
             Some(new) => {
                 (self.joined.uid, self.joined.bad) = (Some(new.uid), new.bad);
                 match new.asks {
-                    Asks::On(wanted) => self.joined.wanted = Wanted::On(wanted),
-                    Asks::Off(names) => self.joined.wanted = Wanted::Off(names),
-                    Asks::Unclear => {}
+                    Asks::On(wanted) => Some(Wanted::On(wanted)),
+                    Asks::Off(names) => Some(Wanted::Off(names)),
+                    Asks::Unclear => None,
                 }
             }
+        };
+        self.want_joined(wanted);
+    }
+
+    /// `None`: what was wanted before.
+    fn want_joined(&mut self, wanted: Option<Wanted>) {
+        let before: BTreeSet<Name> = self.gateways().cloned().collect();
+        if let Some(wanted) = wanted {
+            self.joined.wanted = wanted;
+        }
+        if let Wanted::On(wanted) = &self.joined.wanted {
+            self.joined.kept = Some(Interconnection::clone(wanted));
         }
         for switch in self.joined.switches().cloned().collect::<Vec<_>>() {
             self.affect(Affected::TransitSwitch(switch));
@@ -76,9 +87,42 @@ impl World {
         }
         if self.joined.is_off() {
             self.joined.peers = None;
+            self.joined.stuck.clear();
         }
         self.settle_prefixes();
         self.affect(Affected::Interconnection);
+    }
+
+    /// At first it is what an earlier master has stored. That is wanted if the ConfigMap cannot be used.
+    pub(super) fn apply_stored(&mut self, text: Name) {
+        let is_first = self.joined.stored.is_none() && self.joined.kept.is_none();
+        let earlier = Interconnection::of_text(&text).filter(|_| is_first);
+        self.joined.stored = Some(text);
+        match (earlier, &self.joined.wanted) {
+            (Some(earlier), Wanted::Unknown) => self.want_joined(Some(Wanted::On(Box::new(earlier)))),
+            (earlier, _) => {
+                self.joined.kept = self.joined.kept.take().or(earlier);
+                self.affect(Affected::Interconnection);
+            }
+        }
+    }
+
+    pub(super) fn apply_stuck(&mut self, on: Stuck, problem: Option<Name>) {
+        if self.joined.is_off() || self.joined.stuck.get(&on) == problem.as_ref() {
+            return;
+        }
+        match problem {
+            Some(problem) => self.joined.stuck.insert(on, problem),
+            None => self.joined.stuck.remove(&on),
+        };
+        self.affect(Affected::Interconnection);
+    }
+
+    pub(super) fn apply_left(&mut self, from: &Interconnection) {
+        if self.joined.is_off() && self.joined.kept.as_ref().is_some_and(|kept| kept.has_servers_of(from)) {
+            self.joined.kept = None;
+            self.affect(Affected::Interconnection);
+        }
     }
 
     pub(super) fn apply_interconnection_subnet(&mut self, name: Name, new: Option<InterconnectionSubnet>) {
@@ -212,6 +256,13 @@ impl World {
             );
             warn("ClusterSilent", message)
         });
+        let stuck = self.joined.stuck.iter().map(|(on, problem)| {
+            let stays = match on {
+                Stuck::Present => "interconnection stays as it is",
+                Stuck::Next => "interconnection stays in the databases of before",
+            };
+            warn("InterconnectionWaits", format!("{stays}: {problem}"))
+        });
         let offers = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
         let more = if offers { self.offered_ranges().1 } else { 0 };
         let many = (more > 0).then(|| {
@@ -223,7 +274,7 @@ impl World {
                 ),
             )
         });
-        bad.chain(unknown).chain(unused).chain(problems).chain(refused).chain(silent).chain(many).collect()
+        bad.chain(unknown).chain(stuck).chain(unused).chain(problems).chain(refused).chain(silent).chain(many).collect()
     }
 
     pub(super) fn interconnection_subnet_notices(&self, name: &Name) -> Vec<Notice> {

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use ovnkube_ipam::Subnet;
 
-use crate::{BadKey, Interconnection, InterconnectionSubnet, Name, PeerCluster, Peers, Prefixes, Refused, RouteCounts};
+use crate::{
+    BadKey, Interconnection, InterconnectionSubnet, Name, PeerCluster, Peers, Prefixes, Refused, RouteCounts, Stuck,
+};
 
 /// What is wanted and what is known; see the module.
 #[derive(Debug, Default)]
@@ -14,6 +16,12 @@ pub struct Joined {
     pub(super) uid: Option<Name>,
     pub(super) bad: Vec<BadKey>,
     pub(super) wanted: Wanted,
+    /// The last interconnection that was wanted, until it is left: what the northbound database should say of it.
+    pub(super) kept: Option<Interconnection>,
+    /// What it says; `None`: it was not read yet.
+    pub(super) stored: Option<Name>,
+    /// Why it stays as it is.
+    pub(super) stuck: BTreeMap<Stuck, Name>,
     /// Those that close ranges, or should.
     pub(super) subnets: BTreeMap<Name, InterconnectionSubnet>,
     pub(super) peers: Option<Peers>,
@@ -22,7 +30,7 @@ pub struct Joined {
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) enum Wanted {
-    /// The ConfigMap is not read yet, or never was one that can be used: what there is stays.
+    /// The ConfigMap is not read yet, or neither it nor what an earlier master has stored can be used: what there is stays.
     #[default]
     Unknown,
     /// With what the ConfigMap names.
@@ -53,12 +61,26 @@ impl Joined {
         matches!(self.wanted, Wanted::Off(_))
     }
 
-    /// Where nobody wants an interconnection, and the ConfigMap names one all the same.
-    pub fn left(&self) -> Option<&Interconnection> {
-        match &self.wanted {
-            Wanted::Off(names) => names.as_deref(),
-            Wanted::On(_) | Wanted::Unknown => None,
-        }
+    /// Where nobody wants an interconnection: where rows of this cluster may be all the same.
+    pub fn left(&self) -> Vec<&Interconnection> {
+        let Wanted::Off(names) = &self.wanted else { return Vec::new() };
+        let names = names.as_deref().filter(|names| self.kept.as_ref().is_none_or(|kept| !kept.has_servers_of(names)));
+        self.kept.iter().chain(names).collect()
+    }
+
+    /// What the next master finds; `None`: nothing.
+    pub fn kept(&self) -> Option<String> {
+        self.kept.as_ref().map(Interconnection::text)
+    }
+
+    /// Whether this is what the northbound database was last known to say of it.
+    pub fn has_stored(&self, text: &str) -> bool {
+        self.stored.as_deref() == Some(text)
+    }
+
+    /// Whether the next master will find it.
+    pub fn is_stored(&self) -> bool {
+        self.has_stored(&self.kept().unwrap_or_default())
     }
 
     /// Ranges that are neither offered to other clusters nor learned from them, each with a Subnet that says so.

@@ -19,11 +19,16 @@ pub struct Offer {
     pub prefixes: Vec<Subnet>,
 }
 
-/// What this cluster offered to clusters that it has left, as far as its rows can be found by it; `None`: it is not known where.
-pub fn left(world: &World) -> Option<Offer> {
-    let wanted = world.joined.left()?.clone();
-    let cluster = cluster(world)?;
-    Some(Offer { wanted, cluster, chassis: BTreeSet::new(), prefixes: Vec::new() })
+/// What this cluster offered to clusters that it has left, as far as its rows can be found by it.
+pub fn left(world: &World) -> Vec<Offer> {
+    let Some(cluster) = cluster(world) else { return Vec::new() };
+    let of = |wanted: &Interconnection| Offer {
+        wanted: wanted.clone(),
+        cluster: cluster.clone(),
+        chassis: BTreeSet::new(),
+        prefixes: Vec::new(),
+    };
+    world.joined.left().into_iter().map(of).collect()
 }
 
 /// What this cluster offers; `None`: nothing, or it cannot be said yet.

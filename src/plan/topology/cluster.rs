@@ -62,10 +62,12 @@ fn router(want: &mut Want, world: &World, copp: &RowKey) {
     let network = &world.settings;
     let options =
         if network.multicast { [("mcast_relay", "true")] } else { [("always_learn_from_arp_request", "false")] };
+    let kept = world.joined.kept().map(|kept| (names::KEPT_INTERCONNECTION, kept));
+    let ids = [("k8s-cluster-router", "yes".to_owned())].into_iter().chain(kept);
     let router = want.row(
         RowWant::new(names::CLUSTER_ROUTER, Row::new(lr::TABLE))
             .with(lr::NAME, names::CLUSTER_ROUTER)
-            .with(lr::EXTERNAL_IDS, [("k8s-cluster-router", "yes")])
+            .with(lr::EXTERNAL_IDS, ids)
             .with(lr::OPTIONS, options)
             .refers(lr::COPP, [copp.clone()]),
     );

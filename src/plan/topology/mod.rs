@@ -52,6 +52,8 @@ impl Feature for Topology {
                 std::iter::once(TopologyKey::Cluster).chain(nodes).collect()
             }
             Affected::Node(name) => vec![TopologyKey::Node(name.clone())],
+            // the router says which other clusters this one is joined with
+            Affected::Interconnection => vec![TopologyKey::Cluster],
             _ => Vec::new(),
         }
     }

@@ -1,0 +1,114 @@
+//! Masters that are killed, and the next ones.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use ovnkube_tests::nb::{Release, until};
+
+use crate::joined;
+use crate::lab::Lab;
+
+/// Killed before each of its writes in turn while it joins and leaves, and followed by another master: the rows become the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_before_any_write_changes_no_row() {
+    const LEFT: &[(&str, &str)] = &[("enable-ic", "false")];
+    let lab = Lab::up(Release::Trixie).await;
+    let (_other, engine) = joined(&lab).await;
+    lab.is_quiet().await;
+    let joined = lab.everything();
+    lab.configure(LEFT).await;
+    until("we have left", async || !lab.zones().contains("az1")).await;
+    lab.is_quiet().await;
+    let left = lab.everything();
+    drop(engine);
+    let kills = [
+        kill_before_each_write(&lab, (Some(LEFT), &left), (Some(&[]), &joined)).await,
+        kill_before_each_write(&lab, (Some(&[]), &joined), (Some(LEFT), &left)).await,
+        kill_before_each_write(&lab, (Some(&[]), &joined), (None, &left)).await,
+    ];
+    println!("{kills:?} kills");
+    assert!(kills.iter().all(|kills| *kills > 2), "{kills:?}");
+}
+
+/// What the ConfigMap has other than usual, `None`: there is none; and the rows then.
+type Edit<'a> = (Option<&'a [(&'a str, &'a str)]>, &'a str);
+
+/// From the rows of one edit to those of another one, again and again. Returns how often the first master was killed.
+async fn kill_before_each_write(lab: &Lab, from: Edit<'_>, to: Edit<'_>) -> usize {
+    let is_as = |(_, rows): Edit<'_>| {
+        lab.bind_if_there("cr-az1-ts", "c1");
+        lab.everything() == rows
+    };
+    let edit = async |(changed, _): Edit<'_>| match changed {
+        Some(changed) => lab.configure(changed).await,
+        None => lab.delete_configuration().await,
+    };
+    let mut kills = 0;
+    for writes in 0.. {
+        edit(from).await;
+        let engine = lab.engine().await;
+        until("all is as at first", async || is_as(from)).await;
+        drop(engine);
+        edit(to).await;
+        let left = Arc::new(AtomicI64::new(writes));
+        let killed = lab.engine_that_writes(left.clone()).await;
+        let is_killed = || left.load(Ordering::SeqCst) < 0;
+        until("it is killed, or all is written", async || is_killed() || is_as(to)).await;
+        drop(killed);
+        let _engine = lab.engine().await;
+        until(&format!("all is as it should be after a kill after {writes} writes"), async || is_as(to)).await;
+        if !is_killed() {
+            break;
+        }
+        kills += 1;
+    }
+    kills
+}
+
+/// A master knows from the earlier one where the shared databases are. While they are dead, that stays known.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_whose_configuration_went_while_no_master_ran_has_left() {
+    let lab = Lab::up(Release::Trixie).await;
+    let (other, engine) = joined(&lab).await;
+    drop(engine);
+    lab.delete_configuration().await;
+    for server in &lab.shared {
+        server.signal("STOP");
+    }
+    let engine = lab.engine().await;
+    until("their prefix is gone", async || !lab.routes().contains("10.244.0.0/16")).await;
+    until("their chassis is gone", async || !lab.has_chassis("gw2")).await;
+    assert!(lab.has_chassis("c1"));
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    drop(engine);
+    for server in &lab.shared {
+        server.signal("CONT");
+    }
+    assert!(lab.zones().contains("az1") && lab.kept().contains("az1"), "{}", lab.kept());
+    let _engine = lab.engine().await;
+    until("we have left", async || !lab.zones().contains("az1")).await;
+    until("our prefix is gone", async || !other.routes().contains("10.128.0.0/14")).await;
+    until("nothing is kept", async || !lab.kept().contains("az1")).await;
+}
+
+/// A master that starts while a key is bad goes on as the one before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_that_starts_with_a_bad_key_follows_the_others() {
+    let lab = Lab::up(Release::Trixie).await;
+    let (other, engine) = joined(&lab).await;
+    lab.is_quiet().await;
+    let before = lab.everything();
+    drop(engine);
+    lab.configure(&[("gw-nodes", "a_b")]).await;
+    let engine = lab.engine().await;
+    lab.event_says("cannot use key gw-nodes names").await;
+    lab.is_quiet().await;
+    assert_eq!(lab.everything(), before);
+    assert_eq!(engine.writes(), (0, 0));
+    other.stop();
+    lab.create(&[Lab::route(&lab.zone("az2"), "ts", "10.99.0.0/16", "169.254.100.77")]);
+    until("a new route is used", async || lab.routes().contains("10.99.0.0/16")).await;
+    lab.configure(&[("enable-ic", "false")]).await;
+    until("we have left", async || !lab.zones().contains("az1")).await;
+}
