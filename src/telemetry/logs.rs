@@ -1,10 +1,11 @@
 //! Logging: one line per event, to stderr or to a file that rotates.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{self, IsTerminal, Write, stderr};
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::SystemTime;
 
-use ovnkube_log_file::{Limits, LogFile};
+use ovnkube_log_file::{Limits, LogFile, timestamp};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -34,11 +35,12 @@ impl Default for LogSettings {
 /// Starts logging; only once in a process.
 pub fn start_logging(settings: &LogSettings) -> Result<(), Error> {
     let filter = filter(settings.level)?;
+    let layer = fmt::layer::<Registry>();
     let layer = match &settings.file {
-        None => fmt::layer().with_ansi(stderr().is_terminal()).with_writer(stderr).boxed(),
+        None => layer.with_ansi(stderr().is_terminal()).with_writer(Mutex::new(Lines::to(stderr(), None))).boxed(),
         Some(path) => {
-            let file = log_file(path.clone(), settings.limits)?;
-            fmt::layer::<Registry>().with_ansi(false).with_writer(Mutex::new(file)).boxed()
+            let file = Lines::to(log_file(path.clone(), settings.limits)?, Some(path.clone()));
+            layer.with_ansi(false).with_writer(Mutex::new(file)).boxed()
         }
     };
     tracing_subscriber::registry().with(layer.with_filter(filter)).try_init().map_err(|_| Error::LoggingTwice)
@@ -46,6 +48,57 @@ pub fn start_logging(settings: &LogSettings) -> Result<(), Error> {
 
 pub(crate) fn log_file(path: PathBuf, limits: Limits) -> Result<LogFile, Error> {
     LogFile::open(path.clone(), limits).map_err(|problem| Error::LogFile { path, problem })
+}
+
+/// Where lines go. One that cannot be written, such as when the disk is full, is lost: the process goes on. The first of them is
+/// reported on stderr; the next one that can be written follows a line that says how many there were.
+#[derive(Debug)]
+pub(crate) struct Lines<W> {
+    to: W,
+    /// `None` is stderr, which cannot report itself.
+    file: Option<PathBuf>,
+    lost: u64,
+}
+
+impl<W: Write> Lines<W> {
+    pub(crate) fn to(to: W, file: Option<PathBuf>) -> Self {
+        Self { to, file, lost: 0 }
+    }
+
+    fn try_write(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.lost > 0 {
+            // part of the last line may have been written
+            let text = format!(
+                "\n{}  WARN ovnkube: {} lines before this one are lost\n",
+                timestamp(SystemTime::now()),
+                self.lost
+            );
+            self.to.write_all(text.as_bytes())?;
+            self.lost = 0;
+        }
+        self.to.write_all(line)
+    }
+}
+
+impl<W: Write> Write for Lines<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if let Err(problem) = self.try_write(line) {
+            self.lost += 1;
+            if let Some(path) = self.file.as_ref().filter(|_| self.lost == 1) {
+                let now = timestamp(SystemTime::now());
+                let path = path.display();
+                let _ = writeln!(
+                    stderr(),
+                    "{now} ERROR ovnkube: cannot write log file {path}: {problem}; lines are lost until that is possible"
+                );
+            }
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
 }
 
 /// Libraries log only warnings and errors: their debug output would drown ours.

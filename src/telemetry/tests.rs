@@ -1,5 +1,8 @@
+use std::cell::RefCell;
 use std::fs::{self, read_to_string};
+use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -9,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tracing::Level;
 
-use crate::logs::{filter, log_file};
+use crate::logs::{Lines, filter, log_file};
 use crate::{
     Clusters, Connected, Error, LogLimits, LogSettings, Metrics, NodeHealth, OtherCluster, Readiness, Sources,
     keep_serving, serve,
@@ -39,6 +42,39 @@ fn log_file_that_cannot_be_opened_is_one_line_with_a_remedy() {
         "cannot open log file /nonexistent/ovnkube.log: No such file or directory (os error 2); \
          set logfile to a file in a directory that exists and is writable"
     );
+}
+
+/// A file of a disk that has room or not.
+#[derive(Clone, Default)]
+struct Disk(Rc<RefCell<(bool, Vec<u8>)>>);
+
+impl Write for Disk {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let (room, text) = &mut *self.0.borrow_mut();
+        // of a line that does not fit, a part may
+        text.extend(line.iter().take(if *room { line.len() } else { 2 }));
+        if *room { Ok(line.len()) } else { Err(io::ErrorKind::StorageFull.into()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn lines_without_room_are_counted_and_no_error() {
+    let disk = Disk::default();
+    let mut lines = Lines::to(disk.clone(), None);
+    for (room, line) in
+        [(true, "first\n"), (false, "second\n"), (false, "third\n"), (true, "fourth\n"), (true, "fifth\n")]
+    {
+        disk.0.borrow_mut().0 = room;
+        lines.write_all(line.as_bytes()).unwrap();
+    }
+    let text = String::from_utf8(disk.0.borrow().1.clone()).unwrap();
+    let (before, after) = text.split_once("  WARN ").unwrap();
+    assert!(before.starts_with("first\nse\n"), "{text}");
+    assert_eq!(after, "ovnkube: 2 lines before this one are lost\nfourth\nfifth\n");
 }
 
 /// The series of interconnection.

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
 
 use ovnkube_ovn::nb::logical_switch_port::TABLE as LSP;
 use ovnkube_tests::nb::until;
@@ -53,6 +54,21 @@ async fn it_ends_soon_before_the_api_ever_answered() {
         ends_soon(process);
         drop(held);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_file_without_room_is_reported_once() {
+    let dir = Dir::new();
+    let config = format!("--config-file={}", dir.file("none").display());
+    std::fs::write(dir.file("none"), "").unwrap();
+    let words =
+        ["--init-master=one", "--k8s-apiserver=http://127.0.0.1:1", "--nb-address=tcp:127.0.0.1:1", "--loglevel=5"];
+    let full = words.into_iter().chain([&*config, "--logfile=/dev/full"]);
+    let mut process =
+        Process::start(&dir.file("log"), full).after("cannot write log file /dev/full: No space left").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(process.is_running(), "{}", process.log());
+    assert_eq!(process.log().lines().count(), 1, "{}", process.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
