@@ -27,6 +27,7 @@ use crate::replug::Ports;
 use crate::services::ServiceTracker;
 use crate::settings::NodeSettings;
 use crate::wanted;
+use crate::warnings::Warnings;
 use crate::{Error, Result};
 
 /// Changes come in bursts: one comparison serves them all.
@@ -54,6 +55,7 @@ pub(crate) struct Reconciler<'a> {
     is_clean: bool,
     portmap: Portmap,
     health: NodeHealth,
+    warnings: Warnings,
 }
 
 impl<'a> Reconciler<'a> {
@@ -77,13 +79,14 @@ impl<'a> Reconciler<'a> {
             mtu: Mtu::new(&settings.mtu, mtu, warnings.clone()),
             encap_ip_change: EncapIpChange::default(),
             started: Instant::now(),
-            ports: Ports::new(warnings),
+            ports: Ports::new(warnings.clone()),
             pods_changed: cni.pods.changes(),
             services,
             services_changed: services.changes(),
             is_clean: false,
             portmap: Portmap::default(),
             health,
+            warnings,
             cni,
         }
     }
@@ -289,9 +292,10 @@ impl<'a> Reconciler<'a> {
 
     async fn write_conf(&mut self) -> bool {
         let written = self.settings.cni_conf.write(&mut self.portmap).await;
-        if let Err(e) = &written {
-            tracing::error!(error = %e, "cannot offer this network to the container runtime");
-        }
+        let problem = written.as_ref().err().map(|error| {
+            format!("the container runtime does not get this network, so no pod starts: {error}; make room there, or correct its rights")
+        });
+        self.warnings.report("NoNetworkConfiguration", problem);
         written.is_ok()
     }
 

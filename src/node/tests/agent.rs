@@ -54,6 +54,40 @@ fn the_node_is_set_up() {
     });
 }
 
+#[test]
+fn a_configuration_that_cannot_be_written_is_reported_and_written_later() {
+    in_node(|lab| {
+        let (dir, in_its_way) = (lab.path("net.d"), lab.path("net.d/.10-ovn-kubernetes.conflist.new"));
+        std::fs::create_dir_all(&in_its_way).unwrap();
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.send(Change::Node(lab.node()));
+        let mut warnings = Vec::new();
+        eventually("a warning", || {
+            warnings.extend(lab.warnings());
+            !warnings.is_empty()
+        });
+        assert_eq!(
+            (warnings.len(), warnings[0].reason, &*warnings[0].message),
+            (
+                1,
+                "NoNetworkConfiguration",
+                &*format!(
+                    "the container runtime does not get this network, so no pod starts: cannot write \
+                     {dir}/10-ovn-kubernetes.conflist: Is a directory (os error 21); make room there, or correct its rights"
+                )
+            )
+        );
+        assert!(!lab.conf().exists());
+        std::fs::remove_dir(in_its_way).unwrap();
+        eventually("the configuration", || std::fs::read_to_string(lab.conf()).is_ok_and(|text| text.ends_with("]}")));
+        std::thread::sleep(Duration::from_secs(2));
+        assert_eq!(lab.warnings(), []);
+        lab.stop_agent();
+    });
+}
+
 fn mgmt_port_is_right() {
     let address = run("ip", &["addr", "show", "dev", "ovn-k8s-mp0"]);
     assert!(
