@@ -55,7 +55,7 @@ sim: ## simulated clusters with SEEDS (10000) stories of events and faults, then
 	@.ci/step "$(SEEDS) stories" env SIM_SEEDS=$(SEEDS) $(CARGO) test --profile lab --locked -p ovnkube-tests --test sim -- --nocapture all_seeds_hold found_stories
 	@.ci/step "planted faults" tests/sim/planted/run
 
-chaos: ## faults in doses on real clusters: databases, masters, API server, northd; many hours, or CHAOS="--doses 5 --seconds 20"; docs/reliability.md (root)
+chaos: ## faults in doses on real clusters: databases, masters, API server, etcd, northd, disks, an hour of pods; many hours, or CHAOS="--doses 5 --seconds 20"; docs/reliability.md (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "chaos" env CHAOS="$(CHAOS)" tests/lab/run chaos

@@ -20,6 +20,7 @@
 #   IMPL_MP_TXOFF   1: the same for the management ports                                                                     [0]
 # Sourced by lab/cluster.
 
+FAULTS_PORT=16443 # of lab/api-faults
 load_impl() {
   IMPL_SETUP=: IMPL_ACCOUNTS=1 IMPL_MASTER='' IMPL_NODE1='' IMPL_NODE='' IMPL_PLAN='' IMPL_PODS=0 IMPL_OVS=1 IMPL_OVS_DIR=/etc/openvswitch IMPL_AGENT=ovnkube/ovn-node IMPL_IMAGES='' IMPL_SHIM='' IMPL_BR_INT=0 IMPL_CNI_TXOFF=0 IMPL_MP_TXOFF=0
   . "$IMPL"
@@ -51,8 +52,16 @@ masters() { # the names of masters that are processes of their own
   [ -z "$IMPL_MASTER" ] || for i in $(seq "$MASTERS"); do [ "$i" = 1 ] && echo master || echo "master-$i"; done
 }
 has_master() { [ -z "$IMPL_MASTER" ] && [ "${1#n}" -le "$MASTERS" ]; } # nI: its agent contains one
-agent_access() { # nI|master: the kubeconfig it runs with
-  [ "$1" = master ] || ! has_master "$1" || { agent_access master; return; }
+agent_access() { # nI|master: the kubeconfig it runs with; while api-faults runs, one that leads there
+  local file
+  file=$(own_access "$1") || return
+  [ -e "$D/pid/api-faults" ] || { echo "$file"; return; }
+  sed "s|\(server: \"https://.*\):[0-9]*\"|\1:$FAULTS_PORT\"|" "$file" >"$file.faults.$$"
+  mv "$file.faults.$$" "$file.faults"
+  echo "$file.faults"
+}
+own_access() { # nI|master
+  [ "$1" = master ] || ! has_master "$1" || { own_access master; return; }
   case $IMPL_ACCOUNTS-$1 in
     0-*) echo "$D/k8s/admin.kubeconfig" ;;
     1-master) inns cp "$HERE/k8slab" account ovn ;;
@@ -76,6 +85,12 @@ agent_env() { # nI|master|master-I: the environment of the commands
     DB_KEY=$D/pki/$who.key DB_CERT=$D/pki/$who.crt DB_CA=$D/pki/control.crt
     DB_TLS="--nb-client-privkey=$DB_KEY --nb-client-cert=$DB_CERT --nb-client-cacert=$DB_CA --sb-client-privkey=$DB_KEY --sb-client-cert=$DB_CERT --sb-client-cacert=$DB_CA"
   }
+}
+api_faults_start() {
+  local PORT
+  PORT=$(sed -n 's/^PORT=//p' "$D/k8s/ports")
+  bg api-faults "$HERE/api-faults" "$CP_IP" $FAULTS_PORT "$CP_IP" "$PORT" "$D/k8s" "$D/api-faults" "$D/api-requests"
+  wait_for 10 inns cp bash -c ": </dev/tcp/$CP_IP/$FAULTS_PORT" || die "api-faults did not start ($D/log/api-faults.log)"
 }
 agent_plan() ( # nI
   [ "$IMPL_PODS" = 0 ] || { kubectl_ exec -n ovn-kubernetes "$(pod_of "${IMPL_AGENT%/*}" "$1")" -c "${IMPL_AGENT#*/}" -- ovnkube.sh plan; exit; }

@@ -1,0 +1,117 @@
+# Faults of NB, SB and northd. Sourced by chaos-test.
+
+part() { ovs-appctl -T 5 -t "$D/db/$1.ctl" "${@:2}"; } # MEMBER ARGS...
+whole() { # all members of NB are in the cluster, know the same leader and have the same log
+  local i
+  for i in 1 2 3; do part nb-$i cluster/status OVN_Northbound || return; done >"$tmp/status"
+  [ "$(grep -c '^Status: cluster member' "$tmp/status")" = 3 ] && ! grep -q '^Leader: unknown' "$tmp/status" &&
+    [ "$(grep -c '^Entries not yet \(applied\|committed\): 0' "$tmp/status")" = 6 ] && [ "$(grep '^Term: ' "$tmp/status" | sort -u | wc -l)" = 1 ]
+}
+elected_after() { # TIME: when a member of NB was elected
+  local end=$((SECONDS + 60)) at
+  until at=$(grep -h 'elected leader by' "$D"/log/nb-*.log | cut -d'|' -f1 | sort | tail -n 1) &&
+    [ -n "$at" ] && at=$(date -u -d "$at" +%s.%N) && later "$at" "$1"; do [ $SECONDS -lt $end ] || return 1; sleep 0.1; done
+  echo "$at"
+}
+next_write() { # GROUP FAULT-AT ELECTED-AT LIMIT
+  local at
+  at=$(next_port "$2" "$3") || return
+  figure "$1" "next write after the election" "$(since "$3" "$at")"
+  figure "$1" "next write after the fault" "$(since "$2" "$at")"
+  within "$(since "$3" "$at")" "$4"
+}
+dose_leader() {
+  local old at elected
+  old=$(try cluster leader nb) || return
+  a_moment; kill9 "$old" || return; at=$EPOCHREALTIME # what was under way may still be written
+  elected=$(elected_after "$at") && next_write leader "$at" "$elected" 2 && no_restart || return
+  mend; try whole
+}
+dose_transfer() {
+  local old at elected waited
+  old=$(try cluster leader nb) || return
+  a_moment; at=$EPOCHREALTIME; part "$old" cluster/failure-test transfer-leadership || return
+  elected=$(elected_after "$at") || return
+  sleep 2
+  waited=$(longest_wait "$(before "$at" 1)" "$EPOCHREALTIME") || return
+  figure transfer "longest wait of a pod" "$waited"
+  within "$waited" 1 && no_restart && try whole
+}
+dose_partition() {
+  local old at elected healed
+  old=$(try cluster leader nb) || return
+  a_moment; part "$old" cluster/failure-test stop-raft-rpc || return; at=$EPOCHREALTIME
+  elected=$(elected_after "$at") && next_write partition "$at" "$elected" 2 || return
+  sleep "$(seconds 60)"
+  healed=$EPOCHREALTIME
+  part "$old" cluster/failure-test clear && try whole || return
+  figure partition "converged after the end" "$(since "$healed")"
+  within "$(since "$healed")" 5 && no_restart
+}
+dose_hang() {
+  local old at elected p
+  old=$(try cluster leader nb) && p=$(pid "$old") || return
+  a_moment; stand_still "$p" || return; at=$EPOCHREALTIME
+  elected=$(elected_after "$at") && next_write hang "$at" "$elected" 7 || { let_go; return 1; }
+  sleep "$(seconds 60)"; let_go
+  try whole && no_restart
+}
+memory() { local p; for p in $(master_pids); do awk '/^VmRSS/ {print $2}' "/proc/$p/status"; done | sort -n | tail -n 1; } # KiB, of the largest master
+dose_northd() {
+  local p before at waited
+  p=$(pid northd) && before=$(memory) && at=$EPOCHREALTIME && stand_still "$p" || return
+  sleep "$(seconds 300)"
+  waited=$(longest_wait "$at" "$EPOCHREALTIME") || { let_go; return 1; }
+  figure northd "longest wait of a pod" "$waited"
+  let_go; at=$EPOCHREALTIME
+  cluster nbctl --timeout=120 --wait=sb sync || return
+  figure northd "until SB is as NB" "$(since "$at")"
+  echo "memory of masters: $before KiB, then $(memory) KiB"
+  within "$waited" 2 && [ "$(memory)" -le $((before + 20480)) ] && no_restart
+}
+emptied() { # nb|sb: deletes all rows but those about the server and its clients
+  local schema leader
+  [ "$1" = nb ] && schema=OVN_Northbound || schema=OVN_Southbound
+  leader=$(try cluster leader "$1") || return
+  cluster exec cp python3 - "$schema" "unix:$D/db/$leader.sock" <<'P'
+import json, subprocess, sys
+schema, where = sys.argv[1:]
+tables = json.loads(subprocess.run(["ovsdb-client", "get-schema", where, schema], stdout=subprocess.PIPE, check=True).stdout)["tables"]
+stay = ("NB_Global", "SB_Global", "Connection", "SSL", "RBAC_Role", "RBAC_Permission")
+ops = [schema, *({"op": "delete", "table": t, "where": []} for t in sorted(tables) if t not in stay)]
+said = subprocess.run(["ovsdb-client", "-t", "60", "transact", where, json.dumps(ops)], stdout=subprocess.PIPE, check=True, text=True).stdout
+print(said[:300])
+sys.exit(any(not r or "error" in r for r in json.loads(said)))
+P
+}
+addresses() { cluster nbctl --timeout=20 -f csv --no-headings --columns=name,addresses list logical_switch_port | sort; }
+southbound() { # its ports and chassis
+  cluster sbctl --timeout=20 -f csv --no-headings --columns=logical_port,type list port_binding | sort
+  cluster sbctl --timeout=20 -f csv --no-headings --columns=hostname list chassis | sort
+}
+as_before() { "$1" >"$tmp/now" && cmp -s "$tmp/before" "$tmp/now"; } # CMD
+refilled() { # nb|sb CMD
+  local at # before they are deleted: with what that takes
+  pause && try even && "$2" >"$tmp/before" && [ "$(wc -l <"$tmp/before")" -ge "$KEEP" ] || return
+  at=$EPOCHREALTIME; emptied "$1" || return
+  try_long as_before "$2" || { diff "$tmp/before" "$tmp/now" | head -5; return 1; }
+  figure "$1-empty" "rows are there again" "$(since "$at")"
+  try http client "$(at "$(ip_of far)"):8080" && within "$(since "$at")" 10 && no_restart
+}
+dose_nb-empty() { refilled nb addresses; }
+dose_sb-empty() { refilled sb southbound; }
+dose_failover() {
+  local old at over next
+  old=$(cat "$D/db/active")
+  trace on; a_moment; at=$EPOCHREALTIME
+  [ $((dose % 2)) = 1 ] || { kill9 "nb-$old" && kill9 "sb-$old"; } || return
+  cluster failover || return
+  over=$EPOCHREALTIME
+  next=$(next_port "$at" "$over") || return
+  figure failover "next write after it" "$(since "$over" "$next")"
+  mend; trace off && within "$(since "$over" "$next")" 5 && no_restart && no_writes_to_backup "$old"
+}
+no_writes_to_backup() { # I
+  ! tail -c "+$(($(awk -v f="$D/log/nb-$1.log" '$1 == f {print $2}' "$tmp/offsets") + 1))" "$D/log/nb-$1.log" |
+    grep -i 'not allowed.*read.only'
+}
