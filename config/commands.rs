@@ -144,6 +144,20 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         ],
     },
     CommandHelp {
+        word: "install-cni",
+        operands: "[PROGRAM] [FLAGS]",
+        does: "copy the CNI program to the directory where the container runtime looks for it",
+        about: "Copies PROGRAM, the image's /usr/libexec/cni/ovn-k8s-cni-overlay if left out, to the host's directory of CNI programs. A \
+                runtime that starts it meanwhile gets the old or the new one, never a part. What is there already is not \
+                written again.\n\n\
+                It needs no access to Kubernetes or to a database, and reads no configuration file.",
+        flags: &["cni-bin-dir"],
+        examples: &[(
+            "ovnkube install-cni --cni-bin-dir=/host/opt/cni/bin",
+            "in a pod that has the host's directory there",
+        )],
+    },
+    CommandHelp {
         word: "plan",
         operands: "--node NAME [FLAGS]",
         does: "print what the node agent would change on this host, and change nothing; --node NAME",
@@ -175,6 +189,26 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         examples: &[
             ("ovnkube preflight --k8s-kubeconfig ~/.kube/config --nb-address tcp:10.0.0.1:6641", "the cluster"),
             ("ovnkube preflight --node", "this host, with the settings of the file"),
+        ],
+    },
+    CommandHelp {
+        word: "readiness-probe",
+        operands: "-t TARGET [FLAGS]",
+        does: "ask a program on this host whether it works, for readiness probes; -t TARGET",
+        about: "Exits with 0 if the target works, and with 1 and the reason if it does not, or does not answer within 5 s. The words are \
+                those of ovn-kubernetes' ovn-kube-util. It needs no access to Kubernetes, and reads no configuration file.\n\n\
+                ovnnb-db, ovnsb-db: the database's server answers.\n\
+                ovnnb-db-raft, ovnsb-db-raft: it is a member of its cluster, which has a leader, and no lost server has its address \
+                there.\n\
+                ovn-ic-db: both databases that connect clusters, alone or as members.\n\
+                ovn-northd: it is connected to the southbound database, and not paused.\n\
+                ovs-daemons: ovsdb-server and ovs-vswitchd answer.\n\
+                ovn-controller: it is connected to the southbound database, and Open vSwitch's database answers.\n\
+                ovnkube-node: the node agent has written the CNI configuration, which it does once pods can be wired.",
+        flags: &["target", "nb-run-dir", "sb-run-dir", "ovs-run-dir", "cni-conf-dir"],
+        examples: &[
+            ("ovnkube readiness-probe -t ovn-controller", "on a node"),
+            ("ovnkube readiness-probe -t ovnnb-db-raft", "on a host of the databases"),
         ],
     },
     CommandHelp {
@@ -226,7 +260,7 @@ pub(crate) fn find(word: &str) -> Option<&'static CommandHelp> {
 pub(crate) fn list() -> String {
     let mut text = String::from("Commands (ovnkube COMMAND --help tells more):\n");
     for known in COMMANDS {
-        let _ = writeln!(text, "  {:<9} {}", known.word, known.does);
+        let _ = writeln!(text, "  {:<15} {}", known.word, known.does);
     }
     text
 }

@@ -18,6 +18,7 @@ use crate::commands::{self, COMMANDS};
 use crate::db_command::{self, DbCommand};
 use crate::ic_command::{self, IcCommand};
 use crate::layers::Layer;
+use crate::probe::Target;
 use crate::settings::{HEADINGS, SETTINGS};
 use crate::source::Source;
 use crate::system::after_equals;
@@ -52,6 +53,10 @@ pub enum Command {
         addresses: Vec<IpAddr>,
         ports: DatabasePorts,
     },
+    /// Copy the CNI program to the directory of the settings.
+    InstallCni { program: PathBuf },
+    /// Tell whether a program on this host works.
+    ReadinessProbe(Target),
     /// About the servers of the databases.
     Db(DbCommand),
     /// About the interconnection with other clusters.
@@ -110,13 +115,14 @@ pub(crate) struct CommandLine {
 }
 
 /// Long flags that are not settings.
-const CLAPS_OWN: [&str; 11] = [
+const CLAPS_OWN: [&str; 12] = [
     "help",
     "version",
     "output",
     "from",
     "node",
     "force",
+    "target",
     "webhook-cert-dir",
     "webhook-host",
     "webhook-port",
@@ -132,6 +138,9 @@ const IDENTITY: [(&str, &str, &str); 5] = [
     ("disable-webhook", "bool", "identity: do not serve the webhook."),
     ("disable-approver", "bool", "identity: do not approve certificates of node agents."),
 ];
+
+/// Where the image has it.
+const CNI_PROGRAM: &str = "/usr/libexec/cni/ovn-k8s-cni-overlay";
 
 /// As of ovn-kubernetes' webhook.
 const WEBHOOK_PORT: u16 = 9443;
@@ -304,6 +313,14 @@ fn clap_command() -> clap::Command {
                 .help("ic clean: also what answers, or may be alive.")
                 .display_order(0),
         )
+        .arg(
+            Arg::new("target")
+                .short('t')
+                .long("target")
+                .value_name("target")
+                .help("readiness-probe: the program to ask.")
+                .display_order(0),
+        )
         // which help to print is known only when all words are read
         .arg(Arg::new("help").short('h').long("help").action(ArgAction::SetTrue).help("Print help").display_order(LAST))
         .arg(Arg::new("words").num_args(0..).hide(true));
@@ -365,6 +382,8 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
         Some("ic") => Command::Ic(ic_command::parse(&mut words, json, force)?),
         Some("endpoints") => endpoints(&mut words)?,
         Some("identity") => Command::Identity(identity(matches)?),
+        Some("install-cni") => Command::InstallCni { program: words.next().unwrap_or(CNI_PROGRAM).into() },
+        Some("readiness-probe") => Command::ReadinessProbe(Target::parse(given(matches, "target"))?),
         Some("replay") => {
             let file =
                 words.next().ok_or_else(|| Error::Usage("replay needs a file; give one made with --record".into()))?;
@@ -389,6 +408,9 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
     if matches.contains_id("node") && !takes_node {
         let problem = "--node works with plan and preflight only; the agent is started by --init-node NAME";
         return Err(Error::Usage(problem.into()));
+    }
+    if matches.contains_id("target") && !matches!(command, Command::ReadinessProbe(_) | Command::Print(_)) {
+        return Err(Error::Usage("--target works with readiness-probe only; leave it out".into()));
     }
     if force && !matches!(command, Command::Ic(_) | Command::Print(_)) {
         return Err(Error::Usage("--force works with ic clean only; leave it out".into()));

@@ -24,6 +24,7 @@ mod help;
 mod ic_command;
 pub mod layers;
 pub mod mode;
+mod probe;
 mod ranges;
 pub mod selector;
 pub mod settings;
@@ -46,6 +47,7 @@ pub use flags::{Command, DatabasePorts, IdentityFlags, WebhookFlags};
 pub use ic_command::{IcCommand, Left};
 pub use layers::Effective;
 pub use mode::Mode;
+pub use probe::Target;
 pub use selector::LabelSelector;
 pub use settings::Settings;
 pub use source::Source;
@@ -71,7 +73,8 @@ pub struct Loaded {
 /// Reads the command line `args` (without the program's name), the configuration file, the
 /// environment and the service account, and checks the result.
 ///
-/// For [`Command::Print`], [`Command::Replay`] and [`Command::Why`] about a directory only the command line is read.
+/// For [`Command::Print`], [`Command::Replay`], [`Command::InstallCni`], [`Command::ReadinessProbe`], and [`Command::Why`] about a
+/// directory, only the command line is read.
 /// Files that settings name (certificates, kubeconfig) must exist for [`Command::Run`]; for [`Command::Config`] a
 /// missing one is a warning.
 pub fn load(
@@ -85,7 +88,9 @@ pub fn load(
     let merged = |all| layers::layered(SETTINGS, all);
     let layered = match line.command {
         Command::Print(_) | Command::Replay { .. } => merged([nothing(), nothing(), nothing(), nothing()])?,
-        Command::Why { objects: Some(_), .. } => merged([nothing(), nothing(), nothing(), line.layer])?,
+        Command::Why { objects: Some(_), .. } | Command::InstallCni { .. } | Command::ReadinessProbe(_) => {
+            merged([nothing(), nothing(), nothing(), line.layer])?
+        }
         _ => {
             let file = file::layer(line.layer.text("--config-file"), &places.config_file, &mut warnings)?;
             let service_account = env::service_account(&places.service_account, &env);

@@ -40,6 +40,10 @@ pub(crate) fn show(
         Command::Replay { file } => writeln!(out, "replay {}", file.display())?,
         Command::Plan { node } => writeln!(out, "plan {node}")?,
         Command::Preflight { node } => writeln!(out, "preflight {node}")?,
+        Command::InstallCni { program } => {
+            writeln!(out, "install-cni {} {}", program.display(), loaded.settings.cni.bin_dir.display())?;
+        }
+        Command::ReadinessProbe(target) => writeln!(out, "readiness-probe {}", target.word())?,
         Command::Db(command) => writeln!(out, "db {command:?}")?,
         Command::Ic(command) => writeln!(out, "ic {command:?}")?,
         Command::EndpointsWait => writeln!(out, "endpoints wait")?,

@@ -83,7 +83,19 @@ fn help() {
 /// Each command has a page of its own, whichever way it is asked for; none is a list of all flags.
 #[test]
 fn help_of_commands() {
-    for word in ["config", "db", "endpoints", "ic", "identity", "plan", "preflight", "replay", "why"] {
+    for word in [
+        "config",
+        "db",
+        "endpoints",
+        "ic",
+        "identity",
+        "install-cni",
+        "plan",
+        "preflight",
+        "readiness-probe",
+        "replay",
+        "why",
+    ] {
         let page = |args: &str| run(&root(None), args, &[]).split_once('\n').unwrap().1.to_owned();
         let text = page(&format!("{word} --help"));
         for other in [format!("help {word}"), format!("-h {word}"), format!("{word} --mtu=9000 -help")] {
@@ -97,7 +109,7 @@ fn help_of_commands() {
         assert!(
             text.contains("exit 2")
                 && text.contains(
-                    "did you mean why? known commands: config, db, endpoints, ic, identity, plan, preflight, replay, why"
+                    "did you mean why? known commands: config, db, endpoints, ic, identity, install-cni, plan, preflight, readiness-probe, replay, why"
                 ),
             "{text}"
         );
@@ -145,6 +157,10 @@ fn mistakes() {
         ("endpoints-of-what", "endpoints".to_owned()),
         ("endpoints-address", "endpoints publish 10.0.0 6641 6642".to_owned()),
         ("endpoints-port", "endpoints publish 10.0.0.1 6641 0".to_owned()),
+        ("probe-of-nothing", "readiness-probe".to_owned()),
+        ("probe-unknown", "readiness-probe -t ovn-nortd".to_owned()),
+        ("probe-two", "readiness-probe -t ovn-northd ovs-daemons".to_owned()),
+        ("target-without-probe", "config -t ovn-northd".to_owned()),
         ("identity-without-certificate", "identity".to_owned()),
         ("identity-host", "identity -webhook-cert-dir=ROOT -webhook-host=10.0.0".to_owned()),
         ("identity-port", "identity -webhook-cert-dir=ROOT -webhook-port=99999".to_owned()),

@@ -21,6 +21,8 @@ _ovnkube() {
 '--from=[why\: read the objects from the YAML and JSON files of this directory, not from the cluster.]:directory:_default' \
 '--node=[plan\: the node'\''s name in Kubernetes. preflight, without a name\: look at this host, not at the cluster.]::string:_default' \
 '--force=[ic clean\: also what answers, or may be alive.]::bool:_default' \
+'-t+[readiness-probe\: the program to ask.]:target:_default' \
+'--target=[readiness-probe\: the program to ask.]:target:_default' \
 '--webhook-cert-dir=[identity\: directory of the certificate tls.crt and its key tls.key.]:directory:_default' \
 '--webhook-host=[identity\: address to listen on; localhost is 127.0.0.1. \[default\: localhost\]]:address:_default' \
 '--webhook-port=[identity\: TCP port to listen on. \[default\: 9443\]]:port:_default' \
@@ -216,8 +218,10 @@ db\:"the databases'\'' servers\: status, backup, restore, compact, leave, join, 
 endpoints\:"wait for, or publish, the addresses of databases in pods, as charts of ovn-kubernetes do"
 ic\:"the interconnection with other clusters\: status, routes, diagnose, reset, clean"
 identity\:"approve certificates of node agents; serve an admission webhook, for older Kubernetes"
+install-cni\:"copy the CNI program to the directory where the container runtime looks for it"
 plan\:"print what the node agent would change on this host, and change nothing; --node NAME"
 preflight\:"print what to do before ovnkube takes over the cluster or, with --node, this host"
+readiness-probe\:"ask a program on this host whether it works, for readiness probes; -t TARGET"
 replay\:"print what a recording made with --record leads to\: rows, annotations, events"
 why\:"SRC DST PORT\[/PROTO\]\: do policies allow it, which ones decide; pods as namespace/name, or addresses"))' \
 && ret=0

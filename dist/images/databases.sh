@@ -181,13 +181,6 @@ member_settle() {
     fi
   done
 }
-member_ready() { # DATABASE: it has joined, its predecessor does not count any more, and there is a leader
-  names "$1"
-  status=$(ovn-appctl --timeout=2 -t "$control" cluster/status "$name") &&
-    echo "$status" | grep -x "Status: cluster member" >/dev/null &&
-    [ -z "$(predecessors "$status" "$(echo "$status" | sed -n 's/^Address: //p')")" ] &&
-    ovsdb-client --timeout=2 wait "unix:$RUN/$stem.sock" "$name" connected
-}
 alone_ready() { names "$1"; "$ctl" --timeout=5 --no-leader-only --db="unix:$RUN/$stem.sock" get-connection >/dev/null; } # DATABASE
 
 # ---- those that connect clusters: which hosts have them, and how they talk ----
@@ -201,7 +194,6 @@ ic_keys() { # sets protocol and keys
   esac
 }
 ic_hosts() { echo "${NODE_IPS:-}" | tr ',' ' '; }
-ic_ready() { names "$1"; if ovsdb-tool db-is-clustered "$file"; then member_ready "$1"; else alone_ready "$1"; fi; } # DATABASE
 ic_remote() { # DATABASE: for clients on this host
   names "$1"
   # shellcheck disable=SC2046 # addresses are words

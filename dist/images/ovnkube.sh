@@ -11,8 +11,7 @@
 #   install-cni          copies the CNI program to the host, as ovn-node does first
 #   ovn-ic-server        the databases that connect clusters: start-ic-db.sh, which names its settings
 #   nbctl, sbctl, icnbctl, icsbctl ARGS    OVN's programs against all members of these databases, for kubectl ko
-#   readiness-probe -t TARGET    exits with 0 if the target works: ovnnb-db, ovnsb-db, ovnnb-db-raft, ovnsb-db-raft, ovn-ic-db,
-#                        ovn-northd, ovs-daemons, ovn-controller, ovnkube-node. Charts of ovn-kubernetes call it as ovn-kube-util
+#   readiness-probe -t TARGET    ovnkube readiness-probe, which names the targets. Charts of ovn-kubernetes call it as ovn-kube-util
 #   ovnkube-identity     the admission webhook of dist/identity, with the certificate in /etc/webhook-cert
 #   ovnkube-approver     approves the certificates of node agents. In pods of ovn-kubernetes' chart, ovnkube-identity does that too
 #   plan                 prints what the node agent would change on this host
@@ -274,16 +273,7 @@ cni_programs() { # the host's directory of CNI programs, as this container sees 
   for dir in /opt/cni/bin /host/opt/cni/bin; do [ ! -d $dir ] || break; done
   echo $dir
 }
-install_cni() { # by a new file and a rename: a runtime that starts the program meanwhile gets the old or the new one
-  to=$(cni_programs)
-  [ -d "$to" ] || die "cannot install the CNI program: there is no directory /host/opt/cni/bin; mount the host's /opt/cni/bin there"
-  from=/usr/libexec/cni/ovn-k8s-cni-overlay
-  [ "$(sha256sum <$from)" != "$(sha256sum 2>/dev/null <"$to/ovn-k8s-cni-overlay")" ] || return 0
-  set +f; rm -f "$to"/.ovn-k8s-cni-overlay.*; set -f
-  new=$(mktemp "$to/.ovn-k8s-cni-overlay.XXXXXX") && cat $from >"$new" && chmod 755 "$new" && mv "$new" "$to/ovn-k8s-cni-overlay" ||
-    { rm -f "${new:-}"; die "cannot install the CNI program in the host's /opt/cni/bin: see the line above; make the directory writable, with 5 MB free"; }
-  say "the CNI program is installed in the host's /opt/cni/bin"
-}
+install_cni() { ovnkube install-cni --cni-bin-dir="$(cni_programs)"; }
 # Agents of ovn-kubernetes' chart get their rights by certificates, unless its value global.enableOvnKubeIdentity is false.
 with_certificate() { of_chart && [ "${OVN_ENABLE_OVNKUBE_IDENTITY:-true}" = true ]; }
 agent() { # ARGS...
@@ -296,22 +286,6 @@ agent() { # ARGS...
   tables="node_flags flags" more=${OVN_GATEWAY_OPTS:-}
   # whether there is a portmap for host ports
   ovnkube_ "$@" --cni-bin-dir="$(cni_programs)" --pidfile=$RUN/ovnkube.pid
-}
-answers() { ovn-appctl --timeout=2 -t "$1" "$2" 2>&1; } # CONTROL-SOCKET COMMAND
-probe() { # TARGET
-  case $1 in
-    ovnnb-db) alone_ready nb ;;
-    ovnsb-db) alone_ready sb ;;
-    ovnnb-db-raft) member_ready nb ;;
-    ovnsb-db-raft) member_ready sb ;;
-    ovn-ic-db) ic_ready ic-nb && ic_ready ic-sb ;;
-    ovn-northd) [ "$(answers $RUN/ovn-northd.ctl status)" != "Status: paused" ] && answers $RUN/ovn-northd.ctl sb-connection-status | grep -qx connected ;;
-    ovs-daemons) switch_answers && answers "$OVS_RUN/ovs-vswitchd.$(cat $OVS_RUN/ovs-vswitchd.pid).ctl" version >/dev/null ;;
-    ovn-controller) switch_answers && answers "$RUN/ovn-controller.$(cat $RUN/ovn-controller.pid).ctl" connection-status | grep -qx connected ;;
-    # the agent writes it once pods can be wired, and removes it when they cannot
-    ovnkube-node) [ -s /etc/cni/net.d/10-ovn-kubernetes.conflist ] ;;
-    *) die "cannot probe $1: the targets are ovnnb-db, ovnsb-db, ovnnb-db-raft, ovnsb-db-raft, ovn-ic-db, ovn-northd, ovs-daemons, ovn-controller, ovnkube-node" ;;
-  esac
 }
 clients() { # nbctl|sbctl|icnbctl|icsbctl ARGS...: OVN's program against all members of the database
   program=$1; shift
@@ -348,9 +322,7 @@ case ${1:-} in
     # shellcheck disable=SC2046 # words
     agent --init-node="${K8S_NODE:-}" --nodeport $(chart_metrics "${OVN_METRICS_WORKER_PORT:-9410}") ;;
   install-cni) install_cni ;;
-  readiness-probe)
-    [ "${2:-}" = -t ] && [ -n "${3:-}" ] || die "cannot probe: write readiness-probe -t TARGET"
-    probe "$3" || { say "$3 is not ready"; exit 1; } ;;
+  readiness-probe) exec ovnkube "$@" ;;
   ovnkube-identity)
     of_chart || set -- "$@" --disable-approver
     shift

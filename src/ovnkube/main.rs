@@ -6,10 +6,12 @@ mod controller;
 mod db;
 mod endpoints;
 mod ic;
+mod install_cni;
 #[cfg_attr(windows, path = "system/no_node.rs")]
 mod node;
 mod pidfile;
 mod preflight;
+mod probe;
 mod recording;
 mod remove;
 mod roles;
@@ -65,6 +67,14 @@ fn run(loaded: &Loaded) -> ExitCode {
         },
         Command::EndpointsPublish { addresses, ports } => {
             return roles::publish(loaded, addresses, *ports)
+                .map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
+        }
+        Command::InstallCni { program } => match install_cni::run(program, &loaded.settings.cni.bin_dir) {
+            Ok(text) => write!(std::io::stdout(), "{text}"),
+            Err(error) => return fail(&format!("{error:#}"), 1),
+        },
+        Command::ReadinessProbe(target) => {
+            return roles::probe(loaded, *target)
                 .map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
         }
         Command::Db(command) => return told(roles::db(loaded, command)),

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, bail};
-use ovnkube_config::{DatabasePorts, DbCommand, IcCommand, IdentityFlags, Loaded};
+use ovnkube_config::{DatabasePorts, DbCommand, IcCommand, IdentityFlags, Loaded, Target};
 use ovnkube_identity::{Webhook, approve};
 use ovnkube_model::{Finding, Roles};
 use ovnkube_telemetry::{LogLimits, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving};
@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use crate::pidfile::PidFile;
 use crate::stop::Stop;
 use crate::system::Signals;
-use crate::{controller, db, endpoints, ic, node, preflight, remove, translate};
+use crate::{controller, db, endpoints, ic, node, preflight, probe, remove, translate};
 
 /// Runs the parts that the mode names until SIGTERM or SIGINT, or until one of them fails.
 pub(crate) fn run(loaded: &Loaded) -> Result<()> {
@@ -101,6 +101,11 @@ pub(crate) fn plan(loaded: &Loaded, node: &str) -> Result<Vec<String>> {
 pub(crate) fn preflight(loaded: &Loaded, node: bool) -> Result<Vec<Finding>> {
     let settings = &loaded.settings;
     if node { block_on(node::preflight(settings)) } else { block_on(preflight::cluster(settings)) }
+}
+
+/// Whether a program on this host works.
+pub(crate) fn probe(loaded: &Loaded, target: Target) -> Result<()> {
+    block_on(probe::run(&loaded.settings, target))
 }
 
 /// About the servers of the databases: whether nothing is to be done about them.

@@ -17,6 +17,7 @@ mod identity;
 mod masters;
 mod one_process;
 mod plan;
+mod pods;
 mod preflight;
 mod remove;
 mod roles;
