@@ -43,6 +43,12 @@ MARK=/etc/openvswitch/run-by-ovnkube
 of_chart() { [ -n "${OVN_DAEMONSET_VERSION:-}" ]; } # of ovn-kubernetes
 idle() { say "$*"; trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done; }
 
+need_programs() { # NAMES...
+  for program; do
+    command -v "$program" >/dev/null || die "cannot start: this image has no program $program; build it with dist/images/Dockerfile, which installs the packages of dist/images/packages"
+  done
+}
+
 # Environment variables and the flags of ovnkube that they set.
 flags() {
   cat <<'TABLE'
@@ -133,13 +139,54 @@ case ${OVN_SSL_ENABLE:-no},${OVN_NORTH:-},${OVN_SOUTH:-} in
 esac
 # WORDS...: ovnkube endpoints in this namespace
 endpoints() { ovnkube endpoints "$@" ${OVN_KUBERNETES_NAMESPACE:+--ovn-config-namespace="$OVN_KUBERNETES_NAMESPACE"}; }
+# Variables that our manifests take from the ConfigMap ovn-config: the key, and the flag of ovnkube.
+keys() {
+  cat <<'TABLE'
+OVN_NORTH OvnNorth nb-address
+OVN_SOUTH OvnSouth sb-address
+K8S_APISERVER k8s_apiserver k8s-apiserver
+OVN_NET_CIDR net_cidr cluster-subnets
+OVN_SVC_CIDR svc_cidr k8s-service-cidrs
+OVN_MTU mtu mtu
+OVN_GATEWAY_OPTS gateway_opts -
+TABLE
+}
+# ovnkube would use its defaults in their place, which are no cluster's. The others may be left out.
+need_keys() {
+  of_chart || keys | while read -r variable key _; do
+    case $key in mtu|gateway_opts) continue ;; esac
+    eval "[ -n \"\${$variable-unset}\" ]" || die "cannot start: the key $key of the ConfigMap ovn-config is empty; write its value there, as docs/install.md shows; the kubelet then starts this container again"
+  done
+}
+# ARGS...: ends if ovnkube cannot use the value of a key. Only settings are read.
+check() {
+  said=$(ovnkube config "$@" 2>&1 >/dev/null) && return 0
+  of_chart || keys | while read -r variable key flags; do
+    eval "value=\${$variable:-}"
+    [ -n "$value" ] || continue
+    [ "$key" != gateway_opts ] || flags=$value
+    for flag in $flags; do
+      flag=${flag%%=*} flag=${flag#-}
+      case $said in
+        *"(--${flag#-})"*|*"--${flag#-} "*) die "${said#ovnkube: }; it comes from the key $key of the ConfigMap ovn-config: correct it there; the kubelet then starts this container again" ;;
+      esac
+    done
+  done
+}
+need_address() { # KEY ADDRESSES
+  for remote in $(echo "$2" | tr ',' ' '); do
+    case $remote in tcp:?*:[0-9]*|ssl:?*:[0-9]*|unix:?*) ;; *) die "cannot start: \"$remote\" is no address of a database; write tcp:ADDRESS:PORT, ssl:ADDRESS:PORT or a comma list of them into the key $1 of the ConfigMap ovn-config" ;; esac
+  done
+}
 need_databases() {
   if of_chart && [ -z "${OVN_NORTH:-}${OVN_SOUTH:-}" ]; then
     found=$(endpoints wait) || die "cannot find the databases: see the line above"
     ! with_ssl || found=$(echo "$found" | sed 's/tcp:/ssl:/g')
     OVN_NORTH=$(echo "$found" | sed -n 1p) OVN_SOUTH=$(echo "$found" | sed -n 2p)
   fi
-  need OVN_NORTH "address of the northbound database"; need OVN_SOUTH "address of the southbound database"
+  need OVN_NORTH "address of the northbound database, the key OvnNorth of the ConfigMap ovn-config"
+  need OVN_SOUTH "address of the southbound database, the key OvnSouth of the ConfigMap ovn-config"
+  need_address OvnNorth "$OVN_NORTH"; need_address OvnSouth "$OVN_SOUTH"
 }
 # What charts of ovn-kubernetes leave to the image. PORT
 chart_metrics() { ! of_chart || echo "--metrics-bind-address=$(bracketed "${METRICS_IP:-${K8S_NODE_IP:-0.0.0.0}}"):$1"; }
@@ -161,12 +208,16 @@ ssl_files() { # NAME: the arguments of an OVN program
 # ARGS...: ovnkube with what the environment sets, for the tables $tables, and last what $more says. A value has no line breaks.
 tables=flags more=
 ovnkube_() {
+  need_programs ovnkube
+  need_keys
   lines=$(databases && chart_file && for table in $tables; do $table | given; done)
   IFS='
 '
   # shellcheck disable=SC2086 # one argument a line
   set -- "$@" $lines
   unset IFS
+  # shellcheck disable=SC2086 # arguments are words
+  case $1 in --*) check "$@" $more ;; esac
   # shellcheck disable=SC2086 # arguments are words
   exec ovnkube "$@" $more
 }
@@ -189,6 +240,7 @@ listening() { # ADDRESS DATABASE PORT: the southbound one is the last that clien
   ! of_chart || [ "$2" != sb ] || until endpoints publish "$K8S_NODE_IP" "${OVN_NB_PORT:-6641}" "$3"; do sleep 10; done
 }
 database() { # nb|sb PORT LOG REMOTES
+  need_programs ovsdb-server ovsdb-tool "ovn-$1ctl"
   need K8S_NODE_IP "address of this node"
   number "$2"
   address=$(bracketed "$K8S_NODE_IP")
@@ -203,6 +255,7 @@ database() { # nb|sb PORT LOG REMOTES
 # A member of a Raft cluster. Which member it is, and that the first one may create the cluster, is said by the list of addresses that
 # clients get.
 raft_member() { # nb|sb PORT RAFT-PORT LOG REMOTES SECONDS
+  need_programs ovsdb-server ovsdb-tool ovsdb-client ovn-appctl
   need K8S_NODE_IP "address of this node"
   ! of_chart || need OVN_NORTH "addresses of all members, as for clients, and OVN_SOUTH likewise"
   need_databases
@@ -222,6 +275,7 @@ raft_member() { # nb|sb PORT RAFT-PORT LOG REMOTES SECONDS
   member "$1" "$address" "$2" "$3" "$4" "${6:-0}" "$first" $others
 }
 northd() {
+  need_programs ovn-northd
   need_databases
   ! with_ssl || need_files ovnnorthd
   mkdir -p $RUN
@@ -232,7 +286,9 @@ northd() {
 }
 switch_answers() { ovs-vsctl --timeout=5 --db="unix:$OVSDB" --no-wait get Open_vSwitch . _uuid >/dev/null 2>&1; }
 alive() { pid=$(cat "$1" 2>/dev/null) && kill -0 "$pid" 2>/dev/null; } # PIDFILE
+has_module() { [ -e /sys/module/openvswitch ] || modprobe -q openvswitch 2>/dev/null; }
 switch() {
+  need_programs ovs-vsctl ovs-vswitchd ovsdb-server
   # the chart's pods keep their database in a directory of their own: a database there is not the host's
   if [ ! -e "$MARK" ] && { switch_answers || { ! of_chart && [ -e /etc/openvswitch/conf.db ]; }; }; then
     before=
@@ -249,8 +305,11 @@ switch() {
   # after a boot, the host's own network setup has the NIC until the agent takes it; later, the switch keeps it
   first=
   [ -e $OVS_RUN/started ] || first=--delete-transient-ports
+  remedy="this node's kernel has no module openvswitch: run \"modprobe openvswitch\" on the node; if that finds none, install the package with the modules of its kernel $(uname -r) (Ubuntu: linux-modules-extra-$(uname -r), Fedora and RHEL: kernel-modules)"
+  # a kernel without any modules may do for bridges of the userspace datapath
+  has_module || say "$remedy"
   # shellcheck disable=SC2086 # arguments are words
-  $ctl start --system-id=random $first ${OVS_OPTIONS:-} || die "cannot start Open vSwitch: see the lines above"
+  $ctl start --system-id=random $first ${OVS_OPTIONS:-} || { has_module && die "cannot start Open vSwitch: see the lines above"; die "cannot start Open vSwitch: $remedy"; }
   : >$OVS_RUN/started
   # nothing rotates its log files
   for daemon in ovsdb-server ovs-vswitchd; do ovs-appctl --timeout=5 -t $daemon vlog/set file:warn || :; done
@@ -258,6 +317,7 @@ switch() {
   die "Open vSwitch has ended: see its messages in /var/log/openvswitch"
 }
 controller() {
+  need_programs ovn-controller ovs-vsctl
   tries=0
   until switch_answers; do
     [ $((tries % 30)) != 0 ] || say "waits for Open vSwitch at $OVSDB (container ovs-server, or the host's own)"
@@ -348,5 +408,5 @@ case ${1:-} in
     exec "$(dirname "$(realpath "$0")")/start-ic-db.sh" ;;
   nbctl|sbctl|icnbctl|icsbctl) clients "$@" ;;
   '') die "cannot start: no word says what to run; the words are in the first lines of $0" ;;
-  *) die "cannot start: $1 is no word of this image; the words are in the first lines of $0" ;;
+  *) die "cannot start: $1 is no word of this image; write one of these into args of the container: nb-ovsdb, sb-ovsdb, nb-ovsdb-raft, sb-ovsdb-raft, run-ovn-northd, ovs-server, ovn-controller, ovn-master, ovn-node; the first lines of $0 have the others" ;;
 esac
