@@ -2,7 +2,7 @@
 # ovnkube.sh WORD - entrypoint of the image. Each container of dist/yaml runs one word:
 #   nb-ovsdb, sb-ovsdb   the northbound or southbound database, alone (not clustered)
 #   nb-ovsdb-raft, sb-ovsdb-raft    a member of the northbound or southbound database's Raft cluster
-#   run-ovn-northd       ovn-northd
+#   run-ovn-northd       ovn-northd; also the word ovn-northd
 #   ovs-server           Open vSwitch: ovsdb-server and ovs-vswitchd. Watches the host's own if that runs already
 #   ovn-controller       ovn-controller
 #   ovn-master           ovnkube as master
@@ -210,6 +210,7 @@ tables=flags more=
 ovnkube_() {
   need_programs ovnkube
   need_keys
+  [ -z "${K8S_TOKEN:-}" ] || say "K8S_TOKEN is set, as from the key k8s_token of the ConfigMap ovn-config: whoever may read that has the token; leave it out, the pod's account has one of its own"
   lines=$(databases && chart_file && for table in $tables; do $table | given; done)
   IFS='
 '
@@ -370,7 +371,7 @@ case ${1:-} in
   sb-ovsdb) database sb "${OVN_SB_PORT:-6642}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" ;;
   nb-ovsdb-raft) raft_member nb "${OVN_NB_PORT:-6641}" "${OVN_NB_RAFT_PORT:-6643}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" "${OVN_NB_RAFT_ELECTION_TIMER:-}" ;;
   sb-ovsdb-raft) raft_member sb "${OVN_SB_PORT:-6642}" "${OVN_SB_RAFT_PORT:-6644}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" "${OVN_SB_RAFT_ELECTION_TIMER:-}" ;;
-  run-ovn-northd) northd ;;
+  run-ovn-northd|ovn-northd) northd ;;
   ovs-server) switch ;;
   ovn-controller) controller ;;
   # shellcheck disable=SC2046 # words

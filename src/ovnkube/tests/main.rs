@@ -14,6 +14,7 @@ mod db_steps;
 mod faults;
 mod ic;
 mod identity;
+mod manifests;
 mod masters;
 mod one_process;
 mod plan;

@@ -1,0 +1,127 @@
+//! The manifests of `dist/yaml`: which nodes they choose, and what `ovnkube.sh` makes of the ConfigMap that they read.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::lab::Dir;
+
+/// The ConfigMap that installers for OpenShift 3.10 made, with the token that the first ones put there.
+const CONFIG_MAP: [(&str, &str); 6] = [
+    ("OvnNorth", "tcp:10.19.188.22:6641"),
+    ("OvnSouth", "tcp:10.19.188.22:6642"),
+    ("k8s_apiserver", "https://api.example.org:8443"),
+    ("net_cidr", "10.128.0.0/14"),
+    ("svc_cidr", "172.30.0.0/16"),
+    ("k8s_token", "a.b.c"),
+];
+
+fn dist(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist").join(file)
+}
+
+/// The pod of a manifest with one workload.
+fn pod(file: &str) -> Value {
+    let text = fs::read_to_string(dist("yaml").join(file)).unwrap();
+    let manifest: Value = serde_saphyr::from_str(&text).unwrap();
+    manifest["spec"]["template"]["spec"].clone()
+}
+
+/// Whether the pod may run on a node with these labels.
+fn is_chosen(pod: &Value, labels: &BTreeMap<&str, &str>) -> bool {
+    let selector = pod["nodeSelector"].as_object().unwrap();
+    let terms = pod.pointer("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+    let exists = |expression: &Value| {
+        assert_eq!(expression["operator"], "Exists");
+        labels.contains_key(expression["key"].as_str().unwrap())
+    };
+    selector.iter().all(|(key, value)| labels.get(key.as_str()) == value.as_str().as_ref())
+        && terms.is_none_or(|terms| {
+            terms.as_array().unwrap().iter().any(|term| term["matchExpressions"].as_array().unwrap().iter().all(exists))
+        })
+}
+
+#[test]
+fn nodes_are_chosen_by_the_labels_of_openshift_and_of_kubernetes() {
+    let masters = [("node-role.kubernetes.io/master", "true"), ("node-role.kubernetes.io/master", "")];
+    let control_plane = ("node-role.kubernetes.io/control-plane", "");
+    let others = [("node-role.kubernetes.io/compute", "true"), ("node-role.kubernetes.io/worker", "")];
+    let master_pod = pod("ovnkube-master.yaml");
+    for (label, is_master) in masters.into_iter().chain([control_plane]).map(|l| (l, true)).chain(others.map(|l| (l, false))) {
+        let labels = BTreeMap::from([("kubernetes.io/os", "linux"), label]);
+        assert_eq!(is_chosen(&master_pod, &labels), is_master, "{label:?}");
+        for file in ["ovnkube.yaml", "ovs-node.yaml"] {
+            assert!(is_chosen(&pod(file), &labels), "{file} {label:?}");
+        }
+    }
+    assert!(!is_chosen(&pod("ovnkube.yaml"), &BTreeMap::from([("kubernetes.io/os", "windows")])));
+}
+
+/// The variables that a container gets from the ConfigMap.
+fn environment(pod: &Value, container: &str) -> Vec<(String, String)> {
+    let config: BTreeMap<&str, &str> = CONFIG_MAP.into();
+    let containers = pod["containers"].as_array().unwrap();
+    let container = containers.iter().find(|one| one["name"] == container).unwrap();
+    let variable = |env: &Value| {
+        let name = env["name"].as_str()?.to_owned();
+        let from = &env["valueFrom"]["configMapKeyRef"];
+        let value = match from["key"].as_str() {
+            Some(key) => {
+                assert_eq!(from["name"], "ovn-config");
+                *config.get(key).or_else(|| (from["optional"] == true).then_some(&"")).unwrap()
+            }
+            None => env["value"].as_str().unwrap_or("n1"),
+        };
+        (!value.is_empty()).then(|| (name, value.to_owned()))
+    };
+    container["env"].as_array().unwrap().iter().filter_map(variable).collect()
+}
+
+/// What `ovnkube.sh` starts ovnkube with, and what it says before that.
+fn started(dir: &Dir, word: &str, environment: &[(String, String)], more: &[(&str, &str)]) -> (String, String) {
+    let program = dir.file("ovnkube");
+    let real = env!("CARGO_BIN_EXE_ovnkube");
+    let script = format!("#!/bin/sh\n[ \"$1\" != config ] || exec {real} \"$@\"\n[ \"$1\" = install-cni ] || printf '%s\\n' \"$@\"\n");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    // it makes /proc/sys/net writable
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh"]).arg(dist("images/ovnkube.sh")).arg(word).env_clear().env("PATH", path);
+    let out = command.envs(environment.iter().cloned()).envs(more.iter().copied()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (args, said) = (text(out.stdout), text(out.stderr));
+    assert!(out.status.success(), "{word}: {said}");
+    (args, said)
+}
+
+#[test]
+fn the_config_map_of_openshift_becomes_flags() {
+    let dir = Dir::new();
+    for (file, container, role) in
+        [("ovnkube-master.yaml", "ovn-master", "--init-master=n1"), ("ovnkube.yaml", "ovn-node", "--init-node=n1")]
+    {
+        let environment = environment(&pod(file), container);
+        // the token's key is not read by these manifests, and those of then say the role in a variable too
+        for more in [&[][..], &[("OVN_MASTER", "true"), ("K8S_TOKEN", "a.b.c")]] {
+            let (args, said) = started(&dir, container, &environment, more);
+            for flag in [
+                role,
+                "--nb-address=tcp:10.19.188.22:6641",
+                "--sb-address=tcp:10.19.188.22:6642",
+                "--cluster-subnets=10.128.0.0/14",
+                "--k8s-service-cidrs=172.30.0.0/16",
+            ] {
+                assert!(args.lines().any(|arg| arg == flag), "{flag} is not in {args}");
+            }
+            let warned = said.contains("K8S_TOKEN is set, as from the key k8s_token of the ConfigMap ovn-config: ");
+            assert_eq!((warned, said.lines().count() <= 1), (!more.is_empty(), true), "{said}");
+        }
+        let apiserver = ("K8S_APISERVER".to_owned(), "https://api.example.org:8443".to_owned());
+        assert!(environment.contains(&apiserver), "{environment:?}");
+    }
+}
