@@ -32,8 +32,10 @@
 #   OVN_LOGLEVEL_NB, _SB, _NORTHD, _CONTROLLER           their log levels [-vconsole:info]
 #   OVN_SSL_ENABLE                   yes, or addresses that begin with ssl: keys and certificates are in /ovn-cert (docs/tls.md)
 #   OVN_GATEWAY_OPTS                 more flags of the node agent
-#   and one for each flag in the table below
+#   OVNKUBE_SH_VERBOSE               true: this script prints what it does
+#   and one for each flag in the table below; docs/differences.md lists those of ovn-kubernetes that have no effect
 set -euf
+[ "${OVNKUBE_SH_VERBOSE:-}" != true ] || set -x
 
 . "$(dirname "$(realpath "$0")")/databases.sh"
 OVS_RUN=/var/run/openvswitch
@@ -97,10 +99,18 @@ OVN_ENABLE_DNSNAMERESOLVER enable-dns-name-resolver
 OVN_HYBRID_OVERLAY_ENABLE enable-hybrid-overlay
 OVN_HYBRID_OVERLAY_NET_CIDR hybrid-overlay-cluster-subnets
 OVN_ENABLE_INTERCONNECT enable-interconnect
+OVN_V4_TRANSIT_SUBNET cluster-manager-v4-transit-switch-subnet
+OVN_V6_TRANSIT_SUBNET cluster-manager-v6-transit-switch-subnet
+OVN_OBSERV_ENABLE enable-observability
 OVN_NOHOSTSUBNET_LABEL no-hostsubnet-nodes
 OVN_DISABLE_REQUESTEDCHASSIS disable-requestedchassis
 OVNKUBE_LOGLEVEL loglevel
 OVNKUBE_LIBOVSDB_CLIENT_LOGFILE libovsdblogfile
+OVNKUBE_LOGFILE_MAXSIZE logfile-maxsize
+OVNKUBE_LOGFILE_MAXBACKUPS logfile-maxbackups
+OVNKUBE_LOGFILE_MAXAGE logfile-maxage
+OVNKUBE_METRICS_CERT node-server-cert
+OVNKUBE_METRICS_PK node-server-privkey
 OVNKUBE_CONFIG_DURATION_ENABLE metrics-enable-config-duration
 OVNKUBE_METRICS_SCALE_ENABLE metrics-enable-scale
 TABLE
@@ -123,6 +133,8 @@ OVN_IPFIX_SAMPLING ipfix-sampling
 OVN_IPFIX_CACHE_MAX_FLOWS ipfix-cache-max-flows
 OVN_IPFIX_CACHE_ACTIVE_TIMEOUT ipfix-cache-active-timeout
 OVNKUBE_NODE_MGMT_PORT_NETDEV ovnkube-node-mgmt-port-netdev
+OVNKUBE_NODE_MGMT_PORT_DP_RESOURCE_NAME ovnkube-node-mgmt-port-dp-resource-name
+OVNKUBE_NODE_MODE ovnkube-node-mode
 TABLE
 }
 given() { # reads "VARIABLE FLAG" lines; prints a --FLAG=VALUE for each variable that is not empty
@@ -137,6 +149,10 @@ case ${OVN_SSL_ENABLE:-no},${OVN_NORTH:-},${OVN_SOUTH:-} in
   *tcp:*ssl:*|*ssl:*tcp:*) die "cannot start: some addresses of the databases begin with ssl: and some with tcp:; let all of OvnNorth and OvnSouth in the ConfigMap ovn-config begin with the same" ;;
   *ssl:*) OVN_SSL_ENABLE=yes ;;
 esac
+# What users may rely on is not passed over in silence.
+[ "${ENABLE_IPSEC:-}" != true ] || die "cannot start: ENABLE_IPSEC is true, and ovnkube does not encrypt tunnels; set it (in the chart global.enableIpsec) to false"
+[ "${OVNKUBE_COMPACT_MODE_ENABLE:-}" != true ] || say "OVNKUBE_COMPACT_MODE_ENABLE (in the chart global.enableCompactMode) has no effect: masters and agents are pods of their own"
+[ "${OVN_UNPRIVILEGED_MODE:-no}" = no ] || say "OVN_UNPRIVILEGED_MODE (in the chart global.unprivilegedMode) has no effect: agents need their capabilities"
 # WORDS...: ovnkube endpoints in this namespace
 endpoints() { ovnkube endpoints "$@" ${OVN_KUBERNETES_NAMESPACE:+--ovn-config-namespace="$OVN_KUBERNETES_NAMESPACE"}; }
 # Variables that our manifests take from the ConfigMap ovn-config: the key, and the flag of ovnkube.
