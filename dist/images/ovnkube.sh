@@ -105,6 +105,7 @@ OVN_OBSERV_ENABLE enable-observability
 OVN_NOHOSTSUBNET_LABEL no-hostsubnet-nodes
 OVN_DISABLE_REQUESTEDCHASSIS disable-requestedchassis
 OVNKUBE_LOGLEVEL loglevel
+OVNKUBE_HEALTHZ_BIND_ADDRESS healthz-bind-address
 OVNKUBE_LIBOVSDB_CLIENT_LOGFILE libovsdblogfile
 OVNKUBE_LOGFILE_MAXSIZE logfile-maxsize
 OVNKUBE_LOGFILE_MAXBACKUPS logfile-maxbackups

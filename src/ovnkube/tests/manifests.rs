@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ovnkube_tests::nb::until;
 use serde_json::Value;
 
-use crate::lab::Dir;
+use crate::lab::{Dir, Lab};
+use crate::unserved;
 
 /// The ConfigMap that installers for OpenShift 3.10 made, with the token that the first ones put there.
 const CONFIG_MAP: [(&str, &str); 6] = [
@@ -24,10 +28,10 @@ fn dist(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist").join(file)
 }
 
-/// The pod of a manifest with one workload.
+/// The pod of a manifest whose first document is a workload.
 fn pod(file: &str) -> Value {
     let text = fs::read_to_string(dist("yaml").join(file)).unwrap();
-    let manifest: Value = serde_saphyr::from_str(&text).unwrap();
+    let manifest: Value = serde_saphyr::from_str(text.split("\n---\n").next().unwrap()).unwrap();
     manifest["spec"]["template"]["spec"].clone()
 }
 
@@ -51,7 +55,9 @@ fn nodes_are_chosen_by_the_labels_of_openshift_and_of_kubernetes() {
     let control_plane = ("node-role.kubernetes.io/control-plane", "");
     let others = [("node-role.kubernetes.io/compute", "true"), ("node-role.kubernetes.io/worker", "")];
     let master_pod = pod("ovnkube-master.yaml");
-    for (label, is_master) in masters.into_iter().chain([control_plane]).map(|l| (l, true)).chain(others.map(|l| (l, false))) {
+    for (label, is_master) in
+        masters.into_iter().chain([control_plane]).map(|l| (l, true)).chain(others.map(|l| (l, false)))
+    {
         let labels = BTreeMap::from([("kubernetes.io/os", "linux"), label]);
         assert_eq!(is_chosen(&master_pod, &labels), is_master, "{label:?}");
         for file in ["ovnkube.yaml", "ovs-node.yaml"] {
@@ -85,7 +91,9 @@ fn environment(pod: &Value, container: &str) -> Vec<(String, String)> {
 fn started(dir: &Dir, word: &str, environment: &[(String, String)], more: &[(&str, &str)]) -> (String, String) {
     let program = dir.file("ovnkube");
     let real = env!("CARGO_BIN_EXE_ovnkube");
-    let script = format!("#!/bin/sh\n[ \"$1\" != config ] || exec {real} \"$@\"\n[ \"$1\" = install-cni ] || printf '%s\\n' \"$@\"\n");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" != config ] || exec {real} \"$@\"\n[ \"$1\" = install-cni ] || printf '%s\\n' \"$@\"\n"
+    );
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
@@ -124,4 +132,60 @@ fn the_config_map_of_openshift_becomes_flags() {
         let apiserver = ("K8S_APISERVER".to_owned(), "https://api.example.org:8443".to_owned());
         assert!(environment.contains(&apiserver), "{environment:?}");
     }
+}
+
+/// Each program is asked whether it works, and a master at the address that its variable gives it.
+#[test]
+fn every_container_has_a_readiness_probe() {
+    for file in
+        ["ovnkube-db.yaml", "ovnkube-master.yaml", "ovnkube.yaml", "ovs-node.yaml", "../yaml-raft/ovnkube-db.yaml"]
+    {
+        for container in pod(file)["containers"].as_array().unwrap() {
+            let probe = &container["readinessProbe"];
+            assert!(probe["exec"].is_object() || probe["httpGet"].is_object(), "{file} {}", container["name"]);
+        }
+    }
+    let master = pod("ovnkube-master.yaml");
+    let address =
+        environment(&master, "ovn-master").into_iter().find(|(name, _)| name == "OVNKUBE_HEALTHZ_BIND_ADDRESS");
+    let probe = master.pointer("/containers/1/readinessProbe/httpGet").unwrap();
+    let asked = format!("{}:{}", probe["host"].as_str().unwrap(), probe["port"]);
+    assert_eq!(address.unwrap().1, asked);
+    let (args, _) = started(&Dir::new(), "ovn-master", &environment(&master, "ovn-master"), &[]);
+    assert!(args.lines().any(|arg| arg == format!("--healthz-bind-address={asked}")), "{args}");
+}
+
+/// The answer to the probe of the master's manifest.
+fn asked(port: u16) -> String {
+    let master = pod("ovnkube-master.yaml");
+    let path = master.pointer("/containers/1/readinessProbe/httpGet/path").unwrap().as_str().unwrap();
+    let mut answer = String::new();
+    if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        stream.read_to_string(&mut answer).unwrap();
+    }
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leaders_and_standbys_are_ready_and_a_refusing_master_is_not() {
+    let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let flag = |port: u16| format!("--healthz-bind-address=127.0.0.1:{port}");
+    let becomes = async |port: u16, code: &str| {
+        until(&format!("{code} at {port}, not {}", asked(port)), async || asked(port).starts_with(code)).await;
+    };
+    let lab = Lab::new().await;
+    let [first, second] = [port(), port()];
+    let leader = lab.start("init-master=first", &[&flag(first)]);
+    lab.ready(&leader).await;
+    becomes(first, "HTTP/1.1 200").await;
+    let _standby = lab.start("init-master=second", &[&flag(second)]);
+    becomes(second, "HTTP/1.1 200").await;
+
+    let lab = unserved::lab().await;
+    let third = port();
+    let _refusing =
+        lab.start("init-master=one", &[&flag(third)]).after("cannot take over the northbound database").await;
+    becomes(third, "HTTP/1.1 503").await;
+    assert!(asked(third).contains("cannot take over the northbound database"), "{}", asked(third));
 }

@@ -12,7 +12,7 @@ const ROWS: &str = include_str!("unserved.nb");
 const UNWANTED: &str = "ACL(default-network-controller:MulticastNS:a:Ingress)";
 const NAMESPACE: &str = "ovn-kubernetes";
 
-async fn lab() -> Lab {
+pub(crate) async fn lab() -> Lab {
     let lab = Lab::new().await;
     lab.nb.client().await.transact(dump::load(&Dump::parse(ROWS))).await.unwrap();
     lab
