@@ -18,7 +18,7 @@ use ovnkube_node::{
 use ovnkube_telemetry::NodeHealth;
 use ovnkube_watch::{Access, Client, Data, Events, Scope};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, interval_at};
+use tokio::time::{Instant, interval_at, timeout};
 use tracing::{debug, info, warn};
 
 use crate::connections::Connections;
@@ -37,6 +37,8 @@ const DEFAULT_ROUTE: Duration = Duration::from_secs(10);
 /// A kubelet that learns of a problem makes its Node not ready: running pods leave their services at once, and are
 /// evicted after five minutes. Restarts of ovs-vswitchd and ovn-controller take less than this time.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long an agent that ends for a reason of its own has to publish it.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
 /// First pause after an annotation could not be written; it doubles.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
@@ -108,14 +110,23 @@ async fn agent(
     let events = Events::start(api, "ovnkube-node", name);
     let node_name: Name = name.into();
     let mut other = None;
+    let reports = Reports { annotations, warnings, needs_nodes, health: health.clone() };
+    let work = async {
+        let settings = node_settings(&settings, &node_name, api.server());
+        let outcome = ovnkube_node::run(settings, agent_changes, reports, async move { stop.wait().await }).await;
+        if let Err(error) = &outcome {
+            let _ = timeout(LAST_WORDS, tell_end(&events, &node_name, own_node.clone(), error.to_string())).await;
+        }
+        outcome
+    };
     tokio::select! {
-        outcome = ovnkube_node::run(node_settings(&settings, &node_name, api.server()), agent_changes, Reports { annotations, warnings, needs_nodes, health: health.clone() }, async move { stop.wait().await }) => outcome?,
+        outcome = work => outcome?,
         () = connections.keep_sending(weak) => {}
         () = report_leaving(health, own_node.clone()) => {}
         () = watch_nodes(api, nodes_matter, to_agent.clone()) => {}
         () = forward(incoming, to_agent, own, Cluster { api, settings: own_settings, host: &host, known: cluster, other: &mut other }) => {}
         () = publish(&events, &node_name, standing, own_node.clone()) => {}
-        () = annotate(api, &node_name, wanted, own_node) => {}
+        () = annotate(api, &node_name, wanted, own_node.clone()) => {}
     }
     drop(watches);
     Ok(other)
@@ -257,6 +268,17 @@ async fn publish(events: &Events, name: &Name, mut standing: Standing, mut own: 
             _ = remind.tick() => published.clear(),
         }
     }
+}
+
+/// Publishes why the agent ends as an Event of the own Node, once that is known.
+async fn tell_end(events: &Events, name: &Name, mut own: watch::Receiver<Own>, message: String) {
+    let Ok(uid) = own.wait_for(Option::is_some).await.map(|own| own.as_ref().map(|(uid, _)| uid.clone())) else {
+        return;
+    };
+    let object = Object::Node { name: name.clone(), uid: uid.unwrap_or_default() };
+    events.publish(Notice { object, severity: Severity::Warning, reason: "AgentEnded", message });
+    // it is sent meanwhile
+    std::future::pending::<()>().await;
 }
 
 /// Keeps the own Node annotated as the agent wants, whatever other programs write there.

@@ -13,10 +13,14 @@ const MASTER: &[&str] = &["--cluster-subnets=10.244.0.0/16", "--k8s-service-cidr
 /// Seed 1's line for minions: no range of services, and subnets that are not those of pods. It has no Open vSwitch, so
 /// that nothing of this host is changed.
 fn minion(lab: &Lab) -> Process {
+    Process::apart(&lab.dir.file("minion.log"), minion_words(lab))
+}
+
+fn minion_words(lab: &Lab) -> [String; 7] {
     let config = lab.dir.file("minion.conf");
     let dir = lab.dir.file("none");
     std::fs::write(&config, format!("[ovspaths]\nrun-dir={0}\n[cni]\nconf-dir={0}\n", dir.display())).unwrap();
-    let words = [
+    [
         "--init-node=n1".to_owned(),
         "--init-gateways".to_owned(),
         format!("--config-file={}", config.display()),
@@ -24,8 +28,26 @@ fn minion(lab: &Lab) -> Process {
         "--sb-address=tcp:127.0.0.1:1".to_owned(),
         "--k8s-service-cidr=".to_owned(),
         "--cluster-subnets=10.96.0.0/16".to_owned(),
-    ];
-    Process::apart(&lab.dir.file("minion.log"), words)
+    ]
+}
+
+/// The second one of a host ends. It has no log that others read: an Event of the Node says why.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_agent_of_a_node_says_so_in_an_event() {
+    let lab = Lab::new().await;
+    lab.api.node("n1").await;
+    let two = "mkdir -p /run/ovn-kubernetes && mount -t tmpfs none /run/ovn-kubernetes && { \"$@\" & } && \
+               until [ -S /run/ovn-kubernetes/cni/ovn-cni-server.sock ]; do sleep 0.1; done; \"$@\"; code=$?; kill $!; exit $code";
+    let mut agents =
+        Process::under(&lab.dir.file("agents.log"), &["unshare", "-m", "sh", "-c", two, "sh"], minion_words(&lab));
+    until("the second agent's end", async || !agents.is_running()).await;
+    let events = lab.api.events("n1").await;
+    let text = "cannot serve /var/run/ovn-kubernetes/cni/ovn-cni-server.sock: another node agent does; stop that one";
+    assert!(
+        events.iter().any(|(reason, said)| reason == "AgentEnded" && said.contains(text)),
+        "{events:?} {}",
+        agents.log()
+    );
 }
 
 async fn data(lab: &Lab) -> Value {
