@@ -8,6 +8,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 WINDOWS := x86_64-pc-windows-gnu
+# its programs need no libraries of the system
+STATIC := $(shell uname -m)-unknown-linux-musl
 # most tests spend most of their time waiting for other programs
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 # stories of make sim
@@ -32,8 +34,11 @@ demo: ## start a cluster of three nodes on this machine, with pods that reach ea
 demo-daemonset: ## the same with everything in pods, installed on bare hosts with kubectl apply -f dist/yaml (root)
 	@DEMO_UP="--db pods --impl daemonset" lab/demo up
 
-image: build ## build the image ovnkube:latest; IMAGE_BUILDER=podman, buildah or docker
-	$(IMAGE_BUILDER) build -f dist/images/Dockerfile -t ovnkube:latest .
+image: ## build the image ovnkube:latest with static programs; IMAGE_BUILDER=podman, buildah or docker
+	@[ -d "$$(rustc --print target-libdir --target $(STATIC))" ] || \
+	  { echo "image: Rust has no target $(STATIC) here: rustup target add $(STATIC), or lab/install release" >&2; exit 1; }
+	env CC_$(subst -,_,$(STATIC))=gcc $(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay --target $(STATIC)
+	$(IMAGE_BUILDER) build -f dist/images/Dockerfile --build-arg PROGRAMS=$(TARGET)/$(STATIC)/release -t ovnkube:latest .
 
 demo-down: ## remove the demo's cluster
 	@lab/demo down
