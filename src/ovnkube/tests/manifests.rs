@@ -67,6 +67,33 @@ fn nodes_are_chosen_by_the_labels_of_openshift_and_of_kubernetes() {
     assert!(!is_chosen(&pod("ovnkube.yaml"), &BTreeMap::from([("kubernetes.io/os", "windows")])));
 }
 
+#[test]
+fn agents_have_the_directories_of_openshift() {
+    let pod = pod("ovnkube.yaml");
+    assert!(pod["hostNetwork"] == true && pod["hostPID"] == true);
+    let list = |value: &Value| value.as_array().unwrap().clone();
+    let containers = list(&pod["containers"]);
+    let mounts = list(&containers.iter().find(|one| one["name"] == "ovn-node").unwrap()["volumeMounts"]);
+    let volumes = list(&pod["volumes"]);
+    for (volume, path, at, read_only) in [
+        ("host-opt-cni-bin", "/opt/cni/bin", "/host/opt/cni/bin", false),
+        ("host-etc-cni-netd", "/etc/cni/net.d", "/etc/cni/net.d", false),
+        (
+            "host-var-lib-cni-networks-openshift-ovn",
+            "/var/lib/cni/networks/ovn-k8s-cni-overlay",
+            "/var/lib/cni/networks/ovn-k8s-cni-overlay",
+            false,
+        ),
+        ("host-config", "/etc/origin/node", "/etc/origin/node", true),
+        ("host-sysconfig-node", "/etc/sysconfig/origin-node", "/etc/sysconfig/origin-node", true),
+    ] {
+        let mount = mounts.iter().find(|mount| mount["name"] == volume).unwrap();
+        assert_eq!((mount["mountPath"].as_str(), mount["readOnly"] == true), (Some(at), read_only), "{volume}");
+        let volume = volumes.iter().find(|one| one["name"] == volume).unwrap();
+        assert_eq!(volume["hostPath"]["path"], path);
+    }
+}
+
 /// The variables that a container gets from the ConfigMap.
 fn environment(pod: &Value, container: &str) -> Vec<(String, String)> {
     let config: BTreeMap<&str, &str> = CONFIG_MAP.into();
