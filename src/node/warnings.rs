@@ -33,7 +33,7 @@ impl Warnings {
     }
 
     /// `problem` is everything that is wrong about the own Node for this reason.
-    pub(crate) fn report(&self, reason: &'static str, problem: Option<String>) {
+    pub fn report(&self, reason: &'static str, problem: Option<String>) {
         self.replace(reason, problem.map(|message| Warning { about: None, reason, message }).into_iter().collect());
     }
 

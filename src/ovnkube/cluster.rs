@@ -18,6 +18,10 @@ pub(crate) const NAME: &str = "ovnkube-cluster";
 pub(crate) const CLUSTER_SUBNETS: &str = "cluster-subnets";
 pub(crate) const SERVICE_CIDRS: &str = "service-cidrs";
 pub(crate) const JOIN_SUBNETS: &str = "join-subnets";
+/// The release of the master that wrote them.
+pub(crate) const VERSION: &str = "version";
+/// This release.
+pub(crate) const OURS: &str = env!("CARGO_PKG_VERSION");
 /// For one attempt of the master to write, or of an agent to read.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 const TRIES: u32 = 3;
@@ -40,14 +44,16 @@ fn list(all: &[impl Display]) -> String {
 
 /// Publishes this master's values while it leads. Without a reply it gives up for now: agents keep what they have.
 pub(crate) async fn publish(api: &Client, settings: &Settings, leader: &Leader) {
-    let (namespace, want) = (&settings.kubernetes.ovn_config_namespace, values(settings));
+    let (namespace, values) = (&settings.kubernetes.ovn_config_namespace, values(settings));
+    let mut want = values.clone();
+    want.insert(VERSION.to_owned(), OURS.to_owned());
     for _ in 0..TRIES {
         if !leader.is_leader_now() {
             return;
         }
         match timeout(ANSWER_WITHIN, api.set_config_map(namespace, NAME, &want)).await {
             Ok(Ok(before)) => {
-                for (key, now) in &want {
+                for (key, now) in &values {
                     if let Some(was) = before.get(key).filter(|was| *was != now) {
                         warn!(
                             "{key} of the cluster was {was} and is {now} now (config map {namespace}/{NAME}): agents take it \

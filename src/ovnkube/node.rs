@@ -104,6 +104,7 @@ async fn agent(
     let (to_agent, agent_changes) = mpsc::channel(CHANGES);
     let (annotations, wanted) = watch::channel(Annotations::new());
     let warnings = Warnings::default();
+    warnings.report("AgentOlder", cluster::is_older(cluster));
     let standing = warnings.follow();
     let (needs_nodes, nodes_matter) = watch::channel(false);
     let (own, own_node) = watch::channel(None);

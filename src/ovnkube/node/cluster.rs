@@ -14,7 +14,9 @@ use ovnkube_watch::{Client, Data};
 use tokio::time::{sleep, timeout};
 use tracing::{error, warn};
 
-use crate::cluster::{ANSWER_WITHIN, CLUSTER_SUBNETS, JOIN_SUBNETS, NAME, SERVICE_CIDRS, TRY_AGAIN, values};
+use crate::cluster::{
+    ANSWER_WITHIN, CLUSTER_SUBNETS, JOIN_SUBNETS, NAME, OURS, SERVICE_CIDRS, TRY_AGAIN, VERSION, values,
+};
 
 /// Longest value that is accepted, bytes.
 const LONGEST: usize = 4096;
@@ -96,6 +98,27 @@ fn differing<'a>(settings: &Settings, cluster: &'a Data) -> Vec<(String, String,
     values(settings).into_iter().filter_map(other).collect()
 }
 
+/// What to say if the masters are of a newer release, MAJOR or MINOR, than this agent, which is of `own`.
+fn older(own: &str, cluster: &Data) -> Option<String> {
+    let release = |text: &str| {
+        let mut numbers = text.split('.').map(|number| number.parse::<u32>().ok());
+        Some((numbers.next()??, numbers.next()??))
+    };
+    let masters = cluster.get(VERSION)?;
+    (release(own)? < release(masters)?).then(|| {
+        format!(
+            "this node's agent is ovnkube {own}, the masters are {}: they work together if no MINOR version is between \
+             them; update the image of the DaemonSet ovnkube, or the package on this host",
+            clipped(masters)
+        )
+    })
+}
+
+/// What to say of this agent's own release.
+pub(crate) fn is_older(cluster: &Data) -> Option<String> {
+    older(OURS, cluster)
+}
+
 fn refuse(settings: &Settings, why: &str) {
     error!(
         "cannot use the values of config map {}/{NAME}: {why}; correct that setting of the masters, restart them, \
@@ -161,6 +184,27 @@ mod tests {
     fn settings(words: &[&str]) -> Settings {
         let words = ["--config-file=/dev/null"].iter().chain(words).map(Into::into);
         ovnkube_config::load(words, |_| None, &ovnkube_config::Places::default()).unwrap().settings
+    }
+
+    #[test]
+    fn an_agent_that_is_older_than_the_masters_says_so() {
+        let cluster = |version: &str| Data::from([(VERSION.to_owned(), version.to_owned())]);
+        for (own, masters) in [("0.1.0", "0.2.0"), ("0.9.9", "0.10.0"), ("1.9.0", "2.0.0")] {
+            let said = older(own, &cluster(masters)).unwrap();
+            assert!(said.contains(own) && said.contains(masters) && said.contains("DaemonSet ovnkube"), "{said}");
+        }
+        let long = "9".repeat(LONGEST);
+        for (own, masters) in [
+            ("0.1.0", "0.1.0"),
+            ("0.1.0", "0.1.9"),
+            ("0.2.0", "0.1.0"),
+            ("0.1.0", ""),
+            ("0.1.0", "x.y"),
+            ("0.1.0", &long),
+        ] {
+            assert_eq!(older(own, &cluster(masters)), None, "{own} {masters}");
+        }
+        assert_eq!(is_older(&Data::new()), None);
     }
 
     /// Seed 1: the master's line and a minion's.

@@ -31,6 +31,19 @@ fn minion_words(lab: &Lab) -> [String; 7] {
     ]
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_older_than_the_masters_says_so_in_an_event() {
+    let lab = Lab::new().await;
+    lab.api.node("n1").await;
+    lab.api.ask(Method::PATCH, CLUSTER, json!({"data": {"version": "7.0.0"}})).await.unwrap();
+    let _minion = minion(&lab).after("the masters are 7.0.0").await;
+    until("the Event", async || {
+        let events = lab.api.events("n1").await;
+        events.iter().any(|(reason, said)| reason == "AgentOlder" && said.contains("update the image of the DaemonSet"))
+    })
+    .await;
+}
+
 /// The second one of a host ends. It has no log that others read: an Event of the Node says why.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_agent_of_a_node_says_so_in_an_event() {
@@ -65,6 +78,7 @@ async fn a_minion_takes_the_values_of_the_master() {
     lab.ready(&master).await;
     let want = json!({
         "cluster-subnets": "10.244.0.0/16/24", "service-cidrs": "10.96.0.0/16", "join-subnets": "100.64.0.0/16,fd98::/64",
+        "version": env!("CARGO_PKG_VERSION"),
     });
     assert_eq!(data(&lab).await, want);
     let minion = minion.after("cluster-subnets of the cluster is 10.244.0.0/16/24, of this host 10.96.0.0/16/24").await;
