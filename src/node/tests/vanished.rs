@@ -153,7 +153,7 @@ fn comes_back(lab: &mut Lab, pods: &[Pod], what: &str) {
     }
     for pod in pods {
         eventually("the port", || {
-            lab.start_controller_again_if_it_ended();
+            lab.revive_controller();
             is_plugged(lab, pod)
         });
     }

@@ -258,14 +258,6 @@ impl Lab {
         child.wait().unwrap();
     }
 
-    /// As a host's service manager does: some releases end when a database loses what they need.
-    pub fn start_controller_again_if_it_ended(&mut self) {
-        if let Some(status) = self.daemons.get_mut("controller").unwrap().try_wait().unwrap() {
-            eprintln!("ovn-controller has ended: {status}");
-            self.start_controller();
-        }
-    }
-
     pub fn vsctl(&self, args: &str) -> String {
         self.vsctl_args(&args.split(' ').collect::<Vec<_>>())
     }

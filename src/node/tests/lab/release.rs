@@ -43,3 +43,12 @@ impl Release {
         command
     }
 }
+
+impl super::Lab {
+    /// As a host's service manager does: some releases end when a database loses what they need.
+    pub fn revive_controller(&mut self) {
+        if self.daemons.get_mut("controller").unwrap().try_wait().unwrap().is_some() {
+            self.start_controller();
+        }
+    }
+}
