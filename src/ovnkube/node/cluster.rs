@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(is_older(&Data::new()), None);
     }
 
-    /// Seed 1: the master's line and a minion's.
+    /// The lines of the first guide to clustered databases: the master's and a minion's.
     #[test]
     fn an_agent_uses_the_masters_values() {
         let master = [

@@ -10,8 +10,8 @@ use crate::process::Process;
 
 const MASTER: &[&str] = &["--cluster-subnets=10.244.0.0/16", "--k8s-service-cidr=10.96.0.0/16"];
 
-/// Seed 1's line for minions: no range of services, and subnets that are not those of pods. It has no Open vSwitch, so
-/// that nothing of this host is changed.
+/// The line for minions of the first guide to clustered databases: no range of services, and subnets that are not those of pods. It has no
+/// Open vSwitch, so that nothing of this host is changed.
 fn minion(lab: &Lab) -> Process {
     Process::apart(&lab.dir.file("minion.log"), minion_words(lab))
 }
