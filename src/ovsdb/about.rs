@@ -3,13 +3,11 @@
 use ovnkube_ovn::Database;
 use serde_json::{Value, json};
 
+use crate::backup::{self, NO_ID};
 use crate::fault::Fault;
 use crate::questions::{NoAnswer, Questions};
 use crate::remote::Remote;
 use crate::tls::TlsFiles;
-
-/// A server that asks to join its first cluster has this one as the cluster's.
-const NO_ID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// A server's answer. Ids and the index are those of a cluster's member.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,8 +44,10 @@ impl About {
         // a member that has not joined yet has no schema
         about.schema =
             questions.result("get_schema", &[database.name]).await.ok().map(|schema| text(&schema["version"]));
-        if about.model == "standalone" {
-            about.read_only = refuses_writes(questions, database).await?;
+        if about.model == "standalone"
+            && let Some(question) = backup::question(database)
+        {
+            about.read_only = backup::is_backup(&questions.result("transact", &question).await?);
         }
         Ok(about)
     }
@@ -59,6 +59,7 @@ impl About {
             let others = rows.iter().map(|row| text(&row["name"])).filter(|name| name != "_Server");
             return Err(Fault::NoDatabase { wanted: database, has: others.take(8).collect() });
         };
+        // a server that asks to join its first cluster has no id of a cluster yet
         let id = |column: &str| row[column].get(1)?.as_str().filter(|id| *id != NO_ID).map(str::to_owned);
         Ok(Self {
             model: text(&row["model"]),
@@ -70,21 +71,6 @@ impl About {
             ..Self::default()
         })
     }
-}
-
-/// An active server and a backup say the same of themselves. But a backup refuses an operation that would write, even one that
-/// matches no row and is aborted.
-async fn refuses_writes(questions: &mut Questions, database: &'static Database) -> Result<Option<bool>, Fault> {
-    let Some(table) = database.tables.iter().find(|table| table.name.ends_with("_Global")) else { return Ok(None) };
-    let nothing = json!([["_uuid", "==", ["uuid", NO_ID]]]);
-    let update = json!({"op": "update", "table": table.name, "where": nothing, "row": {}});
-    let results = questions.result("transact", &json!([database.name, update, {"op": "abort"}])).await?;
-    let error = |at| results.pointer(at).and_then(Value::as_str);
-    Ok(match (error("/0/error"), error("/1/error")) {
-        (Some("not allowed"), _) => Some(true),
-        (None, Some("aborted")) => Some(false),
-        _ => None,
-    })
 }
 
 fn text(value: &Value) -> String {

@@ -136,8 +136,8 @@ impl Client {
             Ok(json) => outcome::read(json.get(), &txn, &rendered.sent),
             Err(error) => Err(outcome::refused(&error, None)),
         };
-        if matches!(&outcome, Err(e) if e.class == Class::ReadOnly) && self.shared.options.remotes.len() > 1 {
-            live.conn.signal(Signal::ReadOnly);
+        if matches!(&outcome, Err(e) if e.class == Class::ReadOnly) {
+            live.conn.signal(Signal::Backup);
         }
         outcome
     }

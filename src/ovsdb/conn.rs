@@ -21,6 +21,7 @@ use crate::fault::Fault;
 use crate::flights::Flight;
 use crate::remote::Remote;
 use crate::rpc::{self, RpcError};
+use crate::server::Model;
 use crate::system::unix_socket;
 use crate::tls::TlsFiles;
 
@@ -108,14 +109,14 @@ pub(crate) enum Signal {
     Conditions,
     /// A transaction got no reply in time.
     Stuck,
-    /// A transaction was refused because the server is read-only.
-    ReadOnly,
+    /// The server refused a transaction because it has become a backup.
+    Backup,
 }
 
 pub(crate) type RpcResult = Result<Box<RawValue>, RpcError>;
 
-/// Where it is told whether a server is one to stay with, first and after each change until it is.
-pub(crate) type Greeting = mpsc::UnboundedSender<Result<Result<(), Fault>, RpcError>>;
+/// Where it is told whether a server is one to stay with, first and after each change until it is, and how it has the database.
+pub(crate) type Greeting = mpsc::UnboundedSender<Result<Result<Model, Fault>, RpcError>>;
 
 /// What waits for a reply.
 pub(crate) enum Pending {

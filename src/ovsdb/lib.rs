@@ -26,6 +26,7 @@
 //! ```
 
 mod about;
+mod backup;
 mod candidates;
 mod client;
 mod conn;

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::frame::Framer;
 use crate::patience::PARTS;
 use crate::rpc::{self, Message, RpcError};
-use crate::server::{self, ServerRow};
+use crate::server::{self, Model, ServerRow};
 use crate::shared::Shared;
 
 /// Messages longer than this are processed outside the tasks that do IO.
@@ -161,14 +161,14 @@ impl Reader {
             let verdict = self.shared.check_server(row);
             match self.greeting.take() {
                 Some(greeting) => self.judged(verdict, greeting)?,
-                None => verdict?,
+                None => drop(verdict?),
             }
         }
         Ok(())
     }
 
     /// Tells who waits. A server that may become good is watched.
-    fn judged(&mut self, verdict: Result<(), Fault>, greeting: Greeting) -> Result<(), Fault> {
+    fn judged(&mut self, verdict: Result<Model, Fault>, greeting: Greeting) -> Result<(), Fault> {
         let verdict = match verdict {
             Err(fault) if !fault.may_pass() => return Err(fault),
             verdict => verdict,

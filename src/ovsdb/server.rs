@@ -14,6 +14,16 @@ pub(crate) fn monitor() -> Value {
     json!(["_Server", COOKIE, { "Database": [{ "columns": columns }] }])
 }
 
+/// How a server has the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Model {
+    /// Alone, or as one of an active-backup pair.
+    Standalone,
+    Clustered,
+    /// As a copy for readers.
+    Relay,
+}
+
 /// How far a cluster was seen: its id and log index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -68,22 +78,29 @@ impl ServerRow {
 
     /// Whether to stay: the server has the database, is connected to its cluster, leads it if it must, and is not
     /// behind what was seen before.
-    pub(crate) fn check(&self, database: &'static str, leader_only: bool, seen: Option<&Seen>) -> Result<(), Fault> {
+    pub(crate) fn check(&self, database: &'static str, leader_only: bool, seen: Option<&Seen>) -> Result<Model, Fault> {
         if self.uuid.is_none() {
             return Err(Fault::NoDatabase { wanted: database, has: self.others.iter().cloned().collect() });
         }
-        let model = self.fields.get("model").and_then(Value::as_str).unwrap_or("standalone");
-        match model {
-            "clustered" | "relay" if !self.flag("connected") => Err(Fault::Partitioned),
-            "clustered" if leader_only && !self.flag("leader") => Err(Fault::NotLeader),
-            "relay" if leader_only => Err(Fault::NotLeader),
-            "clustered" => match (self.seen(), seen) {
+        match self.model() {
+            Model::Clustered | Model::Relay if !self.flag("connected") => Err(Fault::Partitioned),
+            Model::Clustered if leader_only && !self.flag("leader") => Err(Fault::NotLeader),
+            Model::Relay if leader_only => Err(Fault::NotLeader),
+            Model::Clustered => match (self.seen(), seen) {
                 (Some(now), Some(seen)) if now.cluster == seen.cluster && now.index < seen.index => {
                     Err(Fault::Stale { has: now.index, seen: seen.index })
                 }
-                _ => Ok(()),
+                _ => Ok(Model::Clustered),
             },
-            _ => Ok(()),
+            other => Ok(other),
+        }
+    }
+
+    fn model(&self) -> Model {
+        match self.fields.get("model").and_then(Value::as_str) {
+            Some("clustered") => Model::Clustered,
+            Some("relay") => Model::Relay,
+            _ => Model::Standalone,
         }
     }
 }

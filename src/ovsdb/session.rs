@@ -6,23 +6,26 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_ovn::ServerSchema;
+use ovnkube_ovn::{Database, ServerSchema};
 use ovnkube_ovsdb_data::Layout;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::backup;
 use crate::conn::{self, Conn, Monitor, Pending, Signal};
 use crate::fault::Fault;
 use crate::reader::Reader;
 use crate::remote::Remote;
 use crate::rpc::RpcError;
-use crate::server;
+use crate::server::{self, Model};
 use crate::shared::Shared;
 
 /// How long a server that may become good is watched. Then it is asked anew: it may have forgotten to tell.
 const WATCHED: Duration = Duration::from_secs(1);
+/// How often a server that may become a backup is asked whether it is one: it does not tell.
+const ROLE_AGAIN: Duration = Duration::from_secs(5);
 /// How long to read what has already arrived on a connection that can no longer be written to.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
@@ -39,6 +42,8 @@ impl<T> Drop for Task<T> {
 pub(crate) struct Session {
     remote: Remote,
     conn: Arc<Conn>,
+    /// Whether the server may become a backup.
+    may_change: bool,
     signals: mpsc::UnboundedReceiver<Signal>,
     tasks: Tasks,
 }
@@ -84,23 +89,43 @@ pub(crate) async fn greet(shared: &Arc<Shared>, remote: Remote, waits: impl FnOn
     let reader = Reader::new(Arc::clone(shared), Arc::clone(&conn)).run(read, probe);
     let (reader, writer) = (tokio::spawn(reader), tokio::spawn(conn::write(write, queued)));
     let mut tasks = Tasks { reader: Task(reader), writer: Task(writer) };
-    tasks.alive(ask(&conn, options.step_timeout, waits)).await?;
-    Ok(Session { remote, conn, signals, tasks })
+    let model = tasks.alive(ask(&conn, options.step_timeout, waits)).await?;
+    let may_change = model == Model::Standalone;
+    if may_change {
+        tasks.alive(ask_role(&conn, options.database, options.step_timeout)).await?;
+    }
+    Ok(Session { remote, conn, may_change, signals, tasks })
+}
+
+/// Fails if the server is a backup.
+async fn ask_role(conn: &Conn, database: &Database, limit: Duration) -> Result<(), Fault> {
+    let Some(question) = backup::question(database) else { return Ok(()) };
+    let answer = deadline("ask whether it takes writes", limit, conn.call("transact", &question)).await;
+    match answer {
+        Ok(results) if backup::is_backup(&serde_json::from_str(results.get())?) == Some(true) => Err(Fault::Backup),
+        // a refusal for another reason tells nothing
+        Ok(_) | Err(Fault::Refused { .. }) => Ok(()),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// Asks the server about itself; the reader judges the answer.
-async fn ask(conn: &Conn, step: Duration, waits: impl FnOnce(&Fault)) -> Result<(), Fault> {
+async fn ask(conn: &Conn, step: Duration, waits: impl FnOnce(&Fault)) -> Result<Model, Fault> {
     // servers before 2.9 know neither of the two
     optional(deadline("set_db_change_aware", step, conn.call("set_db_change_aware", &[true])).await)?;
     let (tx, mut rx) = mpsc::unbounded_channel();
     conn.request("monitor_cond", &server::monitor(), Pending::Server(tx))?;
     let first = deadline("monitor _Server", step, async { rx.recv().await.ok_or(Fault::Closed) }).await;
-    let Some(Err(mut fault)) = optional(first)? else { return Ok(()) };
+    let mut fault = match optional(first)? {
+        Some(Ok(model)) => return Ok(model),
+        Some(Err(fault)) => fault,
+        None => return Ok(Model::Standalone),
+    };
     waits(&fault);
     let patience = Instant::now() + WATCHED;
     loop {
         match timeout_at(patience, rx.recv()).await {
-            Ok(Some(Ok(Ok(())))) => return Ok(()),
+            Ok(Some(Ok(Ok(model)))) => return Ok(model),
             Ok(Some(Ok(Err(next)))) => fault = next,
             Ok(Some(Err(_)) | None) => return Err(Fault::Closed),
             Err(_) => return Err(fault),
@@ -111,9 +136,9 @@ async fn ask(conn: &Conn, step: Duration, waits: impl FnOnce(&Fault)) -> Result<
 impl Session {
     /// Follows the database. Returns why that ended, and how long the session was live.
     pub(crate) async fn follow(&mut self, shared: &Arc<Shared>) -> (Fault, Duration) {
-        let Self { remote, conn, signals, tasks } = self;
+        let Self { remote, conn, may_change, signals, tasks } = self;
         let mut live_since = None;
-        let Err(fault) = tasks.alive(drive(shared, conn, remote, signals, &mut live_since)).await;
+        let Err(fault) = tasks.alive(drive(shared, conn, remote, *may_change, signals, &mut live_since)).await;
         shared.lose(conn, remote, &fault);
         (fault, live_since.map_or(Duration::ZERO, |at: Instant| at.elapsed()))
     }
@@ -124,6 +149,7 @@ async fn drive(
     shared: &Arc<Shared>,
     conn: &Arc<Conn>,
     remote: &Remote,
+    may_change: bool,
     signals: &mut mpsc::UnboundedReceiver<Signal>,
     live_since: &mut Option<Instant>,
 ) -> Result<Infallible, Fault> {
@@ -146,13 +172,28 @@ async fn drive(
                 shared.set_layout(&wanted);
                 layout = wanted;
             }
-            match signals.recv().await {
+            let role = role_changed(conn, shared.options.database);
+            let signal = tokio::select! {
+                signal = signals.recv() => signal,
+                fault = role, if may_change => return Err(fault),
+            };
+            match signal {
                 Some(Signal::Conditions) => {}
                 Some(Signal::MonitorCanceled) => break shared.pause(),
                 Some(Signal::Stuck) => return Err(Fault::Deadline("transact")),
-                Some(Signal::ReadOnly) => return Err(Fault::ReadOnly),
+                Some(Signal::Backup) => return Err(Fault::Backup),
                 None => return Err(Fault::Closed),
             }
+        }
+    }
+}
+
+/// Returns when the server has become a backup. A server that does not answer is left for other reasons.
+async fn role_changed(conn: &Conn, database: &Database) -> Fault {
+    loop {
+        sleep(ROLE_AGAIN).await;
+        if let Err(fault) = ask_role(conn, database, Duration::MAX).await {
+            return fault;
         }
     }
 }

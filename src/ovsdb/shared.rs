@@ -17,7 +17,7 @@ use crate::locks::Locks;
 use crate::options::Options;
 use crate::patience::Patience;
 use crate::remote::Remote;
-use crate::server::{Seen, ServerRow};
+use crate::server::{Model, Seen, ServerRow};
 use crate::state::{Counters, State};
 
 /// A connected session.
@@ -166,13 +166,13 @@ impl Shared {
     }
 
     /// Whether to stay with the server; remembers how far its cluster was.
-    pub(crate) fn check_server(&self, row: &ServerRow) -> Result<(), Fault> {
+    pub(crate) fn check_server(&self, row: &ServerRow) -> Result<Model, Fault> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        row.check(self.options.database.name, self.options.leader_only, seen.as_ref())?;
+        let model = row.check(self.options.database.name, self.options.leader_only, seen.as_ref())?;
         if let Some(now) = row.seen() {
             *seen = Some(now);
         }
-        Ok(())
+        Ok(model)
     }
 
     /// The store, for what this session received: one that has ended must not change the cache.

@@ -185,23 +185,99 @@ async fn clusters_convert_too() {
     assert_cache_is_fresh(&client, server.remote()).await;
 }
 
+/// An active server and a backup that copies it.
+struct Pair {
+    servers: [Server; 2],
+    _dir: Dir,
+}
+
+impl Pair {
+    /// Number 0 is active.
+    fn new(release: Release) -> Self {
+        let dir = Dir::new();
+        let start = |name: &str, other: &str, role: &[&str]| {
+            let db = dir.file(&format!("{name}.db"));
+            release.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), release.schema(NB).as_os_str()]);
+            let mut args = vec![format!("--sync-from=unix:{}", dir.file(&format!("{other}.sock")).display())];
+            args.extend(role.iter().map(ToString::to_string));
+            Server::start(release, &dir, name, &db, &args)
+        };
+        Pair { servers: [start("a", "b", &["--active"]), start("b", "a", &[])], _dir: dir }
+    }
+
+    fn remotes(&self) -> Vec<Remote> {
+        self.servers.iter().map(Server::remote).collect()
+    }
+
+    /// Makes this one active, and the other one its backup.
+    fn activate(&self, n: usize) {
+        self.servers[1 - n].appctl(&["ovsdb-server/connect-active-ovsdb-server"]);
+        self.servers[n].appctl(&["ovsdb-server/disconnect-active-ovsdb-server"]);
+    }
+}
+
+async fn live_at(client: &Client, remote: Remote) {
+    let wanted = State::Live { remote };
+    within("a session with the active server", client.state().wait_for(|state| *state == wanted)).await.unwrap();
+}
+
+async fn is_a_backup(client: &Client, remote: Remote) {
+    let backup = |s: &State| matches!(s, State::Disconnected { error } if error.contains("is a backup") && error.contains(&remote.to_string()));
+    within("refusal of the backup", client.state().wait_for(backup)).await.unwrap();
+}
+
+/// What is written once; it is not refused.
+async fn write_once(client: &Client, n: u32) {
+    let (uuid, row) = switch(n);
+    let mut txn = Txn::new(&nb::DATABASE);
+    txn.insert(uuid, row);
+    within("write", client.transact(txn)).await.unwrap();
+}
+
+async fn backup_is_not_used(release: Release) {
+    let pair = Pair::new(release);
+    let [active, backup] = &pair.servers;
+    let client = live(options(vec![backup.remote(), active.remote()])).await;
+    assert_eq!(*client.state().borrow(), State::Live { remote: active.remote() });
+    write_once(&client, 1).await;
+    // nothing is read from it before it is active
+    let waits = Client::connect(options(vec![backup.remote()]));
+    is_a_backup(&waits, backup.remote()).await;
+    assert!(waits.cache().is_empty(ls::TABLE) && waits.schema().is_none());
+    // roles change while clients are connected; the servers do not tell
+    pair.activate(1);
+    live_at(&waits, backup.remote()).await;
+    live_at(&client, backup.remote()).await;
+    write_once(&client, 2).await;
+    assert_cache_is_fresh(&waits, backup.remote()).await;
+    assert_cache_is_fresh(&client, backup.remote()).await;
+    assert_eq!(client.stats().transactions, 2);
+    pair.activate(0);
+    is_a_backup(&waits, backup.remote()).await;
+    live_at(&client, active.remote()).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_writing_client_leaves_the_backup_of_a_pair() {
-    let (dir, backup_dir) = (Dir::new(), Dir::new());
-    let active = Server::standalone(Trixie, &dir, NB);
-    let db = backup_dir.file("db");
-    Trixie.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Trixie.schema(NB).as_os_str()]);
-    let from = format!("--sync-from=unix:{}", active.socket.display());
-    let backup = Server::start(Trixie, &backup_dir, "s", &db, &[from]);
-    let only_backup = live(options(vec![backup.remote()])).await;
+async fn a_backup_is_not_used_while_it_is_one_3_1() {
+    backup_is_not_used(Host).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_not_used_while_it_is_one_3_5() {
+    backup_is_not_used(Trixie).await;
+}
+
+/// A write that meets the new backup before its role is asked for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_a_new_backup_refuses_is_tried_with_the_other() {
+    let pair = Pair::new(Trixie);
+    let client = live(options(pair.remotes())).await;
+    pair.activate(1);
     let (uuid, row) = switch(1);
     let mut txn = Txn::new(&nb::DATABASE);
     txn.insert(uuid, row);
-    let error = only_backup.transact(txn).await.unwrap_err();
+    let error = client.transact(txn).await.unwrap_err();
     assert_eq!((error.class, error.is_retryable(), error.maybe_committed()), (Class::ReadOnly, true, false), "{error}");
-    let client = live(options(vec![backup.remote(), active.remote()])).await;
-    within("write", write(&client, 1)).await;
-    let state = client.state().borrow().clone();
-    assert_eq!(state, State::Live { remote: active.remote() });
-    assert_cache_is_fresh(&only_backup, active.remote()).await;
+    live_at(&client, pair.servers[1].remote()).await;
+    write_once(&client, 1).await;
 }

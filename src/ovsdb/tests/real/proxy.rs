@@ -98,7 +98,9 @@ type Ids = Mutex<HashSet<u64>>;
 async fn pass_requests(from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf, fault: &Fault, transactions: &Ids) {
     let mut framer = Framer::new(1 << 30);
     while let Some(mut message) = next(from, &mut framer).await {
-        if message["method"] == "transact" {
+        // one that is aborted is the question whether the server is a backup
+        let is_question = |message: &Value| message["params"][2]["op"] == "abort";
+        if message["method"] == "transact" && !is_question(&message) {
             transactions.lock().unwrap().insert(message["id"].as_u64().unwrap());
         }
         if let Fault::Without(methods) = fault
