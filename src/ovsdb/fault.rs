@@ -48,6 +48,8 @@ pub(crate) enum Fault {
     Backup,
     #[error("server is behind: it has entry {has}, entry {seen} was seen already")]
     Stale { has: u64, seen: u64 },
+    #[error("{}", other_cluster(.has.as_deref(), .seen))]
+    OtherCluster { has: Option<String>, seen: String },
     #[error("{0}")]
     Inconsistent(String),
     #[error("a task of the session ended: {0}")]
@@ -81,6 +83,14 @@ impl From<tokio::task::JoinError> for Fault {
     fn from(error: tokio::task::JoinError) -> Self {
         Fault::Task(error)
     }
+}
+
+fn other_cluster(has: Option<&str>, seen: &str) -> String {
+    let has = has.map_or_else(|| "in no cluster".to_owned(), |has| format!("in cluster {has}"));
+    format!(
+        "server is {has}, but this process uses cluster {seen}; give the addresses of one cluster only, or, if the database was \
+         created again, restart ovnkube"
+    )
 }
 
 fn no_database(wanted: &str, has: &[String]) -> String {

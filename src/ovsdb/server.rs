@@ -77,7 +77,7 @@ impl ServerRow {
     }
 
     /// Whether to stay: the server has the database, is connected to its cluster, leads it if it must, and is not
-    /// behind what was seen before.
+    /// of another cluster than the one seen before, or behind it.
     pub(crate) fn check(&self, database: &'static str, leader_only: bool, seen: Option<&Seen>) -> Result<Model, Fault> {
         if self.uuid.is_none() {
             return Err(Fault::NoDatabase { wanted: database, has: self.others.iter().cloned().collect() });
@@ -86,13 +86,16 @@ impl ServerRow {
             Model::Clustered | Model::Relay if !self.flag("connected") => Err(Fault::Partitioned),
             Model::Clustered if leader_only && !self.flag("leader") => Err(Fault::NotLeader),
             Model::Relay if leader_only => Err(Fault::NotLeader),
-            Model::Clustered => match (self.seen(), seen) {
-                (Some(now), Some(seen)) if now.cluster == seen.cluster && now.index < seen.index => {
+            Model::Relay => Ok(Model::Relay),
+            model => match (self.seen(), seen) {
+                (now, Some(seen)) if now.as_ref().is_none_or(|now| now.cluster != seen.cluster) => {
+                    Err(Fault::OtherCluster { has: now.map(|now| now.cluster), seen: seen.cluster.clone() })
+                }
+                (Some(now), Some(seen)) if now.index < seen.index => {
                     Err(Fault::Stale { has: now.index, seen: seen.index })
                 }
-                _ => Ok(Model::Clustered),
+                _ => Ok(model),
             },
-            other => Ok(other),
         }
     }
 

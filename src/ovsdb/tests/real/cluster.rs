@@ -162,6 +162,51 @@ async fn a_member_cut_off_from_its_cluster_is_left() {
     within("write", write(&client, 2)).await;
 }
 
+/// A cluster of one, in a directory that may have been another one's.
+fn one(dir: &Dir) -> Server {
+    let (db, address) = (dir.file("db"), format!("unix:{}", dir.file("raft").display()));
+    let _ = std::fs::remove_file(&db);
+    let schema = Trixie.schema(NB);
+    Trixie.run::<&OsStr>("ovsdb-tool", &["create-cluster".as_ref(), db.as_os_str(), schema.as_os_str(), address.as_ref()]);
+    Server::start(Trixie, dir, "m", &db, &[])
+}
+
+async fn refused(client: &Client, remote: &Remote, why: &str) {
+    let is_refused = |s: &State| matches!(s, State::Disconnected { error } if error.starts_with(&remote.to_string()) && error.contains(why));
+    within("refusal", client.state().wait_for(is_refused)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_of_another_cluster_is_refused() {
+    let (dir, other_dir, alone_dir) = (Dir::new(), Dir::new(), Dir::new());
+    let (mut server, other) = (one(&dir), one(&other_dir));
+    let alone = Server::standalone(Trixie, &alone_dir, NB);
+    let id = |server: &Server| Trixie.run("ovsdb-tool", &["db-cid".as_ref(), server.db.as_os_str()]).trim().to_owned();
+    let first = id(&server);
+    // found as the first one: the others cannot be reached yet
+    other.signal("-STOP");
+    alone.signal("-STOP");
+    let client = live(options(vec![server.remote(), other.remote(), alone.remote()])).await;
+    within("write", write(&client, 1)).await;
+    server.kill();
+    other.signal("-CONT");
+    alone.signal("-CONT");
+    let of_other = format!("server is in cluster {}, but this process uses cluster {first}", id(&other));
+    refused(&client, &other.remote(), &of_other).await;
+    refused(&client, &alone.remote(), &format!("server is in no cluster, but this process uses cluster {first}")).await;
+    assert_eq!(client.cache().len(ls::TABLE), 1, "nothing was read from another cluster");
+    server.restart();
+    within("return of the first", client.synced()).await;
+    assert_eq!(*client.state().borrow(), State::Live { remote: server.remote() });
+    // created again: the process must be started anew
+    server.kill();
+    let server = one(&dir);
+    let again = format!("server is in cluster {}, but this process uses cluster {first}", id(&server));
+    refused(&client, &server.remote(), &again).await;
+    let restarted = live(options(vec![server.remote()])).await;
+    assert!(restarted.cache().is_empty(ls::TABLE));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clusters_convert_too() {
     let dir = Dir::new();
