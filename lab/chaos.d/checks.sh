@@ -10,12 +10,13 @@ trace() { # on|off
   for i in $(members); do part nb-"$i" vlog/set "jsonrpc:console:$([ "$1" = on ] && echo dbg || echo info)" || return; done
   [ "$1" = off ] || for i in "$D"/log/nb-*.log; do stat -c '%n %s' "$i"; done >"$tmp/offsets"
 }
-# accepted transactions with a write since `trace on`: all before the one that contains a text, or of these remote ports, or any
-written() { # before TEXT | from PORT... | any
+# transactions with a write since `trace on`: accepted ones before the one that contains a text, or from these remote ports, or any; or those
+# that a member refused because it is a backup. (One that ends with "abort" writes nothing: masters ask so whether a server is a backup.)
+written() { # before TEXT | from PORT... | any | refused MEMBER
   python3 - "$tmp/offsets" "$@" <<'P'
 import json, re, sys
 offsets, how, *words = sys.argv[1:]
-asked, marker = [], None
+asked, refused, marker = [], [], None
 for line in open(offsets):
     path, offset = line.split()
     open_requests = {}
@@ -24,19 +25,26 @@ for line in open(offsets):
         for entry in log:
             m = re.search(r'^(\S+?)\|.*\|((?:tcp|ssl):\S+): received request, method="transact", params=(\[.*\]), id=(.*)$', entry)
             ops = json.loads(m[3])[1:] if m else []
-            if any(o.get("op") in ("insert", "update", "mutate", "delete") for o in ops if isinstance(o, dict)):
+            names = [o.get("op") for o in ops if isinstance(o, dict)]
+            if "abort" not in names and set(names) & {"insert", "update", "mutate", "delete"}:
                 request = [m[1], m[2].rsplit(":", 1)[1], m[3], None]
                 asked.append(request)
                 open_requests[m[2], m[4]] = request
             m = re.search(r'\|((?:tcp|ssl):\S+): send (reply|error), (.*), id=(.*)$', entry)
             if m and (m[1], m[4]) in open_requests:
-                open_requests[m[1], m[4]][3] = m[2] == "reply" and '"error":"' not in m[3]
+                request = open_requests[m[1], m[4]]
+                request[3] = m[2] == "reply" and '"error":"' not in m[3]
+                if "read only mode" in m[3]: refused.append([path, request])
 asked.sort(key=lambda r: r[0])
 if how == "before":
     marker = next((i for i, r in enumerate(asked) if words[0] in r[2] and r[3]), None)
     found = asked[:marker]
     print("the write of the new pod was not seen;" if marker is None else "", len(found), "transactions", *(r[2][:200] for r in found[:2]))
     sys.exit(marker != 0)
+if how == "refused":
+    found = [r for path, r in refused if path.endswith(f"/{words[0]}.log")]
+    print(len(found), "transactions sent to the backup", words[0], *(r[2][:200] for r in found[:2]))
+    sys.exit(bool(found))
 found = [r for r in asked if how == "any" or r[1] in words]
 accepted = [r for r in found if r[3] is not False]
 print(len(found), "transactions,", len(accepted), "not refused", *(r[2][:200] for r in accepted[:2]))
