@@ -51,6 +51,7 @@ pub use probe::Target;
 pub use selector::LabelSelector;
 pub use settings::Settings;
 pub use source::Source;
+pub use validate::election_timer_ms;
 pub use values::{ClusterSubnet, Collector, EncapType, GatewayMode, NodeMode, Secret, UdnIsolation};
 
 use layers::Layer;

@@ -196,8 +196,8 @@ settings! {
         client_cacert: PathBuf { key: "client-cacert", flag: "nb-client-cacert", default: "/etc/openvswitch/ovnnb-ca.cert" }
         /// Name that the server's certificate must have; if empty, the host in its address.
         cert_common_name: Option<String> { key: "cert-common-name", flag: "nb-cert-common-name" }
-        /// Raft election timer to set in the database, in milliseconds; 0 does not change it.
-        election_timer: u32 { key: "election-timer", flag: "nb-raft-election-timer", default: "0", range: ANY_COUNT, stage: Later }
+        /// Seconds after which members of a Raft cluster without a leader elect one; from 1000 on, milliseconds; 0 does not change it. The master on the leader's host sets it.
+        election_timer: u32 { key: "election-timer", flag: "nb-raft-election-timer", default: "0", range: Some((0, 600_000)) }
         /// Directory of the database's socket.
         run_dir: PathBuf { key: "run-dir", flag: "nb-run-dir", default: "/var/run/ovn/" }
         /// File of the database on this host, for ovnkube db; if it does not exist, the one where OVN's packages have it.
@@ -222,8 +222,8 @@ settings! {
         client_cacert: PathBuf { key: "client-cacert", flag: "sb-client-cacert", default: "/etc/openvswitch/ovnsb-ca.cert" }
         /// Name that the server's certificate must have; if empty, the host in its address.
         cert_common_name: Option<String> { key: "cert-common-name", flag: "sb-cert-common-name" }
-        /// Raft election timer to set in the database, in milliseconds; 0 does not change it.
-        election_timer: u32 { key: "election-timer", flag: "sb-raft-election-timer", default: "0", range: ANY_COUNT, stage: Later }
+        /// Seconds after which members of a Raft cluster without a leader elect one; from 1000 on, milliseconds; 0 does not change it. The master on the leader's host sets it.
+        election_timer: u32 { key: "election-timer", flag: "sb-raft-election-timer", default: "0", range: Some((0, 600_000)) }
         /// Directory of the database's socket.
         run_dir: PathBuf { key: "run-dir", flag: "sb-run-dir", default: "/var/run/ovn/" }
         /// File of the database on this host, for ovnkube db; if it does not exist, the one where OVN's packages have it.

@@ -22,6 +22,9 @@ use crate::table::Stage;
 /// Seconds that a holder's last write has to arrive before another process may write.
 const LEAST_ROOM: u32 = 2;
 
+/// The milliseconds of an election timer that ovsdb-server accepts at most.
+const LONGEST_TIMER: u32 = 600_000;
+
 /// What the API server accepts at least, and what approvers approve at most.
 const SHORTEST_CERTIFICATE: Duration = Duration::from_secs(10 * 60);
 const LONGEST_CERTIFICATE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -73,6 +76,11 @@ fn gateway_mode(layered: &mut Layered) {
     }
 }
 
+/// The milliseconds of a setting that existing installations have in seconds, and some in milliseconds.
+pub fn election_timer_ms(setting: u32) -> u32 {
+    if setting < 1000 { setting * 1000 } else { setting }
+}
+
 /// Finds the text and the layer of a value for error messages.
 struct Check<'a> {
     layered: &'a Layered,
@@ -107,6 +115,11 @@ impl Check<'_> {
             ));
         }
         self.routable_mtu(settings)?;
+        let timers = [("ovnnorth", settings.ovnnorth.election_timer), ("ovnsouth", settings.ovnsouth.election_timer)];
+        if let Some((section, _)) = timers.into_iter().find(|(_, timer)| election_timer_ms(*timer) > LONGEST_TIMER) {
+            let problem = "databases take ten minutes at most; give 1 to 600 seconds, or 1000 to 600000 milliseconds";
+            return Err(self.fault(section, "election-timer", problem));
+        }
         let (master, manager) = (&settings.masterha, &settings.clustermgrha);
         self.lease(
             "masterha",

@@ -207,6 +207,7 @@ fn mistakes() {
         ("gateway-mode", format!("{master} -gateway-mode=bridge")),
         ("metrics-address", format!("{master} -metrics-bind-address=9409")),
         ("duration", format!("{master} -db-txn-timeout=100")),
+        ("timer-long", format!("{master} -nb-raft-election-timer=601")),
         ("lease-order", format!("{master} -ha-election-lease-duration=1")),
         ("lease-renew", format!("{master} -ha-election-lease-duration=9 -ha-election-renew-deadline=9")),
         ("lease-close", format!("{master} -ha-election-lease-duration=9 -ha-election-renew-deadline=8")),

@@ -12,6 +12,7 @@ mod judge;
 mod observed;
 mod report;
 mod servers;
+mod timer;
 #[cfg(test)]
 mod tests;
 
@@ -23,3 +24,4 @@ pub use judge::{Judgement, State, judge};
 pub use observed::{Answer, Control, DatabaseFile, Model, Observed, Seen};
 pub use report::Report;
 pub use servers::{Role, Server, Servers};
+pub use timer::TimerStep;

@@ -2,7 +2,7 @@
 //! does not answer; outside a cluster `A` takes writes and `B` copies. The first one is 10.0.0.1 with the id `aaaa`.
 
 use crate::{
-    Answer, ClusterStatus, Control, Here, Listed, Model, Observed, Refused, Report, Seen, State, backup, bootstrap,
+    Answer, ClusterStatus, Control, Here, Listed, Model, Observed, Refused, Report, Seen, State, TimerStep, backup, bootstrap,
     compact, convert, join, judge, leave, remove, replace, restore,
 };
 
@@ -358,6 +358,21 @@ fn the_status_of_a_cluster_is_read() {
     {
         let _ = ClusterStatus::parse(text);
     }
+}
+
+#[test]
+fn an_election_timer_is_doubled_at_most() {
+    let with = |timer: &str, role: &str, wanted| {
+        let text = format!("Server ID: a (b)\nStatus: cluster member\nRole: {role}\nElection timer: {timer}\nServers:\n");
+        ClusterStatus::parse(&text).unwrap().timer_step(wanted)
+    };
+    assert_eq!(with("1000", "leader", 5000), TimerStep::Set(2000));
+    assert_eq!(with("4000", "leader", 5000), TimerStep::Set(5000));
+    assert_eq!(with("5000", "leader", 5000), TimerStep::Right);
+    assert_eq!(with("16000", "leader", 1000), TimerStep::Set(1000));
+    assert_eq!(with("1000", "follower", 5000), TimerStep::NotOurs);
+    assert_eq!(with("", "leader", 5000), TimerStep::NotOurs);
+    assert_eq!(with("18446744073709551615", "leader", 5000), TimerStep::Set(5000));
 }
 
 #[test]

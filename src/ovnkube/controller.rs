@@ -13,11 +13,12 @@ use ovnkube_ovsdb::{Client as Database, Monitored, Options};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::connections::Connections;
 use crate::stop::Stop;
-use crate::{cluster, recording, translate};
+use crate::{cluster, election_timer, recording, translate};
 
 /// How many changes may wait for the engine; beyond that the watches wait.
 const CHANGES: usize = 4096;
@@ -41,6 +42,12 @@ pub(crate) async fn run(
         Database::connect(Options { has_parents: ovnkube_plan::is_named_within, ..northbound_options(&settings) })
     });
     let sb = roles.controller.then(|| southbound(&settings));
+    let mut timers = JoinSet::new();
+    if roles.controller {
+        // of the members on this host, also while another master holds the lease
+        let settings = settings.clone();
+        timers.spawn(async move { election_timer::keep(&settings).await });
+    }
     let scope = if roles.controller { Scope::Controller } else { Scope::ClusterManager };
     loop {
         tokio::select! {

@@ -3,7 +3,7 @@
 
 mod files;
 pub(crate) mod look;
-mod place;
+pub(crate) mod place;
 mod programs;
 mod steps;
 

@@ -4,6 +4,7 @@ mod cluster;
 mod connections;
 mod controller;
 mod db;
+mod election_timer;
 mod endpoints;
 mod ic;
 mod install_cni;

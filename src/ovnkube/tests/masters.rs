@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use ovnkube_tests::nb::until;
+use ovnkube_tests::nb::{Release, until};
+use ovnkube_tests::raft::Member;
 use serde_json::Value;
 
+use crate::db::addresses;
 use crate::lab::Lab;
 use crate::process::soon;
 
@@ -90,4 +92,35 @@ async fn a_stopped_leader_hands_over() {
     only_wire("two", &lab.transactions()[written..]);
     assert!(second.terminate().0.success());
     assert_eq!(holder(&lab).await, "");
+}
+
+/// As on three hosts with a master and a member each: the master beside the leader sets the election timer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_beside_the_leader_sets_the_election_timer() {
+    let lab = Lab::new().await;
+    let members = Member::cluster(Release::Trixie, 3);
+    let leader = members.iter().position(Member::is_leader).unwrap();
+    let addresses = format!("--nb-address={}", addresses(&members));
+    let beside = |name: &str, member: usize, timer: &str| {
+        let run_dir = format!("--nb-run-dir={}", members[member].dir().display());
+        lab.start(&format!("init-master={name}"), &[&addresses, &run_dir, timer, "--sb-raft-election-timer=3"])
+    };
+    let timers = || members.iter().map(timer).collect::<Vec<_>>();
+    let follower = beside("beside-a-follower", (leader + 1) % 3, "--nb-raft-election-timer=3");
+    until("SB has no control socket", async || follower.log().contains("cannot set the election timer")).await;
+    assert_eq!(timers(), ["1000"; 3], "only the leader may change it");
+    let first = beside("beside-the-leader", leader, "--nb-raft-election-timer=3");
+    until("the timer of seconds", async || timers() == ["3000"; 3]).await;
+    drop(first);
+    // of milliseconds; lower ones in one step
+    let second = beside("again", leader, "--nb-raft-election-timer=1500");
+    until("the timer of milliseconds", async || timers() == ["1500"; 3]).await;
+    let changes = second.log().matches("election timer of the cluster changed").count();
+    assert_eq!(changes, 1, "{}", second.log());
+}
+
+/// Milliseconds, when no change is under way.
+fn timer(member: &Member) -> String {
+    let status = member.control(&["cluster/status", "OVN_Northbound"]);
+    status.lines().find_map(|line| line.strip_prefix("Election timer: ")).unwrap_or_default().to_owned()
 }
