@@ -29,6 +29,17 @@ pub struct Database {
     pub remotes: Vec<Remote>,
     /// Certificates; present exactly when the remotes are `ssl:`.
     pub tls: Option<Tls>,
+    /// Those of the server itself, if a master is to set them.
+    pub server: Option<ServerKeys>,
+}
+
+/// The certificate with which a database's server listens. Paths name PEM files on the servers' hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerKeys {
+    pub privkey: PathBuf,
+    pub cert: PathBuf,
+    /// Certificate authority of the clients.
+    pub cacert: PathBuf,
 }
 
 /// Client side of a TLS connection to a database. Paths name PEM files.

@@ -39,7 +39,7 @@ pub mod values;
 use std::ffi::OsString;
 
 pub use access::{Authority, KubeAccess, Token};
-pub use database::{Database, DbAddress, Remote, Tls};
+pub use database::{Database, DbAddress, Remote, ServerKeys, Tls};
 pub use db_command::{DbCommand, DbStep, Raft, Side};
 pub use env::Places;
 pub use error::Error;

@@ -202,12 +202,12 @@ settings! {
         run_dir: PathBuf { key: "run-dir", flag: "nb-run-dir", default: "/var/run/ovn/" }
         /// File of the database on this host, for ovnkube db; if it does not exist, the one where OVN's packages have it.
         db_location: PathBuf { key: "db-location", flag: "nb-db-location", default: "/etc/ovn/ovnnb_db.db" }
-        /// Server's private key.
-        server_privkey: Option<PathBuf> { key: "server-privkey", flag: "nb-server-privkey", stage: Ignored("the database server takes its certificate from ovn-nbctl set-ssl") }
+        /// Server's private key; with the next two, the master writes its path to the database, and the port of an ssl address.
+        server_privkey: Option<PathBuf> { key: "server-privkey", flag: "nb-server-privkey" }
         /// Server's certificate.
-        server_cert: Option<PathBuf> { key: "server-cert", flag: "nb-server-cert", stage: Ignored("the database server takes its certificate from ovn-nbctl set-ssl") }
+        server_cert: Option<PathBuf> { key: "server-cert", flag: "nb-server-cert" }
         /// Certificate authority of the clients.
-        server_cacert: Option<PathBuf> { key: "server-cacert", flag: "nb-server-cacert", stage: Ignored("the database server takes its certificate from ovn-nbctl set-ssl") }
+        server_cacert: Option<PathBuf> { key: "server-cacert", flag: "nb-server-cacert" }
     }
 
     /// OVN southbound database
@@ -228,12 +228,12 @@ settings! {
         run_dir: PathBuf { key: "run-dir", flag: "sb-run-dir", default: "/var/run/ovn/" }
         /// File of the database on this host, for ovnkube db; if it does not exist, the one where OVN's packages have it.
         db_location: PathBuf { key: "db-location", flag: "sb-db-location", default: "/etc/ovn/ovnsb_db.db" }
-        /// Server's private key.
-        server_privkey: Option<PathBuf> { key: "server-privkey", flag: "sb-server-privkey", stage: Ignored("the database server takes its certificate from ovn-sbctl set-ssl") }
+        /// Server's private key; with the next two, the master writes its path to the database, and the port of an ssl address.
+        server_privkey: Option<PathBuf> { key: "server-privkey", flag: "sb-server-privkey" }
         /// Server's certificate.
-        server_cert: Option<PathBuf> { key: "server-cert", flag: "sb-server-cert", stage: Ignored("the database server takes its certificate from ovn-sbctl set-ssl") }
+        server_cert: Option<PathBuf> { key: "server-cert", flag: "sb-server-cert" }
         /// Certificate authority of the clients.
-        server_cacert: Option<PathBuf> { key: "server-cacert", flag: "sb-server-cacert", stage: Ignored("the database server takes its certificate from ovn-sbctl set-ssl") }
+        server_cacert: Option<PathBuf> { key: "server-cacert", flag: "sb-server-cacert" }
     }
 
     /// Open vSwitch

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::Error;
 use crate::access::{Authority, KubeAccess, Token};
 use crate::chosen;
-use crate::database::{Database, DbAddress, Remote, Tls};
+use crate::database::{Database, DbAddress, Remote, ServerKeys, Tls};
 use crate::error::said;
 use crate::flags::Command;
 use crate::layers::Layered;
@@ -309,7 +309,27 @@ impl Check<'_> {
             cacert: keys.cacert.clone(),
             common_name: keys.common_name.clone(),
         });
-        Ok(Database { remotes: remotes(address, keys.run_dir, keys.socket), tls })
+        let server = self.server_keys(keys)?;
+        Ok(Database { remotes: remotes(address, keys.run_dir, keys.socket), tls, server })
+    }
+
+    /// The certificate of the server itself, of which all parts are needed. With other addresses than `ssl:` it is not used.
+    fn server_keys(&self, keys: &DatabaseKeys) -> Result<Option<ServerKeys>, Error> {
+        let absolute = |path: &Option<PathBuf>| std::path::absolute(path.as_deref()?).ok();
+        match keys.server.map(absolute) {
+            [Some(privkey), Some(cert), Some(cacert)] if keys.address.is_ssl() => {
+                Ok(Some(ServerKeys { privkey, cert, cacert }))
+            }
+            [None, None, None] | [Some(_), Some(_), Some(_)] => Ok(None),
+            some => {
+                let names = ["server-privkey", "server-cert", "server-cacert"];
+                let of = |is_there| names.iter().zip(&some).find(|(_, path)| path.is_some() == is_there);
+                let name = |found: Option<(&&'static str, _)>| found.map_or("server-privkey", |(name, _)| *name);
+                let problem =
+                    format!("{} of [{}] is needed too; give all three, or none", name(of(false)), keys.section);
+                Err(self.fault(keys.section, name(of(true)), problem))
+            }
+        }
     }
 
     fn kube_access(&self, settings: &Settings, command: &Command) -> Result<(), Error> {
@@ -416,6 +436,15 @@ impl Check<'_> {
                 warnings.push(format!("{} does nothing: {reason}", one.setting.title()));
             }
         }
+        let sides = [
+            ("ovnnorth", &settings.ovnnorth.server_cert, &settings.nb),
+            ("ovnsouth", &settings.ovnsouth.server_cert, &settings.sb),
+        ];
+        for (section, _, _) in sides.into_iter().filter(|(_, cert, reached)| cert.is_some() && reached.server.is_none())
+        {
+            let address = self.other(section, "address");
+            warnings.push(format!("{} does nothing: {address} is not ssl", self.other(section, "server-cert")));
+        }
         for flag in [("init-gateways", "shared"), ("gateway-local", "local")] {
             if self.layered.get("", flag.0).is_some_and(|one| one.source != Source::Default) {
                 warnings.push(format!("--{} is an old name; write --gateway-mode={}", flag.0, flag.1));
@@ -438,6 +467,7 @@ struct DatabaseKeys<'a> {
     cert: &'a PathBuf,
     cacert: &'a PathBuf,
     common_name: &'a Option<String>,
+    server: [&'a Option<PathBuf>; 3],
     run_dir: &'a Path,
     socket: &'static str,
 }
@@ -450,6 +480,7 @@ fn northbound(nb: &OvnNorth) -> DatabaseKeys<'_> {
         cert: &nb.client_cert,
         cacert: &nb.client_cacert,
         common_name: &nb.cert_common_name,
+        server: [&nb.server_privkey, &nb.server_cert, &nb.server_cacert],
         run_dir: &nb.run_dir,
         socket: "ovnnb_db.sock",
     }
@@ -463,6 +494,7 @@ fn southbound(sb: &OvnSouth) -> DatabaseKeys<'_> {
         cert: &sb.client_cert,
         cacert: &sb.client_cacert,
         common_name: &sb.cert_common_name,
+        server: [&sb.server_privkey, &sb.server_cert, &sb.server_cacert],
         run_dir: &sb.run_dir,
         socket: "ovnsb_db.sock",
     }

@@ -207,6 +207,8 @@ fn mistakes() {
         ("gateway-mode", format!("{master} -gateway-mode=bridge")),
         ("metrics-address", format!("{master} -metrics-bind-address=9409")),
         ("duration", format!("{master} -db-txn-timeout=100")),
+        ("server-key-alone", format!("{master} -nb-server-privkey=/etc/key.pem")),
+        ("server-without-authority", format!("{master} -sb-server-privkey=/k.pem -sb-server-cert=/c.pem")),
         ("timer-long", format!("{master} -nb-raft-election-timer=601")),
         ("lease-order", format!("{master} -ha-election-lease-duration=1")),
         ("lease-renew", format!("{master} -ha-election-lease-duration=9 -ha-election-renew-deadline=9")),

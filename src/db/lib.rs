@@ -12,9 +12,9 @@ mod judge;
 mod observed;
 mod report;
 mod servers;
-mod timer;
 #[cfg(test)]
 mod tests;
+mod timer;
 
 pub use allowed::{
     Here, Refused, Removal, Source, backup, bootstrap, compact, convert, join, leave, remove, replace, restore,

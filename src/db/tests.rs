@@ -2,8 +2,8 @@
 //! does not answer; outside a cluster `A` takes writes and `B` copies. The first one is 10.0.0.1 with the id `aaaa`.
 
 use crate::{
-    Answer, ClusterStatus, Control, Here, Listed, Model, Observed, Refused, Report, Seen, State, TimerStep, backup, bootstrap,
-    compact, convert, join, judge, leave, remove, replace, restore,
+    Answer, ClusterStatus, Control, Here, Listed, Model, Observed, Refused, Report, Seen, State, TimerStep, backup,
+    bootstrap, compact, convert, join, judge, leave, remove, replace, restore,
 };
 
 const CLUSTER: &str = "5c34d84c-4029-4156-a1b8-b8599569fa5b";
@@ -363,7 +363,8 @@ fn the_status_of_a_cluster_is_read() {
 #[test]
 fn an_election_timer_is_doubled_at_most() {
     let with = |timer: &str, role: &str, wanted| {
-        let text = format!("Server ID: a (b)\nStatus: cluster member\nRole: {role}\nElection timer: {timer}\nServers:\n");
+        let text =
+            format!("Server ID: a (b)\nStatus: cluster member\nRole: {role}\nElection timer: {timer}\nServers:\n");
         ClusterStatus::parse(&text).unwrap().timer_step(wanted)
     };
     assert_eq!(with("1000", "leader", 5000), TimerStep::Set(2000));

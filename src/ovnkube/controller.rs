@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use crate::connections::Connections;
 use crate::stop::Stop;
-use crate::{cluster, election_timer, recording, translate};
+use crate::{cluster, election_timer, recording, server_keys, translate};
 
 /// How many changes may wait for the engine; beyond that the watches wait.
 const CHANGES: usize = 4096;
@@ -76,6 +76,7 @@ pub(crate) async fn run(
         let fence = leader.clone();
         let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
         let encap_port = translate::unusual_encap_port(&settings);
+        let keys = roles.controller.then(|| server_keys::keep(&settings, may_write.clone()));
         let (reports, stale) = sb.clone().map(|sb| Chassis::new(sb, may_write.clone(), encap_port)).unzip();
         let (offers, joined) = sb
             .clone()
@@ -100,6 +101,7 @@ pub(crate) async fn run(
             () = engine.run(incoming) => warn!("the watches ended; starting over"),
             () = or_never(stale.map(Chassis::run)) => {}
             () = or_never(joined.map(Interconnection::run)) => {}
+            () = or_never(keys) => {}
         }
         drop(watches);
         metrics.leader.set(0);

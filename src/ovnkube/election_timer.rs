@@ -54,7 +54,13 @@ async fn step(place: &Place, wanted: u64) -> Result<TimerStep, String> {
     let step = status.timer_step(wanted);
     if let TimerStep::Set(next) = step {
         place.control("cluster/change-election-timer", &[name, &next.to_string()], WITHIN).await?;
-        info!(database = name, from = status.election_timer_ms, to = next, wanted, "election timer of the cluster changed");
+        info!(
+            database = name,
+            from = status.election_timer_ms,
+            to = next,
+            wanted,
+            "election timer of the cluster changed"
+        );
     }
     Ok(step)
 }

@@ -16,6 +16,7 @@ mod probe;
 mod recording;
 mod remove;
 mod roles;
+mod server_keys;
 mod stop;
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod system;

@@ -44,7 +44,9 @@ pub(crate) enum Fault {
     NotLeader,
     #[error("server lost its cluster")]
     Partitioned,
-    #[error("server is a backup: it copies another server and takes no writes; waiting until this or another server is active")]
+    #[error(
+        "server is a backup: it copies another server and takes no writes; waiting until this or another server is active"
+    )]
     Backup,
     #[error("server is behind: it has entry {has}, entry {seen} was seen already")]
     Stale { has: u64, seen: u64 },

@@ -22,5 +22,6 @@ mod pods;
 mod preflight;
 mod remove;
 mod roles;
+mod server_keys;
 mod unserved;
 mod why;

@@ -167,7 +167,10 @@ fn one(dir: &Dir) -> Server {
     let (db, address) = (dir.file("db"), format!("unix:{}", dir.file("raft").display()));
     let _ = std::fs::remove_file(&db);
     let schema = Trixie.schema(NB);
-    Trixie.run::<&OsStr>("ovsdb-tool", &["create-cluster".as_ref(), db.as_os_str(), schema.as_os_str(), address.as_ref()]);
+    Trixie.run::<&OsStr>(
+        "ovsdb-tool",
+        &["create-cluster".as_ref(), db.as_os_str(), schema.as_os_str(), address.as_ref()],
+    );
     Server::start(Trixie, dir, "m", &db, &[])
 }
 

@@ -1,0 +1,191 @@
+//! The certificate with which a database's server listens for TLS: rows of the database, as `ovn-nbctl set-ssl` and `set-connection`
+//! write them. They name files, which each server reads.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::future::join_all;
+use ovnkube_apply::MayWrite;
+use ovnkube_config::{Remote as Address, ServerKeys, Settings, Side};
+use ovnkube_ovn::{Atom, Column, Database, Datum, Row, Table, derived_uuid, kind, nb, sb};
+use ovnkube_ovsdb::{Cache, Client, Monitored, Options, Remote, Txn};
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use crate::db::place::Place;
+
+/// How often the rows are compared with the settings.
+const AGAIN: Duration = Duration::from_secs(10);
+/// Milliseconds after which a server asks a silent client whether it still lives.
+const PROBE: i64 = 60_000;
+
+/// The tables of a database that say how its server listens.
+struct Tables {
+    database: &'static Database,
+    global: &'static Table,
+    ssl: Column<kind::Opt<kind::Uuid>>,
+    connections: Column<kind::Set<kind::Uuid>>,
+    keys: &'static Table,
+    private_key: Column<kind::One<kind::Str>>,
+    certificate: Column<kind::One<kind::Str>>,
+    ca_cert: Column<kind::One<kind::Str>>,
+    connection: &'static Table,
+    target: Column<kind::One<kind::Str>>,
+    probe: Column<kind::Opt<kind::Int>>,
+}
+
+const NORTH: Tables = Tables {
+    database: &nb::DATABASE,
+    global: nb::nb_global::TABLE,
+    ssl: nb::nb_global::SSL,
+    connections: nb::nb_global::CONNECTIONS,
+    keys: nb::ssl::TABLE,
+    private_key: nb::ssl::PRIVATE_KEY,
+    certificate: nb::ssl::CERTIFICATE,
+    ca_cert: nb::ssl::CA_CERT,
+    connection: nb::connection::TABLE,
+    target: nb::connection::TARGET,
+    probe: nb::connection::INACTIVITY_PROBE,
+};
+
+const SOUTH: Tables = Tables {
+    database: &sb::DATABASE,
+    global: sb::sb_global::TABLE,
+    ssl: sb::sb_global::SSL,
+    connections: sb::sb_global::CONNECTIONS,
+    keys: sb::ssl::TABLE,
+    private_key: sb::ssl::PRIVATE_KEY,
+    certificate: sb::ssl::CERTIFICATE,
+    ca_cert: sb::ssl::CA_CERT,
+    connection: sb::connection::TABLE,
+    target: sb::connection::TARGET,
+    probe: sb::connection::INACTIVITY_PROBE,
+};
+
+/// Keeps the rows of each database that has keys for its server configured. Never returns.
+pub(crate) async fn keep(settings: &Settings, may_write: MayWrite) {
+    let sides = [(Side::North, &settings.nb, NORTH), (Side::South, &settings.sb, SOUTH)];
+    let kept = sides.into_iter().filter_map(|(side, reached, tables)| {
+        let keys = reached.server.as_ref()?;
+        Some(keep_one(Place::of(settings, side), tables, keys, targets(&reached.remotes), &may_write))
+    });
+    join_all(kept).await;
+    std::future::pending::<()>().await;
+}
+
+async fn keep_one(place: Place, tables: Tables, keys: &ServerKeys, targets: BTreeSet<String>, may_write: &MayWrite) {
+    // before its server has a certificate, it is reached only on this host, where any member passes writes on to its leader
+    let mut remotes = vec![Remote::Unix(place.run_file("sock"))];
+    remotes.extend(place.remotes.iter().filter(|remote| !remotes.contains(remote)).cloned().collect::<Vec<_>>());
+    let client = Client::connect(Options {
+        tls: place.tls.clone(),
+        tables: vec![
+            Monitored::only(tables.global, [tables.ssl.id(), tables.connections.id()]),
+            Monitored::all(tables.keys),
+            Monitored::all(tables.connection),
+        ],
+        leader_only: false,
+        ..Options::new(tables.database, remotes)
+    });
+    let mut told = String::new();
+    loop {
+        client.synced().await;
+        if may_write() {
+            match step(&client, &tables, keys, &targets).await {
+                Ok(()) => told.clear(),
+                Err(error) if error != told => {
+                    warn!(database = tables.database.name, %error, "the server's certificate is not set; trying again every 10 s");
+                    told = error;
+                }
+                Err(_) => {}
+            }
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+async fn step(client: &Client, tables: &Tables, keys: &ServerKeys, targets: &BTreeSet<String>) -> Result<(), String> {
+    let (txn, taken) = tables.missing(&client.cache(), keys, targets);
+    if !txn.is_empty() {
+        // rows that name files which are not there would cut off all clients
+        if let Some(path) = [&keys.privkey, &keys.cert, &keys.cacert].into_iter().find(|path| !path.is_file()) {
+            return Err(format!(
+                "this host has no file {}; put it there, and on the hosts of all servers",
+                path.display()
+            ));
+        }
+        client.transact(txn).await.map_err(|error| error.to_string())?;
+        info!(database = tables.database.name, "the server's certificate and port are set");
+    }
+    taken.map_or(Ok(()), |target| {
+        Err(format!("its port is that of the connection {target}; remove this one with del-connection"))
+    })
+}
+
+impl Tables {
+    /// What the database lacks, and a connection without TLS that has a port of ours.
+    fn missing(&self, cache: &Cache, keys: &ServerKeys, targets: &BTreeSet<String>) -> (Txn, Option<String>) {
+        let mut txn = Txn::new(self.database);
+        let global = cache.iter(self.global).next();
+        let uuid = global.map_or_else(|| derived_uuid(self.global.name, ""), |(uuid, _)| uuid);
+        if global.is_none() {
+            txn.insert(uuid, Row::new(self.global));
+        }
+        let have = global.map(|(_, row)| row);
+        let want = Row::new(self.keys)
+            .with(self.private_key, keys.privkey.display().to_string())
+            .with(self.certificate, keys.cert.display().to_string())
+            .with(self.ca_cert, keys.cacert.display().to_string());
+        match have.and_then(|row| row.uuid(self.ssl)).and_then(|at| Some((at, cache.get(self.keys, at)?))) {
+            Some((_, row)) if want.differing(row).next().is_none() => {}
+            Some((at, _)) => drop(txn.update(at, want)),
+            None => {
+                let at = cache.fresh_uuid(self.keys, "server");
+                txn.insert(at, want);
+                txn.update(uuid, Row::new(self.global).with(self.ssl, Some(at)));
+            }
+        }
+        let there: Vec<&str> = have
+            .into_iter()
+            .flat_map(|row| row.uuids(self.connections))
+            .filter_map(|at| Some(cache.get(self.connection, at)?.str(self.target)))
+            .collect();
+        let mut taken = None;
+        for target in targets {
+            let same_port = |have: &&&str| port(have).is_some() && port(have) == port(target);
+            match there.iter().find(same_port) {
+                Some(have) if have.starts_with("pssl:") => {}
+                Some(have) => taken = Some((*have).to_owned()),
+                None => {
+                    let at = cache.fresh_uuid(self.connection, target);
+                    txn.insert(
+                        at,
+                        Row::new(self.connection).with(self.target, target.as_str()).with(self.probe, Some(PROBE)),
+                    );
+                    txn.insert_into(self.global, uuid, self.connections, Datum::set([Atom::Uuid(at)]));
+                }
+            }
+        }
+        (txn, taken)
+    }
+}
+
+/// Where servers are to listen so that clients reach them at these addresses.
+fn targets(addresses: &[Address]) -> BTreeSet<String> {
+    let mut ports: BTreeSet<u16> = BTreeSet::new();
+    let mut is_ipv6 = false;
+    for address in addresses {
+        if let Address::Ssl(host, port) = address {
+            ports.insert(*port);
+            is_ipv6 |= host.contains(':');
+        }
+    }
+    let any = if is_ipv6 { ":[::]" } else { "" };
+    ports.into_iter().map(|port| format!("pssl:{port}{any}")).collect()
+}
+
+/// `6641` of `pssl:6641:10.0.0.1`.
+fn port(target: &str) -> Option<&str> {
+    let rest = target.strip_prefix("pssl:").or_else(|| target.strip_prefix("ptcp:"))?;
+    rest.split(':').next()
+}

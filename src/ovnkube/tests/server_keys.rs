@@ -1,0 +1,100 @@
+//! A master sets the certificate and the port of databases' servers.
+
+use std::path::Path;
+use std::process::Command;
+
+use ovnkube_tests::nb::{Release, until};
+use ovnkube_tests::raft::{self, Member};
+
+use crate::lab::Lab;
+
+/// A server that takes its certificate and its ports from the database, as `ovn-ctl` starts it.
+fn server() -> Member {
+    let args = [
+        "--remote=db:OVN_Northbound,NB_Global,connections",
+        "--private-key=db:OVN_Northbound,SSL,private_key",
+        "--certificate=db:OVN_Northbound,SSL,certificate",
+        "--ca-cert=db:OVN_Northbound,SSL,ca_cert",
+    ];
+    Member::alone(Release::Trixie, &args)
+}
+
+fn issue(dir: &Path, words: &[&str]) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/tls/issue");
+    let out = Command::new(script).current_dir(dir).args(words).output().unwrap();
+    assert!(out.status.success(), "issue {words:?}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn written(server: &Member) -> String {
+    raft::run(Release::Trixie, "ovsdb-tool", &["-m".as_ref(), "show-log".as_ref(), server.file().as_os_str()])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_sets_the_certificate_of_a_server_and_its_port() {
+    let (lab, nb) = (Lab::new().await, server());
+    lab.api.node("a").await;
+    let dir = nb.dir().to_owned();
+    issue(&dir, &["authorities"]);
+    issue(&dir, &["server", "db", "127.0.0.1"]);
+    issue(&dir, &["master", "one"]);
+    // rows of an administrator, which stay
+    nb.nbctl(&["--inactivity-probe=7000", "set-connection", "ptcp:0:127.0.0.1"]);
+    let port = free_port();
+    let mut flags = vec![format!("--nb-address=ssl:127.0.0.1:{port}"), format!("--nb-run-dir={}", dir.display())];
+    for (flag, file) in [
+        ("client-privkey", "master-one.key"),
+        ("client-cert", "master-one.crt"),
+        ("client-cacert", "control.crt"),
+        ("server-privkey", "server-db.key"),
+        ("server-cacert", "control.crt"),
+    ] {
+        flags.push(format!("--nb-{flag}={}", dir.join(file).display()));
+    }
+    let with = |cert: &str| {
+        let cert = format!("--nb-server-cert={}", dir.join(cert).display());
+        flags.iter().chain([&cert]).map(String::as_str).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let start = |cert: &str| {
+        let words = with(cert);
+        lab.start("init-master=one", &words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+
+    // a file that is not there would cut off all clients
+    let before = written(&nb);
+    let wrong = start("server-other.crt");
+    until("the missing file", async || wrong.log().contains("this host has no file")).await;
+    assert_eq!(written(&nb), before);
+    wrong.kill();
+
+    let master = start("server-db.crt");
+    until("the node's switch, written over TLS", async || nb.nbctl(&["ls-list"]).contains("(a)")).await;
+    assert!(
+        master
+            .log()
+            .contains(&format!("database session is live database=\"OVN_Northbound\" remote=ssl:127.0.0.1:{port}"))
+    );
+    let connections = nb.nbctl(&["get-connection"]);
+    assert_eq!(connections.split_whitespace().collect::<Vec<_>>(), [&format!("pssl:{port}")[..], "ptcp:0:127.0.0.1"]);
+    assert!(nb.nbctl(&["get-ssl"]).contains(&format!("Certificate: {}", dir.join("server-db.crt").display())));
+
+    // nothing is written again
+    lab.ready(&master).await;
+    master.kill();
+    let before = written(&nb);
+    let again = start("server-db.crt");
+    lab.ready(&again).await;
+    assert_eq!(written(&nb), before);
+
+    // what an administrator deletes comes back
+    nb.nbctl(&["del-connection"]);
+    nb.nbctl(&["set-ssl", "/nowhere/key.pem", "/nowhere/cert.pem", "/nowhere/ca.pem"]);
+    until("the rows", async || {
+        nb.nbctl(&["get-connection"]).trim() == format!("pssl:{port}")
+            && nb.nbctl(&["get-ssl"]).contains("server-db.crt")
+    })
+    .await;
+}
