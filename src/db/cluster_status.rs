@@ -16,6 +16,8 @@ pub struct ClusterStatus {
     /// The first digits of the leader's id, `self` or `unknown`.
     pub leader: String,
     pub election_timer_ms: u64,
+    /// Entries of the log since it was compacted.
+    pub entries: u64,
     pub members: Vec<Listed>,
 }
 
@@ -53,6 +55,7 @@ impl ClusterStatus {
                 "Election timer" => {
                     found.election_timer_ms = value.split(' ').next()?.parse().unwrap_or_default();
                 }
+                "Log" => found.entries = between(value).unwrap_or_default(),
                 _ => {}
             }
         }
@@ -82,6 +85,12 @@ impl Listed {
             silent_ms: silent,
         })
     }
+}
+
+/// How many of `[2, 6]`.
+fn between(value: &str) -> Option<u64> {
+    let (first, next) = value.trim().strip_prefix('[')?.strip_suffix(']')?.split_once(", ")?;
+    next.parse::<u64>().ok()?.checked_sub(first.parse().ok()?)
 }
 
 fn in_brackets(text: &str) -> Option<&str> {

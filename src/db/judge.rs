@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::guards::with_guards;
 use crate::observed::{Model, Observed};
 use crate::servers::{Role, Server, Servers};
 
@@ -37,6 +38,10 @@ impl Judgement {
 
 pub fn judge(observed: &Observed) -> Judgement {
     let servers = Servers::of(observed);
+    with_guards(of_servers(observed, &servers), observed, &servers)
+}
+
+fn of_servers(observed: &Observed, servers: &Servers) -> Judgement {
     let models: BTreeSet<Model> =
         observed.servers.iter().filter_map(|seen| Some(seen.answer.as_ref()?.model)).collect();
     let word = observed.word();
@@ -50,9 +55,9 @@ pub fn judge(observed: &Observed) -> Judgement {
         );
     }
     if is_clustered {
-        cluster(&servers, word)
+        cluster(servers, word)
     } else if models.contains(&Model::Standalone) {
-        alone(&servers, word)
+        alone(servers, word)
     } else if models.contains(&Model::Relay) {
         let text = "only relays answer, which show what other servers have";
         Judgement::new(

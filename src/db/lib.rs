@@ -8,6 +8,7 @@
 
 mod allowed;
 mod cluster_status;
+mod guards;
 mod judge;
 mod observed;
 mod report;
@@ -21,7 +22,7 @@ pub use allowed::{
 };
 pub use cluster_status::{ClusterStatus, Listed};
 pub use judge::{Judgement, State, judge};
-pub use observed::{Answer, Control, DatabaseFile, Model, Observed, Seen};
+pub use observed::{Answer, Control, DatabaseFile, Model, Northd, Observed, Seen};
 pub use report::Report;
 pub use servers::{Role, Server, Servers};
 pub use timer::TimerStep;

@@ -10,6 +10,25 @@ pub struct Observed {
     /// `OVN_Northbound` or `OVN_Southbound`.
     pub database: &'static str,
     pub servers: Vec<Seen>,
+    /// Of the northbound database.
+    pub northd: Option<Northd>,
+}
+
+/// What is known of the program that makes the southbound database from the northbound one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Northd {
+    /// What the one on this host does: `active`, `standby` or `paused`; or why it does not say so.
+    pub this_host: Option<String>,
+    /// The newest change that was marked, and the newest marked one that northd has taken in, looked at for some seconds.
+    pub nb_cfg: Option<i64>,
+    pub sb_cfg: Option<i64>,
+}
+
+impl Northd {
+    /// Whether a change that was marked waits.
+    pub fn is_behind(&self) -> bool {
+        self.nb_cfg.zip(self.sb_cfg).is_some_and(|(wanted, done)| wanted > done)
+    }
 }
 
 /// A server that was asked.
@@ -69,6 +88,8 @@ pub struct Control {
 pub struct DatabaseFile {
     pub path: String,
     pub bytes: u64,
+    /// Bytes that are left on its file system, where that is known.
+    pub free: Option<u64>,
 }
 
 impl Observed {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::judge::{Judgement, State, judge};
-use crate::observed::Observed;
+use crate::observed::{Northd, Observed};
 use crate::servers::{Role, Server, Servers};
 
 #[derive(Debug, Serialize)]
@@ -14,11 +14,18 @@ pub struct Report {
     #[serde(flatten)]
     pub judgement: Judgement,
     pub servers: Vec<Server>,
+    /// Of the northbound database.
+    pub northd: Option<Northd>,
 }
 
 impl Report {
     pub fn of(observed: &Observed) -> Self {
-        Self { database: observed.database, judgement: judge(observed), servers: Servers::of(observed).all }
+        Self {
+            database: observed.database,
+            judgement: judge(observed),
+            servers: Servers::of(observed).all,
+            northd: observed.northd.clone(),
+        }
     }
 
     pub fn is_healthy(&self) -> bool {
@@ -37,10 +44,24 @@ impl fmt::Display for Report {
             // some of it was said by others
             writeln!(f, "  {}", line(server).replace(char::is_control, " "))?;
         }
+        if let Some(northd) = &self.northd {
+            writeln!(f, "  {}", northd_line(northd).replace(char::is_control, " "))?;
+        }
         let Judgement { text, remedy, .. } = &self.judgement;
         let remedy = remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
         writeln!(f, "  {}", format!("{text}{remedy}").replace(char::is_control, " "))
     }
+}
+
+fn northd_line(northd: &Northd) -> String {
+    let here = northd.this_host.as_ref().map_or_else(|| "not here".to_owned(), |what| format!("here: {what}"));
+    let marks = match (northd.nb_cfg, northd.sb_cfg) {
+        (Some(0), Some(0)) => ", no change was marked".to_owned(),
+        (Some(wanted), Some(done)) if northd.is_behind() => format!(", has taken in mark {done} of {wanted}"),
+        (Some(wanted), Some(_)) => format!(", has taken in all marked changes, the newest is {wanted}"),
+        _ => String::new(),
+    };
+    format!("northd, {here}{marks}")
 }
 
 fn line(server: &Server) -> String {
@@ -63,6 +84,8 @@ fn line(server: &Server) -> String {
     parts
         .extend(server.silent_ms.filter(|_| is_silent).map(|ms| format!("last heard {} ago by this host's", time(ms))));
     parts.extend(server.file.as_ref().map(|file| format!("file {} of {}", file.path, size(file.bytes))));
+    let left = server.file.as_ref().and_then(|file| file.free);
+    parts.extend(left.map(|free| format!("{} left on its disk", size(free))));
     let id = server.id.as_deref().map(|id| format!(" ({id})")).unwrap_or_default();
     let here = if server.this_host { ", this host" } else { "" };
     format!("{}{id}{here}: {}", server.address, parts.join(", "))
@@ -91,10 +114,11 @@ fn time(ms: u64) -> String {
     }
 }
 
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{bytes} bytes"),
         10_000..10_000_000 => format!("{} kB", bytes / 1000),
-        _ => format!("{} MB", bytes / 1_000_000),
+        10_000_000..10_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{} GB", bytes / 1_000_000_000),
     }
 }

@@ -48,6 +48,8 @@ pub struct Server {
     /// Where it copies the database from.
     pub backup_of: Option<String>,
     pub file: Option<DatabaseFile>,
+    /// Entries of its log since it was compacted, of the member on this host.
+    pub entries: Option<u64>,
 }
 
 /// All servers that are known.
@@ -133,6 +135,7 @@ impl Server {
             term: control.and_then(|control| control.cluster.as_ref()).map(|status| status.term),
             backup_of: control.and_then(|control| control.backup_of.clone()),
             file: control.and_then(|control| control.file.clone()),
+            entries: control.and_then(|control| control.cluster.as_ref()).map(|status| status.entries),
         }
     }
 
@@ -165,6 +168,7 @@ impl Server {
             term: None,
             backup_of: None,
             file: None,
+            entries: None,
         }
     }
 

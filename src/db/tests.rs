@@ -2,8 +2,8 @@
 //! does not answer; outside a cluster `A` takes writes and `B` copies. The first one is 10.0.0.1 with the id `aaaa`.
 
 use crate::{
-    Answer, ClusterStatus, Control, Here, Listed, Model, Observed, Refused, Report, Seen, State, TimerStep, backup,
-    bootstrap, compact, convert, join, judge, leave, remove, replace, restore,
+    Answer, ClusterStatus, Control, DatabaseFile, Here, Listed, Model, Northd, Observed, Refused, Report, Seen, State,
+    TimerStep, backup, bootstrap, compact, convert, join, judge, leave, remove, replace, restore,
 };
 
 const CLUSTER: &str = "5c34d84c-4029-4156-a1b8-b8599569fa5b";
@@ -40,7 +40,7 @@ fn seen(letters: &str, here: Option<usize>) -> Observed {
             control: (here == Some(at)).then(|| control(letters, at, leader)),
         }
     };
-    Observed { database: "OVN_Northbound", servers: letters.chars().enumerate().map(one).collect() }
+    Observed { database: "OVN_Northbound", servers: letters.chars().enumerate().map(one).collect(), northd: None }
 }
 
 fn control(letters: &str, here: usize, leader: Option<usize>) -> Control {
@@ -56,6 +56,7 @@ fn control(letters: &str, here: usize, leader: Option<usize>) -> Control {
         term: 5,
         leader: leader.map_or("unknown".to_owned(), id),
         election_timer_ms: 1000,
+        entries: 4,
         members: (0..letters.len()).map(listed).collect(),
     };
     Control { cluster: "LFd".contains(letter).then_some(status), ..Control::default() }
@@ -350,7 +351,7 @@ fn the_status_of_a_cluster_is_read() {
                 \x20   8c99 (8c99 at tcp:[::1]:17644) next_index=6 match_index=0 last msg 11126 ms ago\n";
     let status = ClusterStatus::parse(text).unwrap();
     assert!(status.is_member() && status.is_leader());
-    assert_eq!((&*status.cluster, status.term, status.election_timer_ms), (CLUSTER, 5, 1000));
+    assert_eq!((&*status.cluster, status.term, status.election_timer_ms, status.entries), (CLUSTER, 5, 1000, 4));
     let members: Vec<_> = status.members.iter().map(|m| (&*m.id, &*m.address, m.is_self, m.silent_ms)).collect();
     assert_eq!(members, [("5ba9", "tcp:127.0.0.1:17643", true, None), ("8c99", "tcp:[::1]:17644", false, Some(11126))]);
     for text in
@@ -358,6 +359,68 @@ fn the_status_of_a_cluster_is_read() {
     {
         let _ = ClusterStatus::parse(text);
     }
+}
+
+/// A healthy cluster, on the host of the first member.
+fn guarded(change: impl FnOnce(&mut Control), northd: Option<Northd>) -> (State, String, String) {
+    let mut observed = Observed { northd, ..seen("LFF", Some(0)) };
+    change(observed.servers[0].control.as_mut().unwrap());
+    let said = judge(&observed);
+    assert!(said.text.starts_with("healthy: all 3 members are connected, one may fail"), "{}", said.text);
+    let more = said.text.trim_start_matches("healthy: all 3 members are connected, one may fail").to_owned();
+    (said.state, more.trim_start_matches("; ").to_owned(), said.remedy.unwrap_or_default())
+}
+
+#[test]
+fn disks_logs_and_northd_are_guarded() {
+    let file = |bytes, free| Some(DatabaseFile { path: "/db".to_owned(), bytes, free });
+    let with_file = |bytes, free| guarded(|control| control.file = file(bytes, free), None);
+    let well = || (State::Healthy, String::new(), String::new());
+    assert_eq!(with_file(1_000_000, None), well());
+    assert_eq!(with_file(1_000_000, Some(101_000_000)), well());
+    let (state, text, remedy) = with_file(1_000_000, Some(100_999_999));
+    assert_eq!((state, &*text), (State::Degraded, "the disk of /db is nearly full: 100 MB are left"));
+    assert!(remedy.starts_with("make room there"), "{remedy}");
+    assert_eq!(with_file(u64::MAX, Some(0)).1, "the disk of /db is nearly full: 0 bytes are left");
+
+    let with_entries = |entries, bytes| {
+        let grow = |control: &mut Control| {
+            control.file = file(bytes, None);
+            control.cluster.as_mut().unwrap().entries = entries;
+        };
+        guarded(grow, None)
+    };
+    assert_eq!(with_entries(100_001, 100_000_000), well());
+    assert_eq!(with_entries(100_000, 200_000_000), well());
+    let (state, text, remedy) = with_entries(100_001, 200_000_000);
+    assert_eq!((state, &*text), (State::Degraded, "the log in /db has grown to 100001 entries and 200 MB"));
+    assert_eq!(remedy, "run ovnkube db compact nb on this host");
+
+    let northd = |this_host: Option<&str>, nb_cfg, sb_cfg| {
+        let northd = Northd { this_host: this_host.map(str::to_owned), nb_cfg: Some(nb_cfg), sb_cfg: Some(sb_cfg) };
+        let line = Report::of(&Observed { northd: Some(northd.clone()), ..seen("LFF", Some(0)) }).to_string();
+        let line = line.lines().find(|line| line.starts_with("  northd")).unwrap().trim().to_owned();
+        (guarded(|_| {}, Some(northd)), line)
+    };
+    assert_eq!(northd(Some("active"), 0, 0), (well(), "northd, here: active, no change was marked".to_owned()));
+    let all = "northd, not here, has taken in all marked changes, the newest is 7";
+    assert_eq!(northd(None, 7, 7), (well(), all.to_owned()));
+    let ((state, text, _), line) = northd(Some("standby"), 7, 5);
+    assert_eq!((state, &*text), (State::Degraded, "northd has not taken in the newest change that was marked"));
+    assert_eq!(line, "northd, here: standby, has taken in mark 5 of 7");
+    let ((_, text, remedy), _) = northd(Some("paused"), 7, 7);
+    assert_eq!(
+        (&*text, &*remedy),
+        ("northd on this host is paused", "run ovn-appctl -t ovn-northd resume on this host")
+    );
+    // what is wrong with servers is said first
+    let mut lost = seen("LFx", Some(0));
+    lost.servers[0].control.as_mut().unwrap().file = file(1000, Some(1000));
+    let said = judge(&lost);
+    assert!(
+        said.text.starts_with("works, but one more loss stops writes") && said.text.ends_with("1000 bytes are left")
+    );
+    assert!(said.remedy.unwrap().ends_with("; make room there: without it, ovsdb-server cannot write"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! Signals that end the process.
+//! Signals that end the process, and how full a disk is.
 
 use std::io;
+use std::path::Path;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -21,4 +22,12 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
         }
     }
+}
+
+/// Bytes that are left on the file system of a file.
+pub(crate) fn free(path: &Path) -> Option<u64> {
+    let of = nix::sys::statvfs::statvfs(path).ok()?;
+    // types that are wider or narrower elsewhere
+    #[allow(clippy::useless_conversion, reason = "it is none on 32 bits")]
+    Some(u64::from(of.blocks_available()).saturating_mul(u64::from(of.fragment_size())))
 }

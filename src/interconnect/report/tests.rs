@@ -65,7 +65,11 @@ fn offered(prefix: &str, reason: Option<&str>) -> Offered {
 
 /// A cluster with everything as it should be.
 fn facts() -> Facts {
-    let single = |database| Observed { database, servers: vec![server("tcp:10.0.0.1:1", Model::Standalone, true)] };
+    let single = |database| Observed {
+        database,
+        servers: vec![server("tcp:10.0.0.1:1", Model::Standalone, true)],
+        northd: None,
+    };
     let own = ("az1-ts".to_owned(), (vec!["169.254.100.31/24".parse().unwrap()], true));
     Facts {
         asked: Ok(asked(&[])),

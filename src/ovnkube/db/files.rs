@@ -17,7 +17,7 @@ const READ: u64 = 64 * 1024;
 pub(crate) fn open_by(place: &Place) -> Option<DatabaseFile> {
     let path = opened(place).unwrap_or_else(|| place.file());
     let bytes = path.metadata().ok()?.len();
-    Some(DatabaseFile { path: path.display().to_string(), bytes })
+    Some(DatabaseFile { path: path.display().to_string(), bytes, free: crate::system::free(&path) })
 }
 
 fn opened(place: &Place) -> Option<PathBuf> {

@@ -1,15 +1,20 @@
 //! Asks the servers of a database, side by side.
 
 use std::net::UdpSocket;
+use std::time::Duration;
 
-use futures::future::join_all;
-use ovnkube_db::{Answer, ClusterStatus, Control, Model, Observed, Seen};
+use futures::future::{join_all, select_ok};
+use ovnkube_db::{Answer, ClusterStatus, Control, Model, Northd, Observed, Seen};
 use ovnkube_ovn::Database;
-use ovnkube_ovsdb::{About, Remote, TlsFiles};
-use tokio::time::timeout;
+use ovnkube_ovsdb::{About, Questions, Remote, TlsFiles};
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::files;
-use super::place::{Place, WITHIN};
+use super::place::{self, Place, WITHIN};
+
+/// How often northd is asked whether it has taken in what waits.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// An answer, and whose process gave it.
 type Asked = Result<About, String>;
@@ -27,14 +32,61 @@ pub(crate) async fn look(place: &Place) -> Observed {
             None => servers.push(Seen { control: Some(control), ..seen(socket.to_string(), &here) }),
         }
     }
-    Observed { database: place.database.name, servers }
+    let northd = if place.word == "nb" { Some(northd(place).await) } else { None };
+    Observed { database: place.database.name, servers, northd }
+}
+
+/// What northd on this host says, and how far any northd is.
+async fn northd(place: &Place) -> Northd {
+    let (this_host, marks) = tokio::join!(northd_here(place), marks(place));
+    Northd { this_host, nb_cfg: marks.map(|(wanted, _)| wanted), sb_cfg: marks.map(|(_, done)| done) }
+}
+
+async fn northd_here(place: &Place) -> Option<String> {
+    let socket = place.northd_socket()?;
+    let said = match place::control(&socket, "status", &[], WITHIN).await {
+        Ok(said) => said.trim().trim_start_matches("Status: ").to_owned(),
+        Err(problem) => format!("no answer: {problem}"),
+    };
+    Some(said.chars().take(80).collect())
+}
+
+/// The newest change that was marked before, and how far northd has come some seconds later if it is behind.
+async fn marks(place: &Place) -> Option<(i64, i64)> {
+    let (wanted, mut done) = mark(place).await?;
+    let began = Instant::now();
+    while done < wanted && began.elapsed() < WITHIN {
+        sleep(AGAIN).await;
+        done = mark(place).await?.1;
+    }
+    Some((wanted, done.min(wanted)))
+}
+
+/// From the first server that answers.
+async fn mark(place: &Place) -> Option<(i64, i64)> {
+    let asked = place.remotes.iter().map(|remote| {
+        Box::pin(async {
+            let marks = timeout(WITHIN, marks_at(remote, place.tls.as_ref())).await;
+            marks.ok().flatten().ok_or(())
+        })
+    });
+    Some(select_ok(asked.collect::<Vec<_>>()).await.ok()?.0)
+}
+
+async fn marks_at(remote: &Remote, tls: Option<&TlsFiles>) -> Option<(i64, i64)> {
+    let mut questions = Questions::connect(remote, tls).await.ok()?;
+    let select =
+        json!(["OVN_Northbound", {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg", "sb_cfg"]}]);
+    let rows = questions.ask("transact", &select).await.ok()?;
+    let mark = |column: &str| rows.pointer(&format!("/0/rows/0/{column}"))?.as_i64();
+    Some((mark("nb_cfg")?, mark("sb_cfg")?))
 }
 
 /// What the servers at these addresses say.
 pub(crate) async fn servers(remotes: &[Remote], tls: Option<&TlsFiles>, database: &'static Database) -> Observed {
     let asked = join_all(remotes.iter().map(|remote| ask(remote, tls, database))).await;
     let servers = remotes.iter().zip(&asked).map(|(remote, asked)| seen(remote.to_string(), asked)).collect();
-    Observed { database: database.name, servers }
+    Observed { database: database.name, servers, northd: None }
 }
 
 async fn ask(remote: &Remote, tls: Option<&TlsFiles>, database: &'static Database) -> Asked {

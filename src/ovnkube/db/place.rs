@@ -69,16 +69,33 @@ impl Place {
         arguments: &[&str],
         within: Duration,
     ) -> Result<String, String> {
-        let socket = Remote::Unix(self.run_file("ctl"));
-        let ask = async {
-            let mut questions = Questions::connect(&socket, None).await?;
-            questions.ask(command, &arguments).await
-        };
-        match timeout(within, ask).await {
-            Ok(Ok(answer)) => Ok(answer.as_str().unwrap_or_default().to_owned()),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no answer within {} s", within.as_secs())),
-        }
+        control(&self.run_file("ctl"), command, arguments, within).await
+    }
+
+    /// The control socket of northd on this host, if one runs.
+    pub(crate) fn northd_socket(&self) -> Option<PathBuf> {
+        let pid = std::fs::read_to_string(self.run_dir.join("ovn-northd.pid")).ok()?;
+        let pid: u32 = pid.trim().parse().ok()?;
+        Some(self.run_dir.join(format!("ovn-northd.{pid}.ctl"))).filter(|socket| socket.exists())
+    }
+}
+
+/// Runs a command in the program of this control socket.
+pub(crate) async fn control(
+    socket: &Path,
+    command: &'static str,
+    arguments: &[&str],
+    within: Duration,
+) -> Result<String, String> {
+    let socket = Remote::Unix(socket.to_owned());
+    let ask = async {
+        let mut questions = Questions::connect(&socket, None).await?;
+        questions.ask(command, &arguments).await
+    };
+    match timeout(within, ask).await {
+        Ok(Ok(answer)) => Ok(answer.as_str().unwrap_or_default().to_owned()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", within.as_secs())),
     }
 }
 

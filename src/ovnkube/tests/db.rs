@@ -1,6 +1,7 @@
 //! `ovnkube db status` about real servers.
 
 use std::net::TcpListener;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use ovnkube_tests::nb::{Release, Server, until};
@@ -93,6 +94,7 @@ async fn a_cluster(release: Release) {
     assert!(here["term"].as_u64().unwrap() >= 1 && here["index"].as_u64().unwrap() > 1);
     assert_eq!(here["file"]["path"], *members[1].file().display().to_string());
     assert_eq!(here["file"]["bytes"], members[1].file().metadata().unwrap().len());
+    assert!(here["file"]["free"].as_u64().unwrap() > 1 && here["entries"].as_u64().is_some(), "{report}");
 
     // one is killed: both others can say so
     let leader = members.iter().position(Member::is_leader).unwrap();
@@ -185,6 +187,48 @@ async fn single_servers_and_pairs() {
     active.start();
     backup.control(&["ovsdb-server/disconnect-active-ovsdb-server"]);
     told(&elsewhere, &both, 2, "all take writes, and none copies another").await;
+}
+
+/// As on a host with the servers and two northd, of which one waits.
+#[tokio::test]
+async fn northd_is_named() {
+    let (nb, sb) = (Member::alone(Release::Trixie, &[]), Server::southbound(Release::Trixie));
+    nb.nbctl(&["init"]);
+    status(&nb, &nb.remote()).has(0, "northd, not here, no change was marked");
+    let northd = |name: &str| {
+        let mut command = Release::Trixie.command("ovn-northd");
+        command.arg(format!("--ovnnb-db={}", nb.remote())).arg(format!("--ovnsb-db=unix:{}", sb.socket().display()));
+        command.arg(format!("--pidfile={}", nb.dir().join(format!("{name}.pid")).display()));
+        command.args(["--no-chdir", "-vconsole:off", "-vsyslog:off"]);
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        Running(command.env("OVN_RUNDIR", nb.dir()).spawn().unwrap())
+    };
+    let first = northd("ovn-northd");
+    told(&nb, &nb.remote(), 0, "northd, here: active, no change was marked").await;
+    nb.nbctl(&["--wait=sb", "ls-add", "s"]);
+    status(&nb, &nb.remote()).has(0, "northd, here: active, has taken in all marked changes, the newest is 1");
+    assert_eq!(json(&nb, &nb.remote())["northd"]["this_host"], "active");
+    // the other one waits for the lock
+    let second = northd("other");
+    until("its control socket", async || nb.dir().join("other.pid").exists()).await;
+    std::fs::copy(nb.dir().join("other.pid"), nb.dir().join("ovn-northd.pid")).unwrap();
+    told(&nb, &nb.remote(), 0, "northd, here: standby, has taken in all marked changes, the newest is 1").await;
+    // none works
+    drop((first, second));
+    nb.nbctl(&["set", "NB_Global", ".", "nb_cfg=3"]);
+    let said = status(&nb, &nb.remote());
+    said.has(2, "has taken in mark 1 of 3");
+    said.has(2, "northd has not taken in the newest change that was marked; look again in some seconds");
+}
+
+/// A program that is killed on drop.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]

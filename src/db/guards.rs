@@ -1,0 +1,56 @@
+//! What is to be said beside how the servers are: of the disk, of a log that grows, of northd.
+
+use crate::judge::{Judgement, State};
+use crate::observed::{Northd, Observed};
+use crate::report::size;
+use crate::servers::{Server, Servers};
+
+/// A file needs room beside it for a second one, when it is compacted, and to grow.
+const ROOM: u64 = 100_000_000;
+/// A log with more entries in a larger file should have been compacted: ovsdb-server does so by itself when it has grown a lot.
+const MOST_ENTRIES: u64 = 100_000;
+const LARGE: u64 = 100_000_000;
+
+/// The judgement of the servers, together with the guards.
+pub(crate) fn with_guards(judgement: Judgement, observed: &Observed, servers: &Servers) -> Judgement {
+    let word = observed.word();
+    let here = servers.all.iter().find(|server| server.this_host);
+    let found = [here.and_then(full), here.and_then(|here| grown(here, word)), observed.northd.as_ref().and_then(idle)];
+    found.into_iter().flatten().fold(judgement, |judged, (problem, remedy)| Judgement {
+        state: judged.state.max(State::Degraded),
+        text: format!("{}; {problem}", judged.text),
+        remedy: Some(judged.remedy.map_or(remedy.clone(), |first| format!("{first}; {remedy}"))),
+    })
+}
+
+fn full(here: &Server) -> Option<(String, String)> {
+    let file = here.file.as_ref()?;
+    let free = file.free.filter(|free| *free < file.bytes.saturating_add(ROOM))?;
+    Some((
+        format!("the disk of {} is nearly full: {} are left", file.path, size(free)),
+        "make room there: without it, ovsdb-server cannot write".to_owned(),
+    ))
+}
+
+fn grown(here: &Server, word: &str) -> Option<(String, String)> {
+    let (file, entries) = (here.file.as_ref()?, here.entries?);
+    (entries > MOST_ENTRIES && file.bytes > LARGE).then(|| {
+        (
+            format!("the log in {} has grown to {entries} entries and {}", file.path, size(file.bytes)),
+            format!("run ovnkube db compact {word} on this host"),
+        )
+    })
+}
+
+fn idle(northd: &Northd) -> Option<(String, String)> {
+    if northd.this_host.as_deref() == Some("paused") {
+        let remedy = "run ovn-appctl -t ovn-northd resume on this host";
+        return Some(("northd on this host is paused".to_owned(), remedy.to_owned()));
+    }
+    northd.is_behind().then(|| {
+        (
+            "northd has not taken in the newest change that was marked".to_owned(),
+            "look again in some seconds; if it stays so, no northd works: start one, and look at its log".to_owned(),
+        )
+    })
+}
