@@ -86,23 +86,23 @@ complete -c ovnkube -l nb-client-privkey -d 'Client\'s private key for ssl addre
 complete -c ovnkube -l nb-client-cert -d 'Client\'s certificate for ssl addresses. Default: /etc/openvswitch/ovnnb-cert.pem. File: [ovnnorth] client-cert.' -r
 complete -c ovnkube -l nb-client-cacert -d 'Certificate authority of the server for ssl addresses. Default: /etc/openvswitch/ovnnb-ca.cert. File: [ovnnorth] client-cacert.' -r
 complete -c ovnkube -l nb-cert-common-name -d 'Name that the server\'s certificate must have; if empty, the host in its address. File: [ovnnorth] cert-common-name.' -r
-complete -c ovnkube -l nb-raft-election-timer -d 'Raft election timer to set in the database, in milliseconds; 0 does not change it. Default: 0. File: [ovnnorth] election-timer. (no effect yet)' -r
+complete -c ovnkube -l nb-raft-election-timer -d 'Seconds after which members of a Raft cluster without a leader elect one; from 1000 on, milliseconds; 0 does not change it. The master on the leader\'s host sets it. Default: 0. File: [ovnnorth] election-timer.' -r
 complete -c ovnkube -l nb-run-dir -d 'Directory of the database\'s socket. Default: /var/run/ovn/. File: [ovnnorth] run-dir.' -r
 complete -c ovnkube -l nb-db-location -d 'File of the database on this host, for ovnkube db; if it does not exist, the one where OVN\'s packages have it. Default: /etc/ovn/ovnnb_db.db. File: [ovnnorth] db-location.' -r
-complete -c ovnkube -l nb-server-privkey -d 'Server\'s private key. File: [ovnnorth] server-privkey. (does nothing: the database server takes its certificate from ovn-nbctl set-ssl)' -r
-complete -c ovnkube -l nb-server-cert -d 'Server\'s certificate. File: [ovnnorth] server-cert. (does nothing: the database server takes its certificate from ovn-nbctl set-ssl)' -r
-complete -c ovnkube -l nb-server-cacert -d 'Certificate authority of the clients. File: [ovnnorth] server-cacert. (does nothing: the database server takes its certificate from ovn-nbctl set-ssl)' -r
+complete -c ovnkube -l nb-server-privkey -d 'Server\'s private key; with the next two, the master writes its path to the database, and the port of an ssl address. File: [ovnnorth] server-privkey.' -r
+complete -c ovnkube -l nb-server-cert -d 'Server\'s certificate. File: [ovnnorth] server-cert.' -r
+complete -c ovnkube -l nb-server-cacert -d 'Certificate authority of the clients. File: [ovnnorth] server-cacert.' -r
 complete -c ovnkube -l sb-address -d 'Addresses of the database, a comma list of tcp:host:port, ssl:host:port or unix:path; empty is the local socket. File: [ovnsouth] address.' -r
 complete -c ovnkube -l sb-client-privkey -d 'Client\'s private key for ssl addresses. Default: /etc/openvswitch/ovnsb-privkey.pem. File: [ovnsouth] client-privkey.' -r
 complete -c ovnkube -l sb-client-cert -d 'Client\'s certificate for ssl addresses. Default: /etc/openvswitch/ovnsb-cert.pem. File: [ovnsouth] client-cert.' -r
 complete -c ovnkube -l sb-client-cacert -d 'Certificate authority of the server for ssl addresses. Default: /etc/openvswitch/ovnsb-ca.cert. File: [ovnsouth] client-cacert.' -r
 complete -c ovnkube -l sb-cert-common-name -d 'Name that the server\'s certificate must have; if empty, the host in its address. File: [ovnsouth] cert-common-name.' -r
-complete -c ovnkube -l sb-raft-election-timer -d 'Raft election timer to set in the database, in milliseconds; 0 does not change it. Default: 0. File: [ovnsouth] election-timer. (no effect yet)' -r
+complete -c ovnkube -l sb-raft-election-timer -d 'Seconds after which members of a Raft cluster without a leader elect one; from 1000 on, milliseconds; 0 does not change it. The master on the leader\'s host sets it. Default: 0. File: [ovnsouth] election-timer.' -r
 complete -c ovnkube -l sb-run-dir -d 'Directory of the database\'s socket. Default: /var/run/ovn/. File: [ovnsouth] run-dir.' -r
 complete -c ovnkube -l sb-db-location -d 'File of the database on this host, for ovnkube db; if it does not exist, the one where OVN\'s packages have it. Default: /etc/ovn/ovnsb_db.db. File: [ovnsouth] db-location.' -r
-complete -c ovnkube -l sb-server-privkey -d 'Server\'s private key. File: [ovnsouth] server-privkey. (does nothing: the database server takes its certificate from ovn-sbctl set-ssl)' -r
-complete -c ovnkube -l sb-server-cert -d 'Server\'s certificate. File: [ovnsouth] server-cert. (does nothing: the database server takes its certificate from ovn-sbctl set-ssl)' -r
-complete -c ovnkube -l sb-server-cacert -d 'Certificate authority of the clients. File: [ovnsouth] server-cacert. (does nothing: the database server takes its certificate from ovn-sbctl set-ssl)' -r
+complete -c ovnkube -l sb-server-privkey -d 'Server\'s private key; with the next two, the master writes its path to the database, and the port of an ssl address. File: [ovnsouth] server-privkey.' -r
+complete -c ovnkube -l sb-server-cert -d 'Server\'s certificate. File: [ovnsouth] server-cert.' -r
+complete -c ovnkube -l sb-server-cacert -d 'Certificate authority of the clients. File: [ovnsouth] server-cacert.' -r
 complete -c ovnkube -l ovs-run-dir -d 'Directory of the switch\'s database socket. Default: /var/run/openvswitch/. File: [ovspaths] run-dir.' -r
 complete -c ovnkube -l gateway-mode -d 'How pods\' traffic leaves a node: shared (through OVN) or local (through the host); empty is no gateway. File: [gateway] mode.' -r
 complete -c ovnkube -l gateway-interface -d 'Interface or bridge to the outside, which has the node\'s addresses; if empty, that of the default route. File: [gateway] interface.' -r
