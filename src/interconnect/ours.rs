@@ -228,7 +228,7 @@ impl<'a> Ours<'a> {
         let of_switch = ports().filter(|(_, row)| row.str(port_binding::TRANSIT_SWITCH) == switch.name.as_ref());
         let taken: BTreeSet<i64> = of_switch.map(|(_, row)| row.int(port_binding::TUNNEL_KEY)).collect();
         let key = have.map(|(_, row)| row.int(port_binding::TUNNEL_KEY));
-        let Some(key) = key.or_else(|| PORT_KEYS.clone().find(|key| !taken.contains(key))) else {
+        let Some(key) = key.or_else(|| next_key(&taken)) else {
             problems.push(format!("transit switch {} has no tunnel key left; remove ports that are gone", switch.name));
             return false;
         };
@@ -282,5 +282,25 @@ impl<'a> Ours<'a> {
                 kept.insert(put(txn, ic_sb, have, &name, want));
             }
         }
+    }
+}
+
+/// The tunnel key of a port that joins: higher than those of the ports that are there, as long as there are higher ones.
+fn next_key(taken: &BTreeSet<i64>) -> Option<i64> {
+    let above = taken.range(PORT_KEYS).next_back().map_or(*PORT_KEYS.start(), |key| key + 1);
+    std::iter::once(above).chain(PORT_KEYS).find(|key| PORT_KEYS.contains(key) && !taken.contains(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_joins_later_gets_a_higher_key() {
+        let next = |taken: &[i64]| next_key(&taken.iter().copied().collect());
+        assert_eq!([next(&[]), next(&[1]), next(&[2, 5])], [Some(1), Some(2), Some(6)]);
+        assert_eq!([next(&[0]), next(&[-7, 99_999])], [Some(1), Some(1)]);
+        assert_eq!([next(&[32_767]), next(&[1, 2, 32_767])], [Some(1), Some(3)]);
+        assert_eq!(next_key(&PORT_KEYS.collect()), None);
     }
 }

@@ -175,8 +175,8 @@ impl Theirs {
         self.routes.sort();
     }
 
-    /// Gives each cluster its place. Who joins a switch gets the lowest free tunnel key there and keeps it, so in the first switch
-    /// that two have in common, the one that came earlier has the lower key: all clusters see the same order, also after a restart.
+    /// Gives each cluster its place: by its tunnel key in the first switch where it has one. Who joins a switch gets a higher one than
+    /// all that are there, and keeps it: all clusters see the same order, also after a restart.
     fn order(&mut self, switches: &[Switch]) {
         let number = |switch: &Name| switches.iter().position(|other| other.name == *switch);
         let mut first: BTreeMap<&Name, (Option<usize>, u32)> = BTreeMap::new();

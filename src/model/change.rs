@@ -24,6 +24,8 @@ pub enum Change {
     ServiceCidr(Name, Option<ServiceCidr>),
     Interconnection(Option<InterconnectionConfig>),
     InterconnectionSubnet(Name, Option<InterconnectionSubnet>),
+    /// Whether it is hidden what people want of the interconnection: this process may not read the ConfigMap.
+    InterconnectionHidden(bool),
     /// What an earlier master, or this one, has stored of the interconnection that it keeps; empty: nothing.
     InterconnectionStored(Name),
     /// The databases of this interconnection have nothing of this cluster any more.

@@ -135,6 +135,7 @@ impl World {
             Change::ServiceCidr(..) => {}
             Change::Interconnection(config) => self.apply_interconnection(config),
             Change::InterconnectionSubnet(name, subnet) => self.apply_interconnection_subnet(name, subnet),
+            Change::InterconnectionHidden(is_hidden) => self.apply_hidden(is_hidden),
             Change::InterconnectionStored(text) => self.apply_stored(text),
             Change::InterconnectionLeft(from) => self.apply_left(&from),
             Change::InterconnectionStuck(on, problem) => self.apply_stuck(on, problem),

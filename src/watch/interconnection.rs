@@ -41,4 +41,8 @@ impl Watched for InterconnectionConfigs {
     fn gone(_key: ObjectKey) -> Change {
         Change::Interconnection(None)
     }
+
+    fn hidden(is_hidden: bool) -> Option<Change> {
+        Some(Change::InterconnectionHidden(is_hidden))
+    }
 }

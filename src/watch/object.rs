@@ -29,6 +29,10 @@ pub(crate) trait Watched: 'static {
     fn metadata<'o, 'a: 'o>(object: &'o Self::Object<'a>) -> &'o Metadata<'a>;
     fn change(key: Self::Key, object: &Self::Object<'_>) -> Change;
     fn gone(key: Self::Key) -> Change;
+    /// What to report when the account has no right to read the kind, and when it has it again; only if [`Watched::OPTIONAL`].
+    fn hidden(_is_hidden: bool) -> Option<Change> {
+        None
+    }
 }
 
 /// `metadata` without unused fields; `managedFields` alone would be half of a pod.

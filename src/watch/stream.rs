@@ -45,6 +45,7 @@ pub(crate) async fn run<W: Watched>(client: Client, selector: String, changes: S
         paged: true,
         synced: false,
         withheld: false,
+        hidden: false,
     };
     tokio::select! {
         biased;
@@ -105,6 +106,8 @@ struct Stream<W: Watched> {
     synced: bool,
     /// Whether the last list found that the kind is withheld.
     withheld: bool,
+    /// Whether the account may not read the kind.
+    hidden: bool,
 }
 
 enum WatchEnd {
@@ -188,6 +191,8 @@ impl<W: Watched> Stream<W> {
                     if error.is_gone() {
                         // with the kind, all objects of it have gone
                         self.remove_older(self.round).await?;
+                    } else {
+                        self.hide(true).await?;
                     }
                     self.sync().await?;
                     return Ok(WatchEnd::Withheld);
@@ -206,6 +211,7 @@ impl<W: Watched> Stream<W> {
         }
         (self.paged, self.withheld) = (true, false);
         self.remove_older(self.round).await?;
+        self.hide(false).await?;
         self.sync().await?;
         Ok(WatchEnd::Listed)
     }
@@ -215,6 +221,16 @@ impl<W: Watched> Stream<W> {
         let gone: Vec<W::Key> = self.known.iter().filter(|(_, seen)| seen.1 != round).map(|(k, _)| k.clone()).collect();
         for key in gone {
             self.remove(key).await?;
+        }
+        Ok(())
+    }
+
+    /// Says when the account loses the right to read the kind, and when it gets it back.
+    async fn hide(&mut self, is_hidden: bool) -> Result<(), Stop> {
+        if std::mem::replace(&mut self.hidden, is_hidden) != is_hidden
+            && let Some(change) = W::hidden(is_hidden)
+        {
+            self.say(change).await?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::backoff::Backoff;
 use crate::error::Error;
+use crate::interconnection::InterconnectionConfigs;
 use crate::nodes::NodeObject;
 use crate::object::{Identified, Watched};
 use crate::pods::{PodObject, Pods};
@@ -157,6 +158,20 @@ async fn a_missing_or_forbidden_kind_is_tried_again_and_not_waited_for() {
     watch.abort();
     let paths = paths.lock().unwrap().clone();
     assert!(paths.iter().all(|path| path.starts_with("/apis/networking.k8s.io/v1/servicecidrs?")), "{paths:?}");
+}
+
+#[tokio::test]
+async fn a_config_map_of_the_interconnection_that_may_not_be_read_is_hidden() {
+    let forbidden = r#"{"kind":"Status","status":"Failure","reason":"Forbidden","code":403,"message":"may not list"}"#;
+    let (client, _) =
+        server(vec![answer("403 Forbidden", forbidden), answer("403 Forbidden", forbidden), list("5", "", &[])]).await;
+    let (sender, mut changes) = channel(9);
+    let watch = tokio::spawn(run::<InterconnectionConfigs>(client, String::new(), sender));
+    let mut next = async || timeout(PATIENCE, changes.recv()).await.unwrap().unwrap();
+    assert_eq!(next().await, Change::InterconnectionHidden(true));
+    assert_eq!(next().await, Change::Synced(Kind::Interconnection));
+    assert_eq!(next().await, Change::InterconnectionHidden(false));
+    watch.abort();
 }
 
 #[tokio::test]

@@ -337,6 +337,30 @@ fn next_master(stored: &str, config: Option<&[(&str, &str)]>) -> World {
 }
 
 #[test]
+fn a_config_map_that_may_not_be_read_is_not_taken_for_one_that_is_gone() {
+    let earlier = wanted(&[("az-name", "earlier")]);
+    let start = || {
+        let mut world = World::new(NetworkSettings::default(), [Kind::Interconnection]);
+        world.apply(Change::InterconnectionHidden(true));
+        world.apply(Change::Synced(Kind::Interconnection));
+        assert!(!world.joined.is_known() && !world.joined.is_off());
+        world.apply(Change::InterconnectionStored(earlier.text().into()));
+        assert_eq!(world.joined.wanted(), Some(&earlier));
+        world
+    };
+    // when it may be read, it is there or not
+    let mut world = start();
+    world.apply(Change::InterconnectionHidden(false));
+    assert!(world.joined.is_off());
+    assert_eq!(world.joined.left(), [&earlier]);
+    let mut world = start();
+    let other = [("ic-db-host", "10.9.9.9")];
+    world.apply(Change::Interconnection(Some(parse(&other))));
+    world.apply(Change::InterconnectionHidden(false));
+    assert_eq!(world.joined.wanted(), Some(&wanted(&other)));
+}
+
+#[test]
 fn what_an_earlier_master_has_stored_is_used_when_the_config_map_cannot_be() {
     let (bad, off, other) = ([("gw-nodes", "a_b")], [("enable-ic", "false")], [("ic-db-host", "10.9.9.9")]);
     let earlier = wanted(&[("az-name", "earlier")]);

@@ -153,8 +153,16 @@ impl World {
     }
 
     pub(super) fn sync_interconnection(&mut self) {
-        if self.joined.uid.is_none() && self.joined.wanted == Wanted::Unknown {
+        if self.joined.uid.is_none() && self.joined.wanted == Wanted::Unknown && !self.joined.is_hidden {
             self.joined.wanted = Wanted::Off(None);
+        }
+    }
+
+    /// A ConfigMap that may not be read is not taken for one that is gone: clusters would be left.
+    pub(super) fn apply_hidden(&mut self, is_hidden: bool) {
+        let was_hidden = std::mem::replace(&mut self.joined.is_hidden, is_hidden);
+        if was_hidden && !is_hidden && self.joined.uid.is_none() {
+            self.want_joined(Some(Wanted::Off(None)));
         }
     }
 
@@ -209,7 +217,9 @@ impl World {
         });
         let switches = self.joined.peers.iter().flat_map(|peers| peers.switches.values());
         let transit = switches.flat_map(subnets).map(|range| LocalRange { range, purpose: "a transit switch" });
-        Local { ranges: self.cluster_ranges().chain(transit).collect(), nodes: nodes.collect() }
+        let zones = self.settings.transit_subnets.iter();
+        let zones = zones.map(|range| LocalRange { range: *range, purpose: "the network between zones" });
+        Local { ranges: self.cluster_ranges().chain(transit).chain(zones).collect(), nodes: nodes.collect() }
     }
 
     /// The ranges that this cluster's settings name.
@@ -220,8 +230,7 @@ impl World {
         let of = |ranges: &'_ [Subnet], purpose| ranges.iter().map(move |range| (*range, purpose)).collect::<Vec<_>>();
         let joins = of(&settings.join_subnets, "the gateway routers' own network");
         let hosts = of(&settings.masquerade_subnets, "traffic between pods and their own host");
-        let zones = of(&settings.transit_subnets, "the network between zones");
-        let all = pods.chain(services).chain(joins).chain(hosts).chain(zones);
+        let all = pods.chain(services).chain(joins).chain(hosts);
         all.map(|(range, purpose)| LocalRange { range, purpose })
     }
 

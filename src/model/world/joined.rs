@@ -15,6 +15,8 @@ pub struct Joined {
     /// Of the ConfigMap.
     pub(super) uid: Option<Name>,
     pub(super) bad: Vec<BadKey>,
+    /// This process may not read the ConfigMap, and has not yet.
+    pub(super) is_hidden: bool,
     pub(super) wanted: Wanted,
     /// The last interconnection that was wanted, until it is left: what the northbound database should say of it.
     pub(super) kept: Option<Interconnection>,
