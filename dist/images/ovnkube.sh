@@ -151,7 +151,9 @@ case ${OVN_SSL_ENABLE:-no},${OVN_NORTH:-},${OVN_SOUTH:-} in
   *ssl:*) OVN_SSL_ENABLE=yes ;;
 esac
 # What users may rely on is not passed over in silence.
-[ "${ENABLE_IPSEC:-}" != true ] || die "cannot start: ENABLE_IPSEC is true, and ovnkube does not encrypt tunnels; set it (in the chart global.enableIpsec) to false"
+# the words that start something
+case ${1:-} in nb-*|sb-*|run-ovn-northd|ovn-northd|ovs-server|ovn-controller|ovn-master|ovn-cluster-manager|ovnkube-controller|ovn-node) starts=yes ;; *) starts= ;; esac
+[ -z "$starts" ] || [ "${ENABLE_IPSEC:-}" != true ] || die "cannot start: ENABLE_IPSEC is true, and ovnkube does not encrypt tunnels; set it (in the chart global.enableIpsec) to false"
 [ "${OVNKUBE_COMPACT_MODE_ENABLE:-}" != true ] || say "OVNKUBE_COMPACT_MODE_ENABLE (in the chart global.enableCompactMode) has no effect: masters and agents are pods of their own"
 [ "${OVN_UNPRIVILEGED_MODE:-no}" = no ] || say "OVN_UNPRIVILEGED_MODE (in the chart global.unprivilegedMode) has no effect: agents need their capabilities"
 # WORDS...: ovnkube endpoints in this namespace
@@ -168,10 +170,10 @@ OVN_MTU mtu mtu
 OVN_GATEWAY_OPTS gateway_opts -
 TABLE
 }
-# ovnkube would use its defaults in their place, which are no cluster's. The others may be left out.
+# A master would use its defaults in their place, which are no cluster's. Agents have the masters' values, and all find the API server.
 need_keys() {
   of_chart || keys | while read -r variable key _; do
-    case $key in mtu|gateway_opts) continue ;; esac
+    case $key in mtu|gateway_opts|k8s_apiserver) continue ;; esac
     eval "[ -n \"\${$variable-unset}\" ]" || die "cannot start: the key $key of the ConfigMap ovn-config is empty; write its value there, as docs/install.md shows; the kubelet then starts this container again"
   done
 }
@@ -226,8 +228,9 @@ ssl_files() { # NAME: the arguments of an OVN program
 tables=flags more=
 ovnkube_() {
   need_programs ovnkube
-  need_keys
-  [ -z "${K8S_TOKEN:-}" ] || say "K8S_TOKEN is set, as from the key k8s_token of the ConfigMap ovn-config: whoever may read that has the token; leave it out, the pod's account has one of its own"
+  case ${1:-} in --init-master=*|--init-cluster-manager=*|--init-ovnkube-controller=*) need_keys ;; esac
+  # not its value, which would be in the log with OVNKUBE_SH_VERBOSE
+  [ -z "${K8S_TOKEN:+set}" ] || say "K8S_TOKEN is set, as from the key k8s_token of the ConfigMap ovn-config: whoever may read that has the token; leave it out, the pod's account has one of its own"
   lines=$(databases && chart_file && for table in $tables; do $table | given; done)
   IFS='
 '
@@ -325,9 +328,9 @@ switch() {
   [ -e $OVS_RUN/started ] || first=--delete-transient-ports
   remedy="this node's kernel has no module openvswitch: run \"modprobe openvswitch\" on the node; if that finds none, install the package with the modules of its kernel $(uname -r) (Ubuntu: linux-modules-extra-$(uname -r), Fedora and RHEL: kernel-modules)"
   # a kernel without any modules may do for bridges of the userspace datapath
-  has_module || say "$remedy"
+  has_module || say "perhaps $remedy"
   # shellcheck disable=SC2086 # arguments are words
-  $ctl start --system-id=random $first ${OVS_OPTIONS:-} || { has_module && die "cannot start Open vSwitch: see the lines above"; die "cannot start Open vSwitch: $remedy"; }
+  $ctl start --system-id=random $first ${OVS_OPTIONS:-} || { has_module && die "cannot start Open vSwitch: see the lines above"; die "cannot start Open vSwitch: see the lines above. Perhaps $remedy"; }
   : >$OVS_RUN/started
   # nothing rotates its log files
   for daemon in ovsdb-server ovs-vswitchd; do ovs-appctl --timeout=5 -t $daemon vlog/set file:warn || :; done

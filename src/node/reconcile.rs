@@ -293,7 +293,10 @@ impl<'a> Reconciler<'a> {
     async fn write_conf(&mut self) -> bool {
         let written = self.settings.cni_conf.write(&mut self.portmap).await;
         let problem = written.as_ref().err().map(|error| {
-            format!("the container runtime does not get this network, so no pod starts: {error}; make room there, or correct its rights")
+            format!(
+                "the configuration of the container runtime cannot be written, so pods start with the one of before, or not at all: \
+                 {error}; make room there, or correct its rights"
+            )
         });
         self.warnings.report("NoNetworkConfiguration", problem);
         written.is_ok()

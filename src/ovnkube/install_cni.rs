@@ -3,9 +3,12 @@
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
+
+/// No copy takes so long.
+const ABANDONED: Duration = Duration::from_secs(600);
 
 /// Copies `program` to the directory `to`; returns what to tell the user. A file that is being copied has a name of its own, which begins
 /// with a dot: runtimes see the old or the new program.
@@ -29,13 +32,13 @@ pub(crate) fn run(program: &Path, to: &Path) -> Result<String> {
 
 fn copy(program: &Path, to: &Path, name: &str) -> io::Result<()> {
     let unfinished = format!(".{name}.");
-    // of copies that were ended
+    // of copies that were ended; another pod may be making one, too
     for file in fs::read_dir(to)?.flatten() {
-        if file.file_name().to_string_lossy().starts_with(&unfinished) {
-            fs::remove_file(file.path())?;
+        let is_old = || file.metadata().and_then(|about| about.modified()?.elapsed().map_err(io::Error::other));
+        if file.file_name().to_string_lossy().starts_with(&unfinished) && is_old().is_ok_and(|age| age > ABANDONED) {
+            let _ = fs::remove_file(file.path());
         }
     }
-    // two pods may do this at a time
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let new = to.join(format!("{unfinished}{}-{now}", std::process::id()));
     let written = fs::copy(program, &new)

@@ -74,8 +74,8 @@ fn a_configuration_that_cannot_be_written_is_reported_and_written_later() {
                 1,
                 "NoNetworkConfiguration",
                 &*format!(
-                    "the container runtime does not get this network, so no pod starts: cannot write \
-                     {dir}/10-ovn-kubernetes.conflist: Is a directory (os error 21); make room there, or correct its rights"
+                    "the configuration of the container runtime cannot be written, so pods start with the one of before, or not at \
+                     all: cannot write {dir}/10-ovn-kubernetes.conflist: Is a directory (os error 21); make room there, or correct its rights"
                 )
             )
         );

@@ -54,14 +54,16 @@ fn the_cni_program_is_copied_once_and_whole() {
     let new = program(&dir, &vec![7; 100_000]);
     let there = to.join("ovn-k8s-cni-overlay");
     fs::write(&there, "an older one").unwrap();
-    fs::write(to.join(".ovn-k8s-cni-overlay.old"), "half of one").unwrap();
+    let half = fs::File::create(to.join(".ovn-k8s-cni-overlay.old")).unwrap();
+    half.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3600)).unwrap();
+    fs::write(to.join(".ovn-k8s-cni-overlay.new"), "one that another pod is writing").unwrap();
     fs::write(to.join("bridge"), "of another network").unwrap();
     says(install(&new, &to), 0, "the CNI program is installed in ");
     assert_eq!(fs::read(&there).unwrap(), vec![7; 100_000]);
     assert_eq!(fs::metadata(&there).unwrap().mode() & 0o777, 0o755);
     let mut names: Vec<_> = fs::read_dir(&to).unwrap().map(|file| file.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["bridge", "ovn-k8s-cni-overlay"]);
+    assert_eq!(names, [".ovn-k8s-cni-overlay.new", "bridge", "ovn-k8s-cni-overlay"]);
     let before = fs::metadata(&there).unwrap().ino();
     let (code, output) = said(install(&new, &to));
     assert!(code == 0 && output.is_empty() && fs::metadata(&there).unwrap().ino() == before, "{code} {output}");
