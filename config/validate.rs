@@ -49,8 +49,10 @@ pub(crate) fn resolve(
     check.numbers(&settings)?;
     check.texts(&settings)?;
     check.ranges(&settings)?;
-    settings.nb = check.database(&northbound(&settings.ovnnorth))?;
-    settings.sb = check.database(&southbound(&settings.ovnsouth))?;
+    // others may read the same file
+    let sets_keys = settings.mode.controller.is_some();
+    settings.nb = check.database(&northbound(&settings.ovnnorth), sets_keys)?;
+    settings.sb = check.database(&southbound(&settings.ovnsouth), sets_keys)?;
     settings.kube_access = chosen::access(&settings, &layered);
     check.kube_access(&settings, command)?;
     check.client_certificate(&settings, command)?;
@@ -280,7 +282,7 @@ impl Check<'_> {
     }
 
     /// How a database is reached; `ssl:` needs certificates, other schemes accept none.
-    fn database(&self, keys: &DatabaseKeys) -> Result<Database, Error> {
+    fn database(&self, keys: &DatabaseKeys, sets_keys: bool) -> Result<Database, Error> {
         let DatabaseKeys { section, address, .. } = keys;
         let address_of = || self.other(section, "address");
         for (key, path) in
@@ -309,7 +311,7 @@ impl Check<'_> {
             cacert: keys.cacert.clone(),
             common_name: keys.common_name.clone(),
         });
-        let server = self.server_keys(keys)?;
+        let server = if sets_keys { self.server_keys(keys)? } else { None };
         Ok(Database { remotes: remotes(address, keys.run_dir, keys.socket), tls, server })
     }
 
@@ -440,8 +442,7 @@ impl Check<'_> {
             ("ovnnorth", &settings.ovnnorth.server_cert, &settings.nb),
             ("ovnsouth", &settings.ovnsouth.server_cert, &settings.sb),
         ];
-        for (section, _, _) in sides.into_iter().filter(|(_, cert, reached)| cert.is_some() && reached.server.is_none())
-        {
+        for (section, _, _) in sides.into_iter().filter(|(_, cert, reached)| cert.is_some() && reached.tls.is_none()) {
             let address = self.other(section, "address");
             warnings.push(format!("{} does nothing: {address} is not ssl", self.other(section, "server-cert")));
         }

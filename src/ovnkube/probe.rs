@@ -10,6 +10,8 @@ use ovnkube_ovsdb::{Questions, Remote};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::db::place::control_socket;
+
 /// Probes of pods may take a little longer.
 const WITHIN: Duration = Duration::from_secs(5);
 
@@ -119,17 +121,6 @@ async fn is_connected(socket: &Path, question: &'static str) -> Result<()> {
         "connected" => Ok(()),
         other => bail!("it is not connected to the southbound database: {other}"),
     }
-}
-
-/// The control socket of a program: its pod gives it the plain name, others have the process's id in it.
-fn control_socket(dir: &Path, program: &str) -> Result<PathBuf> {
-    let plain = dir.join(format!("{program}.ctl"));
-    if plain.exists() {
-        return Ok(plain);
-    }
-    let file = dir.join(format!("{program}.pid"));
-    let pid = std::fs::read_to_string(&file).with_context(|| format!("it does not run: {}", file.display()))?;
-    Ok(dir.join(format!("{program}.{}.ctl", pid.trim())))
 }
 
 /// The answer of a program at its control socket.

@@ -12,6 +12,7 @@ use ovnkube_ovsdb::{Cache, Client, Monitored, Options, Remote, Txn};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
+use crate::db::look::is_here;
 use crate::db::place::Place;
 
 /// How often the rows are compared with the settings.
@@ -21,6 +22,7 @@ const PROBE: i64 = 60_000;
 
 /// The tables of a database that say how its server listens.
 struct Tables {
+    word: &'static str,
     database: &'static Database,
     global: &'static Table,
     ssl: Column<kind::Opt<kind::Uuid>>,
@@ -35,6 +37,7 @@ struct Tables {
 }
 
 const NORTH: Tables = Tables {
+    word: "nb",
     database: &nb::DATABASE,
     global: nb::nb_global::TABLE,
     ssl: nb::nb_global::SSL,
@@ -49,6 +52,7 @@ const NORTH: Tables = Tables {
 };
 
 const SOUTH: Tables = Tables {
+    word: "sb",
     database: &sb::DATABASE,
     global: sb::sb_global::TABLE,
     ssl: sb::sb_global::SSL,
@@ -75,8 +79,9 @@ pub(crate) async fn keep(settings: &Settings, may_write: MayWrite) {
 
 async fn keep_one(place: Place, tables: Tables, keys: &ServerKeys, targets: BTreeSet<String>, may_write: &MayWrite) {
     // before its server has a certificate, it is reached only on this host, where any member passes writes on to its leader
-    let mut remotes = vec![Remote::Unix(place.run_file("sock"))];
-    remotes.extend(place.remotes.iter().filter(|remote| !remotes.contains(remote)).cloned().collect::<Vec<_>>());
+    let own = place.remotes.iter().any(is_here).then(|| Remote::Unix(place.run_file("sock")));
+    let others = place.remotes.iter().filter(|remote| own.as_ref() != Some(remote)).cloned();
+    let remotes = own.iter().cloned().chain(others).collect();
     let client = Client::connect(Options {
         tls: place.tls.clone(),
         tables: vec![
@@ -105,7 +110,7 @@ async fn keep_one(place: Place, tables: Tables, keys: &ServerKeys, targets: BTre
 }
 
 async fn step(client: &Client, tables: &Tables, keys: &ServerKeys, targets: &BTreeSet<String>) -> Result<(), String> {
-    let (txn, taken) = tables.missing(&client.cache(), keys, targets);
+    let (txn, taken) = tables.missing(&client.cache(), keys, targets)?;
     if !txn.is_empty() {
         // rows that name files which are not there would cut off all clients
         if let Some(path) = [&keys.privkey, &keys.cert, &keys.cacert].into_iter().find(|path| !path.is_file()) {
@@ -123,8 +128,14 @@ async fn step(client: &Client, tables: &Tables, keys: &ServerKeys, targets: &BTr
 }
 
 impl Tables {
-    /// What the database lacks, and a connection without TLS that has a port of ours.
-    fn missing(&self, cache: &Cache, keys: &ServerKeys, targets: &BTreeSet<String>) -> (Txn, Option<String>) {
+    /// What the database lacks, and a connection without TLS that has a port of ours. Fails if its server has other files: with
+    /// wrong ones it would refuse everybody.
+    fn missing(
+        &self,
+        cache: &Cache,
+        keys: &ServerKeys,
+        targets: &BTreeSet<String>,
+    ) -> Result<(Txn, Option<String>), String> {
         let mut txn = Txn::new(self.database);
         let global = cache.iter(self.global).next();
         let uuid = global.map_or_else(|| derived_uuid(self.global.name, ""), |(uuid, _)| uuid);
@@ -138,7 +149,14 @@ impl Tables {
             .with(self.ca_cert, keys.cacert.display().to_string());
         match have.and_then(|row| row.uuid(self.ssl)).and_then(|at| Some((at, cache.get(self.keys, at)?))) {
             Some((_, row)) if want.differing(row).next().is_none() => {}
-            Some((at, _)) => drop(txn.update(at, want)),
+            Some((_, row)) => {
+                return Err(format!(
+                    "its servers have the certificate {} with other files already; correct the settings, or run ovn-{}ctl \
+                     del-ssl on the host of a server to have them used",
+                    row.str(self.certificate),
+                    self.word
+                ));
+            }
             None => {
                 let at = cache.fresh_uuid(self.keys, "server");
                 txn.insert(at, want);
@@ -166,7 +184,7 @@ impl Tables {
                 }
             }
         }
-        (txn, taken)
+        Ok((txn, taken))
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) enum Fault {
     #[error("server lost its cluster")]
     Partitioned,
     #[error(
-        "server is a backup: it copies another server and takes no writes; waiting until this or another server is active"
+        "server is a backup: it copies another server and takes no writes, or its Connection is read_only; waiting until this or another server takes them"
     )]
     Backup,
     #[error("server is behind: it has entry {has}, entry {seen} was seen already")]

@@ -115,16 +115,21 @@ fn seen(address: String, asked: &Asked) -> Seen {
     Seen { address, answer: asked.as_ref().ok().map(answer), problem: asked.as_ref().err().cloned(), control: None }
 }
 
+/// Whether it is an address of this host.
+pub(crate) fn is_here(remote: &Remote) -> bool {
+    match remote {
+        Remote::Tcp { host, .. } | Remote::Ssl { host, .. } => UdpSocket::bind((host.as_str(), 0)).is_ok(),
+        Remote::Unix(_) => false,
+    }
+}
+
 /// Which of the servers that were asked is the one on this host: the same process, or if that is silent, one that is silent at an
 /// address of this host.
 fn whose(place: &Place, socket: &Remote, asked: &[Asked], here: &Asked) -> Option<usize> {
     if let Ok(here) = here {
         return asked.iter().position(|asked| asked.as_ref().is_ok_and(|asked| asked.process == here.process));
     }
-    let is_ours = |remote: &Remote| match remote {
-        Remote::Tcp { host, .. } | Remote::Ssl { host, .. } => UdpSocket::bind((host.as_str(), 0)).is_ok(),
-        Remote::Unix(_) => remote == socket,
-    };
+    let is_ours = |remote: &Remote| is_here(remote) || remote == socket;
     let mut silent = (0..asked.len())
         .filter(|at| asked.get(*at).is_some_and(Result::is_err) && place.remotes.get(*at).is_some_and(is_ours));
     silent.next().filter(|_| silent.next().is_none())

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use ovnkube_config::{Database as Reached, Settings, Side};
 use ovnkube_ovn::{Database, nb, sb};
 use ovnkube_ovsdb::{Questions, Remote, TlsFiles};
@@ -74,10 +75,19 @@ impl Place {
 
     /// The control socket of northd on this host, if one runs.
     pub(crate) fn northd_socket(&self) -> Option<PathBuf> {
-        let pid = std::fs::read_to_string(self.run_dir.join("ovn-northd.pid")).ok()?;
-        let pid: u32 = pid.trim().parse().ok()?;
-        Some(self.run_dir.join(format!("ovn-northd.{pid}.ctl"))).filter(|socket| socket.exists())
+        control_socket(&self.run_dir, "ovn-northd").ok().filter(|socket| socket.exists())
     }
+}
+
+/// The control socket of a program: its pod gives it the plain name, others have the process's id in it.
+pub(crate) fn control_socket(dir: &Path, program: &str) -> Result<PathBuf> {
+    let plain = dir.join(format!("{program}.ctl"));
+    if plain.exists() {
+        return Ok(plain);
+    }
+    let file = dir.join(format!("{program}.pid"));
+    let pid = std::fs::read_to_string(&file).with_context(|| format!("it does not run: {}", file.display()))?;
+    Ok(dir.join(format!("{program}.{}.ctl", pid.trim())))
 }
 
 /// Runs a command in the program of this control socket.

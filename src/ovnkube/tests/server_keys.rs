@@ -89,9 +89,17 @@ async fn a_master_sets_the_certificate_of_a_server_and_its_port() {
     lab.ready(&again).await;
     assert_eq!(written(&nb), before);
 
-    // what an administrator deletes comes back
-    nb.nbctl(&["del-connection"]);
+    // an administrator's files stay
     nb.nbctl(&["set-ssl", "/nowhere/key.pem", "/nowhere/cert.pem", "/nowhere/ca.pem"]);
+    until("the message", async || {
+        again.log().contains("its servers have the certificate /nowhere/cert.pem with other files already")
+    })
+    .await;
+    assert!(nb.nbctl(&["get-ssl"]).contains("/nowhere/cert.pem"));
+
+    // what is deleted comes back
+    nb.nbctl(&["del-connection"]);
+    nb.nbctl(&["del-ssl"]);
     until("the rows", async || {
         nb.nbctl(&["get-connection"]).trim() == format!("pssl:{port}")
             && nb.nbctl(&["get-ssl"]).contains("server-db.crt")
