@@ -17,12 +17,18 @@ pub enum Release {
     Host,
     /// Debian 13's OVN 25.03, unpacked next to it.
     Trixie,
+    /// OVN 26.03 of Debian sid, likewise.
+    Lts,
 }
 
 impl Release {
     fn root(self) -> PathBuf {
         let home = || PathBuf::from(std::env::var_os("LAB_HOME").unwrap_or_else(|| "/var/lib/ovnkube-lab".into()));
-        if self == Self::Host { PathBuf::from("/") } else { home().join("trixie") }
+        match self {
+            Self::Host => PathBuf::from("/"),
+            Self::Trixie => home().join("trixie"),
+            Self::Lts => home().join("lts"),
+        }
     }
 
     /// A file of the release's packages.

@@ -74,7 +74,7 @@ struct Story {
 
 impl Story {
     async fn begin(settings: Settings) -> Self {
-        let server = Server::new(Release::Trixie);
+        let server = Server::new(Release::Lts);
         let mut objects = Objects::default();
         for number in 0..NAMESPACES {
             objects.put(namespace(&name(number)));
@@ -366,7 +366,7 @@ async fn many_pods_change_at_the_same_time() {
 /// Packets of all nodes become allowed or denied at the same moment, since rules select the namespace that represents nodes.
 #[tokio::test(flavor = "multi_thread")]
 async fn traffic_of_nodes_is_allowed_at_one_moment() {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let mut objects = Objects::default();
     for name in ["a", "nodes"] {
         objects.put(namespace(name));

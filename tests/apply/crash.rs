@@ -84,7 +84,7 @@ pub(crate) async fn check(objects: &mut Objects, controller: &Controller) {
     let mut again = Controller::start(network.clone(), controller.nb.clone(), objects);
     let (transactions, patches) = again.settle(objects).await;
     assert_eq!((transactions, patches), (0, Vec::new()), "{}", Dump::of(&controller.nb).since(&rows));
-    let empty = Server::new(Release::Trixie);
+    let empty = Server::new(Release::Lts);
     let mut fresh = Controller::start(network, empty.client().await, objects);
     let (_, patches) = fresh.settle(objects).await;
     assert_eq!(patches, Vec::new(), "annotations of a fresh start");
@@ -94,10 +94,10 @@ pub(crate) async fn check(objects: &mut Objects, controller: &Controller) {
 }
 
 async fn crash_everywhere(pace: usize, annotations_first: bool) {
-    let all = play(&Server::new(Release::Trixie), 0, pace, annotations_first).await;
+    let all = play(&Server::new(Release::Lts), 0, pace, annotations_first).await;
     assert!(all > 30, "a story of {all} writes is too short");
     for crash in 1..=all {
-        play(&Server::new(Release::Trixie), crash, pace, annotations_first).await;
+        play(&Server::new(Release::Lts), crash, pace, annotations_first).await;
     }
 }
 

@@ -25,7 +25,7 @@ struct Lab {
 impl Lab {
     async fn up() -> Self {
         let api = Api::up().await;
-        let server = Server::new(Release::Trixie);
+        let server = Server::new(Release::Lts);
         let nb = server.client().await;
         Self { api, server, nb }
     }
@@ -64,7 +64,7 @@ impl Lab {
     async fn settled(&self) {
         until("rows and annotations are as planned", async || {
             let (mut objects, _) = self.observer().await;
-            let empty = Server::new(Release::Trixie);
+            let empty = Server::new(Release::Lts);
             let network = Settings::default().network();
             let mut fresh = Controller::start(network, empty.client().await, &objects);
             let (_, patches) = fresh.settle(&mut objects).await;

@@ -22,7 +22,7 @@ const REFUSED: &str = "a\u{0}b";
 /// A refused patch waits longer each time, although its pod's rows are written each time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_patch_is_retried_with_backoff() {
-    let (api, server) = (Api::up().await, Server::new(Release::Trixie));
+    let (api, server) = (Api::up().await, Server::new(Release::Lts));
     let nb = server.client().await;
     api.namespace("a").await;
     let annotations = json!({
@@ -62,7 +62,7 @@ async fn a_refused_patch_is_retried_with_backoff() {
 /// and the changes do not increase its backoff.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_key_that_changes_all_the_time_is_limited() {
-    let (api, server) = (Api::up().await, Server::new(Release::Trixie));
+    let (api, server) = (Api::up().await, Server::new(Release::Lts));
     let nb = server.client().await;
     let engine = Running::start(&api, Settings::default().network(), Some(server.client().await)).await;
     engine.ready().await;
@@ -89,7 +89,7 @@ async fn a_refused_key_that_changes_all_the_time_is_limited() {
 /// another change.
 #[tokio::test(flavor = "multi_thread")]
 async fn work_due_without_the_lease_is_done_when_it_is_back() {
-    let (api, server) = (Api::up().await, Server::new(Release::Trixie));
+    let (api, server) = (Api::up().await, Server::new(Release::Lts));
     let nb = server.client().await;
     let lease = Arc::new(AtomicBool::new(true));
     let held = lease.clone();
@@ -158,7 +158,7 @@ fn narrow(server: &Path, most: usize) -> PathBuf {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_that_is_lost_again_and_again_is_halved() {
     const POLICIES: usize = 600;
-    let (api, server) = (Api::up().await, Server::new(Release::Trixie));
+    let (api, server) = (Api::up().await, Server::new(Release::Lts));
     let nb = server.client().await;
     api.namespace("a").await;
     api.node("n1", json!({"k8s.ovn.org/node-chassis-id": "chassis-n1"})).await;

@@ -142,7 +142,7 @@ async fn a_nodes_subnet_is_not_given_out_twice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pods_address_is_not_given_out_twice() {
-    let (api, server) = (Api::up().await, Server::new(Release::Trixie));
+    let (api, server) = (Api::up().await, Server::new(Release::Lts));
     let nb = server.client().await;
     api.namespace("a").await;
     let node = json!({

@@ -58,7 +58,7 @@ fn assert_unharmed(foreign: &Foreign, nb: &Database, after: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_rows_stay_whatever_happens_to_ours() {
-    let (server, mut objects) = (Server::new(Release::Trixie), objects());
+    let (server, mut objects) = (Server::new(Release::Lts), objects());
     start(&server, &mut objects).await;
     let foreign = Foreign::put(&server, &NODES, true).await;
 
@@ -110,7 +110,7 @@ fn children(nb: &Database) -> Vec<(String, Vec<(&'static str, Uuid)>)> {
 /// Next to rows like ours, our own rows with our marks are created, and removed without the others.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_like_ours_stay_foreign() {
-    let (server, mut objects) = (Server::new(Release::Trixie), objects());
+    let (server, mut objects) = (Server::new(Release::Lts), objects());
     let (controller, _) = start(&server, &mut objects).await;
     let expected = ours(&controller.nb, &Foreign::default());
     let before = children(&controller.nb);
@@ -137,7 +137,7 @@ async fn rows_like_ours_stay_foreign() {
 /// Names of routers, switches and load balancers have no index.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_with_the_same_name_are_neither_used_nor_removed() {
-    let (server, mut objects) = (Server::new(Release::Trixie), objects());
+    let (server, mut objects) = (Server::new(Release::Lts), objects());
     objects.put(json!({
         "kind": "Service", "metadata": {"name": "web", "namespace": "a"},
         "spec": {"clusterIP": "10.96.0.10", "ports": [{"name": "http", "port": 80}]},
@@ -170,7 +170,7 @@ async fn rows_with_the_same_name_are_neither_used_nor_removed() {
 /// Before any row of ours exists, a router of that name is foreign if it names another owner.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_router_is_not_used_at_the_first_start() {
-    let (server, mut objects) = (Server::new(Release::Trixie), objects());
+    let (server, mut objects) = (Server::new(Release::Lts), objects());
     let create = "create logical_router name=ovn_cluster_router external_ids:owner=somebody";
     let foreign = Foreign::made_by(&server, &[create.to_owned()]).await;
     let (controller, _) = start(&server, &mut objects).await;
@@ -190,7 +190,7 @@ impl Lab {
     /// The engine, after it has written everything.
     async fn up() -> Self {
         let api = Api::up().await;
-        let server = Server::new(Release::Trixie);
+        let server = Server::new(Release::Lts);
         let nb = server.client().await;
         api.namespace("a").await;
         for (n, name) in NODES.iter().enumerate() {

@@ -12,7 +12,7 @@ use serde_json::json;
 
 /// A node with two pods, all written.
 async fn cluster() -> (Server, Objects) {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let mut objects = Objects::default();
     for object in [node("n1"), node("n2"), namespace("a"), pod("a", "p", "n1"), pod("a", "q", "n1")] {
         objects.put(object);

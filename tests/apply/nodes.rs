@@ -33,7 +33,7 @@ impl Lab {
     /// With a namespace, and a node and a pod that stay.
     async fn up() -> Self {
         let api = Api::up().await;
-        let (north, south) = (Server::new(Release::Trixie), Server::southbound(Release::Trixie));
+        let (north, south) = (Server::new(Release::Lts), Server::southbound(Release::Lts));
         let northd = Daemon::northd(&north, &south);
         let (nb, sb) = (north.client().await, south.client().await);
         let lab = Self { api, north, south, nb, sb, _northd: northd, hosts: Cell::new(0) };

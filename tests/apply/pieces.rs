@@ -83,7 +83,7 @@ fn sizes(server: &Server, seen: usize) -> Vec<usize> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_have_a_limited_size() {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let mut objects = nodes();
     fill(&mut objects, PODS, SERVICES, POLICIES);
     let mut controller = start(&server, &objects).await;
@@ -110,7 +110,7 @@ async fn transactions_have_a_limited_size() {
 /// What comes in place of what goes does not wait until all of it is gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_sweep_delays_no_service() {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let mut objects = nodes();
     fill(&mut objects, 0, 6_000, 0);
     start(&server, &objects).await.settle(&mut objects).await;
@@ -132,7 +132,7 @@ async fn a_long_sweep_delays_no_service() {
 /// The same through the whole engine, which finds that all is gone, and a controller that crashes after each transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_removes_everything_in_limited_transactions() {
-    let (api, server) = (Api::up().await, Server::new(Release::Trixie));
+    let (api, server) = (Api::up().await, Server::new(Release::Lts));
     let nb = server.client().await;
     let mut objects = nodes();
     fill(&mut objects, 1_000, SERVICES, POLICIES / 2);
@@ -155,7 +155,7 @@ async fn an_engine_removes_everything_in_limited_transactions() {
 /// Pods, policies and services appear and go, with a crash after each of the small transactions.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_after_each_transaction_changes_nothing() {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let mut objects = nodes();
     for fills in [true, false] {
         if fills {

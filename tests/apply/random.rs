@@ -156,7 +156,7 @@ impl Running {
 }
 
 async fn play(story: &[Happens]) {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let network = Settings::default().network();
     let mut objects = Objects::default();
     let mut controller = Controller::start(network.clone(), server.client().await, &objects);
@@ -376,7 +376,7 @@ fn meddle_beside(server: &Server, nb: &Client, how: &Meddle, which: usize) {
 }
 
 async fn play_beside(story: &[Beside]) {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let network = Settings::default().network();
     let mut objects = Objects::default();
     for node in 0..NODES.len() {
@@ -430,7 +430,7 @@ async fn play_beside(story: &[Beside]) {
     assert_eq!(foreign.harm(&controller.nb), [""; 0]);
     let mut again = Controller::start(network.clone(), server.client().await, &objects);
     assert_eq!(again.settle(&mut objects).await, (0, Vec::new()));
-    let empty = Server::new(Release::Trixie);
+    let empty = Server::new(Release::Lts);
     let mut fresh = Controller::start(network, empty.client().await, &objects);
     fresh.settle(&mut objects).await;
     assert_eq!(crate::foreign::ours(&again.nb, &foreign), crate::foreign::ours(&fresh.nb, &Foreign::default()));

@@ -44,7 +44,7 @@ fn cluster(nodes: &[Value]) -> Objects {
 
 /// The rows that a controller has written for these nodes.
 async fn written(nodes: &[Value], template: bool) -> (Server, Dump) {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let mut objects = cluster(nodes);
     let network = Settings { svc_template_support: template, ..Settings::default() }.network();
     let mut controller = Controller::start(network, server.client().await, &objects);
@@ -100,7 +100,7 @@ async fn foreign_rows_stay() {
 /// A renamed host has the chassis of its old node.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renamed_hosts_chassis_stays() {
-    let (south, ids) = (Server::southbound(Release::Trixie), ["c1", "c2", "c3"].map(str::to_owned));
+    let (south, ids) = (Server::southbound(Release::Lts), ["c1", "c2", "c3"].map(str::to_owned));
     for (id, hostname, ip) in [("c1", "new", "172.18.0.2"), ("c2", "old", "172.18.0.3"), ("c3", "", "172.18.0.4")] {
         let (name, host) = (format!("name={id}"), format!("hostname={hostname}"));
         south.sbctl(&["chassis-add", id, "geneve", ip, "--", "create", "chassis_private", &name]);

@@ -27,7 +27,7 @@ impl Lab {
     /// Two nodes, three running pods, and no controller.
     async fn up(network: NetworkSettings) -> Self {
         let api = Api::up().await;
-        let server = Server::new(Release::Trixie);
+        let server = Server::new(Release::Lts);
         let nb = server.client().await;
         let lab = Self { api, server, nb };
         lab.api.namespace("a").await;

@@ -15,7 +15,7 @@ fn cluster(namespaces: &[&str]) -> (Server, Objects) {
     for name in namespaces {
         objects.put(namespace(name));
     }
-    (Server::new(Release::Trixie), objects)
+    (Server::new(Release::Lts), objects)
 }
 
 async fn settled(server: &Server, objects: &mut Objects) -> Controller {

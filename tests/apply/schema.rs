@@ -16,7 +16,7 @@ fn remove(schema: &mut Value, table: &str, columns: [(&str, &str); 2]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_rows_of_missing_tables_are_left_out() {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let socket = format!("unix:{}", server.socket().display());
     let client = |words: &[&str]| {
         let out = server.release().command("ovsdb-client").args(words).output().unwrap();

@@ -57,7 +57,11 @@ struct Lab {
 impl Lab {
     /// Three nodes and twenty services with endpoints; every fifth has a node port.
     async fn up(template: bool) -> Self {
-        let server = Server::new(Release::Trixie);
+        Self::on(Release::Lts, template).await
+    }
+
+    async fn on(release: Release, template: bool) -> Self {
+        let server = Server::new(release);
         let mut objects = Objects::default();
         for n in 0..NODES {
             objects.put(node(n, None));
@@ -130,7 +134,7 @@ impl Lab {
 /// `kubectl replace --force`, faster than northd reacts: with one uuid for both rows, 25.03 crashed here.
 #[tokio::test(flavor = "multi_thread")]
 async fn northd_survives_recreated_services() {
-    let mut lab = Lab::up(false).await;
+    let mut lab = Lab::on(Release::Trixie, false).await;
     let south = Server::southbound(Release::Trixie);
     let mut northd = Daemon::northd(&lab.server, &south);
     let made_again: Vec<_> = lab.objects.of("Service").cloned().collect();
@@ -358,7 +362,7 @@ fn random_slice(n: usize, which: usize, behind: &[(u8, State)]) -> Value {
 }
 
 async fn play(story: &[Happens], template: bool) {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let network = Settings { svc_template_support: template, ..Settings::default() }.network();
     let mut objects = Objects::default();
     let mut controller = Controller::start(network.clone(), server.client().await, &objects);

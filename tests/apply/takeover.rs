@@ -59,7 +59,7 @@ async fn start(server: &Server, objects: &mut Objects, network: &NetworkSettings
 
 /// The rows as ovn-kubernetes would have them: everything without our marks, NAT rules with a range of ports.
 async fn left(objects: &mut Objects, network: &NetworkSettings) -> Server {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let (controller, _) = start(&server, objects, network).await;
     take_marks_off(&server, &controller.nb);
     for (uuid, _) in controller.nb.cache().iter(nat::TABLE) {
@@ -104,7 +104,7 @@ fn ours(nb: &Database, foreign: &Foreign) -> BTreeMap<String, usize> {
 
 /// The rows that a fresh controller writes.
 async fn fresh(objects: &Objects, network: &NetworkSettings) -> BTreeMap<String, usize> {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let (controller, _) = start(&server, &mut objects.clone(), network).await;
     ours(&controller.nb, &Foreign::default())
 }
@@ -231,7 +231,7 @@ async fn one_of_two_equal_rows_is_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn removed_marks_are_restored() {
     let (mut objects, network) = (objects(), network(false));
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let (controller, _) = start(&server, &mut objects, &network).await;
     let rows = dump::uuids(&controller.nb.cache());
     for (uuid, (table, row)) in rows.iter().filter(|(_, (_, row))| is_marked(row)) {

@@ -7,7 +7,7 @@ use ovnkube_tests::nb::{Release, Server};
 
 /// What a database has, one feature a line.
 async fn held(rows: &str) -> String {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let client = server.client().await;
     client.transact(dump::load(&Dump::parse(rows))).await.unwrap();
     let cache = client.cache();

@@ -78,7 +78,7 @@ async fn run(name: &str, given: &str) -> (String, String) {
         None => Settings::default(),
     };
     documents.retain(|d| d.get("network").is_none() && !d.is_null());
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let mut objects = Objects::default();
     let mut before = Dump::default();
     if !settings.show_everything {

@@ -99,13 +99,13 @@ async fn routes_are_exchanged_with_ovn_23_03() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn routes_are_exchanged_with_ovn_25_03() {
-    routes_are_exchanged(Release::Trixie).await;
+    routes_are_exchanged(Release::Lts).await;
 }
 
 /// The one that had the name first stays as it is, and so does one that is given the name of another one later.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_another_cluster_takes_changes_nothing() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     let (other, _engine) = joined(&lab).await;
     let before = lab.ports();
     lab.configure(&[("az-name", "az2")]).await;
@@ -127,7 +127,7 @@ async fn a_name_that_another_cluster_takes_changes_nothing() {
 /// A cluster with both families says when no switch has one of them. A switch that gets it keeps its port and address.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_switch_gets_another_family_later() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     lab.add_switch("ts", "169.254.100.0/24");
     let _engine = lab.dual_engine().await;
     lab.configure(&[]).await;
@@ -172,7 +172,7 @@ async fn a_range_that_a_subnet_closes_stays_here() {
 /// Our own databases need nobody else to be rid of the others' rows.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_leaves_databases_that_are_dead() {
-    let mut lab = Lab::up(Release::Trixie).await;
+    let mut lab = Lab::up(Release::Lts).await;
     let (_other, _engine) = joined(&lab).await;
     lab.shared.iter_mut().for_each(Server::kill);
     lab.configure(&[("enable-ic", "false")]).await;
@@ -184,7 +184,7 @@ async fn a_cluster_leaves_databases_that_are_dead() {
 /// Until the other clusters know the new name, they have a way by the earlier one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_gets_another_name_without_a_gap() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     let (other, engine) = joined(&lab).await;
     let no_gap = || {
         assert!(other.routes().contains("10.128.0.0/14"), "{}", other.routes());
@@ -220,7 +220,7 @@ async fn a_cluster_gets_another_name_without_a_gap() {
 /// Nothing is left and joined again where only the servers of the databases change.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_servers_of_the_same_databases_change_no_row() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     let (other, _engine) = joined(&lab).await;
     lab.is_quiet().await;
     let before = lab.rows();
@@ -238,13 +238,13 @@ async fn other_servers_of_the_same_databases_change_no_row() {
 /// A cluster stays where it is until it has reached the databases that people name, and does not wait for dead ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_moves_to_other_databases() {
-    let mut lab = Lab::up(Release::Trixie).await;
+    let mut lab = Lab::up(Release::Lts).await;
     let (other, _engine) = joined(&lab).await;
     lab.configure(&[("ic-nb-port", "1"), ("ic-sb-port", "1")]).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(other.routes().contains("10.128.0.0/14"), "{}", other.routes());
 
-    let first = std::mem::replace(&mut lab.shared, shared(Release::Trixie));
+    let first = std::mem::replace(&mut lab.shared, shared(Release::Lts));
     lab.configure(&[]).await;
     until("it is in the others", async || lab.zones().contains("az1")).await;
     let zones = || first[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=name", "list", "availability_zone"]);
@@ -267,7 +267,7 @@ fn series(engine: &Running, name: &str) -> Vec<String> {
 /// A cluster whose controller is dead keeps its routes, and people are told.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_does_not_follow_is_silent() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     lab.add_switch("ts", "169.254.100.0/24");
     let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
     let listening = Listening { ask_after: Duration::from_secs(1), silent_after: Duration::from_secs(4) };
@@ -298,7 +298,7 @@ async fn a_cluster_that_does_not_follow_is_silent() {
 /// Of two clusters that offer the same addresses, the one that joined first is used, also after a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_clusters_with_the_same_addresses_the_earlier_one_is_used() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     let (other, engine) = joined(&lab).await;
     lab.add_cluster("az0", "gw0", "172.20.0.2", "ts", (9, "169.254.100.66/24"));
     let zone = lab.zone("az0");
@@ -329,7 +329,7 @@ async fn of_two_clusters_with_the_same_addresses_the_earlier_one_is_used() {
 /// OVN's own daemon would do it, but a network of ovnkube's clusters has none.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_of_a_switch_goes_with_the_last_port_in_it() {
-    for release in [Release::Host, Release::Trixie] {
+    for release in [Release::Host, Release::Lts] {
         let lab = Lab::up(release).await;
         lab.add_switch("ts", "169.254.100.0/24");
         lab.add_switch("ts1", "169.254.101.0/24");
@@ -355,7 +355,7 @@ async fn the_key_of_a_switch_goes_with_the_last_port_in_it() {
 /// People hear once that it waits, and for what.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_interconnection_waits_for_is_an_event() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     let daemon = lab.sb.client().await;
     let mut lock = daemon.lock("ovn_ic_sb");
     lock.until(true).await;
@@ -392,7 +392,7 @@ async fn what_interconnection_waits_for_is_an_event() {
 /// Two clusters may be given the same name by mistake. The second one writes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_another_cluster_has_is_refused() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     lab.add_switch("ts", "169.254.100.0/24");
     let other = Other::join(&lab, "az1", "ts", "169.254.100.77/24").await;
     let before = lab.shared_rows();
@@ -406,7 +406,7 @@ async fn a_name_that_another_cluster_has_is_refused() {
 /// A cluster that offers everything and far too much gets what one cluster may have, and its neighbours work on.
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_routes_of_a_cluster_are_bounded() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     let (other, engine) = joined(&lab).await;
     other.stop();
     let zone = lab.zone("az2");
@@ -435,7 +435,7 @@ async fn ten_thousand_routes_of_a_cluster_are_bounded() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "it measures"]
 async fn the_cost_of_a_route() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     let (other, _engine) = joined(&lab).await;
     for (switch, subnet) in [("ts1", 101), ("ts2", 102)] {
         lab.add_switch(switch, &format!("169.254.{subnet}.0/24"));
@@ -480,7 +480,7 @@ fn work() -> f64 {
 /// Whatever other clusters write, this cluster's own network stays as it is, and what can be used is used.
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_rows_of_other_clusters_are_left_out() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     lab.shared[0].ctl("ovn-ic-nbctl", &["ts-add", "join"]);
     lab.shared[0].ctl("ovn-ic-nbctl", &["ts-add", "none"]);
     let (other, _engine) = joined(&lab).await;

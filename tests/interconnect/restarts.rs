@@ -13,7 +13,7 @@ use crate::lab::Lab;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_before_any_write_changes_no_row() {
     const LEFT: &[(&str, &str)] = &[("enable-ic", "false")];
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     let (_other, engine) = joined(&lab).await;
     lab.is_quiet().await;
     let joined = lab.everything();
@@ -69,7 +69,7 @@ async fn kill_before_each_write(lab: &Lab, from: Edit<'_>, to: Edit<'_>) -> usiz
 /// A master knows from the earlier one where the shared databases are. While they are dead, that stays known.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_whose_configuration_went_while_no_master_ran_has_left() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     let (other, engine) = joined(&lab).await;
     drop(engine);
     lab.delete_configuration().await;
@@ -95,7 +95,7 @@ async fn a_cluster_whose_configuration_went_while_no_master_ran_has_left() {
 /// A master that starts while a key is bad goes on as the one before it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_that_starts_with_a_bad_key_follows_the_others() {
-    let lab = Lab::up(Release::Trixie).await;
+    let lab = Lab::up(Release::Lts).await;
     let (other, engine) = joined(&lab).await;
     lab.is_quiet().await;
     let before = lab.everything();

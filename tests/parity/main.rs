@@ -118,7 +118,7 @@ async fn rows_on(release: Release) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn same_rows_on_25_03() {
-    rows_on(Release::Trixie).await;
+    rows_on(Release::Lts).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,7 +128,7 @@ async fn same_rows_on_23_03() {
 
 /// A server with all rows that ovn-kubernetes wrote.
 async fn taken_over(rows: &Dump) -> Server {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let nb = server.client().await;
     nb.transact(dump::load(rows)).await.unwrap();
     assert_eq!(Dump::of(&nb).since(rows), "", "rows that were loaded differently");

@@ -26,7 +26,7 @@ fn balancers(dump: Dump) -> Dump {
 }
 
 async fn written(mode: &str, templates: bool) -> Dump {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let mut objects = Objects::default();
     crate::add(
         &mut objects,

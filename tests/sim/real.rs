@@ -124,7 +124,7 @@ fn summary(results: &Value) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_are_treated_as_by_a_real_server() {
-    let server = Server::new(Release::Trixie);
+    let server = Server::new(Release::Lts);
     let mut raw = Raw(UnixStream::connect(server.socket()).unwrap());
     let schema = raw.ask("get_schema", &json!(["OVN_Northbound"]));
     let mut database = Database::new(&schema.to_string());

@@ -9,7 +9,7 @@ use ovnkube_ovn::sb::chassis;
 use ovnkube_ovn::{Database, nb, sb};
 use ovnkube_ovsdb::{Client, Options, Remote, State, TlsFiles};
 use ovnkube_tests::dir::fresh_dir;
-use ovnkube_tests::nb::Release::{self, Host as Installed, Trixie};
+use ovnkube_tests::nb::Release::{self, Host as Installed, Lts};
 use ovnkube_tests::nb::{Daemon, Host, Server, until, within};
 
 /// A directory of certificates: servers `db`, masters `master`, nodes `a` and `b`.
@@ -61,7 +61,7 @@ impl Drop for Certificates {
     }
 }
 
-const RELEASES: [Release; 2] = [Installed, Trixie];
+const RELEASES: [Release; 2] = [Installed, Lts];
 /// Listens on a port that the system chooses.
 const ANY_PORT: &str = "pssl:0:127.0.0.1";
 
@@ -191,7 +191,7 @@ async fn a_node_can_write_only_its_own_chassis() {
 /// northd and masters work while they hold a lock, and any client of a server may take one of its locks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_takes_no_lock_of_the_databases() {
-    let all = Databases::up(Trixie).await;
+    let all = Databases::up(Lts).await;
     let master = live(all.options(&sb::DATABASE, "master-master", &all.sb)).await;
     let node = live(all.options(&sb::DATABASE, "node-a", &all.relay)).await;
     let mut held = master.lock("a_lock");

@@ -33,7 +33,7 @@ fn seeds(usual: std::ops::RangeInclusive<u64>) -> std::ops::RangeInclusive<u64> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_allow_what_the_reference_allows() {
-    let mut lab = Lab::up(Release::Trixie, 1).await;
+    let mut lab = Lab::up(Release::Lts, 1).await;
     for seed in seeds(1..=8) {
         holds(&mut lab, seed).await;
     }

@@ -147,7 +147,7 @@ fn table_has(part: &str) -> bool {
 /// The switch has connections that its flows no longer make.
 #[test]
 fn udp_connections_in_the_switch_are_ended() {
-    udp_connections_end(Release::Trixie);
+    udp_connections_end(Release::Lts);
 }
 
 #[test]

@@ -131,7 +131,7 @@ async fn a_cluster_of_3_1() {
 
 #[tokio::test]
 async fn a_cluster_of_3_5() {
-    a_cluster(Release::Trixie).await;
+    a_cluster(Release::Lts).await;
 }
 
 #[tokio::test]
@@ -192,11 +192,11 @@ async fn single_servers_and_pairs() {
 /// As on a host with the servers and two northd, of which one waits.
 #[tokio::test]
 async fn northd_is_named() {
-    let (nb, sb) = (Member::alone(Release::Trixie, &[]), Server::southbound(Release::Trixie));
+    let (nb, sb) = (Member::alone(Release::Lts, &[]), Server::southbound(Release::Lts));
     nb.nbctl(&["init"]);
     status(&nb, &nb.remote()).has(0, "northd, not here, no change was marked");
     let northd = |name: &str| {
-        let mut command = Release::Trixie.command("ovn-northd");
+        let mut command = Release::Lts.command("ovn-northd");
         command.arg(format!("--ovnnb-db={}", nb.remote())).arg(format!("--ovnsb-db=unix:{}", sb.socket().display()));
         command.arg(format!("--pidfile={}", nb.dir().join(format!("{name}.pid")).display()));
         command.args(["--no-chdir", "-vconsole:off", "-vsyslog:off"]);

@@ -142,7 +142,7 @@ async fn a_single_server_becomes_a_cluster_and_gets_a_newer_schema() {
     assert!(member.nbctl(&["ls-list"]).contains("kept"));
 
     let schema = |release| raft::schema(release, "ovn-nb.ovsschema");
-    let (older, newer) = (schema(Release::Host), schema(Release::Trixie));
+    let (older, newer) = (schema(Release::Host), schema(Release::Lts));
     db(&member, &["convert", "nb"], &address).has(0, "already");
     db(&member, &["convert", "nb", text(&newer)], &address).has(0, "OVN_Northbound has the schema 7.");
     db(&member, &["convert", "nb", text(&older)], &address).has(2, "7.0.0 is older: tables and columns would be lost");

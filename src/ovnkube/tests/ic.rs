@@ -23,8 +23,7 @@ impl Joined {
     async fn new() -> Self {
         let lab = Lab::new().await;
         let listen = ["--remote=ptcp:0:127.0.0.1".to_owned()];
-        let shared =
-            [&ic_nb::DATABASE, &ic_sb::DATABASE].map(|database| Server::with(Release::Trixie, database, &listen));
+        let shared = [&ic_nb::DATABASE, &ic_sb::DATABASE].map(|database| Server::with(Release::Lts, database, &listen));
         shared[0].ctl("ovn-ic-nbctl", &["init"]);
         shared[1].ctl("ovn-ic-sbctl", &["init"]);
         let subnet = "external_ids:subnet=169.254.100.0/24";
@@ -241,7 +240,7 @@ async fn what_dead_clusters_left_is_removed_and_what_is_alive_is_not() {
     assert_eq!(joined.rows("availability_zone", "name", "name!=x"), "az1");
 
     // one with OVN's own daemon is alive
-    let (nb, sb) = (Server::new(Release::Trixie), Server::southbound(Release::Trixie));
+    let (nb, sb) = (Server::new(Release::Lts), Server::southbound(Release::Lts));
     nb.nbctl(&["set", "NB_Global", ".", "name=az4"]);
     let _northd = Daemon::northd(&nb, &sb);
     let daemon = Daemon::ic(&nb, &sb, [&joined.shared[0], &joined.shared[1]]);

@@ -45,7 +45,7 @@ impl Drop for Dir {
 
 impl Lab {
     pub(crate) async fn new() -> Self {
-        let (nb, sb) = (Server::new(Release::Trixie), Server::southbound(Release::Trixie));
+        let (nb, sb) = (Server::new(Release::Lts), Server::southbound(Release::Lts));
         Self { api: Api::empty().await, nb, sb, dir: Dir::new() }
     }
 

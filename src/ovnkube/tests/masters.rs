@@ -98,7 +98,7 @@ async fn a_stopped_leader_hands_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_beside_the_leader_sets_the_election_timer() {
     let lab = Lab::new().await;
-    let members = Member::cluster(Release::Trixie, 3);
+    let members = Member::cluster(Release::Lts, 3);
     let leader = members.iter().position(Member::is_leader).unwrap();
     let addresses = format!("--nb-address={}", addresses(&members));
     let beside = |name: &str, member: usize, timer: &str| {

@@ -16,7 +16,7 @@ fn server() -> Member {
         "--certificate=db:OVN_Northbound,SSL,certificate",
         "--ca-cert=db:OVN_Northbound,SSL,ca_cert",
     ];
-    Member::alone(Release::Trixie, &args)
+    Member::alone(Release::Lts, &args)
 }
 
 fn issue(dir: &Path, words: &[&str]) {
@@ -30,7 +30,7 @@ fn free_port() -> u16 {
 }
 
 fn written(server: &Member) -> String {
-    raft::run(Release::Trixie, "ovsdb-tool", &["-m".as_ref(), "show-log".as_ref(), server.file().as_os_str()])
+    raft::run(Release::Lts, "ovsdb-tool", &["-m".as_ref(), "show-log".as_ref(), server.file().as_os_str()])
 }
 
 #[tokio::test(flavor = "multi_thread")]

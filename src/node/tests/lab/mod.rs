@@ -43,7 +43,7 @@ pub fn datapath() -> String {
 
 /// Runs `test` in a fresh network namespace with the node's address on eth0.
 pub fn in_node(test: impl FnOnce(&mut Lab) + Send + 'static) {
-    in_node_of(Release::Trixie, test);
+    in_node_of(Release::Lts, test);
 }
 
 /// Like [`in_node`], with the OVS and OVN of that release.
@@ -112,7 +112,7 @@ impl Lab {
 
     /// For another process, which shares databases and sockets with the one that created them.
     pub fn of(dir: PathBuf) -> Self {
-        Self::within(dir, Release::Trixie)
+        Self::within(dir, Release::Lts)
     }
 
     fn within(dir: PathBuf, release: Release) -> Self {

@@ -7,14 +7,14 @@ use std::process::Command;
 pub enum Release {
     /// What is installed on this machine: OVS 3.1 and OVN 23.03 on Debian 12, the oldest supported.
     Host,
-    /// Debian 13's OVS 3.5 and OVN 25.03, unpacked next to it.
-    Trixie,
+    /// OVN 26.03 and OVS 4.0 of Debian sid, unpacked next to it.
+    Lts,
 }
 
 impl Release {
     fn root(self) -> PathBuf {
         let home = std::env::var_os("LAB_HOME").unwrap_or_else(|| "/var/lib/ovnkube-lab".into());
-        if self == Self::Host { "/".into() } else { PathBuf::from(home).join("trixie") }
+        if self == Self::Host { "/".into() } else { PathBuf::from(home).join("lts") }
     }
 
     /// `name` as `ovn/ovn-nb.ovsschema`.

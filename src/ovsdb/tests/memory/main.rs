@@ -8,7 +8,7 @@ mod lab;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use lab::{Dir, NB, Server, Trixie, live, options, within};
+use lab::{Dir, Lts, NB, Server, live, options, within};
 use ovnkube_ovn::nb::logical_switch as ls;
 use ovnkube_ovsdb::Client;
 
@@ -47,7 +47,7 @@ fn values(client: &Client) -> Vec<usize> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_huge_update() {
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     let client = live(options(vec![server.remote()])).await;
     let before = memory("VmHWM");
     let insert = r#"{"op":"insert","table":"Logical_Switch","row":{"name":"huge","external_ids":["map",[["k",""#;

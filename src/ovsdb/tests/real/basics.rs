@@ -4,7 +4,7 @@ use ovnkube_ovn::nb::{acl, load_balancer, logical_switch as ls, logical_switch_p
 use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, nb};
 use ovnkube_ovsdb::{Class, Event, RowEvent, Subscription, Txn};
 
-use crate::lab::{Dir, Host, NB, Release, Server, Trixie, assert_cache_is_fresh, live, options, within};
+use crate::lab::{Dir, Host, Lts, NB, Release, Server, assert_cache_is_fresh, live, options, within};
 
 fn one(uuid: Uuid) -> Datum {
     Datum::one(Atom::Uuid(uuid))
@@ -80,13 +80,13 @@ async fn writes_are_in_the_cache_when_transact_returns_3_1() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_are_in_the_cache_when_transact_returns_3_5() {
-    read_your_writes(Trixie).await;
+    read_your_writes(Lts).await;
 }
 
 #[tokio::test]
 async fn events_are_merged_and_own_changes_are_marked() {
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     let (ours, theirs) = (live(options(vec![server.remote()])).await, live(options(vec![server.remote()])).await);
     let mut sub = ours.subscribe();
     assert!(matches!(within("marker", sub.recv()).await[..], [Event::Synced]));
@@ -122,7 +122,7 @@ async fn events_are_merged_and_own_changes_are_marked() {
 #[tokio::test]
 async fn what_the_server_would_ignore_silently_is_refused() {
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     let client = live(options(vec![server.remote()])).await;
     let (txn, switch, port) = switch_and_port("n1");
     client.transact(txn).await.unwrap();
@@ -237,7 +237,7 @@ async fn columns_of_newer_schemas_are_left_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_transactions_at_once_are_committed() {
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     let client = live(options(vec![server.remote()])).await;
     let (txn, switch, _) = switch_and_port("n1");
     client.transact(txn).await.unwrap();

@@ -7,7 +7,7 @@ use ovnkube_ovn::nb::logical_switch as ls;
 use ovnkube_ovn::{Row, Uuid, derived_uuid, nb};
 use ovnkube_ovsdb::{Class, Client, Event, Options, Remote, State, Txn};
 
-use crate::lab::{Dir, Host, NB, Release, Server, Trixie, assert_cache_is_fresh, live, options, within};
+use crate::lab::{Dir, Host, Lts, NB, Release, Server, assert_cache_is_fresh, live, options, within};
 
 struct Cluster {
     members: Vec<Server>,
@@ -112,12 +112,12 @@ async fn writes_continue_when_leaders_die_3_1() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_continue_when_leaders_die_3_5() {
-    leader_killed(Trixie).await;
+    leader_killed(Lts).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_the_leader_is_used_unless_configured_otherwise() {
-    let cluster = Cluster::new(Trixie);
+    let cluster = Cluster::new(Lts);
     let client = live(options(cluster.remotes())).await;
     within("write", write(&client, 1)).await;
     let leader = cluster.member_of(&client).await;
@@ -134,7 +134,7 @@ async fn only_the_leader_is_used_unless_configured_otherwise() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_hangs_is_left() {
-    let cluster = Cluster::new(Trixie);
+    let cluster = Cluster::new(Lts);
     let short = Duration::from_secs(1);
     let timeouts = Options { txn_timeout: short, step_timeout: short, ..options(cluster.remotes()) };
     let client = live(timeouts).await;
@@ -150,7 +150,7 @@ async fn a_leader_that_hangs_is_left() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_cut_off_from_its_cluster_is_left() {
-    let mut cluster = Cluster::new(Trixie);
+    let mut cluster = Cluster::new(Lts);
     let client = live(Options { leader_only: false, ..options(vec![cluster.members[0].remote()]) }).await;
     within("write", write(&client, 1)).await;
     cluster.members[1].kill();
@@ -166,12 +166,9 @@ async fn a_member_cut_off_from_its_cluster_is_left() {
 fn one(dir: &Dir) -> Server {
     let (db, address) = (dir.file("db"), format!("unix:{}", dir.file("raft").display()));
     let _ = std::fs::remove_file(&db);
-    let schema = Trixie.schema(NB);
-    Trixie.run::<&OsStr>(
-        "ovsdb-tool",
-        &["create-cluster".as_ref(), db.as_os_str(), schema.as_os_str(), address.as_ref()],
-    );
-    Server::start(Trixie, dir, "m", &db, &[])
+    let schema = Lts.schema(NB);
+    Lts.run::<&OsStr>("ovsdb-tool", &["create-cluster".as_ref(), db.as_os_str(), schema.as_os_str(), address.as_ref()]);
+    Server::start(Lts, dir, "m", &db, &[])
 }
 
 async fn refused(client: &Client, remote: &Remote, why: &str) {
@@ -183,8 +180,8 @@ async fn refused(client: &Client, remote: &Remote, why: &str) {
 async fn a_server_of_another_cluster_is_refused() {
     let (dir, other_dir, alone_dir) = (Dir::new(), Dir::new(), Dir::new());
     let (mut server, other) = (one(&dir), one(&other_dir));
-    let alone = Server::standalone(Trixie, &alone_dir, NB);
-    let id = |server: &Server| Trixie.run("ovsdb-tool", &["db-cid".as_ref(), server.db.as_os_str()]).trim().to_owned();
+    let alone = Server::standalone(Lts, &alone_dir, NB);
+    let id = |server: &Server| Lts.run("ovsdb-tool", &["db-cid".as_ref(), server.db.as_os_str()]).trim().to_owned();
     let first = id(&server);
     // found as the first one: the others cannot be reached yet
     other.signal("-STOP");
@@ -216,13 +213,13 @@ async fn clusters_convert_too() {
     let db = dir.file("db");
     let (schema, address) = (Host.schema(NB), format!("unix:{}", dir.file("raft").display()));
     let args = ["create-cluster".as_ref(), db.as_os_str(), schema.as_os_str(), address.as_ref()];
-    Trixie.run::<&OsStr>("ovsdb-tool", &args);
-    let server = Server::start(Trixie, &dir, "m", &db, &[]);
+    Lts.run::<&OsStr>("ovsdb-tool", &args);
+    let server = Server::start(Lts, &dir, "m", &db, &[]);
     let client = live(options(vec![server.remote()])).await;
     for n in 0..30 {
         write(&client, n).await;
     }
-    assert!(server.convert(&Trixie.schema(NB)).status.success());
+    assert!(server.convert(&Lts.schema(NB)).status.success());
     within("new schema", async {
         while !client.supports(nb::acl::TABLE, nb::acl::TIER) || !client.state().borrow().is_live() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -312,13 +309,13 @@ async fn a_backup_is_not_used_while_it_is_one_3_1() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_is_not_used_while_it_is_one_3_5() {
-    backup_is_not_used(Trixie).await;
+    backup_is_not_used(Lts).await;
 }
 
 /// A write that meets the new backup before its role is asked for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_a_new_backup_refuses_is_tried_with_the_other() {
-    let pair = Pair::new(Trixie);
+    let pair = Pair::new(Lts);
     let client = live(options(pair.remotes())).await;
     pair.activate(1);
     let (uuid, row) = switch(1);

@@ -8,12 +8,12 @@ use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch as ovs, port};
 use ovnkube_ovn::{Atom, Datum, Row, Uuid, nb, sb, vswitch};
 use ovnkube_ovsdb::{Class, Client, Condition, Monitored, Options, Remote, State, Txn};
 
-use crate::lab::{Dir, Host, NB, Server, Trixie, assert_cache_is_fresh, live, options, within};
+use crate::lab::{Dir, Host, Lts, NB, Server, assert_cache_is_fresh, live, options, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_are_waited_for_and_can_be_stolen() {
     let dir = Dir::new();
-    let mut server = Server::standalone(Trixie, &dir, NB);
+    let mut server = Server::standalone(Lts, &dir, NB);
     let (a, b) = (live(options(vec![server.remote()])).await, live(options(vec![server.remote()])).await);
     let mut first = a.lock("L");
     within("lock", first.until(true)).await;
@@ -58,7 +58,7 @@ async fn the_address_of_the_other_database_is_reported_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_sides_answer_echoes() {
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     // a listener from the database, with a server that asks after four seconds of silence
     let admin = live(options(vec![server.remote()])).await;
     let (global, connection) = (Uuid::from_u128(1), Uuid::from_u128(2));
@@ -122,7 +122,7 @@ async fn the_other_databases_work_too() {
     assert!(client.cache().is_empty(interface::TABLE), "all child rows were deleted with it");
 
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, "ovn/ovn-sb.ovsschema");
+    let server = Server::standalone(Lts, &dir, "ovn/ovn-sb.ovsschema");
     let client = live(Options::new(&sb::DATABASE, vec![server.remote()])).await;
     let mut txn = Txn::new(&sb::DATABASE);
     let mut tunnel = Row::new(encap::TABLE).with(encap::TYPE, "geneve").with(encap::IP, "192.0.2.1");
@@ -140,7 +140,7 @@ async fn the_other_databases_work_too() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn databases_of_many_rows_arrive_completely() {
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     let writer = live(options(vec![server.remote()])).await;
     // more than the reader processes in place: this takes the path of large messages
     for batch in 0..5_u128 {
@@ -162,7 +162,7 @@ async fn databases_of_many_rows_arrive_completely() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_change_while_connected() {
     let dir = Dir::new();
-    let mut server = Server::standalone(Trixie, &dir, NB);
+    let mut server = Server::standalone(Lts, &dir, NB);
     let writer = live(options(vec![server.remote()])).await;
     let mut txn = Txn::new(&nb::DATABASE);
     for n in 1..5_u128 {

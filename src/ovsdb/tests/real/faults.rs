@@ -7,7 +7,7 @@ use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
 use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, nb};
 use ovnkube_ovsdb::{Class, Client, Event, Options, State, Txn};
 
-use crate::lab::{Dir, Host, NB, Server, Trixie, assert_cache_is_fresh, live, options, within};
+use crate::lab::{Dir, Host, Lts, NB, Server, assert_cache_is_fresh, live, options, within};
 use crate::proxy::{Fault, Proxy};
 
 /// Writes switches with ports, deleting every third again, until dropped.
@@ -59,7 +59,7 @@ async fn filled(server: &Server, rows: u64) -> Client {
 /// A client behind the proxy goes through `faults`, then is live with the right cache.
 async fn survives(faults: Vec<Fault>) {
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     let writer = filled(&server, 30).await;
     let proxy = Proxy::new(&dir, &server.socket);
     for group in faults.chunks(30) {
@@ -141,7 +141,7 @@ async fn older_servers_have_fewer_methods() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_replies_are_reported_and_repeating_is_harmless() {
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     let proxy = Proxy::new(&dir, &server.socket);
     for (round, fault) in [Fault::LoseReply, Fault::WrongId].into_iter().enumerate() {
         proxy.plan([fault]);
@@ -163,7 +163,7 @@ async fn lost_replies_are_reported_and_repeating_is_harmless() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_killed_and_restarted_under_load() {
     let dir = Dir::new();
-    let mut server = Server::standalone(Trixie, &dir, NB);
+    let mut server = Server::standalone(Lts, &dir, NB);
     let writer = live(options(vec![server.remote()])).await;
     let follower = live(options(vec![server.remote()])).await;
     let mut sub = follower.subscribe();
@@ -231,12 +231,12 @@ async fn schemas_convert_under_load() {
     // a new server with the old schema, as after an upgrade of packages
     let db = dir.file("db");
     let old = Host.schema(NB);
-    Trixie.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), old.as_os_str()]);
-    let server = Server::start(Trixie, &dir, "s", &db, &[]);
+    Lts.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), old.as_os_str()]);
+    let server = Server::start(Lts, &dir, "s", &db, &[]);
     let client = live(options(vec![server.remote()])).await;
     let acl = nb::acl::TABLE;
     assert!(!client.supports(acl, nb::acl::TIER));
-    for (schema, has_tier) in [(Trixie.schema(NB), true), (Host.schema(NB), false), (Trixie.schema(NB), true)] {
+    for (schema, has_tier) in [(Lts.schema(NB), true), (Host.schema(NB), false), (Lts.schema(NB), true)] {
         let load = Load::start(client.clone());
         let converted = server.convert(&schema);
         assert!(converted.status.success(), "{converted:?}");
@@ -261,7 +261,7 @@ async fn schemas_convert_under_load() {
 #[tokio::test]
 async fn messages_longer_than_allowed_end_the_session() {
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     let writer = live(options(vec![server.remote()])).await;
     let client = live(Options { max_message: 100_000, ..options(vec![server.remote(); 3]) }).await;
     let mut txn = Txn::new(&nb::DATABASE);

@@ -24,14 +24,14 @@ pub(crate) const NB: &str = "ovn/ovn-nb.ovsschema";
 pub(crate) enum Release {
     /// What is installed on this machine: OVS 3.1, OVN 23.03 on Debian 12.
     Host,
-    /// Debian 13's OVS 3.5 and OVN 25.03, unpacked next to it.
-    Trixie,
+    /// OVN 26.03 and OVS 4.0 of Debian sid, unpacked next to it.
+    Lts,
 }
-pub(crate) use Release::{Host, Trixie};
+pub(crate) use Release::{Host, Lts};
 
 fn rootfs() -> PathBuf {
     let home = std::env::var_os("LAB_HOME").unwrap_or_else(|| "/var/lib/ovnkube-lab".into());
-    PathBuf::from(home).join("trixie")
+    PathBuf::from(home).join("lts")
 }
 
 impl Release {

@@ -12,7 +12,7 @@ use ovnkube_ovn::{Atom, Datum, Row, Uuid, nb};
 use ovnkube_ovsdb::{Client, Event, RowEvent, State, Subscription, Txn};
 use tokio::sync::watch;
 
-use crate::lab::{Dir, NB, Server, Trixie, live, options, within};
+use crate::lab::{Dir, Lts, NB, Server, live, options, within};
 
 const SWITCH: Uuid = Uuid::from_u128(1);
 const PORT: Uuid = Uuid::from_u128(2);
@@ -61,7 +61,7 @@ impl Wake for Look {
 async fn a_subscriber_that_is_told_synced_finds_the_client_live() {
     let dir = Dir::new();
     // an empty database: there are no rows to report before
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     let client = Client::connect(options(vec![server.remote()]));
     let mut sub = client.subscribe();
     let look = Arc::new(Look { state: client.state(), seen: Mutex::default() });
@@ -77,7 +77,7 @@ async fn a_subscriber_that_is_told_synced_finds_the_client_live() {
 #[tokio::test]
 async fn a_transaction_whose_caller_is_gone_is_not_own() {
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     let client = live(options(vec![server.remote()])).await;
     server.signal("-STOP");
     let sent = async {
@@ -102,7 +102,7 @@ async fn a_transaction_whose_caller_is_gone_is_not_own() {
 #[tokio::test]
 async fn rows_deleted_with_our_rows_are_own() {
     let dir = Dir::new();
-    let server = Server::standalone(Trixie, &dir, NB);
+    let server = Server::standalone(Lts, &dir, NB);
     let (ours, theirs) = (live(options(vec![server.remote()])).await, live(options(vec![server.remote()])).await);
     // a router whose port has a gateway: two levels of child rows
     let (router, router_port, gateway) = (Uuid::from_u128(3), Uuid::from_u128(4), Uuid::from_u128(5));

@@ -10,7 +10,7 @@ use ovnkube_ovsdb::{Class, Client, Event, Subscription, Txn};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 
-use crate::lab::{Dir, Host, NB, Release, Server, Trixie, assert_cache_is_fresh, live, options, within};
+use crate::lab::{Dir, Host, Lts, NB, Release, Server, assert_cache_is_fresh, live, options, within};
 
 /// What a writer does next. Numbers are reduced to the few existing rows.
 #[derive(Clone, Debug)]
@@ -175,5 +175,5 @@ fn caches_are_equal_after_any_writes_3_1() {
 
 #[test]
 fn caches_are_equal_after_any_writes_3_5() {
-    agree(Trixie);
+    agree(Lts);
 }

@@ -4,7 +4,7 @@ use ovnkube_ovn::nb::logical_switch as ls;
 use ovnkube_ovn::{Row, Uuid, nb};
 use ovnkube_ovsdb::{Client, Options, Remote, State, TlsFiles, Txn};
 
-use crate::lab::{Dir, NB, Server, Trixie, assert_cache_is_fresh, live, options, within};
+use crate::lab::{Dir, Lts, NB, Server, assert_cache_is_fresh, live, options, within};
 use crate::pki::{Authority, CLIENT, LATER, OVER, SERVER, files};
 
 /// As `ovs-pki` makes it for `ovnnb`: its alternative name is not a host name.
@@ -13,7 +13,7 @@ const OF_OVS_PKI: &str = "basicConstraints=CA:FALSE\nsubjectAltName=DNS:ovnnb id
 /// A server with the certificate `name`, and what it trusts of `good`.
 fn secure_server(dir: &Dir, name: &str) -> (Server, u16) {
     let db = dir.file(&format!("{name}.db"));
-    Trixie.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Trixie.schema(NB).as_os_str()]);
+    Lts.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Lts.schema(NB).as_os_str()]);
     let file = |name: &str| dir.file(name).display().to_string();
     let args = [
         "--remote=pssl:0:127.0.0.1".to_owned(),
@@ -21,7 +21,7 @@ fn secure_server(dir: &Dir, name: &str) -> (Server, u16) {
         format!("--certificate={}", file(&format!("{name}.pem"))),
         format!("--ca-cert={}", file("good.pem")),
     ];
-    let server = Server::start(Trixie, dir, name, &db, &args);
+    let server = Server::start(Lts, dir, name, &db, &args);
     let port = server.port();
     (server, port)
 }
