@@ -1,5 +1,6 @@
 //! What the agent receives, and what it reports.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ovnkube_model::{
@@ -34,7 +35,7 @@ pub enum Change {
     NodesSynced,
 }
 
-/// The part of the own Node that the agent depends on.
+/// The part of the own Node that the agent depends on, and what the host depends on elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OwnNode {
     /// `status.addresses` of type InternalIP.
@@ -50,6 +51,11 @@ pub struct OwnNode {
     pub chassis_id: Option<Name>,
     /// Label `ovn.kubernetes.io/ic-gw`: whether the node carries traffic to other clusters. `None`: the Node is not known.
     pub carries: Option<bool>,
+    /// Prefixes of other clusters that the host should have routes to: annotation `ovn.kubernetes.io/host-routes` of the ConfigMap
+    /// `ovn-ic-config`. `None`: they are not known.
+    pub other_clusters: Option<Vec<Subnet>>,
+    /// What the node reaches elsewhere, by address: the API server, databases, their DNS.
+    pub reached: BTreeMap<IpAddr, Name>,
 }
 
 impl From<&ovnkube_model::Node> for OwnNode {
@@ -61,6 +67,8 @@ impl From<&ovnkube_model::Node> for OwnNode {
             mtu: node.mtu,
             chassis_id: node.chassis_id.clone(),
             carries: Some(node.labels.get(keys::INTERCONNECTION_GATEWAY).is_some_and(|value| value == "true")),
+            other_clusters: None,
+            reached: BTreeMap::new(),
         }
     }
 }

@@ -36,7 +36,8 @@ pub enum Scope {
     ClusterManager,
     /// Nodes only.
     Nodes,
-    /// The node of this name and its pods; services with all their endpoints, and service ranges.
+    /// The node of this name and its pods; services with all their endpoints, and service ranges; how the cluster is joined to
+    /// others.
     Node(Name),
 }
 
@@ -56,7 +57,9 @@ impl Scope {
             ],
             Self::ClusterManager => &[Kind::Node, Kind::Pod],
             Self::Nodes => &[Kind::Node],
-            Self::Node(_) => &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::ServiceCidr],
+            Self::Node(_) => {
+                &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::ServiceCidr, Kind::Interconnection]
+            }
         }
     }
 
