@@ -1,8 +1,7 @@
 //! What is to be said beside how the servers are: of the disk, of a log that grows, of northd.
 
-use crate::judge::{Judgement, State};
+use crate::judgement::{Judgement, State, size};
 use crate::observed::{Northd, Observed};
-use crate::report::size;
 use crate::servers::{Server, Servers};
 
 /// A file needs room beside it for a second one, when it is compacted, and to grow.

@@ -2,39 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use crate::guards::with_guards;
+use crate::judgement::{Judgement, State};
 use crate::observed::{Model, Observed};
 use crate::servers::{Role, Server, Servers};
 
 /// A member that lacks more entries than this is told: a busy cluster's followers lack some at every moment.
 const FAR_BEHIND: u64 = 500;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    Healthy,
-    /// It works, but something is to be done.
-    Degraded,
-    /// It cannot be written, or clients would not see the same contents.
-    Broken,
-}
-
-/// What is to be said of a database.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Judgement {
-    pub state: State,
-    pub text: String,
-    pub remedy: Option<String>,
-}
-
-impl Judgement {
-    fn new(state: State, text: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let remedy = remedy.into();
-        Self { state, text: text.into(), remedy: Some(remedy).filter(|remedy| !remedy.is_empty()) }
-    }
-}
 
 pub fn judge(observed: &Observed) -> Judgement {
     let servers = Servers::of(observed);

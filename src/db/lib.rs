@@ -10,6 +10,7 @@ mod allowed;
 mod cluster_status;
 mod guards;
 mod judge;
+mod judgement;
 mod observed;
 mod report;
 mod servers;
@@ -21,7 +22,8 @@ pub use allowed::{
     Here, Refused, Removal, Source, backup, bootstrap, compact, convert, join, leave, remove, replace, restore,
 };
 pub use cluster_status::{ClusterStatus, Listed};
-pub use judge::{Judgement, State, judge};
+pub use judge::judge;
+pub use judgement::{Judgement, State};
 pub use observed::{Answer, Control, DatabaseFile, Model, Northd, Observed, Seen};
 pub use report::Report;
 pub use servers::{Role, Server, Servers};

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::judge::{Judgement, State, judge};
+use crate::judge::judge;
+use crate::judgement::{Judgement, State, size};
 use crate::observed::{Northd, Observed};
 use crate::servers::{Role, Server, Servers};
 
@@ -111,14 +112,5 @@ fn time(ms: u64) -> String {
         10_000..120_000 => format!("{} s", ms / 1000),
         120_000..7_200_000 => format!("{} minutes", ms / 60_000),
         _ => format!("{} hours", ms / 3_600_000),
-    }
-}
-
-pub(crate) fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_000 => format!("{bytes} bytes"),
-        10_000..10_000_000 => format!("{} kB", bytes / 1000),
-        10_000_000..10_000_000_000 => format!("{} MB", bytes / 1_000_000),
-        _ => format!("{} GB", bytes / 1_000_000_000),
     }
 }
