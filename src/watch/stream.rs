@@ -44,8 +44,7 @@ pub(crate) async fn run<W: Watched>(client: Client, selector: String, changes: S
         version: None,
         paged: true,
         synced: false,
-        withheld: false,
-        hidden: false,
+        given: Given::Yes,
     };
     tokio::select! {
         biased;
@@ -104,10 +103,17 @@ struct Stream<W: Watched> {
     /// Whether lists come in pages. The list after a paged one that expired does not.
     paged: bool,
     synced: bool,
-    /// Whether the last list found that the kind is withheld.
-    withheld: bool,
-    /// Whether the account may not read the kind.
-    hidden: bool,
+    given: Given,
+}
+
+/// What the last list found of the kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Yes,
+    /// The API server lacks it.
+    Missing,
+    /// The account may not read it.
+    Hidden,
 }
 
 enum WatchEnd {
@@ -185,14 +191,15 @@ impl<W: Watched> Stream<W> {
             let path = format!("{}?limit={limit}&continue={}{}", W::PATH, query_value(&next), self.selector);
             match self.client.get(&action, &path, &mut text).await {
                 Err(error) if W::OPTIONAL && next.is_empty() && error.is_withheld() => {
-                    if !std::mem::replace(&mut self.withheld, true) {
+                    if self.given == Given::Yes {
                         tracing::info!(%error, "going on without these objects");
                     }
                     if error.is_gone() {
                         // with the kind, all objects of it have gone
                         self.remove_older(self.round).await?;
+                        self.note(Given::Missing).await?;
                     } else {
-                        self.hide(true).await?;
+                        self.note(Given::Hidden).await?;
                     }
                     self.sync().await?;
                     return Ok(WatchEnd::Withheld);
@@ -209,9 +216,9 @@ impl<W: Watched> Stream<W> {
                 break;
             }
         }
-        (self.paged, self.withheld) = (true, false);
+        self.paged = true;
         self.remove_older(self.round).await?;
-        self.hide(false).await?;
+        self.note(Given::Yes).await?;
         self.sync().await?;
         Ok(WatchEnd::Listed)
     }
@@ -226,8 +233,10 @@ impl<W: Watched> Stream<W> {
     }
 
     /// Says when the account loses the right to read the kind, and when it gets it back.
-    async fn hide(&mut self, is_hidden: bool) -> Result<(), Stop> {
-        if std::mem::replace(&mut self.hidden, is_hidden) != is_hidden
+    async fn note(&mut self, given: Given) -> Result<(), Stop> {
+        let was_hidden = std::mem::replace(&mut self.given, given) == Given::Hidden;
+        let is_hidden = given == Given::Hidden;
+        if was_hidden != is_hidden
             && let Some(change) = W::hidden(is_hidden)
         {
             self.say(change).await?;
