@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ovnkube_model::{Change, Connections, Kind, Name, Peers, PodAnnotation, keys};
+use ovnkube_model::{Change, Connections, Kind, Name, Peers, PodAnnotation};
 use ovnkube_plan::{Patch, PatchTarget, Seen};
 use ovnkube_watch::Scope;
 use serde_json::{Value, json};
@@ -105,10 +105,6 @@ impl Objects {
         let id = match &patch.target {
             PatchTarget::Node(name) => ("Node".to_owned(), String::new(), name.to_string()),
             PatchTarget::Pod(key) => ("Pod".to_owned(), key.namespace.to_string(), key.name.to_string()),
-            PatchTarget::InterconnectionConfig => {
-                let (namespace, name) = keys::INTERCONNECTION;
-                ("ConfigMap".to_owned(), namespace.to_owned(), name.to_owned())
-            }
         };
         let Some(object) = self.by_id.get_mut(&id).filter(|o| text(o, "/metadata/uid") == *patch.uid) else {
             return Vec::new();

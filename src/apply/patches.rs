@@ -230,7 +230,6 @@ async fn send(api: &Client, patch: Patch, may_write: &MayWrite) -> Result<(), Re
     fence()?;
     let name = match &patch.target {
         PatchTarget::Pod(pod) => return Ok(api.give_pod(pod, &patch.uid, given).await?),
-        PatchTarget::InterconnectionConfig => return Ok(api.give_interconnection(&patch.uid, given).await?),
         PatchTarget::Node(name) => name,
     };
     if !annotations.is_empty() {

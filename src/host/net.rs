@@ -15,7 +15,7 @@ use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use rtnetlink::sys::{AsyncSocket, TokioSocket};
 use rtnetlink::{Handle, LinkGetRequest, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder, from_socket};
 
-use ovnkube_node_plan::host::{DefaultRoute, Link, Mac, OTHER_CLUSTERS, Route};
+use ovnkube_node_plan::host::{DefaultRoute, Link, Mac, Route};
 
 use crate::answer::{all, failed, first, in_time, is};
 use crate::netns::on_thread;
@@ -243,10 +243,6 @@ impl Net {
         if let Some(mtu) = want.mtu {
             builder.get_mut().attributes.push(RouteAttribute::Metrics(vec![RouteMetric::Mtu(mtu)]));
         }
-        if want.to_cluster {
-            let (protocol, metric) = OTHER_CLUSTERS;
-            builder = builder.protocol(protocol.into()).priority(metric);
-        }
         builder.get_mut().header.table = table;
         let added = in_time(self.handle.route().add(builder.build()).replace().execute()).await;
         added.map_err(|e| failed(what(), e))
@@ -424,8 +420,7 @@ pub(crate) fn route(message: &RouteMessage) -> Option<Route> {
         }
     }
     let destination = IpNetwork::new(to, message.header.destination_prefix_length).ok()?;
-    let to_cluster = u8::from(message.header.protocol) == OTHER_CLUSTERS.0;
-    Some(Route { destination, gateway, source, mtu, to_cluster })
+    Some(Route { destination, gateway, source, mtu })
 }
 
 /// The default routes in a message of the main table: one for each gateway.

@@ -4,8 +4,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ovnkube_node_plan::host::OTHER_CLUSTERS;
-
 use super::*;
 
 /// A named namespace that is removed when the value is dropped.
@@ -99,8 +97,7 @@ async fn a_pair_between_two_namespaces() {
     let source = Some("10.128.0.3".parse().unwrap());
     let narrow = Route { source, mtu: Some(1300), ..route };
     there.ensure_route(&eth0, narrow).await.unwrap();
-    let direct =
-        Route { destination: "10.1.0.1/32".parse().unwrap(), gateway: None, source, mtu: None, to_cluster: false };
+    let direct = Route { destination: "10.1.0.1/32".parse().unwrap(), gateway: None, source, mtu: None };
     there.ensure_route(&eth0, direct).await.unwrap();
     assert_eq!(there.routes(&eth0).await.unwrap(), [direct, narrow, default6]);
     there.delete_route_in(&eth0, ovnkube_node_plan::host::MAIN, direct).await.unwrap();
@@ -329,51 +326,6 @@ fn a_family_without_kernel_support_is_empty() {
     });
 }
 
-/// Of a route of somebody else to the same prefix nothing changes, whichever comes first.
-#[test]
-fn routes_to_other_clusters_are_told_from_others() {
-    apart(async || {
-        for args in [
-            "link add d0 type veth peer name d1",
-            "link set d1 up",
-            "link set d0 up",
-            "addr add 10.128.0.2/23 dev d0",
-            "addr add fd00:10::2/64 dev d0 nodad",
-        ] {
-            run("ip", &args.split(' ').collect::<Vec<_>>());
-        }
-        let net = Net::here().await.unwrap();
-        let link = net.link("d0").await.unwrap().unwrap();
-        for (family, to, via) in [("-4", "10.244.0.0/16", "10.128.0.1"), ("-6", "fd00:244::/48", "fd00:10::1")] {
-            let theirs = Route::via(to.parse().unwrap(), via.parse().unwrap());
-            let ours = Route { to_cluster: true, mtu: Some(1300), ..theirs };
-            let show = || run("ip", &[family, "route", "show", to]);
-            let by_hand = ["add", "del", "add"].map(|verb| [family, "route", verb, to, "via", via, "dev", "d0"]);
-            run("ip", &by_hand[0]);
-            for _ in 0..2 {
-                net.ensure_route(&link, ours).await.unwrap();
-            }
-            assert_eq!(show().lines().count(), 2, "{}", show());
-            assert!(show().contains(&format!("proto {} metric {}", OTHER_CLUSTERS.0, OTHER_CLUSTERS.1)), "{}", show());
-            let have = net.routes(&link).await.unwrap();
-            assert!(have.contains(&theirs) && have.contains(&ours), "{have:?}");
-            // one of another size replaces it
-            let larger = Route { mtu: None, ..ours };
-            net.ensure_route(&link, larger).await.unwrap();
-            let have = net.routes(&link).await.unwrap();
-            assert!(have.contains(&theirs) && have.contains(&larger) && !have.contains(&ours), "{have:?}");
-            net.delete_route_in(&link, ovnkube_node_plan::host::MAIN, larger).await.unwrap();
-            assert_eq!(show().lines().count(), 1, "{}", show());
-            run("ip", &by_hand[1]);
-            net.ensure_route(&link, ours).await.unwrap();
-            run("ip", &by_hand[2]);
-            assert_eq!(show().lines().count(), 2, "{}", show());
-            let preferred = show().lines().next().map(str::to_owned).unwrap();
-            assert!(!preferred.contains("proto 71"), "{preferred}");
-        }
-    });
-}
-
 #[test]
 fn marked_packets_have_a_table() {
     apart(async || {
@@ -385,7 +337,6 @@ fn marked_packets_have_a_table() {
             gateway: None,
             source: None,
             mtu: None,
-            to_cluster: false,
         });
         for _ in 0..2 {
             for (ipv6, route) in [(false, routes[0]), (true, routes[1])] {

@@ -38,8 +38,6 @@ pub mod keys {
     pub const INTERCONNECTION_GATEWAY: &str = "ovn.kubernetes.io/ic-gw";
     /// Namespace and name of the ConfigMap that asks for interconnection.
     pub const INTERCONNECTION: (&str, &str) = ("kube-system", "ovn-ic-config");
-    /// Only in ovnkube, on that ConfigMap: prefixes of other clusters that hosts have routes to, with commas between them.
-    pub const HOST_ROUTES: &str = "ovn.kubernetes.io/host-routes";
     /// Network selection of Multus for the default network: where users ask for a fixed IP or MAC.
     pub const DEFAULT_NETWORK: &str = "v1.multus-cni.io/default-network";
 }

@@ -22,8 +22,6 @@ use crate::{Error, Result, server, switch_health, wanted};
 
 /// How long the API server may take to send the own Node and all services.
 const HEAR: Duration = Duration::from_secs(20);
-/// How long it then may take to say what other clusters there are: it may also be something that cannot be used.
-const HEAR_OTHERS: Duration = Duration::from_secs(2);
 
 /// Runs the agent until `stop` resolves; then it removes the network configuration, so that the
 /// runtime starts no pods that would not be wired. Running pods keep their network.
@@ -134,7 +132,6 @@ pub async fn plan(
         let mut services = tracker.changes();
         while tracker.want().is_none() && services.changed().await.is_ok() {}
         let _ = own_node.wait_for(|node| *node != OwnNode::default()).await;
-        let _ = timeout(HEAR_OTHERS, own_node.wait_for(|node| node.other_clusters.is_some())).await;
         let services = tracker.want().unwrap_or_default();
         (own_node.borrow().clone(), services)
     };

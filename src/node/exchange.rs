@@ -1,6 +1,5 @@
 //! What the agent receives, and what it reports.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ovnkube_model::{
@@ -35,7 +34,7 @@ pub enum Change {
     NodesSynced,
 }
 
-/// The part of the own Node that the agent depends on, and what the host depends on elsewhere.
+/// The part of the own Node that the agent depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OwnNode {
     /// `status.addresses` of type InternalIP.
@@ -51,11 +50,6 @@ pub struct OwnNode {
     pub chassis_id: Option<Name>,
     /// Label `ovn.kubernetes.io/ic-gw`: whether the node carries traffic to other clusters. `None`: the Node is not known.
     pub carries: Option<bool>,
-    /// Prefixes of other clusters that the host should have routes to: annotation `ovn.kubernetes.io/host-routes` of the ConfigMap
-    /// `ovn-ic-config`. `None`: they are not known.
-    pub other_clusters: Option<Vec<Subnet>>,
-    /// What the node reaches elsewhere, by address: the API server, databases, their DNS.
-    pub reached: BTreeMap<IpAddr, Name>,
 }
 
 impl From<&ovnkube_model::Node> for OwnNode {
@@ -67,8 +61,6 @@ impl From<&ovnkube_model::Node> for OwnNode {
             mtu: node.mtu,
             chassis_id: node.chassis_id.clone(),
             carries: Some(node.labels.get(keys::INTERCONNECTION_GATEWAY).is_some_and(|value| value == "true")),
-            other_clusters: None,
-            reached: BTreeMap::new(),
         }
     }
 }

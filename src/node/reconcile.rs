@@ -245,7 +245,6 @@ impl<'a> Reconciler<'a> {
         if host.link(management_port::LINK).is_none() {
             return Ok(Err(format!("ovs-vswitchd has not made {}", management_port::LINK)));
         }
-        self.warnings.report("HostRouteRefused", mgmt.refused(host));
         let changes = links::diff(&mgmt.state(host), host);
         if !changes.is_empty() {
             applier(self.settings, &self.cni).all(&changes).await?;

@@ -7,7 +7,6 @@ use ovnkube_node_plan::chassis::{Chassis, MgmtPort, external_ids};
 use ovnkube_node_plan::gateway::GatewayBridge;
 use ovnkube_node_plan::management_port::{self, ManagementPort};
 use ovnkube_node_plan::observed::Observed;
-use ovnkube_node_plan::other_clusters::OtherClusters;
 
 use crate::exchange::OwnNode;
 use crate::settings::NodeSettings;
@@ -41,7 +40,6 @@ pub(crate) fn management_port(
     ManagementPort::new(&management_port::Facts {
         subnets: &node.subnets,
         cluster: &settings.cluster_subnets,
-        others: OtherClusters { prefixes: node.other_clusters.as_deref(), reached: &node.reached },
         mac: node.mgmt_mac,
         mtu,
         route_mtu: settings.mtu.routable,

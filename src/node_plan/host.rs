@@ -34,30 +34,22 @@ pub struct Route {
     /// Source address of the host's own packets.
     pub source: Option<IpAddr>,
     pub mtu: Option<u32>,
-    /// It leads to another cluster: marked with [`OTHER_CLUSTERS`].
-    pub to_cluster: bool,
 }
-
-/// Protocol and metric of a host's routes to other clusters: they are found again by the one, and by the other every route that
-/// somebody else sets to the same prefix is preferred.
-pub const OTHER_CLUSTERS: (u8, u32) = (71, 29500);
 
 impl Route {
     pub fn via(destination: IpNetwork, gateway: IpAddr) -> Self {
-        Self { destination, gateway: Some(gateway), source: None, mtu: None, to_cluster: false }
+        Self { destination, gateway: Some(gateway), source: None, mtu: None }
     }
 }
 
 /// As `ip route` shows it.
 impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { destination, gateway, source, mtu, to_cluster } = self;
+        let Self { destination, gateway, source, mtu } = self;
         write!(f, "{destination}")?;
         gateway.iter().try_for_each(|gateway| write!(f, " via {gateway}"))?;
         source.iter().try_for_each(|source| write!(f, " src {source}"))?;
-        mtu.iter().try_for_each(|mtu| write!(f, " mtu {mtu}"))?;
-        let (protocol, metric) = OTHER_CLUSTERS;
-        if *to_cluster { write!(f, " proto {protocol} metric {metric}") } else { Ok(()) }
+        mtu.iter().try_for_each(|mtu| write!(f, " mtu {mtu}"))
     }
 }
 

@@ -3,16 +3,14 @@
 //! With the userspace datapath the link is a tap of ovs-vswitchd and vanishes with it, together with its addresses and
 //! routes. So each look compares everything.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
-use ovnkube_model::{Mac, Name, Subnet};
+use ovnkube_model::{Mac, Subnet};
 
 use crate::host::{MAIN, Route, Sysctl};
 use crate::links::{Address, HostState, LinkIntent, Stale};
 use crate::observed::{LinkState, Observed};
-use crate::other_clusters::{self, OtherClusters};
 
 pub const LINK: &str = "ovn-k8s-mp0";
 
@@ -35,9 +33,6 @@ pub struct ManagementPort {
     /// The first address of each: the node's router port.
     pub gateways: Vec<IpAddr>,
     routes: Vec<Route>,
-    /// Routes to other clusters; `None`: those that exist stay.
-    others: Option<Vec<Route>>,
-    reached: BTreeMap<IpAddr, Name>,
     /// In place of the MAC address that follows from the address.
     mac: Option<Mac>,
     /// Bytes.
@@ -51,7 +46,6 @@ pub struct Facts<'a> {
     /// The node's pod subnets.
     pub subnets: &'a [Subnet],
     pub cluster: &'a [Subnet],
-    pub others: OtherClusters<'a>,
     /// In place of the MAC address that follows from the port's address.
     pub mac: Option<Mac>,
     /// Bytes.
@@ -64,7 +58,7 @@ pub struct Facts<'a> {
 impl ManagementPort {
     /// `None` until the node has a subnet.
     pub fn new(facts: &Facts<'_>) -> Option<Self> {
-        let Facts { subnets, cluster, others, mac, mtu, route_mtu, checksums_in_software } = *facts;
+        let Facts { subnets, cluster, mac, mtu, route_mtu, checksums_in_software } = *facts;
         let address = |subnet: &Subnet| IpNetwork::new(subnet.nth(2)?, subnet.prefix()).ok();
         let addresses: Vec<_> = subnets.iter().filter_map(address).collect();
         let gateways: Vec<IpAddr> = subnets.iter().filter_map(|subnet| subnet.nth(1)).collect();
@@ -74,9 +68,7 @@ impl ManagementPort {
             Some(Route { mtu: route_mtu, ..Route::via(destination, *gateway) })
         });
         let routes = routes.collect();
-        let reached = others.reached.clone();
-        let others = others.prefixes.map(|prefixes| other_clusters::routes(prefixes, &gateways, route_mtu));
-        let port = Self { addresses, gateways, routes, others, reached, mac, mtu, checksums_in_software };
+        let port = Self { addresses, gateways, routes, mac, mtu, checksums_in_software };
         (!port.addresses.is_empty()).then_some(port)
     }
 
@@ -94,13 +86,11 @@ impl ManagementPort {
         self.addresses.iter().map(IpNetwork::ip).collect()
     }
 
-    /// The wanted link, if it exists: leftovers of the node's earlier subnets are removed from it.
-    pub fn want(&self, host: &Observed) -> Option<LinkIntent> {
-        let have = host.link(LINK)?;
-        let others = self.others.as_deref().map(|routes| other_clusters::judge(routes, &self.reached, host).0);
+    /// The wanted link. `have` is the observed one: leftovers of the node's earlier subnets are removed from it.
+    pub fn want(&self, have: &LinkState) -> LinkIntent {
         let is_ipv6 = self.addresses.iter().any(IpNetwork::is_ipv6);
         let router = self.router_mac();
-        Some(LinkIntent {
+        LinkIntent {
             name: LINK.to_owned(),
             mac: self.mac().map(|mac| mac.0),
             mtu: Some(self.mtu),
@@ -108,41 +98,33 @@ impl ManagementPort {
             sysctls: SYSCTLS.into_iter().chain(SYSCTLS_V6.into_iter().filter(|_| is_ipv6)).collect(),
             forwards_ipv6: is_ipv6,
             addresses: self.addresses.iter().map(|address| Address { address: *address, preferred: true }).collect(),
-            routes: self.routes.iter().chain(others.iter().flatten()).map(|route| (MAIN, *route)).collect(),
+            routes: self.routes.iter().map(|route| (MAIN, *route)).collect(),
             neighbours: self.gateways.iter().filter_map(|gateway| Some((*gateway, router?.0))).collect(),
-            stale: self.stale(have, others.as_deref()),
-        })
+            stale: self.stale(have),
+        }
     }
 
     /// [`ManagementPort::want`] as the state of the whole host; empty when the link does not exist.
     pub fn state(&self, have: &Observed) -> HostState {
-        HostState { links: self.want(have).into_iter().collect(), ..HostState::default() }
+        let links = have.link(LINK).map(|now| self.want(now));
+        HostState { links: links.into_iter().collect(), ..HostState::default() }
     }
 
-    /// What to say of prefixes of other clusters that the host cannot have a route to.
-    pub fn refused(&self, have: &Observed) -> Option<String> {
-        other_clusters::say(&other_clusters::judge(self.others.as_deref()?, &self.reached, have).1)
-    }
-
-    /// Leftovers of the node's earlier subnets, which the link's addresses reveal, and routes to other clusters that are not in
-    /// `others`.
-    fn stale(&self, have: &LinkState, others: Option<&[Route]>) -> Stale {
+    /// Leftovers of the node's earlier subnets, which the link's addresses reveal.
+    fn stale(&self, have: &LinkState) -> Stale {
         let of_subnet = |address: &IpNetwork| {
             let subnet = Subnet::of(*address);
             (subnet.nth(2) == Some(address.ip())).then_some((*address, subnet.nth(1)?))
         };
-        let earlier: Vec<(IpNetwork, IpAddr)> =
+        let others: Vec<(IpNetwork, IpAddr)> =
             have.addresses.iter().filter(|address| !self.addresses.contains(address)).filter_map(of_subnet).collect();
         let is_gone =
-            |gateway: &IpAddr| earlier.iter().any(|(_, other)| other == gateway) && !self.gateways.contains(gateway);
-        let is_stale = |route: &Route| {
-            let is_wanted = || others.is_none_or(|others| others.contains(route));
-            route.gateway.is_some_and(|via| is_gone(&via)) || (route.to_cluster && !is_wanted())
-        };
+            |gateway: &IpAddr| others.iter().any(|(_, other)| other == gateway) && !self.gateways.contains(gateway);
+        let routes = have.routes.iter().filter(|(table, _)| *table == MAIN);
         Stale {
-            routes: have.routes_in(MAIN).filter(is_stale).map(|route| (MAIN, route)).collect(),
+            routes: routes.filter(|(_, route)| route.gateway.is_some_and(|via| is_gone(&via))).copied().collect(),
             neighbours: have.neighbours.iter().map(|(ip, _)| *ip).filter(is_gone).collect(),
-            addresses: earlier.iter().map(|(address, _)| *address).collect(),
+            addresses: others.iter().map(|(address, _)| *address).collect(),
         }
     }
 }
@@ -162,7 +144,6 @@ mod tests {
         let facts = Facts {
             subnets: &subnets,
             cluster: &cluster,
-            others: OtherClusters { prefixes: None, reached: &BTreeMap::new() },
             mac,
             mtu: 1400,
             route_mtu: None,

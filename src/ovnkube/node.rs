@@ -10,10 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use ovnkube_config::Settings;
 use ovnkube_identity::{NodeCertificate, Wanted};
-use ovnkube_model::{
-    Change, Finding, GatewayMode, InterconnectionConfig, Kind, Name, Node, Notice, Object, Pod, Roles, Severity,
-    Subnet, keys,
-};
+use ovnkube_model::{Change, Finding, GatewayMode, Kind, Name, Node, Notice, Object, Pod, Roles, Severity};
 use ovnkube_node::{
     Annotations, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, HostQuestion, MtuSettings, NodeSettings,
     OwnNode, PodOnNode, Reports, Standing, Tls, Warning, Warnings,
@@ -168,13 +165,7 @@ async fn forward(
 ) {
     let mut synced = HashSet::new();
     let mut has_subnets = false;
-    let mut known = Known::default();
     while let Some(change) = incoming.recv().await {
-        if let Some(anew) = known.learn(&change)
-            && agent.send(ovnkube_node::Change::Node(anew)).await.is_err()
-        {
-            return;
-        }
         let change = match change {
             Change::Pod(key, pod) => ovnkube_node::Change::Pod(key, pod.and_then(|pod| on_node(*pod))),
             Change::Node(_, Some(node)) => {
@@ -185,9 +176,9 @@ async fn forward(
                     }
                     has_subnets = true;
                 }
-                let own_node = known.own_node(OwnNode::from(&*node));
+                let change = ovnkube_node::Change::Node(OwnNode::from(&*node));
                 own.send_replace(Some((node.uid.clone(), node)));
-                ovnkube_node::Change::Node(own_node)
+                change
             }
             Change::Node(_, None) => {
                 own.send_replace(None);
@@ -209,56 +200,6 @@ async fn forward(
         if agent.send(change).await.is_err() {
             return;
         }
-    }
-}
-
-/// What the own Node's host depends on elsewhere, as far as it was heard.
-#[derive(Default)]
-struct Known {
-    node: Option<OwnNode>,
-    other_clusters: Option<Vec<Subnet>>,
-    /// There is a ConfigMap of interconnection.
-    has_config: bool,
-    /// It may not be read.
-    is_hidden: bool,
-    reached: BTreeMap<IpAddr, Name>,
-}
-
-impl Known {
-    /// The own Node with all of it.
-    fn own_node(&mut self, node: OwnNode) -> OwnNode {
-        let node = OwnNode { other_clusters: self.other_clusters.clone(), reached: self.reached.clone(), ..node };
-        self.node = Some(node.clone());
-        node
-    }
-
-    /// Takes what a change says of it. Returns the own Node if that is known and was told otherwise before.
-    fn learn(&mut self, change: &Change) -> Option<OwnNode> {
-        match change {
-            Change::Connections(connections) => self.reached.clone_from(&connections.owners),
-            Change::Interconnection(config) => {
-                self.has_config = config.is_some();
-                let told = config.as_ref().map_or(Some(Vec::new()), InterconnectionConfig::host_prefixes);
-                if told.is_none() {
-                    let key = keys::HOST_ROUTES;
-                    warn!("cannot read the annotation {key} of ConfigMap ovn-ic-config; routes to other clusters stay");
-                }
-                self.other_clusters = told.or(self.other_clusters.take());
-            }
-            // both come after the ConfigMap, if there is one
-            Change::InterconnectionHidden(_) | Change::Synced(Kind::Interconnection) => {
-                if let Change::InterconnectionHidden(is_hidden) = change {
-                    self.is_hidden = *is_hidden;
-                }
-                if !self.has_config && !self.is_hidden {
-                    self.other_clusters = Some(Vec::new());
-                }
-            }
-            _ => return None,
-        }
-        let told = self.node.clone()?;
-        let now = self.own_node(told.clone());
-        (now != told).then_some(now)
     }
 }
 
@@ -579,52 +520,6 @@ mod tests {
         let mut sent = Annotations::from([("k8s.ovn.org/zone-name".to_owned(), "a".to_owned())]);
         let want = Annotations::from([("k8s.ovn.org/zone-name".to_owned(), "b".to_owned())]);
         assert_eq!(missing(&want, &written(&[]), &mut sent), want);
-    }
-
-    #[test]
-    fn what_the_host_depends_on_elsewhere_is_told_when_it_changes() {
-        let (empty, node) = (BTreeMap::new(), OwnNode { mtu: Some(1400), ..OwnNode::default() });
-        let config = |text: &str| {
-            let annotations = [(keys::HOST_ROUTES.to_owned(), text.to_owned())].into();
-            let meta = Meta { uid: "1", created: 0, labels: &empty, annotations: &annotations };
-            Change::Interconnection(Some(InterconnectionConfig::parse(&meta, &empty)))
-        };
-        let told = |known: &mut Known, change: &Change| known.learn(change).map(|node| node.other_clusters);
-        let some = |texts: &[&str]| Some(Some(texts.iter().map(|text| text.parse().unwrap()).collect()));
-        let synced = Change::Synced(Kind::Interconnection);
-
-        // before the Node is known nothing is told
-        let mut known = Known::default();
-        assert_eq!(told(&mut known, &config("10.244.0.0/16")), None);
-        assert_eq!(Some(known.own_node(node.clone()).other_clusters), some(&["10.244.0.0/16"]));
-        assert_eq!(told(&mut known, &synced), None);
-        assert_eq!(told(&mut known, &config("10.244.0.0/16")), None);
-        assert_eq!(told(&mut known, &config("x")), None);
-        assert_eq!(told(&mut known, &config("")), some(&[]));
-        assert_eq!(told(&mut known, &config("fd00:244::/48")), some(&["fd00:244::/48"]));
-        assert_eq!(told(&mut known, &Change::Interconnection(None)), some(&[]));
-        let owners: BTreeMap<IpAddr, Name> = [("203.0.113.7".parse().unwrap(), "the API server".into())].into();
-        let connections = ovnkube_model::Connections { owners: owners.clone(), ..<_>::default() };
-        assert_eq!(known.learn(&Change::Connections(connections)).unwrap().reached, owners);
-
-        let mut known = Known::default();
-        assert_eq!(known.own_node(node.clone()), node);
-        assert_eq!(told(&mut known, &synced), some(&[]));
-        // nor is one that may not be read taken for one that is gone
-        let mut known = Known::default();
-        known.own_node(node.clone());
-        let hidden = Change::InterconnectionHidden;
-        assert_eq!(told(&mut known, &hidden(true)), None);
-        assert_eq!(told(&mut known, &synced), None);
-        assert_eq!(told(&mut known, &hidden(false)), some(&[]));
-        assert_eq!(told(&mut known, &config("10.244.0.0/16")), some(&["10.244.0.0/16"]));
-        assert_eq!(told(&mut known, &hidden(true)), None);
-        assert_eq!(told(&mut known, &hidden(false)), None);
-        // one that cannot be read says nothing, also at the start
-        let mut known = Known::default();
-        known.own_node(node);
-        assert_eq!(told(&mut known, &config("x")), None);
-        assert_eq!(told(&mut known, &synced), None);
     }
 
     #[test]

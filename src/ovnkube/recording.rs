@@ -122,7 +122,6 @@ fn print(key: &Key, want: &Want, out: &mut impl Write) -> Result<()> {
         let target = match &patch.target {
             PatchTarget::Node(name) => format!("node {name}"),
             PatchTarget::Pod(pod) => format!("pod {pod}"),
-            PatchTarget::InterconnectionConfig => "config map ovn-ic-config".to_owned(),
         };
         for (annotation, value) in &patch.annotations {
             writeln!(out, "  annotate {target}: {annotation}={value}")?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use ovnkube_model::{Affected, Object, ObjectKey, World, keys};
+use ovnkube_model::{Affected, Object, World};
 
 use crate::feature::Feature;
 use crate::interconnection::InterconnectionKey;
@@ -106,10 +106,6 @@ pub fn object(key: &Key, world: &World) -> Option<Object> {
         Key::Policies(key) => return policies::object(key, world),
         Key::Pods(key) => Object::Pod { key: key.clone(), uid: world.pods.get(key)?.pod.uid.clone() },
         Key::Services(key) => Object::Service { key: key.clone(), uid: world.services.get(key)?.uid.clone() },
-        Key::Interconnections(InterconnectionKey::HostRoutes) => Object::ConfigMap {
-            key: ObjectKey { namespace: keys::INTERCONNECTION.0.into(), name: keys::INTERCONNECTION.1.into() },
-            uid: world.joined.config()?.0.clone(),
-        },
         Key::Topology(TopologyKey::Cluster) | Key::Interconnections(_) => return None,
     })
 }

@@ -178,8 +178,6 @@ pub struct Unavailable {
 pub enum PatchTarget {
     Node(Name),
     Pod(PodKey),
-    /// The ConfigMap that asks for interconnection.
-    InterconnectionConfig,
 }
 
 /// Everything one key wants. Empty = it should not exist.

@@ -1,9 +1,9 @@
-//! Writes annotations of pods, nodes and the ConfigMap of interconnection, and conditions of nodes.
+//! Writes annotations of pods and nodes, and conditions of nodes.
 
 use std::collections::BTreeMap;
 
 use http::Method;
-use ovnkube_model::{Name, PodKey, keys};
+use ovnkube_model::{Name, PodKey};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -43,13 +43,6 @@ impl Client {
     /// The same for a node. Needs the right to patch `nodes/status`.
     pub async fn give_node(&self, name: &str, uid: &str, given: Given<'_>) -> Result<(), Error> {
         self.give(&format!("annotate node {name}"), &node_status(name), uid, given).await
-    }
-
-    /// The same for the ConfigMap that asks for interconnection. Needs the right to patch it.
-    pub async fn give_interconnection(&self, uid: &str, given: Given<'_>) -> Result<(), Error> {
-        let (namespace, name) = keys::INTERCONNECTION;
-        let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
-        self.give(&format!("annotate config map {namespace}/{name}"), &path, uid, given).await
     }
 
     /// The text of an annotation of a pod, if it has it.

@@ -36,8 +36,7 @@ pub enum Scope {
     ClusterManager,
     /// Nodes only.
     Nodes,
-    /// The node of this name and its pods; services with all their endpoints, and service ranges; how the cluster is joined to
-    /// others.
+    /// The node of this name and its pods; services with all their endpoints, and service ranges.
     Node(Name),
 }
 
@@ -57,9 +56,7 @@ impl Scope {
             ],
             Self::ClusterManager => &[Kind::Node, Kind::Pod],
             Self::Nodes => &[Kind::Node],
-            Self::Node(_) => {
-                &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::ServiceCidr, Kind::Interconnection]
-            }
+            Self::Node(_) => &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::ServiceCidr],
         }
     }
 

@@ -143,7 +143,6 @@ fn annotated(patch: &Patch) -> String {
     let target = match &patch.target {
         PatchTarget::Node(name) => format!("node {name}"),
         PatchTarget::Pod(key) => format!("pod {key}"),
-        PatchTarget::InterconnectionConfig => "config map ovn-ic-config".to_owned(),
     };
     let condition = patch.network_unavailable.iter();
     let condition = condition.map(|c| format!("{target} NetworkUnavailable={} {}: {}", c.status, c.reason, c.message));

@@ -52,7 +52,6 @@ fn lines(patches: &[Patch]) -> String {
         let (kind, namespace, name) = match &patch.target {
             PatchTarget::Node(name) => ("Node", String::new(), name.to_string()),
             PatchTarget::Pod(key) => ("Pod", key.namespace.to_string(), key.name.to_string()),
-            PatchTarget::InterconnectionConfig => ("ConfigMap", "kube-system".to_owned(), "ovn-ic-config".to_owned()),
         };
         let annotations = patch.annotations.iter();
         annotations.map(|(key, value)| json!([kind, namespace, name, key, value]).to_string()).collect::<Vec<_>>()

@@ -104,8 +104,6 @@ impl Asked {
             uid: "".into(),
             asks: Asks::On(Box::new(names.clone())),
             bad: Vec::new(),
-            is_bare: true,
-            host_routes: None,
         };
         Change::Interconnection(self.names.as_ref().map(on))
     }

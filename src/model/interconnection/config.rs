@@ -9,21 +9,17 @@
 //! gw-nodes: "node-a,node-b"
 //! auto-route: "true"
 //! gateway-mtu: "1300"
-//! host-route: "true"
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use ovnkube_ipam::Subnet;
-
-use super::MOST_PREFIXES;
 use super::text::short;
-use crate::{Meta, Name, keys};
+use crate::{Meta, Name};
 
 /// Ports of the databases where the ConfigMap names none.
 const NB_PORT: u16 = 6645;
@@ -41,12 +37,6 @@ pub struct InterconnectionConfig {
     pub uid: Name,
     pub asks: Asks,
     pub bad: Vec<BadKey>,
-    /// It has no annotations, of anyone.
-    #[serde(default)]
-    pub is_bare: bool,
-    /// The annotation [`keys::HOST_ROUTES`].
-    #[serde(default)]
-    pub host_routes: Option<Name>,
 }
 
 /// What a ConfigMap asks for.
@@ -81,9 +71,6 @@ pub struct Interconnection {
     pub auto_route: bool,
     /// The largest packets of pods that get through to other clusters, if that is less than within this one.
     pub gateway_mtu: Option<u16>,
-    /// Whether hosts have routes to the other clusters' prefixes.
-    #[serde(default)]
-    pub host_route: bool,
 }
 
 impl Interconnection {
@@ -102,7 +89,6 @@ impl Interconnection {
             ("auto-route", self.auto_route.to_string()),
         ]);
         keys.extend(self.gateway_mtu.map(|mtu| ("gateway-mtu", mtu.to_string())));
-        keys.extend(self.host_route.then(|| ("host-route", "true".to_owned())));
         json!(keys).to_string()
     }
 
@@ -149,15 +135,7 @@ impl InterconnectionConfig {
             Some(false) => Asks::Off(Reader { data, bad: Vec::new() }.interconnection().map(Box::new)),
             None => Asks::Unclear,
         };
-        let host_routes = meta.annotations.get(keys::HOST_ROUTES).map(|text| text.as_str().into());
-        Self { uid: meta.uid.into(), asks, bad: read.bad, is_bare: meta.annotations.is_empty(), host_routes }
-    }
-
-    /// The prefixes that hosts have routes to, in order; `None`: what is written there cannot be used.
-    pub fn host_prefixes(&self) -> Option<Vec<Subnet>> {
-        let texts = self.host_routes.as_deref().unwrap_or_default().split(',').filter(|text| !text.is_empty());
-        let prefixes: BTreeSet<Subnet> = texts.map(|text| text.parse().ok()).collect::<Option<_>>()?;
-        (prefixes.len() <= MOST_PREFIXES).then(|| prefixes.into_iter().collect())
+        Self { uid: meta.uid.into(), asks, bad: read.bad }
     }
 }
 
@@ -176,7 +154,6 @@ impl<'a> Reader<'a> {
         let gateways = self.list("gw-nodes", node);
         let auto_route = self.switch("auto-route");
         let gateway_mtu = self.mtu("gateway-mtu");
-        let host_route = self.text("host-route").map_or(Some(false), |_| self.switch("host-route"));
         Some(Interconnection {
             zone: zone?,
             servers: servers?,
@@ -185,7 +162,6 @@ impl<'a> Reader<'a> {
             gateways: gateways?,
             auto_route: auto_route?,
             gateway_mtu: gateway_mtu.ok()?,
-            host_route: host_route?,
         })
     }
 

@@ -4,7 +4,7 @@ use ipnetwork::IpNetwork;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Affected, Change, ClusterSubnet, Kind, Meta, Name, NetworkSettings, Subnet, World};
+use crate::{Change, ClusterSubnet, Kind, Meta, Name, NetworkSettings, Subnet, World};
 
 fn parse(data: &[(&str, &str)]) -> InterconnectionConfig {
     let whole = [
@@ -56,7 +56,6 @@ fn a_bad_key_is_named_with_its_remedy() {
         ("auto-route", "yes", "write \"true\" or \"false\""),
         ("gateway-mtu", "576", "write a number from 1280 to 65535"),
         ("gateway-mtu", "70000", "write a number from 1280 to 65535"),
-        ("host-route", "yes", "write \"true\" or \"false\""),
     ] {
         let config = parse(&[(key, value)]);
         assert_eq!(config.asks, Asks::Unclear, "{key}: {value}");
@@ -209,25 +208,6 @@ fn a_cluster_with_too_many_prefixes_keeps_the_first_ones() {
     assert_eq!((judged.used.len(), judged.refused.len()), (1024, 10_000 - 1024));
 }
 
-/// Three clusters that offer more prefixes than hosts get routes to.
-#[test]
-fn hosts_get_so_many_routes() {
-    for (host_route, count, left_out) in [("false", 0, 0), ("true", 1024, 476)] {
-        let mut world = World::new(NetworkSettings::default(), [Kind::Interconnection]);
-        world.apply(Change::Interconnection(Some(parse(&[("host-route", host_route)]))));
-        world.apply(Change::Synced(Kind::Interconnection));
-        let routes = (0..1500).map(|n| PeerRoute {
-            zone: format!("az{}", 2 + n / 500).into(),
-            ..route(&format!("20.{}.{}.0/24", n / 256, n % 256))
-        });
-        world.apply(Change::Peers(Box::new(Peers { routes: routes.collect(), ..Peers::default() })));
-        let (prefixes, more) = world.joined.host_prefixes();
-        assert_eq!((prefixes.count(), more), (count, left_out));
-        let said = world.notices(&Affected::Interconnection).into_iter().map(|notice| notice.message);
-        assert_eq!(said.filter(|said| said.starts_with("hosts get no routes to 476 ")).count(), left_out.min(1));
-    }
-}
-
 fn closing(cidr_block: &str) -> InterconnectionSubnet {
     with_meta(|meta| InterconnectionSubnet::parse(meta, cidr_block, true))
 }
@@ -321,27 +301,6 @@ fn the_network_between_zones_is_not_offered() {
     assert_eq!(texts, ["100.80.0.0/13", "100.92.0.0/14", "100.90.0.0/15", "100.89.0.0/16"]);
 }
 
-#[test]
-fn prefixes_that_hosts_have_routes_to() {
-    let read = |text: Option<&str>| {
-        let config = InterconnectionConfig { host_routes: text.map(Name::from), ..parse(&[]) };
-        config.host_prefixes().map(|prefixes| prefixes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
-    };
-    for (text, prefixes) in [
-        (None, Some("")),
-        (Some(""), Some("")),
-        (Some("fd00:244::/48,10.244.0.0/16,10.244.0.0/16"), Some("10.244.0.0/16 fd00:244::/48")),
-        (Some("10.244.0.0/16,x"), None),
-        (Some("10.244.0.1/16"), None),
-        (Some("10.244.0.0"), None),
-        (Some("\u{0}"), None),
-    ] {
-        assert_eq!(read(text).as_deref(), prefixes, "{text:?}");
-    }
-    let many = |n| (0..n).map(|n| format!("20.{}.{}.0/24", n / 256, n % 256)).collect::<Vec<_>>().join(",");
-    assert!(read(Some(&many(1024))).is_some() && read(Some(&many(1025))).is_none());
-}
-
 fn wanted(data: &[(&str, &str)]) -> Interconnection {
     let Asks::On(wanted) = parse(data).asks else { panic!("{:?}", parse(data).bad) };
     *wanted
@@ -356,8 +315,6 @@ fn a_wanted_interconnection_is_kept_as_text() {
             ("ic-nb-port", "7000"),
             ("auto-route", "false"),
         ],
-        &[("host-route", "true")],
-        &[("host-route", "false")],
         &[("gateway-mtu", "1300"), ("gw-nodes", "a,b,c.d"), ("az-name", "A-1.b")],
     ] {
         let wanted = wanted(data);

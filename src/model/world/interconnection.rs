@@ -55,12 +55,10 @@ impl World {
         let wanted = match new {
             None => {
                 (self.joined.uid, self.joined.bad) = (None, Vec::new());
-                (self.joined.host_routes, self.joined.is_bare) = (None, false);
                 Some(Wanted::Off(None))
             }
             Some(new) => {
                 (self.joined.uid, self.joined.bad) = (Some(new.uid), new.bad);
-                (self.joined.host_routes, self.joined.is_bare) = (new.host_routes, new.is_bare);
                 match new.asks {
                     Asks::On(wanted) => Some(Wanted::On(wanted)),
                     Asks::Off(names) => Some(Wanted::Off(names)),
@@ -204,7 +202,7 @@ impl World {
         for prefix in names.into_iter().filter(|prefix| old.used.get(prefix) != new.used.get(prefix)) {
             self.affect(Affected::Prefix(*prefix));
         }
-        if old.refused != new.refused || old.used.len() != new.used.len() {
+        if old.refused != new.refused {
             self.affect(Affected::Interconnection);
         }
         self.joined.prefixes = new;
@@ -285,18 +283,7 @@ impl World {
                 ),
             )
         });
-        let hosts = self.joined.host_prefixes().1;
-        let hosts = (hosts > 0).then(|| {
-            warn(
-                "InterconnectionProblem",
-                format!(
-                    "hosts get no routes to {hosts} of the other clusters' prefixes: they get at most {MOST_PREFIXES}; have the \
-                     clusters offer larger ones"
-                ),
-            )
-        });
-        let offered = refused.chain(silent).chain(many).chain(hosts);
-        bad.chain(unknown).chain(stuck).chain(unused).chain(problems).chain(offered).collect()
+        bad.chain(unknown).chain(stuck).chain(unused).chain(problems).chain(refused).chain(silent).chain(many).collect()
     }
 
     pub(super) fn interconnection_subnet_notices(&self, name: &Name) -> Vec<Notice> {

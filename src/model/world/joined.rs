@@ -6,8 +6,7 @@ use std::net::IpAddr;
 use ovnkube_ipam::Subnet;
 
 use crate::{
-    BadKey, Interconnection, InterconnectionSubnet, MOST_PREFIXES, Name, PeerCluster, Peers, Prefixes, Refused,
-    RouteCounts, Stuck,
+    BadKey, Interconnection, InterconnectionSubnet, Name, PeerCluster, Peers, Prefixes, Refused, RouteCounts, Stuck,
 };
 
 /// What is wanted and what is known; see the module.
@@ -15,9 +14,6 @@ use crate::{
 pub struct Joined {
     /// Of the ConfigMap.
     pub(super) uid: Option<Name>,
-    /// Its annotation that says which routes hosts have, and whether it has none of anyone.
-    pub(super) host_routes: Option<Name>,
-    pub(super) is_bare: bool,
     pub(super) bad: Vec<BadKey>,
     /// This process may not read the ConfigMap, and has not yet.
     pub(super) is_hidden: bool,
@@ -104,23 +100,6 @@ impl Joined {
     /// The prefixes of other clusters that are used, each with its next hops and the uuids of their rows.
     pub fn prefixes(&self) -> &BTreeMap<Subnet, BTreeMap<IpAddr, Name>> {
         &self.prefixes.used
-    }
-
-    /// The ConfigMap's uid, and whether it has no annotations.
-    pub fn config(&self) -> Option<(&Name, bool)> {
-        Some((self.uid.as_ref()?, self.is_bare))
-    }
-
-    /// What the ConfigMap says of the routes that hosts have.
-    pub fn published(&self) -> Option<&Name> {
-        self.host_routes.as_ref()
-    }
-
-    /// The prefixes that hosts should have routes to, and how many more there are.
-    pub fn host_prefixes(&self) -> (impl Iterator<Item = &Subnet>, usize) {
-        let wanted = self.wanted().is_some_and(|wanted| wanted.host_route);
-        let count = if wanted { self.prefixes.used.len() } else { 0 };
-        (self.prefixes.used.keys().take(count.min(MOST_PREFIXES)), count.saturating_sub(MOST_PREFIXES))
     }
 
     /// The other clusters, each with its gateways and the routes that it offers.

@@ -36,7 +36,7 @@ pub fn want(facts: &Facts<'_>, have: &Observed) -> HostState {
     let mut bridge =
         LinkIntent { checksums_in_software: facts.checksums_in_software, ..LinkIntent::new(&facts.bridge.link.name) };
     let port_now = have.link(management_port::LINK);
-    let mut port = facts.management.want(have);
+    let mut port = port_now.map(|now| facts.management.want(now));
     for ip in &facts.bridge.ips {
         if ip.is_ipv6() {
             bridge.forwards_ipv6 = true;
@@ -70,7 +70,7 @@ impl Facts<'_> {
         let (source, mtu, next_hop) = (Some(masquerade.host.ip()), Some(self.mtu), masquerade.next_hop);
         let services =
             self.services(node.is_ipv6()).map(move |range| Route { source, mtu, ..Route::via(range, next_hop) });
-        let to_ovn = Route { gateway: None, source: Some(node.ip()), ..Route::via(masquerade.ovn.into(), next_hop) };
+        let to_ovn = Route { destination: masquerade.ovn.into(), gateway: None, source: Some(node.ip()), mtu: None };
         services.chain([to_ovn])
     }
 

@@ -251,32 +251,6 @@ async fn what_dead_clusters_left_is_removed_and_what_is_alive_is_not() {
     joined.end().await;
 }
 
-/// What a master writes for agents, with the rights of its account.
-#[tokio::test(flavor = "multi_thread")]
-async fn agents_are_told_which_routes_hosts_have() {
-    let (joined, master) = Joined::joined().await;
-    let config = async || joined.lab.api.get(&format!("{CONFIG}/ovn-ic-config")).await["metadata"].clone();
-    let told = async || config().await["annotations"]["ovn.kubernetes.io/host-routes"].clone();
-    assert_eq!(told().await, Value::Null);
-    joined.configure(&[("host-route", "true")]).await;
-    until("the prefix", async || told().await == "10.244.0.0/16").await;
-    joined.offer("az2", "10.245.0.0/16");
-    until("both", async || told().await == "10.244.0.0/16,10.245.0.0/16").await;
-
-    // the next master writes only what is new
-    let before = config().await["resourceVersion"].clone();
-    drop(master);
-    let _master = joined.lab.start("init-master=two", &[]);
-    let lock = async || joined.ic(&["status"]).code == 0;
-    until("it works", lock).await;
-    assert_eq!(config().await["resourceVersion"], before);
-    joined.offer("az2", "10.246.0.0/16");
-    until("the next one", async || told().await == "10.244.0.0/16,10.245.0.0/16,10.246.0.0/16").await;
-    joined.configure(&[("host-route", "false")]).await;
-    until("none", async || told().await == "").await;
-    joined.end().await;
-}
-
 /// What cannot be read is said, with what is known.
 #[tokio::test(flavor = "multi_thread")]
 async fn databases_and_an_api_that_are_away() {

@@ -7,10 +7,8 @@
 //! Per transit switch: the switch, the port to the cluster router with the gateways that may hold it, and the other
 //! clusters' ports. Per prefix of other clusters: a route for each next hop, as OVN's own daemon writes them, and a policy
 //! that sends packets for it to all next hops. Routes alone would not do: the routes by source that lead pods to their
-//! gateway would win against a shorter prefix. Per node: the label that says whether it is a gateway. On the ConfigMap: the prefixes that
-//! hosts should have routes to.
+//! gateway would win against a shorter prefix. Per node: the label that says whether it is a gateway.
 
-mod host_routes;
 mod offer;
 mod routes;
 mod switch;
@@ -30,7 +28,6 @@ pub enum InterconnectionKey {
     Switch(Name),
     Prefix(Subnet),
     Node(Name),
-    HostRoutes,
 }
 
 impl fmt::Display for InterconnectionKey {
@@ -39,7 +36,6 @@ impl fmt::Display for InterconnectionKey {
             Self::Switch(name) => write!(f, "transit switch {name}"),
             Self::Prefix(prefix) => write!(f, "prefix {prefix} of other clusters"),
             Self::Node(name) => write!(f, "label of gateway {name}"),
-            Self::HostRoutes => f.write_str("routes of hosts to other clusters"),
         }
     }
 }
@@ -57,11 +53,10 @@ impl Feature for Interconnections {
             Affected::Everything => {
                 let prefixes = world.joined.prefixes().keys().copied().map(InterconnectionKey::Prefix);
                 let nodes = world.nodes.keys().cloned().map(InterconnectionKey::Node);
-                switches().chain(prefixes).chain(nodes).chain([InterconnectionKey::HostRoutes]).collect()
+                switches().chain(prefixes).chain(nodes).collect()
             }
             Affected::TransitSwitch(name) => vec![InterconnectionKey::Switch(name.clone())],
-            Affected::Prefix(prefix) => vec![InterconnectionKey::Prefix(*prefix), InterconnectionKey::HostRoutes],
-            Affected::Interconnection => vec![InterconnectionKey::HostRoutes],
+            Affected::Prefix(prefix) => vec![InterconnectionKey::Prefix(*prefix)],
             Affected::Node(name) => {
                 let is_gateway = world.joined.wanted().is_some_and(|wanted| wanted.gateways.contains(name));
                 let node = InterconnectionKey::Node(name.clone());
@@ -78,7 +73,6 @@ impl Feature for Interconnections {
             InterconnectionKey::Switch(name) => switch::want(name, world),
             InterconnectionKey::Prefix(prefix) => routes::want(*prefix, world),
             InterconnectionKey::Node(name) => label(name, world),
-            InterconnectionKey::HostRoutes => host_routes::want(world),
         }
     }
 }

@@ -499,45 +499,6 @@ async fn only_masters_write_the_clusters_values() {
     assert_eq!(cluster.get(&path).await["data"], json!({"a": "2"}));
 }
 
-#[tokio::test]
-async fn a_master_tells_agents_which_routes_hosts_have() {
-    let cluster = Cluster::shared();
-    let by = async |kubeconfig| {
-        Client::connect(&Access { kubeconfig: Some(kubeconfig), ..Access::default() }).await.unwrap()
-    };
-    cluster.node("routes").await;
-    let (master, agent) = (by(cluster.kubeconfig()).await, by(cluster.agent(Some("routes"))).await);
-    let kubelet = by(cluster.user("system:node:routes", &["system:nodes"])).await;
-    let all = "/api/v1/namespaces/kube-system/configmaps";
-    cluster.create(all, json!({"metadata": {"name": "ovn-ic-config"}, "data": {"enable-ic": "false"}})).await;
-    let path = format!("{all}/ovn-ic-config");
-    let uid = cluster.get(&path).await["metadata"]["uid"].as_str().unwrap().to_owned();
-    let give = async |client: &Client, uid: &str, seen: Option<&str>, text: &str| {
-        let (annotations, seen) = ([(keys::HOST_ROUTES, text.to_owned())], seen.map(|seen| [Some(Name::from(seen))]));
-        client
-            .give_interconnection(uid, Given { annotations: &annotations, seen: seen.as_ref().map(<[_; 1]>::as_slice) })
-            .await
-    };
-    give(&master, &uid, None, "10.244.0.0/16").await.unwrap();
-    assert!(matches!(give(&master, &uid, None, "").await, Err(Error::Conflict { .. })));
-    assert!(give(&master, "other", Some("10.244.0.0/16"), "").await.unwrap_err().is_gone());
-    for reader in [&agent, &kubelet] {
-        assert!(give(reader, &uid, Some("10.244.0.0/16"), "").await.unwrap_err().is_forbidden());
-        let (sender, mut changes) = channel(64);
-        let _watches = start(reader, &Scope::Node("routes".into()), &sender);
-        let read = |change| match change {
-            Change::Interconnection(config) => Some(config.and_then(|config| config.host_prefixes())),
-            _ => None,
-        };
-        assert_eq!(next(&mut changes, read).await, Some(vec!["10.244.0.0/16".parse().unwrap()]));
-        give(&master, &uid, Some("10.244.0.0/16"), "").await.unwrap();
-        assert_eq!(next(&mut changes, read).await, Some(vec![]));
-        give(&master, &uid, Some(""), "10.244.0.0/16").await.unwrap();
-        next(&mut changes, read).await;
-    }
-    cluster.ask(Method::DELETE, &path, Value::Null).await.unwrap();
-}
-
 /// A CA that did not sign the API server's certificate.
 fn other_ca(cluster: &Cluster) -> String {
     std::fs::read_to_string(cluster.file("front-proxy-ca.crt")).unwrap()

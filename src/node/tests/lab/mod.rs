@@ -346,7 +346,6 @@ impl Lab {
             subnets: self.node_subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(),
             mtu: self.annotated_mtu,
             mgmt_mac: self.mgmt_mac,
-            other_clusters: Some(Vec::new()),
             ..OwnNode::default()
         }
     }

@@ -6,13 +6,12 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnetwork::IpNetwork;
-use ovnkube_model::{GatewayMode, Mac, Name, Subnet};
+use ovnkube_model::{GatewayMode, Mac, Subnet};
 use ovnkube_node_plan::change::{HostChange, What};
 use ovnkube_node_plan::gateway::{GatewaySettings, Ranges};
-use ovnkube_node_plan::host::{DefaultRoute, Link, MAIN, OTHER_CLUSTERS, Route, RouteSnapshot, Rule, Sysctl};
+use ovnkube_node_plan::host::{DefaultRoute, Link, MAIN, Route, RouteSnapshot, Rule, Sysctl};
 use ovnkube_node_plan::management_port::{Facts, SYSCTLS, SYSCTLS_V6};
 use ovnkube_node_plan::observed::{BridgeState, LinkState, Observed};
-use ovnkube_node_plan::other_clusters::OtherClusters;
 use serde::Deserialize;
 
 /// A case, ready to be planned.
@@ -22,8 +21,6 @@ pub(crate) struct Case {
     pub(crate) masquerade: Vec<Subnet>,
     pub(crate) services: Vec<Subnet>,
     pub(crate) subnets: Vec<Subnet>,
-    pub(crate) others: Option<Vec<Subnet>>,
-    pub(crate) reached: BTreeMap<IpAddr, Name>,
     pub(crate) internal: Vec<IpAddr>,
     pub(crate) mtu: u32,
     pub(crate) cleanup: bool,
@@ -44,11 +41,6 @@ struct Text {
     cluster: Vec<String>,
     #[serde(default)]
     subnets: Vec<String>,
-    /// Prefixes of other clusters; missing: they are not known.
-    others: Option<Vec<String>>,
-    /// What the node reaches elsewhere, by address.
-    #[serde(default)]
-    reached: BTreeMap<IpAddr, Name>,
     masquerade: Vec<String>,
     services: Vec<String>,
     #[serde(default)]
@@ -76,7 +68,7 @@ struct LinkText {
     down: bool,
     #[serde(default)]
     addresses: Vec<String>,
-    /// `TO [via GATEWAY] [src SOURCE] [mtu BYTES] [proto N] [metric N] [table N]`
+    /// `TO [via GATEWAY] [src SOURCE] [mtu BYTES] [table N]`
     #[serde(default)]
     routes: Vec<String>,
     /// `IP MAC`; an IP alone has the MAC address that is derived from it.
@@ -140,8 +132,6 @@ impl Case {
             masquerade: all(&text.masquerade)?,
             services,
             subnets: all(&text.subnets)?,
-            others: text.others.as_deref().map(all).transpose()?,
-            reached: text.reached,
             internal: Vec::new(),
             mtu: 1400,
             cleanup: text.cleanup,
@@ -159,7 +149,6 @@ impl Case {
         Facts {
             subnets: &self.subnets,
             cluster: &self.cluster,
-            others: OtherClusters { prefixes: self.others.as_deref(), reached: &self.reached },
             mac: None,
             mtu: self.mtu,
             route_mtu: None,
@@ -203,7 +192,6 @@ fn route(text: &str) -> Parsed<(u8, Route)> {
         gateway: None,
         source: None,
         mtu: None,
-        to_cluster: false,
     };
     let mut table = MAIN;
     while let Some(word) = words.next() {
@@ -212,8 +200,6 @@ fn route(text: &str) -> Parsed<(u8, Route)> {
             "via" => route.gateway = Some(parse(value)?),
             "src" => route.source = Some(parse(value)?),
             "mtu" => route.mtu = Some(parse(value)?),
-            "proto" => route.to_cluster = value == OTHER_CLUSTERS.0.to_string(),
-            "metric" => {}
             "table" => table = parse(value)?,
             _ => return Err(format!("{text:?}: what is {word}?")),
         }
@@ -273,8 +259,7 @@ fn on_link(state: &mut LinkState, what: &What) {
         What::AddAddress { address, .. } => state.addresses.push(*address),
         What::RemoveAddress(address) => state.addresses.retain(|have| have != address),
         What::AddRoute { table, route } => {
-            let key = |route: &Route| (route.destination, route.to_cluster);
-            state.routes.retain(|(of, have)| (of, key(have)) != (table, key(route)));
+            state.routes.retain(|(of, have)| (of, have.destination) != (table, route.destination));
             state.routes.push((*table, *route));
         }
         What::RemoveRoute { table, route } => state.routes.retain(|have| have != &(*table, *route)),
