@@ -441,6 +441,22 @@ fn a_follower_keeps_the_subnet_that_pods_run_in() {
     assert!(story.node_reasons("n1").is_empty());
 }
 
+/// A node whose second family came later, and follows a pod that runs with an address elsewhere.
+#[test]
+fn a_pod_with_one_family_keeps_what_it_runs_with_in_a_subnet_that_follows_it() {
+    let mut story = Story::new(DUAL);
+    story.subnets("n1", &[V4]);
+    story.sync();
+    story.confirm("n1");
+    let other = story.has("n1")[1].clone();
+    story.told(&told("a", 1).runs(&["10.1.0.3", "fd01:0:0:5::3"]));
+    assert_ne!(story.has("n1")[1], other);
+    assert_eq!(story.ips("a"), ["10.1.0.3/24", "fd01:0:0:5::3/64"]);
+    story.told(&told("b", 2).annotated(&["fd01:0:0:5::3/64"]));
+    story.confirm("n1");
+    assert_eq!(story.ips("a"), ["10.1.0.3/24", "fd01:0:0:5::3/64"]);
+}
+
 #[test]
 fn recordings_of_before_can_be_read() {
     let line = r#"{"Pod":[{"namespace":"a","name":"p"},{"uid":"u","created":1,"node":"n1","host_network":true,

@@ -153,8 +153,13 @@ impl World {
         self.switches.insert(node.clone(), Switch::new(&network.subnets, confirmed, old));
         let stays = |a: &PodAddresses| a.each().all(|ip| kept.iter().any(|subnet| subnet.contains(ip)));
         let all: Vec<_> = self.pods_on(node).cloned().collect();
-        let has_none = |key: &&PodKey| !self.pods.get(*key).and_then(|e| e.addresses.as_ref()).is_some_and(stays);
-        self.settle_pods(node, &all.iter().filter(has_none).cloned().collect::<Vec<_>>());
+        let switch = self.switches.get(node);
+        let is_right = |entry: &PodEntry| {
+            // one that runs with an address of a new subnet may have got no other of its family
+            entry.addresses.as_ref().is_some_and(stays) && !switch.is_some_and(|switch| switch.is_elsewhere(entry))
+        };
+        let others = |key: &&PodKey| !self.pods.get(*key).is_some_and(is_right);
+        self.settle_pods(node, &all.iter().filter(others).cloned().collect::<Vec<_>>());
         self.affect_pods(all);
     }
 
