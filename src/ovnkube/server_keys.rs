@@ -9,12 +9,15 @@ use ovnkube_apply::MayWrite;
 use ovnkube_config::{Remote as Address, ServerKeys, Settings, Side};
 use ovnkube_ovn::{Atom, Column, Database, Datum, Row, Table, derived_uuid, kind, nb, sb};
 use ovnkube_ovsdb::{Cache, Client, Monitored, Options, Remote, Txn};
-use tokio::time::sleep;
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::db::look::is_here;
 use crate::db::place::Place;
 
+/// How long servers are awaited until it is looked again which of them is on this host.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// How often the rows are compared with the settings.
 const AGAIN: Duration = Duration::from_secs(10);
 /// Milliseconds after which a server asks a silent client whether it still lives.
@@ -78,20 +81,13 @@ pub(crate) async fn keep(settings: &Settings, may_write: MayWrite) {
 }
 
 async fn keep_one(place: Place, tables: Tables, keys: &ServerKeys, targets: BTreeSet<String>, may_write: &MayWrite) {
-    // before its server has a certificate, it is reached only on this host, where any member passes writes on to its leader
-    let own = place.remotes.iter().any(is_here).then(|| Remote::Unix(place.run_file("sock")));
-    let others = place.remotes.iter().filter(|remote| own.as_ref() != Some(remote)).cloned();
-    let remotes = own.iter().cloned().chain(others).collect();
-    let client = Client::connect(Options {
-        tls: place.tls.clone(),
-        tables: vec![
-            Monitored::only(tables.global, [tables.ssl.id(), tables.connections.id()]),
-            Monitored::all(tables.keys),
-            Monitored::all(tables.connection),
-        ],
-        leader_only: false,
-        ..Options::new(tables.database, remotes)
-    });
+    let client = loop {
+        let client = connect(&place, &tables).await;
+        // names may have no addresses yet, and this host not its own
+        if timeout(LOOK_AGAIN, client.synced()).await.is_ok() {
+            break client;
+        }
+    };
     let mut told = String::new();
     loop {
         client.synced().await;
@@ -107,6 +103,25 @@ async fn keep_one(place: Place, tables: Tables, keys: &ServerKeys, targets: BTre
         }
         sleep(AGAIN).await;
     }
+}
+
+async fn connect(place: &Place, tables: &Tables) -> Client {
+    // before its server has a certificate, it is reached only on this host, where any member passes writes on to its leader
+    let all = place.remotes.clone();
+    let here = spawn_blocking(move || all.iter().any(is_here)).await.unwrap_or_default();
+    let own = here.then(|| Remote::Unix(place.run_file("sock")));
+    let others = place.remotes.iter().filter(|remote| own.as_ref() != Some(remote)).cloned();
+    let remotes = own.iter().cloned().chain(others).collect();
+    Client::connect(Options {
+        tls: place.tls.clone(),
+        tables: vec![
+            Monitored::only(tables.global, [tables.ssl.id(), tables.connections.id()]),
+            Monitored::all(tables.keys),
+            Monitored::all(tables.connection),
+        ],
+        leader_only: false,
+        ..Options::new(tables.database, remotes)
+    })
 }
 
 async fn step(client: &Client, tables: &Tables, keys: &ServerKeys, targets: &BTreeSet<String>) -> Result<(), String> {

@@ -115,7 +115,7 @@ fn seen(address: String, asked: &Asked) -> Seen {
     Seen { address, answer: asked.as_ref().ok().map(answer), problem: asked.as_ref().err().cloned(), control: None }
 }
 
-/// Whether it is an address of this host.
+/// Whether it is an address of this host; asks for the addresses of a name, which may take long.
 pub(crate) fn is_here(remote: &Remote) -> bool {
     match remote {
         Remote::Tcp { host, .. } | Remote::Ssl { host, .. } => UdpSocket::bind((host.as_str(), 0)).is_ok(),
