@@ -32,7 +32,7 @@ demo: ## start a cluster of three nodes on this machine, with pods that reach ea
 	@lab/demo up
 
 demo-daemonset: ## the same with everything in pods, installed on bare hosts with kubectl apply -f dist/yaml (root)
-	@DEMO_UP="--db pods --impl daemonset" lab/demo up
+	@DEMO_UP="--ovn 25.03 --db pods --impl daemonset" lab/demo up
 
 image: ## build the image ovnkube:latest with static programs; IMAGE_BUILDER=podman, buildah or docker
 	@[ -d "$$(rustc --print target-libdir --target $(STATIC))" ] || \
