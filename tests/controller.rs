@@ -73,10 +73,8 @@ impl Controller {
     /// Does the next write and returns it; `None` when nothing is left to write. With
     /// `annotations_first`, an annotation is written before the rows that it describes.
     pub async fn step(&mut self, objects: &mut Objects, annotations_first: bool) -> Option<Write> {
-        let stored = stored_interconnection(&self.nb.cache());
-        if !self.world.joined.has_stored(&stored) {
-            self.take(vec![Change::InterconnectionStored(stored)]);
-        }
+        let news = stored_interconnection(&self.nb.cache(), &self.world);
+        self.take(news.into_iter().collect());
         while self.left != Some(Left::Nothing) {
             for key in &self.dirty {
                 self.owner_index.add(key, &Owned::of(ovnkube_plan::want(key, &self.world)));

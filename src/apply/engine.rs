@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_model::{Affected, Change, Name, Notice, Severity, World};
+use ovnkube_model::{Affected, Change, Notice, Severity, World};
 use ovnkube_ovn::nb::{self, logical_router};
 use ovnkube_ovsdb::{Cache, Class, Client, Event, RowEvent, TxnError};
 use ovnkube_plan::{Key, identity, is_garbage, names};
@@ -283,9 +283,9 @@ impl Engine {
     /// Takes notice of what the database says of the interconnection, before anything of it is removed.
     fn read_stored(&mut self) {
         let Some(nb) = &self.nb else { return };
-        let stored = stored_interconnection(&nb.client.cache());
-        if !self.world.joined.has_stored(&stored) {
-            self.apply_change(Change::InterconnectionStored(stored));
+        let news = stored_interconnection(&nb.client.cache(), &self.world);
+        if let Some(news) = news {
+            self.apply_change(news);
         }
     }
 
@@ -572,10 +572,11 @@ impl Engine {
     }
 }
 
-/// What an earlier master, or this one, has stored of the interconnection that it keeps; empty: nothing.
-pub fn stored_interconnection(nb: &Cache) -> Name {
+/// What an earlier master, or this one, has stored of the interconnection that it keeps, unless that is known.
+pub fn stored_interconnection(nb: &Cache, world: &World) -> Option<Change> {
     let router = existing(nb, &names::cluster_router()).and_then(|uuid| nb.get(logical_router::TABLE, uuid));
-    router.and_then(|row| row.external_ids().get(names::KEPT_INTERCONNECTION)).unwrap_or_default().into()
+    let stored = router.and_then(|row| row.external_ids().get(names::KEPT_INTERCONNECTION)).unwrap_or_default();
+    (!world.joined.has_stored(stored)).then(|| Change::InterconnectionStored(stored.into()))
 }
 
 impl Drop for Engine {

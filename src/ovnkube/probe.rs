@@ -10,7 +10,7 @@ use ovnkube_ovsdb::{Questions, Remote};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::db::place::control_socket;
+use crate::db::place::{self, control_socket};
 
 /// Probes of pods may take a little longer.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -125,19 +125,18 @@ async fn is_connected(socket: &Path, question: &'static str) -> Result<()> {
 
 /// The answer of a program at its control socket.
 async fn control(socket: &Path, command: &'static str, arguments: &[&str]) -> Result<String> {
-    Ok(ask(socket, command, &arguments).await?.as_str().unwrap_or_default().trim().to_owned())
+    // large, since it could use TLS
+    let said = Box::pin(place::control(socket, command, arguments, WITHIN)).await;
+    said.map(|text| text.trim().to_owned()).map_err(|problem| anyhow!("cannot ask at {}: {problem}", socket.display()))
 }
 
 /// A column of those rows of a table that `conditions` match.
 async fn select(socket: &Path, database: &str, table: &str, conditions: &Value, column: &str) -> Result<Vec<Value>> {
     let select = json!({"op": "select", "table": table, "where": conditions, "columns": [column]});
-    let answer = ask(socket, "transact", &json!([database, select])).await?;
+    let transact = json!([database, select]);
+    let ask =
+        async { Questions::connect(&Remote::Unix(socket.to_owned()), None).await?.ask("transact", &transact).await };
+    let answer = Box::pin(ask).await.with_context(|| format!("cannot ask at {}", socket.display()))?;
     let rows = answer.pointer("/0/rows").and_then(Value::as_array);
     rows.cloned().with_context(|| format!("cannot read {table} of {database}: {answer}"))
-}
-
-async fn ask(socket: &Path, method: &'static str, words: &impl serde::Serialize) -> Result<Value> {
-    let answer = async { Questions::connect(&Remote::Unix(socket.to_owned()), None).await?.ask(method, words).await };
-    // large, since it could use TLS
-    Box::pin(answer).await.with_context(|| format!("cannot ask at {}", socket.display()))
 }

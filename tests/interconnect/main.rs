@@ -98,7 +98,7 @@ async fn routes_are_exchanged_with_ovn_23_03() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn routes_are_exchanged_with_ovn_25_03() {
+async fn routes_are_exchanged_with_ovn_26_03() {
     routes_are_exchanged(Release::Lts).await;
 }
 

@@ -117,7 +117,7 @@ async fn rows_on(release: Release) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn same_rows_on_25_03() {
+async fn same_rows_on_26_03() {
     rows_on(Release::Lts).await;
 }
 

@@ -168,7 +168,7 @@ async fn texts_stay_texts(release: Release) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn text_is_not_interpreted_on_25_03() {
+async fn text_is_not_interpreted_on_26_03() {
     texts_stay_texts(Release::Lts).await;
 }
 

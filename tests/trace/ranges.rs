@@ -119,7 +119,7 @@ async fn ranges_are_for_pods_too(release: Release, svc_template_support: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ranges_apply_to_pods_on_25_03() {
+async fn ranges_apply_to_pods_on_26_03() {
     ranges_are_for_pods_too(Release::Lts, false).await;
 }
 

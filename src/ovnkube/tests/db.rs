@@ -130,7 +130,7 @@ async fn a_cluster_of_3_1() {
 }
 
 #[tokio::test]
-async fn a_cluster_of_3_5() {
+async fn a_cluster_of_4_0() {
     a_cluster(Release::Lts).await;
 }
 

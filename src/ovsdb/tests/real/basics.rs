@@ -79,7 +79,7 @@ async fn writes_are_in_the_cache_when_transact_returns_3_1() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_are_in_the_cache_when_transact_returns_3_5() {
+async fn writes_are_in_the_cache_when_transact_returns_4_0() {
     read_your_writes(Lts).await;
 }
 

@@ -111,7 +111,7 @@ async fn writes_continue_when_leaders_die_3_1() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_continue_when_leaders_die_3_5() {
+async fn writes_continue_when_leaders_die_4_0() {
     leader_killed(Lts).await;
 }
 
@@ -308,7 +308,7 @@ async fn a_backup_is_not_used_while_it_is_one_3_1() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_is_not_used_while_it_is_one_3_5() {
+async fn a_backup_is_not_used_while_it_is_one_4_0() {
     backup_is_not_used(Lts).await;
 }
 

@@ -174,6 +174,6 @@ fn caches_are_equal_after_any_writes_3_1() {
 }
 
 #[test]
-fn caches_are_equal_after_any_writes_3_5() {
+fn caches_are_equal_after_any_writes_4_0() {
     agree(Lts);
 }
