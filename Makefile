@@ -4,12 +4,17 @@ CNI_BIN ?= /opt/cni/bin
 DESTDIR ?=
 CARGO ?= cargo
 IMAGE_BUILDER ?= podman
+# the image's processor, amd64 or arm64, and more arguments of the builder
+MACHINE := $(shell uname -m)
+IMAGE_ARCH ?= $(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(MACHINE)))
+IMAGE_ARGS ?=
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 WINDOWS := x86_64-pc-windows-gnu
-# its programs need no libraries of the system
-STATIC := $(shell uname -m)-unknown-linux-musl
+# programs for it need no libraries of the system
+STATIC := $(addsuffix -unknown-linux-musl,$(if $(filter amd64,$(IMAGE_ARCH)),x86_64)$(if $(filter arm64,$(IMAGE_ARCH)),aarch64))
+STATIC_CC := $(if $(filter $(MACHINE)-%,$(STATIC)),gcc,$(firstword $(subst -, ,$(STATIC)))-linux-gnu-gcc)
 # most tests spend most of their time waiting for other programs
 TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 # stories of make sim
@@ -18,7 +23,7 @@ SEEDS ?= 10000
 CHAOS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help build image demo demo-daemonset demo-down test long policies cycles services takeover skew chart kernel sim chaos e2e lint bench install release windows clean
+.PHONY: help build image image-test demo demo-daemonset demo-down test long policies cycles services takeover skew update chart kernel sim chaos e2e lint bench install release windows clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,11 +39,14 @@ demo: ## start a cluster of three nodes on this machine, with pods that reach ea
 demo-daemonset: ## the same with everything in pods, installed on bare hosts with kubectl apply -f dist/yaml (root)
 	@DEMO_UP="--ovn 25.03 --db pods --impl daemonset" lab/demo up
 
-image: ## build the image ovnkube:latest with static programs; IMAGE_BUILDER=podman, buildah or docker
+image: ## build the image ovnkube:latest with static programs; IMAGE_BUILDER=podman, buildah or docker; IMAGE_ARCH=amd64 or arm64
+	@[ -n "$(STATIC)" ] || { echo "image: IMAGE_ARCH must be amd64 or arm64; it is \"$(IMAGE_ARCH)\"" >&2; exit 2; }
 	@[ -d "$$(rustc --print target-libdir --target $(STATIC))" ] || \
 	  { echo "image: Rust has no target $(STATIC) here: rustup target add $(STATIC), or lab/install release" >&2; exit 1; }
-	env CC_$(subst -,_,$(STATIC))=gcc $(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay --target $(STATIC)
-	$(IMAGE_BUILDER) build -f dist/images/Dockerfile --build-arg PROGRAMS=$(TARGET)/$(STATIC)/release -t ovnkube:latest .
+	env CC_$(subst -,_,$(STATIC))=$(STATIC_CC) CARGO_TARGET_$(shell echo $(STATIC) | tr a-z- A-Z_)_LINKER=$(STATIC_CC) \
+	  $(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay --target $(STATIC)
+	install -D -m 755 -t _output/image/$(IMAGE_ARCH) $(TARGET)/$(STATIC)/release/ovnkube $(TARGET)/$(STATIC)/release/ovn-k8s-cni-overlay
+	$(IMAGE_BUILDER) build -f dist/images/Dockerfile --platform linux/$(IMAGE_ARCH) --build-arg PROGRAMS=_output/image/$(IMAGE_ARCH) $(IMAGE_ARGS) -t ovnkube:latest .
 
 demo-down: ## remove the demo's cluster
 	@lab/demo down
@@ -119,6 +127,10 @@ windows: ## ovnkube.exe and ovn-k8s-cni-overlay.exe in _output/windows, and a te
 	@.ci/step "build for Windows" $(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay --target $(WINDOWS)
 	@mkdir -p _output/windows _output/go && ln -sfn ../windows _output/go/windows
 	@cp $(TARGET)/$(WINDOWS)/release/ovnkube.exe $(TARGET)/$(WINDOWS)/release/ovn-k8s-cni-overlay.exe _output/windows/
+image-test: ## `make image` for amd64 and arm64 with buildah and a base image of Debian's packages, and a test of the images (root); docs/releases.md
+	@.ci/step "what is missing" lab/install packages toolchains builder
+	@.ci/step "images" tests/release/builder
+
 	@.ci/step "test of the programs" tests/release/windows _output/windows
 
 cycles: ## add and remove a node 100 times: rows, flows, rules, routes and open files stay the same (root)
