@@ -94,6 +94,11 @@ skew: ## masters and agents of two versions beside each other; OLD_BIN=directory
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "skew" tests/lab/run skew
 
+update: ## everything in pods changes to another version and back under traffic; OLD_RELEASE=directory with its chart and image (root)
+	@.ci/step "what is missing" lab/install
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@.ci/step "update" tests/lab/run update
+
 chart: ## the chart of ovn-kubernetes v1.3.0 with the image of the checkout; CHART_DIR=its directory helm/ovn-kubernetes (root)
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
@@ -122,15 +127,15 @@ release: ## the files of a release for amd64 and arm64 in target/dist, and a tes
 	@.ci/step "release" dist/release $(TARGET)/dist
 	@.ci/step "test of the release" tests/release/run $(TARGET)/dist
 
+image-test: ## `make image` for amd64 and arm64 with buildah and a base image of Debian's packages, and a test of the images (root); docs/releases.md
+	@.ci/step "what is missing" lab/install packages toolchains builder
+	@.ci/step "images" tests/release/builder
+
 windows: ## ovnkube.exe and ovn-k8s-cni-overlay.exe in _output/windows, and a test of them with wine (root); docs/releases.md
 	@.ci/step "what is missing" lab/install windows
 	@.ci/step "build for Windows" $(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay --target $(WINDOWS)
 	@mkdir -p _output/windows _output/go && ln -sfn ../windows _output/go/windows
 	@cp $(TARGET)/$(WINDOWS)/release/ovnkube.exe $(TARGET)/$(WINDOWS)/release/ovn-k8s-cni-overlay.exe _output/windows/
-image-test: ## `make image` for amd64 and arm64 with buildah and a base image of Debian's packages, and a test of the images (root); docs/releases.md
-	@.ci/step "what is missing" lab/install packages toolchains builder
-	@.ci/step "images" tests/release/builder
-
 	@.ci/step "test of the programs" tests/release/windows _output/windows
 
 cycles: ## add and remove a node 100 times: rows, flows, rules, routes and open files stay the same (root)

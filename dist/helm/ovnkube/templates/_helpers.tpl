@@ -100,6 +100,7 @@
   {{- fail "databaseAddress lists several addresses, but the chart installs databases on one node: give one, set tags.ovnkube-db-raft to true, or set ovnkube-db.enabled to false" }}
 {{- end }}
 {{- include "ovnkube.must" (dict "value" .mtu "pattern" "^[0-9]*$" "say" "mtu must be a number of bytes, or empty") }}
+{{- include "ovnkube.must" (dict "value" .uninstall "pattern" "^(true|false|)$" "say" "uninstall must be true or false") }}
 {{- if .identity.webhook }}
 {{- include "ovnkube.must" (dict "value" .identity.caBundle "pattern" "^[A-Za-z0-9+/]+=*$"
       "say" "identity.caBundle must be the CA of the certificate in the secret ovnkube-admission-cert, as base64") }}
