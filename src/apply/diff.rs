@@ -12,11 +12,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use ovnkube_ovn::nb::port_group;
 use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid};
 use ovnkube_ovsdb::{Cache, Txn};
 use ovnkube_plan::{Key, Member, MemberValue, Ownership, RowKey, RowWant, Want, ownership, router_peer_port};
 
 use crate::owner_index::{Owned, OwnerIndex};
+use crate::recreated;
 
 /// A key refers to a row that does not exist and that no key in this batch creates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +53,8 @@ struct Located {
     members: Vec<Option<(Uuid, Atom)>>,
 }
 
+const NO_ROWS: [Uuid; 0] = [];
+
 /// Collects the differences of many keys into one transaction.
 pub struct Diff<'a> {
     cache: &'a Cache,
@@ -60,6 +64,10 @@ pub struct Diff<'a> {
     inserts: Vec<(Uuid, Row)>,
     updates: Vec<(Uuid, Row)>,
     deletes: BTreeMap<Uuid, &'static Table>,
+    /// Whether port groups lose only their contents for now.
+    keeps_groups: bool,
+    /// Port groups that nobody wants and whose rows stay for now.
+    emptied: BTreeSet<Uuid>,
     added: BTreeMap<Cell, BTreeSet<Atom>>,
     /// Elements that exist already and that a key in this batch wants.
     kept: BTreeSet<(Uuid, ColumnId, Atom)>,
@@ -93,6 +101,8 @@ impl<'a> Diff<'a> {
             inserts: Vec::new(),
             updates: Vec::new(),
             deletes: BTreeMap::new(),
+            keeps_groups: false,
+            emptied: BTreeSet::new(),
             added: BTreeMap::new(),
             kept: BTreeSet::new(),
             dropped: BTreeMap::new(),
@@ -101,6 +111,11 @@ impl<'a> Diff<'a> {
             size: (0, 0),
             before_keys: (0, 0),
         }
+    }
+
+    /// From now on port groups that go lose only their contents; see [`crate::recreated`].
+    pub fn keep_groups(&mut self) {
+        self.keeps_groups = true;
     }
 
     /// What follows is for keys. What a sweep has removed for them does not count against them: it is replaced by what
@@ -265,6 +280,7 @@ impl<'a> Diff<'a> {
                     self.updates.push((uuid, change));
                 }
                 self.deletes.remove(&uuid);
+                self.emptied.remove(&uuid);
             }
             // several keys may want the same row, all with the same content
             None => {
@@ -346,6 +362,16 @@ impl<'a> Diff<'a> {
     /// Deletes a row. A row outside the root set goes with the last reference to it: the member or column that is
     /// dropped along with it.
     pub fn delete(&mut self, table: &'static Table, uuid: Uuid) {
+        if self.keeps_groups && table == port_group::TABLE {
+            self.size.0 += 1;
+            self.emptied.insert(uuid);
+        } else {
+            self.delete_at_once(table, uuid);
+        }
+    }
+
+    /// The same, whatever is to be kept.
+    pub fn delete_at_once(&mut self, table: &'static Table, uuid: Uuid) {
         if table.is_root {
             let children = self.cache.get(table, uuid).into_iter().flat_map(|row| row.cells()).map(|(_, datum)| datum);
             self.size.0 += 1 + children.flat_map(Datum::uuids).count();
@@ -367,12 +393,13 @@ impl<'a> Diff<'a> {
         self.deletes.len() + self.dropped.values().map(BTreeSet::len).sum::<usize>() + entries
     }
 
-    /// The transaction, empty if nothing differs, and what its operations are about.
-    pub fn into_parts(mut self, database: &'static Database) -> (Txn, Subjects) {
+    /// The transaction, empty if nothing differs, what its operations are about, and the port groups whose rows are to go later.
+    pub fn into_parts(mut self, database: &'static Database) -> (Txn, Subjects, BTreeSet<Uuid>) {
         let rows = std::mem::take(&mut self.known);
+        let emptied = self.emptied.clone();
         let txn = self.into_txn(database);
         let ops = txn.subjects();
-        (txn, Subjects { ops, rows })
+        (txn, Subjects { ops, rows }, emptied)
     }
 
     /// The transaction; empty if nothing differs.
@@ -384,7 +411,13 @@ impl<'a> Diff<'a> {
         for (uuid, row) in self.updates {
             txn.update(uuid, row);
         }
-        let gone = |cell: &Cell| self.deletes.contains_key(&cell.0);
+        for group in &self.emptied {
+            let nothing = Row::new(port_group::TABLE).with(port_group::PORTS, NO_ROWS).with(port_group::ACLS, NO_ROWS);
+            if self.cache.get(port_group::TABLE, *group).is_some_and(|have| !recreated::is_empty(have)) {
+                txn.update(*group, nothing);
+            }
+        }
+        let gone = |cell: &Cell| self.deletes.contains_key(&cell.0) || self.emptied.contains(&cell.0);
         for (cell, values) in self.dropped.iter().filter(|(cell, values)| !values.is_empty() && !gone(cell)) {
             if let Some(table) = self.tables.get(&cell.0) {
                 txn.remove_from(table, cell.0, cell.1, Datum::set(values.iter().cloned()));

@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ovnkube_model::{Affected, Change, Notice, Severity, World};
-use ovnkube_ovn::nb::{self, logical_router};
-use ovnkube_ovsdb::{Cache, Class, Client, Event, RowEvent, TxnError};
-use ovnkube_plan::{Key, identity, is_garbage, names};
+use ovnkube_ovn::nb;
+use ovnkube_ovsdb::{Class, Client, Event, RowEvent, TxnError};
+use ovnkube_plan::{Key, identity, is_garbage};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::Events;
 use tokio::sync::mpsc;
@@ -26,14 +26,15 @@ use tracing::{debug, error_span, info, warn};
 
 use crate::batch::{self, Limits, Next};
 use crate::chassis::ChassisReports;
-use crate::diff::{Diff, Missing, Subjects, existing};
+use crate::diff::{Diff, Missing, Subjects};
 use crate::garbage::{self, Left};
 use crate::in_flight::{Batch, Failure, InFlight, or_never, send};
-use crate::interconnection::Offers;
+use crate::interconnection::{Offers, stored_interconnection};
 use crate::may_write::MayWrite;
 use crate::northbound::Northbound;
 use crate::owner_index::{Owned, OwnerIndex};
 use crate::patches::{Outcome, Patches, SEEN_WITHIN};
+use crate::recreated::{self, Resting};
 use crate::retry_queue::{Cause, RetryQueue};
 use crate::sweep::Sweep;
 use crate::takeover_check::TakeoverCheck;
@@ -98,6 +99,7 @@ pub struct Engine {
     /// Batches planned so far: the number of the last one, in logs.
     batches: u64,
     sweep: Sweep,
+    resting: Resting,
     takeover: TakeoverCheck,
     reminded: Instant,
     metrics: Arc<Metrics>,
@@ -129,6 +131,7 @@ impl Engine {
             retries: RetryQueue::default(),
             batches: 0,
             sweep: Sweep::new(Instant::now()),
+            resting: Resting::default(),
             takeover,
             reminded: Instant::now(),
             metrics,
@@ -169,14 +172,13 @@ impl Engine {
 
     fn next_wake(&self) -> Instant {
         let (retry, remind) = (self.retries.next_wake(), self.reminded + REMIND);
-        let (sweep, overdue) = match self.sweep.due() {
-            Some(at) if at <= Instant::now() => (None, true),
-            later => (later, false),
-        };
+        let now = Instant::now();
+        let due = || [self.sweep.due(), self.resting.due()].into_iter().flatten();
+        let (overdue, later) = (due().any(|at| at <= now), due().filter(|at| *at > now).min());
         // no event says when the lease is held again
         let waiting = overdue || !self.dirty.is_empty() || !self.halves.is_empty() || self.patches.is_queued();
-        let blocked = (waiting && !(self.may_write)()).then(|| Instant::now() + CHECK_AGAIN);
-        [retry, blocked, sweep].into_iter().flatten().min().map_or(remind, |wake| wake.min(remind))
+        let blocked = (waiting && !(self.may_write)()).then(|| now + CHECK_AGAIN);
+        [retry, blocked, later].into_iter().flatten().min().map_or(remind, |wake| wake.min(remind))
     }
 
     /// Publishes what people still have to do, so that they still find it.
@@ -268,6 +270,11 @@ impl Engine {
                 return Some(batch);
             }
         }
+        if self.resting.is_due(Instant::now())
+            && let Some(batch) = self.plan(Vec::new(), false)
+        {
+            return Some(batch);
+        }
         if !self.is_lost {
             self.most = usize::MAX;
         }
@@ -340,7 +347,7 @@ impl Engine {
     /// Plans these keys, and with `sweeps` the removal of what no key wants. Sends a transaction only if something
     /// differs.
     fn plan(&mut self, keys: Vec<Next>, sweeps: bool) -> Option<InFlight> {
-        let Self { world, nb, patches, retries, owner_index, dirty, held, batches, most, .. } = self;
+        let Self { world, nb, patches, retries, owner_index, dirty, held, batches, most, resting, .. } = self;
         *batches += 1;
         let now = Instant::now();
         let span = error_span!("batch", number = *batches);
@@ -351,10 +358,12 @@ impl Engine {
             subjects: Subjects::default(),
             sweeps: sweeps.then_some(Left::Nothing),
             operations: 0,
+            emptied: BTreeSet::new(),
+            rested: BTreeSet::new(),
             span: span.clone(),
         };
         let cache = nb.as_ref().map(|nb| nb.client.cache());
-        let mut diff = cache.as_ref().map(|cache| Diff::new(cache));
+        let mut diff = cache.as_ref().map(|cache| recreated::diff(cache));
         let mut unused = Some(Vec::new());
         if let (Some(diff), Some(cache)) = (diff.as_mut().filter(|_| sweeps), &cache) {
             unused = garbage::collect(diff, cache, &nb::DATABASE, owner_index.all(), world, *most == usize::MAX);
@@ -405,13 +414,20 @@ impl Engine {
             let remove = |unused| garbage::remove_unused(diff, cache, &unused);
             batch.sweeps = Some(unused.map_or(Left::InUse, remove));
         }
+        if let (Some(diff), Some(cache)) = (&mut diff, &cache) {
+            batch.rested = resting.remove(diff, cache, owner_index, now);
+        }
         let parts = diff.map(|diff| diff.into_parts(&nb::DATABASE));
         drop(cache);
-        let Some((txn, subjects)) = parts.filter(|(txn, _)| !txn.is_empty()) else {
+        let Some((txn, subjects, emptied)) = parts else {
             self.done(batch);
             return None;
         };
-        (batch.subjects, batch.operations) = (subjects, txn.len());
+        (batch.subjects, batch.operations, batch.emptied) = (subjects, txn.len(), emptied);
+        if txn.is_empty() {
+            self.done(batch);
+            return None;
+        }
         self.nb.as_ref().map(|nb| send(nb, batch, txn, &self.may_write))
     }
 
@@ -420,6 +436,7 @@ impl Engine {
         if batch.operations > 0 {
             (self.unknown, self.is_lost) = (0, false);
         }
+        self.resting.add(batch.emptied, Instant::now());
         if let Some(left) = batch.sweeps {
             if left != Left::InUse {
                 self.sweep.succeeded();
@@ -445,6 +462,7 @@ impl Engine {
         self.metrics.transaction_errors.inc_by(was_sent.into());
         warn!(%error, keys = batch.keys.len(), "transaction failed");
         self.suspect(&error, &batch);
+        self.resting.add(batch.rested, Instant::now());
         // what the keys had before still has to be taken back
         let sweeps = batch.sweeps.is_some();
         let keys: Vec<_> = batch
@@ -570,13 +588,6 @@ impl Engine {
         }
         self.dirty.extend(keys);
     }
-}
-
-/// What an earlier master, or this one, has stored of the interconnection that it keeps, unless that is known.
-pub fn stored_interconnection(nb: &Cache, world: &World) -> Option<Change> {
-    let router = existing(nb, &names::cluster_router()).and_then(|uuid| nb.get(logical_router::TABLE, uuid));
-    let stored = router.and_then(|row| row.external_ids().get(names::KEPT_INTERCONNECTION)).unwrap_or_default();
-    (!world.joined.has_stored(stored)).then(|| Change::InterconnectionStored(stored.into()))
 }
 
 impl Drop for Engine {

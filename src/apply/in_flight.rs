@@ -1,7 +1,9 @@
 //! The transaction that is in flight.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use ovnkube_ovn::Uuid;
 use ovnkube_ovsdb::{Txn, TxnError};
 use ovnkube_plan::Key;
 use tracing::{Instrument, Span};
@@ -33,6 +35,9 @@ pub(crate) struct Batch {
     /// It removes what no key wants, and leaves so much.
     pub(crate) sweeps: Option<Left>,
     pub(crate) operations: usize,
+    /// Port groups that lose their contents, and those that lose their rows after that.
+    pub(crate) emptied: BTreeSet<Uuid>,
+    pub(crate) rested: BTreeSet<Uuid>,
     /// Adds the number of the batch to its log lines.
     pub(crate) span: Span,
 }

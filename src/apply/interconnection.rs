@@ -13,8 +13,9 @@
 use std::sync::Arc;
 
 use ovnkube_model::{Affected, Change, Name, PeerCluster, RouteCounts, Stuck, World};
-use ovnkube_ovsdb::{Client, Lock};
-use ovnkube_plan::{Offer, left, offer};
+use ovnkube_ovn::nb::logical_router;
+use ovnkube_ovsdb::{Cache, Client, Lock};
+use ovnkube_plan::{Offer, left, names, offer};
 use ovnkube_telemetry::{Clusters, InterconnectionMetrics, OtherCluster};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -22,6 +23,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::chassis::Chassis;
+use crate::diff::existing;
 use crate::interconnection_session::{JoinSettings, Reach, Session, TRY_AGAIN, tell, write};
 use crate::write_lock::LOCK;
 
@@ -52,6 +54,13 @@ impl Says {
             _ => Self::Unknown,
         }
     }
+}
+
+/// What an earlier master, or this one, has stored of the interconnection that it keeps, unless that is known.
+pub fn stored_interconnection(nb: &Cache, world: &World) -> Option<Change> {
+    let router = existing(nb, &names::cluster_router()).and_then(|uuid| nb.get(logical_router::TABLE, uuid));
+    let stored = router.and_then(|row| row.external_ids().get(names::KEPT_INTERCONNECTION)).unwrap_or_default();
+    (!world.joined.has_stored(stored)).then(|| Change::InterconnectionStored(stored.into()))
 }
 
 /// The engine's end: what the cluster offers, and what is shown of the others.

@@ -51,6 +51,10 @@ impl OwnerIndex {
         self.owners.get(row).is_some_and(|owners| *owners > 1)
     }
 
+    pub fn is_wanted(&self, row: &RowKey) -> bool {
+        self.owners.contains_key(row)
+    }
+
     /// Whether more than one key wants the text in its set.
     pub fn is_shared(&self, member: &Member) -> bool {
         let MemberValue::Text(text) = &member.value else { return false };

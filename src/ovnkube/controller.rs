@@ -194,8 +194,8 @@ fn northbound_options(settings: &Settings) -> Options {
 /// All tables and columns except those that northd and others write and nothing here reads: each change of one
 /// would have to be processed.
 fn monitored() -> Vec<Monitored> {
-    use nb::{logical_router_port as lrp, logical_switch_port as lsp};
-    let others = ["NB_Global", "Connection", "SSL", "DNS", "BFD", "Mirror", "Forwarding_Group"];
+    use nb::{logical_router_port as lrp, logical_switch_port as lsp, nb_global};
+    let others = ["Connection", "SSL", "DNS", "BFD", "Mirror", "Forwarding_Group"];
     let unread = [(lsp::TABLE, vec![lsp::UP.id(), lsp::DYNAMIC_ADDRESSES.id()]), (lrp::TABLE, vec![lrp::STATUS.id()])];
     let mut tables = Monitored::whole(&nb::DATABASE);
     tables.retain(|monitored| !others.contains(&monitored.table.name));
@@ -203,6 +203,10 @@ fn monitored() -> Vec<Monitored> {
         if let Some((table, unread)) = unread.iter().find(|(table, _)| table.name == monitored.table.name) {
             let columns = (0..table.columns.len()).map(|n| ColumnId(n as u16)).filter(|id| !unread.contains(id));
             *monitored = Monitored::only(table, columns);
+        }
+        if monitored.table.name == nb_global::TABLE.name {
+            // northd's release stands there
+            *monitored = Monitored::only(nb_global::TABLE, [nb_global::OPTIONS.id()]);
         }
     }
     tables

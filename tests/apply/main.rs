@@ -15,6 +15,7 @@ mod leftovers;
 mod nodes;
 mod pieces;
 mod random;
+mod recreated;
 mod removal;
 mod running;
 mod scale;

@@ -97,6 +97,9 @@ pub(crate) struct Faults {
     database_refuses: (usize, u64),
 }
 
+/// The row of `NB_Global`.
+const NB_GLOBAL: &str = "33333333-3333-4333-8333-333333333333";
+
 /// A connection to the database.
 struct Link {
     process: usize,
@@ -142,7 +145,13 @@ impl World {
             no_database_until: 0,
             crash: None,
         };
-        let database = Database::empty();
+        let mut database = Database::empty();
+        if seed % 2 == 1 {
+            // this release loses port groups that are made again, so that groups stay for a while
+            let options = json!(["map", [["northd_internal_version", "26.03.1-21.8.0-82.14"]]]);
+            let row = json!({"op": "insert", "table": "NB_Global", "uuid": NB_GLOBAL, "row": {"options": options}});
+            database.transact(&[row], |_| false);
+        }
         let mut world = Self {
             now: 0,
             random: Random::new(seed),
