@@ -90,7 +90,7 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
                 status: the shared databases' servers, each cluster with its gateways and addresses, how many of its prefixes are \
                 used, and what is to be done.\n\
                 routes: each prefix of other clusters, by which transit switches, used or refused with the reason, and the routes \
-                that you wrote. The databases do not say since when a prefix is offered.\n\
+                that you declared or wrote. The databases do not say since when a prefix is offered.\n\
                 diagnose: all that is looked at, one line each, with what to do.\n\
                 reset: remove all that this cluster has there and its ways to the others, and wait until the running master \
                 has made it anew, with the same addresses. Packets to other clusters are lost for some seconds. While \

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_interconnect::{Databases, Hearing, Listening, Step, ask, has_rows, step, withdraw};
-use ovnkube_model::{Change, Name, PeerRoute, Peers, Server, Stuck};
+use ovnkube_interconnect::{Databases, Hearing, Listening, Step, Ways, ask, has_rows, step, withdraw};
+use ovnkube_model::{Change, Name, PeerPort, PeerRoute, Peers, Server, Stuck};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
 use ovnkube_ovsdb::{Client, Lock, Options, Remote, Subscription, TlsFiles, Txn};
@@ -186,11 +186,7 @@ impl Session {
         let settled = self.wrote + SETTLED_AFTER;
         let Step { mut claims, offers, chassis, mut peers, ways, numbers, goes_on } =
             self.with_databases(|databases| step(&self.offer, databases, settled <= now));
-        // one that is used stays, whatever becomes of its ports
-        let is_used =
-            |route: &PeerRoute| self.told.as_ref().is_some_and(|told| told.routes.binary_search(route).is_ok());
-        let (open, waiting) = peers.routes.into_iter().partition(|route| ways.has(route) || is_used(route));
-        (peers.routes, peers.waiting) = (open, waiting);
+        self.keep_open(&mut peers, &ways);
         let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
         self.hearing.hear(&numbers, since);
         for name in self.hearing.silent(self.listening, since) {
@@ -214,6 +210,18 @@ impl Session {
         }
         let written = self.write(claims, offers, chassis).await;
         now + if written { SETTLED_AFTER } else { TRY_AGAIN }
+    }
+
+    /// A way that is used stays, whatever becomes of its ports.
+    fn keep_open(&self, peers: &mut Peers, ways: &Ways) {
+        let told = self.told.as_ref();
+        let is_used = |route: &PeerRoute| told.is_some_and(|told| told.routes.binary_search(route).is_ok());
+        let routes = std::mem::take(&mut peers.routes).into_iter();
+        (peers.routes, peers.waiting) = routes.partition(|route| ways.has(route) || is_used(route));
+        for port in peers.ports.iter_mut().filter(|port| !port.open) {
+            let used = PeerPort { open: true, ..port.clone() };
+            port.open = told.is_some_and(|told| told.ports.binary_search(&used).is_ok());
+        }
     }
 
     /// What must be there before anything is read or written, and what to do.

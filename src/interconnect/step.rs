@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use ovnkube_model::{Name, OwnPort, PeerRoute, Peers, TransitSwitch};
+use ovnkube_model::{Name, OwnPort, PeerPort, PeerRoute, Peers, TransitSwitch};
 use ovnkube_ovn::sb::port_binding;
 use ovnkube_ovn::{ic_nb, ic_sb, sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
@@ -15,7 +15,7 @@ use crate::hearing::Numbers;
 use crate::ours::Ours;
 use crate::rows::{is_of, rows_of_all, zone_of};
 use crate::switches::Switch;
-use crate::theirs::Theirs;
+use crate::theirs::{Port, Theirs};
 use crate::{chassis, claim, switches};
 
 /// What to write, and what the databases say.
@@ -54,6 +54,18 @@ impl Ways {
     pub fn has(&self, route: &PeerRoute) -> bool {
         self.0.contains(&(route.switch.clone(), route.next_hop))
     }
+
+    /// The others' addresses, sorted.
+    fn ports(&self, theirs: &Theirs) -> Vec<PeerPort> {
+        let of = |port: &Port, address: IpAddr| PeerPort {
+            zone: port.zone.clone(),
+            switch: port.switch.clone(),
+            address,
+            open: self.0.contains(&(port.switch.clone(), address)),
+        };
+        let ports = theirs.ports.iter().flat_map(|port| port.addresses.iter().map(move |ip| of(port, *ip)));
+        ports.collect::<BTreeSet<_>>().into_iter().collect()
+    }
 }
 
 /// The next step. Where nothing differs, all transactions are empty. `is_settled`: the other clusters had time to follow what
@@ -84,6 +96,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
     let ways = Ways::find(databases.sb, &switches, &theirs);
     let peers = Peers {
         switches: switches.iter().filter_map(|switch| transit(switch, stage, &theirs)).collect(),
+        ports: ways.ports(&theirs),
         routes: theirs.routes,
         waiting: Vec::new(),
         clusters: theirs.clusters,

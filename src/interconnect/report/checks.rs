@@ -3,9 +3,10 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use ovnkube_model::{Asks, Interconnection};
+use ovnkube_model::{Asks, Interconnection, InterconnectionConfig};
 use serde::Serialize;
 
+use super::declared::DeclaredRoute;
 use super::facts::{Asked, Facts, GatewayNode, Looked};
 use super::northbound::{ByHand, Northbound};
 use super::servers;
@@ -101,18 +102,25 @@ fn config(facts: &Facts) -> Vec<Check> {
     };
     match &config.asks {
         Asks::On(wanted) => {
-            let routes = if wanted.auto_route { "are exchanged" } else { "are written by hand" };
-            vec![Check::ok(WHAT, format!("this cluster is {} and is joined; routes {routes}", wanted.zone))]
+            let routes = match (wanted.auto_route, wanted.routes.is_empty()) {
+                (true, _) => "are exchanged",
+                (false, true) => "are written by hand",
+                (false, false) => "are those of key routes",
+            };
+            let joined = Check::ok(WHAT, format!("this cluster is {} and is joined; routes {routes}", wanted.zone));
+            std::iter::once(joined).chain(bad(config)).collect()
         }
         Asks::Off(_) => vec![Check::ok(WHAT, "enable-ic is \"false\": this cluster is joined with no others")],
-        Asks::Unclear => {
-            let bad = config.bad.iter().map(|bad| {
-                let (seen, remedy) = bad.problem.split_once("; ").unwrap_or((&bad.problem, ""));
-                Check::wrong(WHAT, format!("key {} {seen}", bad.key), remedy)
-            });
-            bad.collect()
-        }
+        Asks::Unclear => bad(config).collect(),
     }
+}
+
+/// What of the ConfigMap cannot be used.
+fn bad(config: &InterconnectionConfig) -> impl Iterator<Item = Check> {
+    config.bad.iter().map(|bad| {
+        let (seen, remedy) = bad.problem.split_once("; ").unwrap_or((&bad.problem, ""));
+        Check::wrong("ConfigMap", format!("key {} {seen}", bad.key), remedy)
+    })
 }
 
 /// Nothing should be left of an earlier interconnection.
@@ -329,6 +337,7 @@ fn prefixes(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
         Ok(routes) => routes,
         Err(why) => return all.push(Check::unknown(WHAT, why)),
     };
+    declared(all, facts);
     if !wanted.auto_route {
         return all.push(Check::ok(WHAT, "auto-route is \"false\": none is offered or learned"));
     }
@@ -353,6 +362,28 @@ fn prefixes(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
     if all.len() == before {
         let used: usize = routes.iter().map(Routes::used).sum();
         all.push(Check::ok(WHAT, format!("{used} used, none refused")));
+    }
+}
+
+/// Routes of the key `routes`.
+fn declared(all: &mut Vec<Check>, facts: &Facts) {
+    const WHAT: &str = "declared routes";
+    let routes = &facts.declared;
+    let before = all.len();
+    let unused: Vec<_> = routes.iter().filter_map(|route| Some((route, route.reason.as_ref()?))).collect();
+    for (route, reason) in unused.iter().take(NAMED) {
+        let (why, remedy) = reason.split_once("; ").unwrap_or((reason, "correct key routes"));
+        all.push(Check::wrong(WHAT, format!("{} of {} is not used: {why}", route.prefix, route.zone), remedy));
+    }
+    if let Some(more) = unused.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        all.push(Check::wrong(WHAT, format!("{more} more are not used"), "ovnkube ic routes lists them"));
+    }
+    let missing: usize = routes.iter().map(DeclaredRoute::missing).sum();
+    if missing > 0 {
+        all.push(Check::wrong(WHAT, format!("the northbound database lacks {}", count(missing, "route")), LOG));
+    }
+    if all.len() == before && !routes.is_empty() {
+        all.push(Check::ok(WHAT, format!("{} used", routes.len())));
     }
 }
 

@@ -9,6 +9,7 @@ use ovnkube_ovn::sb::chassis;
 use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::offer;
 
+use super::declared::DeclaredRoute;
 use super::northbound::Northbound;
 use super::ways::Routes;
 use super::zones::{Zone, zones};
@@ -64,6 +65,8 @@ pub struct Facts {
     /// What the databases hold that cannot be used.
     pub problems: Vec<String>,
     pub routes: Looked<Vec<Routes>>,
+    /// Known if `routes` are.
+    pub declared: Vec<DeclaredRoute>,
     /// Subnets that are not offered: name and range.
     pub disabled: Looked<Vec<(String, String)>>,
 }
@@ -134,6 +137,8 @@ pub struct Contents {
     pub settled: Looked<bool>,
     pub problems: Vec<String>,
     pub routes: Looked<Vec<Routes>>,
+    /// Known if `routes` are.
+    pub declared: Vec<DeclaredRoute>,
 }
 
 impl Contents {
@@ -143,7 +148,7 @@ impl Contents {
         let zones = reached.ic_sb.clone().map(zones);
         let stepped = stepped(world, reached);
         let settled = stepped.as_ref().map(is_settled).map_err(Clone::clone);
-        let (problems, routes) = match stepped {
+        let (problems, routes, declared) = match stepped {
             Ok(Step { peers, .. }) => {
                 world.apply(Change::Peers(Box::new(peers.clone())));
                 let own = offer(world);
@@ -152,9 +157,10 @@ impl Contents {
                 let others: Vec<String> =
                     zones.iter().flatten().filter(is_other).map(|zone| zone.name.clone()).collect();
                 let routes = Routes::of(&others, world, &peers, northbound.as_ref().ok());
-                (peers.problems, Ok(routes))
+                let declared = DeclaredRoute::all(world, &peers, northbound.as_ref().ok());
+                (peers.problems, Ok(routes), declared)
             }
-            Err(why) => (Vec::new(), Err(why)),
+            Err(why) => (Vec::new(), Err(why), Vec::new()),
         };
         let switches = reached.ic_nb.clone().map(|ic_nb| {
             let mut names: Vec<String> =
@@ -163,12 +169,12 @@ impl Contents {
             names
         });
         let southbound = reached.sb.clone().map(|_| ());
-        Self { switches, zones, northbound, southbound, settled, problems, routes }
+        Self { switches, zones, northbound, southbound, settled, problems, routes, declared }
     }
 
     /// Whether the northbound database lacks no way that is used.
     pub fn is_written(&self) -> bool {
-        self.routes.iter().flatten().all(Routes::is_written)
+        self.routes.iter().flatten().all(Routes::is_written) && self.declared.iter().all(|route| route.missing() == 0)
     }
 
     /// Whether a gateway has a port of the cluster of this name.

@@ -8,10 +8,12 @@
 //!
 //! - [`zones`]: the clusters in IC-SB
 //! - [`ways`]: the others' prefixes, as `ovnkube-model` judges them, and routes that people wrote
+//! - [`declared`]: routes that people declared
 //! - [`facts`]: all that was found out; what could not be is said why
 //! - [`checks`]: what is wrong, and what to do about it
 
 mod checks;
+mod declared;
 mod facts;
 mod northbound;
 mod servers;

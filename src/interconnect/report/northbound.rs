@@ -19,7 +19,7 @@ pub struct Northbound {
     pub switches: BTreeMap<String, bool>,
     /// Ports of routers by name, with their addresses, and whether each is ours.
     pub ports: BTreeMap<String, (Vec<IpNetwork>, bool)>,
-    /// Learned routes: prefix and next hop.
+    /// Routes that are ours, learned or declared: prefix and next hop.
     pub learned: BTreeSet<(Subnet, IpAddr)>,
     /// Routes that are not ours.
     pub others: Vec<ByHand>,

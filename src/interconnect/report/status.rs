@@ -6,9 +6,10 @@ use ovnkube_db::{Role, Server, Servers};
 use serde::Serialize;
 
 use super::checks::{Check, Verdict, checks};
+use super::declared::DeclaredRoute;
 use super::facts::Facts;
 use super::northbound::ByHand;
-use super::ways::{Offered, Routes, Way};
+use super::ways::{Offered, Routes};
 use super::zones::Zone;
 
 /// The servers of a shared database.
@@ -142,6 +143,8 @@ fn describe(text: &mut String, cluster: &Cluster) {
 #[derive(Debug, Serialize)]
 pub struct RouteList<'a> {
     clusters: &'a [Routes],
+    /// Routes of the key `routes`.
+    declared: &'a [DeclaredRoute],
     /// Routes that people wrote to addresses in transit switches.
     by_hand: Vec<&'a ByHand>,
     /// Why something is not known.
@@ -163,6 +166,7 @@ impl<'a> RouteList<'a> {
         ];
         Self {
             clusters: facts.routes.as_deref().ok().filter(|_| facts.is_on()).unwrap_or_default(),
+            declared: if facts.is_on() { &facts.declared } else { &[] },
             by_hand: by_hand.unwrap_or_default(),
             unknown: unknown.into_iter().flatten().map(String::as_str).collect(),
             problems: &facts.problems,
@@ -170,10 +174,11 @@ impl<'a> RouteList<'a> {
         }
     }
 
-    /// Whether all that is offered is used, if it should be.
+    /// Whether all that is offered is used, if it should be, and all that is declared.
     pub fn is_in_order(&self) -> bool {
         let refused: usize = self.clusters.iter().map(Routes::refused).sum();
-        (refused == 0 || !self.learns) && self.unknown.is_empty() && self.problems.is_empty()
+        let declared = self.declared.iter().all(|route| route.reason.is_none());
+        (refused == 0 || !self.learns) && declared && self.unknown.is_empty() && self.problems.is_empty()
     }
 }
 
@@ -188,6 +193,12 @@ impl fmt::Display for RouteList<'_> {
             if routes.prefixes.is_empty() {
                 push(&mut text, "  offers nothing");
             }
+        }
+        if !self.declared.is_empty() {
+            push(&mut text, "declared");
+        }
+        for route in self.declared {
+            push(&mut text, &format!("  {}", route.line()));
         }
         if !self.by_hand.is_empty() {
             push(&mut text, "by hand");
@@ -209,12 +220,7 @@ impl fmt::Display for RouteList<'_> {
 }
 
 fn line(offered: &Offered) -> String {
-    let way = |way: &Way| {
-        let missing = offered.used && way.written == Some(false);
-        let missing = if missing { " (not written yet)" } else { "" };
-        format!("{} {}{missing}", way.switch, way.next_hop)
-    };
-    let ways: Vec<String> = offered.ways.iter().map(way).collect();
+    let ways: Vec<String> = offered.ways.iter().map(|way| way.text(offered.used)).collect();
     let verdict = match &offered.reason {
         Some(reason) => format!("refused, {reason}"),
         None => "used".to_owned(),

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use ovnkube_db::{Answer, Model, Observed, Seen};
 
+use super::declared::DeclaredRoute;
 use super::facts::{Asked, Facts, GatewayNode};
 use super::northbound::{ByHand, Northbound};
 use super::ways::{Offered, Routes, Way};
@@ -63,6 +64,11 @@ fn offered(prefix: &str, reason: Option<&str>) -> Offered {
     Offered { prefix: prefix.parse().unwrap(), used, reason: reason.map(str::to_owned), ways: vec![way] }
 }
 
+fn declared(prefix: &str, reason: Option<&str>) -> DeclaredRoute {
+    let Offered { prefix, used, reason, ways } = offered(prefix, reason);
+    DeclaredRoute { prefix, zone: "az2".into(), used, reason, ways }
+}
+
 /// A cluster with everything as it should be.
 fn facts() -> Facts {
     let single = |database| Observed {
@@ -99,6 +105,7 @@ fn facts() -> Facts {
         settled: Ok(true),
         problems: Vec::new(),
         routes: Ok(vec![Routes { zone: "az2".into(), prefixes: vec![offered("10.244.0.0/16", None)] }]),
+        declared: Vec::new(),
         disabled: Ok(Vec::new()),
     }
 }
@@ -211,6 +218,21 @@ fn each_fault_is_told_alone_with_what_to_do() {
             |f| nb(f).others.push(by_hand("10.17.0.0/24", "169.254.100.99")),
             "wrong    leftovers: the route to 10.17.0.0/24 by 169.254.100.99 leads to no port",
         ),
+        (
+            |f| f.declared.push(declared("10.17.0.0/16", Some("it waits for cluster az9; correct the name"))),
+            "wrong    declared routes: 10.17.0.0/16 of az2 is not used: it waits for cluster az9; correct the name",
+        ),
+        (
+            |f| {
+                f.declared.push(declared("10.17.0.0/16", None));
+                f.declared[0].ways[0].written = Some(false);
+            },
+            "wrong    declared routes: the northbound database lacks 1 route",
+        ),
+        (
+            |f| f.asked = Ok(asked(&[("routes", "az2 10.17.0.0/16, ten")])),
+            "wrong    ConfigMap: key routes has \"ten\"; write the az-name of a cluster",
+        ),
         (|f| f.disabled = Err("why".into()), "unknown  Subnets: why"),
     ];
     for (change, line) in cases {
@@ -254,6 +276,24 @@ fn a_route_by_hand_to_a_port_and_disabled_subnets_are_in_order() {
     assert!(checks(&facts).iter().any(|check| check.seen.contains("keeps back secret (10.199.0.0/16)")));
     let text = RouteList::of(&facts).to_string();
     assert!(text.contains("by hand\n  10.17.0.0/24 by 169.254.100.77\n") && !text.contains("172.18.0.1"), "{text}");
+}
+
+#[test]
+fn declared_routes_are_listed() {
+    let mut facts = facts();
+    facts.declared = vec![declared("10.17.0.0/16", None)];
+    let list = RouteList::of(&facts);
+    assert!(
+        list.is_in_order()
+            && list.to_string().ends_with("\ndeclared\n  10.17.0.0/16 of az2 by ts 169.254.100.77: used\n")
+    );
+    facts.declared.push(declared("10.18.0.0/16", Some("it overlaps x; give other addresses")));
+    facts.declared[1].ways.clear();
+    let list = RouteList::of(&facts);
+    let line = "  10.18.0.0/16 of az2: not used, it overlaps x; give other addresses\n";
+    assert!(!list.is_in_order() && list.to_string().ends_with(line), "{list}");
+    facts.asked = Ok(asked(&[("enable-ic", "false")]));
+    assert!(!RouteList::of(&facts).to_string().contains("declared"));
 }
 
 /// A cluster that gets another name has both for a while.

@@ -35,6 +35,14 @@ pub struct Way {
     pub written: Option<bool>,
 }
 
+impl Way {
+    /// `ts 169.254.100.77`
+    pub(crate) fn text(&self, used: bool) -> String {
+        let missing = if used && self.written == Some(false) { " (not written yet)" } else { "" };
+        format!("{} {}{missing}", self.switch, self.next_hop)
+    }
+}
+
 impl Routes {
     /// What the clusters with these names offer. `world` knows the peers.
     pub(crate) fn of(zones: &[String], world: &World, peers: &Peers, northbound: Option<&Northbound>) -> Vec<Self> {
@@ -78,7 +86,7 @@ impl Routes {
 struct Judged<'a> {
     /// By cluster and prefix.
     refused: BTreeMap<(&'a str, Subnet), &'a Refused>,
-    /// By next hop.
+    /// By next hop, without what only people declared.
     used: BTreeMap<IpAddr, Vec<Subnet>>,
 }
 
@@ -87,7 +95,7 @@ impl<'a> Judged<'a> {
         let refused = world.joined.refused();
         let mut used: BTreeMap<IpAddr, Vec<Subnet>> = BTreeMap::new();
         for (prefix, next_hops) in world.joined.prefixes() {
-            for next_hop in next_hops.keys() {
+            for (next_hop, _) in next_hops.iter().filter(|(_, offered)| offered.is_some()) {
                 used.entry(*next_hop).or_default().push(*prefix);
             }
         }
@@ -105,7 +113,7 @@ impl<'a> Judged<'a> {
         let reason = match refused.next() {
             Some(refused) => Some(refused.reason.clone()),
             None if routes.iter().any(|route| self.parts(route).next().is_some()) => None,
-            None => Some("auto-route is \"false\", or all of it is closed here".to_owned()),
+            None => Some("auto-route is \"false\", or all of it is closed or declared otherwise here".to_owned()),
         };
         Offered { prefix, used: reason.is_none(), reason, ways: ways.collect() }
     }

@@ -9,16 +9,19 @@
 //! gw-nodes: "node-a,node-b"
 //! auto-route: "true"
 //! gateway-mtu: "1300"
+//! routes: "az2 10.17.0.0/16"
 //! ```
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
+use ovnkube_ipam::Subnet;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::text::short;
+use super::declared;
+use super::text::{LONGEST_NAME, is_zone, short};
 use crate::{Meta, Name};
 
 /// Ports of the databases where the ConfigMap names none.
@@ -28,8 +31,6 @@ const SB_PORT: u16 = 6646;
 const MOST: usize = 64;
 /// The least MTU: what IPv6 needs.
 const LEAST_MTU: u16 = 1280;
-/// The longest name of an availability zone: it is part of names of ports.
-const LONGEST_NAME: usize = 63;
 
 /// What one ConfigMap says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +50,7 @@ pub enum Asks {
     On(Box<Interconnection>),
 }
 
-/// A key of the ConfigMap that cannot be used.
+/// A key of the ConfigMap that cannot be used, or an entry of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadKey {
     pub key: Name,
@@ -71,6 +72,9 @@ pub struct Interconnection {
     pub auto_route: bool,
     /// The largest packets of pods that get through to other clusters, if that is less than within this one.
     pub gateway_mtu: Option<u16>,
+    /// Prefixes that people say are behind another cluster, each with its name.
+    #[serde(default)]
+    pub routes: BTreeMap<Subnet, Name>,
 }
 
 impl Interconnection {
@@ -89,6 +93,8 @@ impl Interconnection {
             ("auto-route", self.auto_route.to_string()),
         ]);
         keys.extend(self.gateway_mtu.map(|mtu| ("gateway-mtu", mtu.to_string())));
+        let routes: Vec<String> = self.routes.iter().map(|(prefix, zone)| format!("{zone} {prefix}")).collect();
+        keys.extend(Some(("routes", routes.join(","))).filter(|_| !routes.is_empty()));
         json!(keys).to_string()
     }
 
@@ -154,6 +160,7 @@ impl<'a> Reader<'a> {
         let gateways = self.list("gw-nodes", node);
         let auto_route = self.switch("auto-route");
         let gateway_mtu = self.mtu("gateway-mtu");
+        let routes = self.routes("routes", zone.as_deref());
         Some(Interconnection {
             zone: zone?,
             servers: servers?,
@@ -162,6 +169,7 @@ impl<'a> Reader<'a> {
             gateways: gateways?,
             auto_route: auto_route?,
             gateway_mtu: gateway_mtu.ok()?,
+            routes,
         })
     }
 
@@ -188,13 +196,7 @@ impl<'a> Reader<'a> {
         let Some(name) = self.text(key) else {
             return self.is_bad(key, "is missing; give each cluster a name of its own".into());
         };
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-        let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-        if name.len() > LONGEST_NAME
-            || !name.chars().all(fits)
-            || !ends(name.chars().next())
-            || !ends(name.chars().last())
-        {
+        if !is_zone(name) {
             let problem = format!(
                 "is {:?}; write at most {LONGEST_NAME} letters, digits, '-' and '.', a letter or digit at both ends",
                 short(name)
@@ -218,6 +220,13 @@ impl<'a> Reader<'a> {
         let mtu = text.parse().ok().filter(|mtu| *mtu >= LEAST_MTU);
         let problem = format!("is {:?}; write a number from {LEAST_MTU} to {}", short(text), u16::MAX);
         mtu.or_else(|| self.is_bad(key, problem)).map(Some).ok_or(())
+    }
+
+    /// Other than with the rest, an entry that is bad stops nothing.
+    fn routes(&mut self, key: &str, own: Option<&str>) -> BTreeMap<Subnet, Name> {
+        let (routes, bad) = declared::read(self.text(key).unwrap_or_default(), own);
+        self.bad.extend(bad.into_iter().map(|problem| BadKey { key: key.into(), problem }));
+        routes
     }
 
     /// The entries between commas, each once.

@@ -3,17 +3,24 @@
 //! - [`config`]: what people want, from the ConfigMap `ovn-ic-config`
 //! - [`peers`]: what the databases say about the other clusters
 //! - [`subnet`]: ranges that people keep from the others
+//! - [`declared`]: prefixes that people say are behind another cluster
 //! - [`prefixes`]: which of the others' prefixes may be used here
+//! - [`judged`]: these and the declared ones
 
 mod config;
+mod declared;
+mod judged;
 mod peers;
 mod prefixes;
+mod range;
 mod subnet;
 #[cfg(test)]
 mod tests;
 mod text;
 
 pub use config::{Asks, BadKey, Interconnection, InterconnectionConfig, Server};
-pub use peers::{OwnPort, PeerCluster, PeerRoute, Peers, RemotePort, TransitSwitch};
-pub use prefixes::{Local, LocalRange, MOST_PREFIXES, Prefixes, Refused, RouteCounts, prefixes};
+pub use declared::Declared;
+pub use judged::prefixes;
+pub use peers::{OwnPort, PeerCluster, PeerPort, PeerRoute, Peers, RemotePort, TransitSwitch};
+pub use prefixes::{Judge, Local, LocalRange, MOST_PREFIXES, Prefixes, Refused, RouteCounts};
 pub use subnet::InterconnectionSubnet;

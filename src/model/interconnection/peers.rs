@@ -18,6 +18,9 @@ pub struct Peers {
     /// Routes that no packet can take yet. Their prefixes are their clusters' all the same.
     #[serde(default)]
     pub waiting: Vec<PeerRoute>,
+    /// Where the others can be reached.
+    #[serde(default)]
+    pub ports: Vec<PeerPort>,
     /// The other clusters, by name.
     #[serde(default)]
     pub clusters: BTreeMap<Name, PeerCluster>,
@@ -69,6 +72,16 @@ pub struct RemotePort {
     pub key: u32,
     /// `MAC ADDRESS/LENGTH…`, checked.
     pub address: Name,
+}
+
+/// An address of another cluster in a transit switch.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PeerPort {
+    pub zone: Name,
+    pub switch: Name,
+    pub address: IpAddr,
+    /// Whether packets can take it: both this cluster's port in the switch and the other's are on a gateway.
+    pub open: bool,
 }
 
 /// A prefix that another cluster offers.

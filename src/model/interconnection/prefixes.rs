@@ -9,7 +9,9 @@ use std::net::IpAddr;
 use ipnetwork::IpNetwork;
 use ovnkube_ipam::Subnet;
 
-use super::{PeerRoute, Peers};
+use super::declared::{Declared, behind};
+use super::peers::{PeerPort, PeerRoute, Peers};
+use super::range::nowhere;
 use crate::Name;
 
 /// The most prefixes of one cluster that are used, and that this cluster offers.
@@ -58,8 +60,9 @@ pub struct Refused {
 /// The prefixes of the other clusters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prefixes {
-    /// By prefix: next hops, with the uuid of the row that offers each.
-    pub used: BTreeMap<Subnet, BTreeMap<IpAddr, Name>>,
+    /// By prefix: next hops, with the uuid of the row that offers each; `None`: people declared it.
+    pub used: BTreeMap<Subnet, BTreeMap<IpAddr, Option<Name>>>,
+    pub declared: BTreeMap<Subnet, Declared>,
     pub refused: BTreeSet<Refused>,
     /// By cluster.
     pub counts: BTreeMap<Name, RouteCounts>,
@@ -72,33 +75,81 @@ pub struct RouteCounts {
     pub refused: usize,
 }
 
-/// Judges what the others offer. `unused`: transit switches that are not used. `closed`: ranges that are not used, each with the
-/// Subnet that says so. Of a prefix that contains one, the rest is used.
-pub fn prefixes(peers: &Peers, unused: &BTreeSet<&Name>, local: &Local, closed: &BTreeMap<Subnet, Name>) -> Prefixes {
+/// What prefixes are judged by.
+pub struct Judge<'a> {
+    pub peers: &'a Peers,
+    /// Transit switches that are not used.
+    pub unused: BTreeSet<&'a Name>,
+    pub local: Local,
+    /// Ranges that are not used, each with the Subnet that says so. Of a prefix that contains one, the rest is used.
+    pub closed: BTreeMap<Subnet, Name>,
+    /// Prefixes that people say are behind a cluster. It is theirs, whatever others offer.
+    pub declared: &'a BTreeMap<Subnet, Name>,
+}
+
+impl Judge<'_> {
+    /// Why a prefix is not used here.
+    pub(super) fn problem(&self, prefix: Subnet) -> Option<String> {
+        if let Some(taken) = self.local.find(prefix) {
+            return Some(format!("{taken}; give one of the clusters other addresses"));
+        }
+        let around = |length| IpNetwork::new(prefix.base(), length).ok().map(Subnet::of);
+        let mut around = (0..=prefix.prefix()).filter_map(around);
+        let (range, subnet) = around.find_map(|range| self.closed.get_key_value(&range))?;
+        Some(format!("Subnet {subnet} of this cluster closes {range} with disableInterConnection"))
+    }
+
+    /// What is not closed of a prefix; `None`: too many pieces.
+    pub(super) fn pieces(&self, prefix: Subnet) -> Option<Vec<Subnet>> {
+        let within = self.closed.range(prefix..).map(|(range, _)| *range);
+        let within: Vec<Subnet> = within.take_while(|range| prefix.contains(range.base())).collect();
+        prefix.pieces_without(&within, MOST_PREFIXES).map(|_| prefix.without(&within))
+    }
+
+    /// Where a cluster can be reached.
+    pub(super) fn ports(&self, zone: &Name) -> impl Iterator<Item = &PeerPort> {
+        self.peers.ports.iter().filter(move |port| port.zone == *zone && !self.unused.contains(&port.switch))
+    }
+
+    /// Which other cluster people say it is behind.
+    fn elsewhere(&self, prefix: Subnet, zone: &Name) -> Option<(&Subnet, &Name)> {
+        behind(self.declared, prefix).filter(|(_, of)| !is_same(self.peers, of, zone))
+    }
+}
+
+/// Judges what the others offer.
+pub(super) fn learned(judge: &Judge<'_>) -> Prefixes {
     let mut cut: BTreeMap<Subnet, Option<Vec<Subnet>>> = BTreeMap::new();
     let mut found = Prefixes::default();
     let mut counts: BTreeMap<&Name, BTreeSet<Subnet>> = BTreeMap::new();
     let mut taken = Taken::default();
-    for (route, is_open) in in_order(peers) {
+    for (route, is_open) in in_order(judge.peers) {
         // also of a route that is not used: else a gateway that is down for a moment would move its addresses to another cluster
-        let reason = nowhere(route.prefix).or_else(|| taken.take(route, peers));
-        if !is_open || unused.contains(&route.switch) {
+        let reason = nowhere(route.prefix).or_else(|| taken.take(route, judge.peers));
+        if !is_open || judge.unused.contains(&route.switch) {
             continue;
         }
         let count = found.counts.entry(route.zone.clone()).or_default();
         let of_zone = counts.entry(&route.zone).or_default();
-        let pieces = if let Some(reason) = reason.or_else(|| problem(route.prefix, local, closed)) {
+        let declared = || {
+            let (range, zone) = judge.elsewhere(route.prefix, &route.zone)?;
+            Some(format!(
+                "key routes of this cluster says that {range} is behind {zone}; correct it, or have {} offer less",
+                route.zone
+            ))
+        };
+        let pieces = if let Some(reason) = reason.or_else(|| judge.problem(route.prefix)).or_else(declared) {
             Err(reason)
         } else {
-            let cut = cut.entry(route.prefix).or_insert_with(|| pieces(route.prefix, closed));
+            let cut = cut.entry(route.prefix).or_insert_with(|| judge.pieces(route.prefix));
             few(cut.as_ref(), of_zone)
         };
         match pieces {
             Ok(pieces) => {
                 count.used += 1;
-                for piece in pieces {
+                for piece in pieces.iter().filter(|piece| judge.elsewhere(**piece, &route.zone).is_none()) {
                     of_zone.insert(*piece);
-                    found.used.entry(*piece).or_default().insert(route.next_hop, route.id.clone());
+                    found.used.entry(*piece).or_default().insert(route.next_hop, Some(route.id.clone()));
                 }
             }
             Err(reason) => {
@@ -119,6 +170,12 @@ fn in_order(peers: &Peers) -> Vec<(&PeerRoute, bool)> {
     routes
 }
 
+/// Whether both are names of one cluster.
+fn is_same(peers: &Peers, one: &Name, other: &Name) -> bool {
+    let id = |zone| peers.clusters.get(zone).and_then(|cluster| cluster.id.as_ref());
+    one == other || (id(one).is_some() && id(one) == id(other))
+}
+
 /// Prefixes that clusters offer, each with its cluster. None contains another one.
 #[derive(Default)]
 struct Taken<'a>(BTreeMap<Subnet, &'a Name>);
@@ -127,10 +184,7 @@ impl<'a> Taken<'a> {
     /// Why another cluster has addresses of the prefix; if none has, they are this one's.
     fn take(&mut self, route: &'a PeerRoute, peers: &Peers) -> Option<String> {
         let prefix = route.prefix;
-        let is_same = |zone: &Name| {
-            let id = |zone| peers.clusters.get(zone).and_then(|cluster| cluster.id.as_ref());
-            *zone == route.zone || (id(zone).is_some() && id(zone) == id(&route.zone))
-        };
+        let is_same = |zone: &Name| is_same(peers, zone, &route.zone);
         let around = self.0.range(..=prefix).next_back().filter(|(range, _)| range.contains_subnet(prefix));
         let mut within = self.0.range(prefix..).take_while(|(range, _)| prefix.contains_subnet(**range));
         if let Some((range, zone)) =
@@ -153,43 +207,10 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// What is not closed of a prefix; `None`: too many pieces.
-fn pieces(prefix: Subnet, closed: &BTreeMap<Subnet, Name>) -> Option<Vec<Subnet>> {
-    let within = closed.range(prefix..).map(|(range, _)| *range).take_while(|range| prefix.contains(range.base()));
-    let within: Vec<Subnet> = within.collect();
-    prefix.pieces_without(&within, MOST_PREFIXES).map(|_| prefix.without(&within))
-}
-
 /// The pieces, if their cluster has not used up its number.
 fn few<'p>(pieces: Option<&'p Vec<Subnet>>, used: &BTreeSet<Subnet>) -> Result<&'p [Subnet], String> {
     let room = MOST_PREFIXES.saturating_sub(used.len());
     let fits = |pieces: &&Vec<Subnet>| pieces.iter().filter(|piece| !used.contains(*piece)).count() <= room;
     let too_many = || format!("the cluster offers more than {MOST_PREFIXES} prefixes; have it offer larger ones");
     pieces.filter(fits).map(Vec::as_slice).ok_or_else(too_many)
-}
-
-/// Why nobody's traffic for the prefix goes to another cluster.
-fn nowhere(prefix: Subnet) -> Option<String> {
-    if prefix.prefix() == 0 {
-        return Some("it is everything; have the cluster offer the ranges of its pods".into());
-    }
-    is_link_local(prefix.base()).then(|| "its addresses are link-local".into())
-}
-
-/// Why it is not used here.
-fn problem(prefix: Subnet, local: &Local, closed: &BTreeMap<Subnet, Name>) -> Option<String> {
-    if let Some(taken) = local.find(prefix) {
-        return Some(format!("{taken}; give one of the clusters other addresses"));
-    }
-    let around = |length| IpNetwork::new(prefix.base(), length).ok().map(Subnet::of);
-    let mut around = (0..=prefix.prefix()).filter_map(around);
-    let (range, subnet) = around.find_map(|range| closed.get_key_value(&range))?;
-    Some(format!("Subnet {subnet} of this cluster closes {range} with disableInterConnection"))
-}
-
-fn is_link_local(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    }
 }

@@ -5,10 +5,10 @@
 //! disableInterConnection: true
 //! ```
 
-use ipnetwork::IpNetwork;
 use ovnkube_ipam::Subnet;
 use serde::{Deserialize, Serialize};
 
+use super::range::range;
 use super::text::short;
 use crate::{Meta, Name};
 
@@ -52,10 +52,4 @@ impl InterconnectionSubnet {
     pub(crate) fn concerns(&self) -> bool {
         !self.closed.is_empty() || !self.bad.is_empty()
     }
-}
-
-/// As in Kube-OVN, the address may be any one of the range.
-fn range(text: &str) -> Option<Subnet> {
-    let network: IpNetwork = text.parse().ok()?;
-    text.contains('/').then(|| Subnet::of(network))
 }

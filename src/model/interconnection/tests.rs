@@ -1,3 +1,5 @@
+mod declared;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnetwork::IpNetwork;
@@ -89,7 +91,12 @@ fn route(prefix: &str) -> PeerRoute {
 }
 
 fn judge(routes: Vec<PeerRoute>, local: &Local, closed: &BTreeMap<Subnet, Name>) -> Prefixes {
-    prefixes(&Peers { routes, ..Peers::default() }, &BTreeSet::new(), local, closed)
+    of(&Peers { routes, ..Peers::default() }, local, closed, &BTreeMap::new())
+}
+
+fn of(peers: &Peers, local: &Local, closed: &BTreeMap<Subnet, Name>, declared: &BTreeMap<Subnet, Name>) -> Prefixes {
+    let (local, closed) = (local.clone(), closed.clone());
+    prefixes(&Judge { peers, unused: BTreeSet::new(), local, closed, declared }, true)
 }
 
 #[test]
@@ -136,8 +143,11 @@ fn of_three(offered: &[&str]) -> (Vec<String>, Vec<String>) {
         let routes = if waits { &mut peers.waiting } else { &mut peers.routes };
         routes.push(PeerRoute { next_hop, ..route });
     }
-    let judged = prefixes(&peers, &BTreeSet::new(), &Local::default(), &BTreeMap::new());
-    let used = judged.used.iter().flat_map(|(prefix, hops)| hops.values().map(move |zone| format!("{zone} {prefix}")));
+    let judged = of(&peers, &Local::default(), &BTreeMap::new(), &BTreeMap::new());
+    let zones = |(prefix, hops): (&Subnet, &BTreeMap<_, Option<Name>>)| {
+        hops.values().map(|zone| format!("{} {prefix}", zone.as_ref().unwrap())).collect::<Vec<_>>()
+    };
+    let used = judged.used.iter().flat_map(zones);
     (used.collect(), judged.refused.iter().map(|r| format!("{} {} {}", r.zone, r.prefix, r.reason)).collect())
 }
 
@@ -316,6 +326,7 @@ fn a_wanted_interconnection_is_kept_as_text() {
             ("auto-route", "false"),
         ],
         &[("gateway-mtu", "1300"), ("gw-nodes", "a,b,c.d"), ("az-name", "A-1.b")],
+        &[("routes", "az2 10.17.0.0/16\naz3 fd00:18::/48, az2 10.18.0.0/16"), ("auto-route", "false")],
     ] {
         let wanted = wanted(data);
         assert_eq!(Interconnection::of_text(&wanted.text()), Some(wanted));

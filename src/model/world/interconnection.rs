@@ -8,8 +8,9 @@ use ovnkube_ipam::Subnet;
 use super::World;
 use super::joined::Wanted;
 use crate::{
-    Affected, Asks, Interconnection, InterconnectionConfig, InterconnectionSubnet, Local, LocalRange, MOST_PREFIXES,
-    Name, Notice, Object, ObjectKey, Peers, Prefixes, Refused, Severity, Stuck, TransitSwitch, keys, prefixes,
+    Affected, Asks, Declared, Interconnection, InterconnectionConfig, InterconnectionSubnet, Judge, Local, LocalRange,
+    MOST_PREFIXES, Name, Notice, Object, ObjectKey, Peers, Prefixes, Refused, Severity, Stuck, TransitSwitch, keys,
+    prefixes,
 };
 
 /// The most prefixes that one message names.
@@ -189,11 +190,16 @@ impl World {
         if self.joined.peers.is_none() && self.joined.prefixes == Prefixes::default() {
             return;
         }
-        let wanted = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
-        let new = match &self.joined.peers {
-            Some(peers) if wanted => {
-                let unused: BTreeSet<&Name> = self.refused_switches().map(|(name, _)| name).collect();
-                prefixes(peers, &unused, &self.local(), &self.joined.closed())
+        let new = match (&self.joined.peers, self.joined.wanted()) {
+            (Some(peers), Some(wanted)) => {
+                let judge = Judge {
+                    peers,
+                    unused: self.refused_switches().map(|(name, _)| name).collect(),
+                    local: self.local(),
+                    closed: self.joined.closed(),
+                    declared: &wanted.routes,
+                };
+                prefixes(&judge, wanted.auto_route)
             }
             _ => Prefixes::default(),
         };
@@ -202,7 +208,7 @@ impl World {
         for prefix in names.into_iter().filter(|prefix| old.used.get(prefix) != new.used.get(prefix)) {
             self.affect(Affected::Prefix(*prefix));
         }
-        if old.refused != new.refused {
+        if old.refused != new.refused || old.declared != new.declared {
             self.affect(Affected::Interconnection);
         }
         self.joined.prefixes = new;
@@ -258,6 +264,7 @@ impl World {
         let problems = self.joined.peers.iter().flat_map(|peers| &peers.problems);
         let problems = problems.map(|problem| warn("InterconnectionProblem", problem.clone()));
         let refused = self.refused_by_zone().into_iter().map(|message| warn("PrefixRefused", message));
+        let declared = self.declared_problems().into_iter().map(|message| warn("RouteNotUsed", message));
         let silent = self.joined.clusters().filter(|(_, cluster, _)| cluster.silent).map(|(name, _, _)| {
             let message = format!(
                 "cluster {name} is silent: its controller has not followed the shared databases for long. Its routes stay. If it is \
@@ -283,7 +290,15 @@ impl World {
                 ),
             )
         });
-        bad.chain(unknown).chain(stuck).chain(unused).chain(problems).chain(refused).chain(silent).chain(many).collect()
+        bad.chain(unknown)
+            .chain(stuck)
+            .chain(unused)
+            .chain(problems)
+            .chain(refused)
+            .chain(declared)
+            .chain(silent)
+            .chain(many)
+            .collect()
     }
 
     pub(super) fn interconnection_subnet_notices(&self, name: &Name) -> Vec<Notice> {
@@ -299,16 +314,31 @@ impl World {
 
     /// One message for each cluster of which prefixes are refused.
     fn refused_by_zone(&self) -> Vec<String> {
-        let mut zones: BTreeMap<&Name, Vec<&Refused>> = BTreeMap::new();
-        self.joined.refused().for_each(|refused| zones.entry(&refused.zone).or_default().push(refused));
-        let message = |(zone, refused): (&Name, Vec<&Refused>)| {
-            let named: Vec<_> = refused.iter().take(NAMED).map(|r| format!("{}: {}", r.prefix, r.reason)).collect();
-            let more = refused.len() - named.len();
-            let more = if more > 0 { format!("; {more} more") } else { String::new() };
-            format!("cluster {zone} offers prefixes that are not used: {}{more}", named.join("; "))
-        };
+        let mut zones: BTreeMap<&Name, Vec<String>> = BTreeMap::new();
+        for Refused { zone, prefix, reason } in self.joined.refused() {
+            zones.entry(zone).or_default().push(format!("{prefix}: {reason}"));
+        }
+        let message =
+            |(zone, all): (&Name, Vec<_>)| format!("cluster {zone} offers prefixes that are not used: {}", named(&all));
         zones.into_iter().map(message).collect()
     }
+
+    /// One message for all declared routes that need a person.
+    fn declared_problems(&self) -> Option<String> {
+        let problem = |(prefix, declared): (&Subnet, &Declared)| {
+            Some(format!("{prefix} behind {}: {}", declared.zone, declared.problem.as_ref()?))
+        };
+        let all: Vec<String> = self.joined.declared().filter_map(problem).collect();
+        (!all.is_empty()).then(|| format!("not all of key routes is used: {}", named(&all)))
+    }
+}
+
+/// The first ones, and how many more there are.
+fn named(all: &[String]) -> String {
+    let more = all.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("; {more} more") } else { String::new() };
+    let first: Vec<&str> = all.iter().take(NAMED).map(String::as_str).collect();
+    format!("{}{more}", first.join("; "))
 }
 
 /// The subnets of a transit switch.

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use ovnkube_ipam::Subnet;
 
 use crate::{
-    BadKey, Interconnection, InterconnectionSubnet, Name, PeerCluster, Peers, Prefixes, Refused, RouteCounts, Stuck,
+    BadKey, Declared, Interconnection, InterconnectionSubnet, Name, PeerCluster, Peers, Prefixes, Refused, RouteCounts,
+    Stuck,
 };
 
 /// What is wanted and what is known; see the module.
@@ -97,9 +98,15 @@ impl Joined {
         self.peers.iter().flat_map(|peers| peers.switches.keys())
     }
 
-    /// The prefixes of other clusters that are used, each with its next hops and the uuids of their rows.
-    pub fn prefixes(&self) -> &BTreeMap<Subnet, BTreeMap<IpAddr, Name>> {
+    /// The prefixes of other clusters that are used, each with its next hops and the uuids of the rows that offer them. People
+    /// declared the others.
+    pub fn prefixes(&self) -> &BTreeMap<Subnet, BTreeMap<IpAddr, Option<Name>>> {
         &self.prefixes.used
+    }
+
+    /// The routes that people declared.
+    pub fn declared(&self) -> impl Iterator<Item = (&Subnet, &Declared)> {
+        self.prefixes.declared.iter()
     }
 
     /// The other clusters, each with its gateways and the routes that it offers.

@@ -38,7 +38,7 @@ pub(super) async fn look(settings: &Settings) -> Facts {
         Ok(sb) => Ok(interconn(&sb.cache(), chassis)),
         Err(why) => Err(why.clone()),
     });
-    let Contents { switches, zones, northbound, southbound, settled, problems, routes } = contents;
+    let Contents { switches, zones, northbound, southbound, settled, problems, routes, declared } = contents;
     Facts {
         cluster: cluster(&kubernetes),
         asked: kubernetes.asked,
@@ -54,6 +54,7 @@ pub(super) async fn look(settings: &Settings) -> Facts {
         settled,
         problems,
         routes,
+        declared,
     }
 }
 

@@ -182,6 +182,17 @@ async fn a_joined_cluster_is_told_and_reset() {
     joined.ic(&["diagnose"]).has(0, "ok       other clusters: 1 with active gateways: az2");
     joined.ic(&["routes"]).has(0, "cluster az2\n  10.244.0.0/16 by ts 169.254.100.77: used\n");
 
+    joined.configure(&[("routes", "az2 10.17.0.0/16")]).await;
+    until("the declared route is written", async || joined.ic(&["routes"]).code == 0).await;
+    joined.ic(&["routes"]).has(0, ": used\ndeclared\n  10.17.0.0/16 of az2 by ts 169.254.100.77: used\n");
+    joined.ic(&["diagnose"]).has(0, "ok       declared routes: 1 used");
+    joined.configure(&[("routes", "az9 10.17.0.0/16,ten")]).await;
+    joined
+        .ic(&["routes"])
+        .has(2, "  10.17.0.0/16 of az9: not used, it waits for cluster az9, which has not joined; correct");
+    joined.ic(&["diagnose"]).has(2, "wrong    ConfigMap: key routes has \"ten\"; write the az-name");
+    joined.configure(&[("routes", "")]).await;
+
     joined.offer("az2", "10.129.0.0/16");
     joined.ic(&["routes"]).has(
         2,

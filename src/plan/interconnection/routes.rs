@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 
 use ovnkube_model::{Family, Name, Subnet, World};
-use ovnkube_ovn::nb::{logical_router as lr, logical_router_policy as policy, logical_router_static_route as route};
+use ovnkube_ovn::nb::{
+    logical_router as lr, logical_router_policy as policy, logical_router_static_route as static_route,
+};
 use ovnkube_ovn::{Row, owner};
 
 use crate::{RowWant, Want, names, rows};
@@ -18,7 +20,7 @@ pub(super) fn want(prefix: Subnet, world: &World) -> Want {
     let mut want = Want::default();
     let Some(next_hops) = world.joined.prefixes().get(&prefix) else { return want };
     for (next_hop, id) in next_hops {
-        learned(&mut want, prefix, *next_hop, id);
+        route(&mut want, prefix, *next_hop, id.as_ref());
     }
     let family = Family::of_subnet(prefix).ovn();
     let row = Row::new(policy::TABLE)
@@ -34,12 +36,13 @@ pub(super) fn want(prefix: Subnet, world: &World) -> Want {
     want
 }
 
-fn learned(want: &mut Want, prefix: Subnet, next_hop: IpAddr, id: &Name) {
-    let ids = owner::marks(owner::INTERCONNECTION).into_iter().chain([(LEARNED, id.as_ref())]);
-    let row = Row::new(route::TABLE)
-        .with(route::IP_PREFIX, prefix.to_string())
-        .with(route::NEXTHOP, next_hop.to_string())
-        .with(route::EXTERNAL_IDS, ids);
+fn route(want: &mut Want, prefix: Subnet, next_hop: IpAddr, id: Option<&Name>) {
+    let learned = id.map(|id| (LEARNED, id.as_ref()));
+    let ids = owner::marks(owner::INTERCONNECTION).into_iter().chain(learned);
+    let row = Row::new(static_route::TABLE)
+        .with(static_route::IP_PREFIX, prefix.to_string())
+        .with(static_route::NEXTHOP, next_hop.to_string())
+        .with(static_route::EXTERNAL_IDS, ids);
     let router = names::cluster_router();
     let id = rows::identity(&row).unwrap_or_default();
     let key = want.row(RowWant::new(id, row).within(&router));
