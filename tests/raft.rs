@@ -52,11 +52,7 @@ impl Member {
             let mut member = Self::new(release);
             let (file, own) = (member.file(), member.raft());
             match members.first() {
-                None => {
-                    let schema = schema(release, "ovn-nb.ovsschema");
-                    let words = ["create-cluster".as_ref(), file.as_os_str(), schema.as_os_str(), own.as_ref()];
-                    run::<&OsStr>(release, "ovsdb-tool", &words);
-                }
+                None => member.create_cluster(),
                 Some(first) => {
                     let first = first.raft();
                     let words = [
@@ -74,6 +70,13 @@ impl Member {
             members.push(member);
         }
         members
+    }
+
+    /// Makes the file of a new cluster, of which it is the first member.
+    pub fn create_cluster(&self) {
+        let (file, own, schema) = (self.file(), self.raft(), schema(self.release, "ovn-nb.ovsschema"));
+        let words = ["create-cluster".as_ref(), file.as_os_str(), schema.as_os_str(), own.as_ref()];
+        run::<&OsStr>(self.release, "ovsdb-tool", &words);
     }
 
     /// Starts the server with the file that is there.
@@ -143,8 +146,27 @@ impl Member {
         run(self.release, "ovsdb-tool", &["db-sid".as_ref(), self.file().as_os_str()])[..4].to_owned()
     }
 
+    /// The id of its cluster.
+    pub fn cluster_id(&self) -> String {
+        run(self.release, "ovsdb-tool", &["db-cid".as_ref(), self.file().as_os_str()]).trim().to_owned()
+    }
+
     pub fn is_leader(&self) -> bool {
         self.appctl(&["-T", "20", "-t"], &["cluster/status", "OVN_Northbound"]).1.contains("Role: leader")
+    }
+
+    /// Sets the election timer of a leader in these steps, milliseconds; the cluster must agree on one before the next.
+    pub fn set_election_timer(&self, steps: &[u32]) {
+        for ms in steps {
+            self.control(&["cluster/change-election-timer", "OVN_Northbound", &ms.to_string()]);
+            let deadline = Instant::now() + Duration::from_secs(120);
+            let is_set =
+                || self.control(&["cluster/status", "OVN_Northbound"]).contains(&format!("Election timer: {ms}\n"));
+            while !is_set() {
+                assert!(Instant::now() < deadline, "the election timer is not set to {ms}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
     }
 
     /// A command in the server; its output.

@@ -56,14 +56,15 @@ fn cluster(servers: &Servers, word: &str) -> Judgement {
     if clusters.len() > 1 {
         let of = |id: &&str| {
             let its = servers.all.iter().filter(|server| server.cluster.as_deref() == Some(*id));
-            format!("{} in {}", names(its), id.chars().take(8).collect::<String>())
+            format!("{} in {id}", names(its))
         };
         let of: Vec<String> = clusters.iter().map(of).collect();
         return Judgement::new(
             State::Broken,
             format!("the servers are in different clusters: {}", of.join("; ")),
             format!(
-                "find out which one has the right contents, and give clients its addresses only, with --{word}-address"
+                "find out which one has the right contents, and give clients its addresses only, with --{word}-address; masters \
+                 that have used another one must be restarted"
             ),
         );
     }

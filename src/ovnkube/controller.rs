@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use crate::connections::Connections;
 use crate::stop::Stop;
-use crate::{cluster, election_timer, recording, server_keys, translate};
+use crate::{cluster, election_timer, recording, server_keys, stranger, translate};
 
 /// How many changes may wait for the engine; beyond that the watches wait.
 const CHANGES: usize = 4096;
@@ -42,11 +42,22 @@ pub(crate) async fn run(
         Database::connect(Options { has_parents: ovnkube_plan::is_named_within, ..northbound_options(&settings) })
     });
     let sb = roles.controller.then(|| southbound(&settings));
-    let mut timers = JoinSet::new();
+    let mut beside = JoinSet::new();
     if roles.controller {
         // of the members on this host, also while another master holds the lease
         let settings = settings.clone();
-        timers.spawn(async move { election_timer::keep(&settings).await });
+        beside.spawn(async move { election_timer::keep(&settings).await });
+    }
+    for (database, part) in [(&nb, "northbound database"), (&sb, "southbound database")] {
+        let Some(database) = database else { continue };
+        let of = stranger::Report {
+            part,
+            api: api.clone(),
+            namespace: settings.kubernetes.ovn_config_namespace.clone(),
+            readiness: readiness.clone(),
+            events: events.clone(),
+        };
+        beside.spawn(of.keep(database.stranger()));
     }
     let scope = if roles.controller { Scope::Controller } else { Scope::ClusterManager };
     loop {

@@ -18,6 +18,7 @@ mod remove;
 mod roles;
 mod server_keys;
 mod stop;
+mod stranger;
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod system;
 mod translate;

@@ -40,6 +40,8 @@ struct Candidate {
     wait: Duration,
     /// Why it was not good last time: the same reason is not logged again.
     fault: String,
+    /// Why, if it was because of its cluster.
+    stranger: Option<String>,
 }
 
 type Answer = (usize, Result<Session, Fault>);
@@ -54,6 +56,7 @@ impl Candidates {
             asked: false,
             wait: AGAIN,
             fault: String::new(),
+            stranger: None,
         };
         Self(remotes.iter().map(candidate).collect())
     }
@@ -73,6 +76,8 @@ impl Candidates {
                     match answer {
                         Ok((at, Ok(session))) => {
                             self.let_go();
+                            self.0.iter_mut().for_each(|candidate| candidate.stranger = None);
+                            self.name_stranger(shared);
                             return (at, session);
                         }
                         Ok((at, Err(fault))) => self.refused(shared, at, &fault),
@@ -131,7 +136,21 @@ impl Candidates {
         // one that was watched has had its wait
         let wait = if fault.may_pass() { Duration::ZERO } else { AGAIN };
         (candidate.asked, candidate.due) = (false, Instant::now() + wait);
+        candidate.stranger =
+            matches!(fault, Fault::OtherCluster { .. }).then(|| format!("{}: {fault}", candidate.remote));
         self.says(shared, at, fault.to_string());
+        self.name_stranger(shared);
+    }
+
+    /// Publishes the first server that was refused for its cluster when it was asked last.
+    fn name_stranger(&self, shared: &Shared) {
+        let stranger = self.0.iter().find_map(|candidate| candidate.stranger.clone());
+        shared.stranger.send_if_modified(|said| {
+            *said != stranger && {
+                *said = stranger;
+                true
+            }
+        });
     }
 
     fn says(&mut self, shared: &Shared, at: usize, said: String) {

@@ -62,6 +62,11 @@ impl Client {
         self.shared.state.subscribe()
     }
 
+    /// A server that is refused, as it is of another cluster than the one in use, and what to do; while no other one is used.
+    pub fn stranger(&self) -> watch::Receiver<Option<String>> {
+        self.shared.stranger.subscribe()
+    }
+
     /// The rows: none before [`Client::synced`], the last known ones after the connection is lost.
     pub fn cache(&self) -> CacheGuard<'_> {
         CacheGuard(self.shared.store())

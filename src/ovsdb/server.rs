@@ -40,6 +40,8 @@ pub(crate) struct ServerRow {
     others: BTreeSet<String>,
 }
 
+/// A cluster's id is a UUID; letters of it that are kept.
+const LONGEST_ID: usize = 40;
 /// How many names of other databases are kept.
 const MOST_NAMES: usize = 8;
 
@@ -72,7 +74,9 @@ impl ServerRow {
 
     /// The cluster's id and the server's log index, if it is in a cluster.
     pub(crate) fn seen(&self) -> Option<Seen> {
-        let cluster = self.fields.get("cid")?.get(1)?.as_str()?.to_owned();
+        let id = self.fields.get("cid")?.get(1)?.as_str()?;
+        // people are told it
+        let cluster = id.chars().filter(|letter| !letter.is_control()).take(LONGEST_ID).collect();
         Some(Seen { cluster, index: self.fields.get("index")?.as_u64()? })
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct Store {
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) state: watch::Sender<State>,
+    /// See [`crate::Client::stranger`].
+    pub(crate) stranger: watch::Sender<Option<String>>,
     pub(crate) locks: Locks,
     pub(crate) stats: Counters,
     pub(crate) patience: Patience,
@@ -63,6 +65,7 @@ impl Shared {
             patience: Patience::new(options.remotes.len()),
             options,
             state: watch::Sender::new(State::Disconnected { error: "not connected yet".to_owned() }),
+            stranger: watch::Sender::default(),
             locks: Locks::default(),
             stats: Counters::default(),
             subscribers: Subscribers::default(),

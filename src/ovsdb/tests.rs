@@ -182,6 +182,10 @@ fn untrusted_members_are_left() {
     let alone = row(json!({"name": "db", "model": "standalone"}));
     let refused = check(&alone, true, other).unwrap_err().to_string();
     assert!(refused.starts_with("server is in no cluster, but this process uses cluster c0; "), "{refused}");
+    let long = row(json!({"name": "db", "model": "clustered", "connected": true, "leader": true, "index": 9,
+        "cid": ["uuid", format!("a\n{}", "b".repeat(1000))]}));
+    let refused = check(&long, true, seen(5)).unwrap_err().to_string();
+    assert!(refused.len() < 300 && !refused.contains('\n'), "{refused}");
     assert!(matches!(check(&member(false, true, 5), true, None), Err(Fault::NotLeader)));
     assert!(check(&member(false, true, 5), false, None).is_ok());
     assert!(matches!(check(&member(true, false, 5), false, None), Err(Fault::Partitioned)));

@@ -23,5 +23,6 @@ mod preflight;
 mod remove;
 mod roles;
 mod server_keys;
+mod stranger;
 mod unserved;
 mod why;

@@ -9,13 +9,18 @@ use ovnkube_ovsdb::{Class, Client, Event, Options, Remote, State, Txn};
 
 use crate::lab::{Dir, Host, Lts, NB, Release, Server, assert_cache_is_fresh, live, options, within};
 
-struct Cluster {
-    members: Vec<Server>,
+pub(crate) struct Cluster {
+    pub(crate) members: Vec<Server>,
     _dir: Dir,
 }
 
 impl Cluster {
     fn new(release: Release) -> Self {
+        Self::with(release, &[])
+    }
+
+    /// With more arguments of the servers.
+    pub(crate) fn with(release: Release, args: &[String]) -> Self {
         let dir = Dir::new();
         let address = |n: usize| format!("unix:{}", dir.file(&format!("raft{n}")).display());
         let mut members = Vec::new();
@@ -31,7 +36,7 @@ impl Cluster {
                 let args = ["join-cluster".as_ref(), file, "OVN_Northbound".as_ref(), own.as_ref(), first.as_ref()];
                 release.run::<&OsStr>("ovsdb-tool", &args);
             }
-            members.push(Server::start(release, &dir, &format!("m{n}"), &db, &[]));
+            members.push(Server::start(release, &dir, &format!("m{n}"), &db, args));
             let member = &members[n];
             member.wait_joined();
         }
@@ -60,7 +65,7 @@ fn switch(n: u32) -> (Uuid, Row) {
 }
 
 /// Writes switch `n`, trying as often as necessary; then it exists exactly once.
-async fn write(client: &Client, n: u32) {
+pub(crate) async fn write(client: &Client, n: u32) {
     loop {
         let (uuid, row) = switch(n);
         let mut txn = Txn::new(&nb::DATABASE);
@@ -188,16 +193,22 @@ async fn a_server_of_another_cluster_is_refused() {
     alone.signal("-STOP");
     let client = live(options(vec![server.remote(), other.remote(), alone.remote()])).await;
     within("write", write(&client, 1)).await;
+    let mut stranger = client.stranger();
+    assert_eq!(*stranger.borrow(), None);
     server.kill();
     other.signal("-CONT");
     alone.signal("-CONT");
     let of_other = format!("server is in cluster {}, but this process uses cluster {first}", id(&other));
     refused(&client, &other.remote(), &of_other).await;
+    let told = format!("{}: {of_other}; give the addresses", other.remote());
+    let is_told = |said: &Option<String>| said.as_ref().is_some_and(|said| said.starts_with(&told));
+    within("its name", stranger.wait_for(is_told)).await.unwrap();
     refused(&client, &alone.remote(), &format!("server is in no cluster, but this process uses cluster {first}")).await;
     assert_eq!(client.cache().len(ls::TABLE), 1, "nothing was read from another cluster");
     server.restart();
     within("return of the first", client.synced()).await;
     assert_eq!(*client.state().borrow(), State::Live { remote: server.remote() });
+    assert_eq!(*stranger.borrow(), None, "the right one is used");
     // created again: the process must be started anew
     server.kill();
     let server = one(&dir);
