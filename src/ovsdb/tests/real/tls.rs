@@ -1,27 +1,36 @@
 //! TLS with a private CA.
 
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
 use ovnkube_ovn::nb::logical_switch as ls;
 use ovnkube_ovn::{Row, Uuid, nb};
 use ovnkube_ovsdb::{Client, Options, Remote, State, TlsFiles, Txn};
 
+use crate::cluster::{Cluster, write};
 use crate::lab::{Dir, Lts, NB, Server, assert_cache_is_fresh, live, options, within};
 use crate::pki::{Authority, CLIENT, LATER, OVER, SERVER, files};
 
 /// As `ovs-pki` makes it for `ovnnb`: its alternative name is not a host name.
 const OF_OVS_PKI: &str = "basicConstraints=CA:FALSE\nsubjectAltName=DNS:ovnnb id:7";
 
+/// Arguments of a server with the certificate `name` that trusts `ca`.
+fn listens(dir: &Dir, name: &str, ca: &str) -> [String; 4] {
+    let file = |name: String| dir.file(&name).display().to_string();
+    [
+        "--remote=pssl:0:127.0.0.1".to_owned(),
+        format!("--private-key={}", file(format!("{name}.key"))),
+        format!("--certificate={}", file(format!("{name}.pem"))),
+        format!("--ca-cert={}", file(format!("{ca}.pem"))),
+    ]
+}
+
 /// A server with the certificate `name`, and what it trusts of `good`.
 fn secure_server(dir: &Dir, name: &str) -> (Server, u16) {
     let db = dir.file(&format!("{name}.db"));
     Lts.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Lts.schema(NB).as_os_str()]);
-    let file = |name: &str| dir.file(name).display().to_string();
-    let args = [
-        "--remote=pssl:0:127.0.0.1".to_owned(),
-        format!("--private-key={}", file(&format!("{name}.key"))),
-        format!("--certificate={}", file(&format!("{name}.pem"))),
-        format!("--ca-cert={}", file("good.pem")),
-    ];
-    let server = Server::start(Lts, dir, name, &db, &args);
+    let server = Server::start(Lts, dir, name, &db, &listens(dir, name, "good"));
     let port = server.port();
     (server, port)
 }
@@ -170,4 +179,86 @@ async fn a_server_uses_a_new_certificate_while_it_runs() {
     let client = Client::connect(options);
     good.signs("ovnnb", SERVER);
     within("a session with the new certificate", client.synced()).await;
+}
+
+/// A whole file takes the place of another one.
+fn replace(dir: &Dir, from: &str, to: &str) {
+    std::fs::copy(dir.file(from), dir.file("copy")).unwrap();
+    std::fs::rename(dir.file("copy"), dir.file(to)).unwrap();
+}
+
+/// Takes the port of a server that is gone, and notes the first byte that each client sends.
+fn first_bytes(port: u16) -> Arc<Mutex<Vec<u8>>> {
+    let (listener, bytes) = (TcpListener::bind(("127.0.0.1", port)).unwrap(), Arc::new(Mutex::new(Vec::new())));
+    let noted = Arc::clone(&bytes);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut first = [0];
+            if stream.unwrap().read_exact(&mut first).is_ok() {
+                noted.lock().unwrap().push(first[0]);
+            }
+        }
+    });
+    bytes
+}
+
+/// Begins each connection with TLS.
+const HANDSHAKE: u8 = 22;
+
+/// All is replaced while a session is live: the authority, the servers' certificates, the client's. Then the leader dies.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_files_are_used_with_a_new_leader() {
+    let dir = Dir::new();
+    let (old, new) = (authority(&dir, "old"), authority(&dir, "new"));
+    old.signs("server", SERVER);
+    old.signs("ovnkube", CLIENT);
+    replace(&dir, "old.pem", "trusted.pem");
+    let mut cluster = Cluster::with(Lts, &listens(&dir, "server", "trusted"));
+    let ports: Vec<u16> = cluster.members.iter().map(Server::port).collect();
+    let remotes = |ports: &[u16]| {
+        ports.iter().map(|port| Remote::Ssl { host: "127.0.0.1".to_owned(), port: *port }).collect::<Vec<_>>()
+    };
+    let client = live(Options { tls: Some(files(dir.path(), "ovnkube", "trusted")), ..options(remotes(&ports)) }).await;
+    within("write", write(&client, 1)).await;
+    let State::Live { remote: Remote::Ssl { port, .. } } = client.state().borrow().clone() else { panic!("not live") };
+    let leader = ports.iter().position(|of| *of == port).unwrap();
+
+    for kind in ["key", "pem"] {
+        replace(&dir, &format!("ovnkube.{kind}"), &format!("former.{kind}"));
+    }
+    new.signs("server", SERVER);
+    replace(&dir, "new.pem", "trusted.pem");
+    // the certificate is there, and its key is not yet
+    new.signs("next", CLIENT);
+    replace(&dir, "next.pem", "ovnkube.pem");
+    within("write in the session of before", write(&client, 2)).await;
+    assert_eq!(client.stats().sessions, 1);
+
+    cluster.members[leader].kill();
+    let plain = first_bytes(port);
+    let half = |s: &State| matches!(s, State::Disconnected { error } if error.contains("cannot use certificate"));
+    within("half of the files", client.state().wait_for(half)).await.unwrap();
+    replace(&dir, "next.key", "ovnkube.key");
+    within("write with a new leader", write(&client, 3)).await;
+    assert_eq!(client.stats().sessions, 2);
+    assert_eq!(client.cache().len(ls::TABLE), 3);
+
+    // what was valid before is so no more, on either side
+    let State::Live { remote } = client.state().borrow().clone() else { panic!("not live") };
+    let with =
+        |name: &str, ca: &str| Options { tls: Some(files(dir.path(), name, ca)), ..options(vec![remote.clone()]) };
+    refused(with("former", "trusted"), &["refuses the certificate in client-cert", "authority"]).await;
+    refused(with("ovnkube", "old"), &["the server's certificate", "client-cacert"]).await;
+    // a server without TLS has the port of the first leader: nothing is said to it but the handshake
+    let tls = Some(files(dir.path(), "ovnkube", "trusted"));
+    let lost = Client::connect(Options { tls, ..options(remotes(&[port])) });
+    let asked = || plain.lock().unwrap().clone();
+    within("questions", async {
+        while asked().len() < 3 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert!(asked().iter().all(|first| *first == HANDSHAKE), "{:?}", asked());
+    assert!(!lost.state().borrow().is_live());
 }
