@@ -116,16 +116,19 @@ def controller_table(runs):
 
 def growth_table(grown):
     """What one pod more costs, which is to stay what it is with the fewest pods."""
-    yield "| pods | CPU of the cold start for each pod | CPU for each pod added | memory, most (RSS) | cold start | target | held |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| pods | CPU of the cold start for each pod | CPU for each pod added | memory, most (RSS) | cold start | takeover after a stop | takeover after a kill | target | held |"
+    yield "|---" * 9 + "|"
     smallest = None
     for pods, runs in grown:
         cold = 1000 * runs.median(lambda r: r.cpu(None, "settled")) / pods
         add = 1000 * runs.median(lambda r: r.cpu("settled", "burst")) / env("BURST")
         peak, took = runs.median(lambda r: r.phases["burst"]["peak"]), runs.median(lambda r: r.json("cold")["seconds"])
+        stop, kill = (runs.median(lambda r: r.json(f"takeover-{how}")["seconds"]) for how in ("stop", "kill"))
         smallest = smallest or (cold, add)
-        verdict = ("≤ 1.3 × the first line", held(cold <= 1.3 * smallest[0] and add <= 1.3 * smallest[1])) if (cold, add) != smallest else ("", "")
-        yield f"| {pods} | {cold:.2f} ms | {add:.2f} ms | {peak:.1f} MiB | {took:.2f} s | {verdict[0]} | {verdict[1]} |"
+        is_first = (cold, add) == smallest
+        target = "takeover after a stop ≤ 2 s" if is_first else "the same; ≤ 1.3 × the first line"
+        holds = stop <= 2 and (is_first or (cold <= 1.3 * smallest[0] and add <= 1.3 * smallest[1]))
+        yield f"| {pods} | {cold:.2f} ms | {add:.2f} ms | {peak:.1f} MiB | {took:.2f} s | {stop:.2f} s | {kill:.2f} s | {target} | {held(holds)} |"
 
 
 # what, unit format, how, the target as a share of the peer's value
