@@ -75,6 +75,18 @@ member() { # DATABASE ADDRESS PORT RAFT-PORT LOG SECONDS FIRST OTHERS...
   exec ovsdb-server ${log:--vconsole:info} -vsyslog:off -vfile:off --config-file="$config" --unixctl="$control" \
     --pidfile="$RUN/$stem.pid" $keys
 }
+# Ends in a relay of the southbound database: what each client may change is said by the role ovn-controller, which northd writes.
+relay_of_sb() { # ADDRESS PORT LOG REMOTES
+  names sb
+  mkdir -p $RUN
+  config=$RUN/ovnsb_relay_db.conf
+  printf '{"remotes": {"punix:%s": {}, "p%s:%s:%s": {"role": "ovn-controller", "inactivity-probe": 60000}}, "databases": {"%s": {"service-model": "relay", "source": {"%s": {}}}}}\n' \
+    $RUN/ovnsb_relay_db.sock "$protocol" "$2" "$1" "$name" "$4" >"$config"
+  # shellcheck disable=SC2086 # arguments are words
+  exec ovsdb-server ${3:--vconsole:info} -vsyslog:off -vfile:off --config-file="$config" --unixctl=$RUN/ovnsb_relay_db.ctl \
+    --pidfile=$RUN/ovnsb_relay_db.pid $keys
+}
+relay_ready() { ovn-sbctl --timeout=5 --no-leader-only --db=unix:$RUN/ovnsb_relay_db.sock get-connection >/dev/null; }
 # For each of the other members that answers: its cluster's id, or "none" while it waits to join any. Nothing for one that is not
 # connected to its cluster.
 clusters() {

@@ -1,6 +1,7 @@
 #!/bin/sh
 # ovnkube.sh WORD - entrypoint of the image. Each container of dist/yaml runs one word:
 #   nb-ovsdb, sb-ovsdb   the northbound or southbound database, alone (not clustered)
+#   sb-ovsdb-relay       with TLS, a relay of the southbound database, which gives nodes the role ovn-controller
 #   nb-ovsdb-raft, sb-ovsdb-raft    a member of the northbound or southbound database's Raft cluster
 #   run-ovn-northd       ovn-northd; also the word ovn-northd
 #   ovs-server           Open vSwitch: ovsdb-server and ovs-vswitchd. Watches the host's own if that runs already
@@ -25,12 +26,14 @@
 #   K8S_APISERVER, K8S_TOKEN, ...    see docs/configuration.md; otherwise the pod's service account
 #   OVN_NORTH, OVN_SOUTH             the databases, as tcp:ADDRESS:PORT (or ssl:), a comma list
 #   OVN_NB_PORT, OVN_SB_PORT         ports of nb-ovsdb [6641] and sb-ovsdb [6642], also of Raft members
+#   OVN_SB_RELAY_PORT                port of sb-ovsdb-relay [16642], to which node agents go with TLS
 #   OVN_NB_RAFT_PORT, OVN_SB_RAFT_PORT                   ports between Raft members [6643, 6644]
 #   OVN_NB_RAFT_ELECTION_TIMER, OVN_SB_RAFT_ELECTION_TIMER    seconds without a leader until an election [as the cluster has it; a new
 #                                    one 1]. 1000 and more are milliseconds
 #   OVN_NORTHD_OPTS, OVN_CONTROLLER_OPTS, OVS_OPTIONS    more arguments of ovn-northd, ovn-controller, ovs-ctl
 #   OVN_LOGLEVEL_NB, _SB, _NORTHD, _CONTROLLER           their log levels [-vconsole:info]
-#   OVN_SSL_ENABLE                   yes, or addresses that begin with ssl: keys and certificates are in /ovn-cert (docs/tls.md)
+#   OVN_SSL_ENABLE                   yes, or addresses that begin with ssl: keys and certificates are in /ovn-cert, those of node agents in
+#                                    /etc/openvswitch (docs/tls.md)
 #   OVN_GATEWAY_OPTS                 more flags of the node agent
 #   OVNKUBE_SH_VERBOSE               true: this script prints what it does
 #   and one for each flag in the table below; docs/differences.md lists those of ovn-kubernetes that have no effect
@@ -210,14 +213,22 @@ need_databases() {
 # What charts of ovn-kubernetes leave to the image. PORT
 chart_metrics() { ! of_chart || echo "--metrics-bind-address=$(bracketed "${METRICS_IP:-${K8S_NODE_IP:-0.0.0.0}}"):$1"; }
 chart_file() { ! of_chart || [ ! -e /run/ovnkube-config/ovnkube.conf ] || echo "--config-file=/run/ovnkube-config/ovnkube.conf"; }
+# Where a node's own certificate is. Those of ovn-kubernetes' chart have one for all nodes, and no relay.
+NODE_KEYS=/etc/openvswitch/ovnsb
+is_node= # whether this container is a node agent
+with_relay() { with_ssl && [ -n "$is_node" ] && ! of_chart; }
 # Prints the flags of the databases and their keys. Addresses may have the old form tcp://ADDRESS:PORT.
 databases() {
   need_databases
+  key=/ovn-cert/ovncontroller-privkey.pem cert=/ovn-cert/ovncontroller-cert.pem ca=/ovn-cert/ca-cert.pem
+  if with_relay; then
+    number "${OVN_SB_RELAY_PORT:-16642}"
+    OVN_SOUTH=$(echo "$OVN_SOUTH" | sed "s/:[0-9]*\(,\|\$\)/:${OVN_SB_RELAY_PORT:-16642}\1/g")
+    key=$NODE_KEYS-privkey.pem cert=$NODE_KEYS-cert.pem ca=$NODE_KEYS-ca.cert
+  fi
   printf '%s\n' "--nb-address=$OVN_NORTH" "--sb-address=$OVN_SOUTH"
   ! with_ssl || for side in nb sb; do
-    echo "--$side-client-privkey=/ovn-cert/ovncontroller-privkey.pem"
-    echo "--$side-client-cert=/ovn-cert/ovncontroller-cert.pem"
-    echo "--$side-client-cacert=/ovn-cert/ca-cert.pem"
+    printf '%s\n' "--$side-client-privkey=$key" "--$side-client-cert=$cert" "--$side-client-cacert=$ca"
   done
 }
 ssl_files() { # NAME: the arguments of an OVN program
@@ -295,6 +306,17 @@ raft_member() { # nb|sb PORT RAFT-PORT LOG REMOTES SECONDS
   # shellcheck disable=SC2086 # addresses are words
   member "$1" "$address" "$2" "$3" "$4" "${6:-0}" "$first" $others
 }
+# With TLS, nodes come here, since a database asks for one authority only: masters' and nodes' is the relay's.
+relay() { # PORT LOG
+  with_ssl || idle "this container has nothing to do: without TLS, nodes connect to the southbound database itself"
+  need_programs ovsdb-server ovn-sbctl
+  need K8S_NODE_IP "address of this node"
+  need_databases
+  number "$1"
+  case ,$OVN_SOUTH, in *:"$1",*) die "cannot start: $1, the port of the relay for nodes, is that of the southbound database too; give that one another port in OvnSouth, or set OVN_SB_RELAY_PORT everywhere" ;; esac
+  database_keys sb
+  relay_of_sb "$(bracketed "$K8S_NODE_IP")" "$1" "$2" "$(echo "$OVN_SOUTH" | sed 's,//,,g')"
+}
 northd() {
   need_programs ovn-northd
   need_databases
@@ -358,7 +380,11 @@ install_cni() { ovnkube install-cni --cni-bin-dir="$(cni_programs)"; }
 # Agents of ovn-kubernetes' chart get their rights by certificates, unless its value global.enableOvnKubeIdentity is false.
 with_certificate() { of_chart && [ "${OVN_ENABLE_OVNKUBE_IDENTITY:-true}" = true ]; }
 agent() { # ARGS...
+  is_node=yes
   node_name
+  ! with_relay || for file in privkey.pem cert.pem ca.cert; do
+    [ -r "$NODE_KEYS-$file" ] || say "with TLS this node needs its own $NODE_KEYS-$file; issue it for the system-id of the node, as docs/tls.md shows. Until then the node has no network"
+  done
   ! with_certificate || set -- "$@" --bootstrap-kubeconfig=/host/etc/kubernetes/kubelet.conf --cert-dir=/var/run/ovn-kubernetes/certs
   # containers see /proc/sys read-only; the agent sets the sysctls of gateways and pods
   { mount --bind /proc/sys/net /proc/sys/net && mount -o remount,rw,bind /proc/sys/net; } 2>/dev/null ||
@@ -389,6 +415,8 @@ display() {
 case ${1:-} in
   nb-ovsdb) database nb "${OVN_NB_PORT:-6641}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" ;;
   sb-ovsdb) database sb "${OVN_SB_PORT:-6642}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" ;;
+  sb-ovsdb-relay) relay "${OVN_SB_RELAY_PORT:-16642}" "${OVN_LOGLEVEL_SB:-}" ;;
+  relay-readiness) ! with_ssl || relay_ready ;;
   nb-ovsdb-raft) raft_member nb "${OVN_NB_PORT:-6641}" "${OVN_NB_RAFT_PORT:-6643}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" "${OVN_NB_RAFT_ELECTION_TIMER:-}" ;;
   sb-ovsdb-raft) raft_member sb "${OVN_SB_PORT:-6642}" "${OVN_SB_RAFT_PORT:-6644}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" "${OVN_SB_RAFT_ELECTION_TIMER:-}" ;;
   run-ovn-northd|ovn-northd) northd ;;

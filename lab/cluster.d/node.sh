@@ -52,7 +52,7 @@ in_node() { # nI [ovsdb|vswitchd|controller|seals]
   # normally the operating system's start scripts set these; the lab chooses the datapath
   ovs-vsctl --no-wait set Open_vSwitch . external_ids:system-id="$id" external_ids:hostname="$u" \
     external_ids:ovn-bridge-datapath-type="$DATAPATH" ovs_version="$(ovs-vsctl --version | sed -n '1s/.* //p')"
-  [ "$SSL" = 0 ] || client_certificate "$u" node "$id"
+  [ "$SSL" = 0 ] || { client_certificate "$u" node "$id"; [ "$IMPL_PODS" = 0 ] || own_files "$u"; }
   vswitchd
   [ "$IMPL_BR_INT" = 0 ] || ovs-vsctl add-br br-int -- set bridge br-int datapath_type="$DATAPATH" fail_mode=secure other_config:disable-in-band=true
   if [ "$UPLINK" = br-ex ]; then br_ex "$u"; else uplink "$u"; fi
@@ -85,8 +85,14 @@ bare_host() { # nI SYSTEM-ID
     touch /etc/openvswitch/run-by-ovnkube
     ovsdb-tool create "$IMPL_OVS_DIR/conf.db" "$(schema_file openvswitch/vswitch.ovsschema)"
     ovsdb-tool transact "$IMPL_OVS_DIR/conf.db" '["Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": '"$row"'}]'
+    [ "$SSL" = 0 ] || { echo "$2" >/etc/openvswitch/system-id.conf; client_certificate "$1" node "$2"; own_files "$1"; }
   }
   [ "$DATAPATH" = system ] || setsid "$SELF" in-node "$1" seals >/dev/null 2>&1 </dev/null &
+}
+own_files() { # nI: where agents in pods find the node's certificate
+  install -m 600 "$D/pki/$1.key" /etc/openvswitch/ovnsb-privkey.pem
+  install -m 644 "$D/pki/$1.crt" /etc/openvswitch/ovnsb-cert.pem
+  install -m 644 "$D/pki/control.crt" /etc/openvswitch/ovnsb-ca.cert
 }
 seals() { # seals while the agent has the NIC's addresses on its bridge
   local is=0 should

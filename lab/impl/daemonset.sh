@@ -12,11 +12,8 @@ IMPL_OVS=0 nic=eth0
 [ "${OVNKUBE_OVS:-pods}" = pods ] || IMPL_OVS=1 nic=br-ex
 secrets=
 # as docs/tls.md has them
-[ "$SSL" = 0 ] || secrets="(cd $D/pki && $HERE/../dist/tls/issue node nodes) &&
-  kubectl create secret generic ovnkube-db-cert -n ovn-kubernetes --from-file=tls.key=$D/pki/server-db.key --from-file=tls.crt=$D/pki/server-db.crt \
-    --from-file=ca.crt=$D/pki/control.crt --from-file=clients.crt=$D/pki/both.crt &&
-  kubectl create secret generic ovnkube-node-cert -n ovn-kubernetes --from-file=tls.key=$D/pki/node-nodes.key --from-file=tls.crt=$D/pki/node-nodes.crt \
-    --from-file=ca.crt=$D/pki/control.crt &&"
+[ "$SSL" = 0 ] || secrets="kubectl create secret generic ovnkube-db-cert -n ovn-kubernetes --from-file=tls.key=$D/pki/server-db.key --from-file=tls.crt=$D/pki/server-db.crt \
+    --from-file=ca.crt=$D/pki/control.crt --from-file=clients.crt=$D/pki/both.crt &&"
 if [ -n "${OVNKUBE_CHART:-}" ]; then # commas in values of helm have a backslash before them
   [ -x "$BIN/helm" ] || die "no $BIN/helm: run lab/install helm"
   IMPL_SETUP="kubectl create namespace ovn-kubernetes && $secrets
