@@ -18,7 +18,6 @@ use ovnkube_ovsdb::{Cache, Txn};
 use ovnkube_plan::{Key, Member, MemberValue, Ownership, RowKey, RowWant, Want, ownership, router_peer_port};
 
 use crate::owner_index::{Owned, OwnerIndex};
-use crate::recreated;
 
 /// A key refers to a row that does not exist and that no key in this batch creates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -413,7 +412,7 @@ impl<'a> Diff<'a> {
         }
         for group in &self.emptied {
             let nothing = Row::new(port_group::TABLE).with(port_group::PORTS, NO_ROWS).with(port_group::ACLS, NO_ROWS);
-            if self.cache.get(port_group::TABLE, *group).is_some_and(|have| !recreated::is_empty(have)) {
+            if self.cache.get(port_group::TABLE, *group).is_some_and(|have| !is_empty(have)) {
                 txn.update(*group, nothing);
             }
         }
@@ -446,6 +445,11 @@ impl<'a> Diff<'a> {
         }
         txn
     }
+}
+
+/// Whether a port group has neither ports nor ACLs.
+pub(crate) fn is_empty(group: &Row) -> bool {
+    group.uuids(port_group::PORTS).next().is_none() && group.uuids(port_group::ACLS).next().is_none()
 }
 
 /// The row that a key names, if one of ours exists. A name without an index may occur several times: then the row with

@@ -9,13 +9,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use ovnkube_ovn::Uuid;
 use ovnkube_ovn::nb::{nb_global, port_group};
-use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb::Cache;
 use ovnkube_plan::{RowKey, identity};
 use tokio::time::Instant;
 
-use crate::diff::Diff;
+use crate::diff::{Diff, is_empty};
 use crate::owner_index::OwnerIndex;
 
 /// The time from the removal of a group's contents to that of its row: many passes of northd.
@@ -101,10 +101,6 @@ impl Resting {
         }
         removed
     }
-}
-
-pub(crate) fn is_empty(group: &Row) -> bool {
-    group.uuids(port_group::PORTS).next().is_none() && group.uuids(port_group::ACLS).next().is_none()
 }
 
 #[cfg(test)]
