@@ -3,15 +3,16 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use ovnkube_model::{Asks, Interconnection};
+use ovnkube_model::{Asks, BadKey, Interconnection};
 use serde::Serialize;
 
-use super::facts::{Asked, Facts, GatewayNode, Looked};
+use super::facts::{Facts, GatewayNode, Looked};
+use super::in_effect::{InEffect, joined as is_joined};
 use super::northbound::{ByHand, Northbound};
 use super::servers;
 use super::ways::Routes;
 use super::zones::Zone;
-use crate::text::count;
+use crate::text::{count, lasts};
 
 /// The most of one kind that are named.
 const NAMED: usize = 10;
@@ -75,53 +76,61 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
     all.extend(facts.settings.iter().map(|differs| {
         Check::wrong("settings", differs, "give this command the flags or the configuration file of the masters")
     }));
-    let asked = facts.asked.as_ref().ok();
-    match asked.and_then(|asked| Some((asked, asked.names.as_ref()?))).filter(|(asked, _)| asked.is_on()) {
-        Some((_, wanted)) => joined(&mut all, facts, wanted),
-        None => alone(&mut all, facts, asked),
+    let in_effect = facts.in_effect();
+    match in_effect.names.filter(|_| in_effect.is_on) {
+        Some(wanted) => joined(&mut all, facts, wanted),
+        None => alone(&mut all, facts, in_effect),
     }
     all
 }
 
-fn config(facts: &Facts) -> Vec<Check> {
+/// What is in effect, and why.
+pub(super) fn config(facts: &Facts) -> Vec<Check> {
     const WHAT: &str = "ConfigMap";
-    let asked = match &facts.asked {
-        Ok(asked) => asked,
+    let in_effect = facts.in_effect();
+    let mut all = match facts.asked.as_ref().map(|config| config.as_ref().map(|config| (&config.asks, &config.bad))) {
         Err(why) => {
-            let remedy = "name a kubeconfig that may read it with --k8s-kubeconfig; without it, it is not known where the \
-                          shared databases are";
-            return vec![Check::new(WHAT, Verdict::Unknown, why, remedy)];
+            let remedy = "name a kubeconfig that may read it with --k8s-kubeconfig";
+            vec![Check::new(WHAT, Verdict::Unknown, why, remedy)]
         }
-    };
-    let Some(config) = &asked.config else {
-        return vec![Check::ok(
-            WHAT,
-            "there is no ovn-ic-config in kube-system: this cluster is joined with no others",
-        )];
-    };
-    match &config.asks {
-        Asks::On(wanted) => {
-            let routes = if wanted.auto_route { "are exchanged" } else { "are written by hand" };
-            vec![Check::ok(WHAT, format!("this cluster is {} and is joined; routes {routes}", wanted.zone))]
+        Ok(None) => {
+            let seen = "there is no ovn-ic-config in kube-system: this cluster is joined with no others";
+            vec![Check::ok(WHAT, seen)]
         }
-        Asks::Off(_) => vec![Check::ok(WHAT, "enable-ic is \"false\": this cluster is joined with no others")],
-        Asks::Unclear => {
-            let bad = config.bad.iter().map(|bad| {
+        Ok(Some((Asks::On(wanted), _))) => vec![untaken(facts, wanted).unwrap_or(Check::ok(WHAT, is_joined(wanted)))],
+        Ok(Some((Asks::Off(_), _))) => {
+            vec![Check::ok(WHAT, "enable-ic is \"false\": this cluster is joined with no others")]
+        }
+        Ok(Some((Asks::Unclear, bad))) => {
+            let wrong = |bad: &BadKey| {
                 let (seen, remedy) = bad.problem.split_once("; ").unwrap_or((&bad.problem, ""));
                 Check::wrong(WHAT, format!("key {} {seen}", bad.key), remedy)
-            });
-            bad.collect()
+            };
+            bad.iter().map(wrong).collect()
         }
+    };
+    all.extend(in_effect.said().map(|seen| Check::ok(WHAT, seen)));
+    all
+}
+
+/// A master that is at work keeps what it goes by.
+fn untaken(facts: &Facts, wanted: &Interconnection) -> Option<Check> {
+    let northbound = facts.northbound.as_ref().ok().filter(|_| facts.locked == Ok(true))?;
+    if northbound.keeps(wanted) {
+        return None;
     }
+    let before = match &northbound.kept {
+        Some(kept) => format!("goes by an earlier one, as {}", kept.names.zone),
+        None => "is joined with no others".into(),
+    };
+    let remedy = "the log of the master that holds the lease says whether it may read it";
+    Some(Check::wrong("ConfigMap", format!("the master has not taken it up and {before}"), remedy))
 }
 
 /// Nothing should be left of an earlier interconnection.
-fn alone(all: &mut Vec<Check>, facts: &Facts, asked: Option<&Asked>) {
+fn alone(all: &mut Vec<Check>, facts: &Facts, in_effect: InEffect<'_>) {
     const WHAT: &str = "leftovers";
-    let is_off = asked.is_some_and(|asked| match &asked.config {
-        Some(config) => matches!(config.asks, Asks::Off(_)),
-        None => true,
-    });
+    let is_off = in_effect.is_off();
     let northbound = match &facts.northbound {
         Err(why) => Check::unknown("northbound database", why),
         Ok(nb) if nb.is_empty() => Check::ok("northbound database", "it has nothing of other clusters"),
@@ -135,7 +144,7 @@ fn alone(all: &mut Vec<Check>, facts: &Facts, asked: Option<&Asked>) {
         }
     };
     all.push(northbound);
-    if !is_off || asked.is_some_and(|asked| asked.names.is_none()) {
+    if !is_off || in_effect.names.is_none() {
         return;
     }
     let left = facts.zones.iter().flatten().find(|zone| zone.cluster.is_some() && is_owned(zone, facts));
@@ -312,6 +321,16 @@ fn others(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
             zone.name
         );
         all.push(Check::wrong(WHAT, format!("{} has no active gateway", zone.name), remedy));
+    }
+    for (zone, since) in others.iter().filter_map(|zone| Some((zone, zone.silent_since?))).take(NAMED) {
+        let seen = format!(
+            "{} is silent: its controller has not answered {}; its routes stay",
+            zone.name,
+            lasts(since, facts.now)
+        );
+        let remedy =
+            format!("if that cluster is gone for ever, remove what is left of it: ovnkube ic clean az {}", zone.name);
+        all.push(Check::wrong(WHAT, seen, remedy));
     }
     if all.len() == before {
         let names: Vec<&str> = others.iter().map(|zone| zone.name.as_str()).collect();
