@@ -46,8 +46,11 @@ pub(crate) fn raise(ic_nb: &Cache, least: i64, now: u64) -> Option<Txn> {
 
 /// The last numbers that ovnkube has asked all clusters to follow, and when.
 pub(crate) fn questions(ic_nb: &Cache) -> Vec<(i64, u64)> {
-    let Some((_, row)) = ic_nb.iter(ic_nb_global::TABLE).next() else { return Vec::new() };
-    let words: Vec<&str> = row.external_ids().get(QUESTIONS).unwrap_or_default().split(' ').collect();
-    let pairs = words.chunks_exact(2).take(MOST_QUESTIONS);
-    pairs.filter_map(|pair| Some((pair.first()?.parse().ok()?, pair.get(1)?.parse().ok()?))).collect()
+    let (Some((_, row)), Some((_, last))) = (ic_nb.iter(ic_nb_global::TABLE).next(), number(ic_nb)) else {
+        return Vec::new();
+    };
+    let mut words = row.external_ids().get(QUESTIONS).unwrap_or_default().split(' ');
+    let questions = std::iter::from_fn(|| Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?)));
+    // somebody may have set the number back
+    questions.take(MOST_QUESTIONS).filter(|(number, _)| *number <= last).collect()
 }

@@ -25,9 +25,9 @@ pub(crate) fn count(number: usize, what: &str) -> String {
 pub(crate) fn lasts(since: u64, now: u64) -> String {
     let seconds = now.saturating_sub(since);
     match seconds {
-        ..120 => format!("for {seconds} s"),
-        ..7_200 => format!("for {} min", seconds / 60),
-        ..172_800 => format!("for {} h", seconds / 3_600),
+        0..120 => format!("for {seconds} s"),
+        120..7_200 => format!("for {} min", seconds / 60),
+        7_200..172_800 => format!("for {} h", seconds / 3_600),
         _ => format!("for {} d", seconds / 86_400),
     }
 }

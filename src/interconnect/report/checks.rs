@@ -120,11 +120,11 @@ fn untaken(facts: &Facts, wanted: &Interconnection) -> Option<Check> {
         return None;
     }
     let before = match &northbound.kept {
-        Some(kept) => format!("goes by an earlier one, as {}", kept.names.zone),
-        None => "is joined with no others".into(),
+        Some(kept) => format!("; the last one that was taken up is as {}", kept.names.zone),
+        None => ", nor an earlier one".into(),
     };
     let remedy = "the log of the master that holds the lease says whether it may read it";
-    Some(Check::wrong("ConfigMap", format!("the master has not taken it up and {before}"), remedy))
+    Some(Check::wrong("ConfigMap", format!("no master has taken it up{before}"), remedy))
 }
 
 /// Nothing should be left of an earlier interconnection.

@@ -21,8 +21,8 @@ fn config(changed: &[(&str, &str)]) -> Asked {
 }
 
 /// What a master keeps that goes by this.
-fn kept(changed: &[(&str, &str)], is_on: bool) -> Option<Kept> {
-    Some(Kept { names: config(changed).unwrap().asks.names().unwrap().clone(), is_on })
+fn kept(is_on: bool) -> Kept {
+    Kept { names: config(&[]).unwrap().asks.names().unwrap().clone(), is_on }
 }
 
 const NOW: u64 = 1_000_000;
@@ -101,7 +101,7 @@ fn facts() -> Facts {
         northbound: Ok(Northbound {
             switches: [("ts".to_owned(), true)].into(),
             ports: [own].into(),
-            kept: kept(&[], true),
+            kept: Some(kept(true)),
             ..Northbound::default()
         }),
         southbound: Ok(()),
@@ -172,9 +172,9 @@ fn each_fault_is_told_alone_with_what_to_do() {
         (|f| f.asked = Ok(config(&[("az-name", "a b")])), "wrong    ConfigMap: key az-name is \"a b\"; write at most"),
         (
             |f| f.asked = Ok(config(&[("gateway-mtu", "1400")])),
-            "wrong    ConfigMap: the master has not taken it up and goes by an earlier one, as az1; the log",
+            "wrong    ConfigMap: no master has taken it up; the last one that was taken up is as az1; the log",
         ),
-        (|f| nb(f).kept = None, "wrong    ConfigMap: the master has not taken it up and is joined with no others; the"),
+        (|f| nb(f).kept = None, "wrong    ConfigMap: no master has taken it up, nor an earlier one; the log"),
         (
             |f| f.settings.push("cluster-subnets of the cluster is A, and B here".into()),
             "wrong    settings: cluster-subnets",
@@ -352,7 +352,7 @@ fn without_a_config_map_that_can_be_used_the_one_that_was_kept_is_in_effect() {
     let (last, az1) = ("the last ConfigMap that a master could use", || Some("az1".to_owned()));
     let is = |source, is_on, names, said: &str| (source, is_on, names, format!("ok       ConfigMap: {said}"));
     assert_eq!(
-        told(bad(), kept(&[], true)),
+        told(bad(), Some(kept(true))),
         is(
             Source::Kept,
             true,
@@ -364,7 +364,7 @@ fn without_a_config_map_that_can_be_used_the_one_that_was_kept_is_in_effect() {
         )
     );
     assert_eq!(
-        told(Ok(asked(Some(&BTreeMap::new()))), kept(&[], false)),
+        told(Ok(asked(Some(&BTreeMap::new()))), Some(kept(false))),
         is(
             Source::Kept,
             false,
@@ -383,7 +383,7 @@ fn without_a_config_map_that_can_be_used_the_one_that_was_kept_is_in_effect() {
     );
     let away = || Err("the API server is away".to_owned());
     assert_eq!(
-        told(away(), kept(&[], true)),
+        told(away(), Some(kept(true))),
         is(
             Source::Kept,
             true,
@@ -395,9 +395,9 @@ fn without_a_config_map_that_can_be_used_the_one_that_was_kept_is_in_effect() {
     );
     assert_eq!(told(away(), None).0, Source::Unknown);
     let gone = is(Source::ConfigMap, false, az1(), &format!("where it was joined is known from {last}, as az1"));
-    assert_eq!(told(Ok(None), kept(&[], true)), gone);
+    assert_eq!(told(Ok(None), Some(kept(true))), gone);
     let elsewhere = || Ok(config(&[("enable-ic", "false"), ("az-name", "az9")]));
-    assert_eq!(told(elsewhere(), kept(&[], false)), gone);
+    assert_eq!(told(elsewhere(), Some(kept(false))), gone);
     assert_eq!(told(elsewhere(), None).2.as_deref(), Some("az9"));
     assert_eq!(told(Ok(None), None).2, None);
 }
@@ -406,7 +406,7 @@ fn without_a_config_map_that_can_be_used_the_one_that_was_kept_is_in_effect() {
 #[test]
 fn leftovers_are_found_by_what_was_kept() {
     let mut facts = Facts { asked: Ok(None), northbound: Ok(Northbound::default()), ..facts() };
-    nb(&mut facts).kept = kept(&[], false);
+    nb(&mut facts).kept = Some(kept(false));
     let text = Status::of(&facts).to_string();
     assert!(text.contains("still have this cluster as az1: 1 gateway, 1 port, 1 route"), "{text}");
     facts.zones = Err("the database is away".into());

@@ -49,12 +49,12 @@ pub(super) async fn own(settings: &Settings) -> [Looked<Client>; 2] {
 impl Opened {
     /// `names`: where the shared ones are, or why that is not known.
     pub(super) async fn open(settings: &Settings, own: [Looked<Client>; 2], names: Looked<&Interconnection>) -> Self {
-        let (ic_nb, ic_sb) = match names {
+        let (north, south) = match names {
             Ok(names) => shared(settings, names).await,
             Err(why) => (Err(why.clone()), Err(why)),
         };
         let [nb, sb] = own;
-        Self { ic_nb, ic_sb, nb, sb }
+        Self { ic_nb: north, ic_sb: south, nb, sb }
     }
 
     /// What they hold now. `world` learns what the other clusters have.

@@ -34,7 +34,7 @@ async fn what_a_route_and_a_pod_cost_a_joined_cluster() {
         took.push(created.elapsed());
     }
     until("the others are there, too", async || there() >= ROUTES + MORE).await;
-    let route = (master.cpu() - before) / MORE as u32;
+    let route = master.cpu().saturating_sub(before) / MORE as u32;
     took.sort_unstable();
 
     let beside = cpu_of_a_pod(&joined, &master, "beside").await;
@@ -64,5 +64,5 @@ async fn cpu_of_a_pod(joined: &Joined, master: &crate::process::Process, name: &
     let ports = || joined.lab.ports().keys().filter(|port| port.contains(&format!("_{name}-"))).count();
     until("all pods have ports", async || ports() == PODS).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    (master.cpu() - before) / PODS as u32
+    master.cpu().saturating_sub(before) / PODS as u32
 }
