@@ -213,6 +213,27 @@ CNI_ROWS = [
 ]
 
 
+# what the numbers of a line say: what, unit, our bound
+INTERCONNECTION_ROWS = [
+    ("one prefix more, until the northbound database has it, p50", "ms", 50),
+    ("the same, the slowest of 20", "ms", None),
+    ("the same, CPU of the controller", "ms", 5),
+    ("one pod beside them, CPU of the controller", "ms", None),
+    ("one pod without joined clusters, CPU of the controller", "ms", None),
+]
+
+
+def interconnection_table(lines):
+    runs = [[float(word) for word in line.split()[1:]] for line in lines]
+    medians = [statistics.median(values) for values in zip(*runs)]
+    yield "| what | ovnkube | target | held |"
+    yield "|---|---|---|---|"
+    for (what, unit, bound), value in zip(INTERCONNECTION_ROWS, medians):
+        yield f"| {what} | {value:.2f} {unit} | {f'≤ {bound} {unit}' if bound else ''} | {held(value <= bound) if bound else ''} |"
+    beside, without = medians[3:]
+    yield f"| of one pod: beside them / without | {beside / without:.2f} | ≤ 1.1 | {held(beside <= 1.1 * without)} |"
+
+
 def sizes_table(lines):
     targets = {"ovnkube": 16, "ovn-k8s-cni-overlay": 0.5}
     yield "| file | size | target | held |"
@@ -269,6 +290,10 @@ def main():
     if names:
         print("\n## CNI\n")
         print(*cni_table(out, names), sep="\n")
+    joined = os.path.join(out, "interconnection")
+    if os.path.exists(joined) and os.path.getsize(joined):
+        print("\n## Joined clusters\n\n250 prefixes of another cluster by three transit switches: 750 routes; 20 more prefixes, and 100 pods.\n")
+        print(*interconnection_table(open(joined)), sep="\n")
     # the targets are for the shipped build
     if e["PROFILE"] == "release":
         print("\n## Sizes\n")

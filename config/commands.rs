@@ -85,12 +85,14 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
         operands: "status | routes | diagnose | reset | clean az|node NAME [FLAGS]",
         does: "the interconnection with other clusters: status, routes, diagnose, reset, clean",
         about: "Tells how this cluster is joined with others, and mends it. The ConfigMap ovn-ic-config says where the shared \
-                databases are. Give the flags or the configuration file of the masters: their ranges decide which prefixes can \
+                databases are; if it is gone, or a key cannot be used, the last one that the masters could use does, and this is \
+                said. Give the flags or the configuration file of the masters: their ranges decide which prefixes can \
                 be used. What does not answer within 10 s is told, with what is not known then.\n\n\
-                status: the shared databases' servers, each cluster with its gateways and addresses, how many of its prefixes are \
-                used, and what is to be done.\n\
-                routes: each prefix of other clusters, by which transit switches, used or refused with the reason, and the routes \
-                that you declared or wrote. The databases do not say since when a prefix is offered.\n\
+                status: the shared databases' servers, each cluster with its gateways and addresses, since when it is joined, or \
+                silent, how many of its prefixes are used, and what is to be done.\n\
+                routes: each prefix of other clusters, by which transit switches, for how long, used or refused with the reason, \
+                and the routes that you declared or wrote. Of clusters without ovnkube it is not known how long they are joined \
+                or offer a prefix.\n\
                 diagnose: all that is looked at, one line each, with what to do.\n\
                 reset: remove all that this cluster has there and its ways to the others, and wait until the running master \
                 has made it anew, with the same addresses. Packets to other clusters are lost for some seconds. While \

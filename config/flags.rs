@@ -498,7 +498,16 @@ fn help_about(word: Option<&str>) -> Result<Command, Error> {
     Ok(Command::Print(known.help(clap_command().get_arguments())))
 }
 
+/// A role that people may look for.
+const NO_ROLE: &str = "init-ic-controller";
+
 fn unknown_flag(name: &str) -> Error {
+    if name == NO_ROLE {
+        return Error::Usage(format!(
+            "there is no flag --{NO_ROLE}; leave it out: what joins clusters is part of --init-master and --init-ovnkube-controller, and \
+             does what the ConfigMap ovn-ic-config says"
+        ));
+    }
     let names = SETTINGS.iter().map(|setting| setting.flag).filter(|flag| !flag.is_empty()).chain(CLAPS_OWN);
     let hint = nearest(name, names).map(|near| format!("did you mean --{near}? ")).unwrap_or_default();
     Error::Usage(format!("flag --{} is unknown; {hint}--help lists all", name.escape_debug()))

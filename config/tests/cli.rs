@@ -146,6 +146,7 @@ fn mistakes() {
     let cases = [
         ("flag-misspelt", "-nb-adress=tcp:10.0.0.1:6641 -init-node n1".to_owned()),
         ("flag-unknown", "-frobnicate".to_owned()),
+        ("flag-of-a-role-that-masters-have", "-init-ic-controller=m1".to_owned()),
         ("flag-without-value", "-init-node=n1 -mtu".to_owned()),
         ("bool-with-word", "-nodeport true -init-node=n1".to_owned()),
         ("bool-wrong", "config -nodeport=maybe".to_owned()),

@@ -1,9 +1,9 @@
 //! Connections to the databases that joined clusters share, and what is read and written there.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ovnkube_interconnect::{Databases, Hearing, Listening, Step, Ways, ask, has_rows, step, withdraw};
+use ovnkube_interconnect::{Databases, Hearing, Listening, Moment, Step, Ways, ask, has_rows, step, withdraw};
 use ovnkube_model::{Change, Name, PeerPort, PeerRoute, Peers, Server, Stuck};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
@@ -49,6 +49,11 @@ pub(crate) async fn tell(engine: &mpsc::WeakSender<Change>, change: Change) {
     if let Some(engine) = engine.upgrade() {
         let _ = engine.send(change).await;
     }
+}
+
+/// Since 1970.
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Whether it was written.
@@ -184,8 +189,9 @@ impl Session {
         self.waits = None;
         self.say(None, changes).await;
         let settled = self.wrote + SETTLED_AFTER;
+        let moment = Moment { is_settled: settled <= now, now: seconds() };
         let Step { mut claims, offers, chassis, mut peers, ways, numbers, goes_on } =
-            self.with_databases(|databases| step(&self.offer, databases, settled <= now));
+            self.with_databases(|databases| step(&self.offer, databases, moment));
         self.keep_open(&mut peers, &ways);
         let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
         self.hearing.hear(&numbers, since);
@@ -193,7 +199,7 @@ impl Session {
             peers.clusters.entry(name.clone()).or_default().silent = true;
         }
         if claims.is_empty() && self.hearing.asks(own, self.listening, since) {
-            claims = ask(&self.north.cache());
+            claims = ask(&self.north.cache(), moment.now);
         }
         let rest = self.hearing.next(own, self.listening, since).map_or(now + REST, |at| self.began + at);
         if self.told.as_ref() != Some(&peers) {

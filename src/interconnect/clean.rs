@@ -121,13 +121,14 @@ fn one_gateway(ic_sb: &Cache, name: &str) -> Result<Option<(Uuid, Uuid)>, String
 }
 
 /// Asks all clusters whether they are alive: those that are change [`answered`]. `None`: the databases are too old.
-pub fn question(north: &Cache, south: &Cache) -> Option<Txn> {
+/// `now`: seconds since 1970.
+pub fn question(north: &Cache, south: &Cache, now: u64) -> Option<Txn> {
     if !south.supports(availability_zone::TABLE, availability_zone::NB_IC_CFG) {
         return None;
     }
     // a number that no cluster has answered yet
     let last = south.iter(availability_zone::TABLE).map(|(_, row)| row.int(availability_zone::NB_IC_CFG)).max();
-    raise(north, last.unwrap_or_default())
+    raise(north, last.unwrap_or_default(), now)
 }
 
 /// What a cluster has answered last; 0: nothing.

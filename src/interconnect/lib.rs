@@ -37,5 +37,6 @@ mod write;
 pub use clean::{Cleaning, Left, answered, clean, names, question};
 pub use databases::{Databases, is_remote};
 pub use hearing::{Hearing, Listening, Numbers};
+pub use ours::Moment;
 pub use reset::{local, may_reset};
 pub use step::{Step, Ways, ask, forget, has_rows, step, withdraw};

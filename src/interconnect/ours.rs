@@ -12,7 +12,7 @@ use ovnkube_plan::{Offer, names};
 
 use crate::databases::{Databases, is_remote, number};
 use crate::former::{Former, Stage};
-use crate::rows::{CLUSTER, rows_of_all, zone_of};
+use crate::rows::{CLUSTER, marks, rows_of_all, zone_of};
 use crate::switches::Switch;
 use crate::text::short;
 use crate::write::put;
@@ -30,6 +30,15 @@ const PORT_KEYS: std::ops::RangeInclusive<i64> = 1..=32_767;
 /// Type of rows of transit switches, where the schema tells them from those of transit routers.
 const SWITCH: &str = "transit-switch";
 const SWITCH_PORT: &str = "transit-switch-port";
+
+/// When a step is taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Moment {
+    /// The other clusters had time to follow what was written last.
+    pub is_settled: bool,
+    /// Seconds since 1970.
+    pub now: u64,
+}
 
 /// This cluster in the databases.
 pub(crate) struct Ours<'a> {
@@ -80,13 +89,13 @@ impl<'a> Ours<'a> {
         rows.find(|row| row.str(chassis::NAME) == name && !is_remote(row))
     }
 
-    /// `is_settled`: the other clusters had time to follow what was written last. Returns the stage of a change of names.
+    /// Returns the stage of a change of names.
     pub(crate) fn write(
         &self,
         txn: &mut Txn,
         switches: &[Switch],
         former: &Former<'_>,
-        is_settled: bool,
+        Moment { is_settled, now }: Moment,
         problems: &mut Vec<String>,
     ) -> Stage {
         let name = &self.offer.wanted.zone;
@@ -106,8 +115,8 @@ impl<'a> Ours<'a> {
         self.gateways(txn, zone, &mut kept);
         self.datapaths(txn, switches);
         for switch in switches {
-            if self.port(txn, zone, switch, &mut kept, problems) && offers {
-                self.routes(txn, zone, switch, &mut kept);
+            if self.port(txn, zone, (switch, now), &mut kept, problems) && offers {
+                self.routes(txn, zone, (switch, now), &mut kept);
             }
         }
         for (uuid, row) in own.into_iter().filter(|(uuid, _)| !kept.contains(uuid)) {
@@ -133,10 +142,6 @@ impl<'a> Ours<'a> {
     /// What this cluster has under an earlier name.
     pub(crate) fn former(&self) -> Former<'a> {
         Former::find(self.databases.ic_sb, &self.offer.cluster, self.zone)
-    }
-
-    fn marks(&self) -> [(&'static str, String); 1] {
-        [(CLUSTER, self.offer.cluster.to_string())]
     }
 
     /// The chassis that may carry traffic: ovn-controller makes tunnels to other clusters only where it is told to.
@@ -167,7 +172,7 @@ impl<'a> Ours<'a> {
                 .with(gateway::AVAILABILITY_ZONE, zone)
                 .with(gateway::HOSTNAME, row.str(chassis::HOSTNAME))
                 .with(gateway::ENCAPS, encaps)
-                .with(gateway::EXTERNAL_IDS, self.marks());
+                .with(gateway::EXTERNAL_IDS, [(CLUSTER, self.offer.cluster.to_string())]);
             kept.insert(put(txn, ic_sb, have.map(|(uuid, _)| uuid), name, want));
         }
     }
@@ -212,7 +217,7 @@ impl<'a> Ours<'a> {
         &self,
         txn: &mut Txn,
         zone: Uuid,
-        switch: &Switch,
+        (switch, now): (&Switch, u64),
         kept: &mut BTreeSet<Uuid>,
         problems: &mut Vec<String>,
     ) -> bool {
@@ -241,7 +246,7 @@ impl<'a> Ours<'a> {
             .with(port_binding::TUNNEL_KEY, key)
             .with(port_binding::ADDRESS, format!("{} {}", own.mac, networks.join(" ")))
             .with(port_binding::GATEWAY, gateway.as_deref().unwrap_or_default())
-            .with(port_binding::EXTERNAL_IDS, self.marks());
+            .with(port_binding::EXTERNAL_IDS, marks(&self.offer.cluster, have.map(|(_, row)| row.as_ref()), now));
         if ic_sb.supports(port_binding::TABLE, port_binding::TYPE) {
             want.set(port_binding::TYPE, Some(SWITCH_PORT));
             want.set(port_binding::NB_IC_UUID, Some(switch.uuid));
@@ -261,7 +266,7 @@ impl<'a> Ours<'a> {
     }
 
     /// What the others may reach through a switch whose port is on a gateway.
-    fn routes(&self, txn: &mut Txn, zone: Uuid, switch: &Switch, kept: &mut BTreeSet<Uuid>) {
+    fn routes(&self, txn: &mut Txn, zone: Uuid, (switch, now): (&Switch, u64), kept: &mut BTreeSet<Uuid>) {
         let ic_sb = self.databases.ic_sb;
         let own = switch.own.iter().flat_map(|own| &own.addresses);
         let next_hops: Vec<String> = own.map(|net| net.ip().to_string()).collect();
@@ -270,6 +275,8 @@ impl<'a> Ours<'a> {
             for next_hop in next_hops.iter().filter(|hop| hop.contains(':') == prefix.is_ipv6()) {
                 let text = prefix.to_string();
                 let have = self.routes.get(&[switch.name.as_ref(), text.as_str(), next_hop.as_str()]).copied();
+                let row = have.and_then(|uuid| ic_sb.get(route::TABLE, uuid)).map(AsRef::as_ref);
+                let marks = marks(&self.offer.cluster, row, now);
                 let want = Row::new(route::TABLE)
                     .with(route::TRANSIT_SWITCH, switch.name.as_ref())
                     .with(route::AVAILABILITY_ZONE, zone)
@@ -277,7 +284,7 @@ impl<'a> Ours<'a> {
                     .with(route::IP_PREFIX, text.as_str())
                     .with(route::NEXTHOP, next_hop.as_str())
                     .with(route::ORIGIN, ORIGIN)
-                    .with(route::EXTERNAL_IDS, self.marks().into_iter().chain([(ROUTER, router.clone())]));
+                    .with(route::EXTERNAL_IDS, marks.into_iter().chain([(ROUTER, router.clone())]));
                 let name = format!("{} {} {text} {next_hop}", self.offer.cluster, switch.name);
                 kept.insert(put(txn, ic_sb, have, &name, want));
             }

@@ -7,6 +7,23 @@ use ovnkube_ovsdb_data::Cache;
 /// External id that says which cluster a row is of: two clusters may be given the same name.
 pub(crate) const CLUSTER: &str = "ovnkube-cluster";
 
+/// External id of ports and routes: when their cluster made them, in seconds since 1970.
+const SINCE: &str = "ovnkube-since";
+
+/// The external ids of a row of a cluster. One that is there keeps its time, and one of an earlier release has none.
+pub(crate) fn marks(cluster: &str, have: Option<&Row>, now: u64) -> Vec<(&'static str, String)> {
+    let since = match have {
+        Some(row) => row.external_ids().get(SINCE).map(str::to_owned),
+        None => Some(now.to_string()),
+    };
+    [(CLUSTER, cluster.to_owned())].into_iter().chain(since.map(|since| (SINCE, since))).collect()
+}
+
+/// When its cluster made a row, as far as that is known.
+pub(crate) fn since(row: &Row) -> Option<u64> {
+    row.external_ids().get(SINCE)?.parse().ok()
+}
+
 /// The zone with a name.
 pub(crate) fn zone_of(ic_sb: &Cache, name: &str) -> Option<Uuid> {
     let mut zones = ic_sb.iter(availability_zone::TABLE);

@@ -12,7 +12,7 @@ use ovnkube_plan::{Offer, names};
 use crate::databases::{Databases, number, raise};
 use crate::former::{Former, Stage};
 use crate::hearing::Numbers;
-use crate::ours::Ours;
+use crate::ours::{Moment, Ours};
 use crate::rows::{is_of, rows_of_all, zone_of};
 use crate::switches::Switch;
 use crate::theirs::{Port, Theirs};
@@ -68,9 +68,8 @@ impl Ways {
     }
 }
 
-/// The next step. Where nothing differs, all transactions are empty. `is_settled`: the other clusters had time to follow what
-/// was written last.
-pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
+/// The next step. Where nothing differs, all transactions are empty.
+pub fn step(offer: &Offer, databases: Databases<'_>, moment: Moment) -> Step {
     let mut problems = Vec::new();
     let (mut claims, mut offers) = (Txn::new(&ic_nb::DATABASE), Txn::new(&ic_sb::DATABASE));
     let mut chassis = Txn::new(&sb::DATABASE);
@@ -88,7 +87,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
     match ours {
         Ok(ours) => {
             claim::write(&mut claims, offer, &switches, &theirs);
-            stage = ours.write(&mut offers, &switches, &former, is_settled, &mut problems);
+            stage = ours.write(&mut offers, &switches, &former, moment, &mut problems);
         }
         Err(problem) => problems.push(problem),
     }
@@ -103,12 +102,12 @@ pub fn step(offer: &Offer, databases: Databases<'_>, is_settled: bool) -> Step {
         problems,
     };
     let numbers = Numbers { asked: number(databases.ic_nb).map(|(_, number)| number), answers: theirs.answers };
-    Step { claims, offers, chassis, peers, ways, numbers, goes_on: !is_settled && stage != Stage::Done }
+    Step { claims, offers, chassis, peers, ways, numbers, goes_on: !moment.is_settled && stage != Stage::Done }
 }
 
-/// Asks who is there; see [`crate::Hearing`].
-pub fn ask(ic_nb: &Cache) -> Txn {
-    raise(ic_nb, i64::MIN).unwrap_or_else(|| Txn::new(&ic_nb::DATABASE))
+/// Asks who is there; see [`crate::Hearing`]. `now`: seconds since 1970.
+pub fn ask(ic_nb: &Cache, now: u64) -> Txn {
+    raise(ic_nb, i64::MIN, now).unwrap_or_else(|| Txn::new(&ic_nb::DATABASE))
 }
 
 /// Whether IC-SB has rows of this cluster, of any name.

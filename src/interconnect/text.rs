@@ -21,9 +21,28 @@ pub(crate) fn count(number: usize, what: &str) -> String {
     }
 }
 
+/// `for 5 min`: how long something is so at the time `now`, both in seconds since 1970.
+pub(crate) fn lasts(since: u64, now: u64) -> String {
+    let seconds = now.saturating_sub(since);
+    match seconds {
+        0..120 => format!("for {seconds} s"),
+        120..7_200 => format!("for {} min", seconds / 60),
+        7_200..172_800 => format!("for {} h", seconds / 3_600),
+        _ => format!("for {} d", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::count;
+    use super::{count, lasts};
+
+    #[test]
+    fn how_long_something_lasts() {
+        let ages = [0, 119, 120, 7_199, 7_200, 172_799, 172_800, 864_000];
+        let texts = ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 d", "10 d"];
+        assert_eq!(ages.map(|age| lasts(1_000, 1_000 + age)), texts.map(|text| format!("for {text}")));
+        assert_eq!(lasts(2_000, 1_000), "for 0 s");
+    }
 
     #[test]
     fn one_and_many() {

@@ -2,6 +2,7 @@
 //! in `ovnkube-interconnect`; here Kubernetes and the databases are read and written.
 
 mod databases;
+mod first;
 mod kubernetes;
 mod look;
 mod steps;

@@ -26,9 +26,9 @@ struct Meta {
 }
 
 impl Client {
-    /// Contents of a ConfigMap; empty if it does not exist. Needs the right to get it.
-    pub async fn config_map(&self, namespace: &str, name: &str) -> Result<Data, Error> {
-        Ok(self.find(namespace, name).await?.map(|found| found.data).unwrap_or_default())
+    /// Contents of a ConfigMap, `None` if it does not exist. Needs the right to get it.
+    pub async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<Data>, Error> {
+        Ok(self.find(namespace, name).await?.map(|found| found.data))
     }
 
     /// Writes these keys where the ConfigMap differs; returns what it held before. [`Error::Conflict`] if another

@@ -206,12 +206,12 @@ impl Lab {
         self.sb.sbctl(&["--bare", "--columns=name", "list", "chassis"]).contains(name)
     }
 
-    /// What the shared databases hold.
+    /// What the shared databases hold, without when it was made.
     pub(crate) fn shared_rows(&self) -> String {
         let tables = ["availability_zone", "gateway", "encap", "port_binding", "route", "datapath_binding"];
         let of = |table: &&str| sorted(&self.shared[1].ctl("ovn-ic-sbctl", &["--format=csv", "list", table]));
         let switches = sorted(&self.shared[0].ctl("ovn-ic-nbctl", &["--format=csv", "list", "transit_switch"]));
-        tables.iter().map(of).chain([switches]).collect::<Vec<_>>().join("\n")
+        timeless(&tables.iter().map(of).chain([switches]).collect::<Vec<_>>().join("\n"))
     }
 
     /// What all databases hold of the interconnection.
@@ -375,6 +375,14 @@ fn chassis_of(sb: &Server, port: &str) -> String {
         return uuid;
     }
     sb.sbctl(&["get", "chassis", &uuid, "name"]).trim_matches('"').to_owned()
+}
+
+/// The text without the times that rows of our clusters have.
+fn timeless(text: &str) -> String {
+    let mut parts = text.split(", ovnkube-since=");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let digits = |c: char| c.is_ascii_digit() || c == '"';
+    parts.fold(first, |all, part| all + part.trim_start_matches(digits))
 }
 
 fn sorted(text: &str) -> String {

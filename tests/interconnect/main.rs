@@ -280,6 +280,10 @@ async fn a_cluster_that_does_not_follow_is_silent() {
     let begun = asked();
     until("it asks", async || asked() > begun + 5).await;
     assert!(is("silent", "{az=\"az2\"} 0"), "{}", engine.metrics.text().unwrap());
+    // when it asked is known to whoever looks, also to a program that has not followed
+    let questions = lab.shared[0].ctl("ovn-ic-nbctl", &["get", "ic_nb_global", ".", "external_ids:ovnkube-questions"]);
+    let words: Vec<u64> = questions.trim_matches('"').split(' ').map(|word| word.parse().unwrap()).collect();
+    assert!(matches!(words[..], [last, at, before, was] if last == before + 1 && at >= was), "{questions}");
     // OVN's tool waits for all clusters, ours too
     lab.shared[0].ctl("ovn-ic-nbctl", &["--timeout=20", "--wait=sb", "sync"]);
 
@@ -430,52 +434,6 @@ async fn ten_thousand_routes_of_a_cluster_are_bounded() {
     until("another node has its switch", async || lab.nb.nbctl(&["ls-list"]).contains("(n2)")).await;
     lab.shared[1].ctl("ovn-ic-sbctl", &["--all", "destroy", "route"]);
     until("none is left", async || !lab.routes().contains("169.254.100.77")).await;
-}
-
-/// How long one route more takes among many, and how much work it is. Run with `--ignored --nocapture`, optimised.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "it measures"]
-async fn the_cost_of_a_route() {
-    let lab = Lab::up(Release::Lts).await;
-    let (other, _engine) = joined(&lab).await;
-    for (switch, subnet) in [("ts1", 101), ("ts2", 102)] {
-        lab.add_switch(switch, &format!("169.254.{subnet}.0/24"));
-        other.attach(switch, &format!("169.254.{subnet}.77/24")).await;
-        lab.bind(&format!("cr-az1-{switch}"), "c1").await;
-    }
-    other.stop();
-    let zone = lab.zone("az2");
-    let routes = |n: usize| {
-        let of = |(switch, subnet)| {
-            let next_hop = format!("169.254.{subnet}.77");
-            Lab::route(&zone, switch, &format!("20.{}.{}.0/24", n / 250, n % 250), &next_hop)
-        };
-        [("ts", 100), ("ts1", 101), ("ts2", 102)].map(of)
-    };
-    lab.create(&(0..250).flat_map(routes).collect::<Vec<_>>());
-    until("all are there", async || lab.routes().matches("169.254.102.77").count() >= 250).await;
-    lab.is_quiet().await;
-    let nb = lab.nb.client().await;
-    let mut changes = nb.subscribe();
-    let mut took = Vec::new();
-    let work = work();
-    for n in 250..270 {
-        while tokio::time::timeout(Duration::from_millis(500), changes.recv()).await.is_ok() {}
-        let begun = Instant::now();
-        lab.create(&routes(n));
-        let created = begun.elapsed();
-        changes.recv().await;
-        took.push((begun.elapsed().saturating_sub(created), begun.elapsed()));
-    }
-    took.sort_unstable();
-    let each = (self::work() - work) / 20.0;
-    println!("after ovn-ic-sbctl, with it, median and worst: {:?} {:?}; CPU each: {each:.4} s", took[10], took[19]);
-}
-
-/// CPU time of this process, seconds.
-fn work() -> f64 {
-    let text = ovnkube_telemetry::Metrics::new("test").text().unwrap();
-    text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total ")).unwrap().parse().unwrap()
 }
 
 /// Whatever other clusters write, this cluster's own network stays as it is, and what can be used is used.

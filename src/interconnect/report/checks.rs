@@ -3,16 +3,17 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use ovnkube_model::{Asks, Interconnection, InterconnectionConfig};
+use ovnkube_model::{Asks, BadKey, Interconnection};
 use serde::Serialize;
 
 use super::declared::DeclaredRoute;
-use super::facts::{Asked, Facts, GatewayNode, Looked};
+use super::facts::{Facts, GatewayNode, Looked};
+use super::in_effect::{InEffect, joined as is_joined};
 use super::northbound::{ByHand, Northbound};
 use super::servers;
 use super::ways::Routes;
 use super::zones::Zone;
-use crate::text::count;
+use crate::text::{count, lasts};
 
 /// The most of one kind that are named.
 const NAMED: usize = 10;
@@ -76,60 +77,66 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
     all.extend(facts.settings.iter().map(|differs| {
         Check::wrong("settings", differs, "give this command the flags or the configuration file of the masters")
     }));
-    let asked = facts.asked.as_ref().ok();
-    match asked.and_then(|asked| Some((asked, asked.names.as_ref()?))).filter(|(asked, _)| asked.is_on()) {
-        Some((_, wanted)) => joined(&mut all, facts, wanted),
-        None => alone(&mut all, facts, asked),
+    let in_effect = facts.in_effect();
+    match in_effect.names.filter(|_| in_effect.is_on) {
+        Some(wanted) => joined(&mut all, facts, wanted),
+        None => alone(&mut all, facts, in_effect),
     }
     all
 }
 
-fn config(facts: &Facts) -> Vec<Check> {
+/// What is in effect, and why.
+pub(super) fn config(facts: &Facts) -> Vec<Check> {
     const WHAT: &str = "ConfigMap";
-    let asked = match &facts.asked {
-        Ok(asked) => asked,
+    let in_effect = facts.in_effect();
+    let mut all = match facts.asked.as_ref().map(|config| config.as_ref().map(|config| (&config.asks, &config.bad))) {
         Err(why) => {
-            let remedy = "name a kubeconfig that may read it with --k8s-kubeconfig; without it, it is not known where the \
-                          shared databases are";
-            return vec![Check::new(WHAT, Verdict::Unknown, why, remedy)];
+            let remedy = "name a kubeconfig that may read it with --k8s-kubeconfig";
+            vec![Check::new(WHAT, Verdict::Unknown, why, remedy)]
         }
-    };
-    let Some(config) = &asked.config else {
-        return vec![Check::ok(
-            WHAT,
-            "there is no ovn-ic-config in kube-system: this cluster is joined with no others",
-        )];
-    };
-    match &config.asks {
-        Asks::On(wanted) => {
-            let routes = match (wanted.auto_route, wanted.routes.is_empty()) {
-                (true, _) => "are exchanged",
-                (false, true) => "are written by hand",
-                (false, false) => "are those of key routes",
-            };
-            let joined = Check::ok(WHAT, format!("this cluster is {} and is joined; routes {routes}", wanted.zone));
-            std::iter::once(joined).chain(bad(config)).collect()
+        Ok(None) => {
+            let seen = "there is no ovn-ic-config in kube-system: this cluster is joined with no others";
+            vec![Check::ok(WHAT, seen)]
         }
-        Asks::Off(_) => vec![Check::ok(WHAT, "enable-ic is \"false\": this cluster is joined with no others")],
-        Asks::Unclear => bad(config).collect(),
+        Ok(Some((Asks::On(wanted), bad_keys))) => {
+            let is_taken = untaken(facts, wanted).unwrap_or(Check::ok(WHAT, is_joined(wanted)));
+            std::iter::once(is_taken).chain(bad(bad_keys)).collect()
+        }
+        Ok(Some((Asks::Off(_), _))) => {
+            vec![Check::ok(WHAT, "enable-ic is \"false\": this cluster is joined with no others")]
+        }
+        Ok(Some((Asks::Unclear, bad_keys))) => bad(bad_keys).collect(),
+    };
+    all.extend(in_effect.said().map(|seen| Check::ok(WHAT, seen)));
+    all
+}
+
+/// A master that is at work keeps what it goes by.
+fn untaken(facts: &Facts, wanted: &Interconnection) -> Option<Check> {
+    let northbound = facts.northbound.as_ref().ok().filter(|_| facts.locked == Ok(true))?;
+    if northbound.keeps(wanted) {
+        return None;
     }
+    let before = match &northbound.kept {
+        Some(kept) => format!("; the last one that was taken up is as {}", kept.names.zone),
+        None => ", nor an earlier one".into(),
+    };
+    let remedy = "the log of the master that holds the lease says whether it may read it";
+    Some(Check::wrong("ConfigMap", format!("no master has taken it up{before}"), remedy))
 }
 
 /// What of the ConfigMap cannot be used.
-fn bad(config: &InterconnectionConfig) -> impl Iterator<Item = Check> {
-    config.bad.iter().map(|bad| {
+fn bad(keys: &[BadKey]) -> impl Iterator<Item = Check> {
+    keys.iter().map(|bad| {
         let (seen, remedy) = bad.problem.split_once("; ").unwrap_or((&bad.problem, ""));
         Check::wrong("ConfigMap", format!("key {} {seen}", bad.key), remedy)
     })
 }
 
 /// Nothing should be left of an earlier interconnection.
-fn alone(all: &mut Vec<Check>, facts: &Facts, asked: Option<&Asked>) {
+fn alone(all: &mut Vec<Check>, facts: &Facts, in_effect: InEffect<'_>) {
     const WHAT: &str = "leftovers";
-    let is_off = asked.is_some_and(|asked| match &asked.config {
-        Some(config) => matches!(config.asks, Asks::Off(_)),
-        None => true,
-    });
+    let is_off = in_effect.is_off();
     let northbound = match &facts.northbound {
         Err(why) => Check::unknown("northbound database", why),
         Ok(nb) if nb.is_empty() => Check::ok("northbound database", "it has nothing of other clusters"),
@@ -143,7 +150,7 @@ fn alone(all: &mut Vec<Check>, facts: &Facts, asked: Option<&Asked>) {
         }
     };
     all.push(northbound);
-    if !is_off || asked.is_some_and(|asked| asked.names.is_none()) {
+    if !is_off || in_effect.names.is_none() {
         return;
     }
     let left = facts.zones.iter().flatten().find(|zone| zone.cluster.is_some() && is_owned(zone, facts));
@@ -320,6 +327,16 @@ fn others(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
             zone.name
         );
         all.push(Check::wrong(WHAT, format!("{} has no active gateway", zone.name), remedy));
+    }
+    for (zone, since) in others.iter().filter_map(|zone| Some((zone, zone.silent_since?))).take(NAMED) {
+        let seen = format!(
+            "{} is silent: its controller has not answered {}; its routes stay",
+            zone.name,
+            lasts(since, facts.now)
+        );
+        let remedy =
+            format!("if that cluster is gone for ever, remove what is left of it: ovnkube ic clean az {}", zone.name);
+        all.push(Check::wrong(WHAT, seen, remedy));
     }
     if all.len() == before {
         let names: Vec<&str> = others.iter().map(|zone| zone.name.as_str()).collect();

@@ -3,30 +3,35 @@
 use std::collections::BTreeMap;
 
 use ovnkube_db::Observed;
-use ovnkube_model::{Asks, Change, Interconnection, InterconnectionConfig, Meta, Name, World};
+use ovnkube_model::{Change, Interconnection, InterconnectionConfig, Meta, Name, PeerRoute, World};
 use ovnkube_ovn::ic_nb::transit_switch;
+use ovnkube_ovn::ic_sb::route;
 use ovnkube_ovn::sb::chassis;
 use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::offer;
 
 use super::declared::DeclaredRoute;
+use super::in_effect::InEffect;
 use super::northbound::Northbound;
 use super::ways::Routes;
-use super::zones::{Zone, zones};
+use super::zones::{Zone, mark_silent, zones};
 use crate::databases::{Databases, is_remote};
+use crate::ours::Moment;
+use crate::rows::since;
 use crate::step::{Step, step};
 use crate::text::short;
 
 /// Something that was looked at, or why that was not possible.
 pub type Looked<T> = Result<T, String>;
 
-/// What the ConfigMap asks for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// `None`: there is no ConfigMap.
-    pub config: Option<InterconnectionConfig>,
-    /// What its keys name, also while it is off.
-    pub names: Option<Interconnection>,
+/// What the ConfigMap says; `None`: there is none.
+pub type Asked = Option<InterconnectionConfig>;
+
+/// Reads the data of the ConfigMap.
+pub fn asked(data: Option<&BTreeMap<String, String>>) -> Asked {
+    let nothing = BTreeMap::new();
+    let meta = Meta { uid: "", created: 0, labels: &nothing, annotations: &nothing };
+    data.map(|data| InterconnectionConfig::parse(&meta, data))
 }
 
 /// A node that the ConfigMap names.
@@ -45,6 +50,8 @@ pub struct GatewayNode {
 /// All that is known. Each part that could not be looked at says why.
 #[derive(Debug)]
 pub struct Facts {
+    /// Seconds since 1970.
+    pub now: u64,
     pub asked: Looked<Asked>,
     /// The uid that stands for this cluster.
     pub cluster: Option<Name>,
@@ -72,43 +79,16 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What the ConfigMap names.
+    pub(crate) fn in_effect(&self) -> InEffect<'_> {
+        InEffect::of(&self.asked, &self.northbound)
+    }
+
     pub(crate) fn names(&self) -> Option<&Interconnection> {
-        self.asked.as_ref().ok()?.names.as_ref()
+        self.in_effect().names
     }
 
     pub(crate) fn is_on(&self) -> bool {
-        self.asked.as_ref().is_ok_and(Asked::is_on)
-    }
-}
-
-impl Asked {
-    pub fn parse(data: &BTreeMap<String, String>) -> Self {
-        if data.is_empty() {
-            return Self::default();
-        }
-        let nothing = BTreeMap::new();
-        let meta = Meta { uid: "", created: 0, labels: &nothing, annotations: &nothing };
-        let config = InterconnectionConfig::parse(&meta, data);
-        let names = match &config.asks {
-            Asks::On(names) | Asks::Off(Some(names)) => Some((**names).clone()),
-            Asks::Off(None) | Asks::Unclear => None,
-        };
-        Self { config: Some(config), names }
-    }
-
-    pub fn is_on(&self) -> bool {
-        matches!(&self.config, Some(InterconnectionConfig { asks: Asks::On(_), .. }))
-    }
-
-    /// What a model of the cluster is told: its keys as if it were on.
-    pub fn change(&self) -> Change {
-        let on = |names: &Interconnection| InterconnectionConfig {
-            uid: "".into(),
-            asks: Asks::On(Box::new(names.clone())),
-            bad: Vec::new(),
-        };
-        Change::Interconnection(self.names.as_ref().map(on))
+        self.in_effect().is_on
     }
 }
 
@@ -142,10 +122,13 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Reads the databases. `world` learns what the other clusters have.
-    pub fn read(world: &mut World, reached: &Reached<'_>) -> Self {
+    /// Reads the databases at the time `now`. `world` learns what the other clusters have.
+    pub fn read(world: &mut World, reached: &Reached<'_>, now: u64) -> Self {
         let northbound = reached.nb.clone().map(Northbound::read);
-        let zones = reached.ic_sb.clone().map(zones);
+        let mut zones = reached.ic_sb.clone().map(zones);
+        if let (Ok(zones), Ok(ic_nb)) = (&mut zones, &reached.ic_nb) {
+            mark_silent(zones, ic_nb, now);
+        }
         let stepped = stepped(world, reached);
         let settled = stepped.as_ref().map(is_settled).map_err(Clone::clone);
         let (problems, routes, declared) = match stepped {
@@ -156,7 +139,9 @@ impl Contents {
                     |zone: &&Zone| own.as_ref().is_none_or(|own| !zone.is_of(&own.cluster, &own.wanted.zone));
                 let others: Vec<String> =
                     zones.iter().flatten().filter(is_other).map(|zone| zone.name.clone()).collect();
-                let routes = Routes::of(&others, world, &peers, northbound.as_ref().ok());
+                let made =
+                    |route: &PeerRoute| since(reached.ic_sb.as_ref().ok()?.get(route::TABLE, route.id.parse().ok()?)?);
+                let routes = Routes::of(&others, world, &peers, northbound.as_ref().ok(), made);
                 let declared = DeclaredRoute::all(world, &peers, northbound.as_ref().ok());
                 (peers.problems, Ok(routes), declared)
             }
@@ -195,7 +180,7 @@ fn stepped(world: &World, reached: &Reached<'_>) -> Looked<Step> {
     let databases = reached.all()?;
     let offer = offer(world).ok_or("it is not known what this cluster offers")?;
     // a cluster that gets another name has rows of both until the others have followed
-    Ok(step(&offer, databases, false))
+    Ok(step(&offer, databases, Moment::default()))
 }
 
 fn is_settled(step: &Step) -> bool {

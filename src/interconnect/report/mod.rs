@@ -9,12 +9,14 @@
 //! - [`zones`]: the clusters in IC-SB
 //! - [`ways`]: the others' prefixes, as `ovnkube-model` judges them, and routes that people wrote
 //! - [`declared`]: routes that people declared
+//! - [`in_effect`]: what of this is in effect: the ConfigMap, or what the masters have kept of an earlier one
 //! - [`facts`]: all that was found out; what could not be is said why
 //! - [`checks`]: what is wrong, and what to do about it
 
 mod checks;
 mod declared;
 mod facts;
+mod in_effect;
 mod northbound;
 mod servers;
 mod status;
@@ -24,6 +26,7 @@ mod ways;
 mod zones;
 
 pub use checks::{Check, Verdict, checks};
-pub use facts::{Asked, Contents, Facts, GatewayNode, Looked, Reached, interconn};
+pub use facts::{Asked, Contents, Facts, GatewayNode, Looked, Reached, asked, interconn};
+pub use in_effect::{InEffect, Source};
 pub use northbound::Northbound;
 pub use status::{RouteList, Status};

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
-use ovnkube_model::Subnet;
-use ovnkube_ovn::nb::{logical_router_port as lrp, logical_router_static_route as route, logical_switch as ls};
+use ovnkube_model::{Asks, Interconnection, Subnet};
+use ovnkube_ovn::nb::{
+    logical_router as lr, logical_router_port as lrp, logical_router_static_route as route, logical_switch as ls,
+};
 use ovnkube_ovn::{Row, owner};
 use ovnkube_ovsdb_data::Cache;
+use ovnkube_plan::names;
 use serde::Serialize;
 
 use crate::text::short;
@@ -23,6 +26,23 @@ pub struct Northbound {
     pub learned: BTreeSet<(Subnet, IpAddr)>,
     /// Routes that are not ours.
     pub others: Vec<ByHand>,
+    pub kept: Option<Kept>,
+}
+
+/// The last interconnection that the masters could use, until it is left. They keep it for the next one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    pub names: Interconnection,
+    /// Not so while the cluster leaves.
+    pub is_on: bool,
+}
+
+impl Kept {
+    fn read(nb: &Cache) -> Option<Self> {
+        let (_, router) = nb.iter(lr::TABLE).find(|(_, row)| row.str(lr::NAME) == names::CLUSTER_ROUTER)?;
+        let asks = Asks::of_text(router.external_ids().get(names::KEPT_INTERCONNECTION)?);
+        Some(Self { names: asks.names()?.clone(), is_on: matches!(asks, Asks::On(_)) })
+    }
 }
 
 /// A route that somebody else wrote.
@@ -43,6 +63,7 @@ impl Northbound {
         let mut found = Self {
             switches: switches.map(|(_, row)| (short(row.str(ls::NAME)), is_ours(row))).collect(),
             ports: ports.collect(),
+            kept: Kept::read(nb),
             ..Self::default()
         };
         for (_, row) in nb.iter(route::TABLE) {
@@ -62,6 +83,11 @@ impl Northbound {
     pub(crate) fn leads_to_transit(&self, route: &ByHand) -> bool {
         let mut own = self.ports.values().filter(|(_, is_ours)| *is_ours).flat_map(|(networks, _)| networks);
         own.any(|network| network.contains(route.next_hop))
+    }
+
+    /// Whether a master has taken up that this is wanted.
+    pub fn keeps(&self, wanted: &Interconnection) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.is_on && kept.names.text(true) == wanted.text(true))
     }
 
     /// Whether nothing of an interconnection is there.

@@ -5,12 +5,14 @@ use std::fmt;
 use ovnkube_db::{Role, Server, Servers};
 use serde::Serialize;
 
-use super::checks::{Check, Verdict, checks};
+use super::checks::{Check, Verdict, checks, config};
 use super::declared::DeclaredRoute;
 use super::facts::Facts;
+use super::in_effect::Source;
 use super::northbound::ByHand;
 use super::ways::{Offered, Routes};
 use super::zones::Zone;
+use crate::text::lasts;
 
 /// The servers of a shared database.
 #[derive(Debug, Serialize)]
@@ -34,6 +36,10 @@ struct Cluster {
 #[derive(Debug, Serialize)]
 pub struct Status {
     in_order: bool,
+    /// When it was looked at, in seconds since 1970, as all times.
+    at: u64,
+    /// What `az_name` and all else follow from.
+    in_effect: Source,
     az_name: Option<String>,
     databases: Vec<Database>,
     clusters: Vec<Cluster>,
@@ -59,6 +65,8 @@ impl Status {
         };
         Self {
             in_order: to_do.is_empty(),
+            at: facts.now,
+            in_effect: facts.in_effect().source,
             databases: databases.collect(),
             clusters: facts.zones.iter().flatten().map(cluster).collect(),
             config: ok.into_iter().filter(|check| check.what == "ConfigMap").collect(),
@@ -85,7 +93,7 @@ impl fmt::Display for Status {
             }
         }
         for cluster in &self.clusters {
-            describe(&mut text, cluster);
+            describe(&mut text, cluster, self.at);
         }
         if self.in_order {
             push(&mut text, "nothing is to be done");
@@ -117,9 +125,13 @@ fn role(server: &Server) -> String {
     }
 }
 
-fn describe(text: &mut String, cluster: &Cluster) {
+fn describe(text: &mut String, cluster: &Cluster, now: u64) {
     let zone = &cluster.zone;
-    push(text, &format!("cluster {}{}", zone.name, if cluster.this_one { ", this one" } else { "" }));
+    let this_one = if cluster.this_one { ", this one" } else { "" };
+    let joined = zone.since.map(|since| format!(", joined {}", lasts(since, now))).unwrap_or_default();
+    let silent = zone.silent_since.filter(|_| !cluster.this_one);
+    let silent = silent.map(|since| format!(", silent {}", lasts(since, now))).unwrap_or_default();
+    push(text, &format!("cluster {}{this_one}{joined}{silent}", zone.name));
     for gateway in &zone.gateways {
         push(text, &format!("  gateway {} ({}): {}", gateway.hostname, gateway.chassis, gateway.tunnels.join(", ")));
     }
@@ -142,6 +154,9 @@ fn describe(text: &mut String, cluster: &Cluster) {
 /// What `ovnkube ic routes` tells.
 #[derive(Debug, Serialize)]
 pub struct RouteList<'a> {
+    in_effect: Source,
+    /// What of the ConfigMap cannot be used, and what is in effect instead.
+    config: Vec<Check>,
     clusters: &'a [Routes],
     /// Routes of the key `routes`.
     declared: &'a [DeclaredRoute],
@@ -151,6 +166,8 @@ pub struct RouteList<'a> {
     unknown: Vec<&'a str>,
     /// Rows that cannot be used.
     problems: &'a [String],
+    /// When it was looked at, in seconds since 1970, as all times.
+    at: u64,
     #[serde(skip)]
     learns: bool,
 }
@@ -159,17 +176,18 @@ impl<'a> RouteList<'a> {
     pub fn of(facts: &'a Facts) -> Self {
         let northbound = facts.northbound.as_ref().ok();
         let by_hand = northbound.map(|nb| nb.others.iter().filter(|route| nb.leads_to_transit(route)).collect());
-        let unknown = [
-            facts.asked.as_ref().err(),
-            facts.routes.as_ref().err().filter(|_| facts.is_on()),
-            facts.northbound.as_ref().err(),
-        ];
+        let unknown = [facts.routes.as_ref().err().filter(|_| facts.is_on()), facts.northbound.as_ref().err()];
+        let in_effect = facts.in_effect().source;
+        let config = if in_effect == Source::ConfigMap { Vec::new() } else { config(facts) };
         Self {
+            in_effect,
+            config,
             clusters: facts.routes.as_deref().ok().filter(|_| facts.is_on()).unwrap_or_default(),
             declared: if facts.is_on() { &facts.declared } else { &[] },
             by_hand: by_hand.unwrap_or_default(),
             unknown: unknown.into_iter().flatten().map(String::as_str).collect(),
             problems: &facts.problems,
+            at: facts.now,
             learns: facts.names().is_some_and(|names| names.auto_route),
         }
     }
@@ -178,17 +196,22 @@ impl<'a> RouteList<'a> {
     pub fn is_in_order(&self) -> bool {
         let refused: usize = self.clusters.iter().map(Routes::refused).sum();
         let declared = self.declared.iter().all(|route| route.reason.is_none());
-        (refused == 0 || !self.learns) && declared && self.unknown.is_empty() && self.problems.is_empty()
+        let has_config = self.config.iter().all(|check| check.verdict == Verdict::Ok);
+        let is_used = (refused == 0 || !self.learns) && declared;
+        is_used && has_config && self.unknown.is_empty() && self.problems.is_empty()
     }
 }
 
 impl fmt::Display for RouteList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
+        for check in &self.config {
+            push(&mut text, &check.to_string());
+        }
         for routes in self.clusters {
             push(&mut text, &format!("cluster {}", routes.zone));
             for offered in &routes.prefixes {
-                push(&mut text, &format!("  {}", line(offered)));
+                push(&mut text, &format!("  {}", line(offered, self.at)));
             }
             if routes.prefixes.is_empty() {
                 push(&mut text, "  offers nothing");
@@ -219,11 +242,12 @@ impl fmt::Display for RouteList<'_> {
     }
 }
 
-fn line(offered: &Offered) -> String {
+fn line(offered: &Offered, now: u64) -> String {
     let ways: Vec<String> = offered.ways.iter().map(|way| way.text(offered.used)).collect();
     let verdict = match &offered.reason {
         Some(reason) => format!("refused, {reason}"),
         None => "used".to_owned(),
     };
-    format!("{} by {}: {verdict}", offered.prefix, ways.join(", "))
+    let lasts = offered.since.map(|since| format!(", {}", lasts(since, now))).unwrap_or_default();
+    format!("{} by {}{lasts}: {verdict}", offered.prefix, ways.join(", "))
 }

@@ -3,13 +3,13 @@ use std::collections::BTreeMap;
 use ovnkube_db::{Answer, Model, Observed, Seen};
 
 use super::declared::DeclaredRoute;
-use super::facts::{Asked, Facts, GatewayNode};
-use super::northbound::{ByHand, Northbound};
+use super::facts::{Asked, Facts, GatewayNode, asked};
+use super::northbound::{ByHand, Kept, Northbound};
 use super::ways::{Offered, Routes, Way};
 use super::zones::{Gateway, Port, Zone};
-use super::{RouteList, Status, Verdict, checks};
+use super::{RouteList, Source, Status, Verdict, checks};
 
-fn asked(changed: &[(&str, &str)]) -> Asked {
+fn config(changed: &[(&str, &str)]) -> Asked {
     let whole = [
         ("enable-ic", "true"),
         ("az-name", "az1"),
@@ -18,8 +18,15 @@ fn asked(changed: &[(&str, &str)]) -> Asked {
         ("auto-route", "true"),
     ];
     let all = whole.iter().chain(changed).map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-    Asked::parse(&all.collect::<BTreeMap<_, _>>())
+    asked(Some(&all.collect::<BTreeMap<_, _>>()))
 }
+
+/// What a master keeps that goes by this.
+fn kept(is_on: bool) -> Kept {
+    Kept { names: config(&[]).unwrap().asks.names().unwrap().clone(), is_on }
+}
+
+const NOW: u64 = 1_000_000;
 
 fn server(address: &str, model: Model, leader: bool) -> Seen {
     let answer = Answer {
@@ -55,17 +62,18 @@ fn zone(name: &str, cluster: &str, chassis: &str, address: &str) -> Zone {
             gateway: Some(chassis.into()),
         }],
         routes: 1,
+        ..Zone::default()
     }
 }
 
 fn offered(prefix: &str, reason: Option<&str>) -> Offered {
     let used = reason.is_none();
     let way = Way { switch: "ts".into(), next_hop: "169.254.100.77".parse().unwrap(), written: Some(used) };
-    Offered { prefix: prefix.parse().unwrap(), used, reason: reason.map(str::to_owned), ways: vec![way] }
+    Offered { prefix: prefix.parse().unwrap(), used, reason: reason.map(str::to_owned), since: None, ways: vec![way] }
 }
 
 fn declared(prefix: &str, reason: Option<&str>) -> DeclaredRoute {
-    let Offered { prefix, used, reason, ways } = offered(prefix, reason);
+    let Offered { prefix, used, reason, ways, .. } = offered(prefix, reason);
     DeclaredRoute { prefix, zone: "az2".into(), used, reason, ways }
 }
 
@@ -78,7 +86,8 @@ fn facts() -> Facts {
     };
     let own = ("az1-ts".to_owned(), (vec!["169.254.100.31/24".parse().unwrap()], true));
     Facts {
-        asked: Ok(asked(&[])),
+        now: NOW,
+        asked: Ok(config(&[])),
         cluster: Some("uid1".into()),
         settings: Vec::new(),
         gateways: Ok(vec![GatewayNode {
@@ -98,6 +107,7 @@ fn facts() -> Facts {
         northbound: Ok(Northbound {
             switches: [("ts".to_owned(), true)].into(),
             ports: [own].into(),
+            kept: Some(kept(true)),
             ..Northbound::default()
         }),
         southbound: Ok(()),
@@ -147,12 +157,31 @@ fn all_is_well() {
     assert_eq!(RouteList::of(&facts).to_string(), "cluster az2\n  10.244.0.0/16 by ts 169.254.100.77: used\n");
 }
 
+#[test]
+fn how_long_clusters_are_joined_or_silent_and_prefixes_are_offered_is_told() {
+    let mut facts = facts();
+    zones(&mut facts)[0].since = Some(NOW - 90);
+    zones(&mut facts)[1].since = Some(NOW - 864_000);
+    zones(&mut facts)[1].silent_since = Some(NOW - 1_800);
+    routes(&mut facts)[0].since = Some(NOW - 7_200);
+    let (status, list) = (Status::of(&facts), RouteList::of(&facts));
+    for line in ["cluster az1, this one, joined for 90 s", "cluster az2, joined for 10 d, silent for 30 min"] {
+        assert!(status.to_string().lines().any(|said| said == line), "{line:?} in\n{status}");
+    }
+    assert_eq!(list.to_string(), "cluster az2\n  10.244.0.0/16 by ts 169.254.100.77, for 2 h: used\n");
+}
+
 /// Everything that can be wrong: what is changed, and how the only line begins that is not in order.
 #[test]
 fn each_fault_is_told_alone_with_what_to_do() {
     type Case = (fn(&mut Facts), &'static str);
     let cases: &[Case] = &[
-        (|f| f.asked = Ok(asked(&[("az-name", "a b")])), "wrong    ConfigMap: key az-name is \"a b\"; write at most"),
+        (|f| f.asked = Ok(config(&[("az-name", "a b")])), "wrong    ConfigMap: key az-name is \"a b\"; write at most"),
+        (
+            |f| f.asked = Ok(config(&[("gateway-mtu", "1400")])),
+            "wrong    ConfigMap: no master has taken it up; the last one that was taken up is as az1; the log",
+        ),
+        (|f| nb(f).kept = None, "wrong    ConfigMap: no master has taken it up, nor an earlier one; the log"),
         (
             |f| f.settings.push("cluster-subnets of the cluster is A, and B here".into()),
             "wrong    settings: cluster-subnets",
@@ -196,6 +225,10 @@ fn each_fault_is_told_alone_with_what_to_do() {
         (|f| zones(f)[0].ports[0].gateway = None, "wrong    this cluster: no gateway has its port in ts; check"),
         (|f| f.problems.push("cannot use x; do y".into()), "wrong    shared databases: cannot use x; do y"),
         (|f| zones(f)[1].ports[0].gateway = None, "wrong    other clusters: az2 has no active gateway; start"),
+        (
+            |f| zones(f)[1].silent_since = Some(NOW - 7_200),
+            "wrong    other clusters: az2 is silent: its controller has not answered for 2 h; its routes stay; if that",
+        ),
         (|f| zones(f)[1].gateways.clear(), "wrong    other clusters: az2 has no active gateway; start"),
         (
             |f| routes(f).push(offered("10.128.0.0/14", Some("this cluster has pods in it; give other addresses"))),
@@ -230,7 +263,7 @@ fn each_fault_is_told_alone_with_what_to_do() {
             "wrong    declared routes: the northbound database lacks 1 route",
         ),
         (
-            |f| f.asked = Ok(asked(&[("routes", "az2 10.17.0.0/16, ten")])),
+            |f| f.asked = Ok(config(&[("routes", "ten")])),
             "wrong    ConfigMap: key routes has \"ten\"; write the az-name of a cluster",
         ),
         (|f| f.disabled = Err("why".into()), "unknown  Subnets: why"),
@@ -292,7 +325,7 @@ fn declared_routes_are_listed() {
     let list = RouteList::of(&facts);
     let line = "  10.18.0.0/16 of az2: not used, it overlaps x; give other addresses\n";
     assert!(!list.is_in_order() && list.to_string().ends_with(line), "{list}");
-    facts.asked = Ok(asked(&[("enable-ic", "false")]));
+    facts.asked = Ok(config(&[("enable-ic", "false")]));
     assert!(!RouteList::of(&facts).to_string().contains("declared"));
 }
 
@@ -310,7 +343,7 @@ fn an_earlier_name_is_no_other_cluster() {
 /// Nothing is wanted: then what is left of it is wrong.
 #[test]
 fn off_leaves_nothing() {
-    for (config, is_known) in [(asked(&[("enable-ic", "false")]), true), (Asked::default(), false)] {
+    for (config, is_known) in [(config(&[("enable-ic", "false")]), true), (None, false)] {
         let mut facts = Facts { asked: Ok(config), northbound: Ok(Northbound::default()), ..facts() };
         zones(&mut facts).remove(0);
         assert!(Status::of(&facts).is_in_order(), "{}", Status::of(&facts));
@@ -329,6 +362,7 @@ fn what_is_not_known_is_said() {
     let mut facts = facts();
     let why = || "the API server is away".to_owned();
     facts.asked = Err(why());
+    nb(&mut facts).kept = None;
     facts.servers.clear();
     (facts.gateways, facts.zones, facts.routes, facts.switches) = (Err(why()), Err(why()), Err(why()), Err(why()));
     let lines: Vec<String> = checks(&facts).iter().map(ToString::to_string).collect();
@@ -336,7 +370,87 @@ fn what_is_not_known_is_said() {
     assert!(lines[1].starts_with("ok       northbound database: it has 1 transit switch and 0 routes"), "{lines:#?}");
     assert_eq!(lines.len(), 2);
     let routes = RouteList::of(&facts);
-    assert!(!routes.is_in_order() && routes.to_string().contains("not known: the API server is away"), "{routes}");
+    assert!(!routes.is_in_order() && routes.to_string().contains("ConfigMap: the API server is away"), "{routes}");
+}
+
+/// Which one is in effect is said, and why: with what the masters have kept, all else is known.
+#[test]
+fn without_a_config_map_that_can_be_used_the_one_that_was_kept_is_in_effect() {
+    let told = |asked: Result<Asked, String>, kept: Option<Kept>| {
+        let mut facts = Facts { asked, ..facts() };
+        nb(&mut facts).kept = kept;
+        let (status, routes) = (Status::of(&facts), RouteList::of(&facts));
+        let config: Vec<String> =
+            checks(&facts).iter().filter(|check| check.what == "ConfigMap").map(ToString::to_string).collect();
+        let last = config.last().unwrap().clone();
+        let is_said = facts.in_effect().source == Source::ConfigMap || routes.to_string().contains(&last);
+        assert!(is_said, "{last}: {routes}");
+        assert!(status.to_string().contains(last.split_once(": ").unwrap().1), "{last}: {status}");
+        (facts.in_effect().source, facts.is_on(), facts.names().map(|names| names.zone.to_string()), last)
+    };
+    let bad = || Ok(config(&[("gw-nodes", "a_b"), ("az-name", "-")]));
+    let (last, az1) = ("the last ConfigMap that a master could use", || Some("az1".to_owned()));
+    let is = |source, is_on, names, said: &str| (source, is_on, names, format!("ok       ConfigMap: {said}"));
+    assert_eq!(
+        told(bad(), Some(kept(true))),
+        is(
+            Source::Kept,
+            true,
+            az1(),
+            &format!(
+                "keys az-name, gw-nodes cannot be used, so {last} is in effect: this cluster is az1 and is joined; routes \
+                 are exchanged"
+            )
+        )
+    );
+    assert_eq!(
+        told(Ok(asked(Some(&BTreeMap::new()))), Some(kept(false))),
+        is(
+            Source::Kept,
+            false,
+            az1(),
+            &format!("key enable-ic cannot be used, so {last} is in effect: this cluster was az1 and leaves")
+        )
+    );
+    assert_eq!(
+        told(bad(), None),
+        is(
+            Source::Nothing,
+            false,
+            None,
+            "keys az-name, gw-nodes cannot be used, and no earlier one is kept: this cluster is joined with no others"
+        )
+    );
+    let away = || Err("the API server is away".to_owned());
+    assert_eq!(
+        told(away(), Some(kept(true))),
+        is(
+            Source::Kept,
+            true,
+            az1(),
+            &format!(
+                "the ConfigMap cannot be read, so {last} is in effect: this cluster is az1 and is joined; routes are exchanged"
+            )
+        )
+    );
+    assert_eq!(told(away(), None).0, Source::Unknown);
+    let gone = is(Source::ConfigMap, false, az1(), &format!("where it was joined is known from {last}, as az1"));
+    assert_eq!(told(Ok(None), Some(kept(true))), gone);
+    let elsewhere = || Ok(config(&[("enable-ic", "false"), ("az-name", "az9")]));
+    assert_eq!(told(elsewhere(), Some(kept(false))), gone);
+    assert_eq!(told(elsewhere(), None).2.as_deref(), Some("az9"));
+    assert_eq!(told(Ok(None), None).2, None);
+}
+
+/// What is left of a cluster is told also when nobody can say any more where it was.
+#[test]
+fn leftovers_are_found_by_what_was_kept() {
+    let mut facts = Facts { asked: Ok(None), northbound: Ok(Northbound::default()), ..facts() };
+    nb(&mut facts).kept = Some(kept(false));
+    let text = Status::of(&facts).to_string();
+    assert!(text.contains("still have this cluster as az1: 1 gateway, 1 port, 1 route"), "{text}");
+    facts.zones = Err("the database is away".into());
+    assert!(Status::of(&facts).is_in_order());
 }
 
 /// Names in the shared databases are anybody's.

@@ -22,6 +22,8 @@ pub struct Offered {
     pub used: bool,
     /// Why it is not used.
     pub reason: Option<String>,
+    /// When its cluster made the first of the ways that there are, in seconds since 1970. Only ovnkube says so.
+    pub since: Option<u64>,
     pub ways: Vec<Way>,
 }
 
@@ -44,8 +46,14 @@ impl Way {
 }
 
 impl Routes {
-    /// What the clusters with these names offer. `world` knows the peers.
-    pub(crate) fn of(zones: &[String], world: &World, peers: &Peers, northbound: Option<&Northbound>) -> Vec<Self> {
+    /// What the clusters with these names offer. `world` knows the peers; `since` when a row was made.
+    pub(crate) fn of(
+        zones: &[String],
+        world: &World,
+        peers: &Peers,
+        northbound: Option<&Northbound>,
+        since: impl Fn(&PeerRoute) -> Option<u64>,
+    ) -> Vec<Self> {
         let mut all: BTreeMap<&str, BTreeMap<Subnet, Vec<&PeerRoute>>> =
             zones.iter().map(|zone| (zone.as_str(), BTreeMap::new())).collect();
         for route in &peers.routes {
@@ -56,7 +64,10 @@ impl Routes {
             zone: zone.to_owned(),
             prefixes: prefixes
                 .into_iter()
-                .map(|(prefix, routes)| judged.offered(prefix, &routes, northbound))
+                .map(|(prefix, routes)| Offered {
+                    since: routes.iter().filter_map(|route| since(route)).min(),
+                    ..judged.offered(prefix, &routes, northbound)
+                })
                 .collect(),
         };
         all.into_iter().map(of_zone).collect()
@@ -115,7 +126,7 @@ impl<'a> Judged<'a> {
             None if routes.iter().any(|route| self.parts(route).next().is_some()) => None,
             None => Some("auto-route is \"false\", or all of it is closed or declared otherwise here".to_owned()),
         };
-        Offered { prefix, used: reason.is_none(), reason, ways: ways.collect() }
+        Offered { prefix, used: reason.is_none(), reason, since: None, ways: ways.collect() }
     }
 
     /// The parts of a prefix that are used by a way: mostly it is one, the whole.

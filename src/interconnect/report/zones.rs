@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use ovnkube_model::Name;
 use ovnkube_ovn::ic_sb::{availability_zone, encap, gateway, port_binding, route};
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::Cache;
 use serde::Serialize;
 
-use crate::rows::CLUSTER;
+use crate::databases::questions;
+use crate::hearing::Listening;
+use crate::rows::{CLUSTER, since};
 use crate::text::short;
 
 /// A cluster.
@@ -21,6 +22,12 @@ pub struct Zone {
     pub ports: Vec<Port>,
     /// Rows of routes: one for each prefix and transit switch.
     pub routes: usize,
+    /// When it made the first of the ports that it has, in seconds since 1970. Only ovnkube says so.
+    pub since: Option<u64>,
+    /// The last number that it has followed; 0: none, `None`: the database has no such numbers.
+    pub answer: Option<i64>,
+    /// When it was asked for one that it has not followed, and should have by now.
+    pub silent_since: Option<u64>,
 }
 
 /// A host that sends to other clusters and receives from them.
@@ -62,10 +69,14 @@ impl Zone {
 
 /// All clusters by name.
 pub(super) fn zones(ic_sb: &Cache) -> Vec<Zone> {
+    let has_numbers = ic_sb.supports(availability_zone::TABLE, availability_zone::NB_IC_CFG);
+    let zone = |row: &Row| Zone {
+        name: short(row.str(availability_zone::NAME)),
+        answer: has_numbers.then(|| row.int(availability_zone::NB_IC_CFG)),
+        ..Zone::default()
+    };
     let rows = ic_sb.iter(availability_zone::TABLE);
-    let name = |row: &Row| Name::from(short(row.str(availability_zone::NAME)));
-    let mut zones: BTreeMap<Uuid, Zone> =
-        rows.map(|(uuid, row)| (uuid, Zone { name: name(row).to_string(), ..Zone::default() })).collect();
+    let mut zones: BTreeMap<Uuid, Zone> = rows.map(|(uuid, row)| (uuid, zone(row))).collect();
     for (_, row) in ic_sb.iter(gateway::TABLE) {
         if let Some(zone) = row.uuid(gateway::AVAILABILITY_ZONE).and_then(|uuid| zones.get_mut(&uuid)) {
             zone.learn_owner(row);
@@ -75,6 +86,7 @@ pub(super) fn zones(ic_sb: &Cache) -> Vec<Zone> {
     for (_, row) in ic_sb.iter(port_binding::TABLE) {
         if let Some(zone) = row.uuid(port_binding::AVAILABILITY_ZONE).and_then(|uuid| zones.get_mut(&uuid)) {
             zone.learn_owner(row);
+            zone.since = zone.since.into_iter().chain(since(row)).min();
             zone.ports.push(read_port(row));
         }
     }
@@ -91,6 +103,18 @@ pub(super) fn zones(ic_sb: &Cache) -> Vec<Zone> {
     }
     zones.sort_by(|a, b| a.name.cmp(&b.name));
     zones
+}
+
+/// Marks the clusters that did not follow a number that they were asked for long ago. One that never followed any may not be able
+/// to.
+pub(super) fn mark_silent(zones: &mut [Zone], ic_nb: &Cache, now: u64) {
+    let waits = Listening::default().silent_after.as_secs();
+    let questions = questions(ic_nb);
+    for zone in zones {
+        let Some(answer) = zone.answer.filter(|answer| *answer != 0) else { continue };
+        let missed = questions.iter().filter(|(number, at)| answer < *number && at.saturating_add(waits) <= now);
+        zone.silent_since = missed.map(|(_, at)| *at).min();
+    }
 }
 
 impl Zone {

@@ -77,14 +77,30 @@ pub struct Interconnection {
     pub routes: BTreeMap<Subnet, Name>,
 }
 
+impl Asks {
+    /// What its keys name, also while it is off.
+    pub fn names(&self) -> Option<&Interconnection> {
+        match self {
+            Self::On(names) | Self::Off(Some(names)) => Some(names),
+            Self::Off(None) | Self::Unclear => None,
+        }
+    }
+
+    /// What a text of [`Interconnection::text`] asks for.
+    pub fn of_text(text: &str) -> Self {
+        let Ok(data) = serde_json::from_str(text) else { return Self::Unclear };
+        Reader { data: &data, bad: Vec::new() }.asks()
+    }
+}
+
 impl Interconnection {
-    /// As one text, for the next master: the keys of the ConfigMap.
-    pub fn text(&self) -> String {
+    /// As one text, for the next master: the keys of the ConfigMap. `is_on`: the cluster is not about to leave.
+    pub fn text(&self, is_on: bool) -> String {
         let servers =
             self.servers.iter().map(|server| format!("{}{}", if server.tls { "ssl:" } else { "" }, server.host));
         let gateways: Vec<&str> = self.gateways.iter().map(AsRef::as_ref).collect();
         let mut keys = BTreeMap::from([
-            ("enable-ic", "true".to_owned()),
+            ("enable-ic", is_on.to_string()),
             ("az-name", self.zone.to_string()),
             ("ic-db-host", servers.collect::<Vec<_>>().join(",")),
             ("ic-nb-port", self.nb_port.to_string()),
@@ -96,11 +112,6 @@ impl Interconnection {
         let routes: Vec<String> = self.routes.iter().map(|(prefix, zone)| format!("{zone} {prefix}")).collect();
         keys.extend(Some(("routes", routes.join(","))).filter(|_| !routes.is_empty()));
         json!(keys).to_string()
-    }
-
-    /// What such a text says, if it can be used.
-    pub fn of_text(text: &str) -> Option<Self> {
-        Reader { data: &serde_json::from_str(text).ok()?, bad: Vec::new() }.interconnection()
     }
 
     /// Whether both are in the same servers' databases.
@@ -136,11 +147,7 @@ impl fmt::Display for BadKey {
 impl InterconnectionConfig {
     pub fn parse(meta: &Meta<'_>, data: &BTreeMap<String, String>) -> Self {
         let mut read = Reader { data, bad: Vec::new() };
-        let asks = match read.switch("enable-ic") {
-            Some(true) => read.interconnection().map_or(Asks::Unclear, |wanted| Asks::On(Box::new(wanted))),
-            Some(false) => Asks::Off(Reader { data, bad: Vec::new() }.interconnection().map(Box::new)),
-            None => Asks::Unclear,
-        };
+        let asks = read.asks();
         Self { uid: meta.uid.into(), asks, bad: read.bad }
     }
 }
@@ -151,6 +158,15 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    fn asks(&mut self) -> Asks {
+        match self.switch("enable-ic") {
+            Some(true) => self.interconnection().map_or(Asks::Unclear, |wanted| Asks::On(Box::new(wanted))),
+            // what is bad is of no interest while it is off
+            Some(false) => Asks::Off(Reader { data: self.data, bad: Vec::new() }.interconnection().map(Box::new)),
+            None => Asks::Unclear,
+        }
+    }
+
     fn interconnection(&mut self) -> Option<Interconnection> {
         // all are read, so that all problems are named at once
         let zone = self.zone();

@@ -329,10 +329,12 @@ fn a_wanted_interconnection_is_kept_as_text() {
         &[("routes", "az2 10.17.0.0/16\naz3 fd00:18::/48, az2 10.18.0.0/16"), ("auto-route", "false")],
     ] {
         let wanted = wanted(data);
-        assert_eq!(Interconnection::of_text(&wanted.text()), Some(wanted));
+        let wanted = Box::new(wanted);
+        assert_eq!(Asks::of_text(&wanted.text(true)), Asks::On(wanted.clone()));
+        assert_eq!(Asks::of_text(&wanted.text(false)), Asks::Off(Some(wanted)));
     }
-    for text in ["", "{", "[]", "{}", "{\"az-name\": 1}", "null", "\u{0}"] {
-        assert_eq!(Interconnection::of_text(text), None, "{text}");
+    for text in ["", "{", "[]", "{}", "{\"az-name\": 1}", "null", "\u{0}", "{\"enable-ic\": \"true\"}"] {
+        assert_eq!(Asks::of_text(text), Asks::Unclear, "{text}");
     }
 }
 
@@ -355,7 +357,7 @@ fn a_config_map_that_may_not_be_read_is_not_taken_for_one_that_is_gone() {
         world.apply(Change::InterconnectionHidden(true));
         world.apply(Change::Synced(Kind::Interconnection));
         assert!(!world.joined.is_known() && !world.joined.is_off());
-        world.apply(Change::InterconnectionStored(earlier.text().into()));
+        world.apply(Change::InterconnectionStored(earlier.text(true).into()));
         assert_eq!(world.joined.wanted(), Some(&earlier));
         world
     };
@@ -375,8 +377,12 @@ fn a_config_map_that_may_not_be_read_is_not_taken_for_one_that_is_gone() {
 fn what_an_earlier_master_has_stored_is_used_when_the_config_map_cannot_be() {
     let (bad, off, other) = ([("gw-nodes", "a_b")], [("enable-ic", "false")], [("ic-db-host", "10.9.9.9")]);
     let earlier = wanted(&[("az-name", "earlier")]);
-    let text = earlier.text();
+    let (text, leaves) = (earlier.text(true), earlier.text(false));
     assert_eq!(next_master(&text, Some(&bad)).joined.wanted(), Some(&earlier));
+    // one that was leaving goes on leaving
+    let world = next_master(&leaves, Some(&bad));
+    assert!(world.joined.is_off() && world.joined.is_stored());
+    assert_eq!(world.joined.left(), [&earlier]);
     assert!(next_master("", Some(&bad)).joined.wanted().is_none());
     assert!(!next_master("nonsense", Some(&bad)).joined.is_known());
     let world = next_master(&text, Some(&other));
@@ -384,11 +390,13 @@ fn what_an_earlier_master_has_stored_is_used_when_the_config_map_cannot_be() {
 
     // it has left, but the databases may still have rows of it
     let mut world = next_master(&text, None);
-    assert_eq!((world.joined.left(), world.joined.kept()), (vec![&earlier], Some(text.clone())));
+    assert_eq!((world.joined.left(), world.joined.kept()), (vec![&earlier], Some(leaves.clone())));
     assert_eq!(next_master(&text, Some(&off)).joined.left(), [&earlier]);
     let elsewhere = [off[0], other[0]];
     assert_eq!(next_master(&text, Some(&elsewhere)).joined.left().len(), 2);
     world.apply(Change::InterconnectionLeft(Box::new(wanted(&other))));
+    assert!(!world.joined.is_stored());
+    world.apply(Change::InterconnectionStored(leaves.into()));
     assert!(world.joined.is_stored());
     world.apply(Change::InterconnectionLeft(Box::new(earlier)));
     assert_eq!((world.joined.left().len(), world.joined.kept(), world.joined.is_stored()), (0, None, false));

@@ -97,14 +97,13 @@ impl World {
     /// At first it is what an earlier master has stored. That is wanted if the ConfigMap cannot be used.
     pub(super) fn apply_stored(&mut self, text: Name) {
         let is_first = self.joined.stored.is_none() && self.joined.kept.is_none();
-        let earlier = Interconnection::of_text(&text).filter(|_| is_first);
+        let earlier = if is_first { Asks::of_text(&text) } else { Asks::Unclear };
         self.joined.stored = Some(text);
-        match (earlier, &self.joined.wanted) {
-            (Some(earlier), Wanted::Unknown) => self.want_joined(Some(Wanted::On(Box::new(earlier)))),
-            (earlier, _) => {
-                self.joined.kept = self.joined.kept.take().or(earlier);
-                self.affect(Affected::Interconnection);
-            }
+        self.joined.kept = self.joined.kept.take().or_else(|| earlier.names().cloned());
+        match earlier {
+            Asks::On(wanted) if self.joined.wanted == Wanted::Unknown => self.want_joined(Some(Wanted::On(wanted))),
+            Asks::Off(_) if self.joined.wanted == Wanted::Unknown => self.want_joined(Some(Wanted::Off(None))),
+            _ => self.affect(Affected::Interconnection),
         }
     }
 

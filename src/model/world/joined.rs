@@ -73,7 +73,7 @@ impl Joined {
 
     /// What the next master finds; `None`: nothing.
     pub fn kept(&self) -> Option<String> {
-        self.kept.as_ref().map(Interconnection::text)
+        self.kept.as_ref().map(|kept| kept.text(!self.is_off()))
     }
 
     /// Whether this is what the northbound database was last known to say of it.

@@ -1,5 +1,7 @@
 //! The databases of an interconnection.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use ovnkube_apply::Chassis;
 use ovnkube_config::Settings;
 use ovnkube_interconnect::Databases;
@@ -37,20 +39,22 @@ pub(super) async fn shared(settings: &Settings, names: &Interconnection) -> (Loo
     )
 }
 
+/// This cluster's own: the northbound and the southbound one.
+pub(super) async fn own(settings: &Settings) -> [Looked<Client>; 2] {
+    let sb = controller::southbound(settings);
+    Chassis::watch_ports(&sb, true);
+    tokio::join!(remove::open(northbound(settings), "northbound"), remove::open(sb, "southbound")).into()
+}
+
 impl Opened {
-    /// `names`: what the ConfigMap names, or why that is not known.
-    pub(super) async fn open(settings: &Settings, names: Looked<&Interconnection>) -> Self {
-        let sb = controller::southbound(settings);
-        Chassis::watch_ports(&sb, true);
-        let of_others = async {
-            match names {
-                Ok(names) => shared(settings, names).await,
-                Err(why) => (Err(why.clone()), Err(why)),
-            }
+    /// `names`: where the shared ones are, or why that is not known.
+    pub(super) async fn open(settings: &Settings, own: [Looked<Client>; 2], names: Looked<&Interconnection>) -> Self {
+        let (north, south) = match names {
+            Ok(names) => shared(settings, names).await,
+            Err(why) => (Err(why.clone()), Err(why)),
         };
-        let (others, nb, sb) =
-            tokio::join!(of_others, remove::open(northbound(settings), "northbound"), remove::open(sb, "southbound"));
-        Self { ic_nb: others.0, ic_sb: others.1, nb, sb }
+        let [nb, sb] = own;
+        Self { ic_nb: north, ic_sb: south, nb, sb }
     }
 
     /// What they hold now. `world` learns what the other clusters have.
@@ -61,7 +65,7 @@ impl Opened {
         let guards = [guard(&self.ic_nb), guard(&self.ic_sb), guard(&self.nb), guard(&self.sb)];
         let [north, south, nb, sb] =
             guards.each_ref().map(|guard| guard.as_ref().map(|guard| &**guard).map_err(Clone::clone));
-        Contents::read(world, &Reached { ic_nb: north, ic_sb: south, nb, sb })
+        Contents::read(world, &Reached { ic_nb: north, ic_sb: south, nb, sb }, seconds())
     }
 
     pub(super) fn all(&self) -> Looked<All<'_>> {
@@ -72,6 +76,11 @@ impl Opened {
             _ => Err("not all databases can be reached".to_owned()),
         }
     }
+}
+
+/// Since 1970.
+pub(super) fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// All databases.
@@ -98,7 +107,7 @@ pub(super) fn remotes(servers: &[Server], port: u16) -> Vec<Remote> {
 /// Only what an interconnection has there: not the ports of all pods.
 fn northbound(settings: &Settings) -> Client {
     let tables = vec![
-        Monitored::only(lr::TABLE, [lr::NAME.id()]),
+        Monitored::only(lr::TABLE, [lr::NAME.id(), lr::EXTERNAL_IDS.id()]),
         Monitored::only(lrp::TABLE, [lrp::NAME.id(), lrp::NETWORKS.id(), lrp::EXTERNAL_IDS.id()]),
         Monitored::only(route::TABLE, [route::IP_PREFIX.id(), route::NEXTHOP.id(), route::EXTERNAL_IDS.id()]),
         Monitored::only(policy::TABLE, [policy::EXTERNAL_IDS.id()]),

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ovnkube_config::Settings;
-use ovnkube_interconnect::report::{Asked, GatewayNode, Looked};
-use ovnkube_model::{Change, Name, Roles, World, keys};
+use ovnkube_interconnect::report::{Asked, GatewayNode, Looked, asked};
+use ovnkube_model::{Change, Interconnection, Name, Roles, World, keys};
 use ovnkube_watch::{Access, Client, Error, LOG_IN_WITHIN, decode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -50,14 +50,14 @@ impl Kubernetes {
 
     async fn filled(mut self, api: &Client, settings: &Settings) -> Self {
         let (namespace, name) = keys::INTERCONNECTION;
-        let (asked, common, nodes, system, disabled) = tokio::join!(
+        let (config, common, nodes, system, disabled) = tokio::join!(
             answer(api.config_map(namespace, name)),
             answer(api.config_map(&settings.kubernetes.ovn_config_namespace, cluster::NAME)),
             answer(api.survey("/api/v1/nodes", node)),
             answer(api.survey("/api/v1/namespaces", system)),
             answer(api.survey(SUBNETS, subnet)),
         );
-        self.asked = asked.map(|data| Asked::parse(&data));
+        self.asked = config.map(|data| asked(data.as_ref()));
         self.disabled = disabled.map(|subnets| {
             let (names, changes): (Vec<_>, Vec<_>) = subnets.into_iter().unzip();
             for change in changes.into_iter().flatten() {
@@ -66,7 +66,7 @@ impl Kubernetes {
             names
         });
         // of a cluster without this ConfigMap, or of an account without the right, nothing is known
-        let common = common.unwrap_or_default();
+        let common = common.ok().flatten().unwrap_or_default();
         self.settings = cluster::values(settings)
             .iter()
             .filter_map(|(key, here)| {
@@ -85,16 +85,16 @@ impl Kubernetes {
         for change in system.into_iter().flatten() {
             self.world.apply(change);
         }
-        if let Ok(asked) = &self.asked {
-            self.world.apply(asked.change());
-        }
         self
     }
 
-    /// The nodes that the ConfigMap names. `interconn`: whether a chassis makes tunnels to other clusters.
-    pub(super) fn gateways(&self, interconn: impl Fn(&str) -> Looked<Option<bool>>) -> Looked<Vec<GatewayNode>> {
+    /// The nodes that are named as gateways. `interconn`: whether a chassis makes tunnels to other clusters.
+    pub(super) fn gateways(
+        &self,
+        names: Looked<&Interconnection>,
+        interconn: impl Fn(&str) -> Looked<Option<bool>>,
+    ) -> Looked<Vec<GatewayNode>> {
         let ready = self.ready.as_ref().map_err(Clone::clone)?;
-        let names = self.asked.as_ref().ok().and_then(|asked| asked.names.as_ref());
         let mut seen = BTreeSet::new();
         let names = names.into_iter().flat_map(|names| &names.gateways).filter(|name| seen.insert((*name).clone()));
         let node = |name: &Name| {

@@ -5,13 +5,14 @@ use std::time::Duration;
 use ovnkube_apply::DAEMON_LOCK;
 use ovnkube_config::Settings;
 use ovnkube_db::Observed;
-use ovnkube_interconnect::report::{Asked, Contents, Facts, Looked, interconn};
-use ovnkube_model::{Interconnection, Name};
+use ovnkube_interconnect::report::{Contents, Facts, Looked, interconn};
+use ovnkube_model::{Asks, Interconnection, InterconnectionConfig, Name};
 use ovnkube_ovn::{ic_nb, ic_sb};
 use ovnkube_ovsdb::Client;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::databases::{Opened, remotes};
+use super::databases::{Opened, remotes, seconds};
+use super::first::First;
 use super::kubernetes::Kubernetes;
 use crate::db::look::servers;
 use crate::translate;
@@ -26,20 +27,19 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 const SYSTEM: &str = "kube-system";
 
 pub(super) async fn look(settings: &Settings) -> Facts {
-    let mut kubernetes = Kubernetes::read(settings).await;
-    let names = names(&kubernetes.asked).cloned();
-    let (opened, servers) = tokio::join!(
-        Opened::open(settings, names.as_ref().map_err(Clone::clone)),
-        of_shared(settings, names.as_ref().ok())
-    );
+    let First { mut kubernetes, own, names, .. } = First::read(settings).await;
+    let known = || names.as_ref().map_err(Clone::clone);
+    let (opened, servers) =
+        tokio::join!(Opened::open(settings, own, known()), of_shared(settings, names.as_ref().ok()));
     let locked = locked(&opened.sb).await;
     let contents = settled(&opened, &mut kubernetes, locked == Ok(true)).await;
-    let gateways = kubernetes.gateways(|chassis| match &opened.sb {
+    let gateways = kubernetes.gateways(known(), |chassis| match &opened.sb {
         Ok(sb) => Ok(interconn(&sb.cache(), chassis)),
         Err(why) => Err(why.clone()),
     });
     let Contents { switches, zones, northbound, southbound, settled, problems, routes, declared } = contents;
     Facts {
+        now: seconds(),
         cluster: cluster(&kubernetes),
         asked: kubernetes.asked,
         settings: kubernetes.settings,
@@ -56,14 +56,6 @@ pub(super) async fn look(settings: &Settings) -> Facts {
         routes,
         declared,
     }
-}
-
-/// What the ConfigMap names.
-pub(super) fn names(asked: &Looked<Asked>) -> Looked<&Interconnection> {
-    let asked = asked.as_ref().map_err(Clone::clone)?;
-    asked.names.as_ref().ok_or_else(|| {
-        "the ConfigMap ovn-ic-config in kube-system does not say where the shared databases are".to_owned()
-    })
 }
 
 fn cluster(kubernetes: &Kubernetes) -> Option<Name> {
@@ -86,12 +78,20 @@ pub(super) async fn locked(sb: &Looked<Client>) -> Looked<bool> {
     Ok(timeout(LOCK_WITHIN, lock.until(true)).await.is_err())
 }
 
+/// Whether a master goes by the ConfigMap, if it says that the cluster is joined.
+fn is_taken(kubernetes: &Kubernetes, contents: &Contents) -> bool {
+    match (&kubernetes.asked, &contents.northbound) {
+        (Ok(Some(InterconnectionConfig { asks: Asks::On(wanted), .. })), Ok(northbound)) => northbound.keeps(wanted),
+        _ => true,
+    }
+}
+
 /// What the databases hold; if a master is at work, once it has written what is missing, or soon.
 async fn settled(opened: &Opened, kubernetes: &mut Kubernetes, works: bool) -> Contents {
     let until = Instant::now() + SETTLED_WITHIN;
     loop {
         let contents = opened.contents(&mut kubernetes.world);
-        let is_settled = contents.settled != Ok(false) && contents.is_written();
+        let is_settled = contents.settled != Ok(false) && contents.is_written() && is_taken(kubernetes, &contents);
         if is_settled || !works || Instant::now() > until {
             return contents;
         }

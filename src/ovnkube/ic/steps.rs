@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use ovnkube_config::{Left as Named, Settings};
-use ovnkube_interconnect::report::Asked;
 use ovnkube_interconnect::{
     Cleaning, Left, answered, clean as cleaning, forget, local, may_reset, names as clusters, question, withdraw,
 };
@@ -12,9 +11,10 @@ use ovnkube_ovsdb::{Client, Txn};
 use ovnkube_plan::{Offer, offer};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::databases::{All, Opened, shared};
+use super::databases::{All, Opened, seconds, shared};
+use super::first::First;
 use super::kubernetes::Kubernetes;
-use super::look::{locked, names};
+use super::look::locked;
 use crate::db::{Failed, print};
 use crate::remove;
 
@@ -32,11 +32,13 @@ fn refused(why: impl Into<String>) -> Failed {
 
 /// Removes all that this cluster has. Returns what was done.
 pub(super) async fn reset(settings: &Settings) -> Result<String, Failed> {
-    let mut kubernetes = Kubernetes::read(settings).await;
     let cannot = |why: String| anyhow!("cannot reset: {why}");
-    let is_on = kubernetes.asked.as_ref().is_ok_and(Asked::is_on);
-    let wanted = names(&kubernetes.asked).cloned().map_err(cannot)?;
-    let opened = Opened::open(settings, Ok(&wanted)).await;
+    let First { mut kubernetes, own, names, is_on, said } = First::read(settings).await;
+    // without it, it is not known whether a master would make anything anew
+    kubernetes.asked.as_ref().map_err(Clone::clone).map_err(cannot)?;
+    let wanted = names.map_err(cannot)?;
+    said.iter().try_for_each(|said| print(said))?;
+    let opened = Opened::open(settings, own, Ok(&wanted)).await;
     let all = opened.all().map_err(|why| refused(format!("{why}; nothing is removed")))?;
     let offer = offered(&kubernetes)?;
     all.with(|databases| may_reset(&offer, databases)).map_err(refused)?;
@@ -99,11 +101,12 @@ pub(super) async fn clean(settings: &Settings, named: &Named, force: bool) -> Re
         Named::Zone(name) => Left::Zone(name),
         Named::Gateway(name) => Left::Gateway(name),
     };
-    let kubernetes = Kubernetes::read(settings).await;
     let cannot = |why: String| anyhow!("cannot clean: {why}");
-    let wanted = names(&kubernetes.asked).map_err(cannot)?;
+    let First { kubernetes, names, said, .. } = First::read(settings).await;
+    let wanted = names.map_err(cannot)?;
     let offer = offered(&kubernetes)?;
-    let (north, south) = shared(settings, wanted).await;
+    said.iter().try_for_each(|said| print(said))?;
+    let (north, south) = shared(settings, &wanted).await;
     let south = south.map_err(cannot)?;
     let find = || cleaning(&south.cache(), left, &offer).map_err(refused);
     let Some(found) = find()? else { return Ok(nothing(&south, left)) };
@@ -166,7 +169,7 @@ async fn is_dead(north: &Client, south: &Client, found: &Cleaning) -> Result<(),
 async fn asked(north: &Client, south: &Client) -> Result<bool, Failed> {
     let mut why = String::new();
     for _ in 0..TRIES {
-        let Some(txn) = question(&north.cache(), &south.cache()) else { return Ok(false) };
+        let Some(txn) = question(&north.cache(), &south.cache(), seconds()) else { return Ok(false) };
         match north.transact(txn).await {
             Ok(_) => return Ok(true),
             Err(error) => why = error.to_string(),

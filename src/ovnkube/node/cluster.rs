@@ -30,7 +30,7 @@ async fn ask(api: &Client, settings: &Settings) -> Data {
     let namespace = &settings.kubernetes.ovn_config_namespace;
     loop {
         match timeout(ANSWER_WITHIN, api.config_map(namespace, NAME)).await {
-            Ok(Ok(data)) => return data,
+            Ok(Ok(data)) => return data.unwrap_or_default(),
             Ok(Err(error)) if error.is_retryable() => warn!(%error, "trying again"),
             Ok(Err(error)) => {
                 // a forbidden request is already logged

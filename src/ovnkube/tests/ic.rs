@@ -13,8 +13,8 @@ use crate::process::{Process, ovnkube};
 const CONFIG: &str = "/api/v1/namespaces/kube-system/configmaps";
 
 /// A cluster with one gateway, and the shared databases, which have the cluster az2 too.
-struct Joined {
-    lab: Lab,
+pub(crate) struct Joined {
+    pub(crate) lab: Lab,
     shared: [Server; 2],
     _northd: Daemon,
 }
@@ -76,7 +76,7 @@ impl Joined {
         self.shared[1].ctl("ovn-ic-sbctl", &["--bare", &format!("--columns={column}"), "find", table, which])
     }
 
-    async fn configure(&self, changed: &[(&str, &str)]) {
+    pub(crate) async fn configure(&self, changed: &[(&str, &str)]) {
         let body = interconnection([0, 1].map(|of| self.shared[of].port()), changed);
         if self.lab.api.ask(Method::POST, CONFIG, body.clone()).await.is_err() {
             self.lab.api.ask(Method::PATCH, &format!("{CONFIG}/ovn-ic-config"), body).await.unwrap();
@@ -84,29 +84,59 @@ impl Joined {
     }
 
     /// A master that has joined the cluster with az2.
-    async fn joined() -> (Self, Process) {
+    pub(crate) async fn joined() -> (Self, Process) {
         let joined = Self::new().await;
         joined.configure(&[]).await;
         let master = joined.lab.start("init-master=one", &[]);
-        joined.bind().await;
+        joined.bind("ts").await;
         until("all is in order", async || joined.ic(&["status"]).code == 0).await;
         (joined, master)
     }
 
-    /// Binds the port to the gateway, as ovn-controller there would.
-    async fn bind(&self) {
-        let port = ["--bare", "--columns=chassis", "find", "port_binding", "logical_port=cr-az1-ts"];
+    /// Binds the port in a switch to the gateway, as ovn-controller there would.
+    async fn bind(&self, switch: &str) {
+        let port = format!("logical_port=cr-az1-{switch}");
         until("the port is on the gateway", async || {
-            self.bind_now();
-            !self.lab.sb.sbctl(&port).is_empty()
+            self.bind_now(switch);
+            !self.lab.sb.sbctl(&["--bare", "--columns=chassis", "find", "port_binding", &port]).is_empty()
         })
         .await;
     }
 
     /// The same, if the port is there.
-    fn bind_now(&self) {
+    fn bind_now(&self, switch: &str) {
         let chassis = format!("chassis={}", self.lab.sb.sbctl(&["get", "chassis", "c1", "_uuid"]));
-        self.lab.sb.sbctl(&["--if-exists", "set", "port_binding", "cr-az1-ts", &chassis]);
+        self.lab.sb.sbctl(&["--if-exists", "set", "port_binding", &format!("cr-az1-{switch}"), &chassis]);
+    }
+
+    /// Another transit switch, in which both clusters have ports. `subnet`: the third number of its addresses.
+    pub(crate) async fn add_way(&self, switch: &str, subnet: u8) {
+        let subnets = format!("external_ids:subnet=169.254.{subnet}.0/24");
+        self.shared[0].ctl("ovn-ic-nbctl", &["ts-add", switch, "--", "set", "transit_switch", switch, &subnets]);
+        let zone = self.rows("availability_zone", "_uuid", "name=az2");
+        let row = format!(
+            "create port_binding logical_port={switch}-az2 transit_switch={switch} availability_zone={zone} tunnel_key=30 \
+             address=0a:58:a9:fe:{subnet:02x}:4d_169.254.{subnet}.77/24 gateway=gw2"
+        );
+        let words: Vec<String> = row.split_whitespace().map(quoted).collect();
+        self.shared[1].ctl("ovn-ic-sbctl", &words.iter().map(String::as_str).collect::<Vec<_>>());
+        self.bind(switch).await;
+    }
+
+    /// The other cluster offers these prefixes, each by the switches `ts`, `ts1` and `ts2`.
+    pub(crate) fn offer_by_three(&self, numbers: std::ops::Range<usize>) {
+        let zone = self.rows("availability_zone", "_uuid", "name=az2");
+        let row = |n: usize, (switch, subnet): (&str, u8)| {
+            let (high, low) = (n / 250, n % 250);
+            format!(
+                "-- create route transit_switch={switch} availability_zone={zone} ip_prefix=20.{high}.{low}.0/24 \
+                 nexthop=169.254.{subnet}.77 origin=connected"
+            )
+        };
+        let rows = numbers.flat_map(|n| [("ts", 100), ("ts1", 101), ("ts2", 102)].map(|switch| row(n, switch)));
+        let words: Vec<String> = rows.flat_map(|row| row.split_whitespace().map(quoted).collect::<Vec<_>>()).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).skip(1).collect();
+        self.shared[1].ctl("ovn-ic-sbctl", &words);
     }
 
     fn command(&self, words: &[&str]) -> std::process::Command {
@@ -124,8 +154,19 @@ impl Joined {
         said(self.command(words).output().unwrap())
     }
 
+    /// While `ovnkube ic reset` waits for the master, the port gets its gateway again.
+    async fn reset(&self) -> Said {
+        let reset = self.command(&["reset"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let reset = tokio::task::spawn_blocking(move || reset.wait_with_output().unwrap());
+        while !reset.is_finished() {
+            self.bind_now("ts");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        said(reset.await.unwrap())
+    }
+
     /// Removed with the test, so that the next one's masters do not see it.
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         self.lab.api.delete(&format!("{CONFIG}/ovn-ic-config")).await;
     }
 }
@@ -166,21 +207,31 @@ async fn a_joined_cluster_is_told_and_reset() {
     }
     joined.ic(&["reset"]).has(2, "no master keeps the interconnection");
     joined.configure(&[("gw-nodes", "n1,n2"), ("auto-route", "maybe")]).await;
-    joined.ic(&["diagnose"]).has(2, "wrong    ConfigMap: key auto-route is \"maybe\"; write");
+    let diagnosed = joined.ic(&["diagnose"]);
+    diagnosed.has(2, "wrong    ConfigMap: key auto-route is \"maybe\"; write");
+    diagnosed
+        .has(2, "key auto-route cannot be used, and no earlier one is kept: this cluster is joined with no others");
+    joined
+        .ic(&["reset"])
+        .has(1, "does not say where the shared databases are, and the masters have kept no earlier one");
     joined.configure(&[("gw-nodes", "n1")]).await;
 
     let master = joined.lab.start("init-master=one", &[]);
-    joined.bind().await;
+    joined.bind("ts").await;
     until("all is in order", async || joined.ic(&["status"]).code == 0).await;
     let status = joined.ic(&["status"]);
-    for line in
-        ["cluster az1, this one", "  gateway n1 (c1): geneve 172.18.0.2", "  gateway host2 (gw2): geneve 172.19.0.2"]
-    {
-        assert!(status.out.lines().any(|said| said == line), "{line}\n{}", status.out);
+    for line in [
+        "cluster az1, this one, joined for ",
+        "  gateway n1 (c1): geneve 172.18.0.2",
+        "  gateway host2 (gw2): geneve 172.19.0.2",
+    ] {
+        assert!(status.out.lines().any(|said| said.starts_with(line)), "{line}\n{}", status.out);
     }
     assert!(status.out.contains("  prefixes: 1 learned, 0 refused"), "{}", status.out);
     joined.ic(&["diagnose"]).has(0, "ok       other clusters: 1 with active gateways: az2");
     joined.ic(&["routes"]).has(0, "cluster az2\n  10.244.0.0/16 by ts 169.254.100.77: used\n");
+    let made = joined.rows("route", "external_ids", "ip_prefix=\"10.128.0.0/14\"");
+    assert!(made.contains("ovnkube-since="), "{made}");
 
     joined.configure(&[("routes", "az2 10.17.0.0/16")]).await;
     until("the declared route is written", async || joined.ic(&["routes"]).code == 0).await;
@@ -206,13 +257,7 @@ async fn a_joined_cluster_is_told_and_reset() {
 
     // what was damaged is made anew, and the address stays
     let address = joined.rows("port_binding", "address", "logical_port=ts-az1");
-    let reset = joined.command(&["reset"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let reset = tokio::task::spawn_blocking(move || reset.wait_with_output().unwrap());
-    while !reset.is_finished() {
-        joined.bind_now();
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    let reset = said(reset.await.unwrap());
+    let reset = joined.reset().await;
     reset.has(0, "removes from the northbound database: 1 transit switch, 1 router port, 1 route, 1 policy");
     reset.has(0, "the master has made it anew within");
     assert_eq!(joined.rows("port_binding", "address", "logical_port=ts-az1"), address);
@@ -237,6 +282,19 @@ async fn what_dead_clusters_left_is_removed_and_what_is_alive_is_not() {
     joined.ic(&["clean", "az", "az9"]).has(0, "there is no cluster \"az9\"; there are: az1, az2");
     joined.ic(&["clean", "node", "gw9"]).has(0, "no cluster has a gateway \"gw9\"");
 
+    // one that did not follow a number of long ago is silent
+    let follow = |number: u32| {
+        joined.shared[1].ctl("ovn-ic-sbctl", &["set", "availability_zone", "az2", &format!("nb_ic_cfg={number}")]);
+    };
+    let asked = ["nb_ic_cfg=9", "external_ids:ovnkube-questions=\"9 1000000000\""];
+    joined.shared[0].ctl("ovn-ic-nbctl", &[&["set", "ic_nb_global", "."][..], &asked].concat());
+    follow(8);
+    let silent = joined.ic(&["status"]);
+    silent.has(2, "cluster az2, silent for ");
+    silent.has(2, "az2 is silent: its controller has not answered for ");
+    follow(9);
+    joined.ic(&["status"]).has(0, "nothing is to be done");
+
     // a gateway that is gone has no ports, and nothing leads there
     joined.ic(&["clean", "node", "host2"]).has(0, "removed of cluster az2: 1 gateway that had 1 port, and 1 route");
     assert_eq!(joined.rows("port_binding", "gateway", "logical_port=ts-az2"), "");
@@ -253,6 +311,8 @@ async fn what_dead_clusters_left_is_removed_and_what_is_alive_is_not() {
     // one with OVN's own daemon is alive
     let (nb, sb) = (Server::new(Release::Lts), Server::southbound(Release::Lts));
     nb.nbctl(&["set", "NB_Global", ".", "name=az4"]);
+    // ovn-ic 26.03 crashes while the southbound database is empty
+    sb.sbctl(&["init"]);
     let _northd = Daemon::northd(&nb, &sb);
     let daemon = Daemon::ic(&nb, &sb, [&joined.shared[0], &joined.shared[1]]);
     until("it has joined", async || joined.rows("availability_zone", "name", "name=az4") == "az4").await;
@@ -277,9 +337,50 @@ async fn databases_and_an_api_that_are_away() {
     joined.lab.api.kill();
     let diagnosed = joined.ic(&["diagnose"]);
     diagnosed.has(2, "unknown  ConfigMap: ");
-    diagnosed.has(2, "ok       northbound database: it has 1 transit switch and 1 route to other clusters");
+    diagnosed.has(
+        2,
+        "the ConfigMap cannot be read, so the last ConfigMap that a master could use is in effect: this cluster is az1",
+    );
+    diagnosed.has(2, "ok       OVN_IC_Northbound");
     joined.ic(&["reset"]).has(1, "cannot reset: ");
+    joined.ic(&["clean", "az", "az2"]).has(1, "cannot find out which rows are this cluster's");
     joined.lab.api.start();
     until("the API", async || joined.lab.api.ask(Method::GET, CONFIG, Value::Null).await.is_ok()).await;
     joined.end().await;
+}
+
+/// A ConfigMap that is gone or bad does not keep people from seeing and removing what is there: the masters have kept the last one.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_config_map_that_can_be_used_the_one_that_was_kept_is_told() {
+    const KEPT: &str =
+        "key gw-nodes cannot be used, so the last ConfigMap that a master could use is in effect: this cluster is az1";
+    let (joined, master) = Joined::joined().await;
+    joined.configure(&[("gw-nodes", "a_b")]).await;
+    for words in [&["status"][..], &["routes"], &["diagnose"]] {
+        let said = joined.ic(words);
+        said.has(2, "key gw-nodes names \"a_b\"");
+        said.has(2, KEPT);
+    }
+    joined.ic(&["routes"]).has(2, "10.244.0.0/16 by ts 169.254.100.77: used");
+    let status: Value = serde_json::from_str(&joined.ic(&["status", "-o", "json"]).out).unwrap();
+    assert_eq!((&status["in_effect"], &status["az_name"]), (&json!("kept"), &json!("az1")), "{status}");
+    let reset = joined.reset().await;
+    reset.has(0, KEPT);
+    reset.has(0, "the master has made it anew within");
+    let cleaned = joined.ic(&["clean", "az", "az2", "--force"]);
+    cleaned.has(0, KEPT);
+    cleaned.has(0, "removed of cluster az2: ");
+
+    // it goes while no master runs
+    drop(master);
+    joined.lab.api.delete(&format!("{CONFIG}/ovn-ic-config")).await;
+    let said = joined.ic(&["status"]);
+    said.has(2, "there is no ovn-ic-config in kube-system: this cluster is joined with no others");
+    said.has(2, "where it was joined is known from the last ConfigMap that a master could use, as az1");
+    said.has(2, "still have this cluster as az1: 1 gateway, 1 port, 1 route; remove it: ovnkube ic reset");
+    joined.dead_cluster("az2", "");
+    joined.ic(&["clean", "az", "az2", "--force"]).has(0, "removed of cluster az2: ");
+    joined.ic(&["reset"]).has(0, "removed");
+    assert_eq!(joined.rows("availability_zone", "name", "name!=x"), "");
+    joined.ic(&["status"]).has(0, "nothing is to be done");
 }

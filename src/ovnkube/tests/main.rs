@@ -1,5 +1,5 @@
 //! The binary as people run it, between a real Kubernetes API and real northbound servers.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::print_stdout, reason = "tests")]
 
 mod api;
 mod lab;
@@ -13,6 +13,7 @@ mod db;
 mod db_steps;
 mod faults;
 mod ic;
+mod ic_cost;
 mod identity;
 mod manifests;
 mod masters;

@@ -71,6 +71,16 @@ impl Process {
         self
     }
 
+    /// The CPU time of all its threads so far.
+    pub(crate) fn cpu(&self) -> Duration {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let nanoseconds = threads.filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanoseconds.sum())
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }

@@ -482,7 +482,7 @@ async fn only_masters_write_the_clusters_values() {
     cluster.node("reads").await;
     let (master, agent) = (by(cluster.kubeconfig()).await, by(cluster.agent(Some("reads"))).await);
     let kubelet = by(cluster.user("system:node:reads", &["system:nodes"])).await;
-    assert_eq!(agent.config_map(namespace, name).await.unwrap(), Data::new());
+    assert_eq!(agent.config_map(namespace, name).await.unwrap().unwrap_or_default(), Data::new());
     assert_eq!(master.set_config_map(namespace, name, &data("1")).await.unwrap(), Data::new());
     assert_eq!(master.set_config_map(namespace, name, &data("2")).await.unwrap(), data("1"));
     let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
@@ -491,7 +491,7 @@ async fn only_masters_write_the_clusters_values() {
     assert_eq!(master.set_config_map(namespace, name, &data("2")).await.unwrap(), data("2"));
     assert_eq!(version().await, before, "written without need");
     for reader in [agent, kubelet] {
-        assert_eq!(reader.config_map(namespace, name).await.unwrap(), data("2"));
+        assert_eq!(reader.config_map(namespace, name).await.unwrap(), Some(data("2")));
         assert!(reader.set_config_map(namespace, name, &data("3")).await.unwrap_err().is_forbidden());
         assert!(reader.config_map(namespace, "other").await.unwrap_err().is_forbidden());
     }
