@@ -76,9 +76,7 @@ fn entry(text: &str, own: Option<&str>) -> Result<(Name, Subnet), String> {
         return Err(format!("has {text:?}, and {zone} is this cluster; write the az-name of another one"));
     }
     match nowhere(prefix) {
-        Some(_) => {
-            Err(format!("has {text:?}, which is everything or link-local; write the addresses of that cluster's pods"))
-        }
+        Some(why) => Err(format!("has {text:?}: {why}; write the addresses of that cluster's pods")),
         None => Ok((zone.into(), prefix)),
     }
 }

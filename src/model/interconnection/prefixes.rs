@@ -125,7 +125,9 @@ pub(super) fn learned(judge: &Judge<'_>) -> Prefixes {
     let mut taken = Taken::default();
     for (route, is_open) in in_order(judge.peers) {
         // also of a route that is not used: else a gateway that is down for a moment would move its addresses to another cluster
-        let reason = nowhere(route.prefix).or_else(|| taken.take(route, judge.peers));
+        let reason = nowhere(route.prefix)
+            .map(|why| format!("{why}; have the cluster offer the ranges of its pods"))
+            .or_else(|| taken.take(route, judge.peers));
         if !is_open || judge.unused.contains(&route.switch) {
             continue;
         }

@@ -1,6 +1,6 @@
 //! Ranges of addresses that people and other clusters name.
 
-use std::net::IpAddr;
+use std::sync::LazyLock;
 
 use ipnetwork::IpNetwork;
 use ovnkube_ipam::Subnet;
@@ -11,17 +11,30 @@ pub(super) fn range(text: &str) -> Option<Subnet> {
     text.contains('/').then(|| Subnet::of(network))
 }
 
+/// Addresses that no pod of any cluster has, and what they are.
+static NOBODYS: LazyLock<Vec<(Subnet, &str)>> = LazyLock::new(|| {
+    let all = [
+        ("0.0.0.0/8", "no hosts'"),
+        ("127.0.0.0/8", "every host's own"),
+        ("169.254.0.0/16", "link-local"),
+        ("224.0.0.0/4", "multicast"),
+        ("240.0.0.0/4", "reserved"),
+        ("::/127", "every host's own"),
+        ("fe80::/10", "link-local"),
+        ("ff00::/8", "multicast"),
+    ];
+    all.into_iter().filter_map(|(text, what)| Some((range(text)?, what))).collect()
+});
+
 /// Why nobody's traffic for the prefix goes to another cluster.
 pub(super) fn nowhere(prefix: Subnet) -> Option<String> {
     if prefix.prefix() == 0 {
-        return Some("it is everything; have the cluster offer the ranges of its pods".into());
+        return Some("it is everything".into());
     }
-    is_link_local(prefix.base()).then(|| "its addresses are link-local".into())
-}
-
-fn is_link_local(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    }
+    let (range, what) = NOBODYS.iter().find(|(range, _)| range.overlaps(prefix))?;
+    Some(if range.contains_subnet(prefix) {
+        format!("its addresses are {what}")
+    } else {
+        format!("it contains {range}, whose addresses are {what}")
+    })
 }

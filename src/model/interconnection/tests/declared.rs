@@ -40,9 +40,9 @@ fn a_bad_entry_is_named_and_stops_nothing() {
         ("a_z 10.18.0.0/16", "write the az-name"),
         ("az3=10.18.0.0/16", "write the az-name"),
         ("az1 10.18.0.0/16", "az1 is this cluster; write the az-name of another one"),
-        ("az3 0.0.0.0/0", "which is everything or link-local; write the addresses"),
-        ("az3 ::/0", "which is everything"),
-        ("az3 fe80:1::/32", "link-local"),
+        ("az3 0.0.0.0/0", ": it is everything; write the addresses"),
+        ("az3 ::/0", ": it is everything; write"),
+        ("az3 fe80:1::/32", ": its addresses are link-local; write"),
         ("az3 10.17.0.0/16", "has 10.17.0.0/16 for az2 and for az3; remove one of the two"),
     ] {
         let (used, said) = routes(&format!("az2 10.17.0.0/16,{bad},az2 10.20.0.0/16"));
