@@ -7,8 +7,8 @@ use ovnkube_model::{Asks, BadKey, Interconnection};
 use serde::Serialize;
 
 use super::declared::DeclaredRoute;
-use super::facts::{Facts, GatewayNode, Looked};
-use super::in_effect::{InEffect, joined as is_joined};
+use super::facts::{Facts, GatewayNode};
+use super::in_effect::{InEffect, Looked, joined as is_joined};
 use super::northbound::{ByHand, Northbound};
 use super::servers;
 use super::ways::Routes;

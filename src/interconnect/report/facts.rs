@@ -1,9 +1,7 @@
 //! What was found out about an interconnection.
 
-use std::collections::BTreeMap;
-
 use ovnkube_db::Observed;
-use ovnkube_model::{Change, Interconnection, InterconnectionConfig, Meta, Name, PeerRoute, World};
+use ovnkube_model::{Change, Interconnection, Name, PeerRoute, World};
 use ovnkube_ovn::ic_nb::transit_switch;
 use ovnkube_ovn::ic_sb::route;
 use ovnkube_ovn::sb::chassis;
@@ -11,7 +9,7 @@ use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::offer;
 
 use super::declared::DeclaredRoute;
-use super::in_effect::InEffect;
+use super::in_effect::{Asked, InEffect, Looked};
 use super::northbound::Northbound;
 use super::ways::Routes;
 use super::zones::{Zone, mark_silent, zones};
@@ -20,19 +18,6 @@ use crate::ours::Moment;
 use crate::rows::since;
 use crate::step::{Step, step};
 use crate::text::short;
-
-/// Something that was looked at, or why that was not possible.
-pub type Looked<T> = Result<T, String>;
-
-/// What the ConfigMap says; `None`: there is none.
-pub type Asked = Option<InterconnectionConfig>;
-
-/// Reads the data of the ConfigMap.
-pub fn asked(data: Option<&BTreeMap<String, String>>) -> Asked {
-    let nothing = BTreeMap::new();
-    let meta = Meta { uid: "", created: 0, labels: &nothing, annotations: &nothing };
-    data.map(|data| InterconnectionConfig::parse(&meta, data))
-}
 
 /// A node that the ConfigMap names.
 #[derive(Debug, Clone, PartialEq, Eq)]

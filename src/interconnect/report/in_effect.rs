@@ -1,10 +1,24 @@
 //! Which interconnection is in effect: what the ConfigMap says, or what the masters have kept of an earlier one.
 
-use ovnkube_model::{Asks, BadKey, Change, Interconnection, InterconnectionConfig};
+use std::collections::BTreeMap;
+
+use ovnkube_model::{Asks, BadKey, Change, Interconnection, InterconnectionConfig, Meta};
 use serde::Serialize;
 
-use super::facts::{Asked, Looked};
 use super::northbound::{Kept, Northbound};
+
+/// Something that was looked at, or why that was not possible.
+pub type Looked<T> = Result<T, String>;
+
+/// What the ConfigMap says; `None`: there is none.
+pub type Asked = Option<InterconnectionConfig>;
+
+/// Reads the data of the ConfigMap.
+pub fn asked(data: Option<&BTreeMap<String, String>>) -> Asked {
+    let nothing = BTreeMap::new();
+    let meta = Meta { uid: "", created: 0, labels: &nothing, annotations: &nothing };
+    data.map(|data| InterconnectionConfig::parse(&meta, data))
+}
 
 /// What the masters go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

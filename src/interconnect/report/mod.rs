@@ -26,7 +26,7 @@ mod ways;
 mod zones;
 
 pub use checks::{Check, Verdict, checks};
-pub use facts::{Asked, Contents, Facts, GatewayNode, Looked, Reached, asked, interconn};
-pub use in_effect::{InEffect, Source};
+pub use facts::{Contents, Facts, GatewayNode, Reached, interconn};
+pub use in_effect::{Asked, InEffect, Looked, Source, asked};
 pub use northbound::Northbound;
 pub use status::{RouteList, Status};

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use ovnkube_db::{Answer, Model, Observed, Seen};
 
 use super::declared::DeclaredRoute;
-use super::facts::{Asked, Facts, GatewayNode, asked};
+use super::facts::{Facts, GatewayNode};
+use super::in_effect::{Asked, asked};
 use super::northbound::{ByHand, Kept, Northbound};
 use super::ways::{Offered, Routes, Way};
 use super::zones::{Gateway, Port, Zone};
