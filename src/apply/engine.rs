@@ -419,15 +419,14 @@ impl Engine {
         }
         let parts = diff.map(|diff| diff.into_parts(&nb::DATABASE));
         drop(cache);
-        let Some((txn, subjects, emptied)) = parts else {
+        let txn = parts.map(|(txn, subjects, emptied)| {
+            (batch.subjects, batch.operations, batch.emptied) = (subjects, txn.len(), emptied);
+            txn
+        });
+        let Some(txn) = txn.filter(|txn| !txn.is_empty()) else {
             self.done(batch);
             return None;
         };
-        (batch.subjects, batch.operations, batch.emptied) = (subjects, txn.len(), emptied);
-        if txn.is_empty() {
-            self.done(batch);
-            return None;
-        }
         self.nb.as_ref().map(|nb| send(nb, batch, txn, &self.may_write))
     }
 

@@ -51,8 +51,8 @@ pub(crate) async fn tell(engine: &mpsc::WeakSender<Change>, change: Change) {
     }
 }
 
-/// Since 1970.
-fn seconds() -> u64 {
+/// Since 1970, as the interconnection databases hold times.
+pub fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 

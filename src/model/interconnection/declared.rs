@@ -9,10 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use ipnetwork::IpNetwork;
 use ovnkube_ipam::Subnet;
 
-use super::range::{nowhere, range};
+use super::range::{around, nowhere, range};
 use super::text::{is_zone, short};
 use crate::Name;
 
@@ -83,7 +82,5 @@ fn entry(text: &str, own: Option<&str>) -> Result<(Name, Subnet), String> {
 
 /// The cluster that people say a prefix is behind: of the declared ones that contain it, the longest says so.
 pub(super) fn behind(routes: &BTreeMap<Subnet, Name>, prefix: Subnet) -> Option<(&Subnet, &Name)> {
-    let around = |length| IpNetwork::new(prefix.base(), length).ok().map(Subnet::of);
-    let mut around = (0..=prefix.prefix()).rev().filter_map(around);
-    around.find_map(|range| routes.get_key_value(&range))
+    around(prefix).rev().find_map(|range| routes.get_key_value(&range))
 }

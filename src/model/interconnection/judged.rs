@@ -15,8 +15,8 @@ pub fn prefixes(judge: &Judge<'_>, learns: bool) -> Prefixes {
     found
 }
 
-/// Adds the declared routes One that is both is one.
-pub(super) fn add(found: &mut Prefixes, judge: &Judge<'_>) {
+/// Adds the declared routes. One that is both is one.
+fn add(found: &mut Prefixes, judge: &Judge<'_>) {
     let mut all = BTreeSet::new();
     for (prefix, zone) in judge.declared {
         let pieces = match judge.problem(*prefix) {

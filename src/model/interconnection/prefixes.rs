@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 
-use ipnetwork::IpNetwork;
 use ovnkube_ipam::Subnet;
 
 use super::declared::{Declared, behind};
 use super::peers::{PeerPort, PeerRoute, Peers};
-use super::range::nowhere;
+use super::range::{around, nowhere};
 use crate::Name;
 
 /// The most prefixes of one cluster that are used, and that this cluster offers.
@@ -93,9 +92,7 @@ impl Judge<'_> {
         if let Some(taken) = self.local.find(prefix) {
             return Some(format!("{taken}; give one of the clusters other addresses"));
         }
-        let around = |length| IpNetwork::new(prefix.base(), length).ok().map(Subnet::of);
-        let mut around = (0..=prefix.prefix()).filter_map(around);
-        let (range, subnet) = around.find_map(|range| self.closed.get_key_value(&range))?;
+        let (range, subnet) = around(prefix).find_map(|range| self.closed.get_key_value(&range))?;
         Some(format!("Subnet {subnet} of this cluster closes {range} with disableInterConnection"))
     }
 

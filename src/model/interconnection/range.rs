@@ -11,6 +11,11 @@ pub(super) fn range(text: &str) -> Option<Subnet> {
     text.contains('/').then(|| Subnet::of(network))
 }
 
+/// The prefix, and all ranges that contain it: the largest first.
+pub(super) fn around(prefix: Subnet) -> impl DoubleEndedIterator<Item = Subnet> {
+    (0..=prefix.prefix()).filter_map(move |length| IpNetwork::new(prefix.base(), length).ok().map(Subnet::of))
+}
+
 /// Addresses that no pod of any cluster has, and what they are.
 static NOBODYS: LazyLock<Vec<(Subnet, &str)>> = LazyLock::new(|| {
     let all = [

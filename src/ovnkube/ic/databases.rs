@@ -1,8 +1,6 @@
 //! The databases of an interconnection.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use ovnkube_apply::Chassis;
+use ovnkube_apply::{Chassis, seconds};
 use ovnkube_config::Settings;
 use ovnkube_interconnect::Databases;
 use ovnkube_interconnect::report::{Contents, Looked, Reached};
@@ -76,11 +74,6 @@ impl Opened {
             _ => Err("not all databases can be reached".to_owned()),
         }
     }
-}
-
-/// Since 1970.
-pub(super) fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// All databases.

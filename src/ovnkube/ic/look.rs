@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ovnkube_apply::DAEMON_LOCK;
+use ovnkube_apply::{DAEMON_LOCK, seconds};
 use ovnkube_config::Settings;
 use ovnkube_db::Observed;
 use ovnkube_interconnect::report::{Contents, Facts, Looked, interconn};
@@ -11,7 +11,7 @@ use ovnkube_ovn::{ic_nb, ic_sb};
 use ovnkube_ovsdb::Client;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::databases::{Opened, remotes, seconds};
+use super::databases::{Opened, remotes};
 use super::first::First;
 use super::kubernetes::Kubernetes;
 use crate::db::look::servers;

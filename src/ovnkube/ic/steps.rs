@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use ovnkube_apply::seconds;
 use ovnkube_config::{Left as Named, Settings};
 use ovnkube_interconnect::{
     Cleaning, Left, answered, clean as cleaning, forget, local, may_reset, names as clusters, question, withdraw,
@@ -11,7 +12,7 @@ use ovnkube_ovsdb::{Client, Txn};
 use ovnkube_plan::{Offer, offer};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::databases::{All, Opened, seconds, shared};
+use super::databases::{All, Opened, shared};
 use super::first::First;
 use super::kubernetes::Kubernetes;
 use super::look::locked;
