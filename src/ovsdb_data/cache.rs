@@ -260,6 +260,14 @@ impl Cache {
         done
     }
 
+    /// Sets a row, or removes it.
+    pub fn set(&mut self, table: &'static Table, uuid: Uuid, new: Option<Arc<Row>>) {
+        let old = self.get(table, uuid).cloned();
+        if old != new {
+            self.put(table, uuid, old, new);
+        }
+    }
+
     fn put(&mut self, table: &'static Table, uuid: Uuid, old: Option<Arc<Row>>, new: Option<Arc<Row>>) -> RowChange {
         self.update_parents(table, uuid, old.as_deref(), new.as_deref());
         if let Some(into) = self.tables.get_mut(usize::from(table.id)) {

@@ -2,7 +2,9 @@
 //! and deletes and changes what the server does by itself. `real.rs` compares it with the server.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Write as _;
+use std::mem::take;
 use std::sync::{Arc, LazyLock};
 
 use ovnkube_ovn::nb::DATABASE;
@@ -10,15 +12,15 @@ use ovnkube_ovn::schema::{ColumnInfo, ServerBase, ServerColumn, ServerSchema};
 use ovnkube_ovn::wire::{DatumSeed, Interner, WireDatum};
 use ovnkube_ovn::{Atom, ColumnId, Datum, Row, Table, Uuid};
 use serde::de::DeserializeSeed as _;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// One of the releases that OVN has made.
 const SCHEMA: &str = include_str!("../../src/ovn/schema/ovn-nb.ovsschema");
 
 type Rows = BTreeMap<Uuid, Arc<Row>>;
 
-/// Which columns of which tables a monitor asks for; `None`: all.
-pub(crate) type Wanted = Option<BTreeMap<String, BTreeSet<String>>>;
+/// Which columns of which tables a monitor asks for, by their numbers; `None`: all.
+pub(crate) type Wanted = Option<BTreeMap<u16, BTreeSet<ColumnId>>>;
 
 #[derive(Clone)]
 pub(crate) struct Database {
@@ -27,6 +29,10 @@ pub(crate) struct Database {
     tables: Vec<Rows>,
     /// By the number of the table: the columns that refer to rows.
     references: Arc<Vec<Vec<Refers>>>,
+    /// How often rows refer to a row strongly.
+    referred: HashMap<Uuid, usize>,
+    /// What a transaction has changed so far: rows, by the number of their table, as they were before it.
+    before: BTreeMap<(usize, Uuid), Option<Arc<Row>>>,
 }
 
 struct Refers {
@@ -69,7 +75,8 @@ impl Database {
             refers.map(|(column, to)| Refers { column, target: target(to.table), strong: to.strong }).collect()
         };
         let references = Arc::new(DATABASE.tables.iter().map(of).collect());
-        Self { schema: Arc::new(schema), tables: vec![Rows::new(); DATABASE.tables.len()], references }
+        let tables = vec![Rows::new(); DATABASE.tables.len()];
+        Self { schema: Arc::new(schema), tables, references, referred: HashMap::new(), before: BTreeMap::new() }
     }
 
     /// An empty database of our schema.
@@ -98,34 +105,64 @@ impl Database {
 
     /// All rows, as if they had just been inserted.
     pub(crate) fn all(&self) -> Vec<Change> {
-        changes(&vec![Rows::new(); self.tables.len()], &self.tables)
+        let of = |(table, rows): (&&'static Table, &Rows)| {
+            let new = |(uuid, row): (&Uuid, &Arc<Row>)| (*uuid, None, Some(Arc::clone(row)));
+            let change = |(uuid, old, new)| Change { table, uuid, old, new };
+            rows.iter().map(new).map(change).collect::<Vec<_>>()
+        };
+        DATABASE.tables.iter().zip(&self.tables).flat_map(of).collect()
     }
 
     /// Runs the operations; returns what the server answers, and what changed. `holds`: the locks of the caller.
     pub(crate) fn transact(&mut self, ops: &[Value], holds: impl Fn(&str) -> bool) -> (Vec<Value>, Vec<Change>) {
-        let before = self.tables.clone();
         let mut results = Vec::new();
         for op in ops {
-            match self.run(op, &holds, &before) {
+            match self.run(op, &holds) {
                 Ok(result) => results.push(result),
                 Err(refusal) => {
                     results.push(refusal.json());
                     results.resize(ops.len(), Value::Null);
-                    self.tables = before;
+                    self.undo();
                     return (results, Vec::new());
                 }
             }
         }
         if let Err(refusal) = self.commit() {
             results.push(refusal.json());
-            self.tables = before;
+            self.undo();
             return (results, Vec::new());
         }
-        let changes = changes(&before, &self.tables);
+        let change = |((at, uuid), old): ((usize, Uuid), Option<Arc<Row>>)| {
+            let new = self.tables[at].get(&uuid);
+            (old.as_ref() != new).then(|| Change { table: DATABASE.tables[at], uuid, old, new: new.cloned() })
+        };
+        let changes = take(&mut self.before).into_iter().filter_map(change).collect();
         (results, changes)
     }
 
-    fn run(&mut self, op: &Value, holds: &impl Fn(&str) -> bool, before: &[Rows]) -> Result<Value, Refusal> {
+    fn undo(&mut self) {
+        for ((at, uuid), old) in take(&mut self.before) {
+            self.put(at, uuid, old);
+        }
+        self.before.clear();
+    }
+
+    /// Sets a row, or deletes it.
+    fn put(&mut self, at: usize, uuid: Uuid, new: Option<Arc<Row>>) {
+        for (_, to) in strong(&self.references[at], new.as_deref()) {
+            *self.referred.entry(to).or_default() += 1;
+        }
+        let old = match new {
+            Some(row) => self.tables[at].insert(uuid, row),
+            None => self.tables[at].remove(&uuid),
+        };
+        for (_, to) in strong(&self.references[at], old.as_deref()) {
+            *self.referred.entry(to).or_default() -= 1;
+        }
+        self.before.entry((at, uuid)).or_insert(old);
+    }
+
+    fn run(&mut self, op: &Value, holds: &impl Fn(&str) -> bool) -> Result<Value, Refusal> {
         match op["op"].as_str().unwrap_or_default() {
             "comment" | "commit" => return Ok(json!({})),
             "assert" if holds(op["lock"].as_str().unwrap_or_default()) => return Ok(json!({})),
@@ -139,12 +176,13 @@ impl Database {
         if op["op"] == "insert" {
             let uuid = parse_uuid(&op["uuid"])?;
             // also a row that this transaction has deleted
-            if self.tables[at].contains_key(&uuid) || before[at].contains_key(&uuid) {
+            let was_there = self.before.get(&(at, uuid)).is_some_and(Option::is_some);
+            if was_there || self.tables[at].contains_key(&uuid) {
                 return Err(Refusal("duplicate uuid", uuid.to_string()));
             }
             let mut row = Row::new(table);
             self.set(&mut row, &op["row"])?;
-            self.tables[at].insert(uuid, Arc::new(row));
+            self.put(at, uuid, Some(Arc::new(row)));
             return Ok(json!({"uuid": ["uuid", uuid.to_string()]}));
         }
         let uuid = selected(&op["where"])?;
@@ -159,7 +197,7 @@ impl Database {
             }
             "delete" if have.is_none() => {}
             "delete" => {
-                self.tables[at].remove(&uuid);
+                self.put(at, uuid, None);
                 return Ok(json!({"count": 1}));
             }
             other => return Err(Refusal("not supported", format!("operation {other} is not simulated"))),
@@ -168,7 +206,7 @@ impl Database {
         if have.is_none() {
             return Ok(json!({"count": 0}));
         }
-        self.tables[at].insert(uuid, Arc::new(row));
+        self.put(at, uuid, Some(Arc::new(row)));
         Ok(json!({"count": 1}))
     }
 
@@ -189,7 +227,7 @@ impl Database {
                 return Err(Refusal(SYNTAX, format!("{count} values of {name}")));
             }
             check(&datum, theirs)?;
-            put(row, id, info, datum);
+            set_cell(row, id, info, datum);
         }
         Ok(())
     }
@@ -230,57 +268,71 @@ impl Database {
         if exists && (count > u64::from(theirs.ty.max) || count < u64::from(theirs.ty.min)) {
             return Err(Refusal(CONSTRAINT, format!("{count} values of {}", info.name)));
         }
-        put(row, id, info, datum);
+        set_cell(row, id, info, datum);
         Ok(())
     }
 
     /// What the server does when all operations are done.
     fn commit(&mut self) -> Result<(), Refusal> {
-        loop {
-            let referred = self.referred()?;
-            let mut gone = 0;
-            for (table, rows) in DATABASE.tables.iter().zip(&mut self.tables) {
-                let is_root = self.schema.tables.get(table.name).is_none_or(|theirs| theirs.is_root);
-                if !is_root {
-                    let before = rows.len();
-                    rows.retain(|uuid, _| referred.contains(uuid));
-                    gone += before - rows.len();
-                }
-            }
-            if gone == 0 {
-                break;
-            }
-        }
+        self.check_references()?;
+        self.remove_unreferred();
         self.drop_weak();
         self.check_tables()
     }
 
-    /// The rows to which others refer strongly.
-    fn referred(&self) -> Result<HashSet<Uuid>, Refusal> {
-        let mut all = HashSet::new();
-        for ((table, rows), refers) in DATABASE.tables.iter().zip(&self.tables).zip(&*self.references) {
-            for Refers { column, target, .. } in refers.iter().filter(|refers| refers.strong) {
-                // a row that must refer to another refers to the row 0 until it is set
-                let must = table.info(*column).is_some_and(|info| info.min > 0);
-                if must && rows.values().any(|row| row.get(*column).is_none()) {
-                    return Err(Refusal(INTEGRITY, format!("a row of {} refers to none", table.name)));
-                }
-                for to in rows.values().filter_map(|row| row.get(*column)).flat_map(Datum::uuids) {
-                    if !self.tables[*target].contains_key(&to) {
-                        return Err(Refusal(INTEGRITY, format!("no row {to} in {}", DATABASE.tables[*target].name)));
-                    }
-                    all.insert(to);
-                }
+    /// The rows that were changed and are there.
+    fn changed(&self) -> impl Iterator<Item = (usize, Uuid, &Arc<Row>)> {
+        self.before.keys().filter_map(|(at, uuid)| Some((*at, *uuid, self.tables[*at].get(uuid)?)))
+    }
+
+    fn is_referred(&self, uuid: Uuid) -> bool {
+        self.referred.get(&uuid).is_some_and(|count| *count > 0)
+    }
+
+    fn check_references(&self) -> Result<(), Refusal> {
+        let refused = |text| Err(Refusal(INTEGRITY, text));
+        for (at, _, row) in self.changed() {
+            // a row that must refer to another refers to the row 0 until it is set
+            let must = |refers: &&Refers| refers.strong && row.table().info(refers.column).is_some_and(|i| i.min > 0);
+            if self.references[at].iter().filter(must).any(|refers| row.get(refers.column).is_none()) {
+                return refused(format!("a row of {} refers to none", row.table().name));
+            }
+            if let Some((target, to)) =
+                strong(&self.references[at], Some(row)).find(|(target, to)| !self.tables[*target].contains_key(to))
+            {
+                return refused(format!("no row {to} in {}", DATABASE.tables[target].name));
             }
         }
-        Ok(all)
+        let gone =
+            self.before.keys().find(|(at, uuid)| !self.tables[*at].contains_key(uuid) && self.is_referred(*uuid));
+        gone.map_or(Ok(()), |(at, uuid)| refused(format!("no row {uuid} in {}", DATABASE.tables[*at].name)))
+    }
+
+    /// Deletes the rows that exist only while others refer to them.
+    fn remove_unreferred(&mut self) {
+        let lost = self.before.iter().flat_map(|((at, _), old)| strong(&self.references[*at], old.as_deref()));
+        let mut perhaps: Vec<_> = self.changed().map(|(at, uuid, _)| (at, uuid)).chain(lost).collect();
+        while let Some((at, uuid)) = perhaps.pop() {
+            let is_root = self.schema.tables.get(DATABASE.tables[at].name).is_none_or(|theirs| theirs.is_root);
+            if is_root || self.is_referred(uuid) {
+                continue;
+            }
+            if let Some(row) = self.tables[at].get(&uuid) {
+                perhaps.extend(strong(&self.references[at], Some(row)));
+                self.put(at, uuid, None);
+            }
+        }
     }
 
     /// Takes references to rows that are gone out of the columns that refer weakly.
     fn drop_weak(&mut self) {
+        let is_gone = |(at, uuid): &&(usize, Uuid)| !self.tables[*at].contains_key(uuid);
+        let gone: BTreeSet<usize> = self.before.keys().filter(is_gone).map(|(at, _)| *at).collect();
+        let changed: BTreeSet<usize> = self.changed().map(|(at, _, _)| at).collect();
         let mut updates = Vec::new();
         for (at, refers) in self.references.iter().enumerate() {
-            for Refers { column, target, .. } in refers.iter().filter(|refers| !refers.strong) {
+            let touched = |refers: &&Refers| !refers.strong && (changed.contains(&at) || gone.contains(&refers.target));
+            for Refers { column, target, .. } in refers.iter().filter(touched) {
                 for (uuid, row) in &self.tables[at] {
                     let Some(datum) = row.get(*column) else { continue };
                     if datum.uuids().any(|to| !self.tables[*target].contains_key(&to)) {
@@ -293,79 +345,112 @@ impl Database {
         }
         for (at, uuid, column, datum) in updates {
             let info = DATABASE.tables[at].info(column).unwrap();
-            let Some(row) = self.tables[at].get_mut(&uuid) else { continue };
+            let Some(row) = self.tables[at].get(&uuid) else { continue };
             let mut changed = Row::clone(row);
-            put(&mut changed, column, info, datum);
-            *row = Arc::new(changed);
+            set_cell(&mut changed, column, info, datum);
+            self.put(at, uuid, Some(Arc::new(changed)));
         }
     }
 
     fn check_tables(&self) -> Result<(), Refusal> {
-        for (table, rows) in DATABASE.tables.iter().zip(&self.tables) {
+        for (at, uuid, row) in self.changed() {
+            let (table, rows) = (row.table(), &self.tables[at]);
             let Some(theirs) = self.schema.tables.get(table.name) else { continue };
             if theirs.max_rows.is_some_and(|most| rows.len() as u64 > most) {
                 return Err(Refusal(CONSTRAINT, format!("too many rows in {}", table.name)));
             }
             for index in &theirs.indexes {
                 let columns: Vec<_> = index.iter().filter_map(|name| table.column(name)).collect();
-                let mut seen = HashSet::new();
-                for row in rows.values() {
-                    let key = columns.iter().map(|column| row.get(*column).map(|datum| format!("{datum:?}")));
-                    if !seen.insert(key.collect::<Vec<_>>()) {
-                        return Err(Refusal(CONSTRAINT, format!("identical values of {index:?} in {}", table.name)));
-                    }
+                let is_same = |other: &Row| columns.iter().all(|column| row.get(*column) == other.get(*column));
+                if rows.iter().any(|(other, row)| *other != uuid && is_same(row)) {
+                    return Err(Refusal(CONSTRAINT, format!("identical values of {index:?} in {}", table.name)));
                 }
             }
         }
         Ok(())
     }
 
-    /// The changes as a monitor of these columns sends them in `update3`.
-    pub(crate) fn update(&self, changes: &[Change], wanted: &Wanted, initial: bool) -> Value {
-        let mut tables = Map::new();
+    /// The changes, sorted by table and row, as a monitor of these columns gets them in `update3`; `{}` if it gets none.
+    pub(crate) fn update(&self, changes: &[Change], wanted: &Wanted, initial: bool) -> String {
+        let (mut text, mut within) = (b"{".to_vec(), None);
         for change in changes {
             let table = change.table;
-            let columns = wanted.as_ref().map(|wanted| wanted.get(table.name));
+            let columns = wanted.as_ref().map(|wanted| wanted.get(&table.id));
             if columns == Some(None) {
                 continue;
             }
-            let is_wanted = |info: &ColumnInfo| columns.flatten().is_none_or(|columns| columns.contains(info.name));
-            let json = match (&change.old, &change.new) {
-                (None, Some(row)) => {
-                    let kind = if initial { "initial" } else { "insert" };
-                    json!({ kind: whole(row, is_wanted) })
-                }
-                (Some(_), None) => json!({"delete": null}),
-                (Some(old), Some(new)) => {
-                    let cells = self.difference(old, new, is_wanted);
-                    if cells.is_empty() {
-                        continue;
-                    }
-                    json!({ "modify": cells })
-                }
-                (None, None) => continue,
+            let length = text.len();
+            let _ = match within {
+                Some(id) if id == table.id => write!(text, ",\"{}\":", change.uuid),
+                Some(_) => write!(text, "}},\"{}\":{{\"{}\":", table.name, change.uuid),
+                None => write!(text, "\"{}\":{{\"{}\":", table.name, change.uuid),
             };
-            let rows = tables.entry(table.name).or_insert_with(|| json!({}));
-            rows[change.uuid.to_string()] = json;
+            if self.write_change(&mut text, change, columns.flatten(), initial) {
+                within = Some(table.id);
+            } else {
+                text.truncate(length);
+            }
         }
-        Value::Object(tables)
+        text.extend_from_slice(if within.is_some() { b"}}" } else { b"}" });
+        String::from_utf8(text).unwrap()
     }
 
-    fn difference(&self, old: &Row, new: &Row, is_wanted: impl Fn(&ColumnInfo) -> bool) -> Map<String, Value> {
-        let table = old.table();
-        let columns: BTreeSet<ColumnId> = old.cells().chain(new.cells()).map(|(id, _)| id).collect();
-        let mut cells = Map::new();
-        for id in columns {
-            let Some(info) = table.info(id).filter(|info| is_wanted(info)) else { continue };
-            let (was, is) = (cell(old, id, info), cell(new, id, info));
-            if was != is {
-                let many = self.schema.column(table, info).is_some_and(|theirs| theirs.ty.max > 1);
-                let sent = if many { changed(&was, &is, info.is_map()) } else { is };
-                cells.insert(info.name.to_owned(), wire(info, &sent));
+    /// Returns whether there is anything to tell.
+    fn write_change(
+        &self,
+        text: &mut Vec<u8>,
+        change: &Change,
+        columns: Option<&BTreeSet<ColumnId>>,
+        initial: bool,
+    ) -> bool {
+        let is_wanted = |id: &ColumnId| columns.is_none_or(|columns| columns.contains(id));
+        match (&change.old, &change.new) {
+            (None, Some(row)) => {
+                let kind = if initial { "initial" } else { "insert" };
+                write_cells(text, kind, change.table, row.cells().filter(|(id, _)| is_wanted(id)));
             }
+            (Some(_), None) => text.extend_from_slice(b"{\"delete\":null}"),
+            (Some(old), Some(new)) => {
+                let cells: Vec<_> = self.difference(old, new).into_iter().filter(|(id, _)| is_wanted(id)).collect();
+                if cells.is_empty() {
+                    return false;
+                }
+                write_cells(text, "modify", change.table, cells.iter().map(|(id, datum)| (*id, datum)));
+            }
+            (None, None) => return false,
+        }
+        true
+    }
+
+    fn difference(&self, old: &Row, new: &Row) -> BTreeMap<ColumnId, Datum> {
+        let table = old.table();
+        let mut cells = BTreeMap::new();
+        for (id, _) in old.cells().chain(new.cells()).filter(|(id, _)| old.get(*id) != new.get(*id)) {
+            let Some(info) = table.info(id) else { continue };
+            let (was, is) = (cell(old, id, info), cell(new, id, info));
+            let many = self.schema.column(table, info).is_some_and(|theirs| theirs.ty.max > 1);
+            cells.insert(id, if many { changed(&was, &is, info.is_map()) } else { is });
         }
         cells
     }
+}
+
+/// The rows to which a row refers strongly, with the numbers of their tables.
+fn strong<'a>(references: &'a [Refers], row: Option<&'a Row>) -> impl Iterator<Item = (usize, Uuid)> {
+    let all = references.iter().filter(|refers| refers.strong);
+    all.filter_map(move |refers| Some((refers.target, row?.get(refers.column)?)))
+        .flat_map(|(target, datum)| datum.uuids().map(move |to| (target, to)))
+}
+
+fn write_cells<'a>(text: &mut Vec<u8>, kind: &str, table: &Table, cells: impl Iterator<Item = (ColumnId, &'a Datum)>) {
+    let _ = write!(text, "{{\"{kind}\":{{");
+    let mut comma = "";
+    for (info, datum) in cells.filter_map(|(id, datum)| Some((table.info(id)?, datum))) {
+        let _ = write!(text, "{comma}\"{}\":", info.name);
+        serde_json::to_writer(&mut *text, &WireDatum { datum, is_map: info.is_map() }).unwrap();
+        comma = ",";
+    }
+    text.extend_from_slice(b"}}");
 }
 
 impl Refusal {
@@ -374,27 +459,11 @@ impl Refusal {
     }
 }
 
-fn changes(before: &[Rows], after: &[Rows]) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for ((table, before), after) in DATABASE.tables.iter().zip(before).zip(after) {
-        for (uuid, new) in after {
-            let old = before.get(uuid);
-            if old.is_none_or(|old| !Arc::ptr_eq(old, new) && old != new) {
-                changes.push(Change { table, uuid: *uuid, old: old.cloned(), new: Some(Arc::clone(new)) });
-            }
-        }
-        for (uuid, old) in before.iter().filter(|(uuid, _)| !after.contains_key(uuid)) {
-            changes.push(Change { table, uuid: *uuid, old: Some(Arc::clone(old)), new: None });
-        }
-    }
-    changes
-}
-
 fn cell(row: &Row, id: ColumnId, info: &ColumnInfo) -> Datum {
     row.get(id).cloned().unwrap_or_else(|| info.default_datum())
 }
 
-fn put(row: &mut Row, id: ColumnId, info: &ColumnInfo, datum: Datum) {
+fn set_cell(row: &mut Row, id: ColumnId, info: &ColumnInfo, datum: Datum) {
     if info.is_default(&datum) {
         row.remove(id);
     } else {
@@ -410,15 +479,6 @@ fn changed(was: &Datum, is: &Datum, is_map: bool) -> Datum {
     }
     let only = |a: &Datum, b: &Datum| a.atoms().filter(|atom| !b.contains(atom)).cloned().collect::<Vec<_>>();
     Datum::set(only(was, is).into_iter().chain(only(is, was)))
-}
-
-fn whole(row: &Row, is_wanted: impl Fn(&ColumnInfo) -> bool) -> Map<String, Value> {
-    let cells = row.cells().filter_map(|(id, datum)| Some((row.table().info(id)?, datum)));
-    cells.filter(|(info, _)| is_wanted(info)).map(|(info, datum)| (info.name.to_owned(), wire(info, datum))).collect()
-}
-
-fn wire(info: &ColumnInfo, datum: &Datum) -> Value {
-    serde_json::to_value(WireDatum { datum, is_map: info.is_map() }).unwrap()
 }
 
 fn parse(info: &ColumnInfo, value: &Value) -> Result<Datum, Refusal> {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ovnkube_ovn::Uuid;
+use ovnkube_ovn::nb::DATABASE;
+use ovnkube_ovn::{ColumnId, Table, Uuid};
 use serde_json::{Value, json};
 
 use crate::database::{Change, Database, Wanted};
@@ -135,16 +136,17 @@ impl Northbound {
     }
 
     fn monitor(&mut self, conn: Conn, params: &Value) -> String {
-        let columns = |requests: &Value| -> BTreeSet<String> {
+        let columns = |table: &Table, requests: &Value| -> BTreeSet<ColumnId> {
             let names = requests[0]["columns"].as_array().into_iter().flatten();
-            names.filter_map(Value::as_str).map(str::to_owned).collect()
+            names.filter_map(|name| table.column(name.as_str()?)).collect()
         };
         let tables = params[2].as_object().into_iter().flatten();
-        let wanted = Some(tables.map(|(table, requests)| (table.clone(), columns(requests))).collect());
+        let tables = tables.filter_map(|(name, requests)| Some((DATABASE.table(name)?, requests)));
+        let wanted = Some(tables.map(|(table, requests)| (table.id, columns(table, requests))).collect());
         let last = self.last().to_string();
         let is_known = params[3] == json!(last);
         if !is_known && self.download.as_ref().is_none_or(|(at, what, _)| *at != self.commits || *what != wanted) {
-            let rows = self.database.update(&self.database.all(), &wanted, true).to_string();
+            let rows = self.database.update(&self.database.all(), &wanted, true);
             self.download = Some((self.commits, wanted.clone(), rows));
         }
         let rows = self.download.as_ref().filter(|_| !is_known).map_or("{}", |(_, _, rows)| rows);
@@ -176,7 +178,7 @@ impl Northbound {
             (self.database, changes) = (before, Vec::new());
         }
         let mut messages = self.publish(&changes);
-        messages.push((conn, json!({"id": id, "result": results, "error": null}).to_string()));
+        messages.push((conn, reply_of(id, &serde_json::to_string(&results).unwrap())));
         (messages, changes)
     }
 
@@ -188,12 +190,18 @@ impl Northbound {
         self.commits += 1;
         let last = self.last().to_string();
         let mut messages = Vec::new();
+        // most monitors ask for the same
+        let mut made: Vec<(&Wanted, String)> = Vec::new();
         for (conn, session) in &self.sessions {
             let Some((cookie, wanted)) = &session.monitor else { continue };
-            let update = self.database.update(changes, wanted, false);
-            if update.as_object().is_some_and(|tables| !tables.is_empty()) {
-                let params = json!([cookie, last, update]);
-                messages.push((*conn, json!({"id": null, "method": "update3", "params": params}).to_string()));
+            let at = made.iter().position(|(of, _)| *of == wanted).unwrap_or_else(|| {
+                made.push((wanted, self.database.update(changes, wanted, false)));
+                made.len() - 1
+            });
+            let update = &made[at].1;
+            if update != "{}" {
+                let params = format!("[{cookie},\"{last}\",{update}]");
+                messages.push((*conn, format!("{{\"id\":null,\"method\":\"update3\",\"params\":{params}}}")));
             }
         }
         messages

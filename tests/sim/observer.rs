@@ -3,18 +3,14 @@
 use std::sync::Arc;
 
 use ovnkube_ovn::nb::{DATABASE, address_set};
-use ovnkube_ovn::wire::Interner;
 use ovnkube_ovn::{Atom, ColumnId, Row, Table, Uuid};
-use ovnkube_ovsdb_data::{Cache, Conditions, Decoder, Layout, Monitored};
+use ovnkube_ovsdb_data::Cache;
 use ovnkube_tests::rules;
-use serde_json::json;
 
 use crate::database::{Change, Database};
 
 pub(crate) struct Observer {
     pub(crate) cache: Cache,
-    layout: Layout,
-    texts: Interner,
     pub(crate) foreign: Vec<Foreign>,
     /// Address sets of ours that another program has taken for itself.
     pub(crate) taken: Vec<Uuid>,
@@ -40,19 +36,16 @@ impl Observer {
     pub(crate) fn of(database: &Database) -> Self {
         let mut cache = Cache::new(&DATABASE, ovnkube_plan::identity, |_| true);
         cache.set_schema(Arc::clone(database.schema()));
-        let monitored = Monitored::whole(&DATABASE);
-        let layout = Layout::new(&DATABASE, &monitored, database.schema(), Conditions::default());
-        let mut observer = Self { cache, layout, texts: Interner::default(), foreign: Vec::new(), taken: Vec::new() };
-        observer.see(database, &database.all());
+        let mut observer = Self { cache, foreign: Vec::new(), taken: Vec::new() };
+        observer.see(&database.all());
         observer
     }
 
-    /// Takes in changes, as a client does.
-    pub(crate) fn see(&mut self, database: &Database, changes: &[Change]) {
-        let text = json!(["all", database.update(changes, &None, false)]).to_string();
-        let decoder = Decoder { database: &DATABASE, layout: &self.layout, texts: &mut self.texts };
-        let (_, updates) = decoder.notification(&text, false).unwrap();
-        self.cache.apply(updates, &self.layout).1.unwrap();
+    /// Takes in changes.
+    pub(crate) fn see(&mut self, changes: &[Change]) {
+        for Change { table, uuid, new, .. } in changes {
+            self.cache.set(table, *uuid, new.clone());
+        }
         // what was in a row of ours goes with it
         let cache = &self.cache;
         let stays = |foreign: &Foreign| foreign.place.is_none_or(|place| cache.get(place.table, place.uuid).is_some());
@@ -70,8 +63,8 @@ impl Observer {
     }
 
     /// Takes in what a master has committed.
-    pub(crate) fn commit(&mut self, database: &Database, changes: &[Change]) {
-        self.see(database, changes);
+    pub(crate) fn commit(&mut self, changes: &[Change]) {
+        self.see(changes);
         rules::addresses_are_unique(&self.cache);
         for Foreign { uuid, row, place } in &self.foreign {
             let have = self.cache.get(row.table(), *uuid);

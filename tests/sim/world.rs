@@ -397,7 +397,7 @@ impl World {
             assert!(self.nb.holds(LOCK, conn), "a transaction was committed for a master without the lock");
             self.writes.0 += 1;
             self.last_write = self.now;
-            self.observer.commit(&self.nb.database, &changes);
+            self.observer.commit(&changes);
         }
         self.send(messages);
         if self.faults.deletes_new {
@@ -477,7 +477,7 @@ impl World {
         let (results, changes): (Vec<Value>, Vec<Change>) = self.nb.database.transact(ops, |_| true);
         assert!(results.iter().all(|result| result.get("error").is_none()), "{results:?} for {ops:?}");
         let messages = self.nb.publish(&changes);
-        self.observer.see(&self.nb.database, &changes);
+        self.observer.see(&changes);
         self.send(messages);
     }
 
