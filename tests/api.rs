@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 use ovnkube_apply::{
-    Chassis, Engine, Interconnection, JoinSettings, Listening, MayWrite, Parts, Patches, TakeoverCheck,
+    Chassis, Engine, Interconnection, JoinSettings, Listening, MayWrite, OwnDatabases, Parts, Patches, TakeoverCheck,
 };
 use ovnkube_model::{NetworkSettings, World};
 use ovnkube_ovsdb::Client as Database;
@@ -244,7 +244,8 @@ impl Running {
                 metrics: counted.interconnection.clone(),
                 listening,
             };
-            let (offers, joined) = sb.clone().map(|sb| Interconnection::new(sb, settings(), &weak)).unzip();
+            let own = nb.clone().zip(sb.clone()).map(|(nb, sb)| OwnDatabases { nb, sb });
+            let (offers, joined) = own.map(|own| Interconnection::new(own, settings(), &weak)).unzip();
             let joined = joined.map(|joined| tokio::spawn(joined.run()));
             let (claims, stale) = sb.map(|sb| Chassis::new(sb, may_write.clone(), None)).unzip();
             stale.map(|stale| tokio::spawn(stale.run()));

@@ -24,7 +24,7 @@ use tracing::{info, warn};
 
 use crate::chassis::Chassis;
 use crate::diff::existing;
-use crate::interconnection_session::{JoinSettings, Reach, Session, TRY_AGAIN, tell, write};
+use crate::interconnection_session::{JoinSettings, OwnDatabases, Reach, Session, TRY_AGAIN, tell, write};
 use crate::write_lock::LOCK;
 
 /// Lock of OVN's own daemon in SB: while it is held here, that daemon does nothing.
@@ -109,7 +109,7 @@ fn clusters(world: &World) -> Clusters {
 
 /// See the module.
 pub struct Interconnection {
-    sb: Client,
+    own: OwnDatabases,
     settings: JoinSettings,
     offers: watch::Receiver<Says>,
     changes: mpsc::WeakSender<Change>,
@@ -139,11 +139,11 @@ struct Leaving {
 
 impl Interconnection {
     /// The engine's end, and the part to run. `changes` is where the engine hears of the other clusters.
-    pub fn new(sb: Client, settings: JoinSettings, changes: &mpsc::WeakSender<Change>) -> (Offers, Self) {
+    pub fn new(own: OwnDatabases, settings: JoinSettings, changes: &mpsc::WeakSender<Change>) -> (Offers, Self) {
         let (to, offers) = watch::channel(Says::default());
         let engine = Offers { says: to, metrics: settings.metrics.clone() };
         let (sessions, leaving) = <_>::default();
-        (engine, Self { sb, settings, offers, changes: changes.clone(), sessions, leaving, late: None })
+        (engine, Self { own, settings, offers, changes: changes.clone(), sessions, leaving, late: None })
     }
 
     /// Runs until [`Offers`] is dropped.
@@ -157,7 +157,7 @@ impl Interconnection {
                     self.say_late(None).await;
                 }
                 let Sessions { lock, current, next } = &mut self.sessions;
-                let forgotten = forget(&self.sb, &self.settings, is_alone);
+                let forgotten = forget(&self.own.sb, &self.settings, is_alone);
                 tokio::select! {
                     biased;
                     changed = self.offers.changed() => match changed {
@@ -198,7 +198,7 @@ impl Interconnection {
                     self.clear(offer);
                 }
                 if self.sessions.lock.take().is_some() {
-                    Chassis::watch_ports(&self.sb, false);
+                    Chassis::watch_ports(&self.own.sb, false);
                 }
                 return;
             }
@@ -206,8 +206,8 @@ impl Interconnection {
         };
         let Sessions { lock, current, next } = &mut self.sessions;
         if lock.is_none() {
-            *lock = Some(self.sb.lock(DAEMON_LOCK));
-            Chassis::watch_ports(&self.sb, true);
+            *lock = Some(self.own.sb.lock(DAEMON_LOCK));
+            Chassis::watch_ports(&self.own.sb, true);
         }
         let reach = Reach::of(&offer);
         let is_there = |session: &Option<Session>| session.as_ref().is_some_and(|session| session.reach == reach);
@@ -216,7 +216,7 @@ impl Interconnection {
         } else if !is_there(next) {
             self.leaving.stop(&reach);
             info!(zone = %offer.wanted.zone, servers = offer.wanted.servers.len(), "joining other clusters");
-            let session = Session::start(offer.clone(), self.sb.clone(), &self.settings);
+            let session = Session::start(offer.clone(), self.own.clone(), &self.settings);
             let place = if current.is_some() { &mut *next } else { &mut *current };
             *place = Some(session);
         }
@@ -248,7 +248,7 @@ impl Interconnection {
     fn clear(&mut self, offer: Arc<Offer>) {
         let reach = Reach::of(&offer);
         if !self.leaving.has(&reach) {
-            let session = Session::start(offer, self.sb.clone(), &self.settings);
+            let session = Session::start(offer, self.own.clone(), &self.settings);
             self.leaving.begin(reach, session.clear());
         }
     }

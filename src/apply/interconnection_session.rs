@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ovnkube_interconnect::{Databases, Hearing, Listening, Moment, Step, Ways, ask, has_rows, step, withdraw};
-use ovnkube_model::{Change, Name, PeerPort, PeerRoute, Peers, Server, Stuck};
+use ovnkube_interconnect::{Databases, Hearing, Listening, Moment, Step, ask, has_rows, step, withdraw};
+use ovnkube_model::{Change, Name, Peers, Server, Stuck};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
 use ovnkube_ovsdb::{Client, Lock, Options, Remote, Subscription, TlsFiles, Txn};
@@ -62,6 +62,13 @@ pub(crate) async fn write(client: &Client, txn: Txn, what: &str) -> bool {
     done.inspect_err(|error| warn!(%error, "cannot write to {what}")).is_ok()
 }
 
+/// The databases of this cluster.
+#[derive(Clone)]
+pub struct OwnDatabases {
+    pub nb: Client,
+    pub sb: Client,
+}
+
 /// Where databases are.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Reach {
@@ -84,6 +91,8 @@ pub(crate) struct Session {
     north: Client,
     south: Client,
     sb: Client,
+    /// It was there before there was an offer.
+    nb: Client,
     events: [Subscription; 3],
     may_write: MayWrite,
     metrics: InterconnectionMetrics,
@@ -103,7 +112,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn start(offer: Arc<Offer>, sb: Client, settings: &JoinSettings) -> Self {
+    pub(crate) fn start(offer: Arc<Offer>, own: OwnDatabases, settings: &JoinSettings) -> Self {
         let reach = Reach::of(&offer);
         let connect = |database: &'static Database, port| {
             let texts = reach.servers.iter().map(|server| server.remote(port));
@@ -117,7 +126,7 @@ impl Session {
         let north = connect(&ic_nb::DATABASE, reach.nb_port);
         let south = connect(&ic_sb::DATABASE, reach.sb_port);
         Self {
-            events: [north.subscribe(), south.subscribe(), sb.subscribe()],
+            events: [north.subscribe(), south.subscribe(), own.sb.subscribe()],
             may_write: settings.may_write.clone(),
             metrics: settings.metrics.clone(),
             listening: settings.listening,
@@ -127,7 +136,8 @@ impl Session {
             offer,
             north,
             south,
-            sb,
+            sb: own.sb,
+            nb: own.nb,
             told: None,
             wrote: Instant::now(),
             waits: None,
@@ -190,9 +200,8 @@ impl Session {
         self.say(None, changes).await;
         let settled = self.wrote + SETTLED_AFTER;
         let moment = Moment { is_settled: settled <= now, now: seconds() };
-        let Step { mut claims, offers, chassis, mut peers, ways, numbers, goes_on } =
-            self.with_databases(|databases| step(&self.offer, databases, moment));
-        self.keep_open(&mut peers, &ways);
+        let Step { mut claims, offers, chassis, mut peers, numbers, goes_on } =
+            self.with_databases(|databases| step(&self.offer, databases, Some(&self.nb.cache()), moment));
         let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
         self.hearing.hear(&numbers, since);
         for name in self.hearing.silent(self.listening, since) {
@@ -216,18 +225,6 @@ impl Session {
         }
         let written = self.write(claims, offers, chassis).await;
         now + if written { SETTLED_AFTER } else { TRY_AGAIN }
-    }
-
-    /// A way that is used stays, whatever becomes of its ports.
-    fn keep_open(&self, peers: &mut Peers, ways: &Ways) {
-        let told = self.told.as_ref();
-        let is_used = |route: &PeerRoute| told.is_some_and(|told| told.routes.binary_search(route).is_ok());
-        let routes = std::mem::take(&mut peers.routes).into_iter();
-        (peers.routes, peers.waiting) = routes.partition(|route| ways.has(route) || is_used(route));
-        for port in peers.ports.iter_mut().filter(|port| !port.open) {
-            let used = PeerPort { open: true, ..port.clone() };
-            port.open = told.is_some_and(|told| told.ports.binary_search(&used).is_ok());
-        }
     }
 
     /// What must be there before anything is read or written, and what to do.

@@ -34,7 +34,7 @@ mod write_lock;
 pub use chassis::Chassis;
 pub use engine::{Engine, Parts};
 pub use interconnection::{DAEMON_LOCK, Interconnection, Offers, stored_interconnection};
-pub use interconnection_session::{JoinSettings, seconds};
+pub use interconnection_session::{JoinSettings, OwnDatabases, seconds};
 pub use may_write::MayWrite;
 pub use ovnkube_interconnect::Listening;
 pub use patches::{Outcome, Patches};

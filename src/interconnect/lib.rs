@@ -11,7 +11,7 @@
 //! - [`switches`]: transit switches; [`claim`]: the address of this cluster in each
 //! - [`ours`]: the rows of this cluster; [`former`]: those under an earlier name
 //! - [`theirs`]: the rows of the others, checked
-//! - [`chassis`]: southbound rows
+//! - [`chassis`]: southbound rows; [`ways`]: which ways packets can take
 //! - [`hearing`]: whether the others are there
 //! - [`reset`], [`clean`]: what people have removed; [`report`]: what they are told
 //!
@@ -32,6 +32,7 @@ mod step;
 mod switches;
 mod text;
 mod theirs;
+mod ways;
 mod write;
 
 pub use clean::{Cleaning, Left, answered, clean, names, question};
@@ -39,4 +40,4 @@ pub use databases::{Databases, is_remote};
 pub use hearing::{Hearing, Listening, Numbers};
 pub use ours::Moment;
 pub use reset::{local, may_reset};
-pub use step::{Step, Ways, ask, forget, has_rows, step, withdraw};
+pub use step::{Step, ask, forget, has_rows, step, withdraw};

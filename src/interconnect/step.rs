@@ -1,13 +1,9 @@
 //! One step towards what is wanted, from what the databases hold now.
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
-
-use ovnkube_model::{Name, OwnPort, PeerPort, PeerRoute, Peers, TransitSwitch};
-use ovnkube_ovn::sb::port_binding;
+use ovnkube_model::{Name, OwnPort, Peers, TransitSwitch};
 use ovnkube_ovn::{ic_nb, ic_sb, sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
-use ovnkube_plan::{Offer, names};
+use ovnkube_plan::Offer;
 
 use crate::databases::{Databases, number, raise};
 use crate::former::{Former, Stage};
@@ -15,7 +11,8 @@ use crate::hearing::Numbers;
 use crate::ours::{Moment, Ours};
 use crate::rows::{is_of, rows_of_all, zone_of};
 use crate::switches::Switch;
-use crate::theirs::{Port, Theirs};
+use crate::theirs::Theirs;
+use crate::ways::Ways;
 use crate::{chassis, claim, switches};
 
 /// What to write, and what the databases say.
@@ -27,49 +24,13 @@ pub struct Step {
     /// To SB.
     pub chassis: Txn,
     pub peers: Peers,
-    pub ways: Ways,
     pub numbers: Numbers,
     /// The cluster gets another name: there is more to do once the others had time to follow.
     pub goes_on: bool,
 }
 
-/// Next hops that packets can reach, by transit switch.
-pub struct Ways(BTreeSet<(Name, IpAddr)>);
-
-impl Ways {
-    /// A way is there when both this cluster's port in the switch and the other's are on a gateway.
-    fn find(sb: &Cache, switches: &[Switch], theirs: &Theirs) -> Self {
-        let rows = sb.iter(port_binding::TABLE).filter(|(_, row)| row.uuid(port_binding::CHASSIS).is_some());
-        let on_gateway: BTreeSet<&str> = rows.map(|(_, row)| row.str(port_binding::LOGICAL_PORT)).collect();
-        let has_own = |switch: &&Switch| {
-            let mut ends = switch.ports().map(|own| names::transit(&switch.name, &own.zone));
-            ends.any(|ends| on_gateway.contains(format!("cr-{}", ends.router_side).as_str()))
-        };
-        let open: BTreeSet<&Name> = switches.iter().filter(has_own).map(|switch| &switch.name).collect();
-        let ports = theirs.ports.iter();
-        let ports = ports.filter(|port| open.contains(&port.switch) && on_gateway.contains(port.name.as_ref()));
-        Self(ports.flat_map(|port| port.addresses.iter().map(|ip| (port.switch.clone(), *ip))).collect())
-    }
-
-    pub fn has(&self, route: &PeerRoute) -> bool {
-        self.0.contains(&(route.switch.clone(), route.next_hop))
-    }
-
-    /// The others' addresses, sorted.
-    fn ports(&self, theirs: &Theirs) -> Vec<PeerPort> {
-        let of = |port: &Port, address: IpAddr| PeerPort {
-            zone: port.zone.clone(),
-            switch: port.switch.clone(),
-            address,
-            open: self.0.contains(&(port.switch.clone(), address)),
-        };
-        let ports = theirs.ports.iter().flat_map(|port| port.addresses.iter().map(move |ip| of(port, *ip)));
-        ports.collect::<BTreeSet<_>>().into_iter().collect()
-    }
-}
-
-/// The next step. Where nothing differs, all transactions are empty.
-pub fn step(offer: &Offer, databases: Databases<'_>, moment: Moment) -> Step {
+/// The next step. Where nothing differs, all transactions are empty. NB tells which ways are used; where it is not known, only open ones count.
+pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment: Moment) -> Step {
     let mut problems = Vec::new();
     let (mut claims, mut offers) = (Txn::new(&ic_nb::DATABASE), Txn::new(&ic_sb::DATABASE));
     let mut chassis = Txn::new(&sb::DATABASE);
@@ -82,7 +43,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, moment: Moment) -> Step {
     let own = if ours.is_ok() || has_rows() { name } else { "" };
     let switches = switches::read(databases, own, &former.names(), &mut problems);
     problems.extend(switches::missing_family(&offer.prefixes, &switches));
-    let theirs = Theirs::read(ic_sb, own, &former.names(), &switches, &mut problems);
+    let mut theirs = Theirs::read(ic_sb, own, &former.names(), &switches, &mut problems);
     let mut stage = Stage::Attach;
     match ours {
         Ok(ours) => {
@@ -92,17 +53,19 @@ pub fn step(offer: &Offer, databases: Databases<'_>, moment: Moment) -> Step {
         Err(problem) => problems.push(problem),
     }
     chassis::write(&mut chassis, databases.sb, &theirs, &mut problems);
-    let ways = Ways::find(databases.sb, &switches, &theirs);
+    let ways = Ways::find(nb, databases.sb, &switches, &theirs);
+    let ports = ways.ports(&theirs);
+    let (routes, waiting) = theirs.routes.drain(..).partition(|route| ways.has(route));
     let peers = Peers {
         switches: switches.iter().filter_map(|switch| transit(switch, stage, &theirs)).collect(),
-        ports: ways.ports(&theirs),
-        routes: theirs.routes,
-        waiting: Vec::new(),
+        ports,
+        routes,
+        waiting,
         clusters: theirs.clusters,
         problems,
     };
     let numbers = Numbers { asked: number(databases.ic_nb).map(|(_, number)| number), answers: theirs.answers };
-    Step { claims, offers, chassis, peers, ways, numbers, goes_on: !moment.is_settled && stage != Stage::Done }
+    Step { claims, offers, chassis, peers, numbers, goes_on: !moment.is_settled && stage != Stage::Done }
 }
 
 /// Asks who is there; see [`crate::Hearing`]. `now`: seconds since 1970.

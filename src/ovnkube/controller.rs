@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use ovnkube_apply::{
-    Chassis, Engine, Interconnection, JoinSettings, Listening, MayWrite, Parts, Patches, TakeoverCheck,
+    Chassis, Engine, Interconnection, JoinSettings, Listening, MayWrite, OwnDatabases, Parts, Patches, TakeoverCheck,
 };
 use ovnkube_config::Settings;
 use ovnkube_model::{Roles, World};
@@ -89,10 +89,9 @@ pub(crate) async fn run(
         let encap_port = translate::unusual_encap_port(&settings);
         let keys = roles.controller.then(|| server_keys::keep(&settings, may_write.clone()));
         let (reports, stale) = sb.clone().map(|sb| Chassis::new(sb, may_write.clone(), encap_port)).unzip();
-        let (offers, joined) = sb
-            .clone()
-            .map(|sb| Interconnection::new(sb, interconnection(&settings, &may_write, &metrics), &weak))
-            .unzip();
+        let own = nb.clone().zip(sb.clone()).map(|(nb, sb)| OwnDatabases { nb, sb });
+        let join = |own| Interconnection::new(own, interconnection(&settings, &may_write, &metrics), &weak);
+        let (offers, joined) = own.map(join).unzip();
         let engine = Engine::new(Parts {
             offers,
             world: World::new(network, scope.kinds().iter().copied()),

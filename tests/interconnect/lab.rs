@@ -120,7 +120,12 @@ impl Lab {
         bind(&self.sb, port, chassis).await;
     }
 
-    /// The same if the port is there.
+    /// Its gateway has left the port.
+    pub(crate) fn unbind(&self, port: &str) {
+        self.sb.sbctl(&["lsp-unbind", port]);
+    }
+
+    /// Binds it if the port is there.
     pub(crate) fn bind_if_there(&self, port: &str, chassis: &str) {
         let find = ["--bare", "--columns=_uuid", "find", "chassis", &format!("name={chassis}")];
         let chassis = format!("chassis={}", self.sb.sbctl(&find));

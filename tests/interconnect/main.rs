@@ -4,6 +4,7 @@
 mod declared;
 mod lab;
 mod restarts;
+mod ways;
 
 use std::time::{Duration, Instant};
 

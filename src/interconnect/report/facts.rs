@@ -165,7 +165,7 @@ fn stepped(world: &World, reached: &Reached<'_>) -> Looked<Step> {
     let databases = reached.all()?;
     let offer = offer(world).ok_or("it is not known what this cluster offers")?;
     // a cluster that gets another name has rows of both until the others have followed
-    Ok(step(&offer, databases, Moment::default()))
+    Ok(step(&offer, databases, reached.nb.clone().ok(), Moment::default()))
 }
 
 fn is_settled(step: &Step) -> bool {

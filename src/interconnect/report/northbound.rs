@@ -14,6 +14,7 @@ use ovnkube_plan::names;
 use serde::Serialize;
 
 use crate::text::short;
+use crate::ways::{is_ours, way};
 
 /// What is there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,8 +68,7 @@ impl Northbound {
             ..Self::default()
         };
         for (_, row) in nb.iter(route::TABLE) {
-            let prefix = row.str(route::IP_PREFIX).parse::<IpNetwork>().map(Subnet::of);
-            let (Ok(prefix), Ok(next_hop)) = (prefix, row.str(route::NEXTHOP).parse()) else { continue };
+            let Some((prefix, next_hop)) = way(row) else { continue };
             if is_ours(row) {
                 found.learned.insert((prefix, next_hop));
             } else if !row.external_ids().contains_key(owner::OWNER_TYPE) {
@@ -94,8 +94,4 @@ impl Northbound {
     pub fn is_empty(&self) -> bool {
         self.switches.is_empty() && self.learned.is_empty()
     }
-}
-
-fn is_ours(row: &Row) -> bool {
-    row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION)
 }

@@ -1,0 +1,81 @@
+//! Which ways packets can take to the other clusters.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipnetwork::IpNetwork;
+use ovnkube_model::{Name, PeerPort, PeerRoute, Subnet};
+use ovnkube_ovn::nb::logical_router_static_route as static_route;
+use ovnkube_ovn::sb::port_binding;
+use ovnkube_ovn::{Row, owner};
+use ovnkube_ovsdb_data::Cache;
+use ovnkube_plan::names;
+
+use crate::switches::Switch;
+use crate::theirs::{Port, Theirs};
+
+/// Next hops that packets can reach, by transit switch, and the ways that are used.
+pub(crate) struct Ways {
+    open: BTreeSet<(Name, IpAddr)>,
+    /// Prefixes by next hop.
+    used: BTreeMap<IpAddr, BTreeSet<Subnet>>,
+}
+
+impl Ways {
+    /// A way is open when both this cluster's port in the switch and the other's are on a gateway. One that has a row in NB is used,
+    /// and stays, whatever becomes of its ports: a gateway that is away comes back, and the next master finds the way as this one.
+    pub(crate) fn find(nb: Option<&Cache>, sb: &Cache, switches: &[Switch], theirs: &Theirs) -> Self {
+        let rows = sb.iter(port_binding::TABLE).filter(|(_, row)| row.uuid(port_binding::CHASSIS).is_some());
+        let on_gateway: BTreeSet<&str> = rows.map(|(_, row)| row.str(port_binding::LOGICAL_PORT)).collect();
+        let has_own = |switch: &&Switch| {
+            let mut ends = switch.ports().map(|own| names::transit(&switch.name, &own.zone));
+            ends.any(|ends| on_gateway.contains(format!("cr-{}", ends.router_side).as_str()))
+        };
+        let own: BTreeSet<&Name> = switches.iter().filter(has_own).map(|switch| &switch.name).collect();
+        let is_open = |port: &&Port| own.contains(&port.switch) && on_gateway.contains(port.name.as_ref());
+        let (open, closed): (Vec<_>, Vec<_>) = theirs.ports.iter().partition(is_open);
+        let open = open.into_iter().flat_map(|port| port.addresses.iter().map(|ip| (port.switch.clone(), *ip)));
+        Self { open: open.collect(), used: nb.filter(|_| !closed.is_empty()).map(used).unwrap_or_default() }
+    }
+
+    pub(crate) fn has(&self, route: &PeerRoute) -> bool {
+        // a part of the prefix may be another's
+        let within = |used: &BTreeSet<Subnet>| {
+            used.range(route.prefix..).next().is_some_and(|first| route.prefix.contains_subnet(*first))
+        };
+        self.open.contains(&(route.switch.clone(), route.next_hop))
+            || self.used.get(&route.next_hop).is_some_and(within)
+    }
+
+    /// The others' addresses, sorted.
+    pub(crate) fn ports(&self, theirs: &Theirs) -> Vec<PeerPort> {
+        let of = |port: &Port, address: IpAddr| PeerPort {
+            zone: port.zone.clone(),
+            switch: port.switch.clone(),
+            address,
+            open: self.open.contains(&(port.switch.clone(), address)) || self.used.contains_key(&address),
+        };
+        let ports = theirs.ports.iter().flat_map(|port| port.addresses.iter().map(move |ip| of(port, *ip)));
+        ports.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+fn used(nb: &Cache) -> BTreeMap<IpAddr, BTreeSet<Subnet>> {
+    let mut used: BTreeMap<IpAddr, BTreeSet<Subnet>> = BTreeMap::new();
+    let ours = nb.iter(static_route::TABLE).filter(|(_, row)| is_ours(row));
+    for (prefix, next_hop) in ours.filter_map(|(_, row)| way(row)) {
+        used.entry(next_hop).or_default().insert(prefix);
+    }
+    used
+}
+
+/// Prefix and next hop of a route in NB.
+pub(crate) fn way(row: &Row) -> Option<(Subnet, IpAddr)> {
+    let prefix: IpNetwork = row.str(static_route::IP_PREFIX).parse().ok()?;
+    Some((Subnet::of(prefix), row.str(static_route::NEXTHOP).parse().ok()?))
+}
+
+/// Whether a row of NB is the interconnection's.
+pub(crate) fn is_ours(row: &Row) -> bool {
+    row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION)
+}
