@@ -57,7 +57,7 @@ async fn a_declared_prefix_follows_its_cluster() {
     lab.configure(&[("auto-route", "false"), ("routes", "az2 10.244.0.0/16")]).await;
     until("it is declared only", async || !lab.routes().contains("learned")).await;
     assert_eq!(ways(&lab, "10.244.0.0/16").len(), 2, "{}", lab.routes());
-    lab.shared.iter_mut().for_each(Server::kill);
+    lab.shared_mut().iter_mut().for_each(Server::kill);
     lab.configure(&[("auto-route", "false"), ("routes", "")]).await;
     until("it is gone, also while the shared databases are away", async || ways(&lab, "10.244.0.0/16").is_empty())
         .await;

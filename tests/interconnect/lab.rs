@@ -20,7 +20,7 @@ const CONFIG: &str = "/api/v1/namespaces/kube-system/configmaps";
 pub(crate) struct Lab {
     pub(crate) api: Api,
     /// IC-NB and IC-SB.
-    pub(crate) shared: [Server; 2],
+    pub(crate) shared: Arc<[Server; 2]>,
     pub(crate) nb: Server,
     pub(crate) sb: Server,
     _northd: Daemon,
@@ -29,14 +29,24 @@ pub(crate) struct Lab {
 impl Lab {
     /// With node `n1`, whose chassis `c1` is a gateway. `release`: of all programs of OVN.
     pub(crate) async fn up(release: Release) -> Self {
+        Self::of(Arc::new(shared(release)), ("c1", "172.18.0.2")).await
+    }
+
+    /// A cluster with the gateway `chassis`, which has the address `tunnel`.
+    pub(crate) async fn of(shared: Arc<[Server; 2]>, (chassis, tunnel): (&str, &str)) -> Self {
+        let release = shared[0].release();
         let api = Api::up().await;
         let _ = api.ask(Method::DELETE, &format!("{CONFIG}/ovn-ic-config"), Value::Null).await;
-        let shared = shared(release);
         let (nb, sb) = (Server::new(release), Server::southbound(release));
         let northd = Daemon::northd(&nb, &sb);
-        gateway(&sb, "c1", "172.18.0.2");
-        api.node("n1", json!({"k8s.ovn.org/node-chassis-id": "c1"})).await;
+        gateway(&sb, chassis, tunnel);
+        api.node("n1", json!({"k8s.ovn.org/node-chassis-id": chassis})).await;
         Self { api, shared, nb, sb, _northd: northd }
+    }
+
+    /// Of a cluster that is alone.
+    pub(crate) fn shared_mut(&mut self) -> &mut [Server; 2] {
+        Arc::get_mut(&mut self.shared).unwrap()
     }
 
     pub(crate) async fn engine(&self) -> Running {
@@ -57,7 +67,7 @@ impl Lab {
         self.engine_of(&settings, Listening::default()).await
     }
 
-    async fn engine_of(&self, settings: &Settings, listening: Listening) -> Running {
+    pub(crate) async fn engine_of(&self, settings: &Settings, listening: Listening) -> Running {
         let engine = self.start(settings, listening, Arc::new(|| true)).await;
         engine.ready().await;
         engine

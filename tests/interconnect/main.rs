@@ -1,11 +1,13 @@
 //! Clusters joined by the interconnection databases: ours with its real engine and API, another one with OVN's own daemon.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
+mod at_once;
 mod declared;
 mod lab;
 mod restarts;
 mod ways;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lab::{Lab, Other, shared};
@@ -176,7 +178,7 @@ async fn a_range_that_a_subnet_closes_stays_here() {
 async fn a_cluster_leaves_databases_that_are_dead() {
     let mut lab = Lab::up(Release::Lts).await;
     let (_other, _engine) = joined(&lab).await;
-    lab.shared.iter_mut().for_each(Server::kill);
+    lab.shared_mut().iter_mut().for_each(Server::kill);
     lab.configure(&[("enable-ic", "false")]).await;
     until("their prefix is gone", async || !lab.routes().contains("10.244.0.0/16")).await;
     until("their chassis is gone", async || !lab.has_chassis("gw2")).await;
@@ -246,14 +248,14 @@ async fn a_cluster_moves_to_other_databases() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(other.routes().contains("10.128.0.0/14"), "{}", other.routes());
 
-    let first = std::mem::replace(&mut lab.shared, shared(Release::Lts));
+    let first = std::mem::replace(&mut lab.shared, Arc::new(shared(Release::Lts)));
     lab.configure(&[]).await;
     until("it is in the others", async || lab.zones().contains("az1")).await;
     let zones = || first[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=name", "list", "availability_zone"]);
     until("it has left the first ones", async || !zones().contains("az1")).await;
 
     let mut second = std::mem::replace(&mut lab.shared, first);
-    second.iter_mut().for_each(Server::kill);
+    Arc::get_mut(&mut second).unwrap().iter_mut().for_each(Server::kill);
     let begun = Instant::now();
     lab.configure(&[]).await;
     until("it is in the first ones again", async || lab.zones().contains("az1")).await;

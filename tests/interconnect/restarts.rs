@@ -73,7 +73,7 @@ async fn a_cluster_whose_configuration_went_while_no_master_ran_has_left() {
     let (other, engine) = joined(&lab).await;
     drop(engine);
     lab.delete_configuration().await;
-    for server in &lab.shared {
+    for server in lab.shared.iter() {
         server.signal("STOP");
     }
     let engine = lab.engine().await;
@@ -82,7 +82,7 @@ async fn a_cluster_whose_configuration_went_while_no_master_ran_has_left() {
     assert!(lab.has_chassis("c1"));
     tokio::time::sleep(Duration::from_secs(12)).await;
     drop(engine);
-    for server in &lab.shared {
+    for server in lab.shared.iter() {
         server.signal("CONT");
     }
     assert!(lab.zones().contains("az1") && lab.kept().contains("az1"), "{}", lab.kept());
