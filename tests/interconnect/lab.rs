@@ -183,7 +183,7 @@ impl Lab {
     ) {
         self.shared[1].ctl("ovn-ic-sbctl", &["create", "availability_zone", &format!("name={zone}")]);
         let column = self.zone(zone);
-        let encap = [&format!("ip={tunnel}"), "type=geneve", &format!("gateway_name={gateway}")].map(str::to_owned);
+        let encap = [&format!("ip=\"{tunnel}\""), "type=geneve", &format!("gateway_name={gateway}")].map(str::to_owned);
         let words = [
             "--",
             "create",

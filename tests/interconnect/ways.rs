@@ -1,9 +1,13 @@
-//! What stays while gateways come and go.
+//! Ways to the other clusters: while gateways come and go, and by IPv6.
 
+use std::sync::Arc;
+
+use ovnkube_apply::Listening;
 use ovnkube_tests::nb::{Release, until};
+use ovnkube_tests::settings::Settings;
 
 use crate::joined;
-use crate::lab::Lab;
+use crate::lab::{Lab, shared};
 
 /// While its gateway is away, whatever people edit then, and for the next master. Others' rows say what is offered.
 #[tokio::test(flavor = "multi_thread")]
@@ -27,4 +31,31 @@ async fn a_way_that_is_used_stays_without_its_gateway() {
     lab.configure(&[("routes", "az2 10.17.0.0/16\naz2 fd17::/64")]).await;
     lab.is_quiet().await;
     assert!(!lab.routes().contains("fd17::"), "{}", lab.routes());
+}
+
+/// Pods, transit switch and tunnels have IPv6 alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_without_ipv4_are_joined() {
+    let lab = Lab::of(Arc::new(shared(Release::Lts)), ("c1", "fd00:172:18::2")).await;
+    let settings =
+        Settings { cluster_subnets: "fd01::/48/64".into(), service_cidrs: "fd02::/112".into(), ..Settings::default() };
+    lab.add_switch("ts", "fd00:a9fe:64::/64");
+    lab.add_cluster("az2", "gw2", "fd00:172:19::2", "ts", (9, "fd00:a9fe:64::77/64"));
+    lab.create(&[Lab::route(&lab.zone("az2"), "ts", "fd99::/48", "fd00:a9fe:64::77")]);
+    let engine = lab.engine_of(&settings, Listening::default()).await;
+    lab.configure(&[]).await;
+    lab.bind("cr-az1-ts", "c1").await;
+    until("their prefix is here", async || lab.routes().contains("fd99::/48")).await;
+    until("ours is there", async || lab.shared_rows().contains("fd01::/48")).await;
+    let policies = lab.nb.nbctl(&["lr-policy-list", "ovn_cluster_router"]);
+    assert!(policies.contains("648") && policies.contains("ip6.dst == fd99::/48"), "{policies}");
+    assert!(lab.shared_rows().contains("fd00:172:18::2"), "{}", lab.shared_rows());
+    until("their gateway is a chassis here", async || lab.has_chassis("gw2")).await;
+
+    let before = lab.everything();
+    drop(engine);
+    let engine = lab.engine_of(&settings, Listening::default()).await;
+    lab.is_quiet().await;
+    assert_eq!(lab.everything(), before);
+    assert_eq!(engine.writes(), (0, 0));
 }
