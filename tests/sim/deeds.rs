@@ -42,6 +42,7 @@ pub(crate) fn happen(world: &mut World, event: Event) {
         Event::NamespaceComes(number, seed) => namespace_comes(world, number, seed),
         Event::NamespaceGoes(number) => namespace_goes(world, &namespace(number)),
         Event::PodComes(number, seed) => pod_comes(world, number, seed),
+        Event::AddressPasses(number, seed) => address_passes(world, number, seed),
         Event::PodIsRelabelled(number, seed) => {
             relabel(world, "Pod", &namespace(number), &pod(number), generate::labels(&mut Random::new(seed), 4));
         }
@@ -124,22 +125,52 @@ fn pod_comes(world: &mut World, number: usize, seed: u64) {
         namespace_comes(world, number, seed);
     }
     let on = (seed / 16) as usize % NODES;
-    let size = Size { namespaces: 1, pods: 1, nodes: vec![node(on)], image: String::new() };
     let host = format!("172.18.0.{}", 11 + on);
-    let mut made = match seed % 10 {
+    let made = match seed % 10 {
         0 => generate::host_pod(seed, &pod(number), &node(on), &[&host]),
-        _ => generate::objects(seed, &size).pop().unwrap(),
+        1 => asking(seed, &node(on), &format!(r#"[{{"ips":["10.128.0.{}"]}}]"#, 3 + seed / 64 % 5)),
+        2 => asking(seed, &node(on), &format!(r#"[{{"mac":"02:00:00:00:00:0{}"}}]"#, seed / 64 % 2)),
+        _ => some_pod(seed, &node(on)),
     };
+    put_pod(world, number, made);
+}
+
+fn some_pod(seed: u64, on: &str) -> Value {
+    let size = Size { namespaces: 1, pods: 1, nodes: vec![on.to_owned()], image: String::new() };
+    generate::objects(seed, &size).pop().unwrap()
+}
+
+/// A pod that asks for an address.
+fn asking(seed: u64, on: &str, what: &str) -> Value {
+    let mut made = some_pod(seed, on);
+    made["metadata"]["annotations"] = json!({(keys::DEFAULT_NETWORK): what});
+    made
+}
+
+fn put_pod(world: &mut World, number: usize, mut made: Value) {
     made["metadata"]["namespace"] = json!(namespace(number));
     made["metadata"]["name"] = json!(pod(number));
-    let asks = |what: String| json!({(keys::DEFAULT_NETWORK): what});
-    match seed % 10 {
-        1 => made["metadata"]["annotations"] = asks(format!(r#"[{{"ips":["10.128.0.{}"]}}]"#, 3 + seed / 64 % 5)),
-        2 => made["metadata"]["annotations"] = asks(format!(r#"[{{"mac":"02:00:00:00:00:0{}"}}]"#, seed / 64 % 2)),
-        _ => {}
-    }
     world.api.delete("Pod", &namespace(number), &pod(number));
     world.api.put("Pod", made);
+}
+
+/// A pod comes and asks for the address of another in its namespace, which goes.
+fn address_passes(world: &mut World, number: usize, seed: u64) {
+    let (within, name) = (namespace(number), pod(number));
+    let others = world.api.all("Pod").filter(|other| other["metadata"]["namespace"] == within);
+    let held: Vec<_> = others
+        .filter(|other| other["metadata"]["name"] != name)
+        .filter_map(|other| {
+            let text = |path: &str| other.pointer(path).and_then(Value::as_str).map(str::to_owned);
+            Some((text("/metadata/name")?, text("/spec/nodeName")?, annotated(other)?.first()?.clone()))
+        })
+        .collect();
+    if held.is_empty() {
+        return;
+    }
+    let (other, on, ip) = &held[seed as usize % held.len()];
+    world.api.delete("Pod", &within, other);
+    put_pod(world, number, asking(seed, on, &format!(r#"[{{"ips":["{ip}"]}}]"#)));
 }
 
 /// A pod starts once its port has the addresses that it is annotated with, and they are its node's.

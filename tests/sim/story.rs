@@ -16,6 +16,8 @@ const FEWEST_FAULTS: usize = 5;
 const MORE_FAULTS: usize = 10;
 /// After so many events everything comes to rest and is checked.
 const UNTIL_REST: usize = 110;
+/// So many events happen when a master has gone to sleep, and then none until it wakes.
+const LAST_BEFORE_LULL: usize = 3;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Story {
@@ -36,6 +38,8 @@ pub(crate) enum Event {
     NamespaceComes(usize, u64),
     NamespaceGoes(usize),
     PodComes(usize, u64),
+    /// A pod comes and asks for the address of another, which goes at the same moment.
+    AddressPasses(usize, u64),
     PodIsRelabelled(usize, u64),
     /// Its node has wired it, and its kubelet reports that.
     PodStarts(usize),
@@ -160,11 +164,27 @@ impl Story {
         for _ in 0..FEWEST_FAULTS + random.below(MORE_FAULTS) {
             let place = NODES + random.below(events.len() - NODES);
             let fault = fault(&mut random, masters);
-            events.insert(place, (random.below(20) as u64, Event::Fault(fault)));
+            put_in(&mut events, place, random.below(20) as u64, fault);
         }
         events.insert(UNTIL_REST, (0, Event::Rest));
         Self { seed, clocks, both_families, events }
     }
+}
+
+/// Half of the masters that sleep before a write do so when a pod comes, and little happens until they wake: the one that
+/// takes over annotates the same pod, perhaps otherwise.
+fn put_in(events: &mut Vec<(u64, Event)>, mut place: usize, mut gap: u64, fault: Fault) {
+    if let Fault::SleepsAtWrite { length, .. } = fault
+        && length.is_multiple_of(2)
+        && let Some(later) = events[place..].iter().position(|(_, event)| matches!(event, Event::PodComes(..)))
+    {
+        place += later;
+        std::mem::swap(&mut gap, &mut events[place].0);
+        if let Some((gap, _)) = events.get_mut(place + LAST_BEFORE_LULL) {
+            *gap += length;
+        }
+    }
+    events.insert(place, (gap, Event::Fault(fault)));
 }
 
 fn number(random: &mut Random) -> u64 {
@@ -186,7 +206,8 @@ fn event(random: &mut Random) -> Event {
         9..12 => Event::NamespaceComes(namespace, seed),
         12..13 => Event::NamespaceGoes(namespace),
         // some ask for the same address on the same node
-        13..32 => Event::PodComes(pod, if random.chance(15) { seed / 960 * 960 + 1 } else { seed }),
+        13..31 => Event::PodComes(pod, if random.chance(15) { seed / 960 * 960 + 1 } else { seed }),
+        31 => Event::AddressPasses(pod, seed),
         32..37 => Event::PodIsRelabelled(pod, seed),
         37..53 => Event::PodStarts(pod),
         53..56 => Event::PodEnds(pod),
