@@ -30,8 +30,10 @@ case $count in
 esac
 [ "$ENABLE_SSL" = false ] || kubectl get secret -n kube-system kube-ovn-tls -o name >/dev/null || die "no secret kube-ovn-tls in kube-system: it has the files key, cert and cacert"
 
-# other hosts: no member goes on without knowing all of them
 before=$(kubectl get deployment -n kube-system ovn-ic-server --ignore-not-found -o jsonpath='{.spec.template.spec.containers[0].env[?(@.name=="NODE_IPS")].value}')
+# the first host's databases become the clusters': it is one that has them, whatever the age of its node
+addresses=$(for ip in ${before//,/ }; do grep -Fx "$ip" <<<"$addresses" || true; done; grep -vFx -f <(tr , '\n' <<<"$before") <<<"$addresses" || true)
+# other hosts: no member goes on without knowing all of them
 if [ -n "$before" ] && [ "$before" != "$(echo "$addresses" | paste -sd,)" ]; then
   kubectl scale -n kube-system deployment/ovn-ic-server --replicas=0
   kubectl wait -n kube-system --for=delete --timeout=60s pod -l app=ovn-ic-server

@@ -13,7 +13,10 @@
 #   ENABLE_SSL                   true: TLS, with /var/run/tls/key, cert and cacert [false: every host that reaches the ports can write]
 #   POD_NAME, POD_NAMESPACE, POD_IP, POD_IPS    in a pod, which gets the labels ovn-ic-nb-leader and ovn-ic-sb-leader, true or false
 set -euf
-. "$(dirname "$(realpath "$0")")/databases.sh"
+# `bash start-ic-db.sh` finds it as a command
+self=$0
+[ -e "$self" ] || self=$(command -v "$self")
+. "$(dirname "$(realpath "$self")")/databases.sh"
 listening() { :; }
 
 between() { # VARIABLE VALUE LEAST MOST
