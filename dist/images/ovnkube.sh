@@ -453,7 +453,7 @@ case ${1:-} in
   # the databases that connect clusters; the second form is how Kube-OVN's documents start them
   ovn-ic-server) exec "$(dirname "$(realpath "$0")")/start-ic-db.sh" ;;
   bash)
-    [ "${2:-}" = start-ic-db.sh ] || die "cannot run $*: the word bash is for start-ic-db.sh alone, the interconnection databases; for a shell, run bash in the container: kubectl exec"
+    [ "${2:-}" = start-ic-db.sh ] || die "cannot run $*: the word bash is for start-ic-db.sh alone, which starts the interconnection databases; for a shell, run bash in a container that runs: kubectl exec"
     exec "$(dirname "$(realpath "$0")")/start-ic-db.sh" ;;
   nbctl|sbctl|icnbctl|icsbctl) clients "$@" ;;
   '') die "cannot start: no word says what to run; the words are in the first lines of $0" ;;
