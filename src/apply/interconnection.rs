@@ -10,6 +10,7 @@
 //! While a database cannot be reached, nothing changes: the engine keeps what it knew. Where people name other databases, the
 //! cluster stays in the present ones until it has reached these.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ovnkube_model::{Affected, Change, Name, PeerCluster, RouteCounts, Stuck, World};
@@ -63,9 +64,10 @@ pub fn stored_interconnection(nb: &Cache, world: &World) -> Option<Change> {
     (!world.joined.has_stored(stored)).then(|| Change::InterconnectionStored(stored.into()))
 }
 
-/// The engine's end: what the cluster offers, and what is shown of the others.
+/// The engine's end: what the cluster offers, what hosts are told, and what is shown of the others.
 pub struct Offers {
     says: watch::Sender<Says>,
+    hosts: watch::Sender<Option<BTreeMap<String, String>>>,
     metrics: InterconnectionMetrics,
 }
 
@@ -76,6 +78,11 @@ impl Drop for Offers {
 }
 
 impl Offers {
+    /// Keys and values that agents should read of routes of their hosts to other clusters; `None`: there is nothing to write.
+    pub fn host_routes(&self) -> watch::Receiver<Option<BTreeMap<String, String>>> {
+        self.hosts.subscribe()
+    }
+
     pub(crate) fn update(&self, affected: &Affected, world: &World) {
         let concerns = matches!(
             affected,
@@ -87,6 +94,10 @@ impl Offers {
         let new = Says::of(world);
         if matches!(affected, Affected::Everything | Affected::Interconnection) {
             self.metrics.clusters((!new.is_alone()).then(|| clusters(world)));
+            // where there is nothing to write, what was said before still is to be written
+            if let Some(hosts) = world.host_routes() {
+                self.hosts.send_replace(Some(hosts));
+            }
         }
         self.says.send_if_modified(|old| {
             let differs = *old != new;
@@ -141,7 +152,7 @@ impl Interconnection {
     /// The engine's end, and the part to run. `changes` is where the engine hears of the other clusters.
     pub fn new(own: OwnDatabases, settings: JoinSettings, changes: &mpsc::WeakSender<Change>) -> (Offers, Self) {
         let (to, offers) = watch::channel(Says::default());
-        let engine = Offers { says: to, metrics: settings.metrics.clone() };
+        let engine = Offers { says: to, hosts: watch::Sender::default(), metrics: settings.metrics.clone() };
         let (sessions, leaving) = <_>::default();
         (engine, Self { own, settings, offers, changes: changes.clone(), sessions, leaving, late: None })
     }

@@ -26,6 +26,7 @@ pub mod nft;
 mod program;
 mod rules;
 mod saved;
+pub mod sockets;
 pub mod sysctl;
 pub mod unixctl;
 
@@ -33,9 +34,11 @@ pub use error::{Error, Result};
 pub use look::Look;
 pub use net::{Net, Veth};
 pub use netns::Netns;
-pub use ovnkube_node_plan::host::{DefaultRoute, Link, Mac, Route, Rule};
+pub use ovnkube_node_plan::host::{DefaultRoute, Link, Mac, Packets, Route, Rule};
 pub use saved::{SavedAddress, SavedRoute};
 
+#[cfg(test)]
+mod rules_tests;
 #[cfg(test)]
 mod silence;
 #[cfg(test)]

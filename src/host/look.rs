@@ -23,7 +23,7 @@ pub struct Look {
     pub links: Vec<LinkState>,
     /// Of both families, the preferred ones first.
     pub default_routes: Vec<DefaultRoute>,
-    /// Rules that match a mark; the flag says whether the rule is for IPv6.
+    /// Rules such as the agent's; the flag says whether the rule is for IPv6.
     pub rules: Vec<(bool, Rule)>,
 }
 
@@ -49,6 +49,7 @@ impl Net {
         for message in &routes {
             for index in links_of(message) {
                 on(index, &mut |state| {
+                    state.tables.insert(message.header.table);
                     state.routes.extend(route(message).map(|route: Route| (message.header.table, route)));
                     if whole {
                         state.snapshots.extend(SavedRoute::read(message, index).map(|route| route.snapshot()));
@@ -64,10 +65,10 @@ impl Net {
         }
         let mut default_routes: Vec<DefaultRoute> = routes.iter().flat_map(default_routes).collect();
         default_routes.sort();
-        Ok(Look { links, default_routes, rules: self.marking_rules().await? })
+        Ok(Look { links, default_routes, rules: self.known_rules().await? })
     }
 
-    async fn marking_rules(&self) -> Result<Vec<(bool, Rule)>> {
+    async fn known_rules(&self) -> Result<Vec<(bool, Rule)>> {
         let mut found = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let rules = self.rules(family).await.map_err(|e| failed("list rules".into(), e))?;

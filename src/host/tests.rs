@@ -212,7 +212,7 @@ async fn changes_wake_the_caller() {
 }
 
 /// Runs `test` in a namespace of its own, on a runtime of its own.
-fn apart<T: Send + 'static>(test: impl AsyncFnOnce() -> T + Send + 'static) -> T {
+pub(crate) fn apart<T: Send + 'static>(test: impl AsyncFnOnce() -> T + Send + 'static) -> T {
     let work = || {
         nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test())
@@ -324,93 +324,6 @@ fn a_family_without_kernel_support_is_empty() {
         assert!(!here.rules(AddressFamily::Inet).await.unwrap().is_empty());
         assert!(!here.all_tables_of(AddressFamily::Inet).await.unwrap().is_empty());
     });
-}
-
-#[test]
-fn marked_packets_have_a_table() {
-    apart(async || {
-        run("ip", &["link", "set", "lo", "up"]);
-        let net = Net::here().await.unwrap();
-        let lo = net.link("lo").await.unwrap().unwrap();
-        let routes = ["10.96.0.0/16", "fd00:10:96::/112"].map(|to| Route {
-            destination: to.parse().unwrap(),
-            gateway: None,
-            source: None,
-            mtu: None,
-        });
-        for _ in 0..2 {
-            for (ipv6, route) in [(false, routes[0]), (true, routes[1])] {
-                net.ensure_rule(ipv6, RULE).await.unwrap();
-                net.ensure_route_in(&lo, 7, route).await.unwrap();
-            }
-        }
-        for (family, to) in [("-4", "10.96.0.0/16"), ("-6", "fd00:10:96::/112")] {
-            let rules = run("ip", &[family, "rule"]);
-            assert_eq!(rules.matches("30:\tfrom all fwmark 0x1745ec lookup 7").count(), 1, "{rules}");
-            assert!(run("ip", &[family, "route", "show", "table", "7"]).contains(to));
-        }
-        assert_eq!(net.routes_in(&lo, 7).await.unwrap(), routes);
-        assert_eq!(net.routes(&lo).await.unwrap(), []);
-    });
-}
-
-/// An administrator's rule with the same priority, mark and table, but for fewer packets, is not the agent's.
-#[test]
-fn a_narrower_rule_is_anothers() {
-    apart(async || {
-        let net = Net::here().await.unwrap();
-        for narrower in [
-            "from 192.0.2.0/24 fwmark 0x1745ec",
-            "to 192.0.2.0/24 fwmark 0x1745ec",
-            "iif lo fwmark 0x1745ec",
-            "oif lo fwmark 0x1745ec",
-            "tos 0x10 fwmark 0x1745ec",
-            "uidrange 0-1 fwmark 0x1745ec",
-            "ipproto tcp fwmark 0x1745ec",
-            "sport 80 fwmark 0x1745ec",
-            "dport 80 fwmark 0x1745ec",
-            "suppress_prefixlength 0 fwmark 0x1745ec",
-            "suppress_ifgroup 1 fwmark 0x1745ec",
-            "not fwmark 0x1745ec",
-            "fwmark 0x1745ec/0xffffff",
-        ] {
-            change_rule("add", narrower);
-            let before = run("ip", &["rule"]);
-            assert!(before.contains("30:"), "{narrower}");
-            assert_eq!(net.look(false).await.unwrap().rules, [], "{narrower}");
-            net.delete_rule(false, RULE).await.unwrap();
-            assert_eq!(run("ip", &["rule"]), before, "{narrower}");
-            change_rule("del", narrower);
-        }
-    });
-}
-
-#[test]
-fn only_the_agents_rule_is_deleted() {
-    apart(async || {
-        let net = Net::here().await.unwrap();
-        let narrower = "from 192.0.2.0/24 fwmark 0x1745ec";
-        change_rule("add", narrower);
-        net.ensure_rule(false, RULE).await.unwrap();
-        assert_eq!(net.look(false).await.unwrap().rules, [(false, RULE)]);
-        let both = run("ip", &["rule"]);
-        // the kernel would delete the first
-        assert!(matches!(net.delete_rule(false, RULE).await, Err(Error::RuleAfterAnother { .. })));
-        assert_eq!(run("ip", &["rule"]), both);
-        change_rule("del", narrower);
-        change_rule("add", narrower);
-        net.delete_rule(false, RULE).await.unwrap();
-        let left = run("ip", &["rule"]);
-        let left: Vec<&str> = left.lines().filter(|line| line.starts_with("30:")).collect();
-        assert_eq!(left, ["30:\tfrom 192.0.2.0/24 fwmark 0x1745ec lookup 7"]);
-    });
-}
-
-const RULE: Rule = Rule { priority: 30, mark: 0x0017_45ec, table: 7 };
-
-fn change_rule(verb: &str, which: &str) {
-    let args = ["rule", verb, "priority", "30", "lookup", "7"].into_iter().chain(which.split(' '));
-    run("ip", &args.collect::<Vec<_>>());
 }
 
 /// A sender that never pauses keeps reaching the first endpoint until the connection is ended.

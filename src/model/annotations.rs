@@ -36,6 +36,12 @@ pub mod keys {
     pub const CONFIG_HASH: &str = "kubernetes.io/config.hash";
     /// Label of a node that carries the traffic to other clusters.
     pub const INTERCONNECTION_GATEWAY: &str = "ovn.kubernetes.io/ic-gw";
+    /// Label of a node whose host has routes to other clusters; only in ovnkube.
+    pub const HOST_ROUTE: &str = "ovn.kubernetes.io/host-route";
+    /// Key of the ConfigMap `ovnkube-cluster`: the prefixes of these routes.
+    pub const HOST_ROUTES: &str = "host-routes";
+    /// Another one: addresses that none of these prefixes may contain.
+    pub const HOST_ROUTE_SERVERS: &str = "host-route-servers";
     /// Namespace and name of the ConfigMap that asks for interconnection.
     pub const INTERCONNECTION: (&str, &str) = ("kube-system", "ovn-ic-config");
     /// Network selection of Multus for the default network: where users ask for a fixed IP or MAC.

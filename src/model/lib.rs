@@ -50,9 +50,9 @@ pub use family::Family;
 pub use finding::Finding;
 pub use gateway::{Gateway, GatewayMode};
 pub use interconnection::{
-    Asks, BadKey, Declared, Interconnection, InterconnectionConfig, InterconnectionSubnet, Judge, Local, LocalRange,
-    MOST_PREFIXES, OwnPort, PeerCluster, PeerPort, PeerRoute, Peers, Prefixes, Refused, RemotePort, RouteCounts,
-    Server, TransitSwitch, prefixes,
+    Asks, BadKey, Declared, HostRoutes, Interconnection, InterconnectionConfig, InterconnectionSubnet, Judge, Local,
+    LocalRange, MOST_HOST_ROUTES, MOST_PREFIXES, OwnPort, PeerCluster, PeerPort, PeerRoute, Peers, Prefixes, Refused,
+    RemotePort, RouteCounts, Server, TransitSwitch, prefixes,
 };
 pub use labels::Labels;
 pub use masquerade::Masquerade;

@@ -87,6 +87,11 @@ pub struct NodeFields<'a> {
 }
 
 impl Node {
+    /// Whether the label tells its agent to look for routes of its host to other clusters.
+    pub fn looks_for_routes(&self) -> bool {
+        self.labels.get(keys::HOST_ROUTE).is_some_and(|value| value == "true")
+    }
+
     pub fn parse(meta: &Meta<'_>, fields: NodeFields<'_>) -> Self {
         let mut read = Reader { annotations: meta.annotations, bad: Vec::new() };
         Self {

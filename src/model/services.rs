@@ -196,6 +196,11 @@ impl Services {
         self.owners.nodes_in(range)
     }
 
+    /// What nodes depend on, by address: the API server, databases, their DNS.
+    pub fn needed(&self) -> BTreeMap<IpAddr, Name> {
+        self.owners.needed()
+    }
+
     fn at(&self, ip: IpAddr) -> BTreeSet<ObjectKey> {
         let mut all = BTreeSet::new();
         self.claims.at(ip, &mut all);

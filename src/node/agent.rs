@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ovnkube_host::Net;
-use ovnkube_model::Services;
+use ovnkube_model::{HostRoutes, Services};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::cni::Cni;
 use crate::exchange::{Change, OwnNode, Reports};
 use crate::observe::{Depth, observe};
+use crate::other_clusters::OtherClusters;
 use crate::ovs::Ovs;
 use crate::pods::Pods;
 use crate::preview::Preview;
@@ -53,6 +54,7 @@ async fn serve(
     let (mtu, mtu_now) = watch::channel(settings.mtu.given);
     let (ready, readiness) = watch::channel(Err("there is no connection to the Open_vSwitch database yet".to_owned()));
     let (node, own_node) = watch::channel(OwnNode::default());
+    let (others, told) = watch::channel(None);
     let cni = Arc::new(Cni {
         here: Net::here().await?,
         ovs: Ovs::connect(&settings.ovs_remote)?,
@@ -67,12 +69,14 @@ async fn serve(
     let failed = |problem| Error::Socket { path: settings.cni_socket.clone(), problem };
     let tracker = tracker(&settings, reports.needs_nodes.clone());
     let (health, warnings) = (reports.health.clone(), reports.warnings.clone());
+    let routes = OtherClusters::new(&settings, &cni, own_node.clone(), told, &tracker, warnings.clone());
     let reconciler = Reconciler::new(&settings, Arc::clone(&cni), own_node, &tracker, ready, mtu, reports);
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
         outcome = reconciler.run() => outcome,
         () = switch_health::watch(&health, settings.run_dir()) => Ok(()),
-        () = listen(changes, Some(&cni), node, &tracker) => Ok(()),
+        () = listen(changes, Some(&cni), node, others, &tracker) => Ok(()),
+        () = Box::pin(routes.keep()) => Ok(()),
         () = services::end_stale(&tracker, settings.run_dir(), &settings.masquerade_subnets) => Ok(()),
         () = services::answer_health_checks(&tracker, &settings.node, &health, &warnings) => Ok(()),
     }
@@ -83,6 +87,7 @@ async fn listen(
     mut changes: mpsc::Receiver<Change>,
     cni: Option<&Cni>,
     node: watch::Sender<OwnNode>,
+    others: watch::Sender<Option<HostRoutes>>,
     services: &ServiceTracker,
 ) {
     while let Some(change) = changes.recv().await {
@@ -96,6 +101,7 @@ async fn listen(
             Change::EndpointSlice(key, slice) => services.slice(&key, slice.map(|slice| *slice)),
             Change::ServiceCidr(name, range) => services.range(name, range),
             Change::NodeIps(name, ips) => services.node(&name, ips),
+            Change::OtherClusters(told) => drop(others.send_replace(Some(told))),
             Change::Connections(connections) => services.connections(connections),
             Change::ServicesSynced => services.services_synced(),
             Change::NodesSynced => services.nodes_synced(),
@@ -137,7 +143,7 @@ pub async fn plan(
     };
     let (node, services) = tokio::select! {
         heard = timeout(HEAR, heard) => heard.map_err(|_| Error::NothingHeard)?,
-        () = listen(changes, None, node, &tracker) => return Err(Error::NothingHeard),
+        () = listen(changes, None, node, watch::Sender::default(), &tracker) => return Err(Error::NothingHeard),
     };
     Preview { settings, here: &here, ovs: &ovs }.changes(&node, &services).await
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ovnkube_model::{
-    Connections, EndpointSlice, Mac, Name, NodeIps, ObjectKey, PodKey, Service, ServiceCidr, Subnet, keys,
+    Connections, EndpointSlice, HostRoutes, Mac, Name, NodeIps, ObjectKey, PodKey, Service, ServiceCidr, Subnet, keys,
 };
 use ovnkube_node_plan::annotations::Annotations;
 use ovnkube_telemetry::NodeHealth;
@@ -26,6 +26,8 @@ pub enum Change {
     ServiceCidr(Name, Option<ServiceCidr>),
     /// The addresses of any node; `None`: it is gone.
     NodeIps(Name, Option<NodeIps>),
+    /// What the host needs to know for routes to other clusters.
+    OtherClusters(HostRoutes),
     /// What nodes connect to; must be sent before any service.
     Connections(Connections),
     /// All existing services, slices and ranges have been sent.

@@ -28,6 +28,7 @@ mod exchange;
 mod gateway;
 mod mtu;
 mod observe;
+mod other_clusters;
 mod ovs;
 mod pair;
 mod pods;

@@ -314,6 +314,7 @@ fn options(remotes: Vec<Remote>) -> Options {
                 interface::MTU_REQUEST.id(),
                 interface::EXTERNAL_IDS.id(),
                 interface::OFPORT.id(),
+                interface::OPTIONS.id(),
             ],
         ),
         Monitored::only(qos::TABLE, [qos::EXTERNAL_IDS.id()]),

@@ -62,19 +62,35 @@ pub struct DefaultRoute {
     pub link: u32,
 }
 
-/// `ip rule add priority PRIORITY fwmark MARK lookup TABLE`
+/// `ip rule add priority PRIORITY PACKETS lookup TABLE`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
     pub priority: u32,
-    pub mark: u32,
+    pub packets: Packets,
     pub table: u8,
+}
+
+/// The packets that a rule is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packets {
+    /// With this mark.
+    Marked(u32),
+    /// The host's own, not those that it forwards.
+    Own,
+    /// The host's own, unless the table has only a default route for them.
+    OwnNotByDefault,
 }
 
 /// As `ip rule` shows it.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { priority, mark, table } = self;
-        write!(f, "{priority}: fwmark {mark:#x} lookup {table}")
+        let Self { priority, packets, table } = self;
+        let table = if *table == MAIN { "main".to_owned() } else { table.to_string() };
+        match packets {
+            Packets::Marked(mark) => write!(f, "{priority}: fwmark {mark:#x} lookup {table}"),
+            Packets::Own => write!(f, "{priority}: iif lo lookup {table}"),
+            Packets::OwnNotByDefault => write!(f, "{priority}: iif lo lookup {table} suppress_prefixlength 0"),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ pub mod masquerade;
 pub mod mtu;
 pub mod observed;
 pub mod openflow;
+pub mod other_clusters;
 pub mod preflight;
 pub mod services;
 pub mod stale;

@@ -14,6 +14,8 @@ pub struct HostState {
     pub links: Vec<LinkIntent>,
     /// The flag says whether the rule is for IPv6.
     pub rules: Vec<(bool, Rule)>,
+    /// Rules to remove.
+    pub stale_rules: Vec<(bool, Rule)>,
 }
 
 /// The wanted state of one link. A field that is `None` or empty changes nothing.
@@ -61,6 +63,8 @@ pub fn diff(want: &HostState, have: &Observed) -> Vec<HostChange> {
     }
     let rules = want.rules.iter().filter(|rule| !have.rules.contains(rule));
     changes.extend(rules.map(|&(ipv6, rule)| HostChange::of_host(What::AddRule { ipv6, rule })));
+    let stale = want.stale_rules.iter().filter(|rule| have.rules.contains(rule));
+    changes.extend(stale.map(|&(ipv6, rule)| HostChange::of_host(What::RemoveRule { ipv6, rule })));
     changes
 }
 

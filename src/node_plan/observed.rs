@@ -1,6 +1,6 @@
 //! The observed host: links with their addresses and routes, routing rules, bridges.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
@@ -31,6 +31,8 @@ pub struct LinkState {
     pub addresses: Vec<IpNetwork>,
     /// Routes with their tables, without those of the kernel and of router advertisements.
     pub routes: Vec<(u8, Route)>,
+    /// The tables that have any route through the link.
+    pub tables: BTreeSet<u8>,
     /// Every route through the link except the kernel's local ones.
     pub snapshots: Vec<RouteSnapshot>,
     /// Permanent entries.

@@ -15,10 +15,12 @@ use ovnkube_model::{Masquerade, Subnet};
 
 use crate::change::{HostChange, What};
 use crate::gateway::{Place, nft, routing};
+use crate::host::MAIN;
 use crate::iptables_cleanup;
 use crate::management_port;
 use crate::masquerade::masquerade_subnets;
 use crate::observed::{BridgeState, LinkState, Observed};
+use crate::other_clusters;
 
 /// The ranges of the cluster, as far as they are known.
 #[derive(Debug, Clone, Copy)]
@@ -166,11 +168,11 @@ pub fn tables(ranges: &Ranges<'_>, host: &Observed) -> Vec<HostChange> {
     }
     let all = [ranges.cluster, ranges.service, ranges.masquerade].concat();
     changes.extend(iptables(&all, false, host));
-    for rule in routing::RULES {
+    for rule in routing::RULES.into_iter().chain(other_clusters::RULES.into_iter().rev()) {
         let present = host.rules.iter().filter(|(_, have)| *have == rule);
         changes.extend(present.map(|&(ipv6, rule)| HostChange::of_host(What::RemoveRule { ipv6, rule })));
         let port = host.link(management_port::LINK);
-        if port.is_some_and(|port| port.routes_in(rule.table).next().is_some()) {
+        if rule.table != MAIN && port.is_some_and(|port| port.routes_in(rule.table).next().is_some()) {
             changes.push(HostChange::on(management_port::LINK, What::RemoveRoutesIn(rule.table)));
         }
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use ovnkube_apply::{
-    Chassis, Engine, Interconnection, JoinSettings, Listening, MayWrite, OwnDatabases, Parts, Patches, TakeoverCheck,
+    Chassis, Engine, Interconnection, JoinSettings, Listening, MayWrite, Offers, OwnDatabases, Parts, Patches,
+    TakeoverCheck,
 };
 use ovnkube_config::Settings;
 use ovnkube_model::{Roles, World};
@@ -18,7 +19,7 @@ use tracing::{info, warn};
 
 use crate::connections::Connections;
 use crate::stop::Stop;
-use crate::{cluster, election_timer, recording, server_keys, stranger, translate};
+use crate::{cluster, election_timer, host_routes, recording, server_keys, stranger, translate};
 
 /// How many changes may wait for the engine; beyond that the watches wait.
 const CHANGES: usize = 4096;
@@ -92,6 +93,8 @@ pub(crate) async fn run(
         let own = nb.clone().zip(sb.clone()).map(|(nb, sb)| OwnDatabases { nb, sb });
         let join = |own| Interconnection::new(own, interconnection(&settings, &may_write, &metrics), &weak);
         let (offers, joined) = own.map(join).unzip();
+        let hosts = offers.as_ref().map(Offers::host_routes);
+        let hosts = hosts.map(|told| host_routes::keep(&api, &settings, may_write.clone(), told));
         let engine = Engine::new(Parts {
             offers,
             world: World::new(network, scope.kinds().iter().copied()),
@@ -112,6 +115,7 @@ pub(crate) async fn run(
             () = or_never(stale.map(Chassis::run)) => {}
             () = or_never(joined.map(Interconnection::run)) => {}
             () = or_never(keys) => {}
+            () = or_never(hosts) => {}
         }
         drop(watches);
         metrics.leader.set(0);

@@ -6,6 +6,7 @@ mod controller;
 mod db;
 mod election_timer;
 mod endpoints;
+mod host_routes;
 mod ic;
 mod install_cni;
 #[cfg_attr(windows, path = "system/no_node.rs")]

@@ -10,7 +10,9 @@ use std::time::Duration;
 use anyhow::Result;
 use ovnkube_config::Settings;
 use ovnkube_identity::{NodeCertificate, Wanted};
-use ovnkube_model::{Change, Finding, GatewayMode, Kind, Name, Node, Notice, Object, Pod, Roles, Severity};
+use ovnkube_model::{
+    Change, Finding, GatewayMode, HostRoutes, Kind, Name, Node, Notice, Object, ObjectKey, Pod, Roles, Severity,
+};
 use ovnkube_node::{
     Annotations, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, HostQuestion, MtuSettings, NodeSettings,
     OwnNode, PodOnNode, Reports, Standing, Tls, Warning, Warnings,
@@ -111,6 +113,8 @@ async fn agent(
     let events = Events::start(api, "ovnkube-node", name);
     let node_name: Name = name.into();
     let mut other = None;
+    let namespace = own_settings.kubernetes.ovn_config_namespace.as_str().into();
+    let config_map = ObjectKey { namespace, name: crate::cluster::NAME.into() };
     let reports = Reports { annotations, warnings, needs_nodes, health: health.clone() };
     let work = async {
         let settings = node_settings(&settings, &node_name, api.server());
@@ -125,6 +129,7 @@ async fn agent(
         () = connections.keep_sending(weak) => {}
         () = report_leaving(health, own_node.clone()) => {}
         () = watch_nodes(api, nodes_matter, to_agent.clone()) => {}
+        () = watch_host_routes(api, config_map, own_node.clone(), to_agent.clone()) => {}
         () = forward(incoming, to_agent, own, Cluster { api, settings: own_settings, host: &host, known: cluster, other: &mut other }) => {}
         () = publish(&events, &node_name, standing, own_node.clone()) => {}
         () = annotate(api, &node_name, wanted, own_node.clone()) => {}
@@ -229,6 +234,55 @@ async fn watch_nodes(api: &Client, mut matter: watch::Receiver<bool>, agent: mps
             _ => continue,
         };
         if agent.send(change).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Tells the agent which prefixes of other clusters its host has routes to. Only agents whose Node has the label ask: without the
+/// option there is no request.
+async fn watch_host_routes(
+    api: &Client,
+    config_map: ObjectKey,
+    own: watch::Receiver<Own>,
+    agent: mpsc::Sender<ovnkube_node::Change>,
+) {
+    let scope = Scope::HostRoutes(config_map);
+    loop {
+        tokio::select! {
+            () = labelled(own.clone(), false) => {
+                if agent.send(ovnkube_node::Change::OtherClusters(HostRoutes::default())).await.is_err() {
+                    return;
+                }
+                labelled(own.clone(), true).await;
+            }
+            () = labelled(own.clone(), true) => tokio::select! {
+                () = forward_host_routes(api, &scope, &agent) => return,
+                () = labelled(own.clone(), false) => {}
+            },
+        }
+    }
+}
+
+/// Waits until it is known that the own Node has the label of hosts with routes to other clusters, or that it has not.
+async fn labelled(mut own: watch::Receiver<Own>, is: bool) {
+    if own.wait_for(|own| own.as_ref().is_some_and(|(_, node)| node.looks_for_routes() == is)).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn forward_host_routes(api: &Client, scope: &Scope, agent: &mpsc::Sender<ovnkube_node::Change>) {
+    let (changes, mut incoming) = mpsc::channel(CHANGES);
+    let _watches = ovnkube_watch::start(api, scope, &changes);
+    drop(changes);
+    let (mut now, mut is_synced) = (HostRoutes::default(), false);
+    while let Some(change) = incoming.recv().await {
+        match change {
+            Change::HostRoutes(routes) => now = routes.unwrap_or_default(),
+            Change::Synced(Kind::HostRoutes) => is_synced = true,
+            _ => continue,
+        }
+        if is_synced && agent.send(ovnkube_node::Change::OtherClusters(now.clone())).await.is_err() {
             return;
         }
     }

@@ -59,7 +59,7 @@ impl Client {
     }
 }
 
-fn all(namespace: &str) -> String {
+pub(crate) fn all(namespace: &str) -> String {
     format!("/api/v1/namespaces/{}/configmaps", query_value(namespace))
 }
 

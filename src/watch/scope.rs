@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use ovnkube_model::{Change, Kind, Name, keys};
+use ovnkube_model::{Change, Kind, Name, ObjectKey, keys};
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
 use crate::client::query_value;
+use crate::config_map::all as config_maps;
 use crate::endpoint_slices::EndpointSlices;
+use crate::host_routes::HostRoutesConfigs;
 use crate::interconnection::InterconnectionConfigs;
 use crate::interconnection_subnets::InterconnectionSubnets;
 use crate::namespaces::Namespaces;
@@ -16,7 +18,7 @@ use crate::nodes::Nodes;
 use crate::pods::{NodePods, Pods, RunningPods};
 use crate::service_cidrs::ServiceCidrs;
 use crate::services::Services;
-use crate::stream::run;
+use crate::stream::{run, run_at};
 use crate::{Client, Error};
 
 /// Excludes services that another proxy serves, and slices of headless services, which need no load balancer.
@@ -38,6 +40,8 @@ pub enum Scope {
     Nodes,
     /// The node of this name and its pods; services with all their endpoints, and service ranges.
     Node(Name),
+    /// The ConfigMap of this namespace and name, of which agents read the routes of their hosts.
+    HostRoutes(ObjectKey),
 }
 
 impl Scope {
@@ -57,6 +61,7 @@ impl Scope {
             Self::ClusterManager => &[Kind::Node, Kind::Pod],
             Self::Nodes => &[Kind::Node],
             Self::Node(_) => &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::ServiceCidr],
+            Self::HostRoutes(_) => &[Kind::HostRoutes],
         }
     }
 
@@ -67,6 +72,7 @@ impl Scope {
             (_, Kind::Interconnection) => format!("metadata.name={}", keys::INTERCONNECTION.1),
             (Self::Node(name), Kind::Node) => format!("metadata.name={name}"),
             (Self::Node(name), Kind::Pod) => format!("spec.nodeName={name}"),
+            (Self::HostRoutes(key), Kind::HostRoutes) => format!("metadata.name={}", key.name),
             _ => return String::new(),
         };
         format!("&fieldSelector={}", query_value(&field))
@@ -100,6 +106,10 @@ pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watche
             Kind::InterconnectionSubnet => tasks.spawn(run::<InterconnectionSubnets>(client, selector, changes)),
             Kind::ServiceCidr => tasks.spawn(run::<ServiceCidrs>(client, selector, changes)),
             Kind::EndpointSlice => tasks.spawn(run::<EndpointSlices>(client, selector, changes)),
+            Kind::HostRoutes => {
+                let Scope::HostRoutes(key) = scope else { continue };
+                tasks.spawn(run_at::<HostRoutesConfigs>(client, config_maps(&key.namespace), selector, changes))
+            }
         };
     }
     Watches { _tasks: tasks }

@@ -33,9 +33,15 @@ const LONGEST_LINE: u64 = 64 * 1024 * 1024;
 
 /// Lists and watches until the receiver of `changes` is gone.
 pub(crate) async fn run<W: Watched>(client: Client, selector: String, changes: Sender<Change>) {
+    run_at::<W>(client, W::PATH.to_owned(), selector, changes).await;
+}
+
+/// The same, of objects at another path, such as those of one namespace.
+pub(crate) async fn run_at<W: Watched>(client: Client, path: String, selector: String, changes: Sender<Change>) {
     let listened_to = changes.clone();
     let stream = Stream::<W> {
         client,
+        path,
         selector,
         changes,
         known: BTreeMap::new(),
@@ -91,6 +97,7 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
 
 struct Stream<W: Watched> {
     client: Client,
+    path: String,
     /// Part of every query.
     selector: String,
     changes: Sender<Change>,
@@ -188,7 +195,7 @@ impl<W: Watched> Stream<W> {
         let (mut text, mut next) = (Vec::new(), String::new());
         loop {
             let limit = if self.paged { W::PAGE } else { WHOLE };
-            let path = format!("{}?limit={limit}&continue={}{}", W::PATH, query_value(&next), self.selector);
+            let path = format!("{}?limit={limit}&continue={}{}", self.path, query_value(&next), self.selector);
             match self.client.get(&action, &path, &mut text).await {
                 Err(error) if W::OPTIONAL && next.is_empty() && error.is_withheld() => {
                     if self.given == Given::Yes {
@@ -255,7 +262,7 @@ impl<W: Watched> Stream<W> {
         let action = Self::action("watch");
         let path = format!(
             "{}?watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}{}",
-            W::PATH,
+            self.path,
             between(SHORTEST_WATCH, LONGEST_WATCH).as_secs(),
             query_value(self.version.as_deref().unwrap_or_default()),
             self.selector,

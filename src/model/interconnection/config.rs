@@ -10,6 +10,7 @@
 //! auto-route: "true"
 //! gateway-mtu: "1300"
 //! routes: "az2 10.17.0.0/16"
+//! host-route: "true"
 //! ```
 
 use std::collections::BTreeMap;
@@ -75,6 +76,9 @@ pub struct Interconnection {
     /// Prefixes that people say are behind another cluster, each with its name.
     #[serde(default)]
     pub routes: BTreeMap<Subnet, Name>,
+    /// Whether hosts have routes to the other clusters' prefixes.
+    #[serde(default)]
+    pub host_route: bool,
 }
 
 impl Asks {
@@ -111,6 +115,7 @@ impl Interconnection {
         keys.extend(self.gateway_mtu.map(|mtu| ("gateway-mtu", mtu.to_string())));
         let routes: Vec<String> = self.routes.iter().map(|(prefix, zone)| format!("{zone} {prefix}")).collect();
         keys.extend(Some(("routes", routes.join(","))).filter(|_| !routes.is_empty()));
+        keys.extend(self.host_route.then(|| ("host-route", "true".to_owned())));
         json!(keys).to_string()
     }
 
@@ -177,6 +182,7 @@ impl<'a> Reader<'a> {
         let auto_route = self.switch("auto-route");
         let gateway_mtu = self.mtu("gateway-mtu");
         let routes = self.routes("routes", zone.as_deref());
+        let host_route = self.text("host-route").map_or(Some(false), |_| self.switch("host-route"));
         Some(Interconnection {
             zone: zone?,
             servers: servers?,
@@ -186,6 +192,7 @@ impl<'a> Reader<'a> {
             auto_route: auto_route?,
             gateway_mtu: gateway_mtu.ok()?,
             routes,
+            host_route: host_route?,
         })
     }
 

@@ -16,7 +16,7 @@ use super::text::{is_zone, short};
 use crate::Name;
 
 /// The most routes of one ConfigMap.
-const MOST: usize = 256;
+pub(super) const MOST: usize = 256;
 /// The most entries that are named as bad.
 const NAMED: usize = 5;
 /// What an entry looks like.

@@ -6,9 +6,11 @@
 //! - [`declared`]: prefixes that people say are behind another cluster
 //! - [`prefixes`]: which of the others' prefixes may be used here
 //! - [`judged`]: these and the declared ones
+//! - [`host_routes`]: those that hosts have routes to
 
 mod config;
 mod declared;
+mod host_routes;
 mod judged;
 mod peers;
 mod prefixes;
@@ -20,6 +22,8 @@ mod text;
 
 pub use config::{Asks, BadKey, Interconnection, InterconnectionConfig, Server};
 pub use declared::Declared;
+pub use host_routes::{HostRoutes, MOST_HOST_ROUTES};
+pub(crate) use host_routes::{by_cluster, fair, text as host_routes_text};
 pub use judged::prefixes;
 pub use peers::{OwnPort, PeerCluster, PeerPort, PeerRoute, Peers, RemotePort, TransitSwitch};
 pub use prefixes::{Judge, Local, LocalRange, MOST_PREFIXES, Prefixes, Refused, RouteCounts};

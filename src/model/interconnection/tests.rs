@@ -1,4 +1,5 @@
 mod declared;
+mod host_routes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,6 +59,7 @@ fn a_bad_key_is_named_with_its_remedy() {
         ("auto-route", "yes", "write \"true\" or \"false\""),
         ("gateway-mtu", "576", "write a number from 1280 to 65535"),
         ("gateway-mtu", "70000", "write a number from 1280 to 65535"),
+        ("host-route", "yes", "write \"true\" or \"false\""),
     ] {
         let config = parse(&[(key, value)]);
         assert_eq!(config.asks, Asks::Unclear, "{key}: {value}");
@@ -333,6 +335,8 @@ fn a_wanted_interconnection_is_kept_as_text() {
             ("ic-nb-port", "7000"),
             ("auto-route", "false"),
         ],
+        &[("host-route", "true")],
+        &[("host-route", "false")],
         &[("gateway-mtu", "1300"), ("gw-nodes", "a,b,c.d"), ("az-name", "A-1.b")],
         &[("routes", "az2 10.17.0.0/16\naz3 fd00:18::/48, az2 10.18.0.0/16"), ("auto-route", "false")],
     ] {

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use super::rules::{AddressRules, Refusal};
 use crate::{Family, Name, Node, Subnet};
 
+const API_SERVER: &str = "the API server";
+
 /// The addresses of a node, each with its origin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeIps(BTreeMap<IpAddr, AddressOrigin>);
@@ -107,8 +109,15 @@ impl Owners {
         old.symmetric_difference(&self.api_servers).copied().collect()
     }
 
+    /// What nodes depend on, by address.
+    pub(super) fn needed(&self) -> BTreeMap<IpAddr, Name> {
+        let mut all: BTreeMap<IpAddr, Name> = self.api_servers.iter().map(|ip| (*ip, API_SERVER.into())).collect();
+        all.extend(self.connections.clone());
+        all
+    }
+
     fn connection(&self, ip: IpAddr) -> Option<&str> {
-        let is_api_server = || self.api_servers.contains(&ip).then_some("the API server");
+        let is_api_server = || self.api_servers.contains(&ip).then_some(API_SERVER);
         self.connections.get(&ip).map(AsRef::as_ref).or_else(is_api_server)
     }
 

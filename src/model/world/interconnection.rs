@@ -9,8 +9,8 @@ use super::World;
 use super::joined::Wanted;
 use crate::{
     Affected, Asks, Declared, Interconnection, InterconnectionConfig, InterconnectionSubnet, Judge, Local, LocalRange,
-    MOST_PREFIXES, Name, Notice, Object, ObjectKey, Peers, Prefixes, Refused, Severity, Stuck, TransitSwitch, keys,
-    prefixes,
+    MOST_PREFIXES, Name, Node, Notice, Object, ObjectKey, Peers, Prefixes, Refused, Severity, Stuck, TransitSwitch,
+    keys, prefixes,
 };
 
 /// The most prefixes that one message names.
@@ -82,8 +82,12 @@ impl World {
         for switch in self.joined.switches().cloned().collect::<Vec<_>>() {
             self.affect(Affected::TransitSwitch(switch));
         }
-        let gateways: BTreeSet<Name> = before.into_iter().chain(self.gateways().cloned()).collect();
-        for node in gateways {
+        let mut labelled: BTreeSet<Name> = before.into_iter().chain(self.gateways().cloned()).collect();
+        if let Some(has_routes) = self.has_host_routes() {
+            let differs = |node: &Node| node.looks_for_routes() != has_routes;
+            labelled.extend(self.nodes.iter().filter(|(_, node)| differs(node)).map(|(name, _)| name.clone()));
+        }
+        for node in labelled {
             self.affect(Affected::Node(node));
         }
         if self.joined.is_off() {
@@ -207,7 +211,8 @@ impl World {
         for prefix in names.into_iter().filter(|prefix| old.used.get(prefix) != new.used.get(prefix)) {
             self.affect(Affected::Prefix(*prefix));
         }
-        if old.refused != new.refused || old.declared != new.declared {
+        let tells_hosts = self.has_host_routes() == Some(true) && !old.used.keys().eq(new.used.keys());
+        if old.refused != new.refused || old.declared != new.declared || tells_hosts {
             self.affect(Affected::Interconnection);
         }
         self.joined.prefixes = new;
@@ -289,6 +294,7 @@ impl World {
                 ),
             )
         });
+        let hosts = self.host_route_problem().into_iter().map(|message| warn("HostRouteRefused", message));
         bad.chain(unknown)
             .chain(stuck)
             .chain(unused)
@@ -297,6 +303,7 @@ impl World {
             .chain(declared)
             .chain(silent)
             .chain(many)
+            .chain(hosts)
             .collect()
     }
 

@@ -156,6 +156,16 @@ impl ServiceTracker {
         }
     }
 
+    /// What nodes depend on, by address: the API server, databases, their DNS.
+    pub(crate) fn needed(&self) -> BTreeMap<IpAddr, Name> {
+        self.lock().services.needed()
+    }
+
+    /// Whether all existing services, slices and ranges were received.
+    pub(crate) fn knows_services(&self) -> bool {
+        self.lock().knows_services
+    }
+
     /// All existing services, slices and ranges were received.
     pub(crate) fn services_synced(&self) {
         self.lock().knows_services = true;

@@ -5,7 +5,7 @@ use ipnetwork::IpNetwork;
 use ovnkube_model::{Family, Mac, Masquerade, Subnet};
 
 use super::GatewayBridge;
-use crate::host::{MAIN, Route, Rule, Sysctl};
+use crate::host::{MAIN, Packets, Route, Rule, Sysctl};
 use crate::links::{Address, HostState, LinkIntent};
 use crate::management_port::{self, ManagementPort};
 use crate::observed::{LinkState, Observed};
@@ -15,7 +15,7 @@ use crate::services;
 pub const TABLE: u8 = 7;
 const PRIORITY: u32 = 30;
 /// The agent's routing rules.
-pub const RULES: [Rule; 1] = [Rule { priority: PRIORITY, mark: services::nft::MARK, table: TABLE }];
+pub const RULES: [Rule; 1] = [Rule { priority: PRIORITY, packets: Packets::Marked(services::nft::MARK), table: TABLE }];
 /// Set on the bridge's link.
 pub const FORWARDING: Sysctl = Sysctl::v4("forwarding");
 

@@ -8,9 +8,10 @@ use std::fs;
 
 use ovnkube_node_plan::change::HostChange;
 use ovnkube_node_plan::gateway::{Place, routing};
-use ovnkube_node_plan::links;
+use ovnkube_node_plan::links::{self, HostState};
 use ovnkube_node_plan::management_port::ManagementPort;
 use ovnkube_node_plan::observed::Observed;
+use ovnkube_node_plan::other_clusters;
 use ovnkube_node_plan::stale;
 
 use seen::Case;
@@ -59,7 +60,18 @@ fn missing(
     } else {
         port.state(host)
     };
-    links::diff(&want, host)
+    let mut changes = links::diff(&want, host);
+    changes.extend(links::diff(&others(case, host).0, host));
+    changes
+}
+
+/// Routes to other clusters, and what is said of prefixes that have none.
+fn others(case: &Case, host: &Observed) -> (HostState, Option<String>) {
+    let gateways: Vec<_> = case.subnets.iter().filter_map(|subnet| subnet.nth(1)).collect();
+    let facts =
+        other_clusters::Facts { prefixes: case.others.as_ref(), gateways: &gateways, mtu: None, needed: &case.needed };
+    let (state, held) = other_clusters::want(&facts, host);
+    (state, other_clusters::say(&held))
 }
 
 /// Applying the planned changes soon leads to an empty plan.
@@ -92,7 +104,7 @@ fn observed_hosts_and_their_changes() {
         let text = fs::read_to_string(&path).unwrap();
         let case = Case::parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
         let have: Vec<String> = match plan(&case, &case.host) {
-            Ok(changes) => changes.iter().map(ToString::to_string).collect(),
+            Ok(changes) => changes.iter().map(ToString::to_string).chain(others(&case, &case.host).1).collect(),
             Err(why) => vec![why],
         };
         settles(&name, case.clone());

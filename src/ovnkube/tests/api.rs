@@ -79,10 +79,23 @@ impl Api {
         self.servers.start();
     }
 
-    pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, kube::Error> {
+    async fn client(&self) -> kube::Client {
         let kubeconfig = Kubeconfig::read_from(self.file("admin.kubeconfig")).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        let client = kube::Client::try_from(config).unwrap();
+        kube::Client::try_from(config).unwrap()
+    }
+
+    /// How many lists of this kind there were since the API server started.
+    pub(crate) async fn lists(&self, kind: &str) -> u64 {
+        let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+        let text = self.client().await.request_text(request).await.unwrap();
+        let words = ["apiserver_request_total{".to_owned(), format!("resource=\"{kind}\""), "verb=\"LIST\"".to_owned()];
+        let lines = text.lines().filter(|line| words.iter().all(|word| line.contains(word)));
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as u64).sum()
+    }
+
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, kube::Error> {
+        let client = self.client().await;
         let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let request = http::Request::builder().method(method).uri(path).header("content-type", kind);

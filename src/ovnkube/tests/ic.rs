@@ -6,10 +6,12 @@ use ovnkube_tests::nb::{Daemon, Release, Server, until};
 use ovnkube_tests::objects::interconnection;
 use serde_json::{Value, json};
 
+use crate::api::CLUSTER;
 use crate::db::Said;
 use crate::lab::Lab;
 use crate::process::{Process, ovnkube};
 
+const NODE: &str = "/api/v1/nodes/n1";
 const CONFIG: &str = "/api/v1/namespaces/kube-system/configmaps";
 
 /// A cluster with one gateway, and the shared databases, which have the cluster az2 too.
@@ -319,6 +321,50 @@ async fn what_dead_clusters_left_is_removed_and_what_is_alive_is_not() {
     joined.ic(&["clean", "az", "az4"]).has(2, "cluster az4 is alive: it answers");
     daemon.signal("STOP");
     joined.ic(&["clean", "az", "az4"]).has(0, "removed of cluster az4");
+    joined.end().await;
+}
+
+/// What a master writes for agents, with the rights of its account.
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_are_told_which_routes_hosts_have() {
+    let (mut joined, master) = Joined::joined().await;
+    let version =
+        async |path: &str, joined: &Joined| joined.lab.api.get(path).await["metadata"]["resourceVersion"].clone();
+    let told = async |joined: &Joined| joined.lab.api.get(CLUSTER).await["data"]["host-routes"].clone();
+    let label = async |joined: &Joined| {
+        joined.lab.api.get(NODE).await["metadata"]["labels"]["ovn.kubernetes.io/host-route"].clone()
+    };
+    let both = async |joined: &Joined| (told(joined).await, label(joined).await);
+    assert_eq!(both(&joined).await, (Value::Null, Value::Null), "nothing without the option");
+
+    joined.configure(&[("host-route", "true")]).await;
+    until("the prefix", async || both(&joined).await == (json!("az2 10.244.0.0/16\n"), json!("true"))).await;
+    assert_eq!(joined.lab.api.get(CLUSTER).await["data"]["host-route-servers"], "127.0.0.1");
+    joined.offer("az2", "10.245.0.0/16");
+    until("both", async || told(&joined).await == "az2 10.244.0.0/16\naz2 10.245.0.0/16\n").await;
+
+    // the next master writes only what is new
+    let before = (version(NODE, &joined).await, version(CLUSTER, &joined).await);
+    drop(master);
+    let master = joined.lab.start("init-master=two", &[]);
+    until("it works", async || joined.ic(&["diagnose"]).out.contains("ok       lock")).await;
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    assert_eq!((version(NODE, &joined).await, version(CLUSTER, &joined).await), before);
+    joined.offer("az2", "10.246.0.0/16");
+    until("the next one", async || told(&joined).await.to_string().contains("10.246.0.0/16")).await;
+
+    // off needs no shared database
+    joined.shared.iter_mut().for_each(Server::kill);
+    joined.configure(&[("host-route", "false")]).await;
+    until("none", async || both(&joined).await == (json!(""), json!("false"))).await;
+    // nor does a master that starts then; one was killed in between
+    drop(master);
+    let left = json!({"data": {"host-routes": "az2 10.244.0.0/16\n"}});
+    joined.lab.api.ask(Method::PATCH, CLUSTER, left).await.unwrap();
+    let labels = json!({"metadata": {"labels": {"ovn.kubernetes.io/host-route": "true"}}});
+    joined.lab.api.ask(Method::PATCH, NODE, labels).await.unwrap();
+    let _master = joined.lab.start("init-master=three", &[]);
+    until("none", async || both(&joined).await == (json!(""), json!("false"))).await;
     joined.end().await;
 }
 

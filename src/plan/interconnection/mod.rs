@@ -7,7 +7,8 @@
 //! Per transit switch: the switch, the port to the cluster router with the gateways that may hold it, and the other
 //! clusters' ports. Per prefix of other clusters: a route for each next hop, as OVN's own daemon writes them, and a policy
 //! that sends packets for it to all next hops. Routes alone would not do: the routes by source that lead pods to their
-//! gateway would win against a shorter prefix. Per node: the label that says whether it is a gateway.
+//! gateway would win against a shorter prefix. Per node: the labels that say whether it is a gateway, and whether its host has
+//! routes to other clusters.
 
 mod offer;
 mod routes;
@@ -35,7 +36,7 @@ impl fmt::Display for InterconnectionKey {
         match self {
             Self::Switch(name) => write!(f, "transit switch {name}"),
             Self::Prefix(prefix) => write!(f, "prefix {prefix} of other clusters"),
-            Self::Node(name) => write!(f, "label of gateway {name}"),
+            Self::Node(name) => write!(f, "labels of node {name} for other clusters"),
         }
     }
 }
@@ -72,31 +73,34 @@ impl Feature for Interconnections {
         match key {
             InterconnectionKey::Switch(name) => switch::want(name, world),
             InterconnectionKey::Prefix(prefix) => routes::want(*prefix, world),
-            InterconnectionKey::Node(name) => label(name, world),
+            InterconnectionKey::Node(name) => labels(name, world),
         }
     }
 }
 
-/// Nodes that were gateways get the label's other value, as in Kube-OVN.
-fn label(name: &Name, world: &World) -> Want {
+/// Nodes that were gateways, or had routes, get the label's other value, as in Kube-OVN.
+fn labels(name: &Name, world: &World) -> Want {
     let Some(node) = world.nodes.get(name) else { return Want::default() };
     let is_gateway = match world.joined.wanted() {
-        Some(wanted) => wanted.gateways.contains(name),
-        None if world.joined.is_off() => false,
-        None => return Want::default(),
+        Some(wanted) => Some(wanted.gateways.contains(name)),
+        None => world.joined.is_off().then_some(false),
     };
-    let has = node.labels.get(keys::INTERCONNECTION_GATEWAY).map(String::as_str);
-    let value = match (is_gateway, has) {
-        (true, Some("true")) | (false, None | Some("false")) => return Want::default(),
-        (true, _) => "true",
-        (false, _) => "false",
+    let label = |key: &'static str, is: Option<bool>| match (is?, node.labels.get(key).map(String::as_str)) {
+        (true, Some("true")) | (false, None | Some("false")) => None,
+        (true, _) => Some((key, "true")),
+        (false, _) => Some((key, "false")),
     };
+    let gateway = label(keys::INTERCONNECTION_GATEWAY, is_gateway);
+    let labels: Vec<_> = gateway.into_iter().chain(label(keys::HOST_ROUTE, world.has_host_routes())).collect();
+    if labels.is_empty() {
+        return Want::default();
+    }
     let patch = Patch {
         target: PatchTarget::Node(name.clone()),
         uid: node.uid.clone(),
         annotations: Vec::new(),
         seen: Seen::Bare,
-        labels: vec![(keys::INTERCONNECTION_GATEWAY, value)],
+        labels,
         network_unavailable: None,
     };
     Want { patch: Some(patch), ..Want::default() }

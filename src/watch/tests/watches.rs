@@ -3,14 +3,16 @@
 
 mod lab;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use lab::{Cluster, next, until};
-use ovnkube_model::{Backend, Change, Family, Kind, Name, Notice, Object, ObjectKey, PodKey, Services, Severity, keys};
+use ovnkube_model::{
+    Backend, Change, Family, HostRoutes, Kind, Name, Notice, Object, ObjectKey, PodKey, Services, Severity, keys,
+};
 use ovnkube_watch::{Access, Annotations, Client, Condition, Data, Endpoints, Error, Events, Given, Scope, start};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
@@ -497,6 +499,25 @@ async fn only_masters_write_the_clusters_values() {
     }
     assert!(master.set_config_map(namespace, "other", &data("3")).await.unwrap_err().is_forbidden());
     assert_eq!(cluster.get(&path).await["data"], json!({"a": "2"}));
+
+    // agents of both kinds follow the routes of their hosts
+    let agent = by(cluster.agent(Some("reads"))).await;
+    let kubelet = by(cluster.user("system:node:reads", &["system:nodes"])).await;
+    let scope = Scope::HostRoutes(ObjectKey { namespace: namespace.into(), name: name.into() });
+    let routes = |text: &str| Data::from([(keys::HOST_ROUTES.to_owned(), text.to_owned())]);
+    for reader in [agent, kubelet] {
+        let (sender, mut changes) = channel(9);
+        let _watches = start(&reader, &scope, &sender);
+        let mut next = async || next(&mut changes, Some).await;
+        let before = cluster.get(&path).await["data"][keys::HOST_ROUTES].is_null();
+        assert_eq!(next().await, Change::HostRoutes((!before).then(HostRoutes::default)));
+        assert_eq!(next().await, Change::Synced(Kind::HostRoutes));
+        master.set_config_map(namespace, name, &routes("az2 10.244.0.0/16\n")).await.unwrap();
+        let prefixes = BTreeMap::from([("10.244.0.0/16".parse().unwrap(), "az2".into())]);
+        assert_eq!(next().await, Change::HostRoutes(Some(HostRoutes { prefixes, ..HostRoutes::default() })));
+        master.set_config_map(namespace, name, &routes("")).await.unwrap();
+        assert_eq!(next().await, Change::HostRoutes(Some(HostRoutes::default())));
+    }
 }
 
 /// A CA that did not sign the API server's certificate.

@@ -6,12 +6,13 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnetwork::IpNetwork;
-use ovnkube_model::{GatewayMode, Mac, Subnet};
+use ovnkube_model::{GatewayMode, Mac, Name, Subnet};
 use ovnkube_node_plan::change::{HostChange, What};
 use ovnkube_node_plan::gateway::{GatewaySettings, Ranges};
-use ovnkube_node_plan::host::{DefaultRoute, Link, MAIN, Route, RouteSnapshot, Rule, Sysctl};
+use ovnkube_node_plan::host::{DefaultRoute, Link, MAIN, Packets, Route, RouteSnapshot, Rule, Sysctl};
 use ovnkube_node_plan::management_port::{Facts, SYSCTLS, SYSCTLS_V6};
 use ovnkube_node_plan::observed::{BridgeState, LinkState, Observed};
+use ovnkube_node_plan::other_clusters;
 use serde::Deserialize;
 
 /// A case, ready to be planned.
@@ -22,6 +23,9 @@ pub(crate) struct Case {
     pub(crate) services: Vec<Subnet>,
     pub(crate) subnets: Vec<Subnet>,
     pub(crate) internal: Vec<IpAddr>,
+    /// Prefixes of other clusters.
+    pub(crate) others: Option<BTreeMap<Subnet, Name>>,
+    pub(crate) needed: BTreeMap<IpAddr, Name>,
     pub(crate) mtu: u32,
     pub(crate) cleanup: bool,
     pub(crate) gateway: Option<GatewaySettings>,
@@ -43,9 +47,14 @@ struct Text {
     subnets: Vec<String>,
     masquerade: Vec<String>,
     services: Vec<String>,
+    /// Prefixes of other clusters; missing: they are not known.
+    others: Option<Vec<String>>,
+    /// Addresses that the node depends on, with what they are.
+    #[serde(default)]
+    needed: BTreeMap<String, String>,
     #[serde(default)]
     links: Vec<LinkText>,
-    /// `PRIORITY MARK TABLE`, with ` v6` for IPv6.
+    /// `PRIORITY MARK TABLE`, with ` v6` for IPv6; `others`: both rules for routes to other clusters.
     #[serde(default)]
     rules: Vec<String>,
     #[serde(default)]
@@ -113,7 +122,12 @@ impl Case {
                 |route: Route| Some(DefaultRoute { metric: 0, gateway: route.gateway?, link: state.link.index });
             host.default_routes.extend(defaults.filter_map(route));
         }
-        host.rules = text.rules.iter().map(|text| rule(text)).collect::<Parsed<_>>()?;
+        for text in &text.rules {
+            match text.strip_prefix("others") {
+                Some(family) => host.rules.extend(other_clusters::RULES.map(|rule| (family == " v6", rule))),
+                None => host.rules.push(rule(text)?),
+            }
+        }
         let bridge = |text: BridgeText| BridgeState {
             name: text.name,
             interfaces: text.physical.clone(),
@@ -133,6 +147,16 @@ impl Case {
             services,
             subnets: all(&text.subnets)?,
             internal: Vec::new(),
+            others: text
+                .others
+                .map(|others| all(&others))
+                .transpose()?
+                .map(|all| all.into_iter().map(|prefix| (prefix, "az2".into())).collect()),
+            needed: text
+                .needed
+                .iter()
+                .map(|(ip, what)| Ok((parse(ip)?, what.as_str().into())))
+                .collect::<Parsed<_>>()?,
             mtu: 1400,
             cleanup: text.cleanup,
             gateway,
@@ -165,6 +189,7 @@ impl LinkText {
         for text in &self.routes {
             let (table, route) = route(text)?;
             state.routes.push((table, route));
+            state.tables.insert(table);
             let addresses = [Some(route.destination.ip()), route.gateway, route.source].into_iter().flatten().collect();
             state.snapshots.push(RouteSnapshot { text: route.to_string(), addresses, message: Vec::new() });
         }
@@ -211,7 +236,7 @@ fn rule(text: &str) -> Parsed<(bool, Rule)> {
     let words: Vec<&str> = text.split(' ').collect();
     let [priority, mark, table, family @ ..] = words.as_slice() else { return Err(format!("{text:?} is no rule")) };
     let mark = u32::from_str_radix(mark.trim_start_matches("0x"), 16).map_err(|e| format!("{text:?}: {e}"))?;
-    Ok((family == ["v6"], Rule { priority: parse(priority)?, mark, table: parse(table)? }))
+    Ok((family == ["v6"], Rule { priority: parse(priority)?, packets: Packets::Marked(mark), table: parse(table)? }))
 }
 
 fn settings(mode: &str, interface: Option<String>, services: &[Subnet]) -> Parsed<GatewaySettings> {
