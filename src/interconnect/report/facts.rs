@@ -117,7 +117,10 @@ impl Contents {
         let stepped = stepped(world, reached);
         let settled = stepped.as_ref().map(is_settled).map_err(Clone::clone);
         let (problems, routes, declared) = match stepped {
-            Ok(Step { peers, .. }) => {
+            Ok(Step { mut peers, .. }) => {
+                // people are told what is to be there once gateways are
+                peers.routes.append(&mut peers.waiting);
+                peers.routes.sort();
                 world.apply(Change::Peers(Box::new(peers.clone())));
                 let own = offer(world);
                 let is_other =
