@@ -29,7 +29,8 @@ pub struct Step {
     pub goes_on: bool,
 }
 
-/// The next step. Where nothing differs, all transactions are empty. NB tells which ways are used; where it is not known, only open ones count.
+/// The next step. Where nothing differs, all transactions are empty. NB tells which ways are used; where it is not known, only open
+/// ones count.
 pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment: Moment) -> Step {
     let mut problems = Vec::new();
     let (mut claims, mut offers) = (Txn::new(&ic_nb::DATABASE), Txn::new(&ic_sb::DATABASE));

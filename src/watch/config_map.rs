@@ -1,4 +1,4 @@
-//! Reads and writes a ConfigMap.
+//! Reads and writes a ConfigMap; and what is read of one that is watched.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,20 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::client::{JSON, MERGE_PATCH, query_value};
+use crate::object::Metadata;
 use crate::{Client, Error};
 
 /// Keys and values of a ConfigMap.
 pub type Data = BTreeMap<String, String>;
+
+/// One that is watched.
+#[derive(Debug, Deserialize)]
+pub(crate) struct WatchedConfigMap<'a> {
+    #[serde(borrow)]
+    pub(crate) metadata: Metadata<'a>,
+    #[serde(default)]
+    pub(crate) data: Data,
+}
 
 #[derive(Deserialize)]
 struct ConfigMap {

@@ -1,21 +1,11 @@
 //! What the ConfigMap `ovnkube-cluster` says of routes of hosts.
 
-use std::collections::BTreeMap;
-
 use ovnkube_model::{Change, HostRoutes, Kind, Name, keys};
-use serde::Deserialize;
 
+use crate::config_map::WatchedConfigMap;
 use crate::object::{Metadata, Watched};
 
 pub(crate) struct HostRoutesConfigs;
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct ConfigMapObject<'a> {
-    #[serde(borrow)]
-    metadata: Metadata<'a>,
-    #[serde(default)]
-    data: BTreeMap<String, String>,
-}
 
 impl Watched for HostRoutesConfigs {
     const KIND: Kind = Kind::HostRoutes;
@@ -23,17 +13,17 @@ impl Watched for HostRoutesConfigs {
     const PATH: &'static str = "/api/v1/configmaps";
     const PAGE: u32 = 1;
     type Key = Name;
-    type Object<'a> = ConfigMapObject<'a>;
+    type Object<'a> = WatchedConfigMap<'a>;
 
     fn key(meta: &Metadata<'_>) -> Name {
         meta.name()
     }
 
-    fn metadata<'o, 'a: 'o>(object: &'o ConfigMapObject<'a>) -> &'o Metadata<'a> {
+    fn metadata<'o, 'a: 'o>(object: &'o WatchedConfigMap<'a>) -> &'o Metadata<'a> {
         &object.metadata
     }
 
-    fn change(key: Name, object: &ConfigMapObject<'_>) -> Change {
+    fn change(key: Name, object: &WatchedConfigMap<'_>) -> Change {
         let read = HostRoutes::read(&object.data);
         for problem in read.iter().flat_map(|(_, bad)| bad) {
             tracing::warn!(config_map = %key, "key {} {problem}; only masters write it: restart the master", keys::HOST_ROUTES);

@@ -1,21 +1,11 @@
 //! The ConfigMap `ovn-ic-config`.
 
-use std::collections::BTreeMap;
-
 use ovnkube_model::{Change, InterconnectionConfig, Kind, ObjectKey, keys};
-use serde::Deserialize;
 
+use crate::config_map::WatchedConfigMap;
 use crate::object::{Metadata, Watched};
 
 pub(crate) struct InterconnectionConfigs;
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct ConfigMapObject<'a> {
-    #[serde(borrow)]
-    metadata: Metadata<'a>,
-    #[serde(default)]
-    data: BTreeMap<String, String>,
-}
 
 impl Watched for InterconnectionConfigs {
     const KIND: Kind = Kind::Interconnection;
@@ -24,17 +14,17 @@ impl Watched for InterconnectionConfigs {
     /// Clusters that are not joined to others need not give the right to read it.
     const OPTIONAL: bool = true;
     type Key = ObjectKey;
-    type Object<'a> = ConfigMapObject<'a>;
+    type Object<'a> = WatchedConfigMap<'a>;
 
     fn key(meta: &Metadata<'_>) -> ObjectKey {
         ObjectKey { namespace: keys::INTERCONNECTION.0.into(), name: meta.name() }
     }
 
-    fn metadata<'o, 'a: 'o>(object: &'o ConfigMapObject<'a>) -> &'o Metadata<'a> {
+    fn metadata<'o, 'a: 'o>(object: &'o WatchedConfigMap<'a>) -> &'o Metadata<'a> {
         &object.metadata
     }
 
-    fn change(_key: ObjectKey, object: &ConfigMapObject<'_>) -> Change {
+    fn change(_key: ObjectKey, object: &WatchedConfigMap<'_>) -> Change {
         Change::Interconnection(Some(InterconnectionConfig::parse(&object.metadata.meta(), &object.data)))
     }
 

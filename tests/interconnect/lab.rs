@@ -259,6 +259,17 @@ impl Lab {
         .await;
     }
 
+    /// Another engine takes the place of this one, and finds everything as it should be.
+    pub(crate) async fn restart(&self, engine: Running, again: impl Future<Output = Running>) -> Running {
+        let before = self.everything();
+        drop(engine);
+        let engine = again.await;
+        self.is_quiet().await;
+        assert_eq!(self.everything(), before);
+        assert_eq!(engine.writes(), (0, 0));
+        engine
+    }
+
     /// Waits for an Event of the ConfigMap with this text.
     pub(crate) async fn event_says(&self, text: &str) {
         until(&format!("an event that says {text}"), async || self.events_that_say(text).await > 0).await;

@@ -58,12 +58,7 @@ async fn routes_are_exchanged(release: Release) {
     assert!(learned.contains("origin=static"), "{learned}");
 
     // a restart finds everything as it should be
-    let before = lab.everything();
-    drop(engine);
-    let engine = lab.engine().await;
-    lab.is_quiet().await;
-    assert_eq!(lab.everything(), before);
-    assert_eq!(engine.writes(), (0, 0));
+    let _engine = lab.restart(engine, lab.engine()).await;
 
     // a second switch is a second way
     lab.add_switch("ts1", "169.254.101.0/24");

@@ -20,12 +20,7 @@ async fn a_way_that_is_used_stays_without_its_gateway() {
     lab.is_quiet().await;
     assert!(lab.routes().contains("10.244.0.0/16"), "{}", lab.routes());
 
-    let before = lab.everything();
-    drop(engine);
-    let engine = lab.engine().await;
-    lab.is_quiet().await;
-    assert_eq!(lab.everything(), before);
-    assert_eq!(engine.writes(), (0, 0));
+    let _engine = lab.restart(engine, lab.engine()).await;
 
     // a prefix that was not used waits for the gateway
     lab.configure(&[("routes", "az2 10.17.0.0/16\naz2 fd17::/64")]).await;
@@ -52,10 +47,5 @@ async fn clusters_without_ipv4_are_joined() {
     assert!(lab.shared_rows().contains("fd00:172:18::2"), "{}", lab.shared_rows());
     until("their gateway is a chassis here", async || lab.has_chassis("gw2")).await;
 
-    let before = lab.everything();
-    drop(engine);
-    let engine = lab.engine_of(&settings, Listening::default()).await;
-    lab.is_quiet().await;
-    assert_eq!(lab.everything(), before);
-    assert_eq!(engine.writes(), (0, 0));
+    lab.restart(engine, lab.engine_of(&settings, Listening::default())).await;
 }

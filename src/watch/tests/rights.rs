@@ -5,15 +5,11 @@ mod lab;
 
 use std::collections::BTreeMap;
 
-use lab::{Cluster, next, until};
+use lab::{Cluster, next, set, until};
 use ovnkube_model::{Change, HostRoutes, Kind, Notice, Object, ObjectKey, Severity, keys};
 use ovnkube_watch::{Access, Annotations, Client, Condition, Data, Events, Scope, start};
 use serde_json::json;
 use tokio::sync::mpsc::channel;
-
-fn set(key: &str, value: &str) -> Annotations {
-    Annotations::from([(key.to_owned(), Some(value.to_owned()))])
-}
 
 /// What the agents' account may change, by dist/yaml/admission.yaml.
 #[tokio::test]

@@ -9,15 +9,11 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
-use lab::{Cluster, next, until};
+use lab::{Cluster, next, set, until};
 use ovnkube_model::{Backend, Change, Family, Kind, Name, Notice, Object, ObjectKey, PodKey, Services, Severity};
-use ovnkube_watch::{Access, Annotations, Client, Condition, Endpoints, Error, Events, Given, Scope, start};
+use ovnkube_watch::{Access, Client, Condition, Endpoints, Error, Events, Given, Scope, start};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
-
-fn set(key: &str, value: &str) -> Annotations {
-    Annotations::from([(key.to_owned(), Some(value.to_owned()))])
-}
 
 #[tokio::test]
 async fn everything_there_is_comes_before_synced_and_in_pages() {

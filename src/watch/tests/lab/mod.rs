@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use http::Method;
 use ovnkube_model::Change;
-use ovnkube_watch::{Access, Client};
+use ovnkube_watch::{Access, Annotations, Client};
 use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -29,6 +29,11 @@ use servers::Servers;
 
 /// Longer than any step takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+
+/// One annotation.
+pub(crate) fn set(key: &str, value: &str) -> Annotations {
+    Annotations::from([(key.to_owned(), Some(value.to_owned()))])
+}
 
 /// What is logged in a test.
 #[derive(Clone, Default)]
