@@ -32,6 +32,8 @@ mod pod_network;
 mod pod_set;
 mod protocol;
 #[cfg(test)]
+mod restart_tests;
+#[cfg(test)]
 mod running_tests;
 mod selector;
 mod service;

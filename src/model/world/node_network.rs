@@ -14,6 +14,8 @@ pub struct NodeNetwork {
     pub subnets: Vec<Subnet>,
     /// Subnet that the node itself manages, reserved so that no other node gets it.
     pub(super) foreign: Option<Subnet>,
+    /// Pods of the node run in a subnet that it does not have: another node has it, or others of its pods need its own.
+    pub(super) is_left: bool,
     /// What is wrong: exhausted ranges, annotations that were not used.
     pub(super) problems: Vec<(&'static str, String)>,
 }

@@ -1,11 +1,13 @@
 //! What a node gets: an id, subnets, and the addresses derived from them.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ovnkube_ipam::Subnet;
 
 use super::World;
 use super::node_network::{NodeNetwork, SUBNETS_EXHAUSTED};
+use super::used::Claims;
 use crate::{Affected, Family, Name, Node, Notice, Object, PodKey, Severity, keys};
 
 /// Names of switches that do not belong to a node.
@@ -29,11 +31,7 @@ impl World {
                 self.affect_namesake(&name, &old);
             }
             if self.settled {
-                let had = self.node_networks.get(&name).map(|n| n.subnets.clone()).unwrap_or_default();
-                self.settle_node(&name);
-                self.settle_switch(&name);
-                let gave_up = |s: &Subnet| self.node_networks.get(&name).is_none_or(|n| !n.subnets.contains(s));
-                if had.iter().any(gave_up) {
+                if self.gives_up(&name) {
                     self.serve_waiting_nodes();
                 }
             }
@@ -52,9 +50,11 @@ impl World {
         let claims = |name: &Name| (self.claims(name), self.nodes.get(name).map(|node| node.created), name.clone());
         let mut names: Vec<_> = self.nodes.keys().map(claims).collect();
         names.sort();
-        for (.., name) in names.iter().filter(|(.., name)| self.takes_part(name)).cloned().collect::<Vec<_>>() {
-            self.claim(&name);
-        }
+        let all: Vec<_> = names.iter().filter(|(.., name)| self.takes_part(name)).cloned().collect();
+        let (contradicted, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(claims, ..)| *claims == Claims::Contradicted);
+        others.iter().for_each(|(.., name)| self.claim(name));
+        self.claim_contradicted(contradicted.into_iter().map(|(.., name)| name).collect());
         names.sort_by(|(_, a, a_name), (_, b, b_name)| (a, a_name).cmp(&(b, b_name)));
         for (.., name) in &names {
             self.settle_node(name);
@@ -62,8 +62,31 @@ impl World {
         }
     }
 
+    /// A node that cannot have the subnet of its pods, since another has it, was given the annotated one for that reason:
+    /// it goes before those that can, so that none of them gets it.
+    fn claim_contradicted(&mut self, names: Vec<Name>) {
+        let mut taken: BTreeSet<Subnet> =
+            self.node_networks.values().flat_map(|network| network.subnets.iter().copied()).collect();
+        let used = |name: Name| (self.used_subnets(&name), name);
+        let mut rest: Vec<_> = names.into_iter().map(used).collect();
+        while !rest.is_empty() {
+            let is_left = |(used, _): &(Vec<Subnet>, Name)| used.iter().any(|subnet| taken.contains(subnet));
+            let (_, name) = rest.remove(rest.iter().position(is_left).unwrap_or(0));
+            self.claim(&name);
+            taken.extend(self.node_networks.get(&name).into_iter().flat_map(|network| network.subnets.iter().copied()));
+        }
+    }
+
     fn takes_part(&self, name: &Name) -> bool {
         !self.keeps_own_subnets(name) && !RESERVED_NAMES.contains(&name.as_ref())
+    }
+
+    /// Settles the node and its switch; true if it gave up a subnet.
+    fn gives_up(&mut self, name: &Name) -> bool {
+        let had = self.node_networks.get(name).map(|network| network.subnets.clone()).unwrap_or_default();
+        self.settle_node(name);
+        self.settle_switch(name);
+        had.iter().any(|s| self.node_networks.get(name).is_none_or(|network| !network.subnets.contains(s)))
     }
 
     fn settle_node(&mut self, name: &Name) {
@@ -93,7 +116,9 @@ impl World {
     /// Claims what the node already has, as far as possible: its pods' subnets, and what is annotated.
     fn claim(&mut self, name: &Name) {
         if self.nodes.contains_key(name) {
-            self.node_networks.entry(name.clone()).or_default().problems.clear();
+            let network = self.node_networks.entry(name.clone()).or_default();
+            network.problems.clear();
+            network.is_left = false;
             self.claim_subnets(name);
             self.claim_foreign(name);
             self.claim_id(name);
@@ -113,12 +138,16 @@ impl World {
                 }
             }
         }
-        let has =
-            |network: &NodeNetwork, of: Subnet| network.subnets.iter().copied().find(|s| s.is_ipv6() == of.is_ipv6());
+        let has = |subnets: &[Subnet], of: Subnet| subnets.iter().copied().find(|s| s.is_ipv6() == of.is_ipv6());
         for subnet in used {
-            let held = has(network, subnet);
+            let held = has(&network.subnets, subnet);
             let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) else { continue };
-            if held.is_some_and(|held| held == subnet || !idle.contains(&held)) || pool.take(subnet).is_err() {
+            if held == Some(subnet) {
+                continue;
+            }
+            let serves = held.or_else(|| has(&node.subnets, subnet)).is_some_and(|has| !idle.contains(&has));
+            if serves || pool.take(subnet).is_err() {
+                network.is_left = true;
                 continue;
             }
             network.subnets.extract_if(.., |have| Some(*have) == held).for_each(|have| pool.free(have));
@@ -126,7 +155,7 @@ impl World {
         }
         for subnet in node.subnets.iter().copied() {
             let Some(pool) = self.subnets.get_mut(&Family::of_subnet(subnet)) else { continue };
-            let taken = match has(network, subnet) {
+            let taken = match has(&network.subnets, subnet) {
                 Some(have) if have == subnet => continue,
                 Some(have) => Err(format!("the node has {have}")),
                 None => pool.take(subnet).map_err(|error| error.to_string()),
@@ -202,8 +231,9 @@ impl World {
 
     /// Settles a node again after one of its pods is gone: a subnet that was kept for its pods may be released.
     pub(super) fn follow_again(&mut self, name: &Name) {
-        let keeps = |network: &NodeNetwork| !network.problems.is_empty();
-        if !self.settings.roles.cluster_manager && self.node_networks.get(name).is_some_and(keeps) {
+        let follows = !self.settings.roles.cluster_manager;
+        let keeps = |network: &NodeNetwork| network.is_left || follows && !network.problems.is_empty();
+        if self.node_networks.get(name).is_some_and(keeps) {
             self.settle_again(name);
         }
     }
@@ -248,14 +278,18 @@ impl World {
         self.serve_waiting_nodes();
     }
 
-    /// Something came free: nodes with problems are settled again.
+    /// Something came free: nodes that lack it are settled again.
     fn serve_waiting_nodes(&mut self) {
+        let waits = |network: &NodeNetwork| network.is_left || !network.problems.is_empty();
         let waiting: Vec<_> =
-            self.node_networks.iter().filter(|(_, n)| !n.problems.is_empty()).map(|(name, _)| name.clone()).collect();
+            self.node_networks.iter().filter(|(_, n)| waits(n)).map(|(name, _)| name.clone()).collect();
+        let mut is_free = false;
         for other in waiting {
-            self.settle_node(&other);
-            self.settle_switch(&other);
+            is_free |= self.gives_up(&other);
             self.affect(Affected::Node(other));
+        }
+        if is_free {
+            self.serve_waiting_nodes();
         }
     }
 

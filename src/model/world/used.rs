@@ -29,8 +29,7 @@ impl World {
         }
     }
 
-    /// For each family the subnet that most of the node's running pods are in; the annotated one if counts are
-    /// equal.
+    /// For each family the annotated subnet if a pod runs in it, else the one that most of the node's running pods are in.
     pub(super) fn used_subnets(&self, name: &str) -> Vec<Subnet> {
         let node = self.nodes.get(name);
         // a node that manages its own subnet has annotated it
@@ -43,25 +42,32 @@ impl World {
             let subnets = pod.runs_with().filter_map(|ip| self.used_subnet(ip, pod, node));
             subnets.for_each(|subnet| *pods.entry(subnet).or_default() += 1);
         }
-        let most = |is_ipv6: bool| {
+        let best = |is_ipv6: bool| {
             let family = pods.iter().filter(move |(subnet, _)| subnet.is_ipv6() == is_ipv6);
-            family.max_by_key(|(subnet, count)| (**count, is_annotated(subnet))).map(|(subnet, _)| *subnet)
+            family.max_by_key(|(subnet, count)| (is_annotated(subnet), **count)).map(|(subnet, _)| *subnet)
         };
-        [false, true].into_iter().filter_map(most).collect()
+        [false, true].into_iter().filter_map(best).collect()
     }
 
-    /// Subnets of the node that no pod has an address of, but for pods that run with others.
+    /// Subnets that the node has or is annotated with, and that no pod has an address of, but for pods that run with others.
     pub(super) fn idle_subnets(&self, name: &str) -> Vec<Subnet> {
+        let node = self.nodes.get(name);
         let has = |entry: &PodEntry, subnet: &Subnet| {
-            let mut runs = entry.pod.runs_with().filter(|ip| ip.is_ipv6() == subnet.is_ipv6()).peekable();
+            let pod = &entry.pod;
+            let mut runs = pod.runs_with().filter(|ip| ip.is_ipv6() == subnet.is_ipv6()).peekable();
             if runs.peek().is_some() {
-                return runs.any(|ip| subnet.contains(ip));
+                return runs.any(|ip| self.used_subnet(ip, pod, node) == Some(*subnet));
             }
+            // what a pod runs with is certain
+            let annotated = pod.annotated.iter().filter(|_| pod.runs_with().next().is_none());
+            let mut annotated = annotated.flat_map(|annotated| &annotated.addresses.ips);
             entry.addresses.iter().flat_map(PodAddresses::each).any(|ip| subnet.contains(ip))
+                || annotated.any(|address| Subnet::of(*address) == *subnet)
         };
         let entries = || self.pods_on(name).filter_map(|key| self.pods.get(key));
         let held = self.node_networks.get(name).into_iter().flat_map(|network| &network.subnets);
-        held.filter(|subnet| !entries().any(|entry| has(entry, subnet))).copied().collect()
+        let all = held.chain(node.into_iter().flat_map(|node| &node.subnets));
+        all.filter(|subnet| !entries().any(|entry| has(entry, subnet))).copied().collect()
     }
 
     /// The node's subnet that a pod with this address is in. A subnet of the usual length follows from the address;
