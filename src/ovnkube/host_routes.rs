@@ -14,6 +14,8 @@ use crate::cluster::{ANSWER_WITHIN, NAME};
 
 /// Other clusters come and go with many prefixes: one change serves them all.
 const SETTLE: Duration = Duration::from_secs(2);
+/// So long an edit by hand lasts.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// First pause after a failure; it doubles.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -28,8 +30,13 @@ pub(crate) async fn keep(
     let namespace = &settings.kubernetes.ovn_config_namespace;
     let mut written: Option<Data> = None;
     let mut pause = TRY_AGAIN;
-    while told.wait_for(|told| *told != written).await.is_ok() {
-        sleep(SETTLE).await;
+    loop {
+        match timeout(LOOK_AGAIN, told.wait_for(|told| *told != written)).await {
+            Ok(Ok(_)) => sleep(SETTLE).await,
+            Ok(Err(_)) => break,
+            Err(_) if written.is_none() => continue,
+            Err(_) => {}
+        }
         let want = told.borrow_and_update().clone();
         if let Some(data) = want.as_ref().filter(|_| may_write()) {
             match timeout(ANSWER_WITHIN, api.set_config_map(namespace, NAME, data)).await {

@@ -341,7 +341,10 @@ async fn agents_are_told_which_routes_hosts_have() {
     until("the prefix", async || both(&joined).await == (json!("az2 10.244.0.0/16\n"), json!("true"))).await;
     assert_eq!(joined.lab.api.get(CLUSTER).await["data"]["host-route-servers"], "127.0.0.1");
     joined.offer("az2", "10.245.0.0/16");
-    until("both", async || told(&joined).await == "az2 10.244.0.0/16\naz2 10.245.0.0/16\n").await;
+    let routes = "az2 10.244.0.0/16\naz2 10.245.0.0/16\n";
+    until("both", async || told(&joined).await == routes).await;
+    joined.lab.api.ask(Method::PATCH, CLUSTER, json!({"data": {"host-routes": "az9 10.9.0.0/16\n"}})).await.unwrap();
+    until("an edit by hand is put right", async || told(&joined).await == routes).await;
 
     // the next master writes only what is new
     let before = (version(NODE, &joined).await, version(CLUSTER, &joined).await);
