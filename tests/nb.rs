@@ -266,6 +266,13 @@ impl Daemon {
         Self::start(command, &nb.dir)
     }
 
+    /// Whether `ovn-ic` of this cluster has its lock, so that it works.
+    pub fn ic_is_active(&self, nb: &Server) -> bool {
+        let control = nb.dir.join(format!("ovn-ic.{}.ctl", self.0.id()));
+        let asked = nb.release.command("ovn-appctl").arg("-t").arg(control).arg("status").output().unwrap();
+        String::from_utf8_lossy(&asked.stdout).contains("active")
+    }
+
     /// Pauses it (`STOP`) or continues it (`CONT`).
     pub fn signal(&self, name: &str) {
         signal(&self.0, name);

@@ -29,7 +29,7 @@ use crate::interconnection_session::{JoinSettings, OwnDatabases, Reach, Session,
 use crate::write_lock::LOCK;
 
 /// Lock of OVN's own daemon in SB: while it is held here, that daemon does nothing.
-pub const DAEMON_LOCK: &str = "ovn_ic_sb";
+pub const DAEMON_LOCK: &str = "ovn_ic";
 
 /// What the engine says.
 #[derive(Clone, Default, PartialEq)]

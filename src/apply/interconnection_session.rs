@@ -230,8 +230,7 @@ impl Session {
     /// What must be there before anything is read or written, and what to do.
     fn missing(&self, lock: &Lock) -> Option<Name> {
         let own = (!is_live(&self.sb)).then(|| "the southbound database cannot be reached; start it".into());
-        let locked =
-            || "another program holds the lock ovn_ic_sb of the southbound database; stop ovn-ic in this cluster";
+        let locked = || "another program holds the lock ovn_ic of the southbound database; stop ovn-ic in this cluster";
         self.away().or(own).or_else(|| (!lock.is_held()).then(|| locked().into()))
     }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use lab::{Lab, Other, shared};
 use ovnkube_apply::Listening;
 use ovnkube_tests::api::Running;
-use ovnkube_tests::nb::{Release, Server, until};
+use ovnkube_tests::nb::{Daemon, Release, Server, until};
 use serde_json::json;
 
 /// Joins a cluster with OVN's own daemon and ours, by the switch `ts`.
@@ -359,19 +359,23 @@ async fn the_key_of_a_switch_goes_with_the_last_port_in_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_interconnection_waits_for_is_an_event() {
     let lab = Lab::up(Release::Lts).await;
-    let daemon = lab.sb.client().await;
-    let mut lock = daemon.lock("ovn_ic_sb");
-    lock.until(true).await;
+    let daemon = Daemon::ic(&lab.nb, &lab.sb, [&lab.shared[0], &lab.shared[1]]);
+    until("ovn-ic works", async || daemon.ic_is_active(&lab.nb)).await;
     lab.add_switch("ts", "169.254.100.0/24");
     let other = Other::join(&lab, "az2", "ts", "169.254.100.77/24").await;
     let engine = lab.engine().await;
     lab.configure(&[]).await;
-    lab.event_says("stays as it is: another program holds the lock ovn_ic_sb of the southbound database; stop ovn-ic")
+    lab.event_says("stays as it is: another program holds the lock ovn_ic of the southbound database; stop ovn-ic")
         .await;
-    drop(lock);
     drop(daemon);
     lab.bind("cr-az1-ts", "c1").await;
     are_joined(&lab, &other).await;
+    // one that comes later does nothing
+    let daemon = Daemon::ic(&lab.nb, &lab.sb, [&lab.shared[0], &lab.shared[1]]);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(!daemon.ic_is_active(&lab.nb));
+    are_joined(&lab, &other).await;
+    drop(daemon);
     let is_well = || series(&engine, "problems").iter().any(|series| series == " 0");
     until("all is well", async || is_well()).await;
 

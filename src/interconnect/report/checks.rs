@@ -172,10 +172,10 @@ fn joined(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
     gateways(all, &facts.gateways);
     databases(all, facts);
     match &facts.locked {
-        Ok(true) => all.push(Check::ok("lock", "a program holds the lock ovn_ic_sb of the southbound database")),
+        Ok(true) => all.push(Check::ok("lock", "a program holds the lock ovn_ic of the southbound database")),
         Ok(false) => all.push(Check::wrong(
             "lock",
-            "nobody holds the lock ovn_ic_sb of the southbound database: no master keeps the interconnection",
+            "nobody holds the lock ovn_ic of the southbound database: no master keeps the interconnection",
             "start a master; if one runs, its log says why it does not lead",
         )),
         Err(why) => all.push(Check::unknown("lock", why)),

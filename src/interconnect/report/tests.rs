@@ -215,7 +215,7 @@ fn each_fault_is_told_alone_with_what_to_do() {
             "wrong    OVN_IC_Northbound: some servers are in a Raft cluster",
         ),
         (|f| f.southbound = Err("why".into()), "unknown  southbound database: why"),
-        (|f| f.locked = Ok(false), "wrong    lock: nobody holds the lock ovn_ic_sb"),
+        (|f| f.locked = Ok(false), "wrong    lock: nobody holds the lock ovn_ic"),
         (|f| f.locked = Err("why".into()), "unknown  lock: why"),
         (|f| drop(zones(f).remove(0)), "wrong    this cluster: az1 is not in the shared databases"),
         (

@@ -201,7 +201,7 @@ async fn a_joined_cluster_is_told_and_reset() {
         "ok       ConfigMap: this cluster is az1 and is joined; routes are exchanged",
         "wrong    gateways: node n1 has no label ovn.kubernetes.io/ic-gw=true; ",
         "ok       OVN_IC_Northbound: a single server, tcp:127.0.0.1:",
-        "wrong    lock: nobody holds the lock ovn_ic_sb",
+        "wrong    lock: nobody holds the lock ovn_ic",
         "wrong    this cluster: az1 is not in the shared databases; ",
         "wrong    prefixes: the northbound database lacks 1 route to az2; ",
     ] {
