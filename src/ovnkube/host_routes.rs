@@ -31,9 +31,13 @@ pub(crate) async fn keep(
     let mut written: Option<Data> = None;
     let mut pause = TRY_AGAIN;
     loop {
-        match timeout(LOOK_AGAIN, told.wait_for(|told| *told != written)).await {
-            Ok(Ok(_)) => sleep(SETTLE).await,
-            Ok(Err(_)) => break,
+        // only whether somebody told is kept: the guard of what was told must not live on while this waits
+        let is_told = timeout(LOOK_AGAIN, told.wait_for(|told| *told != written))
+            .await
+            .map(|told| told.is_ok());
+        match is_told {
+            Ok(true) => sleep(SETTLE).await,
+            Ok(false) => break,
             Err(_) if written.is_none() => continue,
             Err(_) => {}
         }
