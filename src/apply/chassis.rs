@@ -24,9 +24,9 @@ use std::time::Duration;
 use ovnkube_interconnect::is_remote;
 use ovnkube_model::{Affected, Name, World};
 use ovnkube_ovn::nb::gateway_chassis;
-use ovnkube_ovn::sb::{self, chassis, chassis_private, encap, port_binding};
+use ovnkube_ovn::sb::{self, chassis, chassis_private, encap, port_binding, sb_global};
 use ovnkube_ovn::{Atom, Datum, Row, owner};
-use ovnkube_ovsdb::{Cache, Client, Condition, Monitored, Txn};
+use ovnkube_ovsdb::{Cache, Class, Client, Condition, Monitored, Txn};
 use ovnkube_plan::names;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
@@ -132,6 +132,7 @@ impl Chassis {
             Monitored::only(chassis::TABLE, columns),
             Monitored::only(chassis_private::TABLE, private),
             Monitored::only(encap::TABLE, encaps),
+            Monitored::only(sb_global::TABLE, [sb_global::EXTERNAL_IDS.id()]),
         ]
     }
 
@@ -176,6 +177,9 @@ impl Chassis {
         }
         txn.assert_lock(LOCK);
         if let Err(error) = self.sb.transact(txn).await {
+            if error.class == Class::Claimed {
+                return now;
+            }
             warn!(%error, "cannot set the UDP port of the tunnels; trying again");
             return now + TRY_AGAIN;
         }
@@ -198,6 +202,9 @@ impl Chassis {
             let mut txn = remove(&self.sb.cache(), |name| stale.contains_key(name));
             txn.assert_lock(LOCK);
             if let Err(error) = self.sb.transact(txn).await {
+                if error.class == Class::Claimed {
+                    return now;
+                }
                 warn!(%error, "cannot remove the chassis of nodes that are gone; trying again");
                 return now + TRY_AGAIN;
             }

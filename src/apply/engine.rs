@@ -453,13 +453,16 @@ impl Engine {
     fn finish(&mut self, batch: Batch, result: Result<(), Failure>) {
         let span = batch.span.clone();
         let _inside = span.enter();
-        let was_sent = !matches!(result, Err(Failure::NoLease));
+        let is_claim = matches!(&result, Err(Failure::Txn(error)) if error.class == Class::Claimed);
+        let was_sent = !is_claim && !matches!(result, Err(Failure::NoLease));
         self.metrics.transactions.inc_by(was_sent.into());
         let Err(error) = result else {
             return self.done(batch);
         };
         self.metrics.transaction_errors.inc_by(was_sent.into());
-        warn!(%error, keys = batch.keys.len(), "transaction failed");
+        if !is_claim {
+            warn!(%error, keys = batch.keys.len(), "transaction failed");
+        }
         self.suspect(&error, &batch);
         self.resting.add(batch.rested, Instant::now());
         // what the keys had before still has to be taken back
@@ -477,6 +480,7 @@ impl Engine {
             self.sweep.request(Instant::now());
         }
         let error = match error {
+            Failure::Txn(error) if error.class == Class::Claimed => return self.dirty.extend(keys),
             // planned again from what the database has by then
             Failure::NoLease => return self.retry_soon(keys),
             Failure::Txn(error) if error.is_retryable() || error.class == Class::Duplicate => {

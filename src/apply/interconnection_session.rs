@@ -7,7 +7,7 @@ use ovnkube_interconnect::{Databases, Hearing, Listening, Moment, Step, ask, has
 use ovnkube_model::{Change, Name, Peers, Server, Stuck};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
-use ovnkube_ovsdb::{Client, Lock, Options, Remote, Subscription, TlsFiles, Txn};
+use ovnkube_ovsdb::{Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError};
 use ovnkube_plan::Offer;
 use ovnkube_telemetry::{Connected, InterconnectionMetrics};
 use tokio::sync::mpsc;
@@ -59,7 +59,9 @@ pub fn seconds() -> u64 {
 /// Whether it was written.
 pub(crate) async fn write(client: &Client, txn: Txn, what: &str) -> bool {
     let done = client.transact(txn).await;
-    done.inspect_err(|error| warn!(%error, "cannot write to {what}")).is_ok()
+    let is_failure = |error: &&TxnError| error.class != Class::Claimed;
+    done.as_ref().err().filter(is_failure).inspect(|error| warn!(%error, "cannot write to {what}"));
+    done.is_ok()
 }
 
 /// The databases of this cluster.

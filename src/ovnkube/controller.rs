@@ -9,8 +9,8 @@ use ovnkube_apply::{
 };
 use ovnkube_config::Settings;
 use ovnkube_model::{Roles, World};
-use ovnkube_ovn::{ColumnId, nb, sb};
-use ovnkube_ovsdb::{Client as Database, Monitored, Options};
+use ovnkube_ovn::{Column, ColumnId, Table, kind, nb, sb};
+use ovnkube_ovsdb::{Client as Database, Fence, Monitored, Options};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
 use tokio::sync::mpsc;
@@ -40,9 +40,14 @@ pub(crate) async fn run(
     let (mut leader, lease) = Leader::run(&api, lease(&settings, roles, &identity))?;
     let events = Events::start(&api, "ovnkube", &identity);
     let nb = roles.controller.then(|| {
-        Database::connect(Options { has_parents: ovnkube_plan::is_named_within, ..northbound_options(&settings) })
+        let fence = Some(fence(nb::nb_global::TABLE, nb::nb_global::EXTERNAL_IDS, &leader));
+        let has_parents = ovnkube_plan::is_named_within;
+        Database::connect(Options { fence, has_parents, ..northbound_options(&settings) })
     });
-    let sb = roles.controller.then(|| southbound(&settings));
+    let sb = roles.controller.then(|| {
+        let fence = Some(fence(sb::sb_global::TABLE, sb::sb_global::EXTERNAL_IDS, &leader));
+        connect_southbound(Options { fence, ..southbound_options(&settings) })
+    });
     let mut beside = JoinSet::new();
     if roles.controller {
         // of the members on this host, also while another master holds the lease
@@ -180,14 +185,27 @@ fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
 
 /// The southbound database, with the tables in which hosts that are gone leave something.
 pub(crate) fn southbound(settings: &Settings) -> Database {
-    let sb = Database::connect(Options {
+    connect_southbound(southbound_options(settings))
+}
+
+fn connect_southbound(options: Options) -> Database {
+    let sb = Database::connect(options);
+    Chassis::watch_ports(&sb, false);
+    sb
+}
+
+fn southbound_options(settings: &Settings) -> Options {
+    Options {
         tls: translate::tls(&settings.sb),
         tables: Chassis::monitored(),
         txn_timeout: settings.default.db_txn_timeout,
         ..Options::new(&sb::DATABASE, translate::remotes(&settings.sb))
-    });
-    Chassis::watch_ports(&sb, false);
-    sb
+    }
+}
+
+/// What keeps the last master's writes out; the row is that of a database of OVN.
+fn fence(table: &'static Table, column: Column<kind::Map<kind::Str, kind::Str>>, leader: &Leader) -> Fence {
+    Fence { table, column, key: "ovnkube-master", holder: leader.name().to_owned() }
 }
 
 /// The northbound database, with what the plan reads and writes.
@@ -219,8 +237,8 @@ fn monitored() -> Vec<Monitored> {
             *monitored = Monitored::only(table, columns);
         }
         if monitored.table.name == nb_global::TABLE.name {
-            // northd's release stands there
-            *monitored = Monitored::only(nb_global::TABLE, [nb_global::OPTIONS.id()]);
+            // northd's release stands there, and the name of the master that writes
+            *monitored = Monitored::only(nb_global::TABLE, [nb_global::OPTIONS.id(), nb_global::EXTERNAL_IDS.id()]);
         }
     }
     tables

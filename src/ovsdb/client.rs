@@ -105,12 +105,23 @@ impl Client {
 
     /// Runs a transaction. When this returns `Ok`, the cache has the changes, unless the server is a cluster's
     /// follower, which may be behind its leader. A transaction that is empty, or writes only columns that the server
-    /// lacks, is not sent. Dropping the future does not undo what was sent, but its changes are then reported as
-    /// foreign.
-    pub async fn transact(&self, txn: Txn) -> Result<Reply, TxnError> {
+    /// lacks, is not sent. The first transaction under a lock of a client with a [`crate::Fence`] is not sent either: it
+    /// fails with [`Class::Claimed`]. Dropping the future does not undo what was sent, but its changes are then reported
+    /// as foreign.
+    pub async fn transact(&self, mut txn: Txn) -> Result<Reply, TxnError> {
         if txn.is_empty() {
             return Ok(Reply::default());
         }
+        match self.shared.guard(&mut txn) {
+            None => self.send(txn).await,
+            Some(claim) => {
+                let done = self.send(claim).await;
+                Err(done.map_or_else(TxnError::of_claim, |_| TxnError::new(Class::Claimed, None, "")))
+            }
+        }
+    }
+
+    async fn send(&self, txn: Txn) -> Result<Reply, TxnError> {
         let gone = || TxnError::new(Class::NotConnected, None, "");
         let live = self.shared.live().ok_or_else(gone)?;
         let permit = Arc::clone(&live.conn.window).acquire_owned().await.map_err(|_| gone())?;

@@ -32,6 +32,7 @@ mod client;
 mod conn;
 mod events;
 mod fault;
+mod fence;
 mod flights;
 mod frame;
 mod lock;
@@ -62,6 +63,7 @@ pub use ovnkube_ovsdb_data::{Cache, Class, Columns, Condition, Identity, Monitor
 pub use about::About;
 pub use client::{CacheGuard, Client};
 pub use events::{Event, RowEvent, Subscription};
+pub use fence::Fence;
 pub use frame::{FrameError, Framer};
 pub use lock::Lock;
 pub use locks::Standing;

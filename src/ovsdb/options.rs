@@ -7,6 +7,7 @@ use ovnkube_ovn::{Database, Table};
 use ovnkube_ovsdb_data::{Identity, Monitored};
 
 use crate::conn::{ReadHalf, WriteHalf};
+use crate::fence::Fence;
 use crate::remote::Remote;
 use crate::tls::TlsFiles;
 
@@ -25,6 +26,8 @@ pub struct Options {
     pub tls: Option<TlsFiles>,
     /// Stay only with a cluster's leader, as a client that writes should.
     pub leader_only: bool,
+    /// Needed by clients that write under a lock to a cluster: keeps out what they send after another has the lock.
+    pub fence: Option<Fence>,
     /// What to keep in the cache.
     pub tables: Vec<Monitored>,
     /// What [`crate::Cache::lookup`] finds rows by.
@@ -58,6 +61,7 @@ impl Options {
             dial: None,
             tls: None,
             leader_only: true,
+            fence: None,
             tables: Monitored::whole(database),
             identity: |_| None,
             has_parents: |_| true,

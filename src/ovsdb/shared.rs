@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     subscribers: Subscribers,
     live: RwLock<Option<Live>>,
     is_live: AtomicBool,
+    /// Whether other servers have the same rows and locks of their own.
+    is_replicated: AtomicBool,
     schema: RwLock<Option<Arc<ServerSchema>>>,
     seen: Mutex<Option<Seen>>,
     flights: Flights,
@@ -71,6 +73,7 @@ impl Shared {
             subscribers: Subscribers::default(),
             live: RwLock::default(),
             is_live: AtomicBool::new(false),
+            is_replicated: AtomicBool::new(false),
             schema: RwLock::default(),
             seen: Mutex::default(),
             flights: Flights::default(),
@@ -168,6 +171,13 @@ impl Shared {
         check(txn, &CheckContext { database: self.options.database, schema: &live.schema, has_row: &has_row })
     }
 
+    /// See [`Fence::guard`]; for a single server its lock is enough.
+    pub(crate) fn guard(&self, txn: &mut Txn) -> Option<Txn> {
+        let fence = self.options.fence.as_ref().filter(|_| self.is_replicated.load(Ordering::Acquire))?;
+        let lock = txn.asserted_lock()?.to_owned();
+        fence.guard(txn, &lock, self.options.database, &self.store().cache)
+    }
+
     /// Whether to stay with the server; remembers how far its cluster was.
     pub(crate) fn check_server(&self, row: &ServerRow) -> Result<Model, Fault> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,6 +185,7 @@ impl Shared {
         if let Some(now) = row.seen() {
             *seen = Some(now);
         }
+        self.is_replicated.store(model != Model::Standalone, Ordering::Release);
         Ok(model)
     }
 

@@ -26,6 +26,9 @@ pub enum Class {
     Conflict,
     /// An asserted lock is not held.
     NotOwner,
+    /// Nothing was sent but the name of this client, as the first one to write under a lock: the cache may have been
+    /// behind. The same work, planned again, may be sent at once.
+    Claimed,
     /// The server cancelled it, as it does while the schema is being converted.
     Canceled,
     /// The cluster could not agree, for example because its leader changed.
@@ -72,6 +75,12 @@ impl TxnError {
         TxnError { class, op, details: details.into() }
     }
 
+    /// Of the transaction that claims a lock: the caller's is not at fault, and may be tried again.
+    pub fn of_claim(self) -> Self {
+        let class = if self.is_retryable() { self.class } else { Class::Conflict };
+        TxnError { class, op: None, details: self.details }
+    }
+
     pub(crate) fn invalid(op: usize, details: impl Into<String>) -> Self {
         Self::new(Class::Invalid, Some(op), details)
     }
@@ -84,6 +93,7 @@ impl TxnError {
             | Class::TimedOut
             | Class::Conflict
             | Class::NotOwner
+            | Class::Claimed
             | Class::Canceled
             | Class::Cluster
             | Class::ReadOnly
@@ -111,6 +121,7 @@ impl fmt::Display for TxnError {
             Class::TimedOut => "no reply in time",
             Class::Conflict => "rows changed meanwhile",
             Class::NotOwner => "the lock is not held",
+            Class::Claimed => "the lock was claimed first",
             Class::Canceled => "the server cancelled it",
             Class::Cluster => "the cluster did not agree",
             Class::ReadOnly => "the server is read-only",

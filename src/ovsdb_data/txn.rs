@@ -70,6 +70,11 @@ impl Txn {
         ops.filter_map(|at| self.ops.get(*at)).any(|op| op.inserts(uuid))
     }
 
+    /// The lock that it asserts.
+    pub fn asserted_lock(&self) -> Option<&str> {
+        self.ops.iter().find_map(|op| if let Op::Assert(lock) = op { Some(lock.as_str()) } else { None })
+    }
+
     /// Whether operation `at` needs an existing row: an update or a mutation.
     pub fn needs_row(&self, at: usize) -> bool {
         matches!(self.ops.get(at), Some(Op::Update { .. } | Op::Mutate { .. }))

@@ -98,6 +98,11 @@ impl Election {
         }
     }
 
+    /// See [`crate::Leader::name`].
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.candidate.settings.identity, self.candidate.instance)
+    }
+
     /// Runs until it is stopped, then releases the lease; ends without a release if `stopped` is dropped.
     pub(crate) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
         loop {

@@ -13,6 +13,7 @@
 //!
 //! How it is acquired, and what happens when it is deleted: `election.rs`.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use crate::{Client, Error, LeaseSettings};
 #[derive(Debug, Clone)]
 pub struct Leader {
     leadership: watch::Receiver<Leadership>,
+    name: Arc<str>,
 }
 
 /// The thread that holds or seeks the lease. Dropping it ends the thread as if the process had been killed.
@@ -60,7 +62,13 @@ impl Leader {
         let (stop, stopped) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let election = Election::new(client, settings, publish);
-        (Self { leadership }, LeaderTask { stop, ended }, Seeker { election, stopped, end })
+        let name = election.name().into();
+        (Self { leadership, name }, LeaderTask { stop, ended }, Seeker { election, stopped, end })
+    }
+
+    /// The identity of this process, and what tells it from all others that are or were called so.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether a write may be sent now.

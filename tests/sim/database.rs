@@ -187,6 +187,9 @@ impl Database {
         }
         let uuid = selected(&op["where"])?;
         let have = self.tables[at].get(&uuid).cloned();
+        if op["op"] == "wait" {
+            return self.wait(have.as_deref(), table, op);
+        }
         let mut row = have.as_deref().map_or_else(|| Row::new(table), Row::clone);
         match op["op"].as_str().unwrap_or_default() {
             "update" => self.set(&mut row, &op["row"])?,
@@ -208,6 +211,16 @@ impl Database {
         }
         self.put(at, uuid, Some(Arc::new(row)));
         Ok(json!({"count": 1}))
+    }
+
+    /// Whether a row has exactly these cells, now.
+    fn wait(&self, have: Option<&Row>, table: &'static Table, op: &Value) -> Result<Value, Refusal> {
+        let mut want = Row::new(table);
+        self.set(&mut want, &op["rows"][0])?;
+        let names = op["columns"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let ids = names.map(|name| Ok(self.column(table, name)?.0)).collect::<Result<Vec<_>, Refusal>>()?;
+        let is_so = have.is_some_and(|have| ids.iter().all(|id| have.get(*id) == want.get(*id)));
+        if is_so { Ok(json!({})) } else { Err(Refusal("timed out", "\"wait\" timed out".into())) }
     }
 
     fn column(&self, table: &Table, name: &str) -> Result<(ColumnId, &'static ColumnInfo, &ServerColumn), Refusal> {

@@ -3,13 +3,13 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ovnkube_apply::{Engine, MayWrite, Parts, Patches, TakeoverCheck};
 use ovnkube_model::{Change, Connections, NetworkSettings, World};
-use ovnkube_ovn::nb;
-use ovnkube_ovsdb::{Client as Database, Options, Remote};
+use ovnkube_ovn::nb::{self, nb_global};
+use ovnkube_ovsdb::{Client as Database, Fence, Options, Remote};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
 use tokio::runtime::{Builder, Runtime};
@@ -85,12 +85,8 @@ impl Master {
 async fn run(wire: Wire, identity: String, network: NetworkSettings, metrics: Arc<Metrics>) {
     let api = Client::over(wire.kube());
     let events = Events::start(&api, "ovnkube", &identity);
-    let nb = Database::connect(Options {
-        dial: Some(wire.dial()),
-        identity: ovnkube_plan::identity,
-        has_parents: ovnkube_plan::is_named_within,
-        ..Options::new(&nb::DATABASE, vec![Remote::parse("tcp:192.0.2.1:6641").unwrap()])
-    });
+    // no two processes have the same, and it is the same whenever a story is played
+    let name = format!("{identity} {}", wire.conns.fetch_add(1, Ordering::Relaxed));
     let settings = LeaseSettings {
         namespace: "ovn-kubernetes".into(),
         name: "ovn-kubernetes-master".into(),
@@ -100,6 +96,14 @@ async fn run(wire: Wire, identity: String, network: NetworkSettings, metrics: Ar
         retry: Duration::from_secs(2),
     };
     let (leader, _task, seeker) = Leader::seek(&api, settings);
+    let fence = Fence { table: nb_global::TABLE, column: nb_global::EXTERNAL_IDS, key: "ovnkube-master", holder: name };
+    let nb = Database::connect(Options {
+        dial: Some(wire.dial()),
+        fence: Some(fence),
+        identity: ovnkube_plan::identity,
+        has_parents: ovnkube_plan::is_named_within,
+        ..Options::new(&nb::DATABASE, vec![Remote::parse("tcp:192.0.2.1:6641").unwrap()])
+    });
     tokio::join!(seeker.run(), lead(api, events, nb, leader, network, metrics));
 }
 

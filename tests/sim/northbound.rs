@@ -20,16 +20,20 @@ pub(crate) type Messages = Vec<(Conn, String)>;
 pub(crate) struct Northbound {
     pub(crate) database: Database,
     sessions: BTreeMap<Conn, Session>,
-    /// The first of each line holds the lock.
-    locks: BTreeMap<String, VecDeque<Conn>>,
+    /// Of each member: the first of each line holds the lock.
+    locks: BTreeMap<(u64, String), VecDeque<Conn>>,
     commits: u128,
+    /// Whether a member leads, and which one: each time another one.
     leads: bool,
+    leader: u64,
     /// All rows after so many commits, as a monitor gets them: several masters ask for the same.
     download: Option<(u128, Wanted, String)>,
 }
 
 #[derive(Default)]
 struct Session {
+    /// The member that led when it began. It passes transactions on to the one that leads.
+    member: u64,
     /// Its name for the monitor, and what it monitors.
     monitor: Option<(Value, Wanted)>,
     knows_server: bool,
@@ -48,32 +52,53 @@ pub(crate) enum Fate {
 
 impl Northbound {
     pub(crate) fn new(database: Database) -> Self {
-        Self { database, sessions: BTreeMap::new(), locks: BTreeMap::new(), commits: 1, leads: true, download: None }
+        Self {
+            database,
+            sessions: BTreeMap::new(),
+            locks: BTreeMap::new(),
+            commits: 1,
+            leads: true,
+            leader: 0,
+            download: None,
+        }
     }
 
     pub(crate) fn open(&mut self, conn: Conn) {
-        self.sessions.insert(conn, Session::default());
+        let session = Session { member: self.leader, ..Session::default() };
+        self.sessions.insert(conn, session);
     }
 
     /// Ends a session; returns what others get for it.
     pub(crate) fn close(&mut self, conn: Conn) -> Messages {
         self.sessions.remove(&conn);
-        let locks: Vec<String> = self.locks.keys().cloned().collect();
-        locks.into_iter().flat_map(|lock| self.leave(&lock, conn)).collect()
+        let locks: Vec<_> = self.locks.keys().cloned().collect();
+        locks.iter().flat_map(|lock| self.leave(lock, conn)).collect()
     }
 
     pub(crate) fn is_open(&self, conn: Conn) -> bool {
         self.sessions.contains_key(&conn)
     }
 
-    /// Whether a session has a lock.
-    pub(crate) fn holds(&self, lock: &str, conn: Conn) -> bool {
-        self.locks.get(lock).and_then(VecDeque::front) == Some(&conn)
+    /// A lock of the member that a session is with.
+    fn lock_of(&self, conn: Conn, lock: &str) -> (u64, String) {
+        (self.sessions.get(&conn).map_or(self.leader, |session| session.member), lock.to_owned())
     }
 
-    /// Another server leads now, or this one again.
+    /// Whether a session has a lock, as the member says that it is with.
+    pub(crate) fn holds(&self, lock: &str, conn: Conn) -> bool {
+        self.locks.get(&self.lock_of(conn, lock)).and_then(VecDeque::front) == Some(&conn)
+    }
+
+    /// No member leads any more, or another one does. Clients of earlier leaders are told that these do not.
     pub(crate) fn lead(&mut self, leads: bool) -> Messages {
+        if leads == self.leads {
+            return Vec::new();
+        }
         self.leads = leads;
+        if leads {
+            self.leader += 1;
+            return Vec::new();
+        }
         let change = json!({"Database": {ROW: {"modify": {"leader": leads}}}});
         let text = json!({"id": null, "method": "update2", "params": ["_Server", change]}).to_string();
         self.sessions.iter().filter(|(_, s)| s.knows_server).map(|(conn, _)| (*conn, text.clone())).collect()
@@ -90,18 +115,18 @@ impl Northbound {
             "get_schema" => (vec![(conn, reply_of(id, Database::schema_text()))], Vec::new()),
             "monitor_cond" if first == "_Server" => {
                 self.sessions.entry(conn).or_default().knows_server = true;
-                (vec![reply(self.about_server())], Vec::new())
+                (vec![reply(self.about_server(conn))], Vec::new())
             }
             "monitor_cond_since" => (vec![(conn, reply_of(id, &self.monitor(conn, params)))], Vec::new()),
             "transact" => self.transact(conn, id, params.as_array().map_or(&[][..], |params| &params[1..]), fate),
             "lock" => {
-                let line = self.locks.entry(first.to_owned()).or_default();
+                let line = self.locks.entry(self.lock_of(conn, first)).or_default();
                 line.push_back(conn);
                 let locked = line.front() == Some(&conn);
                 (vec![reply(json!({"locked": locked}))], Vec::new())
             }
             "steal" => {
-                let line = self.locks.entry(first.to_owned()).or_default();
+                let line = self.locks.entry(self.lock_of(conn, first)).or_default();
                 let notice = json!({"id": null, "method": "stolen", "params": [first]}).to_string();
                 let robbed = line.front().copied();
                 // the holder goes on waiting at the head of the line
@@ -111,7 +136,7 @@ impl Northbound {
             }
             "unlock" => {
                 let mut messages = vec![reply(json!({}))];
-                messages.extend(self.leave(first, conn));
+                messages.extend(self.leave(&self.lock_of(conn, first), conn));
                 (messages, Vec::new())
             }
             _ if id.is_null() || request.get("method").is_none() => (Vec::new(), Vec::new()),
@@ -119,18 +144,19 @@ impl Northbound {
         }
     }
 
-    fn leave(&mut self, lock: &str, conn: Conn) -> Messages {
+    fn leave(&mut self, lock: &(u64, String), conn: Conn) -> Messages {
         let Some(line) = self.locks.get_mut(lock) else { return Vec::new() };
         let holder = line.front().copied();
         line.retain(|waits| *waits != conn);
         let next = line.front().copied().filter(|next| holder == Some(conn) && *next != conn);
-        let notice = json!({"id": null, "method": "locked", "params": [lock]}).to_string();
+        let notice = json!({"id": null, "method": "locked", "params": [lock.1]}).to_string();
         next.into_iter().map(|next| (next, notice.clone())).collect()
     }
 
-    fn about_server(&self) -> Value {
+    fn about_server(&self, conn: Conn) -> Value {
+        let leads = self.leads && self.lock_of(conn, "").0 == self.leader;
         let cluster = json!({"cid": ["uuid", CLUSTER], "sid": ["uuid", CLUSTER], "index": self.commits as u64});
-        let mut row = json!({"name": NAME, "model": "clustered", "connected": true, "leader": self.leads});
+        let mut row = json!({"name": NAME, "model": "clustered", "connected": true, "leader": leads});
         ovnkube_watch::merge_patch(&mut row, &cluster);
         json!({"Database": {ROW: {"initial": row}}})
     }
@@ -160,8 +186,9 @@ impl Northbound {
     }
 
     fn transact(&mut self, conn: Conn, id: &Value, ops: &[Value], fate: Fate) -> (Messages, Vec<Change>) {
+        let member = self.lock_of(conn, "").0;
         let Self { database, locks, .. } = self;
-        let holds = |lock: &str| locks.get(lock).and_then(VecDeque::front) == Some(&conn);
+        let holds = |lock: &str| locks.get(&(member, lock.to_owned())).and_then(VecDeque::front) == Some(&conn);
         let fate = if self.leads { fate } else { Fate::Unknown { committed: false } };
         let before = matches!(fate, Fate::Unknown { committed: false } | Fate::Refused).then(|| database.clone());
         let (mut results, mut changes) = database.transact(ops, holds);

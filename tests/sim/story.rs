@@ -172,7 +172,7 @@ impl Story {
 }
 
 /// Half of the masters that sleep before a write do so when a pod comes, and little happens until they wake: the one that
-/// takes over annotates the same pod, perhaps otherwise.
+/// takes over annotates the same pod, perhaps otherwise. For a third of these the database gets another leader meanwhile.
 fn put_in(events: &mut Vec<(u64, Event)>, mut place: usize, mut gap: u64, fault: Fault) {
     if let Fault::SleepsAtWrite { length, .. } = fault
         && length.is_multiple_of(2)
@@ -182,6 +182,10 @@ fn put_in(events: &mut Vec<(u64, Event)>, mut place: usize, mut gap: u64, fault:
         std::mem::swap(&mut gap, &mut events[place].0);
         if let Some((gap, _)) = events.get_mut(place + LAST_BEFORE_LULL) {
             *gap += length;
+            if length.is_multiple_of(3) {
+                let election = Fault::NoLeader { length: 50 + length % 1000 };
+                events.insert(place + LAST_BEFORE_LULL, (0, Event::Fault(election)));
+            }
         }
     }
     events.insert(place, (gap, Event::Fault(fault)));

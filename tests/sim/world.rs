@@ -52,6 +52,8 @@ pub(crate) struct World {
     /// Transactions that changed something and accepted patches, of masters.
     pub(crate) writes: (u64, u64),
     pub(crate) last_write: u64,
+    /// When each process has last changed something in the database: the number of its master, and when it began.
+    commits: BTreeMap<Option<(usize, u64)>, u64>,
     /// Pods that run, by uid: their node and their addresses.
     pub(crate) running: BTreeMap<String, (String, Vec<String>)>,
     /// Of all messages and their times.
@@ -71,8 +73,8 @@ pub(crate) struct Process {
     is_paused: bool,
     /// It will be paused for so long between its last check and its next write.
     sleeps: Option<u64>,
-    /// What it sends when it runs again, and when it decided to.
-    unsent: Vec<(Moment, Sent)>,
+    /// What it sends when it runs again, and when it decided to, for each server.
+    unsent: Vec<(u64, Moment, Sent)>,
     no_api_until: u64,
     no_database_until: u64,
     /// It is killed after so many writes, and is down for so long.
@@ -103,6 +105,8 @@ const NB_GLOBAL: &str = "33333333-3333-4333-8333-333333333333";
 /// A connection to the database.
 struct Link {
     process: usize,
+    /// When the process began.
+    began: u64,
     to: UnboundedSender<Vec<u8>>,
     /// When the last message of each direction arrives: none overtakes another.
     requests: u64,
@@ -119,10 +123,17 @@ struct Watch {
 }
 
 enum Message {
-    Request(Conn, Vec<u8>),
+    /// And when it was decided to send it.
+    Request(Conn, u64, Vec<u8>),
     Reply(Conn, Vec<u8>),
     HangUp(Conn),
-    Ask { process: usize, began: u64, decided: Moment, ask: Ask, reply: oneshot::Sender<Answer> },
+    Ask {
+        process: usize,
+        began: u64,
+        decided: Moment,
+        ask: Ask,
+        reply: oneshot::Sender<Answer>,
+    },
     Answer(oneshot::Sender<Answer>, Answer),
     Line(u64, Bytes),
     Bookmarks,
@@ -169,6 +180,7 @@ impl World {
             faults: Faults::default(),
             writes: (0, 0),
             last_write: 0,
+            commits: BTreeMap::new(),
             running: BTreeMap::new(),
             trace: 0,
             at_rest: false,
@@ -231,8 +243,8 @@ impl World {
     /// Takes over what a master sends.
     fn collect(&mut self, number: usize) {
         if self.masters[number].paused_until <= self.now {
-            for (decided, sent) in std::mem::take(&mut self.masters[number].unsent) {
-                self.take(number, decided, sent);
+            for (at, decided, sent) in std::mem::take(&mut self.masters[number].unsent) {
+                self.take(number, at, decided, sent);
             }
         }
         while let Some(sent) = self.masters[number].master.as_mut().and_then(|master| master.sent.try_recv().ok()) {
@@ -244,19 +256,20 @@ impl World {
                 process.paused_until = now + process.sleeps.take().unwrap_or_default();
             }
             if process.paused_until > now {
-                process.unsent.push((decided, sent));
+                process.unsent.push((now, decided, sent));
             } else {
-                self.take(number, decided, sent);
+                self.take(number, now, decided, sent);
             }
         }
     }
 
-    fn take(&mut self, number: usize, decided: Moment, sent: Sent) {
+    fn take(&mut self, number: usize, at: u64, decided: Moment, sent: Sent) {
         match sent {
             Sent::Dialed { conn, to } => {
                 let away = self.faults.database_away.max(self.masters[number].no_database_until);
                 if away <= self.now {
-                    self.links.insert(conn, Link { process: number, to, requests: 0, replies: 0 });
+                    let began = self.masters[number].began;
+                    self.links.insert(conn, Link { process: number, began, to, requests: 0, replies: 0 });
                     self.nb.open(conn);
                 }
             }
@@ -265,7 +278,7 @@ impl World {
                 let Some(link) = self.links.get_mut(&conn) else { return };
                 link.requests = link.requests.max(self.now + delay);
                 let due = link.requests;
-                self.put(due, Message::Request(conn, bytes));
+                self.put(due, Message::Request(conn, at, bytes));
             }
             Sent::Closed { conn } => {
                 let delay = self.database_delay();
@@ -288,6 +301,18 @@ impl World {
         let (holder, identity) = (self.api.holder(), &self.masters[number].identity);
         let is_ours = holder == identity || holder.is_empty() || holder == "(unknown)";
         assert!(!ask.is_write() || is_ours, "{identity} patches {} although {holder} holds the lease", ask.path);
+    }
+
+    /// Nothing may be committed that a process decided to write before another one wrote.
+    fn check_writer(&mut self, conn: Conn, decided: u64) {
+        let writer = self.links.get(&conn).map(|link| (link.process, link.began));
+        let others = self.commits.iter().filter(|(other, _)| **other != writer);
+        let last = others.map(|(_, at)| *at).max().unwrap_or_default();
+        assert!(
+            decided >= last,
+            "a transaction was committed that was decided at {decided} ms; another master had written at {last} ms"
+        );
+        self.commits.insert(writer, self.now);
     }
 
     fn delay(&mut self) -> u64 {
@@ -316,15 +341,15 @@ impl World {
 
     fn arrive(&mut self, message: Message) {
         match &message {
-            Message::Request(_, bytes) | Message::Reply(_, bytes) => self.note(bytes),
+            Message::Request(_, _, bytes) | Message::Reply(_, bytes) => self.note(bytes),
             // bodies name processes, at random
             Message::Ask { ask, .. } => self.note(ask.path.as_bytes()),
             _ => {}
         }
         match message {
-            Message::Request(conn, bytes) => {
+            Message::Request(conn, decided, bytes) => {
                 for request in serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>() {
-                    self.request(conn, &request.unwrap());
+                    self.request(conn, decided, &request.unwrap());
                 }
             }
             Message::Reply(conn, bytes) => {
@@ -374,7 +399,7 @@ impl World {
     }
 
     /// A request has reached the database.
-    fn request(&mut self, conn: Conn, request: &Value) {
+    fn request(&mut self, conn: Conn, decided: u64, request: &Value) {
         if !self.nb.is_open(conn) {
             return;
         }
@@ -395,6 +420,7 @@ impl World {
         let process = self.links.get(&conn).map(|link| link.process);
         if !changes.is_empty() {
             assert!(self.nb.holds(LOCK, conn), "a transaction was committed for a master without the lock");
+            self.check_writer(conn, decided);
             self.writes.0 += 1;
             self.last_write = self.now;
             self.observer.commit(&changes);

@@ -30,10 +30,8 @@ impl World {
             if let Some(old) = self.nodes.insert(name.clone(), node) {
                 self.affect_namesake(&name, &old);
             }
-            if self.settled {
-                if self.gives_up(&name) {
-                    self.serve_waiting_nodes();
-                }
+            if self.settled && self.gives_up(&name) {
+                self.serve_waiting_nodes();
             }
         }
         let has = self.nodes.get(&name).and_then(|node| node.chassis_id.as_ref());
@@ -53,7 +51,9 @@ impl World {
         let all: Vec<_> = names.iter().filter(|(.., name)| self.takes_part(name)).cloned().collect();
         let (contradicted, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|(claims, ..)| *claims == Claims::Contradicted);
-        others.iter().for_each(|(.., name)| self.claim(name));
+        for (.., name) in &others {
+            self.claim(name);
+        }
         self.claim_contradicted(contradicted.into_iter().map(|(.., name)| name).collect());
         names.sort_by(|(_, a, a_name), (_, b, b_name)| (a, a_name).cmp(&(b, b_name)));
         for (.., name) in &names {

@@ -3,9 +3,9 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use ovnkube_ovn::nb::logical_switch as ls;
+use ovnkube_ovn::nb::{logical_switch as ls, nb_global};
 use ovnkube_ovn::{Row, Uuid, derived_uuid, nb};
-use ovnkube_ovsdb::{Class, Client, Event, Options, Remote, State, Txn};
+use ovnkube_ovsdb::{Class, Client, Event, Fence, Lock, Options, Remote, State, Txn, TxnError};
 
 use crate::lab::{Dir, Host, Lts, NB, Release, Server, assert_cache_is_fresh, live, options, within};
 
@@ -118,6 +118,73 @@ async fn writes_continue_when_leaders_die_3_1() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_continue_when_leaders_die_4_0() {
     leader_killed(Lts).await;
+}
+
+/// Who writes under the lock `L`, and a lock that it has.
+async fn writer(holder: &str, fenced: bool, remote: Remote) -> (Client, Lock) {
+    let fence =
+        Fence { table: nb_global::TABLE, column: nb_global::EXTERNAL_IDS, key: "writer", holder: holder.to_owned() };
+    let fence = fenced.then_some(fence);
+    let client = live(Options { leader_only: false, fence, ..options(vec![remote]) }).await;
+    let mut lock = client.lock("L");
+    within("the lock", lock.until(true)).await;
+    (client, lock)
+}
+
+/// Writes switch `n` under the lock.
+async fn try_under_lock(client: &Client, n: u32) -> Result<(), TxnError> {
+    let (uuid, row) = switch(n);
+    let mut txn = Txn::new(&nb::DATABASE);
+    txn.insert(uuid, row);
+    txn.assert_lock("L");
+    client.transact(txn).await.map(drop)
+}
+
+/// The same until it succeeds.
+async fn write_under_lock(client: &Client, n: u32) {
+    while let Err(error) = try_under_lock(client, n).await {
+        assert!(error.is_retryable(), "{error}");
+        client.synced().await;
+    }
+}
+
+/// A client with a follower sends a transaction, and before the follower gets it another client, with another member, has the
+/// same lock and writes.
+async fn late_write(fenced: bool) -> Result<(), TxnError> {
+    let cluster = Cluster::new(Lts);
+    // the member that was first leads
+    let (late, _its) = writer("late", fenced, cluster.members[1].remote()).await;
+    let (present, _own) = writer("present", fenced, cluster.members[0].remote()).await;
+    within("a write", write_under_lock(&late, 1)).await;
+    cluster.members[1].signal("-STOP");
+    let sent_before = late.stats().transactions;
+    let sent = tokio::spawn({
+        let late = late.clone();
+        async move { try_under_lock(&late, 2).await }
+    });
+    within("the request", async {
+        while late.stats().transactions == sent_before {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    within("a write of another", write_under_lock(&present, 3)).await;
+    cluster.members[1].signal("-CONT");
+    let result = within("the late write", sent).await.unwrap();
+    within("a write after it", write_under_lock(&present, 4)).await;
+    assert_eq!(present.cache().get(ls::TABLE, switch(2).0).is_some(), result.is_ok());
+    result
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_member_of_a_cluster_gives_out_its_own_locks() {
+    late_write(false).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_write_of_a_client_that_another_has_replaced_is_refused() {
+    let error = late_write(true).await.unwrap_err();
+    assert_eq!(error.class, Class::Conflict, "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
