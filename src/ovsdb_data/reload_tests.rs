@@ -82,7 +82,7 @@ impl Client {
 
     fn delete(&mut self, name: u8) {
         let json = json!({"Logical_Switch": {uuid(ls::TABLE, name).to_string(): {"delete": null}}}).to_string();
-        let mut decoder = Decoder { database: &nb::DATABASE, layout: &self.layout, texts: &mut self.texts };
+        let decoder = Decoder { database: &nb::DATABASE, layout: &self.layout, texts: &mut self.texts };
         let updates = decoder.updates(&json).unwrap();
         let (changes, result) = self.cache.apply(updates, &self.layout);
         result.unwrap();
