@@ -32,9 +32,7 @@ pub(crate) async fn keep(
     let mut pause = TRY_AGAIN;
     loop {
         // only whether somebody told is kept: the guard of what was told must not live on while this waits
-        let is_told = timeout(LOOK_AGAIN, told.wait_for(|told| *told != written))
-            .await
-            .map(|told| told.is_ok());
+        let is_told = timeout(LOOK_AGAIN, told.wait_for(|told| *told != written)).await.map(|told| told.is_ok());
         match is_told {
             Ok(true) => sleep(SETTLE).await,
             Ok(false) => break,
