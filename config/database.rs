@@ -99,8 +99,8 @@ impl FromText for DbAddress {
     fn from_text(text: &str) -> Result<Self, String> {
         // `tcp://host` is the older spelling of `tcp:host`
         let text = text.replace("//", "");
-        let remotes: Vec<Remote> =
-            text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(remote).collect::<Result<_, _>>()?;
+        let list = if text.trim().is_empty() { None } else { Some(text.split(',').map(str::trim)) };
+        let remotes: Vec<Remote> = list.into_iter().flatten().map(remote).collect::<Result<_, _>>()?;
         if let Some(first) = remotes.first()
             && let Some(other) = remotes.iter().find(|remote| remote.scheme() != first.scheme())
         {
@@ -116,6 +116,10 @@ impl FromText for DbAddress {
 
 fn remote(text: &str) -> Result<Remote, String> {
     const FORM: &str = "write scheme:host:port, such as ssl:10.0.0.1:6641 or tcp:[fd00::1]:6641";
+    if text.is_empty() {
+        // a variable that was not set: the server that it was to name would be left out
+        return Err("an address of the list is empty; write it, or remove its comma".to_owned());
+    }
     let (scheme, rest) = text.split_once(':').ok_or_else(|| format!("{text:?} has no scheme; {FORM}"))?;
     match scheme {
         "unix" if rest.starts_with('/') => Ok(Remote::Unix(rest.into())),

@@ -48,6 +48,7 @@ pub struct Raft {
     pub others: Vec<Remote>,
 }
 
+const LOCAL: &str = "this host's address for members, such as tcp:10.0.0.1:6643";
 const ACTIONS: &str = "status, backup, restore, compact, leave, join, replace, bootstrap and convert";
 
 /// The words after `db`.
@@ -66,31 +67,34 @@ pub(crate) fn parse<'a>(words: &mut impl Iterator<Item = &'a str>, json: bool) -
     if json {
         return Err(usage("prints JSON with status only; leave -o out".to_owned()));
     }
-    let mut word = |what: &str| {
-        let missing = || usage(format!("{action} needs {what}"));
-        words.next().filter(|word| !word.is_empty()).ok_or_else(missing)
+    // an empty word is most likely a variable that was not set: leave would remove another member than the one that is meant
+    let mut more = |what: &str| match words.next() {
+        Some("") => Err(usage(format!("{action}: {what} is empty; write it, or leave the quotes out"))),
+        word => Ok(word),
     };
     let known = ["backup", "restore", "compact", "leave", "join", "replace", "bootstrap", "convert"];
     if !known.contains(&action) {
         return Err(usage(format!("{action:?} is none of {ACTIONS}")));
     }
     let side = side.ok_or_else(|| usage(format!("{action} needs a database; write nb or sb")))?;
+    let needed = |what: &str, word: Option<&'a str>| word.ok_or_else(|| usage(format!("{action} needs {what}")));
     let step = match action {
-        "backup" => DbStep::Backup(word("the file to write")?.into()),
-        "restore" => DbStep::Restore(word("the file of a backup")?.into()),
+        "backup" => DbStep::Backup(needed("the file to write", more("the file")?)?.into()),
+        "restore" => DbStep::Restore(needed("the file of a backup", more("the file")?)?.into()),
         "compact" => DbStep::Compact,
-        "leave" => DbStep::Leave(word("").ok().map(str::to_owned)),
+        "leave" => DbStep::Leave(more("the member to remove")?.map(str::to_owned)),
         "join" | "replace" => {
-            let local = local(word("this host's address for members, such as tcp:10.0.0.1:6643")?).map_err(usage)?;
-            let others = word("").ok().map(addresses).transpose().map_err(usage)?.unwrap_or_default();
+            let local = local(needed(LOCAL, more("this host's address")?)?).map_err(usage)?;
+            let others = more("the list of the members' addresses")?;
+            let others = others.map(addresses).transpose().map_err(usage)?.unwrap_or_default();
             let raft = Raft { local, others };
             if action == "join" { DbStep::Join(raft) } else { DbStep::Replace(raft) }
         }
         "bootstrap" => {
-            let local = local(word("this host's address for members, such as tcp:10.0.0.1:6643")?).map_err(usage)?;
-            DbStep::Bootstrap(local, word("").ok().map(PathBuf::from))
+            let local = local(needed(LOCAL, more("this host's address")?)?).map_err(usage)?;
+            DbStep::Bootstrap(local, more("the file of a backup")?.map(PathBuf::from))
         }
-        _ => DbStep::Convert(word("").ok().map(PathBuf::from)),
+        _ => DbStep::Convert(more("the file of the schema")?.map(PathBuf::from)),
     };
     Ok(DbCommand::Do(side, step))
 }

@@ -168,7 +168,23 @@ pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<CommandLine,
             layer.set(setting, text, Source::Flag);
         }
     }
-    Ok(CommandLine { command: command(&matches)?, layer, notes })
+    let command = command(&matches)?;
+    if matches!(command, Command::Db(_) | Command::Ic(_)) {
+        none_empty(&matches)?;
+    }
+    Ok(CommandLine { command, layer, notes })
+}
+
+/// An empty flag is the default for a daemon, whose scripts pass on what may not be set. A command of an operator would look
+/// at, or change, something else than what is meant.
+fn none_empty(matches: &ArgMatches) -> Result<(), Error> {
+    let is_empty = |setting: &&Setting| {
+        !setting.flag.is_empty() && matches.get_one::<String>(setting.flag).is_some_and(|text| text.trim().is_empty())
+    };
+    match SETTINGS.iter().find(is_empty) {
+        Some(setting) => Err(Error::Usage(format!("--{} is empty; write its value, or leave it out", setting.flag))),
+        None => Ok(()),
+    }
 }
 
 /// The whole help text.

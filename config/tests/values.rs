@@ -72,6 +72,9 @@ fn database_addresses() {
         "tcp:a..b:1",
         "6641",
         "unix:",
+        ",",
+        "tcp:a:1,",
+        "tcp:a:1,,tcp:b:1",
     ] {
         assert!(of(wrong).is_err(), "{wrong}");
     }

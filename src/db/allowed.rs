@@ -1,9 +1,11 @@
 //! Which steps are allowed. Each is refused if it could lose the majority or contents, with the member to look at and what to do.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use crate::cluster_status::{ClusterStatus, Listed};
 use crate::judge::{majority, names};
+use crate::judgement::size;
 use crate::observed::{Model, Observed, Seen};
 use crate::servers::{Role, Server, Servers, host_of};
 
@@ -78,9 +80,20 @@ pub fn backup(observed: &Observed) -> Verdict<Source> {
     }
 }
 
-/// The server on this host writes its file anew.
+/// The server on this host writes its file anew: a second one beside it, which takes its place.
 pub fn compact(observed: &Observed) -> Verdict<()> {
-    here(observed).map(drop)
+    here(observed)?;
+    let file = observed.here().and_then(|(_, control)| control.file.as_ref());
+    let short = file.and_then(|file| Some((file, file.free.filter(|free| *free < file.bytes)?)));
+    short.map_or(Ok(()), |(file, free)| {
+        refuse(format!(
+            "the server writes a second file beside {} meanwhile, which may need {}, and {} has {} left; make room there first",
+            file.path,
+            size(file.bytes),
+            directory(&file.path),
+            size(free)
+        ))
+    })
 }
 
 /// The member on this host leaves its cluster.
@@ -101,10 +114,25 @@ pub fn leave(observed: &Observed) -> Verdict<Option<String>> {
     let servers = Servers::of(observed);
     let others: Vec<&Server> = servers.members().filter(|member| !is_self(member, status)).collect();
     let connected = others.iter().filter(|member| member.connected).count();
+    let unasked: Vec<&Server> = others.iter().copied().filter(|member| !member.asked && !member.connected).collect();
+    if !others.is_empty() && servers.leader().is_none() {
+        let of = if others.iter().all(|member| member.connected) { &others } else { &absent(&others) };
+        return refuse(format!(
+            "the cluster has no leader, so nobody can agree that this member leaves. Look at {} first: start ovsdb-server there, \
+             and wait until ovnkube db status {word}, with the addresses of all members, names a leader",
+            names(of.iter().copied())
+        ));
+    }
     match others.len() {
         0 => refuse(format!(
             "it is the only member: the database would be gone. Back it up (ovnkube db backup {word} FILE) and let another \
              member join first, or stop it with ovn-ctl"
+        )),
+        all if connected < majority(all) && !unasked.is_empty() => refuse(format!(
+            "{connected} of the {all} other members are known to be connected, and {} are needed; give the addresses of all members \
+             with --{word}-address, also of {}",
+            majority(all),
+            names(unasked.into_iter())
         )),
         all if connected < majority(all) => refuse(format!(
             "{connected} of the {all} other members are connected, and {} are needed: nothing could be written any more. Look at \
@@ -182,6 +210,7 @@ pub fn join(observed: &Observed, here: &Here, local: &str) -> Verdict<String> {
         }
         Here::Member { .. } | Here::Nothing => {}
     }
+    reachable(observed, local)?;
     cluster_to_join(observed)
 }
 
@@ -189,6 +218,7 @@ pub fn join(observed: &Observed, here: &Here, local: &str) -> Verdict<String> {
 pub fn replace(observed: &Observed, here: &Here, local: &str) -> Verdict<(String, String)> {
     match here {
         Here::Member { id, address, joined: true } if address != local => {
+            reachable(observed, local)?;
             Ok((cluster_to_join(observed)?, first_digits(id)))
         }
         Here::Member { joined: true, .. } => {
@@ -219,6 +249,13 @@ pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) 
         }
         Here::Alone | Here::Nothing => {}
     }
+    if !observed.addressed {
+        return refuse(format!(
+            "no address of the database is given, so nobody was asked whether there is a cluster already, and there would be two; \
+             write --{word}-address with the addresses for clients of all hosts that are to have members, this host's too"
+        ));
+    }
+    reachable(observed, local)?;
     for seen in &observed.servers {
         let is_this_host = match host_of(&seen.address) {
             Some(host) => Some(host) == host_of(local),
@@ -250,6 +287,46 @@ pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) 
         }
     }
     Ok(())
+}
+
+/// The address stays in the file for ever, and other hosts must reach it. A loopback address is for a cluster on one host, whose
+/// clients use such addresses too.
+fn reachable(observed: &Observed, local: &str) -> Verdict<()> {
+    let word = observed.word();
+    let remedy =
+        format!("write an address of this host that the other members reach, such as tcp:10.0.0.1:{}", port_of(local));
+    match reach(local) {
+        Reach::Nobody => refuse(format!("{local} is no address that a member can be reached at; {remedy}")),
+        Reach::ThisHost if observed.servers.iter().any(|seen| reach(&seen.address) != Reach::ThisHost) => {
+            refuse(format!(
+                "{local} leads every host to itself, and --{word}-address names servers that others reach: no member of another host could \
+             join; {remedy}"
+            ))
+        }
+        Reach::ThisHost | Reach::Others => Ok(()),
+    }
+}
+
+/// Who reaches a server at an address.
+#[derive(PartialEq, Eq)]
+enum Reach {
+    Nobody,
+    ThisHost,
+    Others,
+}
+
+fn reach(address: &str) -> Reach {
+    let Some(host) = host_of(address) else { return Reach::ThisHost };
+    match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        Ok(address) if address.is_unspecified() || address.is_multicast() => Reach::Nobody,
+        Ok(address) if address.is_loopback() => Reach::ThisHost,
+        Err(_) if host == "localhost" || host.ends_with(".localhost") => Reach::ThisHost,
+        _ => Reach::Others,
+    }
+}
+
+fn port_of(address: &str) -> &str {
+    address.rsplit_once(':').map_or("6643", |(_, port)| port)
 }
 
 /// Replaces the contents with those of a backup of `schema`.
@@ -364,8 +441,12 @@ fn runs() -> String {
 }
 
 /// The members of these that are not connected.
+fn absent<'a>(members: &[&'a Server]) -> Vec<&'a Server> {
+    members.iter().copied().filter(|member| !member.connected).collect()
+}
+
 fn missing(members: &[&Server]) -> String {
-    names(members.iter().copied().filter(|member| !member.connected))
+    names(absent(members).into_iter())
 }
 
 fn is_self(member: &Server, status: &ClusterStatus) -> bool {
@@ -374,6 +455,10 @@ fn is_self(member: &Server, status: &ClusterStatus) -> bool {
 
 fn first_digits(id: &str) -> String {
     id.chars().take(4).collect()
+}
+
+fn directory(path: &str) -> &str {
+    path.rsplit_once('/').map_or(".", |(directory, _)| if directory.is_empty() { "/" } else { directory })
 }
 
 /// `7.0.0` as numbers.

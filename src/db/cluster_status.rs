@@ -8,7 +8,7 @@ pub struct ClusterStatus {
     pub member: String,
     /// Where other members reach it.
     pub address: String,
-    /// `cluster member`, `joining cluster`, `leaving cluster`, `disconnected from the cluster (…)`.
+    /// `cluster member`, `joining cluster`, `leaving cluster`, `disconnected from the cluster (…)`, `failed`.
     pub status: String,
     /// `leader`, `follower` or `candidate`.
     pub role: String,
@@ -66,6 +66,12 @@ impl ClusterStatus {
     /// Whether it takes part in its cluster.
     pub fn is_member(&self) -> bool {
         self.status == "cluster member"
+    }
+
+    /// Whether it could not write its file once. Then it takes part in nothing until ovsdb-server is started again, even if the disk
+    /// has room.
+    pub fn has_failed(&self) -> bool {
+        self.status == "failed"
     }
 
     pub fn is_leader(&self) -> bool {

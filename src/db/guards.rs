@@ -1,8 +1,9 @@
 //! What is to be said beside how the servers are: of the disk, of a log that grows, of northd.
 
+use crate::judge::COMPACT;
 use crate::judgement::{Judgement, State, size};
 use crate::observed::{Northd, Observed};
-use crate::servers::{Server, Servers};
+use crate::servers::{Role, Server, Servers};
 
 /// A file needs room beside it for a second one, when it is compacted, and to grow.
 const ROOM: u64 = 100_000_000;
@@ -14,16 +15,38 @@ const LARGE: u64 = 100_000_000;
 pub(crate) fn with_guards(judgement: Judgement, observed: &Observed, servers: &Servers) -> Judgement {
     let word = observed.word();
     let here = servers.all.iter().find(|server| server.this_host);
-    let found = [here.and_then(full), here.and_then(|here| grown(here, word)), observed.northd.as_ref().and_then(idle)];
+    let found = [
+        here.and_then(full),
+        here.and_then(|here| grown(here, word)),
+        here.and_then(|here| partial(here, word)),
+        observed.northd.as_ref().and_then(idle),
+    ];
+    // a server that is alone cannot be written any more
+    let is_stuck = here.is_some_and(|here| here.role == Role::Active && no_writes(here));
+    let least = if is_stuck { State::Broken } else { State::Degraded };
     found.into_iter().flatten().fold(judgement, |judged, (problem, remedy)| Judgement {
-        state: judged.state.max(State::Degraded),
+        state: judged.state.max(least),
         text: format!("{}; {problem}", judged.text),
         remedy: Some(judged.remedy.map_or(remedy.clone(), |first| format!("{first}; {remedy}"))),
     })
 }
 
+fn no_writes(here: &Server) -> bool {
+    here.file.as_ref().is_some_and(|file| file.read_only || file.free == Some(0))
+}
+
 fn full(here: &Server) -> Option<(String, String)> {
     let file = here.file.as_ref()?;
+    if file.read_only {
+        let remedy = "look at the kernel's log of this host: file systems become so when their disk fails";
+        return Some((format!("{} is on a file system that takes no writes", file.path), remedy.to_owned()));
+    }
+    if file.free == Some(0) {
+        let member =
+            if here.trouble.is_none() && here.entries.is_some() { format!("; {COMPACT}") } else { String::new() };
+        let remedy = format!("make room there: ovsdb-server cannot write until then{member}");
+        return Some((format!("the disk of {} is full", file.path), remedy));
+    }
     let free = file.free.filter(|free| *free < file.bytes.saturating_add(ROOM))?;
     Some((
         format!("the disk of {} is nearly full: {} are left", file.path, size(free)),
@@ -37,6 +60,25 @@ fn grown(here: &Server, word: &str) -> Option<(String, String)> {
         (
             format!("the log in {} has grown to {entries} entries and {}", file.path, size(file.bytes)),
             format!("run ovnkube db compact {word} on this host"),
+        )
+    })
+}
+
+/// Tables that differ between servers on purpose: where each of them listens.
+const OWN: [&str; 2] = ["Connection", "SSL"];
+
+fn partial(here: &Server, word: &str) -> Option<(String, String)> {
+    let lacking: Vec<&str> = here.excluded.iter().map(String::as_str).filter(|table| !OWN.contains(table)).collect();
+    here.backup_of.as_ref().filter(|_| !lacking.is_empty()).map(|of| {
+        (
+            format!(
+                "the backup on this host does not copy {} from {of}: if it becomes active, these are lost",
+                lacking.join(", ")
+            ),
+            format!(
+                "leave --sync-exclude-tables out when it is started; until then, on this host, ovs-appctl -t \
+                 /var/run/ovn/ovn{word}_db.ctl ovsdb-server/set-sync-exclude-tables \"\""
+            ),
         )
     })
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::guards::with_guards;
 use crate::judgement::{Judgement, State};
 use crate::observed::{Model, Observed};
-use crate::servers::{Role, Server, Servers};
+use crate::servers::{Role, Server, Servers, Trouble};
 
 /// A member that lacks more entries than this is told: a busy cluster's followers lack some at every moment.
 const FAR_BEHIND: u64 = 500;
@@ -143,6 +143,15 @@ fn leaderless(members: &[&Server], servers: &Servers, word: &str) -> Judgement {
             format!("give the addresses of all members with --{word}-address, or run this on the host of one"),
         );
     }
+    if let Some(failed) = members.iter().find(|member| member.trouble == Some(Trouble::Failed))
+        && answering >= majority(all)
+    {
+        let text = format!(
+            "no leader, no writes: {} could not write its file, and takes part in nothing since",
+            failed.address
+        );
+        return Judgement::new(State::Broken, text, START_AGAIN);
+    }
     if let Some(told) = unasked(members, word) {
         let text = format!("no leader is known: {answering} of {all} members answer, and the others were not asked");
         return Judgement::new(State::Broken, text, told);
@@ -184,14 +193,35 @@ fn predecessor<'a>(members: &[&'a Server]) -> Option<(&'a str, &'a str)> {
     Some((lost.id.as_deref()?, address))
 }
 
+/// What to do about a member that could not write its file: it does not try again by itself.
+const START_AGAIN: &str = "look at its disk, make room there if it is full, and then start ovsdb-server again";
+
+/// A member goes on without what it could not write, and ovsdb-server does not start with a file that lacks entries.
+pub(crate) const COMPACT: &str = "as soon as there is room, run ovnkube db compact, before ovsdb-server is stopped: its file may lack entries, and would be of no \
+     use any more";
+
 fn bring_back<'a>(missing: impl Iterator<Item = &'a Server>, word: &str) -> String {
     let missing: Vec<&Server> = missing.collect();
     let of = names(missing.iter().copied());
     match missing.as_slice() {
-        [one] if one.answers() => format!(
-            "{of} answers, but is not connected to the others: check the network between it and them, the ports 6643 and 6644, \
-             and its certificate"
+        [one] if one.trouble == Some(Trouble::Failed) => {
+            format!("{of} could not write its file, and takes part in nothing since: {START_AGAIN}")
+        }
+        [one] if one.trouble == Some(Trouble::Mute) => format!(
+            "{of} answers clients, but does not confirm to the leader what it is sent: its disk is full or fails, or it hangs. \
+             On its host, look at ovnkube db status {word}; {COMPACT}"
         ),
+        [one] if one.answers() => {
+            let disk = if one.this_host {
+                ""
+            } else {
+                "; whether it could not write its file, this command tells on its host"
+            };
+            format!(
+                "{of} answers, but is not connected to the others: check the network between it and them, the ports 6643 and 6644, \
+                 and its certificate{disk}"
+            )
+        }
         [one] => {
             let id = one.id.as_deref().unwrap_or("SERVER");
             format!(

@@ -7,6 +7,8 @@
 //! ```
 
 mod allowed;
+#[cfg(test)]
+mod allowed_tests;
 mod cluster_status;
 mod guards;
 mod judge;
@@ -26,5 +28,5 @@ pub use judge::judge;
 pub use judgement::{Judgement, State};
 pub use observed::{Answer, Control, DatabaseFile, Model, Northd, Observed, Seen};
 pub use report::Report;
-pub use servers::{Role, Server, Servers};
+pub use servers::{Role, Server, Servers, Trouble};
 pub use timer::TimerStep;

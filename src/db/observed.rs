@@ -10,6 +10,8 @@ pub struct Observed {
     /// `OVN_Northbound` or `OVN_Southbound`.
     pub database: &'static str,
     pub servers: Vec<Seen>,
+    /// Whether addresses of servers are given. Otherwise only the socket of this host is known.
+    pub addressed: bool,
     /// Of the northbound database.
     pub northd: Option<Northd>,
 }
@@ -80,6 +82,8 @@ pub struct Control {
     pub cluster: Option<ClusterStatus>,
     /// Where it copies the database from, if it is a backup.
     pub backup_of: Option<String>,
+    /// Tables that it does not copy then.
+    pub excluded: Vec<String>,
     pub file: Option<DatabaseFile>,
 }
 
@@ -90,6 +94,8 @@ pub struct DatabaseFile {
     pub bytes: u64,
     /// Bytes that are left on its file system, where that is known.
     pub free: Option<u64>,
+    /// Whether the file system takes no writes at all, as after errors of its disk.
+    pub read_only: bool,
 }
 
 impl Observed {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::judge::judge;
 use crate::judgement::{Judgement, State, size};
 use crate::observed::{Northd, Observed};
-use crate::servers::{Role, Server, Servers};
+use crate::servers::{Role, Server, Servers, Trouble};
 
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -69,10 +69,18 @@ fn line(server: &Server) -> String {
     let mut parts = Vec::new();
     match &server.problem {
         Some(problem) => parts.push(format!("no answer: {problem}")),
+        None if server.trouble == Some(Trouble::Failed) => {
+            parts.push("has failed: it could not write its file".to_owned());
+        }
+        None if server.trouble == Some(Trouble::Mute) => {
+            parts.push("answers, but does not confirm what the leader sends".to_owned());
+        }
         None => parts.push(role(server).to_owned()),
     }
     if let Some(of) = &server.backup_of {
-        parts.push(format!("copies {of}"));
+        let without =
+            if server.excluded.is_empty() { String::new() } else { format!(" without {}", server.excluded.join(", ")) };
+        parts.push(format!("copies {of}{without}"));
     }
     let is_follower = server.role == Role::Follower && server.connected;
     parts.extend(server.index.filter(|_| !is_follower).map(|index| format!("entry {index}")));

@@ -20,6 +20,16 @@ pub enum Role {
     Unknown,
 }
 
+/// Why a member that answers does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trouble {
+    /// It could not write its file once, and takes part in nothing since. It says so on its own host.
+    Failed,
+    /// It does not tell the leader that it has what it was sent: it cannot write its file, or hangs. It does not know this itself.
+    Mute,
+}
+
 /// A server, as `-o json` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Server {
@@ -47,10 +57,16 @@ pub struct Server {
     pub term: Option<u64>,
     /// Where it copies the database from.
     pub backup_of: Option<String>,
+    /// Tables that it does not copy then.
+    pub excluded: Vec<String>,
+    pub trouble: Option<Trouble>,
     pub file: Option<DatabaseFile>,
     /// Entries of its log since it was compacted, of the member on this host.
     pub entries: Option<u64>,
 }
+
+/// A busy machine delays an answer by less, milliseconds.
+const LONG_SILENT: u64 = 5000;
 
 /// All servers that are known.
 #[derive(Debug)]
@@ -75,7 +91,7 @@ impl Servers {
                 server.id.as_ref() == Some(&listed.id) || listed.is_self && server.this_host && !server.answers()
             };
             match all.iter_mut().find(is_it) {
-                Some(server) => server.learn(listed),
+                Some(server) => server.learn(listed, status),
                 None => others.entry(host_of(&listed.address)).or_default().push(listed),
             }
         }
@@ -86,7 +102,7 @@ impl Servers {
             };
             let silent: Vec<&mut Server> = all.iter_mut().filter(is_free).collect();
             match (silent.len() == listed.len(), listed.len()) {
-                (true, 1) => silent.into_iter().zip(listed).for_each(|(server, listed)| server.learn(listed)),
+                (true, 1) => silent.into_iter().zip(listed).for_each(|(server, listed)| server.learn(listed, status)),
                 // which one is which is not known
                 (true, _) => silent.into_iter().zip(listed).for_each(|(server, listed)| {
                     server.raft_address = Some(listed.address.clone());
@@ -134,16 +150,26 @@ impl Server {
             silent_ms: None,
             term: control.and_then(|control| control.cluster.as_ref()).map(|status| status.term),
             backup_of: control.and_then(|control| control.backup_of.clone()),
+            excluded: control.map(|control| control.excluded.clone()).unwrap_or_default(),
+            trouble: control
+                .and_then(|control| control.cluster.as_ref())
+                .is_some_and(ClusterStatus::has_failed)
+                .then_some(Trouble::Failed),
             file: control.and_then(|control| control.file.clone()),
             entries: control.and_then(|control| control.cluster.as_ref()).map(|status| status.entries),
         }
     }
 
     /// What the member on this host says of it.
-    fn learn(&mut self, listed: &Listed) {
+    fn learn(&mut self, listed: &Listed, status: &ClusterStatus) {
         self.id.get_or_insert_with(|| listed.id.clone());
         self.raft_address = Some(listed.address.clone());
         self.silent_ms = listed.silent_ms;
+        // members answer their leader three times within its timer
+        let limit = LONG_SILENT.max(2 * status.election_timer_ms);
+        if status.is_leader() && self.connected && !listed.is_self && listed.silent_ms.is_some_and(|ms| ms > limit) {
+            (self.connected, self.trouble) = (false, Some(Trouble::Mute));
+        }
     }
 
     /// A member that only the one on this host knows.
@@ -167,6 +193,8 @@ impl Server {
             silent_ms: listed.silent_ms,
             term: None,
             backup_of: None,
+            excluded: Vec::new(),
+            trouble: None,
             file: None,
             entries: None,
         }

@@ -1,13 +1,12 @@
-//! Databases as text, and what is said and allowed. A letter is a server: `L` leads, `F` follows, `d` has lost its cluster, `x`
+//! Databases as text, and what is said of them. A letter is a server: `L` leads, `F` follows, `d` has lost its cluster, `x`
 //! does not answer; outside a cluster `A` takes writes and `B` copies. The first one is 10.0.0.1 with the id `aaaa`.
 
 use crate::{
-    Answer, ClusterStatus, Control, DatabaseFile, Here, Listed, Model, Northd, Observed, Refused, Report, Seen, State,
-    TimerStep, backup, bootstrap, compact, convert, join, judge, leave, remove, replace, restore,
+    Answer, ClusterStatus, Control, DatabaseFile, Listed, Model, Northd, Observed, Report, Seen, State, TimerStep,
+    judge,
 };
 
-const CLUSTER: &str = "5c34d84c-4029-4156-a1b8-b8599569fa5b";
-const LOCAL: &str = "tcp:10.0.0.9:6643";
+pub(crate) const CLUSTER: &str = "5c34d84c-4029-4156-a1b8-b8599569fa5b";
 
 fn id(at: usize) -> String {
     ["aaaa", "bbbb", "cccc", "dddd", "eeee"][at].to_owned()
@@ -18,7 +17,7 @@ fn raft(at: usize) -> String {
 }
 
 /// Servers, seen from the host of one of them or, without `here`, from elsewhere.
-fn seen(letters: &str, here: Option<usize>) -> Observed {
+pub(crate) fn seen(letters: &str, here: Option<usize>) -> Observed {
     let leader = letters.find('L');
     let one = |(at, letter): (usize, char)| {
         let clustered = "LFd".contains(letter);
@@ -40,12 +39,18 @@ fn seen(letters: &str, here: Option<usize>) -> Observed {
             control: (here == Some(at)).then(|| control(letters, at, leader)),
         }
     };
-    Observed { database: "OVN_Northbound", servers: letters.chars().enumerate().map(one).collect(), northd: None }
+    Observed {
+        database: "OVN_Northbound",
+        servers: letters.chars().enumerate().map(one).collect(),
+        addressed: true,
+        northd: None,
+    }
 }
 
 fn control(letters: &str, here: usize, leader: Option<usize>) -> Control {
     let letter = letters.chars().nth(here).unwrap();
-    let listed = |at| Listed { id: id(at), address: raft(at), is_self: at == here, silent_ms: Some(40_000) };
+    let silent = |at| if "LF".contains(letters.chars().nth(at).unwrap()) { 300 } else { 40_000 };
+    let listed = |at| Listed { id: id(at), address: raft(at), is_self: at == here, silent_ms: Some(silent(at)) };
     let status = ClusterStatus {
         cluster: CLUSTER.to_owned(),
         member: format!("{}4cd4-ffaa-4c0f-9661-506e78d550c4", id(here)),
@@ -125,6 +130,8 @@ fn what_only_some_hosts_know() {
     assert_eq!(judge(&seen("F", None)).text, "the leader was not asked: tcp:10.0.0.1:6641 is connected to it");
     // a host of one knows them, also if they were not asked
     let mut observed = seen("LFF", Some(0));
+    let status = observed.servers[0].control.as_mut().unwrap().cluster.as_mut().unwrap();
+    status.members.iter_mut().for_each(|listed| listed.silent_ms = Some(40_000));
     observed.servers.truncate(1);
     assert_eq!(judge(&observed).text, "works; 1 of 3 members are known to be connected");
     assert!(Report::of(&observed).to_string().contains("tcp:10.0.0.2:6643 (bbbb): a member that was not asked"));
@@ -152,193 +159,77 @@ fn what_only_some_hosts_know() {
     assert_eq!(judge(&observed).text, "works, but tcp:10.0.0.3:6641 is 900 entries behind the leader");
 }
 
-/// `Ok` with what its user is told, or the refusal.
-fn told<T>(verdict: Result<T, Refused>, note: impl Fn(T) -> String) -> Result<String, String> {
-    verdict.map(note).map_err(|Refused(why)| why)
-}
-
-#[track_caller]
-fn check(case: &str, verdict: &Result<String, String>, want: Result<&str, &str>) {
-    match (verdict, want) {
-        (Ok(said), Ok(want)) => {
-            assert!(if want.is_empty() { said.is_empty() } else { said.contains(want) }, "{case}: {said:?}");
-        }
-        (Err(why), Err(want)) => assert!(why.contains(want), "{case}: {why}"),
-        _ => panic!("{case}: {verdict:?}, not {want:?}"),
-    }
+#[test]
+fn a_member_that_could_not_write_is_named() {
+    let failed = |letters: &str, here: usize| {
+        let mut observed = seen(letters, Some(here));
+        observed.servers[here].control.as_mut().unwrap().cluster.as_mut().unwrap().status = "failed".to_owned();
+        observed
+    };
+    let remedy = "look at its disk, make room there if it is full, and then start ovsdb-server again";
+    let one = judge(&failed("d", 0));
+    assert_eq!(
+        one.text,
+        "no leader, no writes: tcp:10.0.0.1:6641 could not write its file, and takes part in nothing since"
+    );
+    assert_eq!(one.remedy.unwrap(), remedy);
+    let three = failed("LFd", 2);
+    let said = judge(&three);
+    assert_eq!(said.text, "works, but one more loss stops writes: 2 of 3 members are connected");
+    let want = format!("tcp:10.0.0.3:6641 could not write its file, and takes part in nothing since: {remedy}");
+    assert_eq!(said.remedy.unwrap(), want);
+    assert!(Report::of(&three).to_string().contains("(cccc), this host: has failed: it could not write its file"));
+    // elsewhere it is not known why
+    assert!(
+        judge(&seen("LFd", Some(0)))
+            .remedy
+            .unwrap()
+            .contains("could not write its file, this command tells on its host")
+    );
 }
 
 #[test]
-fn who_may_leave() {
-    for (letters, here, want) in [
-        ("LFF", 1, Ok("then 2 of 2 members are connected, and none may fail")),
-        ("LFF", 0, Ok("then 2 of 2 members are connected, and none may fail")),
-        ("LFFFF", 1, Ok("")),
-        ("LFFFx", 1, Ok("then 3 of 4 members are connected")),
-        ("LF", 1, Ok("then 1 of 1 members are connected")),
-        (
-            "LFx",
-            1,
-            Err(
-                "1 of the 2 other members are connected, and 2 are needed: nothing could be written any more. Look at tcp:10.0.0.3:6641",
-            ),
-        ),
-        ("LFd", 0, Err("Look at tcp:10.0.0.3:6641")),
-        ("LFFxx", 0, Err("2 of the 4 other members are connected, and 3 are needed")),
-        ("L", 0, Err("it is the only member: the database would be gone")),
-        ("ddx", 0, Err("is not connected to its cluster")),
-        ("A", 0, Err("is in no cluster")),
-    ] {
-        let verdict = told(leave(&seen(letters, Some(here))), Option::unwrap_or_default);
-        check(&format!("{letters} {here}"), &verdict, want);
-    }
-    let verdict = told(leave(&seen("LFF", None)), Option::unwrap_or_default);
-    check("elsewhere", &verdict, Err("no ovsdb-server of the database runs on this host"));
+fn a_member_that_does_not_confirm_is_named() {
+    let with = |here: usize, ms| {
+        let mut observed = seen("LFF", Some(here));
+        let status = observed.servers[here].control.as_mut().unwrap().cluster.as_mut().unwrap();
+        status.members[2].silent_ms = Some(ms);
+        (judge(&observed), Report::of(&observed).to_string())
+    };
+    assert_eq!(with(0, 5000).0.state, State::Healthy);
+    let (said, text) = with(0, 5001);
+    assert_eq!(said.text, "works, but one more loss stops writes: 2 of 3 members are connected");
+    assert!(said.remedy.unwrap().starts_with("tcp:10.0.0.3:6641 answers clients, but does not confirm to the leader"));
+    assert!(text.contains("(cccc): answers, but does not confirm what the leader sends"), "{text}");
+    // a follower hears its leader only
+    assert_eq!(with(1, 5001).0.state, State::Healthy);
+    // on its own host, while its disk is full
+    let mut own = seen("FLF", Some(0));
+    let file = DatabaseFile { path: "/db".to_owned(), bytes: 9, free: Some(0), read_only: false };
+    own.servers[0].control.as_mut().unwrap().file = Some(file);
+    assert!(judge(&own).remedy.unwrap().contains("run ovnkube db compact, before ovsdb-server is stopped"));
 }
 
 #[test]
-fn who_may_be_removed() {
-    for (letters, member, want) in [
-        ("LFx", "cccc", Ok("cccc tcp:10.0.0.3:6643 then 2 of 2 members are connected, and none may fail")),
-        ("LFx", "tcp:10.0.0.3:6643", Ok("cccc")),
-        ("LFx", "cccc4cd4-ffaa-4c0f-9661-506e78d550c4", Ok("cccc")),
-        ("LFFFx", "eeee", Ok("eeee tcp:10.0.0.5:6643 ")),
-        ("LFF", "cccc", Err("tcp:10.0.0.3:6641 is there: it leaves by itself")),
-        ("LFd", "cccc", Err("tcp:10.0.0.3:6641 is there")),
-        ("LFx", "aaaa", Err("aaaa is the member on this host; write ovnkube db leave nb")),
-        ("LFx", "ffff", Err("ffff is none of the members: aaaa at tcp:10.0.0.1:6643, bbbb at")),
-        ("LFx", "c", Err("c is none of the members")),
-        (
-            "dxx",
-            "cccc",
-            Err(
-                "there is no leader, so no member can be removed; first bring back tcp:10.0.0.1:6641, tcp:10.0.0.2:6641",
-            ),
-        ),
-        ("A", "cccc", Err("the server on this host is in no cluster")),
-    ] {
-        let note = |removal: crate::Removal| {
-            format!("{} {} {}", removal.id, removal.address, removal.note.unwrap_or_default())
-        };
-        check(&format!("{letters} {member}"), &told(remove(&seen(letters, Some(0)), member), note), want);
-    }
-}
-
-#[test]
-fn who_may_join() {
-    let member =
-        |address: &str, joined| Here::Member { id: "abcd0000".to_owned(), address: address.to_owned(), joined };
-    let other = "tcp:10.0.0.3:6643";
-    for (letters, here, want) in [
-        ("LFF", Here::Nothing, Ok(CLUSTER)),
-        ("LFx", Here::Nothing, Ok(CLUSTER)),
-        ("LFF", member(other, false), Ok(CLUSTER)),
-        ("LFF", Here::Runs, Err("stop it first")),
-        ("LFF", Here::Alone, Err("joining would lose its contents")),
-        ("LFF", member(LOCAL, true), Err("that of a member already: start ovsdb-server")),
-        ("LFF", member(other, true), Err("write ovnkube db replace nb tcp:10.0.0.9:6643")),
-        ("ddx", Here::Nothing, Err("the cluster has no leader")),
-        ("F", Here::Nothing, Err("or it was not asked")),
-        ("A", Here::Nothing, Err("create it with ovnkube db bootstrap")),
-        ("xxx", Here::Nothing, Err("no server answers that takes writes")),
-    ] {
-        check(&format!("join {letters} {here:?}"), &told(join(&seen(letters, None), &here, LOCAL), |id| id), want);
-    }
-    for (letters, here, want) in [
-        ("LFx", member(other, true), Ok("abcd")),
-        ("LFx", member(LOCAL, true), Err("has the address tcp:10.0.0.9:6643 already")),
-        ("LFx", member(other, false), Err("write ovnkube db join nb tcp:10.0.0.9:6643")),
-        ("LFx", Here::Nothing, Err("has no file of a member")),
-        ("LFx", Here::Runs, Err("stop it first")),
-        ("ddx", member(other, true), Err("the cluster has no leader")),
-    ] {
-        check(
-            &format!("replace {letters} {here:?}"),
-            &told(replace(&seen(letters, None), &here, LOCAL), |(_, old)| old),
-            want,
-        );
-    }
-}
-
-#[test]
-fn who_may_make_a_cluster() {
-    let local = "tcp:10.0.0.1:6643";
-    let member = Here::Member { id: "abcd0000".to_owned(), address: local.to_owned(), joined: true };
-    for (letters, here, contents, want) in [
-        ("x", Here::Nothing, false, Ok("")),
-        ("x", Here::Alone, false, Ok("")),
-        ("x", Here::Nothing, true, Ok("")),
-        ("x", Here::Alone, true, Err("would get another one")),
-        ("x", Here::Runs, false, Err("stop it first")),
-        ("x", member, false, Err("start ovsdb-server, and it goes on")),
-        (
-            "xx",
-            Here::Nothing,
-            false,
-            Err("tcp:10.0.0.2:6641 does not answer, and may be in a cluster: there would be two"),
-        ),
-        (
-            "xL",
-            Here::Nothing,
-            false,
-            Err("tcp:10.0.0.2:6641 is in a cluster already; write ovnkube db join nb tcp:10.0.0.1:6643"),
-        ),
-        ("xd", Here::Nothing, false, Err("is in a cluster already")),
-        ("xA", Here::Nothing, false, Err("tcp:10.0.0.2:6641 has the database, outside a cluster")),
-    ] {
-        let verdict = told(bootstrap(&seen(letters, None), &here, local, contents), |()| String::new());
-        check(&format!("{letters} {here:?}"), &verdict, want);
-    }
-}
-
-#[test]
-fn what_contents_are_read_and_written() {
-    for (letters, want) in [
-        ("FLF", Ok("tcp:10.0.0.2:6641 ")),
-        ("xLF", Ok("tcp:10.0.0.2:6641 ")),
-        ("xdd", Ok("tcp:10.0.0.2:6641 there is no leader: the backup has what tcp:10.0.0.2:6641 has, up to entry 999")),
-        ("A", Ok("tcp:10.0.0.1:6641 ")),
-        ("BA", Ok("tcp:10.0.0.2:6641 ")),
-        ("xB", Ok("tcp:10.0.0.2:6641 tcp:10.0.0.2:6641 only copies another server")),
-        ("AA", Err("all take writes, with different contents")),
-        ("xx", Err("no server answers")),
-    ] {
-        let note = |source: crate::Source| format!("{} {}", source.address, source.note.unwrap_or_default());
-        check(&format!("backup {letters}"), &told(backup(&seen(letters, None)), note), want);
-    }
-    let address = |source: crate::Source| source.address;
-    for (letters, name, schema, want) in [
-        ("FLF", "OVN_Northbound", "7.0.0", Ok("tcp:10.0.0.2:6641")),
-        ("FLx", "OVN_Northbound", "6.3.0", Ok("tcp:10.0.0.2:6641")),
-        ("BA", "OVN_Northbound", "7.0.0", Ok("tcp:10.0.0.2:6641")),
-        ("FLF", "OVN_Northbound", "7.11.0", Err("First write ovnkube db convert nb")),
-        ("FLF", "OVN_Southbound", "7.0.0", Err("the file is of the database OVN_Southbound, not OVN_Northbound")),
-        ("ddx", "OVN_Northbound", "7.0.0", Err("no server answers that takes writes")),
-        ("B", "OVN_Northbound", "7.0.0", Err("no server answers that takes writes")),
-        ("AA", "OVN_Northbound", "7.0.0", Err("all take writes")),
-    ] {
-        check(
-            &format!("restore {letters} {schema}"),
-            &told(restore(&seen(letters, None), name, schema), address),
-            want,
-        );
-    }
-    for (letters, schema, want) in [
-        ("FLF", "7.11.0", Ok("tcp:10.0.0.2:6641")),
-        ("FLF", "7.0.0", Ok("")),
-        ("FLF", "6.3.1", Err("6.3.1 is older: tables and columns would be lost")),
-        ("ddx", "7.11.0", Err("no server answers that takes writes")),
-    ] {
-        let note = |source: Option<crate::Source>| source.map(address).unwrap_or_default();
-        check(
-            &format!("convert {letters} {schema}"),
-            &told(convert(&seen(letters, None), "OVN_Northbound", schema), note),
-            want,
-        );
-    }
-    for (letters, want) in [("LFF", Ok("")), ("A", Ok("")), ("dxx", Ok(""))] {
-        check(&format!("compact {letters}"), &told(compact(&seen(letters, Some(0))), |()| String::new()), want);
-    }
+fn tables_that_a_backup_lacks_are_named() {
+    let with = |tables: &[&str]| {
+        let mut observed = seen("AB", Some(1));
+        let control = observed.servers[1].control.as_mut().unwrap();
+        control.backup_of = Some("tcp:10.0.0.9:6641".to_owned());
+        control.excluded = tables.iter().map(ToString::to_string).collect();
+        (judge(&observed), Report::of(&observed).to_string())
+    };
+    let (said, _) = with(&[]);
+    assert_eq!(said.state, State::Healthy);
+    let (said, text) = with(&["ACL", "SSL"]);
+    assert_eq!(said.state, State::Degraded);
+    assert!(said.text.ends_with(
+        "the backup on this host does not copy ACL from tcp:10.0.0.9:6641: if it becomes active, these are lost"
+    ));
+    assert!(said.remedy.unwrap().contains("ovsdb-server/set-sync-exclude-tables \"\""));
+    assert!(text.contains("copies tcp:10.0.0.9:6641 without ACL, SSL"), "{text}");
+    // where a server listens is its own affair
+    assert_eq!(with(&["Connection", "SSL"]).0.state, State::Healthy);
 }
 
 /// The text that ovsdb-server 3.1 prints.
@@ -373,7 +264,7 @@ fn guarded(change: impl FnOnce(&mut Control), northd: Option<Northd>) -> (State,
 
 #[test]
 fn disks_logs_and_northd_are_guarded() {
-    let file = |bytes, free| Some(DatabaseFile { path: "/db".to_owned(), bytes, free });
+    let file = |bytes, free| Some(DatabaseFile { path: "/db".to_owned(), bytes, free, read_only: false });
     let with_file = |bytes, free| guarded(|control| control.file = file(bytes, free), None);
     let well = || (State::Healthy, String::new(), String::new());
     assert_eq!(with_file(1_000_000, None), well());
@@ -381,7 +272,15 @@ fn disks_logs_and_northd_are_guarded() {
     let (state, text, remedy) = with_file(1_000_000, Some(100_999_999));
     assert_eq!((state, &*text), (State::Degraded, "the disk of /db is nearly full: 100 MB are left"));
     assert!(remedy.starts_with("make room there"), "{remedy}");
-    assert_eq!(with_file(u64::MAX, Some(0)).1, "the disk of /db is nearly full: 0 bytes are left");
+    assert_eq!(with_file(u64::MAX, Some(1)).1, "the disk of /db is nearly full: 1 bytes are left");
+    assert_eq!((with_file(1, Some(0)).0, &*with_file(1, Some(0)).1), (State::Degraded, "the disk of /db is full"));
+    let locked =
+        |control: &mut Control| control.file = file(1, None).map(|file| DatabaseFile { read_only: true, ..file });
+    assert_eq!(guarded(locked, None).1, "/db is on a file system that takes no writes");
+    // of a server that is alone, that is the end of writes
+    let mut alone = seen("A", Some(0));
+    alone.servers[0].control.as_mut().unwrap().file = file(1, Some(0));
+    assert_eq!(judge(&alone).state, State::Broken);
 
     let with_entries = |entries, bytes| {
         let grow = |control: &mut Control| {

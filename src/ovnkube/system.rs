@@ -31,3 +31,9 @@ pub(crate) fn free(path: &Path) -> Option<u64> {
     #[allow(clippy::useless_conversion, reason = "it is none on 32 bits")]
     Some(u64::from(of.blocks_available()).saturating_mul(u64::from(of.fragment_size())))
 }
+
+/// Whether the file system of a file takes no writes.
+pub(crate) fn is_read_only(path: &Path) -> bool {
+    use nix::sys::statvfs::{FsFlags, statvfs};
+    statvfs(path).is_ok_and(|of| of.flags().contains(FsFlags::ST_RDONLY))
+}

@@ -61,8 +61,10 @@ impl Candidates {
         Self(remotes.iter().map(candidate).collect())
     }
 
-    /// The first good one: its number and session. Attempts with others are dropped.
-    pub(crate) async fn find(&mut self, shared: &Arc<Shared>) -> (usize, Session) {
+    /// The first good one: its number and session. Attempts with others are dropped. `except`: one that has a session already.
+    pub(crate) async fn find(&mut self, shared: &Arc<Shared>, except: Option<usize>) -> (usize, Session) {
+        // an earlier search may have been dropped
+        self.let_go(except);
         let mut asked: JoinSet<Answer> = JoinSet::new();
         let (waits, mut waiting) = mpsc::unbounded_channel();
         let mut next = Instant::now();
@@ -75,7 +77,7 @@ impl Candidates {
                     next = Instant::now();
                     match answer {
                         Ok((at, Ok(session))) => {
-                            self.let_go();
+                            self.let_go(None);
                             self.0.iter_mut().for_each(|candidate| candidate.stranger = None);
                             self.name_stranger(shared);
                             return (at, session);
@@ -84,7 +86,7 @@ impl Candidates {
                         // it is not known which server this was
                         Err(_) => {
                             asked.abort_all();
-                            self.let_go();
+                            self.let_go(except);
                             next += AGAIN;
                         }
                     }
@@ -121,14 +123,14 @@ impl Candidates {
         let Some(candidate) = self.0.get_mut(at) else { return };
         candidate.asked = true;
         let (remote, shared) = (candidate.remote.clone(), Arc::clone(shared));
-        shared.state.send_replace(State::Connecting { remote: remote.clone() });
+        shared.seems(State::Connecting { remote: remote.clone() });
         // who listens ends together with this task
         let waits = move |fault: &Fault| drop(waits.send((at, fault.to_string())));
         asked.spawn(async move { (at, session::greet(&shared, remote, waits).await) });
     }
 
-    fn let_go(&mut self) {
-        self.0.iter_mut().for_each(|candidate| candidate.asked = false);
+    fn let_go(&mut self, except: Option<usize>) {
+        self.0.iter_mut().enumerate().for_each(|(at, candidate)| candidate.asked = Some(at) == except);
     }
 
     fn refused(&mut self, shared: &Shared, at: usize, fault: &Fault) {
@@ -162,7 +164,7 @@ impl Candidates {
         } else {
             tracing::warn!(database, %remote, error = %said, "no database session; trying again every second");
         }
-        shared.state.send_replace(State::Disconnected { error: format!("{remote}: {said}") });
+        shared.seems(State::Disconnected { error: format!("{remote}: {said}") });
         candidate.fault = said;
     }
 

@@ -38,6 +38,8 @@ pub(crate) enum Fault {
     NoMonitor,
     #[error("server is silent, even to an echo")]
     Silent,
+    #[error("server was asked for the database and is silent, and another one is good")]
+    Hangs,
     #[error("{}", no_database(.wanted, .has))]
     NoDatabase { wanted: &'static str, has: Vec<String> },
     #[error("server is not the leader of its cluster")]

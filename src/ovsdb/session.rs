@@ -134,6 +134,15 @@ async fn ask(conn: &Conn, step: Duration, waits: impl FnOnce(&Fault)) -> Result<
 }
 
 impl Session {
+    pub(crate) fn conn(&self) -> Arc<Conn> {
+        Arc::clone(&self.conn)
+    }
+
+    /// Ends it, for this reason.
+    pub(crate) fn leave(&self, shared: &Shared, fault: &Fault) {
+        shared.lose(&self.conn, &self.remote, fault);
+    }
+
     /// Follows the database. Returns why that ended, and how long the session was live.
     pub(crate) async fn follow(&mut self, shared: &Arc<Shared>) -> (Fault, Duration) {
         let Self { remote, conn, may_change, signals, tasks } = self;

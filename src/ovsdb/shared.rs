@@ -125,6 +125,13 @@ impl Shared {
         self.is_live.load(Ordering::Acquire)
     }
 
+    /// What is told of servers that are asked, unless a session went live meanwhile.
+    pub(crate) fn seems(&self, state: State) {
+        if !self.is_live() {
+            self.state.send_replace(state);
+        }
+    }
+
     pub(crate) fn next_cookie(&self) -> String {
         format!("ovnkube-{}", self.counter.fetch_add(1, Ordering::Relaxed))
     }

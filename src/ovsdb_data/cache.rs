@@ -229,6 +229,8 @@ impl Cache {
         }
         for (table, gone) in self.database.tables.iter().zip(stale) {
             for uuid in gone {
+                // northd may not have looked since, as after an update
+                self.gone.remember(uuid);
                 let old = self.get(table, uuid).cloned();
                 done.push(self.put(table, uuid, old, None));
             }

@@ -16,6 +16,8 @@ mod layout;
 #[cfg(test)]
 mod nearly;
 mod own;
+#[cfg(test)]
+mod reload_tests;
 mod render;
 #[cfg(test)]
 mod tests;

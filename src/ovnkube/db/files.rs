@@ -17,7 +17,8 @@ const READ: u64 = 64 * 1024;
 pub(crate) fn open_by(place: &Place) -> Option<DatabaseFile> {
     let path = opened(place).unwrap_or_else(|| place.file());
     let bytes = path.metadata().ok()?.len();
-    Some(DatabaseFile { path: path.display().to_string(), bytes, free: crate::system::free(&path) })
+    let (free, read_only) = (crate::system::free(&path), crate::system::is_read_only(&path));
+    Some(DatabaseFile { path: path.display().to_string(), bytes, free, read_only })
 }
 
 fn opened(place: &Place) -> Option<PathBuf> {

@@ -33,7 +33,7 @@ pub(crate) async fn look(place: &Place) -> Observed {
         }
     }
     let northd = if place.word == "nb" { Some(northd(place).await) } else { None };
-    Observed { database: place.database.name, servers, northd }
+    Observed { database: place.database.name, servers, addressed: place.addressed, northd }
 }
 
 /// What northd on this host says, and how far any northd is.
@@ -86,7 +86,7 @@ async fn marks_at(remote: &Remote, tls: Option<&TlsFiles>) -> Option<(i64, i64)>
 pub(crate) async fn servers(remotes: &[Remote], tls: Option<&TlsFiles>, database: &'static Database) -> Observed {
     let asked = join_all(remotes.iter().map(|remote| ask(remote, tls, database))).await;
     let servers = remotes.iter().zip(&asked).map(|(remote, asked)| seen(remote.to_string(), asked)).collect();
-    Observed { database: database.name, servers, northd: None }
+    Observed { database: database.name, servers, addressed: true, northd: None }
 }
 
 async fn ask(remote: &Remote, tls: Option<&TlsFiles>, database: &'static Database) -> Asked {
@@ -154,6 +154,7 @@ async fn control(place: &Place) -> Option<Control> {
     Some(Control {
         problem,
         cluster: cluster.ok().as_deref().and_then(ClusterStatus::parse),
+        excluded: replication.as_deref().map(|text| excluded(text, database)).unwrap_or_default(),
         backup_of: replication.ok().as_deref().and_then(backup_of),
         file: files::open_by(place),
     })
@@ -163,6 +164,13 @@ async fn control(place: &Place) -> Option<Control> {
 pub(crate) async fn runs(place: &Place) -> bool {
     let socket = Remote::Unix(place.run_file("ctl"));
     timeout(WITHIN, ovnkube_ovsdb::Questions::connect(&socket, None)).await.is_ok_and(|connected| connected.is_ok())
+}
+
+/// The answer of a backup has `exclude: DATABASE:TABLE,…`: the tables of this database that it does not copy.
+fn excluded(text: &str, database: &str) -> Vec<String> {
+    let list = text.lines().find_map(|line| line.strip_prefix("exclude: ")).unwrap_or_default();
+    let tables = list.split(',').filter_map(|one| one.trim().strip_prefix(database)?.strip_prefix(':'));
+    tables.map(|table| table.chars().take(80).collect()).collect()
 }
 
 /// The answer of a backup has `state: backup` and `replicating: ADDRESS` or `connecting: ADDRESS`.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use ovnkube_config::{Database as Reached, Settings, Side};
+use ovnkube_config::{Database as Reached, DbAddress, Settings, Side};
 use ovnkube_ovn::{Database, nb, sb};
 use ovnkube_ovsdb::{Questions, Remote, TlsFiles};
 use tokio::time::timeout;
@@ -23,6 +23,8 @@ pub(crate) struct Place {
     pub(crate) word: &'static str,
     pub(crate) database: &'static Database,
     pub(crate) remotes: Vec<Remote>,
+    /// Whether they are given; otherwise they are the sockets of this host.
+    pub(crate) addressed: bool,
     pub(crate) tls: Option<TlsFiles>,
     run_dir: PathBuf,
     location: PathBuf,
@@ -30,18 +32,23 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn of(settings: &Settings, side: Side) -> Self {
-        let place = |word, database, reached: &Reached, run_dir: &Path, location: &Path| Self {
+        let place = |word, database, (given, reached): (&DbAddress, &Reached), run_dir: &Path, location: &Path| Self {
             word,
             database,
             remotes: remotes(reached),
+            addressed: !given.0.is_empty(),
             tls: translate::tls(reached),
             run_dir: directory(run_dir, word),
             location: location.to_owned(),
         };
         let (north, south) = (&settings.ovnnorth, &settings.ovnsouth);
         match side {
-            Side::North => place("nb", &nb::DATABASE, &settings.nb, &north.run_dir, &north.db_location),
-            Side::South => place("sb", &sb::DATABASE, &settings.sb, &south.run_dir, &south.db_location),
+            Side::North => {
+                place("nb", &nb::DATABASE, (&north.address, &settings.nb), &north.run_dir, &north.db_location)
+            }
+            Side::South => {
+                place("sb", &sb::DATABASE, (&south.address, &settings.sb), &south.run_dir, &south.db_location)
+            }
         }
     }
 

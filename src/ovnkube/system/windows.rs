@@ -33,3 +33,8 @@ impl Signals {
 pub(crate) fn free(_: &std::path::Path) -> Option<u64> {
     None
 }
+
+/// Nor this.
+pub(crate) fn is_read_only(_: &std::path::Path) -> bool {
+    false
+}

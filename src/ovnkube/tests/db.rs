@@ -268,6 +268,27 @@ fn words_that_are_none() {
         (vec!["db", "join", "nb", "10.0.0.1"], "has no scheme"),
         (vec!["db", "join", "nb", "tcp:10.0.0.1:6643,tcp:10.0.0.2:6643"], "is not one address"),
         (vec!["db", "status", "nb", "more"], "\"more\" is an unexpected argument"),
+        // variables that were not set; without a member's name, this host's own would leave
+        (vec!["db", "leave", "nb", ""], "leave: the member to remove is empty"),
+        (vec!["db", "status", ""], "\"\" is no database"),
+        (vec!["db", "backup", "nb", ""], "backup: the file is empty"),
+        (vec!["db", "restore", "nb", ""], "restore: the file is empty"),
+        (vec!["db", "join", "nb", ""], "join: this host's address is empty"),
+        (vec!["db", "replace", "nb", "tcp:10.0.0.1:6643", ""], "replace: the list of the members' addresses is empty"),
+        (
+            vec!["db", "join", "nb", "tcp:10.0.0.1:6643", "tcp:10.0.0.2:6643,,tcp:10.0.0.3:6643"],
+            "an address of the list is empty",
+        ),
+        (vec!["db", "bootstrap", "nb", "tcp:10.0.0.1:6643", ""], "bootstrap: the file of a backup is empty"),
+        (vec!["db", "convert", "nb", ""], "convert: the file of the schema is empty"),
+        (vec!["db", "status", "nb", "--nb-address="], "--nb-address is empty; write its value, or leave it out"),
+        (vec!["db", "status", "--nb-run-dir", ""], "--nb-run-dir is empty"),
+        (vec!["db", "compact", "nb", "--nb-db-location", " "], "--nb-db-location is empty"),
+        (vec!["ic", "status", "--sb-address", ""], "--sb-address is empty"),
+        (
+            vec!["db", "status", "nb", "--nb-address=tcp:10.0.0.1:6641,,tcp:10.0.0.3:6641"],
+            "(--nb-address), given by flag: an address of the list is empty",
+        ),
     ] {
         let out = ovnkube(&words).output().unwrap();
         let error = String::from_utf8(out.stderr).unwrap();

@@ -10,6 +10,8 @@ mod bad_input;
 mod certificates;
 mod cluster;
 mod db;
+mod db_disk;
+mod db_refusals;
 mod db_steps;
 mod faults;
 mod ic;

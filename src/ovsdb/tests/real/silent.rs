@@ -5,6 +5,7 @@ use std::time::Duration;
 use ovnkube_ovn::nb::logical_switch as ls;
 use ovnkube_ovn::{Row, Uuid, nb};
 use ovnkube_ovsdb::{Client, Options, Remote, State, Txn};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::Instant;
 
@@ -74,6 +75,87 @@ async fn a_silent_member_is_left_while_a_write_waits() {
     client.transact(write(2)).await.unwrap();
     servers[at].signal("-CONT");
     assert!(took < probe, "{took:?}");
+}
+
+/// Passes bytes on between a client and a server. When the client asks for what contains `words`, `hangs` is called before.
+async fn between(listener: TcpListener, port: u16, words: &'static str, hangs: impl Fn()) {
+    let mut both = Vec::new();
+    loop {
+        let (mut client, _) = listener.accept().await.unwrap();
+        let (mut from_client, mut to_client) = client.split();
+        let mut server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let (mut from_server, mut to_server) = server.split();
+        let asks = async {
+            let mut bytes = vec![0; 1 << 16];
+            while let Ok(n @ 1..) = from_client.read(&mut bytes).await {
+                if String::from_utf8_lossy(&bytes[..n]).contains(words) {
+                    hangs();
+                }
+                to_server.write_all(&bytes[..n]).await.unwrap();
+            }
+        };
+        tokio::select! {
+            () = asks => {}
+            _ = tokio::io::copy(&mut from_server, &mut to_client) => {}
+        }
+        // the other side learns of the end with this test
+        both.push((client, server));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_hangs_after_its_greeting_is_left_within_seconds() {
+    for words in ["\"get_schema\"", "\"monitor_cond_since\""] {
+        let dirs = [Dir::new(), Dir::new()];
+        let args = ["--remote=ptcp:0:127.0.0.1".to_owned()];
+        let servers = dirs.each_ref().map(|dir| {
+            let db = dir.file("db");
+            Host.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Host.schema(NB).as_os_str()]);
+            std::sync::Arc::new(Server::start(Host, dir, "s", &db, &args))
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let remotes = vec![tcp(listener.local_addr().unwrap().port()), tcp(servers[1].port())];
+        // the other one would be chosen as well
+        servers[1].signal("-STOP");
+        let (hanging, other) = (servers[0].clone(), servers[1].clone());
+        let at = std::sync::Arc::new(std::sync::Mutex::new(None));
+        let (port, hung) = (servers[0].port(), at.clone());
+        let passes = tokio::spawn(between(listener, port, words, move || {
+            hung.lock().unwrap().get_or_insert_with(Instant::now);
+            hanging.signal("-STOP");
+            other.signal("-CONT");
+        }));
+        let client = live(options(remotes.clone())).await;
+        let took = at.lock().unwrap().unwrap().elapsed();
+        servers[0].signal("-CONT");
+        assert_eq!(*client.state().borrow(), State::Live { remote: remotes[1].clone() });
+        assert!(took < Duration::from_secs(8), "{words}: {took:?}");
+        client.transact(write(1)).await.unwrap();
+        passes.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_works_on_a_large_answer_is_waited_for() {
+    let dir = Dir::new();
+    let args = ["--remote=ptcp:0:127.0.0.1".to_owned()];
+    let db = dir.file("db");
+    Host.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Host.schema(NB).as_os_str()]);
+    let server = std::sync::Arc::new(Server::start(Host, &dir, "s", &db, &args));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let remotes = vec![tcp(listener.local_addr().unwrap().port()), tcp(deaf.local_addr().unwrap().port())];
+    let (port, hanging) = (server.port(), server.clone());
+    let passes = tokio::spawn(between(listener, port, "\"monitor_cond_since\"", move || hanging.signal("-STOP")));
+    let client = Client::connect(options(remotes.clone()));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(!client.state().borrow().is_live());
+    server.signal("-CONT");
+    within("the answer", client.synced()).await;
+    assert_eq!(*client.state().borrow(), State::Live { remote: remotes[0].clone() });
+    let stats = client.stats();
+    assert_eq!((stats.sessions, stats.downloads), (1, 1));
+    passes.abort();
 }
 
 #[tokio::test]

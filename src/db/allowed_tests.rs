@@ -1,0 +1,286 @@
+//! Which steps are allowed, and what a refusal says.
+
+use crate::servers::host_of;
+use crate::tests::{CLUSTER, seen};
+use crate::{DatabaseFile, Here, Refused, backup, bootstrap, compact, convert, join, leave, remove, replace, restore};
+
+const LOCAL: &str = "tcp:10.0.0.9:6643";
+
+/// `Ok` with what its user is told, or the refusal.
+fn told<T>(verdict: Result<T, Refused>, note: impl Fn(T) -> String) -> Result<String, String> {
+    verdict.map(note).map_err(|Refused(why)| why)
+}
+
+#[track_caller]
+fn check(case: &str, verdict: &Result<String, String>, want: Result<&str, &str>) {
+    match (verdict, want) {
+        (Ok(said), Ok(want)) => {
+            assert!(if want.is_empty() { said.is_empty() } else { said.contains(want) }, "{case}: {said:?}");
+        }
+        (Err(why), Err(want)) => assert!(why.contains(want), "{case}: {why}"),
+        _ => panic!("{case}: {verdict:?}, not {want:?}"),
+    }
+}
+
+#[test]
+fn who_may_leave() {
+    for (letters, here, want) in [
+        ("LFF", 1, Ok("then 2 of 2 members are connected, and none may fail")),
+        ("LFF", 0, Ok("then 2 of 2 members are connected, and none may fail")),
+        ("LFFFF", 1, Ok("")),
+        ("LFFFx", 1, Ok("then 3 of 4 members are connected")),
+        ("LF", 1, Ok("then 1 of 1 members are connected")),
+        (
+            "LFx",
+            1,
+            Err(
+                "1 of the 2 other members are connected, and 2 are needed: nothing could be written any more. Look at tcp:10.0.0.3:6641",
+            ),
+        ),
+        ("LFd", 0, Err("Look at tcp:10.0.0.3:6641")),
+        ("LFFxx", 0, Err("2 of the 4 other members are connected, and 3 are needed")),
+        // the old leader is gone, and nobody has noticed yet
+        (
+            "FFFFx",
+            0,
+            Err("has no leader, so nobody can agree that this member leaves. Look at tcp:10.0.0.5:6641 first"),
+        ),
+        ("FFF", 0, Err("Look at tcp:10.0.0.2:6641, tcp:10.0.0.3:6641 first")),
+        ("L", 0, Err("it is the only member: the database would be gone")),
+        ("ddx", 0, Err("is not connected to its cluster")),
+        ("A", 0, Err("is in no cluster")),
+    ] {
+        let verdict = told(leave(&seen(letters, Some(here))), Option::unwrap_or_default);
+        check(&format!("{letters} {here}"), &verdict, want);
+    }
+    let verdict = told(leave(&seen("LFF", None)), Option::unwrap_or_default);
+    check("elsewhere", &verdict, Err("no ovsdb-server of the database runs on this host"));
+    // who was not asked is not known to be there
+    let mut some = seen("FLFFF", Some(0));
+    some.servers.truncate(2);
+    let verdict = told(leave(&some), Option::unwrap_or_default);
+    let others = "tcp:10.0.0.3:6643, tcp:10.0.0.4:6643, tcp:10.0.0.5:6643";
+    let want = format!(
+        "1 of the 4 other members are known to be connected, and 3 are needed; give the addresses of all members with --nb-address, also of {others}"
+    );
+    check("not asked", &verdict, Err(&want));
+}
+
+#[test]
+fn who_may_be_removed() {
+    for (letters, member, want) in [
+        ("LFx", "cccc", Ok("cccc tcp:10.0.0.3:6643 then 2 of 2 members are connected, and none may fail")),
+        ("LFx", "tcp:10.0.0.3:6643", Ok("cccc")),
+        ("LFx", "cccc4cd4-ffaa-4c0f-9661-506e78d550c4", Ok("cccc")),
+        ("LFFFx", "eeee", Ok("eeee tcp:10.0.0.5:6643 ")),
+        ("LFF", "cccc", Err("tcp:10.0.0.3:6641 is there: it leaves by itself")),
+        ("LFd", "cccc", Err("tcp:10.0.0.3:6641 is there")),
+        ("LFx", "aaaa", Err("aaaa is the member on this host; write ovnkube db leave nb")),
+        ("LFx", "ffff", Err("ffff is none of the members: aaaa at tcp:10.0.0.1:6643, bbbb at")),
+        ("LFx", "c", Err("c is none of the members")),
+        (
+            "dxx",
+            "cccc",
+            Err(
+                "there is no leader, so no member can be removed; first bring back tcp:10.0.0.1:6641, tcp:10.0.0.2:6641",
+            ),
+        ),
+        ("A", "cccc", Err("the server on this host is in no cluster")),
+    ] {
+        let note = |removal: crate::Removal| {
+            format!("{} {} {}", removal.id, removal.address, removal.note.unwrap_or_default())
+        };
+        check(&format!("{letters} {member}"), &told(remove(&seen(letters, Some(0)), member), note), want);
+    }
+}
+
+#[test]
+fn who_may_join() {
+    let member =
+        |address: &str, joined| Here::Member { id: "abcd0000".to_owned(), address: address.to_owned(), joined };
+    let other = "tcp:10.0.0.3:6643";
+    for (letters, here, want) in [
+        ("LFF", Here::Nothing, Ok(CLUSTER)),
+        ("LFx", Here::Nothing, Ok(CLUSTER)),
+        ("LFF", member(other, false), Ok(CLUSTER)),
+        ("LFF", Here::Runs, Err("stop it first")),
+        ("LFF", Here::Alone, Err("joining would lose its contents")),
+        ("LFF", member(LOCAL, true), Err("that of a member already: start ovsdb-server")),
+        ("LFF", member(other, true), Err("write ovnkube db replace nb tcp:10.0.0.9:6643")),
+        ("ddx", Here::Nothing, Err("the cluster has no leader")),
+        ("F", Here::Nothing, Err("or it was not asked")),
+        ("A", Here::Nothing, Err("create it with ovnkube db bootstrap")),
+        ("xxx", Here::Nothing, Err("no server answers that takes writes")),
+    ] {
+        check(&format!("join {letters} {here:?}"), &told(join(&seen(letters, None), &here, LOCAL), |id| id), want);
+    }
+    for (letters, here, want) in [
+        ("LFx", member(other, true), Ok("abcd")),
+        ("LFx", member(LOCAL, true), Err("has the address tcp:10.0.0.9:6643 already")),
+        ("LFx", member(other, false), Err("write ovnkube db join nb tcp:10.0.0.9:6643")),
+        ("LFx", Here::Nothing, Err("has no file of a member")),
+        ("LFx", Here::Runs, Err("stop it first")),
+        ("ddx", member(other, true), Err("the cluster has no leader")),
+    ] {
+        check(
+            &format!("replace {letters} {here:?}"),
+            &told(replace(&seen(letters, None), &here, LOCAL), |(_, old)| old),
+            want,
+        );
+    }
+}
+
+#[test]
+fn who_may_make_a_cluster() {
+    let local = "tcp:10.0.0.1:6643";
+    let member = Here::Member { id: "abcd0000".to_owned(), address: local.to_owned(), joined: true };
+    for (letters, here, contents, want) in [
+        ("x", Here::Nothing, false, Ok("")),
+        ("x", Here::Alone, false, Ok("")),
+        ("x", Here::Nothing, true, Ok("")),
+        ("x", Here::Alone, true, Err("would get another one")),
+        ("x", Here::Runs, false, Err("stop it first")),
+        ("x", member, false, Err("start ovsdb-server, and it goes on")),
+        (
+            "xx",
+            Here::Nothing,
+            false,
+            Err("tcp:10.0.0.2:6641 does not answer, and may be in a cluster: there would be two"),
+        ),
+        (
+            "xL",
+            Here::Nothing,
+            false,
+            Err("tcp:10.0.0.2:6641 is in a cluster already; write ovnkube db join nb tcp:10.0.0.1:6643"),
+        ),
+        ("xd", Here::Nothing, false, Err("is in a cluster already")),
+        ("xA", Here::Nothing, false, Err("tcp:10.0.0.2:6641 has the database, outside a cluster")),
+    ] {
+        let verdict = told(bootstrap(&seen(letters, None), &here, local, contents), |()| String::new());
+        check(&format!("{letters} {here:?}"), &verdict, want);
+    }
+}
+
+#[test]
+fn which_addresses_a_member_may_have() {
+    let nobody = "is no address that a member can be reached at; write an address of this host that the other members reach, such as";
+    let this_host = "leads every host to itself";
+    for (local, clients, want) in [
+        ("tcp:10.0.0.1:6643", "tcp:10.0.0.1:6641", Ok("")),
+        ("ssl:[fd00::1]:6643", "tcp:10.0.0.1:6641", Ok("")),
+        ("tcp:db1.example:6643", "tcp:10.0.0.1:6641", Ok("")),
+        ("tcp:0.0.0.0:6643", "tcp:10.0.0.1:6641", Err(nobody)),
+        ("ssl:[::]:6644", "ssl:[fd00::1]:6642", Err("such as tcp:10.0.0.1:6644")),
+        ("tcp:0.0.0.0:6643", "tcp:127.0.0.1:6641", Err(nobody)),
+        ("tcp:127.0.0.1:6643", "tcp:10.0.0.1:6641", Err(this_host)),
+        ("tcp:[::1]:6643", "tcp:10.0.0.1:6641", Err(this_host)),
+        ("tcp:localhost:6643", "tcp:10.0.0.1:6641", Err(this_host)),
+        ("unix:/run/raft", "tcp:10.0.0.1:6641", Err(this_host)),
+        // a trial on one host
+        ("tcp:127.0.0.1:6643", "tcp:127.0.0.1:6641", Ok("")),
+        ("unix:/run/raft", "unix:/run/nb.sock", Ok("")),
+    ] {
+        let mut none = seen("x", None);
+        none.servers[0].address = clients.to_owned();
+        // it is the server of this host
+        let verdict = if host_of(local) == host_of(clients) || want.is_err() {
+            told(bootstrap(&none, &Here::Nothing, local, false), |()| String::new())
+        } else {
+            none.servers.clear();
+            told(bootstrap(&none, &Here::Nothing, local, false), |()| String::new())
+        };
+        check(&format!("bootstrap {local} {clients}"), &verdict, want);
+        let mut cluster = seen("LFF", None);
+        cluster.servers[0].address = clients.to_owned();
+        let own = clients.contains("127") || clients.contains("unix");
+        cluster.servers.truncate(if own { 1 } else { 3 });
+        let want = want.map(|_| CLUSTER);
+        check(&format!("join {local} {clients}"), &told(join(&cluster, &Here::Nothing, local), |id| id), want);
+        let here = Here::Member { id: "abcd0000".to_owned(), address: "tcp:10.0.0.3:6643".to_owned(), joined: true };
+        let verdict = told(replace(&cluster, &here, local), |(cluster, _)| cluster);
+        check(&format!("replace {local} {clients}"), &verdict, want);
+    }
+    // nobody was asked
+    let mut nowhere = seen("x", None);
+    nowhere.addressed = false;
+    let verdict = told(bootstrap(&nowhere, &Here::Nothing, "tcp:10.0.0.1:6643", false), |()| String::new());
+    check(
+        "no addresses",
+        &verdict,
+        Err("no address of the database is given, so nobody was asked whether there is a cluster"),
+    );
+    check("no addresses", &verdict, Err("write --nb-address with the addresses for clients of all hosts"));
+}
+
+#[test]
+fn what_room_the_compaction_of_a_file_needs() {
+    for (bytes, free, path, want) in [
+        (1_000_000, Some(1_000_000), "/var/lib/ovn/nb.db", Ok("")),
+        (1_000_000, None, "/var/lib/ovn/nb.db", Ok("")),
+        (
+            1_000_000,
+            Some(999_999),
+            "/var/lib/ovn/nb.db",
+            Err(
+                "beside /var/lib/ovn/nb.db meanwhile, which may need 1000 kB, and /var/lib/ovn has 999 kB left; make room there first",
+            ),
+        ),
+        (9, Some(0), "/nb.db", Err("may need 9 bytes, and / has 0 bytes left")),
+        (9, Some(0), "nb.db", Err("and . has")),
+    ] {
+        let mut observed = seen("LFF", Some(0));
+        let file = DatabaseFile { path: path.to_owned(), bytes, free, read_only: false };
+        observed.servers[0].control.as_mut().unwrap().file = Some(file);
+        check(&format!("{bytes} {free:?}"), &told(compact(&observed), |()| String::new()), want);
+    }
+}
+
+#[test]
+fn what_contents_are_read_and_written() {
+    for (letters, want) in [
+        ("FLF", Ok("tcp:10.0.0.2:6641 ")),
+        ("xLF", Ok("tcp:10.0.0.2:6641 ")),
+        ("xdd", Ok("tcp:10.0.0.2:6641 there is no leader: the backup has what tcp:10.0.0.2:6641 has, up to entry 999")),
+        ("A", Ok("tcp:10.0.0.1:6641 ")),
+        ("BA", Ok("tcp:10.0.0.2:6641 ")),
+        ("xB", Ok("tcp:10.0.0.2:6641 tcp:10.0.0.2:6641 only copies another server")),
+        ("AA", Err("all take writes, with different contents")),
+        ("xx", Err("no server answers")),
+    ] {
+        let note = |source: crate::Source| format!("{} {}", source.address, source.note.unwrap_or_default());
+        check(&format!("backup {letters}"), &told(backup(&seen(letters, None)), note), want);
+    }
+    let address = |source: crate::Source| source.address;
+    for (letters, name, schema, want) in [
+        ("FLF", "OVN_Northbound", "7.0.0", Ok("tcp:10.0.0.2:6641")),
+        ("FLx", "OVN_Northbound", "6.3.0", Ok("tcp:10.0.0.2:6641")),
+        ("BA", "OVN_Northbound", "7.0.0", Ok("tcp:10.0.0.2:6641")),
+        ("FLF", "OVN_Northbound", "7.11.0", Err("First write ovnkube db convert nb")),
+        ("FLF", "OVN_Southbound", "7.0.0", Err("the file is of the database OVN_Southbound, not OVN_Northbound")),
+        ("ddx", "OVN_Northbound", "7.0.0", Err("no server answers that takes writes")),
+        ("B", "OVN_Northbound", "7.0.0", Err("no server answers that takes writes")),
+        ("AA", "OVN_Northbound", "7.0.0", Err("all take writes")),
+    ] {
+        check(
+            &format!("restore {letters} {schema}"),
+            &told(restore(&seen(letters, None), name, schema), address),
+            want,
+        );
+    }
+    for (letters, schema, want) in [
+        ("FLF", "7.11.0", Ok("tcp:10.0.0.2:6641")),
+        ("FLF", "7.0.0", Ok("")),
+        ("FLF", "6.3.1", Err("6.3.1 is older: tables and columns would be lost")),
+        ("ddx", "7.11.0", Err("no server answers that takes writes")),
+    ] {
+        let note = |source: Option<crate::Source>| source.map(address).unwrap_or_default();
+        check(
+            &format!("convert {letters} {schema}"),
+            &told(convert(&seen(letters, None), "OVN_Northbound", schema), note),
+            want,
+        );
+    }
+    for (letters, want) in [("LFF", Ok("")), ("A", Ok("")), ("dxx", Ok(""))] {
+        check(&format!("compact {letters}"), &told(compact(&seen(letters, Some(0))), |()| String::new()), want);
+    }
+}

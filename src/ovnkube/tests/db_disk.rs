@@ -1,0 +1,168 @@
+//! `ovnkube db` where the disk is full: real servers with their files on a small file system.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ovnkube_tests::nb::{Release, until};
+use ovnkube_tests::raft::Member;
+
+use crate::db::{addresses, db, told};
+
+/// A small file system in the directory of a host, until dropped.
+struct Small(PathBuf);
+
+impl Small {
+    fn new(dir: &Path, kilobytes: u32) -> Self {
+        let size = format!("size={kilobytes}k");
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", &size, "none"]).arg(dir);
+        assert!(command.status().unwrap().success(), "this test needs root");
+        Self(dir.to_owned())
+    }
+
+    /// Takes what is left, but for this much.
+    fn fill(&self, left: usize) {
+        let _ = std::fs::write(self.filling(), vec![b'x'; 4 << 20]);
+        let all = self.filling().metadata().unwrap().len();
+        let file = std::fs::File::options().write(true).open(self.filling()).unwrap();
+        file.set_len(all - left as u64).unwrap();
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.filling()).unwrap();
+    }
+
+    fn filling(&self) -> PathBuf {
+        self.0.join("filling")
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+/// More than is left on a page of the file.
+fn large(letter: &str) -> String {
+    format!("external_ids:x={}", letter.repeat(8000))
+}
+
+#[tokio::test]
+async fn a_member_that_could_not_write_is_named_and_started_again() {
+    let mut member = Member::new(Release::Host);
+    let small = Small::new(member.dir(), 1000);
+    member.create_cluster();
+    member.start();
+    member.joined();
+    let address = member.remote();
+    small.fill(0);
+    let update = format!(
+        r#"["OVN_Northbound",{{"op":"insert","table":"Address_Set","row":{{"name":"{}"}}}}]"#,
+        "x".repeat(8000)
+    );
+    // it never answers
+    let mut command = Release::Host.command("ovsdb-client");
+    let out = command.args(["--timeout=5", "transact", &address, &update]).output().unwrap();
+    assert!(!out.status.success());
+    let no_leader =
+        format!("no leader, no writes: {address} could not write its file, and takes part in nothing since");
+    let said = told(&member, &address, 2, &no_leader).await;
+    assert!(said.out.contains("this host: has failed: it could not write its file"), "{}", said.out);
+    assert!(said.out.contains("is full"), "{}", said.out);
+
+    // room alone does not help
+    small.make_room();
+    let said = told(&member, &address, 2, &no_leader).await;
+    assert!(said.out.contains("then start ovsdb-server again"), "{}", said.out);
+    member.kill();
+    member.start();
+    told(&member, &address, 2, "takes writes, but no member may fail: it is the only one; the disk of").await;
+    member.kill();
+}
+
+#[tokio::test]
+async fn a_follower_whose_disk_was_full_is_compacted_before_it_is_stopped() {
+    let mut members = Member::cluster(Release::Host, 2);
+    let mut last = Member::new(Release::Host);
+    let small = Small::new(last.dir(), 1000);
+    let first = members[0].remote();
+    db(&last, &["join", "nb", &last.raft(), &members[0].raft()], &first).has(0, "is made; start ovsdb-server");
+    last.start();
+    last.joined();
+    members.push(last);
+    let all = addresses(&members);
+    // such a small disk is always nearly full
+    told(&members[2], &all, 2, "healthy: all 3 members are connected, one may fail; the disk of").await;
+
+    small.fill(0);
+    for letter in ["a", "b", "c"] {
+        members[0].nbctl(&["set", "NB_Global", ".", &large(letter)]);
+    }
+    // it says that all is well
+    let said = told(&members[2], &all, 2, "is full").await;
+    assert!(said.out.contains("run ovnkube db compact, before ovsdb-server is stopped"), "{}", said.out);
+    let leader = members.iter().find(|member| member.is_leader()).unwrap();
+    let said = told(leader, &all, 2, "2 of 3 members are connected").await;
+    let of = members[2].remote();
+    let line = said.out.lines().find(|line| line.contains(&of)).unwrap();
+    assert!(line.contains("answers, but does not confirm what the leader sends"), "{}", said.out);
+    assert!(
+        said.out.contains(&format!("{of} answers clients, but does not confirm to the leader what it is sent")),
+        "{}",
+        said.out
+    );
+    db(&members[2], &["compact", "nb"], &all).has(2, "make room there first");
+
+    small.make_room();
+    members[0].nbctl(&["ls-add", "later"]);
+    db(&members[2], &["compact", "nb"], &all).has(0, "the file had ");
+    members[2].kill();
+    members[2].start();
+    told(&members[0], &all, 0, "healthy: all 3 members are connected, one may fail").await;
+    until("all contents", async || members[2].nbctl(&["ls-list"]).contains("later")).await;
+    // the file system goes first
+    members.clear();
+}
+
+#[tokio::test]
+async fn a_file_is_compacted_where_there_is_room_for_two() {
+    let mut member = Member::new(Release::Host);
+    let small = Small::new(member.dir(), 1000);
+    member.create_cluster();
+    member.start();
+    member.joined();
+    let address = member.remote();
+    for letter in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        member.nbctl(&["set", "NB_Global", ".", &large(letter)]);
+    }
+    let before = member.file().metadata().unwrap().len();
+    small.fill(40_000);
+    let said = db(&member, &["compact", "nb"], &address);
+    said.has(
+        2,
+        &format!("the server writes a second file beside {} meanwhile, which may need", member.file().display()),
+    );
+    said.has(2, &format!("and {} has ", member.dir().display()));
+    assert_eq!(member.file().metadata().unwrap().len(), before);
+    small.make_room();
+    db(&member, &["compact", "nb"], &address).has(0, "the file had ");
+    assert!(member.file().metadata().unwrap().len() < before);
+
+    // alone, a server whose disk is full says nothing of it, and cannot be written
+    member.kill();
+    drop(member);
+    drop(small);
+    let mut alone = Member::new(Release::Host);
+    let small = Small::new(alone.dir(), 1000);
+    let schema = ovnkube_tests::raft::schema(Release::Host, "ovn-nb.ovsschema");
+    let file = alone.file();
+    let words = ["create".as_ref(), file.as_os_str(), schema.as_os_str()];
+    ovnkube_tests::raft::run::<&std::ffi::OsStr>(Release::Host, "ovsdb-tool", &words);
+    alone.start();
+    small.fill(0);
+    let said = told(&alone, &alone.remote(), 2, "is full").await;
+    assert!(said.out.contains("make room there: ovsdb-server cannot write until then"), "{}", said.out);
+    alone.kill();
+    drop(alone);
+}
