@@ -8,8 +8,8 @@
 #   ovn-controller       ovn-controller
 #   ovn-master           ovnkube as master
 #   ovn-cluster-manager, ovnkube-controller    the two halves of a master
-#   ovn-node             copies the CNI program to the host, then ovnkube as node agent
-#   install-cni          copies the CNI program to the host, as ovn-node does first
+#   ovn-node             ovnkube as node agent, which first copies the CNI program to the host, unless another agent runs there
+#   install-cni          only copies the CNI program to the host
 #   ovn-ic-server        the databases that connect clusters: start-ic-db.sh, which names its settings
 #   nbctl, sbctl, icnbctl, icsbctl ARGS    OVN's programs against all members of these databases, for kubectl ko
 #   readiness-probe -t TARGET    ovnkube readiness-probe, which names the targets. Charts of ovn-kubernetes call it as ovn-kube-util
@@ -378,6 +378,7 @@ cni_programs() { # the host's directory of CNI programs, as this container sees 
   for dir in /opt/cni/bin /host/opt/cni/bin; do [ ! -d $dir ] || break; done
   echo $dir
 }
+CNI_PROGRAM=/usr/libexec/cni/ovn-k8s-cni-overlay
 install_cni() { ovnkube install-cni --cni-bin-dir="$(cni_programs)"; }
 # Agents of ovn-kubernetes' chart get their rights by certificates, unless its value global.enableOvnKubeIdentity is false.
 with_certificate() { of_chart && [ "${OVN_ENABLE_OVNKUBE_IDENTITY:-true}" = true ]; }
@@ -429,9 +430,9 @@ case ${1:-} in
   ovn-cluster-manager) node_name; ovnkube_ --init-cluster-manager="$K8S_NODE" ;;
   ovnkube-controller) node_name; ovnkube_ --init-ovnkube-controller="$K8S_NODE" ;;
   ovn-node)
-    install_cni
+    # the agent itself copies the program, once it is the host's only one
     # shellcheck disable=SC2046 # words
-    agent --init-node="${K8S_NODE:-}" --nodeport $(chart_metrics "${OVN_METRICS_WORKER_PORT:-9410}") ;;
+    agent --init-node="${K8S_NODE:-}" --nodeport --cni-program=$CNI_PROGRAM $(chart_metrics "${OVN_METRICS_WORKER_PORT:-9410}") ;;
   install-cni) install_cni ;;
   readiness-probe) exec ovnkube "$@" ;;
   ovnkube-identity)
