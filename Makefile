@@ -155,25 +155,24 @@ bench: ## run the benchmarks; writes bench/results.md
 
 # no cargo if the binaries are built already: `make build` as a user, `sudo make install`
 install: $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay ## install below $(PREFIX), the CNI program to $(CNI_BIN) (all below DESTDIR)
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(RELEASE)/ovnkube
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin dist/interconnect/kubectl-ko
-	install -D -m 755 -t $(DESTDIR)$(CNI_BIN) $(RELEASE)/ovn-k8s-cni-overlay
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system dist/systemd/*.service
-	sed -i 's,=/usr/bin/ovnkube,=$(PREFIX)/bin/ovnkube,' $(DESTDIR)$(PREFIX)/lib/systemd/system/ovnkube-*.service
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 dist/man/ovnkube.8
-	install -D -m 644 dist/completions/ovnkube.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ovnkube
-	install -D -m 644 dist/completions/ovnkube.zsh $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_ovnkube
-	install -D -m 644 dist/completions/ovnkube.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/ovnkube.fish
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/ovnkube LICENSE NOTICE CHANGELOG.md config/ovn_k8s.conf
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/yaml dist/yaml/*
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/identity dist/identity/*
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/yaml-raft dist/yaml-raft/*
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/uninstall dist/uninstall/*
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/interconnect dist/interconnect/*.yaml
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/images dist/images/install-ic-server.sh
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/systemd dist/systemd/rbac-kubelet.yaml
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/tls dist/tls/options
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/share/ovnkube/dist/tls dist/tls/issue
+	dist/put 755 $(DESTDIR)$(PREFIX)/bin $(RELEASE)/ovnkube
+	dist/put 755 $(DESTDIR)$(PREFIX)/bin dist/interconnect/kubectl-ko
+	dist/put 755 $(DESTDIR)$(CNI_BIN) $(RELEASE)/ovn-k8s-cni-overlay
+	EDIT='s,=/usr/bin/ovnkube,=$(PREFIX)/bin/ovnkube,' dist/put 644 $(DESTDIR)$(PREFIX)/lib/systemd/system dist/systemd/*.service
+	dist/put 644 $(DESTDIR)$(PREFIX)/share/man/man8 dist/man/ovnkube.8
+	NAME=ovnkube dist/put 644 $(DESTDIR)$(PREFIX)/share/bash-completion/completions dist/completions/ovnkube.bash
+	NAME=_ovnkube dist/put 644 $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions dist/completions/ovnkube.zsh
+	dist/put 644 $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d dist/completions/ovnkube.fish
+	dist/put 644 $(DESTDIR)$(PREFIX)/share/doc/ovnkube LICENSE NOTICE CHANGELOG.md config/ovn_k8s.conf
+	dist/put 644 $(DESTDIR)$(PREFIX)/share/ovnkube/dist/yaml dist/yaml/*
+	dist/put 644 $(DESTDIR)$(PREFIX)/share/ovnkube/dist/identity dist/identity/*
+	dist/put 644 $(DESTDIR)$(PREFIX)/share/ovnkube/dist/yaml-raft dist/yaml-raft/*
+	dist/put 644 $(DESTDIR)$(PREFIX)/share/ovnkube/dist/uninstall dist/uninstall/*
+	dist/put 644 $(DESTDIR)$(PREFIX)/share/ovnkube/dist/interconnect dist/interconnect/*.yaml
+	dist/put 755 $(DESTDIR)$(PREFIX)/share/ovnkube/dist/images dist/images/install-ic-server.sh
+	dist/put 644 $(DESTDIR)$(PREFIX)/share/ovnkube/dist/systemd dist/systemd/rbac-kubelet.yaml
+	dist/put 644 $(DESTDIR)$(PREFIX)/share/ovnkube/dist/tls dist/tls/options
+	dist/put 755 $(DESTDIR)$(PREFIX)/share/ovnkube/dist/tls dist/tls/issue
 $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay &:
 	$(MAKE) build
 

@@ -132,6 +132,8 @@ settings! {
         conf_dir: PathBuf { key: "conf-dir", flag: "cni-conf-dir", default: "/etc/cni/net.d" }
         /// The container runtime's directory of CNI programs. If it contains `portmap`, pods can have host ports.
         bin_dir: PathBuf { key: "bin-dir", flag: "cni-bin-dir", default: "/opt/cni/bin" }
+        /// Path of the CNI program that a node agent copies to that directory when it starts; empty copies none.
+        program: Option<PathBuf> { key: "program", flag: "cni-program" }
         /// File name of the CNI program.
         plugin: String { key: "plugin", flag: "cni-plugin", default: "ovn-k8s-cni-overlay" }
     }

@@ -58,6 +58,7 @@ complete -c ovnkube -l logfile-maxage -d 'Days to keep old log files; 0 keeps th
 complete -c ovnkube -l acl-logging-rate-limit -d 'Most policy verdicts that a node logs per second; more are dropped. Default: 20. File: [logging] acl-logging-rate-limit.' -r
 complete -c ovnkube -l cni-conf-dir -d 'Directory of the CNI configuration. Default: /etc/cni/net.d. File: [cni] conf-dir.' -r
 complete -c ovnkube -l cni-bin-dir -d 'The container runtime\'s directory of CNI programs. If it contains `portmap`, pods can have host ports. Default: /opt/cni/bin. File: [cni] bin-dir.' -r
+complete -c ovnkube -l cni-program -d 'Path of the CNI program that a node agent copies to that directory when it starts; empty copies none. File: [cni] program.' -r
 complete -c ovnkube -l cni-plugin -d 'File name of the CNI program. Default: ovn-k8s-cni-overlay. File: [cni] plugin.' -r
 complete -c ovnkube -l k8s-kubeconfig -d 'Path of a kubeconfig file; it replaces apiserver, cacert and token of the same layer and of lower ones. File: [kubernetes] kubeconfig. Environment: KUBECONFIG.' -r
 complete -c ovnkube -l k8s-apiserver -d 'URL of the API server. Default: http://localhost:8443. File: [kubernetes] apiserver. Environment: K8S_APISERVER.' -r

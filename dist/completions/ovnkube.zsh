@@ -78,6 +78,7 @@ _ovnkube() {
 '--acl-logging-rate-limit=[Most policy verdicts that a node logs per second; more are dropped. Default\: 20. File\: \[logging\] acl-logging-rate-limit.]:int:_default' \
 '--cni-conf-dir=[Directory of the CNI configuration. Default\: /etc/cni/net.d. File\: \[cni\] conf-dir.]:path:_default' \
 '--cni-bin-dir=[The container runtime'\''s directory of CNI programs. If it contains \`portmap\`, pods can have host ports. Default\: /opt/cni/bin. File\: \[cni\] bin-dir.]:path:_default' \
+'--cni-program=[Path of the CNI program that a node agent copies to that directory when it starts; empty copies none. File\: \[cni\] program.]:path:_default' \
 '--cni-plugin=[File name of the CNI program. Default\: ovn-k8s-cni-overlay. File\: \[cni\] plugin.]:string:_default' \
 '--k8s-kubeconfig=[Path of a kubeconfig file; it replaces apiserver, cacert and token of the same layer and of lower ones. File\: \[kubernetes\] kubeconfig. Environment\: KUBECONFIG.]:path:_default' \
 '--k8s-apiserver=[URL of the API server. Default\: http\://localhost\:8443. File\: \[kubernetes\] apiserver. Environment\: K8S_APISERVER.]:string:_default' \

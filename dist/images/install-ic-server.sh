@@ -1,18 +1,34 @@
 #!/usr/bin/env bash
 # install-ic-server.sh - the databases that connect clusters, as the Deployment ovn-ic-server in kube-system: one server on each node
 # with the label kube-ovn/role=master, which control-plane nodes get if no node has it. One such node, or three and more as Raft
-# clusters. The files of the databases stay on the nodes, in /etc/origin/ovn. To change a setting, run it again:
+# clusters. The files of the databases stay on the nodes, in /etc/origin/ovn. To change a setting, run it again; what is not given then
+# stays as it was:
 #   TS_NUM=3 bash install-ic-server.sh
 # Environment: TS_NUM [3] transit switches, which are the paths between two clusters; IMAGE [ovnkube] without its tag;
-#   ENABLE_SSL [false] true: TLS, with key, cert and cacert of the secret kube-ovn-tls
+#   ENABLE_SSL [false] true: TLS, with key, cert and cacert of the secret kube-ovn-tls. It cannot be changed while servers run
 set -euo pipefail
 VERSION=latest
-TS_NUM=${TS_NUM:-3} IMAGE=${IMAGE:-ovnkube} ENABLE_SSL=${ENABLE_SSL:-false}
 label=kube-ovn/role=master
 die() { echo "install-ic-server.sh: $*" >&2; exit 1; }
 
+# NAME=VALUE of an earlier run, or of whoever changed the Deployment since
+had=$(kubectl get deployment -n kube-system ovn-ic-server --ignore-not-found \
+  -o jsonpath='{range .spec.template.spec.containers[0].env[*]}{.name}={.value}{"\n"}{end}WORD={.spec.template.spec.containers[0].args[0]}{"\n"}IMAGE={.spec.template.spec.containers[0].image}')
+earlier() { sed -n "s/^$1=//p" <<<"$had"; } # NAME
+# Kube-OVN's Deployment has another image
+image=
+[ "$(earlier WORD)" != ovn-ic-server ] || image=$(earlier IMAGE)
+image=${image%@*}
+tag=${image##*/}
+[[ $tag != *:* ]] || image=${image%:*}
+TS_NUM=${TS_NUM:-$(earlier TS_NUM)} TS_NUM=${TS_NUM:-3} IMAGE=${IMAGE:-${image:-ovnkube}}
+ssl=$(earlier ENABLE_SSL) ENABLE_SSL=${ENABLE_SSL:-${ssl:-false}}
+
 case $TS_NUM in [1-9]|[12][0-9]|3[0-2]) ;; *) die "TS_NUM is \"$TS_NUM\"; set it to a number from 1 to 32" ;; esac
 case $ENABLE_SSL in true|false) ;; *) die "ENABLE_SSL is \"$ENABLE_SSL\"; set it to true or false" ;; esac
+[ -z "$ssl" ] || [ "$ssl" = "$ENABLE_SSL" ] || die "ENABLE_SSL is \"$ENABLE_SSL\", and the servers run with \"$ssl\": a change would cut off \
+their members and all clusters. Remove them with their files, as docs/interconnect-databases.md describes, run this again, and change the \
+addresses and keys of the clusters, which write their contents anew; or leave ENABLE_SSL out"
 nodes() {
   # of a node's addresses, the first is that of its pods
   kubectl get nodes -l "$label" --sort-by=.metadata.creationTimestamp \
@@ -30,7 +46,7 @@ case $count in
 esac
 [ "$ENABLE_SSL" = false ] || kubectl get secret -n kube-system kube-ovn-tls -o name >/dev/null || die "no secret kube-ovn-tls in kube-system: it has the files key, cert and cacert"
 
-before=$(kubectl get deployment -n kube-system ovn-ic-server --ignore-not-found -o jsonpath='{.spec.template.spec.containers[0].env[?(@.name=="NODE_IPS")].value}')
+before=$(earlier NODE_IPS)
 # the first host's databases become the clusters': it is one that has them, whatever the age of its node
 addresses=$(for ip in ${before//,/ }; do grep -Fx "$ip" <<<"$addresses" || true; done; grep -vFx -f <(tr , '\n' <<<"$before") <<<"$addresses" || true)
 # other hosts: no member goes on without knowing all of them

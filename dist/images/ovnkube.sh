@@ -8,8 +8,8 @@
 #   ovn-controller       ovn-controller
 #   ovn-master           ovnkube as master
 #   ovn-cluster-manager, ovnkube-controller    the two halves of a master
-#   ovn-node             copies the CNI program to the host, then ovnkube as node agent
-#   install-cni          copies the CNI program to the host, as ovn-node does first
+#   ovn-node             ovnkube as node agent, which first copies the CNI program to the host, unless another agent runs there
+#   install-cni          only copies the CNI program to the host
 #   ovn-ic-server        the databases that connect clusters: start-ic-db.sh, which names its settings
 #   nbctl, sbctl, icnbctl, icsbctl ARGS    OVN's programs against all members of these databases, for kubectl ko
 #   readiness-probe -t TARGET    ovnkube readiness-probe, which names the targets. Charts of ovn-kubernetes call it as ovn-kube-util
@@ -159,8 +159,11 @@ case ${1:-} in nb-*|sb-*|run-ovn-northd|ovn-northd|ovs-server|ovn-controller|ovn
 [ -z "$starts" ] || [ "${ENABLE_IPSEC:-}" != true ] || die "cannot start: ENABLE_IPSEC is true, and ovnkube does not encrypt tunnels; set it (in the chart global.enableIpsec) to false"
 [ "${OVNKUBE_COMPACT_MODE_ENABLE:-}" != true ] || say "OVNKUBE_COMPACT_MODE_ENABLE (in the chart global.enableCompactMode) has no effect: masters and agents are pods of their own"
 [ "${OVN_UNPRIVILEGED_MODE:-no}" = no ] || say "OVN_UNPRIVILEGED_MODE (in the chart global.unprivilegedMode) has no effect: agents need their capabilities"
+# The settings of the image, or of a chart of ovn-kubernetes. Not those of the host, whose directory is mounted over /etc/openvswitch.
+CONF=$(dirname "$(realpath "$0")")/ovn_k8s.conf
+if of_chart && [ -e /run/ovnkube-config/ovnkube.conf ]; then CONF=/run/ovnkube-config/ovnkube.conf; fi
 # WORDS...: ovnkube endpoints in this namespace
-endpoints() { ovnkube endpoints "$@" ${OVN_KUBERNETES_NAMESPACE:+--ovn-config-namespace="$OVN_KUBERNETES_NAMESPACE"}; }
+endpoints() { ovnkube endpoints "$@" ${OVN_KUBERNETES_NAMESPACE:+--ovn-config-namespace="$OVN_KUBERNETES_NAMESPACE"} --config-file="$CONF"; }
 # Variables that our manifests take from the ConfigMap ovn-config: the key, and the flag of ovnkube.
 keys() {
   cat <<'TABLE'
@@ -212,7 +215,6 @@ need_databases() {
 }
 # What charts of ovn-kubernetes leave to the image. PORT
 chart_metrics() { ! of_chart || echo "--metrics-bind-address=$(bracketed "${METRICS_IP:-${K8S_NODE_IP:-0.0.0.0}}"):$1"; }
-chart_file() { ! of_chart || [ ! -e /run/ovnkube-config/ovnkube.conf ] || echo "--config-file=/run/ovnkube-config/ovnkube.conf"; }
 # Where a node's own certificate is. Those of ovn-kubernetes' chart have one for all nodes, and no relay.
 NODE_KEYS=/etc/openvswitch/ovnsb
 is_node= # whether this container is a node agent
@@ -242,7 +244,7 @@ ovnkube_() {
   case ${1:-} in --init-master=*|--init-cluster-manager=*|--init-ovnkube-controller=*) need_keys ;; esac
   # not its value, which would be in the log with OVNKUBE_SH_VERBOSE
   [ -z "${K8S_TOKEN:+set}" ] || say "K8S_TOKEN is set, as from the key k8s_token of the ConfigMap ovn-config: whoever may read that has the token; leave it out, the pod's account has one of its own"
-  lines=$(databases && chart_file && for table in $tables; do $table | given; done)
+  lines=$(databases && echo "--config-file=$CONF" && for table in $tables; do $table | given; done)
   IFS='
 '
   # shellcheck disable=SC2086 # one argument a line
@@ -376,6 +378,7 @@ cni_programs() { # the host's directory of CNI programs, as this container sees 
   for dir in /opt/cni/bin /host/opt/cni/bin; do [ ! -d $dir ] || break; done
   echo $dir
 }
+CNI_PROGRAM=/usr/libexec/cni/ovn-k8s-cni-overlay
 install_cni() { ovnkube install-cni --cni-bin-dir="$(cni_programs)"; }
 # Agents of ovn-kubernetes' chart get their rights by certificates, unless its value global.enableOvnKubeIdentity is false.
 with_certificate() { of_chart && [ "${OVN_ENABLE_OVNKUBE_IDENTITY:-true}" = true ]; }
@@ -427,16 +430,16 @@ case ${1:-} in
   ovn-cluster-manager) node_name; ovnkube_ --init-cluster-manager="$K8S_NODE" ;;
   ovnkube-controller) node_name; ovnkube_ --init-ovnkube-controller="$K8S_NODE" ;;
   ovn-node)
-    install_cni
+    # the agent itself copies the program, once it is the host's only one
     # shellcheck disable=SC2046 # words
-    agent --init-node="${K8S_NODE:-}" --nodeport $(chart_metrics "${OVN_METRICS_WORKER_PORT:-9410}") ;;
+    agent --init-node="${K8S_NODE:-}" --nodeport --cni-program=$CNI_PROGRAM $(chart_metrics "${OVN_METRICS_WORKER_PORT:-9410}") ;;
   install-cni) install_cni ;;
   readiness-probe) exec ovnkube "$@" ;;
   ovnkube-identity)
     of_chart || set -- "$@" --disable-approver
     shift
-    exec ovnkube identity --webhook-cert-dir=/etc/webhook-cert ${OVNKUBE_WEBHOOK_PORT:+--webhook-port="$OVNKUBE_WEBHOOK_PORT"} ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} "$@" ;;
-  ovnkube-approver) exec ovnkube identity --disable-webhook ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} ;;
+    exec ovnkube identity --webhook-cert-dir=/etc/webhook-cert --config-file="$CONF" ${OVNKUBE_WEBHOOK_PORT:+--webhook-port="$OVNKUBE_WEBHOOK_PORT"} ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} "$@" ;;
+  ovnkube-approver) exec ovnkube identity --disable-webhook --config-file="$CONF" ${OVNKUBE_LOGLEVEL:+--loglevel="$OVNKUBE_LOGLEVEL"} ;;
   plan) agent plan --node="${K8S_NODE:-}" --nodeport ;;
   ic) ovnkube_ "$@" ;;
   cleanup-ovn-node)

@@ -19,7 +19,10 @@ const NODE_OF_TOKEN: &str = "authentication.kubernetes.io/node-name";
 const OURS: &str = "k8s.ovn.org/";
 const CHASSIS: &str = "k8s.ovn.org/node-chassis-id";
 const ZONE: &str = "k8s.ovn.org/zone-name";
-const DATABASES: &str = "k8s.ovn.org/ovnkube-db";
+/// Labels of Nodes by which administrators and masters choose nodes: those of the cluster's databases and of the interconnection
+/// databases, gateways to other clusters, hosts with routes there.
+const CHOSEN_BY_OTHERS: [&str; 4] =
+    ["k8s.ovn.org/ovnkube-db", "kube-ovn/role", "ovn.kubernetes.io/ic-gw", "ovn.kubernetes.io/host-route"];
 /// The annotations of a Node that its agent writes.
 const WRITTEN_BY_AGENTS: [&str; 9] = [
     CHASSIS,
@@ -112,7 +115,7 @@ const RULES: &[(Who, About, Rule)] = &[
     (Who::Agent, About::Nodes, own_zone),
     (Who::Agent, About::Events, own_events),
     (Who::Agent, About::Pods, no_annotations_of_pods),
-    (Who::Kubelet, About::Nodes, databases_stay),
+    (Who::Kubelet, About::Nodes, labels_of_others),
     (Who::Kubelet, About::Nodes, owners_stay),
     (Who::Kubelet, About::Nodes, ours_written_by_agents),
     (Who::Kubelet, About::Nodes, chassis_stays),
@@ -255,12 +258,13 @@ fn own_zone(case: &Case) -> Option<String> {
     unless(fine, || "the zone of a Node is global or has its name".into())
 }
 
-/// A node that attracts the Deployment ovnkube-db would serve empty databases.
-fn databases_stay(case: &Case) -> Option<String> {
-    let label = |object| map(object, "labels").get(DATABASES).and_then(|label| label.as_str()).unwrap_or_default();
-    let before = if case.request.is_update() { label(&case.request.old_object) } else { "" };
-    unless(label(&case.request.object) == before, || {
-        format!("a kubelet may not choose the node of the databases, with the label {DATABASES}")
+/// A node that attracts databases would serve empty ones, or read all of them.
+fn labels_of_others(case: &Case) -> Option<String> {
+    let had = if case.request.is_update() { map(&case.request.old_object, "labels") } else { BTreeMap::new() };
+    let has = map(&case.request.object, "labels");
+    let changed: Vec<&str> = CHOSEN_BY_OTHERS.into_iter().filter(|key| had.get(key) != has.get(key)).collect();
+    unless(changed.is_empty(), || {
+        format!("a kubelet may not change the labels {}, by which others choose nodes", changed.join(", "))
     })
 }
 

@@ -1,10 +1,12 @@
 //! Runs the agent, or lists what it would change.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ovnkube_host::Net;
 use ovnkube_model::{HostRoutes, Services};
+use tokio::net::UnixListener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
@@ -24,30 +26,66 @@ use crate::{Error, Result, server, switch_health, wanted};
 /// How long the API server may take to send the own Node and all services.
 const HEAR: Duration = Duration::from_secs(20);
 
-/// Runs the agent until `stop` resolves; then it removes the network configuration, so that the
-/// runtime starts no pods that would not be wired. Running pods keep their network.
+/// The place of this host's only agent: while it is held, no other agent gets it.
+#[derive(Debug)]
+pub struct Place {
+    listener: UnixListener,
+    socket: Socket,
+}
+
+/// The shim's socket; removed with the value.
+#[derive(Debug)]
+struct Socket(PathBuf);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Place {
+    /// Takes the place, and changes nothing else of the host. Fails if another agent has it.
+    pub async fn take(settings: &NodeSettings) -> Result<Self> {
+        settings.cni_conf.check()?;
+        let listener = server::listen(&settings.cni_socket).await?;
+        Ok(Self { listener, socket: Socket(settings.cni_socket.clone()) })
+    }
+}
+
+/// Takes the place of this host's agent, and runs there.
 pub async fn run(
     settings: NodeSettings,
     changes: mpsc::Receiver<Change>,
     reports: Reports,
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
-    settings.cni_conf.check()?;
+    let place = Place::take(&settings).await?;
+    run_at(place, settings, changes, reports, stop).await
+}
+
+/// Runs the agent until `stop` resolves; then it removes the network configuration, so that the
+/// runtime starts no pods that would not be wired. Running pods keep their network.
+pub async fn run_at(
+    place: Place,
+    settings: NodeSettings,
+    changes: mpsc::Receiver<Change>,
+    reports: Reports,
+    stop: impl Future<Output = ()>,
+) -> Result<()> {
     let conf = settings.cni_conf.clone();
-    let socket = settings.cni_socket.clone();
-    let listener = server::listen(&socket).await?;
+    let Place { listener, socket } = place;
     let outcome = tokio::select! {
         () = stop => Ok(()),
         outcome = serve(settings, listener, changes, reports) => outcome,
     };
     let removed = conf.remove();
-    let _ = std::fs::remove_file(socket);
+    drop(socket);
     outcome.and(removed)
 }
 
 async fn serve(
     settings: NodeSettings,
-    listener: tokio::net::UnixListener,
+    listener: UnixListener,
     changes: mpsc::Receiver<Change>,
     reports: Reports,
 ) -> Result<()> {

@@ -84,7 +84,10 @@ impl CniConf {
             fs::create_dir_all(&self.dir).map_err(failed)?;
             // not *.conflist: the runtime must not read half of it
             let new = self.dir.join(format!(".{FILE}.new"));
-            replace(&new, &path, &text).map_err(failed)?;
+            replace(&new, &path, &text).map_err(|problem| {
+                let _ = fs::remove_file(&new);
+                failed(problem)
+            })?;
         }
         self.remove_file(OLD)
     }

@@ -57,7 +57,7 @@ pub enum Error {
     PortGone { link: String },
     #[error("cannot wire {iface_id}: a later sandbox of the pod, {by}, has its place")]
     Superseded { iface_id: String, by: String },
-    #[error("cannot serve {path}: another node agent does; stop that one, a host has one agent", path = path.display())]
+    #[error("cannot serve {path}: another node agent does; stop that one, its DaemonSet or its unit: a host has one agent", path = path.display())]
     SecondAgent { path: PathBuf },
     #[error("cannot serve {path}: {problem}", path = path.display())]
     Socket { path: PathBuf, problem: io::Error },

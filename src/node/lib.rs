@@ -52,7 +52,7 @@ mod uplink;
 mod wanted;
 mod warnings;
 
-pub use agent::{plan, run};
+pub use agent::{Place, plan, run, run_at};
 pub use cleanup::{CleanupSettings, clean_up};
 pub use conf::CniConf;
 pub use error::Error;

@@ -295,7 +295,7 @@ impl<'a> Reconciler<'a> {
         let problem = written.as_ref().err().map(|error| {
             format!(
                 "the configuration of the container runtime cannot be written, so pods start with the one of before, or not at all: \
-                 {error}; make room there, or correct its rights"
+                 {error}; make room there, and make the directory writable, in a pod the mount of the host's"
             )
         });
         self.warnings.report("NoNetworkConfiguration", problem);

@@ -238,6 +238,24 @@ fn install(text: &str, path: &std::path::Path) {
     assert!(command.status().unwrap().success());
 }
 
+/// Nothing half written stays, and what the runtime used before stays until ours is there.
+#[tokio::test]
+async fn a_configuration_that_cannot_be_written_leaves_what_was_there() {
+    let mut conf = conf("ovn-k8s-cni-overlay");
+    conf.dir = conf.dir.with_extension("kept");
+    let before = conf.dir.join("10-ovn-kubernetes.conf");
+    let in_its_way = conf.dir.join("10-ovn-kubernetes.conflist");
+    std::fs::create_dir_all(&in_its_way).unwrap();
+    std::fs::write(&before, "{}").unwrap();
+    let refused = conf.write(&mut Portmap::default()).await.unwrap_err().to_string();
+    assert!(refused.starts_with(&format!("cannot write {}: ", in_its_way.display())), "{refused}");
+    assert_eq!(std::fs::read_dir(&conf.dir).unwrap().count(), 2, "its file and the one of before");
+    std::fs::remove_dir(&in_its_way).unwrap();
+    conf.write(&mut Portmap::default()).await.unwrap();
+    assert!(in_its_way.is_file() && !before.exists());
+    std::fs::remove_dir_all(&conf.dir).unwrap();
+}
+
 #[tokio::test]
 async fn network_configuration() {
     let conf = conf("ovn-k8s-cni-overlay");

@@ -1,14 +1,11 @@
-//! `ovnkube install-cni`: the CNI program in the host's directory.
+//! `ovnkube install-cni`, and the first step of a node agent in a pod: the CNI program in the host's directory.
 
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
-
-/// No copy takes so long.
-const ABANDONED: Duration = Duration::from_secs(600);
 
 /// Copies `program` to the directory `to`; returns what to tell the user. A file that is being copied has a name of its own, which begins
 /// with a dot: runtimes see the old or the new program.
@@ -20,29 +17,52 @@ pub(crate) fn run(program: &Path, to: &Path) -> Result<String> {
     if !to.is_dir() {
         bail!("{FAILED}: there is no directory {}; mount the host's /opt/cni/bin there", to.display());
     }
+    remove_unfinished(to, &name);
     if fs::read(to.join(&name)).is_ok_and(|have| have == new) {
         return Ok(String::new());
     }
-    copy(program, to, &name).map_err(|error| {
+    let mode = fs::metadata(program)?.permissions();
+    let copied = match copy(&new, &mode, to, &name) {
+        // another process, which starts just now, took it for one that was ended
+        Err(error) if error.kind() == io::ErrorKind::NotFound => copy(&new, &mode, to, &name),
+        copied => copied,
+    };
+    copied.map_err(|error| {
         let remedy = "mount the host's /opt/cni/bin there, writable, with 10 MB free";
         anyhow::anyhow!("{FAILED} in {}: {error}; {remedy}", to.display())
     })?;
     Ok(format!("the CNI program is installed in {}\n", to.display()))
 }
 
-fn copy(program: &Path, to: &Path, name: &str) -> io::Result<()> {
-    let unfinished = format!(".{name}.");
-    // of copies that were ended; another pod may be making one, too
-    for file in fs::read_dir(to)?.flatten() {
-        let is_old = || file.metadata().and_then(|about| about.modified()?.elapsed().map_err(io::Error::other));
-        if file.file_name().to_string_lossy().starts_with(&unfinished) && is_old().is_ok_and(|age| age > ABANDONED) {
+/// Removes what copies left that were ended. One that another process makes is locked.
+fn remove_unfinished(dir: &Path, name: &str) {
+    let abandoned = |path: &Path| {
+        let is_file = fs::symlink_metadata(path).is_ok_and(|about| about.is_file());
+        is_file && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+    };
+    for file in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if is_unfinished(&file.file_name().to_string_lossy(), name) && abandoned(&file.path()) {
             let _ = fs::remove_file(file.path());
         }
     }
+}
+
+/// Whether it is a name that [`copy`] gives: of a process and a time.
+fn is_unfinished(file: &str, name: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let rest = file.strip_prefix('.').and_then(|rest| rest.strip_prefix(name)).and_then(|rest| rest.strip_prefix('.'));
+    rest.and_then(|rest| rest.split_once('-')).is_some_and(|(pid, time)| number(pid) && number(time))
+}
+
+fn copy(contents: &[u8], mode: &fs::Permissions, to: &Path, name: &str) -> io::Result<()> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let new = to.join(format!("{unfinished}{}-{now}", std::process::id()));
-    let written = fs::copy(program, &new)
-        .and_then(|_| OpenOptions::new().write(true).open(&new)?.sync_all())
+    let new = to.join(format!(".{name}.{}-{now}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&new)?;
+    let written = file
+        .lock()
+        .and_then(|()| file.write_all(contents))
+        .and_then(|()| fs::set_permissions(&new, mode.clone()))
+        .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&new, to.join(name)));
     if written.is_err() {
         let _ = fs::remove_file(&new);

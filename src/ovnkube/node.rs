@@ -2,6 +2,7 @@
 //! wants.
 
 mod cluster;
+mod wanted;
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
@@ -10,12 +11,9 @@ use std::time::Duration;
 use anyhow::Result;
 use ovnkube_config::Settings;
 use ovnkube_identity::{NodeCertificate, Wanted};
-use ovnkube_model::{
-    Change, Finding, GatewayMode, HostRoutes, Kind, Name, Node, Notice, Object, ObjectKey, Pod, Roles, Severity,
-};
+use ovnkube_model::{Change, Finding, HostRoutes, Kind, Name, Node, Notice, Object, ObjectKey, Pod, Roles, Severity};
 use ovnkube_node::{
-    Annotations, ChassisSettings, CleanupSettings, CniConf, GatewaySettings, HostQuestion, MtuSettings, NodeSettings,
-    OwnNode, PodOnNode, Reports, Standing, Tls, Warning, Warnings,
+    Annotations, CleanupSettings, HostQuestion, OwnNode, Place, PodOnNode, Reports, Standing, Warning, Warnings,
 };
 use ovnkube_telemetry::NodeHealth;
 use ovnkube_watch::{Access, Client, Data, Events, Scope};
@@ -25,23 +23,13 @@ use tracing::{debug, info, warn};
 
 use crate::connections::Connections;
 use crate::stop::Stop;
-use crate::translate;
+use crate::{install_cni, translate};
 
 const CHANGES: usize = 1024;
 /// How often a warning that still stands is repeated: the API server deletes an Event after an hour.
 const REMIND: Duration = Duration::from_secs(1800);
-/// If a host's network setup reacts to a NIC in a bridge, it does so within this time.
-const PROBATION: Duration = Duration::from_secs(60);
-/// Long enough for a slow DHCP server.
-const FIRST_ADDRESS: Duration = Duration::from_secs(60);
-/// A host's network setup sets addresses and the default route within milliseconds of each other.
-const DEFAULT_ROUTE: Duration = Duration::from_secs(10);
-/// A kubelet that learns of a problem makes its Node not ready: running pods leave their services at once, and are
-/// evicted after five minutes. Restarts of ovs-vswitchd and ovn-controller take less than this time.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How long an agent that ends for a reason of its own has to publish it.
 const LAST_WORDS: Duration = Duration::from_secs(3);
-const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
 /// First pause after an annotation could not be written; it doubles.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -93,7 +81,7 @@ async fn agent(
     cluster: &Data,
     name: &str,
     health: &NodeHealth,
-    mut stop: Stop,
+    stop: Stop,
 ) -> Result<Option<Data>> {
     let host = ovnkube_node::uplink_addresses().await?;
     let settings = cluster::taken(own_settings, cluster, &host);
@@ -117,10 +105,9 @@ async fn agent(
     let config_map = ObjectKey { namespace, name: crate::cluster::NAME.into() };
     let reports = Reports { annotations, warnings, needs_nodes, health: health.clone() };
     let work = async {
-        let settings = node_settings(&settings, &node_name, api.server());
-        let outcome = ovnkube_node::run(settings, agent_changes, reports, async move { stop.wait().await }).await;
+        let outcome = alone(&settings, &node_name, api.server(), agent_changes, reports, stop).await;
         if let Err(error) = &outcome {
-            let _ = timeout(LAST_WORDS, tell_end(&events, &node_name, own_node.clone(), error.to_string())).await;
+            let _ = timeout(LAST_WORDS, tell_end(&events, &node_name, own_node.clone(), format!("{error:#}"))).await;
         }
         outcome
     };
@@ -136,6 +123,38 @@ async fn agent(
     }
     drop(watches);
     Ok(other)
+}
+
+/// Runs as this host's only agent. Before another one has ended, nothing of the host changes, and the CNI program is not replaced.
+async fn alone(
+    settings: &Settings,
+    name: &Name,
+    api_server: &str,
+    changes: mpsc::Receiver<ovnkube_node::Change>,
+    reports: Reports,
+    mut stop: Stop,
+) -> Result<()> {
+    let agent = wanted::settings(settings, name, api_server);
+    let place = Place::take(&agent).await?;
+    if let Some(program) = &settings.cni.program {
+        let said = install_cni::run(program, &settings.cni.bin_dir)?;
+        if !said.is_empty() {
+            info!("{}", said.trim_end());
+        }
+    }
+    Ok(ovnkube_node::run_at(place, agent, changes, reports, async move { stop.wait().await }).await?)
+}
+
+/// Says as an Event of the own Node why the agent cannot start, if the API server answers soon.
+pub(crate) async fn tell_refusal(settings: &Settings, name: &str, why: &str) {
+    let told = async {
+        let api = Client::connect(&translate::access(settings, "node")).await?;
+        let own = api.node(name).await?.map(|node| (node.uid.clone(), node));
+        let (_keep, own) = watch::channel(own);
+        tell_end(&Events::start(&api, "ovnkube-node", name), &name.into(), own, why.to_owned()).await;
+        anyhow::Ok(())
+    };
+    let _ = timeout(LAST_WORDS, told).await;
 }
 
 /// The cluster's values at the start, and where to put other ones.
@@ -202,10 +221,13 @@ async fn forward(
             }
             _ => continue,
         };
-        if agent.send(change).await.is_err() {
-            return;
-        }
+        tell(&agent, change).await;
     }
+}
+
+/// Nobody hears it while an agent that has ended says why: that it ended, and why, is for [`alone`] to return.
+async fn tell(agent: &mpsc::Sender<ovnkube_node::Change>, change: ovnkube_node::Change) {
+    let _ = agent.send(change).await;
 }
 
 /// Reports to load balancers whether the node is about to leave.
@@ -233,9 +255,7 @@ async fn watch_nodes(api: &Client, mut matter: watch::Receiver<bool>, agent: mps
             Change::Synced(Kind::Node) => ovnkube_node::Change::NodesSynced,
             _ => continue,
         };
-        if agent.send(change).await.is_err() {
-            return;
-        }
+        tell(&agent, change).await;
     }
 }
 
@@ -251,9 +271,7 @@ async fn watch_host_routes(
     loop {
         tokio::select! {
             () = labelled(own.clone(), false) => {
-                if agent.send(ovnkube_node::Change::OtherClusters(HostRoutes::default())).await.is_err() {
-                    return;
-                }
+                tell(&agent, ovnkube_node::Change::OtherClusters(HostRoutes::default())).await;
                 labelled(own.clone(), true).await;
             }
             () = labelled(own.clone(), true) => tokio::select! {
@@ -282,8 +300,8 @@ async fn forward_host_routes(api: &Client, scope: &Scope, agent: &mpsc::Sender<o
             Change::Synced(Kind::HostRoutes) => is_synced = true,
             _ => continue,
         }
-        if is_synced && agent.send(ovnkube_node::Change::OtherClusters(now.clone())).await.is_err() {
-            return;
+        if is_synced {
+            tell(agent, ovnkube_node::Change::OtherClusters(now.clone())).await;
         }
     }
 }
@@ -406,7 +424,7 @@ pub(crate) async fn plan(settings: &Settings, name: &str) -> Result<Vec<String>>
     let (needs_nodes, nodes_matter) = watch::channel(false);
     let (own, _own_node) = watch::channel(None);
     let mut other = None;
-    let agent = node_settings(&taken, &name.into(), api.server());
+    let agent = wanted::settings(&taken, &name.into(), api.server());
     tokio::select! {
         planned = ovnkube_node::plan(&agent, agent_changes, needs_nodes) => Ok(planned?),
         () = connections.keep_sending(weak) => anyhow::bail!("cannot plan for node {name}: the watches have ended"),
@@ -432,7 +450,7 @@ pub(crate) async fn preflight(settings: &Settings) -> Result<Vec<Finding>> {
 
 /// Removes from this host what the node agent set up, and logs what it could not remove.
 pub(crate) async fn clean_up(settings: &Settings, name: &str) -> Result<()> {
-    let agent = node_settings(settings, &name.into(), "");
+    let agent = wanted::settings(settings, &name.into(), "");
     let network = translate::network(settings, Roles::default());
     let left = ovnkube_node::clean_up(&CleanupSettings {
         node: agent.node,
@@ -452,89 +470,6 @@ pub(crate) async fn clean_up(settings: &Settings, name: &str) -> Result<()> {
         return Ok(());
     }
     anyhow::bail!("cannot clean up the node: something is left; correct what is logged above and run the command again")
-}
-
-fn node_settings(settings: &Settings, node: &Name, api_server: &str) -> NodeSettings {
-    let logging = &settings.logging;
-    NodeSettings {
-        node: node.clone(),
-        zone: translate::ZONE.into(),
-        mtu: MtuSettings {
-            given: settings.mtu_is_given.then_some(settings.default.mtu),
-            routable: Some(settings.default.routable_mtu).filter(|mtu| *mtu > 0),
-            single_node: settings.gateway.single_node,
-        },
-        cluster_subnets: translate::cluster_subnets(settings).iter().map(|range| range.cidr).collect(),
-        masquerade_subnets: translate::masquerade_subnets(settings),
-        address_rules: translate::network(settings, Roles::default()).address_rules(),
-        ovs_remote: format!("unix:{}", settings.ovspaths.run_dir.join("db.sock").display()),
-        cni_socket: CNI_SOCKET.into(),
-        cni_conf: CniConf {
-            dir: settings.cni.conf_dir.clone(),
-            plugins: settings.cni.bin_dir.clone(),
-            plugin: settings.cni.plugin.clone(),
-            log_file: logging.cnilogfile.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
-            log_level: logging.loglevel.into(),
-            log_max_size: logging.logfile_maxsize,
-            log_max_backups: logging.logfile_maxbackups,
-            log_max_age: logging.logfile_maxage,
-        },
-        patience: PATIENCE,
-        chassis: chassis(settings),
-        gateway: gateway(settings, api_server),
-    }
-}
-
-fn gateway(settings: &Settings, api_server: &str) -> Option<GatewaySettings> {
-    let gateway = &settings.gateway;
-    let network = translate::network(settings, Roles::default());
-    Some(GatewaySettings {
-        mode: match gateway.mode? {
-            ovnkube_config::GatewayMode::Shared => GatewayMode::Shared,
-            ovnkube_config::GatewayMode::Local => GatewayMode::Local,
-        },
-        interface: gateway.interface.clone(),
-        next_hops: gateway.next_hop.clone(),
-        vlan: (gateway.vlan_id > 0).then_some(gateway.vlan_id),
-        allow_no_uplink: gateway.allow_no_uplink,
-        disable_forwarding: gateway.disable_forwarding,
-        pods_outside: gateway.disable_snat_multiple_gws,
-        node_port: gateway.nodeport,
-        conntrack_zone: settings.default.conntrack_zone,
-        check_mtu: !gateway.disable_pkt_mtu_check,
-        encap_port: translate::encap_port(settings),
-        service_cidrs: network.service_cidrs,
-        join_subnets: network.join_subnets,
-        api_server: Some(api_server.to_owned()),
-        probation: PROBATION,
-        first_address: FIRST_ADDRESS,
-        default_route: DEFAULT_ROUTE,
-    })
-}
-
-fn chassis(settings: &Settings) -> ChassisSettings {
-    let general = &settings.default;
-    let path = |path: &std::path::Path| path.display().to_string();
-    let limit = |n: u32| (n > 0).then_some(n);
-    let remotes: Vec<_> = translate::remotes(&settings.sb).iter().map(ToString::to_string).collect();
-    ChassisSettings {
-        sb_remote: remotes.join(","),
-        sb_tls: settings.sb.tls.as_ref().map(|tls| Tls {
-            private_key: path(&tls.privkey),
-            certificate: path(&tls.cert),
-            ca_certificate: path(&tls.cacert),
-        }),
-        encap_type: general.encap_type.to_string(),
-        encap_ips: general.encap_ip.clone(),
-        remote_probe_interval: general.inactivity_probe,
-        openflow_probe_interval: general.openflow_probe,
-        monitor_all: general.monitor_all,
-        ofctrl_wait_before_clear: general.ofctrl_wait_before_clear,
-        lflow_cache: general.enable_lflow_cache,
-        lflow_cache_limit: limit(general.lflow_cache_limit),
-        lflow_cache_limit_kb: limit(general.lflow_cache_limit_kb),
-        set_local_ip: true,
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ impl PidFile {
     pub(crate) fn claim(path: &Path) -> Result<Self> {
         if let Some(other) = running(path) {
             bail!(
-                "cannot take pidfile {}: process {other} runs already; stop it, or give another --pidfile",
+                "cannot take pidfile {}: process {other} runs already; stop it, its DaemonSet or its unit: a host has one node agent. \
+                 For another master give another --pidfile",
                 path.display()
             );
         }

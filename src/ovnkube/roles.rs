@@ -40,7 +40,11 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     if let Some(name) = &mode.cleanup_node {
         return block_on(node::clean_up(settings, name));
     }
-    let _pidfile = settings.command_line.pidfile.as_deref().map(PidFile::claim).transpose()?;
+    let claimed = settings.command_line.pidfile.as_deref().map(PidFile::claim).transpose();
+    if let (Err(why), Some(name)) = (&claimed, &mode.node) {
+        block_on(async { Ok(node::tell_refusal(settings, name, &why.to_string()).await) })?;
+    }
+    let _pidfile = claimed?;
     block_on(parts(loaded))
 }
 

@@ -75,7 +75,8 @@ fn a_configuration_that_cannot_be_written_is_reported_and_written_later() {
                 "NoNetworkConfiguration",
                 &*format!(
                     "the configuration of the container runtime cannot be written, so pods start with the one of before, or not at \
-                     all: cannot write {dir}/10-ovn-kubernetes.conflist: Is a directory (os error 21); make room there, or correct its rights"
+                     all: cannot write {dir}/10-ovn-kubernetes.conflist: Is a directory (os error 21); make room there, and make the directory writable, in a pod \
+                     the mount of the host's"
                 )
             )
         );

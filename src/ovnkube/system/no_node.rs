@@ -17,6 +17,10 @@ pub(crate) fn run(_: Settings, name: String, _: NodeHealth, _: Stop) -> Ready<Re
     refused(&format!("run the agent of node {name}"))
 }
 
+pub(crate) fn tell_refusal(_: &Settings, _: &str, _: &str) -> Ready<()> {
+    ready(())
+}
+
 pub(crate) fn plan(_: &Settings, name: &str) -> Ready<Result<Vec<String>>> {
     refused(&format!("plan for node {name}"))
 }

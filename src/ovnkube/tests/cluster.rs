@@ -44,25 +44,6 @@ async fn an_agent_that_is_older_than_the_masters_says_so_in_an_event() {
     .await;
 }
 
-/// The second one of a host ends. It has no log that others read: an Event of the Node says why.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_agent_of_a_node_says_so_in_an_event() {
-    let lab = Lab::new().await;
-    lab.api.node("n1").await;
-    let two = "mkdir -p /run/ovn-kubernetes && mount -t tmpfs none /run/ovn-kubernetes && { \"$@\" & } && \
-               until [ -S /run/ovn-kubernetes/cni/ovn-cni-server.sock ]; do sleep 0.1; done; \"$@\"; code=$?; kill $!; exit $code";
-    let mut agents =
-        Process::under(&lab.dir.file("agents.log"), &["unshare", "-m", "sh", "-c", two, "sh"], minion_words(&lab));
-    until("the second agent's end", async || !agents.is_running()).await;
-    let events = lab.api.events("n1").await;
-    let text = "cannot serve /var/run/ovn-kubernetes/cni/ovn-cni-server.sock: another node agent does; stop that one";
-    assert!(
-        events.iter().any(|(reason, said)| reason == "AgentEnded" && said.contains(text)),
-        "{events:?} {}",
-        agents.log()
-    );
-}
-
 async fn data(lab: &Lab) -> Value {
     lab.api.get(CLUSTER).await["data"].clone()
 }

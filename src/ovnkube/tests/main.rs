@@ -5,6 +5,7 @@ mod api;
 mod lab;
 mod process;
 
+mod agents;
 mod annotations;
 mod bad_input;
 mod certificates;

@@ -54,19 +54,67 @@ fn the_cni_program_is_copied_once_and_whole() {
     let new = program(&dir, &vec![7; 100_000]);
     let there = to.join("ovn-k8s-cni-overlay");
     fs::write(&there, "an older one").unwrap();
-    let half = fs::File::create(to.join(".ovn-k8s-cni-overlay.old")).unwrap();
-    half.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3600)).unwrap();
-    fs::write(to.join(".ovn-k8s-cni-overlay.new"), "one that another pod is writing").unwrap();
     fs::write(to.join("bridge"), "of another network").unwrap();
     says(install(&new, &to), 0, "the CNI program is installed in ");
     assert_eq!(fs::read(&there).unwrap(), vec![7; 100_000]);
     assert_eq!(fs::metadata(&there).unwrap().mode() & 0o777, 0o755);
     let mut names: Vec<_> = fs::read_dir(&to).unwrap().map(|file| file.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, [".ovn-k8s-cni-overlay.new", "bridge", "ovn-k8s-cni-overlay"]);
+    assert_eq!(names, ["bridge", "ovn-k8s-cni-overlay"]);
     let before = fs::metadata(&there).unwrap().ino();
     let (code, output) = said(install(&new, &to));
     assert!(code == 0 && output.is_empty() && fs::metadata(&there).unwrap().ino() == before, "{code} {output}");
+}
+
+/// What a copy leaves that was killed before the program had its name goes at the next start, even if there is nothing to copy then.
+#[test]
+fn what_a_killed_copy_left_is_removed_and_nothing_else() {
+    let dir = Dir::new();
+    let to = dir.file("bin");
+    fs::create_dir(&to).unwrap();
+    let new = program(&dir, &vec![7; 100_000]);
+    says(install(&new, &to), 0, "the CNI program is installed in ");
+    // the signal of a file that is too large ends a process while it writes
+    let killed = Command::new("sh")
+        .args(["-c", "ulimit -c 0; ulimit -f 1; exec \"$1\" install-cni \"$2\" --cni-bin-dir=\"$3\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_ovnkube"))
+        .args([&program(&dir, &vec![8; 100_000]), &to])
+        .status()
+        .unwrap();
+    assert!(!killed.success());
+    let new = program(&dir, &vec![7; 100_000]);
+    let count = || fs::read_dir(&to).unwrap().count();
+    assert_eq!(count(), 2, "the half copy");
+    says(install(&new, &to), 0, "");
+    assert_eq!(count(), 1);
+    let left = [".ovn-k8s-cni-overlay.4194999-1700000000000000000", ".ovn-k8s-cni-overlay.1-2"];
+    let kept = [
+        ".ovn-k8s-cni-overlay.old",
+        ".ovn-k8s-cni-overlay.1-2.bak",
+        ".ovn-k8s-cni-overlay.-",
+        ".bridge.1-2",
+        "ovn-k8s-cni-overlay.1-2",
+        ".ovn-k8s-cni-overlay.77-1",
+    ];
+    for name in left.iter().chain(&kept) {
+        fs::write(to.join(name), "half").unwrap();
+    }
+    fs::create_dir(to.join(".ovn-k8s-cni-overlay.3-3")).unwrap();
+    std::os::unix::fs::symlink("bridge", to.join(".ovn-k8s-cni-overlay.4-4")).unwrap();
+    // another process is writing this one
+    let busy = fs::File::open(to.join(".ovn-k8s-cni-overlay.77-1")).unwrap();
+    busy.lock().unwrap();
+    says(install(&new, &to), 0, "");
+    for name in left {
+        assert!(!to.join(name).exists(), "{name}");
+    }
+    for name in kept.into_iter().chain([".ovn-k8s-cni-overlay.3-3", ".ovn-k8s-cni-overlay.4-4", "ovn-k8s-cni-overlay"])
+    {
+        assert!(fs::symlink_metadata(to.join(name)).is_ok(), "{name}");
+    }
+    drop(busy);
+    says(install(&new, &to), 0, "");
+    assert!(!to.join(".ovn-k8s-cni-overlay.77-1").exists());
 }
 
 #[test]
