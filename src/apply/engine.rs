@@ -453,14 +453,13 @@ impl Engine {
     fn finish(&mut self, batch: Batch, result: Result<(), Failure>) {
         let span = batch.span.clone();
         let _inside = span.enter();
-        let is_claim = matches!(&result, Err(Failure::Txn(error)) if error.class == Class::Claimed);
-        let was_sent = !is_claim && !matches!(result, Err(Failure::NoLease));
+        let was_sent = !matches!(result, Err(Failure::NoLease | Failure::Claimed));
         self.metrics.transactions.inc_by(was_sent.into());
         let Err(error) = result else {
             return self.done(batch);
         };
         self.metrics.transaction_errors.inc_by(was_sent.into());
-        if !is_claim {
+        if !matches!(error, Failure::Claimed) {
             warn!(%error, keys = batch.keys.len(), "transaction failed");
         }
         self.suspect(&error, &batch);
@@ -480,7 +479,7 @@ impl Engine {
             self.sweep.request(Instant::now());
         }
         let error = match error {
-            Failure::Txn(error) if error.class == Class::Claimed => return self.dirty.extend(keys),
+            Failure::Claimed => return self.dirty.extend(keys),
             // planned again from what the database has by then
             Failure::NoLease => return self.retry_soon(keys),
             Failure::Txn(error) if error.is_retryable() || error.class == Class::Duplicate => {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ovnkube_ovn::Uuid;
-use ovnkube_ovsdb::{Txn, TxnError};
+use ovnkube_ovsdb::{Class, Txn, TxnError};
 use ovnkube_plan::Key;
 use tracing::{Instrument, Span};
 
@@ -20,8 +20,17 @@ use crate::write_lock::LOCK;
 pub(crate) enum Failure {
     #[error("not sent: the lease is gone")]
     NoLease,
+    /// See [`Class::Claimed`].
+    #[error("not sent: the lock was claimed first")]
+    Claimed,
     #[error(transparent)]
-    Txn(#[from] TxnError),
+    Txn(TxnError),
+}
+
+impl From<TxnError> for Failure {
+    fn from(error: TxnError) -> Self {
+        if error.class == Class::Claimed { Self::Claimed } else { Self::Txn(error) }
+    }
 }
 
 /// What is needed of a transaction when its result arrives.

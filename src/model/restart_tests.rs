@@ -108,10 +108,10 @@ impl Api {
         match event {
             Event::NodeComes(n) => {
                 let name = format!("n{n}");
-                if !self.nodes.contains_key(&name) {
+                self.nodes.entry(name.clone()).or_insert_with(|| {
                     tell_node(story, &name, &[]);
-                    self.nodes.insert(name, Vec::new());
-                }
+                    Vec::new()
+                });
             }
             Event::NodeGoes(n) => {
                 let name = format!("n{n}");
@@ -120,11 +120,11 @@ impl Api {
             }
             Event::PodComes(p, n) => {
                 let name = format!("p{p}");
-                if !self.pods.contains_key(&name) {
+                self.pods.entry(name.clone()).or_insert_with(|| {
                     let pod = Shown { created: now, node: format!("n{n}"), ..Shown::default() };
                     tell_pod(story, &name, &pod);
-                    self.pods.insert(name, pod);
-                }
+                    pod
+                });
             }
             Event::PodStarts(p) => {
                 let name = format!("p{p}");

@@ -60,7 +60,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
     let place = Place::take(&settings).await?;
-    run_at(place, settings, changes, reports, stop).await
+    Box::pin(run_at(place, settings, changes, reports, stop)).await
 }
 
 /// Runs the agent until `stop` resolves; then it removes the network configuration, so that the

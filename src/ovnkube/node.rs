@@ -105,7 +105,7 @@ async fn agent(
     let config_map = ObjectKey { namespace, name: crate::cluster::NAME.into() };
     let reports = Reports { annotations, warnings, needs_nodes, health: health.clone() };
     let work = async {
-        let outcome = alone(&settings, &node_name, api.server(), agent_changes, reports, stop).await;
+        let outcome = Box::pin(alone(&settings, &node_name, api.server(), agent_changes, reports, stop)).await;
         if let Err(error) = &outcome {
             let _ = timeout(LAST_WORDS, tell_end(&events, &node_name, own_node.clone(), format!("{error:#}"))).await;
         }

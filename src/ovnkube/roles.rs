@@ -42,7 +42,10 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     }
     let claimed = settings.command_line.pidfile.as_deref().map(PidFile::claim).transpose();
     if let (Err(why), Some(name)) = (&claimed, &mode.node) {
-        block_on(async { Ok(node::tell_refusal(settings, name, &why.to_string()).await) })?;
+        block_on(async {
+            node::tell_refusal(settings, name, &why.to_string()).await;
+            Ok(())
+        })?;
     }
     let _pidfile = claimed?;
     block_on(parts(loaded))

@@ -22,6 +22,7 @@ mod state;
 mod story;
 mod wire;
 mod world;
+mod writers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -26,6 +26,7 @@ use crate::northbound::{Fate, Messages, Northbound};
 use crate::observer::Observer;
 use crate::story::Fault;
 use crate::wire::{Answer, Ask, Body, Conn, Sent};
+use crate::writers::Writers;
 
 /// A master runs for at most so long before the world looks at what it has sent, in ms.
 const STEP: u64 = 100;
@@ -52,8 +53,7 @@ pub(crate) struct World {
     /// Transactions that changed something and accepted patches, of masters.
     pub(crate) writes: (u64, u64),
     pub(crate) last_write: u64,
-    /// When each process has last changed something in the database: the number of its master, and when it began.
-    commits: BTreeMap<Option<(usize, u64)>, u64>,
+    writers: Writers,
     /// Pods that run, by uid: their node and their addresses.
     pub(crate) running: BTreeMap<String, (String, Vec<String>)>,
     /// Of all messages and their times.
@@ -180,7 +180,7 @@ impl World {
             faults: Faults::default(),
             writes: (0, 0),
             last_write: 0,
-            commits: BTreeMap::new(),
+            writers: Writers::default(),
             running: BTreeMap::new(),
             trace: 0,
             at_rest: false,
@@ -303,18 +303,6 @@ impl World {
         assert!(!ask.is_write() || is_ours, "{identity} patches {} although {holder} holds the lease", ask.path);
     }
 
-    /// Nothing may be committed that a process decided to write before another one wrote.
-    fn check_writer(&mut self, conn: Conn, decided: u64) {
-        let writer = self.links.get(&conn).map(|link| (link.process, link.began));
-        let others = self.commits.iter().filter(|(other, _)| **other != writer);
-        let last = others.map(|(_, at)| *at).max().unwrap_or_default();
-        assert!(
-            decided >= last,
-            "a transaction was committed that was decided at {decided} ms; another master had written at {last} ms"
-        );
-        self.commits.insert(writer, self.now);
-    }
-
     fn delay(&mut self) -> u64 {
         match self.random.below(100) {
             0 => self.random.below(1200) as u64,
@@ -420,7 +408,7 @@ impl World {
         let process = self.links.get(&conn).map(|link| link.process);
         if !changes.is_empty() {
             assert!(self.nb.holds(LOCK, conn), "a transaction was committed for a master without the lock");
-            self.check_writer(conn, decided);
+            self.writers.wrote(self.links.get(&conn).map(|link| (link.process, link.began)), decided, self.now);
             self.writes.0 += 1;
             self.last_write = self.now;
             self.observer.commit(&changes);

@@ -83,6 +83,7 @@ fn facts() -> Facts {
     let single = |database| Observed {
         database,
         servers: vec![server("tcp:10.0.0.1:1", Model::Standalone, true)],
+        addressed: true,
         northd: None,
     };
     let own = ("az1-ts".to_owned(), (vec!["169.254.100.31/24".parse().unwrap()], true));
