@@ -103,6 +103,8 @@ pub(crate) struct Session {
     hearing: Hearing,
     /// What the engine was told.
     told: Option<Peers>,
+    /// Whether it has taken steps: an empty zone of this name is then this cluster's.
+    has_stepped: bool,
     /// When something was written last that others follow.
     wrote: Instant,
     /// Since when it is not as it should be.
@@ -141,6 +143,7 @@ impl Session {
             sb: own.sb,
             nb: own.nb,
             told: None,
+            has_stepped: false,
             wrote: Instant::now(),
             waits: None,
             said: None,
@@ -199,6 +202,7 @@ impl Session {
             return now + TRY_AGAIN;
         }
         self.waits = None;
+        self.has_stepped = true;
         self.say(None, changes).await;
         let settled = self.wrote + SETTLED_AFTER;
         let moment = Moment { is_settled: settled <= now, now: seconds() };
@@ -311,7 +315,7 @@ impl Session {
         let removed = async {
             self.south.synced().await;
             self.sb.synced().await;
-            let offers = self.with_databases(|databases| withdraw(&self.offer, databases));
+            let offers = self.with_databases(|databases| withdraw(&self.offer, databases, self.has_stepped));
             let is_all = !offers.is_empty() || !has_rows(&self.offer, &self.south.cache());
             (self.may_write)() && write(&self.south, offers, "IC-SB").await && is_all
         };

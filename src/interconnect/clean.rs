@@ -43,7 +43,7 @@ pub fn clean(ic_sb: &Cache, left: Left<'_>, own: &Offer) -> Result<Option<Cleani
     let name = name.unwrap_or_default();
     let marks: BTreeSet<&str> = rows(ic_sb, zone_id).filter_map(|(_, row)| row.external_ids().get(CLUSTER)).collect();
     // a dead cluster may have had the name that this one has now
-    let is_own = name == own.wanted.zone.as_ref() && marks.is_empty();
+    let is_own = name == own.wanted.zone.as_ref() && marks.is_empty() && !is_of_others(ic_sb, zone_id, own);
     if is_own || marks.contains(own.cluster.as_ref()) {
         return Err(match left {
             Left::Zone(_) => format!(
@@ -62,6 +62,12 @@ pub fn clean(ic_sb: &Cache, left: Left<'_>, own: &Offer) -> Result<Option<Cleani
         Some(gateway) => one(&mut txn, ic_sb, zone_id, gateway),
     };
     Ok(Some(Cleaning { zone: short(name), zone_id, is_ovnkube: !marks.is_empty(), txn, rows }))
+}
+
+/// Whether a zone has rows of OVN's own daemon and none of them is about a chassis of this cluster.
+fn is_of_others(ic_sb: &Cache, zone: Uuid, own: &Offer) -> bool {
+    let gateways = |row: &Row| row.table() == gateway::TABLE && own.own_chassis.contains(row.str(gateway::NAME));
+    rows(ic_sb, zone).next().is_some() && !rows(ic_sb, zone).any(|(_, row)| gateways(row))
 }
 
 /// The clusters that there are.

@@ -10,13 +10,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ovnkube_model::is_zone;
 use ovnkube_ovn::ic_sb::{availability_zone, port_binding, route};
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::{Cache, Txn};
 
 use crate::rows::{is_of, rows_of_all};
 use crate::switches::Switch;
-use crate::text::is_name;
 
 /// The most earlier names that have ports at the same time.
 const MOST: usize = 4;
@@ -63,7 +63,7 @@ impl<'a> Former<'a> {
 
     /// The earlier names that ports may have.
     pub(crate) fn names(&self) -> BTreeSet<&'a str> {
-        let names: BTreeSet<&str> = self.zones.values().copied().filter(|name| is_name(name)).collect();
+        let names: BTreeSet<&str> = self.zones.values().copied().filter(|name| is_zone(name)).collect();
         names.into_iter().take(MOST).collect()
     }
 

@@ -8,7 +8,8 @@
 //!  SB: chassis, gateway ports ─────┘                      └─▶ Peers, from which the northbound rows are planned
 //! ```
 //!
-//! - [`switches`]: transit switches; [`claim`]: the address of this cluster in each
+//! - [`switches`]: transit switches; [`fits`]: whether they go together with what the cluster has; [`keys`]: tunnel keys;
+//!   [`claim`]: the address of this cluster in each
 //! - [`ours`]: the rows of this cluster; [`former`]: those under an earlier name
 //! - [`theirs`]: the rows of the others, checked
 //! - [`chassis`]: southbound rows; [`ways`]: which ways packets can take
@@ -22,8 +23,12 @@ mod chassis;
 mod claim;
 mod clean;
 mod databases;
+mod fits;
 mod former;
 mod hearing;
+#[cfg(test)]
+mod hostile;
+mod keys;
 mod ours;
 pub mod report;
 mod reset;

@@ -6,13 +6,14 @@ use ovnkube_model::Name;
 use ovnkube_ovn::ic_nb::transit_switch;
 use ovnkube_ovn::ic_sb::{availability_zone, datapath_binding, encap, gateway, port_binding, route};
 use ovnkube_ovn::sb::{chassis, encap as sb_encap, port_binding as binding};
-use ovnkube_ovn::{Row, Uuid, derived_uuid};
-use ovnkube_ovsdb_data::Txn;
+use ovnkube_ovn::{Row, Uuid, derived_uuid, ic_sb};
+use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::{Offer, names};
 
 use crate::databases::{Databases, is_remote, number};
 use crate::former::{Former, Stage};
-use crate::rows::{CLUSTER, marks, rows_of_all, zone_of};
+use crate::keys::{self, is_of_switch};
+use crate::rows::{CLUSTER, is_of, marks, rows_of_all, zone_of};
 use crate::switches::Switch;
 use crate::text::short;
 use crate::write::put;
@@ -24,11 +25,6 @@ const ROUTER: &str = "lr-id";
 /// router has itself: several to one prefix are no ECMP, only one of them is used, and it ties with a network that the router really
 /// has.
 const ORIGIN: &str = "static";
-/// Tunnel keys of transit switches.
-const SWITCH_KEYS: std::ops::RangeInclusive<i64> = 16_711_681..=16_777_215;
-const PORT_KEYS: std::ops::RangeInclusive<i64> = 1..=32_767;
-/// Type of rows of transit switches, where the schema tells them from those of transit routers.
-const SWITCH: &str = "transit-switch";
 const SWITCH_PORT: &str = "transit-switch-port";
 
 /// When a step is taken.
@@ -52,28 +48,46 @@ pub(crate) struct Ours<'a> {
 impl<'a> Ours<'a> {
     /// Fails if another cluster has the same name.
     pub(crate) fn find(offer: &'a Offer, databases: Databases<'a>) -> Result<Self, String> {
-        let name = offer.wanted.zone.as_ref();
-        let zone = zone_of(databases.ic_sb, name);
+        let ours = Self::of(offer, databases);
+        if ours.is_shared() || (ours.rows().next().is_some() && !ours.is_here()) {
+            return Err(format!(
+                "another cluster has az-name {0:?} too; give this one another name. If that cluster is gone, remove what is left \
+                 of it: ovnkube ic clean az {0}",
+                short(&offer.wanted.zone)
+            ));
+        }
+        Ok(ours)
+    }
+
+    fn of(offer: &'a Offer, databases: Databases<'a>) -> Self {
+        let zone = zone_of(databases.ic_sb, &offer.wanted.zone);
         let of_zone = |row: &Row| zone.is_some() && row.uuid(route::AVAILABILITY_ZONE) == zone;
         let routes = databases.ic_sb.iter(route::TABLE);
         let routes = routes.filter(|(_, row)| of_zone(row) && row.str(route::ROUTE_TABLE).is_empty());
         let routes = routes.map(|(uuid, row)| {
             ([row.str(route::TRANSIT_SWITCH), row.str(route::IP_PREFIX), row.str(route::NEXTHOP)], uuid)
         });
-        let ours = Self { offer, databases, zone, routes: routes.collect() };
-        let is_foreign = |row: &Row| match row.external_ids().get(CLUSTER) {
-            Some(cluster) => cluster != offer.cluster.as_ref(),
-            // of OVN's own daemon: ours if it is about a chassis of ours
-            None => row.table() == gateway::TABLE && ours.local_chassis(row.str(gateway::NAME)).is_none(),
-        };
-        if ours.rows().any(|(_, row)| is_foreign(row)) {
-            return Err(format!(
-                "another cluster has az-name {0:?} too; give this one another name. If that cluster is gone, remove what is left \
-                 of it: ovnkube ic clean az {0}",
-                short(name)
-            ));
+        Self { offer, databases, zone, routes: routes.collect() }
+    }
+
+    /// Whose a row of the zone is; `None`: OVN's own daemon made it, and it does not say.
+    fn is_own(&self, row: &Row) -> Option<bool> {
+        let name = row.str(gateway::NAME);
+        match row.external_ids().get(CLUSTER) {
+            Some(cluster) => Some(cluster == self.offer.cluster.as_ref()),
+            None if row.table() != gateway::TABLE => None,
+            None => Some(self.offer.own_chassis.contains(name) || self.local_chassis(name).is_some()),
         }
-        Ok(ours)
+    }
+
+    /// Whether another cluster has something in the zone.
+    fn is_shared(&self) -> bool {
+        self.rows().any(|(_, row)| self.is_own(row) == Some(false))
+    }
+
+    /// Whether this cluster has.
+    fn is_here(&self) -> bool {
+        self.rows().any(|(_, row)| self.is_own(row) == Some(true))
     }
 
     /// The rows of this zone.
@@ -112,7 +126,7 @@ impl<'a> Ours<'a> {
         }
         let zone = put(txn, self.databases.ic_sb, self.zone, name, row);
         let mut kept = BTreeSet::new();
-        self.gateways(txn, zone, &mut kept);
+        self.gateways(txn, zone, &mut kept, problems);
         self.datapaths(txn, switches);
         for switch in switches {
             if self.port(txn, zone, (switch, now), &mut kept, problems) && offers {
@@ -129,14 +143,20 @@ impl<'a> Ours<'a> {
         stage
     }
 
-    pub(crate) fn remove(&self, txn: &mut Txn) {
-        for (uuid, row) in self.rows() {
-            txn.delete(row.table(), uuid);
+    /// What removes all that is this cluster's, and the zone if nobody else has anything in it. `was_here`: this process has had
+    /// the zone.
+    pub(crate) fn removal(offer: &'a Offer, databases: Databases<'a>, was_here: bool) -> Txn {
+        let (ours, mut txn) = (Self::of(offer, databases), Txn::new(&ic_sb::DATABASE));
+        let is_only = ours.is_here() && !ours.is_shared();
+        let (own, others): (Vec<_>, Vec<_>) = ours.rows().partition(|(_, row)| ours.is_own(row).unwrap_or(is_only));
+        for (uuid, row) in &own {
+            txn.delete(row.table(), *uuid);
         }
-        if let Some(zone) = self.zone {
+        if let Some(zone) = ours.zone.filter(|_| others.is_empty() && (was_here || !own.is_empty())) {
             txn.delete(availability_zone::TABLE, zone);
         }
-        self.former().remove(txn, Stage::Detach, &BTreeSet::new());
+        ours.former().remove(&mut txn, Stage::Detach, &BTreeSet::new());
+        txn
     }
 
     /// What this cluster has under an earlier name.
@@ -145,25 +165,22 @@ impl<'a> Ours<'a> {
     }
 
     /// The chassis that may carry traffic: ovn-controller makes tunnels to other clusters only where it is told to.
-    fn gateways(&self, txn: &mut Txn, zone: Uuid, kept: &mut BTreeSet<Uuid>) {
-        let (ic_sb, sb) = (self.databases.ic_sb, self.databases.sb);
+    fn gateways(&self, txn: &mut Txn, zone: Uuid, kept: &mut BTreeSet<Uuid>, problems: &mut Vec<String>) {
+        let ic_sb = self.databases.ic_sb;
         let is_gateway = |row: &&Row| row.map(chassis::OTHER_CONFIG).get("is-interconn") == Some("true");
         for name in &self.offer.chassis {
             let Some(row) = self.local_chassis(name).filter(is_gateway) else { continue };
             let have = ic_sb.iter(gateway::TABLE).find(|(_, row)| row.str(gateway::NAME) == name.as_ref());
-            let mut encaps = Vec::new();
-            for row in row.uuids(chassis::ENCAPS).filter_map(|uuid| sb.get(sb_encap::TABLE, uuid)) {
-                let (kind, ip) = (row.str(sb_encap::TYPE), row.str(sb_encap::IP));
-                let of = have.into_iter().flat_map(|(_, row)| row.uuids(gateway::ENCAPS));
-                let mut of = of.filter_map(|uuid| Some((uuid, ic_sb.get(encap::TABLE, uuid)?)));
-                let same = of.find(|(_, row)| row.str(encap::TYPE) == kind && row.str(encap::IP) == ip);
-                let want = Row::new(encap::TABLE)
-                    .with(encap::GATEWAY_NAME, name.as_ref())
-                    .with(encap::TYPE, kind)
-                    .with(encap::IP, ip)
-                    .with(encap::OPTIONS, row.map(sb_encap::OPTIONS).iter());
-                encaps.push(put(txn, ic_sb, same.map(|(uuid, _)| uuid), &format!("{name} {kind} {ip}"), want));
+            let have = have.map(|(uuid, row)| (uuid, row.as_ref()));
+            if let Some((_, row)) = have.filter(|(_, row)| !self.is_mine(row)) {
+                problems.push(format!(
+                    "cannot offer gateway {name}: in IC-SB it is one of cluster {}; have that cluster remove it, or if it is gone for good: \
+                     ovnkube ic clean node {name}",
+                    zone_name(ic_sb, row)
+                ));
+                continue;
             }
+            let encaps = self.encaps(txn, (name, row), have, problems);
             if encaps.is_empty() {
                 continue;
             }
@@ -177,6 +194,49 @@ impl<'a> Ours<'a> {
         }
     }
 
+    /// Whether a gateway is of this cluster, under whatever name.
+    fn is_mine(&self, gateway: &Row) -> bool {
+        let in_zone = self.zone.is_some() && gateway.uuid(gateway::AVAILABILITY_ZONE) == self.zone;
+        in_zone || is_of(gateway, &self.offer.cluster)
+    }
+
+    /// Where a gateway receives tunnels. The database takes each address once.
+    fn encaps(
+        &self,
+        txn: &mut Txn,
+        (name, chassis): (&Name, &Row),
+        have: Option<(Uuid, &Row)>,
+        problems: &mut Vec<String>,
+    ) -> Vec<Uuid> {
+        let (ic_sb, sb) = (self.databases.ic_sb, self.databases.sb);
+        let mut encaps = Vec::new();
+        for row in chassis.uuids(chassis::ENCAPS).filter_map(|uuid| sb.get(sb_encap::TABLE, uuid)) {
+            let (kind, ip) = (row.str(sb_encap::TYPE), row.str(sb_encap::IP));
+            let is_same = |uuid: &Uuid| {
+                let row = ic_sb.get(encap::TABLE, *uuid);
+                row.is_some_and(|row| row.str(encap::TYPE) == kind && row.str(encap::IP) == ip)
+            };
+            let mut others = ic_sb.iter(gateway::TABLE).filter(|(_, row)| !self.is_mine(row));
+            if let Some((_, other)) = others.find(|(_, row)| row.uuids(gateway::ENCAPS).any(|uuid| is_same(&uuid))) {
+                problems.push(format!(
+                    "cannot offer {kind} {ip} of gateway {name}: in IC-SB gateway {} of cluster {} has it; give one of the two hosts another \
+                     address, or if that cluster is gone for good: ovnkube ic clean az {1}",
+                    short(other.str(gateway::NAME)),
+                    zone_name(ic_sb, other)
+                ));
+                continue;
+            }
+            let same = have.into_iter().flat_map(|(_, row)| row.uuids(gateway::ENCAPS)).find(is_same);
+            let want = Row::new(encap::TABLE)
+                .with(encap::GATEWAY_NAME, name.as_ref())
+                .with(encap::TYPE, kind)
+                .with(encap::IP, ip)
+                .with(encap::OPTIONS, row.map(sb_encap::OPTIONS).iter());
+            encaps.push(put(txn, ic_sb, same, &format!("{name} {kind} {ip}"), want));
+        }
+        encaps
+    }
+
     /// Removes the keys of switches that do not exist and in which nobody has a port any more: they are no cluster's, so as with
     /// OVN's own daemon any cluster does it.
     fn stale_datapaths(&self, txn: &mut Txn) {
@@ -185,8 +245,7 @@ impl<'a> Ours<'a> {
         let in_use = ic_sb.iter(port_binding::TABLE).map(|(_, row)| row.str(port_binding::TRANSIT_SWITCH));
         let known: BTreeSet<&str> = existing.chain(in_use).collect();
         for (uuid, row) in ic_sb.iter(datapath_binding::TABLE) {
-            let of_switch = row.str(datapath_binding::TYPE).is_empty() || row.str(datapath_binding::TYPE) == SWITCH;
-            if of_switch && !known.contains(row.str(datapath_binding::TRANSIT_SWITCH)) {
+            if is_of_switch(row) && !known.contains(row.str(datapath_binding::TRANSIT_SWITCH)) {
                 txn.delete(datapath_binding::TABLE, uuid);
             }
         }
@@ -199,13 +258,13 @@ impl<'a> Ours<'a> {
         let rows = ic_sb.iter(datapath_binding::TABLE);
         let mut taken: BTreeSet<i64> = rows.map(|(_, row)| row.int(datapath_binding::TUNNEL_KEY)).collect();
         for switch in switches.iter().filter(|switch| switch.key.is_none()) {
-            let Some(key) = SWITCH_KEYS.clone().find(|key| !taken.contains(key)) else { return };
+            let Some(key) = keys::SWITCHES.clone().find(|key| !taken.contains(key)) else { return };
             taken.insert(key);
             let mut row = Row::new(datapath_binding::TABLE)
                 .with(datapath_binding::TRANSIT_SWITCH, switch.name.as_ref())
                 .with(datapath_binding::TUNNEL_KEY, key);
             if ic_sb.supports(datapath_binding::TABLE, datapath_binding::TYPE) {
-                row.set(datapath_binding::TYPE, Some(SWITCH));
+                row.set(datapath_binding::TYPE, Some(keys::SWITCH));
                 row.set(datapath_binding::NB_IC_UUID, Some(switch.uuid));
             }
             put(txn, ic_sb, None, &switch.uuid.to_string(), row);
@@ -292,10 +351,16 @@ impl<'a> Ours<'a> {
     }
 }
 
+/// The name of the cluster that a gateway is of.
+fn zone_name(ic_sb: &Cache, gateway: &Row) -> String {
+    let zone = gateway.uuid(gateway::AVAILABILITY_ZONE).and_then(|zone| ic_sb.get(availability_zone::TABLE, zone));
+    short(zone.map(|row| row.str(availability_zone::NAME)).unwrap_or_default())
+}
+
 /// The tunnel key of a port that joins: higher than those of the ports that are there, as long as there are higher ones.
 fn next_key(taken: &BTreeSet<i64>) -> Option<i64> {
-    let above = taken.range(PORT_KEYS).next_back().map_or(*PORT_KEYS.start(), |key| key + 1);
-    std::iter::once(above).chain(PORT_KEYS).find(|key| PORT_KEYS.contains(key) && !taken.contains(key))
+    let above = taken.range(keys::PORTS).next_back().map_or(*keys::PORTS.start(), |key| key + 1);
+    std::iter::once(above).chain(keys::PORTS).find(|key| keys::PORTS.contains(key) && !taken.contains(key))
 }
 
 #[cfg(test)]
@@ -308,6 +373,6 @@ mod tests {
         assert_eq!([next(&[]), next(&[1]), next(&[2, 5])], [Some(1), Some(2), Some(6)]);
         assert_eq!([next(&[0]), next(&[-7, 99_999])], [Some(1), Some(1)]);
         assert_eq!([next(&[32_767]), next(&[1, 2, 32_767])], [Some(1), Some(3)]);
-        assert_eq!(next_key(&PORT_KEYS.collect()), None);
+        assert_eq!(next_key(&keys::PORTS.collect()), None);
     }
 }

@@ -10,7 +10,7 @@ use crate::former::{Former, Stage};
 use crate::hearing::Numbers;
 use crate::ours::{Moment, Ours};
 use crate::rows::{is_of, rows_of_all, zone_of};
-use crate::switches::Switch;
+use crate::switches::{Reader, Switch};
 use crate::theirs::Theirs;
 use crate::ways::Ways;
 use crate::{chassis, claim, switches};
@@ -42,18 +42,20 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     // a name that another cluster has is that cluster's, unless this one was there before
     let has_rows = || rows_of_all(ic_sb).any(|(_, row, of)| of == zone && is_of(row, &offer.cluster));
     let own = if ours.is_ok() || has_rows() { name } else { "" };
-    let switches = switches::read(databases, own, &former.names(), &mut problems);
+    let names = former.names();
+    let reader = Reader { databases, nb, offer, zone: own, former: &names };
+    let switches = switches::read(reader, &mut problems);
     problems.extend(switches::missing_family(&offer.prefixes, &switches));
-    let mut theirs = Theirs::read(ic_sb, own, &former.names(), &switches, &mut problems);
+    let mut theirs = Theirs::read(reader, &switches, &mut problems);
     let mut stage = Stage::Attach;
     match ours {
         Ok(ours) => {
-            claim::write(&mut claims, offer, &switches, &theirs);
+            claim::write(&mut claims, offer, &switches, &theirs, &mut problems);
             stage = ours.write(&mut offers, &switches, &former, moment, &mut problems);
         }
         Err(problem) => problems.push(problem),
     }
-    chassis::write(&mut chassis, databases.sb, &theirs, &mut problems);
+    chassis::write(&mut chassis, databases.sb, &theirs, Some(offer), &mut problems);
     let ways = Ways::find(nb, databases.sb, &switches, &theirs);
     let ports = ways.ports(&theirs);
     let (routes, waiting) = theirs.routes.drain(..).partition(|route| ways.has(route));
@@ -79,20 +81,16 @@ pub fn has_rows(offer: &Offer, ic_sb: &Cache) -> bool {
     rows_of_all(ic_sb).any(|(_, row, _)| is_of(row, &offer.cluster))
 }
 
-/// What removes this cluster from IC-SB. The addresses in IC-NB stay claimed, so that the cluster has them again if it comes
-/// back.
-pub fn withdraw(offer: &Offer, databases: Databases<'_>) -> Txn {
-    let mut offers = Txn::new(&ic_sb::DATABASE);
-    if let Ok(ours) = Ours::find(offer, databases) {
-        ours.remove(&mut offers);
-    }
-    offers
+/// What removes this cluster from IC-SB, and nothing of a cluster of the same name. The addresses in IC-NB stay claimed, so that
+/// the cluster has them again if it comes back. `was_here`: this process has taken steps there.
+pub fn withdraw(offer: &Offer, databases: Databases<'_>, was_here: bool) -> Txn {
+    Ours::removal(offer, databases, was_here)
 }
 
 /// What removes the other clusters' chassis from SB.
 pub fn forget(sb: &Cache) -> Txn {
     let mut txn = Txn::new(&sb::DATABASE);
-    chassis::write(&mut txn, sb, &Theirs::default(), &mut Vec::new());
+    chassis::write(&mut txn, sb, &Theirs::default(), None, &mut Vec::new());
     txn
 }
 

@@ -1,17 +1,20 @@
 //! Transit switches, and the address that this cluster has in each.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
-use ovnkube_model::{Mac, Name, OwnPort, Subnet};
+use ovnkube_model::{Mac, Name, OwnPort, Subnet, is_zone};
 use ovnkube_ovn::ic_nb::transit_switch;
-use ovnkube_ovn::ic_sb::{datapath_binding, port_binding};
+use ovnkube_ovn::ic_sb::port_binding;
 use ovnkube_ovn::{Row, Uuid};
-use ovnkube_plan::names;
+use ovnkube_ovsdb_data::Cache;
+use ovnkube_plan::{Offer, names};
 
 use crate::databases::Databases;
-use crate::text::{is_name, short};
+use crate::fits;
+use crate::keys::{Keys, port_key};
+use crate::text::short;
 
 /// External id of a transit switch with the addresses of one cluster; its name follows. Set once, so that the cluster keeps
 /// its addresses whatever happens to it.
@@ -20,8 +23,10 @@ pub(crate) const CLAIM: &str = "ovnkube-addresses-";
 const SUBNET: &str = "subnet";
 /// The most transit switches that are used.
 const MOST: usize = 64;
-/// Beginnings of the names of our own switches' ports: such a name would make two ports the same.
-const RESERVED: [&str; 9] = ["join", "stor", "jtor", "etor", "k8s", "rtos", "rtoj", "rtoe", "ext"];
+/// Names of our own switches, and first words of the names of their ports.
+const RESERVED: [&str; 10] = ["cr", "join", "stor", "jtor", "etor", "k8s", "rtos", "rtoj", "rtoe", "ext"];
+/// Those that come before the name of a node alone: a port of a switch `k8s-a` could be that of the node `a-b`.
+const BEFORE_NODES: [&str; 3] = ["cr-", "k8s-", "stor-"];
 
 /// A transit switch that can be used.
 pub(crate) struct Switch {
@@ -67,32 +72,41 @@ impl Switch {
     }
 }
 
-/// The switches, the one with the shortest name first: `ts`, `ts1`, … `ts10`. `former`: earlier names of this cluster.
-pub(crate) fn read(
-    databases: Databases<'_>,
-    zone: &str,
-    former: &BTreeSet<&str>,
-    problems: &mut Vec<String>,
-) -> Vec<Switch> {
-    let keys: BTreeMap<&str, i64> = {
-        let rows = databases.ic_sb.iter(datapath_binding::TABLE);
-        rows.map(|(_, row)| (row.str(datapath_binding::TRANSIT_SWITCH), row.int(datapath_binding::TUNNEL_KEY)))
-            .collect()
-    };
-    let mut switches = Vec::new();
-    for (uuid, row) in databases.ic_nb.iter(transit_switch::TABLE) {
-        match switch(uuid, row, zone, former) {
-            Ok(mut switch) => {
-                switch.key = keys.get(switch.name.as_ref()).and_then(|key| u32::try_from(*key).ok());
-                for own in switch.own.iter_mut().chain(&mut switch.former) {
-                    let mut ports = databases.ic_sb.iter(port_binding::TABLE);
-                    let name = names::transit(&switch.name, &own.zone).switch_side;
-                    let port = ports.find(|(_, row)| row.str(port_binding::LOGICAL_PORT) == name);
-                    own.key = port.and_then(|(_, row)| u32::try_from(row.int(port_binding::TUNNEL_KEY)).ok());
-                }
+/// Whose switches are read.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    pub(crate) databases: Databases<'a>,
+    /// Where it is known.
+    pub(crate) nb: Option<&'a Cache>,
+    pub(crate) offer: &'a Offer,
+    /// The name of this cluster; empty: another cluster has it.
+    pub(crate) zone: &'a str,
+    /// Its earlier names.
+    pub(crate) former: &'a BTreeSet<&'a str>,
+}
+
+/// The switches that can be used, the one with the shortest name first: `ts`, `ts1`, … `ts10`.
+pub(crate) fn read(reader: Reader<'_>, problems: &mut Vec<String>) -> Vec<Switch> {
+    let ic_nb = reader.databases.ic_nb;
+    let mut found = Vec::new();
+    for (uuid, row) in ic_nb.iter(transit_switch::TABLE) {
+        match switch(uuid, row, reader.zone, reader.former) {
+            Ok(switch) => found.push(switch),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    // of two that exclude each other, all clusters use the same
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut keys = Keys::read(reader.databases);
+    let mut switches: Vec<Switch> = Vec::new();
+    for mut switch in found {
+        match fits::problem(&switch, &switches, reader).map_or_else(|| keys.of(&switch.name), Err) {
+            Ok(key) => {
+                switch.key = key;
+                set_port_keys(&mut switch, reader.databases.ic_sb);
                 switches.push(switch);
             }
-            Err(problem) => problems.push(problem),
+            Err(problem) => problems.push(format!("cannot use transit switch {}: {problem}", switch.name)),
         }
     }
     switches.sort_by(|a, b| (a.name.len(), &a.name).cmp(&(b.name.len(), &b.name)));
@@ -101,6 +115,15 @@ pub(crate) fn read(
         switches.truncate(MOST);
     }
     switches
+}
+
+fn set_port_keys(switch: &mut Switch, ic_sb: &Cache) {
+    for own in switch.own.iter_mut().chain(&mut switch.former) {
+        let mut ports = ic_sb.iter(port_binding::TABLE);
+        let name = names::transit(&switch.name, &own.zone).switch_side;
+        let port = ports.find(|(_, row)| row.str(port_binding::LOGICAL_PORT) == name);
+        own.key = port.and_then(|(_, row)| port_key(row));
+    }
 }
 
 /// What to say if the cluster has prefixes of a family that no switch has.
@@ -122,10 +145,18 @@ pub(crate) fn missing_family(prefixes: &[Subnet], switches: &[Switch]) -> Option
 
 fn switch(uuid: Uuid, row: &Row, zone: &str, former: &BTreeSet<&str>) -> Result<Switch, String> {
     let name = row.str(transit_switch::NAME);
-    if !is_name(name) || RESERVED.contains(&name) {
+    if !is_zone(name) {
         return Err(format!(
-            "cannot use transit switch {:?}: give it a name of at most 63 letters, digits, '-' and '.' that is none of {}",
-            short(name),
+            "cannot use transit switch {:?}: its name is not one of at most 63 letters, digits, '-' and '.' with a letter or digit at \
+             both ends; make one with such a name in IC-NB, and remove this one",
+            short(name)
+        ));
+    }
+    if RESERVED.contains(&name) || BEFORE_NODES.iter().any(|word| name.starts_with(word)) {
+        return Err(format!(
+            "cannot use transit switch {name}: switches and ports of this cluster have such names; make one in IC-NB whose name does not \
+             begin with {}, and is none of {}",
+            BEFORE_NODES.join(", "),
             RESERVED.join(", ")
         ));
     }

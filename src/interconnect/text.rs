@@ -1,14 +1,14 @@
 //! Checks and shortens texts of others.
 
-/// Whether a name may stand in OVN's expressions and in other names.
-pub(crate) fn is_name(text: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-    (1..=63).contains(&text.len()) && text.chars().all(fits)
+/// Whether a chassis may have this name: it is the id of an Open vSwitch, mostly a UUID or the name of a host.
+pub(crate) fn is_chassis(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    text.len() <= 255 && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(fits)
 }
 
-/// The beginning of a text, for messages.
+/// The beginning of a text, for messages. What a terminal would obey is left out.
 pub(crate) fn short(text: &str) -> String {
-    text.chars().take(64).collect()
+    text.chars().take(64).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// `1 route`, `2 routes`, `0 policies`

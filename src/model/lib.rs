@@ -54,7 +54,7 @@ pub use gateway::{Gateway, GatewayMode};
 pub use interconnection::{
     Asks, BadKey, Declared, HostRoutes, Interconnection, InterconnectionConfig, InterconnectionSubnet, Judge, Local,
     LocalRange, MOST_HOST_ROUTES, MOST_PREFIXES, OwnPort, PeerCluster, PeerPort, PeerRoute, Peers, Prefixes, Refused,
-    RemotePort, RouteCounts, Server, TransitSwitch, prefixes,
+    RemotePort, RouteCounts, Server, TransitSwitch, is_zone, nowhere, prefixes,
 };
 pub use labels::Labels;
 pub use masquerade::Masquerade;

@@ -3,6 +3,7 @@
 
 mod at_once;
 mod declared;
+mod hostile;
 mod lab;
 mod restarts;
 mod ways;

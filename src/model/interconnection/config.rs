@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::declared;
-use super::text::{LONGEST_NAME, is_zone, short};
+use super::text::{LONGEST_NAME, is_zone, own_word, short};
 use crate::{Meta, Name};
 
 /// Ports of the databases where the ConfigMap names none.
@@ -224,6 +224,11 @@ impl<'a> Reader<'a> {
                 "is {:?}; write at most {LONGEST_NAME} letters, digits, '-' and '.', a letter or digit at both ends",
                 short(name)
             );
+            return self.is_bad(key, problem);
+        }
+        if let Some(word) = own_word(name) {
+            let problem =
+                format!("is {name:?}, and ports of this cluster's routers begin with {word}; write another name");
             return self.is_bad(key, problem);
         }
         Some(name.into())

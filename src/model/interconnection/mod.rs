@@ -27,4 +27,6 @@ pub(crate) use host_routes::{by_cluster, fair, text as host_routes_text};
 pub use judged::prefixes;
 pub use peers::{OwnPort, PeerCluster, PeerPort, PeerRoute, Peers, RemotePort, TransitSwitch};
 pub use prefixes::{Judge, Local, LocalRange, MOST_PREFIXES, Prefixes, Refused, RouteCounts};
+pub use range::nowhere;
 pub use subnet::InterconnectionSubnet;
+pub use text::is_zone;

@@ -35,16 +35,21 @@ pub struct Local {
     pub ranges: Vec<LocalRange>,
     /// Addresses of nodes.
     pub nodes: BTreeSet<IpAddr>,
+    /// Networks that nodes are on.
+    pub networks: BTreeSet<Subnet>,
 }
 
 impl Local {
-    /// What a prefix has of it.
-    fn find(&self, prefix: Subnet) -> Option<String> {
+    /// What a prefix has of it: `overlaps 10.128.0.0/14, which this cluster uses for pods`.
+    pub fn find(&self, prefix: Subnet) -> Option<String> {
         let range = self.ranges.iter().find(|local| local.range.overlaps(prefix));
         let node = || self.nodes.range(prefix.base()..).next().filter(|ip| prefix.contains(**ip));
+        // a network that lies in the prefix has an address of a node there
+        let network = || around(prefix).find(|range| self.networks.contains(range));
         range
-            .map(|range| format!("it overlaps {range}"))
-            .or_else(|| node().map(|ip| format!("it contains {ip}, the address of a node of this cluster")))
+            .map(|range| format!("overlaps {range}"))
+            .or_else(|| node().map(|ip| format!("contains {ip}, the address of a node of this cluster")))
+            .or_else(|| network().map(|range| format!("lies in {range}, a network that nodes of this cluster are on")))
     }
 }
 
@@ -90,7 +95,7 @@ impl Judge<'_> {
     /// Why a prefix is not used here.
     pub(super) fn problem(&self, prefix: Subnet) -> Option<String> {
         if let Some(taken) = self.local.find(prefix) {
-            return Some(format!("{taken}; give one of the clusters other addresses"));
+            return Some(format!("it {taken}; give one of the clusters other addresses"));
         }
         let (range, subnet) = around(prefix).find_map(|range| self.closed.get_key_value(&range))?;
         Some(format!("Subnet {subnet} of this cluster closes {range} with disableInterConnection"))

@@ -32,7 +32,7 @@ static NOBODYS: LazyLock<Vec<(Subnet, &str)>> = LazyLock::new(|| {
 });
 
 /// Why nobody's traffic for the prefix goes to another cluster.
-pub(super) fn nowhere(prefix: Subnet) -> Option<String> {
+pub fn nowhere(prefix: Subnet) -> Option<String> {
     if prefix.prefix() == 0 {
         return Some("it is everything".into());
     }

@@ -7,7 +7,7 @@ use ipnetwork::IpNetwork;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Change, ClusterSubnet, Kind, Meta, Name, NetworkSettings, Subnet, World};
+use crate::{Change, ClusterSubnet, Kind, Meta, Name, NetworkSettings, Node, NodeFields, Subnet, World};
 
 fn parse(data: &[(&str, &str)]) -> InterconnectionConfig {
     let whole = [
@@ -50,6 +50,11 @@ fn a_bad_key_is_named_with_its_remedy() {
         ("az-name", "-", "give each cluster a name of its own"),
         ("az-name", "a b", "letters, digits"),
         ("az-name", "-a", "at both ends"),
+        ("az-name", "a\u{7}b", "letters, digits"),
+        ("az-name", "a_b", "letters, digits"),
+        ("az-name", "a234567890b234567890c234567890d234567890e234567890f234567890g234", "at most 63"),
+        ("az-name", "rtos", "ports of this cluster's routers begin with rtos; write another name"),
+        ("az-name", "cr-az1", "begin with cr"),
         ("ic-db-host", "10.0.0", "write addresses or DNS names"),
         ("ic-db-host", "a/b", "write addresses or DNS names"),
         ("ic-db-host", " , ", "write one or more"),
@@ -106,9 +111,10 @@ fn prefixes_that_would_take_traffic_away_are_refused() {
     let ranges = [("10.128.0.0/14", "pods"), ("10.96.0.0/16", "services"), ("fd98::/64", "routers")];
     let ranges = ranges.map(|(range, purpose)| LocalRange { range: range.parse().unwrap(), purpose });
     let nodes = ["172.18.0.2", "172.18.0.3", "fd00:18::2"].map(|ip| ip.parse().unwrap());
-    let local = Local { ranges: ranges.into(), nodes: nodes.into() };
+    let networks = ["172.18.0.0/24", "fd00:18::/64"].map(|network| network.parse().unwrap());
+    let local = Local { ranges: ranges.into(), nodes: nodes.into(), networks: networks.into() };
     let judge = |prefix: &str| judge(vec![route(prefix)], &local, &BTreeMap::new());
-    for prefix in ["10.244.0.0/16", "172.18.0.4/30", "172.18.0.0/31", "fd00:10:245::/48"] {
+    for prefix in ["10.244.0.0/16", "172.18.1.0/24", "172.19.0.0/16", "fd00:10:245::/48"] {
         assert_eq!(judge(prefix).used.len(), 1, "{prefix}");
     }
     for (prefix, says) in [
@@ -131,12 +137,41 @@ fn prefixes_that_would_take_traffic_away_are_refused() {
         ("172.18.0.0/16", "it contains 172.18.0.2, the address of a node of this cluster"),
         ("172.18.0.3/32", "it contains 172.18.0.3"),
         ("fd00:18::/64", "it contains fd00:18::2"),
+        ("172.18.0.4/30", "it lies in 172.18.0.0/24, a network that nodes of this cluster are on"),
+        ("172.18.0.9/32", "it lies in 172.18.0.0/24"),
+        ("fd00:18::1:0/112", "it lies in fd00:18::/64"),
     ] {
         let judged = judge(prefix);
         assert!(judged.used.is_empty(), "{prefix}");
         let reason = &judged.refused.first().unwrap().reason;
         assert!(reason.contains(says), "{prefix}: {reason}");
     }
+}
+
+/// Networks of hosts count, but not those that each host has, those that the cluster has cut up itself, and mistakes.
+#[test]
+fn networks_of_hosts_are_this_clusters() {
+    let pods = [("10.128.0.0/14", 23), ("fd01::/48", 64)];
+    let pods = pods.map(|(cidr, host_prefix)| ClusterSubnet { cidr: cidr.parse().unwrap(), host_prefix });
+    let network = NetworkSettings { cluster_subnets: pods.into(), ..NetworkSettings::default() };
+    let mut world = World::new(network, [Kind::Node, Kind::Interconnection]);
+    let on = [
+        "172.18.0.2/16",
+        "192.168.7.2/32",
+        "10.0.0.2/8",
+        "10.200.3.2/24",
+        "169.254.9.2/16",
+        "fe80::2/64",
+        "fd00:18::2/64",
+        "1.2.3.4/7",
+        "fd::2/8",
+    ];
+    let annotations = [("k8s.ovn.org/host-cidrs".to_owned(), serde_json::json!(on).to_string())].into();
+    let meta = Meta { uid: "u", created: 0, labels: &BTreeMap::new(), annotations: &annotations };
+    let node = Node::parse(&meta, NodeFields::default());
+    world.apply(Change::Node("n1".into(), Some(Box::new(node))));
+    let networks: Vec<String> = world.own_addresses().networks.iter().map(ToString::to_string).collect();
+    assert_eq!(networks, ["10.200.3.0/24", "172.18.0.0/16", "fd00:18::/64"]);
 }
 
 /// Three clusters, `c` joined first and has a second name `d`: `zone prefix`, `(zone prefix)` where no packet gets through.

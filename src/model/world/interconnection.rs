@@ -220,16 +220,29 @@ impl World {
 
     /// What another cluster's prefix may not contain.
     fn local(&self) -> Local {
-        let nodes = self.nodes.values().flat_map(|node| {
-            let gateway = node.gateway.iter().flat_map(|gateway| &gateway.ips);
-            let host = node.host_cidrs.iter().chain(gateway).map(IpNetwork::ip);
-            node.addresses.iter().chain(&node.other_addresses).copied().chain(host)
-        });
         let switches = self.joined.peers.iter().flat_map(|peers| peers.switches.values());
         let transit = switches.flat_map(subnets).map(|range| LocalRange { range, purpose: "a transit switch" });
         let zones = self.settings.transit_subnets.iter();
         let zones = zones.map(|range| LocalRange { range: *range, purpose: "the network between zones" });
-        Local { ranges: self.cluster_ranges().chain(transit).chain(zones).collect(), nodes: nodes.collect() }
+        let mut local = self.own_addresses();
+        local.ranges.extend(transit.chain(zones));
+        local
+    }
+
+    /// The addresses that this cluster has of itself.
+    pub fn own_addresses(&self) -> Local {
+        let ranges: Vec<LocalRange> = self.cluster_ranges().collect();
+        let mut local = Local { ranges, ..Local::default() };
+        for node in self.nodes.values() {
+            let gateway = node.gateway.iter().flat_map(|gateway| &gateway.ips);
+            let host = node.host_cidrs.iter().chain(gateway);
+            local.nodes.extend(node.addresses.iter().chain(&node.other_addresses));
+            local.nodes.extend(host.clone().map(IpNetwork::ip));
+            local.networks.extend(host.map(|net| Subnet::of(*net)).filter(|net| is_network(*net)));
+        }
+        // where the cluster itself has ranges in it, addresses in it are not all neighbours
+        local.networks.retain(|network| !local.ranges.iter().any(|local| network.contains_subnet(local.range)));
+        local
     }
 
     /// The ranges that this cluster's settings name.
@@ -350,4 +363,11 @@ fn named(all: &[String]) -> String {
 /// The subnets of a transit switch.
 fn subnets(switch: &TransitSwitch) -> impl Iterator<Item = Subnet> {
     switch.own.iter().flat_map(|own| &own.addresses).map(|net| Subnet::of(*net))
+}
+
+/// Whether a host with an address in it has neighbours there. A larger network is a mistake, or cut up by routers.
+fn is_network(net: Subnet) -> bool {
+    let (least, link_local) = if net.is_ipv6() { (16, "fe80::/10") } else { (8, "169.254.0.0/16") };
+    let is_link_local = link_local.parse::<Subnet>().is_ok_and(|range| range.overlaps(net));
+    net.prefix() >= least && net.host_bits() > 0 && !is_link_local
 }

@@ -108,6 +108,7 @@ fn northbound(settings: &Settings) -> Client {
     ];
     Client::connect(Options {
         tls: translate::tls(&settings.nb),
+        identity: ovnkube_plan::identity,
         txn_timeout: settings.default.db_txn_timeout,
         tables,
         ..Options::new(&nb::DATABASE, translate::remotes(&settings.nb))

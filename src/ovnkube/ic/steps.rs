@@ -76,7 +76,7 @@ fn offered(kubernetes: &Kubernetes) -> Result<Offer, Failed> {
 
 /// The shared databases first: what is still here when this is interrupted leads nobody here.
 async fn remove_all(all: &All<'_>, offer: &Offer) -> Result<(), String> {
-    let shared = || all.with(|databases| withdraw(offer, databases));
+    let shared = || all.with(|databases| withdraw(offer, databases, true));
     let here = || local(&all.nb.cache());
     let chassis = || forget(&all.sb.cache());
     let say = |text: String| print(&text).map_err(|error| error.to_string());

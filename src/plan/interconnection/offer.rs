@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ovnkube_model::{Interconnection, Name, Subnet, World};
+use ovnkube_model::{Interconnection, Local, Name, Subnet, World};
 
 /// The namespace whose uid stands for the cluster.
 const SYSTEM: &str = "kube-system";
@@ -17,6 +17,12 @@ pub struct Offer {
     pub chassis: BTreeSet<Name>,
     /// The ranges that the others may reach.
     pub prefixes: Vec<Subnet>,
+    /// What no transit switch and no tunnel of another cluster may have.
+    pub local: Local,
+    /// Its nodes.
+    pub nodes: BTreeSet<Name>,
+    /// The chassis of all of them, whether they are there or not.
+    pub own_chassis: BTreeSet<Name>,
 }
 
 /// What this cluster offered to clusters that it has left, as far as its rows can be found by it.
@@ -27,6 +33,9 @@ pub fn left(world: &World) -> Vec<Offer> {
         cluster: cluster.clone(),
         chassis: BTreeSet::new(),
         prefixes: Vec::new(),
+        local: Local::default(),
+        nodes: BTreeSet::new(),
+        own_chassis: world.nodes.values().filter_map(|node| node.chassis_id.clone()).collect(),
     };
     world.joined.left().into_iter().map(of).collect()
 }
@@ -38,7 +47,15 @@ pub fn offer(world: &World) -> Option<Offer> {
     let nodes = wanted.gateways.iter().filter_map(|name| world.nodes.get(name));
     let chassis = nodes.filter_map(|node| node.chassis_id.clone()).collect();
     let prefixes = if wanted.auto_route { world.offered_ranges().0 } else { Vec::new() };
-    Some(Offer { wanted: wanted.clone(), cluster, chassis, prefixes })
+    Some(Offer {
+        wanted: wanted.clone(),
+        cluster,
+        chassis,
+        prefixes,
+        local: world.own_addresses(),
+        nodes: world.nodes.keys().cloned().collect(),
+        own_chassis: world.nodes.values().filter_map(|node| node.chassis_id.clone()).collect(),
+    })
 }
 
 fn cluster(world: &World) -> Option<Name> {

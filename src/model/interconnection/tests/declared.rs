@@ -130,12 +130,14 @@ fn a_declared_prefix_that_would_take_traffic_away_is_refused() {
     let local = Local {
         ranges: vec![LocalRange { range: "10.128.0.0/14".parse().unwrap(), purpose: "pods" }],
         nodes: ["172.18.0.2".parse().unwrap()].into(),
+        networks: ["172.18.0.0/24".parse().unwrap()].into(),
     };
     let closed = [("10.30.0.0/16".parse().unwrap(), Name::from("private"))].into();
     for (prefix, says) in [
         ("10.0.0.0/8", "it overlaps 10.128.0.0/14, which this cluster uses for pods; give one"),
         ("10.129.3.0/24", "it overlaps 10.128.0.0/14, which this cluster uses for pods; give one"),
         ("172.18.0.0/16", "it contains 172.18.0.2, the address of a node of this cluster; give one"),
+        ("172.18.0.128/25", "it lies in 172.18.0.0/24, a network that nodes of this cluster are on; give one"),
         ("10.30.7.0/24", "Subnet private of this cluster closes 10.30.0.0/16"),
     ] {
         let judged = of(&peers(), &local, &closed, &declared(&format!("az2 {prefix},az2 10.17.0.0/16")));

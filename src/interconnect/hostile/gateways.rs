@@ -1,0 +1,106 @@
+//! Gateways of other clusters, which become chassis here, and ours, which others' rows may stand in the way of.
+
+use super::*;
+
+#[test]
+fn a_gateway_with_the_id_of_a_chassis_of_ours_is_refused() {
+    let mut rig = Rig::new();
+    // of a node that is down, so that SB has no such chassis
+    rig.offer.own_chassis.insert("c9".into());
+    for id in ["c1", "c9"] {
+        rig.gateway("az2", id, &[("geneve", "172.20.0.9")], None);
+        let problems = rig.problems();
+        says(&problems, &[&format!("cannot use gateway {id} of cluster az2"), "has the same id", "system-id"]);
+        assert_eq!(rig.written(), ["gw2".to_owned()].into());
+        assert!(lines(&rig.step().chassis, "172.20.0.9").is_empty());
+        rig = Rig::new();
+        rig.offer.own_chassis.insert("c9".into());
+    }
+}
+
+/// IC-SB takes an address once, but it may be written in two ways. One bad cluster stops no other.
+#[test]
+fn an_address_that_another_host_has_is_refused_and_named() {
+    for (tunnels, holder) in [
+        (&[("geneve", "172.18.0.2")][..], "chassis c1 of this cluster"),
+        (&[("vxlan", "172.18.0.2")], "a node of this cluster"),
+        (&[("geneve", "FD00:19::0:2")], "gateway gw2 of cluster az2"),
+        (&[("geneve", "172.21.0.2"), ("geneve", "fd00:19:0::2")], "gateway gw2 of cluster az2"),
+    ] {
+        let mut rig = Rig::new();
+        rig.gateway("az2", "gw2", &[("geneve", "fd00:19::2")], None);
+        rig.cluster("az3", "gw3", "172.20.0.2", (3, "169.254.100.10/24"));
+        rig.zone("az4");
+        rig.gateway("az4", "gw4", tunnels, None);
+        says(&rig.problems(), &["cannot use gateway gw4 of cluster az4: ", holder, "has its tunnel address"]);
+        assert_eq!(rig.written(), ["gw2".to_owned(), "gw3".to_owned()].into(), "{tunnels:?}");
+    }
+}
+
+/// The one that is there stays, whoever joined earlier by the keys that clusters choose.
+#[test]
+fn who_has_the_address_keeps_it() {
+    let mut rig = Rig::new();
+    let ids = ovnkube_ovn::owner::marks(ovnkube_ovn::owner::INTERCONNECTION);
+    let there = rig.chassis("gw2", "fd00:19::2", &[("is-remote", "true")]);
+    let row = rig.sb.get(chassis::TABLE, there).unwrap().as_ref().clone().with(chassis::EXTERNAL_IDS, ids);
+    add(&mut rig.sb, "gw2", row);
+    rig.gateway("az2", "gw2", &[("geneve", "fd00:19::2")], None);
+    rig.cluster("az3", "a3", "fd00:19:0::2", (1, "169.254.100.10/24"));
+    says(&rig.problems(), &["cannot use gateway a3 of cluster az3: gateway gw2 of cluster az2 has its tunnel address"]);
+    assert!(lines(&rig.step().chassis, "delete").is_empty(), "{:?}", rig.step().chassis.lines());
+
+    // a host that gets another id keeps its address: nothing is wrong
+    let mut rig = rig;
+    for gone in ["gw2", "a3"] {
+        rig.ic_sb.set(gateway::TABLE, derived_uuid("Gateway", gone), None);
+    }
+    rig.gateway("az2", "gw2-new", &[("geneve", "fd00:19::2")], None);
+    assert_eq!(rig.problems(), Vec::<String>::new());
+    assert_eq!(rig.written(), ["gw2-new".to_owned()].into());
+    assert_eq!(lines(&rig.step().chassis, "delete Chassis").len(), 1, "{:?}", rig.step().chassis.lines());
+}
+
+/// The same address twice in one gateway, options that ovn-controller does not know, and addresses that no host has.
+#[test]
+fn of_a_gateway_what_can_be_used_is_used() {
+    let mut rig = Rig::new();
+    let tunnels = [("geneve", "fd00:20::2"), ("geneve", "FD00:20::2"), ("stt", "172.20.0.2"), ("geneve", "127.0.0.1")];
+    rig.gateway("az2", "gw2", &tunnels, None);
+    assert_eq!(rig.problems(), Vec::<String>::new());
+    assert_eq!(lines(&rig.step().chassis, "insert Encap").len(), 1, "{:?}", rig.step().chassis.lines());
+    for (name, tunnel) in
+        [("gw2", "127.0.0.1"), ("gw2", "224.0.0.9"), ("gw2", "::"), ("-gw2", "172.20.0.2"), ("gw\n2", "172.20.0.2")]
+    {
+        let mut rig = Rig::new();
+        rig.ic_sb.set(gateway::TABLE, derived_uuid("Gateway", "gw2"), None);
+        rig.gateway("az2", name, &[("geneve", tunnel)], None);
+        says(&rig.problems(), &["cannot use gateway ", "of cluster az2", "correct it in that cluster"]);
+        assert_eq!(rig.written(), BTreeSet::new(), "{name} {tunnel}");
+    }
+}
+
+#[test]
+fn a_port_on_another_clusters_gateway_is_nowhere() {
+    let mut rig = Rig::new();
+    rig.cluster("az3", "gw3", "172.20.0.2", (3, "169.254.100.10/24"));
+    rig.port("az3", "ts", "ts-az3", (3, "169.254.100.10/24"), "gw2");
+    says(&rig.problems(), &["port ts-az3 of cluster az3 is on gw2, a gateway of another cluster"]);
+}
+
+/// Another cluster's rows are not changed, even if they name a chassis or an address of ours.
+#[test]
+fn our_gateways_take_nothing_from_others() {
+    let mut rig = Rig::new();
+    let theirs = rig.gateway("az2", "c1", &[("geneve", "172.20.0.9")], Some("uid2"));
+    let offers = rig.step().offers;
+    says(&rig.problems(), &["cannot offer gateway c1: in IC-SB it is one of cluster az2", "ovnkube ic clean node c1"]);
+    assert!(lines(&offers, "Gateway").is_empty(), "{theirs}: {:?}", offers.lines());
+    assert!(!lines(&offers, "Port_Binding").is_empty(), "the rest goes on");
+
+    let mut rig = Rig::new();
+    rig.gateway("az2", "gw9", &[("geneve", "172.18.0.2")], Some("uid2"));
+    says(&rig.problems(), &["cannot offer geneve 172.18.0.2 of gateway c1", "gateway gw9 of cluster az2 has it"]);
+    let offers = rig.step().offers;
+    assert!(lines(&offers, "Gateway").is_empty() && lines(&offers, "Encap").is_empty(), "{:?}", offers.lines());
+}

@@ -1,0 +1,71 @@
+//! Tunnel keys: of transit switches and of the ports in them. All clusters use the same, so nobody's own may be among them.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use ovnkube_ovn::Row;
+use ovnkube_ovn::ic_nb::ic_nb_global;
+use ovnkube_ovn::ic_sb::{datapath_binding, port_binding};
+
+use crate::databases::Databases;
+
+/// Keys of transit switches. Those below are for what a cluster has alone.
+pub(crate) const SWITCHES: RangeInclusive<i64> = 16_711_681..=16_777_215;
+/// The same where clusters have tunnels of VXLAN.
+const VXLAN_SWITCHES: RangeInclusive<i64> = 1024..=4095;
+pub(crate) const PORTS: RangeInclusive<i64> = 1..=32_767;
+/// Type of rows of transit switches, where the schema tells them from those of transit routers.
+pub(crate) const SWITCH: &str = "transit-switch";
+
+/// The keys that transit switches have in IC-SB.
+pub(crate) struct Keys<'a> {
+    has_vxlan: bool,
+    /// The least one of each switch.
+    keys: BTreeMap<&'a str, i64>,
+    taken: BTreeMap<i64, String>,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn read(databases: Databases<'a>) -> Self {
+        let globals = databases.ic_nb.iter(ic_nb_global::TABLE);
+        let has_vxlan =
+            globals.map(|(_, row)| row.map(ic_nb_global::OPTIONS)).any(|o| o.get("vxlan_mode") == Some("true"));
+        let mut keys = BTreeMap::new();
+        for (_, row) in databases.ic_sb.iter(datapath_binding::TABLE).filter(|(_, row)| is_of_switch(row)) {
+            let key = row.int(datapath_binding::TUNNEL_KEY);
+            keys.entry(row.str(datapath_binding::TRANSIT_SWITCH))
+                .and_modify(|least| *least = key.min(*least))
+                .or_insert(key);
+        }
+        Self { has_vxlan, keys, taken: BTreeMap::new() }
+    }
+
+    /// The key of a switch; `None`: nobody has chosen one. Fails if it cannot be used, or an earlier switch has it.
+    pub(crate) fn of(&mut self, switch: &str) -> Result<Option<u32>, String> {
+        let Some(key) = self.keys.get(switch).copied() else { return Ok(None) };
+        const REMEDY: &str = "remove its row of Datapath_Binding in IC-SB, and a cluster chooses another key";
+        if !SWITCHES.contains(&key) && !(self.has_vxlan && VXLAN_SWITCHES.contains(&key)) {
+            return Err(format!(
+                "its tunnel key {key} is not one from {} to {}; {REMEDY}",
+                SWITCHES.start(),
+                SWITCHES.end()
+            ));
+        }
+        if let Some(other) = self.taken.get(&key) {
+            return Err(format!("transit switch {other} has its tunnel key {key} too; {REMEDY}"));
+        }
+        self.taken.insert(key, switch.to_owned());
+        Ok(u32::try_from(key).ok())
+    }
+}
+
+pub(crate) fn is_of_switch(row: &Row) -> bool {
+    let kind = row.str(datapath_binding::TYPE);
+    kind.is_empty() || kind == SWITCH
+}
+
+/// The key of a port, if ports may have it.
+pub(crate) fn port_key(row: &Row) -> Option<u32> {
+    let key = row.int(port_binding::TUNNEL_KEY);
+    u32::try_from(key).ok().filter(|_| PORTS.contains(&key))
+}
