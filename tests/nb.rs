@@ -115,6 +115,20 @@ impl Server {
         assert!(out.status.success(), "ovsdb-tool: {}; run lab/install", String::from_utf8_lossy(&out.stderr));
     }
 
+    /// Changes its schema while it runs.
+    pub fn convert(&self, change: impl FnOnce(&mut serde_json::Value)) {
+        let (socket, file) = (format!("unix:{}", self.socket().display()), self.dir.join("schema"));
+        let run = |words: &[&str]| {
+            let out = self.release.command("ovsdb-client").args(words).output().unwrap();
+            assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+            out.stdout
+        };
+        let mut schema = serde_json::from_slice(&run(&["get-schema", &socket, self.database.name])).unwrap();
+        change(&mut schema);
+        std::fs::write(&file, schema.to_string()).unwrap();
+        run(&["convert", &socket, file.to_str().unwrap()]);
+    }
+
     /// Restarts with an empty database.
     pub fn wipe(&mut self) {
         self.kill();

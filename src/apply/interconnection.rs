@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ovnkube_model::{Affected, Change, Name, PeerCluster, RouteCounts, Stuck, World};
+use ovnkube_model::{Affected, Change, Interconnection as Wanted, Name, PeerCluster, RouteCounts, Stuck, World};
 use ovnkube_ovn::nb::logical_router;
 use ovnkube_ovsdb::{Cache, Client, Lock};
 use ovnkube_plan::{Offer, left, names, offer};
@@ -39,7 +39,25 @@ enum Says {
     Unknown,
     /// The cluster is joined with no others. With where it may have been.
     Alone(Vec<Arc<Offer>>),
-    Join(Arc<Offer>),
+    Join(Join),
+}
+
+/// The cluster is joined, or is to be.
+#[derive(Clone, PartialEq)]
+struct Join {
+    offer: Arc<Offer>,
+    /// Where it is until the databases of the offer are reached, if it is elsewhere.
+    present: Option<Reach>,
+    /// Where it was, and rows of it may be.
+    left: Vec<Arc<Offer>>,
+}
+
+impl Join {
+    fn of(world: &World, offer: Offer) -> Self {
+        let of = |left: &Wanted| Arc::new(Offer { wanted: left.clone(), ..offer.clone() });
+        let left = world.joined.left_behind().iter().map(of).collect();
+        Self { present: world.joined.present().map(Reach::of_wanted), left, offer: Arc::new(offer) }
+    }
 }
 
 impl Says {
@@ -50,7 +68,7 @@ impl Says {
     fn of(world: &World) -> Self {
         match offer(world) {
             // before anything is written there, the next master must know where
-            Some(offer) if world.joined.is_stored() => Self::Join(Arc::new(offer)),
+            Some(offer) if world.joined.is_stored() => Self::Join(Join::of(world, offer)),
             None if world.joined.is_off() => Self::Alone(left(world).into_iter().map(Arc::new).collect()),
             _ => Self::Unknown,
         }
@@ -144,7 +162,7 @@ struct Sessions {
 #[derive(Default)]
 struct Leaving {
     /// They return what was left, if nothing is there any more.
-    tasks: JoinSet<Option<Arc<Offer>>>,
+    tasks: JoinSet<Option<Wanted>>,
     from: Vec<(Reach, AbortHandle)>,
 }
 
@@ -176,11 +194,11 @@ impl Interconnection {
                         Err(_) => return,
                     },
                     live = is_live(next.as_ref(), self.late.as_ref()) => match live {
-                        Ok(()) => self.move_on(),
+                        Ok(()) => self.move_on().await,
                         Err(late) => self.say_late(Some(late)).await,
                     },
-                    Some(left) = self.leaving.tasks.join_next() => if let Ok(Some(offer)) = left {
-                        tell(&self.changes, Change::InterconnectionLeft(Box::new(offer.wanted.clone()))).await;
+                    Some(left) = self.leaving.tasks.join_next() => if let Ok(Some(left)) = left {
+                        tell(&self.changes, Change::InterconnectionLeft(Box::new(left))).await;
                     },
                     () = keep(current.as_mut().zip(lock.as_ref()), &self.changes) => {}
                     () = forgotten => {}
@@ -200,7 +218,7 @@ impl Interconnection {
 
     /// Begins what the engine says.
     fn follow(&mut self, says: Says) {
-        let offer = match says {
+        let Join { offer, present, left } = match says {
             Says::Unknown => return,
             Says::Alone(left) => {
                 self.sessions.next = None;
@@ -213,12 +231,17 @@ impl Interconnection {
                 }
                 return;
             }
-            Says::Join(offer) => offer,
+            Says::Join(join) => join,
         };
         let Sessions { lock, current, next } = &mut self.sessions;
         if lock.is_none() {
             *lock = Some(self.own.sb.lock(DAEMON_LOCK));
             Chassis::watch_ports(&self.own.sb, true);
+        }
+        // an earlier master was in these, and the cluster stays there until it has reached the others
+        if let (None, Some(present)) = (&current, present) {
+            info!(zone = %offer.wanted.zone, "going on in the databases of before");
+            *current = Some(Session::start_at(present, offer.clone(), self.own.clone(), &self.settings));
         }
         let reach = Reach::of(&offer);
         let is_there = |session: &Option<Session>| session.as_ref().is_some_and(|session| session.reach == reach);
@@ -233,10 +256,13 @@ impl Interconnection {
         }
         // what is not about a move takes effect in the present databases, too
         current.iter_mut().chain(next).for_each(|session| session.follow(&offer));
+        for offer in left {
+            self.clear(offer);
+        }
     }
 
     /// Goes on with the next databases. If they are the present ones, with other servers, nothing is to be left.
-    fn move_on(&mut self) {
+    async fn move_on(&mut self) {
         let Some(next) = self.sessions.next.take() else { return };
         let is_same = self.sessions.current.as_ref().is_some_and(|current| current.shares_rows(&next));
         info!(zone = %next.offer.wanted.zone, is_same, "going on with other servers of interconnection databases");
@@ -244,6 +270,7 @@ impl Interconnection {
             self.sessions.current = None;
         }
         self.leave_current();
+        tell(&self.changes, Change::InterconnectionMoved(Box::new(next.place()), is_same)).await;
         self.sessions.current = Some(next);
     }
 
@@ -260,7 +287,8 @@ impl Interconnection {
         let reach = Reach::of(&offer);
         if !self.leaving.has(&reach) {
             let session = Session::start(offer, self.own.clone(), &self.settings);
-            self.leaving.begin(reach, session.clear());
+            let joined = self.sessions.current.as_ref().map(Session::shared);
+            self.leaving.begin(reach, session.clear(joined));
         }
     }
 }
@@ -272,7 +300,7 @@ impl Drop for Interconnection {
 }
 
 impl Leaving {
-    fn begin(&mut self, from: Reach, leave: impl Future<Output = Option<Arc<Offer>>> + Send + 'static) {
+    fn begin(&mut self, from: Reach, leave: impl Future<Output = Option<Wanted>> + Send + 'static) {
         let task = self.tasks.spawn(leave);
         self.from.push((from, task));
     }
@@ -327,7 +355,7 @@ async fn remove_chassis(sb: &Client, settings: &JoinSettings) {
             return;
         }
         txn.assert_lock(LOCK);
-        if (settings.may_write)() && write(sb, txn, "SB").await {
+        if (settings.may_write)() && write(sb, txn, "SB").await.is_ok() {
             return;
         }
         sleep(TRY_AGAIN).await;

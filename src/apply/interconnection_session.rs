@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ovnkube_interconnect::{Databases, Hearing, Listening, Moment, Step, ask, has_rows, step, withdraw};
-use ovnkube_model::{Change, Name, Peers, Server, Stuck};
+use ovnkube_model::{Change, Interconnection, Name, Peers, Server, Stuck, Written};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
-use ovnkube_ovsdb::{Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError};
+use ovnkube_ovsdb::{Cache, Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError};
 use ovnkube_plan::Offer;
 use ovnkube_telemetry::{Connected, InterconnectionMetrics};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
+use crate::interconnection_refusals::Refusals;
 use crate::may_write::MayWrite;
 use crate::write_lock::LOCK;
 
@@ -22,7 +23,7 @@ pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// How long to wait for databases from which the cluster is removed.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 /// After this long without a database, or without the lock, it is said.
-const SAY_AFTER: Duration = Duration::from_secs(10);
+pub(crate) const SAY_AFTER: Duration = Duration::from_secs(10);
 /// How long the other clusters have to follow what was written, before what it replaces goes.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 /// The most servers that a message names.
@@ -56,12 +57,11 @@ pub fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Whether it was written.
-pub(crate) async fn write(client: &Client, txn: Txn, what: &str) -> bool {
+pub(crate) async fn write(client: &Client, txn: Txn, what: &str) -> Result<(), TxnError> {
     let done = client.transact(txn).await;
     let is_failure = |error: &&TxnError| error.class != Class::Claimed;
     done.as_ref().err().filter(is_failure).inspect(|error| warn!(%error, "cannot write to {what}"));
-    done.is_ok()
+    done.map(drop)
 }
 
 /// The databases of this cluster.
@@ -81,7 +81,10 @@ pub(crate) struct Reach {
 
 impl Reach {
     pub(crate) fn of(offer: &Offer) -> Self {
-        let wanted = &offer.wanted;
+        Self::of_wanted(&offer.wanted)
+    }
+
+    pub(crate) fn of_wanted(wanted: &Interconnection) -> Self {
         Self { servers: wanted.servers.clone(), nb_port: wanted.nb_port, sb_port: wanted.sb_port }
     }
 }
@@ -109,6 +112,8 @@ pub(crate) struct Session {
     wrote: Instant,
     /// Since when it is not as it should be.
     waits: Option<Instant>,
+    /// What is not taken of what is written.
+    refusals: Refusals,
     /// What people were told of that.
     said: Option<Name>,
     /// Whether they were told by this session: an earlier one may have told them something.
@@ -117,7 +122,11 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn start(offer: Arc<Offer>, own: OwnDatabases, settings: &JoinSettings) -> Self {
-        let reach = Reach::of(&offer);
+        Self::start_at(Reach::of(&offer), offer, own, settings)
+    }
+
+    /// In other databases than those that the offer names.
+    pub(crate) fn start_at(reach: Reach, offer: Arc<Offer>, own: OwnDatabases, settings: &JoinSettings) -> Self {
         let connect = |database: &'static Database, port| {
             let texts = reach.servers.iter().map(|server| server.remote(port));
             let remotes: Vec<Remote> = texts.filter_map(|text| Remote::parse(&text).ok()).collect();
@@ -146,6 +155,7 @@ impl Session {
             has_stepped: false,
             wrote: Instant::now(),
             waits: None,
+            refusals: Refusals::default(),
             said: None,
             has_said: false,
         }
@@ -172,8 +182,7 @@ impl Session {
     /// Whether another session has the same southbound database, with other servers: each database has a row of its own in this
     /// table.
     pub(crate) fn shares_rows(&self, other: &Self) -> bool {
-        let (have, others) = (self.south.cache(), other.south.cache());
-        have.iter(ic_sb_global::TABLE).any(|(uuid, _)| others.get(ic_sb_global::TABLE, uuid).is_some())
+        is_same(&self.south.cache(), &other.south.cache())
     }
 
     /// Takes steps until it is dropped.
@@ -224,13 +233,18 @@ impl Session {
             }
         }
         if [&claims, &offers, &chassis].iter().all(|txn| txn.is_empty()) {
+            self.refusals.none(changes).await;
             return if goes_on { settled.min(rest) } else { rest };
         }
         if !offers.is_empty() {
             self.wrote = now;
         }
-        let written = self.write(claims, offers, chassis).await;
-        now + if written { SETTLED_AFTER } else { TRY_AGAIN }
+        let (told, written) = (self.refusals.told(), self.write(claims, offers, chassis, changes).await);
+        now + match (written, told) {
+            (true, _) => SETTLED_AFTER,
+            (false, false) => TRY_AGAIN,
+            (false, true) => SAY_AFTER,
+        }
     }
 
     /// What must be there before anything is read or written, and what to do.
@@ -275,34 +289,55 @@ impl Session {
         work(Databases { ic_nb: &north, ic_sb: &south, sb: &own })
     }
 
-    /// Whether all was written.
-    async fn write(&self, claims: Txn, offers: Txn, mut chassis: Txn) -> bool {
+    /// Whether all was written. Each database gets its part, whatever becomes of the others.
+    async fn write(&mut self, claims: Txn, offers: Txn, mut chassis: Txn, changes: &mpsc::WeakSender<Change>) -> bool {
         if !chassis.is_empty() {
             chassis.assert_lock(LOCK);
         }
-        for (client, txn, what) in
-            [(&self.north, claims, "IC-NB"), (&self.south, offers, "IC-SB"), (&self.sb, chassis, "SB")]
-        {
+        let all = [
+            (&self.north, claims, Written::NorthInterconnection, "IC-NB"),
+            (&self.south, offers, Written::SouthInterconnection, "IC-SB"),
+            (&self.sb, chassis, Written::South, "SB"),
+        ];
+        let mut is_all = true;
+        for (client, txn, database, name) in all {
             if !(self.may_write)() {
                 return false;
             }
-            if !write(client, txn, what).await {
-                return false;
-            }
+            let done = if txn.is_empty() { Ok(()) } else { write(client, txn, name).await };
+            is_all &= done.is_ok();
+            self.refusals.note(database, done.err(), changes).await;
         }
-        true
+        is_all
+    }
+
+    /// A handle to the southbound database that is shared.
+    pub(crate) fn shared(&self) -> Client {
+        self.south.clone()
+    }
+
+    /// What is wanted, in the databases of this session.
+    pub(crate) fn place(&self) -> Interconnection {
+        let Reach { servers, nb_port, sb_port } = self.reach.clone();
+        Interconnection { servers, nb_port, sb_port, ..self.offer.wanted.clone() }
     }
 
     /// Removes what a master that was killed has left of this cluster, if the shared databases can be reached soon. Returns where
-    /// nothing is left.
-    pub(crate) async fn clear(self) -> Option<Arc<Offer>> {
-        let has_rows = async {
+    /// nothing is left. `joined`: where the cluster is; of these, with other servers, nothing is removed.
+    pub(crate) async fn clear(self, joined: Option<Client>) -> Option<Interconnection> {
+        let looked = async {
             self.south.synced().await;
+            if let Some(joined) = joined {
+                joined.synced().await;
+                if is_same(&self.south.cache(), &joined.cache()) {
+                    return false;
+                }
+            }
             has_rows(&self.offer, &self.south.cache())
         };
-        match timeout(LEAVE_WITHIN, has_rows).await {
+        match timeout(LEAVE_WITHIN, looked).await {
             Ok(true) => self.leave().await,
-            Ok(false) => Some(self.offer),
+            Ok(false) => Some(self.place()),
             Err(_) => {
                 info!("cannot see whether the shared databases have something of this cluster: they cannot be reached");
                 None
@@ -311,19 +346,24 @@ impl Session {
     }
 
     /// Removes the cluster from the shared databases, if they can be reached soon. Returns where nothing is left.
-    pub(crate) async fn leave(self) -> Option<Arc<Offer>> {
+    pub(crate) async fn leave(self) -> Option<Interconnection> {
         let removed = async {
             self.south.synced().await;
             self.sb.synced().await;
             let offers = self.with_databases(|databases| withdraw(&self.offer, databases, self.has_stepped));
             let is_all = !offers.is_empty() || !has_rows(&self.offer, &self.south.cache());
-            (self.may_write)() && write(&self.south, offers, "IC-SB").await && is_all
+            (self.may_write)() && write(&self.south, offers, "IC-SB").await.is_ok() && is_all
         };
         let is_removed = timeout(LEAVE_WITHIN, removed).await.unwrap_or(false);
         if !is_removed {
             warn!("cannot remove this cluster from the shared databases: what they have of it stays there");
         }
         info!(zone = %self.offer.wanted.zone, "left the other clusters");
-        is_removed.then_some(self.offer)
+        is_removed.then(|| self.place())
     }
+}
+
+/// Whether both are of one database.
+fn is_same(have: &Cache, others: &Cache) -> bool {
+    have.iter(ic_sb_global::TABLE).any(|(uuid, _)| others.get(ic_sb_global::TABLE, uuid).is_some())
 }

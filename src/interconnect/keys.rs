@@ -17,11 +17,13 @@ pub(crate) const PORTS: RangeInclusive<i64> = 1..=32_767;
 /// Type of rows of transit switches, where the schema tells them from those of transit routers.
 pub(crate) const SWITCH: &str = "transit-switch";
 
+const REMEDY: &str = "remove its row of Datapath_Binding in IC-SB, and a cluster chooses another key";
+
 /// The keys that transit switches have in IC-SB.
 pub(crate) struct Keys<'a> {
     has_vxlan: bool,
     /// The least one of each switch.
-    keys: BTreeMap<&'a str, i64>,
+    of: BTreeMap<&'a str, i64>,
     taken: BTreeMap<i64, String>,
 }
 
@@ -30,21 +32,21 @@ impl<'a> Keys<'a> {
         let globals = databases.ic_nb.iter(ic_nb_global::TABLE);
         let has_vxlan =
             globals.map(|(_, row)| row.map(ic_nb_global::OPTIONS)).any(|o| o.get("vxlan_mode") == Some("true"));
-        let mut keys = BTreeMap::new();
+        let mut of = BTreeMap::new();
         for (_, row) in databases.ic_sb.iter(datapath_binding::TABLE).filter(|(_, row)| is_of_switch(row)) {
             let key = row.int(datapath_binding::TUNNEL_KEY);
-            keys.entry(row.str(datapath_binding::TRANSIT_SWITCH))
+            of.entry(row.str(datapath_binding::TRANSIT_SWITCH))
                 .and_modify(|least| *least = key.min(*least))
                 .or_insert(key);
         }
-        Self { has_vxlan, keys, taken: BTreeMap::new() }
+        Self { has_vxlan, of, taken: BTreeMap::new() }
     }
 
     /// The key of a switch; `None`: nobody has chosen one. Fails if it cannot be used, or an earlier switch has it.
     pub(crate) fn of(&mut self, switch: &str) -> Result<Option<u32>, String> {
-        let Some(key) = self.keys.get(switch).copied() else { return Ok(None) };
-        const REMEDY: &str = "remove its row of Datapath_Binding in IC-SB, and a cluster chooses another key";
-        if !SWITCHES.contains(&key) && !(self.has_vxlan && VXLAN_SWITCHES.contains(&key)) {
+        let Some(key) = self.of.get(switch).copied() else { return Ok(None) };
+        let is_vxlan = self.has_vxlan && VXLAN_SWITCHES.contains(&key);
+        if !is_vxlan && !SWITCHES.contains(&key) {
             return Err(format!(
                 "its tunnel key {key} is not one from {} to {}; {REMEDY}",
                 SWITCHES.start(),

@@ -32,6 +32,9 @@ pub enum Change {
     InterconnectionStored(Name),
     /// The databases of this interconnection have nothing of this cluster any more.
     InterconnectionLeft(Box<Interconnection>),
+    /// The cluster has reached the databases of this interconnection, and is in no others; whether these are the former ones, with
+    /// other servers.
+    InterconnectionMoved(Box<Interconnection>, bool),
     /// Why interconnection stays as it is; `None`: it does not.
     InterconnectionStuck(Stuck, Option<Name>),
     /// What the interconnection databases say.
@@ -75,6 +78,16 @@ pub enum Stuck {
     Present,
     /// Those that it should move to.
     Next,
+    /// This one does not take what the cluster writes.
+    Write(Written),
+}
+
+/// A database that is written for an interconnection, apart from NB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Written {
+    NorthInterconnection,
+    SouthInterconnection,
+    South,
 }
 
 /// What nodes depend on.

@@ -44,13 +44,14 @@ mod tests;
 mod world;
 
 pub use annotations::{BadAnnotation, keys};
-pub use change::{Affected, Change, Connections, Kind, Stuck};
+pub use change::{Affected, Change, Connections, Kind, Stuck, Written};
 pub use endpoint_slice::{
     Conditions, Endpoint, EndpointFields, EndpointSlice, HintFields, HintName, Hints, SliceFields, SlicePort,
 };
 pub use family::Family;
 pub use finding::Finding;
 pub use gateway::{Gateway, GatewayMode};
+pub(crate) use interconnection::Kept;
 pub use interconnection::{
     Asks, BadKey, Declared, HostRoutes, Interconnection, InterconnectionConfig, InterconnectionSubnet, Judge, Local,
     LocalRange, MOST_HOST_ROUTES, MOST_PREFIXES, OwnPort, PeerCluster, PeerPort, PeerRoute, Peers, Prefixes, Refused,

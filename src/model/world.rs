@@ -139,6 +139,7 @@ impl World {
             Change::InterconnectionHidden(is_hidden) => self.apply_hidden(is_hidden),
             Change::InterconnectionStored(text) => self.apply_stored(text),
             Change::InterconnectionLeft(from) => self.apply_left(&from),
+            Change::InterconnectionMoved(to, is_same) => self.apply_moved(&to, is_same),
             Change::InterconnectionStuck(on, problem) => self.apply_stuck(on, problem),
             Change::Peers(peers) => self.apply_peers(*peers),
             Change::Synced(kind) => self.sync(kind),

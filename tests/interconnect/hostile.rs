@@ -54,3 +54,24 @@ async fn leaving_removes_nothing_of_a_cluster_of_the_same_name() {
     until("nothing is kept", async || !lab.kept().contains("az1")).await;
     assert_eq!(lab.shared_rows(), before);
 }
+
+/// A database that refuses what this cluster writes is named, and the others get their part.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_refuses_is_named_and_the_others_go_on() {
+    let lab = Lab::up(Release::Lts).await;
+    lab.add_switch("ts", "169.254.100.0/24");
+    lab.add_cluster("az2", "gw2", "172.19.0.2", "ts", (9, "169.254.100.66/24"));
+    // one port in each switch: this cluster gets none
+    lab.shared[1].convert(|schema| schema["tables"]["Port_Binding"]["indexes"] = json!([["transit_switch"]]));
+    let _engine = lab.engine().await;
+    lab.configure(&[]).await;
+    until("IC-NB has the address", async || lab.shared_rows().contains("ovnkube-addresses-az1")).await;
+    until("SB has their gateway", async || lab.has_chassis("gw2")).await;
+    lab.event_says(
+        "the southbound interconnection database does not take what this cluster writes, and the others go on",
+    )
+    .await;
+    assert!(!lab.shared_rows().contains("ts-az1"));
+    lab.shared[1].convert(|schema| schema["tables"]["Port_Binding"]["indexes"] = json!([["logical_port"]]));
+    until("it takes it", async || lab.shared_rows().contains("ts-az1")).await;
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ovnkube_tests::nb::{Release, until};
 
 use crate::joined;
-use crate::lab::Lab;
+use crate::lab::{Lab, shared};
 
 /// Killed before each of its writes in turn while it joins and leaves, and followed by another master: the rows become the same.
 #[tokio::test(flavor = "multi_thread")]
@@ -111,4 +111,33 @@ async fn a_master_that_starts_with_a_bad_key_follows_the_others() {
     until("a new route is used", async || lab.routes().contains("10.99.0.0/16")).await;
     lab.configure(&[("enable-ic", "false")]).await;
     until("we have left", async || !lab.zones().contains("az1")).await;
+}
+
+/// The ConfigMap names databases that cannot be reached, and the master is restarted: the next one stays where the cluster is, follows
+/// what the others do there, and leaves it once it has reached the new ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_to_other_databases_goes_on_after_a_restart() {
+    let mut lab = Lab::up(Release::Lts).await;
+    let (other, engine) = joined(&lab).await;
+    lab.is_quiet().await;
+    let before = lab.rows();
+    lab.configure(&[("ic-nb-port", "1"), ("ic-sb-port", "1")]).await;
+    until("the next master will know", async || lab.kept().contains("present")).await;
+    drop(engine);
+    let engine = lab.engine().await;
+    lab.event_says("stays in the databases of before").await;
+    assert_eq!(lab.rows(), before);
+    other.stop();
+    lab.create(&[Lab::route(&lab.zone("az2"), "ts", "10.99.0.0/16", "169.254.100.77")]);
+    until("a new route is used", async || lab.routes().contains("10.99.0.0/16")).await;
+    drop(engine);
+
+    // edited once more while no master runs
+    let first = std::mem::replace(&mut lab.shared, Arc::new(shared(Release::Lts)));
+    lab.configure(&[]).await;
+    let _engine = lab.engine().await;
+    until("it is in the others", async || lab.zones().contains("az1")).await;
+    let zones = || first[1].ctl("ovn-ic-sbctl", &["--bare", "--columns=name", "list", "availability_zone"]);
+    until("it has left the first ones", async || !zones().contains("az1")).await;
+    until("nothing else is kept", async || !lab.kept().contains("present") && !lab.kept().contains("left")).await;
 }

@@ -51,7 +51,6 @@ fn who_has_the_address_keeps_it() {
     assert!(lines(&rig.step().chassis, "delete").is_empty(), "{:?}", rig.step().chassis.lines());
 
     // a host that gets another id keeps its address: nothing is wrong
-    let mut rig = rig;
     for gone in ["gw2", "a3"] {
         rig.ic_sb.set(gateway::TABLE, derived_uuid("Gateway", gone), None);
     }

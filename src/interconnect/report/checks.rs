@@ -360,7 +360,7 @@ fn prefixes(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
     }
     let before = all.len();
     for routes in routes {
-        let refused: Vec<_> = routes.prefixes.iter().filter(|offered| !offered.used).collect();
+        let refused: Vec<_> = routes.prefixes.iter().filter(|offered| !offered.used && !offered.closed).collect();
         for offered in refused.iter().take(NAMED) {
             let reason = offered.reason.as_deref().unwrap_or_default();
             let (why, remedy) = reason.split_once("; ").unwrap_or((reason, ""));
@@ -378,7 +378,9 @@ fn prefixes(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
     }
     if all.len() == before {
         let used: usize = routes.iter().map(Routes::used).sum();
-        all.push(Check::ok(WHAT, format!("{used} used, none refused")));
+        let closed: usize = routes.iter().map(Routes::closed).sum();
+        let kept_out = if closed > 0 { format!(", {closed} closed here") } else { String::new() };
+        all.push(Check::ok(WHAT, format!("{used} used, none refused{kept_out}")));
     }
 }
 

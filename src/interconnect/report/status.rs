@@ -245,6 +245,7 @@ impl fmt::Display for RouteList<'_> {
 fn line(offered: &Offered, now: u64) -> String {
     let ways: Vec<String> = offered.ways.iter().map(|way| way.text(offered.used)).collect();
     let verdict = match &offered.reason {
+        Some(reason) if offered.closed => format!("not used, {reason}"),
         Some(reason) => format!("refused, {reason}"),
         None => "used".to_owned(),
     };

@@ -70,7 +70,14 @@ fn zone(name: &str, cluster: &str, chassis: &str, address: &str) -> Zone {
 fn offered(prefix: &str, reason: Option<&str>) -> Offered {
     let used = reason.is_none();
     let way = Way { switch: "ts".into(), next_hop: "169.254.100.77".parse().unwrap(), written: Some(used) };
-    Offered { prefix: prefix.parse().unwrap(), used, reason: reason.map(str::to_owned), since: None, ways: vec![way] }
+    Offered {
+        prefix: prefix.parse().unwrap(),
+        used,
+        reason: reason.map(str::to_owned),
+        closed: false,
+        since: None,
+        ways: vec![way],
+    }
 }
 
 fn declared(prefix: &str, reason: Option<&str>) -> DeclaredRoute {

@@ -22,6 +22,8 @@ pub struct Offered {
     pub used: bool,
     /// Why it is not used.
     pub reason: Option<String>,
+    /// People here want it so: nothing is wrong.
+    pub closed: bool,
     /// When its cluster made the first of the ways that there are, in seconds since 1970. Only ovnkube says so.
     pub since: Option<u64>,
     pub ways: Vec<Way>,
@@ -89,7 +91,12 @@ impl Routes {
     }
 
     pub fn refused(&self) -> usize {
-        self.prefixes.len() - self.used()
+        self.prefixes.len() - self.used() - self.closed()
+    }
+
+    /// How many people here do not want.
+    pub fn closed(&self) -> usize {
+        self.prefixes.iter().filter(|offered| offered.closed).count()
     }
 }
 
@@ -97,20 +104,23 @@ impl Routes {
 struct Judged<'a> {
     /// By cluster and prefix.
     refused: BTreeMap<(&'a str, Subnet), &'a Refused>,
+    closed: BTreeMap<(&'a str, Subnet), &'a Refused>,
     /// By next hop, without what only people declared.
     used: BTreeMap<IpAddr, Vec<Subnet>>,
 }
 
 impl<'a> Judged<'a> {
     fn of(world: &'a World) -> Self {
-        let refused = world.joined.refused();
+        fn by_prefix<'a>(all: impl Iterator<Item = &'a Refused>) -> BTreeMap<(&'a str, Subnet), &'a Refused> {
+            all.map(|refused| ((refused.zone.as_ref(), refused.prefix), refused)).collect()
+        }
         let mut used: BTreeMap<IpAddr, Vec<Subnet>> = BTreeMap::new();
         for (prefix, next_hops) in world.joined.prefixes() {
             for (next_hop, _) in next_hops.iter().filter(|(_, offered)| offered.is_some()) {
                 used.entry(*next_hop).or_default().push(*prefix);
             }
         }
-        Self { refused: refused.map(|refused| ((refused.zone.as_ref(), refused.prefix), refused)).collect(), used }
+        Self { refused: by_prefix(world.joined.refused()), closed: by_prefix(world.joined.closed_prefixes()), used }
     }
 
     /// `routes`: those of one cluster to this prefix, at least one.
@@ -120,13 +130,19 @@ impl<'a> Judged<'a> {
             next_hop: route.next_hop,
             written: northbound.map(|nb| self.parts(route).all(|part| nb.learned.contains(&(part, route.next_hop)))),
         });
-        let mut refused = routes.iter().filter_map(|route| self.refused.get(&(route.zone.as_ref(), prefix)));
-        let reason = match refused.next() {
-            Some(refused) => Some(refused.reason.clone()),
-            None if routes.iter().any(|route| self.parts(route).next().is_some()) => None,
-            None => Some("auto-route is \"false\", or all of it is closed or declared otherwise here".to_owned()),
+        let of = |all: &BTreeMap<(&str, Subnet), &Refused>| {
+            routes.iter().find_map(|route| Some(all.get(&(route.zone.as_ref(), prefix))?.reason.clone()))
         };
-        Offered { prefix, used: reason.is_none(), reason, since: None, ways: ways.collect() }
+        let (reason, closed) = match (of(&self.refused), of(&self.closed)) {
+            (Some(reason), _) => (Some(reason), false),
+            (None, Some(reason)) => (Some(reason), true),
+            (None, None) if routes.iter().any(|route| self.parts(route).next().is_some()) => (None, false),
+            (None, None) => {
+                let reason = "auto-route is \"false\", or all of it is closed or declared otherwise here";
+                (Some(reason.to_owned()), true)
+            }
+        };
+        Offered { prefix, used: reason.is_none(), reason, closed, since: None, ways: ways.collect() }
     }
 
     /// The parts of a prefix that are used by a way: mostly it is one, the whole.

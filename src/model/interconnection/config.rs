@@ -100,6 +100,10 @@ impl Asks {
 impl Interconnection {
     /// As one text, for the next master: the keys of the ConfigMap. `is_on`: the cluster is not about to leave.
     pub fn text(&self, is_on: bool) -> String {
+        json!(self.keys(is_on)).to_string()
+    }
+
+    pub(super) fn keys(&self, is_on: bool) -> BTreeMap<&'static str, String> {
         let servers =
             self.servers.iter().map(|server| format!("{}{}", if server.tls { "ssl:" } else { "" }, server.host));
         let gateways: Vec<&str> = self.gateways.iter().map(AsRef::as_ref).collect();
@@ -116,7 +120,7 @@ impl Interconnection {
         let routes: Vec<String> = self.routes.iter().map(|(prefix, zone)| format!("{zone} {prefix}")).collect();
         keys.extend(Some(("routes", routes.join(","))).filter(|_| !routes.is_empty()));
         keys.extend(self.host_route.then(|| ("host-route", "true".to_owned())));
-        json!(keys).to_string()
+        keys
     }
 
     /// Whether both are in the same servers' databases.

@@ -19,7 +19,7 @@ pub fn prefixes(judge: &Judge<'_>, learns: bool) -> Prefixes {
 fn add(found: &mut Prefixes, judge: &Judge<'_>) {
     let mut all = BTreeSet::new();
     for (prefix, zone) in judge.declared {
-        let pieces = match judge.problem(*prefix) {
+        let pieces = match judge.taken(*prefix).or_else(|| judge.closed(*prefix)) {
             Some(problem) => Err(problem),
             None => pieces(*prefix, zone, judge, &mut all),
         };

@@ -68,6 +68,8 @@ pub struct Prefixes {
     pub used: BTreeMap<Subnet, BTreeMap<IpAddr, Option<Name>>>,
     pub declared: BTreeMap<Subnet, Declared>,
     pub refused: BTreeSet<Refused>,
+    /// Those that people here close: nothing is wrong with them.
+    pub closed: BTreeSet<Refused>,
     /// By cluster.
     pub counts: BTreeMap<Name, RouteCounts>,
 }
@@ -92,11 +94,13 @@ pub struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Why a prefix is not used here.
-    pub(super) fn problem(&self, prefix: Subnet) -> Option<String> {
-        if let Some(taken) = self.local.find(prefix) {
-            return Some(format!("it {taken}; give one of the clusters other addresses"));
-        }
+    /// What of this cluster has addresses of a prefix.
+    pub(super) fn taken(&self, prefix: Subnet) -> Option<String> {
+        Some(format!("it {}; give one of the clusters other addresses", self.local.find(prefix)?))
+    }
+
+    /// Who closes a prefix here.
+    pub(super) fn closed(&self, prefix: Subnet) -> Option<String> {
         let (range, subnet) = around(prefix).find_map(|range| self.closed.get_key_value(&range))?;
         Some(format!("Subnet {subnet} of this cluster closes {range} with disableInterConnection"))
     }
@@ -126,10 +130,9 @@ pub(super) fn learned(judge: &Judge<'_>) -> Prefixes {
     let mut counts: BTreeMap<&Name, BTreeSet<Subnet>> = BTreeMap::new();
     let mut taken = Taken::default();
     for (route, is_open) in in_order(judge.peers) {
+        let nowhere = nowhere(route.prefix).map(|why| format!("{why}; have the cluster offer the ranges of its pods"));
         // also of a route that is not used: else a gateway that is down for a moment would move its addresses to another cluster
-        let reason = nowhere(route.prefix)
-            .map(|why| format!("{why}; have the cluster offer the ranges of its pods"))
-            .or_else(|| taken.take(route, judge.peers));
+        let anothers = if nowhere.is_none() { taken.take(route, judge.peers) } else { None };
         if !is_open || judge.unused.contains(&route.switch) {
             continue;
         }
@@ -142,13 +145,24 @@ pub(super) fn learned(judge: &Judge<'_>) -> Prefixes {
                 route.zone
             ))
         };
-        let pieces = if let Some(reason) = reason.or_else(|| judge.problem(route.prefix)).or_else(declared) {
+        let local = judge.taken(route.prefix);
+        let closed = judge.closed(route.prefix).filter(|_| nowhere.is_none() && local.is_none());
+        let close = |reason| Refused { zone: route.zone.clone(), prefix: route.prefix, reason };
+        if let Some(reason) = closed {
+            found.closed.insert(close(reason));
+            continue;
+        }
+        let pieces = if let Some(reason) = nowhere.or(anothers).or(local).or_else(declared) {
             Err(reason)
         } else {
             let cut = cut.entry(route.prefix).or_insert_with(|| judge.pieces(route.prefix));
             few(cut.as_ref(), of_zone)
         };
         match pieces {
+            Ok([]) => {
+                let reason = "Subnets of this cluster close all of it with disableInterConnection";
+                found.closed.insert(close(reason.to_owned()));
+            }
             Ok(pieces) => {
                 count.used += 1;
                 for piece in pieces.iter().filter(|piece| judge.elsewhere(**piece, &route.zone).is_none()) {

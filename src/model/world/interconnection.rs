@@ -8,9 +8,9 @@ use ovnkube_ipam::Subnet;
 use super::World;
 use super::joined::Wanted;
 use crate::{
-    Affected, Asks, Declared, Interconnection, InterconnectionConfig, InterconnectionSubnet, Judge, Local, LocalRange,
-    MOST_PREFIXES, Name, Node, Notice, Object, ObjectKey, Peers, Prefixes, Refused, Severity, Stuck, TransitSwitch,
-    keys, prefixes,
+    Affected, Asks, Declared, Interconnection, InterconnectionConfig, InterconnectionSubnet, Judge, Kept, Local,
+    LocalRange, MOST_PREFIXES, Name, Node, Notice, Object, ObjectKey, Peers, Prefixes, Refused, Severity, Stuck,
+    TransitSwitch, keys, prefixes,
 };
 
 /// The most prefixes that one message names.
@@ -73,11 +73,12 @@ impl World {
     /// `None`: what was wanted before.
     fn want_joined(&mut self, wanted: Option<Wanted>) {
         let before: BTreeSet<Name> = self.gateways().cloned().collect();
+        let was_on = self.joined.wanted().is_some();
         if let Some(wanted) = wanted {
             self.joined.wanted = wanted;
         }
         if let Wanted::On(wanted) = &self.joined.wanted {
-            self.joined.kept = Some(Interconnection::clone(wanted));
+            self.joined.kept.want(wanted, was_on);
         }
         for switch in self.joined.switches().cloned().collect::<Vec<_>>() {
             self.affect(Affected::TransitSwitch(switch));
@@ -100,10 +101,10 @@ impl World {
 
     /// At first it is what an earlier master has stored. That is wanted if the ConfigMap cannot be used.
     pub(super) fn apply_stored(&mut self, text: Name) {
-        let is_first = self.joined.stored.is_none() && self.joined.kept.is_none();
-        let earlier = if is_first { Asks::of_text(&text) } else { Asks::Unclear };
+        let is_first = self.joined.stored.is_none();
+        let (earlier, kept) = if is_first { Kept::of_text(&text) } else { (Asks::Unclear, Kept::default()) };
         self.joined.stored = Some(text);
-        self.joined.kept = self.joined.kept.take().or_else(|| earlier.names().cloned());
+        self.joined.kept.recover(kept, matches!(earlier, Asks::On(_)));
         match earlier {
             Asks::On(wanted) if self.joined.wanted == Wanted::Unknown => self.want_joined(Some(Wanted::On(wanted))),
             Asks::Off(_) if self.joined.wanted == Wanted::Unknown => self.want_joined(Some(Wanted::Off(None))),
@@ -123,10 +124,15 @@ impl World {
     }
 
     pub(super) fn apply_left(&mut self, from: &Interconnection) {
-        if self.joined.is_off() && self.joined.kept.as_ref().is_some_and(|kept| kept.has_servers_of(from)) {
-            self.joined.kept = None;
-            self.affect(Affected::Interconnection);
-        }
+        self.joined.kept.has_left(from, self.joined.is_off());
+        self.affect(Affected::Interconnection);
+    }
+
+    pub(super) fn apply_moved(&mut self, to: &Interconnection, is_same: bool) {
+        self.joined.kept.moved(to, is_same);
+        // these were about the former databases
+        self.joined.stuck.retain(|on, _| !matches!(on, Stuck::Write(_)));
+        self.affect(Affected::Interconnection);
     }
 
     pub(super) fn apply_interconnection_subnet(&mut self, name: Name, new: Option<InterconnectionSubnet>) {
@@ -289,12 +295,13 @@ impl World {
             );
             warn("ClusterSilent", message)
         });
-        let stuck = self.joined.stuck.iter().map(|(on, problem)| {
-            let stays = match on {
-                Stuck::Present => "interconnection stays as it is",
-                Stuck::Next => "interconnection stays in the databases of before",
-            };
-            warn("InterconnectionWaits", format!("{stays}: {problem}"))
+        let stuck = self.joined.stuck.iter().map(|(on, problem)| match on {
+            Stuck::Present => warn("InterconnectionWaits", format!("interconnection stays as it is: {problem}")),
+            Stuck::Next => {
+                let stays = "interconnection stays in the databases of before";
+                warn("InterconnectionWaits", format!("{stays}: {problem}"))
+            }
+            Stuck::Write(_) => warn("InterconnectionRefused", problem.to_string()),
         });
         let offers = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
         let more = if offers { self.offered_ranges().1 } else { 0 };

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use ovnkube_ipam::Subnet;
 
 use crate::{
-    BadKey, Declared, Interconnection, InterconnectionSubnet, Name, PeerCluster, Peers, Prefixes, Refused, RouteCounts,
-    Stuck,
+    BadKey, Declared, Interconnection, InterconnectionSubnet, Kept, Name, PeerCluster, Peers, Prefixes, Refused,
+    RouteCounts, Stuck,
 };
 
 /// What is wanted and what is known; see the module.
@@ -19,8 +19,8 @@ pub struct Joined {
     /// This process may not read the ConfigMap, and has not yet.
     pub(super) is_hidden: bool,
     pub(super) wanted: Wanted,
-    /// The last interconnection that was wanted, until it is left: what the northbound database should say of it.
-    pub(super) kept: Option<Interconnection>,
+    /// What the northbound database should say, for the next master.
+    pub(super) kept: Kept,
     /// What it says; `None`: it was not read yet.
     pub(super) stored: Option<Name>,
     /// Why it stays as it is.
@@ -67,13 +67,23 @@ impl Joined {
     /// Where nobody wants an interconnection: where rows of this cluster may be all the same.
     pub fn left(&self) -> Vec<&Interconnection> {
         let Wanted::Off(names) = &self.wanted else { return Vec::new() };
-        let names = names.as_deref().filter(|names| self.kept.as_ref().is_none_or(|kept| !kept.has_servers_of(names)));
-        self.kept.iter().chain(names).collect()
+        let names = names.as_deref().filter(|names| !self.kept.all().any(|kept| kept.has_servers_of(names)));
+        self.kept.all().chain(names).collect()
+    }
+
+    /// Where the cluster is, if it should move to other databases and has not reached them yet.
+    pub fn present(&self) -> Option<&Interconnection> {
+        self.wanted().and(self.kept.present.as_ref())
+    }
+
+    /// Where it was before, and rows of it may be. Elsewhere it is joined.
+    pub fn left_behind(&self) -> &[Interconnection] {
+        if self.wanted().is_some() { &self.kept.left } else { &[] }
     }
 
     /// What the next master finds; `None`: nothing.
     pub fn kept(&self) -> Option<String> {
-        self.kept.as_ref().map(|kept| kept.text(!self.is_off()))
+        self.kept.text(!self.is_off())
     }
 
     /// Whether this is what the northbound database was last known to say of it.
@@ -113,6 +123,11 @@ impl Joined {
     pub fn clusters(&self) -> impl Iterator<Item = (&Name, &PeerCluster, RouteCounts)> {
         let clusters = self.peers.iter().flat_map(|peers| &peers.clusters);
         clusters.map(|(name, cluster)| (name, cluster, self.prefixes.counts.get(name).copied().unwrap_or_default()))
+    }
+
+    /// Prefixes of other clusters that Subnets close here.
+    pub fn closed_prefixes(&self) -> impl Iterator<Item = &Refused> {
+        self.prefixes.closed.iter()
     }
 
     pub fn refused(&self) -> impl Iterator<Item = &Refused> {

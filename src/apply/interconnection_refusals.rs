@@ -1,0 +1,75 @@
+//! Databases that do not take what is written for an interconnection: people are told which, why and what to do.
+
+use std::collections::BTreeMap;
+
+use ovnkube_model::{Change, Name, Stuck, Written};
+use ovnkube_ovsdb::{Class, TxnError};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::interconnection_session::{SAY_AFTER, tell};
+
+/// The longest words of a server that are told.
+const LONGEST: usize = 300;
+
+/// Since when each database refuses, and what people were told.
+#[derive(Default)]
+pub(crate) struct Refusals(BTreeMap<Written, (Instant, Option<Name>)>);
+
+impl Refusals {
+    /// Notes how a write ended. What a race with another cluster refuses succeeds soon after, so it is not told at once. A connection
+    /// that is lost is told elsewhere.
+    pub(crate) async fn note(
+        &mut self,
+        database: Written,
+        error: Option<TxnError>,
+        changes: &mpsc::WeakSender<Change>,
+    ) {
+        let Some(error) = error else { return self.end(database, changes).await };
+        if matches!(error.class, Class::NotConnected | Class::Lost | Class::TimedOut) {
+            return;
+        }
+        let (since, told) = self.0.entry(database).or_insert_with(|| (Instant::now(), None));
+        let says = Some(sentence(database, &error));
+        if since.elapsed() >= SAY_AFTER && *told != says {
+            told.clone_from(&says);
+            tell(changes, Change::InterconnectionStuck(Stuck::Write(database), says)).await;
+        }
+    }
+
+    /// Nothing is to be written.
+    pub(crate) async fn none(&mut self, changes: &mpsc::WeakSender<Change>) {
+        for database in self.0.keys().copied().collect::<Vec<_>>() {
+            self.end(database, changes).await;
+        }
+    }
+
+    /// Whether people know of one.
+    pub(crate) fn told(&self) -> bool {
+        self.0.values().any(|(_, told)| told.is_some())
+    }
+
+    async fn end(&mut self, database: Written, changes: &mpsc::WeakSender<Change>) {
+        if self.0.remove(&database).is_some_and(|(_, told)| told.is_some()) {
+            tell(changes, Change::InterconnectionStuck(Stuck::Write(database), None)).await;
+        }
+    }
+}
+
+fn sentence(database: Written, error: &TxnError) -> Name {
+    let which = match database {
+        Written::NorthInterconnection => "the northbound interconnection database",
+        Written::SouthInterconnection => "the southbound interconnection database",
+        Written::South => "the southbound database of this cluster",
+    };
+    let remedy = match error.class {
+        Class::Permission => "let the certificate of the masters write there",
+        Class::ReadOnly => "name servers that take writes",
+        Class::Constraint | Class::Duplicate => "remove the row that is named, if nobody needs it",
+        Class::NotOwner => "stop the other controller that writes there",
+        _ => "the log of its server may say more",
+    };
+    // some of it may have been written by others
+    let why: String = error.to_string().chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("{which} does not take what this cluster writes, and the others go on: {why}; {remedy}").into()
+}
