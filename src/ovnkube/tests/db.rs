@@ -1,7 +1,7 @@
 //! `ovnkube db status` about real servers.
 
 use std::net::TcpListener;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ovnkube_tests::nb::{Release, Server, until};
@@ -33,6 +33,16 @@ impl Said {
 
 /// `ovnkube db` with these words, as on the host of `here`.
 pub(crate) fn db(here: &Member, words: &[&str], addresses: &str) -> Said {
+    said(&mut command(here, words, addresses))
+}
+
+pub(crate) fn said(command: &mut Command) -> Said {
+    let out = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { code: out.status.code().unwrap_or(-1), out: text(out.stdout), err: text(out.stderr) }
+}
+
+pub(crate) fn command(here: &Member, words: &[&str], addresses: &str) -> Command {
     let config = here.dir().join("ovn_k8s.conf");
     std::fs::write(&config, "").unwrap();
     let flags = [
@@ -43,9 +53,7 @@ pub(crate) fn db(here: &Member, words: &[&str], addresses: &str) -> Said {
         "--sb-run-dir=/nowhere".to_owned(),
     ];
     let words = ["db"].iter().chain(words).map(ToString::to_string).chain(flags);
-    let out = ovnkube(words).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { code: out.status.code().unwrap(), out: text(out.stdout), err: text(out.stderr) }
+    ovnkube(words)
 }
 
 /// The addresses of all, for clients.

@@ -11,6 +11,8 @@ mod bad_input;
 mod certificates;
 mod cluster;
 mod db;
+mod db_backups;
+mod db_cut;
 mod db_disk;
 mod db_refusals;
 mod db_steps;
