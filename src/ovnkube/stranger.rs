@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::cluster::ANSWER_WITHIN;
 
 /// The API server deletes Events after an hour.
-const REMIND: Duration = Duration::from_secs(1800);
+pub(crate) const REMIND: Duration = Duration::from_secs(1800);
 
 pub(crate) struct Report {
     /// Which database, for `/readyz` and the Event.
@@ -43,18 +43,23 @@ impl Report {
     }
 
     async fn notice(&self, why: &str) -> Notice {
-        let named = |namespace: &Value| -> Option<Name> {
-            let of = &namespace["metadata"];
-            (of["name"] == *self.namespace).then(|| of["uid"].as_str().unwrap_or_default().into())
-        };
-        // without it, kubectl get events shows the Event, and kubectl describe does not
-        let uids = timeout(ANSWER_WITHIN, self.api.survey("/api/v1/namespaces", named)).await;
-        let uid = uids.ok().and_then(Result::ok).and_then(|uids| uids.into_iter().next()).unwrap_or_default();
         Notice {
-            object: Object::Namespace { name: self.namespace.as_str().into(), uid },
+            object: namespace(&self.api, &self.namespace).await,
             severity: Severity::Warning,
             reason: "DatabaseOfAnotherCluster",
             message: format!("the {} is not used: {why}", self.part),
         }
     }
+}
+
+/// The namespace of ovnkube, as Events are about it.
+pub(crate) async fn namespace(api: &Client, name: &str) -> Object {
+    let named = |namespace: &Value| -> Option<Name> {
+        let of = &namespace["metadata"];
+        (of["name"] == *name).then(|| of["uid"].as_str().unwrap_or_default().into())
+    };
+    // without it, kubectl get events shows the Event, and kubectl describe does not
+    let uids = timeout(ANSWER_WITHIN, api.survey("/api/v1/namespaces", named)).await;
+    let uid = uids.ok().and_then(Result::ok).and_then(|uids| uids.into_iter().next()).unwrap_or_default();
+    Object::Namespace { name: name.into(), uid }
 }

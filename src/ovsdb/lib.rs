@@ -35,6 +35,7 @@ mod fault;
 mod fence;
 mod flights;
 mod frame;
+mod held;
 mod lock;
 mod locks;
 #[cfg(test)]
@@ -65,6 +66,7 @@ pub use client::{CacheGuard, Client};
 pub use events::{Event, RowEvent, Subscription};
 pub use fence::Fence;
 pub use frame::{FrameError, Framer};
+pub use held::is_lock_held;
 pub use lock::Lock;
 pub use locks::Standing;
 pub use options::{Dial, Options};

@@ -22,6 +22,7 @@ mod ic_cost;
 mod identity;
 mod manifests;
 mod masters;
+mod northd;
 mod one_process;
 mod plan;
 mod pods;
