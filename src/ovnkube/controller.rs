@@ -67,7 +67,7 @@ pub(crate) async fn run(
             readiness: readiness.clone(),
             events: events.clone(),
         };
-        beside.spawn(of.keep(database.stranger()));
+        beside.spawn(of.keep(database.unfit()));
     }
     let scope = if roles.controller { Scope::Controller } else { Scope::ClusterManager };
     loop {

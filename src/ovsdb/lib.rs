@@ -73,5 +73,5 @@ pub use options::{Dial, Options};
 pub use outcome::Reply;
 pub use questions::{NoAnswer, Questions};
 pub use remote::{Remote, RemoteError};
-pub use state::{State, Stats};
+pub use state::{State, Stats, Unfit};
 pub use tls::TlsFiles;
