@@ -18,6 +18,8 @@ pub struct Refused(pub String);
 pub struct Source {
     pub address: String,
     pub note: Option<String>,
+    /// The server's schema, if that of a backup is older.
+    pub older_than: Option<String>,
 }
 
 /// A member to remove, and what its user has to know.
@@ -43,6 +45,10 @@ pub enum Here {
         address: String,
         /// Whether it has joined; otherwise the join was cut short.
         joined: bool,
+        /// Whether no server has ever used it.
+        fresh: bool,
+        /// The member whose file it has replaced, which is still kept beside it, if it has not joined.
+        replaces: Option<String>,
     },
 }
 
@@ -57,7 +63,8 @@ pub fn backup(observed: &Observed) -> Verdict<Source> {
     let servers = Servers::of(observed);
     one_cluster(&servers)?;
     let with = |role| servers.all.iter().filter(move |server| server.role == role && server.answers());
-    let from = |server: &Server, note: Option<String>| Ok(Source { address: server.address.clone(), note });
+    let from =
+        |server: &Server, note: Option<String>| Ok(Source { address: server.address.clone(), note, older_than: None });
     if let Some(leader) = servers.leader().filter(|leader| leader.answers()) {
         return from(leader, None);
     }
@@ -217,7 +224,12 @@ pub fn join(observed: &Observed, here: &Here, local: &str) -> Verdict<String> {
 /// A member whose host has a new address joins as a new one. Returns the cluster, and the digits of the old member.
 pub fn replace(observed: &Observed, here: &Here, local: &str) -> Verdict<(String, String)> {
     match here {
-        Here::Member { id, address, joined: true } if address != local => {
+        // it was cut short, or done, and nothing has used it
+        Here::Member { joined: false, replaces: Some(old), .. } => {
+            reachable(observed, local)?;
+            Ok((cluster_to_join(observed)?, old.clone()))
+        }
+        Here::Member { id, address, joined: true, .. } if address != local => {
             reachable(observed, local)?;
             Ok((cluster_to_join(observed)?, first_digits(id)))
         }
@@ -231,11 +243,15 @@ pub fn replace(observed: &Observed, here: &Here, local: &str) -> Verdict<(String
     }
 }
 
-/// This host gets a file that is a new cluster. `contents`: those of a backup.
-pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) -> Verdict<()> {
+/// This host gets a file that is a new cluster. `contents`: those of a backup. False if it has it: the step was cut short when only its
+/// end was missing, or is done again.
+pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) -> Verdict<bool> {
     let word = observed.word();
     match here {
         Here::Runs => return refuse(runs()),
+        Here::Member { address, fresh: true, .. } if address == local && !contents => return Ok(false),
+        // the same backup, or another one: nothing is lost
+        Here::Member { address, fresh: true, .. } if address == local => {}
         Here::Member { address, .. } => {
             return refuse(format!(
                 "the file of this host is that of the member at {address}: start ovsdb-server, and it goes on. If its cluster is \
@@ -286,7 +302,7 @@ pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) 
             }
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The address stays in the file for ever, and other hosts must reach it. A loopback address is for a cluster on one host, whose
@@ -339,7 +355,8 @@ pub fn restore(observed: &Observed, name: &str, schema: &str) -> Verdict<Source>
             observed.word()
         ));
     }
-    Ok(Source { address: writer.address, note: None })
+    let older_than = (version(schema) < version(running)).then(|| running.to_owned());
+    Ok(Source { address: writer.address, note: None, older_than })
 }
 
 /// Gives the database a newer schema. Nothing if it has it.
@@ -352,7 +369,7 @@ pub fn convert(observed: &Observed, name: &str, schema: &str) -> Verdict<Option<
             "the database has schema {running}, and {schema} is older: tables and columns would be lost. An older release of OVN \
              works with the newer schema"
         )),
-        std::cmp::Ordering::Less => Ok(Some(Source { address: writer.address, note: None })),
+        std::cmp::Ordering::Less => Ok(Some(Source { address: writer.address, note: None, older_than: None })),
     }
 }
 

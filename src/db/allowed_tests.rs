@@ -6,6 +6,10 @@ use crate::{DatabaseFile, Here, Refused, backup, bootstrap, compact, convert, jo
 
 const LOCAL: &str = "tcp:10.0.0.9:6643";
 
+fn member(address: &str, joined: bool, fresh: bool) -> Here {
+    Here::Member { id: "abcd0000".to_owned(), address: address.to_owned(), joined, fresh, replaces: None }
+}
+
 /// `Ok` with what its user is told, or the refusal.
 fn told<T>(verdict: Result<T, Refused>, note: impl Fn(T) -> String) -> Result<String, String> {
     verdict.map(note).map_err(|Refused(why)| why)
@@ -96,8 +100,14 @@ fn who_may_be_removed() {
 
 #[test]
 fn who_may_join() {
-    let member =
-        |address: &str, joined| Here::Member { id: "abcd0000".to_owned(), address: address.to_owned(), joined };
+    let member = |address: &str, joined| member(address, joined, false);
+    let replaced = |address: &str| Here::Member {
+        id: "abcd0000".to_owned(),
+        address: address.to_owned(),
+        joined: false,
+        fresh: true,
+        replaces: Some("1234".to_owned()),
+    };
     let other = "tcp:10.0.0.3:6643";
     for (letters, here, want) in [
         ("LFF", Here::Nothing, Ok(CLUSTER)),
@@ -121,6 +131,10 @@ fn who_may_join() {
         ("LFx", Here::Nothing, Err("has no file of a member")),
         ("LFx", Here::Runs, Err("stop it first")),
         ("ddx", member(other, true), Err("the cluster has no leader")),
+        // it was cut short
+        ("LFx", replaced(LOCAL), Ok("1234")),
+        ("LFx", replaced(other), Ok("1234")),
+        ("ddx", replaced(LOCAL), Err("the cluster has no leader")),
     ] {
         check(
             &format!("replace {letters} {here:?}"),
@@ -133,14 +147,20 @@ fn who_may_join() {
 #[test]
 fn who_may_make_a_cluster() {
     let local = "tcp:10.0.0.1:6643";
-    let member = Here::Member { id: "abcd0000".to_owned(), address: local.to_owned(), joined: true };
+    let used = member(local, true, false);
     for (letters, here, contents, want) in [
         ("x", Here::Nothing, false, Ok("")),
         ("x", Here::Alone, false, Ok("")),
         ("x", Here::Nothing, true, Ok("")),
         ("x", Here::Alone, true, Err("would get another one")),
         ("x", Here::Runs, false, Err("stop it first")),
-        ("x", member, false, Err("start ovsdb-server, and it goes on")),
+        ("x", used.clone(), false, Err("start ovsdb-server, and it goes on")),
+        ("x", used, true, Err("start ovsdb-server, and it goes on")),
+        // it was cut short at its end, or is done again
+        ("x", member(local, true, true), false, Ok("made already")),
+        ("x", member(local, true, true), true, Ok("")),
+        ("x", member("tcp:10.0.0.2:6643", true, true), false, Err("start ovsdb-server, and it goes on")),
+        ("xL", member(local, true, true), true, Err("is in a cluster already")),
         (
             "xx",
             Here::Nothing,
@@ -156,7 +176,8 @@ fn who_may_make_a_cluster() {
         ("xd", Here::Nothing, false, Err("is in a cluster already")),
         ("xA", Here::Nothing, false, Err("tcp:10.0.0.2:6641 has the database, outside a cluster")),
     ] {
-        let verdict = told(bootstrap(&seen(letters, None), &here, local, contents), |()| String::new());
+        let said = |makes: bool| if makes { String::new() } else { "made already".to_owned() };
+        let verdict = told(bootstrap(&seen(letters, None), &here, local, contents), said);
         check(&format!("{letters} {here:?}"), &verdict, want);
     }
 }
@@ -184,10 +205,10 @@ fn which_addresses_a_member_may_have() {
         none.servers[0].address = clients.to_owned();
         // it is the server of this host
         let verdict = if host_of(local) == host_of(clients) || want.is_err() {
-            told(bootstrap(&none, &Here::Nothing, local, false), |()| String::new())
+            told(bootstrap(&none, &Here::Nothing, local, false), |_| String::new())
         } else {
             none.servers.clear();
-            told(bootstrap(&none, &Here::Nothing, local, false), |()| String::new())
+            told(bootstrap(&none, &Here::Nothing, local, false), |_| String::new())
         };
         check(&format!("bootstrap {local} {clients}"), &verdict, want);
         let mut cluster = seen("LFF", None);
@@ -196,14 +217,14 @@ fn which_addresses_a_member_may_have() {
         cluster.servers.truncate(if own { 1 } else { 3 });
         let want = want.map(|_| CLUSTER);
         check(&format!("join {local} {clients}"), &told(join(&cluster, &Here::Nothing, local), |id| id), want);
-        let here = Here::Member { id: "abcd0000".to_owned(), address: "tcp:10.0.0.3:6643".to_owned(), joined: true };
+        let here = member("tcp:10.0.0.3:6643", true, false);
         let verdict = told(replace(&cluster, &here, local), |(cluster, _)| cluster);
         check(&format!("replace {local} {clients}"), &verdict, want);
     }
     // nobody was asked
     let mut nowhere = seen("x", None);
     nowhere.addressed = false;
-    let verdict = told(bootstrap(&nowhere, &Here::Nothing, "tcp:10.0.0.1:6643", false), |()| String::new());
+    let verdict = told(bootstrap(&nowhere, &Here::Nothing, "tcp:10.0.0.1:6643", false), |_| String::new());
     check(
         "no addresses",
         &verdict,
@@ -251,9 +272,13 @@ fn what_contents_are_read_and_written() {
         check(&format!("backup {letters}"), &told(backup(&seen(letters, None)), note), want);
     }
     let address = |source: crate::Source| source.address;
+    let converted = |source: crate::Source| match source.older_than {
+        Some(newer) => format!("{} older than {newer}", source.address),
+        None => source.address,
+    };
     for (letters, name, schema, want) in [
         ("FLF", "OVN_Northbound", "7.0.0", Ok("tcp:10.0.0.2:6641")),
-        ("FLx", "OVN_Northbound", "6.3.0", Ok("tcp:10.0.0.2:6641")),
+        ("FLx", "OVN_Northbound", "6.3.0", Ok("tcp:10.0.0.2:6641 older than 7.0.0")),
         ("BA", "OVN_Northbound", "7.0.0", Ok("tcp:10.0.0.2:6641")),
         ("FLF", "OVN_Northbound", "7.11.0", Err("First write ovnkube db convert nb")),
         ("FLF", "OVN_Southbound", "7.0.0", Err("the file is of the database OVN_Southbound, not OVN_Northbound")),
@@ -263,7 +288,7 @@ fn what_contents_are_read_and_written() {
     ] {
         check(
             &format!("restore {letters} {schema}"),
-            &told(restore(&seen(letters, None), name, schema), address),
+            &told(restore(&seen(letters, None), name, schema), converted),
             want,
         );
     }

@@ -88,6 +88,25 @@ fn idle(northd: &Northd) -> Option<(String, String)> {
         let remedy = "run ovn-appctl -t ovn-northd resume on this host";
         return Some(("northd on this host is paused".to_owned(), remedy.to_owned()));
     }
+    let told = |problem: &str, remedy: &str| Some((problem.to_owned(), remedy.to_owned()));
+    match (northd.this_host.as_deref(), northd.active) {
+        (Some("active"), Some(false)) => {
+            return told(
+                "northd on this host is active, but not with the southbound database of --sb-address",
+                "give northd and this command the addresses of one database",
+            );
+        }
+        (_, Some(false)) => {
+            return told(
+                "no northd is active: changes of the northbound database have no effect",
+                "start northd on a host of the databases, and look at its log",
+            );
+        }
+        (Some(here), _) if here.starts_with("no answer") => {
+            return told("northd on this host does not answer", "look at its log, and start it again");
+        }
+        _ => {}
+    }
     northd.is_behind().then(|| {
         (
             "northd has not taken in the newest change that was marked".to_owned(),

@@ -21,6 +21,8 @@ pub struct Observed {
 pub struct Northd {
     /// What the one on this host does: `active`, `standby` or `paused`; or why it does not say so.
     pub this_host: Option<String>,
+    /// Whether any northd holds the lock of the southbound database under which the active one works, where that is known.
+    pub active: Option<bool>,
     /// The newest change that was marked, and the newest marked one that northd has taken in, looked at for some seconds.
     pub nb_cfg: Option<i64>,
     pub sb_cfg: Option<i64>,

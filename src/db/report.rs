@@ -56,13 +56,20 @@ impl fmt::Display for Report {
 
 fn northd_line(northd: &Northd) -> String {
     let here = northd.this_host.as_ref().map_or_else(|| "not here".to_owned(), |what| format!("here: {what}"));
+    let others = match (northd.this_host.as_deref(), northd.active) {
+        (_, Some(false)) => ", none is active",
+        (Some("active"), _) => "",
+        (Some("standby" | "paused") | None, Some(true)) => ", active on another host",
+        (Some(_), Some(true)) => ", one has the lock of the active one",
+        (_, None) => ", not known whether active elsewhere",
+    };
     let marks = match (northd.nb_cfg, northd.sb_cfg) {
         (Some(0), Some(0)) => ", no change was marked".to_owned(),
         (Some(wanted), Some(done)) if northd.is_behind() => format!(", has taken in mark {done} of {wanted}"),
         (Some(wanted), Some(_)) => format!(", has taken in all marked changes, the newest is {wanted}"),
         _ => String::new(),
     };
-    format!("northd, {here}{marks}")
+    format!("northd, {here}{others}{marks}")
 }
 
 fn line(server: &Server) -> String {

@@ -296,17 +296,22 @@ fn disks_logs_and_northd_are_guarded() {
     assert_eq!(remedy, "run ovnkube db compact nb on this host");
 
     let northd = |this_host: Option<&str>, nb_cfg, sb_cfg| {
-        let northd = Northd { this_host: this_host.map(str::to_owned), nb_cfg: Some(nb_cfg), sb_cfg: Some(sb_cfg) };
+        let northd = Northd {
+            this_host: this_host.map(str::to_owned),
+            active: Some(true),
+            nb_cfg: Some(nb_cfg),
+            sb_cfg: Some(sb_cfg),
+        };
         let line = Report::of(&Observed { northd: Some(northd.clone()), ..seen("LFF", Some(0)) }).to_string();
         let line = line.lines().find(|line| line.starts_with("  northd")).unwrap().trim().to_owned();
         (guarded(|_| {}, Some(northd)), line)
     };
     assert_eq!(northd(Some("active"), 0, 0), (well(), "northd, here: active, no change was marked".to_owned()));
-    let all = "northd, not here, has taken in all marked changes, the newest is 7";
+    let all = "northd, not here, active on another host, has taken in all marked changes, the newest is 7";
     assert_eq!(northd(None, 7, 7), (well(), all.to_owned()));
     let ((state, text, _), line) = northd(Some("standby"), 7, 5);
     assert_eq!((state, &*text), (State::Degraded, "northd has not taken in the newest change that was marked"));
-    assert_eq!(line, "northd, here: standby, has taken in mark 5 of 7");
+    assert_eq!(line, "northd, here: standby, active on another host, has taken in mark 5 of 7");
     let ((_, text, remedy), _) = northd(Some("paused"), 7, 7);
     assert_eq!(
         (&*text, &*remedy),
@@ -320,6 +325,43 @@ fn disks_logs_and_northd_are_guarded() {
         said.text.starts_with("works, but one more loss stops writes") && said.text.ends_with("1000 bytes are left")
     );
     assert!(said.remedy.unwrap().ends_with("; make room there: without it, ovsdb-server cannot write"));
+}
+
+#[test]
+fn the_active_northd_is_named_or_missed() {
+    let with = |this_host: Option<&str>, active| {
+        let northd = Northd { this_host: this_host.map(str::to_owned), active, nb_cfg: Some(0), sb_cfg: Some(0) };
+        let text = Report::of(&Observed { northd: Some(northd.clone()), ..seen("LFF", Some(0)) }).to_string();
+        let line = text.lines().find(|line| line.starts_with("  northd")).unwrap().trim().to_owned();
+        let line = line.trim_end_matches(", no change was marked").to_owned();
+        let (state, text, _) = guarded(|_| {}, Some(northd));
+        assert_eq!(state == State::Healthy, text.is_empty(), "{text}");
+        (line, text)
+    };
+    let none = "no northd is active: changes of the northbound database have no effect";
+    for (here, active, line, problem) in [
+        (Some("active"), Some(true), "here: active", ""),
+        (Some("standby"), Some(true), "here: standby, active on another host", ""),
+        (None, Some(true), "not here, active on another host", ""),
+        (None, None, "not here, not known whether active elsewhere", ""),
+        (None, Some(false), "not here, none is active", none),
+        (Some("standby"), Some(false), "here: standby, none is active", none),
+        (Some("paused"), Some(false), "here: paused, none is active", "northd on this host is paused"),
+        (
+            Some("active"),
+            Some(false),
+            "here: active, none is active",
+            "northd on this host is active, but not with the southbound database of --sb-address",
+        ),
+        (
+            Some("no answer: no answer within 3 s"),
+            Some(true),
+            "here: no answer: no answer within 3 s, one has the lock of the active one",
+            "northd on this host does not answer",
+        ),
+    ] {
+        assert_eq!(with(here, active), (format!("northd, {line}"), problem.to_owned()));
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use tracing::{info, warn};
 
 use crate::connections::Connections;
 use crate::stop::Stop;
-use crate::{cluster, election_timer, host_routes, recording, server_keys, stranger, translate};
+use crate::{cluster, election_timer, host_routes, northd, recording, server_keys, stranger, translate};
 
 /// How many changes may wait for the engine; beyond that the watches wait.
 const CHANGES: usize = 4096;
@@ -54,6 +54,10 @@ pub(crate) async fn run(
         let settings = settings.clone();
         beside.spawn(async move { election_timer::keep(&settings).await });
     }
+    if roles.controller {
+        let (settings, api, events) = (settings.clone(), api.clone(), events.clone());
+        beside.spawn(async move { northd::keep(&settings, &api, &events).await });
+    }
     for (database, part) in [(&nb, "northbound database"), (&sb, "southbound database")] {
         let Some(database) = database else { continue };
         let of = stranger::Report {
@@ -63,7 +67,7 @@ pub(crate) async fn run(
             readiness: readiness.clone(),
             events: events.clone(),
         };
-        beside.spawn(of.keep(database.stranger()));
+        beside.spawn(of.keep(database.unfit()));
     }
     let scope = if roles.controller { Scope::Controller } else { Scope::ClusterManager };
     loop {

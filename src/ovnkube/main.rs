@@ -11,6 +11,7 @@ mod ic;
 mod install_cni;
 #[cfg_attr(windows, path = "system/no_node.rs")]
 mod node;
+mod northd;
 mod pidfile;
 mod preflight;
 mod probe;

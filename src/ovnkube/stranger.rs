@@ -1,9 +1,10 @@
-//! Says that a database server is refused since it is of another cluster than the one in use: in `/readyz`, and as an Event of the
-//! namespace of ovnkube. Each master says so, also one that waits for the lease.
+//! Says that a database server is refused since it is of another cluster than the one in use, or has an older log than was seen: in
+//! `/readyz`, and as an Event of the namespace of ovnkube. Each master says so, also one that waits for the lease.
 
 use std::time::Duration;
 
 use ovnkube_model::{Name, Notice, Object, Severity};
+use ovnkube_ovsdb::Unfit;
 use ovnkube_telemetry::Readiness;
 use ovnkube_watch::{Client, Events};
 use serde_json::Value;
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 use crate::cluster::ANSWER_WITHIN;
 
 /// The API server deletes Events after an hour.
-const REMIND: Duration = Duration::from_secs(1800);
+pub(crate) const REMIND: Duration = Duration::from_secs(1800);
 
 pub(crate) struct Report {
     /// Which database, for `/readyz` and the Event.
@@ -26,13 +27,14 @@ pub(crate) struct Report {
 
 impl Report {
     /// Runs for as long as the process does.
-    pub(crate) async fn keep(self, mut stranger: watch::Receiver<Option<String>>) {
+    pub(crate) async fn keep(self, mut stranger: watch::Receiver<Option<Unfit>>) {
         loop {
             let said = stranger.borrow_and_update().clone();
             match said {
-                Some(why) => {
-                    self.readiness.wait(self.part, &*why);
-                    self.events.publish(self.notice(&why).await);
+                Some(unfit) => {
+                    let (Unfit::Stranger(why) | Unfit::Older(why)) = &unfit;
+                    self.readiness.wait(self.part, why.as_str());
+                    self.events.publish(self.notice(&unfit).await);
                 }
                 None => self.readiness.ready(self.part),
             }
@@ -42,19 +44,28 @@ impl Report {
         }
     }
 
-    async fn notice(&self, why: &str) -> Notice {
-        let named = |namespace: &Value| -> Option<Name> {
-            let of = &namespace["metadata"];
-            (of["name"] == *self.namespace).then(|| of["uid"].as_str().unwrap_or_default().into())
+    async fn notice(&self, unfit: &Unfit) -> Notice {
+        let (reason, why) = match unfit {
+            Unfit::Stranger(why) => ("DatabaseOfAnotherCluster", why),
+            Unfit::Older(why) => ("DatabaseOlderThanSeen", why),
         };
-        // without it, kubectl get events shows the Event, and kubectl describe does not
-        let uids = timeout(ANSWER_WITHIN, self.api.survey("/api/v1/namespaces", named)).await;
-        let uid = uids.ok().and_then(Result::ok).and_then(|uids| uids.into_iter().next()).unwrap_or_default();
         Notice {
-            object: Object::Namespace { name: self.namespace.as_str().into(), uid },
+            object: namespace(&self.api, &self.namespace).await,
             severity: Severity::Warning,
-            reason: "DatabaseOfAnotherCluster",
+            reason,
             message: format!("the {} is not used: {why}", self.part),
         }
     }
+}
+
+/// The namespace of ovnkube, as Events are about it.
+pub(crate) async fn namespace(api: &Client, name: &str) -> Object {
+    let named = |namespace: &Value| -> Option<Name> {
+        let of = &namespace["metadata"];
+        (of["name"] == *name).then(|| of["uid"].as_str().unwrap_or_default().into())
+    };
+    // without it, kubectl get events shows the Event, and kubectl describe does not
+    let uids = timeout(ANSWER_WITHIN, api.survey("/api/v1/namespaces", named)).await;
+    let uid = uids.ok().and_then(Result::ok).and_then(|uids| uids.into_iter().next()).unwrap_or_default();
+    Object::Namespace { name: name.into(), uid }
 }

@@ -37,3 +37,10 @@ pub(crate) fn is_read_only(path: &Path) -> bool {
     use nix::sys::statvfs::{FsFlags, statvfs};
     statvfs(path).is_ok_and(|of| of.flags().contains(FsFlags::ST_RDONLY))
 }
+
+/// Whether two names are of one file.
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let of = |path: &Path| path.metadata().ok().map(|of| (of.dev(), of.ino()));
+    of(one).is_some_and(|id| Some(id) == of(other))
+}

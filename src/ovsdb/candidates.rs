@@ -19,7 +19,7 @@ use crate::fault::Fault;
 use crate::remote::Remote;
 use crate::session::{self, Session};
 use crate::shared::Shared;
-use crate::state::State;
+use crate::state::{State, Unfit};
 
 /// A server that did not answer, or is of no use, is asked again after this, however often.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -27,6 +27,18 @@ const AGAIN: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 /// A session that lived this long was not a failed attempt.
 const PROVEN: Duration = Duration::from_secs(1);
+
+/// A leader that has just been elected may not have told yet how far its log is. One that is behind for longer has an old log.
+const OLD: Duration = Duration::from_secs(4);
+
+/// Without the entry that it has, which changes.
+fn older(seen: u64) -> String {
+    format!(
+        "the log of the server ends before entry {seen}, which was seen already: an old copy of its file, or of those of most members, \
+         was put back; bring back a member that has all entries, or, to go on with what is there, restart ovnkube, northd and \
+         ovn-controller"
+    )
+}
 
 pub(crate) struct Candidates(Vec<Candidate>);
 
@@ -40,8 +52,10 @@ struct Candidate {
     wait: Duration,
     /// Why it was not good last time: the same reason is not logged again.
     fault: String,
-    /// Why, if it was because of its cluster.
-    stranger: Option<String>,
+    /// Why, if a person has to do something.
+    unfit: Option<Unfit>,
+    /// Since when it is behind what was seen.
+    behind: Option<Instant>,
 }
 
 type Answer = (usize, Result<Session, Fault>);
@@ -56,7 +70,8 @@ impl Candidates {
             asked: false,
             wait: AGAIN,
             fault: String::new(),
-            stranger: None,
+            unfit: None,
+            behind: None,
         };
         Self(remotes.iter().map(candidate).collect())
     }
@@ -78,8 +93,8 @@ impl Candidates {
                     match answer {
                         Ok((at, Ok(session))) => {
                             self.let_go(None);
-                            self.0.iter_mut().for_each(|candidate| candidate.stranger = None);
-                            self.name_stranger(shared);
+                            self.0.iter_mut().for_each(|candidate| (candidate.unfit, candidate.behind) = (None, None));
+                            self.name_unfit(shared);
                             return (at, session);
                         }
                         Ok((at, Err(fault))) => self.refused(shared, at, &fault),
@@ -138,18 +153,24 @@ impl Candidates {
         // one that was watched has had its wait
         let wait = if fault.may_pass() { Duration::ZERO } else { AGAIN };
         (candidate.asked, candidate.due) = (false, Instant::now() + wait);
-        candidate.stranger =
-            matches!(fault, Fault::OtherCluster { .. }).then(|| format!("{}: {fault}", candidate.remote));
+        candidate.behind = matches!(fault, Fault::Stale { .. }).then(|| candidate.behind.unwrap_or_else(Instant::now));
+        let is_old = candidate.behind.is_some_and(|since| since.elapsed() > OLD);
+        let remote = &candidate.remote;
+        candidate.unfit = match fault {
+            Fault::OtherCluster { .. } => Some(Unfit::Stranger(format!("{remote}: {fault}"))),
+            Fault::Stale { seen, .. } if is_old => Some(Unfit::Older(format!("{remote}: {}", older(*seen)))),
+            _ => None,
+        };
         self.says(shared, at, fault.to_string());
-        self.name_stranger(shared);
+        self.name_unfit(shared);
     }
 
-    /// Publishes the first server that was refused for its cluster when it was asked last.
-    fn name_stranger(&self, shared: &Shared) {
-        let stranger = self.0.iter().find_map(|candidate| candidate.stranger.clone());
-        shared.stranger.send_if_modified(|said| {
-            *said != stranger && {
-                *said = stranger;
+    /// Publishes the first server that was unfit when it was asked last.
+    fn name_unfit(&self, shared: &Shared) {
+        let unfit = self.0.iter().find_map(|candidate| candidate.unfit.clone());
+        shared.unfit.send_if_modified(|said| {
+            *said != unfit && {
+                *said = unfit;
                 true
             }
         });

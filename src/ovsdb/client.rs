@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::outcome::{self, Reply};
 use crate::sessions;
 use crate::shared::{Shared, Store};
-use crate::state::{State, Stats};
+use crate::state::{State, Stats, Unfit};
 
 /// A connection to one database, with a cache of it. Clones share both; dropping the last one ends them.
 #[derive(Clone)]
@@ -62,9 +62,9 @@ impl Client {
         self.shared.state.subscribe()
     }
 
-    /// A server that is refused, as it is of another cluster than the one in use, and what to do; while no other one is used.
-    pub fn stranger(&self) -> watch::Receiver<Option<String>> {
-        self.shared.stranger.subscribe()
+    /// A server that is refused, why, and what to do; while no other one is used.
+    pub fn unfit(&self) -> watch::Receiver<Option<Unfit>> {
+        self.shared.unfit.subscribe()
     }
 
     /// The rows: none before [`Client::synced`], the last known ones after the connection is lost.

@@ -18,7 +18,7 @@ use crate::options::Options;
 use crate::patience::Patience;
 use crate::remote::Remote;
 use crate::server::{Model, Seen, ServerRow};
-use crate::state::{Counters, State};
+use crate::state::{Counters, State, Unfit};
 
 /// A connected session.
 #[derive(Clone)]
@@ -40,8 +40,8 @@ pub(crate) struct Store {
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) state: watch::Sender<State>,
-    /// See [`crate::Client::stranger`].
-    pub(crate) stranger: watch::Sender<Option<String>>,
+    /// See [`crate::Client::unfit`].
+    pub(crate) unfit: watch::Sender<Option<Unfit>>,
     pub(crate) locks: Locks,
     pub(crate) stats: Counters,
     pub(crate) patience: Patience,
@@ -67,7 +67,7 @@ impl Shared {
             patience: Patience::new(options.remotes.len()),
             options,
             state: watch::Sender::new(State::Disconnected { error: "not connected yet".to_owned() }),
-            stranger: watch::Sender::default(),
+            unfit: watch::Sender::default(),
             locks: Locks::default(),
             stats: Counters::default(),
             subscribers: Subscribers::default(),

@@ -26,6 +26,15 @@ impl State {
     }
 }
 
+/// A server that is not used although it answers, until a person does something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unfit {
+    /// It is of another cluster than the one in use.
+    Stranger(String),
+    /// Its log ends before an entry that was seen already: an old copy of its file, or of those of most members, was put back.
+    Older(String),
+}
+
 /// Counts since the client was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {

@@ -74,3 +74,15 @@ pub(crate) fn install(new: &Path, path: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// The members whose files were replaced and are kept beside this one: the endings that are four digits of an id.
+pub(crate) fn kept_members(path: &Path) -> Vec<String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let beside = path.parent().and_then(|directory| std::fs::read_dir(directory).ok()).into_iter().flatten().flatten();
+    let ending = |entry: std::fs::DirEntry| {
+        let entry = entry.file_name().to_string_lossy().into_owned();
+        entry.strip_prefix(&name)?.strip_prefix('.').map(str::to_owned)
+    };
+    let is_id = |ending: &String| ending.len() == 4 && ending.chars().all(|digit| digit.is_ascii_hexdigit());
+    beside.filter_map(ending).filter(is_id).collect()
+}

@@ -1,18 +1,21 @@
 //! Asks the servers of a database, side by side.
 
 use std::net::UdpSocket;
+use std::path::Path;
 use std::time::Duration;
 
 use futures::future::{join_all, select_ok};
 use ovnkube_db::{Answer, ClusterStatus, Control, Model, Northd, Observed, Seen};
-use ovnkube_ovn::Database;
-use ovnkube_ovsdb::{About, Questions, Remote, TlsFiles};
+use ovnkube_ovn::{Database, sb};
+use ovnkube_ovsdb::{About, Questions, Remote, TlsFiles, is_lock_held};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::files;
 use super::place::{self, Place, WITHIN};
 
+/// Of the active northd, in each server of the southbound database.
+const NORTHD_LOCK: &str = "ovn_northd";
 /// How often northd is asked whether it has taken in what waits.
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -38,14 +41,44 @@ pub(crate) async fn look(place: &Place) -> Observed {
 
 /// What northd on this host says, and how far any northd is.
 async fn northd(place: &Place) -> Northd {
-    let (this_host, marks) = tokio::join!(northd_here(place), marks(place));
-    Northd { this_host, nb_cfg: marks.map(|(wanted, _)| wanted), sb_cfg: marks.map(|(_, done)| done) }
+    let (this_host, active, marks) = tokio::join!(northd_here(place), is_northd_active(place), marks(place));
+    Northd { this_host, active, nb_cfg: marks.map(|(wanted, _)| wanted), sb_cfg: marks.map(|(_, done)| done) }
+}
+
+/// Whether a northd holds the lock of the southbound database, within some seconds: another one may just be taking over. Nothing if no
+/// server answers at which it would.
+pub(crate) async fn is_northd_active(place: &Place) -> Option<bool> {
+    let (remotes, tls) = place.south.as_ref()?;
+    let began = Instant::now();
+    loop {
+        let asked = join_all(remotes.iter().map(|remote| ask(remote, tls.as_ref(), &sb::DATABASE))).await;
+        let takes_writes = |about: &About| match about.model.as_str() {
+            "clustered" => about.leader && about.connected,
+            "standalone" => about.read_only != Some(true),
+            _ => false,
+        };
+        let at = asked.iter().position(|asked| asked.as_ref().is_ok_and(takes_writes));
+        if let Some(remote) = at.and_then(|at| remotes.get(at)) {
+            let held = timeout(WITHIN, is_lock_held(remote, tls.as_ref(), NORTHD_LOCK)).await;
+            match held {
+                Ok(Ok(true)) => return Some(true),
+                Ok(Ok(false)) if began.elapsed() > WITHIN => return Some(false),
+                Ok(Ok(false)) => {}
+                _ => return None,
+            }
+        } else if began.elapsed() > WITHIN || asked.iter().all(Result::is_err) {
+            return None;
+        }
+        sleep(AGAIN).await;
+    }
 }
 
 async fn northd_here(place: &Place) -> Option<String> {
     let socket = place.northd_socket()?;
     let said = match place::control(&socket, "status", &[], WITHIN).await {
         Ok(said) => said.trim().trim_start_matches("Status: ").to_owned(),
+        // a killed one leaves its socket
+        Err(_) if !listens(&socket).await => return None,
         Err(problem) => format!("no answer: {problem}"),
     };
     Some(said.chars().take(80).collect())
@@ -162,7 +195,11 @@ async fn control(place: &Place) -> Option<Control> {
 
 /// Whether a process listens at the control socket, even if it does not answer.
 pub(crate) async fn runs(place: &Place) -> bool {
-    let socket = Remote::Unix(place.run_file("ctl"));
+    listens(&place.run_file("ctl")).await
+}
+
+async fn listens(socket: &Path) -> bool {
+    let socket = Remote::Unix(socket.to_owned());
     timeout(WITHIN, ovnkube_ovsdb::Questions::connect(&socket, None)).await.is_ok_and(|connected| connected.is_ok())
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Place {
     /// Whether they are given; otherwise they are the sockets of this host.
     pub(crate) addressed: bool,
     pub(crate) tls: Option<TlsFiles>,
+    /// Of the northbound database: the servers of the southbound one, which northd works with too.
+    pub(crate) south: Option<(Vec<Remote>, Option<TlsFiles>)>,
     run_dir: PathBuf,
     location: PathBuf,
 }
@@ -38,6 +40,7 @@ impl Place {
             remotes: remotes(reached),
             addressed: !given.0.is_empty(),
             tls: translate::tls(reached),
+            south: (side == Side::North).then(|| (remotes(&settings.sb), translate::tls(&settings.sb))),
             run_dir: directory(run_dir, word),
             location: location.to_owned(),
         };

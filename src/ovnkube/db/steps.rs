@@ -11,10 +11,11 @@ use ovnkube_config::{Raft, Remote};
 use ovnkube_db::{ClusterStatus, Here};
 use tokio::time::{Instant, sleep};
 
-use super::files::{beside, install, is_open, open_by};
+use super::files::{beside, install, is_open, kept_members, open_by};
 use super::look::{look, runs};
 use super::place::{Place, WITHIN};
 use super::programs::{Failed, client, text, tool, tool_says};
+use crate::system::is_same_file;
 
 /// A large file takes long to write.
 const COMPACT_WITHIN: Duration = Duration::from_secs(120);
@@ -75,19 +76,39 @@ impl Steps {
             return Err(anyhow!("{}: {problem}", cannot()).into());
         }
         let (name, schema) = (tool(&words("db-name")).await?, tool(&words("db-version")).await?);
-        let target = ovnkube_db::restore(&look(&self.place).await, &name, &schema)?;
+        let observed = look(&self.place).await;
+        let target = ovnkube_db::restore(&observed, &name, &schema)?;
+        whole(file, "restore").await?;
         let replaced = beside(file, "replaced");
+        absent(&replaced)?;
+        let converted = match target.older_than {
+            Some(_) => Some(self.converted(file, &target.address).await.with_context(cannot)?),
+            None => None,
+        };
         self.save(&target.address, &replaced).await?;
-        let from = File::open(file).with_context(cannot)?;
+        let from = File::open(converted.as_ref().map_or(file, |made| &made.0)).with_context(cannot)?;
         let mut command = client(self.place.tls.as_ref());
         command.args(["restore", &target.address, self.name()]).stdin(Stdio::from(from));
         text(&mut command).await.with_context(cannot)?;
+        let how =
+            target.older_than.map(|newer| format!(", converted from schema {schema} to {newer}")).unwrap_or_default();
         Ok(format!(
-            "{} has the contents of {}; what it had before is in {}. ovnkube and northd write at once what differs from Kubernetes",
+            "{} has the contents of {}{how}; what it had before is in {}. ovnkube and northd write at once what differs from Kubernetes",
             target.address,
             file.display(),
             replaced.display()
         ))
+    }
+
+    /// A copy of a backup with the schema that the server has.
+    async fn converted(&self, file: &Path, address: &str) -> Result<Temporary> {
+        let (schema, copy) = (Temporary(beside(file, "schema")), Temporary(beside(file, "converted")));
+        let mut command = client(self.place.tls.as_ref());
+        let text = text(command.args(["--no-leader-only", "get-schema", address, self.name()])).await?;
+        std::fs::write(&schema.0, text).with_context(|| format!("cannot write {}", schema.0.display()))?;
+        std::fs::copy(file, &copy.0).with_context(|| format!("cannot write {}", copy.0.display()))?;
+        tool(&[OsStr::new("convert"), copy.0.as_os_str(), schema.0.as_os_str()]).await?;
+        Ok(copy)
     }
 
     pub(crate) async fn compact(&self) -> Result<String, Failed> {
@@ -152,9 +173,15 @@ impl Steps {
         let local = raft.local.to_string();
         let (cluster, old) = ovnkube_db::replace(&observed, &here, &local)?;
         let kept = beside(&file, &old);
-        absent(&kept)?;
+        // of a replacement that was cut short at its end, the old file is kept already
+        let is_kept = matches!(here, Here::Member { joined: false, .. });
+        if !is_kept {
+            not_another(&kept, &file)?;
+        }
         let new = self.joiner(&file, &cluster, raft).await?;
-        keep(&file, &kept)?;
+        if !is_kept {
+            keep(&file, &kept)?;
+        }
         installed(&new, &file)?;
         Ok(format!(
             "{} is made, and the old one is {}; {}, and as soon as it is a member, remove the old one: ovnkube db leave {} {old}",
@@ -168,7 +195,14 @@ impl Steps {
     pub(crate) async fn bootstrap(&self, local: &Remote, contents: Option<&Path>) -> Result<String, Failed> {
         let file = self.place.file();
         let (observed, here) = (look(&self.place).await, self.here(&file).await?);
-        ovnkube_db::bootstrap(&observed, &here, &local.to_string(), contents.is_some())?;
+        let (word, host) = (self.place.word, host(local));
+        let start = format!("ovn-ctl --db-{word}-cluster-local-addr={host} start_{word}_ovsdb, with its other options");
+        if !ovnkube_db::bootstrap(&observed, &here, &local.to_string(), contents.is_some())? {
+            return Ok(format!("{} is made already; start ovsdb-server: {start}", file.display()));
+        }
+        if let Some(contents) = contents {
+            whole(contents, "make the cluster from").await?;
+        }
         let schema = self.schema();
         let from: &Path = match contents {
             Some(contents) => contents,
@@ -182,15 +216,13 @@ impl Steps {
             return Err(anyhow!("cannot make the cluster: {problem}").into());
         }
         let copy = Some(beside(&file, "alone")).filter(|_| here == Here::Alone);
-        copy.as_deref().map(absent).transpose()?;
+        copy.as_deref().map(|copy| not_another(copy, &file)).transpose()?;
         let local_text = local.to_string();
         let new = fresh(&file)?;
         tool(&[OsStr::new("create-cluster"), new.as_os_str(), from.as_os_str(), OsStr::new(&local_text)]).await?;
         copy.as_deref().map(|copy| keep(&file, copy)).transpose()?;
         installed(&new, &file)?;
         let kept = copy.map(|copy| format!(", and the old one is {}", copy.display())).unwrap_or_default();
-        let (word, host) = (self.place.word, host(local));
-        let start = format!("ovn-ctl --db-{word}-cluster-local-addr={host} start_{word}_ovsdb, with its other options");
         Ok(format!("{} is made{kept}; start ovsdb-server: {start}", file.display()))
     }
 
@@ -219,8 +251,10 @@ impl Steps {
             return Ok(Here::Alone);
         }
         let (id, address) = (tool(&words("db-sid")).await?, tool(&words("db-local-address")).await?);
-        let joined = tool_says(&words("db-cid")).await? && is_listed(&tool(&words("show-log")).await?, &id);
-        Ok(Here::Member { id, address, joined })
+        let log = tool(&words("show-log")).await?;
+        let joined = tool_says(&words("db-cid")).await? && is_listed(&log, &id);
+        let replaces = if joined { None } else { kept_members(file).pop() };
+        Ok(Here::Member { id, address, joined, fresh: records(&log) == 1, replaces })
     }
 
     /// Makes the file with which a server joins, beside the one that it will be.
@@ -271,6 +305,41 @@ impl Steps {
     }
 }
 
+/// A file that is removed when it is dropped, with those that lock it.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let name = self.0.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let _ = std::fs::remove_file(&self.0);
+        // ovsdb-tool writes a second file when it converts
+        for locked in [format!(".{name}.~lock~"), format!(".{name}.tmp.~lock~")] {
+            let _ = std::fs::remove_file(self.0.with_file_name(locked));
+        }
+    }
+}
+
+/// How many records the output of `ovsdb-tool show-log` has.
+fn records(log: &str) -> usize {
+    log.lines().filter(|line| line.starts_with("record ")).count()
+}
+
+/// Reads all of a backup. Servers and tools ignore what is behind a damaged record, and a file that ends early between two records looks
+/// like a database without contents.
+async fn whole(file: &Path, step: &str) -> Result<(), Failed> {
+    let damaged = |why: &str| {
+        Failed::Refused(format!(
+            "cannot {step} {}: it is damaged, and nothing was changed: {why}; take another backup, or copy this one again",
+            file.display()
+        ))
+    };
+    match tool(&[OsStr::new("show-log"), file.as_os_str()]).await {
+        Err(error) => Err(damaged(&error.to_string())),
+        Ok(log) if records(&log) < 2 => Err(damaged("it has a schema and no contents")),
+        Ok(_) => Ok(()),
+    }
+}
+
 /// Whether the newest list of servers in a member's log has the member. The file of a join that was cut short has only others'.
 fn is_listed(log: &str, id: &str) -> bool {
     let mut lists =
@@ -312,8 +381,16 @@ fn absent(file: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The same of a name under which a file is to be kept. It may be kept already, by a step that was cut short.
+fn not_another(kept: &Path, file: &Path) -> Result<()> {
+    if is_same_file(kept, file) { Ok(()) } else { absent(kept) }
+}
+
 /// A file that is about to be replaced stays under another name.
 fn keep(file: &Path, kept: &Path) -> Result<()> {
+    if is_same_file(kept, file) {
+        return Ok(());
+    }
     std::fs::hard_link(file, kept).with_context(|| format!("cannot keep {} as {}", file.display(), kept.display()))
 }
 

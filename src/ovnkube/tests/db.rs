@@ -1,7 +1,7 @@
 //! `ovnkube db status` about real servers.
 
 use std::net::TcpListener;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ovnkube_tests::nb::{Release, Server, until};
@@ -33,6 +33,16 @@ impl Said {
 
 /// `ovnkube db` with these words, as on the host of `here`.
 pub(crate) fn db(here: &Member, words: &[&str], addresses: &str) -> Said {
+    said(&mut command(here, words, addresses))
+}
+
+pub(crate) fn said(command: &mut Command) -> Said {
+    let out = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { code: out.status.code().unwrap_or(-1), out: text(out.stdout), err: text(out.stderr) }
+}
+
+pub(crate) fn command(here: &Member, words: &[&str], addresses: &str) -> Command {
     let config = here.dir().join("ovn_k8s.conf");
     std::fs::write(&config, "").unwrap();
     let flags = [
@@ -43,9 +53,7 @@ pub(crate) fn db(here: &Member, words: &[&str], addresses: &str) -> Said {
         "--sb-run-dir=/nowhere".to_owned(),
     ];
     let words = ["db"].iter().chain(words).map(ToString::to_string).chain(flags);
-    let out = ovnkube(words).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { code: out.status.code().unwrap(), out: text(out.stdout), err: text(out.stderr) }
+    ovnkube(words)
 }
 
 /// The addresses of all, for clients.
@@ -194,7 +202,14 @@ async fn single_servers_and_pairs() {
 async fn northd_is_named() {
     let (nb, sb) = (Member::alone(Release::Lts, &[]), Server::southbound(Release::Lts));
     nb.nbctl(&["init"]);
-    status(&nb, &nb.remote()).has(0, "northd, not here, no change was marked");
+    // without the southbound database, nobody knows
+    let unknown = "northd, not here, not known whether active elsewhere, no change was marked";
+    status(&nb, &nb.remote()).has(0, unknown);
+    let south = format!("--sb-address=unix:{}", sb.socket().display());
+    let both = || db(&nb, &["status", "nb", &south], &nb.remote());
+    let none = "; no northd is active: changes of the northbound database have no effect; start northd on a host";
+    both().has(2, none);
+    both().has(2, "northd, not here, none is active");
     let northd = |name: &str| {
         let mut command = Release::Lts.command("ovn-northd");
         command.arg(format!("--ovnnb-db={}", nb.remote())).arg(format!("--ovnsb-db=unix:{}", sb.socket().display()));
@@ -208,21 +223,47 @@ async fn northd_is_named() {
     nb.nbctl(&["--wait=sb", "ls-add", "s"]);
     status(&nb, &nb.remote()).has(0, "northd, here: active, has taken in all marked changes, the newest is 1");
     assert_eq!(json(&nb, &nb.remote())["northd"]["this_host"], "active");
+    both().has(0, "northd, here: active, has taken in all marked changes");
+    // from another host
+    let elsewhere = Member::new(Release::Lts);
+    let other = db(&elsewhere, &["status", "nb", &south], &nb.remote());
+    other.has(0, "northd, not here, active on another host, has taken in all marked changes");
+    // it hangs; the lock stays its own while its connection does
+    first.signal("STOP");
+    let said = both();
+    said.has(2, "northd, here: no answer: ");
+    said.has(2, "northd on this host does not answer; look at its log, and start it again");
+    first.signal("CONT");
     // the other one waits for the lock
     let second = northd("other");
     until("its control socket", async || nb.dir().join("other.pid").exists()).await;
     std::fs::copy(nb.dir().join("other.pid"), nb.dir().join("ovn-northd.pid")).unwrap();
-    told(&nb, &nb.remote(), 0, "northd, here: standby, has taken in all marked changes, the newest is 1").await;
+    told(&nb, &nb.remote(), 0, "northd, here: standby, not known whether active elsewhere, has taken in all marked")
+        .await;
+    both().has(0, "northd, here: standby, active on another host");
+    // the questions about the lock have taken it from nobody
+    nb.nbctl(&["--wait=sb", "ls-add", "t"]);
+    drop(first);
+    // the other one takes over
+    until("the other northd", async || both().out.contains("northd, here: active")).await;
     // none works
-    drop((first, second));
-    nb.nbctl(&["set", "NB_Global", ".", "nb_cfg=3"]);
+    drop(second);
+    both().has(2, none);
+    nb.nbctl(&["set", "NB_Global", ".", "nb_cfg=4"]);
     let said = status(&nb, &nb.remote());
-    said.has(2, "has taken in mark 1 of 3");
+    said.has(2, "has taken in mark 2 of 4");
     said.has(2, "northd has not taken in the newest change that was marked; look again in some seconds");
 }
 
 /// A program that is killed on drop.
 struct Running(Child);
+
+impl Running {
+    fn signal(&self, name: &str) {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -19,8 +19,12 @@ fn refusal(member: &Member, used: &str) -> String {
 }
 
 async fn events(lab: &Lab) -> Vec<String> {
+    events_of(lab, "DatabaseOfAnotherCluster").await
+}
+
+async fn events_of(lab: &Lab, wanted: &str) -> Vec<String> {
     let events = lab.api.events("ovn-kubernetes").await;
-    events.into_iter().filter(|(reason, _)| reason == "DatabaseOfAnotherCluster").map(|(_, message)| message).collect()
+    events.into_iter().filter(|(reason, _)| reason == wanted).map(|(_, message)| message).collect()
 }
 
 /// Waits until the pod `one` has a port; its addresses.
@@ -84,5 +88,61 @@ async fn a_database_that_was_created_again_is_refused_until_a_restart() {
     let master = start();
     lab.ready(&master).await;
     assert!(get(address, "/readyz").ends_with("ok\n"));
+    assert_eq!(port(&member).await, addresses, "all is written again, with the same addresses");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_copy_of_the_database_is_refused_until_a_restart() {
+    let lab = Lab::new().await;
+    lab.api.node("a").await;
+    lab.api.pod("one", "a").await;
+    let mut member = Member::cluster(Release::Lts, 1).remove(0);
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    let address = SocketAddr::from(([127, a | 128, b, c], 9412));
+    let flags = [format!("--nb-address={}", member.remote()), format!("--metrics-bind-address={address}")];
+    let start = || -> Process { lab.start("init-master=one", &flags.each_ref().map(String::as_str)) };
+    let [old, new] = ["old", "new"].map(|name| member.dir().join(name));
+    member.kill();
+    std::fs::copy(member.file(), &old).unwrap();
+    member.start();
+    member.joined();
+    let master = start();
+    lab.ready(&master).await;
+    let addresses = port(&member).await;
+    // more than an election adds
+    for n in 0..10 {
+        member.nbctl(&["set", "NB_Global", ".", &format!("external_ids:x={n}")]);
+    }
+    let ready = || get(address, "/readyz");
+    until("the master is ready", async || ready().ends_with("ok\n")).await;
+
+    member.kill();
+    std::fs::rename(member.file(), &new).unwrap();
+    std::fs::copy(&old, member.file()).unwrap();
+    member.start();
+    member.joined();
+    let said = format!("{}: the log of the server ends before entry ", member.remote());
+    until("the refusal in /readyz", async || ready().contains(&format!("northbound database: {said}"))).await;
+    assert!(ready().starts_with("HTTP/1.0 503") && ready().contains("restart ovnkube"), "{}", ready());
+    until("an Event", async || events_of(&lab, "DatabaseOlderThanSeen").await.len() == 1).await;
+    let event = events_of(&lab, "DatabaseOlderThanSeen").await.remove(0);
+    assert!(event.starts_with(&format!("the northbound database is not used: {said}")), "{event}");
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert_eq!(events_of(&lab, "DatabaseOlderThanSeen").await.len(), 1);
+    assert_eq!(member.nbctl(&["ls-list"]), "", "it wrote");
+
+    // the right one is back
+    member.kill();
+    std::fs::rename(&new, member.file()).unwrap();
+    member.start();
+    until("the first database is used", async || ready().ends_with("ok\n")).await;
+    // the old one is wanted
+    member.kill();
+    std::fs::rename(&old, member.file()).unwrap();
+    member.start();
+    until("the refusal in /readyz", async || ready().contains(&said)).await;
+    assert!(master.terminate().0.success());
+    let master = start();
+    lab.ready(&master).await;
     assert_eq!(port(&member).await, addresses, "all is written again, with the same addresses");
 }

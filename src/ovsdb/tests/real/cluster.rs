@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ovnkube_ovn::nb::{logical_switch as ls, nb_global};
 use ovnkube_ovn::{Row, Uuid, derived_uuid, nb};
-use ovnkube_ovsdb::{Class, Client, Event, Fence, Lock, Options, Remote, State, Txn, TxnError};
+use ovnkube_ovsdb::{Class, Client, Event, Fence, Lock, Options, Remote, State, Txn, TxnError, Unfit};
 
 use crate::lab::{Dir, Host, Lts, NB, Release, Server, assert_cache_is_fresh, live, options, within};
 
@@ -259,23 +259,40 @@ async fn a_server_of_another_cluster_is_refused() {
     other.signal("-STOP");
     alone.signal("-STOP");
     let client = live(options(vec![server.remote(), other.remote(), alone.remote()])).await;
-    within("write", write(&client, 1)).await;
-    let mut stranger = client.stranger();
-    assert_eq!(*stranger.borrow(), None);
+    let old_copy = dir.file("old");
+    std::fs::copy(&server.db, &old_copy).unwrap();
+    for n in 1..=10 {
+        within("write", write(&client, n)).await;
+    }
+    let mut unfit = client.unfit();
+    assert_eq!(*unfit.borrow(), None);
     server.kill();
     other.signal("-CONT");
     alone.signal("-CONT");
     let of_other = format!("server is in cluster {}, but this process uses cluster {first}", id(&other));
     refused(&client, &other.remote(), &of_other).await;
     let told = format!("{}: {of_other}; give the addresses", other.remote());
-    let is_told = |said: &Option<String>| said.as_ref().is_some_and(|said| said.starts_with(&told));
-    within("its name", stranger.wait_for(is_told)).await.unwrap();
+    let is_told = |said: &Option<Unfit>| matches!(said, Some(Unfit::Stranger(why)) if why.starts_with(&told));
+    within("its name", unfit.wait_for(is_told)).await.unwrap();
     refused(&client, &alone.remote(), &format!("server is in no cluster, but this process uses cluster {first}")).await;
-    assert_eq!(client.cache().len(ls::TABLE), 1, "nothing was read from another cluster");
+    assert_eq!(client.cache().len(ls::TABLE), 10, "nothing was read from another cluster");
     server.restart();
     within("return of the first", client.synced()).await;
     assert_eq!(*client.state().borrow(), State::Live { remote: server.remote() });
-    assert_eq!(*stranger.borrow(), None, "the right one is used");
+    assert_eq!(*unfit.borrow(), None, "the right one is used");
+    // an old copy of its file, of the time of its first start
+    server.kill();
+    let now = dir.file("now");
+    std::fs::rename(&server.db, &now).unwrap();
+    std::fs::copy(&old_copy, &server.db).unwrap();
+    server.restart();
+    let is_old = |said: &Option<Unfit>| matches!(said, Some(Unfit::Older(why)) if why.contains("the log of the server ends before entry"));
+    within("its age", unfit.wait_for(is_old)).await.unwrap();
+    server.kill();
+    std::fs::rename(&now, &server.db).unwrap();
+    server.restart();
+    within("return of the newer one", client.synced()).await;
+    assert_eq!(*unfit.borrow(), None);
     // created again: the process must be started anew
     server.kill();
     let server = one(&dir);
