@@ -196,7 +196,7 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
     CommandHelp {
         word: "readiness-probe",
         operands: "-t TARGET [FLAGS]",
-        does: "ask a program on this host whether it works, for readiness probes; -t TARGET",
+        does: "ask a program on this host whether it works, for probes of pods; -t TARGET",
         about: "Exits with 0 if the target works, and with 1 and the reason if it does not, or does not answer within 5 s. The words are \
                 those of ovn-kubernetes' ovn-kube-util. It needs no access to Kubernetes, and reads no configuration file.\n\n\
                 ovnnb-db, ovnsb-db: the database's server answers.\n\
@@ -206,7 +206,9 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
                 ovn-northd: it is connected to the southbound database, and not paused.\n\
                 ovs-daemons: ovsdb-server and ovs-vswitchd answer.\n\
                 ovn-controller: it is connected to the southbound database, and Open vSwitch's database answers.\n\
-                ovnkube-node: the node agent has written the CNI configuration, which it does once pods can be wired.",
+                ovnkube-node: the node agent has written the CNI configuration, which it does once pods can be wired, and answers.\n\
+                ovnkube-node-alive: for liveness probes: the node agent answers, or has not begun to listen, as while it waits for the \
+                API server.",
         flags: &["target", "nb-run-dir", "sb-run-dir", "ovs-run-dir", "cni-conf-dir"],
         examples: &[
             ("ovnkube readiness-probe -t ovn-controller", "on a node"),

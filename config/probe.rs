@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// A program, or a pair of them. The words are those of `ovn-kube-util readiness-probe` in ovn-kubernetes; `ovn-ic-db` is ours.
+/// A program, or a pair of them. The words are those of `ovn-kube-util readiness-probe` in ovn-kubernetes; `ovn-ic-db` and `ovnkube-node-alive` are ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     Northbound,
@@ -15,9 +15,11 @@ pub enum Target {
     Switch,
     Controller,
     NodeAgent,
+    /// For a liveness probe: it does not hang, whatever it waits for.
+    NodeAgentAlive,
 }
 
-const TARGETS: [(&str, Target); 9] = [
+const TARGETS: [(&str, Target); 10] = [
     ("ovnnb-db", Target::Northbound),
     ("ovnsb-db", Target::Southbound),
     ("ovnnb-db-raft", Target::NorthboundMember),
@@ -27,6 +29,7 @@ const TARGETS: [(&str, Target); 9] = [
     ("ovs-daemons", Target::Switch),
     ("ovn-controller", Target::Controller),
     ("ovnkube-node", Target::NodeAgent),
+    ("ovnkube-node-alive", Target::NodeAgentAlive),
 ];
 
 impl Target {

@@ -222,7 +222,7 @@ identity\:"approve certificates of node agents; serve an admission webhook, for 
 install-cni\:"copy the CNI program to the directory where the container runtime looks for it"
 plan\:"print what the node agent would change on this host, and change nothing; --node NAME"
 preflight\:"print what to do before ovnkube takes over the cluster or, with --node, this host"
-readiness-probe\:"ask a program on this host whether it works, for readiness probes; -t TARGET"
+readiness-probe\:"ask a program on this host whether it works, for probes of pods; -t TARGET"
 replay\:"print what a recording made with --record leads to\: rows, annotations, events"
 why\:"SRC DST PORT\[/PROTO\]\: do policies allow it, which ones decide; pods as namespace/name, or addresses"))' \
 && ret=0

@@ -67,6 +67,7 @@ pub use pods::PodOnNode;
 pub use preflight::{HostQuestion, preflight, uplink_addresses};
 pub use reply::{CniResult, Refusal};
 pub use request::Request;
+pub use server::answers;
 pub use settings::{MtuSettings, NodeSettings};
 pub use subject::Sandbox;
 #[doc(hidden)]

@@ -11,9 +11,10 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
@@ -50,6 +51,20 @@ pub(crate) async fn listen(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
+/// Whether an agent listens at the socket; waits until it answers then, whatever its answer is.
+pub async fn answers(path: &Path) -> Result<bool> {
+    let failed = |problem| Error::Socket { path: path.to_owned(), problem };
+    let mut stream = match UnixStream::connect(path).await {
+        Ok(stream) => stream,
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => return Ok(false),
+        // it is stopped, and has no room for more connections
+        Err(e) => return Err(failed(e)),
+    };
+    stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await.map_err(failed)?;
+    stream.read_u8().await.map_err(failed)?;
+    Ok(true)
+}
+
 /// Whether a process listens at the socket, even one that is stopped and has no room for more connections.
 async fn is_served(path: &Path) -> bool {
     match UnixStream::connect(path).await {
@@ -74,6 +89,8 @@ fn private_dir(dir: &Path) -> io::Result<()> {
 pub(crate) async fn serve(listener: UnixListener, cni: Arc<Cni>) -> io::Result<()> {
     let routes = Router::new()
         .route("/", post(request))
+        // of a process whose tasks run
+        .route("/healthz", get(async || StatusCode::OK))
         // a shim of ovn-kubernetes reports its metrics here; they are ignored, since the agent measures itself
         .route("/metrics", post(async || StatusCode::OK))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))

@@ -6,6 +6,7 @@ mod wanted;
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -143,6 +144,11 @@ async fn alone(
         }
     }
     Ok(ovnkube_node::run_at(place, agent, changes, reports, async move { stop.wait().await }).await?)
+}
+
+/// Whether an agent listens on this host; waits until it answers then.
+pub(crate) async fn answers() -> Result<bool> {
+    Ok(ovnkube_node::answers(Path::new(wanted::CNI_SOCKET)).await?)
 }
 
 /// Says as an Event of the own Node why the agent cannot start, if the API server answers soon.

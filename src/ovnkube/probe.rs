@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::db::place::{self, control_socket};
+use crate::node;
 
 /// Probes of pods may take a little longer.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -52,14 +53,19 @@ async fn check(settings: &Settings, target: Target) -> Result<()> {
         }
         Target::NodeAgent => {
             let file = settings.cni.conf_dir.join("10-ovn-kubernetes.conflist");
-            if std::fs::metadata(&file).is_ok_and(|found| found.len() > 0) {
-                return Ok(());
+            if !std::fs::metadata(&file).is_ok_and(|found| found.len() > 0) {
+                bail!(
+                    "the agent has not written {}, which it does once pods can be wired; its log says why",
+                    file.display()
+                );
             }
-            bail!(
-                "the agent has not written {}, which it does once pods can be wired; its log says why",
-                file.display()
-            )
+            if !node::answers().await? {
+                bail!("no agent listens at its socket: it has not started yet, or was killed");
+            }
+            Ok(())
         }
+        // one that does not listen yet waits for others, such as the API server: it is not to be restarted
+        Target::NodeAgentAlive => node::answers().await.map(drop),
     }
 }
 

@@ -17,7 +17,7 @@ const DEFAULT_ROUTE: Duration = Duration::from_secs(10);
 /// A kubelet that learns of a problem makes its Node not ready: running pods leave their services at once, and are
 /// evicted after five minutes. Restarts of ovs-vswitchd and ovn-controller take less than this time.
 const PATIENCE: Duration = Duration::from_secs(30);
-const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
+pub(super) const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
 
 pub(super) fn settings(settings: &Settings, node: &Name, api_server: &str) -> NodeSettings {
     let logging = &settings.logging;

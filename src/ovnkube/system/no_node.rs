@@ -21,6 +21,10 @@ pub(crate) fn tell_refusal(_: &Settings, _: &str, _: &str) -> Ready<()> {
     ready(())
 }
 
+pub(crate) fn answers() -> Ready<Result<bool>> {
+    refused("ask the agent of a node")
+}
+
 pub(crate) fn plan(_: &Settings, name: &str) -> Ready<Result<Vec<String>>> {
     refused(&format!("plan for node {name}"))
 }

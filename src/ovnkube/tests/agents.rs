@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 use ovnkube_tests::nb::until;
 
@@ -134,4 +136,48 @@ async fn an_agent_whose_directory_of_cni_programs_cannot_be_written_says_so_in_a
     let lab = host().await;
     let full = format!("mount -t tmpfs -o size=4k none $bin && printf %s 'an older one' >$bin/{PROGRAM}");
     refused(&lab, &full, "No space left on device").await;
+}
+
+/// What the probes of `dist/yaml/ovnkube.yaml` say, where the agent's socket is.
+fn probes(lab: &Lab, agent: &Process) -> (String, String) {
+    let ask = |target: &str| {
+        let mut command = Command::new("nsenter");
+        command.args([
+            "-m",
+            "-t",
+            &agent.id().to_string(),
+            env!("CARGO_BIN_EXE_ovnkube"),
+            "readiness-probe",
+            "-t",
+            target,
+        ]);
+        let out = command.arg(format!("--cni-conf-dir={}", lab.dir.file("net.d").display())).output().unwrap();
+        let text = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.success(), text.is_empty(), "{text}");
+        text
+    };
+    (ask("ovnkube-node"), ask("ovnkube-node-alive"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_hangs_is_neither_ready_nor_alive_and_one_without_the_api_server_is_alive() {
+    let lab = host().await;
+    let words = words(&lab, "first", &[]);
+    lab.api.kill();
+    let agent = Process::apart(&lab.dir.file("log"), words);
+    let waits = |(ready, alive): (String, String)| alive.is_empty() && ready.contains("no agent listens at its socket");
+    until("it does not listen yet", async || waits(probes(&lab, &agent))).await;
+    // then it listens, and all that does not need the API server goes on
+    let works = || probes(&lab, &agent) == (String::new(), String::new());
+    until("it listens", async || works()).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert!(works(), "{:?} {}", probes(&lab, &agent), agent.log());
+    agent.signal("STOP");
+    let (ready, alive) = probes(&lab, &agent);
+    assert_eq!(ready, "ovnkube: ovnkube-node is not ready: no answer within 5 s\n");
+    assert_eq!(alive, "ovnkube: ovnkube-node-alive is not ready: no answer within 5 s\n");
+    agent.signal("CONT");
+    until("it works again", async || works()).await;
+    agent.kill();
+    lab.api.start();
 }

@@ -172,6 +172,11 @@ fn every_container_has_a_readiness_probe() {
             assert!(probe["exec"].is_object() || probe["httpGet"].is_object(), "{file} {}", container["name"]);
         }
     }
+    let agent = pod("ovnkube.yaml");
+    let containers = agent["containers"].as_array().unwrap();
+    let agent = &containers.iter().find(|container| container["name"] == "ovn-node").unwrap();
+    let asks = |probe: &str| agent.pointer(&format!("/{probe}/exec/command/3")).unwrap().as_str().unwrap().to_owned();
+    assert_eq!([asks("readinessProbe"), asks("livenessProbe")], ["ovnkube-node", "ovnkube-node-alive"]);
     let master = pod("ovnkube-master.yaml");
     let address =
         environment(&master, "ovn-master").into_iter().find(|(name, _)| name == "OVNKUBE_HEALTHZ_BIND_ADDRESS");
