@@ -184,7 +184,8 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
                 It reads Nodes, Namespaces, the services of the namespace default, DaemonSets, Deployments, the objects of \
                 features that ovnkube does not support, and the northbound database: give it a kubeconfig that may. A \
                 kubeconfig may name a credential plugin (exec): it is run, as kubectl does. With --node it reads only this \
-                host, as root: kernel modules, the uplink's MTU, network configurations, processes.\n\n\
+                host, as root: kernel modules, versions of nft, Open vSwitch and ovn-controller, the uplink's MTU, network \
+                configurations, processes.\n\n\
                 It takes every flag; ovnkube --help lists them. Give those that the masters or the agent will be started \
                 with.",
         flags: &["node", "config-file", "k8s-kubeconfig", "nb-address", "cluster-subnets", "k8s-service-cidrs", "mtu"],

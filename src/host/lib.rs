@@ -35,6 +35,7 @@ pub use look::Look;
 pub use net::{Net, Veth};
 pub use netns::Netns;
 pub use ovnkube_node_plan::host::{DefaultRoute, Link, Mac, Packets, Route, Rule};
+pub use program::version;
 pub use saved::{SavedAddress, SavedRoute};
 
 #[cfg(test)]

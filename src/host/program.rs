@@ -39,6 +39,14 @@ impl Program {
     }
 }
 
+/// The first line that a program prints of its version; `None`: there is no such program.
+pub async fn version(name: &str) -> Option<String> {
+    let mut command = Command::new(name);
+    let ended = end(command.arg("--version"), "", LIMIT).await.ok()?;
+    let said = ended.map_or_else(Vec::new, |output| output.stdout);
+    Some(String::from_utf8_lossy(&said).lines().next().unwrap_or_default().trim().to_owned())
+}
+
 /// Runs `command`; returns its output and exit status. `None`: it did not end within `limit` and was killed.
 pub(crate) async fn end(command: &mut Command, input: &str, limit: Duration) -> io::Result<Option<Output>> {
     let command = command.env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,5 +1,6 @@
 //! Looks at a host before an agent runs there. Changes nothing.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
@@ -37,6 +38,7 @@ pub async fn preflight(question: &HostQuestion<'_>) -> Result<Vec<Finding>> {
         encap_type: question.encap_type.to_owned(),
         mtu: question.mtu,
         uplink: uplink(question, &look),
+        programs: programs().await,
         modules: modules(question.encap_type).into_iter().filter(|name| has_module(name)).map(str::to_owned).collect(),
         cni_dir: question.cni_dir.display().to_string(),
         cni_files: cni_files(question.cni_dir)?,
@@ -63,6 +65,17 @@ fn default_address(look: &Look) -> Option<IpAddr> {
     let route = look.default_routes.first()?;
     let state = look.links.iter().find(|state| state.link.index == route.link)?;
     state.addresses.iter().map(IpNetwork::ip).find(|ip| ip.is_ipv4() == route.gateway.is_ipv4())
+}
+
+/// What those that are there say of their version.
+async fn programs() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for program in &preflight::PROGRAMS {
+        if let Some(said) = ovnkube_host::version(program.name).await {
+            found.insert(program.name.to_owned(), said);
+        }
+    }
+    found
 }
 
 /// Whether the kernel has a module: loaded, built in, or among the files of this release.

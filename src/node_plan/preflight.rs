@@ -1,5 +1,6 @@
 //! What has to be done on a host before a node agent can work there.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ovnkube_model::Finding;
@@ -18,6 +19,8 @@ pub struct Observed {
     pub mtu: Option<u32>,
     /// The link on which tunnels would end, its MTU, and its address.
     pub uplink: Option<(String, u32, IpAddr)>,
+    /// What the programs of [`PROGRAMS`] say of their version; those that are not there are missing.
+    pub programs: BTreeMap<String, String>,
     /// The kernel's modules, of those that are needed: loaded, built in, or there to be loaded.
     pub modules: Vec<String>,
     pub cni_dir: String,
@@ -25,6 +28,55 @@ pub struct Observed {
     pub cni_files: Vec<String>,
     /// Process ids.
     pub kube_proxies: Vec<u32>,
+}
+
+/// A program that agents need, the oldest version that works with them, and the package of Debian that has it.
+#[derive(Debug)]
+pub struct Program {
+    pub name: &'static str,
+    least: (u32, u32),
+    package: &'static str,
+}
+
+/// Open vSwitch 3.1 is the one of OVN 23.03; nftables has had what the gateway needs for longer than its 1.0.
+pub const PROGRAMS: [Program; 3] = [
+    Program { name: "nft", least: (0, 9), package: "nftables" },
+    Program { name: "ovs-vswitchd", least: (3, 1), package: "openvswitch-switch" },
+    Program { name: "ovn-controller", least: (23, 3), package: "ovn-host" },
+];
+
+impl Program {
+    fn problem(&self, said: Option<&String>) -> Option<Finding> {
+        let Self { name, least: (major, minor), package } = self;
+        let least = if *major > 20 { format!("{major}.{minor:02}") } else { format!("{major}.{minor}") };
+        let Some(said) = said else {
+            let remedy = format!(
+                "install the package {package}, {least} or later; where everything runs in pods, the image has it"
+            );
+            return Some(Finding::new("a program is missing", *name, remedy));
+        };
+        match version(said) {
+            Some(have) if have >= self.least => None,
+            Some(_) => Some(Finding::new(
+                "a program is too old",
+                format!("{name}: {said}"),
+                format!("update the package {package} to {least} or later"),
+            )),
+            None => Some(Finding::new(
+                "a program tells no version",
+                format!("{name}: {said:?}"),
+                format!("see that `{name} --version` works; install the package {package} again"),
+            )),
+        }
+    }
+}
+
+/// The first two numbers of the first word that is a version.
+fn version(said: &str) -> Option<(u32, u32)> {
+    said.split_whitespace().find_map(|word| {
+        let mut parts = word.trim_start_matches('v').split(|c: char| !c.is_ascii_digit());
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    })
 }
 
 /// The kernel's modules that tunnels of this type need.
@@ -36,6 +88,7 @@ pub fn modules(encap_type: &str) -> [&str; 2] {
 pub fn check(observed: &Observed) -> Vec<Finding> {
     let Observed { encap_type, mtu, uplink, cni_dir, kube_proxies, .. } = observed;
     let mut found: Vec<Finding> = missing(&observed.modules, encap_type).collect();
+    found.extend(PROGRAMS.iter().filter_map(|program| program.problem(observed.programs.get(program.name))));
     match uplink {
         Some((name, carries, ip)) => {
             let headers = tunnel_headers(encap_type, *ip);

@@ -1,5 +1,7 @@
 //! `ovnkube preflight` on a real API and a real northbound database.
 
+use std::process::Command;
+
 use http::Method;
 use ovnkube_tests::dump::{self, Dump};
 use ovnkube_tests::nb::until;
@@ -88,6 +90,48 @@ fn what_cannot_be_read_is_an_error() {
         assert_eq!((code, lines.as_str()), (1, ""), "{flags:?}: {errors}");
         assert!(errors.contains(named), "{flags:?}: {errors}");
     }
+}
+
+/// Programs of this host that are too old, missing, or broken.
+#[test]
+fn programs_of_a_host() {
+    let dir = Dir::new();
+    let conf = format!("--cni-conf-dir={}", dir.file("none").display());
+    let bin = dir.file("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let says = |name: &str, text: &str| {
+        let script = format!("printf '#!/bin/sh\\necho \"%s\"\\n' '{text}' >\"$1\" && chmod 755 \"$1\"");
+        let made = Command::new("sh").args(["-c", &script, "sh"]).arg(bin.join(name)).status().unwrap();
+        assert!(made.success());
+    };
+    let found = || {
+        let out = ovnkube(["preflight", "--node", &conf]).env("PATH", &bin).output().unwrap();
+        let text = String::from_utf8(out.stdout).unwrap();
+        text.lines().filter(|line| line.contains("program")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let pods = "; where everything runs in pods, the image has it";
+    let missing = [
+        format!("a program is missing: nft; install the package nftables, 0.9 or later{pods}"),
+        format!("a program is missing: ovs-vswitchd; install the package openvswitch-switch, 3.1 or later{pods}"),
+        format!("a program is missing: ovn-controller; install the package ovn-host, 23.03 or later{pods}"),
+    ];
+    assert_eq!(found(), missing);
+    says("nft", "nftables v1.0.6 (Lester Gooch #5)");
+    says("ovs-vswitchd", "ovs-vswitchd (Open vSwitch) 2.17.9");
+    says("ovn-controller", "ovn-controller 22.12.1");
+    assert_eq!(
+        found(),
+        [
+            "a program is too old: ovs-vswitchd: ovs-vswitchd (Open vSwitch) 2.17.9; update the package openvswitch-switch to 3.1 or later",
+            "a program is too old: ovn-controller: ovn-controller 22.12.1; update the package ovn-host to 23.03 or later",
+        ]
+    );
+    says("ovs-vswitchd", "ovs-vswitchd (Open vSwitch) 3.1.0");
+    says("ovn-controller", "ovn-controller 23.03.0");
+    assert!(found().is_empty(), "{:?}", found());
+    // those of this machine, which tests run with
+    let out = ovnkube(["preflight", "--node", &conf]).env("PATH", std::env::var("PATH").unwrap()).output().unwrap();
+    assert!(!String::from_utf8(out.stdout).unwrap().contains("program"));
 }
 
 #[test]
