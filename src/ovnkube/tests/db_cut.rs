@@ -127,7 +127,7 @@ async fn a_member_that_moves() {
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .filter(|name| name.len() == "ovnnb_db.db.abcd".len() && name.starts_with("ovnnb_db.db."))
-            .filter(|name| !name.ends_with(".new"))
+            .filter(|name| name.strip_suffix(".new").is_none())
             .collect();
         assert_eq!(kept.len(), 1, "{kept:?}");
         // once more is the same

@@ -286,8 +286,8 @@ async fn a_server_of_another_cluster_is_refused() {
     std::fs::rename(&server.db, &now).unwrap();
     std::fs::copy(&old_copy, &server.db).unwrap();
     server.restart();
-    let is_old = |said: &Option<Unfit>| matches!(said, Some(Unfit::Older(why)) if why.contains("the log of the server ends before entry"));
-    within("its age", unfit.wait_for(is_old)).await.unwrap();
+    let ends_early = |said: &Option<Unfit>| matches!(said, Some(Unfit::Older(why)) if why.contains("the log of the server ends before entry"));
+    within("its age", unfit.wait_for(ends_early)).await.unwrap();
     server.kill();
     std::fs::rename(&now, &server.db).unwrap();
     server.restart();
