@@ -421,13 +421,14 @@ fn a_config_map_that_may_not_be_read_is_not_taken_for_one_that_is_gone() {
     assert_eq!(world.joined.wanted(), Some(&wanted(&other)));
 }
 
+fn data<'a>(at: &'a [(&'a str, String); 1]) -> [(&'a str, &'a str); 1] {
+    [(at[0].0, at[0].1.as_str())]
+}
+
 /// A move to other databases survives any restart until they are reached, and what is left behind until it is cleared.
 #[test]
 fn a_move_is_known_to_the_next_master() {
     let at = |host: &str| [("ic-db-host", host.to_owned())];
-    fn data<'a>(at: &'a [(&'a str, String); 1]) -> [(&'a str, &'a str); 1] {
-        [(at[0].0, at[0].1.as_str())]
-    }
     let [a, b, c] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(at);
     let [in_a, in_b, in_c] = [&a, &b, &c].map(|at| wanted(&data(at)));
     let hosts = |all: &[Interconnection]| all.iter().map(|one| one.servers[0].host.to_string()).collect::<Vec<_>>();
