@@ -25,7 +25,8 @@ use tracing::{info, warn};
 
 use crate::chassis::Chassis;
 use crate::diff::existing;
-use crate::interconnection_session::{JoinSettings, OwnDatabases, Reach, Session, TRY_AGAIN, tell, write};
+use crate::interconnection_refusals::tell;
+use crate::interconnection_session::{JoinSettings, OwnDatabases, Reach, Session, TRY_AGAIN, write};
 use crate::write_lock::LOCK;
 
 /// Lock of OVN's own daemon in SB: while it is held here, that daemon does nothing.

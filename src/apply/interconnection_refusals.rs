@@ -1,13 +1,22 @@
 //! Databases that do not take what is written for an interconnection: people are told which, why and what to do.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ovnkube_model::{Change, Name, Stuck, Written};
 use ovnkube_ovsdb::{Class, TxnError};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::interconnection_session::{SAY_AFTER, tell};
+/// After this long without a database, or without the lock, it is said.
+pub(crate) const SAY_AFTER: Duration = Duration::from_secs(10);
+
+/// Tells the engine; one that is gone needs to know nothing.
+pub(crate) async fn tell(engine: &mpsc::WeakSender<Change>, change: Change) {
+    if let Some(engine) = engine.upgrade() {
+        let _ = engine.send(change).await;
+    }
+}
 
 /// The longest words of a server that are told.
 const LONGEST: usize = 300;

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
-use crate::interconnection_refusals::Refusals;
+use crate::interconnection_refusals::{Refusals, SAY_AFTER, tell};
 use crate::may_write::MayWrite;
 use crate::write_lock::LOCK;
 
@@ -22,8 +22,6 @@ use crate::write_lock::LOCK;
 pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// How long to wait for databases from which the cluster is removed.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
-/// After this long without a database, or without the lock, it is said.
-pub(crate) const SAY_AFTER: Duration = Duration::from_secs(10);
 /// How long the other clusters have to follow what was written, before what it replaces goes.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 /// The most servers that a message names.
@@ -43,13 +41,6 @@ pub struct JoinSettings {
 
 fn is_live(client: &Client) -> bool {
     client.state().borrow().is_live()
-}
-
-/// Tells the engine; one that is gone needs to know nothing.
-pub(crate) async fn tell(engine: &mpsc::WeakSender<Change>, change: Change) {
-    if let Some(engine) = engine.upgrade() {
-        let _ = engine.send(change).await;
-    }
 }
 
 /// Since 1970, as the interconnection databases hold times.

@@ -1,9 +1,12 @@
 //! What is to be said beside how the servers are: of the disk, of a log that grows, of northd.
 
-use crate::judge::COMPACT;
 use crate::judgement::{Judgement, State, size};
 use crate::observed::{Northd, Observed};
 use crate::servers::{Role, Server, Servers};
+
+/// A member goes on without what it could not write, and ovsdb-server does not start with a file that lacks entries.
+pub(crate) const COMPACT: &str = "as soon as there is room, run ovnkube db compact, before ovsdb-server is stopped: its file may lack entries, and would be of no \
+     use any more";
 
 /// A file needs room beside it for a second one, when it is compacted, and to grow.
 const ROOM: u64 = 100_000_000;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::guards::with_guards;
+use crate::guards::{COMPACT, with_guards};
 use crate::judgement::{Judgement, State};
 use crate::observed::{Model, Observed};
 use crate::servers::{Role, Server, Servers, Trouble};
@@ -195,10 +195,6 @@ fn predecessor<'a>(members: &[&'a Server]) -> Option<(&'a str, &'a str)> {
 
 /// What to do about a member that could not write its file: it does not try again by itself.
 const START_AGAIN: &str = "look at its disk, make room there if it is full, and then start ovsdb-server again";
-
-/// A member goes on without what it could not write, and ovsdb-server does not start with a file that lacks entries.
-pub(crate) const COMPACT: &str = "as soon as there is room, run ovnkube db compact, before ovsdb-server is stopped: its file may lack entries, and would be of no \
-     use any more";
 
 fn bring_back<'a>(missing: impl Iterator<Item = &'a Server>, word: &str) -> String {
     let missing: Vec<&Server> = missing.collect();

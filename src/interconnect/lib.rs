@@ -8,8 +8,8 @@
 //!  SB: chassis, gateway ports ─────┘                      └─▶ Peers, from which the northbound rows are planned
 //! ```
 //!
-//! - [`switches`]: transit switches; [`fits`]: whether they go together with what the cluster has; [`keys`]: tunnel keys;
-//!   [`claim`]: the address of this cluster in each
+//! - [`switches`]: transit switches, and whether they go together with what the cluster has; [`keys`]: tunnel keys; [`claim`]: the
+//!   address of this cluster in each
 //! - [`ours`]: the rows of this cluster; [`former`]: those under an earlier name
 //! - [`theirs`]: the rows of the others, checked
 //! - [`chassis`]: southbound rows; [`ways`]: which ways packets can take
@@ -23,7 +23,6 @@ mod chassis;
 mod claim;
 mod clean;
 mod databases;
-mod fits;
 mod former;
 mod hearing;
 #[cfg(test)]

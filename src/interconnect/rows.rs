@@ -1,7 +1,7 @@
 //! The rows of zones in IC-SB, and whose they are.
 
 use ovnkube_ovn::ic_sb::{availability_zone, gateway, port_binding, route};
-use ovnkube_ovn::{Row, Table, Uuid};
+use ovnkube_ovn::{Row, Table, Uuid, owner};
 use ovnkube_ovsdb_data::Cache;
 
 /// External id that says which cluster a row is of: two clusters may be given the same name.
@@ -44,4 +44,9 @@ pub(crate) fn rows_of_all(ic_sb: &Cache) -> impl Iterator<Item = (Uuid, &Row, Op
 /// Whether a row is marked as a cluster's.
 pub(crate) fn is_of(row: &Row, cluster: &str) -> bool {
     row.external_ids().get(CLUSTER) == Some(cluster)
+}
+
+/// Whether a row of NB is the interconnection's.
+pub(crate) fn is_ours(row: &Row) -> bool {
+    row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION)
 }

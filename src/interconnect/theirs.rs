@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use ipnetwork::IpNetwork;
 use ovnkube_model::{Mac, Name, PeerCluster, PeerRoute, RemotePort, Subnet, is_zone};
 use ovnkube_ovn::ic_sb::{availability_zone, encap, gateway, port_binding, route};
+use ovnkube_ovn::nb::logical_switch_port as lsp;
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::names;
 
-use crate::fits;
 use crate::keys::port_key;
 use crate::rows::CLUSTER;
 use crate::switches::{Reader, Switch};
@@ -139,7 +139,7 @@ impl Theirs {
         // who joined earlier has what two want
         ports.sort_by_key(|(row, ..)| (row.int(port_binding::TUNNEL_KEY), row.str(port_binding::LOGICAL_PORT)));
         for (row, zone, switch) in ports {
-            let is_free = |name: &str| nb.is_none_or(|nb| !fits::is_taken(nb, name));
+            let is_free = |name: &str| nb.is_none_or(|nb| !is_taken(nb, name));
             let port = read_port(row, zone, switch).and_then(|mut port| {
                 let _: () = (self.ports.len() < PORTS).then_some(()).ok_or("there are too many")?;
                 let _: () = is_free(&port.name).then_some(()).ok_or("the northbound database has another port of this name")?;
@@ -348,4 +348,10 @@ fn read_address(text: &str) -> Option<(Mac, Vec<IpNetwork>)> {
     let mac: Mac = words.next()?.parse().ok().filter(|mac: &Mac| mac.is_unicast())?;
     let networks: Vec<IpNetwork> = words.take(5).map(|word| word.parse().ok()).collect::<Option<_>>()?;
     (1..=4).contains(&networks.len()).then_some((mac, networks))
+}
+
+/// Whether a row of ports of switches in NB is another one than that of a port of another cluster.
+fn is_taken(nb: &Cache, port: &str) -> bool {
+    let mut rows = nb.lookup(lsp::TABLE, port).iter().filter_map(|uuid| nb.get(lsp::TABLE, *uuid));
+    rows.any(|row| row.str(lsp::TYPE) != "remote")
 }

@@ -5,12 +5,13 @@ use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
 use ovnkube_model::{Name, PeerPort, PeerRoute, Subnet};
+use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::logical_router_static_route as static_route;
 use ovnkube_ovn::sb::port_binding;
-use ovnkube_ovn::{Row, owner};
 use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::names;
 
+use crate::rows::is_ours;
 use crate::switches::Switch;
 use crate::theirs::{Port, Theirs};
 
@@ -73,9 +74,4 @@ fn used(nb: &Cache) -> BTreeMap<IpAddr, BTreeSet<Subnet>> {
 pub(crate) fn way(row: &Row) -> Option<(Subnet, IpAddr)> {
     let prefix: IpNetwork = row.str(static_route::IP_PREFIX).parse().ok()?;
     Some((Subnet::of(prefix), row.str(static_route::NEXTHOP).parse().ok()?))
-}
-
-/// Whether a row of NB is the interconnection's.
-pub(crate) fn is_ours(row: &Row) -> bool {
-    row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION)
 }
