@@ -168,22 +168,28 @@ impl Chassis {
         if !self.known.complete || !self.sb.state().borrow().is_live() {
             return now + REST;
         }
-        let mut txn = encaps::plan(&self.sb.cache(), self.encap_port, &self.known.chassis());
+        let txn = encaps::plan(&self.sb.cache(), self.encap_port, &self.known.chassis());
         if txn.is_empty() {
             return now + REST;
         }
+        let sent = self.send(txn, "set the UDP port of the tunnels").await;
+        sent.map_or_else(|pause| now + pause, |()| now + REST)
+    }
+
+    /// Sends a transaction under the lock; if it was not committed, returns how long to wait until it is planned again.
+    async fn send(&self, mut txn: Txn, what: &str) -> Result<(), Duration> {
         if !self.lock.is_held() || !(self.may_write)() {
-            return now + TRY_AGAIN;
+            return Err(TRY_AGAIN);
         }
         txn.assert_lock(LOCK);
-        if let Err(error) = self.sb.transact(txn).await {
-            if error.class == Class::Claimed {
-                return now;
+        match self.sb.transact(txn).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.class == Class::Claimed => Err(Duration::ZERO),
+            Err(error) => {
+                warn!(%error, "cannot {what}; trying again");
+                Err(TRY_AGAIN)
             }
-            warn!(%error, "cannot set the UDP port of the tunnels; trying again");
-            return now + TRY_AGAIN;
         }
-        now + REST
     }
 
     /// Removes what is stale; returns when to check again.
@@ -196,17 +202,9 @@ impl Chassis {
         }
         let stale = self.known.stale(&self.sb.cache(), |name| self.removed.contains_key(name));
         if !stale.is_empty() {
-            if !self.lock.is_held() || !(self.may_write)() {
-                return now + TRY_AGAIN;
-            }
-            let mut txn = remove(&self.sb.cache(), |name| stale.contains_key(name));
-            txn.assert_lock(LOCK);
-            if let Err(error) = self.sb.transact(txn).await {
-                if error.class == Class::Claimed {
-                    return now;
-                }
-                warn!(%error, "cannot remove the chassis of nodes that are gone; trying again");
-                return now + TRY_AGAIN;
+            let txn = remove(&self.sb.cache(), |name| stale.contains_key(name));
+            if let Err(pause) = self.send(txn, "remove the chassis of nodes that are gone").await {
+                return now + pause;
             }
         }
         self.known.removed(&stale, &self.sb.cache());

@@ -41,4 +41,4 @@ pub use ovnkube_interconnect::Listening;
 pub use patches::{Outcome, Patches};
 pub use recreated::REST;
 pub use takeover_check::TakeoverCheck;
-pub use write_lock::LOCK;
+pub use write_lock::{LOCK, northbound_fence, southbound_fence};

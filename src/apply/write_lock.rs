@@ -11,7 +11,9 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ovnkube_ovsdb::{Client, Lock, Standing, State};
+use ovnkube_ovn::nb::nb_global;
+use ovnkube_ovn::sb::sb_global;
+use ovnkube_ovsdb::{Client, Fence, Lock, Standing, State};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -22,6 +24,18 @@ use crate::MayWrite;
 /// Lock of both databases that a controller holds while it writes. The lease keeps masters apart; the lock also
 /// excludes a controller under another lease, and the server checks it.
 pub const LOCK: &str = "ovnkube_controller";
+
+/// What keeps the writes of an earlier controller out of a cluster's northbound database. `holder` is the name of this one.
+pub fn northbound_fence(holder: String) -> Fence {
+    Fence { table: nb_global::TABLE, column: nb_global::EXTERNAL_IDS, key: HOLDER, holder }
+}
+
+/// The same of the southbound database.
+pub fn southbound_fence(holder: String) -> Fence {
+    Fence { table: sb_global::TABLE, column: sb_global::EXTERNAL_IDS, key: HOLDER, holder }
+}
+
+const HOLDER: &str = "ovnkube-master";
 
 /// A controller that is stopped releases the lock at once, `-remove-node` within a second or two.
 pub(crate) const TAKE_AFTER: Duration = Duration::from_secs(5);

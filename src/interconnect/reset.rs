@@ -4,12 +4,13 @@ use ovnkube_ovn::nb::{
     self, logical_router as lr, logical_router_policy as policy, logical_router_port as lrp,
     logical_router_static_route as route, logical_switch as ls,
 };
-use ovnkube_ovn::{Atom, ColumnId, Datum, Row, Table, Uuid, owner};
+use ovnkube_ovn::{Atom, ColumnId, Datum, Table, Uuid};
 use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::{Offer, names};
 
 use crate::databases::Databases;
 use crate::ours::Ours;
+use crate::rows::is_ours;
 use crate::text::count;
 
 /// Refuses if the rows of this name are another cluster's.
@@ -43,8 +44,4 @@ pub fn local(nb: &Cache) -> (Txn, String) {
         }
     }
     (txn, counts.join(", "))
-}
-
-fn is_ours(row: &Row) -> bool {
-    row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION)
 }

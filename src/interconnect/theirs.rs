@@ -141,8 +141,12 @@ impl Theirs {
         for (row, zone, switch) in ports {
             let is_free = |name: &str| nb.is_none_or(|nb| !is_taken(nb, name));
             let port = read_port(row, zone, switch).and_then(|mut port| {
-                let _: () = (self.ports.len() < PORTS).then_some(()).ok_or("there are too many")?;
-                let _: () = is_free(&port.name).then_some(()).ok_or("the northbound database has another port of this name")?;
+                if self.ports.len() >= PORTS {
+                    return Err("there are too many".into());
+                }
+                if !is_free(&port.name) {
+                    return Err("the northbound database has another port of this name".into());
+                }
                 taken.take(&port)?;
                 // a cluster that gets another name has gateways of the new one, and ports of both
                 let cluster = row.external_ids().get(CLUSTER);

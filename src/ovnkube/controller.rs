@@ -5,12 +5,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use ovnkube_apply::{
     Chassis, Engine, Interconnection, JoinSettings, Listening, MayWrite, Offers, OwnDatabases, Parts, Patches,
-    TakeoverCheck,
+    TakeoverCheck, northbound_fence, southbound_fence,
 };
 use ovnkube_config::Settings;
 use ovnkube_model::{Roles, World};
-use ovnkube_ovn::{Column, ColumnId, Table, kind, nb, sb};
-use ovnkube_ovsdb::{Client as Database, Fence, Monitored, Options};
+use ovnkube_ovn::{ColumnId, nb, sb};
+use ovnkube_ovsdb::{Client as Database, Monitored, Options};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
 use tokio::sync::mpsc;
@@ -40,12 +40,12 @@ pub(crate) async fn run(
     let (mut leader, lease) = Leader::run(&api, lease(&settings, roles, &identity))?;
     let events = Events::start(&api, "ovnkube", &identity);
     let nb = roles.controller.then(|| {
-        let fence = Some(fence(nb::nb_global::TABLE, nb::nb_global::EXTERNAL_IDS, &leader));
+        let fence = Some(northbound_fence(leader.name().to_owned()));
         let has_parents = ovnkube_plan::is_named_within;
         Database::connect(Options { fence, has_parents, ..northbound_options(&settings) })
     });
     let sb = roles.controller.then(|| {
-        let fence = Some(fence(sb::sb_global::TABLE, sb::sb_global::EXTERNAL_IDS, &leader));
+        let fence = Some(southbound_fence(leader.name().to_owned()));
         connect_southbound(Options { fence, ..southbound_options(&settings) })
     });
     let mut beside = JoinSet::new();
@@ -205,11 +205,6 @@ fn southbound_options(settings: &Settings) -> Options {
         txn_timeout: settings.default.db_txn_timeout,
         ..Options::new(&sb::DATABASE, translate::remotes(&settings.sb))
     }
-}
-
-/// What keeps the last master's writes out; the row is that of a database of OVN.
-fn fence(table: &'static Table, column: Column<kind::Map<kind::Str, kind::Str>>, leader: &Leader) -> Fence {
-    Fence { table, column, key: "ovnkube-master", holder: leader.name().to_owned() }
 }
 
 /// The northbound database, with what the plan reads and writes.

@@ -22,9 +22,10 @@ pub struct Fence {
 }
 
 impl Fence {
-    /// Makes a transaction under `lock` fail once another client has written its name. If this client's name is not
+    /// Makes a transaction under a lock fail once another client has written its name. If this client's name is not
     /// written yet, the transaction that writes it is returned instead.
-    pub(crate) fn guard(&self, txn: &mut Txn, lock: &str, database: &'static Database, cache: &Cache) -> Option<Txn> {
+    pub(crate) fn guard(&self, txn: &mut Txn, database: &'static Database, cache: &Cache) -> Option<Txn> {
+        let lock = txn.asserted_lock()?;
         let found = cache.iter(self.table).next();
         if let Some((uuid, row)) = found
             && row.map(self.column).get(self.key) == Some(&self.holder)

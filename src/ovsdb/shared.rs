@@ -181,8 +181,7 @@ impl Shared {
     /// See [`Fence::guard`]; for a single server its lock is enough.
     pub(crate) fn guard(&self, txn: &mut Txn) -> Option<Txn> {
         let fence = self.options.fence.as_ref().filter(|_| self.is_replicated.load(Ordering::Acquire))?;
-        let lock = txn.asserted_lock()?.to_owned();
-        fence.guard(txn, &lock, self.options.database, &self.store().cache)
+        fence.guard(txn, self.options.database, &self.store().cache)
     }
 
     /// Whether to stay with the server; remembers how far its cluster was.

@@ -72,7 +72,7 @@ impl Txn {
 
     /// The lock that it asserts.
     pub fn asserted_lock(&self) -> Option<&str> {
-        self.ops.iter().find_map(|op| if let Op::Assert(lock) = op { Some(lock.as_str()) } else { None })
+        self.ops.iter().rev().find_map(|op| if let Op::Assert(lock) = op { Some(lock.as_str()) } else { None })
     }
 
     /// Whether operation `at` needs an existing row: an update or a mutation.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ovnkube_apply::{Engine, MayWrite, Parts, Patches, TakeoverCheck};
+use ovnkube_apply::{Engine, MayWrite, Parts, Patches, TakeoverCheck, northbound_fence};
 use ovnkube_model::{Change, Connections, NetworkSettings, World};
-use ovnkube_ovn::nb::{self, nb_global};
-use ovnkube_ovsdb::{Client as Database, Fence, Options, Remote};
+use ovnkube_ovn::nb;
+use ovnkube_ovsdb::{Client as Database, Options, Remote};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
 use tokio::runtime::{Builder, Runtime};
@@ -96,10 +96,9 @@ async fn run(wire: Wire, identity: String, network: NetworkSettings, metrics: Ar
         retry: Duration::from_secs(2),
     };
     let (leader, _task, seeker) = Leader::seek(&api, settings);
-    let fence = Fence { table: nb_global::TABLE, column: nb_global::EXTERNAL_IDS, key: "ovnkube-master", holder: name };
     let nb = Database::connect(Options {
         dial: Some(wire.dial()),
-        fence: Some(fence),
+        fence: Some(northbound_fence(name)),
         identity: ovnkube_plan::identity,
         has_parents: ovnkube_plan::is_named_within,
         ..Options::new(&nb::DATABASE, vec![Remote::parse("tcp:192.0.2.1:6641").unwrap()])

@@ -43,6 +43,16 @@ impl Drop for Small {
     }
 }
 
+/// The only member of a cluster, whose file is on a small file system.
+fn alone_on_a_small_disk() -> (Member, Small) {
+    let mut member = Member::new(Release::Host);
+    let small = Small::new(member.dir(), 1000);
+    member.create_cluster();
+    member.start();
+    member.joined();
+    (member, small)
+}
+
 /// More than is left on a page of the file.
 fn large(letter: &str) -> String {
     format!("external_ids:x={}", letter.repeat(8000))
@@ -50,11 +60,7 @@ fn large(letter: &str) -> String {
 
 #[tokio::test]
 async fn a_member_that_could_not_write_is_named_and_started_again() {
-    let mut member = Member::new(Release::Host);
-    let small = Small::new(member.dir(), 1000);
-    member.create_cluster();
-    member.start();
-    member.joined();
+    let (mut member, small) = alone_on_a_small_disk();
     let address = member.remote();
     small.fill(0);
     let update = format!(
@@ -127,11 +133,7 @@ async fn a_follower_whose_disk_was_full_is_compacted_before_it_is_stopped() {
 
 #[tokio::test]
 async fn a_file_is_compacted_where_there_is_room_for_two() {
-    let mut member = Member::new(Release::Host);
-    let small = Small::new(member.dir(), 1000);
-    member.create_cluster();
-    member.start();
-    member.joined();
+    let (mut member, small) = alone_on_a_small_disk();
     let address = member.remote();
     for letter in ["a", "b", "c", "d", "e", "f", "g", "h"] {
         member.nbctl(&["set", "NB_Global", ".", &large(letter)]);
