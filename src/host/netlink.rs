@@ -1,7 +1,7 @@
 //! Hand-written netlink messages, for families without a crate here.
 
 use std::io::{self, ErrorKind};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::ReceiveTimeout;
@@ -26,8 +26,6 @@ pub(crate) fn exchange(socket: &Socket, request: &[u8], what: &str) -> Result<Ve
         ErrorKind::WouldBlock => Error::Silent { what: what.to_owned() },
         _ => Error::Netlink { what: what.to_owned(), problem },
     };
-    let limit = TimeVal::seconds(LIMIT.as_secs().cast_signed());
-    setsockopt(socket, ReceiveTimeout, &limit).map_err(|e| failed(e.into()))?;
     socket.send_to(request, &SocketAddr::new(0, 0), 0).map_err(failed)?;
     let mut replies = Vec::new();
     loop {
@@ -46,12 +44,16 @@ pub(crate) fn exchange(socket: &Socket, request: &[u8], what: &str) -> Result<Ve
     }
 }
 
-/// The next datagram. A signal, as after the process was stopped, ends the call even where it may be restarted: signal(7).
+/// The next datagram. Any signal, also one for a child of another thread, ends a call that has a limit: signal(7). The
+/// call is made again with the time that is left, and at least once: a process that was stopped finds its answer.
 fn receive(socket: &Socket) -> io::Result<Vec<u8>> {
-    let begin = Instant::now();
+    let end = Instant::now() + LIMIT;
     loop {
+        // zero would be no limit
+        let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        setsockopt(socket, ReceiveTimeout, &TimeVal::milliseconds(left.as_millis() as i64))?;
         match socket.recv_from_full() {
-            Err(problem) if problem.kind() == ErrorKind::Interrupted && begin.elapsed() < LIMIT => {}
+            Err(problem) if problem.kind() == ErrorKind::Interrupted => {}
             received => return received.map(|(datagram, _)| datagram),
         }
     }

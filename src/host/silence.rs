@@ -35,10 +35,14 @@ async fn the_answer_to_a_message_of_ours_never_comes() {
     assert_eq!(error.to_string(), LATE);
 }
 
+/// Each stop ends the call that waits. Those after the limit find nobody who waits.
 #[tokio::test]
 async fn a_stopped_process_goes_on_waiting() {
-    let stop_and_go = format!("sleep 1; kill -STOP {0}; sleep 0.3; kill -CONT {0}", std::process::id());
-    let mut shell = std::process::Command::new("sh").args(["-c", &stop_and_go]).spawn().unwrap();
+    let stops = format!(
+        "for i in 1 2 3 4 5 6 7; do sleep 1.6; kill -STOP {0}; sleep 0.1; kill -CONT {0}; done",
+        std::process::id()
+    );
+    let mut shell = std::process::Command::new("sh").args(["-c", &stops]).spawn().unwrap();
     let error = timeout(END, asked()).await.expect("an end of the exchange").unwrap_err();
     assert_eq!(error.to_string(), LATE);
     assert!(shell.wait().unwrap().success());
