@@ -155,6 +155,8 @@ bench: ## run the benchmarks; writes bench/results.md
 
 # no cargo if the binaries are built already: `make build` as a user, `sudo make install`
 install: $(RELEASE)/ovnkube $(RELEASE)/ovn-k8s-cni-overlay ## install below $(PREFIX), the CNI program to $(CNI_BIN) (all below DESTDIR)
+	@for dir in '$(PREFIX)/' '$(CNI_BIN)'; do case $$dir in /*) ;; *) echo "install: PREFIX and CNI_BIN must begin with /; one of them is \"$$dir\"" >&2; exit 2 ;; esac; done
+	@case '$(DESTDIR)$(PREFIX)$(CNI_BIN)' in *[!A-Za-z0-9/._+~@:-]*) echo "install: DESTDIR, PREFIX and CNI_BIN may have letters, digits and /._+~@:- only; they are \"$(DESTDIR)\", \"$(PREFIX)\", \"$(CNI_BIN)\"" >&2; exit 2 ;; esac
 	dist/put 755 $(DESTDIR)$(PREFIX)/bin $(RELEASE)/ovnkube
 	dist/put 755 $(DESTDIR)$(PREFIX)/bin dist/interconnect/kubectl-ko
 	dist/put 755 $(DESTDIR)$(CNI_BIN) $(RELEASE)/ovn-k8s-cni-overlay
