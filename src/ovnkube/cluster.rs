@@ -51,7 +51,8 @@ pub(crate) async fn publish(api: &Client, settings: &Settings, leader: &Leader) 
         if !leader.is_leader_now() {
             return;
         }
-        match timeout(ANSWER_WITHIN, api.set_config_map(namespace, NAME, &want)).await {
+        let written = api.set_config_map(namespace, NAME, &want, || leader.is_leader_now());
+        match timeout(ANSWER_WITHIN, written).await {
             Ok(Ok(before)) => {
                 for (key, now) in &values {
                     if let Some(was) = before.get(key).filter(|was| *was != now) {

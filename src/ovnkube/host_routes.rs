@@ -41,7 +41,7 @@ pub(crate) async fn keep(
         }
         let want = told.borrow_and_update().clone();
         if let Some(data) = want.as_ref().filter(|_| may_write()) {
-            match timeout(ANSWER_WITHIN, api.set_config_map(namespace, NAME, data)).await {
+            match timeout(ANSWER_WITHIN, api.set_config_map(namespace, NAME, data, &*may_write)).await {
                 Ok(Ok(_)) => {
                     (written, pause) = (want, TRY_AGAIN);
                     continue;

@@ -41,12 +41,25 @@ impl Client {
         Ok(self.find(namespace, name).await?.map(|found| found.data))
     }
 
-    /// Writes these keys where the ConfigMap differs; returns what it held before. [`Error::Conflict`] if another
-    /// program writes meanwhile. Needs the right to get and patch it, and to create it if it does not exist.
-    pub async fn set_config_map(&self, namespace: &str, name: &str, data: &Data) -> Result<Data, Error> {
+    /// Writes these keys where the ConfigMap differs; returns what it held before. Needs the right to get and patch it, and to
+    /// create it if it does not exist.
+    ///
+    /// `may_write` is asked once it is read: another program that was allowed to write before that wrote what was read, and one
+    /// that writes later changes the version. Either way this is [`Error::Conflict`].
+    pub async fn set_config_map(
+        &self,
+        namespace: &str,
+        name: &str,
+        data: &Data,
+        may_write: impl Fn() -> bool,
+    ) -> Result<Data, Error> {
         let action = format!("write config map {namespace}/{name}");
         let body = |body: serde_json::Value| body.to_string().into_bytes();
-        let Some(found) = self.find(namespace, name).await? else {
+        let found = self.find(namespace, name).await?;
+        if !may_write() {
+            return Err(Error::Conflict { action, problem: "the lease was lost meanwhile".to_owned() });
+        }
+        let Some(found) = found else {
             let made = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data });
             self.exchange::<ConfigMap>(&action, Method::POST, &all(namespace), JSON, body(made)).await?;
             return Ok(Data::new());

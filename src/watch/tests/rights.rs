@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 
 use lab::{Cluster, next, set, until};
 use ovnkube_model::{Change, HostRoutes, Kind, Notice, Object, ObjectKey, Severity, keys};
-use ovnkube_watch::{Access, Annotations, Client, Condition, Data, Events, Scope, start};
+use ovnkube_watch::{Access, Annotations, Client, Condition, Data, Error, Events, Scope, start};
 use serde_json::json;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::channel;
+use tokio::task::block_in_place;
 
 /// What the agents' account may change, by dist/yaml/admission.yaml.
 #[tokio::test]
@@ -95,7 +97,7 @@ async fn a_kubelet_keeps_to_the_annotations_of_agents() {
 }
 
 /// dist/yaml creates it empty: the master may fill it, agents may read it, and neither may have any other.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn only_masters_write_the_clusters_values() {
     let cluster = Cluster::shared();
     let by = async |kubeconfig| {
@@ -107,19 +109,33 @@ async fn only_masters_write_the_clusters_values() {
     let (master, agent) = (by(cluster.kubeconfig()).await, by(cluster.agent(Some("reads"))).await);
     let kubelet = by(cluster.user("system:node:reads", &["system:nodes"])).await;
     assert_eq!(agent.config_map(namespace, name).await.unwrap().unwrap_or_default(), Data::new());
-    assert_eq!(master.set_config_map(namespace, name, &data("1")).await.unwrap(), Data::new());
-    assert_eq!(master.set_config_map(namespace, name, &data("2")).await.unwrap(), data("1"));
+    assert_eq!(master.set_config_map(namespace, name, &data("1"), || true).await.unwrap(), Data::new());
+    assert_eq!(master.set_config_map(namespace, name, &data("2"), || true).await.unwrap(), data("1"));
     let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
     let version = async || cluster.get(&path).await["metadata"]["resourceVersion"].clone();
     let before = version().await;
-    assert_eq!(master.set_config_map(namespace, name, &data("2")).await.unwrap(), data("2"));
+    assert_eq!(master.set_config_map(namespace, name, &data("2"), || true).await.unwrap(), data("2"));
     assert_eq!(version().await, before, "written without need");
+
+    // the master slept before it read this, or after that: another one has the lease by then, and has written
+    let error = master.set_config_map(namespace, name, &data("late"), || false).await.unwrap_err();
+    assert!(matches!(error, Error::Conflict { .. }), "{error}");
+    let other = by(cluster.kubeconfig()).await;
+    let overtaken = || {
+        let written = async { other.set_config_map(namespace, name, &data("3"), || true).await };
+        block_in_place(|| Handle::current().block_on(written)).is_ok()
+    };
+    let error = master.set_config_map(namespace, name, &data("late"), overtaken).await.unwrap_err();
+    assert!(matches!(error, Error::Conflict { .. }), "{error}");
+    assert_eq!(cluster.get(&path).await["data"], json!({"a": "3"}));
+    assert_eq!(master.set_config_map(namespace, name, &data("2"), || true).await.unwrap(), data("3"));
+
     for reader in [agent, kubelet] {
         assert_eq!(reader.config_map(namespace, name).await.unwrap(), Some(data("2")));
-        assert!(reader.set_config_map(namespace, name, &data("3")).await.unwrap_err().is_forbidden());
+        assert!(reader.set_config_map(namespace, name, &data("3"), || true).await.unwrap_err().is_forbidden());
         assert!(reader.config_map(namespace, "other").await.unwrap_err().is_forbidden());
     }
-    assert!(master.set_config_map(namespace, "other", &data("3")).await.unwrap_err().is_forbidden());
+    assert!(master.set_config_map(namespace, "other", &data("3"), || true).await.unwrap_err().is_forbidden());
     assert_eq!(cluster.get(&path).await["data"], json!({"a": "2"}));
 
     // agents of both kinds follow the routes of their hosts
@@ -134,10 +150,10 @@ async fn only_masters_write_the_clusters_values() {
         let before = cluster.get(&path).await["data"][keys::HOST_ROUTES].is_null();
         assert_eq!(next().await, Change::HostRoutes((!before).then(HostRoutes::default)));
         assert_eq!(next().await, Change::Synced(Kind::HostRoutes));
-        master.set_config_map(namespace, name, &routes("az2 10.244.0.0/16\n")).await.unwrap();
+        master.set_config_map(namespace, name, &routes("az2 10.244.0.0/16\n"), || true).await.unwrap();
         let prefixes = BTreeMap::from([("10.244.0.0/16".parse().unwrap(), "az2".into())]);
         assert_eq!(next().await, Change::HostRoutes(Some(HostRoutes { prefixes, ..HostRoutes::default() })));
-        master.set_config_map(namespace, name, &routes("")).await.unwrap();
+        master.set_config_map(namespace, name, &routes(""), || true).await.unwrap();
         assert_eq!(next().await, Change::HostRoutes(Some(HostRoutes::default())));
     }
 }
