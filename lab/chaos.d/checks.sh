@@ -17,6 +17,9 @@ written() { # before TEXT | from PORT... | any | refused MEMBER
 import json, re, sys
 offsets, how, *words = sys.argv[1:]
 asked, refused, marker = [], [], None
+def claims(transaction): # before its first write a master writes its name
+    writes = [op for op in json.loads(transaction)[1:] if op["op"] in ("insert", "update", "mutate", "delete")]
+    return all(op["table"] == "NB_Global" and "ovnkube-master" in json.dumps(op) for op in writes)
 for line in open(offsets):
     path, offset = line.split()
     open_requests = {}
@@ -38,9 +41,9 @@ for line in open(offsets):
 asked.sort(key=lambda r: r[0])
 if how == "before":
     marker = next((i for i, r in enumerate(asked) if words[0] in r[2] and r[3]), None)
-    found = asked[:marker]
+    found = [r for r in asked[:marker] if not claims(r[2])]
     print("the write of the new pod was not seen;" if marker is None else "", len(found), "transactions", *(r[2][:200] for r in found[:2]))
-    sys.exit(marker != 0)
+    sys.exit(marker is None or bool(found))
 if how == "refused":
     found = [r for path, r in refused if path.endswith(f"/{words[0]}.log")]
     print(len(found), "transactions sent to the backup", words[0], *(r[2][:200] for r in found[:2]))
