@@ -26,7 +26,7 @@ use crate::northbound::{Fate, Messages, Northbound};
 use crate::observer::Observer;
 use crate::story::Fault;
 use crate::wire::{Answer, Ask, Body, Conn, Sent};
-use crate::writers::Writers;
+use crate::writers::{Writers, claims};
 
 /// A master runs for at most so long before the world looks at what it has sent, in ms.
 const STEP: u64 = 100;
@@ -408,7 +408,9 @@ impl World {
         let process = self.links.get(&conn).map(|link| link.process);
         if !changes.is_empty() {
             assert!(self.nb.holds(LOCK, conn), "a transaction was committed for a master without the lock");
-            self.writers.wrote(self.links.get(&conn).map(|link| (link.process, link.began)), decided, self.now);
+            if !claims(request) {
+                self.writers.wrote(self.links.get(&conn).map(|link| (link.process, link.began)), decided, self.now);
+            }
             self.writes.0 += 1;
             self.last_write = self.now;
             self.observer.commit(&changes);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 /// When each process has last changed something. It is known by the number of its master, and when it began, until its host
 /// dies.
 #[derive(Default)]
@@ -18,4 +20,15 @@ impl Writers {
         );
         self.0.insert(writer, now);
     }
+}
+
+/// Whether a transaction only writes a master's name. A late one does no harm: what the master decided before is not sent,
+/// and one that wrote meanwhile must write its name again.
+pub(crate) fn claims(transaction: &Value) -> bool {
+    let ops = transaction["params"].as_array().into_iter().flatten();
+    let mut writes = ops.filter(|op| !matches!(op["op"].as_str(), None | Some("assert" | "wait" | "comment")));
+    writes.all(|op| {
+        let mut mutations = op["mutations"].as_array().into_iter().flatten();
+        op["op"] == "mutate" && op["table"] == "NB_Global" && mutations.all(|mutation| mutation[0] == "external_ids")
+    })
 }
