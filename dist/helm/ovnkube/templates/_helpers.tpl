@@ -34,10 +34,10 @@
         - {name: K8S_NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
         - {name: OVN_KUBERNETES_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
         - {name: K8S_APISERVER, valueFrom: {configMapKeyRef: {name: ovn-config, key: k8s_apiserver}}}
-        - {name: OVN_NORTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnNorth}}}
-        - {name: OVN_SOUTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnSouth}}}
-        - {name: OVN_NET_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: net_cidr}}}
-        - {name: OVN_SVC_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: svc_cidr}}}
+        - {name: OVN_NORTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnNorth, optional: true}}}
+        - {name: OVN_SOUTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnSouth, optional: true}}}
+        - {name: OVN_NET_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: net_cidr, optional: true}}}
+        - {name: OVN_SVC_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: svc_cidr, optional: true}}}
         - {name: OVN_MTU, valueFrom: {configMapKeyRef: {name: ovn-config, key: mtu, optional: true}}}
         - {name: OVN_GATEWAY_MODE, value: {{ .Values.global.gatewayMode | quote }}}
 {{- include "ovnkube.settings" (dict "table" "everywhere" "root" .) }}
