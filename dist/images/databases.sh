@@ -4,9 +4,15 @@
 # shellcheck shell=sh
 RUN=/var/run/ovn
 say() { echo "$(basename "$0"): $*" >&2; }
-die() { say "$*"; exit 1; }
+die() { fail 1 "$*"; }
+fail() { # CODE MESSAGE
+  say "$2"; exit "$1"
+}
 need() { # VARIABLE WHAT
   eval "[ -n \"\${$1:-}\" ]" || die "cannot start: the environment variable $1 ($2) is empty; set it in the pod, dist/yaml shows how"
+}
+need_dir() { # DIRECTORY
+  { mkdir -p "$1" && [ -w "$1" ]; } 2>/dev/null || die "cannot write to the directory $1; in a pod, mount one there that can be written"
 }
 bracketed() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS
 names() { # DATABASE
@@ -27,20 +33,23 @@ converted() {
     say "the file $file has the schema $have of a newer release and keeps it; this release's is $ours"
   else
     say "the file $file gets the schema of this release, $ours; a copy of the old one stays beside it"
-    { cp -p "$file" "$file.old" && ovsdb-tool convert "$file" "$schema"; } ||
+    # in a file of our own: ovsdb-tool's would keep it from trying again after it was ended
+    { rm -f "$file.new" && cp -p "$file" "$file.old" && ovsdb-tool convert "$file" "$schema" "$file.new" && mv "$file.new" "$file"; } ||
       die "cannot convert $file: see the line above; /etc/ovn, a directory of the host, needs room for a copy of it"
   fi
 }
 # Ends in the server of a database that is not clustered.
 alone() { # DATABASE ADDRESS PORT LOG
   names "$1"
-  mkdir -p /etc/ovn $RUN
+  need_dir /etc/ovn; need_dir $RUN
   if [ ! -s "$file" ]; then
     rm -f "$file" "$file.new"
     { ovsdb-tool create "$file.new" "$schema" && mv "$file.new" "$file"; } ||
       die "cannot create $file: see the line above; /etc/ovn, a directory of the host, needs room and must be writable"
-  elif ovsdb-tool db-is-clustered "$file"; then
+  elif ovsdb-tool db-is-clustered "$file" 2>/dev/null; then
     die "cannot start the database alone: $file is that of a Raft cluster's member; move it away, or start all members"
+  elif ! ovsdb-tool db-is-standalone "$file"; then
+    die "cannot read $file: see the line above; put a backup in its place, or move it away: masters write what is in Kubernetes to an empty one"
   else
     converted
   fi
@@ -64,12 +73,12 @@ member() { # DATABASE ADDRESS PORT RAFT-PORT LOG SECONDS FIRST OTHERS...
   [ "$timer" -ge 1000 ] || timer=$((timer * 1000))
   joined= # raft addresses of the others
   for other in $others; do joined="$joined $protocol:$other:$raft_port"; done
-  mkdir -p /etc/ovn $RUN
+  need_dir /etc/ovn; need_dir $RUN
   member_file
   socket=unix:$RUN/$stem.sock config=$RUN/$stem.conf
   # it is this member's alone: a remote in the database would be that of all members
   printf '{"remotes": {"p%s": {}, "p%s:%s:%s": {"inactivity-probe": 60000}}, "databases": {"%s": {}}}\n' \
-    "$socket" "$protocol" "$port" "$address" "$file" >"$config"
+    "$socket" "$protocol" "$port" "$address" "$file" >"$config" || die "cannot write $config: see the line above"
   member_settle &
   # shellcheck disable=SC2086 # arguments are words
   exec ovsdb-server ${log:--vconsole:info} -vsyslog:off -vfile:off --config-file="$config" --unixctl="$control" \
@@ -78,10 +87,10 @@ member() { # DATABASE ADDRESS PORT RAFT-PORT LOG SECONDS FIRST OTHERS...
 # Ends in a relay of the southbound database: what each client may change is said by the role ovn-controller, which northd writes.
 relay_of_sb() { # ADDRESS PORT LOG REMOTES
   names sb
-  mkdir -p $RUN
+  need_dir $RUN
   config=$RUN/ovnsb_relay_db.conf
   printf '{"remotes": {"punix:%s": {}, "p%s:%s:%s": {"role": "ovn-controller", "inactivity-probe": 60000}}, "databases": {"%s": {"service-model": "relay", "source": {"%s": {}}}}}\n' \
-    $RUN/ovnsb_relay_db.sock "$protocol" "$2" "$1" "$name" "$4" >"$config"
+    $RUN/ovnsb_relay_db.sock "$protocol" "$2" "$1" "$name" "$4" >"$config" || die "cannot write $config: see the line above"
   # shellcheck disable=SC2086 # arguments are words
   exec ovsdb-server ${3:--vconsole:info} -vsyslog:off -vfile:off --config-file="$config" --unixctl=$RUN/ovnsb_relay_db.ctl \
     --pidfile=$RUN/ovnsb_relay_db.pid $keys

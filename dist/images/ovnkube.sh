@@ -147,23 +147,6 @@ given() { # reads "VARIABLE FLAG" lines; prints a --FLAG=VALUE for each variable
     [ -z "$value" ] || printf '%s\n' "--$flag=$value"
   done
 }
-with_ssl() { [ "${OVN_SSL_ENABLE:-no}" = yes ]; }
-case ${OVN_SSL_ENABLE:-no},${OVN_NORTH:-},${OVN_SOUTH:-} in
-  yes,*) ;;
-  *tcp:*ssl:*|*ssl:*tcp:*) die "cannot start: some addresses of the databases begin with ssl: and some with tcp:; let all of OvnNorth and OvnSouth in the ConfigMap ovn-config begin with the same" ;;
-  *ssl:*) OVN_SSL_ENABLE=yes ;;
-esac
-# What users may rely on is not passed over in silence.
-# the words that start something
-case ${1:-} in nb-*|sb-*|run-ovn-northd|ovn-northd|ovs-server|ovn-controller|ovn-master|ovn-cluster-manager|ovnkube-controller|ovn-node) starts=yes ;; *) starts= ;; esac
-[ -z "$starts" ] || [ "${ENABLE_IPSEC:-}" != true ] || die "cannot start: ENABLE_IPSEC is true, and ovnkube does not encrypt tunnels; set it (in the chart global.enableIpsec) to false"
-[ "${OVNKUBE_COMPACT_MODE_ENABLE:-}" != true ] || say "OVNKUBE_COMPACT_MODE_ENABLE (in the chart global.enableCompactMode) has no effect: masters and agents are pods of their own"
-[ "${OVN_UNPRIVILEGED_MODE:-no}" = no ] || say "OVN_UNPRIVILEGED_MODE (in the chart global.unprivilegedMode) has no effect: agents need their capabilities"
-# The settings of the image, or of a chart of ovn-kubernetes. Not those of the host, whose directory is mounted over /etc/openvswitch.
-CONF=$(dirname "$(realpath "$0")")/ovn_k8s.conf
-if of_chart && [ -e /run/ovnkube-config/ovnkube.conf ]; then CONF=/run/ovnkube-config/ovnkube.conf; fi
-# WORDS...: ovnkube endpoints in this namespace
-endpoints() { ovnkube endpoints "$@" ${OVN_KUBERNETES_NAMESPACE:+--ovn-config-namespace="$OVN_KUBERNETES_NAMESPACE"} --config-file="$CONF"; }
 # Variables that our manifests take from the ConfigMap ovn-config: the key, and the flag of ovnkube.
 keys() {
   cat <<'TABLE'
@@ -176,42 +159,115 @@ OVN_MTU mtu mtu
 OVN_GATEWAY_OPTS gateway_opts -
 TABLE
 }
+# The variables of the lines that are read, without space around their values: values of files and of blocks in YAML end in a line break.
+# A line break inside would begin another argument.
+plain() {
+  while read -r variable _; do
+    eval "value=\${$variable:-}"
+    case $value in [[:space:]]*|*[[:space:]]|*"$LINE_BREAK"*) ;; *) continue ;; esac
+    while :; do
+      case $value in [[:space:]]*) value=${value#?} ;; *[[:space:]]) value=${value%?} ;; *) break ;; esac
+    done
+    case $variable,$value in
+      OVN_GATEWAY_OPTS,*) ;;
+      *"$LINE_BREAK"*) die "cannot start: the value of the environment variable $variable$(of_key "$variable") has a line break; write it in one line" ;;
+    esac
+    eval "$variable=\$value"
+  done
+}
+LINE_BREAK='
+'
+of_key() { of_chart || keys | sed -n "s/^$1 \([^ ]*\) .*/, which is the key \1 of the ConfigMap ovn-config,/p"; } # VARIABLE
+plain <<LINES
+$(keys; flags; node_flags)
+K8S_NODE_IP
+METRICS_IP
+OVN_NB_PORT
+OVN_SB_PORT
+OVN_SB_RELAY_PORT
+OVN_NB_RAFT_PORT
+OVN_SB_RAFT_PORT
+OVN_NB_RAFT_ELECTION_TIMER
+OVN_SB_RAFT_ELECTION_TIMER
+OVN_SSL_ENABLE
+LINES
+with_ssl() { [ "${OVN_SSL_ENABLE:-no}" = yes ]; }
+case ${OVN_SSL_ENABLE:-no} in
+  yes|true) OVN_SSL_ENABLE=yes ;;
+  no|false) OVN_SSL_ENABLE=no ;;
+  *) die "cannot start: OVN_SSL_ENABLE is \"$OVN_SSL_ENABLE\"; set it to yes or no" ;;
+esac
+case ${OVN_NORTH:-},${OVN_SOUTH:-} in
+  *tcp:*ssl:*|*ssl:*tcp:*) die "cannot start: some addresses of the databases begin with ssl: and some with tcp:; let all of OvnNorth and OvnSouth in the ConfigMap ovn-config begin with the same" ;;
+  *ssl:*) OVN_SSL_ENABLE=yes ;;
+  *tcp:*) ! with_ssl || of_chart || die "cannot start: OVN_SSL_ENABLE is yes, and the addresses of the databases begin with tcp:; let those of OvnNorth and OvnSouth in the ConfigMap ovn-config begin with ssl:" ;;
+esac
+# What users may rely on is not passed over in silence.
+# the words that start something
+case ${1:-} in nb-*|sb-*|run-ovn-northd|ovn-northd|ovs-server|ovn-controller|ovn-master|ovn-cluster-manager|ovnkube-controller|ovn-node) starts=yes ;; *) starts= ;; esac
+[ -z "$starts" ] || [ "${ENABLE_IPSEC:-}" != true ] || die "cannot start: ENABLE_IPSEC is true, and ovnkube does not encrypt tunnels; set it (in the chart global.enableIpsec) to false"
+[ "${OVNKUBE_COMPACT_MODE_ENABLE:-}" != true ] || say "OVNKUBE_COMPACT_MODE_ENABLE (in the chart global.enableCompactMode) has no effect: masters and agents are pods of their own"
+[ "${OVN_UNPRIVILEGED_MODE:-no}" = no ] || say "OVN_UNPRIVILEGED_MODE (in the chart global.unprivilegedMode) has no effect: agents need their capabilities"
+# The settings of the image, or of a chart of ovn-kubernetes. Not those of the host, whose directory is mounted over /etc/openvswitch.
+CONF=$(dirname "$(realpath "$0")")/ovn_k8s.conf
+if of_chart && [ -e /run/ovnkube-config/ovnkube.conf ]; then CONF=/run/ovnkube-config/ovnkube.conf; fi
+# WORDS...: ovnkube endpoints in this namespace
+endpoints() { ovnkube endpoints "$@" ${OVN_KUBERNETES_NAMESPACE:+--ovn-config-namespace="$OVN_KUBERNETES_NAMESPACE"} --config-file="$CONF"; }
 # A master would use its defaults in their place, which are no cluster's. Agents have the masters' values, and all find the API server.
 need_keys() {
   of_chart || keys | while read -r variable key _; do
     case $key in mtu|gateway_opts|k8s_apiserver) continue ;; esac
-    eval "[ -n \"\${$variable-unset}\" ]" || die "cannot start: the key $key of the ConfigMap ovn-config is empty; write its value there, as docs/install.md shows; the kubelet then starts this container again"
+    need_key $variable $key
   done
 }
-# ARGS...: ends if ovnkube cannot use the value of a key. Only settings are read.
+need_key() { # VARIABLE KEY
+  eval "[ -n \"\${$1:-}\" ]" || die "cannot start: the key $2 of the ConfigMap ovn-config (environment variable $1) is missing or empty; write its value there, as docs/install.md shows; the kubelet then starts this container again"
+}
+is_named() { case $said in *"(--$1)"*|*"--$1 "*) ;; *) return 1 ;; esac; } # FLAG
+# ARGS...: ends if ovnkube cannot use a setting, and says which key or variable it comes from. Only settings are read.
 check() {
-  said=$(ovnkube config "$@" 2>&1 >/dev/null) && return 0
+  code=0; said=$(ovnkube config "$@" 2>&1 >/dev/null) || code=$?
+  [ $code != 0 ] || return 0
+  said=${said#ovnkube: }
   of_chart || keys | while read -r variable key flags; do
     eval "value=\${$variable:-}"
     [ -n "$value" ] || continue
     [ "$key" != gateway_opts ] || flags=$value
     for flag in $flags; do
       flag=${flag%%=*} flag=${flag#-}
-      case $said in
-        *"(--${flag#-})"*|*"--${flag#-} "*) die "${said#ovnkube: }; it comes from the key $key of the ConfigMap ovn-config: correct it there; the kubelet then starts this container again" ;;
-      esac
+      ! is_named "${flag#-}" || die "$said; it comes from the key $key of the ConfigMap ovn-config: correct it there; the kubelet then starts this container again"
     done
   done
-}
-need_address() { # KEY ADDRESSES
-  for remote in $(echo "$2" | tr ',' ' '); do
-    case $remote in tcp:?*:[0-9]*|ssl:?*:[0-9]*|unix:?*) ;; *) die "cannot start: \"$remote\" is no address of a database; write tcp:ADDRESS:PORT, ssl:ADDRESS:PORT or a comma list of them into the key $1 of the ConfigMap ovn-config" ;; esac
+  for table in $tables; do
+    $table | while read -r variable flag; do
+      eval "[ -n \"\${$variable:-}\" ]" && is_named "$flag" || continue
+      fail $code "$said; it comes from the environment variable $variable of this container: correct it in the pod's manifest, or in the values of the chart"
+    done
   done
+  fail $code "$said"
 }
+is_address() {
+  case $1 in unix:?*) return 0 ;; tcp:?*:*|ssl:?*:*) ;; *) return 1 ;; esac
+  case ${1##*:} in ''|*[!0-9]*) return 1 ;; esac
+}
+need_addresses() { # VARIABLE KEY: leaves a comma list without spaces
+  need_key "$1" "$2"
+  eval "value=\$$1"; list=
+  for remote in $(printf '%s\n' "$value" | tr ',' ' '); do
+    is_address "$remote" || no_address "$remote" "$2"
+    list=$list${list:+,}$remote
+  done
+  [ -n "$list" ] || no_address "$value" "$2"
+  eval "$1=\$list"
+}
+no_address() { die "cannot start: \"$1\" is no address of a database; write tcp:ADDRESS:PORT, ssl:ADDRESS:PORT or a comma list of them into the key $2 of the ConfigMap ovn-config"; }
 need_databases() {
   if of_chart && [ -z "${OVN_NORTH:-}${OVN_SOUTH:-}" ]; then
     found=$(endpoints wait) || die "cannot find the databases: see the line above"
     ! with_ssl || found=$(echo "$found" | sed 's/tcp:/ssl:/g')
     OVN_NORTH=$(echo "$found" | sed -n 1p) OVN_SOUTH=$(echo "$found" | sed -n 2p)
   fi
-  need OVN_NORTH "address of the northbound database, the key OvnNorth of the ConfigMap ovn-config"
-  need OVN_SOUTH "address of the southbound database, the key OvnSouth of the ConfigMap ovn-config"
-  need_address OvnNorth "$OVN_NORTH"; need_address OvnSouth "$OVN_SOUTH"
+  need_addresses OVN_NORTH OvnNorth; need_addresses OVN_SOUTH OvnSouth
 }
 # What charts of ovn-kubernetes leave to the image. PORT
 chart_metrics() { ! of_chart || echo "--metrics-bind-address=$(bracketed "${METRICS_IP:-${K8S_NODE_IP:-0.0.0.0}}"):$1"; }
@@ -244,6 +300,9 @@ ovnkube_() {
   case ${1:-} in --init-master=*|--init-cluster-manager=*|--init-ovnkube-controller=*) need_keys ;; esac
   # not its value, which would be in the log with OVNKUBE_SH_VERBOSE
   [ -z "${K8S_TOKEN:+set}" ] || say "K8S_TOKEN is set, as from the key k8s_token of the ConfigMap ovn-config: whoever may read that has the token; leave it out, the pod's account has one of its own"
+  # ovnkube names the file too
+  missing=; ! with_ssl || [ -n "$is_node" ] || missing=$(missing_file ovncontroller)
+  [ -z "$missing" ] || say "$missing"
   lines=$(databases && echo "--config-file=$CONF" && for table in $tables; do $table | given; done)
   IFS='
 '
@@ -266,54 +325,65 @@ database_keys() { # DATABASE
   ! with_ssl || { protocol=ssl; keys=$(ssl_files "ovn$1"); need_files "ovn$1"; }
 }
 need_files() { # NAME: OVN's programs start without them, and refuse everybody
+  missing=$(missing_file "$1")
+  [ -z "$missing" ] || die "cannot start: $missing"
+}
+missing_file() { # NAME: what to do about the first file that is not there
   for file in "$1-privkey.pem" "$1-cert.pem" ca-cert.pem; do
-    [ -r "/ovn-cert/$file" ] || die "cannot start: with TLS it needs /ovn-cert/$file; create the secret ovnkube-db-cert with all its keys, as docs/tls.md shows"
+    [ -r "/ovn-cert/$file" ] || { echo "with TLS it needs /ovn-cert/$file; create the secret ovnkube-db-cert with all its keys, as docs/tls.md shows"; break; }
   done
 }
 listening() { # ADDRESS DATABASE PORT: the southbound one is the last that clients need
   ! of_chart || [ "$2" != sb ] || until endpoints publish "$K8S_NODE_IP" "${OVN_NB_PORT:-6641}" "$3"; do sleep 10; done
 }
-database() { # nb|sb PORT LOG REMOTES
+need_side() { # nb|sb: sets `asked`, where clients ask
+  case $1 in nb) need_addresses OVN_NORTH OvnNorth; asked=$OVN_NORTH ;; sb) need_addresses OVN_SOUTH OvnSouth; asked=$OVN_SOUTH ;; esac
+}
+database() { # nb|sb PORT LOG
   need_programs ovsdb-server ovsdb-tool "ovn-$1ctl"
   need K8S_NODE_IP "address of this node"
+  # in pods of ovn-kubernetes' chart it is this database that tells where it is
+  asked=; of_chart || need_side "$1"
   number "$2"
   address=$(bracketed "$K8S_NODE_IP")
   # on a node that nobody asks, an empty database would be taken for the cluster's
-  case ,$4, in
+  case ,$asked, in
     ,,|*[:/]"$address:$2",*) ;;
-    *) die "cannot start the database: clients ask at $4, this node is $address:$2; label the node of that address, and no other, k8s.ovn.org/ovnkube-db=true" ;;
+    *) die "cannot start the database: clients ask at $asked, this node is $address:$2; label the node of that address, and no other, k8s.ovn.org/ovnkube-db=true" ;;
   esac
   database_keys "$1"
   alone "$1" "$address" "$2" "$3"
 }
 # A member of a Raft cluster. Which member it is, and that the first one may create the cluster, is said by the list of addresses that
 # clients get.
-raft_member() { # nb|sb PORT RAFT-PORT LOG REMOTES SECONDS
+raft_member() { # nb|sb PORT RAFT-PORT LOG SECONDS
   need_programs ovsdb-server ovsdb-tool ovsdb-client ovn-appctl
   need K8S_NODE_IP "address of this node"
   ! of_chart || need OVN_NORTH "addresses of all members, as for clients, and OVN_SOUTH likewise"
   need_databases
+  need_side "$1"
   # nodes keep pods from these ports: the databases ask nobody who he is
   case $1$3 in nb6643|sb6644) ;; *) with_ssl || die "cannot start: members talk at port $3, and without TLS nodes protect 6643 (northbound) and 6644 (southbound) only; leave OVN_NB_RAFT_PORT and OVN_SB_RAFT_PORT out" ;; esac
   address=$(bracketed "$K8S_NODE_IP") others= first= mine=
-  number "$2"; number "$3"; number "${6:-0}"
-  for remote in $(echo "$5" | tr ',' ' '); do
+  number "$2"; number "$3"; number "${5:-0}"
+  for remote in $(echo "$asked" | tr ',' ' '); do
     remote=${remote#*:}; remote=${remote#//}
     : "${first:=${remote%:*}}"
     if [ "$remote" = "$address:$2" ]; then mine=yes; else others="$others ${remote%:*}"; fi
   done
-  [ -n "$mine" ] || die "cannot start the database: clients ask at $5, this node is $address:$2; label the nodes of these addresses, and no others, k8s.ovn.org/ovnkube-db=true"
-  [ "$(echo $others | wc -w)" -ge 2 ] || die "cannot start the database: clients ask at $5, and a Raft cluster needs three addresses; for one, use the word $1-ovsdb"
+  [ -n "$mine" ] || die "cannot start the database: clients ask at $asked, this node is $address:$2; label the nodes of these addresses, and no others, k8s.ovn.org/ovnkube-db=true"
+  [ "$(echo $others | wc -w)" -ge 2 ] || die "cannot start the database: clients ask at $asked, and a Raft cluster needs three addresses; for one, use the word $1-ovsdb"
   database_keys "$1"
   # shellcheck disable=SC2086 # addresses are words
-  member "$1" "$address" "$2" "$3" "$4" "${6:-0}" "$first" $others
+  member "$1" "$address" "$2" "$3" "$4" "${5:-0}" "$first" $others
 }
 # With TLS, nodes come here, since a database asks for one authority only: masters' and nodes' is the relay's.
 relay() { # PORT LOG
+  # without addresses it is not known whether there is TLS
+  need_databases
   with_ssl || idle "this container has nothing to do: without TLS, nodes connect to the southbound database itself"
   need_programs ovsdb-server ovn-sbctl
   need K8S_NODE_IP "address of this node"
-  need_databases
   number "$1"
   case ,$OVN_SOUTH, in *:"$1",*) die "cannot start: $1, the port of the relay for nodes, is that of the southbound database too; give that one another port in OvnSouth, or set OVN_SB_RELAY_PORT everywhere" ;; esac
   database_keys sb
@@ -323,7 +393,7 @@ northd() {
   need_programs ovn-northd
   need_databases
   ! with_ssl || need_files ovnnorthd
-  mkdir -p $RUN
+  need_dir $RUN
   # shellcheck disable=SC2046,SC2086 # arguments are words
   exec ovn-northd ${OVN_LOGLEVEL_NORTHD:--vconsole:info} -vsyslog:off -vfile:off \
     --ovnnb-db="$(echo "$OVN_NORTH" | sed 's,//,,g')" --ovnsb-db="$(echo "$OVN_SOUTH" | sed 's,//,,g')" \
@@ -344,7 +414,13 @@ switch() {
       sleep 5 & wait $!
     done
   fi
-  : >"$MARK" || die "cannot write $MARK; make the host's /etc/openvswitch writable"
+  # another pod's would be taken for this one's, and stopped with it. The daemons do not inherit the lock
+  need_programs flock
+  need_dir $OVS_RUN
+  exec 9>>$OVS_RUN/ovs-server.lock
+  flock -n 9 || die "cannot start Open vSwitch: another pod runs it on this node, and has locked $OVS_RUN/ovs-server.lock; delete one of the DaemonSets that have a container ovs-server"
+  # a redirection that fails would end the shell at once
+  [ -e "$MARK" ] || touch "$MARK" || die "cannot write $MARK: see the line above; the host's /etc/openvswitch needs room and must be writable"
   ctl=/usr/share/openvswitch/scripts/ovs-ctl
   trap '$ctl stop; exit 0' TERM INT
   # after a boot, the host's own network setup has the NIC until the agent takes it; later, the switch keeps it
@@ -354,11 +430,11 @@ switch() {
   # a kernel without any modules may do for bridges of the userspace datapath
   has_module || say "perhaps $remedy"
   # shellcheck disable=SC2086 # arguments are words
-  $ctl start --system-id=random $first ${OVS_OPTIONS:-} || { has_module && die "cannot start Open vSwitch: see the lines above"; die "cannot start Open vSwitch: see the lines above. Perhaps $remedy"; }
-  : >$OVS_RUN/started
+  $ctl start --system-id=random $first ${OVS_OPTIONS:-} 9>&- || { has_module && die "cannot start Open vSwitch: see the lines above"; die "cannot start Open vSwitch: see the lines above. Perhaps $remedy"; }
+  touch $OVS_RUN/started || say "cannot write $OVS_RUN/started: when this container starts again, it removes ports that are not to survive a boot"
   # nothing rotates its log files
   for daemon in ovsdb-server ovs-vswitchd; do ovs-appctl --timeout=5 -t $daemon vlog/set file:warn || :; done
-  while alive $OVS_RUN/ovsdb-server.pid && alive $OVS_RUN/ovs-vswitchd.pid; do sleep 1 & wait $!; done
+  while alive $OVS_RUN/ovsdb-server.pid && alive $OVS_RUN/ovs-vswitchd.pid; do sleep 1 9>&- & wait $!; done
   die "Open vSwitch has ended: see its messages in /var/log/openvswitch"
 }
 controller() {
@@ -368,7 +444,7 @@ controller() {
     [ $((tries % 30)) != 0 ] || say "waits for Open vSwitch at $OVSDB (container ovs-server, or the host's own)"
     tries=$((tries + 1)); sleep 1
   done
-  mkdir -p $RUN
+  need_dir $RUN
   # shellcheck disable=SC2046,SC2086 # arguments are words
   exec ovn-controller "unix:$OVSDB" ${OVN_LOGLEVEL_CONTROLLER:--vconsole:info} -vsyslog:off -vfile:off \
     --pidfile=$RUN/ovn-controller.pid $(ssl_files ovncontroller) ${OVN_CONTROLLER_OPTS:-}
@@ -386,7 +462,7 @@ agent() { # ARGS...
   is_node=yes
   node_name
   ! with_relay || for file in privkey.pem cert.pem ca.cert; do
-    [ -r "$NODE_KEYS-$file" ] || say "with TLS this node needs its own $NODE_KEYS-$file; issue it for the system-id of the node, as docs/tls.md shows. Until then the node has no network"
+    [ -r "$NODE_KEYS-$file" ] || { say "with TLS this node needs its own $NODE_KEYS-$file; issue it for the system-id of the node, as docs/tls.md shows. Until then the node has no network"; break; }
   done
   ! with_certificate || set -- "$@" --bootstrap-kubeconfig=/host/etc/kubernetes/kubelet.conf --cert-dir=/var/run/ovn-kubernetes/certs
   # containers see /proc/sys read-only; the agent sets the sysctls of gateways and pods
@@ -416,12 +492,12 @@ display() {
 }
 
 case ${1:-} in
-  nb-ovsdb) database nb "${OVN_NB_PORT:-6641}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" ;;
-  sb-ovsdb) database sb "${OVN_SB_PORT:-6642}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" ;;
+  nb-ovsdb) database nb "${OVN_NB_PORT:-6641}" "${OVN_LOGLEVEL_NB:-}" ;;
+  sb-ovsdb) database sb "${OVN_SB_PORT:-6642}" "${OVN_LOGLEVEL_SB:-}" ;;
   sb-ovsdb-relay) relay "${OVN_SB_RELAY_PORT:-16642}" "${OVN_LOGLEVEL_SB:-}" ;;
   relay-readiness) ! with_ssl || relay_ready ;;
-  nb-ovsdb-raft) raft_member nb "${OVN_NB_PORT:-6641}" "${OVN_NB_RAFT_PORT:-6643}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NORTH:-}" "${OVN_NB_RAFT_ELECTION_TIMER:-}" ;;
-  sb-ovsdb-raft) raft_member sb "${OVN_SB_PORT:-6642}" "${OVN_SB_RAFT_PORT:-6644}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SOUTH:-}" "${OVN_SB_RAFT_ELECTION_TIMER:-}" ;;
+  nb-ovsdb-raft) raft_member nb "${OVN_NB_PORT:-6641}" "${OVN_NB_RAFT_PORT:-6643}" "${OVN_LOGLEVEL_NB:-}" "${OVN_NB_RAFT_ELECTION_TIMER:-}" ;;
+  sb-ovsdb-raft) raft_member sb "${OVN_SB_PORT:-6642}" "${OVN_SB_RAFT_PORT:-6644}" "${OVN_LOGLEVEL_SB:-}" "${OVN_SB_RAFT_ELECTION_TIMER:-}" ;;
   run-ovn-northd|ovn-northd) northd ;;
   ovs-server) switch ;;
   ovn-controller) controller ;;
@@ -444,7 +520,9 @@ case ${1:-} in
   ic) ovnkube_ "$@" ;;
   cleanup-ovn-node)
     (agent --cleanup-node="${K8S_NODE:-}")
-    rm -f "$(cni_programs)/ovn-k8s-cni-overlay" ;;
+    # also what a copy left that was ended
+    set +f
+    rm -f "$(cni_programs)"/ovn-k8s-cni-overlay "$(cni_programs)"/.ovn-k8s-cni-overlay.[0-9]*-[0-9]* ;;
   # the container ovs-server stops Open vSwitch itself when it ends
   cleanup-ovs-server) ;;
   ovs-metrics) idle "this container has nothing to do: ovnkube serves no metrics of Open vSwitch" ;;

@@ -34,10 +34,10 @@
         - {name: K8S_NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
         - {name: OVN_KUBERNETES_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
         - {name: K8S_APISERVER, valueFrom: {configMapKeyRef: {name: ovn-config, key: k8s_apiserver}}}
-        - {name: OVN_NORTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnNorth}}}
-        - {name: OVN_SOUTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnSouth}}}
-        - {name: OVN_NET_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: net_cidr}}}
-        - {name: OVN_SVC_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: svc_cidr}}}
+        - {name: OVN_NORTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnNorth, optional: true}}}
+        - {name: OVN_SOUTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnSouth, optional: true}}}
+        - {name: OVN_NET_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: net_cidr, optional: true}}}
+        - {name: OVN_SVC_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: svc_cidr, optional: true}}}
         - {name: OVN_MTU, valueFrom: {configMapKeyRef: {name: ovn-config, key: mtu, optional: true}}}
         - {name: OVN_GATEWAY_MODE, value: {{ .Values.global.gatewayMode | quote }}}
 {{- include "ovnkube.settings" (dict "table" "everywhere" "root" .) }}
@@ -63,6 +63,12 @@
 {{- if not (regexMatch .pattern $text) }}{{ fail (printf "%s; it is %q" .say $text) }}{{ end }}
 {{- end }}
 
+{{/* dict value, say */}}
+{{- define "ovnkube.port" }}
+{{- include "ovnkube.must" (dict "value" .value "pattern" "^[1-9][0-9]{0,4}$" "say" .say) }}
+{{- if gt (int .value) 65535 }}{{ fail (printf "%s; it is %d" .say (int .value)) }}{{ end }}
+{{- end }}
+
 {{- define "ovnkube.check" }}
 {{- $settings := .Files.Get "settings.yaml" | fromYaml }}
 {{- $known := $settings.other }}
@@ -79,6 +85,12 @@
   {{- end }}
 {{- end }}
 {{- with .Values }}
+{{- /* a text is true for a template, also "false" */}}
+{{- range $full, $value := dict "ovnkube-db.enabled" (index . "ovnkube-db").enabled "ovs-node.enabled" (index . "ovs-node").enabled
+      "identity.webhook" .identity.webhook "identity.approver" .identity.approver
+      "tags.ovnkube-db-raft" (.tags | default dict | dig "ovnkube-db-raft" false) }}
+  {{- if not (kindIs "bool" $value) }}{{ fail (printf "%s must be true or false, without quotes; it is %q" $full (include "ovnkube.text" $value)) }}{{ end }}
+{{- end }}
 {{- include "ovnkube.must" (dict "value" .k8sAPIServer "pattern" "^https?://[^ ]+$"
       "say" "k8sAPIServer must be the URL of the API server, such as https://10.0.0.1:6443") }}
 {{- include "ovnkube.must" (dict "value" .podNetwork "pattern" "^[0-9a-fA-F:.]+/[0-9]+(/[0-9]+)?(,[0-9a-fA-F:.]+/[0-9]+(/[0-9]+)?)*$"
@@ -93,13 +105,17 @@
     {{- fail "databaseAddress must list the addresses of the three (or five) nodes with a member of the databases, as tags.ovnkube-db-raft is true" }}
   {{- end }}
   {{- $raft := index . "ovnkube-db-raft" }}
-  {{- range $name := list "nbElectionTimer" "sbElectionTimer" "nbRaftPort" "sbRaftPort" }}
+  {{- range $name := list "nbElectionTimer" "sbElectionTimer" }}
     {{- include "ovnkube.must" (dict "value" (get $raft $name) "pattern" "^[1-9][0-9]*$" "say" (printf "ovnkube-db-raft.%s must be a number" $name)) }}
+  {{- end }}
+  {{- range $name := list "nbRaftPort" "sbRaftPort" }}
+    {{- include "ovnkube.port" (dict "value" (get $raft $name) "say" (printf "ovnkube-db-raft.%s must be a TCP port, such as 6643" $name)) }}
   {{- end }}
 {{- else if and (index . "ovnkube-db").enabled (contains "," .databaseAddress) }}
   {{- fail "databaseAddress lists several addresses, but the chart installs databases on one node: give one, set tags.ovnkube-db-raft to true, or set ovnkube-db.enabled to false" }}
 {{- end }}
 {{- include "ovnkube.must" (dict "value" .mtu "pattern" "^[0-9]*$" "say" "mtu must be a number of bytes, or empty") }}
+{{- include "ovnkube.must" (dict "value" (index . "ovs-node").updateStrategy "pattern" "^(OnDelete|RollingUpdate)$" "say" "ovs-node.updateStrategy must be OnDelete or RollingUpdate") }}
 {{- include "ovnkube.must" (dict "value" .uninstall "pattern" "^(true|false|)$" "say" "uninstall must be true or false") }}
 {{- if .identity.webhook }}
 {{- include "ovnkube.must" (dict "value" .identity.caBundle "pattern" "^[A-Za-z0-9+/]+=*$"
@@ -108,8 +124,9 @@
   {{- fail (printf "the admission policies need Kubernetes 1.33 or later, this is %s: set identity.webhook to true, as docs/install.md describes" $.Capabilities.KubeVersion.Version) }}
 {{- end }}
 {{- with .global }}
-{{- include "ovnkube.must" (dict "value" .nbPort "pattern" "^[1-9][0-9]*$" "say" "global.nbPort must be a TCP port, such as 6641") }}
-{{- include "ovnkube.must" (dict "value" .sbPort "pattern" "^[1-9][0-9]*$" "say" "global.sbPort must be a TCP port, such as 6642") }}
+{{- include "ovnkube.port" (dict "value" .nbPort "say" "global.nbPort must be a TCP port, such as 6641") }}
+{{- include "ovnkube.port" (dict "value" .sbPort "say" "global.sbPort must be a TCP port, such as 6642") }}
+{{- include "ovnkube.must" (dict "value" .image.pullPolicy "pattern" "^(IfNotPresent|Always|Never)$" "say" "global.image.pullPolicy must be IfNotPresent, Always or Never") }}
 {{- include "ovnkube.must" (dict "value" .enableSsl "pattern" "^(true|false|)$" "say" "global.enableSsl must be true or false") }}
 {{- include "ovnkube.must" (dict "value" .gatewayMode "pattern" "^(shared|local|)$" "say" "global.gatewayMode must be shared, local or empty") }}
 {{- include "ovnkube.must" (dict "value" .image.repository "pattern" "." "say" "global.image.repository must be the name of the image") }}
