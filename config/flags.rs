@@ -16,6 +16,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use crate::Error;
 use crate::commands::{self, COMMANDS};
 use crate::db_command::{self, DbCommand};
+use crate::event_command::{self, EventCommand};
 use crate::ic_command::{self, IcCommand};
 use crate::layers::Layer;
 use crate::probe::Target;
@@ -53,6 +54,8 @@ pub enum Command {
         addresses: Vec<IpAddr>,
         ports: DatabasePorts,
     },
+    /// Report as an Event why a container of a pod ends.
+    Event(EventCommand),
     /// Copy the CNI program to the directory of the settings.
     InstallCni { program: PathBuf },
     /// Tell whether a program on this host works.
@@ -397,6 +400,7 @@ fn command(matches: &ArgMatches) -> Result<Command, Error> {
         Some("db") => Command::Db(db_command::parse(&mut words, json)?),
         Some("ic") => Command::Ic(ic_command::parse(&mut words, json, force)?),
         Some("endpoints") => endpoints(&mut words)?,
+        Some("event") => Command::Event(event_command::parse(&mut words)?),
         Some("identity") => Command::Identity(identity(matches)?),
         Some("install-cni") => Command::InstallCni { program: words.next().unwrap_or(CNI_PROGRAM).into() },
         Some("readiness-probe") => Command::ReadinessProbe(Target::parse(given(matches, "target"))?),

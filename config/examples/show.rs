@@ -46,6 +46,7 @@ pub(crate) fn show(
         Command::ReadinessProbe(target) => writeln!(out, "readiness-probe {}", target.word())?,
         Command::Db(command) => writeln!(out, "db {command:?}")?,
         Command::Ic(command) => writeln!(out, "ic {command:?}")?,
+        Command::Event(command) => writeln!(out, "event {command:?}")?,
         Command::EndpointsWait => writeln!(out, "endpoints wait")?,
         Command::EndpointsPublish { addresses, ports } => writeln!(out, "endpoints publish {addresses:?} {ports:?}")?,
         Command::Identity(flags) => writeln!(out, "identity {:?} {}", flags.webhook, flags.approver)?,

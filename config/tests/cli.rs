@@ -87,6 +87,7 @@ fn help_of_commands() {
         "config",
         "db",
         "endpoints",
+        "event",
         "ic",
         "identity",
         "install-cni",
@@ -109,7 +110,7 @@ fn help_of_commands() {
         assert!(
             text.contains("exit 2")
                 && text.contains(
-                    "did you mean why? known commands: config, db, endpoints, ic, identity, install-cni, plan, preflight, readiness-probe, replay, why"
+                    "did you mean why? known commands: config, db, endpoints, event, ic, identity, install-cni, plan, preflight, readiness-probe, replay, why"
                 ),
             "{text}"
         );
@@ -158,6 +159,9 @@ fn mistakes() {
         ("endpoints-of-what", "endpoints".to_owned()),
         ("endpoints-address", "endpoints publish 10.0.0 6641 6642".to_owned()),
         ("endpoints-port", "endpoints publish 10.0.0.1 6641 0".to_owned()),
+        ("event-about-nothing", "event".to_owned()),
+        ("event-about-no-pod", "event pod web u1 n1 why".to_owned()),
+        ("event-without-message", "event node n1".to_owned()),
         ("probe-of-nothing", "readiness-probe".to_owned()),
         ("probe-unknown", "readiness-probe -t ovn-nortd".to_owned()),
         ("probe-two", "readiness-probe -t ovn-northd ovs-daemons".to_owned()),

@@ -6,8 +6,9 @@ RUN=/var/run/ovn
 say() { echo "$(basename "$0"): $*" >&2; }
 die() { fail 1 "$*"; }
 fail() { # CODE MESSAGE
-  say "$2"; exit "$1"
+  say "$2"; told "$2"; exit "$1"
 }
+told() { :; } # MESSAGE: a script may have more places for it than its log
 need() { # VARIABLE WHAT
   eval "[ -n \"\${$1:-}\" ]" || die "cannot start: the environment variable $1 ($2) is empty; set it in the pod, dist/yaml shows how"
 }

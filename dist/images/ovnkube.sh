@@ -35,16 +35,35 @@
 #   OVN_SSL_ENABLE                   yes, or addresses that begin with ssl: keys and certificates are in /ovn-cert, those of node agents in
 #                                    /etc/openvswitch (docs/tls.md)
 #   OVN_GATEWAY_OPTS                 more flags of the node agent
+#   POD_NAME, POD_UID                this pod, in the namespace OVN_KUBERNETES_NAMESPACE: why a container ends is also an Event of its pod
 #   OVNKUBE_SH_VERBOSE               true: this script prints what it does
 #   and one for each flag in the table below; docs/differences.md lists those of ovn-kubernetes that have no effect
 set -euf
 [ "${OVNKUBE_SH_VERBOSE:-}" != true ] || set -x
 
+word=${1:-}
 . "$(dirname "$(realpath "$0")")/databases.sh"
 OVS_RUN=/var/run/openvswitch
 OVSDB=$OVS_RUN/db.sock
 # says that Open vSwitch on this host is this image's
 MARK=/etc/openvswitch/run-by-ovnkube
+# An Event of the pod, else of the node. The log has the line already: whatever becomes of the Event, and for 10 s at most, changes neither
+# that nor the exit code. If K8S_APISERVER is what is wrong, the address that the cluster gives its pods may do.
+told() { # MESSAGE
+  # run by hand and by probes: the container goes on
+  case $word in nbctl|sbctl|icnbctl|icsbctl|readiness-probe|relay-readiness|plan|ic|display|display_env|ovn_debug) return 0 ;; esac
+  set -- "$(printf '%s' "$1" | sed 's/see the lines* above/see the log of the container/g')"
+  if [ -n "${POD_NAME:-}" ] && [ -n "${POD_UID:-}" ]; then
+    set -- pod "${OVN_KUBERNETES_NAMESPACE:-ovn-kubernetes}/$POD_NAME" "$POD_UID" "${K8S_NODE:-$POD_NAME}" "$1"
+  elif [ -n "${K8S_NODE:-}" ]; then
+    set -- node "$K8S_NODE" "$1"
+  else
+    return 0
+  fi
+  reported "$@" || { [ -n "${K8S_APISERVER:-}" ] && K8S_APISERVER='' && reported "$@"; } || :
+}
+reported() { timeout -k 1 4 ovnkube event --config-file=/dev/null -- "$@" >/dev/null 2>&1; }
+warn() { say "$*"; told "$*"; }
 of_chart() { [ -n "${OVN_DAEMONSET_VERSION:-}" ]; } # of ovn-kubernetes
 idle() { say "$*"; trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done; }
 
@@ -204,7 +223,7 @@ case ${OVN_NORTH:-},${OVN_SOUTH:-} in
 esac
 # What users may rely on is not passed over in silence.
 # the words that start something
-case ${1:-} in nb-*|sb-*|run-ovn-northd|ovn-northd|ovs-server|ovn-controller|ovn-master|ovn-cluster-manager|ovnkube-controller|ovn-node) starts=yes ;; *) starts= ;; esac
+case $word in nb-*|sb-*|run-ovn-northd|ovn-northd|ovs-server|ovn-controller|ovn-master|ovn-cluster-manager|ovnkube-controller|ovn-node) starts=yes ;; *) starts= ;; esac
 [ -z "$starts" ] || [ "${ENABLE_IPSEC:-}" != true ] || die "cannot start: ENABLE_IPSEC is true, and ovnkube does not encrypt tunnels; set it (in the chart global.enableIpsec) to false"
 [ "${OVNKUBE_COMPACT_MODE_ENABLE:-}" != true ] || say "OVNKUBE_COMPACT_MODE_ENABLE (in the chart global.enableCompactMode) has no effect: masters and agents are pods of their own"
 [ "${OVN_UNPRIVILEGED_MODE:-no}" = no ] || say "OVN_UNPRIVILEGED_MODE (in the chart global.unprivilegedMode) has no effect: agents need their capabilities"
@@ -302,7 +321,7 @@ ovnkube_() {
   [ -z "${K8S_TOKEN:+set}" ] || say "K8S_TOKEN is set, as from the key k8s_token of the ConfigMap ovn-config: whoever may read that has the token; leave it out, the pod's account has one of its own"
   # ovnkube names the file too
   missing=; ! with_ssl || [ -n "$is_node" ] || missing=$(missing_file ovncontroller)
-  [ -z "$missing" ] || say "$missing"
+  [ -z "$missing" ] || warn "$missing"
   lines=$(databases && echo "--config-file=$CONF" && for table in $tables; do $table | given; done)
   IFS='
 '
@@ -462,7 +481,7 @@ agent() { # ARGS...
   is_node=yes
   node_name
   ! with_relay || for file in privkey.pem cert.pem ca.cert; do
-    [ -r "$NODE_KEYS-$file" ] || { say "with TLS this node needs its own $NODE_KEYS-$file; issue it for the system-id of the node, as docs/tls.md shows. Until then the node has no network"; break; }
+    [ -r "$NODE_KEYS-$file" ] || { warn "with TLS this node needs its own $NODE_KEYS-$file; issue it for the system-id of the node, as docs/tls.md shows. Until then the node has no network"; break; }
   done
   ! with_certificate || set -- "$@" --bootstrap-kubeconfig=/host/etc/kubernetes/kubelet.conf --cert-dir=/var/run/ovn-kubernetes/certs
   # containers see /proc/sys read-only; the agent sets the sysctls of gateways and pods

@@ -6,6 +6,7 @@ mod controller;
 mod db;
 mod election_timer;
 mod endpoints;
+mod event;
 mod host_routes;
 mod ic;
 mod install_cni;
@@ -72,6 +73,10 @@ fn run(loaded: &Loaded) -> ExitCode {
         },
         Command::EndpointsPublish { addresses, ports } => {
             return roles::publish(loaded, addresses, *ports)
+                .map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
+        }
+        Command::Event(command) => {
+            return roles::event(loaded, command)
                 .map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
         }
         Command::InstallCni { program } => match install_cni::run(program, &loaded.settings.cni.bin_dir) {

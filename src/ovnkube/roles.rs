@@ -4,7 +4,7 @@ use std::future::pending;
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, bail};
-use ovnkube_config::{DatabasePorts, DbCommand, IcCommand, IdentityFlags, Loaded, Target};
+use ovnkube_config::{DatabasePorts, DbCommand, EventCommand, IcCommand, IdentityFlags, Loaded, Target};
 use ovnkube_identity::{Webhook, approve};
 use ovnkube_model::{Finding, Roles};
 use ovnkube_telemetry::{LogLimits, LogSettings, Metrics, NodeHealth, Readiness, Sources, keep_serving};
@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use crate::pidfile::PidFile;
 use crate::stop::Stop;
 use crate::system::Signals;
-use crate::{controller, db, endpoints, ic, node, preflight, probe, remove, translate};
+use crate::{controller, db, endpoints, event, ic, node, preflight, probe, remove, translate};
 
 /// Runs the parts that the mode names until SIGTERM or SIGINT, or until one of them fails.
 pub(crate) fn run(loaded: &Loaded) -> Result<()> {
@@ -97,6 +97,11 @@ pub(crate) fn databases(loaded: &Loaded) -> Result<String> {
 /// Makes known where the databases in pods are.
 pub(crate) fn publish(loaded: &Loaded, addresses: &[IpAddr], ports: DatabasePorts) -> Result<()> {
     block_on(endpoints::publish(&loaded.settings, addresses, ports))
+}
+
+/// Why a container of a pod ends.
+pub(crate) fn event(loaded: &Loaded, command: &EventCommand) -> Result<()> {
+    block_on(event::run(&loaded.settings, command))
 }
 
 /// What the node agent would change on this host, one step per entry.

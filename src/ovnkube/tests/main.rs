@@ -16,6 +16,7 @@ mod db_cut;
 mod db_disk;
 mod db_refusals;
 mod db_steps;
+mod ended;
 mod faults;
 mod ic;
 mod ic_cost;

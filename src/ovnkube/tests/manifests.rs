@@ -221,3 +221,37 @@ async fn leaders_and_standbys_are_ready_and_a_refusing_master_is_not() {
     becomes(third, "HTTP/1.1 503").await;
     assert!(asked(third).contains("cannot take over the northbound database"), "{}", asked(third));
 }
+
+/// A container whose entrypoint ends tells it by an Event of its pod: it knows which pod that is, and has an account that may.
+#[test]
+fn every_container_can_report_why_it_ends() {
+    let files = [
+        ("ovnkube-db.yaml", "ovn-events"),
+        ("../yaml-raft/ovnkube-db.yaml", "ovn-events"),
+        ("ovs-node.yaml", "ovn-events"),
+        ("ovnkube-master.yaml", "ovn"),
+        ("ovnkube.yaml", "ovn-node"),
+        ("../uninstall/ovnkube-cleanup.yaml", "ovn-node"),
+    ];
+    for (file, account) in files {
+        let pod = pod(file);
+        assert_eq!((&pod["serviceAccountName"], &pod["automountServiceAccountToken"]), (&account.into(), &true.into()));
+        let list = |kind: &str| pod[kind].as_array().cloned().unwrap_or_default();
+        let all = list("containers").into_iter().chain(list("initContainers"));
+        for container in all.filter(|container| container["args"].is_array()) {
+            let of = |variable: &str| {
+                let env = container["env"].as_array().and_then(|env| env.iter().find(|env| env["name"] == variable));
+                env.unwrap_or_else(|| panic!("{file} {} has no {variable}", container["name"]))["valueFrom"].clone()
+            };
+            for (variable, field) in [
+                ("K8S_NODE", "spec.nodeName"),
+                ("OVN_KUBERNETES_NAMESPACE", "metadata.namespace"),
+                ("POD_NAME", "metadata.name"),
+                ("POD_UID", "metadata.uid"),
+            ] {
+                assert_eq!(of(variable)["fieldRef"]["fieldPath"], field, "{file} {}", container["name"]);
+            }
+            assert_eq!(of("K8S_APISERVER")["configMapKeyRef"]["key"], "k8s_apiserver", "{file}");
+        }
+    }
+}

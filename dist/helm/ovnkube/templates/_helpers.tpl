@@ -29,10 +29,26 @@
 {{- end }}
 {{- end }}
 
+{{/* For Events of the pod: why a container ends */}}
+{{- define "ovnkube.pod" }}
+        - {name: K8S_NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+        - {name: OVN_KUBERNETES_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+        - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+        - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
+{{- end }}
+
+{{/* The same for containers that need no other key: without the ConfigMap they start too */}}
+{{- define "ovnkube.alone" }}
+{{- include "ovnkube.pod" . }}
+        - {name: K8S_APISERVER, valueFrom: {configMapKeyRef: {name: ovn-config, key: k8s_apiserver, optional: true}}}
+{{- end }}
+
 {{/* What masters and node agents have in common */}}
 {{- define "ovnkube.env" }}
         - {name: K8S_NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
         - {name: OVN_KUBERNETES_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+        - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+        - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
         - {name: K8S_APISERVER, valueFrom: {configMapKeyRef: {name: ovn-config, key: k8s_apiserver}}}
         - {name: OVN_NORTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnNorth, optional: true}}}
         - {name: OVN_SOUTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnSouth, optional: true}}}
