@@ -12,7 +12,7 @@ use crate::layout::{Layout, Reads};
 use crate::update::{Change, Updates};
 use crate::uuids::{UuidHasher, UuidMap};
 
-/// How many deleted rows are remembered: more than other programs can be behind.
+/// How many deleted rows are remembered: more than other programs can be behind. Of those that go at once, all are.
 const REMEMBERED: usize = 16_384;
 
 /// Returns a row's identity, by which [`Cache::lookup`] finds it. Any number of rows may share one.
@@ -64,6 +64,8 @@ pub struct Cache {
 struct Gone {
     order: VecDeque<Uuid>,
     set: HashSet<Uuid, BuildHasherDefault<UuidHasher>>,
+    /// How many of them went with the present update or download.
+    at_once: usize,
 }
 
 impl Gone {
@@ -72,7 +74,8 @@ impl Gone {
             return;
         }
         self.order.push_back(uuid);
-        if self.order.len() > REMEMBERED
+        self.at_once += 1;
+        if self.order.len() > REMEMBERED.max(self.at_once)
             && let Some(oldest) = self.order.pop_front()
         {
             self.set.remove(&oldest);
@@ -186,6 +189,7 @@ impl Cache {
     /// Applies the changes of one commit. After an inconsistency, what was applied before it is returned, too.
     pub fn apply(&mut self, updates: Updates, layout: &Layout) -> (Vec<RowChange>, Result<(), Inconsistent>) {
         let mut done = Vec::new();
+        self.gone.at_once = 0;
         for (table, rows) in updates.0 {
             for (uuid, change) in rows {
                 let old = self.get(table, uuid).cloned();
@@ -227,6 +231,7 @@ impl Cache {
                 }
             }
         }
+        self.gone.at_once = 0;
         for (table, gone) in self.database.tables.iter().zip(stale) {
             for uuid in gone {
                 // northd may not have looked since, as after an update

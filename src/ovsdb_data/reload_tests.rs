@@ -157,3 +157,39 @@ fn a_reload_reports_what_differs_and_forgets_nothing() {
         }
     });
 }
+
+/// A database that was emptied: northd may not have looked before it is filled again, however large it was.
+#[test]
+fn all_rows_that_go_at_once_are_remembered() {
+    const ROWS: u32 = 20_000;
+    let name = |n: u32| n.to_string();
+    let mut client = Client::new();
+    let fill = |client: &mut Client| {
+        let row = |n| (derived_uuid(ls::TABLE.name, &name(n)).to_string(), json!({"initial": {"name": name(n)}}));
+        let json = json!({"Logical_Switch": (0..ROWS).map(row).collect::<serde_json::Map<_, _>>()}).to_string();
+        Decoder { database: &nb::DATABASE, layout: &client.layout, texts: &mut client.texts }.updates(&json).unwrap()
+    };
+    let is_remembered =
+        |client: &Client, n| client.cache.fresh_uuid(ls::TABLE, &name(n)) != derived_uuid(ls::TABLE.name, &name(n));
+    let all = fill(&mut client);
+    client.cache.replace(all);
+    let empty = client.updates(std::iter::empty());
+    client.cache.replace(empty);
+    assert!((0..ROWS).all(|n| is_remembered(&client, n)));
+    // and later ones do not displace all of them
+    client.put(1, (1, 1));
+    client.delete(1);
+    assert!((0..ROWS).filter(|n| !is_remembered(&client, *n)).count() < 10);
+
+    // with an update, too
+    let mut client = Client::new();
+    let all = fill(&mut client);
+    client.cache.replace(all);
+    let row = |n| (derived_uuid(ls::TABLE.name, &name(n)).to_string(), json!({"delete": null}));
+    let json = json!({"Logical_Switch": (0..ROWS).map(row).collect::<serde_json::Map<_, _>>()}).to_string();
+    let decoder = Decoder { database: &nb::DATABASE, layout: &client.layout, texts: &mut client.texts };
+    let updates = decoder.updates(&json).unwrap();
+    let (_, result) = client.cache.apply(updates, &client.layout);
+    result.unwrap();
+    assert!((0..ROWS).all(|n| is_remembered(&client, n)));
+}
