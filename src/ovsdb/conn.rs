@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -161,6 +161,8 @@ pub(crate) struct Conn {
     pending: Mutex<Option<HashMap<u64, Pending>>>,
     pub(crate) window: Arc<Semaphore>,
     received: AtomicU64,
+    /// What was received is being processed outside the tasks that do IO.
+    at_work: AtomicBool,
 }
 
 impl Conn {
@@ -176,6 +178,7 @@ impl Conn {
             pending: Mutex::new(Some(HashMap::new())),
             window: Arc::new(Semaphore::new(window)),
             received: AtomicU64::new(0),
+            at_work: AtomicBool::new(false),
         }
     }
 
@@ -216,6 +219,16 @@ impl Conn {
     /// Bytes received so far.
     pub(crate) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a long message is being processed, or no longer.
+    pub(crate) fn set_at_work(&self, is: bool) {
+        self.at_work.store(is, Ordering::Release);
+    }
+
+    /// Whether nothing came after these bytes, and nothing that came is still being processed.
+    pub(crate) fn is_silent_since(&self, received: u64) -> bool {
+        self.received() == received && !self.at_work.load(Ordering::Acquire)
     }
 
     /// Takes out what waits for reply `id`.

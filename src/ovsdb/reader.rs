@@ -47,9 +47,12 @@ impl Reader {
                     Err(e) => return e.into(),
                 };
                 let result = if range.len() > BIG {
-                    let bytes = framer.take(range);
+                    let (bytes, conn) = (framer.take(range), Arc::clone(&self.conn));
                     let work = move || (self.take_in(&bytes), self);
-                    match tokio::task::spawn_blocking(work).await {
+                    conn.set_at_work(true);
+                    let done = tokio::task::spawn_blocking(work).await;
+                    conn.set_at_work(false);
+                    match done {
                         Ok((result, reader)) => {
                             self = reader;
                             result

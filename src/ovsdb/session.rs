@@ -229,7 +229,7 @@ async fn download<T>(
     let mut received = conn.received();
     loop {
         match deadline(step, limit, &mut reply).await {
-            Err(Fault::Deadline(_)) if conn.received() > received => received = conn.received(),
+            Err(Fault::Deadline(_)) if !conn.is_silent_since(received) => received = conn.received(),
             done => return done,
         }
     }

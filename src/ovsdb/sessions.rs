@@ -78,11 +78,11 @@ async fn another(
             let _ = state.wait_for(|state| !state.is_live()).await;
         }
         sleep(silent).await;
-        if shared.is_live() || conn.received() > received {
+        if shared.is_live() || !conn.is_silent_since(received) {
             continue;
         }
         let goes_on = async {
-            while !shared.is_live() && conn.received() == received {
+            while !shared.is_live() && conn.is_silent_since(received) {
                 sleep(LOOK).await;
             }
         };

@@ -158,6 +158,47 @@ async fn a_server_that_works_on_a_large_answer_is_waited_for() {
     passes.abort();
 }
 
+/// A row that makes the download longer than what is processed at once.
+fn large() -> Txn {
+    let mut txn = Txn::new(&nb::DATABASE);
+    let text = "x".repeat(2 << 20);
+    txn.insert(Uuid::from_u128(1), Row::new(ls::TABLE).with(ls::NAME, "large").with(ls::OTHER_CONFIG, [("x", text)]));
+    txn
+}
+
+/// All threads for long work are taken while a large answer is there.
+#[test]
+fn an_answer_that_waits_for_the_processor_is_no_silence() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let dirs = [Dir::new(), Dir::new()];
+        let args = ["--remote=ptcp:0:127.0.0.1".to_owned()];
+        let servers = dirs.each_ref().map(|dir| {
+            let db = dir.file("db");
+            Host.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Host.schema(NB).as_os_str()]);
+            Server::start(Host, dir, "s", &db, &args)
+        });
+        for server in &servers {
+            live(options(vec![server.remote()])).await.transact(large()).await.unwrap();
+        }
+        let taken = tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_secs(8)));
+        let client = Client::connect(options(servers.iter().map(|server| tcp(server.port())).collect()));
+        let (mut state, mut said) = (client.state(), Vec::new());
+        within("the download", async {
+            while !state.borrow_and_update().is_live() {
+                state.changed().await.unwrap();
+                said.push(state.borrow().clone());
+            }
+        })
+        .await;
+        let is_left = |state: &State| matches!(state, State::Disconnected { error } if error.contains("is silent"));
+        assert!(!said.iter().any(is_left), "{said:?}");
+        assert!(taken.is_finished(), "the answer did not wait");
+        taken.await.unwrap();
+    });
+}
+
 #[tokio::test]
 async fn servers_are_tried_again_within_a_second() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
