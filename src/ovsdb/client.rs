@@ -15,7 +15,7 @@ use crate::lock::Lock;
 use crate::options::Options;
 use crate::outcome::{self, Reply};
 use crate::sessions;
-use crate::shared::{Shared, Store};
+use crate::shared::{Live, Shared, Store};
 use crate::state::{State, Stats, Unfit};
 
 /// A connection to one database, with a cache of it. Clones share both; dropping the last one ends them.
@@ -112,18 +112,17 @@ impl Client {
         if txn.is_empty() {
             return Ok(Reply::default());
         }
-        match self.shared.guard(&mut txn) {
-            None => self.send(txn).await,
+        let live = self.shared.live().ok_or_else(gone)?;
+        match self.shared.guard(&mut txn, &live) {
+            None => self.send(txn, live).await,
             Some(claim) => {
-                let done = self.send(claim).await;
+                let done = self.send(claim, live).await;
                 Err(done.map_or_else(TxnError::of_claim, |_| TxnError::new(Class::Claimed, None, "")))
             }
         }
     }
 
-    async fn send(&self, txn: Txn) -> Result<Reply, TxnError> {
-        let gone = || TxnError::new(Class::NotConnected, None, "");
-        let live = self.shared.live().ok_or_else(gone)?;
+    async fn send(&self, txn: Txn, live: Live) -> Result<Reply, TxnError> {
         let permit = Arc::clone(&live.conn.window).acquire_owned().await.map_err(|_| gone())?;
         self.shared.check(&txn, &live)?;
         let txn = Arc::new(txn);
@@ -157,4 +156,8 @@ impl Client {
         }
         outcome
     }
+}
+
+fn gone() -> TxnError {
+    TxnError::new(Class::NotConnected, None, "")
 }

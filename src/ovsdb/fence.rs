@@ -17,7 +17,9 @@ pub struct Fence {
     pub column: Column<kind::Map<kind::Str, kind::Str>>,
     /// The key in that column.
     pub key: &'static str,
-    /// The client's name: no other client has it, nor this one after a restart.
+    /// The client's name: no other client has it, nor this one after a restart. After another one had the lock it has the same
+    /// name again: what it sent before went over the same connection, and so arrives before the name is written again, or over
+    /// one that has ended.
     pub holder: String,
 }
 

@@ -20,7 +20,7 @@ use crate::reader::Reader;
 use crate::remote::Remote;
 use crate::rpc::RpcError;
 use crate::server::{self, Model};
-use crate::shared::Shared;
+use crate::shared::{Live, Shared};
 
 /// How long a server that may become good is watched. Then it is asked anew: it may have forgotten to tell.
 const WATCHED: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ impl<T> Drop for Task<T> {
 pub(crate) struct Session {
     remote: Remote,
     conn: Arc<Conn>,
-    /// Whether the server may become a backup.
+    /// Whether the server is in no cluster: it may become a backup.
     may_change: bool,
     signals: mpsc::UnboundedReceiver<Signal>,
     tasks: Tasks,
@@ -169,7 +169,13 @@ async fn drive(
         let schema: ServerSchema = serde_json::from_str(schema.get())?;
         let mut layout = Arc::new(shared.layout(&schema));
         let cookie = start_monitor(shared, conn, &layout).await?;
-        shared.go_live(conn, Arc::new(schema.clone()), Arc::clone(&layout), remote);
+        let live = Live {
+            conn: Arc::clone(conn),
+            schema: Arc::new(schema.clone()),
+            layout: Arc::clone(&layout),
+            is_replicated: !may_change,
+        };
+        shared.go_live(live, remote);
         live_since.get_or_insert_with(Instant::now);
         loop {
             // what was requested between making the layout and going live

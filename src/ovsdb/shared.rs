@@ -25,7 +25,9 @@ use crate::state::{Counters, State, Unfit};
 pub(crate) struct Live {
     pub(crate) conn: Arc<Conn>,
     pub(crate) schema: Arc<ServerSchema>,
-    layout: Arc<Layout>,
+    pub(crate) layout: Arc<Layout>,
+    /// Whether other servers have the same rows and locks of their own.
+    pub(crate) is_replicated: bool,
 }
 
 /// The cache, and the transaction to continue from.
@@ -49,8 +51,6 @@ pub(crate) struct Shared {
     subscribers: Subscribers,
     live: RwLock<Option<Live>>,
     is_live: AtomicBool,
-    /// Whether other servers have the same rows and locks of their own.
-    is_replicated: AtomicBool,
     schema: RwLock<Option<Arc<ServerSchema>>>,
     seen: Mutex<Option<Seen>>,
     flights: Flights,
@@ -73,7 +73,6 @@ impl Shared {
             subscribers: Subscribers::default(),
             live: RwLock::default(),
             is_live: AtomicBool::new(false),
-            is_replicated: AtomicBool::new(false),
             schema: RwLock::default(),
             seen: Mutex::default(),
             flights: Flights::default(),
@@ -178,9 +177,9 @@ impl Shared {
         check(txn, &CheckContext { database: self.options.database, schema: &live.schema, has_row: &has_row })
     }
 
-    /// See [`Fence::guard`]; for a single server its lock is enough.
-    pub(crate) fn guard(&self, txn: &mut Txn) -> Option<Txn> {
-        let fence = self.options.fence.as_ref().filter(|_| self.is_replicated.load(Ordering::Acquire))?;
+    /// See `Fence::guard`; for a single server its lock is enough.
+    pub(crate) fn guard(&self, txn: &mut Txn, live: &Live) -> Option<Txn> {
+        let fence = self.options.fence.as_ref().filter(|_| live.is_replicated)?;
         fence.guard(txn, self.options.database, &self.store().cache)
     }
 
@@ -191,7 +190,6 @@ impl Shared {
         if let Some(now) = row.seen() {
             *seen = Some(now);
         }
-        self.is_replicated.store(model != Model::Standalone, Ordering::Release);
         Ok(model)
     }
 
@@ -242,14 +240,14 @@ impl Shared {
     }
 
     /// Notes that the cache is complete: from now on transactions are accepted.
-    pub(crate) fn go_live(&self, conn: &Arc<Conn>, schema: Arc<ServerSchema>, layout: Arc<Layout>, remote: &Remote) {
+    pub(crate) fn go_live(&self, live: Live, remote: &Remote) {
+        let conn = Arc::clone(&live.conn);
         let mut store = self.store.write().unwrap_or_else(PoisonError::into_inner);
-        store.cache.set_schema(Arc::clone(&schema));
-        *self.schema.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&schema));
-        let live = Live { conn: Arc::clone(conn), schema, layout };
+        store.cache.set_schema(Arc::clone(&live.schema));
+        *self.schema.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&live.schema));
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Some(live);
         self.is_live.store(true, Ordering::Release);
-        self.locks.ask_all(conn);
+        self.locks.ask_all(&conn);
         self.stats.add(4, 1);
         tracing::info!(database = self.options.database.name, %remote, "database session is live");
         self.state.send_replace(State::Live { remote: remote.clone() });

@@ -75,10 +75,16 @@ impl TxnError {
         TxnError { class, op, details: details.into() }
     }
 
-    /// Of the transaction that claims a lock: the caller's is not at fault, and may be tried again.
+    /// Of the transaction that claims a lock: the caller's was not sent, is not at fault, and may be tried again.
     pub fn of_claim(self) -> Self {
-        let class = if self.is_retryable() { self.class } else { Class::Conflict };
-        TxnError { class, op: None, details: self.details }
+        let class = match self.class {
+            Class::Lost | Class::TimedOut => Class::NotConnected,
+            Class::Cluster => Class::Canceled,
+            _ if self.is_retryable() && !self.maybe_committed() => self.class,
+            _ => Class::Conflict,
+        };
+        let details = if class == self.class { self.details } else { self.to_string() };
+        TxnError { class, op: None, details }
     }
 
     pub(crate) fn invalid(op: usize, details: impl Into<String>) -> Self {

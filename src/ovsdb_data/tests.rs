@@ -8,6 +8,7 @@ use ovnkube_ovn::{Atom, Datum, Row, Table, Uuid};
 use serde_json::json;
 
 use crate::cache::{Cache, RowChange};
+use crate::error::{Class, TxnError};
 use crate::layout::{Conditions, Layout, Monitored};
 use crate::nearly::nearly;
 use crate::own::is_own;
@@ -137,4 +138,23 @@ fn parents_are_known_of_the_tables_that_are_asked_for_them() {
     });
     let [all, some] = [[vec![switch], vec![switch]], [vec![], vec![switch]]];
     assert_eq!(known, [[all.clone(), all], [some.clone(), some]]);
+}
+
+/// Whatever became of the claim, nothing of the caller's transaction was sent.
+#[test]
+fn a_failed_claim_says_that_nothing_was_sent() {
+    for error in ["timed out", "not owner", "canceled", "cluster error", "not allowed", "I/O error", "permission error"]
+    {
+        let claim = TxnError::new(Class::of(error), Some(1), "why").of_claim();
+        assert!(claim.is_retryable() && !claim.maybe_committed() && claim.op.is_none(), "{error}: {claim}");
+        assert!(claim.to_string().contains("why"), "{error}: {claim}");
+    }
+    for class in [Class::NotConnected, Class::Lost, Class::TimedOut, Class::Missing, Class::Invalid] {
+        let claim = TxnError::new(class, None, "").of_claim();
+        assert!(claim.is_retryable() && !claim.maybe_committed(), "{class:?}: {claim}");
+    }
+    assert_eq!(
+        TxnError::new(Class::TimedOut, None, "").of_claim().to_string(),
+        "the database is not connected: no reply in time"
+    );
 }

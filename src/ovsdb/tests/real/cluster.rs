@@ -187,6 +187,54 @@ async fn a_late_write_of_a_client_that_another_has_replaced_is_refused() {
     assert_eq!(error.class, Class::Conflict, "{error}");
 }
 
+/// What somebody does to the row with the name.
+type Edit = fn(&mut Txn, Uuid);
+
+/// Who removes the name, or the row with it, costs one more transaction.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_that_somebody_removes_is_written_again() {
+    let cluster = Cluster::new(Lts);
+    let (client, _lock) = writer("one", true, cluster.members[0].remote()).await;
+    let admin = live(options(vec![cluster.members[0].remote()])).await;
+    within("a write", write_under_lock(&client, 1)).await;
+    let (table, column) = (nb_global::TABLE, nb_global::EXTERNAL_IDS);
+    let global =
+        || admin.cache().iter(table).next().map(|(uuid, row)| (uuid, row.map(column).get("writer") == Some("one")));
+    let edits: [Edit; 4] = [
+        |txn, global| {
+            txn.remove_keys(nb_global::TABLE, global, nb_global::EXTERNAL_IDS, ["writer"]);
+        },
+        |txn, global| {
+            txn.set_keys(nb_global::TABLE, global, nb_global::EXTERNAL_IDS, [("writer", "two")]);
+        },
+        |txn, global| {
+            txn.set_keys(nb_global::TABLE, global, nb_global::EXTERNAL_IDS, [("x", "y")]);
+        },
+        |txn, global| {
+            txn.delete(nb_global::TABLE, global);
+        },
+    ];
+    for (n, edit) in (10..).zip(edits) {
+        let mut txn = Txn::new(&nb::DATABASE);
+        edit(&mut txn, global().unwrap().0);
+        within("an edit", admin.transact(txn)).await.unwrap();
+        let before = client.stats().transactions;
+        within("a write after it", write_under_lock(&client, n)).await;
+        // one may be refused since the edit was not known yet
+        let sent = client.stats().transactions - before;
+        assert!(sent <= 3, "{sent} transactions after edit {n}");
+        within("it", async {
+            while !global().is_some_and(|(_, is_there)| is_there) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        let before = client.stats().transactions;
+        within("the next write", write_under_lock(&client, 100 + n)).await;
+        assert_eq!(client.stats().transactions - before, 1);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_the_leader_is_used_unless_configured_otherwise() {
     let cluster = Cluster::new(Lts);
