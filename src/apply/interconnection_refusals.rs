@@ -74,6 +74,7 @@ fn sentence(database: Written, error: &TxnError) -> Name {
     let remedy = match error.class {
         Class::Permission => "let the certificate of the masters write there",
         Class::ReadOnly => "name servers that take writes",
+        Class::Disk => "make room on the disk of its server",
         Class::Constraint | Class::Duplicate => "remove the row that is named, if nobody needs it",
         Class::NotOwner => "stop the other controller that writes there",
         _ => "the log of its server may say more",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ovnkube_node_plan::vswitch::{bridge as br_int, bridges, interface as find_interface, name};
 use ovnkube_ovn::vswitch::{bridge, interface, open_vswitch, port, qos, ssl};
 use ovnkube_ovn::{Row, vswitch};
-use ovnkube_ovsdb::{Cache, Client, Event, Monitored, Options, Remote, Txn, TxnError};
+use ovnkube_ovsdb::{Cache, Class, Client, Event, Monitored, Options, Remote, Txn, TxnError};
 use tokio::sync::{Mutex, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -327,7 +327,8 @@ fn installed(row: &Row) -> bool {
     row.map(interface::EXTERNAL_IDS).get("ovn-installed") == Some("true")
 }
 
-/// A duplicate uuid is our own row, from an attempt whose reply was lost: the cache will show it.
+/// A duplicate uuid is our own row, from an attempt whose reply was lost: the cache will show it. Who waits for rows is told at once of
+/// a disk that is full: a person must make room.
 fn is_retryable(error: &TxnError) -> bool {
-    error.is_retryable() || error.class == ovnkube_ovsdb::Class::Duplicate
+    (error.is_retryable() && error.class != Class::Disk) || error.class == Class::Duplicate
 }

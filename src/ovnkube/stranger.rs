@@ -1,5 +1,6 @@
 //! Says that a database server is refused since it is of another cluster than the one in use, or has an older log than was seen: in
-//! `/readyz`, and as an Event of the namespace of ovnkube. Each master says so, also one that waits for the lease.
+//! `/readyz`, and as an Event of the namespace of ovnkube. Each master says so, also one that waits for the lease. The one that writes
+//! also says that a server cannot write its file.
 
 use std::time::Duration;
 
@@ -9,12 +10,16 @@ use ovnkube_telemetry::Readiness;
 use ovnkube_watch::{Client, Events};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::cluster::ANSWER_WITHIN;
 
 /// The API server deletes Events after an hour.
 pub(crate) const REMIND: Duration = Duration::from_secs(1800);
+/// What comes and goes is told again after this time.
+const AGAIN: Duration = Duration::from_secs(60);
+/// What could not be written is tried again more often than this; if it is no longer tried, nothing is to be written any more.
+const TRIED_AGAIN: Duration = Duration::from_secs(90);
 
 pub(crate) struct Report {
     /// Which database, for `/readyz` and the Event.
@@ -27,33 +32,49 @@ pub(crate) struct Report {
 
 impl Report {
     /// Runs for as long as the process does.
-    pub(crate) async fn keep(self, mut stranger: watch::Receiver<Option<Unfit>>) {
+    pub(crate) async fn keep(self, mut unfit: watch::Receiver<Option<Unfit>>) {
+        let mut told: Option<(Unfit, Instant)> = None;
         loop {
-            let said = stranger.borrow_and_update().clone();
-            match said {
-                Some(unfit) => {
-                    let (Unfit::Stranger(why) | Unfit::Older(why)) = &unfit;
-                    self.readiness.wait(self.part, why.as_str());
-                    self.events.publish(self.notice(&unfit).await);
+            let said = unfit.borrow_and_update().clone();
+            let mut wait = REMIND;
+            if let Some(now) = said {
+                let (Unfit::Stranger(why) | Unfit::Older(why) | Unfit::Full(why)) = &now;
+                self.readiness.wait(self.part, why.as_str());
+                if matches!(now, Unfit::Full(_)) {
+                    wait = TRIED_AGAIN;
                 }
-                None => self.readiness.ready(self.part),
+                if told.as_ref().is_none_or(|(before, at)| *before != now || at.elapsed() >= REMIND) {
+                    self.events.publish(self.notice(&now).await);
+                    told = Some((now, Instant::now()));
+                }
+            } else {
+                self.readiness.ready(self.part);
+                told.take_if(|(_, at)| at.elapsed() > AGAIN);
             }
-            if matches!(timeout(REMIND, stranger.changed()).await, Ok(Err(_))) {
-                return;
+            match timeout(wait, unfit.changed()).await {
+                Ok(Err(_)) => return,
+                Err(_) if wait == TRIED_AGAIN => {
+                    self.readiness.ready(self.part);
+                    if unfit.changed().await.is_err() {
+                        return;
+                    }
+                }
+                Ok(Ok(())) | Err(_) => {}
             }
         }
     }
 
     async fn notice(&self, unfit: &Unfit) -> Notice {
-        let (reason, why) = match unfit {
-            Unfit::Stranger(why) => ("DatabaseOfAnotherCluster", why),
-            Unfit::Older(why) => ("DatabaseOlderThanSeen", why),
+        let (reason, what, why) = match unfit {
+            Unfit::Stranger(why) => ("DatabaseOfAnotherCluster", "is not used", why),
+            Unfit::Older(why) => ("DatabaseOlderThanSeen", "is not used", why),
+            Unfit::Full(why) => ("DatabaseCannotWrite", "takes no changes", why),
         };
         Notice {
             object: namespace(&self.api, &self.namespace).await,
             severity: Severity::Warning,
             reason,
-            message: format!("the {} is not used: {why}", self.part),
+            message: format!("the {} {what}: {why}", self.part),
         }
     }
 }

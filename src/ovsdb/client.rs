@@ -62,7 +62,7 @@ impl Client {
         self.shared.state.subscribe()
     }
 
-    /// A server that is refused, why, and what to do; while no other one is used.
+    /// A server that is refused, why, and what to do, while no other one is used; or one that is used and cannot write.
     pub fn unfit(&self) -> watch::Receiver<Option<Unfit>> {
         self.shared.unfit.subscribe()
     }
@@ -151,8 +151,11 @@ impl Client {
             Ok(json) => outcome::read(json.get(), &txn, &rendered.sent),
             Err(error) => Err(outcome::refused(&error, None)),
         };
-        if matches!(&outcome, Err(e) if e.class == Class::ReadOnly) {
-            live.conn.signal(Signal::Backup);
+        match &outcome {
+            Err(error) if error.class == Class::ReadOnly => live.conn.signal(Signal::Backup),
+            Err(error) if error.class == Class::Disk => self.shared.cannot_write(Some(&error.details)),
+            Ok(_) => self.shared.cannot_write(None),
+            Err(_) => {}
         }
         outcome
     }

@@ -27,6 +27,9 @@ pub(crate) fn read(json: &str, txn: &Txn, sent: &[usize]) -> Result<Reply, TxnEr
         error: Option<Box<RawValue>>,
         #[serde(default)]
         details: String,
+        /// What the system says, if the server could not write its file.
+        #[serde(default, rename = "io-error")]
+        io_error: String,
     }
     let malformed = |why: String| TxnError::new(Class::Rejected, None, format!("its reply cannot be parsed: {why}"));
     let results: Vec<Option<Element>> = serde_json::from_str(json).map_err(|e| malformed(e.to_string()))?;
@@ -35,8 +38,9 @@ pub(crate) fn read(json: &str, txn: &Txn, sent: &[usize]) -> Result<Reply, TxnEr
         let op = sent.get(at).copied();
         let Some(element) = result else { continue };
         if let Some(error) = &element.error {
-            let error = RpcError { details: element.details.clone(), ..RpcError::read(error) };
-            return Err(refused(&error, op));
+            let words = [&element.details, &element.io_error].map(String::as_str);
+            let details = words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(": ");
+            return Err(refused(&RpcError { details, ..RpcError::read(error) }, op));
         }
         if let Some(place) = op.and_then(|op| reply.counts.get_mut(op)) {
             *place = element.count;

@@ -20,6 +20,10 @@ use crate::remote::Remote;
 use crate::server::{Model, Seen, ServerRow};
 use crate::state::{Counters, State, Unfit};
 
+/// What helps where a server cannot write.
+const MAKE_ROOM: &str =
+    "make room on its disk, or mend the disk: until then nothing is written, and what is there stays as it is";
+
 /// A connected session.
 #[derive(Clone)]
 pub(crate) struct Live {
@@ -191,6 +195,16 @@ impl Shared {
             *seen = Some(now);
         }
         Ok(model)
+    }
+
+    /// Publishes why the server cannot write, or that it can.
+    pub(crate) fn cannot_write(&self, why: Option<&str>) {
+        if let (Some(why), State::Live { remote }) = (why, &*self.state.borrow()) {
+            let text = format!("{remote}: server cannot write its file: {why}; {MAKE_ROOM}");
+            self.unfit.send_replace(Some(Unfit::Full(text)));
+        } else if why.is_none() {
+            self.unfit.send_if_modified(|said| said.take_if(|said| matches!(said, Unfit::Full(_))).is_some());
+        }
     }
 
     /// The store, for what this session received: one that has ended must not change the cache.

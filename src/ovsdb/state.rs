@@ -26,13 +26,15 @@ impl State {
     }
 }
 
-/// A server that is not used although it answers, until a person does something.
+/// A server that is of no use although it answers, until a person does something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unfit {
     /// It is of another cluster than the one in use.
     Stranger(String),
     /// Its log ends before an entry that was seen already: an old copy of its file, or of those of most members, was put back.
     Older(String),
+    /// It cannot write its file. Said again each time that it refuses a transaction for that.
+    Full(String),
 }
 
 /// Counts since the client was created.

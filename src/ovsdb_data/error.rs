@@ -35,6 +35,8 @@ pub enum Class {
     Cluster,
     /// The server (or this connection) is read-only: the backup of an active-backup pair.
     ReadOnly,
+    /// The server could not write its file, as where its disk is full: nothing of it is done.
+    Disk,
     /// An update or mutation found no row. The rest was committed.
     Missing,
     /// Refused before sending, because the server would refuse it or silently do something else.
@@ -60,6 +62,7 @@ impl Class {
             "canceled" => Class::Canceled,
             "cluster error" => Class::Cluster,
             "not allowed" => Class::ReadOnly,
+            "I/O error" => Class::Disk,
             "constraint violation" | "domain error" | "range error" => Class::Constraint,
             "referential integrity violation" => Class::Integrity,
             "duplicate uuid" => Class::Duplicate,
@@ -103,6 +106,7 @@ impl TxnError {
             | Class::Canceled
             | Class::Cluster
             | Class::ReadOnly
+            | Class::Disk
             | Class::Missing => true,
             Class::Invalid
             | Class::Constraint
@@ -131,6 +135,7 @@ impl fmt::Display for TxnError {
             Class::Canceled => "the server cancelled it",
             Class::Cluster => "the cluster did not agree",
             Class::ReadOnly => "the server is read-only",
+            Class::Disk => "the server cannot write its file",
             Class::Missing => "the row is gone",
             Class::Invalid => "it was refused before sending",
             Class::Constraint => "a limit is violated",

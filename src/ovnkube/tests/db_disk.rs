@@ -1,12 +1,16 @@
-//! `ovnkube db` where the disk is full: real servers with their files on a small file system.
+//! `ovnkube db` and a master where the disk is full: real servers with their files on a small file system.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use ovnkube_tests::nb::{Release, until};
 use ovnkube_tests::raft::Member;
 
 use crate::db::{addresses, db, told};
+use crate::lab::Lab;
+use crate::one_process::get;
 
 /// A small file system in the directory of a host, until dropped.
 struct Small(PathBuf);
@@ -51,6 +55,17 @@ fn alone_on_a_small_disk() -> (Member, Small) {
     member.start();
     member.joined();
     (member, small)
+}
+
+/// A server in no cluster, whose file is on a small file system.
+fn in_no_cluster(release: Release) -> (Member, Small) {
+    let mut alone = Member::new(release);
+    let small = Small::new(alone.dir(), 1000);
+    let (file, schema) = (alone.file(), ovnkube_tests::raft::schema(release, "ovn-nb.ovsschema"));
+    let words = ["create".as_ref(), file.as_os_str(), schema.as_os_str()];
+    ovnkube_tests::raft::run::<&std::ffi::OsStr>(release, "ovsdb-tool", &words);
+    alone.start();
+    (alone, small)
 }
 
 /// More than is left on a page of the file.
@@ -155,16 +170,70 @@ async fn a_file_is_compacted_where_there_is_room_for_two() {
     member.kill();
     drop(member);
     drop(small);
-    let mut alone = Member::new(Release::Host);
-    let small = Small::new(alone.dir(), 1000);
-    let schema = ovnkube_tests::raft::schema(Release::Host, "ovn-nb.ovsschema");
-    let file = alone.file();
-    let words = ["create".as_ref(), file.as_os_str(), schema.as_os_str()];
-    ovnkube_tests::raft::run::<&std::ffi::OsStr>(Release::Host, "ovsdb-tool", &words);
-    alone.start();
+    let (mut alone, small) = in_no_cluster(Release::Host);
     small.fill(0);
     let said = told(&alone, &alone.remote(), 2, "is full").await;
     assert!(said.out.contains("make room there: ovsdb-server cannot write until then"), "{}", said.out);
     alone.kill();
     drop(alone);
+}
+
+/// The names of the ports of pods.
+fn ports(member: &Member) -> Vec<String> {
+    let words = ["--bare", "--columns=name", "find", "Logical_Switch_Port", "external_ids:pod=true"];
+    let mut names: Vec<String> = member.nbctl(&words).split_whitespace().map(str::to_owned).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_goes_on_where_the_disk_of_a_server_alone_was_full() {
+    let lab = Lab::new().await;
+    lab.api.node("a").await;
+    let (mut alone, small) = in_no_cluster(Release::Lts);
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    let address = SocketAddr::from(([127, a | 128, b, c], 9413));
+    let flags = [format!("--nb-address={}", alone.remote()), format!("--metrics-bind-address={address}")];
+    let master = lab.start("init-master=one", &flags.each_ref().map(String::as_str));
+    lab.ready(&master).await;
+    let ready = || get(address, "/readyz");
+    until("the master is ready", async || ready().ends_with("ok\n")).await;
+
+    // or ovn-nbctl would write when it reads
+    alone.nbctl(&["init"]);
+    small.fill(0);
+    // the first ones fit into what is left of a page
+    let pods: Vec<String> = (10..40).map(|n| format!("p{n}")).collect();
+    for pod in &pods {
+        lab.api.pod(pod, "a").await;
+    }
+    let said = format!("northbound database: {}: server cannot write its file: ", alone.remote());
+    until("the full disk in /readyz", async || ready().contains(&said)).await;
+    assert!(ready().contains("No space left on device; make room on its disk"), "{}", ready());
+    let events = async || lab.api.events("ovn-kubernetes").await;
+    let tells = |(reason, message): &(String, String)| {
+        reason == "DatabaseCannotWrite" && message.starts_with("the northbound database takes no changes: unix:")
+    };
+    until("an Event", async || events().await.iter().any(tells)).await;
+    // it is tried again less and less often
+    let tries = || master.log().matches("transaction failed").count();
+    let before = tries();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(tries() - before < 30, "{} tries", tries() - before);
+    assert!(ports(&alone).len() < pods.len());
+
+    small.make_room();
+    let wanted: Vec<String> = pods.iter().map(|pod| format!("default_{pod}")).collect();
+    until("all ports", async || ports(&alone) == wanted).await;
+    until("the end of that in /readyz", async || ready().ends_with("ok\n")).await;
+    // no pod was blamed for it
+    for pod in &pods {
+        assert!(lab.api.events(pod).await.is_empty(), "{}", master.log());
+    }
+    let addresses = ["--bare", "--columns=name,addresses", "find", "Logical_Switch_Port"];
+    let before = alone.nbctl(&addresses);
+    alone.kill();
+    alone.start();
+    assert_eq!(ports(&alone), wanted, "the file has what the server said");
+    assert_eq!(alone.nbctl(&addresses), before);
 }
