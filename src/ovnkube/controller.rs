@@ -55,8 +55,8 @@ pub(crate) async fn run(
         beside.spawn(async move { election_timer::keep(&settings).await });
     }
     if roles.controller {
-        let (settings, api, events) = (settings.clone(), api.clone(), events.clone());
-        beside.spawn(async move { northd::keep(&settings, &api, &events).await });
+        let (settings, api, events, metrics) = (settings.clone(), api.clone(), events.clone(), metrics.northd.clone());
+        beside.spawn(async move { northd::keep(&settings, &api, &events, &metrics).await });
     }
     for (database, part) in [(&nb, "northbound database"), (&sb, "southbound database")] {
         let Some(database) = database else { continue };

@@ -1,15 +1,16 @@
 //! Says that no northd is active: without one, nothing that ovnkube writes has an effect. In the log, and as an Event of the namespace of
-//! ovnkube. Each master says so, also one that waits for the lease.
+//! ovnkube. Metrics tell whether one is, and how the one on this host is. Each master says so, also one that waits for the lease.
 
 use std::time::Duration;
 
 use ovnkube_config::{Settings, Side};
 use ovnkube_model::{Notice, Severity};
+use ovnkube_telemetry::{Northd, NorthdMetrics, NorthdState};
 use ovnkube_watch::{Client, Events};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use crate::db::look::is_northd_active;
+use crate::db::look::{is_northd_active, northd_here};
 use crate::db::place::Place;
 use crate::stranger::{REMIND, namespace};
 
@@ -19,12 +20,15 @@ const MISSING: &str = "no northd is active: what ovnkube writes to the northboun
                        databases, and look at its log";
 
 /// Runs for as long as the process does.
-pub(crate) async fn keep(settings: &Settings, api: &Client, events: &Events) {
+pub(crate) async fn keep(settings: &Settings, api: &Client, events: &Events, metrics: &NorthdMetrics) {
     let (mut missed, mut told) = (0, None);
     loop {
         sleep(AGAIN).await;
         // the files of TLS and the sockets depend on what is there
-        match is_northd_active(&Place::of(settings, Side::North)).await {
+        let place = Place::of(settings, Side::North);
+        let (here, is_active) = tokio::join!(northd_here(&place), is_northd_active(&place));
+        metrics.seen(Northd { is_active, here: here.as_deref().map(NorthdState::of) });
+        match is_active {
             Some(false) => missed += 1,
             // what is not known is said by who uses the database
             None => {}

@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::DescriptorEncoder;
+
+use crate::series::{Series, family, one};
 
 /// The most clusters that have series of their own; the others have one together.
 const NAMED: usize = 64;
@@ -96,9 +96,6 @@ fn bounded(clusters: BTreeMap<String, OtherCluster>) -> BTreeMap<String, OtherCl
     bounded
 }
 
-/// Labels and a value.
-type Series<'a> = (Vec<(&'a str, &'a str)>, usize);
-
 impl Collector for InterconnectionMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let shown = self.lock();
@@ -132,20 +129,4 @@ impl Collector for InterconnectionMetrics {
         }
         Ok(())
     }
-}
-
-fn family(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, series: &[Series<'_>]) -> fmt::Result {
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for (labels, value) in series {
-        gauge(*value).encode(metric.encode_family(labels)?)?;
-    }
-    Ok(())
-}
-
-fn one(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: usize) -> fmt::Result {
-    gauge(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
-}
-
-fn gauge(value: usize) -> ConstGauge<i64> {
-    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
 }

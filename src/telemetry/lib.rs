@@ -5,7 +5,9 @@ mod interconnection;
 mod logs;
 mod metrics;
 mod node_health;
+mod northd;
 mod process;
+mod series;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -16,6 +18,7 @@ pub use interconnection::{Clusters, Connected, InterconnectionMetrics, OtherClus
 pub use logs::{FATAL, LogSettings, start_logging};
 pub use metrics::Metrics;
 pub use node_health::NodeHealth;
+pub use northd::{Northd, NorthdMetrics, NorthdState};
 pub use ovnkube_log_file::Limits as LogLimits;
 /// The library of the metrics, for crates that register their own.
 pub use prometheus_client as prometheus;

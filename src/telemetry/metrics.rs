@@ -11,6 +11,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::interconnection::InterconnectionMetrics;
+use crate::northd::NorthdMetrics;
 use crate::process::Process;
 
 /// The metrics of every role. Further families are added with [`Metrics::register`].
@@ -32,6 +33,7 @@ pub struct Metrics {
     /// Annotations that could not be written, also those that succeeded later.
     pub patch_errors: Counter,
     pub interconnection: InterconnectionMetrics,
+    pub northd: NorthdMetrics,
 }
 
 impl Metrics {
@@ -47,6 +49,7 @@ impl Metrics {
             patches: Counter::default(),
             patch_errors: Counter::default(),
             interconnection: InterconnectionMetrics::default(),
+            northd: NorthdMetrics::default(),
         };
         let build = Info::new([("version", version.to_owned())]);
         metrics.register("ovnkube_build", "Version of this binary", build);
@@ -62,6 +65,7 @@ impl Metrics {
         metrics.register("ovnkube_patch_errors", "Annotations that could not be written", metrics.patch_errors.clone());
         metrics.lock().register_collector(Box::new(Process));
         metrics.lock().register_collector(Box::new(metrics.interconnection.clone()));
+        metrics.lock().register_collector(Box::new(metrics.northd.clone()));
         Arc::new(metrics)
     }
 

@@ -14,8 +14,8 @@ use tracing::Level;
 
 use crate::logs::{Lines, filter, log_file};
 use crate::{
-    Clusters, Connected, Error, LogLimits, LogSettings, Metrics, NodeHealth, OtherCluster, Readiness, Sources,
-    keep_serving, serve,
+    Clusters, Connected, Error, LogLimits, LogSettings, Metrics, NodeHealth, Northd, NorthdState, OtherCluster,
+    Readiness, Sources, keep_serving, serve,
 };
 
 #[test]
@@ -121,6 +121,30 @@ fn names_of_other_clusters_make_a_bounded_number_of_series() {
     assert!(series.contains(&"ovnkube_interconnection_clusters 10005".to_owned()), "{series:?}");
     let rest = "ovnkube_interconnection_routes{az=\"(others)\",state=\"used\"} 19882";
     assert!(series.contains(&rest.to_owned()), "{series:?}");
+}
+
+#[test]
+fn northd_has_series_for_what_is_known() {
+    let metrics = Metrics::new("test");
+    let series = |northd| {
+        metrics.northd.seen(northd);
+        let text = metrics.text().unwrap();
+        let lines = text.lines().filter(|line| line.starts_with("ovnkube_northd_"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(series(Northd::default()).is_empty());
+    assert_eq!(series(Northd { is_active: Some(false), here: None }), ["ovnkube_northd_active 0"]);
+    assert_eq!(
+        series(Northd { is_active: Some(true), here: Some(NorthdState::of("standby")) }),
+        [
+            "ovnkube_northd_active 1",
+            "ovnkube_northd_here{state=\"active\"} 0",
+            "ovnkube_northd_here{state=\"standby\"} 1",
+            "ovnkube_northd_here{state=\"paused\"} 0",
+            "ovnkube_northd_here{state=\"silent\"} 0",
+        ]
+    );
+    assert_eq!(NorthdState::of("no answer: it was silent for 3 s"), NorthdState::Silent);
 }
 
 async fn ask(address: std::net::SocketAddr, path: &str) -> String {

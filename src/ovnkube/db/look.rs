@@ -73,7 +73,8 @@ pub(crate) async fn is_northd_active(place: &Place) -> Option<bool> {
     }
 }
 
-async fn northd_here(place: &Place) -> Option<String> {
+/// The state of northd on this host, in its word, or why it does not tell; nothing if none runs here.
+pub(crate) async fn northd_here(place: &Place) -> Option<String> {
     let socket = place.northd_socket()?;
     let said = match place::control(&socket, "status", &[], WITHIN).await {
         Ok(said) => said.trim().trim_start_matches("Status: ").to_owned(),
