@@ -144,7 +144,8 @@ async fn step(client: &Client, tables: &Tables, keys: &ServerKeys, targets: &BTr
 
 impl Tables {
     /// What the database lacks, and a connection without TLS that has a port of ours. Fails if its server has other files: with
-    /// wrong ones it would refuse everybody.
+    /// wrong ones it would refuse everybody. No lock is held for it: what arrives after anybody else has set a certificate or a port
+    /// changes nothing.
     fn missing(
         &self,
         cache: &Cache,
@@ -154,7 +155,9 @@ impl Tables {
         let mut txn = Txn::new(self.database);
         let global = cache.iter(self.global).next();
         let uuid = global.map_or_else(|| derived_uuid(self.global.name, ""), |(uuid, _)| uuid);
-        if global.is_none() {
+        if let Some((_, row)) = global {
+            txn.wait_holds(uuid, self.seen(row));
+        } else {
             txn.insert(uuid, Row::new(self.global));
         }
         let have = global.map(|(_, row)| row);
@@ -199,7 +202,17 @@ impl Tables {
                 }
             }
         }
+        if txn.lines().is_empty() {
+            txn = Txn::new(self.database);
+        }
         Ok((txn, taken))
+    }
+
+    /// What is replaced, or added to.
+    fn seen(&self, row: &Row) -> Row {
+        let columns = [self.ssl.id(), self.connections.id()];
+        let cell = |column| (column, row.get(column).cloned().unwrap_or(Datum::EMPTY));
+        Row::from_cells(self.global, columns.map(cell))
     }
 }
 
@@ -221,4 +234,62 @@ fn targets(addresses: &[Address]) -> BTreeSet<String> {
 fn port(target: &str) -> Option<&str> {
     let rest = target.strip_prefix("pssl:").or_else(|| target.strip_prefix("ptcp:"))?;
     rest.split(':').next()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use ovnkube_ovsdb::Class;
+    use ovnkube_tests::nb::{Release, Server, within};
+
+    use super::*;
+
+    /// A master decides, sleeps, and sends when an administrator has decided otherwise.
+    #[tokio::test]
+    async fn what_is_sent_late_replaces_no_certificate() {
+        let server = Server::new(Release::Lts);
+        let place = |name: &str| server.socket().with_file_name(name);
+        let keys = ServerKeys { privkey: place("key"), cert: place("cert"), cacert: place("ca") };
+        let options = Options {
+            tables: vec![
+                Monitored::only(NORTH.global, [NORTH.ssl.id(), NORTH.connections.id()]),
+                Monitored::all(NORTH.keys),
+                Monitored::all(NORTH.connection),
+            ],
+            ..server.options()
+        };
+        let client = Client::connect(options);
+        within("the database", client.synced()).await;
+        let targets = BTreeSet::from(["pssl:6641".to_owned()]);
+        let decided = || NORTH.missing(&client.cache(), &keys, &targets).unwrap().0;
+        server.nbctl(&["init"]);
+        within("the row", async {
+            while client.cache().is_empty(NORTH.global) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        let late = decided();
+        server.nbctl(&["set-ssl", "/other/key", "/other/cert", "/other/ca"]);
+        assert_eq!(client.transact(late).await.unwrap_err().class, Class::Conflict);
+        assert!(server.nbctl(&["get-ssl"]).contains("/other/cert"));
+        assert_eq!(server.nbctl(&["get-connection"]), "");
+
+        server.nbctl(&["del-ssl"]);
+        within("its end", async {
+            while client.cache().iter(NORTH.keys).next().is_some() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        let (first, late) = (decided(), decided());
+        client.transact(first).await.unwrap();
+        server.nbctl(&["del-connection"]);
+        client.transact(late).await.unwrap_err();
+        assert_eq!(server.nbctl(&["get-connection"]), "");
+        let again = decided();
+        assert!(!again.is_empty());
+        client.transact(again).await.unwrap();
+        assert!(decided().is_empty(), "nothing is written again");
+    }
 }
