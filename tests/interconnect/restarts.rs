@@ -141,3 +141,57 @@ async fn a_move_to_other_databases_goes_on_after_a_restart() {
     until("it has left the first ones", async || !zones().contains("az1")).await;
     until("nothing else is kept", async || !lab.kept().contains("present") && !lab.kept().contains("left")).await;
 }
+
+/// A master slept between the look at its lease and what it sent, which arrives while the next one works. No lock keeps it out of the
+/// databases that clusters share.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_master_sends_late_to_the_shared_databases_is_taken_back() {
+    let lab = Lab::up(Release::Lts).await;
+    let (other, _engine) = joined(&lab).await;
+    lab.is_quiet().await;
+    let sbctl = |words: &[&str]| lab.shared[1].ctl("ovn-ic-sbctl", words);
+    let rows = || {
+        let tables = [
+            ("availability_zone", "name"),
+            ("gateway", "name,hostname"),
+            ("port_binding", "logical_port,transit_switch,gateway,address,tunnel_key"),
+            ("route", "ip_prefix,nexthop,transit_switch,origin"),
+        ];
+        let list = |(table, columns)| {
+            let text = sbctl(&["--format=csv", "--no-headings", &format!("--columns={columns}"), "list", table]);
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            (table, lines)
+        };
+        tables.map(list)
+    };
+    let before = rows();
+    let find = |table: &str, condition: &str| sbctl(&["--bare", "--columns=_uuid", "find", table, condition]);
+    let (zone, port) = (find("availability_zone", "name=az1"), find("port_binding", "logical_port=ts-az1"));
+    let (gateway, route) = (find("gateway", "name=c1"), find("route", "ip_prefix=\"10.128.0.0/14\""));
+    // of another gateway; of a prefix that it had; a port and a route that went; the end of the cluster's membership
+    sbctl(&["set", "port_binding", &port, "gateway=c9"]);
+    until("its gateway", async || rows() == before).await;
+    lab.create(&[Lab::route(&format!("availability_zone={zone}"), "ts", "10.77.0.0/16", "169.254.100.1")]);
+    until("its prefixes", async || rows() == before).await;
+    sbctl(&["destroy", "route", &route, "--", "destroy", "port_binding", &port]);
+    until("its port and its route", async || rows()[3] == before[3] && rows()[2].1.len() == before[2].1.len()).await;
+    let words = |table: &'static str, uuids: String| {
+        let uuids: Vec<String> = uuids.split_whitespace().map(str::to_owned).collect();
+        ["--", "destroy", table].map(str::to_owned).into_iter().chain(uuids).collect::<Vec<_>>()
+    };
+    let of_zone = format!("availability_zone={zone}");
+    lab.create(&[
+        words("route", find("route", &of_zone)),
+        words("port_binding", find("port_binding", &of_zone)),
+        words("gateway", gateway),
+        words("availability_zone", zone),
+    ]);
+    until("all of it", async || {
+        lab.bind_if_there("cr-az1-ts", "c1");
+        rows()[0] == before[0] && rows()[1] == before[1] && rows()[3] == before[3]
+    })
+    .await;
+    until("their way to us", async || other.routes().contains("10.128.0.0/14")).await;
+    assert!(lab.routes().contains("10.244.0.0/16"));
+}
