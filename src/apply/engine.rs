@@ -454,10 +454,9 @@ impl Engine {
         let span = batch.span.clone();
         let _inside = span.enter();
         let was_sent = !matches!(result, Err(Failure::NoLease | Failure::Claimed));
+        self.nb.iter_mut().for_each(|nb| nb.note(matches!(result, Err(Failure::Full(_)))));
         self.metrics.transactions.inc_by(was_sent.into());
-        let Err(error) = result else {
-            return self.done(batch);
-        };
+        let Err(error) = result else { return self.done(batch) };
         self.metrics.transaction_errors.inc_by(was_sent.into());
         if !matches!(error, Failure::Claimed) {
             warn!(%error, keys = batch.keys.len(), "transaction failed");
@@ -479,7 +478,7 @@ impl Engine {
             self.sweep.request(Instant::now());
         }
         let error = match error {
-            Failure::Claimed => return self.dirty.extend(keys),
+            Failure::Claimed | Failure::Full(_) => return self.dirty.extend(keys),
             // planned again from what the database has by then
             Failure::NoLease => return self.retry_soon(keys),
             Failure::Txn(error) if error.is_retryable() || error.class == Class::Duplicate => {

@@ -23,13 +23,20 @@ pub(crate) enum Failure {
     /// See [`Class::Claimed`].
     #[error("not sent: the lock was claimed first")]
     Claimed,
+    /// See [`Class::Disk`].
+    #[error(transparent)]
+    Full(TxnError),
     #[error(transparent)]
     Txn(TxnError),
 }
 
 impl From<TxnError> for Failure {
     fn from(error: TxnError) -> Self {
-        if error.class == Class::Claimed { Self::Claimed } else { Self::Txn(error) }
+        match error.class {
+            Class::Claimed => Self::Claimed,
+            Class::Disk => Self::Full(error),
+            _ => Self::Txn(error),
+        }
     }
 }
 

@@ -1,12 +1,18 @@
 //! The northbound database as the engine uses it: rows, changes by other programs, and the write lock.
 
 use std::future::pending;
+use std::time::Duration;
 
 use ovnkube_ovsdb::{Client, Event, State, Subscription};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::MayWrite;
 use crate::write_lock::{TAKE_AFTER, WriteLock};
+
+/// First pause where the server cannot write; each failure in a row doubles it.
+const FIRST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(30);
 
 pub(crate) struct Northbound {
     pub(crate) client: Client,
@@ -15,30 +21,43 @@ pub(crate) struct Northbound {
     write_lock: WriteLock,
     /// The last result of `check_writable`.
     writable: bool,
+    /// Until when nothing is sent, since the server cannot write: what every key would meet is not tried for each.
+    rests: Option<Instant>,
+    pause: Duration,
 }
 
 impl Northbound {
     pub(crate) fn new(client: Client, may_write: MayWrite) -> Self {
         let (changes, state) = (client.subscribe(), client.state());
         let write_lock = WriteLock::new(&client, may_write, TAKE_AFTER);
-        Self { client, changes, state, write_lock, writable: false }
+        Self { client, changes, state, write_lock, writable: false, rests: None, pause: FIRST }
     }
 
     /// Whether it can be written to.
     pub(crate) fn check_writable(&mut self) -> bool {
-        self.writable = self.state.borrow().is_live() && self.write_lock.is_held();
+        let rests = self.rests.is_some_and(|until| until > Instant::now());
+        self.writable = self.state.borrow().is_live() && self.write_lock.is_held() && !rests;
         self.writable
+    }
+
+    /// Notes how a transaction ended: whether the server cannot write its file.
+    pub(crate) fn note(&mut self, is_full: bool) {
+        (self.rests, self.pause) =
+            if is_full { (Some(Instant::now() + self.pause), LONGEST.min(self.pause * 2)) } else { (None, FIRST) };
     }
 
     /// Waits for events of the database; returns none once it is writable and was not at the last check, however long
     /// ago that changed.
     pub(crate) async fn next(&mut self) -> Vec<Event> {
-        let Self { changes, state, write_lock, writable, .. } = self;
+        let Self { changes, state, write_lock, writable, rests, .. } = self;
         let becomes_writable = async {
             if *writable || state.wait_for(State::is_live).await.is_err() {
                 pending::<()>().await;
             }
             write_lock.held().await;
+            if let Some(until) = rests {
+                sleep_until(*until).await;
+            }
         };
         tokio::select! {
             biased;

@@ -52,7 +52,6 @@ impl Report {
                 told.take_if(|(_, at)| at.elapsed() > AGAIN);
             }
             match timeout(wait, unfit.changed()).await {
-                Ok(Ok(())) => {}
                 Ok(Err(_)) => return,
                 Err(_) if wait == TRIED_AGAIN => {
                     self.readiness.ready(self.part);
@@ -60,7 +59,7 @@ impl Report {
                         return;
                     }
                 }
-                Err(_) => {}
+                Ok(Ok(())) | Err(_) => {}
             }
         }
     }

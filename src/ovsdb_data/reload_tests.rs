@@ -171,8 +171,8 @@ fn all_rows_that_go_at_once_are_remembered() {
     };
     let is_remembered =
         |client: &Client, n| client.cache.fresh_uuid(ls::TABLE, &name(n)) != derived_uuid(ls::TABLE.name, &name(n));
-    let full = fill(&mut client);
-    client.cache.replace(full);
+    let all = fill(&mut client);
+    client.cache.replace(all);
     let empty = client.updates(std::iter::empty());
     client.cache.replace(empty);
     assert!((0..ROWS).all(|n| is_remembered(&client, n)));
@@ -183,8 +183,8 @@ fn all_rows_that_go_at_once_are_remembered() {
 
     // with an update, too
     let mut client = Client::new();
-    let full = fill(&mut client);
-    client.cache.replace(full);
+    let all = fill(&mut client);
+    client.cache.replace(all);
     let row = |n| (derived_uuid(ls::TABLE.name, &name(n)).to_string(), json!({"delete": null}));
     let json = json!({"Logical_Switch": (0..ROWS).map(row).collect::<serde_json::Map<_, _>>()}).to_string();
     let decoder = Decoder { database: &nb::DATABASE, layout: &client.layout, texts: &mut client.texts };

@@ -175,7 +175,7 @@ async fn what_a_master_sends_late_to_the_shared_databases_is_taken_back() {
     lab.create(&[Lab::route(&format!("availability_zone={zone}"), "ts", "10.77.0.0/16", "169.254.100.1")]);
     until("its prefixes", async || rows() == before).await;
     sbctl(&["destroy", "route", &route, "--", "destroy", "port_binding", &port]);
-    until("its port and its route", async || rows()[3] == before[3] && rows()[2].len() == before[2].len()).await;
+    until("its port and its route", async || rows()[3] == before[3] && rows()[2].1.len() == before[2].1.len()).await;
     let words = |table: &'static str, uuids: String| {
         let uuids: Vec<String> = uuids.split_whitespace().map(str::to_owned).collect();
         ["--", "destroy", table].map(str::to_owned).into_iter().chain(uuids).collect::<Vec<_>>()

@@ -199,6 +199,8 @@ async fn a_master_goes_on_where_the_disk_of_a_server_alone_was_full() {
     let ready = || get(address, "/readyz");
     until("the master is ready", async || ready().ends_with("ok\n")).await;
 
+    // or ovn-nbctl would write when it reads
+    alone.nbctl(&["init"]);
     small.fill(0);
     // the first ones fit into what is left of a page
     let pods: Vec<String> = (10..40).map(|n| format!("p{n}")).collect();

@@ -187,6 +187,9 @@ async fn a_late_write_of_a_client_that_another_has_replaced_is_refused() {
     assert_eq!(error.class, Class::Conflict, "{error}");
 }
 
+/// What somebody does to the row with the name.
+type Edit = fn(&mut Txn, Uuid);
+
 /// Who removes the name, or the row with it, costs one more transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_that_somebody_removes_is_written_again() {
@@ -197,7 +200,6 @@ async fn a_name_that_somebody_removes_is_written_again() {
     let (table, column) = (nb_global::TABLE, nb_global::EXTERNAL_IDS);
     let global =
         || admin.cache().iter(table).next().map(|(uuid, row)| (uuid, row.map(column).get("writer") == Some("one")));
-    type Edit = fn(&mut Txn, Uuid);
     let edits: [Edit; 4] = [
         |txn, global| {
             txn.remove_keys(nb_global::TABLE, global, nb_global::EXTERNAL_IDS, ["writer"]);
