@@ -15,6 +15,7 @@ try() { # CMD...: for state that follows an event, within a minute; how fast is 
   until "$@"; do [ $SECONDS -lt $end ] || return 1; sleep 0.5; done
 }
 fails() { ! "$@"; }
+a_moment() { sleep "$((RANDOM % $1)).$(printf %03d $((RANDOM % 1000)))"; } # SECONDS: less than these
 stays() { try "$@" && "$@" && "$@" && "$@"; } # CMD...: for what must be so from then on
 cluster() { "$HERE/cluster" "$@"; }
 kubectl() { "$HERE/cluster" kubectl "$@"; }

@@ -17,8 +17,9 @@ written() { # before TEXT | from PORT... | any | refused MEMBER
 import json, re, sys
 offsets, how, *words = sys.argv[1:]
 asked, refused, marker = [], [], None
+WRITES = {"insert", "update", "mutate", "delete"}
 def claims(transaction): # before its first write a master writes its name
-    writes = [op for op in json.loads(transaction)[1:] if op["op"] in ("insert", "update", "mutate", "delete")]
+    writes = [op for op in json.loads(transaction)[1:] if op["op"] in WRITES]
     return all(op["table"] == "NB_Global" and "ovnkube-master" in json.dumps(op) for op in writes)
 for line in open(offsets):
     path, offset = line.split()
@@ -29,7 +30,7 @@ for line in open(offsets):
             m = re.search(r'^(\S+?)\|.*\|((?:tcp|ssl):\S+): received request, method="transact", params=(\[.*\]), id=(.*)$', entry)
             ops = json.loads(m[3])[1:] if m else []
             names = [o.get("op") for o in ops if isinstance(o, dict)]
-            if "abort" not in names and set(names) & {"insert", "update", "mutate", "delete"}:
+            if "abort" not in names and set(names) & WRITES:
                 request = [m[1], m[2].rsplit(":", 1)[1], m[3], None]
                 asked.append(request)
                 open_requests[m[2], m[4]] = request

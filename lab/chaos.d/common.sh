@@ -32,7 +32,6 @@ figure() { # GROUP WHAT NUMBER: seconds, unless WHAT says otherwise
 }
 seconds() { echo $(($1 < LONGEST ? $1 : LONGEST)); } # of a fault
 sleep_until() { local left; left=$(awk -v a="$1" -v b="$2" -v now="$EPOCHREALTIME" 'BEGIN {print (a + b > now ? a + b - now : 0)}') && sleep "$left"; } # TIME SECONDS: so long after it
-a_moment() { sleep "$((RANDOM % 2)).$(printf %03d $((RANDOM % 1000)))"; }
 
 # ---- pods that come and go ----
 churn_up() { # KEEP: in a namespace of its own

@@ -23,7 +23,7 @@ next_write() { # GROUP FAULT-AT ELECTED-AT LIMIT
 dose_leader() {
   local old at elected
   old=$(try cluster leader nb) || return
-  a_moment; kill9 "$old" || return; at=$EPOCHREALTIME # what was under way may still be written
+  a_moment 2; kill9 "$old" || return; at=$EPOCHREALTIME # what was under way may still be written
   elected=$(elected_after "$at") && next_write leader "$at" "$elected" 2 && no_restart || return
   mend; try whole
 }
@@ -32,7 +32,7 @@ hand_over() { # the leader does so only while another member has all of the log,
 }
 dose_transfer() {
   local at waited
-  a_moment; at=$EPOCHREALTIME; try hand_over "$at" >/dev/null || return
+  a_moment 2; at=$EPOCHREALTIME; try hand_over "$at" >/dev/null || return
   sleep 2
   waited=$(longest_wait "$(before "$at" 1)" "$EPOCHREALTIME") || return
   figure transfer "longest wait of a pod" "$waited"
@@ -41,7 +41,7 @@ dose_transfer() {
 dose_partition() {
   local old at elected healed
   old=$(try cluster leader nb) || return
-  a_moment; part "$old" cluster/failure-test stop-raft-rpc || return; at=$EPOCHREALTIME
+  a_moment 2; part "$old" cluster/failure-test stop-raft-rpc || return; at=$EPOCHREALTIME
   elected=$(elected_after "$at") && next_write partition "$at" "$elected" 2 || return
   sleep "$(seconds 60)"
   healed=$EPOCHREALTIME
@@ -52,7 +52,7 @@ dose_partition() {
 dose_hang() {
   local old at elected p
   old=$(try cluster leader nb) && p=$(pid "$old") || return
-  a_moment; stand_still "$p" || return; at=$EPOCHREALTIME
+  a_moment 2; stand_still "$p" || return; at=$EPOCHREALTIME
   elected=$(elected_after "$at") && next_write hang "$at" "$elected" 7 || { let_go; return 1; }
   sleep "$(seconds 60)"; let_go
   try whole && no_restart
@@ -104,7 +104,7 @@ dose_sb-empty() { refilled sb southbound; }
 dose_failover() {
   local old at over next
   old=$(cat "$D/db/active")
-  trace on; a_moment; at=$EPOCHREALTIME
+  trace on; a_moment 2; at=$EPOCHREALTIME
   [ $((dose % 2)) = 1 ] || { kill9 "nb-$old" && kill9 "sb-$old"; } || return
   cluster failover || return
   over=$EPOCHREALTIME

@@ -3,7 +3,7 @@
 takeover() { # GROUP SIGNAL LIMIT
   local old p at before waited
   old=$(try holder) && p=$(pid "$old") || return
-  before=$(starts); a_moment; at=$EPOCHREALTIME
+  before=$(starts); a_moment 2; at=$EPOCHREALTIME
   kill "-$2" "$p" || return
   try gone "$p" && try started_after "$before" || return
   sleep 1
@@ -17,7 +17,7 @@ sockets_of() { cluster exec cp ss -tnpH | grep "pid=$1," | awk '{print $4}' | se
 dose_master-pause() {
   local old p at next
   old=$(try holder) && p=$(pid "$old") || return
-  a_moment; at=$EPOCHREALTIME; stand_still "$p" || return
+  a_moment 2; at=$EPOCHREALTIME; stand_still "$p" || return
   next=$(next_port "$at") || { let_go; return 1; }
   figure master-pause "next write" "$(since "$at" "$next")"
   sleep "$(seconds 60)"
@@ -34,5 +34,5 @@ dose_crash() {
   mapfile -t all < <(masters)
   victim=${all[$((RANDOM % ${#all[@]}))]}
   [ $((RANDOM % 4)) = 0 ] || victim=$(try holder) || return
-  a_moment; kill9 "$victim"
+  a_moment 2; kill9 "$victim"
 }

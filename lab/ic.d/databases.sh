@@ -19,9 +19,7 @@ databases() {
   [ "$MEMBERS" = 3 ] || ok "pings between the clusters lost nothing" no_loss "$tmp/ping"
   ok "all ways" soon 60 all_ways
 }
-closed() { # true|false: a range in the middle of the first cluster's
-  printf '{apiVersion: kubeovn.io/v1, kind: Subnet, metadata: {name: closed}, spec: {cidrBlock: 10.244.200.0/24, disableInterConnection: %s}}\n' "$1" | on "$A" apply
-}
+closed() { close_range 10.244.200.0/24 "$1"; } # true|false
 piece() { on "$B" cluster nbctl --bare --columns=_uuid find logical_router_static_route ip_prefix=10.244.201.0/24 | grep -q .; } # what is offered beside it
 now() { date +%s%3N; }
 next_route() { # true|false: seconds until the other cluster follows
@@ -87,10 +85,9 @@ as_before() { # shows what differs
   all_rows >"$tmp/rows.after" && diff "$tmp/rows.before" "$tmp/rows.after" >"$tmp/rows.diff" && return
   head -n 8 "$tmp/rows.diff"; return 1
 }
-a_moment() { sleep "$((RANDOM % ${1:-3})).$(printf %03d $((RANDOM % 1000)))"; } # [SECONDS]: less than these
 kill_once() { # I: an edit is under way every second time
   local who before
-  who=$(soon_holder) || { echo "nobody holds the lease"; return 1; }
+  soon 30 holder && who=$(cat "$tmp/said") || { echo "nobody holds the lease"; return 1; }
   before=$(starts)
   if [ $(($1 % 2)) = 1 ]; then configure "$A" gateway-mtu=1340; else configure "$A"; fi
   a_moment 2
@@ -100,7 +97,6 @@ kill_once() { # I: an edit is under way every second time
   # the next one mostly comes before everything is written, sometimes after
   [ $(($1 % 4)) != 0 ] || try started_after "$before"
 }
-soon_holder() { local i; for i in $(seq 60); do holder 2>/dev/null && return; sleep 0.5; done; return 1; }
 kills() {
   local i before
   [ "$(on "$A" impl)" = ovnkube ] || { no "kills needs ovnkube in the first cluster" true; return; }

@@ -34,9 +34,10 @@ by_hand_for_a_while() { # automatic routes of both go, and declared ones to the 
   both_configured; sleep 5
   pinged 100 && return $rc
 }
-close_range() { # a range of nodes that do not exist, in the middle of the cluster's
-  printf '{apiVersion: kubeovn.io/v1, kind: Subnet, metadata: {name: closed}, spec: {cidrBlock: 10.244.128.0/24, disableInterConnection: %s}}\n' "$1" | on "$A" apply && sleep 5
+close_range() { # RANGE true|false: of nodes that do not exist, in the middle of the first cluster's
+  printf '{apiVersion: kubeovn.io/v1, kind: Subnet, metadata: {name: closed}, spec: {cidrBlock: %s, disableInterConnection: %s}}\n' "$1" "$2" | on "$A" apply
 }
+range_closed() { close_range 10.244.128.0/24 "$1" && sleep 5; } # true|false
 more_switches() { ic switches 5 && soon 120 ports_at 5; }
 less_switches() { pinging; ic switches 3 && soon 120 ports_at 3; pinged 100; }
 other_gateways() { pinging; configure "$A" gw-nodes=n3,n1,n2; sleep 10; configure "$A"; sleep 10; pinged 100; }
@@ -49,8 +50,8 @@ edits() {
   edit "gateway-mtu comes and goes: nothing is lost" nothing_lost smaller_packets
   edit "routes gets a line, and loses it: nothing is lost" nothing_lost another_route
   edit "host-route comes and goes: nothing is lost between pods" nothing_lost for_hosts
-  edit "a range is closed: nothing is lost" nothing_lost close_range true
-  edit "and opened" nothing_lost close_range false
+  edit "a range is closed: nothing is lost" nothing_lost range_closed true
+  edit "and opened" nothing_lost range_closed false
   edit "transit switches 3 to 5: nothing is lost" nothing_lost more_switches
   edit "5 to 3: at most a second is lost" less_switches
   edit "gw-nodes in another order: at most a second is lost" other_gateways

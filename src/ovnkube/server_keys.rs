@@ -240,7 +240,7 @@ fn port(target: &str) -> Option<&str> {
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use ovnkube_ovsdb::Class;
-    use ovnkube_tests::nb::{Release, Server, within};
+    use ovnkube_tests::nb::{Release, Server, until, within};
 
     use super::*;
 
@@ -263,12 +263,7 @@ mod tests {
         let targets = BTreeSet::from(["pssl:6641".to_owned()]);
         let decided = || NORTH.missing(&client.cache(), &keys, &targets).unwrap().0;
         server.nbctl(&["init"]);
-        within("the row", async {
-            while client.cache().is_empty(NORTH.global) {
-                sleep(Duration::from_millis(10)).await;
-            }
-        })
-        .await;
+        until("the row", async || !client.cache().is_empty(NORTH.global)).await;
         let late = decided();
         server.nbctl(&["set-ssl", "/other/key", "/other/cert", "/other/ca"]);
         assert_eq!(client.transact(late).await.unwrap_err().class, Class::Conflict);
@@ -276,12 +271,7 @@ mod tests {
         assert_eq!(server.nbctl(&["get-connection"]), "");
 
         server.nbctl(&["del-ssl"]);
-        within("its end", async {
-            while client.cache().iter(NORTH.keys).next().is_some() {
-                sleep(Duration::from_millis(10)).await;
-            }
-        })
-        .await;
+        until("its end", async || client.cache().is_empty(NORTH.keys)).await;
         let (first, late) = (decided(), decided());
         client.transact(first).await.unwrap();
         server.nbctl(&["del-connection"]);

@@ -43,15 +43,17 @@
         - {name: K8S_APISERVER, valueFrom: {configMapKeyRef: {name: ovn-config, key: k8s_apiserver, optional: true}}}
 {{- end }}
 
-{{/* What masters and node agents have in common */}}
-{{- define "ovnkube.env" }}
-        - {name: K8S_NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
-        - {name: OVN_KUBERNETES_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
-        - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
-        - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
+{{/* The same for containers that know the databases */}}
+{{- define "ovnkube.databases" }}
+{{- include "ovnkube.pod" . }}
         - {name: K8S_APISERVER, valueFrom: {configMapKeyRef: {name: ovn-config, key: k8s_apiserver}}}
         - {name: OVN_NORTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnNorth, optional: true}}}
         - {name: OVN_SOUTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnSouth, optional: true}}}
+{{- end }}
+
+{{/* What masters and node agents have in common */}}
+{{- define "ovnkube.env" }}
+{{- include "ovnkube.databases" . }}
         - {name: OVN_NET_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: net_cidr, optional: true}}}
         - {name: OVN_SVC_CIDR, valueFrom: {configMapKeyRef: {name: ovn-config, key: svc_cidr, optional: true}}}
         - {name: OVN_MTU, valueFrom: {configMapKeyRef: {name: ovn-config, key: mtu, optional: true}}}

@@ -11,6 +11,13 @@ use tokio::time::Instant;
 
 use crate::lab::{Dir, Host, NB, Server, live, options, within};
 
+/// A server of an empty database that listens on TCP, too.
+fn listening(dir: &Dir) -> Server {
+    let db = dir.file("db");
+    Host.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Host.schema(NB).as_os_str()]);
+    Server::start(Host, dir, "s", &db, &["--remote=ptcp:0:127.0.0.1".to_owned()])
+}
+
 fn tcp(port: u16) -> Remote {
     Remote::Tcp { host: "127.0.0.1".to_owned(), port }
 }
@@ -54,12 +61,7 @@ async fn silent_members_delay_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_member_is_left_while_a_write_waits() {
     let dirs = [Dir::new(), Dir::new()];
-    let args = ["--remote=ptcp:0:127.0.0.1".to_owned()];
-    let servers = dirs.each_ref().map(|dir| {
-        let db = dir.file("db");
-        Host.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Host.schema(NB).as_os_str()]);
-        Server::start(Host, dir, "s", &db, &args)
-    });
+    let servers = dirs.each_ref().map(listening);
     let remotes: Vec<Remote> = servers.iter().map(|server| tcp(server.port())).collect();
     // given up after four parts of ten while a write waits, else after all of them
     let probe = Duration::from_secs(40);
@@ -107,12 +109,7 @@ async fn between(listener: TcpListener, port: u16, words: &'static str, hangs: i
 async fn a_server_that_hangs_after_its_greeting_is_left_within_seconds() {
     for words in ["\"get_schema\"", "\"monitor_cond_since\""] {
         let dirs = [Dir::new(), Dir::new()];
-        let args = ["--remote=ptcp:0:127.0.0.1".to_owned()];
-        let servers = dirs.each_ref().map(|dir| {
-            let db = dir.file("db");
-            Host.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Host.schema(NB).as_os_str()]);
-            std::sync::Arc::new(Server::start(Host, dir, "s", &db, &args))
-        });
+        let servers = dirs.each_ref().map(|dir| std::sync::Arc::new(listening(dir)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let remotes = vec![tcp(listener.local_addr().unwrap().port()), tcp(servers[1].port())];
         // the other one would be chosen as well
@@ -138,10 +135,7 @@ async fn a_server_that_hangs_after_its_greeting_is_left_within_seconds() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_works_on_a_large_answer_is_waited_for() {
     let dir = Dir::new();
-    let args = ["--remote=ptcp:0:127.0.0.1".to_owned()];
-    let db = dir.file("db");
-    Host.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Host.schema(NB).as_os_str()]);
-    let server = std::sync::Arc::new(Server::start(Host, &dir, "s", &db, &args));
+    let server = std::sync::Arc::new(listening(&dir));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let remotes = vec![tcp(listener.local_addr().unwrap().port()), tcp(deaf.local_addr().unwrap().port())];
@@ -173,12 +167,7 @@ fn an_answer_that_waits_for_the_processor_is_no_silence() {
     let runtime = runtime.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let dirs = [Dir::new(), Dir::new()];
-        let args = ["--remote=ptcp:0:127.0.0.1".to_owned()];
-        let servers = dirs.each_ref().map(|dir| {
-            let db = dir.file("db");
-            Host.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Host.schema(NB).as_os_str()]);
-            Server::start(Host, dir, "s", &db, &args)
-        });
+        let servers = dirs.each_ref().map(listening);
         for server in &servers {
             live(options(vec![server.remote()])).await.transact(large()).await.unwrap();
         }
