@@ -152,6 +152,7 @@ fn the_host_has_routes_to_other_clusters() {
         tell(lab, &["10.245.0.0/16"]);
         eventually("routes", || ours() == ["10.245.0.0/16"] && rules().len() == 2);
         lab.stop_agent();
+        lab.kill("controller");
         assert_eq!(lab.clean_up(), Vec::<String>::new());
         assert_eq!((ours(), rules()), (Vec::new(), Vec::new()));
     });

@@ -309,6 +309,7 @@ impl Lab {
 
     /// The same, stopped after this many steps.
     pub fn clean_up_halted(&self, halt_after: Option<usize>) -> Vec<String> {
+        assert!(!self.daemons.contains_key("controller"), "ovn-controller creates br-int again: kill it first");
         let settings = self.settings();
         let gateway = settings.gateway.as_ref();
         let cleanup = CleanupSettings {
