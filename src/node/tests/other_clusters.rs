@@ -211,7 +211,8 @@ fn a_plan_has_the_routes() {
         lab.start_agent();
         lab.ready();
         tell(lab, &prefixes);
-        eventually("the route", || ours() == ["10.244.0.0/16"]);
+        // rules are set after the route
+        eventually("the route and its rules", || ours() == ["10.244.0.0/16"] && rules().len() == 2);
         assert_eq!(of_routes(lab, &prefixes), Vec::<String>::new());
         lab.stop_agent();
         ip("rule del priority 32765");
