@@ -172,6 +172,7 @@ pub async fn plan(
     let host = observe(&here, Some(&ovs), Depth::Usual).await?;
     tracker.addresses(&wanted::own_ips(settings, &host));
     let (node, mut own_node) = watch::channel(OwnNode::default());
+    let (others, mut told) = watch::channel(None);
     let heard = async {
         let mut services = tracker.changes();
         while tracker.want().is_none() && services.changed().await.is_ok() {}
@@ -179,9 +180,15 @@ pub async fn plan(
         let services = tracker.want().unwrap_or_default();
         (own_node.borrow().clone(), services)
     };
-    let (node, services) = tokio::select! {
-        heard = timeout(HEAR, heard) => heard.map_err(|_| Error::NothingHeard)?,
-        () = listen(changes, None, node, watch::Sender::default(), &tracker) => return Err(Error::NothingHeard),
+    let all = async {
+        let (node, services) = timeout(HEAR, heard).await.map_err(|_| Error::NothingHeard)?;
+        // an agent that may not read them leaves the routes as they are
+        let told = timeout(HEAR, told.wait_for(Option::is_some)).await.ok().and_then(|told| told.ok()?.clone());
+        Ok::<_, Error>((node, services, told))
     };
-    Preview { settings, here: &here, ovs: &ovs }.changes(&node, &services).await
+    let (node, services, told) = tokio::select! {
+        all = all => all?,
+        () = listen(changes, None, node, others, &tracker) => return Err(Error::NothingHeard),
+    };
+    Preview { settings, here: &here, ovs: &ovs, tracker: &tracker }.changes(&node, &services, told).await
 }

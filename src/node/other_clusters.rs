@@ -8,6 +8,7 @@ use std::time::Duration;
 use ovnkube_host::changes::Changes;
 use ovnkube_host::sockets;
 use ovnkube_model::{HostRoutes, Name, Subnet};
+use ovnkube_node_plan::links::HostState;
 use ovnkube_node_plan::observed::Observed;
 use ovnkube_node_plan::other_clusters::{Facts, TABLE, say, want};
 use ovnkube_node_plan::{links, management_port};
@@ -21,6 +22,7 @@ use crate::apply::Applier;
 use crate::cni::Cni;
 use crate::exchange::OwnNode;
 use crate::observe::{Depth, observe};
+use crate::ovs::Ovs;
 use crate::services::ServiceTracker;
 use crate::settings::NodeSettings;
 use crate::warnings::Warnings;
@@ -36,12 +38,27 @@ pub(crate) struct OtherClusters<'a> {
     node: watch::Receiver<OwnNode>,
     /// `None`: it is not known.
     told: watch::Receiver<Option<HostRoutes>>,
-    services: &'a ServiceTracker,
+    ways: Ways<'a>,
     warnings: Warnings,
+}
+
+/// Which routes the host has.
+pub(crate) struct Ways<'a> {
+    settings: &'a NodeSettings,
+    ovs: &'a Ovs,
+    services: &'a ServiceTracker,
     /// By prefix: an address with which the host has had a connection by another way. The connection may be lost and come back.
     connected: BTreeMap<Subnet, IpAddr>,
     /// When connections were looked at, and for which prefixes.
     looked: Option<(Instant, BTreeSet<Subnet>)>,
+}
+
+pub(crate) struct Wanted {
+    pub(crate) state: HostState,
+    /// Prefixes that the host has no route to, with the reason.
+    pub(crate) held: BTreeMap<Subnet, String>,
+    /// There are no routes, wanted or observed.
+    pub(crate) is_idle: bool,
 }
 
 impl<'a> OtherClusters<'a> {
@@ -53,7 +70,7 @@ impl<'a> OtherClusters<'a> {
         services: &'a ServiceTracker,
         warnings: Warnings,
     ) -> Self {
-        Self { settings, cni, node, told, services, warnings, connected: BTreeMap::new(), looked: None }
+        Self { settings, cni, node, told, ways: Ways::new(settings, &cni.ovs, services), warnings }
     }
 
     /// Runs until the process ends.
@@ -99,18 +116,7 @@ impl<'a> OtherClusters<'a> {
         let told = self.told.borrow_and_update().clone();
         let node = self.node.borrow_and_update().clone();
         let host = observe(&self.cni.here, None, Depth::Usual).await?;
-        let gateways: Vec<IpAddr> = node.subnets.iter().filter_map(|subnet| subnet.nth(1)).collect();
-        let is_wanted = told.as_ref().is_some_and(|told| !told.prefixes.is_empty());
-        // without a subnet of the node there is no way to go by; tunnels and the API server's addresses must be known
-        let is_ready = !gateways.is_empty() && self.cni.ovs.is_connected() && self.services.knows_services();
-        let told = told.filter(|_| is_ready || !is_wanted);
-        let prefixes = told.as_ref().map(|told| &told.prefixes);
-        let looked_for = prefixes.map_or_else(|| existing(&host), |prefixes| prefixes.keys().copied().collect());
-        let mut needed = self.needed(&looked_for, &node, &host);
-        let servers = told.iter().flat_map(|told| &told.servers);
-        needed.extend(servers.map(|ip| (*ip, "a server of the shared databases".into())));
-        let facts = Facts { prefixes, gateways: &gateways, mtu: self.settings.mtu.routable, needed: &needed };
-        let (state, held) = want(&facts, &host);
+        let Wanted { state, held, is_idle } = self.ways.want(told, &node, &host);
         self.warnings.report("HostRouteRefused", say(&held));
         let changes = links::diff(&state, &host);
         let applier = Applier {
@@ -120,7 +126,30 @@ impl<'a> OtherClusters<'a> {
             masquerade: &self.settings.masquerade_subnets,
         };
         applier.all(&changes).await?;
-        Ok(looked_for.is_empty() && !is_wanted)
+        Ok(is_idle)
+    }
+}
+
+impl<'a> Ways<'a> {
+    pub(crate) fn new(settings: &'a NodeSettings, ovs: &'a Ovs, services: &'a ServiceTracker) -> Self {
+        Self { settings, ovs, services, connected: BTreeMap::new(), looked: None }
+    }
+
+    /// `told`: the prefixes; `None`: they are not known, and the routes that there are stay.
+    pub(crate) fn want(&mut self, told: Option<HostRoutes>, node: &OwnNode, host: &Observed) -> Wanted {
+        let gateways: Vec<IpAddr> = node.subnets.iter().filter_map(|subnet| subnet.nth(1)).collect();
+        let is_wanted = told.as_ref().is_some_and(|told| !told.prefixes.is_empty());
+        // without a subnet of the node there is no way to go by; tunnels and the API server's addresses must be known
+        let is_ready = !gateways.is_empty() && self.ovs.is_connected() && self.services.knows_services();
+        let told = told.filter(|_| is_ready || !is_wanted);
+        let prefixes = told.as_ref().map(|told| &told.prefixes);
+        let looked_for = prefixes.map_or_else(|| existing(host), |prefixes| prefixes.keys().copied().collect());
+        let mut needed = self.needed(&looked_for, node, host);
+        let servers = told.iter().flat_map(|told| &told.servers);
+        needed.extend(servers.map(|ip| (*ip, "a server of the shared databases".into())));
+        let facts = Facts { prefixes, gateways: &gateways, mtu: self.settings.mtu.routable, needed: &needed };
+        let (state, held) = want(&facts, host);
+        Wanted { state, held, is_idle: looked_for.is_empty() && !is_wanted }
     }
 
     /// Addresses that the node depends on, with what they are.
@@ -131,7 +160,7 @@ impl<'a> OtherClusters<'a> {
         self.look_at_connections(prefixes, node, host);
         let mut needed: BTreeMap<IpAddr, Name> =
             self.connected.values().map(|ip| (*ip, "this host is connected with it by another way".into())).collect();
-        needed.extend(self.cni.ovs.read(tunnels).into_iter().map(|ip| (ip, "the other end of a tunnel".into())));
+        needed.extend(self.ovs.read(tunnels).into_iter().map(|ip| (ip, "the other end of a tunnel".into())));
         needed.extend(self.services.needed());
         needed
     }

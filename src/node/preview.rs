@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use ovnkube_host::flows::Switch;
 use ovnkube_host::{Net, nft};
+use ovnkube_model::HostRoutes;
 use ovnkube_node_plan::change::HostChange;
 use ovnkube_node_plan::gateway::nft::TABLE;
 use ovnkube_node_plan::gateway::{GatewayBridge, Place};
@@ -19,7 +20,9 @@ use ovnkube_node_plan::services::nft::{self as services_nft, Elements};
 use crate::exchange::OwnNode;
 use crate::gateway::Gateway;
 use crate::observe::{Depth, find_stale, observe};
+use crate::other_clusters::Ways;
 use crate::ovs::Ovs;
+use crate::services::ServiceTracker;
 use crate::settings::NodeSettings;
 use crate::uplink::Uplink;
 use crate::{Error, Result, Warnings, wanted};
@@ -29,6 +32,7 @@ pub(crate) struct Preview<'a> {
     pub(crate) settings: &'a NodeSettings,
     pub(crate) here: &'a Net,
     pub(crate) ovs: &'a Ovs,
+    pub(crate) tracker: &'a ServiceTracker,
 }
 
 /// The gateway and where it is, or would be.
@@ -39,8 +43,13 @@ struct Located<'a> {
 }
 
 impl Preview<'_> {
-    /// The changes in words, in the order in which the agent would make them.
-    pub(crate) async fn changes(&self, node: &OwnNode, services: &Want) -> Result<Vec<String>> {
+    /// The changes in words, in the order in which the agent would make them. `told`: prefixes of other clusters, if they are known.
+    pub(crate) async fn changes(
+        &self,
+        node: &OwnNode,
+        services: &Want,
+        told: Option<HostRoutes>,
+    ) -> Result<Vec<String>> {
         let mut host = observe(self.here, Some(self.ovs), Depth::Whole).await?;
         let mut lines = Vec::new();
         let mut located = self.locate(node, &host)?;
@@ -65,6 +74,7 @@ impl Preview<'_> {
                 None => lines.extend(texts(&links::diff(&port.state(&host), &host))),
             }
         }
+        lines.extend(self.of_other_clusters(told, node, host.clone()));
         let conf = self.settings.cni_conf.to_be_written().await;
         lines.extend(conf.map(|path| format!("write {}", path.display())));
         Ok(lines)
@@ -130,6 +140,16 @@ impl Preview<'_> {
             Err(missing) => lines.push(format!("{name}: write the gateway's flows, later: {missing}")),
         }
         Ok(lines)
+    }
+
+    fn of_other_clusters(&self, told: Option<HostRoutes>, node: &OwnNode, mut host: Observed) -> Vec<String> {
+        // by then the agent has set it up
+        host.links
+            .iter_mut()
+            .filter(|state| state.name() == management_port::LINK)
+            .for_each(|state| state.link.up = true);
+        let wanted = Ways::new(self.settings, self.ovs, self.tracker).want(told, node, &host);
+        texts(&links::diff(&wanted.state, &host))
     }
 }
 

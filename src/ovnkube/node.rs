@@ -102,8 +102,6 @@ async fn agent(
     let events = Events::start(api, "ovnkube-node", name);
     let node_name: Name = name.into();
     let mut other = None;
-    let namespace = own_settings.kubernetes.ovn_config_namespace.as_str().into();
-    let config_map = ObjectKey { namespace, name: crate::cluster::NAME.into() };
     let reports = Reports { annotations, warnings, needs_nodes, health: health.clone() };
     let work = async {
         let outcome = Box::pin(alone(&settings, &node_name, api.server(), agent_changes, reports, stop)).await;
@@ -117,7 +115,7 @@ async fn agent(
         () = connections.keep_sending(weak) => {}
         () = report_leaving(health, own_node.clone()) => {}
         () = watch_nodes(api, nodes_matter, to_agent.clone()) => {}
-        () = watch_host_routes(api, config_map, own_node.clone(), to_agent.clone()) => {}
+        () = watch_host_routes(api, of_the_cluster(own_settings), own_node.clone(), to_agent.clone()) => {}
         () = forward(incoming, to_agent, own, Cluster { api, settings: own_settings, host: &host, known: cluster, other: &mut other }) => {}
         () = publish(&events, &node_name, standing, own_node.clone()) => {}
         () = annotate(api, &node_name, wanted, own_node.clone()) => {}
@@ -288,6 +286,12 @@ async fn watch_host_routes(
     }
 }
 
+/// The ConfigMap with what the cluster agrees on.
+fn of_the_cluster(settings: &Settings) -> ObjectKey {
+    let namespace = settings.kubernetes.ovn_config_namespace.as_str().into();
+    ObjectKey { namespace, name: crate::cluster::NAME.into() }
+}
+
 /// Waits until it is known that the own Node has the label of hosts with routes to other clusters, or that it has not.
 async fn labelled(mut own: watch::Receiver<Own>, is: bool) {
     if own.wait_for(|own| own.as_ref().is_some_and(|(_, node)| node.looks_for_routes() == is)).await.is_err() {
@@ -428,7 +432,7 @@ pub(crate) async fn plan(settings: &Settings, name: &str) -> Result<Vec<String>>
     drop(changes);
     let (to_agent, agent_changes) = mpsc::channel(CHANGES);
     let (needs_nodes, nodes_matter) = watch::channel(false);
-    let (own, _own_node) = watch::channel(None);
+    let (own, own_node) = watch::channel(None);
     let mut other = None;
     let agent = wanted::settings(&taken, &name.into(), api.server());
     tokio::select! {
@@ -436,6 +440,9 @@ pub(crate) async fn plan(settings: &Settings, name: &str) -> Result<Vec<String>>
         () = connections.keep_sending(weak) => anyhow::bail!("cannot plan for node {name}: the watches have ended"),
         () = watch_nodes(&api, nodes_matter, to_agent.clone()) => {
             anyhow::bail!("cannot plan for node {name}: the watch of nodes has ended")
+        }
+        () = watch_host_routes(&api, of_the_cluster(settings), own_node, to_agent.clone()) => {
+            anyhow::bail!("cannot plan for node {name}: the watch of ConfigMaps has ended")
         }
         () = forward(incoming, to_agent, own, Cluster { api: &api, settings, host: &host, known: &cluster, other: &mut other }) => {
             anyhow::bail!("cannot plan for node {name}: the cluster's values changed meanwhile; run the command again")

@@ -15,10 +15,13 @@ fn ip(args: &str) -> String {
     run("ip", &args.split(' ').collect::<Vec<_>>())
 }
 
-fn tell(lab: &Lab, prefixes: &[&str]) {
+fn told(prefixes: &[&str]) -> HostRoutes {
     let prefixes = prefixes.iter().map(|prefix| (prefix.parse().unwrap(), "az2".into())).collect();
-    let servers = ["203.0.113.5".parse().unwrap()].into();
-    lab.send(Change::OtherClusters(HostRoutes { prefixes, servers }));
+    HostRoutes { prefixes, servers: ["203.0.113.5".parse().unwrap()].into() }
+}
+
+fn tell(lab: &Lab, prefixes: &[&str]) {
+    lab.send(Change::OtherClusters(told(prefixes)));
 }
 
 /// What the host depends on elsewhere.
@@ -178,6 +181,50 @@ fn a_working_way_is_not_taken_away() {
         std::thread::sleep(Duration::from_secs(12));
         assert_eq!(ours(), ["10.246.0.0/16"]);
         assert!(goes_by("10.245.0.9", "eth0"));
+    });
+}
+
+/// `ovnkube plan --node` has the steps of routes that are to come or to go, and no others.
+#[test]
+fn a_plan_has_the_routes() {
+    in_node(|lab| {
+        let of_routes = |lab: &Lab, prefixes: &[&str]| -> Vec<String> {
+            let plan = lab.plan_of(Some(told(prefixes)));
+            plan.into_iter().filter(|line| line.ends_with("table 71") || line.contains(" rule ")).collect()
+        };
+        lab.start_ovs();
+        lab.start_ovn();
+        // the second one contains an address of the host
+        let prefixes = ["10.244.0.0/16", "172.16.0.0/12", "203.0.113.0/24"];
+        let to_come = [
+            "add rule 32764: iif lo lookup main suppress_prefixlength 0 for IPv4",
+            "add rule 32765: iif lo lookup 71 for IPv4",
+            "ovn-k8s-mp0: add route 10.244.0.0/16 via 10.128.0.1 table 71",
+        ];
+        let sorted = |mut lines: Vec<String>| {
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(of_routes(lab, &prefixes)), to_come, "before the first start");
+        assert_eq!(of_routes(lab, &[]), Vec::<String>::new());
+        assert_eq!((ours(), rules()), (Vec::new(), Vec::new()), "a plan changes nothing");
+        lab.start_agent();
+        lab.ready();
+        tell(lab, &prefixes);
+        // rules are set after the route
+        eventually("the route and its rules", || ours() == ["10.244.0.0/16"] && rules().len() == 2);
+        assert_eq!(of_routes(lab, &prefixes), Vec::<String>::new());
+        lab.stop_agent();
+        ip("rule del priority 32765");
+        assert_eq!(of_routes(lab, &prefixes), [to_come[1]]);
+        let to_go = of_routes(lab, &[]);
+        assert!(
+            to_go.contains(&"ovn-k8s-mp0: remove route 10.244.0.0/16 via 10.128.0.1 table 71".to_owned()),
+            "{to_go:#?}"
+        );
+        // what other clusters have is not known
+        let plan = lab.plan_of(None);
+        assert!(!plan.iter().any(|line| line.ends_with("table 71")), "{plan:#?}");
     });
 }
 
