@@ -5,6 +5,9 @@
 //!    └─ it was changed or deleted ─▶ read ─ may we take it? ─▶ take, if it has not changed since
 //! ```
 //!
+//! Each step is one request, and what it finds stays known: with an API server that answers slowly, two in a row would
+//! not be done in the time that a step has, and a step that begins again and again from its first request never ends.
+//!
 //! A lease is only taken by changing the version that was read. So one of many candidates gets it, and a request that
 //! arrives late does nothing.
 //!
@@ -28,7 +31,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, interval_at, sleep, timeout};
 
 use crate::backoff::between;
-use crate::lease::{Candidate, Lease};
+use crate::lease::{Candidate, Lease, now};
 use crate::{Client, Error, LeaseSettings};
 
 /// Who may write, as far as this process knows.
@@ -57,8 +60,11 @@ pub(crate) struct Election {
     /// The connection that answered last.
     connected: Option<Client>,
     publish: watch::Sender<Leadership>,
-    /// The lease as we last wrote it; `None` if we do not hold it.
-    mine: Option<Lease>,
+    next: Ask,
+    /// Whether we hold the lease, as far as we know.
+    is_holder: bool,
+    /// The latest renewal, until its outcome is known: without an answer it may have been carried out all the same.
+    sent: Option<Sent>,
     /// The lease that we wait for.
     seen: Option<Seen>,
     /// The uid of the lease that we or others held last.
@@ -75,11 +81,33 @@ struct Seen {
     free_at: Instant,
 }
 
-/// Result of a check of the lease.
-enum LeaseState {
+/// A renewal, perhaps sent several times.
+struct Sent {
+    /// The version that it replaces.
+    replaces: String,
+    /// When it was sent first.
+    at: Instant,
+    /// The time that it writes.
+    time: String,
+}
+
+/// A request.
+enum Ask {
+    Read,
+    /// Create the lease, which is missing.
+    Make,
+    /// Write our name into it, if this is still its version.
+    Take(Lease),
+}
+
+/// An answer.
+enum Found {
+    /// Read or created.
+    Lease(Lease),
     /// Written by us, with a request sent at this time.
-    Ours(Lease, Instant),
-    Theirs(Lease),
+    Taken(Lease, Instant),
+    /// There is none.
+    Missing,
 }
 
 impl Election {
@@ -89,7 +117,9 @@ impl Election {
             client: client.clone(),
             connected: None,
             publish,
-            mine: None,
+            next: Ask::Read,
+            is_holder: false,
+            sent: None,
             seen: None,
             known: None,
             duration: settings.lease,
@@ -118,50 +148,56 @@ impl Election {
         }
     }
 
-    /// Renews the lease, or checks one that we do not hold; returns how long to wait then.
+    /// One request; returns how long to wait before the next one.
     async fn step(&mut self) -> Duration {
-        let LeaseSettings { name, renew, retry, .. } = &self.candidate.settings;
-        let (limit, retry) = (*renew / 2, *retry);
-        let look = self.on_one_of_many(*renew / 8, async |client| self.check(client).await);
-        let found = match timeout(limit, look).await {
-            Ok(found) => found,
-            Err(_) => Err(Error::failed(&format!("renew lease {name}"), format!("no answer within {limit:?}"))),
-        };
-        match found {
-            Ok((client, found)) => {
-                self.connected = Some(client);
-                self.note(found);
+        let LeaseSettings { renew, retry, .. } = self.candidate.settings.clone();
+        let limit = renew / 2;
+        if let Ask::Take(lease) = &self.next {
+            let version = &lease.metadata.resource_version;
+            if self.sent.as_ref().is_none_or(|sent| sent.replaces != *version) {
+                self.sent = Some(Sent { replaces: version.clone(), at: Instant::now(), time: now() });
             }
+        }
+        let answer = timeout(limit, self.on_one_of_many(renew / 8, async |client| self.ask(client).await)).await;
+        let (client, answer) = answer.unwrap_or_else(|_| {
+            let action = format!("renew lease {}", self.candidate.settings.name);
+            (None, Err(Error::failed(&action, format!("no answer within {limit:?}"))))
+        });
+        self.connected = client;
+        match answer {
+            Ok(found) => self.note(found),
             Err(error @ Error::Conflict { .. }) => {
+                // perhaps an earlier request of ours
                 tracing::debug!(%error, "another was faster");
-                return retry / 10;
+                self.next = Ask::Read;
+                retry / 10
             }
             Err(error) => {
                 tracing::warn!(%error, "trying again to renew the lease");
                 self.connected = None;
                 // the last renewal still counts: try again soon
-                return if self.may_write() { retry / 4 } else { between(retry, retry * 6 / 5) };
+                if self.may_write() { retry / 4 } else { between(retry, retry * 6 / 5) }
             }
         }
-        let Some(Seen { free_at, .. }) = &self.seen else { return retry };
-        // several looks in a retry period: a lease that its holder releases is taken within a second
-        free_at.saturating_duration_since(Instant::now()).clamp(retry / 10, between(retry / 4, retry / 3))
     }
 
     /// Asks on another connection too if there is no answer for `patience`: the silent one may be one API server of
-    /// many. The first answer counts. A request must do no harm if it is sent twice or arrives late.
+    /// many. The first answer counts; a conflict is one. A request must do no harm if it is sent twice or arrives late.
     async fn on_one_of_many<T>(
         &self,
         patience: Duration,
         ask: impl AsyncFn(&Client) -> Result<T, Error>,
-    ) -> Result<(Client, T), Error> {
+    ) -> (Option<Client>, Result<T, Error>) {
         let attempt = async |client: Option<Client>| {
             let client = match client {
                 Some(client) => client,
-                None => self.client.reconnected().await?,
+                None => match self.client.reconnected().await {
+                    Ok(client) => client,
+                    Err(error) => return (None, Err(error)),
+                },
             };
-            let answer = ask(&client).await?;
-            Ok((client, answer))
+            let answer = ask(&client).await;
+            (Some(client), answer)
         };
         let mut attempts = FuturesUnordered::from_iter([attempt(self.connected.clone())]);
         let mut made = 1;
@@ -169,9 +205,11 @@ impl Election {
         loop {
             tokio::select! {
                 biased;
-                Some(answer) = attempts.next() => if answer.is_ok() || attempts.is_empty() {
-                    return answer;
-                },
+                Some((client, answer)) = attempts.next() => {
+                    if matches!(answer, Ok(_) | Err(Error::Conflict { .. })) || attempts.is_empty() {
+                        return (client, answer);
+                    }
+                }
                 _ = impatient.tick(), if made < TRIES => {
                     made += 1;
                     attempts.push(attempt(None));
@@ -180,33 +218,23 @@ impl Election {
         }
     }
 
-    async fn check(&self, client: &Client) -> Result<LeaseState, Error> {
-        if let Some(mine) = &self.mine {
-            match self.take(client, mine).await {
-                // it was written, perhaps by an earlier attempt of ours, or deleted
-                Err(Error::Conflict { .. } | Error::Gone { .. }) => {}
-                result => return result,
-            }
-        }
-        let lease = match self.candidate.read(client).await {
-            Err(Error::Gone { .. }) => {
-                let name = &self.candidate.settings.name;
-                tracing::warn!(
-                    lease = name,
-                    "the lease is missing; making it, so that the last holder can take it first"
-                );
-                let seconds = u32::try_from(self.duration.as_secs()).unwrap_or(u32::MAX).max(1);
-                self.candidate.make(client, seconds).await?
-            }
-            lease => lease?,
-        };
-        let now = Instant::now();
-        if self.free_at(&lease, now) <= now { self.take(client, &lease).await } else { Ok(LeaseState::Theirs(lease)) }
-    }
-
-    async fn take(&self, client: &Client, lease: &Lease) -> Result<LeaseState, Error> {
+    async fn ask(&self, client: &Client) -> Result<Found, Error> {
         let began = Instant::now();
-        self.candidate.take(client, lease).await.map(|lease| LeaseState::Ours(lease, began))
+        let lease = match &self.next {
+            Ask::Take(lease) => {
+                let time = self.sent.as_ref().map_or_else(now, |sent| sent.time.clone());
+                self.candidate.take(client, lease, &time).await.map(|lease| Found::Taken(lease, began))
+            }
+            Ask::Read => self.candidate.read(client).await.map(Found::Lease),
+            Ask::Make => {
+                let seconds = u32::try_from(self.duration.as_secs()).unwrap_or(u32::MAX).max(1);
+                return self.candidate.make(client, seconds).await.map(Found::Lease);
+            }
+        };
+        match lease {
+            Err(Error::Gone { .. }) => Ok(Found::Missing),
+            lease => lease,
+        }
     }
 
     /// When the lease may be taken if it does not change.
@@ -240,21 +268,56 @@ impl Election {
         self.publish.borrow().until.is_some_and(|until| until > Instant::now())
     }
 
-    fn note(&mut self, found: LeaseState) {
+    /// Takes in an answer; returns how long to wait before the next request.
+    fn note(&mut self, found: Found) -> Duration {
+        let retry = self.candidate.settings.retry;
         match found {
-            LeaseState::Ours(lease, began) => self.won(lease, began),
-            LeaseState::Theirs(lease) => self.wait_for(&lease),
+            Found::Taken(lease, began) => {
+                self.won(lease, began);
+                retry
+            }
+            Found::Missing => {
+                tracing::warn!(
+                    lease = self.candidate.settings.name,
+                    "the lease is missing; making it, so that the last holder can take it first"
+                );
+                self.next = Ask::Make;
+                retry / 10
+            }
+            Found::Lease(lease) => self.judge(lease),
         }
+    }
+
+    /// Takes in a lease that was read.
+    fn judge(&mut self, lease: Lease) -> Duration {
+        let retry = self.candidate.settings.retry;
+        let at = Instant::now();
+        if self.candidate.holds(&lease)
+            && let Some(sent) = self.sent.take_if(|sent| sent.time == lease.renewed())
+        {
+            // it was carried out, after it was sent first
+            self.won(lease, sent.at);
+            return Duration::ZERO;
+        }
+        if self.free_at(&lease, at) <= at {
+            self.next = Ask::Take(lease);
+            return Duration::ZERO;
+        }
+        self.next = Ask::Read;
+        self.wait_for(&lease);
+        let Some(Seen { free_at, .. }) = &self.seen else { return retry };
+        // several looks in a retry period: a lease that its holder releases is taken within a second
+        free_at.saturating_duration_since(at).clamp(retry / 10, between(retry / 4, retry / 3))
     }
 
     fn won(&mut self, lease: Lease, began: Instant) {
         let LeaseSettings { identity, name, renew, .. } = &self.candidate.settings;
-        if self.mine.is_none() {
+        if !self.is_holder {
             tracing::info!("{identity} holds lease {name}");
         }
         self.known = Some(lease.metadata.uid.clone());
-        self.mine = Some(lease);
-        (self.seen, self.twin) = (None, 0);
+        self.next = Ask::Take(lease);
+        (self.is_holder, self.sent, self.seen, self.twin) = (true, None, None, 0);
         self.publish.send_replace(Leadership { holder: identity.clone(), until: Some(began + *renew) });
     }
 
@@ -272,7 +335,7 @@ impl Election {
             self.duration = self.candidate.settings.lease.max(Duration::from_secs(lease.seconds().into()));
         }
         self.seen = Some(Seen { version, free_at });
-        self.mine = None;
+        (self.is_holder, self.sent) = (false, None);
         self.publish.send_replace(Leadership { holder: holder.to_owned(), until: None });
     }
 
@@ -292,8 +355,8 @@ impl Election {
         let give_back = async |client: &Client| self.candidate.give_back(client).await;
         let name = &self.candidate.settings.name;
         match timeout(RELEASE_WITHIN, self.on_one_of_many(RELEASE_WITHIN / 3, give_back)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "others wait until the lease runs out"),
+            Ok((_, Ok(()))) => {}
+            Ok((_, Err(error))) => tracing::warn!(%error, "others wait until the lease runs out"),
             Err(_) => tracing::warn!(
                 lease = name,
                 "cannot release the lease: no answer within {} ms; others wait until it runs out",

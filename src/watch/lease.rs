@@ -17,11 +17,28 @@ const INSTANCE: &str = "ovnkube.io/holder-instance";
 const UNKNOWN: &str = "(unknown)";
 
 /// A lease as the API returns it.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Value")]
 pub(crate) struct Lease {
     pub(crate) metadata: LeaseMeta,
-    #[serde(default)]
     spec: LeaseSpec,
+    /// With what others have written there.
+    whole: Value,
+}
+
+impl TryFrom<Value> for Lease {
+    type Error = serde_json::Error;
+
+    fn try_from(whole: Value) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Parts {
+            metadata: LeaseMeta,
+            #[serde(default)]
+            spec: LeaseSpec,
+        }
+        let Parts { metadata, spec } = Parts::deserialize(&whole)?;
+        Ok(Self { metadata, spec, whole })
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -38,6 +55,7 @@ pub(crate) struct LeaseMeta {
 struct LeaseSpec {
     holder_identity: Option<String>,
     lease_duration_seconds: Option<u32>,
+    renew_time: Option<String>,
     lease_transitions: Option<i64>,
 }
 
@@ -49,6 +67,11 @@ impl Lease {
     /// Whether it names no holder, or an unknown one.
     pub(crate) fn is_unclaimed(&self) -> bool {
         matches!(self.holder(), "" | UNKNOWN)
+    }
+
+    /// The time of the last renewal, as its writer wrote it.
+    pub(crate) fn renewed(&self) -> &str {
+        self.spec.renew_time.as_deref().unwrap_or_default()
     }
 
     /// How long the holder has written that it counts on the lease, in seconds.
@@ -78,16 +101,15 @@ impl Candidate {
         client.exchange(&action, Method::GET, &self.path(), JSON, Vec::new()).await
     }
 
-    /// Writes our name and the time into the lease, if it has not changed since it was read.
-    pub(crate) async fn take(&self, client: &Client, lease: &Lease) -> Result<Lease, Error> {
-        let now = now();
+    /// Writes our name and the time, in the form of [`now`], into the lease, if it has not changed since it was read.
+    pub(crate) async fn take(&self, client: &Client, lease: &Lease, time: &str) -> Result<Lease, Error> {
         let mut spec = json!({
             "holderIdentity": self.settings.identity,
             "leaseDurationSeconds": self.settings.lease.as_secs().max(1),
-            "renewTime": now,
+            "renewTime": time,
         });
         if lease.holder() != self.settings.identity {
-            spec["acquireTime"] = json!(now);
+            spec["acquireTime"] = json!(time);
             spec["leaseTransitions"] = json!(lease.spec.lease_transitions.unwrap_or_default() + 1);
         }
         let metadata = json!({
@@ -95,7 +117,7 @@ impl Candidate {
             "annotations": { INSTANCE: self.instance },
         });
         let action = format!("renew lease {}", self.settings.name);
-        self.change(client, &action, &json!({ "metadata": metadata, "spec": spec })).await
+        self.change(client, &action, lease, &json!({ "metadata": metadata, "spec": spec })).await
     }
 
     /// Creates a missing lease without a holder: the request may arrive at any time later, and must not make a leader.
@@ -128,18 +150,18 @@ impl Candidate {
             "spec": { "holderIdentity": null, "leaseDurationSeconds": 1 },
         });
         let action = format!("release lease {}", self.settings.name);
-        self.change(client, &action, &body).await.map(|_| ())
+        self.change(client, &action, &lease, &body).await.map(|_| ())
     }
 
-    /// Applies a merge patch. Its `resourceVersion` is that of the lease it is made for.
-    async fn change(&self, client: &Client, action: &str, patch: &Value) -> Result<Lease, Error> {
+    /// Applies a merge patch. Its `resourceVersion` is that of the lease.
+    async fn change(&self, client: &Client, action: &str, lease: &Lease, patch: &Value) -> Result<Lease, Error> {
         if !self.replaces.load(Ordering::Relaxed) {
             match client.exchange(action, Method::PATCH, &self.path(), MERGE_PATCH, bytes(patch)).await {
                 Err(Error::Forbidden { .. }) => {}
                 changed => return changed,
             }
         }
-        let mut whole: Value = client.exchange(action, Method::GET, &self.path(), JSON, Vec::new()).await?;
+        let mut whole = lease.whole.clone();
         merge_patch(&mut whole, patch);
         let replaced = client.exchange(action, Method::PUT, &self.path(), JSON, bytes(&whole)).await?;
         self.replaces.store(true, Ordering::Relaxed);
@@ -159,6 +181,7 @@ fn bytes(body: &Value) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-fn now() -> String {
+/// As the API server writes it back.
+pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }

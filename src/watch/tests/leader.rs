@@ -263,6 +263,33 @@ async fn a_silent_connection_does_not_cost_the_lease() {
     assert!(timeout(RENEW + Duration::from_secs(2), leader.lost()).await.is_err(), "lost");
 }
 
+/// Two requests in a row, such as reading the lease and taking it, need longer than one may.
+#[tokio::test]
+async fn answers_that_come_late_do_not_cost_the_lease() {
+    let cluster = Cluster::with_leases(&["late"]);
+    let proxy = Proxy::to(cluster.port()).await;
+    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
+    proxy.delay(Duration::from_millis(1700));
+    let (mut leader, _task) = Leader::run(&behind, settings("late", "me")).unwrap();
+    timeout(Duration::from_secs(30), leader.elected()).await.expect("never elected");
+    assert!(timeout(RENEW * 2, leader.lost()).await.is_err(), "lost");
+}
+
+/// A renewal is carried out and its answer is lost; what follows takes its time, too.
+#[tokio::test]
+async fn a_lost_answer_and_late_ones_do_not_cost_the_lease() {
+    let cluster = Cluster::with_leases(&["lost-answer"]);
+    let proxy = Proxy::to(cluster.port()).await;
+    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
+    let (mut leader, _task) = Leader::run(&behind, settings("lost-answer", "me")).unwrap();
+    elected(&mut leader).await;
+    proxy.delay(Duration::from_secs(1));
+    for _ in 0..2 {
+        proxy.deafen();
+        assert!(timeout(RENEW + Duration::from_secs(2), leader.lost()).await.is_err(), "lost");
+    }
+}
+
 /// A first plan of a large cluster occupies the only thread of everything else.
 #[tokio::test]
 async fn a_busy_process_keeps_its_lease() {

@@ -9,7 +9,7 @@ mod dir;
 mod servers;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,12 +17,13 @@ use http::Method;
 use ovnkube_model::Change;
 use ovnkube_watch::{Access, Annotations, Client};
 use serde_json::{Value, json};
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncReadExt as _, copy};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{Receiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing_subscriber::fmt::MakeWriter;
 
 use servers::Servers;
@@ -211,7 +212,38 @@ pub(crate) struct Proxy {
     pub(crate) port: u16,
     open: Arc<AtomicBool>,
     silence: Arc<watch::Sender<()>>,
+    deafness: Arc<watch::Sender<()>>,
+    /// In ms.
+    late: Arc<AtomicU64>,
     connections: Arc<Mutex<JoinSet<()>>>,
+}
+
+/// Forwards what a server says, later.
+async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, late: Arc<AtomicU64>, mut deaf: watch::Receiver<()>) {
+    let (sender, mut said) = unbounded_channel::<(Instant, Vec<u8>)>();
+    let write = async move {
+        use tokio::io::AsyncWriteExt as _; // its `write` would be that of std elsewhere
+        while let Some((at, bytes)) = said.recv().await {
+            sleep_until(at).await;
+            if to.write_all(&bytes).await.is_err() {
+                break;
+            }
+        }
+    };
+    let read = async move {
+        let mut bytes = vec![0; 1 << 16];
+        while let Ok(length @ 1..) = from.read(&mut bytes).await {
+            let at = Instant::now() + Duration::from_millis(late.load(Ordering::SeqCst));
+            let _ = sender.send((at, bytes[..length].to_vec()));
+        }
+    };
+    let write = async {
+        tokio::select! {
+            () = write => {}
+            _ = deaf.changed() => std::future::pending().await,
+        }
+    };
+    tokio::join!(read, write);
 }
 
 impl Proxy {
@@ -221,17 +253,23 @@ impl Proxy {
             port: listener.local_addr().unwrap().port(),
             open: Arc::new(AtomicBool::new(true)),
             silence: Arc::default(),
+            deafness: Arc::default(),
+            late: Arc::default(),
             connections: Arc::default(),
         };
         let (open, silence, connections) = (proxy.open.clone(), proxy.silence.clone(), proxy.connections.clone());
+        let (deafness, late) = (proxy.deafness.clone(), proxy.late.clone());
         tokio::spawn(async move {
-            while let Ok((mut outside, _)) = listener.accept().await {
+            while let Ok((outside, _)) = listener.accept().await {
                 if open.load(Ordering::SeqCst) {
                     let mut silenced = silence.subscribe();
+                    let (deaf, late) = (deafness.subscribe(), late.clone());
                     connections.lock().unwrap().spawn(async move {
-                        if let Ok(mut inside) = TcpStream::connect(("127.0.0.1", port)).await {
+                        if let Ok(inside) = TcpStream::connect(("127.0.0.1", port)).await {
+                            let ((mut heard, to), (from, mut say)) = (outside.into_split(), inside.into_split());
                             tokio::select! {
-                                _ = copy_bidirectional(&mut outside, &mut inside) => {}
+                                _ = copy(&mut heard, &mut say) => {}
+                                () = forward(from, to, late, deaf) => {}
                                 _ = silenced.changed() => std::future::pending().await,
                             }
                         }
@@ -248,9 +286,19 @@ impl Proxy {
         self.connections.lock().unwrap().abort_all();
     }
 
+    /// From now on what the server says comes so much later.
+    pub(crate) fn delay(&self, by: Duration) {
+        self.late.store(by.as_millis() as u64, Ordering::SeqCst);
+    }
+
     /// Existing connections stay but forward nothing more, as if one of many API servers hung; new connections work.
     pub(crate) fn silence(&self) {
         self.silence.send_replace(());
+    }
+
+    /// Existing connections still forward what clients say, but no answer.
+    pub(crate) fn deafen(&self) {
+        self.deafness.send_replace(());
     }
 
     pub(crate) fn open(&self) {
