@@ -122,7 +122,7 @@ settings! {
         logfile_maxbackups: u32 { key: "logfile-maxbackups", flag: "logfile-maxbackups", default: "5", range: ANY_COUNT }
         /// Days to keep old log files; 0 keeps them for ever.
         logfile_maxage: u32 { key: "logfile-maxage", flag: "logfile-maxage", default: "5", range: ANY_COUNT }
-        /// Most policy verdicts that a node logs per second; more are dropped.
+        /// Most policy verdicts of each ACL that a node logs per second.
         acl_logging_rate_limit: u32 { key: "acl-logging-rate-limit", flag: "acl-logging-rate-limit", default: "20", range: ANY_COUNT }
     }
 

@@ -55,7 +55,7 @@ complete -c ovnkube -l libovsdblogfile -d 'File for the log of the database clie
 complete -c ovnkube -l logfile-maxsize -d 'Size of the log file, in megabytes, at which a new one is started. Default: 100. File: [logging] logfile-maxsize.' -r
 complete -c ovnkube -l logfile-maxbackups -d 'Old log files to keep; 0 keeps all. Default: 5. File: [logging] logfile-maxbackups.' -r
 complete -c ovnkube -l logfile-maxage -d 'Days to keep old log files; 0 keeps them for ever. Default: 5. File: [logging] logfile-maxage.' -r
-complete -c ovnkube -l acl-logging-rate-limit -d 'Most policy verdicts that a node logs per second; more are dropped. Default: 20. File: [logging] acl-logging-rate-limit.' -r
+complete -c ovnkube -l acl-logging-rate-limit -d 'Most policy verdicts of each ACL that a node logs per second. Default: 20. File: [logging] acl-logging-rate-limit.' -r
 complete -c ovnkube -l cni-conf-dir -d 'Directory of the CNI configuration. Default: /etc/cni/net.d. File: [cni] conf-dir.' -r
 complete -c ovnkube -l cni-bin-dir -d 'The container runtime\'s directory of CNI programs. If it contains `portmap`, pods can have host ports. Default: /opt/cni/bin. File: [cni] bin-dir.' -r
 complete -c ovnkube -l cni-program -d 'Path of the CNI program that a node agent copies to that directory when it starts; empty copies none. File: [cni] program.' -r

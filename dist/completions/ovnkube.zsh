@@ -75,7 +75,7 @@ _ovnkube() {
 '--logfile-maxsize=[Size of the log file, in megabytes, at which a new one is started. Default\: 100. File\: \[logging\] logfile-maxsize.]:int:_default' \
 '--logfile-maxbackups=[Old log files to keep; 0 keeps all. Default\: 5. File\: \[logging\] logfile-maxbackups.]:int:_default' \
 '--logfile-maxage=[Days to keep old log files; 0 keeps them for ever. Default\: 5. File\: \[logging\] logfile-maxage.]:int:_default' \
-'--acl-logging-rate-limit=[Most policy verdicts that a node logs per second; more are dropped. Default\: 20. File\: \[logging\] acl-logging-rate-limit.]:int:_default' \
+'--acl-logging-rate-limit=[Most policy verdicts of each ACL that a node logs per second. Default\: 20. File\: \[logging\] acl-logging-rate-limit.]:int:_default' \
 '--cni-conf-dir=[Directory of the CNI configuration. Default\: /etc/cni/net.d. File\: \[cni\] conf-dir.]:path:_default' \
 '--cni-bin-dir=[The container runtime'\''s directory of CNI programs. If it contains \`portmap\`, pods can have host ports. Default\: /opt/cni/bin. File\: \[cni\] bin-dir.]:path:_default' \
 '--cni-program=[Path of the CNI program that a node agent copies to that directory when it starts; empty copies none. File\: \[cni\] program.]:path:_default' \

@@ -34,7 +34,11 @@ settings() {
   families=${PROTOCOL:-}
   [ -n "$families" ] || case ${POD_IPS:-} in *:*,*.*|*.*,*:*) families=dual ;; *:*) families=ipv6 ;; *) families=ipv4 ;; esac
   case $families in ipv4|ipv6|dual) ;; *) die "cannot start: PROTOCOL is \"$families\"; set it to ipv4, ipv6 or dual" ;; esac
-  case ${TS_NAME:-ts} in *[!A-Za-z0-9_-]*) die "cannot start: TS_NAME is \"$TS_NAME\"; letters, digits, dashes and underscores" ;; esac
+  # masters use no switch with another name
+  switch=${TS_NAME:-ts}
+  case $switch in *[!A-Za-z0-9.-]*|[.-]*|*[.-]) switch= ;; esac
+  [ -n "$switch" ] && [ ${#switch} -le 63 ] ||
+    die "cannot start: TS_NAME is \"$TS_NAME\"; at most 63 letters, digits, dashes and dots, with a letter or digit at both ends"
   case ${TS_CIDR:-} in *[!0-9A-Fa-f.:/,]*) die "cannot start: TS_CIDR is \"$TS_CIDR\"; set it to ranges such as 169.254.100.0/24,fe80:a9fe:64::/112" ;; esac
   # shellcheck disable=SC2086 # addresses are words
   set -- $hosts

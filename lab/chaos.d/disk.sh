@@ -87,14 +87,15 @@ disk_of_conf() { # nothing half is there, an Event tells why, and the file comes
   figure disk-full "the network configuration is there after room is" "$(since "$at")"
   within "$(since "$at")" 3 && a_pod_starts disk-full
 }
+agent_ended() { fails agent_runs && [ "$(no_socket)" -gt "$1" ]; } # TIMES: that it has said so before
 no_socket() { count 'cannot serve .*ovn-kubernetes.*No space left' "$D/log/agent-n2.log"; }
 disk_of_sockets() { # without an inode for its socket the agent says so and ends; whoever starts it again has it back
   local at before
   cluster kill n2; before=$(no_socket)
   # shellcheck disable=SC2016 # the node's shell
   cluster exec n2 bash -c 'rm -rf /run/ovn-kubernetes/*; i=0; while : >"/run/ovn-kubernetes/inode-$i"; do i=$((i + 1)); done 2>/dev/null; [ $i -gt 1 ]' || return
-  agent_with_file; sleep 3
-  fails agent_runs && [ "$(no_socket)" -gt "$before" ] || { echo "no clear end: $(tail -n 1 "$D/log/agent-n2.log")"; return 1; }
+  agent_with_file
+  try agent_ended "$before" || { echo "no clear end: $(tail -n 1 "$D/log/agent-n2.log")"; return 1; }
   at=$EPOCHREALTIME; free
   agent_with_file; try cluster exec n2 test -S /run/ovn-kubernetes/cni/ovn-cni-server.sock && conf_as_before || return
   figure disk-full "the agent serves after its directory has room" "$(since "$at")"

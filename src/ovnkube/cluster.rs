@@ -24,6 +24,8 @@ pub(crate) const VERSION: &str = "version";
 pub(crate) const OURS: &str = env!("CARGO_PKG_VERSION");
 /// For one attempt of the master to write, or of an agent to read.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+/// The config map is read first.
+pub(crate) const WRITTEN_WITHIN: Duration = Duration::from_secs(6);
 const TRIES: u32 = 3;
 pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -52,7 +54,7 @@ pub(crate) async fn publish(api: &Client, settings: &Settings, leader: &Leader) 
             return;
         }
         let written = api.set_config_map(namespace, NAME, &want, || leader.is_leader_now());
-        match timeout(ANSWER_WITHIN, written).await {
+        match timeout(WRITTEN_WITHIN, written).await {
             Ok(Ok(before)) => {
                 for (key, now) in &values {
                     if let Some(was) = before.get(key).filter(|was| *was != now) {

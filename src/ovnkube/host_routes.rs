@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::cluster::{ANSWER_WITHIN, NAME};
+use crate::cluster::{NAME, WRITTEN_WITHIN};
 
 /// Other clusters come and go with many prefixes: one change serves them all.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ pub(crate) async fn keep(
         }
         let want = told.borrow_and_update().clone();
         if let Some(data) = want.as_ref().filter(|_| may_write()) {
-            match timeout(ANSWER_WITHIN, api.set_config_map(namespace, NAME, data, &*may_write)).await {
+            match timeout(WRITTEN_WITHIN, api.set_config_map(namespace, NAME, data, &*may_write)).await {
                 Ok(Ok(_)) => {
                     (written, pause) = (want, TRY_AGAIN);
                     continue;

@@ -18,7 +18,7 @@ use crate::process::Process;
 #[derive(Debug)]
 pub struct Metrics {
     registry: Mutex<Registry>,
-    /// Seconds from the start until everything in the initial lists is written.
+    /// Seconds from getting the lease until everything in the initial lists is written.
     pub ready_duration: Gauge<f64, AtomicU64>,
     /// 1 while this process holds the lease.
     pub leader: Gauge,
@@ -55,7 +55,7 @@ impl Metrics {
         metrics.register("ovnkube_build", "Version of this binary", build);
         metrics.register(
             "ovnkube_controller_ready_duration_seconds",
-            "Time from start until everything was written for the first time",
+            "Time from getting the lease until everything was written for the first time",
             metrics.ready_duration.clone(),
         );
         metrics.register("ovnkube_changes", "Changes received from the Kubernetes API", metrics.changes.clone());

@@ -16,7 +16,7 @@ pub(super) const TIER: i64 = 2;
 const LAST: i64 = 0;
 /// Longest name, characters.
 const LONGEST_NAME: usize = 63;
-/// The meter that limits all log messages together.
+/// The meter that limits the log messages of each ACL.
 const METER: &str = "acl-logging";
 
 pub(super) struct Acl {
