@@ -283,7 +283,7 @@ async fn a_lost_answer_and_late_ones_do_not_cost_the_lease() {
     let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
     let (mut leader, _task) = Leader::run(&behind, settings("lost-answer", "me")).unwrap();
     elected(&mut leader).await;
-    proxy.delay(Duration::from_millis(800));
+    proxy.delay(Duration::from_secs(1));
     for _ in 0..2 {
         proxy.deafen();
         assert!(timeout(RENEW + Duration::from_secs(2), leader.lost()).await.is_err(), "lost");
