@@ -22,10 +22,10 @@ pub(crate) const JOIN_SUBNETS: &str = "join-subnets";
 pub(crate) const VERSION: &str = "version";
 /// This release.
 pub(crate) const OURS: &str = env!("CARGO_PKG_VERSION");
-/// For one attempt of the master to write, or of an agent to read.
+/// For one answer of the API server.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-/// The config map is read first.
-pub(crate) const WRITTEN_WITHIN: Duration = Duration::from_secs(6);
+/// For one attempt to write the config map, which is read first.
+pub(crate) const WRITTEN_WITHIN: Duration = ANSWER_WITHIN.saturating_mul(2);
 const TRIES: u32 = 3;
 pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(1);
 

@@ -61,8 +61,6 @@ pub(crate) struct Election {
     connected: Option<Client>,
     publish: watch::Sender<Leadership>,
     next: Ask,
-    /// Whether we hold the lease, as far as we know.
-    is_holder: bool,
     /// The latest renewal, until its outcome is known: without an answer it may have been carried out all the same.
     sent: Option<Sent>,
     /// The lease that we wait for.
@@ -118,7 +116,6 @@ impl Election {
             connected: None,
             publish,
             next: Ask::Read,
-            is_holder: false,
             sent: None,
             seen: None,
             known: None,
@@ -150,7 +147,7 @@ impl Election {
 
     /// One request; returns how long to wait before the next one.
     async fn step(&mut self) -> Duration {
-        let LeaseSettings { renew, retry, .. } = self.candidate.settings.clone();
+        let &LeaseSettings { renew, retry, .. } = &self.candidate.settings;
         let limit = renew / 2;
         if let Ask::Take(lease) = &self.next {
             let version = &lease.metadata.resource_version;
@@ -220,7 +217,7 @@ impl Election {
 
     async fn ask(&self, client: &Client) -> Result<Found, Error> {
         let began = Instant::now();
-        let lease = match &self.next {
+        let found = match &self.next {
             Ask::Take(lease) => {
                 let time = self.sent.as_ref().map_or_else(now, |sent| sent.time.clone());
                 self.candidate.take(client, lease, &time).await.map(|lease| Found::Taken(lease, began))
@@ -228,12 +225,12 @@ impl Election {
             Ask::Read => self.candidate.read(client).await.map(Found::Lease),
             Ask::Make => {
                 let seconds = u32::try_from(self.duration.as_secs()).unwrap_or(u32::MAX).max(1);
-                return self.candidate.make(client, seconds).await.map(Found::Lease);
+                self.candidate.make(client, seconds).await.map(Found::Lease)
             }
         };
-        match lease {
+        match found {
             Err(Error::Gone { .. }) => Ok(Found::Missing),
-            lease => lease,
+            found => found,
         }
     }
 
@@ -299,30 +296,28 @@ impl Election {
             self.won(lease, sent.at);
             return Duration::ZERO;
         }
-        if self.free_at(&lease, at) <= at {
+        let free_at = self.free_at(&lease, at);
+        if free_at <= at {
             self.next = Ask::Take(lease);
             return Duration::ZERO;
         }
-        self.next = Ask::Read;
-        self.wait_for(&lease);
-        let Some(Seen { free_at, .. }) = &self.seen else { return retry };
+        self.wait_for(&lease, free_at);
         // several looks in a retry period: a lease that its holder releases is taken within a second
         free_at.saturating_duration_since(at).clamp(retry / 10, between(retry / 4, retry / 3))
     }
 
     fn won(&mut self, lease: Lease, began: Instant) {
         let LeaseSettings { identity, name, renew, .. } = &self.candidate.settings;
-        if !self.is_holder {
+        if self.publish.borrow().until.is_none() {
             tracing::info!("{identity} holds lease {name}");
         }
         self.known = Some(lease.metadata.uid.clone());
         self.next = Ask::Take(lease);
-        (self.is_holder, self.sent, self.seen, self.twin) = (true, None, None, 0);
+        (self.sent, self.seen, self.twin) = (None, None, 0);
         self.publish.send_replace(Leadership { holder: identity.clone(), until: Some(began + *renew) });
     }
 
-    fn wait_for(&mut self, lease: &Lease) {
-        let free_at = self.free_at(lease, Instant::now());
+    fn wait_for(&mut self, lease: &Lease, free_at: Instant) {
         let version = lease.metadata.resource_version.clone();
         let is_changed = self.seen.as_ref().is_some_and(|seen| seen.version != version);
         if is_changed && lease.holder() == self.candidate.settings.identity {
@@ -334,8 +329,7 @@ impl Election {
             self.known = Some(lease.metadata.uid.clone());
             self.duration = self.candidate.settings.lease.max(Duration::from_secs(lease.seconds().into()));
         }
-        self.seen = Some(Seen { version, free_at });
-        (self.is_holder, self.sent) = (false, None);
+        (self.next, self.sent, self.seen) = (Ask::Read, None, Some(Seen { version, free_at }));
         self.publish.send_replace(Leadership { holder: holder.to_owned(), until: None });
     }
 

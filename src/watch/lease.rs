@@ -41,7 +41,7 @@ impl TryFrom<Value> for Lease {
     }
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LeaseMeta {
     pub(crate) uid: String,

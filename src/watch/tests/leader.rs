@@ -36,6 +36,14 @@ fn path(name: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/{name}")
 }
 
+/// An API server with a lease, and a client that reaches it through a proxy.
+async fn behind_a_proxy(lease: &str) -> (Cluster, Proxy, Client) {
+    let cluster = Cluster::with_leases(&[lease]);
+    let proxy = Proxy::to(cluster.port()).await;
+    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
+    (cluster, proxy, behind)
+}
+
 async fn elected(leader: &mut Leader) {
     timeout(PATIENCE, leader.elected()).await.expect("never elected");
 }
@@ -145,9 +153,7 @@ async fn lease_lost_to_one_of_the_same_name_is_lost() {
 
 #[tokio::test]
 async fn holder_cut_off_stops_by_itself_before_another_starts() {
-    let cluster = Cluster::with_leases(&["cut"]);
-    let proxy = Proxy::to(cluster.port()).await;
-    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
+    let (cluster, proxy, behind) = behind_a_proxy("cut").await;
     let (mut first, _first_task) = Leader::run(&behind, settings("cut", "first")).unwrap();
     elected(&mut first).await;
     let (mut second, _second_task) = Leader::run(&cluster.client().await, settings("cut", "second")).unwrap();
@@ -254,9 +260,7 @@ async fn lease_taken_by_force_or_deleted_is_noticed() {
 /// An API server behind a load balancer hangs: connections to it stay, new ones reach another.
 #[tokio::test]
 async fn a_silent_connection_does_not_cost_the_lease() {
-    let cluster = Cluster::with_leases(&["silent"]);
-    let proxy = Proxy::to(cluster.port()).await;
-    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
+    let (_cluster, proxy, behind) = behind_a_proxy("silent").await;
     let (mut leader, _task) = Leader::run(&behind, settings("silent", "me")).unwrap();
     elected(&mut leader).await;
     proxy.silence();
@@ -266,9 +270,7 @@ async fn a_silent_connection_does_not_cost_the_lease() {
 /// Two requests in a row, such as reading the lease and taking it, need longer than one may.
 #[tokio::test]
 async fn answers_that_come_late_do_not_cost_the_lease() {
-    let cluster = Cluster::with_leases(&["late"]);
-    let proxy = Proxy::to(cluster.port()).await;
-    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
+    let (_cluster, proxy, behind) = behind_a_proxy("late").await;
     proxy.delay(Duration::from_millis(1400));
     let (mut leader, _task) = Leader::run(&behind, settings("late", "me")).unwrap();
     timeout(Duration::from_secs(30), leader.elected()).await.expect("never elected");
@@ -278,9 +280,7 @@ async fn answers_that_come_late_do_not_cost_the_lease() {
 /// A renewal is carried out and its answer is lost; what follows takes its time, too.
 #[tokio::test]
 async fn a_lost_answer_and_late_ones_do_not_cost_the_lease() {
-    let cluster = Cluster::with_leases(&["lost-answer"]);
-    let proxy = Proxy::to(cluster.port()).await;
-    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
+    let (_cluster, proxy, behind) = behind_a_proxy("lost-answer").await;
     let (mut leader, _task) = Leader::run(&behind, settings("lost-answer", "me")).unwrap();
     elected(&mut leader).await;
     proxy.delay(Duration::from_secs(1));
@@ -303,9 +303,7 @@ async fn a_busy_process_keeps_its_lease() {
 /// The holder learns nothing of it, and may write for a while.
 #[tokio::test]
 async fn a_lease_that_is_deleted_is_not_free_before_its_holder_stops() {
-    let cluster = Cluster::with_leases(&["deleted"]);
-    let proxy = Proxy::to(cluster.port()).await;
-    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
+    let (cluster, proxy, behind) = behind_a_proxy("deleted").await;
     let (mut first, _first_task) = Leader::run(&behind, settings("deleted", "first")).unwrap();
     elected(&mut first).await;
     let (mut second, _second_task) = Leader::run(&cluster.client().await, settings("deleted", "second")).unwrap();
@@ -351,9 +349,7 @@ async fn a_holder_keeps_a_lease_that_is_deleted() {
 /// Another program deletes and recreates the lease: no process can tell whether it was ever held.
 #[tokio::test]
 async fn an_empty_lease_in_place_of_another_one_is_waited_for() {
-    let cluster = Cluster::with_leases(&["again-made"]);
-    let proxy = Proxy::to(cluster.port()).await;
-    let behind = Client::connect(&cluster.access(proxy.port)).await.unwrap();
+    let (cluster, proxy, behind) = behind_a_proxy("again-made").await;
     let (mut first, _first_task) = Leader::run(&behind, settings("again-made", "first")).unwrap();
     elected(&mut first).await;
     let (mut second, _second_task) = Leader::run(&cluster.client().await, settings("again-made", "second")).unwrap();
