@@ -15,13 +15,13 @@ for line in sys.stdin:
   done
 }
 rows_as_before() { rows_by_table >"$tmp/rows.after" && cmp -s "$tmp/rows.before" "$tmp/rows.after"; }
-sample() { # each process: its name, KiB, open files
-  local n p
-  for n in $(masters); do p=$(pid "$n"); echo "$n $(awk '/^VmRSS/ {print $2}' "/proc/$p/status") $(ls "/proc/$p/fd" | wc -l)"; done
+sample() { # each process: its name, KiB in memory, of which not pages of its file, open files
+  local n p look
+  # shellcheck disable=SC2016 # the node's shell, too
+  look='echo "$1 $(awk "/^VmRSS/ {all = \$2} /^RssAnon/ {own = \$2} END {print all, own}" "/proc/$2/status") $(ls "/proc/$2/fd" | wc -l)"'
+  for n in $(masters); do p=$(pid "$n"); bash -c "$look" _ "$n" "$p"; done
   # shellcheck disable=SC2016 # the node's shell
-  for n in $(seq -f 'n%g' "$NODES"); do
-    cluster exec "$n" bash -c 'p=$(cat /run/agent.pid); echo "$1 $(awk "/^VmRSS/ {print \$2}" /proc/$p/status) $(ls /proc/$p/fd | wc -l)"' _ "$n"
-  done
+  for n in $(seq -f 'n%g' "$NODES"); do cluster exec "$n" bash -c "p=\$(cat /run/agent.pid); set -- $n \$p; $look"; done
 }
 dose_soak() { # pods of real nodes come and go too, one after the other
   local end pods=0 i=0 length
@@ -41,17 +41,17 @@ grew() { # between a tenth of the time and the end: memory by 5 % at most, open 
 import collections, statistics, sys
 seen, wrong = collections.defaultdict(list), 0
 for line in open(sys.argv[1]):
-    percent, name, kib, files = line.split()
-    seen[name].append((int(percent), int(kib), int(files)))
+    percent, name, kib, own, files = line.split()
+    seen[name].append((int(percent), int(kib), int(own), int(files)))
 for name, samples in seen.items():
     early, late = [s for s in samples if 10 <= s[0] <= 20], [s for s in samples if s[0] >= 90]
     if not early or not late:
         print(name, "has too few samples"); wrong = 1; continue
-    memory = [statistics.median(s[1] for s in part) for part in (early, late)]
-    files = [statistics.median(s[2] for s in part) for part in (early, late)]
+    memory, own, files = ([statistics.median(s[i] for s in part) for part in (early, late)] for i in (1, 2, 3))
     bad = memory[1] > memory[0] * 1.05 or files[1] > files[0] + 1
     wrong |= bad
-    print("%s: %.1f then %.1f MiB, %d then %d open files%s" % (name, memory[0] / 1024, memory[1] / 1024, *files, ", grew" if bad else ""))
+    print("%s: %.1f then %.1f MiB (%.1f then %.1f without pages of its file), %d then %d open files%s"
+          % (name, *(kib / 1024 for kib in memory + own), *files, ", grew" if bad else ""))
 sys.exit(wrong)
 P
   local rc=$?
