@@ -40,7 +40,7 @@ use crate::{MayWrite, encaps};
 const COMES_BACK: Duration = Duration::from_secs(300);
 /// Longest wait when nothing is due.
 const REST: Duration = Duration::from_secs(3600);
-/// Wait after a failure, and while writing is not allowed.
+/// Wait after a failure, and while writing is not allowed. After each further failure twice as long, up to 32 s.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the engine reports about nodes.
@@ -104,6 +104,8 @@ pub struct Chassis {
     encap_port: Option<u16>,
     /// What was removed within `COMES_BACK`, and when.
     removed: BTreeMap<Name, Instant>,
+    /// Of each kind of transaction.
+    failures: BTreeMap<&'static str, Failures>,
 }
 
 impl Chassis {
@@ -111,8 +113,8 @@ impl Chassis {
     pub fn new(sb: Client, may_write: MayWrite, encap_port: Option<u16>) -> (ChassisReports, Self) {
         let (to, reports) = mpsc::unbounded_channel();
         let lock = WriteLock::new(&sb, may_write.clone(), TAKE_AFTER);
-        let (known, removed) = (KnownNodes::default(), BTreeMap::new());
-        (ChassisReports(to), Self { sb, lock, reports, may_write, known, encap_port, removed })
+        let (known, removed, failures) = (KnownNodes::default(), BTreeMap::new(), BTreeMap::new());
+        (ChassisReports(to), Self { sb, lock, reports, may_write, known, encap_port, removed, failures })
     }
 
     /// What to monitor of the southbound database: see also [`Chassis::watch_ports`].
@@ -163,7 +165,7 @@ impl Chassis {
     }
 
     /// Sets the tunnels' port where it differs; returns when to check again.
-    async fn set_encap_ports(&self) -> Instant {
+    async fn set_encap_ports(&mut self) -> Instant {
         let now = Instant::now();
         if !self.known.complete || !self.sb.state().borrow().is_live() {
             return now + REST;
@@ -177,17 +179,25 @@ impl Chassis {
     }
 
     /// Sends a transaction under the lock; if it was not committed, returns how long to wait until it is planned again.
-    async fn send(&self, mut txn: Txn, what: &str) -> Result<(), Duration> {
+    async fn send(&mut self, mut txn: Txn, what: &'static str) -> Result<(), Duration> {
         if !self.lock.is_held() || !(self.may_write)() {
             return Err(TRY_AGAIN);
         }
+        // each change of the database leads here, and each attempt that fails is logged
+        if let Some(rest) = self.failures.get(what).and_then(|failures| failures.rest(Instant::now())) {
+            return Err(rest);
+        }
         txn.assert_lock(LOCK);
         match self.sb.transact(txn).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.failures.remove(what);
+                Ok(())
+            }
             Err(error) if error.class == Class::Claimed => Err(Duration::ZERO),
             Err(error) => {
-                warn!(%error, "cannot {what}; trying again");
-                Err(TRY_AGAIN)
+                let pause = self.failures.entry(what).or_default().one(Instant::now());
+                warn!(%error, "cannot {what}; trying again in {} s", pause.as_secs());
+                Err(pause)
             }
         }
     }
@@ -213,6 +223,28 @@ impl Chassis {
             self.removed.insert(name, now);
         }
         rested.min(now + COMES_BACK)
+    }
+}
+
+/// How often writing has failed in a row, and when to try again.
+#[derive(Default)]
+struct Failures {
+    count: u32,
+    again: Option<Instant>,
+}
+
+impl Failures {
+    /// Notes a failure; returns how long to wait.
+    fn one(&mut self, now: Instant) -> Duration {
+        let pause = TRY_AGAIN * (1 << self.count.min(5));
+        self.count = self.count.saturating_add(1);
+        self.again = Some(now + pause);
+        pause
+    }
+
+    /// How long to wait still.
+    fn rest(&self, now: Instant) -> Option<Duration> {
+        self.again.filter(|again| *again > now).map(|again| again - now)
     }
 }
 
@@ -304,4 +336,24 @@ pub fn remove(sb: &Cache, is_gone: impl Fn(&str) -> bool) -> Txn {
         txn.delete(chassis_private::TABLE, uuid);
     }
     txn
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_end_with_success() {
+        let (mut failures, mut now) = (Failures::default(), Instant::now());
+        let mut pauses = Vec::new();
+        for _ in 0..40 {
+            assert_eq!(failures.rest(now), None);
+            let pause = failures.one(now);
+            assert_eq!(failures.rest(now), Some(pause), "a change of the database starts no attempt");
+            now += pause;
+            pauses.push(pause.as_secs());
+        }
+        assert_eq!(pauses[..7], [1, 2, 4, 8, 16, 32, 32]);
+        assert_eq!(pauses.iter().max(), Some(&32));
+    }
 }
