@@ -25,6 +25,7 @@ TS_NUM=${TS_NUM:-$(earlier TS_NUM)} TS_NUM=${TS_NUM:-3} IMAGE=${IMAGE:-${image:-
 ssl=$(earlier ENABLE_SSL) ENABLE_SSL=${ENABLE_SSL:-${ssl:-false}}
 
 case $TS_NUM in [1-9]|[12][0-9]|3[0-2]) ;; *) die "TS_NUM is \"$TS_NUM\"; set it to a number from 1 to 32" ;; esac
+case ${IMAGE##*/} in *[:@]*|*[!A-Za-z0-9._-]*|'') die "IMAGE is \"$IMAGE\"; leave out its tag: this file has that in the line VERSION" ;; esac
 case $ENABLE_SSL in true|false) ;; *) die "ENABLE_SSL is \"$ENABLE_SSL\"; set it to true or false" ;; esac
 [ -z "$ssl" ] || [ "$ssl" = "$ENABLE_SSL" ] || die "ENABLE_SSL is \"$ENABLE_SSL\", and the servers run with \"$ssl\": a change would cut off \
 their members and all clusters. Remove them with their files, as docs/interconnect-databases.md describes, run this again, and change the \
