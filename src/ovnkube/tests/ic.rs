@@ -2,6 +2,7 @@
 
 use http::Method;
 use ovnkube_ovn::{ic_nb, ic_sb};
+use ovnkube_ovsdb::Client;
 use ovnkube_tests::nb::{Daemon, Release, Server, until};
 use ovnkube_tests::objects::interconnection;
 use serde_json::{Value, json};
@@ -109,6 +110,21 @@ impl Joined {
     fn bind_now(&self, switch: &str) {
         let chassis = format!("chassis={}", self.lab.sb.sbctl(&["get", "chassis", "c1", "_uuid"]));
         self.lab.sb.sbctl(&["--if-exists", "set", "port_binding", &format!("cr-az1-{switch}"), &chassis]);
+    }
+
+    /// Writes a Subnet whose addresses the cluster does not offer.
+    pub(crate) async fn hide(&self, name: &str, range: &str) {
+        const SUBNETS: &str = "/apis/kubeovn.io/v1/subnets";
+        let spec = json!({"cidrBlock": range, "disableInterConnection": true});
+        let body = json!({"apiVersion": "kubeovn.io/v1", "kind": "Subnet", "metadata": {"name": name}, "spec": spec});
+        if self.lab.api.ask(Method::POST, SUBNETS, body.clone()).await.is_err() {
+            self.lab.api.ask(Method::PATCH, &format!("{SUBNETS}/{name}"), body).await.unwrap();
+        }
+    }
+
+    /// A client of the southbound shared database.
+    pub(crate) async fn shared_southbound(&self) -> Client {
+        self.shared[1].client().await
     }
 
     /// Another transit switch, in which both clusters have ports. `subnet`: the third number of its addresses.
