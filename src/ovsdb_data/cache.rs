@@ -1,19 +1,16 @@
 //! The cache: rows as the server has them, an index by identity, and an index of which rows refer to which. All are
 //! updated together.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque, hash_map::Entry};
-use std::hash::BuildHasherDefault;
+use std::collections::{BTreeSet, HashMap, HashSet, hash_map::Entry};
 use std::sync::Arc;
 
 use ovnkube_ovn::schema::ColumnInfo;
 use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, ServerSchema, Table, Uuid, derived_uuid};
 
+use crate::gone::Gone;
 use crate::layout::{Layout, Reads};
 use crate::update::{Change, Updates};
-use crate::uuids::{UuidHasher, UuidMap};
-
-/// How many deleted rows are remembered: more than other programs can be behind. Of those that go at once, all are.
-const REMEMBERED: usize = 16_384;
+use crate::uuids::UuidMap;
 
 /// Returns a row's identity, by which [`Cache::lookup`] finds it. Any number of rows may share one.
 pub type Identity = fn(&Row) -> Option<Arc<str>>;
@@ -57,30 +54,6 @@ pub struct Cache {
     gone: Gone,
     /// The schema of the server the rows are from.
     schema: Option<Arc<ServerSchema>>,
-}
-
-/// The rows that were deleted last.
-#[derive(Default)]
-struct Gone {
-    order: VecDeque<Uuid>,
-    set: HashSet<Uuid, BuildHasherDefault<UuidHasher>>,
-    /// How many of them went with the present update or download.
-    at_once: usize,
-}
-
-impl Gone {
-    fn remember(&mut self, uuid: Uuid) {
-        if !self.set.insert(uuid) {
-            return;
-        }
-        self.order.push_back(uuid);
-        self.at_once += 1;
-        if self.order.len() > REMEMBERED.max(self.at_once)
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.set.remove(&oldest);
-        }
-    }
 }
 
 #[derive(Default)]
@@ -152,7 +125,7 @@ impl Cache {
     pub fn fresh_uuid(&self, table: &Table, name: &str) -> Uuid {
         let mut uuid = derived_uuid(table.name, name);
         let mut time = 0_u32;
-        while self.get(table, uuid).is_some() || self.gone.set.contains(&uuid) {
+        while self.get(table, uuid).is_some() || self.gone.has(uuid) {
             time += 1;
             uuid = derived_uuid(table.name, &format!("{name}\0{time}"));
         }
@@ -189,7 +162,7 @@ impl Cache {
     /// Applies the changes of one commit. After an inconsistency, what was applied before it is returned, too.
     pub fn apply(&mut self, updates: Updates, layout: &Layout) -> (Vec<RowChange>, Result<(), Inconsistent>) {
         let mut done = Vec::new();
-        self.gone.at_once = 0;
+        self.gone.begin();
         for (table, rows) in updates.0 {
             for (uuid, change) in rows {
                 let old = self.get(table, uuid).cloned();
@@ -231,7 +204,7 @@ impl Cache {
                 }
             }
         }
-        self.gone.at_once = 0;
+        self.gone.begin();
         for (table, gone) in self.database.tables.iter().zip(stale) {
             for uuid in gone {
                 // northd may not have looked since, as after an update

@@ -12,6 +12,7 @@
 mod cache;
 mod check;
 mod error;
+mod gone;
 mod layout;
 #[cfg(test)]
 mod nearly;
