@@ -1,6 +1,6 @@
 //! Runs the agent, or lists what it would change.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,8 +47,13 @@ impl Place {
     /// Takes the place, and changes nothing else of the host. Fails if another agent has it.
     pub async fn take(settings: &NodeSettings) -> Result<Self> {
         settings.cni_conf.check()?;
-        let listener = server::listen(&settings.cni_socket).await?;
-        Ok(Self { listener, socket: Socket(settings.cni_socket.clone()) })
+        Self::at(&settings.cni_socket).await
+    }
+
+    /// The same, with the path of the socket.
+    pub(crate) async fn at(path: &Path) -> Result<Self> {
+        let listener = server::listen(path).await?;
+        Ok(Self { listener, socket: Socket(path.to_owned()) })
     }
 }
 

@@ -2,7 +2,7 @@
 //! cannot remove because Open vSwitch is stopped.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ovnkube_host::Net;
@@ -18,6 +18,7 @@ use ovnkube_ovn::{Atom, Datum};
 use ovnkube_ovsdb::{Cache, Txn};
 use tokio::time::timeout;
 
+use crate::agent::Place;
 use crate::apply::{Applier, Failed};
 use crate::conf::CniConf;
 use crate::observe::{Depth, observe, observe_tables};
@@ -44,15 +45,28 @@ pub struct CleanupSettings {
     pub halt_after: Option<usize>,
 }
 
-/// Removes everything, and goes on after failures. Returns what could not be removed; empty: the host is clean.
+/// Removes everything, and goes on after failures. Returns what could not be removed; empty: the host is clean. Changes nothing
+/// while an agent runs: that one would make most of it again, but not its socket and the ports of pods.
 pub async fn clean_up(settings: &CleanupSettings) -> Vec<Error> {
+    // an agent that starts meanwhile ends
+    let place = match place(&settings.cni_socket).await {
+        Ok(place) => place,
+        Err(e) => return vec![e],
+    };
     let mut cleanup = match Net::here().await {
         Ok(here) => Cleanup { settings, here, left: Vec::new(), steps: settings.halt_after },
         Err(e) => return vec![e.into()],
     };
     let halted = cleanup.run().await;
     cleanup.left.extend(halted.err());
+    drop(place);
     cleanup.left
+}
+
+/// The agent's place, for as long as the value lives. `None`: there never was an agent.
+async fn place(socket: &Path) -> Result<Option<Place>> {
+    let has_run = socket.parent().is_some_and(Path::exists);
+    Ok(if has_run { Some(Place::at(socket).await?) } else { None })
 }
 
 struct Cleanup<'a> {
@@ -69,7 +83,6 @@ impl Cleanup<'_> {
         // first of all, so that no pod is wired meanwhile
         let conf = self.settings.cni_conf.remove_all();
         self.note(conf);
-        let _ = std::fs::remove_file(&self.settings.cni_socket);
         self.step()?;
         let remedy = "start Open vSwitch and clean up once more for its bridges, flows and settings";
         let ovs = Ovs::reach(&self.settings.ovs_remote, remedy).await;

@@ -476,6 +476,9 @@ pub(crate) async fn clean_up(settings: &Settings, name: &str) -> Result<()> {
         halt_after: None,
     })
     .await;
+    if let [second @ ovnkube_node::Error::SecondAgent { .. }] = &left[..] {
+        anyhow::bail!("cannot clean up the node, nothing is changed: {second}");
+    }
     for error in &left {
         tracing::error!(%error, "something stays on this host");
     }

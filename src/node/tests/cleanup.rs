@@ -190,6 +190,27 @@ fn a_nic_is_as_before() {
     });
 }
 
+/// The agent would keep its network configuration, so that the kubelet goes on to ask for pods, without its socket.
+#[test]
+fn an_agent_that_runs_keeps_everything() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.make_bridge();
+        lab.gateway = Some(settings("br-ex", GatewayMode::Local));
+        a_node_with_a_pod(lab);
+        lab.kill("controller");
+        let before = host(lab);
+        let left = lab.clean_up();
+        assert!(left.len() == 1 && left[0].contains("another node agent does; stop that one"), "{left:?}");
+        same(&before, &host(lab));
+        assert!(lab.conf().exists(), "its network configuration");
+        assert_eq!(lab.waits_for(), "", "its socket");
+        lab.stop_agent();
+        assert_eq!(lab.clean_up(), Vec::<String>::new());
+        assert!(!lab.socket().exists());
+    });
+}
+
 /// Removes everything it can, and reports what stays.
 #[test]
 fn without_open_vswitch() {
