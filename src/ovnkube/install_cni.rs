@@ -57,15 +57,42 @@ fn is_unfinished(file: &str, name: &str) -> bool {
 fn copy(contents: &[u8], mode: &fs::Permissions, to: &Path, name: &str) -> io::Result<()> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let new = to.join(format!(".{name}.{}-{now}", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&new)?;
-    let written = file
-        .lock()
-        .and_then(|()| file.write_all(contents))
-        .and_then(|()| fs::set_permissions(&new, mode.clone()))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&new, to.join(name)));
+    let file = OpenOptions::new().write(true).create_new(true).open(&new)?;
+    let written = write(file, contents, mode, &new).and_then(|_lock| fs::rename(&new, to.join(name)));
     if written.is_err() {
         let _ = fs::remove_file(&new);
     }
     written
+}
+
+/// Returns the lock of the file. Nobody has it open for writing then: the kernel starts no such program.
+fn write(mut file: File, contents: &[u8], mode: &fs::Permissions, path: &Path) -> io::Result<File> {
+    let lock = File::open(path)?;
+    lock.lock()?;
+    file.write_all(contents)?;
+    fs::set_permissions(path, mode.clone())?;
+    file.sync_all()?;
+    Ok(lock)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+
+    use super::*;
+
+    /// A program that is open for writing does not start (ETXTBSY), and pods start at any moment.
+    #[test]
+    fn the_program_gets_its_name_when_it_is_closed() {
+        let dir = ovnkube_tests::dir::fresh_dir("install-cni");
+        let (from, to) = (dir.join("shim"), dir.join("bin"));
+        fs::create_dir(&to).unwrap();
+        fs::write(&from, "program").unwrap();
+        let watch = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+        watch.add_watch(&to, AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_MOVED_TO).unwrap();
+        run(&from, &to).unwrap();
+        let events: Vec<_> = watch.read_events().unwrap().into_iter().map(|event| event.mask).collect();
+        assert_eq!(events, [AddWatchFlags::IN_CLOSE_WRITE, AddWatchFlags::IN_MOVED_TO]);
+        fs::remove_dir_all(dir).unwrap();
+    }
 }
