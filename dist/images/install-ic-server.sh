@@ -52,8 +52,14 @@ before=$(earlier NODE_IPS)
 addresses=$(for ip in ${before//,/ }; do grep -Fx "$ip" <<<"$addresses" || true; done; grep -vFx -f <(tr , '\n' <<<"$before") <<<"$addresses" || true)
 # other hosts: no member goes on without knowing all of them
 if [ -n "$before" ] && [ "$before" != "$(echo "$addresses" | paste -sd,)" ]; then
+  # a pod of a host that is off never ends by itself, and the script would wait while no server runs
+  for node in $(kubectl get pods -n kube-system -l app=ovn-ic-server -o jsonpath='{range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort -u); do
+    ready=$(kubectl get node "$node" --ignore-not-found -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}')
+    [ "$ready" = True ] || die "node $node has a server and is not Ready: start it; or, if it is off for good, kubectl delete node $node, and run this again"
+  done
   kubectl scale -n kube-system deployment/ovn-ic-server --replicas=0
-  kubectl wait -n kube-system --for=delete --timeout=60s pod -l app=ovn-ic-server
+  kubectl wait -n kube-system --for=delete --timeout=60s pod -l app=ovn-ic-server ||
+    die "a server does not end within 60 s: look at it with kubectl get pods -n kube-system -l app=ovn-ic-server -o wide, and run this again"
 fi
 # a server says by labels of its pod whether it leads
 kubectl apply -f - >/dev/null <<'YAML'

@@ -477,12 +477,16 @@ CNI_PROGRAM=/usr/libexec/cni/ovn-k8s-cni-overlay
 install_cni() { ovnkube install-cni --cni-bin-dir="$(cni_programs)"; }
 # Agents of ovn-kubernetes' chart get their rights by certificates, unless its value global.enableOvnKubeIdentity is false.
 with_certificate() { of_chart && [ "${OVN_ENABLE_OVNKUBE_IDENTITY:-true}" = true ]; }
+node_keys() {
+  for file in privkey.pem cert.pem ca.cert; do
+    [ -r "$NODE_KEYS-$file" ] || { warn "with TLS this node needs its own $NODE_KEYS-$file; issue it for the system-id of the node, as docs/tls.md shows. Until then the node has no network"; break; }
+  done
+}
 agent() { # ARGS...
   is_node=yes
   node_name
-  ! with_relay || for file in privkey.pem cert.pem ca.cert; do
-    [ -r "$NODE_KEYS-$file" ] || { warn "with TLS this node needs its own $NODE_KEYS-$file; issue it for the system-id of the node, as docs/tls.md shows. Until then the node has no network"; break; }
-  done
+  # the clean-up opens no database
+  case $1 in --cleanup-node=*) ;; *) ! with_relay || node_keys ;; esac
   ! with_certificate || set -- "$@" --bootstrap-kubeconfig=/host/etc/kubernetes/kubelet.conf --cert-dir=/var/run/ovn-kubernetes/certs
   # containers see /proc/sys read-only; the agent sets the sysctls of gateways and pods
   { mount --bind /proc/sys/net /proc/sys/net && mount -o remount,rw,bind /proc/sys/net; } 2>/dev/null ||
