@@ -12,10 +12,20 @@ pub(super) enum Frontend {
     NodePort(Protocol, u16),
 }
 
-/// In order of precedence: cluster IPs before everything else, the older service before the younger one.
+/// What a claim is made with, in order of precedence. Every author of a service may write `externalIPs`; the API server gives cluster
+/// IPs, and load balancers the addresses of `status.loadBalancer.ingress`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum By {
+    ClusterIp,
+    LoadBalancer,
+    /// Also a node port, which has no address.
+    Spec,
+}
+
+/// In order of precedence; among those that are equal, the older service before the younger one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {
-    is_external: bool,
+    with: By,
     created: i64,
     by: ObjectKey,
 }
@@ -72,8 +82,9 @@ impl Claims {
             Frontend::Address(ip, ..) => self.cluster_ips.get(&ip).and_then(|claims| claims.first()),
             Frontend::NodePort(..) => None,
         };
-        let owner = owner
-            .or_else(|| self.frontends.get(&frontend)?.iter().find(|claim| !claim.is_external || may_have(&claim.by)));
+        let owner = owner.or_else(|| {
+            self.frontends.get(&frontend)?.iter().find(|claim| claim.with == By::ClusterIp || may_have(&claim.by))
+        });
         owner.map(|claim| &claim.by).filter(|by| *by != key)
     }
 
@@ -86,20 +97,21 @@ impl Claims {
 
 fn frontends(key: &ObjectKey, service: Option<&Service>) -> BTreeSet<(Frontend, Claim)> {
     let Some(service) = service else { return BTreeSet::new() };
-    let claim = |is_external| Claim { is_external, created: service.created, by: key.clone() };
+    let claim = |with| Claim { with, created: service.created, by: key.clone() };
     let mut frontends = BTreeSet::new();
     for port in &service.ports {
         let address = |ip: IpAddr| Frontend::Address(ip, port.protocol, port.port);
-        frontends.extend(service.cluster_ips.iter().map(|ip| (address(*ip), claim(false))));
-        frontends.extend(service.claimed_external_ips().map(|ip| (address(ip), claim(true))));
-        frontends.extend(port.node_port.map(|number| (Frontend::NodePort(port.protocol, number), claim(true))));
+        frontends.extend(service.cluster_ips.iter().map(|ip| (address(*ip), claim(By::ClusterIp))));
+        frontends.extend(service.ingress_ips.iter().map(|ip| (address(*ip), claim(By::LoadBalancer))));
+        frontends.extend(service.external_ips.iter().map(|ip| (address(*ip), claim(By::Spec))));
+        frontends.extend(port.node_port.map(|number| (Frontend::NodePort(port.protocol, number), claim(By::Spec))));
     }
     frontends
 }
 
 fn cluster_ips(key: &ObjectKey, service: Option<&Service>) -> BTreeSet<(IpAddr, Claim)> {
     let Some(service) = service else { return BTreeSet::new() };
-    let claim = Claim { is_external: false, created: service.created, by: key.clone() };
+    let claim = Claim { with: By::ClusterIp, created: service.created, by: key.clone() };
     service.cluster_ips.iter().map(|ip| (*ip, claim.clone())).collect()
 }
 

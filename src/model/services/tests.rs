@@ -316,9 +316,9 @@ proptest! {
     }
 }
 
-/// A service that claims an address of another owner blocks no other service that claims it.
+/// Every author of a service may write `externalIPs`, also into one that is older than the service whose address it is.
 #[test]
-fn a_refused_claim_blocks_no_other() {
+fn an_external_ip_takes_no_address_of_a_load_balancer() {
     let texts = ["172.18.0.99".to_owned()];
     let ports = [PortFields { port: Some(80), ..PortFields::default() }];
     let mut services = Services::default();
@@ -335,15 +335,19 @@ fn a_refused_claim_blocks_no_other() {
         let port = &services.get(key).unwrap().ports[0];
         !services.external_ips(key, port).is_empty()
     };
-    assert_eq!((has(&services, &key()), has(&services, &young)), (true, false), "the older one has it");
+    let has_both = |services: &Services| (has(services, &key()), has(services, &young));
+    assert_eq!(has_both(&services), (false, true), "a load balancer gave it, and the older one's author claims it");
+    assert_eq!(services.notices(&key())[0].message, "cannot serve 172.18.0.99 TCP 80: it is service a/young's");
     assert_eq!(services.apply_node(&"n1".into(), links).len(), 2);
-    assert_eq!((has(&services, &key()), has(&services, &young)), (false, true), "a load balancer has put it on a node");
+    assert_eq!(has_both(&services), (false, true), "a load balancer has put it on a node");
     let named = NodeIps::new(["172.18.0.99".parse().unwrap()], []);
     assert_eq!(services.apply_node(&"n1".into(), named).len(), 2);
-    assert_eq!((has(&services, &key()), has(&services, &young)), (false, false), "it is the node's own");
+    assert_eq!(has_both(&services), (false, false), "it is the node's own");
     assert!(services.apply_node(&"n2".into(), NodeIps::default()).is_empty());
     assert_eq!(services.apply_node(&"n1".into(), NodeIps::default()).len(), 2);
-    assert!(has(&services, &key()));
+    assert_eq!(has_both(&services), (false, true));
+    services.apply_service(&young, None);
+    assert!(has(&services, &key()), "nobody else has it");
 }
 
 /// The result for a service: where it is reached, and its notices.

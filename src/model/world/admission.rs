@@ -79,9 +79,15 @@ fn has_own_port(name: &Name, node: &mut Node) {
     }
 }
 
+/// What stands before `_<node>` in the names of the two switch ports that lead to the node's gateway router.
+const OF_ROUTERS: [&str; 2] = ["jtor-GR", "etor-GR"];
+/// The longest name of a link, in bytes.
+const LINK_NAME: usize = 15;
+
 /// The bridge in `<bridge>_<node>`.
 fn bridge_of<'a>(interface_id: &'a str, node: &str) -> Option<&'a str> {
-    interface_id.strip_suffix(node)?.strip_suffix('_').filter(|bridge| !bridge.is_empty())
+    let bridge = interface_id.strip_suffix(node)?.strip_suffix('_')?;
+    (!bridge.is_empty() && bridge.len() <= LINK_NAME && !OF_ROUTERS.contains(&bridge)).then_some(bridge)
 }
 
 fn refuse_chassis(node: &mut Node, id: &Name, holder: &Name) {

@@ -40,7 +40,9 @@ fn chassis(world: &World) -> Vec<(&str, Option<&str>)> {
 #[test]
 fn a_gateway_has_the_port_of_its_own_node() {
     let mut story = Story::settled(ONE);
-    for other in ["default_web", "br-ex_n2", "_n1", "n1", "br-ex_n1x", ""] {
+    let others =
+        ["default_web", "br-ex_n2", "_n1", "n1", "br-ex_n1x", "", "jtor-GR_n1", "etor-GR_n1", "a-bridge-of-sixt_n1"];
+    for other in others {
         story.says("n1", 1, &[(keys::GATEWAY, &gateway(other))]);
         assert!(story.world.nodes["n1"].gateway.is_none(), "{other}");
         assert!(story.said_of("n1").contains("interface-id"), "{other}");
