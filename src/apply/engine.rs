@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ovnkube_model::{Affected, Change, Notice, Severity, World};
-use ovnkube_ovn::nb;
+use ovnkube_ovn::{ServerSchema, nb};
 use ovnkube_ovsdb::{Class, Client, Event, RowEvent, TxnError};
 use ovnkube_plan::{Key, identity, is_garbage};
 use ovnkube_telemetry::{Metrics, Readiness};
@@ -95,6 +95,8 @@ pub struct Engine {
     /// Limit on the keys of one transaction: lowered after such outcomes, until everything is written.
     most: usize,
     owner_index: OwnerIndex,
+    /// What the database had when it was last read as a whole.
+    schema: Option<Arc<ServerSchema>>,
     retries: RetryQueue,
     /// Batches planned so far: the number of the last one, in logs.
     batches: u64,
@@ -128,6 +130,7 @@ impl Engine {
             is_lost: false,
             most: usize::MAX,
             owner_index: OwnerIndex::default(),
+            schema: None,
             retries: RetryQueue::default(),
             batches: 0,
             sweep: Sweep::new(Instant::now()),
@@ -155,6 +158,9 @@ impl Engine {
                     in_flight = None;
                     self.finish(batch, result);
                 }
+                // these two end by themselves; changes may go on as long as another program writes
+                outcome = self.patches.finished() => self.patched(outcome),
+                () = tokio::time::sleep_until(wake) => self.wake(),
                 count = changes.recv_many(&mut news, 1024) => {
                     if count == 0 {
                         return;
@@ -164,8 +170,6 @@ impl Engine {
                     }
                 }
                 seen = or_never(self.nb.as_mut().map(|nb| Box::pin(nb.next()))) => self.on_database_events(seen),
-                outcome = self.patches.finished() => self.patched(outcome),
-                () = tokio::time::sleep_until(wake) => self.wake(),
             }
         }
     }
@@ -475,7 +479,11 @@ impl Engine {
             })
             .collect();
         if sweeps {
-            self.sweep.request(Instant::now());
+            match error {
+                // nothing of it was sent yet
+                Failure::Claimed => self.sweep.removed_a_part(Instant::now()),
+                _ => self.sweep.request(Instant::now()),
+            }
         }
         let error = match error {
             Failure::Claimed | Failure::Full(_) => return self.dirty.extend(keys),
@@ -521,7 +529,7 @@ impl Engine {
         if guilty.is_empty() {
             std::mem::swap(&mut guilty, &mut others);
             if sweeps {
-                self.sweep.was_refused();
+                self.sweep.was_refused(Instant::now());
             }
         } else if sweeps {
             self.sweep.keys_were_refused(Instant::now());
@@ -565,13 +573,26 @@ impl Engine {
         for event in events {
             match event {
                 Event::Lost => warn!("the northbound database is away; what changes meanwhile is written later"),
-                Event::Synced => debug!("the northbound database is as cached"),
+                Event::Synced => self.look_at_schema(),
                 Event::Row(row) if !row.own && self.sweep.has_begun() => foreign.push(row),
                 Event::Row(_) => {}
             }
         }
         if !foreign.is_empty() {
             self.drifted(&foreign);
+        }
+    }
+
+    /// The database is as cached. With another schema it may have room for columns and rows that were left out: all is planned again,
+    /// and what is as it should be costs no write.
+    fn look_at_schema(&mut self) {
+        debug!("the northbound database is as cached");
+        let Some(schema) = self.nb.as_ref().and_then(|nb| nb.client.schema()) else { return };
+        let before = self.schema.replace(Arc::clone(&schema));
+        if before.is_some_and(|before| before != schema) {
+            info!("the northbound database has another schema; everything is compared with it");
+            ovnkube_plan::affected(&Affected::Everything, &self.world, &mut self.dirty);
+            self.sweep.request(Instant::now());
         }
     }
 

@@ -50,11 +50,12 @@ pub fn collect<'a, 'b>(
         diff.drop_value(ls::TABLE, switch, ls::PORTS.id(), Atom::Uuid(port));
     }
     let mut unused = [Vec::new(), Vec::new()];
+    let held = sets_of_nats(cache);
     for table in database.tables {
         for (uuid, row) in cache.iter(table) {
             if wanted.rows.contains(&uuid) {
                 wanted.prune(diff, cache, uuid, row);
-            } else if wanted.is_left(cache, row) {
+            } else if !held.contains(&uuid) && wanted.is_left(cache, row) {
                 // last: ACLs of groups refer to sets
                 if table.id == address_set::TABLE.id {
                     unused[1].push((uuid, row.as_ref()));
@@ -69,6 +70,13 @@ pub fn collect<'a, 'b>(
         }
     }
     Some(unused.concat())
+}
+
+/// Address sets to which NAT rules refer. The server refuses to remove them, with all that is removed in the same transaction. We
+/// write no such reference, so somebody else did; such a set goes with the first sweep after the reference.
+fn sets_of_nats(cache: &Cache) -> HashSet<Uuid> {
+    let sets = |row: &Row| [nat::ALLOWED_EXT_IPS, nat::EXEMPTED_EXT_IPS].map(|column| row.uuid(column));
+    cache.iter(nat::TABLE).flat_map(|(_, row)| sets(row)).flatten().collect()
 }
 
 /// Adds the removal of as many of these as the transaction has room for.

@@ -6,6 +6,8 @@ use tokio::time::Instant;
 
 /// The time from a reason to sweep (another program changed our rows, or a sweep failed) to the sweep.
 const DELAY: Duration = Duration::from_secs(1);
+/// The longest such time while sweeps are refused that go alone.
+const LONGEST: Duration = Duration::from_secs(30);
 /// After this many sweeps in a row were refused because of keys in their transaction, the next goes without keys.
 const REFUSALS: u32 = 3;
 
@@ -27,12 +29,14 @@ pub(crate) struct Sweep {
     due: Option<Instant>,
     /// Sweeps in a row that were refused because of keys in the same transaction.
     refusals: u32,
+    /// From a request to the sweep.
+    delay: Duration,
 }
 
 impl Sweep {
     /// The first sweep is due at once.
     pub(crate) fn new(now: Instant) -> Self {
-        Self { stage: Stage::Waiting, due: Some(now), refusals: 0 }
+        Self { stage: Stage::Waiting, due: Some(now), refusals: 0, delay: DELAY }
     }
 
     pub(crate) fn due(&self) -> Option<Instant> {
@@ -59,7 +63,7 @@ impl Sweep {
     }
 
     pub(crate) fn succeeded(&mut self) {
-        (self.stage, self.refusals) = (Stage::Clean, 0);
+        (self.stage, self.refusals, self.delay) = (Stage::Clean, 0, DELAY);
     }
 
     /// A transaction has removed a part. The next one goes on with it.
@@ -74,13 +78,17 @@ impl Sweep {
     }
 
     /// The transaction was refused and the server does not say why: the next sweep goes without keys.
-    pub(crate) fn was_refused(&mut self) {
+    pub(crate) fn was_refused(&mut self, now: Instant) {
+        if self.is_alone() {
+            self.delay = LONGEST.min(self.delay * 2);
+        }
         self.refusals = REFUSALS;
+        self.due = Some(now + self.delay);
     }
 
     /// Schedules a sweep; several requests within a moment cost one sweep.
     pub(crate) fn request(&mut self, now: Instant) {
-        let soon = now + DELAY;
+        let soon = now + self.delay;
         self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
     }
 

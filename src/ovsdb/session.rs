@@ -183,6 +183,7 @@ async fn drive(
             if wanted != layout {
                 let params = json!([cookie, cookie, wanted.condition_changes(&layout)]);
                 let limit = shared.options.monitor_timeout;
+                shared.forget_layout();
                 download("change conditions", limit, conn, conn.call("monitor_cond_change", &params)).await?;
                 shared.set_layout(&wanted);
                 layout = wanted;

@@ -150,6 +150,11 @@ impl Shared {
         self.store.write().unwrap_or_else(PoisonError::into_inner).layout = Some(Arc::clone(layout));
     }
 
+    /// Notes that the monitor is being changed: until that is done, nobody knows which rows the cache holds.
+    pub(crate) fn forget_layout(&self) {
+        self.store.write().unwrap_or_else(PoisonError::into_inner).layout = None;
+    }
+
     /// The transaction to continue from; zero if there is none.
     pub(crate) fn last_txn(&self, layout: &Arc<Layout>) -> Uuid {
         let store = self.store();

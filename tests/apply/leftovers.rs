@@ -221,3 +221,23 @@ async fn a_recreated_row_has_another_uuid() {
     }
     crate::crash::check(&mut objects, &controller).await;
 }
+
+/// The server would refuse the removal, and with it all that a new master writes first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_that_a_nat_rule_names_stays_and_stops_nobody() {
+    let (server, mut objects) = cluster().await;
+    let owner = "external_ids:k8s.ovn.org/owner-controller=default-network-controller";
+    let kind = "external_ids:k8s.ovn.org/owner-type=Namespace";
+    let set = server.nbctl(&["create", "address_set", "name=a1", owner, kind, "addresses=10.128.0.9"]);
+    let (set, sets) = (set.trim(), || server.nbctl(&["--bare", "--columns=name", "find", "address_set", "name=a1"]));
+    server.nbctl(&["lr-add", "theirs", "--", "lr-nat-add", "theirs", "snat", "192.0.2.1", "10.0.0.0/24"]);
+    let nat = server.nbctl(&["--bare", "--columns=_uuid", "find", "nat", "external_ip=192.0.2.1"]);
+    server.nbctl(&["set", "nat", nat.trim(), &format!("exempted_ext_ips={set}")]);
+    objects.put(pod("a", "r", "n1"));
+    start(&server, &mut objects).await;
+    assert!(server.nbctl(&["lsp-list", "n1"]).contains("a_r"));
+    assert!(!sets().trim().is_empty());
+    server.nbctl(&["lr-del", "theirs"]);
+    start(&server, &mut objects).await;
+    assert_eq!(sets().trim(), "");
+}

@@ -1,6 +1,7 @@
 //! A schema that lacks what an older OVN does not have.
 
-use ovnkube_tests::nb::{Release, Server};
+use ovnkube_tests::api::{Api, Running};
+use ovnkube_tests::nb::{Release, Server, until};
 use ovnkube_tests::objects::{namespace, node, pod};
 use ovnkube_tests::settings::Settings;
 use ovnkube_tests::{Controller, Objects};
@@ -14,21 +15,14 @@ fn remove(schema: &mut Value, table: &str, columns: [(&str, &str); 2]) {
     }
 }
 
+fn without_copp(schema: &mut Value) {
+    remove(schema, "Copp", [("Logical_Router", "copp"), ("Logical_Switch", "copp")]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn only_rows_of_missing_tables_are_left_out() {
     let server = Server::new(Release::Lts);
-    let socket = format!("unix:{}", server.socket().display());
-    let client = |words: &[&str]| {
-        let out = server.release().command("ovsdb-client").args(words).output().unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        out.stdout
-    };
-    let mut schema = serde_json::from_slice(&client(&["get-schema", &socket, "OVN_Northbound"])).unwrap();
-    remove(&mut schema, "Copp", [("Logical_Router", "copp"), ("Logical_Switch", "copp")]);
-    let file = server.socket().with_file_name("old.ovsschema");
-    std::fs::write(&file, schema.to_string()).unwrap();
-    client(&["convert", &socket, file.to_str().unwrap()]);
-
+    server.convert(without_copp);
     let mut objects = Objects::default();
     for object in [node("n1"), namespace("a"), pod("a", "p", "n1")] {
         objects.put(object);
@@ -41,4 +35,24 @@ async fn only_rows_of_missing_tables_are_left_out() {
     }
     assert!(server.nbctl(&["lsp-list", "n1"]).contains("a_p"));
     assert!(server.nbctl(&["lr-list"]).contains("ovn_cluster_router"));
+}
+
+/// OVN is updated, and its database gets the new schema, while a master runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_schema_is_used_at_once() {
+    let api = Api::up().await;
+    let server = Server::new(Release::Lts);
+    let mut whole = Value::Null;
+    server.convert(|schema| {
+        whole = schema.clone();
+        without_copp(schema);
+    });
+    api.namespace("a").await;
+    api.node("n1", serde_json::json!({})).await;
+    api.pod("a", "p", "n1", serde_json::json!({})).await;
+    let engine = Running::start(&api, Settings::default().network(), Some(server.client().await)).await;
+    engine.ready().await;
+    until("the pod's port", async || server.nbctl(&["lsp-list", "n1"]).contains("a_p")).await;
+    server.convert(|schema| *schema = whole);
+    until("rows for which there was no table", async || !server.nbctl(&["list", "copp"]).trim().is_empty()).await;
 }
