@@ -133,7 +133,13 @@ fn bad_bodies_are_refused() {
         assert_eq!(Request::decode(body).unwrap_err().code, 6);
     }
     let device = r#"{"runtimeConfig":{"CNIDeviceInfoFile":"/x"}}"#;
-    assert_eq!(request(&add_env(), device).unwrap_err().code, 2);
+    for verb in ["ADD", "CHECK"] {
+        assert_eq!(request(&env_with("CNI_COMMAND", verb), device).unwrap_err().code, 2);
+    }
+    // a sandbox must end, whatever its configuration says
+    assert!(matches!(request(&env_with("CNI_COMMAND", "DEL"), device), Ok(Request::Del(_))));
+    let gc = r#"{"name":"ovn-kubernetes","cni.dev/valid-attachments":[],"runtimeConfig":{"CNIDeviceInfoFile":"/x"}}"#;
+    assert_eq!(request(&env_with("CNI_COMMAND", "GC"), gc), Ok(Request::Gc(Vec::new())));
 }
 
 /// A request that is accepted contains no name that could be a path to somewhere else.
