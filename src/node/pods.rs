@@ -10,7 +10,7 @@ use tokio::sync::watch;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodOnNode {
     pub uid: Name,
-    /// Annotation `kubernetes.io/config.hash`: the uid the kubelet uses for a static pod.
+    /// Annotation `kubernetes.io/config.mirror`: the uid the kubelet uses for a static pod.
     pub config_hash: Option<Name>,
     /// Annotation `k8s.ovn.org/pod-networks`, not parsed.
     pub networks: Option<Name>,
@@ -52,11 +52,18 @@ impl Pods {
         self.changed.subscribe()
     }
 
-    /// The pods by each uid that a runtime may use for them.
+    /// The pods by each uid that a runtime may use for them. A hash is what the pod's creator says: it is no pod's if two
+    /// have it, and never takes a uid away, which the API server gives.
     pub(crate) fn by_uid(&self) -> HashMap<Name, PodKey> {
         let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-        let uids = |pod: &PodOnNode| [Some(pod.uid.clone()), pod.config_hash.clone()];
-        pods.iter().flat_map(|(key, pod)| uids(pod).into_iter().flatten().map(|uid| (uid, key.clone()))).collect()
+        let mut by_hash: HashMap<Name, Option<PodKey>> = HashMap::new();
+        for (key, pod) in pods.iter() {
+            if let Some(hash) = &pod.config_hash {
+                by_hash.entry(hash.clone()).and_modify(|of| *of = None).or_insert_with(|| Some(key.clone()));
+            }
+        }
+        let of_hash = by_hash.into_iter().filter_map(|(hash, of)| Some((hash, of?)));
+        of_hash.chain(pods.iter().map(|(key, pod)| (pod.uid.clone(), key.clone()))).collect()
     }
 
     /// Waits until `find` succeeds. Its errors are written to `missing`, for the error of a caller that gives up.

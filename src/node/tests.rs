@@ -355,7 +355,33 @@ async fn add_waits_for_the_pod_with_its_uid() {
     // a static pod's sandbox carries the hash of its file
     pods.set(key.clone(), Some(PodOnNode { config_hash: Some("h".into()), ..pod }));
     assert!(pods.ready(&key, Some("h")).is_ok());
-    assert_eq!(pods.by_uid(), ["2", "h"].map(|uid| (uid.into(), key.clone())).into());
+}
+
+/// Whoever creates a pod chooses its hash.
+#[test]
+fn no_pod_takes_anothers_uid() {
+    let pods = Pods::new();
+    let set = |name: &str, hash: Option<&str>| {
+        let pod =
+            PodOnNode { uid: format!("uid-{name}").into(), config_hash: hash.map(Into::into), ..PodOnNode::default() };
+        pods.set(PodKey::new("a", name), Some(pod));
+    };
+    let is = |expected: &[(&str, &str)]| {
+        let expected = expected.iter().map(|(uid, name)| ((*uid).into(), PodKey::new("a", *name)));
+        assert_eq!(pods.by_uid(), expected.collect());
+    };
+    let all: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+    set("static", Some("h"));
+    set("victim", None);
+    is(&[("uid-static", "static"), ("h", "static"), ("uid-victim", "victim")]);
+    // their order in memory is random
+    all.iter().for_each(|name| set(name, Some("uid-victim")));
+    assert_eq!(pods.by_uid()["uid-victim"], PodKey::new("a", "victim"));
+    assert_eq!(pods.by_uid().len(), 23);
+    // of pods with one hash nobody knows whose it is
+    all.iter().for_each(|name| pods.set(PodKey::new("a", name.as_str()), None));
+    set("other", Some("h"));
+    is(&[("uid-static", "static"), ("uid-victim", "victim"), ("uid-other", "other")]);
 }
 
 #[test]
