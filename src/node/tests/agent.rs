@@ -9,6 +9,7 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use lab::{CONF, Lab, Release, container, error, eventually, in_node, in_node_of, result, run};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::sys::signal::Signal;
 use ovnkube_node::{Change, PodOnNode, Tls};
 use serde_json::json;
@@ -86,6 +87,31 @@ fn a_configuration_that_cannot_be_written_is_reported_and_written_later() {
         std::thread::sleep(Duration::from_secs(2));
         assert_eq!(lab.warnings(), []);
         lab.stop_agent();
+    });
+}
+
+/// Each attempt changes files in the directory, which would start the next one.
+#[test]
+fn a_configuration_that_cannot_be_written_is_tried_with_pauses() {
+    in_node(|lab| {
+        std::fs::create_dir_all(lab.conf()).unwrap();
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.send(Change::Node(lab.node()));
+        eventually("a warning", || lab.warnings().iter().any(|warning| warning.reason == "NoNetworkConfiguration"));
+        // other things settle
+        std::thread::sleep(Duration::from_secs(2));
+        let attempts = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+        attempts.add_watch(&lab.dir.join("net.d"), AddWatchFlags::IN_CLOSE_WRITE).unwrap();
+        std::thread::sleep(Duration::from_secs(9));
+        let count: usize = std::iter::from_fn(|| attempts.read_events().ok()).map(|events| events.len()).sum();
+        assert!((1..=8).contains(&count), "{count} attempts");
+        std::fs::remove_dir(lab.conf()).unwrap();
+        eventually("the configuration", || lab.conf().is_file());
+        // the agent's own attempts are no changes by others, and others' changes count again
+        std::fs::remove_file(lab.conf()).unwrap();
+        eventually("the configuration again", || lab.conf().is_file());
     });
 }
 
