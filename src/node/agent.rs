@@ -107,7 +107,8 @@ async fn serve(
     let failed = |problem| Error::Socket { path: settings.cni_socket.clone(), problem };
     let tracker = tracker(&settings, reports.needs_nodes.clone());
     let (health, warnings) = (reports.health.clone(), reports.warnings.clone());
-    let routes = OtherClusters::new(&settings, &cni, own_node.clone(), told, &tracker, warnings.clone());
+    let here = Net::here().await?;
+    let routes = OtherClusters::new(&settings, &cni, here, own_node.clone(), told, &tracker, warnings.clone());
     let reconciler = Reconciler::new(&settings, Arc::clone(&cni), own_node, &tracker, ready, mtu, reports);
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
