@@ -145,6 +145,9 @@ async fn listen(
             Change::ServicesSynced => services.services_synced(),
             Change::NodesSynced => services.nodes_synced(),
             Change::Node(now) => {
+                if let Some(cni) = cni {
+                    cni.pods.set_subnets(&now.subnets);
+                }
                 node.send_if_modified(|have| {
                     let differs = *have != now;
                     *have = now;

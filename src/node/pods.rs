@@ -1,9 +1,10 @@
 //! The pods of this node, as far as wiring needs them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ovnkube_model::{Name, PodKey, PodNetwork, keys};
+use ipnetwork::IpNetwork;
+use ovnkube_model::{Name, PodKey, PodNetwork, Subnet, is_for_pods, keys};
 use tokio::sync::watch;
 
 /// The part of a pod that wiring depends on.
@@ -23,28 +24,45 @@ pub struct PodOnNode {
 /// Pods by name; waiters wake on every change.
 #[derive(Debug)]
 pub(crate) struct Pods {
-    pods: Mutex<HashMap<PodKey, PodOnNode>>,
+    known: Mutex<Known>,
     changed: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    pods: HashMap<PodKey, PodOnNode>,
+    /// Those of the own Node; empty: it has none yet, or is not known.
+    subnets: Vec<Subnet>,
 }
 
 impl Pods {
     pub(crate) fn new() -> Self {
-        Self { pods: Mutex::default(), changed: watch::Sender::new(()) }
+        Self { known: Mutex::default(), changed: watch::Sender::new(()) }
     }
 
     /// Sets or removes a pod; `None`: the pod is gone.
     pub(crate) fn set(&self, key: PodKey, pod: Option<PodOnNode>) {
-        let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.lock();
         match pod {
-            Some(pod) => pods.insert(key, pod),
-            None => pods.remove(&key),
+            Some(pod) => known.pods.insert(key, pod),
+            None => known.pods.remove(&key),
         };
-        drop(pods);
+        drop(known);
         self.changed.send_replace(());
     }
 
+    /// Sets the subnets of the own Node.
+    pub(crate) fn set_subnets(&self, subnets: &[Subnet]) {
+        let mut known = self.lock();
+        if known.subnets != subnets {
+            known.subnets = subnets.to_vec();
+            drop(known);
+            self.changed.send_replace(());
+        }
+    }
+
     pub(crate) fn get(&self, key: &PodKey) -> Option<PodOnNode> {
-        self.pods.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        self.lock().pods.get(key).cloned()
     }
 
     /// Ticks on every change.
@@ -55,9 +73,9 @@ impl Pods {
     /// The pods by each uid that a runtime may use for them. A hash is what the pod's creator says: it is no pod's if two
     /// have it, and never takes a uid away, which the API server gives.
     pub(crate) fn by_uid(&self) -> HashMap<Name, PodKey> {
-        let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        let pods = &self.lock().pods;
         let mut by_hash: HashMap<Name, Option<PodKey>> = HashMap::new();
-        for (key, pod) in pods.iter() {
+        for (key, pod) in pods {
             if let Some(hash) = &pod.config_hash {
                 by_hash.entry(hash.clone()).and_modify(|of| *of = None).or_insert_with(|| Some(key.clone()));
             }
@@ -96,8 +114,26 @@ impl Pods {
         let _ = self.changed.subscribe().wait_for(is_gone).await;
     }
 
-    /// The pod and its addresses, or what is missing.
+    /// The pod and its addresses, or what is missing. Anyone who may edit the pod may have written the addresses; only
+    /// those of the own node are its to give.
     pub(crate) fn ready(&self, key: &PodKey, uid: Option<&str>) -> Result<(PodOnNode, PodNetwork), String> {
+        let (pod, network) = self.annotated(key, uid)?;
+        let subnets = &self.lock().subnets;
+        if subnets.is_empty() {
+            return Err(format!("the node has no subnet yet (annotation {})", keys::NODE_SUBNETS));
+        }
+        let of_others = network.ip_addresses.iter().map(IpNetwork::ip).find(|ip| !is_for_pods(subnets, *ip));
+        let Some(ip) = of_others else { return Ok((pod, network)) };
+        let subnets: Vec<String> = subnets.iter().map(ToString::to_string).collect();
+        Err(format!(
+            "annotation {} cannot be used: {ip} is not an address for pods of this node, whose subnet is {}",
+            keys::POD_NETWORKS,
+            subnets.join(",")
+        ))
+    }
+
+    /// The pod and its annotated addresses, whatever they are.
+    pub(crate) fn annotated(&self, key: &PodKey, uid: Option<&str>) -> Result<(PodOnNode, PodNetwork), String> {
         let pod = self.find(key, uid)?;
         let text = pod
             .networks
@@ -109,5 +145,9 @@ impl Pods {
             return Err(format!("annotation {} holds no address", keys::POD_NETWORKS));
         }
         Ok((pod, network))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -328,27 +328,41 @@ async fn add_waits_for_the_pod_with_its_uid() {
     let pods = Pods::new();
     let key = PodKey::new("a", "b");
     let missing = Mutex::default();
-    let networks = r#"{"default":{"ip_addresses":["10.128.0.3/23"],"mac_address":"0a:58:0a:80:00:03"}}"#;
+    let with = |ips: &str| format!(r#"{{"default":{{"ip_addresses":[{ips}],"mac_address":"0a:58:0a:80:00:03"}}}}"#);
+    let networks = with(r#""10.128.0.3/23","fd01::3/64""#);
     let pod = |uid: &str, networks: Option<&str>| {
         Some(PodOnNode { uid: uid.into(), networks: networks.map(Into::into), ..PodOnNode::default() })
     };
     let waiting = pods.until(&missing, |pods| pods.ready(&key, Some("2")));
+    let says = async |why: &str| {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        let said = missing.lock().unwrap().clone();
+        assert!(said.contains(why), "{said}");
+    };
     let sending = async {
         for (step, why) in [
             (None, "not on this node"),
-            (pod("1", Some(networks)), "uid 1"),
+            (pod("1", Some(&networks)), "uid 1"),
             (pod("2", None), "is missing"),
             (pod("2", Some("{")), "not a JSON object"),
             (pod("2", Some(r#"{"default":{"mac_address":"0a:58:0a:80:00:03"}}"#)), "no address"),
+            (pod("2", Some(&networks)), "no subnet yet"),
         ] {
             pods.set(key.clone(), step);
-            for _ in 0..10 {
-                tokio::task::yield_now().await;
-            }
-            let said = missing.lock().unwrap().clone();
-            assert!(said.contains(why), "{said}");
+            says(why).await;
         }
-        pods.set(key.clone(), pod("2", Some(networks)));
+        // of another node, before and after this one is known; of nobody; the gateway and the management port
+        let subnets = ["10.128.0.0/23", "fd01::/64"].map(|subnet| subnet.parse().unwrap());
+        pods.set_subnets(&subnets[..1]);
+        says("fd01::3 is not an address for pods of this node, whose subnet is 10.128.0.0/23").await;
+        pods.set_subnets(&subnets);
+        for ip in ["10.128.2.3", "8.8.8.8", "fd01:0:0:1::3", "10.128.0.1", "10.128.0.2", "10.128.1.255"] {
+            pods.set(key.clone(), pod("2", Some(&with(&format!(r#""10.128.0.3/23","{ip}/8""#)))));
+            says(&format!("annotation k8s.ovn.org/pod-networks cannot be used: {ip} is not")).await;
+        }
+        pods.set(key.clone(), pod("2", Some(&networks)));
     };
     let ((pod, network), ()) = tokio::join!(waiting, sending);
     assert_eq!((&*pod.uid, network.mac_address.to_string().as_str()), ("2", "0a:58:0a:80:00:03"));
@@ -375,11 +389,15 @@ fn no_pod_takes_anothers_uid() {
     set("victim", None);
     is(&[("uid-static", "static"), ("h", "static"), ("uid-victim", "victim")]);
     // their order in memory is random
-    all.iter().for_each(|name| set(name, Some("uid-victim")));
+    for name in &all {
+        set(name, Some("uid-victim"));
+    }
     assert_eq!(pods.by_uid()["uid-victim"], PodKey::new("a", "victim"));
     assert_eq!(pods.by_uid().len(), 23);
     // of pods with one hash nobody knows whose it is
-    all.iter().for_each(|name| pods.set(PodKey::new("a", name.as_str()), None));
+    for name in &all {
+        pods.set(PodKey::new("a", name.as_str()), None);
+    }
     set("other", Some("h"));
     is(&[("uid-static", "static"), ("uid-victim", "victim"), ("uid-other", "other")]);
 }

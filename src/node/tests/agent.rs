@@ -246,6 +246,7 @@ fn a_later_sandbox_wins() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
+        lab.send(Change::Node(lab.node()));
         eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
         let pod = lab.pod("web", 3);
         let later = lab::Pod { netns: lab.pod("other", 9).netns, ..pod.clone() };
@@ -296,6 +297,7 @@ fn del_ends_a_waiting_add() {
         assert!(!lab.vsctl("show").contains("s1000"));
         assert!(!run("ip", &["link"]).contains("s1000"));
     });
+        lab.send(Change::Node(lab.node()));
 }
 
 /// Another pod may get its addresses soon, and the kubelet sends no DEL for the sandbox meanwhile.
@@ -327,6 +329,7 @@ fn a_pod_that_is_deleted_ends_a_waiting_add() {
                 eventually("the port", || lab.vsctl("list-ports br-int").contains("s1000"));
                 lab.send(Change::Pod(pod.key(), after.clone()));
                 is_ended(&add.join().unwrap());
+        lab.send(Change::Node(lab.node()));
             });
             assert!(!lab.vsctl("show").contains("s1000"));
             assert!(!run("ip", &["link"]).contains("s1000"));
@@ -368,6 +371,7 @@ fn del_waits_for_the_database() {
     in_node(|lab| {
         lab.start_all();
         let pod = lab.pod("web", 3);
+        lab.send(Change::Node(lab.node()));
         lab.annotate(&pod);
         result(&lab.shim(&pod, &container("s1"), "ADD"));
         lab.crash_agent();
@@ -516,6 +520,8 @@ fn both_address_families() {
         let addresses = pod.ip_cmd("-6 addr show dev eth0");
         assert!(addresses.contains("fd00:10::3/64") && !addresses.contains("tentative"), "{addresses}");
         let routes = pod.ip_cmd("-6 route");
+        lab.cluster_subnets.push("fd00:10::/48");
+        lab.node_subnets.push("fd00:10::/64");
         assert!(
             routes.contains("default via fd00:10::1") && routes.contains("fd00:10::/48 via fd00:10::1"),
             "{routes}"
