@@ -274,6 +274,7 @@ fn del_ends_a_waiting_add() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
+        lab.send(Change::Node(lab.node()));
         let pod = lab.pod("web", 3);
         std::thread::scope(|scope| {
             let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
@@ -297,7 +298,6 @@ fn del_ends_a_waiting_add() {
         assert!(!lab.vsctl("show").contains("s1000"));
         assert!(!run("ip", &["link"]).contains("s1000"));
     });
-        lab.send(Change::Node(lab.node()));
 }
 
 /// Another pod may get its addresses soon, and the kubelet sends no DEL for the sandbox meanwhile.
@@ -306,6 +306,7 @@ fn a_pod_that_is_deleted_ends_a_waiting_add() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
+        lab.send(Change::Node(lab.node()));
         eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
         let pod = lab.pod("web", 3);
         let bare = PodOnNode { networks: None, ..pod.annotated() };
@@ -329,7 +330,6 @@ fn a_pod_that_is_deleted_ends_a_waiting_add() {
                 eventually("the port", || lab.vsctl("list-ports br-int").contains("s1000"));
                 lab.send(Change::Pod(pod.key(), after.clone()));
                 is_ended(&add.join().unwrap());
-        lab.send(Change::Node(lab.node()));
             });
             assert!(!lab.vsctl("show").contains("s1000"));
             assert!(!run("ip", &["link"]).contains("s1000"));
@@ -348,6 +348,7 @@ fn a_port_that_is_added_too_late_is_removed() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
+        lab.send(Change::Node(lab.node()));
         eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
         let pod = lab.pod("web", 3);
         lab.annotate(&pod);
@@ -371,7 +372,6 @@ fn del_waits_for_the_database() {
     in_node(|lab| {
         lab.start_all();
         let pod = lab.pod("web", 3);
-        lab.send(Change::Node(lab.node()));
         lab.annotate(&pod);
         result(&lab.shim(&pod, &container("s1"), "ADD"));
         lab.crash_agent();
@@ -497,6 +497,8 @@ fn ports_of_dead_sandboxes_are_removed_at_start() {
 #[test]
 fn both_address_families() {
     in_node(|lab| {
+        lab.cluster_subnets.push("fd00:10::/48");
+        lab.node_subnets.push("fd00:10::/64");
         lab.start_all();
         let pod = lab.pod("web", 3);
         let networks = json!({"default": {
@@ -520,8 +522,6 @@ fn both_address_families() {
         let addresses = pod.ip_cmd("-6 addr show dev eth0");
         assert!(addresses.contains("fd00:10::3/64") && !addresses.contains("tentative"), "{addresses}");
         let routes = pod.ip_cmd("-6 route");
-        lab.cluster_subnets.push("fd00:10::/48");
-        lab.node_subnets.push("fd00:10::/64");
         assert!(
             routes.contains("default via fd00:10::1") && routes.contains("fd00:10::/48 via fd00:10::1"),
             "{routes}"
