@@ -21,6 +21,13 @@ pub struct PodOnNode {
     pub egress_bandwidth: Option<Name>,
 }
 
+impl PodOnNode {
+    /// Whether a runtime may mean this pod by `uid`; `None`: the runtime names none.
+    pub(crate) fn is_of(&self, uid: Option<&str>) -> bool {
+        uid.is_none_or(|uid| *uid == *self.uid || Some(uid) == self.config_hash.as_deref())
+    }
+}
+
 /// Pods by name; waiters wake on every change.
 #[derive(Debug)]
 pub(crate) struct Pods {
@@ -101,7 +108,7 @@ impl Pods {
     /// The pod of a sandbox for `uid`.
     pub(crate) fn find(&self, key: &PodKey, uid: Option<&str>) -> Result<PodOnNode, String> {
         let pod = self.get(key).ok_or_else(|| "the pod is not on this node".to_owned())?;
-        match uid.filter(|uid| **uid != *pod.uid && Some(*uid) != pod.config_hash.as_deref()) {
+        match uid.filter(|_| !pod.is_of(uid)) {
             Some(uid) => Err(format!("the pod has uid {}, and the sandbox is for {uid}", pod.uid)),
             None => Ok(pod),
         }

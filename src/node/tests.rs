@@ -405,9 +405,12 @@ fn no_pod_takes_anothers_uid() {
 #[test]
 fn the_later_sandbox_owns_the_port() {
     let locks = SandboxLocks::default();
-    locks.claim("a_b", "s1");
+    locks.claim("a_b", "s1", 1);
     assert_eq!(locks.successor("a_b", "s1"), None);
-    locks.claim("a_b", "s2");
+    locks.claim("a_b", "s2", 2);
+    assert_eq!(locks.successor("a_b", "s1").as_deref(), Some("s2"));
+    // it came first, whenever it claims the port
+    locks.claim("a_b", "s1", 1);
     assert_eq!(locks.successor("a_b", "s1").as_deref(), Some("s2"));
     locks.release("s1");
     assert_eq!(locks.successor("a_b", "s2"), None);

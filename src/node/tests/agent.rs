@@ -269,6 +269,29 @@ fn a_later_sandbox_wins() {
     });
 }
 
+/// The runtime may send it when a pod of that name runs again.
+#[test]
+fn a_late_request_for_an_earlier_pod_takes_nothing_from_the_present_one() {
+    in_node(|lab| {
+        lab.start_all();
+        let pod = lab.pod("web", 3);
+        let earlier = lab::Pod { netns: lab.pod("other", 9).netns, uid: "uid-earlier".into(), ..pod.clone() };
+        lab.annotate(&pod);
+        result(&lab.shim(&pod, &container("s2"), "ADD"));
+        std::thread::scope(|scope| {
+            let late = scope.spawn(|| lab.shim(&earlier, &container("s1"), "ADD"));
+            eventually("the request", || lab.asked() > 0);
+            // it is connected, and nothing shows that the agent has read it
+            std::thread::sleep(Duration::from_secs(2));
+            lab.vsctl(&format!("del-port {}", &container("s2")[..15]));
+            eventually("the port to be put back", || lab.vsctl("list-ports br-int").contains(&container("s2")[..15]));
+            result(&lab.shim(&earlier, &container("s1"), "DEL"));
+            error(&late.join().unwrap());
+        });
+        result(&lab.shim(&pod, &container("s2"), "CHECK"));
+    });
+}
+
 #[test]
 fn del_ends_a_waiting_add() {
     in_node(|lab| {
