@@ -6,7 +6,7 @@ mod lab;
 use std::time::Duration;
 
 use lab::{Lab, Pod, container, error, eventually, in_node, result, run};
-use ovnkube_node::MtuSettings;
+use ovnkube_node::{Change, MtuSettings};
 use serde_json::{Value, json};
 
 const LINK: &str = "0123456789abcde";

@@ -230,11 +230,14 @@ mod tests {
     #[test]
     fn a_lease_lasts_as_long_as_it_was_given_whatever_the_clock_says() {
         apart(async || {
-            for args in ["link add d type dummy", "addr add 192.0.2.2/24 dev d valid_lft 3600 preferred_lft 3600"] {
+            for args in [
+                "link add name lease0 type veth peer name wire",
+                "addr add 192.0.2.2/24 dev lease0 valid_lft 3600 preferred_lft 3600",
+            ] {
                 assert!(std::process::Command::new("ip").args(args.split(' ')).status().unwrap().success());
             }
             let here = Net::here().await.unwrap();
-            let addresses = here.held_addresses(&here.link("d").await.unwrap().unwrap()).await.unwrap();
+            let addresses = here.held_addresses(&here.link("lease0").await.unwrap().unwrap()).await.unwrap();
             let held = LinkSnapshot { up: true, addresses, routes: Vec::new() };
             let journal = Journal::of(7, &held, &[], None);
             let mut text: Value = serde_json::from_str(&journal.text()).unwrap();
