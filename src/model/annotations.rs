@@ -33,7 +33,7 @@ pub mod keys {
     /// On a namespace: `true` where pods may send multicast to each other.
     pub const MULTICAST: &str = "k8s.ovn.org/multicast-enabled";
     /// On the mirror of a static pod: the uid that the kubelet knows it by.
-    pub const CONFIG_HASH: &str = "kubernetes.io/config.hash";
+    pub const CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
     /// Label of a node that carries the traffic to other clusters.
     pub const INTERCONNECTION_GATEWAY: &str = "ovn.kubernetes.io/ic-gw";
     /// Label of a node whose host has routes to other clusters; only in ovnkube.

@@ -76,4 +76,4 @@ pub use selector::{Operator, Requirement, Selector, SelectorFields};
 pub use service::{BadField, PortFields, Service, ServiceFields, ServicePort, ServiceType, TrafficPolicy};
 pub use service_cidr::ServiceCidr;
 pub use services::{AddressRules, Backend, Backends, ExternalIps, NodeIps, Services, Topology};
-pub use world::{Joined, NodeNetwork, PodEntry, Policies, Site, SiteRouter, World};
+pub use world::{Joined, NodeNetwork, PodEntry, Policies, Site, SiteRouter, World, is_for_pods};

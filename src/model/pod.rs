@@ -68,7 +68,10 @@ pub struct Wiring {
     /// Bits per second, like `10M`.
     pub ingress_bandwidth: Option<Name>,
     pub egress_bandwidth: Option<Name>,
-    /// The uid that the kubelet uses for a static pod.
+    /// The uid that the kubelet uses for a static pod, the hash of its file. It is the value of the annotation of the pod in
+    /// the API server, its mirror, which the API server lets nobody add, change or remove afterwards, unlike
+    /// `kubernetes.io/config.hash`. What remains: whoever may create a pod that is bound to a node can create one with it,
+    /// until the kubelet deletes that as a mirror of nothing.
     pub config_hash: Option<Name>,
 }
 
@@ -127,7 +130,7 @@ impl Pod {
             networks: text(keys::POD_NETWORKS),
             ingress_bandwidth: text(keys::INGRESS_BANDWIDTH),
             egress_bandwidth: text(keys::EGRESS_BANDWIDTH),
-            config_hash: text(keys::CONFIG_HASH),
+            config_hash: text(keys::CONFIG_MIRROR),
         }));
         self
     }

@@ -35,6 +35,7 @@ pub use self::pod_entry::PodEntry;
 pub use self::policy_index::Policies;
 pub use self::site::{Site, SiteRouter};
 use self::switch::Switch;
+pub use self::switch::is_for_pods;
 use crate::{
     Affected, Change, Family, Kind, Labels, Name, Namespace, NetworkSettings, Node, Notice, Object, PodKey, Services,
     Severity,

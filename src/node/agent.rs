@@ -112,7 +112,8 @@ async fn serve(
     let failed = |problem| Error::Socket { path: settings.cni_socket.clone(), problem };
     let tracker = tracker(&settings, reports.needs_nodes.clone());
     let (health, warnings) = (reports.health.clone(), reports.warnings.clone());
-    let routes = OtherClusters::new(&settings, &cni, own_node.clone(), told, &tracker, warnings.clone());
+    let here = Net::here().await?;
+    let routes = OtherClusters::new(&settings, &cni, here, own_node.clone(), told, &tracker, warnings.clone());
     let reconciler = Reconciler::new(&settings, Arc::clone(&cni), own_node, &tracker, ready, mtu, reports);
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
@@ -149,6 +150,9 @@ async fn listen(
             Change::ServicesSynced => services.services_synced(),
             Change::NodesSynced => services.nodes_synced(),
             Change::Node(now) => {
+                if let Some(cni) = cni {
+                    cni.pods.set_subnets(&now.subnets);
+                }
                 node.send_if_modified(|have| {
                     let differs = *have != now;
                     *have = now;

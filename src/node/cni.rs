@@ -86,7 +86,11 @@ impl Cni {
         // from now on, also while it waits for the lock
         cancelled.as_mut().enable();
         self.refuse_second(sandbox).await?;
-        self.locks.claim(&subject.pod.port_name(), &sandbox.container_id);
+        let turn = self.locks.turn();
+        // a request for an earlier pod of this name comes too late to take the place of the present one's sandbox
+        if self.pods.get(subject.pod).is_none_or(|pod| pod.is_of(sandbox.pod_uid.as_deref())) {
+            self.claim(&subject, turn);
+        }
         let waiting_for = Mutex::new("an earlier request for this sandbox has not ended".to_owned());
         let _guard = tokio::select! {
             guard = queue.lock.lock() => guard,
@@ -94,7 +98,7 @@ impl Cni {
             () = sleep_until(started + LIMIT) => return Err(late(&waiting_for)),
         };
         let outcome = tokio::select! {
-            outcome = self.wire(&subject, &waiting_for) => outcome,
+            outcome = self.wire(&subject, turn, &waiting_for) => outcome,
             () = &mut cancelled => Err(deleted("its sandbox")),
             () = sleep_until(started + LIMIT) => Err(late(&waiting_for)),
         };
@@ -107,14 +111,20 @@ impl Cni {
         outcome
     }
 
+    fn claim(&self, subject: &Subject<'_>, turn: u64) {
+        self.locks.claim(&subject.pod.port_name(), &subject.sandbox.container_id, turn);
+    }
+
     /// Wires the pod, but stops when it is deleted: another pod may get its addresses a moment later.
     async fn wire(
         &self,
         subject: &Subject<'_>,
+        turn: u64,
         waiting_for: &Mutex<String>,
     ) -> std::result::Result<CniResult, Refusal> {
         let uid = subject.sandbox.pod_uid.as_deref();
         let pod = self.pods.until(waiting_for, |pods| pods.find(subject.pod, uid)).await;
+        self.claim(subject, turn);
         tokio::select! {
             outcome = self.wire_pod(subject, waiting_for) => outcome,
             () = self.pods.deleted(subject.pod, &pod.uid) => Err(deleted("it")),

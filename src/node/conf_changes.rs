@@ -45,7 +45,7 @@ impl ConfChanges {
         }
     }
 
-    /// Returns after at least one change.
+    /// Returns after at least one change; what has changed by then is not reported again.
     pub(crate) async fn next(&self) {
         match &self.0 {
             Some(watched) if watched.next().await.is_ok() => {}
@@ -64,11 +64,12 @@ impl Watched {
     async fn next(&self) -> io::Result<()> {
         // holds the longest event
         let mut events = [0; 4096];
+        let mut any = false;
         loop {
-            self.events.readable().await?;
             match self.events.try_read(&mut events) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                read => return read.map(|_| ()),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock && any => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.events.readable().await?,
+                read => any = read.map(|_| true)?,
             }
         }
     }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ovnkube_host::changes::Changes;
-use ovnkube_host::sockets;
+use ovnkube_host::{Net, sockets};
 use ovnkube_model::{HostRoutes, Name, Subnet};
 use ovnkube_node_plan::links::HostState;
 use ovnkube_node_plan::observed::Observed;
@@ -35,6 +35,8 @@ const SETTLE: Duration = Duration::from_secs(1);
 pub(crate) struct OtherClusters<'a> {
     settings: &'a NodeSettings,
     cni: &'a Cni,
+    /// A socket of its own, since others list objects meanwhile.
+    here: Net,
     node: watch::Receiver<OwnNode>,
     /// `None`: it is not known.
     told: watch::Receiver<Option<HostRoutes>>,
@@ -65,12 +67,13 @@ impl<'a> OtherClusters<'a> {
     pub(crate) fn new(
         settings: &'a NodeSettings,
         cni: &'a Cni,
+        here: Net,
         node: watch::Receiver<OwnNode>,
         told: watch::Receiver<Option<HostRoutes>>,
         services: &'a ServiceTracker,
         warnings: Warnings,
     ) -> Self {
-        Self { settings, cni, node, told, ways: Ways::new(settings, &cni.ovs, services), warnings }
+        Self { settings, cni, here, node, told, ways: Ways::new(settings, &cni.ovs, services), warnings }
     }
 
     /// Runs until the process ends.
@@ -115,12 +118,12 @@ impl<'a> OtherClusters<'a> {
     async fn compare(&mut self) -> Result<bool> {
         let told = self.told.borrow_and_update().clone();
         let node = self.node.borrow_and_update().clone();
-        let host = observe(&self.cni.here, None, Depth::Usual).await?;
+        let host = observe(&self.here, None, Depth::Usual).await?;
         let Wanted { state, held, is_idle } = self.ways.want(told, &node, &host);
         self.warnings.report("HostRouteRefused", say(&held));
         let changes = links::diff(&state, &host);
         let applier = Applier {
-            here: &self.cni.here,
+            here: &self.here,
             ovs: None,
             run_dir: self.settings.run_dir(),
             masquerade: &self.settings.masquerade_subnets,

@@ -1,16 +1,17 @@
 //! The pods of this node, as far as wiring needs them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ovnkube_model::{Name, PodKey, PodNetwork, keys};
+use ipnetwork::IpNetwork;
+use ovnkube_model::{Name, PodKey, PodNetwork, Subnet, is_for_pods, keys};
 use tokio::sync::watch;
 
 /// The part of a pod that wiring depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodOnNode {
     pub uid: Name,
-    /// Annotation `kubernetes.io/config.hash`: the uid the kubelet uses for a static pod.
+    /// Annotation `kubernetes.io/config.mirror`: the uid the kubelet uses for a static pod.
     pub config_hash: Option<Name>,
     /// Annotation `k8s.ovn.org/pod-networks`, not parsed.
     pub networks: Option<Name>,
@@ -20,31 +21,55 @@ pub struct PodOnNode {
     pub egress_bandwidth: Option<Name>,
 }
 
+impl PodOnNode {
+    /// Whether a runtime may mean this pod by `uid`; `None`: the runtime names none.
+    pub(crate) fn is_of(&self, uid: Option<&str>) -> bool {
+        uid.is_none_or(|uid| *uid == *self.uid || Some(uid) == self.config_hash.as_deref())
+    }
+}
+
 /// Pods by name; waiters wake on every change.
 #[derive(Debug)]
 pub(crate) struct Pods {
-    pods: Mutex<HashMap<PodKey, PodOnNode>>,
+    known: Mutex<Known>,
     changed: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    pods: HashMap<PodKey, PodOnNode>,
+    /// Those of the own Node; empty: it has none yet, or is not known.
+    subnets: Vec<Subnet>,
 }
 
 impl Pods {
     pub(crate) fn new() -> Self {
-        Self { pods: Mutex::default(), changed: watch::Sender::new(()) }
+        Self { known: Mutex::default(), changed: watch::Sender::new(()) }
     }
 
     /// Sets or removes a pod; `None`: the pod is gone.
     pub(crate) fn set(&self, key: PodKey, pod: Option<PodOnNode>) {
-        let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.lock();
         match pod {
-            Some(pod) => pods.insert(key, pod),
-            None => pods.remove(&key),
+            Some(pod) => known.pods.insert(key, pod),
+            None => known.pods.remove(&key),
         };
-        drop(pods);
+        drop(known);
         self.changed.send_replace(());
     }
 
+    /// Sets the subnets of the own Node.
+    pub(crate) fn set_subnets(&self, subnets: &[Subnet]) {
+        let mut known = self.lock();
+        if known.subnets != subnets {
+            known.subnets = subnets.to_vec();
+            drop(known);
+            self.changed.send_replace(());
+        }
+    }
+
     pub(crate) fn get(&self, key: &PodKey) -> Option<PodOnNode> {
-        self.pods.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        self.lock().pods.get(key).cloned()
     }
 
     /// Ticks on every change.
@@ -52,11 +77,18 @@ impl Pods {
         self.changed.subscribe()
     }
 
-    /// The pods by each uid that a runtime may use for them.
+    /// The pods by each uid that a runtime may use for them. A hash is what the pod's creator says: it is no pod's if two
+    /// have it, and never takes a uid away, which the API server gives.
     pub(crate) fn by_uid(&self) -> HashMap<Name, PodKey> {
-        let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-        let uids = |pod: &PodOnNode| [Some(pod.uid.clone()), pod.config_hash.clone()];
-        pods.iter().flat_map(|(key, pod)| uids(pod).into_iter().flatten().map(|uid| (uid, key.clone()))).collect()
+        let pods = &self.lock().pods;
+        let mut by_hash: HashMap<Name, Option<PodKey>> = HashMap::new();
+        for (key, pod) in pods {
+            if let Some(hash) = &pod.config_hash {
+                by_hash.entry(hash.clone()).and_modify(|of| *of = None).or_insert_with(|| Some(key.clone()));
+            }
+        }
+        let of_hash = by_hash.into_iter().filter_map(|(hash, of)| Some((hash, of?)));
+        of_hash.chain(pods.iter().map(|(key, pod)| (pod.uid.clone(), key.clone()))).collect()
     }
 
     /// Waits until `find` succeeds. Its errors are written to `missing`, for the error of a caller that gives up.
@@ -76,7 +108,7 @@ impl Pods {
     /// The pod of a sandbox for `uid`.
     pub(crate) fn find(&self, key: &PodKey, uid: Option<&str>) -> Result<PodOnNode, String> {
         let pod = self.get(key).ok_or_else(|| "the pod is not on this node".to_owned())?;
-        match uid.filter(|uid| **uid != *pod.uid && Some(*uid) != pod.config_hash.as_deref()) {
+        match uid.filter(|_| !pod.is_of(uid)) {
             Some(uid) => Err(format!("the pod has uid {}, and the sandbox is for {uid}", pod.uid)),
             None => Ok(pod),
         }
@@ -89,8 +121,26 @@ impl Pods {
         let _ = self.changed.subscribe().wait_for(is_gone).await;
     }
 
-    /// The pod and its addresses, or what is missing.
+    /// The pod and its addresses, or what is missing. Anyone who may edit the pod may have written the addresses; only
+    /// those of the own node are its to give.
     pub(crate) fn ready(&self, key: &PodKey, uid: Option<&str>) -> Result<(PodOnNode, PodNetwork), String> {
+        let (pod, network) = self.annotated(key, uid)?;
+        let subnets = &self.lock().subnets;
+        if subnets.is_empty() {
+            return Err(format!("the node has no subnet yet (annotation {})", keys::NODE_SUBNETS));
+        }
+        let of_others = network.ip_addresses.iter().map(IpNetwork::ip).find(|ip| !is_for_pods(subnets, *ip));
+        let Some(ip) = of_others else { return Ok((pod, network)) };
+        let subnets: Vec<String> = subnets.iter().map(ToString::to_string).collect();
+        Err(format!(
+            "annotation {} cannot be used: {ip} is not an address for pods of this node, whose subnet is {}",
+            keys::POD_NETWORKS,
+            subnets.join(",")
+        ))
+    }
+
+    /// The pod and its annotated addresses, whatever they are.
+    pub(crate) fn annotated(&self, key: &PodKey, uid: Option<&str>) -> Result<(PodOnNode, PodNetwork), String> {
         let pod = self.find(key, uid)?;
         let text = pod
             .networks
@@ -102,5 +152,9 @@ impl Pods {
             return Err(format!("annotation {} holds no address", keys::POD_NETWORKS));
         }
         Ok((pod, network))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

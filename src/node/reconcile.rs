@@ -34,6 +34,8 @@ use crate::{Error, Result};
 const SETTLE: Duration = Duration::from_millis(20);
 /// Delay before a retry: after a failure there may be no notification.
 const RETRY: Duration = Duration::from_secs(1);
+/// The longest delay before the network configuration is written again: it grows, since a full disk may stay full.
+const LONGEST_RETRY: Duration = Duration::from_secs(8);
 
 pub(crate) struct Reconciler<'a> {
     settings: &'a NodeSettings,
@@ -102,6 +104,7 @@ impl<'a> Reconciler<'a> {
         if let Err(e) = self.cni.remove_dead_ports().await {
             tracing::warn!(error = %e, "cannot remove the ports of dead sandboxes");
         }
+        let mut retry = RETRY;
         loop {
             // if a comparison hangs, the time since the last one shows it
             self.health.set_programmed(false);
@@ -109,7 +112,10 @@ impl<'a> Reconciler<'a> {
             // a notification follows when something missing appears, but perhaps not after a failure
             let mut failed = outcome.is_err();
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
-            failed |= now.is_ok() && !self.write_conf().await;
+            let unwritten = now.is_ok() && !self.write_conf().await;
+            failed |= unwritten;
+            let pause = retry;
+            retry = if unwritten { LONGEST_RETRY.min(retry * 2) } else { RETRY };
             conf_changes.watch(&self.settings.cni_conf.dir);
             self.publish(now);
             let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::looks_again);
@@ -120,8 +126,9 @@ impl<'a> Reconciler<'a> {
                 _ = self.services_changed.changed() => {},
                 _ = self.pods_changed.changed(), if !self.ports.is_complete() => {},
                 () = flows_changed(&mut self.gateway) => {},
-                () = conf_changes.next() => {},
-                () = sleep(RETRY), if again => {},
+                // an attempt that fails changes files there, too
+                () = conf_changes.next(), if !unwritten => {},
+                () = sleep(pause), if again => {},
                 () = sleep(encap_ip_change::WHILE), if self.encap_ip_change.is_recent() => {},
             }
             sleep(SETTLE).await;

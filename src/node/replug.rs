@@ -132,7 +132,8 @@ async fn wanted(cni: &Cni, key: &PodKey, lost: &Lost<'_>) -> std::result::Result
     if still.is_none_or(|link| link.index != lost.link.index) {
         return Ok(None);
     }
-    let (pod, network) = cni.pods.ready(key, Some(&lost.pod_uid))?;
+    // it runs with what it was given: annotated addresses change nothing of that
+    let (pod, network) = cni.pods.annotated(key, Some(&lost.pod_uid))?;
     let Some(inside) = cni.here.other_end(lost.link).await.map_err(|e| e.to_string())? else { return Ok(None) };
     let mac = inside.mac.map(Mac);
     if mac != Some(network.mac_address) {

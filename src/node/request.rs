@@ -79,8 +79,11 @@ impl Request {
         let conf = conf(&wire.config)?;
         let command = wire.env.get("CNI_COMMAND").map_or("", String::as_str);
         match command {
-            "ADD" => Ok(Self::Add(sandbox(&wire.env, Need::Everything)?)),
-            "CHECK" => Ok(Self::Check(sandbox(&wire.env, Need::Everything)?)),
+            "ADD" | "CHECK" => {
+                conf.refuse_device()?;
+                let sandbox = sandbox(&wire.env, Need::Everything)?;
+                Ok(if command == "ADD" { Self::Add(sandbox) } else { Self::Check(sandbox) })
+            }
             "DEL" => Ok(Self::Del(sandbox(&wire.env, Need::Identity)?)),
             "STATUS" => Ok(Self::Status),
             "GC" => gc(conf),
@@ -95,14 +98,18 @@ fn conf(config: &str) -> Result<Conf, Refusal> {
     let text = STANDARD
         .decode(config)
         .map_err(|e| Refusal::decode(format!("cannot decode the network configuration: {e}")))?;
-    let conf: Conf =
-        object(&text).map_err(|e| Refusal::decode(format!("cannot read the network configuration: {e}")))?;
-    if conf.runtime.as_ref().is_some_and(|runtime| !runtime.device_info.is_empty()) {
-        return Err(Refusal::unsupported(
-            "cannot use runtimeConfig.CNIDeviceInfoFile: devices are not supported".to_owned(),
-        ));
+    object(&text).map_err(|e| Refusal::decode(format!("cannot read the network configuration: {e}")))
+}
+
+impl Conf {
+    /// Not for DEL and GC: a sandbox must end whatever its configuration says.
+    fn refuse_device(&self) -> Result<(), Refusal> {
+        if self.runtime.as_ref().is_none_or(|runtime| runtime.device_info.is_empty()) {
+            return Ok(());
+        }
+        let why = "cannot use runtimeConfig.CNIDeviceInfoFile: devices are not supported";
+        Err(Refusal::unsupported(why.to_owned()))
     }
-    Ok(conf)
 }
 
 /// Reads a JSON object: serde alone would accept a list for a struct.

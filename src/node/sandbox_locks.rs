@@ -17,8 +17,10 @@ pub(crate) struct SandboxLocks {
 #[derive(Debug, Default)]
 struct State {
     sandboxes: HashMap<String, Arc<Queue>>,
-    /// The newest sandbox of each logical port that has an ADD running.
-    newest: HashMap<String, String>,
+    /// The newest sandbox of each logical port that has an ADD running, with its turn.
+    newest: HashMap<String, (u64, String)>,
+    /// How many ADDs have come.
+    turns: u64,
 }
 
 /// Requests of one sandbox in the order they came.
@@ -52,19 +54,29 @@ impl SandboxLocks {
         self.lock().sandboxes.get(sandbox).is_some_and(|queue| Arc::strong_count(queue) > 1)
     }
 
-    /// Makes `sandbox` the current one of logical port `port`.
-    pub(crate) fn claim(&self, port: &str, sandbox: &str) {
-        self.lock().newest.insert(port.to_owned(), sandbox.to_owned());
+    /// The place of an ADD among all, by when it came.
+    pub(crate) fn turn(&self) -> u64 {
+        let mut state = self.lock();
+        state.turns += 1;
+        state.turns
+    }
+
+    /// Makes `sandbox` the current one of logical port `port`, unless one with a later turn is.
+    pub(crate) fn claim(&self, port: &str, sandbox: &str, turn: u64) {
+        let mut state = self.lock();
+        if state.newest.get(port).is_none_or(|(newest, _)| *newest <= turn) {
+            state.newest.insert(port.to_owned(), (turn, sandbox.to_owned()));
+        }
     }
 
     /// The sandbox that took `port` over from `sandbox`.
     pub(crate) fn successor(&self, port: &str, sandbox: &str) -> Option<String> {
-        self.lock().newest.get(port).filter(|newest| *newest != sandbox).cloned()
+        self.lock().newest.get(port).map(|(_, newest)| newest).filter(|newest| *newest != sandbox).cloned()
     }
 
     /// Forgets a sandbox that is gone.
     pub(crate) fn release(&self, sandbox: &str) {
-        self.lock().newest.retain(|_, newest| newest != sandbox);
+        self.lock().newest.retain(|_, (_, newest)| newest != sandbox);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -133,7 +133,13 @@ fn bad_bodies_are_refused() {
         assert_eq!(Request::decode(body).unwrap_err().code, 6);
     }
     let device = r#"{"runtimeConfig":{"CNIDeviceInfoFile":"/x"}}"#;
-    assert_eq!(request(&add_env(), device).unwrap_err().code, 2);
+    for verb in ["ADD", "CHECK"] {
+        assert_eq!(request(&env_with("CNI_COMMAND", verb), device).unwrap_err().code, 2);
+    }
+    // a sandbox must end, whatever its configuration says
+    assert!(matches!(request(&env_with("CNI_COMMAND", "DEL"), device), Ok(Request::Del(_))));
+    let gc = r#"{"name":"ovn-kubernetes","cni.dev/valid-attachments":[],"runtimeConfig":{"CNIDeviceInfoFile":"/x"}}"#;
+    assert_eq!(request(&env_with("CNI_COMMAND", "GC"), gc), Ok(Request::Gc(Vec::new())));
 }
 
 /// A request that is accepted contains no name that could be a path to somewhere else.
@@ -322,42 +328,89 @@ async fn add_waits_for_the_pod_with_its_uid() {
     let pods = Pods::new();
     let key = PodKey::new("a", "b");
     let missing = Mutex::default();
-    let networks = r#"{"default":{"ip_addresses":["10.128.0.3/23"],"mac_address":"0a:58:0a:80:00:03"}}"#;
+    let with = |ips: &str| format!(r#"{{"default":{{"ip_addresses":[{ips}],"mac_address":"0a:58:0a:80:00:03"}}}}"#);
+    let networks = with(r#""10.128.0.3/23","fd01::3/64""#);
     let pod = |uid: &str, networks: Option<&str>| {
         Some(PodOnNode { uid: uid.into(), networks: networks.map(Into::into), ..PodOnNode::default() })
     };
     let waiting = pods.until(&missing, |pods| pods.ready(&key, Some("2")));
+    let says = async |why: &str| {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        let said = missing.lock().unwrap().clone();
+        assert!(said.contains(why), "{said}");
+    };
     let sending = async {
         for (step, why) in [
             (None, "not on this node"),
-            (pod("1", Some(networks)), "uid 1"),
+            (pod("1", Some(&networks)), "uid 1"),
             (pod("2", None), "is missing"),
             (pod("2", Some("{")), "not a JSON object"),
             (pod("2", Some(r#"{"default":{"mac_address":"0a:58:0a:80:00:03"}}"#)), "no address"),
+            (pod("2", Some(&networks)), "no subnet yet"),
         ] {
             pods.set(key.clone(), step);
-            for _ in 0..10 {
-                tokio::task::yield_now().await;
-            }
-            let said = missing.lock().unwrap().clone();
-            assert!(said.contains(why), "{said}");
+            says(why).await;
         }
-        pods.set(key.clone(), pod("2", Some(networks)));
+        // of another node, before and after this one is known; of nobody; the gateway and the management port
+        let subnets = ["10.128.0.0/23", "fd01::/64"].map(|subnet| subnet.parse().unwrap());
+        pods.set_subnets(&subnets[..1]);
+        says("fd01::3 is not an address for pods of this node, whose subnet is 10.128.0.0/23").await;
+        pods.set_subnets(&subnets);
+        for ip in ["10.128.2.3", "8.8.8.8", "fd01:0:0:1::3", "10.128.0.1", "10.128.0.2", "10.128.1.255"] {
+            pods.set(key.clone(), pod("2", Some(&with(&format!(r#""10.128.0.3/23","{ip}/8""#)))));
+            says(&format!("annotation k8s.ovn.org/pod-networks cannot be used: {ip} is not")).await;
+        }
+        pods.set(key.clone(), pod("2", Some(&networks)));
     };
     let ((pod, network), ()) = tokio::join!(waiting, sending);
     assert_eq!((&*pod.uid, network.mac_address.to_string().as_str()), ("2", "0a:58:0a:80:00:03"));
     // a static pod's sandbox carries the hash of its file
     pods.set(key.clone(), Some(PodOnNode { config_hash: Some("h".into()), ..pod }));
     assert!(pods.ready(&key, Some("h")).is_ok());
-    assert_eq!(pods.by_uid(), ["2", "h"].map(|uid| (uid.into(), key.clone())).into());
+}
+
+/// Whoever creates a pod chooses its hash.
+#[test]
+fn no_pod_takes_anothers_uid() {
+    let pods = Pods::new();
+    let set = |name: &str, hash: Option<&str>| {
+        let pod =
+            PodOnNode { uid: format!("uid-{name}").into(), config_hash: hash.map(Into::into), ..PodOnNode::default() };
+        pods.set(PodKey::new("a", name), Some(pod));
+    };
+    let is = |expected: &[(&str, &str)]| {
+        let expected = expected.iter().map(|(uid, name)| ((*uid).into(), PodKey::new("a", *name)));
+        assert_eq!(pods.by_uid(), expected.collect());
+    };
+    let all: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+    set("static", Some("h"));
+    set("victim", None);
+    is(&[("uid-static", "static"), ("h", "static"), ("uid-victim", "victim")]);
+    // their order in memory is random
+    for name in &all {
+        set(name, Some("uid-victim"));
+    }
+    assert_eq!(pods.by_uid()["uid-victim"], PodKey::new("a", "victim"));
+    assert_eq!(pods.by_uid().len(), 23);
+    // of pods with one hash nobody knows whose it is
+    for name in &all {
+        pods.set(PodKey::new("a", name.as_str()), None);
+    }
+    set("other", Some("h"));
+    is(&[("uid-static", "static"), ("uid-victim", "victim"), ("uid-other", "other")]);
 }
 
 #[test]
 fn the_later_sandbox_owns_the_port() {
     let locks = SandboxLocks::default();
-    locks.claim("a_b", "s1");
+    locks.claim("a_b", "s1", 1);
     assert_eq!(locks.successor("a_b", "s1"), None);
-    locks.claim("a_b", "s2");
+    locks.claim("a_b", "s2", 2);
+    assert_eq!(locks.successor("a_b", "s1").as_deref(), Some("s2"));
+    // it came first, whenever it claims the port
+    locks.claim("a_b", "s1", 1);
     assert_eq!(locks.successor("a_b", "s1").as_deref(), Some("s2"));
     locks.release("s1");
     assert_eq!(locks.successor("a_b", "s2"), None);

@@ -1,12 +1,12 @@
 //! Whether load balancers in front of the nodes may send to this one: the answer of kube-proxy's health port.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::sync::Notify;
 
 /// The node may be behind for this long, as with kube-proxy.
@@ -27,9 +27,22 @@ struct State {
     /// ovs-vswitchd was asked and has not answered yet.
     silent: bool,
     /// When services were last known to be programmed, and ovs-vswitchd to answer.
-    updated: Option<Timestamp>,
+    updated: Option<Moment>,
     /// When services were last known to be programmed.
-    worked: Option<Timestamp>,
+    worked: Option<Moment>,
+}
+
+/// Someone may set the clock, so what has passed follows from `instant`; `stamp` is only reported.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) instant: Instant,
+    pub(crate) stamp: Timestamp,
+}
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        Self { instant: Instant::now(), stamp: Timestamp::now() }
+    }
 }
 
 impl NodeHealth {
@@ -41,9 +54,9 @@ impl NodeHealth {
     /// Sets whether the node is as its services want it; `false` also while that is being checked.
     pub fn set_programmed(&self, programmed: bool) {
         let mut state = self.lock();
-        state.see(Timestamp::now());
+        state.see(Moment::now());
         state.programmed = programmed;
-        state.see(Timestamp::now());
+        state.see(Moment::now());
     }
 
     /// Returns once someone has asked for the node's health since the last call.
@@ -55,9 +68,9 @@ impl NodeHealth {
     /// counts, as with [`NodeHealth::set_programmed`].
     pub fn set_answering(&self, answering: bool) {
         let mut state = self.lock();
-        state.see(Timestamp::now());
+        state.see(Moment::now());
         state.silent = !answering;
-        state.see(Timestamp::now());
+        state.see(Moment::now());
     }
 
     pub fn is_answering(&self) -> bool {
@@ -72,26 +85,27 @@ impl NodeHealth {
     /// Whether it is, or was within this time.
     pub fn was_programmed_within(&self, patience: Duration) -> bool {
         self.asked.notify_one();
-        self.lock().was_programmed_within(patience, Timestamp::now())
+        self.lock().was_programmed_within(patience, Moment::now())
     }
 
     /// `/healthz`: whether this node may get connections.
     pub(crate) fn healthz(&self) -> impl IntoResponse + use<> {
-        self.answer(Timestamp::now(), true)
+        self.answer(Moment::now(), true)
     }
 
     /// `/livez`: whether the agent works; a node that leaves or whose ovs-vswitchd hangs is no reason to restart it.
     pub(crate) fn livez(&self) -> impl IntoResponse + use<> {
-        self.answer(Timestamp::now(), false)
+        self.answer(Moment::now(), false)
     }
 
-    pub(crate) fn answer(&self, now: Timestamp, is_about_node: bool) -> impl IntoResponse + use<> {
+    pub(crate) fn answer(&self, now: Moment, is_about_node: bool) -> impl IntoResponse + use<> {
         self.asked.notify_one();
         let mut state = self.lock();
         let was_programmed = state.was_programmed_within(PATIENCE, now);
         let healthy = if is_about_node { was_programmed } else { is_recent(state.worked, PATIENCE, now) };
         let eligible = !state.leaving;
-        let updated = state.updated.unwrap_or(Timestamp::UNIX_EPOCH);
+        let updated = state.updated.map_or(Timestamp::UNIX_EPOCH, |updated| updated.stamp);
+        let now = now.stamp;
         let about_node = if is_about_node { format!(r#", "nodeEligible": {eligible}"#) } else { String::new() };
         let text = format!(r#"{{"lastUpdated": "{updated}","currentTime": "{now}"{about_node}}}"#);
         let status =
@@ -105,12 +119,12 @@ impl NodeHealth {
 }
 
 impl State {
-    fn was_programmed_within(&mut self, patience: Duration, now: Timestamp) -> bool {
+    fn was_programmed_within(&mut self, patience: Duration, now: Moment) -> bool {
         self.see(now);
         is_recent(self.updated, patience, now)
     }
 
-    fn see(&mut self, now: Timestamp) {
+    fn see(&mut self, now: Moment) {
         if self.programmed {
             self.worked = Some(now);
         }
@@ -120,7 +134,6 @@ impl State {
     }
 }
 
-fn is_recent(time: Option<Timestamp>, patience: Duration, now: Timestamp) -> bool {
-    let patience = SignedDuration::try_from(patience).unwrap_or(SignedDuration::MAX);
-    time.is_some_and(|time| now.duration_since(time) <= patience)
+fn is_recent(time: Option<Moment>, patience: Duration, now: Moment) -> bool {
+    time.is_some_and(|time| now.instant.saturating_duration_since(time.instant) <= patience)
 }

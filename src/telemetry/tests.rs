@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tracing::Level;
 
 use crate::logs::{Lines, filter, log_file};
+use crate::node_health::Moment;
 use crate::{
     Clusters, Connected, Error, LogLimits, LogSettings, Metrics, NodeHealth, Northd, NorthdState, OtherCluster,
     Readiness, Sources, keep_serving, serve,
@@ -269,7 +270,12 @@ async fn a_node_is_healthy_while_its_services_are_programmed() {
 
     health.set_programmed(false);
     assert_eq!(status("/healthz").await, "200", "a moment is forgiven");
-    let later = |seconds| jiff::Timestamp::now() + std::time::Duration::from_secs(seconds);
+    // someone sets the clock meanwhile
+    let hour = jiff::SignedDuration::from_hours(1);
+    let at = |seconds, stamp| Moment { instant: std::time::Instant::now() + Duration::from_secs(seconds), stamp };
+    let later = |seconds| at(seconds, jiff::Timestamp::now() - hour);
+    let ahead = at(50, jiff::Timestamp::now() + hour);
+    assert_eq!(health.answer(ahead, true).into_response().status(), StatusCode::OK);
     assert_eq!(health.answer(later(50), true).into_response().status(), StatusCode::OK);
     assert_eq!(health.answer(later(70), true).into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
     health.set_programmed(true);

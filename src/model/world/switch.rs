@@ -21,6 +21,11 @@ use crate::{Pod, PodAddresses, PodKey};
 /// management port `.2`.
 const RESERVED: u32 = 3;
 
+/// Whether a pod of a node with these subnets can be given this address.
+pub fn is_for_pods(subnets: &[Subnet], ip: IpAddr) -> bool {
+    subnets.iter().any(|subnet| AddressPool::new(*subnet, RESERVED).take(ip).is_ok())
+}
+
 /// The pools of one node's switch.
 #[derive(Debug)]
 pub(super) struct Switch {

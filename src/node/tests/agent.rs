@@ -9,6 +9,7 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use lab::{CONF, Lab, Release, container, error, eventually, in_node, in_node_of, result, run};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::sys::signal::Signal;
 use ovnkube_node::{Change, PodOnNode, Tls};
 use serde_json::json;
@@ -86,6 +87,31 @@ fn a_configuration_that_cannot_be_written_is_reported_and_written_later() {
         std::thread::sleep(Duration::from_secs(2));
         assert_eq!(lab.warnings(), []);
         lab.stop_agent();
+    });
+}
+
+/// Each attempt changes files in the directory, which would start the next one.
+#[test]
+fn a_configuration_that_cannot_be_written_is_tried_with_pauses() {
+    in_node(|lab| {
+        std::fs::create_dir_all(lab.conf()).unwrap();
+        lab.start_ovs();
+        lab.start_ovn();
+        lab.start_agent();
+        lab.send(Change::Node(lab.node()));
+        eventually("a warning", || lab.warnings().iter().any(|warning| warning.reason == "NoNetworkConfiguration"));
+        // other things settle
+        std::thread::sleep(Duration::from_secs(2));
+        let attempts = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+        attempts.add_watch(&lab.dir.join("net.d"), AddWatchFlags::IN_CLOSE_WRITE).unwrap();
+        std::thread::sleep(Duration::from_secs(9));
+        let count: usize = std::iter::from_fn(|| attempts.read_events().ok()).map(|events| events.len()).sum();
+        assert!((1..=8).contains(&count), "{count} attempts");
+        std::fs::remove_dir(lab.conf()).unwrap();
+        eventually("the configuration", || lab.conf().is_file());
+        // the agent's own attempts are no changes by others, and others' changes count again
+        std::fs::remove_file(lab.conf()).unwrap();
+        eventually("the configuration again", || lab.conf().is_file());
     });
 }
 
@@ -220,6 +246,7 @@ fn a_later_sandbox_wins() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
+        lab.send(Change::Node(lab.node()));
         eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
         let pod = lab.pod("web", 3);
         let later = lab::Pod { netns: lab.pod("other", 9).netns, ..pod.clone() };
@@ -242,11 +269,35 @@ fn a_later_sandbox_wins() {
     });
 }
 
+/// The runtime may send it when a pod of that name runs again.
+#[test]
+fn a_late_request_for_an_earlier_pod_takes_nothing_from_the_present_one() {
+    in_node(|lab| {
+        lab.start_all();
+        let pod = lab.pod("web", 3);
+        let earlier = lab::Pod { netns: lab.pod("other", 9).netns, uid: "uid-earlier".into(), ..pod.clone() };
+        lab.annotate(&pod);
+        result(&lab.shim(&pod, &container("s2"), "ADD"));
+        std::thread::scope(|scope| {
+            let late = scope.spawn(|| lab.shim(&earlier, &container("s1"), "ADD"));
+            eventually("the request", || lab.asked() > 0);
+            // it is connected, and nothing shows that the agent has read it
+            std::thread::sleep(Duration::from_secs(2));
+            lab.vsctl(&format!("del-port {}", &container("s2")[..15]));
+            eventually("the port to be put back", || lab.vsctl("list-ports br-int").contains(&container("s2")[..15]));
+            result(&lab.shim(&earlier, &container("s1"), "DEL"));
+            error(&late.join().unwrap());
+        });
+        result(&lab.shim(&pod, &container("s2"), "CHECK"));
+    });
+}
+
 #[test]
 fn del_ends_a_waiting_add() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
+        lab.send(Change::Node(lab.node()));
         let pod = lab.pod("web", 3);
         std::thread::scope(|scope| {
             let add = scope.spawn(|| lab.shim(&pod, &container("s1"), "ADD"));
@@ -278,6 +329,7 @@ fn a_pod_that_is_deleted_ends_a_waiting_add() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
+        lab.send(Change::Node(lab.node()));
         eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
         let pod = lab.pod("web", 3);
         let bare = PodOnNode { networks: None, ..pod.annotated() };
@@ -319,6 +371,7 @@ fn a_port_that_is_added_too_late_is_removed() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
+        lab.send(Change::Node(lab.node()));
         eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
         let pod = lab.pod("web", 3);
         lab.annotate(&pod);
@@ -467,6 +520,8 @@ fn ports_of_dead_sandboxes_are_removed_at_start() {
 #[test]
 fn both_address_families() {
     in_node(|lab| {
+        lab.cluster_subnets.push("fd00:10::/48");
+        lab.node_subnets.push("fd00:10::/64");
         lab.start_all();
         let pod = lab.pod("web", 3);
         let networks = json!({"default": {

@@ -6,7 +6,7 @@ mod lab;
 use std::time::Duration;
 
 use lab::{Lab, Pod, container, error, eventually, in_node, result, run};
-use ovnkube_node::MtuSettings;
+use ovnkube_node::{Change, MtuSettings};
 use serde_json::{Value, json};
 
 const LINK: &str = "0123456789abcde";
@@ -143,6 +143,7 @@ fn another_interface_of_a_sandbox_that_is_being_wired_is_refused() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
+        lab.send(Change::Node(lab.node()));
         eventually("br-int", || lab.vsctl("list-br").contains("br-int"));
         let pod = lab.pod("web", 3);
         let id = container("0123456789abcdef");

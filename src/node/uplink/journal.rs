@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ipnetwork::IpNetwork;
+use nix::time::{ClockId, clock_gettime};
 use ovnkube_host::{SavedAddress, SavedRoute};
 use ovnkube_node_plan::uplink::LinkSnapshot;
 use serde::{Deserialize, Serialize};
@@ -46,7 +47,10 @@ pub(super) struct Journal {
 struct Kept {
     /// For messages; for an address also read back.
     what: String,
-    /// Seconds since 1970; `None`: unlimited.
+    /// Seconds since the boot, which count whatever time it is said to be; `None`: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ends: Option<u64>,
+    /// In place of that, from an earlier version: seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<u64>,
     message: String,
@@ -60,7 +64,7 @@ impl Journal {
         checks: &[Check],
         before: Option<&Journal>,
     ) -> Self {
-        let now = now();
+        let now = since_boot();
         let mut awaited = before.map(Self::defaults_before_boot).unwrap_or_default();
         awaited.retain(|route| is_awaited(route, held));
         let awaited = awaited.iter().map(Kept::route).collect();
@@ -68,7 +72,8 @@ impl Journal {
             before.is_some_and(|before| before.advertised) || held.routes.iter().any(SavedRoute::is_advertised);
         let addresses = held.addresses.iter().map(|held| Kept {
             what: held.address().to_string(),
-            until: held.valid().map(|seconds| now + u64::from(seconds)),
+            ends: held.valid().map(|seconds| now + u64::from(seconds)),
+            until: None,
             message: STANDARD.encode(held.encode()),
         });
         let routes = held.routes.iter().filter(|route| route.is_lasting()).map(Kept::route);
@@ -115,7 +120,7 @@ impl Journal {
             return self.down == now.down;
         }
         let same = |(a, b): (&Kept, &Kept)| {
-            a.what == b.what && a.until.unwrap_or(0).abs_diff(b.until.unwrap_or(0)) <= SAME_END
+            a.what == b.what && a.until == b.until && a.ends.unwrap_or(0).abs_diff(b.ends.unwrap_or(0)) <= SAME_END
         };
         (&self.boot, self.link, self.down, self.addresses.len()) == (&now.boot, now.link, now.down, now.addresses.len())
             && (&self.routes, &self.awaited, self.advertised) == (&now.routes, &now.awaited, now.advertised)
@@ -135,12 +140,9 @@ impl Journal {
         if self.boot != boot() || self.link == 0 || (is_same && up && !self.down) {
             return LinkSnapshot { up: true, addresses: Vec::new(), routes: Vec::new() };
         }
-        let now = now();
         let address = |kept: &Kept| {
             let held = SavedAddress::decode(&kept.bytes()?)?;
-            let (Some(until), Some(valid)) = (kept.until, held.valid()) else { return Some(held) };
-            // seconds since it was written
-            let passed = (now + u64::from(valid)).saturating_sub(until);
+            let Some(passed) = held.valid().and_then(|valid| kept.passed(u64::from(valid))) else { return Some(held) };
             held.aged(u32::try_from(passed).unwrap_or(u32::MAX))
         };
         let mut addresses: Vec<_> = self.addresses.iter().filter_map(address).collect();
@@ -182,18 +184,75 @@ fn routes(kept: &[Kept]) -> Vec<SavedRoute> {
 
 impl Kept {
     fn route(held: &SavedRoute) -> Self {
-        Self { what: held.to_string(), until: None, message: STANDARD.encode(held.encode()) }
+        Self { what: held.to_string(), ends: None, until: None, message: STANDARD.encode(held.encode()) }
     }
 
     fn bytes(&self) -> Option<Vec<u8>> {
         STANDARD.decode(&self.message).ok()
     }
+
+    /// Seconds since it was written, when it was valid for that many.
+    fn passed(&self, valid: u64) -> Option<u64> {
+        let (now, end) = match (self.ends, self.until) {
+            (Some(ends), _) => (since_boot(), ends),
+            (None, until) => (since_1970(), until?),
+        };
+        Some((now + valid).saturating_sub(end))
+    }
 }
 
-fn now() -> u64 {
+fn since_boot() -> u64 {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(0, |since| since.tv_sec().cast_unsigned())
+}
+
+fn since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use ovnkube_host::Net;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::tests::apart;
+
+    /// How long its address is still valid, for a link of another index.
+    fn left(journal: &Value) -> Option<u32> {
+        let lost = Journal::parse(&journal.to_string()).unwrap().lost(None, true);
+        lost.addresses.first().and_then(SavedAddress::valid)
+    }
+
+    #[test]
+    fn a_lease_lasts_as_long_as_it_was_given_whatever_the_clock_says() {
+        apart(async || {
+            for args in [
+                "link add name lease0 type veth peer name wire",
+                "addr add 192.0.2.2/24 dev lease0 valid_lft 3600 preferred_lft 3600",
+            ] {
+                assert!(std::process::Command::new("ip").args(args.split(' ')).status().unwrap().success());
+            }
+            let here = Net::here().await.unwrap();
+            let addresses = here.held_addresses(&here.link("lease0").await.unwrap().unwrap()).await.unwrap();
+            let held = LinkSnapshot { up: true, addresses, routes: Vec::new() };
+            let journal = Journal::of(7, &held, &[], None);
+            let mut text: Value = serde_json::from_str(&journal.text()).unwrap();
+            let about = |left: Option<u32>, seconds: u32| left.is_some_and(|left| left.abs_diff(seconds) <= 60);
+            assert!(about(left(&text), 3600), "{text}");
+            // half an hour later
+            text["addresses"][0]["ends"] = json!(since_boot() + 1800);
+            assert!(about(left(&text), 1800), "{text}");
+            // as an earlier version wrote it; it is written again in the new form
+            text["addresses"][0]["ends"] = Value::Null;
+            text["addresses"][0]["until"] = json!(since_1970() + 1200);
+            assert!(about(left(&text), 1200), "{text}");
+            assert!(!Journal::parse(&text.to_string()).unwrap().agrees(&journal));
+            text["addresses"][0]["until"] = json!(since_1970() - 1);
+            assert_eq!(left(&text), None);
+        });
+    }
 }
