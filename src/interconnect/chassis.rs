@@ -11,7 +11,8 @@ use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
 
 use crate::databases::is_remote;
-use crate::theirs::{Encap, Gateway, Theirs};
+use crate::theirs::Theirs;
+use crate::tunnels::{Encap, Gateway};
 use crate::write::put;
 
 /// `offer`: what of this cluster no gateway of another one may have.

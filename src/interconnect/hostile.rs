@@ -1,5 +1,6 @@
 //! Steps and what they say, from rows that others wrote: no server is needed.
 
+mod bounds;
 mod gateways;
 mod leaving;
 mod names;
@@ -62,6 +63,7 @@ impl Rig {
             },
             nodes: ["n1".into()].into(),
             own_chassis: ["c1".into()].into(),
+            encap_port: 6081,
         };
         let mut rig = Self {
             ic_nb: cache(&ic_nb::DATABASE, include_bytes!("../ovn/schema/ovn-ic-nb.ovsschema")),

@@ -11,7 +11,7 @@
 //! - [`switches`]: transit switches, and whether they go together with what the cluster has; [`keys`]: tunnel keys; [`claim`]: the
 //!   address of this cluster in each
 //! - [`ours`]: the rows of this cluster; [`former`]: those under an earlier name
-//! - [`theirs`]: the rows of the others, checked
+//! - [`theirs`]: the rows of the others, checked; [`tunnels`]: their gateways
 //! - [`chassis`]: southbound rows; [`ways`]: which ways packets can take
 //! - [`hearing`]: whether the others are there
 //! - [`reset`], [`clean`]: what people have removed; [`report`]: what they are told
@@ -36,6 +36,7 @@ mod step;
 mod switches;
 mod text;
 mod theirs;
+mod tunnels;
 mod ways;
 mod write;
 

@@ -15,6 +15,9 @@ use crate::theirs::Theirs;
 use crate::ways::Ways;
 use crate::{chassis, claim, switches};
 
+/// The most problems that are named.
+const PROBLEMS: usize = 20;
+
 /// What to write, and what the databases say.
 pub struct Step {
     /// To IC-NB.
@@ -32,7 +35,8 @@ pub struct Step {
 /// The next step. Where nothing differs, all transactions are empty. NB tells which ways are used; where it is not known, only open
 /// ones count.
 pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment: Moment) -> Step {
-    let mut problems = Vec::new();
+    // those of this cluster, and those of what others wrote
+    let (mut own_problems, mut problems) = (Vec::new(), Vec::new());
     let (mut claims, mut offers) = (Txn::new(&ic_nb::DATABASE), Txn::new(&ic_sb::DATABASE));
     let mut chassis = Txn::new(&sb::DATABASE);
     let ours = Ours::find(offer, databases);
@@ -45,15 +49,15 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     let names = former.names();
     let reader = Reader { databases, nb, offer, zone: own, former: &names };
     let switches = switches::read(reader, &mut problems);
-    problems.extend(switches::missing_family(&offer.prefixes, &switches));
+    own_problems.extend(switches::missing_family(&offer.prefixes, &switches));
     let mut theirs = Theirs::read(reader, &switches, &mut problems);
     let mut stage = Stage::Attach;
     match ours {
         Ok(ours) => {
-            claim::write(&mut claims, offer, &switches, &theirs, &mut problems);
-            stage = ours.write(&mut offers, &switches, &former, moment, &mut problems);
+            claim::write(&mut claims, offer, &switches, &theirs, &mut own_problems);
+            stage = ours.write(&mut offers, &switches, &former, moment, &mut own_problems);
         }
-        Err(problem) => problems.push(problem),
+        Err(problem) => own_problems.push(problem),
     }
     chassis::write(&mut chassis, databases.sb, &theirs, Some(offer), &mut problems);
     let ways = Ways::find(nb, databases.sb, &switches, &theirs);
@@ -65,10 +69,22 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
         routes,
         waiting,
         clusters: theirs.clusters,
-        problems,
+        problems: first(own_problems, problems),
     };
     let numbers = Numbers { asked: number(databases.ic_nb).map(|(_, number)| number), answers: theirs.answers };
     Step { claims, offers, chassis, peers, numbers, goes_on: !moment.is_settled && stage != Stage::Done }
+}
+
+/// The problems that people are told: each becomes an Event, and many would keep those of pods and nodes from being written.
+fn first(own: Vec<String>, others: Vec<String>) -> Vec<String> {
+    let mut all = own;
+    all.extend(others);
+    let more = all.len().saturating_sub(PROBLEMS);
+    all.truncate(PROBLEMS);
+    if more > 0 {
+        all.push(format!("the shared databases hold {more} more things that cannot be used; correct the first ones"));
+    }
+    all
 }
 
 /// Asks who is there; see [`crate::Hearing`]. `now`: seconds since 1970.

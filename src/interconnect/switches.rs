@@ -1,5 +1,6 @@
 //! Transit switches, and the address that this cluster has in each.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -24,6 +25,8 @@ pub(crate) const CLAIM: &str = "ovnkube-addresses-";
 const SUBNET: &str = "subnet";
 /// The most transit switches that are used.
 const MOST: usize = 64;
+/// The most that are compared with each other, to find these.
+const COMPARED: usize = 2 * MOST;
 /// Names of our own switches, and first words of the names of their ports.
 const RESERVED: [&str; 10] = ["cr", "join", "stor", "jtor", "etor", "k8s", "rtos", "rtoj", "rtoe", "ext"];
 /// Those that come before the name of a node alone: a port of a switch `k8s-a` could be that of the node `a-b`.
@@ -89,13 +92,23 @@ pub(crate) struct Reader<'a> {
 /// The switches that can be used, the one with the shortest name first: `ts`, `ts1`, … `ts10`.
 pub(crate) fn read(reader: Reader<'_>, problems: &mut Vec<String>) -> Vec<Switch> {
     let ic_nb = reader.databases.ic_nb;
-    let mut found = Vec::new();
+    let (mut found, mut bad) = (Vec::new(), Vec::new());
     for (uuid, row) in ic_nb.iter(transit_switch::TABLE) {
         match switch(uuid, row, reader.zone, reader.former) {
             Ok(switch) => found.push(switch),
-            Err(problem) => problems.push(problem),
+            Err(problem) => bad.push(problem),
         }
     }
+    if found.len() > MOST {
+        problems.push(format!(
+            "there are {} transit switches; at most {MOST} are used, those with the shortest names: remove some",
+            found.len()
+        ));
+    }
+    bad.sort();
+    problems.append(&mut bad);
+    found.sort_by(by_length);
+    found.truncate(COMPARED);
     // of two that exclude each other, all clusters use the same
     found.sort_by(|a, b| a.name.cmp(&b.name));
     let mut keys = Keys::read(reader.databases);
@@ -110,12 +123,13 @@ pub(crate) fn read(reader: Reader<'_>, problems: &mut Vec<String>) -> Vec<Switch
             Err(problem) => problems.push(format!("cannot use transit switch {}: {problem}", switch.name)),
         }
     }
-    switches.sort_by(|a, b| (a.name.len(), &a.name).cmp(&(b.name.len(), &b.name)));
-    if switches.len() > MOST {
-        problems.push(format!("there are {} transit switches; the first {MOST} are used: remove some", switches.len()));
-        switches.truncate(MOST);
-    }
+    switches.sort_by(by_length);
+    switches.truncate(MOST);
     switches
+}
+
+fn by_length(a: &Switch, b: &Switch) -> Ordering {
+    (a.name.len(), &a.name).cmp(&(b.name.len(), &b.name))
 }
 
 fn set_port_keys(switch: &mut Switch, ic_sb: &Cache) {

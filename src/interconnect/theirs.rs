@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
 use ovnkube_model::{Mac, Name, PeerCluster, PeerRoute, RemotePort, Subnet, is_zone};
-use ovnkube_ovn::ic_sb::{availability_zone, encap, gateway, port_binding, route};
+use ovnkube_ovn::ic_sb::{availability_zone, gateway, port_binding, route};
 use ovnkube_ovn::nb::logical_switch_port as lsp;
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::Cache;
@@ -15,15 +15,14 @@ use ovnkube_plan::names;
 use crate::keys::port_key;
 use crate::rows::CLUSTER;
 use crate::switches::{Reader, Switch};
-use crate::text::{is_chassis, short};
+use crate::text::short;
+use crate::tunnels::{Gateway, Tunnels};
 
 /// The most rows of all other clusters that are used.
 const CLUSTERS: usize = 1024;
 const GATEWAYS: usize = 1024;
 const PORTS: usize = 1024;
 const ROUTES: usize = 16_384;
-/// The most problems that are named.
-const PROBLEMS: usize = 20;
 
 /// The rows of the other clusters.
 #[derive(Default)]
@@ -34,23 +33,6 @@ pub(crate) struct Theirs {
     pub(crate) clusters: BTreeMap<Name, PeerCluster>,
     /// The numbers that they have followed.
     pub(crate) answers: BTreeMap<Name, i64>,
-}
-
-/// A gateway of another cluster.
-pub(crate) struct Gateway {
-    pub(crate) zone: Name,
-    /// What tells its cluster from others of the same name.
-    pub(crate) cluster: Option<Name>,
-    pub(crate) hostname: Name,
-    pub(crate) encaps: BTreeSet<Encap>,
-}
-
-/// Where a host receives tunnels.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Encap {
-    pub(crate) kind: Name,
-    pub(crate) ip: IpAddr,
-    pub(crate) options: BTreeMap<Name, Name>,
 }
 
 /// A port of another cluster in a transit switch.
@@ -69,11 +51,10 @@ impl Theirs {
     pub(crate) fn read(reader: Reader<'_>, switches: &[Switch], problems: &mut Vec<String>) -> Self {
         let Reader { databases, nb, zone: own, former, .. } = reader;
         let ic_sb = databases.ic_sb;
-        let mut wrong = Vec::new();
         let zones = ic_sb.iter(availability_zone::TABLE);
         let zones = zones.map(|(uuid, row)| (uuid, row.str(availability_zone::NAME)));
         let zones = zones.filter(|(_, name)| *name != own && !former.contains(name)).collect();
-        let zones = named(zones, &mut wrong);
+        let zones = named(zones, problems);
         let clusters = zones.values().map(|name| (Name::from(*name), PeerCluster::default())).collect();
         let mut theirs = Self { clusters, ..Self::default() };
         if ic_sb.supports(availability_zone::TABLE, availability_zone::NB_IC_CFG) {
@@ -81,41 +62,31 @@ impl Theirs {
                 zones.iter().filter_map(|(uuid, name)| Some((*name, ic_sb.get(availability_zone::TABLE, *uuid)?)));
             theirs.answers = rows.map(|(name, row)| (name.into(), row.int(availability_zone::NB_IC_CFG))).collect();
         }
-        theirs.read_gateways(ic_sb, &zones, &mut wrong);
-        theirs.read_ports(ic_sb, &zones, switches, nb, &mut wrong);
-        theirs.read_routes(ic_sb, &zones, switches, &mut wrong);
+        theirs.read_gateways(reader, &zones, problems);
+        theirs.read_ports(ic_sb, &zones, switches, nb, problems);
+        theirs.read_routes(ic_sb, &zones, switches, problems);
         theirs.order(switches);
-        let more = wrong.len().saturating_sub(PROBLEMS);
-        wrong.truncate(PROBLEMS);
-        problems.append(&mut wrong);
-        if more > 0 {
-            problems.push(format!("{more} more rows of other clusters are not used"));
-        }
         theirs
     }
 
-    fn read_gateways(&mut self, ic_sb: &Cache, zones: &BTreeMap<Uuid, &str>, wrong: &mut Vec<String>) {
-        for (_, row) in ic_sb.iter(gateway::TABLE) {
-            let Some(zone) = row.uuid(gateway::AVAILABILITY_ZONE).and_then(|uuid| zones.get(&uuid)) else { continue };
+    fn read_gateways(&mut self, reader: Reader<'_>, zones: &BTreeMap<Uuid, &str>, wrong: &mut Vec<String>) {
+        let (ic_sb, tunnels) = (reader.databases.ic_sb, Tunnels::of(reader));
+        let rows = ic_sb.iter(gateway::TABLE);
+        let rows =
+            rows.filter_map(|(_, row)| Some((*zones.get(&row.uuid(gateway::AVAILABILITY_ZONE)?)?, row.as_ref())));
+        let mut rows: Vec<(&str, &Row)> = rows.collect();
+        rows.sort_by_key(|(zone, row)| (*zone, row.str(gateway::NAME)));
+        let mut found: Vec<(Name, Gateway)> = Vec::new();
+        for (zone, row) in rows {
             let name = row.str(gateway::NAME);
-            let rows = row.uuids(gateway::ENCAPS).filter_map(|uuid| ic_sb.get(encap::TABLE, uuid));
-            let encaps = rows.filter_map(|row| read_encap(row)).map(|encap| ((encap.kind.clone(), encap.ip), encap));
-            let encaps: BTreeMap<_, Encap> = encaps.collect();
-            let encaps = Some(encaps).filter(|encaps| !encaps.is_empty());
-            match encaps.filter(|_| is_chassis(name) && self.gateways.len() < GATEWAYS) {
-                Some(encaps) => {
-                    let (zone, hostname) = ((*zone).into(), short(row.str(gateway::HOSTNAME)).into());
-                    self.clusters.entry(Name::clone(&zone)).or_default().gateways += 1;
-                    let cluster = row.external_ids().get(CLUSTER).map(Name::from);
-                    let encaps = encaps.into_values().collect();
-                    self.gateways.insert(name.into(), Gateway { zone, cluster, hostname, encaps });
-                }
-                None => wrong.push(format!(
-                    "cannot use gateway {:?} of cluster {zone}: it has no address that a tunnel can have, its name is not the id of a \
-                     chassis, or there are more than {GATEWAYS}; correct it in that cluster",
-                    short(name)
-                )),
+            match tunnels.read_gateway(ic_sb, zone, row) {
+                Ok(gateway) => found.push((name.into(), gateway)),
+                Err(why) => wrong.push(format!("cannot use gateway {:?} of cluster {zone}: {why}", short(name))),
             }
+        }
+        for (name, gateway) in shared(found, (GATEWAYS, "gateways"), |(_, gateway)| &gateway.zone, wrong) {
+            self.clusters.entry(gateway.zone.clone()).or_default().gateways += 1;
+            self.gateways.insert(name, gateway);
         }
     }
 
@@ -138,12 +109,9 @@ impl Theirs {
         let mut ports: Vec<_> = of_others.collect();
         // who joined earlier has what two want
         ports.sort_by_key(|(row, ..)| (row.int(port_binding::TUNNEL_KEY), row.str(port_binding::LOGICAL_PORT)));
-        for (row, zone, switch) in ports {
+        for (row, zone, switch) in shared(ports, (PORTS, "ports"), |(_, zone, _)| zone, wrong) {
             let is_free = |name: &str| nb.is_none_or(|nb| !is_taken(nb, name));
             let port = read_port(row, zone, switch).and_then(|mut port| {
-                if self.ports.len() >= PORTS {
-                    return Err("there are too many".into());
-                }
                 if !is_free(&port.name) {
                     return Err("the northbound database has another port of this name".into());
                 }
@@ -188,24 +156,32 @@ impl Theirs {
         switches: &[Switch],
         wrong: &mut Vec<String>,
     ) {
+        let mut rows = Vec::new();
         for (uuid, row) in ic_sb.iter(route::TABLE) {
             let Some(zone) = row.uuid(route::AVAILABILITY_ZONE).and_then(|uuid| zones.get(&uuid)) else { continue };
             let of = row.str(route::TRANSIT_SWITCH);
             // routes of other tables than the main one are for routers that ask for them
-            if !row.str(route::ROUTE_TABLE).is_empty() || !switches.iter().any(|switch| switch.name.as_ref() == of) {
-                continue;
+            if row.str(route::ROUTE_TABLE).is_empty() && switches.iter().any(|switch| switch.name.as_ref() == of) {
+                rows.push((*zone, row.str(route::IP_PREFIX), row.str(route::NEXTHOP), of, uuid));
             }
-            match self.read_route(row, uuid, zone, of).filter(|_| self.routes.len() < ROUTES) {
-                Some(route) => self.routes.push(route),
+        }
+        rows.sort_unstable();
+        let of = |port: &Port, ip: &IpAddr| (port.zone.clone(), port.switch.clone(), *ip);
+        let ports: BTreeSet<(Name, Name, IpAddr)> =
+            self.ports.iter().flat_map(|port| port.addresses.iter().map(move |ip| of(port, ip))).collect();
+        let mut found = Vec::new();
+        for (zone, prefix, next_hop, switch, uuid) in rows {
+            match read_route(&ports, (zone, switch), (prefix, next_hop), uuid) {
+                Some(route) => found.push(route),
                 None => wrong.push(format!(
-                    "cannot use the route to {:?} of cluster {} by {:?}: it is not a prefix, or no port of that cluster in transit \
-                     switch {of} has that address; correct it in that cluster",
-                    short(row.str(route::IP_PREFIX)),
-                    zone,
-                    short(row.str(route::NEXTHOP))
+                    "cannot use the route to {:?} of cluster {zone} by {:?}: it is not a prefix, or no port of that cluster in transit \
+                     switch {switch} has that address; correct it in that cluster",
+                    short(prefix),
+                    short(next_hop)
                 )),
             }
         }
+        self.routes = shared(found, (ROUTES, "routes"), |route| &route.zone, wrong);
         self.routes.sort();
     }
 
@@ -224,21 +200,55 @@ impl Theirs {
             self.clusters.entry(zone.clone()).or_default().place = place;
         }
     }
+}
 
-    /// The next hop must be a port of the switch: else traffic could be led to any address.
-    fn read_route(&self, row: &Row, uuid: Uuid, zone: &str, switch: &str) -> Option<PeerRoute> {
-        let prefix: IpNetwork = row.str(route::IP_PREFIX).parse().ok()?;
-        let next_hop: IpAddr = row.str(route::NEXTHOP).parse().ok()?;
-        let mut ports = self.ports.iter().filter(|port| port.switch.as_ref() == switch && port.zone.as_ref() == zone);
-        let is_port = ports.any(|port| port.addresses.contains(&next_hop));
-        (is_port && prefix.is_ipv6() == next_hop.is_ipv6()).then(|| PeerRoute {
-            prefix: Subnet::of(prefix),
-            zone: zone.into(),
-            switch: switch.into(),
-            next_hop,
-            id: uuid.to_string().into(),
-        })
+/// The next hop must be one of the `ports` of the cluster in the switch: else traffic could be led to any address.
+fn read_route(
+    ports: &BTreeSet<(Name, Name, IpAddr)>,
+    (zone, switch): (&str, &str),
+    (prefix, next_hop): (&str, &str),
+    uuid: Uuid,
+) -> Option<PeerRoute> {
+    let prefix: IpNetwork = prefix.parse().ok()?;
+    let next_hop: IpAddr = next_hop.parse().ok()?;
+    let port = (Name::from(zone), Name::from(switch), next_hop);
+    let is_usable = prefix.is_ipv6() == next_hop.is_ipv6() && ports.contains(&port);
+    let (zone, switch, next_hop) = port;
+    is_usable.then(|| PeerRoute { prefix: Subnet::of(prefix), zone, switch, next_hop, id: uuid.to_string().into() })
+}
+
+/// What is used of rows that are in order. If there are more than `most`, each cluster has its share: one that offers much takes
+/// nothing from one that offers little.
+fn shared<T>(rows: Vec<T>, (most, what): (usize, &str), zone: impl Fn(&T) -> &str, wrong: &mut Vec<String>) -> Vec<T> {
+    let mut counts: BTreeMap<Name, usize> = BTreeMap::new();
+    for row in &rows {
+        *counts.entry(zone(row).into()).or_default() += 1;
     }
+    let share = share(counts.values().copied().collect(), most);
+    for (zone, count) in counts.iter().filter(|(_, count)| **count > share) {
+        wrong.push(format!("cluster {zone} offers {count} {what}, of which {share} are used; have it offer fewer"));
+    }
+    let mut used: BTreeMap<Name, usize> = BTreeMap::new();
+    let is_used = |row: &T| {
+        let used = used.entry(zone(row).into()).or_default();
+        *used += 1;
+        *used <= share
+    };
+    rows.into_iter().filter(is_used).collect()
+}
+
+/// How many rows each cluster may have, so that there are at most `most`. What one does not need is there for the others.
+fn share(mut counts: Vec<usize>, most: usize) -> usize {
+    counts.sort_unstable();
+    let (mut room, mut clusters) = (most, counts.len());
+    for count in counts {
+        let share = room / clusters;
+        if count > share {
+            return share;
+        }
+        (room, clusters) = (room - count, clusters - 1);
+    }
+    most
 }
 
 /// The clusters whose names can be used.
@@ -289,30 +299,6 @@ impl Taken {
         self.addresses.extend(addresses);
         Ok(())
     }
-}
-
-/// Options of tunnels that ovn-controller knows, with values that it knows.
-fn is_option(key: &str, value: &str) -> bool {
-    match key {
-        "csum" | "is_default" => matches!(value, "true" | "false"),
-        "dst_port" => value.parse::<u16>().is_ok_and(|port| port != 0),
-        _ => false,
-    }
-}
-
-/// Whether a host can have this address, for tunnels.
-fn is_of_host(ip: IpAddr) -> bool {
-    let is_broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
-    !ip.is_unspecified() && !ip.is_loopback() && !ip.is_multicast() && !is_broadcast
-}
-
-fn read_encap(row: &Row) -> Option<Encap> {
-    let kind = row.str(encap::TYPE);
-    let ip = row.str(encap::IP).parse().ok().filter(|ip| is_of_host(*ip))?;
-    let options = row.map(encap::OPTIONS);
-    let options = options.iter().filter(|(key, value)| is_option(key, value));
-    let options = options.map(|(key, value)| (key.into(), value.into())).collect();
-    matches!(kind, "geneve" | "vxlan").then(|| Encap { kind: kind.into(), ip, options })
 }
 
 fn read_port(row: &Row, zone: &str, switch: &Switch) -> Result<Port, String> {

@@ -35,6 +35,10 @@ pub fn identity(row: &Row) -> Option<Arc<str>> {
     text.filter(|text| !text.is_empty()).cloned()
 }
 
+fn is_of_interconnection(row: &Row) -> bool {
+    row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION)
+}
+
 /// An identity made of several columns.
 fn composed(row: &Row) -> Option<String> {
     let mut id = String::new();
@@ -46,12 +50,14 @@ fn composed(row: &Row) -> Option<String> {
         }
         "Logical_Router_Static_Route" => write!(
             id,
-            "{} {} {} {} {}",
+            "{} {} {} {} {}{}",
             row.str(route::IP_PREFIX),
             row.str(route::POLICY),
             row.str(route::NEXTHOP),
             row.str(route::OUTPUT_PORT),
-            row.str(route::ROUTE_TABLE)
+            row.str(route::ROUTE_TABLE),
+            // people write routes to other clusters, too: ours would take theirs over, and later remove it
+            if is_of_interconnection(row) { " interconnection" } else { "" }
         ),
         "Logical_Router_Policy" => write!(
             id,

@@ -69,6 +69,19 @@ fn the_owner_of_a_route() {
     assert!(!is_ours(&bare()) && is_ours(&bare().with(route::EXTERNAL_IDS, marks)));
 }
 
+/// A person may have written the same route: it is none that ours would take over, and later remove.
+#[test]
+fn a_route_to_another_cluster_is_another_one_than_a_persons() {
+    let bare = || Row::new(route::TABLE).with(route::IP_PREFIX, "10.17.0.0/24").with(route::NEXTHOP, "169.254.100.31");
+    let ours = bare().with(route::EXTERNAL_IDS, owner::marks(owner::INTERCONNECTION));
+    assert_ne!(identity(&bare()), identity(&ours));
+    let learned = [("ic-learned-route", "6a4bb2c5-0000-4000-8000-000000000000")];
+    let learned = bare().with(route::EXTERNAL_IDS, owner::marks(owner::INTERCONNECTION).into_iter().chain(learned));
+    assert_eq!(identity(&learned), identity(&ours));
+    // those of gateways may be of ovn-kubernetes, without marks
+    assert_eq!(identity(&bare()), identity(&bare().with(route::EXTERNAL_IDS, owner::marks(owner::GATEWAY))));
+}
+
 /// If ovn-kubernetes returned, it would take a rule with these ids for one of an egress address.
 #[test]
 fn marks_have_no_name() {

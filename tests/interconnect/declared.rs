@@ -62,3 +62,19 @@ async fn a_declared_prefix_follows_its_cluster() {
     until("it is gone, also while the shared databases are away", async || ways(&lab, "10.244.0.0/16").is_empty())
         .await;
 }
+
+/// A person may have written the same route: that one stays as it is, and when it is not declared any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_by_hand_is_not_taken_over() {
+    let lab = Lab::up(Release::Lts).await;
+    let (_other, _engine) = joined(&lab).await;
+    lab.nb.nbctl(&["lr-route-add", "ovn_cluster_router", "10.17.0.0/16", "169.254.100.77"]);
+    let route = || lab.nb.nbctl(&["--bare", "find", "logical_router_static_route", "ip_prefix=10.17.0.0/16"]);
+    let by_hand = route();
+    lab.configure(&[("auto-route", "false"), ("routes", "az2 10.17.0.0/16")]).await;
+    until("there is one of ours", async || ways(&lab, "10.17.0.0/16").len() == 2).await;
+    assert!(route().contains(&by_hand) && route().contains("k8s.ovn.org/owner-type"), "{}", route());
+    lab.configure(&[("auto-route", "false"), ("routes", "")]).await;
+    until("ours is gone", async || ways(&lab, "10.17.0.0/16").len() == 1).await;
+    assert_eq!(route(), by_hand);
+}

@@ -23,11 +23,12 @@ fn a_gateway_with_the_id_of_a_chassis_of_ours_is_refused() {
 fn an_address_that_another_host_has_is_refused_and_named() {
     for (tunnels, holder) in [
         (&[("geneve", "172.18.0.2")][..], "chassis c1 of this cluster"),
-        (&[("vxlan", "172.18.0.2")], "a node of this cluster"),
+        (&[("geneve", "172.18.0.3")], "a node of this cluster"),
         (&[("geneve", "FD00:19::0:2")], "gateway gw2 of cluster az2"),
         (&[("geneve", "172.21.0.2"), ("geneve", "fd00:19:0::2")], "gateway gw2 of cluster az2"),
     ] {
         let mut rig = Rig::new();
+        rig.offer.local.nodes.insert("172.18.0.3".parse().unwrap());
         rig.gateway("az2", "gw2", &[("geneve", "fd00:19::2")], None);
         rig.cluster("az3", "gw3", "172.20.0.2", (3, "169.254.100.10/24"));
         rig.zone("az4");
@@ -102,4 +103,51 @@ fn our_gateways_take_nothing_from_others() {
     says(&rig.problems(), &["cannot offer geneve 172.18.0.2 of gateway c1", "gateway gw9 of cluster az2 has it"]);
     let offers = rig.step().offers;
     assert!(lines(&offers, "Gateway").is_empty() && lines(&offers, "Encap").is_empty(), "{:?}", offers.lines());
+}
+
+/// Each gateway host opens the port for everyone.
+#[test]
+fn a_tunnel_has_a_port_of_this_clusters_tunnels() {
+    let with_port = |rig: &mut Rig, kind: &str, port: &str| {
+        rig.gateway("az2", "gw2", &[(kind, "172.19.0.2")], None);
+        let row = Row::new(encap::TABLE).with(encap::TYPE, kind).with(encap::IP, "172.19.0.2");
+        add(&mut rig.ic_sb, &format!("gw2 {kind} 172.19.0.2"), row.with(encap::OPTIONS, [("dst_port", port)]));
+    };
+    for (kind, port, own, is_used) in [
+        ("geneve", "6081", 6081, true),
+        ("geneve", "6081", 7000, true),
+        ("geneve", "7000", 7000, true),
+        ("geneve", "53", 6081, false),
+        ("geneve", "4789", 6081, false),
+        ("geneve", "7000", 6081, false),
+    ] {
+        let mut rig = Rig::new();
+        rig.offer.encap_port = own;
+        with_port(&mut rig, kind, port);
+        assert_eq!(rig.written().len(), usize::from(is_used), "{kind} {port} {own}");
+        let problems = rig.problems();
+        assert_eq!(problems.is_empty(), is_used, "{problems:?}");
+        if !is_used {
+            let why =
+                format!("\"gw2\" of cluster az2: its tunnels have UDP port {port}, and those of this cluster {own}");
+            says(&problems, &[&why, "give both clusters the same encap-port"]);
+        }
+    }
+}
+
+/// northd counts the chassis of other clusters, too, and has room for 4095 switches and routers where one has VXLAN.
+#[test]
+fn vxlan_is_used_where_this_cluster_has_it() {
+    let mut rig = Rig::new();
+    rig.gateway("az2", "gw2", &[("geneve", "172.19.0.2"), ("vxlan", "172.19.0.2")], None);
+    assert_eq!(rig.problems(), Vec::<String>::new());
+    assert!(lines(&rig.step().chassis, "vxlan").is_empty(), "{:?}", rig.step().chassis.lines());
+    rig.gateway("az2", "gw2", &[("vxlan", "172.19.0.2")], None);
+    says(&rig.problems(), &["\"gw2\" of cluster az2: it has no address that a tunnel from here can have"]);
+    assert_eq!(rig.written(), BTreeSet::new());
+
+    let row = Row::new(sb_encap::TABLE).with(sb_encap::TYPE, "vxlan").with(sb_encap::IP, "172.18.0.2");
+    add(&mut rig.sb, "c1 geneve 172.18.0.2", row);
+    assert_eq!(rig.problems(), Vec::<String>::new());
+    assert_eq!(lines(&rig.step().chassis, "vxlan").len(), 1, "{:?}", rig.step().chassis.lines());
 }

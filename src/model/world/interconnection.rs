@@ -13,7 +13,8 @@ use crate::{
     TransitSwitch, keys, prefixes,
 };
 
-/// The most prefixes that one message names.
+/// The most prefixes that one message names, and the most clusters that have a message of one kind: many Events would keep those of
+/// pods and nodes from being written.
 const NAMED: usize = 10;
 
 impl World {
@@ -286,15 +287,11 @@ impl World {
         });
         let problems = self.joined.peers.iter().flat_map(|peers| &peers.problems);
         let problems = problems.map(|problem| warn("InterconnectionProblem", problem.clone()));
-        let refused = self.refused_by_zone().into_iter().map(|message| warn("PrefixRefused", message));
+        let refused = first(self.refused_by_zone(), "offer prefixes that are not used: ovnkube ic routes names them");
+        let refused = refused.into_iter().map(|message| warn("PrefixRefused", message));
         let declared = self.declared_problems().into_iter().map(|message| warn("RouteNotUsed", message));
-        let silent = self.joined.clusters().filter(|(_, cluster, _)| cluster.silent).map(|(name, _, _)| {
-            let message = format!(
-                "cluster {name} is silent: its controller has not followed the shared databases for long. Its routes stay. If it is \
-                 gone for good, remove what is left of it: ovnkube ic clean az {name}"
-            );
-            warn("ClusterSilent", message)
-        });
+        let silent = first(self.silent_clusters(), "are silent: ovnkube ic status names them");
+        let silent = silent.into_iter().map(|message| warn("ClusterSilent", message));
         let stuck = self.joined.stuck.iter().map(|(on, problem)| match on {
             Stuck::Present => warn("InterconnectionWaits", format!("interconnection stays as it is: {problem}")),
             Stuck::Next => {
@@ -349,6 +346,18 @@ impl World {
         zones.into_iter().map(message).collect()
     }
 
+    /// One message for each cluster that is silent.
+    fn silent_clusters(&self) -> Vec<String> {
+        let silent = self.joined.clusters().filter(|(_, cluster, _)| cluster.silent);
+        let message = |(name, ..): (&Name, _, _)| {
+            format!(
+                "cluster {name} is silent: its controller has not followed the shared databases for long. Its routes stay. If it is \
+                 gone for good, remove what is left of it: ovnkube ic clean az {name}"
+            )
+        };
+        silent.map(message).collect()
+    }
+
     /// One message for all declared routes that need a person.
     fn declared_problems(&self) -> Option<String> {
         let problem = |(prefix, declared): (&Subnet, &Declared)| {
@@ -357,6 +366,14 @@ impl World {
         let all: Vec<String> = self.joined.declared().filter_map(problem).collect();
         (!all.is_empty()).then(|| format!("not all of key routes is used: {}", named(&all)))
     }
+}
+
+/// The messages of the first clusters, and one with how many more there are.
+fn first(mut all: Vec<String>, what: &str) -> Vec<String> {
+    let more = all.len().saturating_sub(NAMED);
+    all.truncate(NAMED);
+    all.extend((more > 0).then(|| format!("{more} more clusters {what}")));
+    all
 }
 
 /// The first ones, and how many more there are.

@@ -23,6 +23,8 @@ pub struct Offer {
     pub nodes: BTreeSet<Name>,
     /// The chassis of all of them, whether they are there or not.
     pub own_chassis: BTreeSet<Name>,
+    /// UDP port of its tunnels.
+    pub encap_port: u16,
 }
 
 /// What this cluster offered to clusters that it has left, as far as its rows can be found by it.
@@ -36,6 +38,7 @@ pub fn left(world: &World) -> Vec<Offer> {
         local: Local::default(),
         nodes: BTreeSet::new(),
         own_chassis: world.nodes.values().filter_map(|node| node.chassis_id.clone()).collect(),
+        encap_port: world.settings.encap_port,
     };
     world.joined.left().into_iter().map(of).collect()
 }
@@ -55,6 +58,7 @@ pub fn offer(world: &World) -> Option<Offer> {
         local: world.own_addresses(),
         nodes: world.nodes.keys().cloned().collect(),
         own_chassis: world.nodes.values().filter_map(|node| node.chassis_id.clone()).collect(),
+        encap_port: world.settings.encap_port,
     })
 }
 
