@@ -132,7 +132,7 @@ mod tests {
         sweep.succeeded();
         sweep.removed_a_part(now);
         sweep.begin();
-        sweep.was_refused();
+        sweep.was_refused(now);
         assert!(sweep.is_clean());
     }
 
@@ -149,8 +149,28 @@ mod tests {
         assert!(sweep.is_alone());
         sweep.succeeded();
         assert!(!sweep.is_alone());
-        sweep.was_refused();
+        sweep.was_refused(now);
         assert!(sweep.is_alone());
+    }
+
+    /// The server may refuse the removal of one row for as long as somebody's row refers to it.
+    #[test]
+    fn sweeps_that_are_refused_alone_pause() {
+        let mut now = Instant::now();
+        let mut sweep = Sweep::new(now);
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            sweep.begin();
+            sweep.was_refused(now);
+            let due = sweep.due().unwrap();
+            pauses.push((due - now).as_secs());
+            now = due;
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30, 30]);
+        sweep.begin();
+        sweep.succeeded();
+        sweep.request(now);
+        assert_eq!(sweep.due(), Some(now + DELAY));
     }
 
     #[test]
