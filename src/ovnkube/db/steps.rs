@@ -252,9 +252,11 @@ impl Steps {
         }
         let (id, address) = (tool(&words("db-sid")).await?, tool(&words("db-local-address")).await?);
         let log = tool(&words("show-log")).await?;
-        let joined = tool_says(&words("db-cid")).await? && is_listed(&log, &id);
+        // a member that has not joined yet has none
+        let cluster = tool(&words("db-cid")).await.ok();
+        let joined = cluster.is_some() && is_listed(&log, &id);
         let replaces = if joined { None } else { kept_members(file).pop() };
-        Ok(Here::Member { id, address, joined, fresh: records(&log) == 1, replaces })
+        Ok(Here::Member { id, address, cluster, joined, fresh: records(&log) == 1, replaces })
     }
 
     /// Makes the file with which a server joins, beside the one that it will be.
