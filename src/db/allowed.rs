@@ -112,6 +112,9 @@ pub fn leave(observed: &Observed) -> Verdict<Option<String>> {
     let Some(status) = status else {
         return refuse("the server on this host is in no cluster: stop it with ovn-ctl instead".to_owned());
     };
+    if status.is_leaving() {
+        return Ok(None);
+    }
     if !status.is_member() {
         return refuse(format!(
             "the member on this host is not connected to its cluster ({}), so it cannot tell the others; bring it back, or \
@@ -143,21 +146,24 @@ pub fn leave(observed: &Observed) -> Verdict<Option<String>> {
 fn enough(others: &[&Server], word: &str) -> Verdict<Option<String>> {
     let (all, connected) = (others.len(), others.iter().filter(|member| member.connected).count());
     let unasked: Vec<&Server> = others.iter().copied().filter(|member| !member.asked && !member.connected).collect();
-    match connected < majority(all) {
-        true if !unasked.is_empty() => refuse(format!(
-            "{connected} of the {all} other members are known to be connected, and {} are needed; give the addresses of all members \
-             with --{word}-address, also of {}",
-            majority(all),
-            names(unasked.into_iter())
-        )),
-        true => refuse(format!(
+    if connected >= majority(all) {
+        return Ok(no_spare(connected, all));
+    }
+    refuse(if unasked.is_empty() {
+        format!(
             "{connected} of the {all} other members are connected, and {} are needed: nothing could be written any more. Look at \
              {} first",
             majority(all),
             missing(others)
-        )),
-        false => Ok(no_spare(connected, all)),
-    }
+        )
+    } else {
+        format!(
+            "{connected} of the {all} other members are known to be connected, and {} are needed; give the addresses of all members \
+             with --{word}-address, also of {}",
+            majority(all),
+            names(unasked.into_iter())
+        )
+    })
 }
 
 /// Removes a member that is lost for ever: by the member on this host.

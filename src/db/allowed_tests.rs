@@ -72,6 +72,10 @@ fn who_may_leave() {
     }
     let verdict = told(leave(&seen("LFF", None)), Option::unwrap_or_default);
     check("elsewhere", &verdict, Err("no ovsdb-server of the database runs on this host"));
+    // a command that was cut short has begun it
+    let mut begun = seen("LFx", Some(1));
+    begun.servers[1].control.as_mut().unwrap().cluster.as_mut().unwrap().status = "leaving cluster".to_owned();
+    check("begun", &told(leave(&begun), Option::unwrap_or_default), Ok(""));
     // who was not asked is not known to be there
     let mut some = seen("FLFFF", Some(0));
     some.servers.truncate(2);

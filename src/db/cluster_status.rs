@@ -96,6 +96,11 @@ impl ClusterStatus {
         self.status == "cluster member"
     }
 
+    /// Whether it has asked the others that it leaves.
+    pub fn is_leaving(&self) -> bool {
+        self.status == "leaving cluster"
+    }
+
     /// Whether it could not write its file once. Then it takes part in nothing until ovsdb-server is started again, even if the disk
     /// has room.
     pub fn has_failed(&self) -> bool {
