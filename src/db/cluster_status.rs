@@ -65,8 +65,8 @@ impl ClusterStatus {
                 _ => {}
             }
         }
-        let named = |line| Some((Listed::parse(line)?, line.split_whitespace().next()?));
-        let (members, names): (_, Vec<&str>) = lines.take(MOST_MEMBERS).filter_map(named).unzip();
+        let both = |line| Some((Listed::parse(line)?, line.split_whitespace().next()?));
+        let (members, names): (_, Vec<&str>) = lines.take(MOST_MEMBERS).filter_map(both).unzip();
         found.members = members;
         found.connect(&names, &connections);
         (!found.member.is_empty()).then_some(found)
@@ -79,13 +79,13 @@ impl ClusterStatus {
         let others: Vec<&str> = others.map(|(_, name)| *name).collect();
         let is_unique = |name: &str| others.iter().filter(|other| **other == name).count() == 1;
         let to_others = connections.iter().filter_map(|one| outgoing(one));
-        let (named, nameless): (Vec<_>, Vec<_>) = to_others.partition(|(name, _)| is_unique(name));
-        let is_each_open = nameless.len() + named.len() == others.len() && nameless.iter().all(|(_, is_open)| *is_open);
+        let (known, unknown): (Vec<_>, Vec<_>) = to_others.partition(|(name, _)| is_unique(name));
+        let is_each_open = unknown.len() + known.len() == others.len() && unknown.iter().all(|(_, is_open)| *is_open);
         for (listed, name) in self.members.iter_mut().zip(names) {
             listed.calls = is_unique(name) && connections.iter().any(|one| one.strip_prefix("<-") == Some(name));
-            listed.reached = match named.iter().find(|(to, _)| to == name) {
+            listed.reached = match known.iter().find(|(to, _)| to == name) {
                 Some((_, is_open)) => Some(*is_open),
-                None if nameless.iter().all(|(_, is_open)| !is_open) => Some(false),
+                None if unknown.iter().all(|(_, is_open)| !is_open) => Some(false),
                 None => Some(true).filter(|_| is_each_open),
             };
         }

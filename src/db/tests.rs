@@ -342,9 +342,10 @@ fn the_status_of_a_cluster_is_read() {
 #[test]
 fn the_connections_of_a_member_are_read() {
     let with = |connections: &str, others: &[&str]| {
-        let others: String = others.iter().map(|id| format!("    {id} ({id} at tcp:x:1)\n")).collect();
+        let others: Vec<String> = others.iter().map(|id| format!("    {id} ({id} at tcp:x:1)\n")).collect();
         let text = format!(
-            "Server ID: aab2 (aab2)\nConnections: {connections}\nServers:\n    aab2 (aab2 at tcp:x:2) (self)\n{others}"
+            "Server ID: aab2 (aab2)\nConnections: {connections}\nServers:\n    aab2 (aab2 at tcp:x:2) (self)\n{}",
+            others.concat()
         );
         let status = ClusterStatus::parse(&text).unwrap();
         status.members[1..].iter().map(|listed| (listed.calls, listed.reached)).collect::<Vec<_>>()
