@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::cluster_status::{ClusterStatus, Listed};
-use crate::judge::{majority, names};
+use crate::judge::{absent, majority, names};
 use crate::judgement::size;
 use crate::observed::{Model, Observed, Seen};
 use crate::servers::{Role, Server, Servers, host_of};
@@ -43,6 +43,8 @@ pub enum Here {
     Member {
         id: String,
         address: String,
+        /// The cluster that it is of, where that is known.
+        cluster: Option<String>,
         /// Whether it has joined; otherwise the join was cut short.
         joined: bool,
         /// Whether no server has ever used it.
@@ -60,7 +62,7 @@ fn refuse<T>(text: String) -> Verdict<T> {
 
 /// Copies the contents to a file.
 pub fn backup(observed: &Observed) -> Verdict<Source> {
-    let servers = Servers::of(observed);
+    let servers = Servers::of(&observed.named());
     one_cluster(&servers)?;
     let with = |role| servers.all.iter().filter(move |server| server.role == role && server.answers());
     let from =
@@ -82,7 +84,7 @@ pub fn backup(observed: &Observed) -> Verdict<Source> {
             let note = format!("{} only copies another server, which does not answer and may have more", copy.address);
             from(copy, Some(note))
         }
-        ([], None) => refuse(unreachable(&servers, observed.word())),
+        ([], None) => refuse(unreachable(&servers, observed)),
         (several, _) => refuse(two_active(several)),
     }
 }
@@ -110,6 +112,9 @@ pub fn leave(observed: &Observed) -> Verdict<Option<String>> {
     let Some(status) = status else {
         return refuse("the server on this host is in no cluster: stop it with ovn-ctl instead".to_owned());
     };
+    if status.is_leaving() {
+        return Ok(None);
+    }
     if !status.is_member() {
         return refuse(format!(
             "the member on this host is not connected to its cluster ({}), so it cannot tell the others; bring it back, or \
@@ -120,8 +125,6 @@ pub fn leave(observed: &Observed) -> Verdict<Option<String>> {
     }
     let servers = Servers::of(observed);
     let others: Vec<&Server> = servers.members().filter(|member| !is_self(member, status)).collect();
-    let connected = others.iter().filter(|member| member.connected).count();
-    let unasked: Vec<&Server> = others.iter().copied().filter(|member| !member.asked && !member.connected).collect();
     if !others.is_empty() && servers.leader().is_none() {
         let of = if others.iter().all(|member| member.connected) { &others } else { &absent(&others) };
         return refuse(format!(
@@ -130,25 +133,37 @@ pub fn leave(observed: &Observed) -> Verdict<Option<String>> {
             names(of.iter().copied())
         ));
     }
-    match others.len() {
-        0 => refuse(format!(
+    if others.is_empty() {
+        return refuse(format!(
             "it is the only member: the database would be gone. Back it up (ovnkube db backup {word} FILE) and let another \
              member join first, or stop it with ovn-ctl"
-        )),
-        all if connected < majority(all) && !unasked.is_empty() => refuse(format!(
+        ));
+    }
+    enough(&others, word)
+}
+
+/// Whether those that stay can still write, and what their user has to know.
+fn enough(others: &[&Server], word: &str) -> Verdict<Option<String>> {
+    let (all, connected) = (others.len(), others.iter().filter(|member| member.connected).count());
+    let unasked: Vec<&Server> = others.iter().copied().filter(|member| !member.asked && !member.connected).collect();
+    if connected >= majority(all) {
+        return Ok(no_spare(connected, all));
+    }
+    refuse(if unasked.is_empty() {
+        format!(
+            "{connected} of the {all} other members are connected, and {} are needed: nothing could be written any more. Look at \
+             {} first",
+            majority(all),
+            missing(others)
+        )
+    } else {
+        format!(
             "{connected} of the {all} other members are known to be connected, and {} are needed; give the addresses of all members \
              with --{word}-address, also of {}",
             majority(all),
             names(unasked.into_iter())
-        )),
-        all if connected < majority(all) => refuse(format!(
-            "{connected} of the {all} other members are connected, and {} are needed: nothing could be written any more. Look at \
-             {} first",
-            majority(all),
-            missing(&others)
-        )),
-        all => Ok(no_spare(connected, all)),
-    }
+        )
+    })
 }
 
 /// Removes a member that is lost for ever: by the member on this host.
@@ -171,30 +186,60 @@ pub fn remove(observed: &Observed, wanted: &str) -> Verdict<Removal> {
     }
     let servers = Servers::of(observed);
     let members: Vec<&Server> = servers.members().collect();
+    let (removed, others): (Vec<&Server>, Vec<&Server>) =
+        members.iter().copied().partition(|member| member.id.as_deref() == Some(&*listed.id));
+    let member = removed.first();
     if !status.is_member() || servers.leader().is_none() {
-        let absent: Vec<&Server> =
-            members.iter().copied().filter(|member| member.id.as_deref() != Some(&*listed.id)).collect();
         return refuse(format!(
             "there is no leader, so no member can be removed; first bring back {}. If so many are lost for ever that there \
              will be no majority, make a new cluster from a backup: ovnkube db backup, then bootstrap",
-            missing(&absent)
+            missing(&others)
         ));
     }
-    let member = members.iter().find(|member| member.id.as_deref() == Some(&*listed.id));
     if let Some(member) = member.filter(|member| member.connected || member.answers()) {
-        return refuse(format!(
-            "{} is there: it leaves by itself, with ovnkube db leave {word} on its host. If it cannot, stop its ovsdb-server first",
-            member.address
-        ));
+        return refuse(is_there(&member.address, word));
     }
-    let connected = members.iter().filter(|member| member.connected).count();
-    let note = no_spare(connected, members.len().saturating_sub(1));
+    let is_asked = member.is_some_and(|member| member.asked);
+    match lives(listed, status, &members) {
+        Some(true) => return refuse(is_there(&listed.address, word)),
+        None if !is_asked => {
+            return refuse(format!(
+                "it is not known whether {} is there: it was not asked; give its address too, with --{word}-address",
+                listed.address
+            ));
+        }
+        _ => {}
+    }
+    let note = enough(&others, word)?;
     Ok(Removal { id: listed.id.clone(), address: listed.address.clone(), note })
+}
+
+fn is_there(address: &str, word: &str) -> String {
+    format!(
+        "{address} is there: it leaves by itself, with ovnkube db leave {word} on its host. If it cannot, stop its ovsdb-server first"
+    )
+}
+
+/// Whether a member lives, by its connections with the one on this host. A follower hears nothing from it otherwise.
+fn lives(listed: &Listed, status: &ClusterStatus, members: &[&Server]) -> Option<bool> {
+    let is_connected = |id: &str| members.iter().any(|member| member.connected && member.id.as_deref() == Some(id));
+    // one that lost its file has joined again: its new member accepts the connections that are for the old one
+    let has_successor = status.members.iter().any(|other| {
+        other.id != listed.id
+            && other.address == listed.address
+            && (other.is_self || other.calls || is_connected(&other.id))
+    });
+    match (listed.calls, has_successor) {
+        (true, _) => Some(true),
+        (false, true) => Some(false),
+        (false, false) => listed.reached,
+    }
 }
 
 /// This host gets a file that joins the cluster, which is returned.
 pub fn join(observed: &Observed, here: &Here, local: &str) -> Verdict<String> {
     let word = observed.word();
+    same_cluster(observed, here)?;
     match here {
         Here::Runs => return refuse(runs()),
         Here::Alone => {
@@ -223,6 +268,7 @@ pub fn join(observed: &Observed, here: &Here, local: &str) -> Verdict<String> {
 
 /// A member whose host has a new address joins as a new one. Returns the cluster, and the digits of the old member.
 pub fn replace(observed: &Observed, here: &Here, local: &str) -> Verdict<(String, String)> {
+    same_cluster(observed, here)?;
     match here {
         // it was cut short, or done, and nothing has used it
         Here::Member { joined: false, replaces: Some(old), .. } => {
@@ -247,11 +293,17 @@ pub fn replace(observed: &Observed, here: &Here, local: &str) -> Verdict<(String
 /// end was missing, or is done again.
 pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) -> Verdict<bool> {
     let word = observed.word();
-    match here {
+    same_cluster(observed, here)?;
+    let is_made = match here {
         Here::Runs => return refuse(runs()),
-        Here::Member { address, fresh: true, .. } if address == local && !contents => return Ok(false),
-        // the same backup, or another one: nothing is lost
-        Here::Member { address, fresh: true, .. } if address == local => {}
+        // of the same backup, or another one: nothing is lost
+        Here::Member { address, fresh: true, joined: true, .. } if address == local => !contents,
+        Here::Member { joined: false, .. } => {
+            return refuse(format!(
+                "the file of this host was made to join a cluster, and has no contents; move it away, or write ovnkube db join {word} \
+                 {local}"
+            ));
+        }
         Here::Member { address, .. } => {
             return refuse(format!(
                 "the file of this host is that of the member at {address}: start ovsdb-server, and it goes on. If its cluster is \
@@ -263,8 +315,8 @@ pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) 
                 "this host has a file of the database, and would get another one; move it away first".to_owned(),
             );
         }
-        Here::Alone | Here::Nothing => {}
-    }
+        Here::Alone | Here::Nothing => false,
+    };
     if !observed.addressed {
         return refuse(format!(
             "no address of the database is given, so nobody was asked whether there is a cluster already, and there would be two; \
@@ -302,7 +354,21 @@ pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) 
             }
         }
     }
-    Ok(true)
+    Ok(!is_made)
+}
+
+/// Whether a member's file is of the cluster that answers. With another one's, members would elect a leader with contents of that time.
+fn same_cluster(observed: &Observed, here: &Here) -> Verdict<()> {
+    let Here::Member { cluster: Some(own), joined: true, .. } = here else { return Ok(()) };
+    let servers = Servers::of(&observed.named());
+    let other = servers.all.iter().find(|server| server.cluster.as_ref().is_some_and(|cluster| cluster != own));
+    other.map_or(Ok(()), |other| {
+        refuse(format!(
+            "the file of this host is that of a member of another cluster, {own}: {} is in {}. Move the file away",
+            other.address,
+            other.cluster.as_deref().unwrap_or_default()
+        ))
+    })
 }
 
 /// The address stays in the file for ever, and other hosts must reach it. A loopback address is for a cluster on one host, whose
@@ -378,16 +444,22 @@ fn writer(observed: &Observed, name: &str) -> Verdict<Server> {
     if name != observed.database {
         return refuse(format!("the file is of the database {name}, not {}", observed.database));
     }
-    let servers = Servers::of(observed);
+    let servers = Servers::of(&observed.named());
     one_cluster(&servers)?;
     if let Some(leader) = servers.leader().filter(|leader| leader.answers()) {
         return Ok(leader.clone());
     }
     let active: Vec<&Server> = servers.all.iter().filter(|server| server.role == Role::Active).collect();
-    match active.as_slice() {
-        [one] => Ok((*one).clone()),
-        [] => refuse(unreachable(&servers, observed.word())),
-        several => refuse(two_active(several)),
+    let member = servers.all.iter().find(|server| matches!(server.role, Role::Leader | Role::Follower));
+    match (active.as_slice(), member) {
+        ([], _) => refuse(unreachable(&servers, observed)),
+        (several, Some(member)) => refuse(format!(
+            "{} is in a cluster, and {} is not: they have different contents; give the addresses of one database",
+            member.address,
+            names(several.iter().copied())
+        )),
+        ([one], None) => Ok((*one).clone()),
+        (several, None) => refuse(two_active(several)),
     }
 }
 
@@ -407,7 +479,7 @@ fn here(observed: &Observed) -> Verdict<(&Seen, Option<&ClusterStatus>)> {
 }
 
 fn cluster_to_join(observed: &Observed) -> Verdict<String> {
-    let servers = Servers::of(observed);
+    let servers = Servers::of(&observed.named());
     one_cluster(&servers)?;
     let word = observed.word();
     match servers.leader().and_then(|leader| leader.cluster.clone()) {
@@ -419,7 +491,7 @@ fn cluster_to_join(observed: &Observed) -> Verdict<String> {
             "none of the servers that answer is in a cluster; create it with ovnkube db bootstrap, on one host"
                 .to_owned(),
         ),
-        None => refuse(unreachable(&servers, word)),
+        None => refuse(unreachable(&servers, observed)),
     }
 }
 
@@ -441,11 +513,17 @@ fn no_spare(connected: usize, all: usize) -> Option<String> {
     })
 }
 
-fn unreachable(servers: &Servers, word: &str) -> String {
+fn unreachable(servers: &Servers, observed: &Observed) -> String {
+    let word = observed.word();
+    let unused = observed.servers.iter().find(|seen| servers.all.iter().all(|server| server.address != seen.address));
+    let unused = unused.map(|seen| {
+        format!("; the server on this host, {}, is not used, because it is not known to be one of these", seen.address)
+    });
     format!(
         "no server answers that takes writes: {}; look at ovnkube db status {word}, start ovsdb-server there, or give the right \
-         addresses with --{word}-address",
-        names(servers.all.iter())
+         addresses with --{word}-address{}",
+        names(servers.all.iter()),
+        unused.unwrap_or_default()
     )
 }
 
@@ -455,11 +533,6 @@ fn two_active(several: &[&Server]) -> String {
 
 fn runs() -> String {
     "ovsdb-server of the database runs on this host; stop it first, with ovn-ctl".to_owned()
-}
-
-/// The members of these that are not connected.
-fn absent<'a>(members: &[&'a Server]) -> Vec<&'a Server> {
-    members.iter().copied().filter(|member| !member.connected).collect()
 }
 
 fn missing(members: &[&Server]) -> String {

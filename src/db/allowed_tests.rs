@@ -1,13 +1,26 @@
 //! Which steps are allowed, and what a refusal says.
 
 use crate::servers::host_of;
-use crate::tests::{CLUSTER, seen};
-use crate::{DatabaseFile, Here, Refused, backup, bootstrap, compact, convert, join, leave, remove, replace, restore};
+use crate::tests::{CLUSTER, beside, beside_another, seen};
+use crate::{
+    DatabaseFile, Here, Listed, Refused, backup, bootstrap, compact, convert, join, leave, remove, replace, restore,
+};
 
 const LOCAL: &str = "tcp:10.0.0.9:6643";
 
 fn member(address: &str, joined: bool, fresh: bool) -> Here {
-    Here::Member { id: "abcd0000".to_owned(), address: address.to_owned(), joined, fresh, replaces: None }
+    let cluster = Some(CLUSTER.to_owned());
+    Here::Member { id: "abcd0000".to_owned(), address: address.to_owned(), cluster, joined, fresh, replaces: None }
+}
+
+/// The file of a member of another cluster.
+fn of_another(address: &str, fresh: bool) -> Here {
+    match member(address, true, fresh) {
+        Here::Member { id, address, joined, fresh, replaces, .. } => {
+            Here::Member { id, address, cluster: Some("0000".to_owned()), joined, fresh, replaces }
+        }
+        other => other,
+    }
 }
 
 /// `Ok` with what its user is told, or the refusal.
@@ -59,6 +72,10 @@ fn who_may_leave() {
     }
     let verdict = told(leave(&seen("LFF", None)), Option::unwrap_or_default);
     check("elsewhere", &verdict, Err("no ovsdb-server of the database runs on this host"));
+    // a command that was cut short has begun it
+    let mut begun = seen("LFx", Some(1));
+    begun.servers[1].control.as_mut().unwrap().cluster.as_mut().unwrap().status = "leaving cluster".to_owned();
+    check("begun", &told(leave(&begun), Option::unwrap_or_default), Ok(""));
     // who was not asked is not known to be there
     let mut some = seen("FLFFF", Some(0));
     some.servers.truncate(2);
@@ -98,12 +115,53 @@ fn who_may_be_removed() {
     }
 }
 
+/// A follower hears its leader only, and knows of a member that was not asked by its connections.
+#[test]
+fn who_may_be_removed_that_was_not_asked() {
+    let removed = |letters: &str, change: &dyn Fn(&mut Vec<Listed>)| {
+        let mut observed = seen(letters, Some(1));
+        let status = observed.servers[1].control.as_mut().unwrap().cluster.as_mut().unwrap();
+        for listed in &mut status.members[2..] {
+            listed.silent_ms = None;
+        }
+        change(&mut status.members);
+        observed.servers.truncate(2);
+        told(remove(&observed, "cccc"), |removal| removal.id)
+    };
+    let is_there = Err("tcp:10.0.0.3:6643 is there: it leaves by itself");
+    check("it lives", &removed("LFF", &|_| {}), is_there);
+    check("it accepts connections", &removed("LFF", &|members| members[2].calls = false), is_there);
+    check("it is down", &removed("LFx", &|_| {}), Ok("cccc"));
+    let unknown = |members: &mut Vec<Listed>| members[2].reached = None;
+    check(
+        "nobody knows",
+        &removed("LFx", &unknown),
+        Err("it is not known whether tcp:10.0.0.3:6643 is there: it was not asked; give its address too"),
+    );
+    // of five, two of which are down: with the third, there would be no majority for ever
+    check("it lives", &removed("LFFxx", &|_| {}), is_there);
+    let few = "2 of the 4 other members are known to be connected, and 3 are needed; give the addresses of all members with \
+               --nb-address, also of tcp:10.0.0.4:6643, tcp:10.0.0.5:6643";
+    check("too few are known", &removed("LFxxx", &|_| {}), Err(few));
+    // it lost its file and joined again: its new member accepts connections for both
+    let joined_again = |calls: bool| {
+        move |members: &mut Vec<Listed>| {
+            members[2].reached = Some(true);
+            members[3].address = members[2].address.clone();
+            (members[3].calls, members[3].reached) = (calls, Some(calls));
+        }
+    };
+    check("its successor lives", &removed("LFxFF", &joined_again(true)), Err("2 of the 4 other members are known"));
+    check("nobody calls", &removed("LFxFF", &joined_again(false)), is_there);
+}
+
 #[test]
 fn who_may_join() {
     let member = |address: &str, joined| member(address, joined, false);
     let replaced = |address: &str| Here::Member {
         id: "abcd0000".to_owned(),
         address: address.to_owned(),
+        cluster: Some(CLUSTER.to_owned()),
         joined: false,
         fresh: true,
         replaces: Some("1234".to_owned()),
@@ -117,6 +175,14 @@ fn who_may_join() {
         ("LFF", Here::Alone, Err("joining would lose its contents")),
         ("LFF", member(LOCAL, true), Err("that of a member already: start ovsdb-server")),
         ("LFF", member(other, true), Err("write ovnkube db replace nb tcp:10.0.0.9:6643")),
+        (
+            "Lxx",
+            of_another(LOCAL, false),
+            Err("of a member of another cluster, 0000: tcp:10.0.0.1:6641 is in 5c34d84c"),
+        ),
+        ("dxx", of_another(LOCAL, false), Err("Move the file away")),
+        ("xxx", of_another(LOCAL, false), Err("that of a member already: start ovsdb-server")),
+        ("Lxx", of_another(other, false), Err("of a member of another cluster")),
         ("ddx", Here::Nothing, Err("the cluster has no leader")),
         ("F", Here::Nothing, Err("or it was not asked")),
         ("A", Here::Nothing, Err("create it with ovnkube db bootstrap")),
@@ -128,6 +194,7 @@ fn who_may_join() {
         ("LFx", member(other, true), Ok("abcd")),
         ("LFx", member(LOCAL, true), Err("has the address tcp:10.0.0.9:6643 already")),
         ("LFx", member(other, false), Err("write ovnkube db join nb tcp:10.0.0.9:6643")),
+        ("LFx", of_another(other, false), Err("of a member of another cluster")),
         ("LFx", Here::Nothing, Err("has no file of a member")),
         ("LFx", Here::Runs, Err("stop it first")),
         ("ddx", member(other, true), Err("the cluster has no leader")),
@@ -161,6 +228,12 @@ fn who_may_make_a_cluster() {
         ("x", member(local, true, true), true, Ok("")),
         ("x", member("tcp:10.0.0.2:6643", true, true), false, Err("start ovsdb-server, and it goes on")),
         ("xL", member(local, true, true), true, Err("is in a cluster already")),
+        ("xL", member(local, true, true), false, Err("is in a cluster already")),
+        ("xL", of_another(local, true), false, Err("of a member of another cluster")),
+        ("xx", member(local, true, true), false, Err("tcp:10.0.0.2:6641 does not answer")),
+        // it waits for a cluster for ever
+        ("x", member(local, false, true), false, Err("was made to join a cluster, and has no contents; move it away")),
+        ("x", member(local, false, true), true, Err("was made to join a cluster")),
         (
             "xx",
             Here::Nothing,
@@ -254,6 +327,34 @@ fn what_room_the_compaction_of_a_file_needs() {
         observed.servers[0].control.as_mut().unwrap().file = Some(file);
         check(&format!("{bytes} {free:?}"), &told(compact(&observed), |()| String::new()), want);
     }
+}
+
+/// The addresses mean other servers than the one on this host.
+#[test]
+fn no_step_uses_a_server_that_was_not_named() {
+    let unused = "takes writes: tcp:10.0.0.1:6641, tcp:10.0.0.2:6641; look at ovnkube db status nb, start ovsdb-server there, or \
+                  give the right addresses with --nb-address; the server on this host, unix:/here, is not used";
+    let address = |source: crate::Source| source.address;
+    let mut copy = beside("xB");
+    copy.servers[1].control.as_mut().unwrap().backup_of = Some("tcp:10.0.0.1:6641".to_owned());
+    let backed_up = "tcp:10.0.0.1:6641";
+    for (case, observed, read, written, joined) in [
+        ("silent", beside("xxA"), Err(unused), Err(unused), Err(unused)),
+        ("without a leader", beside("ddA"), Ok(backed_up), Err(unused), Err("the cluster has no leader")),
+        ("another cluster, silent", beside_another("xxL"), Err(unused), Err(unused), Err(unused)),
+        ("another cluster", beside_another("LFL"), Ok(backed_up), Ok(backed_up), Ok(CLUSTER)),
+        ("its cluster", beside("FFL"), Ok("unix:/here"), Ok("unix:/here"), Ok(CLUSTER)),
+        ("a copy", copy, Ok("unix:/here"), Err("no server answers"), Err("none of the servers that answer is in")),
+    ] {
+        check(&format!("backup {case}"), &told(backup(&observed), address), read);
+        check(&format!("restore {case}"), &told(restore(&observed, "OVN_Northbound", "7.0.0"), address), written);
+        let converted = convert(&observed, "OVN_Northbound", "7.11.0");
+        check(&format!("convert {case}"), &told(converted, |source| source.unwrap().address), written);
+        check(&format!("join {case}"), &told(join(&observed, &Here::Nothing, LOCAL), |id| id), joined);
+    }
+    // not even if its address is given
+    let both = restore(&seen("ddA", None), "OVN_Northbound", "7.0.0");
+    check("both", &told(both, address), Err("tcp:10.0.0.1:6641 is in a cluster, and tcp:10.0.0.3:6641 is not"));
 }
 
 #[test]

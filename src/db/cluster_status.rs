@@ -30,6 +30,10 @@ pub struct Listed {
     pub is_self: bool,
     /// Since its last message.
     pub silent_ms: Option<u64>,
+    /// Whether it has a connection to this member: then it lives.
+    pub calls: bool,
+    /// Whether a member accepts connections at its address, where that is known.
+    pub reached: Option<bool>,
 }
 
 /// More members than any cluster has.
@@ -39,6 +43,7 @@ impl ClusterStatus {
     /// Nothing if the text is not that of a member.
     pub fn parse(text: &str) -> Option<Self> {
         let mut found = Self::default();
+        let mut connections = Vec::new();
         let mut lines = text.lines();
         for line in lines.by_ref().take_while(|line| *line != "Servers:") {
             let Some((name, value)) = line.split_once(": ") else { continue };
@@ -55,17 +60,45 @@ impl ClusterStatus {
                 "Election timer" => {
                     found.election_timer_ms = value.split(' ').next()?.parse().unwrap_or_default();
                 }
+                "Connections" => connections = value.split_whitespace().collect(),
                 "Log" => found.entries = between(value).unwrap_or_default(),
                 _ => {}
             }
         }
-        found.members = lines.take(MOST_MEMBERS).filter_map(Listed::parse).collect();
+        let both = |line| Some((Listed::parse(line)?, line.split_whitespace().next()?));
+        let (members, names): (_, Vec<&str>) = lines.take(MOST_MEMBERS).filter_map(both).unzip();
+        found.members = members;
+        found.connect(&names, &connections);
         (!found.member.is_empty()).then_some(found)
+    }
+
+    /// `->8c99 (->1ea3) <-0000`: one to each other member and from each, in brackets while it is not open. Names are those of the list
+    /// of members, or `0000` of a member that has not told its id yet; of unix sockets they may all be the same.
+    fn connect(&mut self, names: &[&str], connections: &[&str]) {
+        let others = self.members.iter().zip(names).filter(|(listed, _)| !listed.is_self);
+        let others: Vec<&str> = others.map(|(_, name)| *name).collect();
+        let is_unique = |name: &str| others.iter().filter(|other| **other == name).count() == 1;
+        let to_others = connections.iter().filter_map(|one| outgoing(one));
+        let (known, unknown): (Vec<_>, Vec<_>) = to_others.partition(|(name, _)| is_unique(name));
+        let is_each_open = unknown.len() + known.len() == others.len() && unknown.iter().all(|(_, is_open)| *is_open);
+        for (listed, name) in self.members.iter_mut().zip(names) {
+            listed.calls = is_unique(name) && connections.iter().any(|one| one.strip_prefix("<-") == Some(name));
+            listed.reached = match known.iter().find(|(to, _)| to == name) {
+                Some((_, is_open)) => Some(*is_open),
+                None if unknown.iter().all(|(_, is_open)| !is_open) => Some(false),
+                None => Some(true).filter(|_| is_each_open),
+            };
+        }
     }
 
     /// Whether it takes part in its cluster.
     pub fn is_member(&self) -> bool {
         self.status == "cluster member"
+    }
+
+    /// Whether it has asked the others that it leaves.
+    pub fn is_leaving(&self) -> bool {
+        self.status == "leaving cluster"
     }
 
     /// Whether it could not write its file once. Then it takes part in nothing until ovsdb-server is started again, even if the disk
@@ -89,8 +122,16 @@ impl Listed {
             address: address.to_owned(),
             is_self: line.contains("(self)"),
             silent_ms: silent,
+            calls: false,
+            reached: None,
         })
     }
+}
+
+/// Whom a connection leads to, if it does not come from there, and whether it is open.
+fn outgoing(connection: &str) -> Option<(&str, bool)> {
+    let closed = connection.strip_prefix('(').map(|inner| inner.trim_end_matches(')'));
+    Some((closed.unwrap_or(connection).strip_prefix("->")?, closed.is_none()))
 }
 
 /// How many of `[2, 6]`.

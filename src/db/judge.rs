@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::guards::{COMPACT, with_guards};
 use crate::judgement::{Judgement, State};
-use crate::observed::{Model, Observed};
+use crate::observed::{Model, Observed, Seen};
 use crate::servers::{Role, Server, Servers, Trouble};
 
 /// A member that lacks more entries than this is told: a busy cluster's followers lack some at every moment.
@@ -12,7 +12,21 @@ const FAR_BEHIND: u64 = 500;
 
 pub fn judge(observed: &Observed) -> Judgement {
     let servers = Servers::of(observed);
-    with_guards(of_servers(observed, &servers), observed, &servers)
+    let judgement = observed.stranger().map_or_else(|| of_servers(observed, &servers), |here| strange(observed, here));
+    with_guards(judgement, observed, &servers)
+}
+
+/// None of the named servers answers, and that on this host is nothing that clients with these addresses see.
+fn strange(observed: &Observed, here: &Seen) -> Judgement {
+    let named = observed.named();
+    let judged = of_servers(&named, &Servers::of(&named));
+    let word = observed.word();
+    let remedy = format!("if clients are to use it, give its address with --{word}-address");
+    Judgement::new(
+        judged.state,
+        format!("{}; the server on this host, {}, is not known to be one of these", judged.text, here.address),
+        judged.remedy.map_or(remedy.clone(), |first| format!("{first}; {remedy}")),
+    )
 }
 
 fn of_servers(observed: &Observed, servers: &Servers) -> Judgement {
@@ -134,6 +148,13 @@ fn led(members: &[&Server], servers: &Servers, word: &str) -> Judgement {
 fn leaderless(members: &[&Server], servers: &Servers, word: &str) -> Judgement {
     let all = members.len();
     let answering = members.iter().filter(|member| member.answers()).count();
+    if let Some(leader) = members.iter().find(|member| member.role == Role::Leader && !member.answers()) {
+        return Judgement::new(
+            State::Broken,
+            format!("no writes: {} leads, but does not answer clients", leader.address),
+            "look at that port and its certificate, and whether ovsdb-server is overloaded there",
+        );
+    }
     if let Some(connected) = members.iter().find(|member| member.connected)
         && !servers.complete
     {
@@ -189,8 +210,11 @@ fn predecessor<'a>(members: &[&'a Server]) -> Option<(&'a str, &'a str)> {
         by_address.entry(member.raft_address.as_deref()?).or_default().push(member);
     }
     let (address, both) = by_address.into_iter().find(|(_, both)| both.len() > 1)?;
-    let lost = both.into_iter().find(|member| !member.connected)?;
-    Some((lost.id.as_deref()?, address))
+    // of several, one may be the member that lives
+    match absent(&both).as_slice() {
+        [lost] => Some((lost.id.as_deref()?, address)),
+        _ => None,
+    }
 }
 
 /// What to do about a member that could not write its file: it does not try again by itself.
@@ -270,6 +294,11 @@ fn alone(servers: &Servers, word: &str) -> Judgement {
              ovsdb-server/connect-active-ovsdb-server. What only that one has is lost",
         ),
     }
+}
+
+/// The members of these that are not connected.
+pub(crate) fn absent<'a>(members: &[&'a Server]) -> Vec<&'a Server> {
+    members.iter().copied().filter(|member| !member.connected).collect()
 }
 
 pub(crate) fn names<'a>(servers: impl Iterator<Item = &'a Server>) -> String {

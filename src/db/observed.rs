@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::cluster_status::ClusterStatus;
+use crate::servers::host_of;
 
 /// The servers of one database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Seen {
     pub problem: Option<String>,
     /// Of the server on this host.
     pub control: Option<Control>,
+    /// Addresses are given, and none of them is known to lead to this server: it is only found on this host.
+    pub unnamed: bool,
 }
 
 /// How a server has the database.
@@ -109,5 +112,42 @@ impl Observed {
     /// The server on this host.
     pub fn here(&self) -> Option<(&Seen, &Control)> {
         self.servers.iter().find_map(|seen| Some((seen, seen.control.as_ref()?)))
+    }
+
+    /// The servers that the given addresses name: the one on this host only if it belongs to them.
+    pub(crate) fn named(&self) -> Self {
+        let mut named = self.clone();
+        named.servers.retain(|seen| !seen.unnamed || self.belongs(seen));
+        named
+    }
+
+    /// Whether a server is of the same cluster as one that is named and answers, or copies one.
+    fn belongs(&self, seen: &Seen) -> bool {
+        let named = || self.servers.iter().filter(|seen| !seen.unnamed);
+        let copies = seen.control.as_ref().and_then(|control| control.backup_of.as_ref());
+        let is_copied = copies.is_some_and(|of| named().any(|seen| seen.address == *of));
+        let cluster = seen.cluster();
+        is_copied || cluster.is_some() && named().any(|seen| seen.cluster() == cluster)
+    }
+
+    /// The server on this host, if no address leads to it and no server that is named answers, and it is not of their hosts' cluster.
+    pub(crate) fn stranger(&self) -> Option<&Seen> {
+        let stranger = self.servers.iter().find(|seen| seen.unnamed && !self.belongs(seen))?;
+        let mut named = self.servers.iter().filter(|seen| !seen.unnamed);
+        let status = stranger.control.as_ref().and_then(|control| control.cluster.as_ref());
+        let has_member = |host: &str| {
+            status.is_some_and(|status| status.members.iter().any(|listed| host_of(&listed.address) == Some(host)))
+        };
+        let is_apart = named.all(|seen| seen.answer.is_none() && !host_of(&seen.address).is_some_and(has_member));
+        is_apart.then_some(stranger)
+    }
+}
+
+impl Seen {
+    /// The id of the cluster that it is in.
+    fn cluster(&self) -> Option<&str> {
+        let said = self.control.as_ref().and_then(|control| control.cluster.as_ref());
+        let answered = self.answer.as_ref().and_then(|answer| answer.cluster.as_deref());
+        answered.or(said.map(|status| &*status.cluster)).filter(|cluster| !cluster.is_empty())
     }
 }

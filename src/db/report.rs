@@ -75,6 +75,9 @@ fn northd_line(northd: &Northd) -> String {
 fn line(server: &Server) -> String {
     let mut parts = Vec::new();
     match &server.problem {
+        Some(problem) if server.role == Role::Leader => {
+            parts.push(format!("leads, but does not answer: {problem}"));
+        }
         Some(problem) => parts.push(format!("no answer: {problem}")),
         None if server.trouble == Some(Trouble::Failed) => {
             parts.push("has failed: it could not write its file".to_owned());

@@ -165,6 +165,9 @@ impl Server {
         self.id.get_or_insert_with(|| listed.id.clone());
         self.raft_address = Some(listed.address.clone());
         self.silent_ms = listed.silent_ms;
+        if !self.answers() && leads(listed, status) {
+            self.role = Role::Leader;
+        }
         // members answer their leader three times within its timer
         let limit = LONG_SILENT.max(2 * status.election_timer_ms);
         if status.is_leader() && self.connected && !listed.is_self && listed.silent_ms.is_some_and(|ms| ms > limit) {
@@ -207,6 +210,12 @@ impl Server {
     pub fn answers(&self) -> bool {
         self.asked && self.problem.is_none()
     }
+}
+
+/// Whether the member on this host leads, or follows one that it has just heard, over a connection that is open.
+fn leads(listed: &Listed, status: &ClusterStatus) -> bool {
+    let is_heard = listed.silent_ms.is_some_and(|ms| ms <= status.election_timer_ms) && listed.reached == Some(true);
+    status.is_member() && if listed.is_self { status.is_leader() } else { listed.id == status.leader && is_heard }
 }
 
 fn role(answer: &Answer) -> Role {

@@ -37,6 +37,7 @@ pub(crate) fn seen(letters: &str, here: Option<usize>) -> Observed {
             answer: (!silent).then_some(answer),
             problem: silent.then(|| "it was silent for 3 s".to_owned()),
             control: (here == Some(at)).then(|| control(letters, at, leader)),
+            unnamed: false,
         }
     };
     Observed {
@@ -50,7 +51,15 @@ pub(crate) fn seen(letters: &str, here: Option<usize>) -> Observed {
 fn control(letters: &str, here: usize, leader: Option<usize>) -> Control {
     let letter = letters.chars().nth(here).unwrap();
     let silent = |at| if "LF".contains(letters.chars().nth(at).unwrap()) { 300 } else { 40_000 };
-    let listed = |at| Listed { id: id(at), address: raft(at), is_self: at == here, silent_ms: Some(silent(at)) };
+    let is_up = |at| letters.chars().nth(at) != Some('x');
+    let listed = |at| Listed {
+        id: id(at),
+        address: raft(at),
+        is_self: at == here,
+        silent_ms: Some(silent(at)),
+        calls: is_up(at) && at != here,
+        reached: Some(is_up(at)),
+    };
     let status = ClusterStatus {
         cluster: CLUSTER.to_owned(),
         member: format!("{}4cd4-ffaa-4c0f-9661-506e78d550c4", id(here)),
@@ -93,6 +102,74 @@ fn what_is_said_of_clusters() {
     assert!(remedy("LFx").contains("tcp:10.0.0.3:6641") && remedy("LFx").contains("ovnkube db leave nb cccc"));
     assert!(remedy("LFd").contains("check the network between it and them"));
     assert!(remedy("dxx").contains("tcp:10.0.0.2:6641, tcp:10.0.0.3:6641"));
+}
+
+/// The last server is found on this host only, and no address leads to it.
+pub(crate) fn beside(letters: &str) -> Observed {
+    let mut observed = seen(letters, Some(letters.len() - 1));
+    let here = observed.servers.last_mut().unwrap();
+    (here.unnamed, here.address) = (true, "unix:/here".to_owned());
+    observed
+}
+
+/// A member of another cluster, on other hosts.
+pub(crate) fn beside_another(letters: &str) -> Observed {
+    let mut observed = beside(letters);
+    let here = observed.servers.last_mut().unwrap();
+    here.answer.as_mut().unwrap().cluster = Some("0000".to_owned());
+    let status = here.control.as_mut().unwrap().cluster.as_mut().unwrap();
+    status.members.retain(|listed| listed.is_self);
+    observed
+}
+
+#[test]
+fn a_server_of_this_host_that_no_address_names() {
+    let strange = "; the server on this host, unix:/here, is not known to be one of these";
+    let silent = "no server of the database answers: tcp:10.0.0.1:6641, tcp:10.0.0.2:6641";
+    for observed in [beside("xxA"), beside_another("xxL")] {
+        let said = judge(&observed);
+        assert_eq!((said.state, said.text), (State::Broken, format!("{silent}{strange}")));
+        assert!(said.remedy.unwrap().ends_with("; if clients are to use it, give its address with --nb-address"));
+    }
+    let text = |observed| judge(&observed).text;
+    assert!(text(beside("LFA")).starts_with("some servers are in a cluster, but not unix:/here"));
+    assert!(text(beside("AA")).starts_with("tcp:10.0.0.1:6641, unix:/here all take writes"));
+    assert!(text(beside_another("LFL")).starts_with("the servers are in different clusters"));
+    assert_eq!(text(beside("LFF")), "healthy: all 3 members are connected, one may fail");
+    // its members are at these hosts
+    assert!(text(beside("xxd")).starts_with("no leader, no writes: 1 of 3 members answers"));
+    // it copies the silent one
+    let mut copy = beside("xB");
+    copy.servers[1].control.as_mut().unwrap().backup_of = Some("tcp:10.0.0.1:6641".to_owned());
+    assert!(text(copy).starts_with("no active server, no writes: unix:/here only copies"));
+}
+
+/// Its process lives, and members hear it: its port for clients is closed, or they do not trust its certificate.
+#[test]
+fn a_leader_that_does_not_answer_clients_is_named() {
+    let with = |letters: &str, here: usize, change: &dyn Fn(&mut Listed)| {
+        let mut observed = seen(letters, Some(here));
+        let status = observed.servers[here].control.as_mut().unwrap().cluster.as_mut().unwrap();
+        status.leader = id(0);
+        let leader = &mut status.members[0];
+        (leader.silent_ms, leader.reached) = (Some(300), Some(true));
+        change(leader);
+        (judge(&observed), Report::of(&observed).to_string())
+    };
+    for letters in ["xFF", "xFx"] {
+        let (said, text) = with(letters, 1, &|_| {});
+        let want = "no writes: tcp:10.0.0.1:6641 leads, but does not answer clients";
+        assert_eq!((said.state, &*said.text), (State::Broken, want));
+        assert!(said.remedy.unwrap().starts_with("look at that port and its certificate"));
+        assert!(text.contains("tcp:10.0.0.1:6641 (aaaa): leads, but does not answer: it was silent for 3 s"), "{text}");
+    }
+    // it has just died
+    for change in [&|leader: &mut Listed| leader.reached = Some(false), &|leader: &mut Listed| {
+        leader.silent_ms = Some(1001);
+    }] as [&dyn Fn(&mut Listed); 2]
+    {
+        assert!(with("xFF", 1, change).0.text.starts_with("no leader, no writes: 2 of 3 members answer"));
+    }
 }
 
 #[test]
@@ -153,6 +230,15 @@ fn what_only_some_hosts_know() {
     let judgement = judge(&observed);
     assert!(judgement.text.contains("member ffff has the address of another one, tcp:10.0.0.3:6643"), "{judgement:?}");
     assert_eq!(judgement.remedy.unwrap(), "run ovnkube db leave nb ffff on the host of a member");
+    // which one it is, a follower that has asked neither does not know
+    let mut unasked = seen("FLF", Some(0));
+    let status = unasked.servers[0].control.as_mut().unwrap().cluster.as_mut().unwrap();
+    status.members[2].silent_ms = None;
+    status.members.push(Listed { id: "ffff".to_owned(), address: raft(2), ..Listed::default() });
+    unasked.servers.truncate(2);
+    let judgement = judge(&unasked);
+    assert_eq!(judgement.text, "works; 2 of 4 members are known to be connected");
+    assert!(judgement.remedy.unwrap().starts_with("give the addresses of all members with --nb-address, also of"));
     // far behind
     let mut observed = seen("LFF", None);
     observed.servers[2].answer.as_mut().unwrap().index = Some(100);
@@ -250,6 +336,40 @@ fn the_status_of_a_cluster_is_read() {
     {
         let _ = ClusterStatus::parse(text);
     }
+}
+
+/// The text of followers: of one that joined by the address of the leader, and does not know whom that connection leads to.
+#[test]
+fn the_connections_of_a_member_are_read() {
+    let with = |connections: &str, others: &[&str]| {
+        let others: Vec<String> = others.iter().map(|id| format!("    {id} ({id} at tcp:x:1)\n")).collect();
+        let text = format!(
+            "Server ID: aab2 (aab2)\nConnections: {connections}\nServers:\n    aab2 (aab2 at tcp:x:2) (self)\n{}",
+            others.concat()
+        );
+        let status = ClusterStatus::parse(&text).unwrap();
+        status.members[1..].iter().map(|listed| (listed.calls, listed.reached)).collect::<Vec<_>>()
+    };
+    let two = ["6618", "d7f3"];
+    assert_eq!(with("->0000 <-6618 <-d7f3 ->d7f3", &two), [(true, Some(true)), (true, Some(true))]);
+    assert_eq!(with("->0000 <-6618 (->d7f3)", &two), [(true, Some(true)), (false, Some(false))]);
+    assert_eq!(with("(->0000) (->d7f3)", &two), [(false, Some(false)), (false, Some(false))]);
+    assert_eq!(with("->0000 (->0000) <-0000", &two), [(false, None), (false, None)]);
+    assert_eq!(with("->0000 ->d7f3", &["6618", "d7f3", "60fb"]), [(false, None), (false, Some(true)), (false, None)]);
+    assert_eq!(with("", &two), [(false, Some(false)), (false, Some(false))]);
+    // unix sockets have the same name
+    let status = |connections: &str| {
+        let text = format!(
+            "Server ID: afa4 (afa4)\nConnections: {connections}\nServers:\n    raft (3c1e at unix:/c/raft)\n    raft (afa4 at \
+             unix:/b/raft) (self)\n    raft (bc53 at unix:/a/raft) last msg 66 ms ago\n"
+        );
+        let status = ClusterStatus::parse(&text).unwrap();
+        [0, 2].map(|at| (status.members[at].calls, status.members[at].reached))
+    };
+    assert_eq!(status("->raft <-raft <-raft ->raft"), [(false, Some(true)); 2]);
+    assert_eq!(status("->raft <-raft (->raft)"), [(false, None); 2]);
+    assert_eq!(status("(->raft) (->raft)"), [(false, Some(false)); 2]);
+    with("( -> <- (-> )->6618 (<-6618)", &two);
 }
 
 /// A healthy cluster, on the host of the first member.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, Result};
 use ovnkube_db::DatabaseFile;
 
 use super::place::Place;
@@ -64,15 +65,65 @@ pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Gives a file that is complete its name: after a crash there is the whole file, or none.
-pub(crate) fn install(new: &Path, path: &Path) -> io::Result<()> {
+/// Whether anything has this name, even a link that leads nowhere.
+pub(crate) fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// The first of `path.ending`, `path.ending.2` and so on that nothing has.
+pub(crate) fn unused(path: &Path, ending: &str) -> PathBuf {
+    let first = beside(path, ending);
+    let mut names = (1..).map(|n| if n == 1 { first.clone() } else { beside(&first, &n.to_string()) });
+    names.find(|name| !is_there(name)).unwrap_or_else(|| first.clone())
+}
+
+/// A file under a name that no other command uses. It is removed when it is dropped, with those that lock it.
+pub(crate) struct Temporary(pub(crate) PathBuf);
+
+impl Temporary {
+    pub(crate) fn beside(path: &Path, ending: &str) -> Self {
+        Self(unused(path, &format!("{ending}.{}", std::process::id())))
+    }
+
+    pub(crate) fn create(&self) -> Result<File> {
+        File::create_new(&self.0).with_context(|| format!("cannot write {}", self.0.display()))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let name = self.0.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let _ = std::fs::remove_file(&self.0);
+        // ovsdb-tool writes a second file when it converts
+        for locked in [format!(".{name}.~lock~"), format!(".{name}.tmp.~lock~")] {
+            let _ = std::fs::remove_file(self.0.with_file_name(locked));
+        }
+    }
+}
+
+/// Gives a file that is complete its name: after a crash there is the whole file, or none. `replaces`: it takes the place of one.
+pub(crate) fn install(new: &Path, path: &Path, replaces: bool) -> io::Result<()> {
     File::open(new)?.sync_all()?;
-    std::fs::rename(new, path)?;
+    if replaces {
+        std::fs::rename(new, path)?
+    } else {
+        give_name(new, path)?
+    }
     // some systems cannot open a directory; the name is written later there
     if let Some(Ok(directory)) = path.parent().map(File::open) {
         directory.sync_all()?;
     }
     Ok(())
+}
+
+/// A file that another command has written meanwhile stays.
+fn give_name(new: &Path, path: &Path) -> io::Result<()> {
+    match std::fs::hard_link(new, path) {
+        Ok(()) => std::fs::remove_file(new),
+        // some file systems have no links
+        Err(_) if !is_there(path) => std::fs::rename(new, path),
+        Err(error) => Err(error),
+    }
 }
 
 /// The members whose files were replaced and are kept beside this one: the endings that are four digits of an id.

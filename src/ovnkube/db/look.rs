@@ -32,7 +32,11 @@ pub(crate) async fn look(place: &Place) -> Observed {
     if let Some(control) = control {
         match whose(place, &socket, &asked, &here).and_then(|at| servers.get_mut(at)) {
             Some(server) => server.control = Some(control),
-            None => servers.push(Seen { control: Some(control), ..seen(socket.to_string(), &here) }),
+            None => servers.push(Seen {
+                control: Some(control),
+                unnamed: place.addressed,
+                ..seen(socket.to_string(), &here)
+            }),
         }
     }
     let northd = if place.word == "nb" { Some(northd(place).await) } else { None };
@@ -146,7 +150,7 @@ fn seen(address: String, asked: &Asked) -> Seen {
         index: about.index,
         schema: about.schema.clone(),
     };
-    Seen { address, answer: asked.as_ref().ok().map(answer), problem: asked.as_ref().err().cloned(), control: None }
+    Seen { address, answer: asked.as_ref().ok().map(answer), problem: asked.as_ref().err().cloned(), ..Seen::default() }
 }
 
 /// Whether it is an address of this host; asks for the addresses of a name, which may take long.

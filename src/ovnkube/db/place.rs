@@ -9,6 +9,7 @@ use ovnkube_ovn::{Database, nb, sb};
 use ovnkube_ovsdb::{Questions, Remote, TlsFiles};
 use tokio::time::timeout;
 
+use super::files::is_there;
 use crate::translate;
 
 /// A server that does not answer for so long is told as one that does not.
@@ -65,10 +66,11 @@ impl Place {
         let name = format!("ovn{}_db.db", self.word);
         let usual = || DIRECTORIES.iter().map(|directory| Path::new(directory).join(&name));
         let is_default = self.location == Path::new("/etc/ovn").join(&name);
-        if !is_default || self.location.exists() {
+        // a link that leads nowhere too: its disk may not be mounted
+        if !is_default || is_there(&self.location) {
             return self.location.clone();
         }
-        let existing = usual().find(|file| file.exists());
+        let existing = usual().find(|file| is_there(file));
         let possible = || usual().find(|file| file.parent().is_some_and(Path::exists));
         existing.or_else(possible).unwrap_or_else(|| self.location.clone())
     }

@@ -37,6 +37,12 @@ pub(crate) async fn tool<S: AsRef<OsStr>>(words: &[S]) -> Result<String> {
     text(program("ovsdb-tool").args(words)).await
 }
 
+/// What `ovsdb-tool` with these words prints, and whether it succeeds.
+pub(crate) async fn tool_prints<S: AsRef<OsStr>>(words: &[S]) -> Result<(String, bool)> {
+    let output = output(program("ovsdb-tool").args(words)).await?;
+    Ok((String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success()))
+}
+
 /// Whether `ovsdb-tool` says yes, by its exit code.
 pub(crate) async fn tool_says<S: AsRef<OsStr>>(words: &[S]) -> Result<bool> {
     Ok(output(program("ovsdb-tool").args(words)).await?.status.success())

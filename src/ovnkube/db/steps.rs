@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,10 +12,10 @@ use ovnkube_config::{Raft, Remote};
 use ovnkube_db::{ClusterStatus, Here};
 use tokio::time::{Instant, sleep};
 
-use super::files::{beside, install, is_open, kept_members, open_by};
+use super::files::{Temporary, beside, install, is_open, is_there, kept_members, open_by, unused};
 use super::look::{look, runs};
 use super::place::{Place, WITHIN};
-use super::programs::{Failed, client, text, tool, tool_says};
+use super::programs::{Failed, client, text, tool, tool_prints, tool_says};
 use crate::system::is_same_file;
 
 /// A large file takes long to write.
@@ -22,6 +23,9 @@ const COMPACT_WITHIN: Duration = Duration::from_secs(120);
 /// The others agree at once, or do not answer.
 const AGREE_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+const LEFT: &str =
+    "this host's member has left its cluster; stop ovsdb-server and remove its file: nothing can use it any more";
 
 pub(crate) struct Steps {
     place: Place,
@@ -46,25 +50,23 @@ impl Steps {
     /// Writes the contents that a server has to a new file.
     async fn save(&self, address: &str, file: &Path) -> Result<()> {
         absent(file)?;
-        let new = beside(file, "new");
-        let out = File::create(&new).with_context(|| format!("cannot write {}", new.display()))?;
+        let new = Temporary::beside(file, "new");
+        let out = new.create()?;
         let mut command = client(self.place.tls.as_ref());
         command.args(["--no-leader-only", "backup", address, self.name()]).stdout(Stdio::from(out));
         let written = async {
             text(&mut command).await?;
-            let has = tool(&[OsStr::new("db-name"), new.as_os_str()]).await?;
+            let has = tool(&[OsStr::new("db-name"), new.0.as_os_str()]).await?;
             if has != self.name() {
                 bail!("what the server sent is of the database {has}");
             }
-            install(&new, file)?;
-            Ok(())
+            // ovsdb-client does not notice a disk that fills at the end
+            if let Some(why) = damage(&new.0).await {
+                bail!("what was written is not complete: {why}; is the disk full?");
+            }
+            Ok(install(&new.0, file, false)?)
         };
-        let written = written.await.with_context(|| format!("cannot back up {} to {}", self.name(), file.display()));
-        if written.is_err() {
-            // an incomplete file would be taken for a backup
-            let _ = std::fs::remove_file(&new);
-        }
-        written
+        written.await.with_context(|| format!("cannot back up {} to {}", self.name(), file.display()))
     }
 
     pub(crate) async fn restore(&self, file: &Path) -> Result<String, Failed> {
@@ -79,8 +81,8 @@ impl Steps {
         let observed = look(&self.place).await;
         let target = ovnkube_db::restore(&observed, &name, &schema)?;
         whole(file, "restore").await?;
-        let replaced = beside(file, "replaced");
-        absent(&replaced)?;
+        // of a restore that was cut short, one may be there
+        let replaced = unused(file, "replaced");
         let converted = match target.older_than {
             Some(_) => Some(self.converted(file, &target.address).await.with_context(cannot)?),
             None => None,
@@ -89,7 +91,14 @@ impl Steps {
         let from = File::open(converted.as_ref().map_or(file, |made| &made.0)).with_context(cannot)?;
         let mut command = client(self.place.tls.as_ref());
         command.args(["restore", &target.address, self.name()]).stdin(Stdio::from(from));
-        text(&mut command).await.with_context(cannot)?;
+        text(&mut command).await.map_err(|error| {
+            anyhow!(
+                "{}: {error:#}{}; what the database had before is in {}",
+                cannot(),
+                if is_open_ended(&error) { "; it is not known whether it was written" } else { "" },
+                replaced.display()
+            )
+        })?;
         let how =
             target.older_than.map(|newer| format!(", converted from schema {schema} to {newer}")).unwrap_or_default();
         Ok(format!(
@@ -102,11 +111,15 @@ impl Steps {
 
     /// A copy of a backup with the schema that the server has.
     async fn converted(&self, file: &Path, address: &str) -> Result<Temporary> {
-        let (schema, copy) = (Temporary(beside(file, "schema")), Temporary(beside(file, "converted")));
+        let (schema, copy) = (Temporary::beside(file, "schema"), Temporary::beside(file, "converted"));
         let mut command = client(self.place.tls.as_ref());
         let text = text(command.args(["--no-leader-only", "get-schema", address, self.name()])).await?;
-        std::fs::write(&schema.0, text).with_context(|| format!("cannot write {}", schema.0.display()))?;
-        std::fs::copy(file, &copy.0).with_context(|| format!("cannot write {}", copy.0.display()))?;
+        let write = |made: &Temporary, from: &mut dyn io::Read| -> Result<()> {
+            io::copy(from, &mut made.create()?).with_context(|| format!("cannot write {}", made.0.display()))?;
+            Ok(())
+        };
+        write(&schema, &mut text.as_bytes())?;
+        write(&copy, &mut File::open(file)?)?;
         tool(&[OsStr::new("convert"), copy.0.as_os_str(), schema.0.as_os_str()]).await?;
         Ok(copy)
     }
@@ -121,9 +134,17 @@ impl Steps {
     }
 
     pub(crate) async fn leave(&self) -> Result<String, Failed> {
-        let note = ovnkube_db::leave(&look(&self.place).await)?;
+        let observed = look(&self.place).await;
+        if observed.here().is_none() && self.has_left().await? {
+            return Ok(LEFT.to_owned());
+        }
+        let note = ovnkube_db::leave(&observed)?;
         let cannot = |why: String| anyhow!("cannot leave the cluster: {why}");
-        self.place.control("cluster/leave", &[self.name()], WITHIN).await.map_err(cannot)?;
+        match self.place.control("cluster/leave", &[self.name()], WITHIN).await {
+            // an earlier command was cut short
+            Err(why) if why.contains("already in progress") => {}
+            asked => drop(asked.map_err(cannot)?),
+        }
         // a server closes a database whose cluster it has left
         let is_gone = async || {
             let names = self.place.control("ovsdb-server/list-dbs", &[], WITHIN).await;
@@ -133,9 +154,23 @@ impl Steps {
             cannot(format!("the others have not agreed within {} s; look at ovnkube db status", AGREE_WITHIN.as_secs()))
         })?;
         let note = note.map(|note| format!("; {note}")).unwrap_or_default();
-        Ok(format!(
-            "this host's member has left its cluster; stop ovsdb-server and remove its file: nothing can use it any more{note}"
-        ))
+        Ok(format!("{LEFT}{note}"))
+    }
+
+    /// Whether the member whose file this host has left its cluster: an earlier command was cut short at its end.
+    async fn has_left(&self) -> Result<bool, Failed> {
+        let file = self.place.file();
+        let noted = is_there(&file) && {
+            let (log, _) = tool_prints(&[OsStr::new("show-log"), file.as_os_str()]).await?;
+            log.lines().any(|line| line.trim() == "note: \"left\"")
+        };
+        if !noted && runs(&self.place).await {
+            return Err(Failed::Refused(format!(
+                "ovsdb-server runs on this host without the database {}: look at its log, and at the files that it was started with",
+                self.name()
+            )));
+        }
+        Ok(noted)
     }
 
     pub(crate) async fn remove(&self, member: &str) -> Result<String, Failed> {
@@ -158,17 +193,17 @@ impl Steps {
     }
 
     pub(crate) async fn join(&self, raft: &Raft) -> Result<String, Failed> {
-        let file = self.place.file();
+        let file = self.file()?;
         let (observed, here) = (look(&self.place).await, self.here(&file).await?);
         let local = raft.local.to_string();
         let cluster = ovnkube_db::join(&observed, &here, &local)?;
         let new = self.joiner(&file, &cluster, raft).await?;
-        installed(&new, &file)?;
+        installed(&new, &file, here != Here::Nothing)?;
         Ok(format!("{} is made; {}", file.display(), self.start(&raft.local)))
     }
 
     pub(crate) async fn replace(&self, raft: &Raft) -> Result<String, Failed> {
-        let file = self.place.file();
+        let file = self.file()?;
         let (observed, here) = (look(&self.place).await, self.here(&file).await?);
         let local = raft.local.to_string();
         let (cluster, old) = ovnkube_db::replace(&observed, &here, &local)?;
@@ -182,7 +217,7 @@ impl Steps {
         if !is_kept {
             keep(&file, &kept)?;
         }
-        installed(&new, &file)?;
+        installed(&new, &file, true)?;
         Ok(format!(
             "{} is made, and the old one is {}; {}, and as soon as it is a member, remove the old one: ovnkube db leave {} {old}",
             file.display(),
@@ -193,7 +228,7 @@ impl Steps {
     }
 
     pub(crate) async fn bootstrap(&self, local: &Remote, contents: Option<&Path>) -> Result<String, Failed> {
-        let file = self.place.file();
+        let file = self.file()?;
         let (observed, here) = (look(&self.place).await, self.here(&file).await?);
         let (word, host) = (self.place.word, host(local));
         let start = format!("ovn-ctl --db-{word}-cluster-local-addr={host} start_{word}_ovsdb, with its other options");
@@ -218,10 +253,10 @@ impl Steps {
         let copy = Some(beside(&file, "alone")).filter(|_| here == Here::Alone);
         copy.as_deref().map(|copy| not_another(copy, &file)).transpose()?;
         let local_text = local.to_string();
-        let new = fresh(&file)?;
-        tool(&[OsStr::new("create-cluster"), new.as_os_str(), from.as_os_str(), OsStr::new(&local_text)]).await?;
+        let new = Temporary::beside(&file, "new");
+        tool(&[OsStr::new("create-cluster"), new.0.as_os_str(), from.as_os_str(), OsStr::new(&local_text)]).await?;
         copy.as_deref().map(|copy| keep(&file, copy)).transpose()?;
-        installed(&new, &file)?;
+        installed(&new, &file, here != Here::Nothing)?;
         let kept = copy.map(|copy| format!(", and the old one is {}", copy.display())).unwrap_or_default();
         Ok(format!("{} is made{kept}; start ovsdb-server: {start}", file.display()))
     }
@@ -238,12 +273,26 @@ impl Steps {
         Ok(format!("{} has the schema {version}", self.name()))
     }
 
+    /// The file of the database on this host, or where it is to be. A file is made beside the one that a link leads to.
+    fn file(&self) -> Result<PathBuf, Failed> {
+        let file = self.place.file();
+        if !file.is_symlink() {
+            return Ok(file);
+        }
+        file.canonicalize().map_err(|error| {
+            Failed::Refused(format!(
+                "{} is a link that leads nowhere ({error}); mount the disk of its file, or remove the link",
+                file.display()
+            ))
+        })
+    }
+
     /// What this host has of the database.
     async fn here(&self, file: &Path) -> Result<Here> {
         if runs(&self.place).await || is_open(file) {
             return Ok(Here::Runs);
         }
-        if !file.exists() {
+        if !is_there(file) {
             return Ok(Here::Nothing);
         }
         let words = |word: &'static str| [OsStr::new(word), file.as_os_str()];
@@ -251,14 +300,17 @@ impl Steps {
             return Ok(Here::Alone);
         }
         let (id, address) = (tool(&words("db-sid")).await?, tool(&words("db-local-address")).await?);
-        let log = tool(&words("show-log")).await?;
-        let joined = tool_says(&words("db-cid")).await? && is_listed(&log, &id);
+        // ovsdb-server ignores a record at the end that a loss of power has cut off
+        let (log, is_whole) = tool_prints(&words("show-log")).await?;
+        // a member that has not joined yet has none
+        let cluster = tool(&words("db-cid")).await.ok();
+        let joined = cluster.is_some() && is_listed(&log, &id);
         let replaces = if joined { None } else { kept_members(file).pop() };
-        Ok(Here::Member { id, address, joined, fresh: records(&log) == 1, replaces })
+        Ok(Here::Member { id, address, cluster, joined, fresh: is_whole && records(&log) == 1, replaces })
     }
 
     /// Makes the file with which a server joins, beside the one that it will be.
-    async fn joiner(&self, file: &Path, cluster: &str, raft: &Raft) -> Result<PathBuf> {
+    async fn joiner(&self, file: &Path, cluster: &str, raft: &Raft) -> Result<Temporary> {
         let (local, cluster) = (raft.local.to_string(), format!("--cid={cluster}"));
         let others = if raft.others.is_empty() { self.same_port(&raft.local) } else { raft.others.clone() };
         let others: Vec<String> = others.iter().map(Remote::to_string).filter(|other| *other != local).collect();
@@ -267,9 +319,9 @@ impl Steps {
                 "cannot join: it is not known where the members reach each other; write their addresses behind {local}"
             );
         }
-        let new = fresh(file)?;
+        let new = Temporary::beside(file, "new");
         let mut words =
-            vec![OsStr::new(&cluster), OsStr::new("join-cluster"), new.as_os_str(), OsStr::new(self.name())];
+            vec![OsStr::new(&cluster), OsStr::new("join-cluster"), new.0.as_os_str(), OsStr::new(self.name())];
         words.push(OsStr::new(&local));
         words.extend(others.iter().map(OsStr::new));
         tool(&words).await?;
@@ -305,39 +357,34 @@ impl Steps {
     }
 }
 
-/// A file that is removed when it is dropped, with those that lock it.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let name = self.0.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let _ = std::fs::remove_file(&self.0);
-        // ovsdb-tool writes a second file when it converts
-        for locked in [format!(".{name}.~lock~"), format!(".{name}.tmp.~lock~")] {
-            let _ = std::fs::remove_file(self.0.with_file_name(locked));
-        }
-    }
-}
-
 /// How many records the output of `ovsdb-tool show-log` has.
 fn records(log: &str) -> usize {
     log.lines().filter(|line| line.starts_with("record ")).count()
 }
 
-/// Reads all of a backup. Servers and tools ignore what is behind a damaged record, and a file that ends early between two records looks
-/// like a database without contents.
 async fn whole(file: &Path, step: &str) -> Result<(), Failed> {
-    let damaged = |why: &str| {
-        Failed::Refused(format!(
+    damage(file).await.map_or(Ok(()), |why| {
+        Err(Failed::Refused(format!(
             "cannot {step} {}: it is damaged, and nothing was changed: {why}; take another backup, or copy this one again",
             file.display()
-        ))
-    };
+        )))
+    })
+}
+
+/// Reads all of a backup. Servers and tools ignore what is behind a damaged record, and a file that ends early between two records looks
+/// like a database without contents.
+async fn damage(file: &Path) -> Option<String> {
     match tool(&[OsStr::new("show-log"), file.as_os_str()]).await {
-        Err(error) => Err(damaged(&error.to_string())),
-        Ok(log) if records(&log) < 2 => Err(damaged("it has a schema and no contents")),
-        Ok(_) => Ok(()),
+        Err(error) => Some(error.to_string()),
+        Ok(log) if records(&log) < 2 => Some("it has a schema and no contents".to_owned()),
+        Ok(_) => None,
     }
+}
+
+/// Whether a server may have done what ovsdb-client has asked: its answer is lost, or it lost its cluster meanwhile.
+fn is_open_ended(error: &anyhow::Error) -> bool {
+    let said = error.to_string();
+    ["transaction failed", "cluster error", "does not end within"].iter().any(|part| said.contains(part))
 }
 
 /// Whether the newest list of servers in a member's log has the member. The file of a join that was cut short has only others'.
@@ -375,7 +422,7 @@ fn host(local: &Remote) -> String {
 
 /// No file is overwritten.
 fn absent(file: &Path) -> Result<()> {
-    if file.exists() {
+    if is_there(file) {
         bail!("cannot write {}: it exists; name another file, or move it away", file.display());
     }
     Ok(())
@@ -394,17 +441,6 @@ fn keep(file: &Path, kept: &Path) -> Result<()> {
     std::fs::hard_link(file, kept).with_context(|| format!("cannot keep {} as {}", file.display(), kept.display()))
 }
 
-/// The name under which a file is made. What an earlier attempt left goes.
-fn fresh(file: &Path) -> Result<PathBuf> {
-    let new = beside(file, "new");
-    match std::fs::remove_file(&new) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", new.display()))
-        }
-        _ => Ok(new),
-    }
-}
-
-fn installed(new: &Path, file: &Path) -> Result<()> {
-    install(new, file).with_context(|| format!("cannot write {}", file.display()))
+fn installed(new: &Temporary, file: &Path, replaces: bool) -> Result<()> {
+    install(&new.0, file, replaces).with_context(|| format!("cannot write {}", file.display()))
 }

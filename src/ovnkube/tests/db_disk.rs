@@ -13,10 +13,10 @@ use crate::lab::Lab;
 use crate::one_process::get;
 
 /// A small file system in the directory of a host, until dropped.
-struct Small(PathBuf);
+pub(crate) struct Small(PathBuf);
 
 impl Small {
-    fn new(dir: &Path, kilobytes: u32) -> Self {
+    pub(crate) fn new(dir: &Path, kilobytes: u32) -> Self {
         let size = format!("size={kilobytes}k");
         let mut command = Command::new("mount");
         command.args(["-t", "tmpfs", "-o", &size, "none"]).arg(dir);
@@ -25,14 +25,14 @@ impl Small {
     }
 
     /// Takes what is left, but for this much.
-    fn fill(&self, left: usize) {
+    pub(crate) fn fill(&self, left: usize) {
         let _ = std::fs::write(self.filling(), vec![b'x'; 4 << 20]);
         let all = self.filling().metadata().unwrap().len();
         let file = std::fs::File::options().write(true).open(self.filling()).unwrap();
         file.set_len(all - left as u64).unwrap();
     }
 
-    fn make_room(&self) {
+    pub(crate) fn make_room(&self) {
         std::fs::remove_file(self.filling()).unwrap();
     }
 

@@ -1,6 +1,6 @@
 //! What `ovnkube db` refuses of real clusters and pairs, or warns of.
 
-use ovnkube_tests::nb::Release;
+use ovnkube_tests::nb::{Release, until};
 use ovnkube_tests::raft::Member;
 
 use crate::db::{addresses, db, told};
@@ -27,6 +27,41 @@ async fn nobody_leaves_a_cluster_without_a_leader() {
     // of the addresses of two, it is not known that there is a majority
     let two = format!("{},{}", here.remote(), members[(leader + 2) % 5].remote());
     db(here, &["leave", "nb"], &two).has(2, "first: start ovsdb-server there");
+}
+
+#[tokio::test]
+async fn no_member_is_removed_that_lives_and_was_not_asked() {
+    let mut members = Member::cluster(Release::Host, 3);
+    let leader = members.iter().position(Member::is_leader).unwrap();
+    let (here, third) = ((leader + 1) % 3, (leader + 2) % 3);
+    let two = format!("{},{}", members[leader].remote(), members[here].remote());
+    let (first, old) = (members[leader].raft(), members[third].id());
+    let all = addresses(&members);
+    told(&members[here], &all, 0, "healthy").await;
+    let remove = |id: &str, addresses: &str| db(&members[here], &["leave", "nb", id], addresses);
+    remove(&old, &two).has(2, "is there: it leaves by itself");
+
+    // it lost its file, and joins again at its old address: both seem to accept connections there
+    members[third].kill();
+    std::fs::remove_file(members[third].file()).unwrap();
+    let own = members[third].raft();
+    db(&members[third], &["join", "nb", &own, &first], &two).has(0, "is made");
+    members[third].start();
+    members[third].joined();
+    let new = members[third].id();
+    told(&members[here], &all, 2, &format!("member {old} has the address of another one")).await;
+    let remove = |id: &str, addresses: &str| db(&members[here], &["leave", "nb", id], addresses);
+    remove(&new, &two).has(2, "is there");
+    remove(&old, &all).has(0, &format!("member {old} at {own} is removed"));
+
+    // it is down: of unix sockets, the server does not tell which one is
+    members[third].kill();
+    let remove = |id: &str, addresses: &str| db(&members[here], &["leave", "nb", id], addresses);
+    until("the end of its connection", async || {
+        remove(&new, &two).err.contains("it was not asked; give its address too, with --nb-address")
+    })
+    .await;
+    remove(&new, &all).has(0, "then 2 of 2 members are connected, and none may fail");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod db;
 mod db_backups;
 mod db_cut;
 mod db_disk;
+mod db_files;
 mod db_refusals;
 mod db_steps;
 mod ended;
