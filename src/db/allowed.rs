@@ -232,7 +232,8 @@ fn lives(listed: &Listed, status: &ClusterStatus, members: &[&Server]) -> Option
     match (listed.calls, has_successor) {
         (true, _) => Some(true),
         (false, true) => Some(false),
-        (false, false) => listed.reached,
+        // a leader hears from every member that lives
+        (false, false) => listed.reached.or(status.is_leader().then_some(false)),
     }
 }
 
