@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 use lab::{CONF, Lab, container, error, eventually, in_node, run};
+use ovnkube_node::Change;
 
 /// The names of all links.
 fn links() -> String {
@@ -37,7 +38,8 @@ fn bad_requests_change_nothing() {
     in_node(|lab| {
         lab.start_ovs();
         lab.start_agent();
-        eventually("br-int", || links().contains("br-int"));
+        lab.send(Change::Node(lab.node()));
+        eventually("the node's links", || ["br-int", "ovn-k8s-mp0"].iter().all(|link| links().contains(link)));
         let pod = lab.pod("web", 3);
         lab.annotate(&pod);
         let netns = pod.path();
