@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use crate::cluster_status::{ClusterStatus, Listed};
 use crate::judge::{absent, majority, names};
 use crate::judgement::size;
-use crate::observed::{Model, Observed, Seen};
-use crate::servers::{Role, Server, Servers, host_of};
+use crate::observed::{Model, Observed, Seen, host_of};
+use crate::servers::{Role, Server, Servers};
 
 /// Why a step is not done, and what to do first.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Which steps are allowed, and what a refusal says.
 
-use crate::servers::host_of;
+use crate::observed::host_of;
 use crate::tests::{CLUSTER, beside, beside_another, seen};
 use crate::{
     DatabaseFile, Here, Listed, Refused, backup, bootstrap, compact, convert, join, leave, remove, replace, restore,

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use crate::cluster_status::ClusterStatus;
-use crate::servers::host_of;
 
 /// The servers of one database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -150,4 +149,10 @@ impl Seen {
         let answered = self.answer.as_ref().and_then(|answer| answer.cluster.as_deref());
         answered.or(said.map(|status| &*status.cluster)).filter(|cluster| !cluster.is_empty())
     }
+}
+
+/// `10.0.0.1` of `tcp:10.0.0.1:6641`, nothing of a unix socket.
+pub(crate) fn host_of(address: &str) -> Option<&str> {
+    let (scheme, rest) = address.split_once(':')?;
+    if scheme == "unix" { None } else { rest.rsplit_once(':').map(|(host, _)| host) }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cluster_status::{ClusterStatus, Listed};
-use crate::observed::{Answer, DatabaseFile, Model, Observed, Seen};
+use crate::observed::{Answer, DatabaseFile, Model, Observed, Seen, host_of};
 
 /// What a server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -226,10 +226,4 @@ fn role(answer: &Answer) -> Role {
         (Model::Standalone, _) if answer.read_only == Some(true) => Role::Backup,
         (Model::Standalone, _) => Role::Active,
     }
-}
-
-/// `10.0.0.1` of `tcp:10.0.0.1:6641`, nothing of a unix socket.
-pub(crate) fn host_of(address: &str) -> Option<&str> {
-    let (scheme, rest) = address.split_once(':')?;
-    if scheme == "unix" { None } else { rest.rsplit_once(':').map(|(host, _)| host) }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use ovnkube_db::DatabaseFile;
 
-use super::place::Place;
+use super::place::{Place, is_there};
 
 /// Every file of a database begins so.
 const BEGINNING: &[u8] = b"OVSDB ";
@@ -65,11 +65,6 @@ pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Whether anything has this name, even a link that leads nowhere.
-pub(crate) fn is_there(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
-}
-
 /// The first of `path.ending`, `path.ending.2` and so on that nothing has.
 pub(crate) fn unused(path: &Path, ending: &str) -> PathBuf {
     let first = beside(path, ending);
@@ -105,9 +100,9 @@ impl Drop for Temporary {
 pub(crate) fn install(new: &Path, path: &Path, replaces: bool) -> io::Result<()> {
     File::open(new)?.sync_all()?;
     if replaces {
-        std::fs::rename(new, path)?
+        std::fs::rename(new, path)?;
     } else {
-        give_name(new, path)?
+        give_name(new, path)?;
     }
     // some systems cannot open a directory; the name is written later there
     if let Some(Ok(directory)) = path.parent().map(File::open) {

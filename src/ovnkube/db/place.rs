@@ -9,7 +9,6 @@ use ovnkube_ovn::{Database, nb, sb};
 use ovnkube_ovsdb::{Questions, Remote, TlsFiles};
 use tokio::time::timeout;
 
-use super::files::is_there;
 use crate::translate;
 
 /// A server that does not answer for so long is told as one that does not.
@@ -136,4 +135,9 @@ fn directory(run_dir: &Path, word: &str) -> PathBuf {
     let old = Path::new(OLD_RUN_DIR);
     let is_old = run_dir == Path::new("/var/run/ovn/") && !run_dir.join(&socket).exists() && old.join(&socket).exists();
     if is_old { old.to_owned() } else { run_dir.to_owned() }
+}
+
+/// Whether anything has this name, even a link that leads nowhere.
+pub(crate) fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }

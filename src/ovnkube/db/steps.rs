@@ -12,9 +12,9 @@ use ovnkube_config::{Raft, Remote};
 use ovnkube_db::{ClusterStatus, Here};
 use tokio::time::{Instant, sleep};
 
-use super::files::{Temporary, beside, install, is_open, is_there, kept_members, open_by, unused};
+use super::files::{Temporary, beside, install, is_open, kept_members, open_by, unused};
 use super::look::{look, runs};
-use super::place::{Place, WITHIN};
+use super::place::{Place, WITHIN, is_there};
 use super::programs::{Failed, client, text, tool, tool_prints, tool_says};
 use crate::system::is_same_file;
 
