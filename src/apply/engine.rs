@@ -14,8 +14,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_model::{Affected, Change, Notice, Severity, World};
-use ovnkube_ovn::{ServerSchema, nb};
+use ovnkube_model::{Affected, Change, Severity, World};
+use ovnkube_ovn::nb;
 use ovnkube_ovsdb::{Class, Client, Event, RowEvent, TxnError};
 use ovnkube_plan::{Key, identity, is_garbage};
 use ovnkube_telemetry::{Metrics, Readiness};
@@ -35,6 +35,7 @@ use crate::northbound::Northbound;
 use crate::owner_index::{Owned, OwnerIndex};
 use crate::patches::{Outcome, Patches, SEEN_WITHIN};
 use crate::recreated::{self, Resting};
+use crate::refusal;
 use crate::retry_queue::{Cause, RetryQueue};
 use crate::sweep::Sweep;
 use crate::takeover_check::TakeoverCheck;
@@ -95,8 +96,6 @@ pub struct Engine {
     /// Limit on the keys of one transaction: lowered after such outcomes, until everything is written.
     most: usize,
     owner_index: OwnerIndex,
-    /// What the database had when it was last read as a whole.
-    schema: Option<Arc<ServerSchema>>,
     retries: RetryQueue,
     /// Batches planned so far: the number of the last one, in logs.
     batches: u64,
@@ -130,7 +129,6 @@ impl Engine {
             is_lost: false,
             most: usize::MAX,
             owner_index: OwnerIndex::default(),
-            schema: None,
             retries: RetryQueue::default(),
             batches: 0,
             sweep: Sweep::new(Instant::now()),
@@ -479,11 +477,7 @@ impl Engine {
             })
             .collect();
         if sweeps {
-            match error {
-                // nothing of it was sent yet
-                Failure::Claimed => self.sweep.removed_a_part(Instant::now()),
-                _ => self.sweep.request(Instant::now()),
-            }
+            self.sweep.failed(Instant::now(), matches!(error, Failure::Claimed));
         }
         let error = match error {
             Failure::Claimed | Failure::Full(_) => return self.dirty.extend(keys),
@@ -538,22 +532,12 @@ impl Engine {
         if guilty.len() == 1 {
             for key in guilty {
                 warn!(%key, %error, "cannot write its rows; other keys are not affected");
-                self.report_refusal(&key, error);
+                refusal::report(&self.events, &self.world, &key, error);
                 self.retries.add_refused(key, Instant::now());
             }
         } else {
             let (left, right) = guilty.split_at(guilty.len() / 2);
             self.halves.extend([left.to_vec(), right.to_vec()].into_iter().filter(|half| !half.is_empty()));
-        }
-    }
-
-    /// Publishes an Event on the object that says why it has no network.
-    fn report_refusal(&self, key: &Key, error: &TxnError) {
-        if let Some(object) = ovnkube_plan::object(key, &self.world) {
-            let message = format!(
-                "cannot write its rows to the northbound database: {error}; change the object, or wait: ovnkube tries again"
-            );
-            self.events.publish(Notice { object, severity: Severity::Warning, reason: "RowsRefused", message });
         }
     }
 
@@ -583,14 +567,9 @@ impl Engine {
         }
     }
 
-    /// The database is as cached. With another schema it may have room for columns and rows that were left out: all is planned again,
-    /// and what is as it should be costs no write.
+    /// The database is as cached. With another schema all is planned again; what is as it should be costs no write.
     fn look_at_schema(&mut self) {
-        debug!("the northbound database is as cached");
-        let Some(schema) = self.nb.as_ref().and_then(|nb| nb.client.schema()) else { return };
-        let before = self.schema.replace(Arc::clone(&schema));
-        if before.is_some_and(|before| before != schema) {
-            info!("the northbound database has another schema; everything is compared with it");
+        if self.nb.as_mut().is_some_and(Northbound::has_another_schema) {
             ovnkube_plan::affected(&Affected::Everything, &self.world, &mut self.dirty);
             self.sweep.request(Instant::now());
         }

@@ -26,6 +26,7 @@ mod northbound;
 pub mod owner_index;
 mod patches;
 mod recreated;
+mod refusal;
 pub mod removal;
 mod retry_queue;
 mod sweep;

@@ -1,11 +1,14 @@
 //! The northbound database as the engine uses it: rows, changes by other programs, and the write lock.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ovnkube_ovn::ServerSchema;
 use ovnkube_ovsdb::{Client, Event, State, Subscription};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use tracing::{debug, info};
 
 use crate::MayWrite;
 use crate::write_lock::{TAKE_AFTER, WriteLock};
@@ -24,13 +27,15 @@ pub(crate) struct Northbound {
     /// Until when nothing is sent, since the server cannot write: what every key would meet is not tried for each.
     rests: Option<Instant>,
     pause: Duration,
+    /// What it had when it was last read as a whole.
+    schema: Option<Arc<ServerSchema>>,
 }
 
 impl Northbound {
     pub(crate) fn new(client: Client, may_write: MayWrite) -> Self {
         let (changes, state) = (client.subscribe(), client.state());
         let write_lock = WriteLock::new(&client, may_write, TAKE_AFTER);
-        Self { client, changes, state, write_lock, writable: false, rests: None, pause: FIRST }
+        Self { client, changes, state, write_lock, writable: false, rests: None, pause: FIRST, schema: None }
     }
 
     /// Whether it can be written to.
@@ -64,6 +69,18 @@ impl Northbound {
             events = changes.recv() => events,
             () = becomes_writable => Vec::new(),
         }
+    }
+
+    /// Whether its schema is another one than when this was last asked: it may have room for columns and rows that were left out.
+    pub(crate) fn has_another_schema(&mut self) -> bool {
+        debug!("the northbound database is as cached");
+        let Some(now) = self.client.schema() else { return false };
+        let before = self.schema.replace(Arc::clone(&now));
+        let is_another = before.is_some_and(|before| before != now);
+        if is_another {
+            info!("the northbound database has another schema; everything is compared with it");
+        }
+        is_another
     }
 
     /// Discards the events so far: the caller has read what they say from the cache.

@@ -71,6 +71,15 @@ impl Sweep {
         self.due = Some(now);
     }
 
+    /// A sweep was not written. `is_claim`: the claim to write was sent in its place, and nothing of it yet.
+    pub(crate) fn failed(&mut self, now: Instant, is_claim: bool) {
+        if is_claim {
+            self.due = Some(now);
+        } else {
+            self.request(now);
+        }
+    }
+
     /// Keys in the same transaction were refused. They wait, and the sweep is tried again before they are due.
     pub(crate) fn keys_were_refused(&mut self, now: Instant) {
         self.refusals += 1;
