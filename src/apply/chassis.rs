@@ -32,6 +32,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use crate::pause::Pause;
 use crate::write_lock::{LOCK, TAKE_AFTER, WriteLock};
 use crate::{MayWrite, encaps};
 
@@ -40,8 +41,10 @@ use crate::{MayWrite, encaps};
 const COMES_BACK: Duration = Duration::from_secs(300);
 /// Longest wait when nothing is due.
 const REST: Duration = Duration::from_secs(3600);
-/// Wait after a failure, and while writing is not allowed. After each further failure twice as long, up to 32 s.
+/// Wait after a failure, and while writing is not allowed.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// The longest wait after several failures.
+const LONGEST: Duration = Duration::from_secs(32);
 
 /// What the engine reports about nodes.
 enum Report {
@@ -105,7 +108,7 @@ pub struct Chassis {
     /// What was removed within `COMES_BACK`, and when.
     removed: BTreeMap<Name, Instant>,
     /// Of each kind of transaction.
-    failures: BTreeMap<&'static str, Failures>,
+    failures: BTreeMap<&'static str, Pause>,
 }
 
 impl Chassis {
@@ -195,7 +198,8 @@ impl Chassis {
             }
             Err(error) if error.class == Class::Claimed => Err(Duration::ZERO),
             Err(error) => {
-                let pause = self.failures.entry(what).or_default().one(Instant::now());
+                let pause =
+                    self.failures.entry(what).or_insert_with(|| Pause::new(TRY_AGAIN, LONGEST)).failed(Instant::now());
                 warn!(%error, "cannot {what}; trying again in {} s", pause.as_secs());
                 Err(pause)
             }
@@ -223,28 +227,6 @@ impl Chassis {
             self.removed.insert(name, now);
         }
         rested.min(now + COMES_BACK)
-    }
-}
-
-/// How often writing has failed in a row, and when to try again.
-#[derive(Default)]
-struct Failures {
-    count: u32,
-    again: Option<Instant>,
-}
-
-impl Failures {
-    /// Notes a failure; returns how long to wait.
-    fn one(&mut self, now: Instant) -> Duration {
-        let pause = TRY_AGAIN * (1 << self.count.min(5));
-        self.count = self.count.saturating_add(1);
-        self.again = Some(now + pause);
-        pause
-    }
-
-    /// How long to wait still.
-    fn rest(&self, now: Instant) -> Option<Duration> {
-        self.again.filter(|again| *again > now).map(|again| again - now)
     }
 }
 
@@ -336,24 +318,4 @@ pub fn remove(sb: &Cache, is_gone: impl Fn(&str) -> bool) -> Txn {
         txn.delete(chassis_private::TABLE, uuid);
     }
     txn
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_and_end_with_success() {
-        let (mut failures, mut now) = (Failures::default(), Instant::now());
-        let mut pauses = Vec::new();
-        for _ in 0..40 {
-            assert_eq!(failures.rest(now), None);
-            let pause = failures.one(now);
-            assert_eq!(failures.rest(now), Some(pause), "a change of the database starts no attempt");
-            now += pause;
-            pauses.push(pause.as_secs());
-        }
-        assert_eq!(pauses[..7], [1, 2, 4, 8, 16, 32, 32]);
-        assert_eq!(pauses.iter().max(), Some(&32));
-    }
 }

@@ -25,6 +25,7 @@ mod may_write;
 mod northbound;
 pub mod owner_index;
 mod patches;
+mod pause;
 mod recreated;
 mod refusal;
 pub mod removal;

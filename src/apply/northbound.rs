@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info};
 
 use crate::MayWrite;
+use crate::pause::Pause;
 use crate::write_lock::{TAKE_AFTER, WriteLock};
 
 /// First pause where the server cannot write; each failure in a row doubles it.
@@ -25,8 +26,7 @@ pub(crate) struct Northbound {
     /// The last result of `check_writable`.
     writable: bool,
     /// Until when nothing is sent, since the server cannot write: what every key would meet is not tried for each.
-    rests: Option<Instant>,
-    pause: Duration,
+    pause: Pause,
     /// What it had when it was last read as a whole.
     schema: Option<Arc<ServerSchema>>,
 }
@@ -35,33 +35,36 @@ impl Northbound {
     pub(crate) fn new(client: Client, may_write: MayWrite) -> Self {
         let (changes, state) = (client.subscribe(), client.state());
         let write_lock = WriteLock::new(&client, may_write, TAKE_AFTER);
-        Self { client, changes, state, write_lock, writable: false, rests: None, pause: FIRST, schema: None }
+        Self { client, changes, state, write_lock, writable: false, pause: Pause::new(FIRST, LONGEST), schema: None }
     }
 
     /// Whether it can be written to.
     pub(crate) fn check_writable(&mut self) -> bool {
-        let rests = self.rests.is_some_and(|until| until > Instant::now());
+        let rests = self.pause.rest(Instant::now()).is_some();
         self.writable = self.state.borrow().is_live() && self.write_lock.is_held() && !rests;
         self.writable
     }
 
     /// Notes how a transaction ended: whether the server cannot write its file.
     pub(crate) fn note(&mut self, is_full: bool) {
-        (self.rests, self.pause) =
-            if is_full { (Some(Instant::now() + self.pause), LONGEST.min(self.pause * 2)) } else { (None, FIRST) };
+        if is_full {
+            self.pause.failed(Instant::now());
+        } else {
+            self.pause.succeeded();
+        }
     }
 
     /// Waits for events of the database; returns none once it is writable and was not at the last check, however long
     /// ago that changed.
     pub(crate) async fn next(&mut self) -> Vec<Event> {
-        let Self { changes, state, write_lock, writable, rests, .. } = self;
+        let Self { changes, state, write_lock, writable, pause, .. } = self;
         let becomes_writable = async {
             if *writable || state.wait_for(State::is_live).await.is_err() {
                 pending::<()>().await;
             }
             write_lock.held().await;
-            if let Some(until) = rests {
-                sleep_until(*until).await;
+            if let Some(until) = pause.until() {
+                sleep_until(until).await;
             }
         };
         tokio::select! {

@@ -27,16 +27,14 @@ pub(crate) struct Sweep {
     stage: Stage,
     /// When the next sweep is due; `None`: nothing requires one.
     due: Option<Instant>,
-    /// Sweeps in a row that were refused because of keys in the same transaction.
+    /// Sweeps in a row that were refused: because of keys in the same transaction, and then alone.
     refusals: u32,
-    /// From a request to the sweep.
-    delay: Duration,
 }
 
 impl Sweep {
     /// The first sweep is due at once.
     pub(crate) fn new(now: Instant) -> Self {
-        Self { stage: Stage::Waiting, due: Some(now), refusals: 0, delay: DELAY }
+        Self { stage: Stage::Waiting, due: Some(now), refusals: 0 }
     }
 
     pub(crate) fn due(&self) -> Option<Instant> {
@@ -63,7 +61,7 @@ impl Sweep {
     }
 
     pub(crate) fn succeeded(&mut self) {
-        (self.stage, self.refusals, self.delay) = (Stage::Clean, 0, DELAY);
+        (self.stage, self.refusals) = (Stage::Clean, 0);
     }
 
     /// A transaction has removed a part. The next one goes on with it.
@@ -88,16 +86,18 @@ impl Sweep {
 
     /// The transaction was refused and the server does not say why: the next sweep goes without keys.
     pub(crate) fn was_refused(&mut self, now: Instant) {
-        if self.is_alone() {
-            self.delay = LONGEST.min(self.delay * 2);
-        }
-        self.refusals = REFUSALS;
-        self.due = Some(now + self.delay);
+        self.refusals = if self.is_alone() { self.refusals.saturating_add(1) } else { REFUSALS };
+        self.due = Some(now + self.delay());
+    }
+
+    /// From a request to the sweep: twice as long after each one that was refused alone.
+    fn delay(&self) -> Duration {
+        LONGEST.min(DELAY * (1 << self.refusals.saturating_sub(REFUSALS).min(5)))
     }
 
     /// Schedules a sweep; several requests within a moment cost one sweep.
     pub(crate) fn request(&mut self, now: Instant) {
-        let soon = now + self.delay;
+        let soon = now + self.delay();
         self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
     }
 
