@@ -33,6 +33,7 @@ mod pod_set;
 mod protocol;
 #[cfg(test)]
 mod restart_tests;
+pub mod row_owners;
 #[cfg(test)]
 mod running_tests;
 mod selector;

@@ -8,6 +8,9 @@ use crate::{BadAnnotation, Labels, Meta, Name, keys};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     pub uid: Name,
+    /// Creation, seconds since 1970.
+    #[serde(default)]
+    pub created: i64,
     pub labels: Labels,
     /// Its pods may send multicast to each other.
     pub multicast: bool,
@@ -70,6 +73,7 @@ impl Namespace {
         let acl_logging = meta.annotations.get(keys::ACL_LOGGING).map(|text| acl_logging(text, &mut bad));
         Self {
             uid: meta.uid.into(),
+            created: meta.created,
             labels: meta.labels.into(),
             multicast: meta.annotations.get(keys::MULTICAST).is_some_and(|value| value == "true"),
             acl_logging: acl_logging.unwrap_or_default(),

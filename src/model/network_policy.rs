@@ -17,6 +17,9 @@ use crate::{BadField, Family, Name, Protocol, Selector, Subnet};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkPolicy {
     pub uid: Name,
+    /// Creation, seconds since 1970.
+    #[serde(default)]
+    pub created: i64,
     /// The pods of its namespace that it selects; `None` if the selector is invalid: it selects no pods.
     pub pods: Option<Selector>,
     /// The rules for ingress; `None` if the policy does not cover ingress.

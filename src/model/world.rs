@@ -19,6 +19,9 @@ mod policies;
 mod policy_index;
 #[cfg(test)]
 mod policy_tests;
+mod row_names;
+#[cfg(test)]
+mod row_names_tests;
 mod selector_index;
 mod site;
 mod sites;
@@ -33,6 +36,7 @@ pub use self::joined::Joined;
 pub use self::node_network::NodeNetwork;
 pub use self::pod_entry::PodEntry;
 pub use self::policy_index::Policies;
+use self::row_names::{Named, RowNames};
 pub use self::site::{Site, SiteRouter};
 use self::switch::Switch;
 pub use self::switch::is_for_pods;
@@ -60,6 +64,7 @@ pub struct World {
     pub sites: BTreeMap<Name, Site>,
     /// Interconnection with other clusters.
     pub joined: Joined,
+    row_names: RowNames,
     subnets: BTreeMap<Family, SubnetPool>,
     ids: IdPool,
     /// Address pools of the node switches that pods may be put on.
@@ -83,7 +88,10 @@ impl World {
             let ranges = network.cluster_subnets.iter().copied().filter(|r| Family::of_subnet(r.cidr) == family);
             subnets.insert(family, SubnetPool::new(ranges));
         }
+        let mut row_names = RowNames::default();
+        row_names.enter(&Named::Cluster);
         Self {
+            row_names,
             services: Services::new(network.address_rules()),
             settings: network,
             nodes: BTreeMap::new(),
@@ -195,6 +203,7 @@ impl World {
         if old == new.as_ref() {
             return;
         }
+        let was_named = self.is_named(&name);
         let (was, is) = (old.map(|n| n.labels.clone()), new.as_ref().map(|n| n.labels.clone()));
         let before: Vec<_> = self.pods_in(&name).map(|key| (key.clone(), self.numbers_of(key))).collect();
         for label in was.iter().flat_map(Labels::iter) {
@@ -212,12 +221,14 @@ impl World {
             Some(namespace) => self.namespaces.insert(name.clone(), namespace),
             None => self.namespaces.remove(&name),
         };
+        self.name_namespace(&name, was_named);
         if was != is && self.settled {
             for (key, before) in before {
                 let after = self.numbers_of(&key);
                 self.recount(&before, &after);
             }
         }
+        self.settle_names();
         self.affect(Affected::Namespace(name));
     }
 
@@ -243,6 +254,7 @@ impl World {
         self.settled = true;
         self.settle_all_nodes();
         self.count_everything();
+        self.settle_names();
         self.affected = BTreeSet::from([Affected::Everything]);
     }
 }

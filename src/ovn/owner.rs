@@ -1,7 +1,8 @@
 //! Who owns a row: the ids that mark rows as ours, and the names made from them.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+
+use uuid::Uuid;
 
 /// The controller of the cluster's default network.
 pub const DEFAULT_NETWORK: &str = "default-network-controller";
@@ -26,6 +27,9 @@ pub fn marks(owner_type: &'static str) -> [(&'static str, &'static str); 2] {
     [(OWNER_CONTROLLER, DEFAULT_NETWORK), (OWNER_TYPE, owner_type)]
 }
 
+/// Namespace of the uuids that long names are.
+const LONG_NAMES: Uuid = Uuid::from_u128(0x1d0f_3c7b_94a2_4e6d_b58c_7a31_e2f6_0d95);
+
 /// Token in `ovn-cms-options` of a chassis that is a node of the cluster: ovn-controller copies it from the host's
 /// settings to the row of the chassis, also when it creates that row again.
 pub const NODE_CHASSIS: &str = "ovnkube-node";
@@ -42,6 +46,7 @@ pub const NODE_CHASSIS: &str = "ovnkube-node";
 pub struct OwnerId {
     id: String,
     external_ids: BTreeMap<&'static str, String>,
+    has_long_name: bool,
 }
 
 impl OwnerId {
@@ -53,7 +58,7 @@ impl OwnerId {
     /// An owner of another controller, such as `udn-enabled-svc`.
     pub fn of(controller: &str, owner_type: &str) -> Self {
         let marks = [(OWNER_CONTROLLER, controller.to_owned()), (OWNER_TYPE, owner_type.to_owned())];
-        OwnerId { id: format!("{controller}:{owner_type}"), external_ids: marks.into() }
+        OwnerId { id: format!("{controller}:{owner_type}"), external_ids: marks.into(), has_long_name: false }
     }
 
     /// Adds the owner's name as the next key.
@@ -74,9 +79,25 @@ impl OwnerId {
         &self.id
     }
 
-    /// Name of the address set or port group with this id.
+    /// Name of the address set or port group with this id: `a` and the decimal FNV-1a-64 of the id, which OVN's expressions accept
+    /// whatever the id contains; or a long one.
     pub fn hashed_name(&self) -> String {
-        hashed_name(&self.id)
+        if self.has_long_name {
+            format!("a{}", Uuid::new_v5(&LONG_NAMES, self.id.as_bytes()).simple())
+        } else {
+            format!("a{}", self.hash())
+        }
+    }
+
+    /// What the usual name is made of.
+    pub fn hash(&self) -> u64 {
+        fnv1a(&self.id)
+    }
+
+    /// The same with a name that nobody can choose: `a` and 128 bits of the id's SHA-1. It is for one whose usual name is another's.
+    pub fn with_long_name(mut self) -> Self {
+        self.has_long_name = true;
+        self
     }
 
     /// The external ids that mark the row.
@@ -87,15 +108,7 @@ impl OwnerId {
     }
 }
 
-/// `a` and the decimal FNV-1a-64 of `id`: a name that OVN's expressions accept, whatever `id` contains.
-pub fn hashed_name(id: &str) -> String {
-    let mut name = String::from("a");
-    // writing to a String cannot fail
-    let _ = write!(name, "{}", fnv1a(id));
-    name
-}
-
-/// FNV-1a with 64 bits.
+/// FNV-1a with 64 bits. It is no defence: within a minute somebody finds a text with a given hash.
 pub fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }

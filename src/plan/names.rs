@@ -1,6 +1,6 @@
 //! Names of rows, the same as in ovn-kubernetes.
 
-use ovnkube_model::{Family, NetworkSettings};
+use ovnkube_model::NetworkSettings;
 use ovnkube_ovn::OwnerId;
 use ovnkube_ovn::nb::{
     address_set, copp, load_balancer_group, logical_router, logical_switch, logical_switch_port, port_group,
@@ -96,26 +96,6 @@ pub(crate) fn set_key(owner: &OwnerId) -> RowKey {
 /// A node's own port in its switch.
 pub(crate) fn management_port(node: &str) -> RowKey {
     RowKey::new(logical_switch_port::TABLE, MANAGEMENT_PORT.of(node))
-}
-
-/// The group of all management ports (`k8s-*`).
-pub(crate) fn cluster_port_group() -> OwnerId {
-    OwnerId::new("Cluster").name("clusterPortGroup")
-}
-
-/// The group of all ports towards the cluster router (`stor-*`).
-pub(crate) fn cluster_router_port_group() -> OwnerId {
-    OwnerId::new("Cluster").name("clusterRtrPortGroup")
-}
-
-/// The group of a namespace's pods.
-pub(crate) fn namespace_group(namespace: &str) -> OwnerId {
-    OwnerId::new("Namespace").name(namespace)
-}
-
-/// The set of a namespace's pod addresses of one family.
-pub(crate) fn namespace_set(namespace: &str, family: Family) -> OwnerId {
-    OwnerId::new("Namespace").name(namespace).key("ip-family", family.name())
 }
 
 /// Cluster CIDRs, joined by spaces, as `arp_proxy` wants them.

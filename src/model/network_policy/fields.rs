@@ -85,6 +85,7 @@ impl NetworkPolicy {
         let egress = rules(about_egress, "egress", &fields.egress);
         Self {
             uid: meta.uid.into(),
+            created: meta.created,
             pods: read.or_report("spec.podSelector", selector),
             ingress,
             egress,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::World;
+use super::row_names::Named;
 use crate::pod_set::of_policy;
 use crate::{
     Affected, Labels, Name, Namespaces, NetworkPolicy, Notice, Object, ObjectKey, Pod, PodKey, PodSet, Selector,
@@ -100,27 +101,36 @@ impl World {
         if self.policies.get(&key) == new.as_ref() {
             return;
         }
+        let was_named = self.is_named(&key.namespace);
         let old = self.policies.unindex(&key);
         if self.settled {
             self.affect_subjects(&key, old.as_ref(), new.as_ref());
         }
         let sets = |policy: Option<&NetworkPolicy>| policy.map(|p| of_policy(&key, p)).unwrap_or_default();
         let (had, has) = (sets(old.as_ref()), sets(new.as_ref()));
+        match (&old, &new) {
+            (None, Some(_)) => self.row_names.enter(&Named::Policy(key.clone())),
+            (Some(_), None) => self.row_names.leave(&Named::Policy(key.clone())),
+            _ => {}
+        }
         if let Some(policy) = new {
             self.policies.index(&key, policy);
         }
+        self.name_namespace(&key.namespace, was_named);
         for set in has.iter().filter(|set| !had.contains(set)).cloned() {
             let set = Arc::new(set);
-            if self.policies.use_set(&set, &key) && self.settled {
+            if self.policies.use_set(&set, &key) {
                 self.begin_set(&set);
             }
         }
         for set in had.into_iter().filter(|set| !has.contains(set)) {
             let set = Arc::new(set);
-            if self.policies.leave_set(&set, &key) && self.settled {
-                self.affect_set(&set);
+            let numbers: Vec<_> = self.policies.numbers(&set).collect();
+            if self.policies.leave_set(&set, &key) {
+                self.end_set(&set, numbers);
             }
         }
+        self.settle_names();
         self.affect(Affected::NetworkPolicy(key));
     }
 
@@ -141,12 +151,21 @@ impl World {
 
     /// Counts the port numbers of a new set and marks its pods, so that they are added.
     fn begin_set(&mut self, set: &Arc<PodSet>) {
+        if set.port.is_none() {
+            self.row_names.enter(&Named::Set(set.clone(), None));
+        }
+        if !self.settled {
+            return;
+        }
         if let Some((protocol, name)) = &set.port {
             let mut numbers: BTreeMap<u16, u32> = BTreeMap::new();
             for pod in self.pods_of(set).iter().filter_map(|key| self.pods.get(key)).filter(|e| !e.pod.finished) {
                 for number in pod.pod.numbers(*protocol, name).collect::<BTreeSet<_>>() {
                     *numbers.entry(number).or_default() += 1;
                 }
+            }
+            for number in numbers.keys() {
+                self.row_names.enter(&Named::Set(set.clone(), Some(*number)));
             }
             if let Some(users) = self.policies.sets.get_mut(set) {
                 users.numbers = numbers;
@@ -155,7 +174,17 @@ impl World {
         self.affect_set(set);
     }
 
-    fn affect_set(&mut self, set: &Arc<PodSet>) {
+    fn end_set(&mut self, set: &Arc<PodSet>, numbers: Vec<u16>) {
+        let all = set.port.is_none().then_some(None);
+        for number in numbers.into_iter().map(Some).chain(all) {
+            self.row_names.leave(&Named::Set(set.clone(), number));
+        }
+        if self.settled {
+            self.affect_set(set);
+        }
+    }
+
+    pub(super) fn affect_set(&mut self, set: &Arc<PodSet>) {
         for pod in self.pods_of(set) {
             self.affect(Affected::Pod(pod));
         }
@@ -179,6 +208,7 @@ impl World {
             let count = users.numbers.entry(*number).or_default();
             *count += 1;
             if *count == 1 {
+                self.row_names.enter(&Named::Set(set.clone(), Some(*number)));
                 self.affect_users(set);
             }
         }
@@ -188,12 +218,16 @@ impl World {
             *count -= 1;
             if *count == 0 {
                 users.numbers.remove(number);
+                self.row_names.leave(&Named::Set(set.clone(), Some(*number)));
                 self.affect_users(set);
             }
         }
+        if before != after {
+            self.settle_names();
+        }
     }
 
-    fn affect_users(&mut self, set: &Arc<PodSet>) {
+    pub(super) fn affect_users(&mut self, set: &Arc<PodSet>) {
         let users = self.policies.sets.get(set).map(|users| users.policies.clone()).unwrap_or_default();
         for key in users {
             self.affect(Affected::NetworkPolicy(key));
@@ -217,6 +251,6 @@ impl World {
             reason: "BadField",
             message: format!("cannot use {}: {}", bad.field, bad.problem),
         };
-        policy.bad.iter().map(notice).collect()
+        policy.bad.iter().map(notice).chain(self.collision_notice(key, &policy.uid)).collect()
     }
 }

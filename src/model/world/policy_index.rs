@@ -59,6 +59,11 @@ impl Policies {
         self.sets.contains_key(set)
     }
 
+    /// The policies that use a set.
+    pub(super) fn users(&self, set: &PodSet) -> impl Iterator<Item = &ObjectKey> {
+        self.sets.get(set).into_iter().flat_map(|users| &users.policies)
+    }
+
     /// The numbers of a set's named port.
     pub fn numbers(&self, set: &PodSet) -> impl Iterator<Item = u16> {
         self.sets.get(set).into_iter().flat_map(|users| users.numbers.keys().copied())

@@ -9,7 +9,7 @@ use ovnkube_model::{Affected, Name, Roles, World};
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{address_set, port_group};
 
-use crate::{Feature, RowWant, Want, names};
+use crate::{Feature, RowWant, Want};
 
 pub struct Namespaces;
 
@@ -34,7 +34,7 @@ impl Feature for Namespaces {
             return want;
         }
         for family in world.settings.families() {
-            let owner = names::namespace_set(name, family);
+            let owner = world.namespace_set(name, family);
             want.row(
                 RowWant::new(owner.hashed_name(), Row::new(address_set::TABLE))
                     .with(address_set::NAME, owner.hashed_name())
@@ -42,7 +42,7 @@ impl Feature for Namespaces {
             );
         }
         if world.settings.has_namespace_groups() {
-            let owner = names::namespace_group(name);
+            let owner = world.namespace_group(name);
             want.row(
                 RowWant::new(owner.hashed_name(), Row::new(port_group::TABLE))
                     .with(port_group::NAME, owner.hashed_name())

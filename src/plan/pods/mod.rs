@@ -100,11 +100,11 @@ fn pod(
     let port = want.row(port(key, entry, addresses, node, &world.settings));
     want.member(&names::switch(node), logical_switch::PORTS, &port);
     if world.settings.has_namespace_groups() {
-        want.member(&names::group_key(&names::namespace_group(&key.namespace)), port_group::PORTS, &port);
+        want.member(&names::group_key(&world.namespace_group(&key.namespace)), port_group::PORTS, &port);
     }
     let ips = with_text(addresses.each());
     for (ip, text) in &ips {
-        let set = names::set_key(&names::namespace_set(&key.namespace, Family::of(*ip)));
+        let set = names::set_key(&world.namespace_set(&key.namespace, Family::of(*ip)));
         want.text(&set, address_set::ADDRESSES, text.clone());
     }
     gateway::of_pod(&mut want, node, addresses.each(), world);

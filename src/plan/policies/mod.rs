@@ -25,12 +25,14 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ovnkube_model::{Affected, Direction, Family, Name, NodeNetwork, ObjectKey, Pod, PodKey, PodSet, Roles, World};
+use ovnkube_model::{
+    Affected, Direction, Family, Name, NodeNetwork, ObjectKey, Pod, PodKey, PodSet, Roles, World, row_owners,
+};
 use ovnkube_ovn::nb::{address_set, logical_switch as ls, port_group};
 use ovnkube_ovn::{OwnerId, Row};
 
 use self::acl::{ALLOW, Acl, DENY, TIER};
-use self::groups::{deny_group, either, group_row, policy_group, port_match, set_owner};
+use self::groups::{either, group_row, port_match};
 use crate::topology::join_addresses;
 use crate::{Feature, RowKey, RowWant, Want, names};
 
@@ -126,18 +128,18 @@ pub(crate) fn memberships(
     if let Some(port) = port {
         let mut isolated = [false; 2];
         for (key, policy) in world.policies_of(key, pod) {
-            want.member(&names::group_key(&policy_group(key)), port_group::PORTS, port);
+            want.member(&names::group_key(&world.policy_group(key)), port_group::PORTS, port);
             for (isolated, direction) in isolated.iter_mut().zip(Direction::ALL) {
                 *isolated |= policy.rules(direction).is_some();
             }
         }
         for (_, direction) in isolated.iter().zip(Direction::ALL).filter(|(isolated, _)| **isolated) {
-            want.member(&names::group_key(&deny_group(&key.namespace, direction)), port_group::PORTS, port);
+            want.member(&names::group_key(&world.deny_group(&key.namespace, direction)), port_group::PORTS, port);
         }
     }
     for (set, number) in world.sets_of(key, pod) {
         for (ip, text) in ips {
-            let set = names::set_key(&set_owner(&set, number, Family::of(*ip)));
+            let set = names::set_key(&world.pod_set(&set, number, Family::of(*ip)));
             want.text(&set, address_set::ADDRESSES, text.clone());
         }
     }
@@ -151,7 +153,7 @@ fn cluster(want: &mut Want, world: &World) {
         });
     let matches = either(&addresses.collect::<Vec<_>>());
     if !matches.is_empty() {
-        let group = names::group_key(&names::cluster_port_group());
+        let group = names::group_key(&row_owners::cluster_port_group());
         for direction in Direction::ALL {
             let owner = OwnerId::new("NetpolDefault").name("allow-hairpinning").key("direction", direction.name());
             let acl = want.row(Acl::new(owner, direction, ALLOW, "allow-related", matches.clone()).row());
@@ -191,8 +193,8 @@ fn in_host_network(want: &mut Want, network: &NodeNetwork, world: &World) {
     let Some(namespace) = namespace.filter(|name| world.namespaces.contains_key(*name)) else { return };
     let joins = network.id.into_iter().flat_map(|id| join_addresses(world, id));
     for ip in network.management().chain(joins).map(|address| address.ip()) {
-        let of_rules = world.sets_of_nodes().map(|set| set_owner(set, None, Family::of(ip)));
-        for set in of_rules.chain([names::namespace_set(namespace, Family::of(ip))]) {
+        let of_rules = world.sets_of_nodes().map(|set| world.pod_set(set, None, Family::of(ip)));
+        for set in of_rules.chain([world.namespace_set(namespace, Family::of(ip))]) {
             want.text(&names::set_key(&set), address_set::ADDRESSES, ip.to_string());
         }
     }
@@ -201,14 +203,14 @@ fn in_host_network(want: &mut Want, network: &NodeNetwork, world: &World) {
 fn namespace(want: &mut Want, name: &Name, world: &World) {
     let namespace = world.namespaces.get(name);
     if world.settings.multicast && namespace.is_some_and(|namespace| namespace.multicast) {
-        multicast::namespace(want, name, &world.settings);
+        multicast::namespace(want, name, world);
     }
     if world.policies.in_namespace(name).next().is_none() {
         return;
     }
     let deny_severity = namespace.and_then(|namespace| namespace.acl_logging.deny);
     for direction in Direction::ALL {
-        let owner = deny_group(name, direction);
+        let owner = world.deny_group(name, direction);
         let group = want.row(group_row(&owner));
         let acl_name = format!("NP:{name}:{direction}");
         let everything = port_match(direction, &owner);
@@ -238,7 +240,7 @@ fn address_sets(want: &mut Want, set: &PodSet, world: &World) {
     };
     for number in numbers {
         for family in world.settings.families() {
-            let owner = set_owner(set, number, family);
+            let owner = world.pod_set(set, number, family);
             want.row(
                 RowWant::new(owner.hashed_name(), Row::new(address_set::TABLE))
                     .with(address_set::NAME, owner.hashed_name())

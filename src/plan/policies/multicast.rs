@@ -1,7 +1,7 @@
 //! Multicast is dropped, except between the pods of a namespace that is annotated for it. Between nodes it
 //! passes: the ACLs of the receiving pods decide.
 
-use ovnkube_model::{Direction, Family, Name, NetworkSettings};
+use ovnkube_model::{Direction, Family, Name, World, row_owners};
 use ovnkube_ovn::OwnerId;
 use ovnkube_ovn::nb::port_group;
 
@@ -21,19 +21,19 @@ pub(super) fn cluster(want: &mut Want) {
     for direction in Direction::ALL {
         let deny = Acl::new(owner("DefaultDeny", direction), direction, DENY, "drop", multicast.clone());
         let deny = want.row(deny.row());
-        want.member(&names::group_key(&names::cluster_port_group()), port_group::ACLS, &deny);
-        let routers = names::cluster_router_port_group();
+        want.member(&names::group_key(&row_owners::cluster_port_group()), port_group::ACLS, &deny);
+        let routers = row_owners::cluster_router_port_group();
         let matches = format!("{} && {multicast}", port_match(direction, &routers));
         let allow = want.row(Acl::new(owner("AllowInterNode", direction), direction, ALLOW, "allow", matches).row());
         want.member(&names::group_key(&routers), port_group::ACLS, &allow);
     }
 }
 
-pub(super) fn namespace(want: &mut Want, name: &Name, network: &NetworkSettings) {
-    let group = names::namespace_group(name);
+pub(super) fn namespace(want: &mut Want, name: &Name, world: &World) {
+    let group = world.namespace_group(name);
     for direction in Direction::ALL {
-        let families = network.families().into_iter();
-        let conditions: Vec<_> = families.map(|family| condition(direction, name, family)).collect();
+        let families = world.settings.families().into_iter();
+        let conditions: Vec<_> = families.map(|family| condition(direction, name, family, world)).collect();
         let matches = format!("{} && {}", port_match(direction, &group), either(&conditions));
         let owner = OwnerId::new("MulticastNS").name(name).key("direction", direction.name());
         let acl = want.row(Acl::new(owner, direction, ALLOW, "allow", matches).row());
@@ -42,8 +42,8 @@ pub(super) fn namespace(want: &mut Want, name: &Name, network: &NetworkSettings)
 }
 
 /// Egress to any group; ingress from the namespace's own pods, and group membership messages.
-fn condition(direction: Direction, namespace: &str, family: Family) -> String {
-    let pods = names::namespace_set(namespace, family).hashed_name();
+fn condition(direction: Direction, namespace: &str, family: Family, world: &World) -> String {
+    let pods = world.namespace_set(namespace, family).hashed_name();
     match (direction, family) {
         (Direction::Egress, Family::V4) => "ip4.mcast".to_owned(),
         (Direction::Egress, Family::V6) => format!("(mldv1 || mldv2 || {DYNAMIC_IPV6})"),

@@ -13,7 +13,7 @@ use ovnkube_model::{
 use ovnkube_ovn::nb::port_group;
 
 use super::acl::{ALLOW, Acl};
-use super::{either, group_row, policy_group, port_match, set_owner};
+use super::{either, group_row, port_match};
 use crate::Want;
 
 /// Index of an ACL without a block.
@@ -23,7 +23,7 @@ const NO_BLOCK: i64 = -1;
 type Conditions = Vec<(Family, String)>;
 
 pub(super) fn want(want: &mut Want, key: &ObjectKey, policy: &NetworkPolicy, world: &World) {
-    let group = want.row(group_row(&policy_group(key)));
+    let group = want.row(group_row(&world.policy_group(key)));
     for direction in Direction::ALL {
         for (index, rule) in policy.rules(direction).into_iter().flatten().enumerate() {
             let rule = Written { key, policy, direction, index, rule, world };
@@ -72,7 +72,7 @@ impl Written<'_> {
         l3: &[(Family, String)],
         l4: Option<&str>,
     ) -> Acl {
-        let group = policy_group(self.key);
+        let group = self.world.policy_group(self.key);
         let parts = [Some(any_family(l3)), l4.map(str::to_owned), Some(port_match(self.direction, &group))];
         let matches = parts.into_iter().flatten().collect::<Vec<_>>().join(" && ");
         let name = format!("NP:{}:{}:{}:{}", self.key.namespace, self.key.name, self.direction, self.index);
@@ -106,8 +106,9 @@ impl Written<'_> {
             return vec![(NO_BLOCK, families.map(|family| (family, family.ovn().to_owned())).collect())];
         };
         let sets: Vec<_> = peers.iter().filter_map(|peer| PodSet::of_peer(peer, &self.key.namespace)).collect();
-        let selected = self
-            .in_sets(self.end(), |family| sets.iter().map(|set| set_owner(set, None, family).hashed_name()).collect());
+        let selected = self.in_sets(self.end(), |family| {
+            sets.iter().map(|set| self.world.pod_set(set, None, family).hashed_name()).collect()
+        });
         self.blocks().chain(selected.map(|selected| (NO_BLOCK, selected))).collect()
     }
 
@@ -143,7 +144,7 @@ impl Written<'_> {
                 let sets = sets.iter().map(|set| set.clone().with_port(protocol, name));
                 // a set exists only where a pod has the number
                 let sets = sets.filter(|set| self.world.policies.numbers(set).any(|n| n == number));
-                sets.map(|set| set_owner(&set, Some(number), family).hashed_name()).collect()
+                sets.map(|set| self.world.pod_set(&set, Some(number), family).hashed_name()).collect()
             })
         };
         let limited = |peers: Vec<(i64, Conditions)>, pods: Option<Conditions>| {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::net::IpAddr;
 
-use ovnkube_model::{Family, ObjectKey, Protocol, Service, Subnet, World};
+use ovnkube_model::{Family, ObjectKey, Protocol, Service, Subnet, World, row_owners};
 use ovnkube_ovn::nb::{acl, port_group};
 use ovnkube_ovn::{OwnerId, Row};
 
@@ -37,7 +37,7 @@ pub(super) fn put(want: &mut Want, key: &ObjectKey, service: &Service, world: &W
                 .with(acl::MATCH, matches)
                 .with(acl::PRIORITY, PRIORITY),
         );
-        want.member(&names::group_key(&names::cluster_router_port_group()), port_group::ACLS, &acl);
+        want.member(&names::group_key(&row_owners::cluster_router_port_group()), port_group::ACLS, &acl);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rows that exist once per cluster.
 
-use ovnkube_model::{Family, World};
+use ovnkube_model::{Family, World, row_owners};
 use ovnkube_ovn::nb::{
     copp, load_balancer_group as lbg, logical_router as lr, logical_router_port as lrp, logical_switch as ls,
     logical_switch_port as lsp, meter, meter_band, port_group,
@@ -23,7 +23,7 @@ pub(super) fn want(world: &World) -> Want {
     for name in [names::CLUSTER_LB_GROUP, names::SWITCH_LB_GROUP, names::ROUTER_LB_GROUP] {
         want.row(RowWant::new(name, Row::new(lbg::TABLE)).with(lbg::NAME, name));
     }
-    for owner in [names::cluster_port_group(), names::cluster_router_port_group()] {
+    for owner in [row_owners::cluster_port_group(), row_owners::cluster_router_port_group()] {
         group(&mut want, &owner);
     }
     want

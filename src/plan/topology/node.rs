@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ovnkube_model::{Name, Node, NodeNetwork, World};
+use ovnkube_model::{Name, Node, NodeNetwork, World, row_owners};
 use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::{
     gateway_chassis as gc, logical_router as lr, logical_router_port as lrp, logical_switch as ls,
@@ -84,7 +84,7 @@ fn router_port(want: &mut Want, name: &Name, node: &Node, network: &NodeNetwork,
             .with(lsp::OPTIONS, [("router-port", router_side), ("arp_proxy", proxy)]),
     );
     want.member(switch, ls::PORTS, &port);
-    want.member(&names::group_key(&names::cluster_router_port_group()), port_group::PORTS, &port);
+    want.member(&names::group_key(&row_owners::cluster_router_port_group()), port_group::PORTS, &port);
 }
 
 /// The node's own port in its switch.
@@ -100,5 +100,5 @@ fn management_port(want: &mut Want, name: &Name, node: &Node, network: &NodeNetw
         RowWant::new(key.id.clone(), Row::new(lsp::TABLE)).with(lsp::NAME, &*key.id).with(lsp::ADDRESSES, [address]),
     );
     want.member(switch, ls::PORTS, &port);
-    want.member(&names::group_key(&names::cluster_port_group()), port_group::PORTS, &port);
+    want.member(&names::group_key(&row_owners::cluster_port_group()), port_group::PORTS, &port);
 }
