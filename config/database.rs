@@ -97,8 +97,6 @@ impl FromText for DbAddress {
     const KIND: Kind = Kind::Text("address");
 
     fn from_text(text: &str) -> Result<Self, String> {
-        // `tcp://host` is the older spelling of `tcp:host`
-        let text = text.replace("//", "");
         let list = if text.trim().is_empty() { None } else { Some(text.split(',').map(str::trim)) };
         let remotes: Vec<Remote> = list.into_iter().flatten().map(remote).collect::<Result<_, _>>()?;
         if let Some(first) = remotes.first()
@@ -121,6 +119,8 @@ fn remote(text: &str) -> Result<Remote, String> {
         return Err("an address of the list is empty; write it, or remove its comma".to_owned());
     }
     let (scheme, rest) = text.split_once(':').ok_or_else(|| format!("{text:?} has no scheme; {FORM}"))?;
+    // `tcp://host` is the older spelling of `tcp:host`; in paths a `/` may be there twice
+    let rest = if rest.starts_with("///") || scheme != "unix" { rest.strip_prefix("//").unwrap_or(rest) } else { rest };
     match scheme {
         "unix" if rest.starts_with('/') => Ok(Remote::Unix(rest.into())),
         "unix" => Err(format!("{text:?} needs an absolute path; write unix:/var/run/ovn/ovnnb_db.sock")),

@@ -105,6 +105,14 @@ pub fn load(
 }
 
 impl Loaded {
+    /// What the user must be told: unknown keys and old names, and settings without effect.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        self.warnings
+            .iter()
+            .cloned()
+            .chain(self.not_yet().into_iter().map(|setting| format!("no effect yet: {setting}")))
+    }
+
     /// Settings with a value that has no effect yet, for example `--enable-egress-ip=true`. They must be reported,
     /// or users would rely on them.
     pub fn not_yet(&self) -> Vec<String> {

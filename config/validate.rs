@@ -56,6 +56,7 @@ pub(crate) fn resolve(
     settings.kube_access = chosen::access(&settings, &layered);
     check.kube_access(&settings, command)?;
     check.client_certificate(&settings, command)?;
+    check.own_addresses(&settings, command)?;
     match (command, check.files(&settings)) {
         (Command::Run, Err(error)) => return Err(error),
         (Command::Config { .. }, Err(error)) => warnings.push(error.to_string()),
@@ -382,6 +383,16 @@ impl Check<'_> {
             let address = self.other("kubernetes", "apiserver");
             let problem = format!("{address} is http, where no certificate can be shown; give its https address");
             return Err(self.fault("kubernetes", "cert-dir", problem));
+        }
+        Ok(())
+    }
+
+    /// Both would serve `/healthz`, each something else.
+    fn own_addresses(&self, settings: &Settings, command: &Command) -> Result<(), Error> {
+        let (health, metrics) = (settings.kubernetes.healthz_bind_address, settings.metrics.bind_address);
+        if *command == Command::Run && health.is_some() && health == metrics {
+            let problem = format!("{} is the same address; give each its own", self.other("metrics", "bind-address"));
+            return Err(self.fault("kubernetes", "healthz-bind-address", problem));
         }
         Ok(())
     }

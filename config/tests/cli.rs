@@ -247,6 +247,7 @@ fn mistakes() {
         ("address-ipv4", format!("{master} -nb-address=tcp:10.0.0.300:6641")),
         ("address-ipv6-bare", format!("{master} -nb-address=tcp:fd00::1:6641")),
         ("address-unix-relative", format!("{master} -nb-address=unix:nb.sock")),
+        ("addresses-equal", format!("{master} -metrics-bind-address=:9409 -healthz-bind-address=:9409")),
         ("mode-none", "-mtu=1400".to_owned()),
         ("mode-manager-and-node", "-init-cluster-manager=n1 -init-node=n1".to_owned()),
         ("mode-names-differ", "-init-master=n1 -init-node=n2".to_owned()),

@@ -60,6 +60,7 @@ fn database_addresses() {
     assert_eq!(of("ssl:[::1]:6641"), Ok(vec![Remote::Ssl("::1".into(), 6641)]));
     assert_eq!(of("unix:/run/nb.sock"), Ok(vec![Remote::Unix(PathBuf::from("/run/nb.sock"))]));
     assert_eq!(of("unix:///run/nb.sock"), of("unix:/run/nb.sock"));
+    assert_eq!(of("unix:/run//nb.sock"), Ok(vec![Remote::Unix(PathBuf::from("/run//nb.sock"))]), "two names, not one");
     assert_eq!(of("tcp:ovn-nb.example:6641, tcp:b:1").unwrap().len(), 2);
     for wrong in [
         "tcp:",

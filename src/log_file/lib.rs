@@ -57,6 +57,8 @@ impl LogFile {
 
     fn with(path: PathBuf, largest: u64, backups: usize, age: Option<Duration>) -> io::Result<Self> {
         let file = open(&path)?;
+        // a link to the file is no place for others; and /dev/stdout may be one
+        let path = path.canonicalize().unwrap_or(path);
         Ok(Self { path, file: Some(file), largest, backups, age, last: UNIX_EPOCH })
     }
 
@@ -74,7 +76,8 @@ impl LogFile {
         let Some(file) = self.file.take() else { return Ok(()) };
         // One process puts a file aside; the others find another file there afterwards. They do not wait for it: it may
         // be stopped.
-        if file.try_lock().is_ok() && identity(&metadata(&self.path)?) == identity(&file.metadata()?) {
+        let about = file.metadata()?;
+        if about.is_file() && file.try_lock().is_ok() && identity(&metadata(&self.path)?) == identity(&about) {
             self.last = SystemTime::now().max(self.last + Duration::from_millis(1));
             rename(&self.path, self.aside(self.last))?;
             self.prune();

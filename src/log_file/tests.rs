@@ -120,3 +120,21 @@ fn log_comes_back_after_its_directory_was_away() {
     assert_eq!(read_to_string(inner.join("a.log")).unwrap(), "back\n");
     fs::remove_dir_all(directory).unwrap();
 }
+
+#[cfg(unix)]
+#[test]
+fn through_a_link_the_log_itself_is_rotated() {
+    use std::os::unix::fs::symlink;
+    let directory = directory("link");
+    let (link, disk) = (directory.join("a.log"), directory.join("disk"));
+    fs::create_dir(&disk).unwrap();
+    symlink(disk.join("b.log"), &link).unwrap();
+    let mut log = LogFile::with(link.clone(), 10, 1, None).unwrap();
+    for line in ["first\n", "second\n", "third\n"] {
+        log.write_all(line.as_bytes()).unwrap();
+    }
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(read_to_string(&link).unwrap(), "third\n");
+    assert_eq!(names(&disk).len(), 2, "{:?}", names(&disk));
+    fs::remove_dir_all(directory).unwrap();
+}

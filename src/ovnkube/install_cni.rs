@@ -7,24 +7,23 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
 
-/// Copies `program` to the directory `to`; returns what to tell the user. A file that is being copied has a name of its own, which begins
+/// Copies `program` to the directory `to`, under the name by which runtimes look for it; returns what to tell the user. A file that is being copied has a name of its own, which begins
 /// with a dot: runtimes see the old or the new program.
-pub(crate) fn run(program: &Path, to: &Path) -> Result<String> {
+pub(crate) fn run(program: &Path, to: &Path, name: &str) -> Result<String> {
     const FAILED: &str = "cannot install the CNI program";
     let new = fs::read(program)
         .with_context(|| format!("{FAILED}: cannot read {}; name an existing one", program.display()))?;
-    let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if !to.is_dir() {
         bail!("{FAILED}: there is no directory {}; mount the host's /opt/cni/bin there", to.display());
     }
-    remove_unfinished(to, &name);
-    if fs::read(to.join(&name)).is_ok_and(|have| have == new) {
+    remove_unfinished(to, name);
+    let mode = fs::metadata(program)?.permissions();
+    if is_there(&to.join(name), &new, &mode) {
         return Ok(String::new());
     }
-    let mode = fs::metadata(program)?.permissions();
-    let copied = match copy(&new, &mode, to, &name) {
+    let copied = match copy(&new, &mode, to, name) {
         // another process, which starts just now, took it for one that was ended
-        Err(error) if error.kind() == io::ErrorKind::NotFound => copy(&new, &mode, to, &name),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => copy(&new, &mode, to, name),
         copied => copied,
     };
     copied.map_err(|error| {
@@ -32,6 +31,12 @@ pub(crate) fn run(program: &Path, to: &Path) -> Result<String> {
         anyhow::anyhow!("{FAILED} in {}: {error}; {remedy}", to.display())
     })?;
     Ok(format!("the CNI program is installed in {}\n", to.display()))
+}
+
+/// Whether the runtime would run this program. A link leads elsewhere on the host than in this process' container.
+fn is_there(path: &Path, contents: &[u8], mode: &fs::Permissions) -> bool {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.permissions() == *mode);
+    is_file && fs::read(path).is_ok_and(|have| have == contents)
 }
 
 /// Removes what copies left that were ended. One that another process makes is locked.
@@ -90,9 +95,31 @@ mod tests {
         fs::write(&from, "program").unwrap();
         let watch = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
         watch.add_watch(&to, AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_MOVED_TO).unwrap();
-        run(&from, &to).unwrap();
+        run(&from, &to, "plugin").unwrap();
         let events: Vec<_> = watch.read_events().unwrap().into_iter().map(|event| event.mask).collect();
         assert_eq!(events, [AddWatchFlags::IN_CLOSE_WRITE, AddWatchFlags::IN_MOVED_TO]);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// On the host, a link may lead nowhere that leads to the program in the container; and runtimes run only what is executable.
+    #[test]
+    fn a_link_or_a_file_that_does_not_run_is_replaced() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let dir = ovnkube_tests::dir::fresh_dir("install-cni-link");
+        let (from, to) = (dir.join("shim"), dir.join("bin"));
+        fs::create_dir(&to).unwrap();
+        fs::write(&from, "program").unwrap();
+        fs::set_permissions(&from, fs::Permissions::from_mode(0o755)).unwrap();
+        let mode = || {
+            fs::symlink_metadata(to.join("plugin")).map(|about| (about.is_file(), about.permissions().mode() & 0o777))
+        };
+        symlink(&from, to.join("plugin")).unwrap();
+        assert!(!run(&from, &to, "plugin").unwrap().is_empty());
+        assert_eq!(mode().unwrap(), (true, 0o755));
+        fs::set_permissions(to.join("plugin"), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(!run(&from, &to, "plugin").unwrap().is_empty());
+        assert_eq!(mode().unwrap(), (true, 0o755));
+        assert!(run(&from, &to, "plugin").unwrap().is_empty(), "it is there");
         fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -46,14 +46,15 @@ fn main() -> ExitCode {
 }
 
 fn run(loaded: &Loaded) -> ExitCode {
+    // what runs on logs them
+    if !matches!(loaded.command, Command::Run | Command::Identity(_)) || loaded.settings.mode.remove_node.is_some() {
+        warn(loaded);
+    }
     let printed = match &loaded.command {
         Command::Print(text) => write!(std::io::stdout(), "{text}"),
-        Command::Config { json } => {
-            warn(loaded);
-            cli::run_config(loaded, *json, &mut std::io::stdout().lock())
-        }
-        Command::Plan { node } => return report(loaded, || roles::plan(loaded, node)),
-        Command::Preflight { node } => return report(loaded, || roles::preflight(loaded, *node)),
+        Command::Config { json } => cli::run_config(loaded, *json, &mut std::io::stdout().lock()),
+        Command::Plan { node } => return report(|| roles::plan(loaded, node)),
+        Command::Preflight { node } => return report(|| roles::preflight(loaded, *node)),
         Command::Replay { file } => {
             return match recording::replay(file, &mut std::io::stdout().lock()) {
                 Ok(()) => ExitCode::SUCCESS,
@@ -79,19 +80,19 @@ fn run(loaded: &Loaded) -> ExitCode {
             return roles::event(loaded, command)
                 .map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
         }
-        Command::InstallCni { program } => match install_cni::run(program, &loaded.settings.cni.bin_dir) {
-            Ok(text) => write!(std::io::stdout(), "{text}"),
-            Err(error) => return fail(&format!("{error:#}"), 1),
-        },
+        Command::InstallCni { program } => {
+            let cni = &loaded.settings.cni;
+            match install_cni::run(program, &cni.bin_dir, &cni.plugin) {
+                Ok(text) => write!(std::io::stdout(), "{text}"),
+                Err(error) => return fail(&format!("{error:#}"), 1),
+            }
+        }
         Command::ReadinessProbe(target) => {
             return roles::probe(loaded, *target)
                 .map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
         }
         Command::Db(command) => return told(roles::db(loaded, command)),
-        Command::Ic(command) => {
-            warn(loaded);
-            return told(roles::ic(loaded, command));
-        }
+        Command::Ic(command) => return told(roles::ic(loaded, command)),
         Command::Identity(flags) => {
             return roles::identity(loaded, flags)
                 .map_or_else(|error| fail(&format!("{error:#}"), 1), |()| ExitCode::SUCCESS);
@@ -115,8 +116,7 @@ fn told(outcome: Result<bool, db::Failed>) -> ExitCode {
 }
 
 /// Prints what is to be done, one step a line. Exits with 0 if that is nothing, and with 2 if it is something.
-fn report<T: Display>(loaded: &Loaded, find: impl FnOnce() -> anyhow::Result<Vec<T>>) -> ExitCode {
-    warn(loaded);
+fn report<T: Display>(find: impl FnOnce() -> anyhow::Result<Vec<T>>) -> ExitCode {
     match find() {
         Ok(steps) => {
             let printed = steps.iter().try_for_each(|step| writeln!(std::io::stdout(), "{step}"));
@@ -131,7 +131,7 @@ fn report<T: Display>(loaded: &Loaded, find: impl FnOnce() -> anyhow::Result<Vec
 }
 
 fn warn(loaded: &Loaded) {
-    for warning in &loaded.warnings {
+    for warning in loaded.remarks() {
         let _ = writeln!(std::io::stderr(), "ovnkube: {warning}");
     }
 }

@@ -136,7 +136,7 @@ async fn alone(
     let agent = wanted::settings(settings, name, api_server);
     let place = Place::take(&agent).await?;
     if let Some(program) = &settings.cni.program {
-        let said = install_cni::run(program, &settings.cni.bin_dir)?;
+        let said = install_cni::run(program, &settings.cni.bin_dir, &settings.cni.plugin)?;
         if !said.is_empty() {
             info!("{}", said.trim_end());
         }

@@ -4,9 +4,9 @@
 //! One JSON value per line: first the settings, then each change as it came.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Seek as _, Write};
-use std::path::Path;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
 use ovnkube_model::{Affected, Change, Kind, NetworkSettings, World};
@@ -25,22 +25,50 @@ struct Header {
     kinds: Vec<Kind>,
 }
 
-/// Opens a file to record to; its previous content is lost.
-pub(crate) fn create(path: &Path) -> Result<File> {
-    File::create(path)
-        .map_err(|e| anyhow!("cannot record to {}: {e}; set record to a file in a writable directory", path.display()))
+/// Makes a file to record to. A recording that is there, of an earlier process or term, is kept once more, as `FILE.old`: it may have
+/// what explains why that one ended.
+pub(crate) fn create(path: &Path) -> Result<Recording> {
+    let failed = |error| {
+        anyhow!("cannot record to {}: {error}; set record to a new file in a writable directory", path.display())
+    };
+    Recording { path: path.to_owned() }.make().map_err(failed)?;
+    Ok(Recording { path: path.to_owned() })
 }
 
-/// Records what passes, in place of the file's content: the world starts over, too. If the file cannot be
-/// written, the recording ends and the work goes on.
+/// The file of a recording.
+pub(crate) struct Recording {
+    path: PathBuf,
+}
+
+impl Recording {
+    /// Pods are named in it, so only its owner may read it. It is new: a link that somebody put there is not followed.
+    fn make(&self) -> io::Result<File> {
+        match fs::symlink_metadata(&self.path) {
+            Ok(about) if !about.is_file() => return Err(io::Error::other("what is there is no file")),
+            Ok(about) if about.len() > 0 => {
+                let mut old = self.path.clone().into_os_string();
+                old.push(".old");
+                fs::rename(&self.path, old)?;
+            }
+            Ok(_) => fs::remove_file(&self.path)?,
+            Err(_) => {}
+        }
+        let mut options = OpenOptions::new();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.write(true).create_new(true).open(&self.path)
+    }
+}
+
+/// Records what passes, in a new file: the world starts over, too. If it cannot be written, the recording ends and the work goes on.
 pub(crate) fn record(
-    file: &File,
+    recording: &Recording,
     network: &NetworkSettings,
     kinds: &[Kind],
     mut from: mpsc::Receiver<Change>,
 ) -> mpsc::Receiver<Change> {
     let header = Header { network: network.clone(), kinds: kinds.to_vec() };
-    let mut file = start_over(file, &header)
+    let mut file = start(recording, &header)
         .inspect_err(|error| warn!(%error, "cannot write the recording; going on without it"))
         .ok();
     let (to, recorded) = mpsc::channel(CHANGES);
@@ -58,11 +86,8 @@ pub(crate) fn record(
     recorded
 }
 
-fn start_over(file: &File, header: &Header) -> Result<BufWriter<File>> {
-    let mut file = file.try_clone()?;
-    file.set_len(0)?;
-    file.rewind()?;
-    let mut file = BufWriter::new(file);
+fn start(recording: &Recording, header: &Header) -> Result<BufWriter<File>> {
+    let mut file = BufWriter::new(recording.make()?);
     write_line(&mut file, header)?;
     Ok(file)
 }
@@ -78,14 +103,14 @@ fn write_line(file: &mut impl Write, line: &impl Serialize) -> Result<()> {
 pub(crate) fn replay(path: &Path, out: &mut impl Write) -> Result<()> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot open recording {name}"))?;
-    let mut lines = BufReader::new(file).lines();
+    let mut lines = BufReader::new(file).split(b'\n');
     let first = lines.next().with_context(|| format!("cannot read recording {name}: it is empty"))??;
-    let header: Header = serde_json::from_str(&first)
+    let header: Header = serde_json::from_slice(&first)
         .with_context(|| format!("cannot read {name}:1: it is not the beginning of a recording"))?;
     let mut world = World::new(header.network, header.kinds);
     for (number, line) in lines.enumerate() {
         // the last line of a process that was killed may be cut off
-        match serde_json::from_str(&line?) {
+        match serde_json::from_slice(&line?) {
             Ok(change) => drop(world.apply(change)),
             Err(error) => writeln!(out, "# {name}:{}: left out: {error}", number + 2)?,
         }
@@ -139,4 +164,52 @@ fn print_notices(world: &World, out: &mut impl Write) -> Result<()> {
         writeln!(out, "event on {}: {}: {}", notice.object, notice.reason, notice.message)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recording_before_is_kept() {
+        let dir = ovnkube_tests::dir::fresh_dir("recording");
+        let path = dir.join("recording");
+        fs::write(&path, "of the process that ended").unwrap();
+        let recording = create(&path).unwrap();
+        recording.make().unwrap().write_all(b"this term").unwrap();
+        assert_eq!(fs::read_to_string(dir.join("recording.old")).unwrap(), "of the process that ended");
+        recording.make().unwrap();
+        assert_eq!(fs::read_to_string(dir.join("recording.old")).unwrap(), "this term");
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_not_followed() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = ovnkube_tests::dir::fresh_dir("recording-link");
+        fs::write(dir.join("precious"), "kept").unwrap();
+        std::os::unix::fs::symlink(dir.join("precious"), dir.join("link")).unwrap();
+        assert!(create(&dir.join("link")).is_err());
+        assert_eq!(fs::read_to_string(dir.join("precious")).unwrap(), "kept");
+        create(&dir.join("new")).unwrap();
+        assert_eq!(fs::metadata(dir.join("new")).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// As a process leaves it that is killed within a letter.
+    #[test]
+    fn a_line_that_is_cut_off_is_left_out() {
+        let dir = ovnkube_tests::dir::fresh_dir("recording-cut");
+        let path = dir.join("recording");
+        let header = Header { network: NetworkSettings::default(), kinds: vec![Kind::Node] };
+        let mut file = create(&path).unwrap().make().unwrap();
+        write_line(&mut file, &header).unwrap();
+        file.write_all(b"{\"Node\":[\"\xc3").unwrap();
+        let mut out = Vec::new();
+        replay(&path, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.contains("recording:2: left out"), "{out}");
+        fs::remove_dir_all(dir).unwrap();
+    }
 }

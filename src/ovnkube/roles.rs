@@ -31,11 +31,8 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
         return block_on(remove::run(settings, node));
     }
     ovnkube_telemetry::start_logging(&log(loaded))?;
-    for warning in &loaded.warnings {
-        warn!("{warning}");
-    }
-    for setting in loaded.not_yet() {
-        warn!("no effect yet: {setting}");
+    for remark in loaded.remarks() {
+        warn!("{remark}");
     }
     if let Some(name) = &mode.cleanup_node {
         return block_on(node::clean_up(settings, name));
@@ -54,8 +51,8 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
 /// Serves the admission webhook, approves certificates of node agents, or both, until SIGTERM or SIGINT.
 pub(crate) fn identity(loaded: &Loaded, flags: &IdentityFlags) -> Result<()> {
     ovnkube_telemetry::start_logging(&log(loaded))?;
-    for warning in &loaded.warnings {
-        warn!("{warning}");
+    for remark in loaded.remarks() {
+        warn!("{remark}");
     }
     block_on(async {
         let mut signals = Signals::listen()?;
@@ -151,12 +148,14 @@ async fn parts(loaded: &Loaded) -> Result<()> {
     let readiness = Readiness::default();
     let health = NodeHealth::default();
     if let Some(address) = settings.metrics.bind_address {
-        let sources = Sources { metrics: metrics.clone(), readiness: readiness.clone(), node: None };
+        let key = "metrics-bind-address";
+        let sources = Sources { key, metrics: metrics.clone(), readiness: readiness.clone(), node: None };
         tokio::spawn(keep_serving(address, sources));
     }
     if let Some(address) = settings.kubernetes.healthz_bind_address {
         let node = mode.node.is_some().then(|| health.clone());
-        let sources = Sources { metrics: metrics.clone(), readiness: readiness.clone(), node };
+        let key = "healthz-bind-address";
+        let sources = Sources { key, metrics: metrics.clone(), readiness: readiness.clone(), node };
         tokio::spawn(keep_serving(address, sources));
     }
     let (stop, stopped) = watch::channel(false);

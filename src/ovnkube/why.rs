@@ -142,10 +142,11 @@ fn complete(objects: &mut Vec<(String, Value)>) {
         }
     }
     for (_, object) in objects.iter_mut().filter(|(_, object)| object["kind"] == "Namespace") {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else { continue };
+        let name = meta.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         missing.remove(&name);
-        if object["metadata"]["labels"].is_object() || object["metadata"].get("labels").is_none() {
-            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
+        if let Some(labels) = meta.entry("labels").or_insert_with(|| json!({})).as_object_mut() {
+            labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
         }
     }
     for name in missing {

@@ -13,6 +13,6 @@ pub enum Error {
     LogLevel(u8),
     #[error("cannot start logging: it was started before")]
     LoggingTwice,
-    #[error("cannot listen on {address} for metrics: {problem}; set another metrics-bind-address")]
-    Listen { address: SocketAddr, problem: io::Error },
+    #[error("cannot listen on {address}: {problem}; stop the program that has it, or set another {key}")]
+    Listen { address: SocketAddr, key: &'static str, problem: io::Error },
 }

@@ -1,8 +1,8 @@
 //! The HTTP server for monitoring: `/metrics`, `/healthz`, `/livez`, `/readyz`.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::net::TcpListener;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,6 +46,8 @@ impl Readiness {
 /// What the server of an address reports on.
 #[derive(Debug, Clone)]
 pub struct Sources {
+    /// The setting that names the address.
+    pub key: &'static str,
     pub metrics: Arc<Metrics>,
     pub readiness: Readiness,
     /// With a node agent, `/healthz` and `/livez` report on it.
@@ -60,7 +62,7 @@ pub async fn keep_serving(address: SocketAddr, sources: Sources) {
         match serve(address, sources.clone()).await {
             Ok((_, _served)) => return std::future::pending().await,
             Err(error) if !told => {
-                tracing::warn!(%error, "trying again every {} s to serve metrics", TRY_AGAIN.as_secs());
+                tracing::warn!(%error, "trying again every {} s", TRY_AGAIN.as_secs());
             }
             Err(_) => {}
         }
@@ -72,13 +74,13 @@ pub async fn keep_serving(address: SocketAddr, sources: Sources) {
 /// Serves until the result is dropped; returns the address that it listens on.
 /// Responses hold no secrets, but names of objects: an address that others reach causes a warning.
 pub async fn serve(address: SocketAddr, sources: Sources) -> Result<(SocketAddr, Served), Error> {
-    let failed = |problem| Error::Listen { address, problem };
-    let listener = TcpListener::bind(address).map_err(failed)?;
+    let Sources { key, metrics, readiness, node } = sources;
+    let failed = |problem| Error::Listen { address, key, problem };
+    let listener = listen(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     if !address.ip().is_loopback() {
         tracing::warn!(%address, "metrics are served without TLS to everybody who reaches the address");
     }
-    let Sources { metrics, readiness, node } = sources;
     let router = Router::new()
         .route("/metrics", get(show_metrics))
         .with_state(metrics)
@@ -97,6 +99,16 @@ pub async fn serve(address: SocketAddr, sources: Sources) -> Result<(SocketAddr,
     };
     let served = Web::start("ovnkube-http").and_then(|web| web.serve(listener, router)).map_err(failed)?;
     Ok((address, served))
+}
+
+/// `:9409` is every address, also on a host without IPv6.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    match TcpListener::bind(address) {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && error.kind() != io::ErrorKind::AddrInUse => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port()))
+        }
+        bound => bound,
+    }
 }
 
 /// Reports from another thread whether the runtime that started it still runs.

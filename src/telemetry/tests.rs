@@ -167,7 +167,7 @@ async fn the_server_reports_metrics_and_health() {
     metrics.leader.set(1);
     let readiness = Readiness::default();
     readiness.wait("nb", "no connection to tcp:127.0.0.1:6641");
-    let sources = Sources { metrics, readiness: readiness.clone(), node: None };
+    let sources = Sources { key: "metrics-bind-address", metrics, readiness: readiness.clone(), node: None };
     // below, clients ask while nobody listens: at 127.0.0.1, from where they come, one could connect to itself
     let (address, served) = serve("127.0.0.2:0".parse().unwrap(), sources.clone()).await.unwrap();
 
@@ -194,7 +194,8 @@ async fn the_server_reports_metrics_and_health() {
     assert!(ask(address, "/debug/pprof").await.starts_with("HTTP/1.1 404"));
 
     let taken = serve(address, sources.clone()).await.unwrap_err().to_string();
-    assert!(taken.starts_with(&format!("cannot listen on {address} for metrics: Address already in use")), "{taken}");
+    assert!(taken.starts_with(&format!("cannot listen on {address}: Address already in use")), "{taken}");
+    assert!(taken.ends_with("or set another metrics-bind-address"), "{taken}");
 
     // another process on the host has the address for now
     tokio::spawn(keep_serving(address, sources));
@@ -216,8 +217,9 @@ async fn is_answered(address: SocketAddr) -> bool {
 
 /// Any client may open connections and send nothing.
 #[tokio::test]
-async fn a_silent_client_delays_others_for_seconds_at_most() {
-    let sources = Sources { metrics: Metrics::new("x"), readiness: Readiness::default(), node: None };
+async fn silent_clients_hold_up_nobody() {
+    let key = "metrics-bind-address";
+    let sources = Sources { key, metrics: Metrics::new("x"), readiness: Readiness::default(), node: None };
     let (address, _served) = serve("127.0.0.1:0".parse().unwrap(), sources).await.unwrap();
     let files = || fs::read_dir("/proc/self/fd").unwrap().count();
     let before = files();
@@ -227,12 +229,11 @@ async fn a_silent_client_delays_others_for_seconds_at_most() {
         stream.write_all(b"GET /hea").await.unwrap();
         silent.push(stream);
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    let since = std::time::Instant::now();
+    // they end after 5 s
+    assert!(is_answered(address).await && since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
     // ours, at most 256 and one of the other end, and those of tests that run at the same time
     assert!(files() - before < 600 + 400, "{} files", files() - before);
-    // those before it end in turns of 256, each after 5 s
-    let answered = tokio::time::timeout(Duration::from_secs(120), is_answered(address)).await;
-    assert_eq!(answered, Ok(true));
 }
 
 #[test]
@@ -254,7 +255,12 @@ fn logging_goes_to_the_file_and_starts_once() {
 async fn a_node_is_healthy_while_its_services_are_programmed() {
     let health = NodeHealth::default();
     let local = "127.0.0.1:0".parse().unwrap();
-    let sources = Sources { metrics: Metrics::new("x"), readiness: Readiness::default(), node: Some(health.clone()) };
+    let sources = Sources {
+        key: "metrics-bind-address",
+        metrics: Metrics::new("x"),
+        readiness: Readiness::default(),
+        node: Some(health.clone()),
+    };
     let (address, _served) = serve(local, sources).await.unwrap();
     let status = async |path| ask(address, path).await[9..12].to_owned();
     assert_eq!(status("/healthz").await, "503");

@@ -100,6 +100,14 @@ fn ask(words: &[&str]) -> (bool, String) {
 }
 
 #[test]
+fn a_namespace_without_metadata_is_told() {
+    let dir = Dir::new();
+    std::fs::write(dir.file("objects.yaml"), "kind: Namespace\nmetadata: shop\n").unwrap();
+    let (right, said) = ask(&["--from", &dir.file("objects.yaml").display().to_string(), "a/b", "a/c", "80"]);
+    assert!(!right && said.starts_with("ovnkube: ") && said.contains("objects.yaml"), "{said}");
+}
+
+#[test]
 fn a_directory_is_enough() {
     let dir = Dir::new();
     std::fs::write(dir.file("objects.yaml"), OBJECTS).unwrap();
