@@ -191,7 +191,11 @@ fn untrusted_members_are_left() {
     assert!(matches!(check(&member(true, false, 5), false, None), Err(Fault::Partitioned)));
     let relay = row(json!({"name": "db", "model": "relay", "connected": true}));
     assert!(check(&relay, false, None).is_ok());
-    assert!(matches!(check(&relay, true, None), Err(Fault::NotLeader)));
+    let refused = check(&relay, true, None).unwrap_err();
+    assert!(refused.to_string().starts_with("server is a relay of db ") && !refused.may_pass(), "{refused}");
+    let lost = row(json!({"name": "db", "model": "relay", "connected": false}));
+    assert!(matches!(check(&lost, true, None), Err(Fault::Relay("db"))), "whether it has its server or not");
+    assert!(matches!(check(&lost, false, None), Err(Fault::Partitioned)));
     assert!(check(&alone, true, None).is_ok());
     assert!(matches!(check(&row(json!({"name": "other"})), true, None), Err(Fault::NoDatabase { wanted: "db", .. })));
     let mut changing = member(true, true, 5);
