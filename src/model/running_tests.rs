@@ -263,6 +263,35 @@ fn a_custom_mac_stays() {
 }
 
 #[test]
+fn a_running_pod_stays_though_its_mac_is_anothers() {
+    // the MACs derived from the two addresses are equal
+    let (first, second) = ("fd01::9273/64", "fd01::3:8dbb/64");
+    let pods = [told("new", 1).annotated(&[second]), told("a", 2).started(&[first]), told("b", 3).started(&[second])];
+    let mut story = Story::begins(&[("fd01::/48", 64)], &[V6], &pods);
+    for (pod, ip) in [("a", first), ("b", second), ("new", "fd01::3/64")] {
+        assert_eq!(story.ips(pod), [ip], "{pod}");
+    }
+    assert!(story.reasons("b").is_empty() && story.entry("b").may_be_wired);
+    story.gone("a");
+    assert_eq!((story.ips("b"), story.ips("new")), (vec![second.to_owned()], vec!["fd01::3/64".to_owned()]));
+}
+
+/// ovn-kubernetes derives the MAC from the node's first family.
+#[test]
+fn a_mac_of_an_ipv6_address_stays_with_a_pod_of_both_families() {
+    let mac = |story: &Story| story.entry("a").addresses.as_ref().unwrap().mac;
+    let story = Story::begins(DUAL, &[V6, V4], &[told("a", 1).started(&["fd01::3/64", "10.1.0.3/24"])]);
+    assert_eq!(mac(&story), Mac::of("fd01::3".parse().unwrap()));
+    assert!(story.reasons("a").is_empty());
+    // unless it may be that of another pod: this one is 0a:58:93:09:c3:40
+    let ranges = &[("147.9.195.0/24", 24), DUAL[1]];
+    let pods = [told("a", 1).started(&["fd01::4/64", "147.9.195.3/24"])];
+    let story = Story::begins(ranges, &[V6, "147.9.195.0/24"], &pods);
+    assert_eq!(mac(&story), Mac::of("147.9.195.3".parse().unwrap()));
+    assert_eq!(story.ips("a"), ["fd01::4/64", "147.9.195.3/24"]);
+}
+
+#[test]
 fn single_stack_to_dual_stack_changes_no_address() {
     let pods = [told("a", 1).started(&["10.1.0.3/24"]), told("b", 2).annotated(&["10.1.0.4/24"]), told("new", 3)];
     let mut story = Story::begins(DUAL, &[V4], &pods);

@@ -78,6 +78,12 @@ impl Story {
         entry.addresses.iter().flat_map(|a| a.ips.iter().map(ToString::to_string)).collect()
     }
 
+    /// The address that a new pod on `n1` gets.
+    fn ip_of_new(&mut self, pod: &str) -> String {
+        self.pod(pod, pod, "n1", &[]);
+        self.ips(pod).concat()
+    }
+
     pub(crate) fn reasons(&self, pod: &str) -> Vec<&'static str> {
         let notices = self.world.notices(&Affected::Pod(PodKey::new("ns", pod)));
         notices.into_iter().map(|n| n.reason).collect()
@@ -236,6 +242,31 @@ fn a_fixed_address_is_given_or_waited_for() {
     assert_eq!(story.ips("taken"), ["10.1.0.50/24"], "served when it comes free");
     assert_eq!(story.ips("same-mac"), ["10.1.0.51/24"]);
     assert!(story.reasons("taken").is_empty());
+}
+
+/// The MACs that are derived from the two addresses of a pair are equal: whoever wants such an address finds one.
+const EQUAL: [[&str; 2]; 2] = [["fd01::9273", "fd01::3:8dbb"], ["fd01::15", "fd01::89:3254"]];
+
+#[test]
+fn no_pod_gets_an_ipv6_address_whose_mac_is_another_pods() {
+    let mut story = Story::settled(&[("fd01::/48", 64)]);
+    story.node("n1", &[]);
+    story.confirm("n1");
+    let [[first, second], [early, late]] = EQUAL;
+    let ask = |ip: &str| format!(r#"[{{"name":"ovn","namespace":"x","ips":["{ip}"]}}]"#);
+    for (name, ip) in [("a", first), ("b", second), ("c", late)] {
+        story.pod(name, name, "n1", &[(keys::DEFAULT_NETWORK, &ask(ip))]);
+    }
+    assert_eq!(story.ips("a"), [format!("{first}/64")]);
+    assert!(story.ips("b").is_empty());
+    assert_eq!(story.reasons("b"), ["AddressRequestRefused"]);
+    story.pod("forged", "forged", "n1", &[(keys::POD_NETWORKS, &annotated(&format!("{second}/64")))]);
+    assert_eq!(story.ips("forged"), ["fd01::3/64"]);
+    assert_eq!(story.reasons("forged"), ["AddressConflict"]);
+    let given: Vec<_> = (0..18).map(|n| story.ip_of_new(&format!("p{n}"))).collect();
+    assert_eq!(given[16..], ["fd01::14/64", "fd01::16/64"], "not {early}, whose MAC a pod has");
+    story.gone("a");
+    assert_eq!(story.ips("b"), [format!("{second}/64")], "served when it comes free");
 }
 
 #[test]

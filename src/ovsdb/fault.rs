@@ -44,6 +44,8 @@ pub(crate) enum Fault {
     NoDatabase { wanted: &'static str, has: Vec<String> },
     #[error("server is not the leader of its cluster")]
     NotLeader,
+    #[error("{}", relay(.0))]
+    Relay(&'static str),
     #[error("server lost its cluster")]
     Partitioned,
     #[error(
@@ -97,12 +99,24 @@ fn other_cluster(has: Option<&str>, seen: &str) -> String {
     )
 }
 
-fn no_database(wanted: &str, has: &[String]) -> String {
-    let option = |database: &str| match database {
+fn relay(database: &str) -> String {
+    let how = option(database).map(|option| format!(" with {option}")).unwrap_or_default();
+    format!(
+        "server is a relay of {database} and has locks of its own, so two programs could write at once; give the addresses of the \
+         servers that it copies{how}"
+    )
+}
+
+/// The option with the addresses of a database.
+fn option(database: &str) -> Option<&'static str> {
+    match database {
         "OVN_Northbound" => Some("nb-address"),
         "OVN_Southbound" => Some("sb-address"),
         _ => None,
-    };
+    }
+}
+
+fn no_database(wanted: &str, has: &[String]) -> String {
     let have = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
     let remedy = match (option(wanted), has.iter().find_map(|name| option(name))) {
         (Some(ours), Some(theirs)) => format!("; this address is for {theirs}, give another one with {ours}"),

@@ -87,9 +87,9 @@ impl ServerRow {
             return Err(Fault::NoDatabase { wanted: database, has: self.others.iter().cloned().collect() });
         }
         match self.model() {
+            Model::Relay if leader_only => Err(Fault::Relay(database)),
             Model::Clustered | Model::Relay if !self.flag("connected") => Err(Fault::Partitioned),
             Model::Clustered if leader_only && !self.flag("leader") => Err(Fault::NotLeader),
-            Model::Relay if leader_only => Err(Fault::NotLeader),
             Model::Relay => Ok(Model::Relay),
             model => match (self.seen(), seen) {
                 (now, Some(seen)) if now.as_ref().is_none_or(|now| now.cluster != seen.cluster) => {

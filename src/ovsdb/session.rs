@@ -9,6 +9,7 @@ use std::time::Duration;
 use ovnkube_ovn::{Database, ServerSchema};
 use ovnkube_ovsdb_data::Layout;
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -162,13 +163,17 @@ async fn drive(
     signals: &mut mpsc::UnboundedReceiver<Signal>,
     live_since: &mut Option<Instant>,
 ) -> Result<Infallible, Fault> {
-    let step = shared.options.step_timeout;
     loop {
-        let name = shared.options.database.name;
-        let schema = deadline("get_schema", step, conn.call("get_schema", &[name])).await?;
-        let schema: ServerSchema = serde_json::from_str(schema.get())?;
+        let text = get_schema(shared, conn).await?;
+        let schema: ServerSchema = serde_json::from_str(text.get())?;
         let mut layout = Arc::new(shared.layout(&schema));
         let cookie = start_monitor(shared, conn, &layout).await?;
+        // a conversion cancels only monitors that have started before it
+        let now = get_schema(shared, conn).await?;
+        if now.get() != text.get() && serde_json::from_str::<ServerSchema>(now.get())? != schema {
+            conn.request("monitor_cancel", &[cookie], Pending::Nobody)?;
+            continue;
+        }
         let live = Live {
             conn: Arc::clone(conn),
             schema: Arc::new(schema.clone()),
@@ -202,6 +207,11 @@ async fn drive(
             }
         }
     }
+}
+
+async fn get_schema(shared: &Shared, conn: &Conn) -> Result<Box<RawValue>, Fault> {
+    let name = shared.options.database.name;
+    deadline("get_schema", shared.options.step_timeout, conn.call("get_schema", &[name])).await
 }
 
 /// Returns when the server has become a backup. A server that does not answer is left for other reasons.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ovnkube_ovn::nb::{self, logical_switch_port as lsp};
+use ovnkube_ovn::nb::{self, logical_switch as ls, logical_switch_port as lsp};
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::{RowChange, Txn};
 use serde_json::{Value, json};
@@ -191,7 +191,11 @@ fn untrusted_members_are_left() {
     assert!(matches!(check(&member(true, false, 5), false, None), Err(Fault::Partitioned)));
     let relay = row(json!({"name": "db", "model": "relay", "connected": true}));
     assert!(check(&relay, false, None).is_ok());
-    assert!(matches!(check(&relay, true, None), Err(Fault::NotLeader)));
+    let refused = check(&relay, true, None).unwrap_err();
+    assert!(refused.to_string().starts_with("server is a relay of db ") && !refused.may_pass(), "{refused}");
+    let lost = row(json!({"name": "db", "model": "relay", "connected": false}));
+    assert!(matches!(check(&lost, true, None), Err(Fault::Relay("db"))), "whether it has its server or not");
+    assert!(matches!(check(&lost, false, None), Err(Fault::Partitioned)));
     assert!(check(&alone, true, None).is_ok());
     assert!(matches!(check(&row(json!({"name": "other"})), true, None), Err(Fault::NoDatabase { wanted: "db", .. })));
     let mut changing = member(true, true, 5);
@@ -282,6 +286,44 @@ async fn a_member_is_watched_until_it_leads() {
     say(json!({"id": null, "method": "update2", "params": ["_Server", change]})).await;
     assert_eq!(request(&mut from, &mut framer).await.0, "get_schema");
     assert!(servers.try_recv().is_err(), "it was not dialled again");
+}
+
+/// A monitor that starts just after the database was converted is not cancelled.
+#[tokio::test(start_paused = true)]
+async fn a_conversion_just_before_the_monitor_is_seen() {
+    let (dialled, mut servers) = mpsc::unbounded_channel();
+    let dial = move |_: &Remote| {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        dialled.send(theirs).unwrap();
+        let (read, write) = tokio::io::split(ours);
+        (Box::new(read) as ReadHalf, Box::new(write) as WriteHalf)
+    };
+    let remotes = vec![Remote::Unix("member".into())];
+    let client = Client::connect(Options { dial: Some(Arc::new(dial)), ..Options::new(&nb::DATABASE, remotes) });
+    let mut server = servers.recv().await.unwrap();
+    let (mut framer, mut asked) = (Framer::new(1 << 20), Vec::new());
+    while asked.len() < 9 {
+        let next = tokio::time::timeout(Duration::from_secs(60), request(&mut server, &mut framer));
+        let (method, id) = next.await.unwrap_or_else(|_| panic!("nothing else is asked than {asked:?}"));
+        let is_converted = asked.iter().any(|asked| asked == "get_schema");
+        let columns = if is_converted { json!({"name": {"type": "string"}}) } else { json!({}) };
+        let result = match method.as_str() {
+            "monitor_cond" => {
+                let row = json!({"name": "OVN_Northbound", "model": "clustered", "connected": true, "leader": true});
+                json!({"Database": {"row": {"initial": row}}})
+            }
+            "get_schema" => json!({"name": "OVN_Northbound", "tables": {"Logical_Switch": {"columns": columns}}}),
+            "monitor_cond_since" => json!([false, Uuid::nil().to_string(), {}]),
+            _ => json!({}),
+        };
+        asked.push(method);
+        let reply = json!({"id": id, "result": result, "error": null}).to_string();
+        server.write_all(reply.as_bytes()).await.unwrap();
+    }
+    let again = ["get_schema", "monitor_cond_since", "get_schema"];
+    assert_eq!(asked[2..], [&again[..], &["monitor_cancel"], &again].concat());
+    client.synced().await;
+    assert!(client.supports(ls::TABLE, ls::NAME));
 }
 
 /// One that forgets to tell is asked again.

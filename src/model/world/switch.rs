@@ -31,8 +31,11 @@ pub fn is_for_pods(subnets: &[Subnet], ip: IpAddr) -> bool {
 pub(super) struct Switch {
     /// At most one per family.
     pools: Vec<AddressPool>,
-    /// MACs that users requested; all others are derived from an address and are as unique as it is.
+    /// MACs that users requested and those derived from IPv6 addresses, of which several may have the same. All others
+    /// are derived from an IPv4 address and are as unique as it is.
     macs: BTreeMap<Mac, PodKey>,
+    /// MACs that the gateway `.1` and the management port `.2` may have: those derived from their IPv6 addresses.
+    node_macs: Vec<Mac>,
     /// The API server shows these subnets as the node's, so that pods without addresses may be given some.
     pub(super) confirmed: bool,
 }
@@ -74,12 +77,15 @@ struct Candidate<'a> {
 impl Switch {
     /// Takes over the pools of `old` that are still wanted.
     pub(super) fn new(subnets: &[Subnet], confirmed: bool, old: Option<Self>) -> Self {
-        let Self { mut pools, macs, .. } = old.unwrap_or(Self { pools: Vec::new(), macs: BTreeMap::new(), confirmed });
+        let (mut pools, macs) = old.map_or_else(Default::default, |old| (old.pools, old.macs));
         let mut pool = |subnet: &Subnet| match pools.iter().position(|pool| pool.subnet() == *subnet) {
             Some(index) => pools.swap_remove(index),
             None => AddressPool::new(*subnet, RESERVED),
         };
-        Self { pools: subnets.iter().map(&mut pool).collect(), macs, confirmed }
+        let of_node =
+            |subnet: &Subnet| [1, 2].into_iter().filter_map(|n| subnet.nth(n)).map(Mac::of).collect::<Vec<_>>();
+        let node_macs = subnets.iter().filter(|subnet| subnet.is_ipv6()).flat_map(of_node).collect();
+        Self { pools: subnets.iter().map(&mut pool).collect(), macs, node_macs, confirmed }
     }
 
     pub(super) fn subnets(&self) -> impl Iterator<Item = Subnet> + '_ {
@@ -176,11 +182,20 @@ impl Switch {
         }
     }
 
-    /// Uses the requested MAC for a pod that has addresses but no MAC yet.
+    /// Finds the MAC of a pod that has addresses but no MAC yet: the requested one, else the one derived from its
+    /// addresses. If that is another's, the pod gets other addresses, unless it runs.
     fn find_mac(&mut self, pod: &mut Candidate<'_>) {
-        if pod.mac.is_none() {
-            let asked = pod.pod.request.as_ref().and_then(|request| request.mac);
-            pod.mac = asked.filter(|mac| self.claim_mac(pod.key, *mac, &pod.ips).is_ok());
+        if pod.mac.is_some() {
+            return;
+        }
+        let asked = pod.pod.request.as_ref().and_then(|request| request.mac);
+        pod.mac = asked.filter(|mac| self.claim_mac(pod.key, *mac, &pod.ips).is_ok());
+        if pod.mac.is_none()
+            && let Err(why) = self.claim_derived_mac(pod.key, &pod.ips)
+            && !pod.pod.running
+        {
+            self.free_ips(std::mem::take(&mut pod.ips).into_iter());
+            pod.refused = Some(why);
         }
     }
 
@@ -192,11 +207,18 @@ impl Switch {
         }
         let request = pod.pod.request.as_deref().cloned().unwrap_or_default();
         let refused = |why: String| ("AddressRequestRefused", format!("cannot give the requested address: {why}"));
+        let exhausted = |error: Error| ("AddressesExhausted", format!("cannot give the pod an address: {error}"));
         let claimed = request.mac.map_or(Ok(()), |mac| self.claim_mac(pod.key, mac, &request.ips));
         let given = claimed.map_err(refused).and_then(|()| {
             self.take(&request.ips).map_err(|error| refused(error.to_string()))?;
-            self.complete(request.ips)
-                .map_err(|error| ("AddressesExhausted", format!("cannot give the pod an address: {error}")))
+            let ips = self.complete(request.ips).map_err(exhausted)?;
+            if request.mac.is_none() {
+                self.claim_derived_mac(pod.key, &ips).map_err(|why| {
+                    self.free_ips(ips.iter().copied());
+                    refused(why)
+                })?;
+            }
+            Ok(ips)
         });
         match given {
             Ok(ips) => (pod.ips, pod.mac) = (ips, request.mac),
@@ -238,11 +260,13 @@ impl Switch {
 
     /// Completes `have` with an address of every pool that it has none of. On an error `have` is freed.
     fn complete(&mut self, mut have: Vec<IpAddr>) -> Result<Vec<IpAddr>, Error> {
-        for pool in &mut self.pools {
+        let Self { pools, macs, node_macs, .. } = self;
+        let is_free = |mac: Mac| !macs.contains_key(&mac) && !node_macs.contains(&mac);
+        for pool in pools {
             if have.iter().any(|ip| pool.subnet().contains(*ip)) {
                 continue;
             }
-            match pool.allocate() {
+            match allocate(pool, |ip| is_free(Mac::of(ip))) {
                 Ok(ip) => have.push(ip),
                 Err(error) => {
                     self.free_ips(have.into_iter());
@@ -265,17 +289,29 @@ impl Switch {
         }
     }
 
-    /// Claims a MAC for a pod with these addresses. A MAC that begins with 0a:58 belongs to the IP that it encodes.
+    /// Claims a MAC for a pod with these addresses. A MAC that begins with 0a:58 belongs to the IPs that it is derived
+    /// from: to the IPv4 one of this switch if there is one.
     fn claim_mac(&mut self, key: &PodKey, mac: Mac, ips: &[IpAddr]) -> Result<(), String> {
-        if mac.0.starts_with(&[0x0a, 0x58]) && !ips.iter().any(|ip| Mac::of(*ip) == mac) {
-            return Err(format!("MAC {mac} belongs to another address (0a:58 and the octets of the IP)"));
+        if let [0x0a, 0x58, a, b, c, d] = mac.0 {
+            let spelled = IpAddr::from([a, b, c, d]);
+            let is_anothers = self.contains(spelled) && !ips.contains(&spelled);
+            if is_anothers || !ips.iter().any(|ip| Mac::of(*ip) == mac) {
+                return Err(format!("MAC {mac} belongs to another address (0a:58 and the octets of the IP)"));
+            }
         }
         match self.macs.get(&mac) {
             Some(other) if other != key => return Err(format!("MAC {mac} is taken by pod {other}")),
-            _ if Some(mac) == derived_mac(ips) => {}
+            _ if self.node_macs.contains(&mac) => {
+                return Err(format!("MAC {mac} is that of the node's gateway or management port"));
+            }
+            _ if ips.iter().any(|ip| ip.is_ipv4() && Mac::of(*ip) == mac) => {}
             _ => drop(self.macs.insert(mac, key.clone())),
         }
         Ok(())
+    }
+
+    fn claim_derived_mac(&mut self, key: &PodKey, ips: &[IpAddr]) -> Result<(), String> {
+        derived_mac(ips).map_or(Ok(()), |mac| self.claim_mac(key, mac, ips))
     }
 
     fn unclaim_mac(&mut self, key: &PodKey, mac: Mac) {
@@ -320,6 +356,19 @@ impl<'a> Candidate<'a> {
     fn has_family_of(&self, ip: IpAddr) -> bool {
         self.ips.iter().any(|have| have.is_ipv6() == ip.is_ipv6())
     }
+}
+
+/// Allocates the first address that fits. The others stay free.
+fn allocate(pool: &mut AddressPool, fits: impl Fn(IpAddr) -> bool) -> Result<IpAddr, Error> {
+    let mut passed = Vec::new();
+    let found = loop {
+        match pool.allocate() {
+            Ok(ip) if !fits(ip) => passed.push(ip),
+            found => break found,
+        }
+    };
+    passed.into_iter().for_each(|ip| pool.free(ip));
+    found
 }
 
 /// The MAC derived from these addresses: from the IPv4 one if there is one.
