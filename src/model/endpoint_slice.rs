@@ -23,7 +23,7 @@ pub struct EndpointSlice {
 }
 
 /// A port that all endpoints of a slice have.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SlicePort {
     /// Name of the service's port.
     pub name: Name,
@@ -129,6 +129,13 @@ impl EndpointSlice {
         }
         slice.bad = problems;
         slice
+    }
+
+    /// The numbers of a port, whose ports must be sorted: services look up each of theirs, and both may have thousands.
+    pub(crate) fn numbers(&self, name: &Name, protocol: Protocol) -> impl Iterator<Item = u16> {
+        let first = self.ports.partition_point(|port| (&port.name, port.protocol) < (name, protocol));
+        let ports = self.ports.iter().skip(first);
+        ports.take_while(move |port| (&port.name, port.protocol) == (name, protocol)).map(|port| port.port)
     }
 }
 

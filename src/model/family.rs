@@ -30,6 +30,14 @@ impl Family {
         }
     }
 
+    /// As people know it.
+    pub fn version(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+
     /// As OVN spells it in a match.
     pub fn ovn(self) -> &'static str {
         match self {

@@ -1,5 +1,6 @@
 //! Services: the addresses and ports that stand for sets of pods.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{AddrParseError, IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -11,6 +12,17 @@ use crate::{Family, Meta, Name, Protocol};
 
 /// Session affinity where the service does not set it, seconds.
 const DEFAULT_AFFINITY: u32 = 10_800;
+
+/// Limit for the addresses of a service times its ports. Each pair is a row's entry in OVN, and flows and translations
+/// on each node.
+const MOST_FRONTENDS: usize = 50_000;
+
+/// Limit for the ranges of a service in `loadBalancerSourceRanges` times the addresses and ports that they limit. Nodes
+/// have flows for each combination.
+const MOST_SOURCES: usize = 100_000;
+
+/// Limit of reported problems of one kind: each is an Event, and more would not be read.
+pub(crate) const MOST_REPORTED: usize = 20;
 
 /// The part of a service that can change what is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +43,7 @@ pub struct Service {
     /// `sessionAffinity: ClientIP`: seconds a client stays with its endpoint.
     pub affinity: Option<u32>,
     pub publish_not_ready: bool,
-    /// `spec.loadBalancerSourceRanges`; a family without any lets every client in.
+    /// `spec.loadBalancerSourceRanges`, sorted, without those inside others; a family without any lets every client in.
     pub source_ranges: Vec<IpNetwork>,
     pub health_check_port: Option<u16>,
     pub bad: Vec<BadField>,
@@ -158,7 +170,51 @@ impl Service {
         }
         service.bad = read.bad;
         service.drop_other_families();
+        service.bad.truncate(MOST_REPORTED);
+        service.drop_excess();
         service
+    }
+
+    /// Drops ports and then external addresses, those of load balancers last, so that each address may have each port.
+    fn drop_excess(&mut self) {
+        let node_ports = self.ports.iter().filter(|port| port.node_port.is_some()).count();
+        let own = self.cluster_ips.len() + usize::from(node_ports > 0);
+        let mut drop = |field: &str, kept: usize, of: usize, what: &str| {
+            if kept < of {
+                let limit = format!("{MOST_FRONTENDS}, the limit for addresses times ports of a service");
+                let left_out = format!("{} of {of} {what} are left out: there would be more than {limit}", of - kept);
+                self.bad.push(BadField::new(field, format!("{left_out}; divide them among several services")));
+            }
+            kept
+        };
+        let most = MOST_FRONTENDS / own.max(1);
+        self.ports.truncate(drop("spec.ports", self.ports.len().min(most), self.ports.len(), "ports"));
+        let ports = self.ports.len();
+        let mut left = (MOST_FRONTENDS - ports * own) / ports.max(1);
+        let Self { external_ips, ingress_ips, .. } = self;
+        for (field, ips) in [("status.loadBalancer.ingress", ingress_ips), ("spec.externalIPs", external_ips)] {
+            ips.truncate(drop(field, ips.len().min(left), ips.len(), "addresses"));
+            left -= ips.len();
+        }
+        Family::ALL.into_iter().for_each(|family| self.drop_excess_ranges(family));
+    }
+
+    /// Drops ranges of a family, but not all, which would let every client in.
+    fn drop_excess_ranges(&mut self, family: Family) {
+        let addresses = self.ingress_ips.iter().filter(|ip| Family::of(**ip) == family).count();
+        let most = (MOST_SOURCES / (addresses * self.ports.len()).max(1)).max(1);
+        let mut all = 0;
+        self.source_ranges.retain(|range| {
+            let is_meant = Family::of(range.ip()) == family;
+            all += usize::from(is_meant);
+            !is_meant || all <= most
+        });
+        if all > most {
+            let limit = format!("{MOST_SOURCES}, the limit for ranges times addresses and ports");
+            let left_out = format!("{} of {all} {} ranges allow no client", all - most, family.version());
+            let problem = format!("{left_out}: with them there would be more than {limit}; write wider ranges");
+            self.bad.push(BadField::new("spec.loadBalancerSourceRanges", problem));
+        }
     }
 
     /// Drops addresses of a family without a cluster IP. They have no endpoints: OVN would reject packets to them
@@ -169,7 +225,7 @@ impl Service {
         for (field, ips) in [("spec.externalIPs", external_ips), ("status.loadBalancer.ingress", ingress_ips)] {
             ips.retain(|ip| {
                 let is_had = families.contains(&Family::of(*ip));
-                if !is_had {
+                if !is_had && bad.len() < MOST_REPORTED {
                     let problem = format!("\"{ip}\" is left out: the service has no cluster IP of its family");
                     bad.push(BadField::new(field, problem));
                 }
@@ -216,6 +272,12 @@ struct Reader {
 }
 
 impl Reader {
+    fn report(&mut self, field: &str, problem: impl fmt::Display) {
+        if self.bad.len() < MOST_REPORTED {
+            self.bad.push(BadField::new(field, problem));
+        }
+    }
+
     fn kind(&mut self, text: Option<&str>) -> ServiceType {
         match text {
             None | Some("" | "ClusterIP") => ServiceType::ClusterIp,
@@ -223,8 +285,7 @@ impl Reader {
             Some("LoadBalancer") => ServiceType::LoadBalancer,
             Some("ExternalName") => ServiceType::ExternalName,
             Some(other) => {
-                self.bad
-                    .push(BadField::new("spec.type", format!("{other:?} is not known; it is served as a ClusterIP")));
+                self.report("spec.type", format!("{other:?} is not known; it is served as a ClusterIP"));
                 ServiceType::ClusterIp
             }
         }
@@ -235,19 +296,19 @@ impl Reader {
             None | Some("" | "Cluster") => TrafficPolicy::Cluster,
             Some("Local") => TrafficPolicy::Local,
             Some(other) => {
-                self.bad.push(BadField::new(field, format!("{other:?} is neither Cluster nor Local; Cluster is used")));
+                self.report(field, format!("{other:?} is neither Cluster nor Local; Cluster is used"));
                 TrafficPolicy::Cluster
             }
         }
     }
 
     fn addresses<'a>(&mut self, field: &str, texts: impl Iterator<Item = &'a str>) -> Vec<IpAddr> {
-        let mut ips: Vec<IpAddr> = Vec::new();
+        let (mut ips, mut known) = (Vec::new(), BTreeSet::new());
         for text in texts.filter(|text| !text.is_empty() && *text != "None") {
             match decimal(text).map_err(|_: AddrParseError| "is not an address").and_then(usable) {
-                Ok(ip) if !ips.contains(&ip) => ips.push(ip),
+                Ok(ip) if known.insert(ip) => ips.push(ip),
                 Ok(_) => {}
-                Err(problem) => self.bad.push(BadField::new(field, format!("{text:?} {problem}; it is left out"))),
+                Err(problem) => self.report(field, format!("{text:?} {problem}; it is left out")),
             }
         }
         ips
@@ -257,14 +318,20 @@ impl Reader {
         let mut ranges = Vec::new();
         for text in texts {
             match decimal::<IpNetwork>(text.trim()) {
-                Ok(range) => ranges.push(range),
-                Err(_) => self.bad.push(BadField::new(
-                    "spec.loadBalancerSourceRanges",
-                    format!("{text:?} is not a CIDR; it allows no client"),
-                )),
+                Ok(range) => ranges.extend(IpNetwork::new(range.network(), range.prefix())),
+                Err(_) => {
+                    self.report(
+                        "spec.loadBalancerSourceRanges",
+                        format!("{text:?} is not a CIDR; it allows no client"),
+                    );
+                }
             }
         }
-        if ranges.len() < texts.len() {
+        let is_complete = ranges.len() == texts.len();
+        // a range is followed by those inside it, since the wider one of two with the same address is the first
+        ranges.sort_unstable();
+        ranges.dedup_by(|inner, outer| inner.is_ipv6() == outer.is_ipv6() && outer.contains(inner.ip()));
+        if !is_complete {
             // the invalid range may have been of either family, and letting every client in was not intended
             for none in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)].map(IpNetwork::from) {
                 if !ranges.iter().any(|range| range.is_ipv6() == none.is_ipv6()) {
@@ -276,16 +343,16 @@ impl Reader {
     }
 
     fn ports(&mut self, fields: &[PortFields]) -> Vec<ServicePort> {
-        let mut ports: Vec<ServicePort> = Vec::with_capacity(fields.len());
+        let (mut ports, mut known) = (Vec::with_capacity(fields.len()), BTreeSet::new());
         for field in fields {
             let name = field.name.as_deref().unwrap_or_default();
             match service_port(field) {
-                Ok(port) if ports.iter().any(|p| p.protocol == port.protocol && p.port == port.port) => {
+                Ok(port) if known.insert((port.protocol, port.port)) => ports.push(port),
+                Ok(port) => {
                     let problem = format!("port {} {} is there twice; the first one is used", port.protocol, port.port);
-                    self.bad.push(BadField::new("spec.ports", problem));
+                    self.report("spec.ports", problem);
                 }
-                Ok(port) => ports.push(port),
-                Err(problem) => self.bad.push(BadField::new("spec.ports", format!("port {name:?}: {problem}"))),
+                Err(problem) => self.report("spec.ports", format!("port {name:?}: {problem}")),
             }
         }
         ports
@@ -297,14 +364,14 @@ impl Reader {
             None | Some("" | "None") => return None,
             Some(other) => {
                 let problem = format!("{other:?} is neither ClientIP nor None; None is used");
-                self.bad.push(BadField::new("spec.sessionAffinity", problem));
+                self.report("spec.sessionAffinity", problem);
                 return None;
             }
         }
         let seconds = fields.affinity_timeout.unwrap_or(DEFAULT_AFFINITY.into());
         Some(u32::try_from(seconds).ok().filter(|s| (1..=86_400).contains(s)).unwrap_or_else(|| {
             let problem = format!("{seconds} is not 1 to 86400 seconds; {DEFAULT_AFFINITY} are used");
-            self.bad.push(BadField::new("spec.sessionAffinityConfig.clientIP.timeoutSeconds", problem));
+            self.report("spec.sessionAffinityConfig.clientIP.timeoutSeconds", problem);
             DEFAULT_AFFINITY
         }))
     }

@@ -11,6 +11,7 @@
 //! wherever it comes in.
 
 mod claims;
+mod kept_out;
 mod owners;
 mod rules;
 #[cfg(test)]
@@ -20,11 +21,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use self::claims::{Claims, Frontend};
+pub use self::kept_out::KeptOut;
 pub use self::owners::NodeIps;
 use self::owners::Owners;
 use self::rules::Refusal;
 pub use self::rules::{AddressRules, ExternalIps};
-use crate::{EndpointSlice, Family, Hints, Name, Notice, Object, ObjectKey, Service, ServicePort, Severity, Subnet};
+use crate::service::MOST_REPORTED;
+use crate::{
+    EndpointSlice, Family, Hints, Name, Notice, Object, ObjectKey, Protocol, Service, ServicePort, Severity, SlicePort,
+    Subnet,
+};
 
 /// All services and slices, by service.
 #[derive(Debug, Default)]
@@ -94,6 +100,11 @@ impl Services {
 
     fn change_slice(&mut self, key: &ObjectKey, new: Option<EndpointSlice>) -> BTreeSet<ObjectKey> {
         let mut affected = BTreeSet::new();
+        // sorted, for [`EndpointSlice::numbers`]
+        let new = new.map(|mut slice| {
+            slice.ports.sort_unstable();
+            slice
+        });
         let service = new.as_ref().and_then(|slice| slice.service.clone());
         let service = service.map(|name| ObjectKey { namespace: key.namespace.clone(), name });
         let old = self.service_of.get(key).cloned();
@@ -222,8 +233,7 @@ impl Services {
         let all_are_ready = self.get(key).is_some_and(|service| service.publish_not_ready);
         let mut best: BTreeMap<Backend, Candidate<'_>> = BTreeMap::new();
         for (_, slice) in self.slices(key) {
-            let names = |p: &&crate::SlicePort| p.name == port.name && p.protocol == port.protocol;
-            for number in slice.ports.iter().filter(names).map(|p| p.port) {
+            for number in slice.numbers(&port.name, port.protocol) {
                 let is_meant = |ip| Family::of(ip) == family && !self.owners.rules.is_tunnel(ip, port.protocol, number);
                 for endpoint in slice.endpoints.iter().filter(|endpoint| is_meant(endpoint.ip)) {
                     let state = match () {
@@ -244,7 +254,7 @@ impl Services {
         Backends(best)
     }
 
-    /// The notices about a service.
+    /// The notices about a service; of each kind as many as somebody would read.
     pub fn notices(&self, key: &ObjectKey) -> Vec<Notice> {
         let Some(service) = self.known.get(key) else { return Vec::new() };
         let notice = |reason, message| Notice {
@@ -253,8 +263,8 @@ impl Services {
             reason,
             message,
         };
-        let own =
-            service.bad.iter().map(|bad| notice("BadField", format!("cannot use {}: {}", bad.field, bad.problem)));
+        let own = service.bad.iter().cloned().chain(self.unusable_ranges(key));
+        let own = own.map(|bad| notice("BadField", format!("cannot use {}: {}", bad.field, bad.problem)));
         let slices = self.slices(key).flat_map(|(name, slice)| {
             let message = move |bad: &crate::BadField| {
                 format!("cannot use {} of EndpointSlice {name}: {}", bad.field, bad.problem)
@@ -298,14 +308,18 @@ impl Services {
             });
             addresses.chain(conflicting_service)
         });
+        let (slices, tunnels) = (slices.take(MOST_REPORTED), tunnels.take(MOST_REPORTED));
+        let (refused, ports) = (refused.take(MOST_REPORTED), ports.take(MOST_REPORTED));
         own.chain(slices).chain(tunnels).chain(mistaken).chain(refused).chain(ports).collect()
     }
 
     /// The first endpoint of a slice that is a node's tunnel endpoint, with its port.
     fn tunnel_of(&self, slice: &EndpointSlice) -> Option<(IpAddr, u16)> {
-        let each = slice.ports.iter().flat_map(|port| slice.endpoints.iter().map(move |endpoint| (endpoint.ip, port)));
-        let mut tunnels = each.filter(|(ip, port)| self.owners.rules.is_tunnel(*ip, port.protocol, port.port));
-        tunnels.next().map(|(ip, port)| (ip, port.port))
+        let rules = &self.owners.rules;
+        let is_meant = |port: &&SlicePort| port.protocol == Protocol::Udp && port.port == rules.tunnels;
+        let port = slice.ports.iter().find(is_meant)?;
+        let mut ips = slice.endpoints.iter().map(|endpoint| endpoint.ip);
+        ips.find(|ip| rules.is_tunnel(*ip, port.protocol, port.port)).map(|ip| (ip, port.port))
     }
 
     /// How many endpoints on a node are ready, as `healthCheckNodePort` reports it. An endpoint with an address of

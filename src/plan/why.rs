@@ -110,8 +110,7 @@ pub fn why(world: &World, from: &Endpoint, to: &Endpoint, protocol: Protocol, po
         && let Some(key) = served_at(world, *ip, protocol, port)
     {
         let sources = ends(world, from, Role::Source)?;
-        let service = world.services.get(key);
-        let is_kept_out = |from: &IpAddr| service.is_some_and(|service| service.keeps_out(*from, *ip));
+        let is_kept_out = |from: &IpAddr| world.services.keeps_out(key, *from, *ip);
         let mut senders = sources.iter().flat_map(Party::senders).filter(|from| from.is_ipv6() == ip.is_ipv6());
         return Err(match senders.find(is_kept_out) {
             Some(from) => Error::KeptOut(*ip, key.clone(), from),

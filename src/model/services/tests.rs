@@ -1,5 +1,7 @@
 //! Which endpoints a packet may go to, and which fields of a service are not used.
 
+mod limits;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 

@@ -253,26 +253,12 @@ fn elsewhere<'a>(backends: &'a Backends<'_>, here: &Here) -> Option<&'a Name> {
 
 /// The ranges that may send to an address, as in kube-proxy: ranges of one family do not limit the other,
 /// and a host that is allowed may also send from that very address, which a load balancer can have put on it.
-/// Empty: all clients. Of nested ranges only the widest is kept.
+/// Empty: all clients.
 fn sources(ranges: &[IpNetwork], to: IpAddr, here: &Here) -> Vec<IpNetwork> {
-    let within = |inner: &IpNetwork, outer: &IpNetwork| {
-        outer.contains(inner.ip())
-            && (outer.prefix() < inner.prefix()
-                || outer.prefix() == inner.prefix() && outer.network() == inner.network())
-    };
-    let mut kept: Vec<IpNetwork> = Vec::new();
-    let mut add = |range: &IpNetwork| {
-        if !kept.iter().any(|wide| within(range, wide)) {
-            kept.retain(|narrow| !within(narrow, range));
-            kept.extend(IpNetwork::new(range.network(), range.prefix()));
-        }
-    };
-    let same: Vec<&IpNetwork> = ranges.iter().filter(|range| range.is_ipv6() == to.is_ipv6()).collect();
-    for range in &same {
-        add(range);
-    }
-    if here.ips.iter().any(|ip| same.iter().any(|range| range.contains(*ip))) {
-        add(&IpNetwork::from(to));
+    let mut kept: Vec<_> = ranges.iter().copied().filter(|range| range.is_ipv6() == to.is_ipv6()).collect();
+    let allows = |ip: IpAddr| kept.iter().any(|range| range.contains(ip));
+    if here.ips.iter().any(|ip| allows(*ip)) && !allows(to) {
+        kept.push(IpNetwork::from(to));
     }
     if kept.iter().any(|range| range.prefix() == 0) {
         return Vec::new();

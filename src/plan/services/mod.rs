@@ -63,7 +63,7 @@ impl Feature for Services {
         for balancer in balancers(key, &configs(key, world), world) {
             balancer.put(&mut want, &mut alike);
         }
-        ranges::put(&mut want, key, service, world);
+        ranges::put(&mut want, key, world);
         want
     }
 }

@@ -11,11 +11,9 @@
 //! Only ranges of the service that cut the pod network make it longer. Ranges of one family do not affect the
 //! other, and `externalIPs` are open to every client, as in kube-proxy.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-use std::net::IpAddr;
 
-use ovnkube_model::{Family, ObjectKey, Protocol, Service, Subnet, World, row_owners};
+use ovnkube_model::{Family, KeptOut, ObjectKey, World, row_owners};
 use ovnkube_ovn::nb::{acl, port_group};
 use ovnkube_ovn::{OwnerId, Row};
 
@@ -24,9 +22,9 @@ use crate::{RowWant, Want, names};
 /// The same as for other ACLs that drop. This stage has no others: policies are checked after load balancing.
 const PRIORITY: i64 = 1000;
 
-pub(super) fn put(want: &mut Want, key: &ObjectKey, service: &Service, world: &World) {
+pub(super) fn put(want: &mut Want, key: &ObjectKey, world: &World) {
     for family in world.settings.families() {
-        let Some(matches) = kept_out(key, service, family, world) else { continue };
+        let Some(matches) = kept_out(key, family, world) else { continue };
         let name = format!("{}:{}", key.namespace, key.name);
         let owner = OwnerId::new("LoadBalancerSourceRanges").name(&name).key("ip-family", family.name());
         let acl = want.row(
@@ -42,30 +40,13 @@ pub(super) fn put(want: &mut Want, key: &ObjectKey, service: &Service, world: &W
 }
 
 /// Matches packets of pods that the service does not allow; `None` if there are no such pods or addresses.
-fn kept_out(key: &ObjectKey, service: &Service, family: Family, world: &World) -> Option<String> {
-    let ranges = service.source_ranges.iter().map(|range| Subnet::of(*range));
-    let ranges: Vec<_> = ranges.filter(|range| Family::of_subnet(*range) == family).collect();
-    let pods = world.settings.cluster_subnets.iter().map(|range| range.cidr);
-    let pods: Vec<_> = pods
-        .filter(|pods| !ranges.is_empty() && Family::of_subnet(*pods) == family)
-        .flat_map(|pods| pods.without(&ranges))
-        .collect();
-    let mut ports: BTreeMap<(Protocol, Vec<IpAddr>), BTreeSet<u16>> = BTreeMap::new();
-    for port in &service.ports {
-        let mut ips = world.services.external_ips(key, port);
-        ips.retain(|ip| Family::of(*ip) == family && service.ingress_ips.contains(ip));
-        if !ips.is_empty() {
-            ports.entry((port.protocol, ips)).or_default().insert(port.port);
-        }
-    }
-    let ip = family.ovn();
-    let each = ports.iter().map(|((protocol, ips), ports)| {
-        let (pods, ips, ports) = (one_of(&pods), one_of(ips), one_of(ports));
-        format!("{ip}.src == {pods} && {ip}.dst == {ips} && {}.dst == {ports}", protocol.ovn())
+fn kept_out(key: &ObjectKey, family: Family, world: &World) -> Option<String> {
+    let KeptOut { pods, at, .. } = world.services.kept_out(key, family)?;
+    let (ip, pods) = (family.ovn(), one_of(&pods));
+    let each = at.iter().map(|((protocol, ips), ports)| {
+        format!("{ip}.src == {pods} && {ip}.dst == {} && {}.dst == {}", one_of(ips), protocol.ovn(), one_of(ports))
     });
-    let each: Vec<_> = each.filter(|_| !pods.is_empty()).collect();
-    match each.as_slice() {
-        [] => None,
+    match each.collect::<Vec<_>>().as_slice() {
         [one] => Some(one.clone()),
         // ovn-controller would multiply them out if they had a condition in common
         many => Some(many.iter().map(|one| format!("({one})")).collect::<Vec<_>>().join(" || ")),

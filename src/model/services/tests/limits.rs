@@ -1,0 +1,160 @@
+//! Services of any size cost a bounded amount of work.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::AddressRules;
+
+fn numbered(count: usize, one: impl Fn(usize) -> String) -> Vec<String> {
+    (0..count).map(one).collect()
+}
+
+fn external(count: usize) -> Vec<String> {
+    numbered(count, |n| format!("192.0.{}.{}", n / 250, n % 250 + 1))
+}
+
+fn ports(count: usize) -> Vec<PortFields> {
+    let port = |n: usize| PortFields {
+        name: Some(format!("port-{n}")),
+        protocol: Some("UDP".to_owned()),
+        port: Some(i64::try_from(n).unwrap() + 1),
+        node_port: None,
+    };
+    (0..count).map(port).collect()
+}
+
+fn told(service: &Service) -> Vec<String> {
+    service.bad.iter().map(|bad| format!("{}: {}", bad.field, bad.problem)).collect()
+}
+
+#[test]
+fn addresses_times_ports_are_bounded() {
+    let (many_ips, many_ports) = (external(3000), ports(3000));
+    let [two, four] = ["10.96.0.7 fd00::7", "192.0.2.1 192.0.2.2 2001:db8::1 2001:db8::2"]
+        .map(|ips| ips.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    let fields = ServiceFields { cluster_ip: Some("10.96.0.7"), ..ServiceFields::default() };
+    let huge = service(&ServiceFields { external_ips: &many_ips, ports: &many_ports, ..fields });
+    assert_eq!((huge.ports.len(), huge.external_ips.len()), (3000, 15), "16 addresses with 3000 ports are 48,000");
+    let limit = "there would be more than 50000, the limit for addresses times ports of a service";
+    let remedy = "divide them among several services";
+    assert_eq!(told(&huge), [format!("spec.externalIPs: 2985 of 3000 addresses are left out: {limit}; {remedy}")]);
+
+    // a load balancer's addresses come before those that an author writes, and its own come before all
+    let ingress: Vec<_> = external(10).into_iter().map(|ip| (ip, None)).collect();
+    let balanced = ServiceFields { kind: Some("LoadBalancer"), ingress: &ingress, ..fields };
+    let of_both = service(&ServiceFields { external_ips: &four[..2], ports: &many_ports, ..balanced });
+    assert_eq!((of_both.ingress_ips.len(), of_both.external_ips.len(), of_both.bad.len()), (10, 2, 0));
+    let of_both = service(&ServiceFields { external_ips: &four[..2], ports: &ports(10_000), ..balanced });
+    assert_eq!((of_both.ports.len(), of_both.ingress_ips.len(), of_both.external_ips.len()), (10_000, 4, 0));
+    let left_out: Vec<_> = of_both.bad.iter().map(|bad| bad.field.as_ref()).collect();
+    assert_eq!(left_out, ["status.loadBalancer.ingress", "spec.externalIPs"]);
+    let of_ports = service(&ServiceFields { cluster_ips: &two, ports: &ports(30_000), ..ServiceFields::default() });
+    assert_eq!((of_ports.ports.len(), of_ports.cluster_ips.len()), (25_000, 2));
+    assert_eq!(told(&of_ports), [format!("spec.ports: 5000 of 30000 ports are left out: {limit}; {remedy}")]);
+
+    // a range of ports for calls, at an address of each family and one of a load balancer for each
+    let calls =
+        service(&ServiceFields { cluster_ips: &two, external_ips: &four[1..3], ports: &ports(10_001), ..fields });
+    assert_eq!((calls.ports.len(), calls.external_ips.len(), calls.bad.len()), (10_001, 2, 0));
+}
+
+/// A service may have as many ports as its slices.
+#[test]
+fn the_work_grows_with_ports_and_not_with_their_square() {
+    let (count, started) = (50_000, Instant::now());
+    let (fields, many) = (ServiceFields { cluster_ip: Some("10.96.0.7"), ..ServiceFields::default() }, ports(count));
+    let mut services = Services::default();
+    services.apply_service(&key(), Some(service(&ServiceFields { ports: &many, ..fields })));
+    let labels = BTreeMap::from([("kubernetes.io/service-name".to_owned(), "web".to_owned())]);
+    let endpoints = [EndpointFields { addresses: vec!["10.1.0.3".to_owned()], ..EndpointFields::default() }];
+    let fields = SliceFields { address_type: "IPv4", ports: &many, endpoints: &endpoints };
+    services.apply_slice(&ObjectKey::new("a", "web-1"), Some(EndpointSlice::parse(&meta_of(&labels), fields)));
+    let all = &services.get(&key()).unwrap().ports;
+    for (n, port) in all.iter().enumerate() {
+        assert_eq!(text(&services.backends(&key(), port, Family::V4).cluster(None)), format!("10.1.0.3:{}", n + 1));
+    }
+    assert_eq!(all.len(), count);
+    let took = started.elapsed();
+    // comparing each with each would take minutes
+    assert!(took < Duration::from_secs(60), "{took:?}");
+}
+
+/// Each notice is an Event.
+#[test]
+fn as_many_notices_as_somebody_reads() {
+    let broken = numbered(3000, |n| format!("192.0.2.{n}.1"));
+    let fields = ServiceFields { cluster_ip: Some("10.96.0.7"), ..ServiceFields::default() };
+    let bad = service(&ServiceFields { external_ips: &broken, ..fields });
+    assert_eq!((bad.bad.len(), bad.external_ips.len()), (20, 0));
+    let mut services = Services::default();
+    for (name, ip) in [("first", "10.96.0.8"), ("web", "10.96.0.7")] {
+        let fields = ServiceFields { cluster_ip: Some(ip), external_ips: &external(1), ports: &ports(100), ..fields };
+        services.apply_service(&ObjectKey::new("a", name), Some(service(&fields)));
+    }
+    assert_eq!(services.notices(&key()).len(), 20, "each of its ports conflicts");
+}
+
+fn balanced<'a>(
+    ranges: &'a [String],
+    ports: &'a [PortFields],
+    ingress: &'a [(String, Option<String>)],
+) -> ServiceFields<'a> {
+    let cluster_ip = Some("10.96.0.7");
+    ServiceFields {
+        kind: Some("LoadBalancer"),
+        cluster_ip,
+        source_ranges: ranges,
+        ports,
+        ingress,
+        ..Default::default()
+    }
+}
+
+/// Every second address of a range, each alone.
+fn scattered(count: usize) -> Vec<String> {
+    numbered(count, |n| format!("10.{}.{}.{}/32", 128 + n / 32_768, n / 128 % 256, n % 128 * 2))
+}
+
+#[test]
+fn ranges_times_what_they_limit_are_bounded() {
+    let ingress: Vec<_> = external(2).into_iter().map(|ip| (ip, None)).collect();
+    let mut ranges = scattered(30_000);
+    ranges.push("2001:db8::/32".to_owned());
+    let found = service(&balanced(&ranges, &ports(10), &ingress));
+    let limit = "there would be more than 100000, the limit for ranges times addresses and ports";
+    let problem = format!("25000 of 30000 IPv4 ranges allow no client: with them {limit}; write wider ranges");
+    assert_eq!(told(&found), [format!("spec.loadBalancerSourceRanges: {problem}")]);
+    assert_eq!(found.source_ranges.len(), 5001, "the other family has its own limit");
+    let at = found.ingress_ips[0];
+    let is_out = |from: &str| found.keeps_out(from.parse().unwrap(), at);
+    assert_eq!(["10.128.0.0", "10.128.0.1", "10.128.100.0"].map(is_out), [false, true, true]);
+
+    let nested = ["10.1.0.0/16", "10.0.0.1/8", "10.0.0.0/8", "11.0.0.0/8"].map(str::to_owned);
+    let found = service(&balanced(&nested, &ports(10_000), &ingress));
+    assert_eq!(found.source_ranges, ["10.0.0.0/8", "11.0.0.0/8"].map(|range| range.parse().unwrap()));
+    assert_eq!(told(&found), [""; 0]);
+}
+
+/// Where ranges leave too many parts of the pod network, no pod may send, and those outside may as before.
+#[test]
+fn ranges_that_cut_the_pod_network_to_pieces_allow_no_pod() {
+    let rules = AddressRules { pods: vec!["10.128.0.0/14".parse().unwrap()], ..AddressRules::default() };
+    let ingress = [("192.0.2.1".to_owned(), None)];
+    let (pod, at) = ("10.128.0.2".parse().unwrap(), "192.0.2.1".parse().unwrap());
+    let kept_out = |count: usize| {
+        let mut services = Services::new(rules.clone());
+        let ranges = [scattered(count), vec!["198.51.100.0/24".to_owned()]].concat();
+        services.apply_service(&key(), Some(service(&balanced(&ranges, &ports(1), &ingress))));
+        let outside = services.keeps_out(&key(), "198.51.100.7".parse().unwrap(), at);
+        let pods = services.kept_out(&key(), Family::V4).unwrap().pods;
+        (pods, services.keeps_out(&key(), pod, at), outside, services.notices(&key()))
+    };
+    let (pods, is_pod_out, is_outside_out, notices) = kept_out(300);
+    assert!(pods.len() > 300 && !is_pod_out && !is_outside_out && notices.is_empty(), "{notices:?}");
+    let (pods, is_pod_out, is_outside_out, notices) = kept_out(60_000);
+    assert_eq!((pods, is_pod_out, is_outside_out), (rules.pods.clone(), true, false));
+    let messages: Vec<_> = notices.iter().map(|notice| (notice.reason, notice.message.as_str())).collect();
+    let message = "cannot use spec.loadBalancerSourceRanges: IPv4 ranges leave more than 50000 parts of the pod network, the \
+                   limit for the ACL of a service; they allow no pod; write wider ranges, which end where nodes' subnets end";
+    assert_eq!(messages, [("BadField", message)]);
+}
