@@ -10,7 +10,7 @@
 //! While no pod has a port, nobody can talk: a database is filled in limited transactions, and pods get their ports after
 //! everything that says who may talk to them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use ovnkube_model::World;
 use ovnkube_ovn::Row;
@@ -116,12 +116,13 @@ pub fn not_given_back<'a>(
     owner_index: &OwnerIndex,
     cache: &Cache,
 ) -> BTreeSet<String> {
+    let next: HashSet<_> = next.iter().map(|next| &next.key).collect();
     let mut addresses = BTreeSet::new();
-    for key in keys {
+    for key in keys.filter(|key| !next.contains(key)) {
         let had = owner_index.get(key).into_iter().flat_map(|had| &had.rows);
         let ports = had.filter(|row| row.table == lsp::TABLE);
         let ports: Vec<_> = ports.filter_map(|row| cache.get(row.table, existing(cache, row)?)).collect();
-        if ports.is_empty() || next.iter().any(|next| next.key == *key) {
+        if ports.is_empty() {
             continue;
         }
         let want = ovnkube_plan::want(key, world);

@@ -12,7 +12,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use ovnkube_ovn::nb::port_group;
+use ovnkube_ovn::nb::{logical_router, port_group};
+use ovnkube_ovn::schema::ColumnInfo;
 use ovnkube_ovn::{Atom, ColumnId, Database, Datum, Row, Table, Uuid};
 use ovnkube_ovsdb::{Cache, Txn};
 use ovnkube_plan::{Key, Member, MemberValue, Ownership, RowKey, RowWant, Want, ownership, router_peer_port};
@@ -455,8 +456,9 @@ pub(crate) fn is_empty(group: &Row) -> bool {
 /// The row that a key names, if one of ours exists. A name without an index may occur several times: then the row with
 /// our router peer port, else one with our marks, else the one with the lowest uuid. The others are garbage or foreign.
 pub fn existing(cache: &Cache, key: &RowKey) -> Option<Uuid> {
-    let within = |uuid: &Uuid| key.within.as_ref().is_none_or(|parent| has_parent(cache, *uuid, parent));
-    let candidates = cache.lookup(key.table, &key.id).iter().copied().filter(within);
+    let named = cache.lookup(key.table, &key.id);
+    let within = key.within.as_ref().map(|router| in_router(cache, router, key.table, named));
+    let candidates = within.as_deref().unwrap_or(named).iter().copied();
     let rows = candidates.filter_map(|uuid| Some((uuid, cache.get(key.table, uuid)?.as_ref())));
     let mut ours = rows.filter(|(_, row)| ownership(row) != Ownership::Foreign || has_router_peer_port(cache, row));
     let first = ours.next()?;
@@ -472,6 +474,22 @@ pub(crate) fn has_router_peer_port(cache: &Cache, row: &Row) -> bool {
     cache.lookup(table, &port).iter().any(|uuid| ports.is_some_and(|ports| ports.contains(&Atom::Uuid(*uuid))))
 }
 
-fn has_parent(cache: &Cache, uuid: Uuid, name: &str) -> bool {
-    cache.parents(uuid).any(|parent| existing(cache, &RowKey::new(parent.table, name)) == Some(parent.uuid))
+/// Those of the rows of one name that a router has. A gateway router has few rows, but all of them have one of this name;
+/// the cluster router has many rows, and few of this name. The fewer are looked for among the others, so that the work for
+/// all nodes grows as their number does.
+fn in_router(cache: &Cache, router: &str, table: &Table, named: &[Uuid]) -> Vec<Uuid> {
+    let Some(router) = (!named.is_empty()).then(|| RowKey::new(logical_router::TABLE, router)) else {
+        return Vec::new();
+    };
+    let router = existing(cache, &router).and_then(|uuid| cache.get(logical_router::TABLE, uuid));
+    let refers = |info: &ColumnInfo| info.references().any(|to| to.table == table.name);
+    let columns = logical_router::TABLE.iter().filter(|(_, info)| refers(info)).map(|(column, _)| column);
+    let both = |has: &Datum| -> Vec<Uuid> {
+        if has.len() < named.len() {
+            has.uuids().filter(|uuid| named.binary_search(uuid).is_ok()).collect()
+        } else {
+            named.iter().copied().filter(|uuid| has.contains(&Atom::Uuid(*uuid))).collect()
+        }
+    };
+    columns.filter_map(|column| router?.get(column)).flat_map(both).collect()
 }

@@ -39,6 +39,8 @@ pub enum Here {
     Runs,
     /// A file of a database that is not in a cluster.
     Alone,
+    /// The file of a member that has left its cluster: no server can use it.
+    Left,
     /// A member's file.
     Member {
         id: String,
@@ -53,6 +55,8 @@ pub enum Here {
         replaces: Option<String>,
     },
 }
+
+const LEFT: &str = "the file of this host is that of a member that has left its cluster, and no server can use it";
 
 type Verdict<T> = Result<T, Refused>;
 
@@ -171,10 +175,7 @@ pub fn remove(observed: &Observed, wanted: &str) -> Verdict<Removal> {
     let (_, status) = here(observed)?;
     let word = observed.word();
     let Some(status) = status else { return refuse("the server on this host is in no cluster".to_owned()) };
-    let is_it = |listed: &&Listed| {
-        listed.address == wanted || wanted.len() >= 4 && (listed.id == wanted || wanted.starts_with(&*listed.id))
-    };
-    let found: Vec<&Listed> = status.members.iter().filter(is_it).collect();
+    let found: Vec<&Listed> = status.members.iter().filter(|listed| listed.is(wanted)).collect();
     let [listed] = found.as_slice() else {
         let known = status.members.iter().map(|listed| format!("{} at {}", listed.id, listed.address));
         let known = known.collect::<Vec<_>>().join(", ");
@@ -212,6 +213,12 @@ pub fn remove(observed: &Observed, wanted: &str) -> Verdict<Removal> {
     }
     let note = enough(&others, word)?;
     Ok(Removal { id: listed.id.clone(), address: listed.address.clone(), note })
+}
+
+/// Whether the cluster of the member on this host has no such member: it may have been removed before.
+pub fn lacks(observed: &Observed, wanted: &str) -> bool {
+    let status = observed.here().and_then(|(_, control)| control.cluster.as_ref());
+    status.is_some_and(|status| status.is_member() && !status.members.iter().any(|listed| listed.is(wanted)))
 }
 
 fn is_there(address: &str, word: &str) -> String {
@@ -261,7 +268,7 @@ pub fn join(observed: &Observed, here: &Here, local: &str) -> Verdict<String> {
                  replace {word} {local}"
             ));
         }
-        Here::Member { .. } | Here::Nothing => {}
+        Here::Member { .. } | Here::Left | Here::Nothing => {}
     }
     reachable(observed, local)?;
     cluster_to_join(observed)
@@ -284,6 +291,7 @@ pub fn replace(observed: &Observed, here: &Here, local: &str) -> Verdict<(String
             refuse(format!("the file of this host has the address {local} already: start ovsdb-server, and it goes on"))
         }
         Here::Runs => refuse(runs()),
+        Here::Left => refuse(format!("{LEFT}; write ovnkube db join {} {local}", observed.word())),
         Here::Alone | Here::Nothing | Here::Member { .. } => {
             refuse(format!("this host has no file of a member; write ovnkube db join {} {local}", observed.word()))
         }
@@ -311,6 +319,7 @@ pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) 
                  lost for ever, move the file away"
             ));
         }
+        Here::Left => return refuse(format!("{LEFT}; move it away, or write ovnkube db join {word} {local}")),
         Here::Alone if contents => {
             return refuse(
                 "this host has a file of the database, and would get another one; move it away first".to_owned(),

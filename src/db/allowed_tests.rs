@@ -3,7 +3,8 @@
 use crate::observed::host_of;
 use crate::tests::{CLUSTER, beside, beside_another, seen};
 use crate::{
-    DatabaseFile, Here, Listed, Refused, backup, bootstrap, compact, convert, join, leave, remove, replace, restore,
+    DatabaseFile, Here, Listed, Refused, backup, bootstrap, compact, convert, join, lacks, leave, remove, replace,
+    restore,
 };
 
 const LOCAL: &str = "tcp:10.0.0.9:6643";
@@ -115,6 +116,21 @@ fn who_may_be_removed() {
     }
 }
 
+/// Only of a cluster that the member on this host is in, it can be said that a member is not in it.
+#[test]
+fn who_is_no_member() {
+    for (letters, member, want) in [
+        ("LFx", "ffff", true),
+        ("LFx", "tcp:10.0.0.9:6643", true),
+        ("LFx", "cccc", false),
+        ("LFx", "tcp:10.0.0.3:6643", false),
+        ("A", "ffff", false),
+        ("x", "ffff", false),
+    ] {
+        assert_eq!(lacks(&seen(letters, Some(0)), member), want, "{letters} {member}");
+    }
+}
+
 /// A follower hears its leader only, and knows of a member that was not asked by its connections.
 #[test]
 fn who_may_be_removed_that_was_not_asked() {
@@ -171,6 +187,8 @@ fn who_may_join() {
         ("LFF", Here::Nothing, Ok(CLUSTER)),
         ("LFx", Here::Nothing, Ok(CLUSTER)),
         ("LFF", member(other, false), Ok(CLUSTER)),
+        ("LFF", Here::Left, Ok(CLUSTER)),
+        ("ddx", Here::Left, Err("the cluster has no leader")),
         ("LFF", Here::Runs, Err("stop it first")),
         ("LFF", Here::Alone, Err("joining would lose its contents")),
         ("LFF", member(LOCAL, true), Err("that of a member already: start ovsdb-server")),
@@ -196,6 +214,11 @@ fn who_may_join() {
         ("LFx", member(other, false), Err("write ovnkube db join nb tcp:10.0.0.9:6643")),
         ("LFx", of_another(other, false), Err("of a member of another cluster")),
         ("LFx", Here::Nothing, Err("has no file of a member")),
+        (
+            "LFx",
+            Here::Left,
+            Err("has left its cluster, and no server can use it; write ovnkube db join nb tcp:10.0.0.9"),
+        ),
         ("LFx", Here::Runs, Err("stop it first")),
         ("ddx", member(other, true), Err("the cluster has no leader")),
         // it was cut short
@@ -220,6 +243,8 @@ fn who_may_make_a_cluster() {
         ("x", Here::Alone, false, Ok("")),
         ("x", Here::Nothing, true, Ok("")),
         ("x", Here::Alone, true, Err("would get another one")),
+        ("x", Here::Left, false, Err("has left its cluster, and no server can use it; move it away")),
+        ("x", Here::Left, true, Err("move it away, or write ovnkube db join nb")),
         ("x", Here::Runs, false, Err("stop it first")),
         ("x", used.clone(), false, Err("start ovsdb-server, and it goes on")),
         ("x", used, true, Err("start ovsdb-server, and it goes on")),

@@ -36,6 +36,13 @@ pub struct Listed {
     pub reached: Option<bool>,
 }
 
+impl Listed {
+    /// Whether it has this address, or an id that begins with these digits.
+    pub fn is(&self, wanted: &str) -> bool {
+        self.address == wanted || self.id.len() >= 4 && wanted.starts_with(&*self.id)
+    }
+}
+
 /// More members than any cluster has.
 const MOST_MEMBERS: usize = 100;
 

@@ -21,7 +21,7 @@ mod tests;
 mod timer;
 
 pub use allowed::{
-    Here, Refused, Removal, Source, backup, bootstrap, compact, convert, join, leave, remove, replace, restore,
+    Here, Refused, Removal, Source, backup, bootstrap, compact, convert, join, lacks, leave, remove, replace, restore,
 };
 pub use cluster_status::{ClusterStatus, Listed};
 pub use judge::judge;

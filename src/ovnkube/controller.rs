@@ -41,8 +41,7 @@ pub(crate) async fn run(
     let events = Events::start(&api, "ovnkube", &identity);
     let nb = roles.controller.then(|| {
         let fence = Some(northbound_fence(leader.name().to_owned()));
-        let has_parents = ovnkube_plan::is_named_within;
-        Database::connect(Options { fence, has_parents, ..northbound_options(&settings) })
+        Database::connect(Options { fence, has_parents: |_| false, ..northbound_options(&settings) })
     });
     let sb = roles.controller.then(|| {
         let fence = Some(southbound_fence(leader.name().to_owned()));

@@ -84,8 +84,8 @@ fn composed(row: &Row) -> Option<String> {
     written.ok().map(|()| id)
 }
 
-/// Whether only their parents may tell rows of a table apart: their keys then include the parent.
-pub fn is_named_within(table: &Table) -> bool {
+/// Whether only their routers may tell rows of a table apart: their keys then include the router.
+pub(crate) fn is_named_within(table: &Table) -> bool {
     matches!(table.name, "Logical_Router_Static_Route" | "Logical_Router_Policy" | "NAT")
 }
 

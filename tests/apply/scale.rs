@@ -1,7 +1,11 @@
 //! The counted cost of many policies: rows grow with the written policies, and a pod's change causes the same work
 //! regardless of everything else.
 
-use ovnkube_ovn::nb::{acl, address_set, port_group};
+use ovnkube_apply::diff::existing;
+use ovnkube_ovn::nb::{self, acl, address_set, logical_router as lr, logical_router_static_route as route, port_group};
+use ovnkube_ovn::{Row, derived_uuid};
+use ovnkube_ovsdb::Cache;
+use ovnkube_plan::{RowKey, RowWant};
 use ovnkube_tests::nb::{Release, Server};
 use ovnkube_tests::objects::{namespace, node, pod};
 use ovnkube_tests::settings::Settings;
@@ -237,4 +241,49 @@ async fn a_namespace_beside_policies_that_select_all_namespaces() {
         works[0].map(|[_, transactions, operations]| (transactions, operations)),
         [(1, 2), (1, 5), (1, 1), (1, 1), (1, 4)]
     );
+}
+
+/// The CPU time that this thread has used, in nanoseconds: the time of day passes for others on a busy machine, too.
+fn spent() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split(' ').next().and_then(|spent| spent.parse().ok()).unwrap()
+}
+
+/// The time to find the routes of this many nodes: one of one name in each gateway router, and one for each node in the
+/// cluster router.
+fn time_to_find_routes(nodes: u32) -> u64 {
+    let mut cache = Cache::new(&nb::DATABASE, ovnkube_plan::identity, |_| false);
+    let mut keys = Vec::new();
+    let mut router = |name: &str, mark: &str, next_hops: Vec<String>| {
+        let mut routes = Vec::new();
+        for next_hop in next_hops {
+            let row = Row::new(route::TABLE).with(route::IP_PREFIX, "10.128.0.0/14").with(route::NEXTHOP, next_hop);
+            let id = ovnkube_plan::identity(&row).unwrap();
+            let uuid = derived_uuid(name, &id);
+            let within = RowKey::new(lr::TABLE, name);
+            keys.push((RowWant::new(id, row.clone()).within(&within).key, uuid));
+            routes.push(uuid);
+            cache.set(route::TABLE, uuid, Some(row.into()));
+        }
+        let row = Row::new(lr::TABLE).with(lr::NAME, name).with(lr::EXTERNAL_IDS, [(mark, "yes")]);
+        let row = row.with(lr::STATIC_ROUTES, routes);
+        cache.set(lr::TABLE, derived_uuid("router", name), Some(row.into()));
+    };
+    for node in 0..nodes {
+        router(&format!("GR_n{node}"), "physical_ip", vec!["100.64.0.1".to_owned()]);
+    }
+    let all = (0..nodes).map(|node| std::net::Ipv4Addr::from_bits(0x6440_0002 + node).to_string());
+    router("ovn_cluster_router", "k8s-cluster-router", all.collect());
+    let before = spent();
+    for (key, uuid) in &keys {
+        assert_eq!(existing(&cache, key), Some(*uuid), "{key}");
+    }
+    spent() - before
+}
+
+/// With ten times as many nodes it is about ten times, not a hundred times the work.
+#[test]
+fn rows_of_one_name_in_many_routers_are_found_at_once() {
+    let (few, many) = (time_to_find_routes(300), time_to_find_routes(3000));
+    assert!(many < 40 * few, "{few} ns for 300 nodes, {many} ns for 3000");
 }

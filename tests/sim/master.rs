@@ -100,7 +100,7 @@ async fn run(wire: Wire, identity: String, network: NetworkSettings, metrics: Ar
         dial: Some(wire.dial()),
         fence: Some(northbound_fence(name)),
         identity: ovnkube_plan::identity,
-        has_parents: ovnkube_plan::is_named_within,
+        has_parents: |_| false,
         ..Options::new(&nb::DATABASE, vec![Remote::parse("tcp:192.0.2.1:6641").unwrap()])
     });
     tokio::join!(seeker.run(), lead(api, events, nb, leader, network, metrics));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use ovnkube_config::{Raft, Remote};
-use ovnkube_db::{ClusterStatus, Here};
+use ovnkube_db::{ClusterStatus, Here, Listed};
 use tokio::time::{Instant, sleep};
 
 use super::files::{Temporary, beside, install, is_open, kept_members, open_by, unused};
@@ -162,7 +162,7 @@ impl Steps {
         let file = self.place.file();
         let noted = is_there(&file) && {
             let (log, _) = tool_prints(&[OsStr::new("show-log"), file.as_os_str()]).await?;
-            log.lines().any(|line| line.trim() == "note: \"left\"")
+            is_left(&log)
         };
         if !noted && runs(&self.place).await {
             return Err(Failed::Refused(format!(
@@ -174,7 +174,11 @@ impl Steps {
     }
 
     pub(crate) async fn remove(&self, member: &str) -> Result<String, Failed> {
-        let removal = ovnkube_db::remove(&look(&self.place).await, member)?;
+        let observed = look(&self.place).await;
+        if ovnkube_db::lacks(&observed, member) && self.has_had(member).await {
+            return Ok(format!("{member} is no member of the cluster any more"));
+        }
+        let removal = ovnkube_db::remove(&observed, member)?;
         let cannot = |why: String| anyhow!("cannot remove member {}: {why}", removal.id);
         self.place.control("cluster/kick", &[self.name(), &removal.id], WITHIN).await.map_err(cannot)?;
         let is_gone = async || {
@@ -192,14 +196,24 @@ impl Steps {
         Ok(format!("member {} at {} is removed from the cluster{note}", removal.id, removal.address))
     }
 
+    /// Whether the log of the member on this host tells of this one.
+    async fn has_had(&self, member: &str) -> bool {
+        let Some(file) = open_by(&self.place) else { return false };
+        let log = tool_prints(&[OsStr::new("show-log"), OsStr::new(&file.path)]).await;
+        log.is_ok_and(|(log, _)| lists(&log).any(|list| listed(list).any(|listed| listed.is(member))))
+    }
+
     pub(crate) async fn join(&self, raft: &Raft) -> Result<String, Failed> {
         let file = self.file()?;
         let (observed, here) = (look(&self.place).await, self.here(&file).await?);
         let local = raft.local.to_string();
         let cluster = ovnkube_db::join(&observed, &here, &local)?;
         let new = self.joiner(&file, &cluster, raft).await?;
+        let left = (here == Here::Left).then(|| unused(&file, "left"));
+        left.as_deref().map(|left| keep(&file, left)).transpose()?;
         installed(&new, &file, here != Here::Nothing)?;
-        Ok(format!("{} is made; {}", file.display(), self.start(&raft.local)))
+        let kept = left.map(|left| format!(", and that of the member that has left is {}", left.display()));
+        Ok(format!("{} is made{}; {}", file.display(), kept.unwrap_or_default(), self.start(&raft.local)))
     }
 
     pub(crate) async fn replace(&self, raft: &Raft) -> Result<String, Failed> {
@@ -302,6 +316,9 @@ impl Steps {
         let (id, address) = (tool(&words("db-sid")).await?, tool(&words("db-local-address")).await?);
         // ovsdb-server ignores a record at the end that a loss of power has cut off
         let (log, is_whole) = tool_prints(&words("show-log")).await?;
+        if is_left(&log) {
+            return Ok(Here::Left);
+        }
         // a member that has not joined yet has none
         let cluster = tool(&words("db-cid")).await.ok();
         let joined = cluster.is_some() && is_listed(&log, &id);
@@ -389,10 +406,25 @@ fn is_open_ended(error: &anyhow::Error) -> bool {
 
 /// Whether the newest list of servers in a member's log has the member. The file of a join that was cut short has only others'.
 fn is_listed(log: &str, id: &str) -> bool {
-    let mut lists =
-        log.lines().filter_map(|line| line.trim_start().trim_start_matches("prev_").strip_prefix("servers: "));
-    let digits: String = id.chars().take(4).collect();
-    lists.next_back().is_some_and(|list| list.contains(&format!("{digits}(")))
+    lists(log).last().is_some_and(|list| listed(list).any(|listed| listed.is(id)))
+}
+
+/// The lists of servers in a member's log, such as `1a2b("tcp:10.0.0.1:6643"), 3c4d("tcp:10.0.0.2:6643")`.
+fn lists(log: &str) -> impl Iterator<Item = &str> {
+    log.lines().filter_map(|line| line.trim_start().trim_start_matches("prev_").strip_prefix("servers: "))
+}
+
+fn listed(list: &str) -> impl Iterator<Item = Listed> {
+    list.split(", ").filter_map(|server| {
+        let (id, address) = server.trim().split_once('(')?;
+        let address = address.trim_end_matches(')').trim_matches('"').to_owned();
+        Some(Listed { id: id.to_owned(), address, ..Listed::default() })
+    })
+}
+
+/// Whether the member with this log has left its cluster.
+fn is_left(log: &str) -> bool {
+    log.lines().any(|line| line.trim() == "note: \"left\"")
 }
 
 async fn schema_word(schema: &Path, word: &str) -> Result<String> {

@@ -161,6 +161,17 @@ async fn to_leave_once_more_says_that_it_is_done() {
     db(&members[1], &["leave", "nb"], &all).has(0, "this host's member has left its cluster");
     members[1].kill();
     db(&members[1], &["leave", "nb"], &all).has(0, "stop ovsdb-server and remove its file");
+    // its file is no obstacle to join again
+    let (own, first) = (members[1].raft(), members[0].raft());
+    db(&members[1], &["replace", "nb", &format!("{own}2"), &first], &all).has(2, "that has left its cluster, and no");
+    db(&members[1], &["bootstrap", "nb", &own], &all)
+        .has(2, "no server can use it; move it away, or write ovnkube db join");
+    let left = members[1].file().display().to_string() + ".left";
+    db(&members[1], &["join", "nb", &own, &first], &all).has(0, &format!("that of the member that has left is {left}"));
+    db(&members[1], &["join", "nb", &own, &first], &all).has(0, "is made; start ovsdb-server");
+    members[1].start();
+    members[1].joined();
+    told(&members[0], &all, 0, "healthy").await;
     // of another host, it is not known
     let elsewhere = Member::new(Release::Host);
     db(&elsewhere, &["leave", "nb"], &all).has(2, "no ovsdb-server of the database runs on this host");

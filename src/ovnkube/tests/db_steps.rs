@@ -70,6 +70,9 @@ async fn members_come_and_go() {
     // those of the test have one name for each other: only the leader knows which one is dead
     let leader = members.iter().find(|member| member.is_leader()).unwrap();
     db(leader, &["leave", "nb", &dead], &all).has(0, &format!("member {dead} at {moved} is removed"));
+    for member in [&dead, &moved] {
+        db(leader, &["leave", "nb", member], &all).has(0, &format!("{member} is no member of the cluster any more"));
+    }
     told(&members[0], &all, 0, ALL_WELL).await;
     assert_ne!(members[2].id(), dead);
 
