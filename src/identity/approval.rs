@@ -2,22 +2,26 @@
 //! nothing else.
 //!
 //! ```text
-//!  request ─▶ for an agent? not decided yet? ─▶ who asks ─▶ whose name, which rights, how long ─▶ approved, or denied and why
+//!  request ─▶ not decided yet? one text, for an agent? ─▶ who asks ─▶ whose name, which rights, how long ─▶ approved, or denied and why
 //! ```
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ovnkube_watch::Verdict;
+use pem::Pem;
 use rustls::pki_types::CertificateSigningRequestDer;
 use rustls::pki_types::pem::PemObject;
 use x509_cert::der::Decode;
 use x509_cert::request::CertReq;
 
+use crate::key::{LINES, REQUEST};
 use crate::names::{AGENTS, KUBELETS, SIGNER, USAGES, agent, agent_of, is_node_name, kubelet_of};
 
 /// Groups that a node may have, by its certificate or by the API server.
 const GROUPS: [&str; 3] = [KUBELETS, AGENTS, "system:authenticated"];
 /// As ovn-kubernetes has it: a year, in seconds.
 pub(crate) const LONGEST: i32 = 365 * 24 * 60 * 60;
+/// Longest text of a request, in bytes; with the longest keys of RSA it has 4 kB.
+const LONGEST_TEXT: usize = 16 * 1024;
 /// Requests for names that begin so are ours to decide.
 const OURS: &str = "CN=system:ovn-node";
 
@@ -26,11 +30,12 @@ pub fn judge(request: &CertificateSigningRequest) -> Option<Verdict> {
     if request.spec.signer_name != SIGNER || is_decided(request) {
         return None;
     }
-    let asked = Asked::parse(&request.spec.request.0).ok()?;
-    if !asked.subject.iter().any(|part| part.starts_with(OURS)) {
-        return None;
-    }
-    Some(match refusal(request, &asked) {
+    let refusal = match der(&request.spec.request.0) {
+        Ok(der) => refusal(request, &Asked::parse(&der).filter(Asked::is_for_agent)?),
+        // another reader may find an agent's name in it, or any other
+        Err(why) => node_of(request).map(|_| Some(why))?,
+    };
+    Some(match refusal {
         None => Verdict { is_approved: true, message: "a node asks for the certificate of its own agent".to_owned() },
         Some(message) => Verdict { is_approved: false, message },
     })
@@ -50,25 +55,53 @@ struct Asked {
     has_attributes: bool,
 }
 
+/// The PKCS #10 request, if the text has no other reading. The signer reads the text itself, and readers differ in what they skip and
+/// where a block ends: in a text of two blocks it could find another request than the one judged here.
+fn der(text: &[u8]) -> Result<CertificateSigningRequestDer<'static>, String> {
+    if text.len() > LONGEST_TEXT {
+        return Err(format!("the request has {} bytes; {LONGEST_TEXT} are the most", text.len()));
+    }
+    let is_usual = |der: &CertificateSigningRequestDer<'_>| {
+        let usual = pem::encode_config(&Pem::new(REQUEST, der.as_ref()), LINES);
+        text.strip_suffix(b"\n").unwrap_or(text) == usual.trim_end().as_bytes()
+    };
+    CertificateSigningRequestDer::from_pem_slice(text).ok().filter(is_usual).ok_or_else(|| {
+        format!(
+            "the text of the request is not one block {REQUEST:?} of PEM, in lines of 64 characters, and nothing else"
+        )
+    })
+}
+
 impl Asked {
-    fn parse(pem: &[u8]) -> Result<Self, String> {
-        let der = CertificateSigningRequestDer::from_pem_slice(pem).map_err(|e| e.to_string())?;
-        let request = CertReq::from_der(&der).map_err(|e| e.to_string())?;
+    fn parse(der: &[u8]) -> Option<Self> {
+        let request = CertReq::from_der(der).ok()?;
         let mut subject: Vec<String> = request.info.subject.iter().map(ToString::to_string).collect();
         subject.sort();
-        Ok(Self { subject, has_attributes: !request.info.attributes.is_empty() })
+        Some(Self { subject, has_attributes: !request.info.attributes.is_empty() })
     }
+
+    fn is_for_agent(&self) -> bool {
+        self.subject.iter().any(|part| part.starts_with(OURS))
+    }
+}
+
+fn user_of(request: &CertificateSigningRequest) -> &str {
+    request.spec.username.as_deref().unwrap_or_default()
+}
+
+/// The node whose kubelet or agent asks, and the group that this one has.
+fn node_of(request: &CertificateSigningRequest) -> Option<(&str, &'static str)> {
+    let user = user_of(request);
+    kubelet_of(user).map(|node| (node, KUBELETS)).or_else(|| Some((agent_of(user)?, AGENTS)))
 }
 
 /// Why the request is denied, or nothing.
 fn refusal(request: &CertificateSigningRequest, asked: &Asked) -> Option<String> {
     let spec = &request.spec;
-    let user = spec.username.as_deref().unwrap_or_default();
+    let user = user_of(request);
     let groups: Vec<&str> = spec.groups.iter().flatten().map(String::as_str).collect();
-    let (node, group) = match (kubelet_of(user), agent_of(user)) {
-        (Some(node), _) => (node, KUBELETS),
-        (_, Some(node)) => (node, AGENTS),
-        _ => return Some(format!("{user} is neither a kubelet nor a node agent, which alone may ask for this name")),
+    let Some((node, group)) = node_of(request) else {
+        return Some(format!("{user} is neither a kubelet nor a node agent, which alone may ask for this name"));
     };
     if !is_node_name(node) {
         return Some(format!("{node:?} in the user {user:?} is no name of a Node"));

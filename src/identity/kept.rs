@@ -35,10 +35,7 @@ pub(crate) fn read(pem: &[u8], node: &str) -> Result<Validity, String> {
     if subject != [format!("CN={}", agent(node)), format!("O={AGENTS}")] {
         return Err(format!("it is that of {}, not of the agent of node {node}", subject.join(", ")));
     }
-    let validity = Validity {
-        not_before: content.validity().not_before.to_system_time(),
-        not_after: content.validity().not_after.to_system_time(),
-    };
+    let validity = Validity::of(&certificate);
     let key = PrivateKeyDer::from_pem_slice(pem).map_err(|e| format!("there is no private key in it: {e}"))?;
     CertifiedKey::from_der(chain, key, &ring::default_provider())
         .map_err(|e| format!("its key is not that of its certificate: {e}"))?;
@@ -46,6 +43,11 @@ pub(crate) fn read(pem: &[u8], node: &str) -> Result<Validity, String> {
 }
 
 impl Validity {
+    pub(crate) fn of(certificate: &Certificate) -> Self {
+        let validity = certificate.tbs_certificate().validity();
+        Self { not_before: validity.not_before.to_system_time(), not_after: validity.not_after.to_system_time() }
+    }
+
     /// Why it cannot be used at this time.
     pub(crate) fn fault(self, now: SystemTime) -> Option<String> {
         if now >= self.not_after {

@@ -18,6 +18,11 @@ const EC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1
 const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 const ECDSA_WITH_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.2");
 
+/// What the PEM text of a request calls it.
+pub(crate) const REQUEST: &str = "CERTIFICATE REQUEST";
+/// As other programs write PEM.
+pub(crate) const LINES: EncodeConfig = EncodeConfig::new().set_line_ending(LineEnding::LF);
+
 /// Both as PEM.
 pub(crate) struct Key {
     pub(crate) private: String,
@@ -59,11 +64,10 @@ impl Key {
             algorithm: AlgorithmIdentifierOwned { oid: ECDSA_WITH_SHA256, parameters: None },
             signature: BitString::from_bytes(signature.as_ref()).map_err(problem)?,
         };
-        let lines = EncodeConfig::new().set_line_ending(LineEnding::LF);
-        let text = |kind: &str, der: &[u8]| pem::encode_config(&Pem::new(kind, der), lines);
+        let text = |kind: &str, der: &[u8]| pem::encode_config(&Pem::new(kind, der), LINES);
         Ok(Self {
             private: text("PRIVATE KEY", private.as_ref()),
-            request: text("CERTIFICATE REQUEST", &request.to_der().map_err(problem)?),
+            request: text(REQUEST, &request.to_der().map_err(problem)?),
         })
     }
 }

@@ -38,20 +38,21 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 pub struct Webhook {
     listener: TcpListener,
     tls: TlsAcceptor,
+    certificate: Arc<Certificate>,
 }
 
 impl Webhook {
     /// Listens with the certificate `tls.crt` and the key `tls.key` of a directory.
     pub async fn listen(address: SocketAddr, certificates: &Path) -> Result<Self, Error> {
         let provider = Arc::new(ring::default_provider());
-        let certificate = Certificate::read(certificates, provider.clone())?;
+        let certificate = Arc::new(Certificate::read(certificates, provider.clone())?);
         let tls = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(Error::Tls)?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(certificate));
+            .with_cert_resolver(certificate.clone());
         let listener = TcpListener::bind(address).await.map_err(|problem| Error::Listen { address, problem })?;
-        Ok(Self { listener, tls: Arc::new(tls).into() })
+        Ok(Self { listener, tls: Arc::new(tls).into(), certificate })
     }
 
     /// Where it listens; with port 0, the port that was free.
@@ -61,7 +62,7 @@ impl Webhook {
 
     /// Answers for ever.
     pub async fn serve(self) {
-        let router = router();
+        let router = router(self.certificate);
         let free = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         loop {
             let Ok(place) = free.clone().acquire_owned().await else { return };
@@ -79,8 +80,18 @@ impl Webhook {
 }
 
 /// One path for each webhook of a ValidatingWebhookConfiguration; the rules find out what the review is about.
-fn router() -> Router {
-    Router::new().route("/node", post(judge)).route("/pod", post(judge)).route("/healthz", get(async || "ok\n"))
+fn router(certificate: Arc<Certificate>) -> Router {
+    let judges = Router::new().route("/node", post(judge)).route("/pod", post(judge));
+    let is_healthy = get(async move || healthy(&certificate));
+    // to start it again does not help where only the certificate is at fault
+    judges.route("/healthz", is_healthy).route("/livez", get(async || "ok\n"))
+}
+
+pub(crate) fn healthy(certificate: &Certificate) -> Response {
+    match certificate.fault() {
+        None => "ok\n".into_response(),
+        Some(fault) => (StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")).into_response(),
+    }
 }
 
 /// Its place is free afterwards, whatever the client does.

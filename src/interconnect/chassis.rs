@@ -94,7 +94,7 @@ impl Writer<'_, '_> {
             );
         }
         for Encap { kind, ip, .. } in &gateway.encaps {
-            let node = self.offer.filter(|offer| offer.local.nodes.contains(ip)).map(|_| "a node of this cluster");
+            let node = self.offer.filter(|offer| offer.local.is_of_node(*ip)).map(|_| "a node of this cluster");
             let holder = self.tunnels.get(&(kind.clone(), *ip)).filter(|(holder, _)| holder != name);
             if let Some(other) = holder.map(|(_, text)| text.as_str()).or(node) {
                 return Err(format!(

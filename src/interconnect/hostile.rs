@@ -59,6 +59,7 @@ impl Rig {
             local: Local {
                 ranges: vec![LocalRange { range: "10.128.0.0/14".parse().unwrap(), purpose: "pods" }],
                 nodes: ["172.18.0.2".parse().unwrap()].into(),
+                hosts: BTreeSet::new(),
                 networks: ["172.18.0.0/16".parse().unwrap()].into(),
             },
             nodes: ["n1".into()].into(),

@@ -7,6 +7,10 @@ use ovnkube_ipam::Mac;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The most addresses, and the most next hops, of a gateway. Agents write one of each family; each address is a policy of the cluster's
+/// router and a NAT of each pod.
+const MOST: usize = 16;
+
 /// Where a pod's packets leave its node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GatewayMode {
@@ -56,6 +60,18 @@ impl Gateway {
             return Err("it needs \"interface-id\" and \"ip-addresses\"".to_owned());
         }
         Ok(Some(gateway))
+    }
+
+    /// Leaves out what is too much; says what, and what to do.
+    pub(crate) fn limit(&mut self) -> Option<String> {
+        let (ips, next_hops) = (self.ips.len(), self.next_hops.len());
+        self.ips.truncate(MOST);
+        self.next_hops.truncate(MOST);
+        (ips.max(next_hops) > MOST).then(|| {
+            format!(
+                "it has {ips} addresses and {next_hops} next hops; the first {MOST} of each are used; remove the others"
+            )
+        })
     }
 }
 

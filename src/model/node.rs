@@ -101,7 +101,7 @@ impl Node {
             other_addresses: fields.other_addresses.to_vec(),
             network_unavailable: fields.network_unavailable.map(Into::into),
             leaving: fields.leaving,
-            gateway: read.parsed(keys::GATEWAY, Gateway::parse).flatten(),
+            gateway: read.gateway(),
             checks_mtu: meta.annotations.get(keys::GATEWAY_MTU_SUPPORT).is_none_or(|text| text != "false"),
             mtu: read.parsed(keys::NODE_MTU, mtu),
             host_cidrs: read.parsed(keys::HOST_CIDRS, host_cidrs).unwrap_or_default(),
@@ -135,6 +135,13 @@ impl Reader<'_> {
     fn parsed<T>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
         let text = self.annotations.get(key)?;
         parse(text).map_err(|problem| self.bad.push(BadAnnotation::new(key, problem))).ok()
+    }
+
+    fn gateway(&mut self) -> Option<Gateway> {
+        let mut gateway = self.parsed(keys::GATEWAY, Gateway::parse).flatten()?;
+        let problem = gateway.limit();
+        self.bad.extend(problem.map(|problem| BadAnnotation::new(keys::GATEWAY, problem)));
+        Some(gateway)
     }
 }
 

@@ -115,6 +115,21 @@ fn a_recreated_node_gets_the_subnet_in_which_its_pod_runs() {
     assert_eq!((story.has("n1"), story.ips("b")), (vec![V4.to_owned()], vec!["10.1.0.4/24".to_owned()]));
 }
 
+/// Who writes a pod's annotation and its status, as a kubelet does for its static pods, gets the node no more than others have.
+#[test]
+fn a_node_gets_no_larger_subnet_than_its_share() {
+    let pod = told("mirror", 1).started(&["10.1.130.5/17"]);
+    let mut story = Story::settled(ONE);
+    story.node("n1", &[]);
+    story.confirm("n1");
+    story.told(&pod);
+    assert_eq!(story.has("n1"), ["10.1.130.0/24"]);
+    assert_eq!(Story::begins(ONE, &[V4], &[pod]).has("n1"), ["10.1.130.0/24"]);
+    // one that it has already, from other settings
+    let larger = told("a", 1).started(&["10.1.5.3/23"]);
+    assert_eq!(Story::begins(ONE, &["10.1.4.0/23"], &[larger]).has("n1"), ["10.1.4.0/23"]);
+}
+
 #[test]
 fn a_refused_annotation_takes_no_address() {
     let pods = [

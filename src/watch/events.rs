@@ -194,7 +194,7 @@ fn digest(notice: &Notice) -> u64 {
     hasher.finish()
 }
 
-fn shortened(message: &str) -> &str {
+pub(crate) fn shortened(message: &str) -> &str {
     let end = (0..=LONGEST_MESSAGE).rev().find(|end| message.is_char_boundary(*end));
     if message.len() <= LONGEST_MESSAGE { message } else { message.get(..end.unwrap_or_default()).unwrap_or_default() }
 }

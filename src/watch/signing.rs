@@ -13,12 +13,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::backoff::Backoff;
 use crate::client::{JSON, query_value};
+use crate::events::shortened;
 use crate::stream::{Page, Problem, event, read_line};
 use crate::{Client, Error};
 
 const PATH: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-/// A request has 2 to 4 kB.
-const PAGE: u32 = 500;
+/// A request has 2 to 4 kB, and may have 4 MB: whole pages of these can be read too.
+const PAGE: u32 = 50;
 /// How long a watch lasts. Everything is listed again after it, which finds also what was missed.
 const WATCH: Duration = Duration::from_secs(300);
 const SHORT_LIVED: Duration = Duration::from_secs(5);
@@ -27,7 +28,7 @@ const SHORT_LIVED: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub is_approved: bool,
-    /// Why, for people.
+    /// Why, for people; a long one is shortened.
     pub message: String,
 }
 
@@ -73,21 +74,24 @@ impl Client {
         }
     }
 
-    /// Lists, then watches until the watch ends.
+    /// Lists, then watches until the watch ends. A verdict on a listed request that cannot be written keeps no other from being
+    /// written; the watch comes when all are.
     async fn follow_once<T>(
         &self,
         selector: &str,
         see: &mut impl FnMut(&CertificateSigningRequest) -> ControlFlow<T, Option<Verdict>>,
     ) -> Result<ControlFlow<T>, Error> {
         let action = "list certificatesigningrequests";
-        let (mut text, mut next) = (Vec::new(), String::new());
+        let (mut text, mut next, mut failure) = (Vec::new(), String::new(), None);
         let version = loop {
             let path = format!("{PATH}?limit={PAGE}&continue={}{selector}", query_value(&next));
             self.get(action, &path, &mut text).await?;
             let page: Page<'_> = serde_json::from_slice(&text).map_err(|e| Error::failed(action, e))?;
             for item in page.items {
-                if let ControlFlow::Break(found) = self.pass(item.get(), see).await? {
-                    return Ok(ControlFlow::Break(found));
+                match self.pass(item.get(), see).await {
+                    Ok(ControlFlow::Continue(())) => {}
+                    Ok(found) => return Ok(found),
+                    Err(error) => failure = failure.or(Some(error)),
                 }
             }
             next = page.metadata.r#continue;
@@ -95,6 +99,9 @@ impl Client {
                 break page.metadata.resource_version;
             }
         };
+        if let Some(error) = failure {
+            return Err(error);
+        }
         let path = format!(
             "{PATH}?watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}{selector}",
             WATCH.as_secs(),
@@ -155,6 +162,7 @@ impl Client {
 
     async fn write_verdict(&self, mut request: CertificateSigningRequest, verdict: &Verdict) -> Result<(), Error> {
         let name = request.metadata.name.clone().unwrap_or_default();
+        let message = shortened(&verdict.message);
         let (kind, reason, verb) =
             if verdict.is_approved { ("Approved", "AutoApproved", "approve") } else { ("Denied", "CSRDenied", "deny") };
         let conditions = &mut request.status.get_or_insert_default().conditions;
@@ -162,15 +170,15 @@ impl Client {
             type_: kind.to_owned(),
             status: "True".to_owned(),
             reason: Some(reason.to_owned()),
-            message: Some(verdict.message.clone()),
+            message: Some(message.to_owned()),
             ..CertificateSigningRequestCondition::default()
         });
         let action = format!("{verb} certificatesigningrequest {name}");
         let body = serde_json::to_vec(&request).map_err(|e| Error::failed(&action, e))?;
         let path = format!("{PATH}/{}/approval", query_value(&name));
         match self.send(&action, Method::PUT, &path, JSON, body).await {
-            Ok(()) if verdict.is_approved => tracing::info!(name, why = verdict.message, "approved"),
-            Ok(()) => tracing::warn!(name, why = verdict.message, "denied"),
+            Ok(()) if verdict.is_approved => tracing::info!(name, why = message, "approved"),
+            Ok(()) => tracing::warn!(name, why = message, "denied"),
             // another approver was faster, and what it wrote comes next
             Err(error @ (Error::Conflict { .. } | Error::Gone { .. })) => {
                 tracing::debug!(%error, "nothing to do any more");
@@ -181,3 +189,7 @@ impl Client {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "signing_tests.rs"]
+mod tests;

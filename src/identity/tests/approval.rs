@@ -55,6 +55,17 @@ fn usages(request: &mut CertificateSigningRequest, all: &[&str]) {
     request.spec.usages = Some(texts(all));
 }
 
+/// Changes the text of the request.
+fn text(request: &mut CertificateSigningRequest, change: impl Fn(&str) -> String) {
+    let text = String::from_utf8(request.spec.request.0.clone()).unwrap();
+    request.spec.request = ByteString(change(&text).into_bytes());
+}
+
+/// A request that no approver should let a node make.
+fn of_controller_manager() -> String {
+    String::from_utf8(signed("CN=system:kube-controller-manager", Attributes::default()).0).unwrap()
+}
+
 fn alternative_name() -> Attributes {
     let name = [b"\x30\x07\x82\x05".as_slice(), b"other"].concat();
     let extension = Extension {
@@ -80,6 +91,61 @@ fn issued() -> CertificateSigningRequestStatus {
         certificate: Some(ByteString(vec![1])),
         ..CertificateSigningRequestStatus::default()
     }
+}
+
+/// The signer reads the text itself: where it may find another request, nothing is approved.
+#[test]
+fn a_text_with_two_readings_is_denied() {
+    let one: &[(&str, fn(&str) -> String)] =
+        &[("as it is", str::to_owned), ("no newline at the end", |text| text.trim_end().to_owned())];
+    for (what, change) in one {
+        let mut request = request();
+        text(&mut request, change);
+        assert!(judge(&request).is_some_and(|verdict| verdict.is_approved), "{what}");
+    }
+    let many: &[(&str, fn(&str) -> String)] = &[
+        ("two blocks", |text| text.to_owned() + &of_controller_manager()),
+        ("another block first", |text| of_controller_manager() + text),
+        // Rust takes the first block, Go the second one
+        ("a block with an odd end first", |text| format!("{}x\n{}", text.trim_end(), of_controller_manager())),
+        ("a block with an odd end last", |text| format!("{}x\n{text}", of_controller_manager().trim_end())),
+        ("an odd end", |text| format!("{}x\n", text.trim_end())),
+        ("text before", |text| format!("Certificate Request:\n{text}")),
+        ("a line before", |text| format!("\n{text}")),
+        ("text after", |text| format!("{text}x")),
+        ("a line after", |text| format!("{text}\n")),
+        ("headers", |text| text.replacen("-----\n", "-----\nProc-Type: 4\n\n", 1)),
+        ("CR", |text| text.replace('\n', "\r")),
+        ("CR LF", |text| text.replace('\n', "\r\n")),
+        ("other lines", |text| text.replacen("-----\nM", "-----\n M", 1)),
+        ("one line of base64", |text| {
+            let der = pem::parse(text).unwrap();
+            pem::encode_config(&der, crate::key::LINES.set_line_wrap(100_000))
+        }),
+        ("another kind", |text| text.replace("CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST")),
+        ("no PEM", |_| "x".to_owned()),
+        ("nothing", |_| String::new()),
+    ];
+    for (what, change) in many {
+        for asker in ["system:node:own", "system:ovn-node:own"] {
+            let mut request = request();
+            user(&mut request, asker);
+            text(&mut request, change);
+            let verdict = judge(&request).expect(what);
+            assert!(!verdict.is_approved && verdict.message.contains("is not one block"), "{what}: {verdict:?}");
+        }
+    }
+}
+
+/// Longer texts are not read, and not repeated in the verdict.
+#[test]
+fn a_long_text_is_denied_in_few_words() {
+    let subject = format!("CN=system:ovn-node:{},O=system:ovn-nodes", "x".repeat(30_000));
+    let mut long = request();
+    long.spec.request = signed(&subject, Attributes::default());
+    let verdict = judge(&long).unwrap();
+    assert!(!verdict.is_approved && verdict.message.contains("; 16384 are the most"), "{verdict:?}");
+    assert!(verdict.message.len() < 100, "{verdict:?}");
 }
 
 /// What is expected.
@@ -111,7 +177,14 @@ fn a_node_gets_the_certificate_of_its_own_agent_and_no_other() {
         ("another signer", |r| r.spec.signer_name = "example.com/signer".into(), Is::Ignored),
         ("somebody's certificate", |r| subject(r, "CN=somebody"), Is::Ignored),
         ("a kubelet's certificate", |r| subject(r, "CN=system:node:own,O=system:nodes"), Is::Ignored),
-        ("no PEM", |r| r.spec.request = ByteString(b"x".to_vec()), Is::Ignored),
+        (
+            "no PEM, of somebody",
+            |r| {
+                user(r, "somebody");
+                text(r, |_| "x".to_owned());
+            },
+            Is::Ignored,
+        ),
         ("approved already", |r| r.status = Some(condition("Approved")), Is::Ignored),
         ("denied already", |r| r.status = Some(condition("Denied")), Is::Ignored),
         ("failed already", |r| r.status = Some(condition("Failed")), Is::Ignored),

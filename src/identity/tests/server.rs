@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -17,6 +17,9 @@ use tokio_rustls::client::TlsStream;
 
 use super::dir::fresh_dir;
 use super::{cases, review};
+use crate::certificate::{Certificate, End};
+use crate::kept::Validity;
+use crate::server::healthy;
 use crate::{Error, Webhook};
 
 /// Longer than any limit, on a busy machine.
@@ -49,6 +52,10 @@ fn certificates() -> Dir {
 fn renew(dir: &Path) {
     let args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -days 2 \
                 -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE -keyout tls.key -out tls.crt";
+    openssl(dir, args);
+}
+
+fn openssl(dir: &Path, args: &str) {
     let out = Command::new("openssl").current_dir(dir).args(args.split_whitespace()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }
@@ -99,6 +106,7 @@ async fn reviews_are_answered_over_tls() {
         (post("/pod", "{"), "400 Bad Request"),
         (post("/elsewhere", "{}"), "404 Not Found"),
         (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(), "200 OK"),
+        (b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(), "200 OK"),
         (b"nonsense\r\n\r\n".to_vec(), "400 Bad Request"),
     ] {
         let answer = exchange(port, &dir, &request).await;
@@ -151,6 +159,31 @@ async fn a_renewed_certificate_is_shown() {
     std::fs::remove_file(dir.join("tls.key")).unwrap();
     tokio::time::sleep(Duration::from_millis(1200)).await;
     connect(port, &new).await.unwrap();
+}
+
+/// No API server trusts it then: people hear of it before, and probes when it is over.
+#[test]
+fn the_end_of_a_certificate_is_told() {
+    let (now, day) = (SystemTime::now(), Duration::from_secs(24 * 60 * 60));
+    for (before, after, end) in [(3650, 31, End::Far), (3650, 29, End::Soon), (3650, 0, End::Over), (8, 3, End::Far)] {
+        let validity = Validity { not_before: now - day * before, not_after: now + day * after };
+        assert_eq!(End::of(Some(validity), now), end, "{before} {after}");
+    }
+    let days = Validity { not_before: now - day * 9, not_after: now + day };
+    assert_eq!((End::of(Some(days), now), End::of(Some(days), now + day * 2)), (End::Soon, End::Over));
+
+    let dir = certificates();
+    let certificate = Certificate::read(&dir, Arc::new(rustls::crypto::ring::default_provider())).unwrap();
+    assert_eq!((certificate.fault(), healthy(&certificate).status().as_u16()), (None, 200));
+    openssl(&dir, "x509 -in tls.crt -signkey tls.key -days -1 -out over.crt");
+    std::fs::rename(dir.join("over.crt"), dir.join("tls.crt")).unwrap();
+    std::thread::sleep(Duration::from_millis(1200));
+    let fault = certificate.fault().unwrap();
+    assert!(fault.contains("tls.crt ended at 20") && fault.ends_with("; renew it"), "{fault}");
+    assert_eq!(healthy(&certificate).status().as_u16(), 503);
+    renew(&dir);
+    std::thread::sleep(Duration::from_millis(1200));
+    assert_eq!((certificate.fault(), healthy(&certificate).status().as_u16()), (None, 200));
 }
 
 #[tokio::test]

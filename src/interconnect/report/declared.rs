@@ -29,7 +29,7 @@ impl DeclaredRoute {
     }
 
     fn of(prefix: Subnet, declared: &Declared, world: &World, peers: &Peers, northbound: Option<&Northbound>) -> Self {
-        let Declared { zone, used, problem } = declared;
+        let Declared { zone, used, problem, doubt: _ } = declared;
         let ports = peers.ports.iter().filter(|port| port.zone == *zone && port.address.is_ipv6() == prefix.is_ipv6());
         let ways = ports.map(|port| {
             let pieces = world

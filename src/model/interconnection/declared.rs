@@ -32,6 +32,8 @@ pub struct Declared {
     pub used: bool,
     /// Why not, and what to do. `None` where it is not used: no gateway has the cluster's ports.
     pub problem: Option<String>,
+    /// What the agents of nodes say of it, although it is declared: `contains 172.18.0.2, the address of a node of this cluster`.
+    pub doubt: Option<String>,
 }
 
 /// Reads the text of the key. An entry that cannot be used is left out, with the reason and what to do.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ovnkube_ipam::Subnet;
 
 use super::declared::{Declared, behind};
-use super::prefixes::{Judge, MOST_PREFIXES, Prefixes, learned};
+use super::prefixes::{Judge, MOST_PREFIXES, Prefixes, learned, taken};
 use crate::Name;
 
 /// Judges both. `learns`: whether what is offered is used.
@@ -15,11 +15,12 @@ pub fn prefixes(judge: &Judge<'_>, learns: bool) -> Prefixes {
     found
 }
 
-/// Adds the declared routes. One that is both is one.
+/// Adds the declared routes. One that is both is one. What only agents of nodes say keeps none away.
 fn add(found: &mut Prefixes, judge: &Judge<'_>) {
     let mut all = BTreeSet::new();
     for (prefix, zone) in judge.declared {
-        let pieces = match judge.taken(*prefix).or_else(|| judge.closed(*prefix)) {
+        let own = judge.local.find_sure(*prefix).map(|what| taken(&what));
+        let pieces = match own.or_else(|| judge.closed(*prefix)) {
             Some(problem) => Err(problem),
             None => pieces(*prefix, zone, judge, &mut all),
         };
@@ -32,7 +33,8 @@ fn add(found: &mut Prefixes, judge: &Judge<'_>) {
                 used = true;
             }
         }
-        found.declared.insert(*prefix, Declared { zone: zone.clone(), used, problem });
+        let doubt = judge.local.find_said(*prefix).filter(|_| problem.is_none());
+        found.declared.insert(*prefix, Declared { zone: zone.clone(), used, problem, doubt });
     }
 }
 

@@ -33,24 +33,43 @@ impl fmt::Display for LocalRange {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Local {
     pub ranges: Vec<LocalRange>,
-    /// Addresses of nodes.
+    /// Addresses of nodes, as Kubernetes knows them.
     pub nodes: BTreeSet<IpAddr>,
-    /// Networks that nodes are on.
+    /// Addresses of nodes, as their agents say: any address, if such an agent lies.
+    pub hosts: BTreeSet<IpAddr>,
+    /// Networks that nodes are on, as their agents say.
     pub networks: BTreeSet<Subnet>,
 }
 
 impl Local {
     /// What a prefix has of it: `overlaps 10.128.0.0/14, which this cluster uses for pods`.
     pub fn find(&self, prefix: Subnet) -> Option<String> {
+        self.find_sure(prefix).or_else(|| self.find_said(prefix))
+    }
+
+    /// Without what only agents say.
+    pub(super) fn find_sure(&self, prefix: Subnet) -> Option<String> {
         let range = self.ranges.iter().find(|local| local.range.overlaps(prefix));
-        let node = || self.nodes.range(prefix.base()..).next().filter(|ip| prefix.contains(**ip));
+        range.map(|range| format!("overlaps {range}")).or_else(|| contained(&self.nodes, prefix))
+    }
+
+    /// Of what only agents say.
+    pub(super) fn find_said(&self, prefix: Subnet) -> Option<String> {
         // a network that lies in the prefix has an address of a node there
         let network = || around(prefix).find(|range| self.networks.contains(range));
-        range
-            .map(|range| format!("overlaps {range}"))
-            .or_else(|| node().map(|ip| format!("contains {ip}, the address of a node of this cluster")))
-            .or_else(|| network().map(|range| format!("lies in {range}, a network that nodes of this cluster are on")))
+        let network = || network().map(|range| format!("lies in {range}, a network that nodes of this cluster are on"));
+        contained(&self.hosts, prefix).or_else(network)
     }
+
+    pub fn is_of_node(&self, ip: IpAddr) -> bool {
+        self.nodes.contains(&ip) || self.hosts.contains(&ip)
+    }
+}
+
+/// An address of a node in a prefix.
+fn contained(nodes: &BTreeSet<IpAddr>, prefix: Subnet) -> Option<String> {
+    let ip = nodes.range(prefix.base()..).next().filter(|ip| prefix.contains(**ip))?;
+    Some(format!("contains {ip}, the address of a node of this cluster"))
 }
 
 /// A prefix that is not used.
@@ -95,8 +114,8 @@ pub struct Judge<'a> {
 
 impl Judge<'_> {
     /// What of this cluster has addresses of a prefix.
-    pub(super) fn taken(&self, prefix: Subnet) -> Option<String> {
-        Some(format!("it {}; give one of the clusters other addresses", self.local.find(prefix)?))
+    fn taken(&self, prefix: Subnet) -> Option<String> {
+        self.local.find(prefix).map(|what| taken(&what))
     }
 
     /// Who closes a prefix here.
@@ -121,6 +140,11 @@ impl Judge<'_> {
     fn elsewhere(&self, prefix: Subnet, zone: &Name) -> Option<(&Subnet, &Name)> {
         behind(self.declared, prefix).filter(|(_, of)| !is_same(self.peers, of, zone))
     }
+}
+
+/// What to do about addresses that this cluster has too.
+pub(super) fn taken(what: &str) -> String {
+    format!("it {what}; give one of the clusters other addresses")
 }
 
 /// Judges what the others offer.

@@ -111,9 +111,10 @@ fn of(peers: &Peers, local: &Local, closed: &BTreeMap<Subnet, Name>, declared: &
 fn prefixes_that_would_take_traffic_away_are_refused() {
     let ranges = [("10.128.0.0/14", "pods"), ("10.96.0.0/16", "services"), ("fd98::/64", "routers")];
     let ranges = ranges.map(|(range, purpose)| LocalRange { range: range.parse().unwrap(), purpose });
-    let nodes = ["172.18.0.2", "172.18.0.3", "fd00:18::2"].map(|ip| ip.parse().unwrap());
+    let nodes = ["172.18.0.2"].map(|ip| ip.parse().unwrap());
+    let hosts = ["172.18.0.3", "fd00:18::2"].map(|ip| ip.parse().unwrap());
     let networks = ["172.18.0.0/24", "fd00:18::/64"].map(|network| network.parse().unwrap());
-    let local = Local { ranges: ranges.into(), nodes: nodes.into(), networks: networks.into() };
+    let local = Local { ranges: ranges.into(), nodes: nodes.into(), hosts: hosts.into(), networks: networks.into() };
     let judge = |prefix: &str| judge(vec![route(prefix)], &local, &BTreeMap::new());
     for prefix in ["10.244.0.0/16", "172.18.1.0/24", "172.19.0.0/16", "fd00:10:245::/48"] {
         assert_eq!(judge(prefix).used.len(), 1, "{prefix}");
@@ -149,7 +150,8 @@ fn prefixes_that_would_take_traffic_away_are_refused() {
     }
 }
 
-/// Networks of hosts count, but not those that each host has, those that the cluster has cut up itself, and mistakes.
+/// Networks of hosts count, but not those that each host has, those that the cluster has cut up itself, mistakes, and those in which
+/// Kubernetes knows no address of the node.
 #[test]
 fn networks_of_hosts_are_this_clusters() {
     let pods = [("10.128.0.0/14", 23), ("fd01::/48", 64)];
@@ -161,6 +163,8 @@ fn networks_of_hosts_are_this_clusters() {
         "192.168.7.2/32",
         "10.0.0.2/8",
         "10.200.3.2/24",
+        "10.205.3.2/14",
+        "fd00:99::2/64",
         "169.254.9.2/16",
         "fe80::2/64",
         "fd00:18::2/64",
@@ -169,7 +173,9 @@ fn networks_of_hosts_are_this_clusters() {
     ];
     let annotations = [("k8s.ovn.org/host-cidrs".to_owned(), serde_json::json!(on).to_string())].into();
     let meta = Meta { uid: "u", created: 0, labels: &BTreeMap::new(), annotations: &annotations };
-    let node = Node::parse(&meta, NodeFields::default());
+    let known = ["172.18.0.2", "10.0.0.2", "169.254.9.2", "1.2.3.4"].map(|ip| ip.parse().unwrap());
+    let others = ["10.200.3.2", "fd00:18::2", "fd::2", "192.168.7.2"].map(|ip| ip.parse().unwrap());
+    let node = Node::parse(&meta, NodeFields { addresses: &known, other_addresses: &others, ..NodeFields::default() });
     world.apply(Change::Node("n1".into(), Some(Box::new(node))));
     let networks: Vec<String> = world.own_addresses().networks.iter().map(ToString::to_string).collect();
     assert_eq!(networks, ["10.200.3.0/24", "172.18.0.0/16", "fd00:18::/64"]);

@@ -114,3 +114,26 @@ fn a_host_has_a_bounded_number_of_addresses() {
     assert!(story.world.nodes["n1"].host_cidrs.is_empty());
     assert!(story.said_of("n1").contains("has 1025 addresses; 1024 are allowed"));
 }
+
+#[test]
+fn a_gateway_has_a_bounded_number_of_addresses_and_next_hops() {
+    let mut story = Story::settled(ONE);
+    let annotation = |ips: usize, next_hops: usize| {
+        let ips: Vec<_> = (0..ips).map(|n| format!("10.9.{}.{}/16", n / 256, n % 256)).collect();
+        let next_hops: Vec<_> = (0..next_hops).map(|n| format!("10.9.200.{n}")).collect();
+        let config = serde_json::json!({
+            "mode": "shared", "interface-id": "br-ex_n1", "mac-address": "02:42:ac:12:00:02", "ip-addresses": ips,
+            "next-hops": next_hops,
+        });
+        serde_json::json!({"default": config}).to_string()
+    };
+    for (ips, next_hops) in [(16, 16), (17_000, 1), (2, 17)] {
+        story.says("n1", 1, &[(keys::GATEWAY, &annotation(ips, next_hops))]);
+        let gateway = story.world.nodes["n1"].gateway.clone().unwrap();
+        assert_eq!((gateway.ips.len(), gateway.next_hops.len()), (ips.min(16), next_hops.min(16)));
+        assert_eq!(gateway.ips[0].to_string(), "10.9.0.0/16");
+        let said = story.said_of("n1");
+        let expected = format!("it has {ips} addresses and {next_hops} next hops; the first 16 of each are used");
+        assert_eq!(said.contains(&expected), ips > 16 || next_hops > 16, "{said}");
+    }
+}

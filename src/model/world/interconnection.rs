@@ -236,16 +236,19 @@ impl World {
         local
     }
 
-    /// The addresses that this cluster has of itself.
+    /// The addresses that this cluster has of itself. A network counts only around an address that Kubernetes knows of the node: an agent
+    /// that lies could have any other cluster's addresses refused.
     pub fn own_addresses(&self) -> Local {
         let ranges: Vec<LocalRange> = self.cluster_ranges().collect();
         let mut local = Local { ranges, ..Local::default() };
         for node in self.nodes.values() {
             let gateway = node.gateway.iter().flat_map(|gateway| &gateway.ips);
             let host = node.host_cidrs.iter().chain(gateway);
-            local.nodes.extend(node.addresses.iter().chain(&node.other_addresses));
-            local.nodes.extend(host.clone().map(IpNetwork::ip));
-            local.networks.extend(host.map(|net| Subnet::of(*net)).filter(|net| is_network(*net)));
+            let known = node.addresses.iter().chain(&node.other_addresses);
+            let is_around = |net: &Subnet| is_network(*net) && known.clone().any(|ip| net.contains(*ip));
+            local.networks.extend(host.clone().map(|net| Subnet::of(*net)).filter(is_around));
+            local.hosts.extend(host.map(IpNetwork::ip));
+            local.nodes.extend(known);
         }
         // where the cluster itself has ranges in it, addresses in it are not all neighbours
         local.networks.retain(|network| !local.ranges.iter().any(|local| network.contains_subnet(local.range)));
@@ -290,6 +293,7 @@ impl World {
         let refused = first(self.refused_by_zone(), "offer prefixes that are not used: ovnkube ic routes names them");
         let refused = refused.into_iter().map(|message| warn("PrefixRefused", message));
         let declared = self.declared_problems().into_iter().map(|message| warn("RouteNotUsed", message));
+        let doubtful = self.doubtful_routes().into_iter().map(|message| warn("RouteDoubtful", message));
         let silent = first(self.silent_clusters(), "are silent: ovnkube ic status names them");
         let silent = silent.into_iter().map(|message| warn("ClusterSilent", message));
         let stuck = self.joined.stuck.iter().map(|(on, problem)| match on {
@@ -318,6 +322,7 @@ impl World {
             .chain(problems)
             .chain(refused)
             .chain(declared)
+            .chain(doubtful)
             .chain(silent)
             .chain(many)
             .chain(hosts)
@@ -365,6 +370,20 @@ impl World {
         };
         let all: Vec<String> = self.joined.declared().filter_map(problem).collect();
         (!all.is_empty()).then(|| format!("not all of key routes is used: {}", named(&all)))
+    }
+
+    /// One message for all declared routes that the agents of nodes contradict.
+    fn doubtful_routes(&self) -> Option<String> {
+        let doubt = |(prefix, declared): (&Subnet, &Declared)| {
+            Some(format!("{prefix} behind {}: it {}", declared.zone, declared.doubt.as_ref()?))
+        };
+        let all: Vec<String> = self.joined.declared().filter_map(doubt).collect();
+        (!all.is_empty()).then(|| {
+            let all = named(&all);
+            format!(
+                "agents of nodes contradict key routes, which counts: {all}; correct it, or see what runs on that node"
+            )
+        })
     }
 }
 

@@ -71,7 +71,8 @@ impl World {
     }
 
     /// The node's subnet that a pod with this address is in. A subnet of the usual length follows from the address;
-    /// for another length the pods' annotations tell it.
+    /// for another length the pods' annotations tell it. Whoever writes these gets the node no more than its share: a larger subnet counts
+    /// only if it is the node's already.
     fn used_subnet(&self, ip: IpAddr, pod: &Pod, node: Option<&Node>) -> Option<Subnet> {
         let range: &ClusterSubnet = self.settings.cluster_subnets.iter().find(|range| range.cidr.contains(ip))?;
         let annotated = node.and_then(|node| node.subnets.iter().copied().find(|subnet| subnet.contains(ip)));
@@ -80,8 +81,17 @@ impl World {
         }
         let known = pod.annotated.iter().flat_map(|annotated| &annotated.addresses.ips);
         let wired = known.map(|address| (address.ip(), Subnet::of(*address))).find(|(have, _)| *have == ip);
-        let wired = wired.map(|(_, subnet)| subnet).filter(|subnet| range.cidr.contains_subnet(*subnet));
+        let is_share = |subnet: &Subnet| subnet.prefix() >= range.host_prefix || self.is_of_node(*subnet, pod, node);
+        let wired =
+            wired.map(|(_, subnet)| subnet).filter(|subnet| range.cidr.contains_subnet(*subnet)).filter(is_share);
         let usual = || ipnetwork::IpNetwork::new(ip, range.host_prefix).ok().map(Subnet::of);
         wired.or(annotated).or_else(usual)
+    }
+
+    /// Whether the node of a pod has the subnet, or is annotated with it.
+    fn is_of_node(&self, subnet: Subnet, pod: &Pod, node: Option<&Node>) -> bool {
+        let network = pod.node.as_ref().and_then(|name| self.node_networks.get(name));
+        let had = network.into_iter().flat_map(|network| &network.subnets);
+        node.into_iter().flat_map(|node| &node.subnets).chain(had).any(|own| *own == subnet)
     }
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::{closing, of, parse, route};
 use crate::{
-    Affected, Asks, Change, ClusterSubnet, Kind, Local, LocalRange, Name, NetworkSettings, OwnPort, PeerCluster,
-    PeerPort, PeerRoute, Peers, Subnet, TransitSwitch, World,
+    Affected, Asks, Change, ClusterSubnet, Kind, Local, LocalRange, Meta, Name, NetworkSettings, Node, NodeFields,
+    OwnPort, PeerCluster, PeerPort, PeerRoute, Peers, Subnet, TransitSwitch, World,
 };
 
 fn routes(text: &str) -> (Vec<String>, Vec<String>) {
@@ -130,14 +130,13 @@ fn a_declared_prefix_that_would_take_traffic_away_is_refused() {
     let local = Local {
         ranges: vec![LocalRange { range: "10.128.0.0/14".parse().unwrap(), purpose: "pods" }],
         nodes: ["172.18.0.2".parse().unwrap()].into(),
-        networks: ["172.18.0.0/24".parse().unwrap()].into(),
+        ..Local::default()
     };
     let closed = [("10.30.0.0/16".parse().unwrap(), Name::from("private"))].into();
     for (prefix, says) in [
         ("10.0.0.0/8", "it overlaps 10.128.0.0/14, which this cluster uses for pods; give one"),
         ("10.129.3.0/24", "it overlaps 10.128.0.0/14, which this cluster uses for pods; give one"),
         ("172.18.0.0/16", "it contains 172.18.0.2, the address of a node of this cluster; give one"),
-        ("172.18.0.128/25", "it lies in 172.18.0.0/24, a network that nodes of this cluster are on; give one"),
         ("10.30.7.0/24", "Subnet private of this cluster closes 10.30.0.0/16"),
     ] {
         let judged = of(&peers(), &local, &closed, &declared(&format!("az2 {prefix},az2 10.17.0.0/16")));
@@ -154,6 +153,30 @@ fn a_declared_prefix_that_would_take_traffic_away_is_refused() {
     // of a larger one, the rest is used
     let judged = of(&peers(), &Local::default(), &closed, &declared("az3 10.30.0.0/15"));
     assert_eq!(used(&judged.used), ["10.31.0.0/16 169.254.100.3"]);
+}
+
+/// An agent of a node may say anything of its host.
+#[test]
+fn agents_of_nodes_refuse_no_declared_prefix() {
+    let local = Local {
+        hosts: ["10.17.3.4".parse().unwrap()].into(),
+        networks: ["10.16.0.0/14".parse().unwrap()].into(),
+        ..Local::default()
+    };
+    let peers = Peers { routes: vec![offers("az2", "10.17.0.0/16", "169.254.100.2")], ..peers() };
+    let text = "az2 10.17.0.0/16,az3 10.18.0.0/16,az2 10.20.0.0/16";
+    let judged = of(&peers, &local, &BTreeMap::new(), &declared(text));
+    let ways = [
+        "10.17.0.0/16 169.254.100.2 169.254.101.2",
+        "10.18.0.0/16 169.254.100.3",
+        "10.20.0.0/16 169.254.100.2 169.254.101.2",
+    ];
+    assert_eq!(used(&judged.used), ways);
+    assert_eq!(judged.refused.len(), 1, "what is only offered: {:?}", judged.refused);
+    let doubts: Vec<_> = judged.declared.values().map(|one| one.doubt.as_deref().unwrap_or_default()).collect();
+    let says = ["contains 10.17.3.4, the address of a node", "lies in 10.16.0.0/14, a network that nodes", ""];
+    assert!(doubts.iter().zip(says).all(|(doubt, says)| doubt.starts_with(says)), "{doubts:?}");
+    assert!(judged.declared.values().all(|one| one.used && one.problem.is_none()), "{:?}", judged.declared);
 }
 
 #[test]
@@ -268,4 +291,37 @@ fn declared_routes_come_and_go() {
     assert_eq!(configure(&mut world, "false", "az3 10.17.0.0/16").0, ["10.17.0.0/17 169.254.100.3"]);
     world.apply(Change::Interconnection(None));
     assert!(world.joined.prefixes().is_empty() && world.joined.declared().next().is_none());
+}
+
+/// With an Event only, a node that writes another cluster's addresses takes a declared route away from nobody.
+#[test]
+fn nodes_refuse_no_declared_route() {
+    let mut world = World::new(NetworkSettings::default(), [Kind::Node, Kind::Interconnection]);
+    world.apply(Change::Interconnection(Some(parse(&[("auto-route", "true"), ("routes", "az2 10.17.0.0/16")]))));
+    let routes = ["10.17.3.0/24", "10.40.1.0/24"].map(|prefix| offers("az2", prefix, "169.254.100.2"));
+    world.apply(Change::Peers(Box::new(Peers { routes: routes.into(), ..peers() })));
+    let all =
+        ["10.17.0.0/16 169.254.100.2 169.254.101.2", "10.17.3.0/24 169.254.100.2*", "10.40.1.0/24 169.254.100.2*"];
+    assert_eq!(used(world.joined.prefixes()), all);
+
+    let says = |cidrs: &[&str]| {
+        let annotations = [("k8s.ovn.org/host-cidrs".to_owned(), serde_json::json!(cidrs).to_string())].into();
+        let meta = Meta { uid: "u", created: 0, labels: &BTreeMap::new(), annotations: &annotations };
+        let known = ["172.18.0.2".parse().unwrap()];
+        Node::parse(&meta, NodeFields { addresses: &known, ..NodeFields::default() })
+    };
+    // a network around none of its addresses counts for nothing
+    world.apply(Change::Node("n1".into(), Some(Box::new(says(&["10.41.0.1/14"])))));
+    assert_eq!(used(world.joined.prefixes()), all);
+    world.apply(Change::Node("n1".into(), Some(Box::new(says(&["10.17.3.1/16"])))));
+    assert_eq!(used(world.joined.prefixes()), [all[0], all[2]]);
+    let notices = world.notices(&Affected::Interconnection);
+    let said = notices.into_iter().filter(|notice| notice.reason == "RouteDoubtful").map(|notice| notice.message);
+    assert_eq!(
+        said.collect::<Vec<_>>(),
+        [
+            "agents of nodes contradict key routes, which counts: 10.17.0.0/16 behind az2: it contains 10.17.3.1, the address of a node \
+             of this cluster; correct it, or see what runs on that node"
+        ]
+    );
 }
