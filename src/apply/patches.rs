@@ -18,7 +18,7 @@ use crate::MayWrite;
 /// How many patches may be on their way at once. The API server handles about 500 a second on one core; more only
 /// make each one slower.
 const AT_ONCE: usize = 32;
-/// If the watch has not shown after this time what an answered patch made, or found in its place, its key is planned again.
+/// If the watch has not shown after this time what a patch made, or found in its place, its key is planned again.
 pub(crate) const SEEN_WITHIN: Duration = Duration::from_secs(3);
 
 /// How many requests about one object are allowed per [`WINDOW`], even if another program keeps reverting them.
@@ -113,7 +113,7 @@ impl Patches {
         Self { api, may_write, queue, records, tasks, pace }
     }
 
-    /// Notes what a key wants. Returns when to check the key again, if the watch has yet to show an answered patch or
+    /// Notes what a key wants. Returns when to check the key again, if the watch has yet to show a patch that was sent or
     /// too many requests were sent lately.
     pub fn want(&mut self, key: &Key, patch: Option<Patch>) -> Option<Instant> {
         let Some(patch) = patch else {
@@ -127,7 +127,10 @@ impl Patches {
         };
         match self.records.get_mut(key) {
             Some(record) if record.patch == patch => {
-                return (record.state == State::Answered).then(|| Instant::now() + SEEN_WITHIN);
+                // perhaps the watch has shown it already, and that another program has reverted it: the answer, which may
+                // come later, says nothing of that
+                let is_out = matches!(record.state, State::Sent | State::Answered);
+                return is_out.then(|| Instant::now() + SEEN_WITHIN);
             }
             Some(record) if record.state == State::Queued => record.patch = patch,
             // the response to the one on its way makes the key dirty again

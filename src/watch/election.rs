@@ -41,6 +41,8 @@ pub(crate) struct Leadership {
     pub(crate) holder: String,
     /// Until when this process may write.
     pub(crate) until: Option<Instant>,
+    /// How often it was elected: between two terms another process may have held the lease.
+    pub(crate) term: u64,
 }
 
 /// What people read in place of a holder while the last holder of a lease that was deleted may still take the new one.
@@ -308,13 +310,15 @@ impl Election {
 
     fn won(&mut self, lease: Lease, began: Instant) {
         let LeaseSettings { identity, name, renew, .. } = &self.candidate.settings;
-        if self.publish.borrow().until.is_none() {
+        let mut term = self.publish.borrow().term;
+        if !self.may_write() {
             tracing::info!("{identity} holds lease {name}");
+            term += 1;
         }
         self.known = Some(lease.metadata.uid.clone());
         self.next = Ask::Take(lease);
         (self.sent, self.seen, self.twin) = (None, None, 0);
-        self.publish.send_replace(Leadership { holder: identity.clone(), until: Some(began + *renew) });
+        self.publish.send_replace(Leadership { holder: identity.clone(), until: Some(began + *renew), term });
     }
 
     fn wait_for(&mut self, lease: &Lease, free_at: Instant) {
@@ -330,7 +334,9 @@ impl Election {
             self.duration = self.candidate.settings.lease.max(Duration::from_secs(lease.seconds().into()));
         }
         (self.next, self.sent, self.seen) = (Ask::Read, None, Some(Seen { version, free_at }));
-        self.publish.send_replace(Leadership { holder: holder.to_owned(), until: None });
+        self.publish.send_modify(|leadership| {
+            (leadership.holder, leadership.until) = (holder.to_owned(), None);
+        });
     }
 
     /// Another process renewed the lease under our name.
@@ -345,7 +351,7 @@ impl Election {
     }
 
     async fn release(self) {
-        self.publish.send_replace(Leadership::default());
+        self.publish.send_modify(|leadership| (leadership.holder, leadership.until) = (String::new(), None));
         let give_back = async |client: &Client| self.candidate.give_back(client).await;
         let name = &self.candidate.settings.name;
         match timeout(RELEASE_WITHIN, self.on_one_of_many(RELEASE_WITHIN / 3, give_back)).await {

@@ -24,10 +24,13 @@ use tokio::time::{Instant, sleep};
 use crate::election::{Election, Leadership};
 use crate::{Client, Error, LeaseSettings};
 
-/// Says whether this process may write. Clones say the same.
+/// Says whether this process may write: in the term that [`Leader::elected`] has found, or in any before that. Clones are
+/// of the same term.
 #[derive(Debug, Clone)]
 pub struct Leader {
     leadership: watch::Receiver<Leadership>,
+    /// `None`: any.
+    term: Option<u64>,
     name: Arc<str>,
 }
 
@@ -63,7 +66,7 @@ impl Leader {
         let (end, ended) = oneshot::channel();
         let election = Election::new(client, settings, publish);
         let name = election.name().into();
-        (Self { leadership, name }, LeaderTask { stop, ended }, Seeker { election, stopped, end })
+        (Self { leadership, term: None, name }, LeaderTask { stop, ended }, Seeker { election, stopped, end })
     }
 
     /// The identity of this process, and what tells it from all others that are or were called so.
@@ -78,7 +81,10 @@ impl Leader {
 
     /// How long writes may be sent without another renewal; `None` if not at all.
     pub fn remaining(&self) -> Option<Duration> {
-        let left = self.leadership.borrow().until?.saturating_duration_since(Instant::now());
+        let leadership = self.leadership.borrow();
+        // who was busy while the lease went away and came back knows nothing of what another holder wrote
+        let is_same = self.term.is_none_or(|term| term == leadership.term);
+        let left = leadership.until.filter(|_| is_same)?.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 
@@ -90,7 +96,13 @@ impl Leader {
     /// Waits until this process may write. Logs whom it waits for.
     pub async fn elected(&mut self) {
         let mut told = String::new();
-        while !self.is_leader_now() {
+        self.term = None;
+        loop {
+            let term = self.leadership.borrow_and_update().term;
+            if self.is_leader_now() {
+                self.term = Some(term);
+                return;
+            }
             let holder = self.holder();
             if holder != told {
                 tracing::info!(holder, "waiting for the lease");
@@ -103,7 +115,7 @@ impl Leader {
         }
     }
 
-    /// Waits until this process may no longer write.
+    /// Waits until this process may no longer write. If it has lost the lease meanwhile, that it has it again is no matter.
     pub async fn lost(&mut self) {
         while let Some(left) = self.remaining() {
             tokio::select! {

@@ -22,6 +22,9 @@ const SHORTEST_WATCH: Duration = Duration::from_secs(290);
 const LONGEST_WATCH: Duration = Duration::from_secs(590);
 /// A quiet watch brings a bookmark a minute; one that is silent for longer than this is dead.
 const SILENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 150 });
+/// Something may end quiet watches before their first bookmark, such as a load balancer. After this time in all without any
+/// word, there is a list: few, since for some kinds the API server reads all of it for each.
+const UNHEARD: Duration = Duration::from_secs(3600);
 /// After a watch that ended sooner than this, there is a pause before the next.
 const SHORT_LIVED: Duration = Duration::from_secs(5);
 /// Pause before asking again for a kind that the API server does not provide.
@@ -48,6 +51,7 @@ pub(crate) async fn run_at<W: Watched>(client: Client, path: String, selector: S
         names: Names::default(),
         round: 0,
         version: None,
+        unheard: Duration::ZERO,
         paged: true,
         synced: false,
         given: Given::Yes,
@@ -87,6 +91,10 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
                 }
                 // a list that was too much at once may succeed in pages
                 stream.paged = true;
+                if W::OPTIONAL && error.is_withheld() {
+                    // the list finds that the kind is hidden, and says so
+                    stream.version = None;
+                }
             }
         }
         if began.elapsed() < SHORT_LIVED {
@@ -107,6 +115,8 @@ struct Stream<W: Watched> {
     round: u32,
     /// The version to watch from; `None`: list first.
     version: Option<String>,
+    /// How long, in all, watches were open since one of them has brought anything.
+    unheard: Duration,
     /// Whether lists come in pages. The list after a paged one that expired does not.
     paged: bool,
     synced: bool,
@@ -268,22 +278,36 @@ impl<W: Watched> Stream<W> {
             self.selector,
         );
         let stream = self.client.stream(&action, &path).await?;
+        let (opened, mut heard) = (Instant::now(), false);
+        let end = self.follow(&action, stream, &mut heard).await;
+        let silent = opened.elapsed();
+        self.unheard = if heard { Duration::ZERO } else { self.unheard + silent };
+        if !heard && (silent >= SILENCE || self.unheard >= UNHEARD) {
+            // perhaps the API server has yet to reach this version, as after etcd was restored from an older snapshot
+            (self.unheard, self.version) = (Duration::ZERO, None);
+        }
+        end
+    }
+
+    /// Takes in what a watch brings, until its end.
+    async fn follow(&mut self, action: &str, stream: impl AsyncBufRead, heard: &mut bool) -> Result<WatchEnd, Stop> {
         let mut stream = std::pin::pin!(stream);
         let mut line = Vec::new();
-        while read_line(&action, &mut stream, &mut line).await? {
-            let (kind, text) = event(&line).map_err(|e| Error::failed(&action, e))?;
+        while read_line(action, &mut stream, &mut line).await? {
+            *heard = true;
+            let (kind, text) = event(&line).map_err(|e| Error::failed(action, e))?;
             match kind {
                 "ADDED" | "MODIFIED" => self.version = self.put(text).await?.or(self.version.take()),
                 "DELETED" | "BOOKMARK" => {
-                    let meta = identify(text).map_err(|e| Error::failed(&action, e))?;
+                    let meta = identify(text).map_err(|e| Error::failed(action, e))?;
                     self.version = Some(meta.resource_version.to_string());
                     if kind == "DELETED" {
                         self.remove(W::key(&meta)).await?;
                     }
                 }
                 _ => {
-                    let problem: Problem = serde_json::from_str(text).map_err(|e| Error::failed(&action, e))?;
-                    return Err(Error::from_status(&action, problem.code, &problem.message).into());
+                    let problem: Problem = serde_json::from_str(text).map_err(|e| Error::failed(action, e))?;
+                    return Err(Error::from_status(action, problem.code, &problem.message).into());
                 }
             }
         }

@@ -205,18 +205,46 @@ async fn one_bad_object_stops_nothing_and_is_not_taken_for_a_deleted_one() {
     assert_eq!(versions[..6], ["5", "8", "8", "8", "8", "20"]);
 }
 
+/// Its version may be one that the API server has yet to reach, as after etcd was restored from an older snapshot.
 #[tokio::test]
-async fn watch_that_says_nothing_is_given_up() {
+async fn after_a_watch_that_says_nothing_there_is_a_list() {
+    let silent = |line: &str| format!("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n{line}");
+    let bookmark = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}});
     let (client, paths) = server(vec![
-        list("5", "", &[]),
-        "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n".into(),
-        frames(&[json!({"type": "ADDED", "object": node("a", "1", "6")})]),
+        list("5", "", &[node("b", "2", "4")]),
+        // this one has brought something: its version is good
+        silent(&format!("{bookmark}\n")),
+        silent(""),
+        list("3", "", &[node("a", "1", "2")]),
+        frames(&[json!({"type": "ADDED", "object": node("c", "3", "4")})]),
     ])
     .await;
     let (sender, mut changes) = channel(9);
     let _watches = start(&client, &Scope::Nodes, &sender);
-    assert_eq!(heard(&mut changes, 2).await, ["synced", "+a 1"]);
-    assert!(paths.lock().unwrap()[2].contains("&resourceVersion=5"));
+    assert_eq!(heard(&mut changes, 5).await, ["+b 2", "synced", "+a 1", "-b", "+c 3"]);
+    let paths = paths.lock().unwrap().clone();
+    let versions: Vec<_> = paths.iter().map(|p| p.split("resourceVersion=").nth(1).unwrap_or("list")).collect();
+    assert_eq!(versions[..5], ["list", "5", "9", "list", "3"]);
+}
+
+/// An account may lose a right while a watch is open: the rows of what it no longer sees are not taken for current.
+#[tokio::test]
+async fn a_kind_that_may_no_longer_be_watched_is_hidden() {
+    let forbidden = r#"{"kind":"Status","status":"Failure","reason":"Forbidden","code":403,"message":"may not"}"#;
+    let (client, _) = server(vec![
+        list("5", "", &[]),
+        answer("403 Forbidden", forbidden),
+        answer("403 Forbidden", forbidden),
+        list("7", "", &[]),
+    ])
+    .await;
+    let (sender, mut changes) = channel(9);
+    let watch = tokio::spawn(run::<InterconnectionConfigs>(client, String::new(), sender));
+    let mut next = async || timeout(PATIENCE, changes.recv()).await.unwrap().unwrap();
+    assert_eq!(next().await, Change::Synced(Kind::Interconnection));
+    assert_eq!(next().await, Change::InterconnectionHidden(true));
+    assert_eq!(next().await, Change::InterconnectionHidden(false));
+    watch.abort();
 }
 
 #[tokio::test]

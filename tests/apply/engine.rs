@@ -460,3 +460,40 @@ async fn a_patch_replaced_in_flight_is_reported() {
     assert!(matches!(patches.finished().await, Outcome::Accepted(k) if k == key));
     assert_eq!(api.get("/api/v1/nodes/n1").await["metadata"]["annotations"]["test"], "second");
 }
+
+/// The watch shows a patch and that another program has reverted it, and only then does the answer arrive: no event would
+/// plan the key again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patch_reverted_before_its_answer_is_sent_again() {
+    let api = Api::up().await;
+    api.node("n1", json!({"other": "x"})).await;
+    let annotation = async || api.get("/api/v1/nodes/n1").await["metadata"]["annotations"]["test"].clone();
+    let patch = Patch {
+        target: PatchTarget::Node("n1".into()),
+        uid: api.get("/api/v1/nodes/n1").await["metadata"]["uid"].as_str().unwrap().into(),
+        annotations: vec![("test", "ours".to_owned())],
+        seen: Seen::Texts(vec![None]),
+        labels: Vec::new(),
+        network_unavailable: None,
+    };
+    let client = ovnkube_watch::Client::connect(&api.access()).await.unwrap();
+    for shown_in_between in [true, false] {
+        let mut patches = Patches::new(client.clone(), std::sync::Arc::new(|| true));
+        let key = Key::NodeAnnotations("n1".into());
+        assert_eq!(patches.want(&key, Some(patch.clone())), None);
+        until("the patch is carried out", async || annotation().await == "ours").await;
+        if shown_in_between {
+            assert_eq!(patches.want(&key, None), None);
+        }
+        let revert = json!({"metadata": {"annotations": {"test": null}}});
+        api.ask(Method::PATCH, "/api/v1/nodes/n1", revert.clone()).await.unwrap();
+        let check = patches.want(&key, Some(patch.clone())).expect("the key is not checked again");
+        assert!(matches!(patches.finished().await, Outcome::Accepted(k) if k == key));
+        tokio::time::sleep_until(check).await;
+        patches.doubt(&key);
+        assert_eq!(patches.want(&key, Some(patch.clone())), None);
+        assert!(matches!(patches.finished().await, Outcome::Accepted(k) if k == key));
+        assert_eq!(annotation().await, "ours");
+        api.ask(Method::PATCH, "/api/v1/nodes/n1", revert).await.unwrap();
+    }
+}

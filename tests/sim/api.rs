@@ -27,7 +27,7 @@ const WHOLE: usize = 100_000;
 /// Kind, namespace and name.
 type Id = (usize, String, String);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ApiServer {
     objects: BTreeMap<Id, Stored>,
     lease: Option<Value>,
@@ -88,6 +88,17 @@ impl ApiServer {
     pub(crate) fn without_past(&self) -> Self {
         let (objects, version, oldest) = (self.objects.clone(), self.version, self.version);
         Self { objects, version, oldest, births: self.births, ..Self::new() }
+    }
+
+    /// Lets versions pass.
+    pub(crate) fn pass(&mut self, versions: u64) {
+        self.version += versions;
+    }
+
+    /// Goes back to what it had, as when etcd is restored from a snapshot.
+    pub(crate) fn restore(&mut self, snapshot: Self) {
+        let (births, term) = (self.births, self.term);
+        *self = Self { births, term, ..snapshot };
     }
 
     pub(crate) fn version(&self) -> u64 {

@@ -34,7 +34,7 @@ use std::time::Instant;
 use api::ApiServer;
 use play::{Played, play, shortened};
 use serde_json::json;
-use story::{Event, Story};
+use story::{Event, Fault, Story};
 use world::World;
 
 /// Without `SIM_SEEDS`: a few seconds.
@@ -149,6 +149,37 @@ fn what_stands_is_said_again() {
     let before = said(&world, "BadAnnotation");
     world.run_until(3 * HOUR);
     assert_eq!(said(&world, "BadAnnotation"), before, "nothing is wrong any more");
+}
+
+/// After etcd was restored from a snapshot, a watch that goes on from a later version brings nothing, not even a bookmark.
+/// A load balancer may end such a watch before it was silent for long.
+#[test]
+fn a_restored_etcd_is_seen() {
+    const SECOND: u64 = 1000;
+    for (ends_every, seen_within) in [(3600 * SECOND, 240 * SECOND), (35 * SECOND, 3720 * SECOND)] {
+        let network = ovnkube_tests::settings::Settings::default().network();
+        let mut world = World::new(1, &[100], network, ApiServer::new());
+        let node = |name: &str| json!({"metadata": {"name": name}});
+        let is_seen = |world: &World, name: &str| {
+            let node = world.api.get("Node", "", name);
+            node.is_some_and(|node| node["metadata"]["annotations"]["k8s.ovn.org/node-subnets"].is_string())
+        };
+        world.api.put("Node", node("a"));
+        world.run_until(60 * SECOND);
+        assert!(is_seen(&world, "a"));
+        let snapshot = world.api.clone();
+        world.api.pass(1_000_000);
+        world.api.put("Node", node("gone"));
+        world.run_until(120 * SECOND);
+        assert!(is_seen(&world, "gone"));
+        world.api.restore(snapshot);
+        world.api.put("Node", node("later"));
+        while !is_seen(&world, "later") {
+            assert!(world.now < 120 * SECOND + seen_within, "not seen, with watches that end every {ends_every} ms");
+            world.fail(Fault::WatchesEnd);
+            world.run_until(world.now + ends_every.min(seen_within));
+        }
+    }
 }
 
 /// Else a seed could not be played again.

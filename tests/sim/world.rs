@@ -354,8 +354,8 @@ impl World {
                 }
             }
             Message::Bookmarks => {
-                // those that have got everything so far
-                let is_idle = |watch: &&Watch| watch.arrives <= self.now && watch.version < u64::MAX;
+                // those that have got everything so far, and not those of a version that is still to come
+                let is_idle = |watch: &&Watch| watch.arrives <= self.now && watch.version <= self.api.version();
                 for watch in self.watches.iter().filter(is_idle) {
                     let _ = watch.to.send(bookmark(watch.version));
                 }

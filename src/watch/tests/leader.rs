@@ -151,6 +151,28 @@ async fn lease_lost_to_one_of_the_same_name_is_lost() {
     elected(&mut leader).await;
 }
 
+/// The process is busy while its lease goes to another and comes back: it must start over all the same.
+#[tokio::test]
+async fn a_lease_that_is_lost_and_back_is_lost() {
+    let cluster = Cluster::with_leases(&["back"]);
+    let (mut leader, _task) = Leader::run(&cluster.client().await, settings("back", "me")).unwrap();
+    let (any_term, deadline) = (leader.clone(), Instant::now() + PATIENCE);
+    elected(&mut leader).await;
+    let fence = leader.clone();
+    let other = json!({"metadata": {"annotations": {INSTANCE: "other"}}});
+    cluster.ask(Method::PATCH, &path("back"), other).await.unwrap();
+    for is_held in [false, true] {
+        while any_term.is_leader_now() != is_held {
+            assert!(Instant::now() < deadline, "never held: {is_held}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+    assert!(!fence.is_leader_now(), "writes what it knew in an earlier term");
+    timeout(PATIENCE, leader.lost()).await.expect("never lost");
+    elected(&mut leader).await;
+    assert!(leader.is_leader_now() && !fence.is_leader_now());
+}
+
 #[tokio::test]
 async fn holder_cut_off_stops_by_itself_before_another_starts() {
     let (cluster, proxy, behind) = behind_a_proxy("cut").await;
