@@ -13,7 +13,7 @@ use ovnkube_ovn::{ColumnId, nb, sb};
 use ovnkube_ovsdb::{Client as Database, Monitored, Options};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
@@ -58,16 +58,23 @@ pub(crate) async fn run(
         let (settings, api, events, metrics) = (settings.clone(), api.clone(), events.clone(), metrics.northd.clone());
         beside.spawn(async move { northd::keep(&settings, &api, &events, &metrics).await });
     }
+    let report = |part| stranger::Report {
+        part,
+        api: api.clone(),
+        namespace: settings.kubernetes.ovn_config_namespace.clone(),
+        readiness: readiness.clone(),
+        events: events.clone(),
+    };
     for (database, part) in [(&nb, "northbound database"), (&sb, "southbound database")] {
         let Some(database) = database else { continue };
-        let of = stranger::Report {
-            part,
-            api: api.clone(),
-            namespace: settings.kubernetes.ovn_config_namespace.clone(),
-            readiness: readiness.clone(),
-            events: events.clone(),
-        };
-        beside.spawn(of.keep(database.unfit()));
+        beside.spawn(report(part).keep(database.unfit()));
+    }
+    let (nb_writing, sb_writing) = (watch::Sender::default(), watch::Sender::default());
+    if roles.controller {
+        let north = report("writes to the northbound database");
+        beside.spawn(north.follow("northbound", metrics.writing.clone(), nb_writing.subscribe()));
+        let south = report("writes to the southbound database");
+        beside.spawn(south.follow("southbound", metrics.writing.clone(), sb_writing.subscribe()));
     }
     let scope = if roles.controller { Scope::Controller } else { Scope::ClusterManager };
     loop {
@@ -76,6 +83,7 @@ pub(crate) async fn run(
             () = leader.elected() => info!(%identity, role, "holds the lease"),
         }
         metrics.leader.set(1);
+        metrics.ready_duration.set(0.0);
         if roles.cluster_manager {
             // before subnets are given out, which agents wait for
             tokio::select! {
@@ -98,7 +106,8 @@ pub(crate) async fn run(
         let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
         let encap_port = translate::unusual_encap_port(&settings);
         let keys = roles.controller.then(|| server_keys::keep(&settings, may_write.clone()));
-        let (reports, stale) = sb.clone().map(|sb| Chassis::new(sb, may_write.clone(), encap_port)).unzip();
+        let chassis = |sb| Chassis::new(sb, may_write.clone(), encap_port, sb_writing.clone());
+        let (reports, stale) = sb.clone().map(chassis).unzip();
         let own = nb.clone().zip(sb.clone()).map(|(nb, sb)| OwnDatabases { nb, sb });
         let join = |own| Interconnection::new(own, interconnection(&settings, &may_write, &metrics), &weak);
         let (offers, joined) = own.map(join).unzip();
@@ -108,6 +117,7 @@ pub(crate) async fn run(
             offers,
             world: World::new(network, scope.kinds().iter().copied()),
             nb: nb.clone(),
+            writing: nb_writing.clone(),
             chassis: reports,
             patches: Patches::new(api.clone(), may_write.clone()),
             events: events.clone(),
