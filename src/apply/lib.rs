@@ -43,7 +43,7 @@ pub use interconnection_session::{JoinSettings, OwnDatabases, seconds};
 pub use may_write::MayWrite;
 pub use ovnkube_interconnect::Listening;
 pub use parts::Parts;
-pub use patches::{Outcome, Patches};
+pub use patches::{OnTheirWay, Outcome, Patches};
 pub use recreated::REST;
 pub use takeover_check::TakeoverCheck;
 pub use write_lock::{LOCK, northbound_fence, southbound_fence};
