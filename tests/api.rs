@@ -12,7 +12,7 @@ use ovnkube_ovsdb::Client as Database;
 use ovnkube_telemetry::Metrics;
 use ovnkube_watch::{Access, Client, Events, Scope};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::nb::until;
@@ -247,12 +247,14 @@ impl Running {
             let own = nb.clone().zip(sb.clone()).map(|(nb, sb)| OwnDatabases { nb, sb });
             let (offers, joined) = own.map(|own| Interconnection::new(own, settings(), &weak)).unzip();
             let joined = joined.map(|joined| tokio::spawn(joined.run()));
-            let (claims, stale) = sb.map(|sb| Chassis::new(sb, may_write.clone(), None)).unzip();
+            let (claims, stale) =
+                sb.map(|sb| Chassis::new(sb, may_write.clone(), None, watch::Sender::default())).unzip();
             stale.map(|stale| tokio::spawn(stale.run()));
             let engine = Engine::new(Parts {
                 offers,
                 world: World::new(network, scope.kinds().iter().copied()),
                 nb,
+                writing: watch::Sender::default(),
                 chassis: claims,
                 patches: Patches::new(client.clone(), may_write.clone()),
                 events: Events::start(&client, "ovnkube", "test"),

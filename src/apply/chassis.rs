@@ -29,11 +29,13 @@ use ovnkube_ovn::{Atom, Datum, Row, owner};
 use ovnkube_ovsdb::{Cache, Class, Client, Condition, Monitored, Txn};
 use ovnkube_plan::names;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::pause::Pause;
 use crate::write_lock::{LOCK, TAKE_AFTER, WriteLock};
+use crate::writing::Writing;
 use crate::{MayWrite, encaps};
 
 /// A host that left the cluster but still runs ovn-controller creates its chassis again at once. It is then removed
@@ -112,10 +114,16 @@ pub struct Chassis {
 }
 
 impl Chassis {
-    /// The engine's end, and the part to run. `encap_port`: UDP port of the tunnels; `None`: the default.
-    pub fn new(sb: Client, may_write: MayWrite, encap_port: Option<u16>) -> (ChassisReports, Self) {
+    /// The engine's end, and the part to run. `encap_port`: UDP port of the tunnels; `None`: the default. `said` hears
+    /// whether the database can be written to.
+    pub fn new(
+        sb: Client,
+        may_write: MayWrite,
+        encap_port: Option<u16>,
+        said: watch::Sender<Writing>,
+    ) -> (ChassisReports, Self) {
         let (to, reports) = mpsc::unbounded_channel();
-        let lock = WriteLock::new(&sb, may_write.clone(), TAKE_AFTER);
+        let lock = WriteLock::new(&sb, may_write.clone(), TAKE_AFTER, said);
         let (known, removed, failures) = (KnownNodes::default(), BTreeMap::new(), BTreeMap::new());
         (ChassisReports(to), Self { sb, lock, reports, may_write, known, encap_port, removed, failures })
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use ovnkube_model::{Affected, Change, Severity, World};
 use ovnkube_ovn::nb;
-use ovnkube_ovsdb::{Class, Client, Event, RowEvent, TxnError};
+use ovnkube_ovsdb::{Class, Event, RowEvent, TxnError};
 use ovnkube_plan::{Key, identity, is_garbage};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::Events;
@@ -33,6 +33,7 @@ use crate::interconnection::{Offers, stored_interconnection};
 use crate::may_write::MayWrite;
 use crate::northbound::Northbound;
 use crate::owner_index::{Owned, OwnerIndex};
+use crate::parts::Parts;
 use crate::patches::{Outcome, Patches, SEEN_WITHIN};
 use crate::recreated::{self, Resting};
 use crate::refusal;
@@ -55,23 +56,6 @@ const REMIND: Duration = Duration::from_secs(1800);
 
 /// Name of this part in `/readyz`.
 const PART: &str = "controller";
-
-/// The parts that an [`Engine`] needs.
-pub struct Parts {
-    pub world: World,
-    /// The northbound database; `None`: only annotations are written.
-    pub nb: Option<Client>,
-    /// Receives which chassis belongs to which node.
-    pub chassis: Option<ChassisReports>,
-    /// Receives what the cluster offers to others.
-    pub offers: Option<Offers>,
-    pub patches: Patches,
-    pub events: Events,
-    pub may_write: MayWrite,
-    pub takeover: TakeoverCheck,
-    pub metrics: Arc<Metrics>,
-    pub readiness: Readiness,
-}
 
 /// Turns changes into transactions and patches; see the module.
 pub struct Engine {
@@ -111,11 +95,12 @@ pub struct Engine {
 
 impl Engine {
     pub fn new(parts: Parts) -> Self {
-        let Parts { world, nb, chassis, offers, patches, events, may_write, takeover, metrics, readiness } = parts;
+        let Parts { world, nb, writing, chassis, offers, patches, events, may_write, takeover, metrics, readiness } =
+            parts;
         readiness.wait(PART, "the first lists are not written yet");
         Self {
             world,
-            nb: nb.map(|nb| Northbound::new(nb, may_write.clone())),
+            nb: nb.map(|nb| Northbound::new(nb, may_write.clone(), writing)),
             chassis,
             offers,
             patches,

@@ -13,6 +13,7 @@ use tracing::{debug, info};
 use crate::MayWrite;
 use crate::pause::Pause;
 use crate::write_lock::{TAKE_AFTER, WriteLock};
+use crate::writing::Writing;
 
 /// First pause where the server cannot write; each failure in a row doubles it.
 const FIRST: Duration = Duration::from_millis(200);
@@ -32,9 +33,9 @@ pub(crate) struct Northbound {
 }
 
 impl Northbound {
-    pub(crate) fn new(client: Client, may_write: MayWrite) -> Self {
+    pub(crate) fn new(client: Client, may_write: MayWrite, said: watch::Sender<Writing>) -> Self {
         let (changes, state) = (client.subscribe(), client.state());
-        let write_lock = WriteLock::new(&client, may_write, TAKE_AFTER);
+        let write_lock = WriteLock::new(&client, may_write, TAKE_AFTER, said);
         Self { client, changes, state, write_lock, writable: false, pause: Pause::new(FIRST, LONGEST), schema: None }
     }
 
@@ -105,7 +106,8 @@ mod tests {
         let other = server.client().await;
         let mut first = other.lock(LOCK);
         within("the lock", first.until(true)).await;
-        let mut northbound = Northbound::new(server.client().await, std::sync::Arc::new(|| true));
+        let mut northbound =
+            Northbound::new(server.client().await, std::sync::Arc::new(|| true), watch::Sender::default());
         assert!(!northbound.check_writable());
         northbound.forget();
         drop(first);

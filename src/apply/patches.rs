@@ -9,6 +9,7 @@ use std::time::Duration;
 use ovnkube_model::{Name, PodAnnotation};
 use ovnkube_plan::{Key, Patch, PatchTarget, Seen, Unavailable};
 use ovnkube_watch::{Client, Condition, Error, Given};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -48,6 +49,18 @@ pub struct Patches {
     records: HashMap<Key, Record>,
     tasks: JoinSet<(Key, Result<(), Refused>)>,
     pace: Pace,
+    on_their_way: OnTheirWay,
+}
+
+/// Patches that were sent and have no answer yet: each has a receiver.
+#[derive(Clone, Default)]
+pub struct OnTheirWay(watch::Sender<()>);
+
+impl OnTheirWay {
+    /// Waits until there is none.
+    pub async fn ended(&self) {
+        self.0.closed().await;
+    }
 }
 
 /// Number of recent requests for each key.
@@ -110,7 +123,12 @@ impl Pace {
 impl Patches {
     pub fn new(api: Client, may_write: MayWrite) -> Self {
         let (queue, records, tasks, pace) = <_>::default();
-        Self { api, may_write, queue, records, tasks, pace }
+        Self { api, may_write, queue, records, tasks, pace, on_their_way: OnTheirWay::default() }
+    }
+
+    /// What has been sent and not been answered: the lease is not given back before its end.
+    pub fn on_their_way(&self) -> OnTheirWay {
+        self.on_their_way.clone()
     }
 
     /// Notes what a key wants. Returns when to check the key again, if the watch has yet to show a patch that was sent or
@@ -216,8 +234,10 @@ impl Patches {
             let requests = requests.into_iter().map(|is_empty| u32::from(!is_empty)).sum::<u32>();
             self.pace.note(&key, requests + u32::from(matches!(patch.seen, Seen::Digest(_))));
             let (api, patch, may_write) = (self.api.clone(), record.patch.clone(), self.may_write.clone());
+            let token = self.on_their_way.0.subscribe();
             self.tasks.spawn(async move {
                 let result = send(&api, patch, &may_write).await;
+                drop(token);
                 (key, result)
             });
         }

@@ -20,6 +20,7 @@ use tokio::time::sleep;
 use tracing::{error, warn};
 
 use crate::MayWrite;
+use crate::writing::{self, Writing};
 
 /// Lock of both databases that a controller holds while it writes. The lease keeps masters apart; the lock also
 /// excludes a controller under another lease, and the server checks it.
@@ -45,15 +46,19 @@ pub(crate) struct WriteLock {
     // the task has only a `Weak`: dropping the lock late would release that of the next `WriteLock`
     _lock: Arc<Lock>,
     standing: watch::Receiver<Standing>,
+    said: watch::Sender<Writing>,
     task: JoinHandle<()>,
 }
 
 impl WriteLock {
-    /// Requests the lock, and takes it from its holder if it is not released within `after`.
-    pub(crate) fn new(client: &Client, may_write: MayWrite, after: Duration) -> Self {
+    /// Requests the lock, and takes it from its holder if it is not released within `after`. `said` hears whether the
+    /// database can be written to.
+    pub(crate) fn new(client: &Client, may_write: MayWrite, after: Duration, said: watch::Sender<Writing>) -> Self {
         let lock = Arc::new(client.lock(LOCK));
         let wait = Wait { lock: Arc::downgrade(&lock), standing: lock.standing(), state: client.state(), after };
-        Self { standing: lock.standing(), _lock: lock, task: tokio::spawn(wait.run(may_write)) }
+        let saying = writing::say(client.state(), lock.standing(), said.clone());
+        let task = tokio::spawn(async move { tokio::join!(wait.run(may_write), saying).0 });
+        Self { standing: lock.standing(), _lock: lock, said, task }
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -69,6 +74,7 @@ impl WriteLock {
 impl Drop for WriteLock {
     fn drop(&mut self) {
         self.task.abort();
+        self.said.send_replace(Writing::Idle);
     }
 }
 
@@ -127,7 +133,7 @@ async fn until<T>(values: &mut watch::Receiver<T>, is_it: impl FnMut(&T) -> bool
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use ovnkube_tests::nb::{Release, Server, within};
+    use ovnkube_tests::nb::{Release, Server, until, within};
 
     use super::*;
 
@@ -135,7 +141,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_lock_of_a_dead_session_is_taken_only_with_the_lease() {
-        let server = Server::new(Release::Host);
+        let mut server = Server::new(Release::Host);
         let other = server.client().await;
         let mut dead = other.lock(LOCK);
         within("the lock", dead.until(true)).await;
@@ -144,12 +150,19 @@ mod tests {
             let lease = Arc::clone(&lease);
             move || lease.load(Ordering::Relaxed)
         });
-        let client = server.client().await;
-        let mut turn = WriteLock::new(&client, may_write, SOON);
+        let (client, said) = (server.client().await, watch::Sender::default());
+        let mut turn = WriteLock::new(&client, may_write, SOON, said.clone());
         assert!(tokio::time::timeout(4 * SOON, turn.held()).await.is_err(), "a standby took it");
+        let now = || *said.borrow();
+        assert!(matches!(now(), Writing::Blocked(why) if why.contains(LOCK)), "{:?}", now());
         lease.store(true, Ordering::Relaxed);
         within("the lock", turn.held()).await;
         within("the other's loss of it", dead.until(false)).await;
+        until("it can be written to", async || now() == Writing::Possible).await;
+        server.kill();
+        until("the end of that", async || matches!(now(), Writing::Blocked(why) if !why.contains(LOCK))).await;
+        drop(turn);
+        assert_eq!(now(), Writing::Idle);
     }
 
     #[tokio::test]
@@ -157,19 +170,19 @@ mod tests {
         let server = Server::new(Release::Host);
         let (a, b) = (server.client().await, server.client().await);
         let always: MayWrite = Arc::new(|| true);
-        let mut first = WriteLock::new(&a, Arc::clone(&always), SOON);
+        let mut first = WriteLock::new(&a, Arc::clone(&always), SOON, watch::Sender::default());
         within("the lock", first.held()).await;
-        let mut second = WriteLock::new(&b, Arc::clone(&always), SOON);
+        let mut second = WriteLock::new(&b, Arc::clone(&always), SOON, watch::Sender::default());
         within("the lock", second.held()).await;
         assert!(tokio::time::timeout(6 * SOON, first.held()).await.is_err(), "the lock was taken back");
         assert!(second.is_held());
         drop(second);
         within("the released lock", first.held()).await;
         // under a new lease it may be taken once more
-        let mut third = WriteLock::new(&b, Arc::clone(&always), SOON);
+        let mut third = WriteLock::new(&b, Arc::clone(&always), SOON, watch::Sender::default());
         within("the lock", third.held()).await;
         drop(first);
-        let mut fourth = WriteLock::new(&a, always, SOON);
+        let mut fourth = WriteLock::new(&a, always, SOON, watch::Sender::default());
         within("the lock", fourth.held()).await;
     }
 }

@@ -1,6 +1,8 @@
 //! Master, cluster manager or network controller: the holder of the lease plans and writes.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use ovnkube_apply::{
@@ -13,8 +15,9 @@ use ovnkube_ovn::{ColumnId, nb, sb};
 use ovnkube_ovsdb::{Client as Database, Monitored, Options};
 use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::connections::Connections;
@@ -23,6 +26,8 @@ use crate::{cluster, election_timer, host_routes, northd, recording, server_keys
 
 /// How many changes may wait for the engine; beyond that the watches wait.
 const CHANGES: usize = 4096;
+/// A master that is stopped does not wait longer for answers of the API server.
+const STOPS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Runs until stopped. Nothing is watched, decided or written without the lease: what a standby had in memory
 /// could be older than the last leader's last write.
@@ -37,7 +42,10 @@ pub(crate) async fn run(
     let recording = settings.command_line.record.as_deref().map(recording::create).transpose()?;
     let role = if roles.controller { "controller" } else { "cluster-manager" };
     let api = Client::connect(&translate::access(&settings, role)).await?;
-    let (mut leader, lease) = Leader::run(&api, lease(&settings, roles, &identity))?;
+    let times = lease(&settings, roles, &identity);
+    // what is sent with the lease has so much time to arrive, whatever becomes of it
+    let margin = times.lease.saturating_sub(times.renew).min(STOPS_WITHIN);
+    let (mut leader, lease) = Leader::run(&api, times)?;
     let events = Events::start(&api, "ovnkube", &identity);
     let nb = roles.controller.then(|| {
         let fence = Some(northbound_fence(leader.name().to_owned()));
@@ -57,17 +65,25 @@ pub(crate) async fn run(
         let (settings, api, events, metrics) = (settings.clone(), api.clone(), events.clone(), metrics.northd.clone());
         beside.spawn(async move { northd::keep(&settings, &api, &events, &metrics).await });
     }
+    let report = |part| stranger::Report {
+        part,
+        api: api.clone(),
+        namespace: settings.kubernetes.ovn_config_namespace.clone(),
+        readiness: readiness.clone(),
+        events: events.clone(),
+    };
     for (database, part) in [(&nb, "northbound database"), (&sb, "southbound database")] {
         let Some(database) = database else { continue };
-        let of = stranger::Report {
-            part,
-            api: api.clone(),
-            namespace: settings.kubernetes.ovn_config_namespace.clone(),
-            readiness: readiness.clone(),
-            events: events.clone(),
-        };
-        beside.spawn(of.keep(database.unfit()));
+        beside.spawn(report(part).keep(database.unfit()));
     }
+    let (nb_writing, sb_writing) = (watch::Sender::default(), watch::Sender::default());
+    if roles.controller {
+        let north = report("writes to the northbound database");
+        beside.spawn(north.follow("northbound", metrics.writing.clone(), nb_writing.subscribe()));
+        let south = report("writes to the southbound database");
+        beside.spawn(south.follow("southbound", metrics.writing.clone(), sb_writing.subscribe()));
+    }
+    let mut gives_back = true;
     let scope = if roles.controller { Scope::Controller } else { Scope::ClusterManager };
     loop {
         tokio::select! {
@@ -75,6 +91,7 @@ pub(crate) async fn run(
             () = leader.elected() => info!(%identity, role, "holds the lease"),
         }
         metrics.leader.set(1);
+        metrics.ready_duration.set(0.0);
         if roles.cluster_manager {
             // before subnets are given out, which agents wait for
             tokio::select! {
@@ -93,11 +110,14 @@ pub(crate) async fn run(
         let watches = ovnkube_watch::start(&api, &scope, &changes);
         let weak = changes.downgrade();
         drop(changes);
-        let fence = leader.clone();
-        let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
+        let (fence, stopped) = (leader.clone(), stop.clone());
+        let may_write: MayWrite = Arc::new(move || fence.is_leader_now() && !stopped.is_told());
+        let patches = Patches::new(api.clone(), may_write.clone());
+        let on_their_way = patches.on_their_way();
         let encap_port = translate::unusual_encap_port(&settings);
         let keys = roles.controller.then(|| server_keys::keep(&settings, may_write.clone()));
-        let (reports, stale) = sb.clone().map(|sb| Chassis::new(sb, may_write.clone(), encap_port)).unzip();
+        let chassis = |sb| Chassis::new(sb, may_write.clone(), encap_port, sb_writing.clone());
+        let (reports, stale) = sb.clone().map(chassis).unzip();
         let own = nb.clone().zip(sb.clone()).map(|(nb, sb)| OwnDatabases { nb, sb });
         let join = |own| Interconnection::new(own, interconnection(&settings, &may_write, &metrics), &weak);
         let (offers, joined) = own.map(join).unzip();
@@ -107,19 +127,31 @@ pub(crate) async fn run(
             offers,
             world: World::new(network, scope.kinds().iter().copied()),
             nb: nb.clone(),
+            writing: nb_writing.clone(),
             chassis: reports,
-            patches: Patches::new(api.clone(), may_write.clone()),
+            patches,
             events: events.clone(),
             may_write,
             takeover: takeover(&settings),
             metrics: metrics.clone(),
             readiness: readiness.clone(),
         });
+        let mut engine = pin!(engine.run(incoming));
         tokio::select! {
-            () = stop.wait() => break,
+            () = stop.wait() => {
+                // it sends nothing any more, and what it has sent must not arrive when the next master has begun
+                let answered = async {
+                    tokio::select! {
+                        () = &mut engine => {}
+                        () = on_their_way.ended() => {}
+                    }
+                };
+                gives_back = timeout(margin, answered).await.is_ok();
+                break;
+            }
             () = leader.lost() => warn!("lost the lease; starting over when it is back"),
             () = connections.keep_sending(weak) => {}
-            () = engine.run(incoming) => warn!("the watches ended; starting over"),
+            () = &mut engine => warn!("the watches ended; starting over"),
             () = or_never(stale.map(Chassis::run)) => {}
             () = or_never(joined.map(Interconnection::run)) => {}
             () = or_never(keys) => {}
@@ -128,7 +160,13 @@ pub(crate) async fn run(
         drop(watches);
         metrics.leader.set(0);
     }
-    lease.release().await;
+    if gives_back {
+        lease.release().await;
+    } else {
+        warn!(
+            "annotations are on their way to the API server: not giving the lease back, so others wait until it runs out"
+        );
+    }
     Ok(())
 }
 
@@ -168,7 +206,7 @@ fn lease(settings: &Settings, roles: Roles, identity: &str) -> LeaseSettings {
     } else {
         format!("ovn-kubernetes-master-{}", translate::ZONE)
     };
-    let seconds = |n: u32| std::time::Duration::from_secs(u64::from(n));
+    let seconds = |n: u32| Duration::from_secs(u64::from(n));
     let (lease, renew, retry) = if roles.controller {
         let ha = &settings.masterha;
         (ha.election_lease_duration, ha.election_renew_deadline, ha.election_retry_period)

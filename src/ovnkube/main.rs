@@ -26,6 +26,7 @@ mod stranger;
 mod system;
 mod translate;
 mod why;
+mod writing;
 
 use std::fmt::Display;
 use std::io::Write as _;

@@ -12,6 +12,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 mod web;
+mod writing;
 
 pub use error::Error;
 pub use interconnection::{Clusters, Connected, InterconnectionMetrics, OtherCluster};
@@ -24,3 +25,4 @@ pub use ovnkube_log_file::Limits as LogLimits;
 pub use prometheus_client as prometheus;
 pub use server::{Readiness, Sources, keep_serving, serve};
 pub use web::{Served, Web, one_request};
+pub use writing::WritingMetrics;

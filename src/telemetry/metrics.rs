@@ -13,6 +13,7 @@ use prometheus_client::registry::{Metric, Registry};
 use crate::interconnection::InterconnectionMetrics;
 use crate::northd::NorthdMetrics;
 use crate::process::Process;
+use crate::writing::WritingMetrics;
 
 /// The metrics of every role. Further families are added with [`Metrics::register`].
 #[derive(Debug)]
@@ -34,6 +35,7 @@ pub struct Metrics {
     pub patch_errors: Counter,
     pub interconnection: InterconnectionMetrics,
     pub northd: NorthdMetrics,
+    pub writing: WritingMetrics,
 }
 
 impl Metrics {
@@ -50,6 +52,7 @@ impl Metrics {
             patch_errors: Counter::default(),
             interconnection: InterconnectionMetrics::default(),
             northd: NorthdMetrics::default(),
+            writing: WritingMetrics::default(),
         };
         let build = Info::new([("version", version.to_owned())]);
         metrics.register("ovnkube_build", "Version of this binary", build);
@@ -66,6 +69,7 @@ impl Metrics {
         metrics.lock().register_collector(Box::new(Process));
         metrics.lock().register_collector(Box::new(metrics.interconnection.clone()));
         metrics.lock().register_collector(Box::new(metrics.northd.clone()));
+        metrics.lock().register_collector(Box::new(metrics.writing.clone()));
         Arc::new(metrics)
     }
 

@@ -81,16 +81,15 @@ pub async fn serve(address: SocketAddr, sources: Sources) -> Result<(SocketAddr,
     if !address.ip().is_loopback() {
         tracing::warn!(%address, "metrics are served without TLS to everybody who reaches the address");
     }
+    let pulse = Pulse::start();
+    let beats = pulse.clone();
     let router = Router::new()
         .route("/metrics", get(show_metrics))
         .with_state(metrics)
-        .route("/readyz", get(move || async move { show_readiness(&readiness) }));
+        .route("/readyz", get(move || async move { show_readiness(&readiness, &beats) }));
     let router = match node {
         // answers while the process works: a probe must not restart a process that waits for others
-        None => {
-            let pulse = Pulse::start();
-            router.route("/healthz", get(move || async move { pulse.answer() }))
-        }
+        None => router.route("/healthz", get(move || async move { pulse.answer() })),
         Some(node) => {
             let live = node.clone();
             let router = router.route("/healthz", get(move || async move { node.healthz() }));
@@ -133,11 +132,13 @@ impl Pulse {
     }
 
     fn answer(&self) -> (StatusCode, String) {
+        self.hangs().map_or_else(|| (StatusCode::OK, "ok\n".to_owned()), |why| (StatusCode::SERVICE_UNAVAILABLE, why))
+    }
+
+    /// Says since when the runtime has done nothing, if that is long.
+    fn hangs(&self) -> Option<String> {
         let still = self.start.elapsed().as_secs().saturating_sub(self.last.load(Ordering::Relaxed));
-        if still > LIVE_WITHIN.as_secs() {
-            return (StatusCode::SERVICE_UNAVAILABLE, format!("nothing was done for {still} s\n"));
-        }
-        (StatusCode::OK, "ok\n".to_owned())
+        (still > LIVE_WITHIN.as_secs()).then(|| format!("nothing was done for {still} s\n"))
     }
 }
 
@@ -148,11 +149,30 @@ async fn show_metrics(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse 
     }
 }
 
-fn show_readiness(readiness: &Readiness) -> (StatusCode, String) {
+fn show_readiness(readiness: &Readiness, pulse: &Pulse) -> (StatusCode, String) {
     let waiting = readiness.lock();
-    if waiting.is_empty() {
+    let reasons = waiting.iter().map(|(part, reason)| format!("{part}: {reason}\n"));
+    let reasons = pulse.hangs().into_iter().chain(reasons).collect::<String>();
+    if reasons.is_empty() {
         return (StatusCode::OK, "ok\n".into());
     }
-    let reasons = waiting.iter().map(|(part, reason)| format!("{part}: {reason}\n"));
-    (StatusCode::SERVICE_UNAVAILABLE, reasons.collect())
+    (StatusCode::SERVICE_UNAVAILABLE, reasons)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_hangs_is_neither_live_nor_ready() {
+        let ago = |still| Pulse { start: Instant::now().checked_sub(still).unwrap(), last: Arc::default() };
+        let readiness = Readiness::default();
+        let [busy, hangs] = [LIVE_WITHIN / 2, LIVE_WITHIN * 2].map(ago);
+        for (code, _) in [busy.answer(), show_readiness(&readiness, &busy)] {
+            assert_eq!(code, StatusCode::OK);
+        }
+        for (code, why) in [hangs.answer(), show_readiness(&readiness, &hangs)] {
+            assert_eq!((code, &*why), (StatusCode::SERVICE_UNAVAILABLE, "nothing was done for 120 s\n"));
+        }
+    }
 }

@@ -32,6 +32,7 @@ use tokio::time::{Instant, interval_at, sleep, timeout};
 
 use crate::backoff::between;
 use crate::lease::{Candidate, Lease, now};
+use crate::pulse::{HANGS_AFTER, Pulse};
 use crate::{Client, Error, LeaseSettings};
 
 /// Who may write, as far as this process knows.
@@ -73,6 +74,9 @@ pub(crate) struct Election {
     duration: Duration,
     /// How often another process has renewed the lease under our name.
     twin: u32,
+    /// Of what the lease is held for. A process that hangs must not keep others from its work.
+    pulse: Option<Pulse>,
+    hangs: bool,
 }
 
 struct Seen {
@@ -123,8 +127,15 @@ impl Election {
             known: None,
             duration: settings.lease,
             twin: 0,
+            pulse: None,
+            hangs: false,
             candidate: Candidate { settings, instance, replaces: AtomicBool::default() },
         }
+    }
+
+    /// Seeks the lease only while this beats.
+    pub(crate) fn follow(&mut self, pulse: Pulse) {
+        self.pulse = Some(pulse);
     }
 
     /// See [`crate::Leader::name`].
@@ -150,6 +161,9 @@ impl Election {
     /// One request; returns how long to wait before the next one.
     async fn step(&mut self) -> Duration {
         let &LeaseSettings { renew, retry, .. } = &self.candidate.settings;
+        if self.hangs() {
+            return retry;
+        }
         let limit = renew / 2;
         if let Ask::Take(lease) = &self.next {
             let version = &lease.metadata.resource_version;
@@ -178,6 +192,17 @@ impl Election {
                 if self.may_write() { retry / 4 } else { between(retry, retry * 6 / 5) }
             }
         }
+    }
+
+    /// Whether the rest of the process hangs; says so once.
+    fn hangs(&mut self) -> bool {
+        let hangs = self.pulse.as_ref().is_some_and(|pulse| !pulse.is_beating());
+        if hangs && !std::mem::replace(&mut self.hangs, hangs) {
+            let (name, seconds) = (&self.candidate.settings.name, HANGS_AFTER.as_secs());
+            tracing::error!("this process hangs: it has done nothing for {seconds} s; leaving lease {name} to others");
+        }
+        self.hangs = hangs;
+        hangs
     }
 
     /// Asks on another connection too if there is no answer for `patience`: the silent one may be one API server of

@@ -22,6 +22,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::election::{Election, Leadership};
+use crate::pulse::Pulse;
 use crate::{Client, Error, LeaseSettings};
 
 /// Says whether this process may write: in the term that [`Leader::elected`] has found, or in any before that. Clones are
@@ -49,12 +50,14 @@ pub struct Seeker {
 }
 
 impl Leader {
-    /// Seeks the lease from now on, on its own thread and connections: no other work of the process delays a renewal.
+    /// Seeks the lease from now on, on its own thread and connections: no other work of the process delays a renewal. But
+    /// when the runtime that called this hangs, the lease is left to others.
     pub fn run(client: &Client, settings: LeaseSettings) -> Result<(Self, LeaderTask), Error> {
         let name = settings.name.clone();
         let problem = |e| Error::Access(format!("cannot start the thread for lease {name}: {e}"));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(problem)?;
-        let (leader, task, seeker) = Self::seek(client, settings);
+        let (leader, task, mut seeker) = Self::seek(client, settings);
+        seeker.election.follow(Pulse::start());
         thread::Builder::new().name("lease".into()).spawn(move || runtime.block_on(seeker.run())).map_err(problem)?;
         Ok((leader, task))
     }
@@ -140,5 +143,71 @@ impl LeaderTask {
     pub async fn release(self) {
         let _ = self.stop.send(());
         let _ = self.ended.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::Access;
+    use crate::pulse::HANGS_AFTER;
+
+    const RETRY: Duration = Duration::from_millis(200);
+
+    /// An API server on threads of its own, with one lease; counts the renewals.
+    fn lease_server() -> (String, Arc<AtomicU64>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let renewals = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&renewals);
+        thread::spawn(move || listener.incoming().for_each(|stream| answer(stream.unwrap(), &count)));
+        (address, renewals)
+    }
+
+    fn answer(mut stream: TcpStream, renewals: &AtomicU64) {
+        let (mut lines, mut length) = (BufReader::new(stream.try_clone().unwrap()), 0);
+        let (mut asked, mut line) = (String::new(), String::new());
+        while lines.read_line(&mut line).is_ok_and(|n| n > 2) {
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            asked.push_str(&std::mem::take(&mut line));
+        }
+        lines.take(length).read_to_string(&mut line).unwrap();
+        let is_write = asked.starts_with("PATCH");
+        let version = renewals.fetch_add(is_write.into(), Ordering::Relaxed) + u64::from(is_write);
+        let holder = if version > 0 { "me" } else { "" };
+        let lease = json!({"metadata": {"uid": "u", "resourceVersion": version.to_string()}, "spec": {"holderIdentity": holder}});
+        let (body, close) = (lease.to_string(), "Content-Type: application/json\r\nConnection: close");
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\n{close}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    }
+
+    /// Its log cannot be written, a file system does not answer, or it goes in circles: only the lease has a thread that runs.
+    #[tokio::test]
+    async fn a_process_that_hangs_leaves_the_lease_to_others() {
+        let (apiserver, renewals) = lease_server();
+        let client = Client::connect(&Access { apiserver: Some(apiserver), ..Access::default() }).await.unwrap();
+        let [lease, renew] = [10, 8].map(Duration::from_secs);
+        let (namespace, name, identity) = ("ns".to_owned(), "lease".to_owned(), "me".to_owned());
+        let settings = LeaseSettings { namespace, name, identity, lease, renew, retry: RETRY };
+        let (mut leader, _task) = Leader::run(&client, settings).unwrap();
+        leader.elected().await;
+        let count = || renewals.load(Ordering::Relaxed);
+        let before = count();
+        thread::sleep(HANGS_AFTER / 2);
+        assert!(count() > before, "a busy process does not renew its lease");
+        thread::sleep(HANGS_AFTER / 2 + RETRY * 10);
+        let hanging = count();
+        thread::sleep(RETRY * 10);
+        assert_eq!(count(), hanging, "a process that hangs renews its lease");
+        while count() == hanging {
+            sleep(RETRY).await;
+        }
     }
 }

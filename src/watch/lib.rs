@@ -38,6 +38,7 @@ mod nodes;
 mod object;
 mod patch;
 mod pods;
+mod pulse;
 mod scope;
 mod service_cidrs;
 mod services;

@@ -11,7 +11,7 @@ use ovnkube_ovn::nb::logical_switch_port as lsp;
 use ovnkube_ovsdb::Client as Database;
 use ovnkube_plan::{Key, Patch, PatchTarget, Seen};
 use ovnkube_tests::api::{Api, Running};
-use ovnkube_tests::nb::{Release, Server, until};
+use ovnkube_tests::nb::{Release, Server, until, within};
 use ovnkube_tests::settings::Settings;
 use ovnkube_watch::Client;
 use serde_json::{Value, json};
@@ -177,6 +177,33 @@ async fn a_pods_address_is_not_given_out_twice() {
     assert!(given[0] != given[1] && given.iter().all(is_new), "{given:?}");
     old.wakes().await;
     assert_eq!(addresses().await, given);
+}
+
+/// A master that is stopped waits for these before another one may begin.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_is_waited_for() {
+    let api = Api::up().await;
+    api.node("n1", json!({"a": "b"})).await;
+    let gate = Gate::to(api.port()).await;
+    let client = Client::connect(&api.through(gate.port)).await.unwrap();
+    let mut patches = Patches::new(client, Arc::new(|| true));
+    let on_their_way = patches.on_their_way();
+    let patch = Patch {
+        target: PatchTarget::Node("n1".into()),
+        uid: api.get("/api/v1/nodes/n1").await["metadata"]["uid"].as_str().unwrap().into(),
+        annotations: vec![("test", "late".to_owned())],
+        seen: Seen::Texts(vec![None]),
+        labels: Vec::new(),
+        network_unavailable: None,
+    };
+    gate.open.send_replace(false);
+    patches.want(&Key::NodeAnnotations("n1".into()), Some(patch));
+    until("the patch is held back", async || gate.held() > 0).await;
+    let ended = tokio::time::timeout(Duration::from_millis(500), on_their_way.ended());
+    assert!(ended.await.is_err(), "its end was not waited for");
+    gate.open.send_replace(true);
+    within("its end", on_their_way.ended()).await;
+    assert_eq!(annotation(&api, "nodes/n1", "test").await, "late");
 }
 
 /// A text of which only the digest is known is read before it is replaced, and another one is left alone.

@@ -14,6 +14,7 @@ use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::wire::{Sent, Wire};
@@ -126,6 +127,7 @@ async fn lead(
         let engine = Engine::new(Parts {
             world: World::new(network.clone(), scope.kinds().iter().copied()),
             nb: Some(nb.clone()),
+            writing: watch::Sender::default(),
             chassis: None,
             offers: None,
             patches: Patches::new(api.clone(), may_write.clone()),

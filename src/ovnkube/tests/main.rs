@@ -35,3 +35,4 @@ mod server_keys;
 mod stranger;
 mod unserved;
 mod why;
+mod writing;

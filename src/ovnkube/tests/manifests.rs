@@ -180,9 +180,18 @@ fn every_container_has_a_readiness_probe() {
     let master = pod("ovnkube-master.yaml");
     let address =
         environment(&master, "ovn-master").into_iter().find(|(name, _)| name == "OVNKUBE_HEALTHZ_BIND_ADDRESS");
-    let probe = master.pointer("/containers/1/readinessProbe/httpGet").unwrap();
+    let get = |probe: &str| master.pointer(&format!("/containers/1/{probe}/httpGet")).unwrap();
+    let probe = get("readinessProbe");
     let asked = format!("{}:{}", probe["host"].as_str().unwrap(), probe["port"]);
     assert_eq!(address.unwrap().1, asked);
+    // a master waits for the databases' addresses before it listens, perhaps for days, and that is not to be ended
+    let alive = get("livenessProbe");
+    assert_eq!(
+        [&alive["host"], &alive["port"], &alive["path"]],
+        [&probe["host"], &probe["port"], &Value::from("/healthz")]
+    );
+    assert_eq!(get("startupProbe"), alive);
+    assert!(master.pointer("/containers/1/startupProbe/failureThreshold").unwrap().as_u64().unwrap() > 100_000);
     let (args, _) = started(&Dir::new(), "ovn-master", &environment(&master, "ovn-master"), &[]);
     assert!(args.lines().any(|arg| arg == format!("--healthz-bind-address={asked}")), "{args}");
 }
