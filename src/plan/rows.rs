@@ -35,8 +35,10 @@ pub fn identity(row: &Row) -> Option<Arc<str>> {
     text.filter(|text| !text.is_empty()).cloned()
 }
 
-fn is_of_interconnection(row: &Row) -> bool {
-    row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION)
+/// People write routes and policies to other clusters, too: ours would take theirs over, and later remove them.
+fn own_kind(row: &Row) -> &'static str {
+    let is_of_interconnection = row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION);
+    if is_of_interconnection { " interconnection" } else { "" }
 }
 
 /// An identity made of several columns.
@@ -56,16 +58,16 @@ fn composed(row: &Row) -> Option<String> {
             row.str(route::NEXTHOP),
             row.str(route::OUTPUT_PORT),
             row.str(route::ROUTE_TABLE),
-            // people write routes to other clusters, too: ours would take theirs over, and later remove it
-            if is_of_interconnection(row) { " interconnection" } else { "" }
+            own_kind(row)
         ),
         "Logical_Router_Policy" => write!(
             id,
-            "{} {} {} {}",
+            "{} {} {} {}{}",
             row.int(policy::PRIORITY),
             row.str(policy::MATCH),
             row.str(policy::ACTION),
-            row.strs(policy::NEXTHOPS).collect::<Vec<_>>().join(" ")
+            row.strs(policy::NEXTHOPS).collect::<Vec<_>>().join(" "),
+            own_kind(row)
         ),
         "NAT" => write!(
             id,

@@ -63,18 +63,22 @@ async fn a_declared_prefix_follows_its_cluster() {
         .await;
 }
 
-/// A person may have written the same route: that one stays as it is, and when it is not declared any more.
+/// A person may have written the same route and policy: those stay as they are, and when the prefix is not declared any more.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_route_by_hand_is_not_taken_over() {
+async fn what_was_written_by_hand_is_not_taken_over() {
     let lab = Lab::up(Release::Lts).await;
     let (_other, _engine) = joined(&lab).await;
-    lab.nb.nbctl(&["lr-route-add", "ovn_cluster_router", "10.17.0.0/16", "169.254.100.77"]);
+    let (prefix, to) = ("10.17.0.0/16", "ip4.dst == 10.17.0.0/16");
+    lab.nb.nbctl(&["lr-route-add", "ovn_cluster_router", prefix, "169.254.100.77"]);
+    lab.nb.nbctl(&["lr-policy-add", "ovn_cluster_router", "616", to, "reroute", "169.254.100.77"]);
     let route = || lab.nb.nbctl(&["--bare", "find", "logical_router_static_route", "ip_prefix=10.17.0.0/16"]);
-    let by_hand = route();
+    let policy = || lab.nb.nbctl(&["--bare", "find", "logical_router_policy", &format!("match=\"{to}\"")]);
+    let by_hand = (route(), policy());
     lab.configure(&[("auto-route", "false"), ("routes", "az2 10.17.0.0/16")]).await;
-    until("there is one of ours", async || ways(&lab, "10.17.0.0/16").len() == 2).await;
-    assert!(route().contains(&by_hand) && route().contains("k8s.ovn.org/owner-type"), "{}", route());
+    until("there is one of ours", async || ways(&lab, prefix).len() == 2).await;
+    assert!(route().contains(&by_hand.0) && route().contains("k8s.ovn.org/owner-type"), "{}", route());
+    assert!(policy().contains(&by_hand.1) && policy().contains("k8s.ovn.org/owner-type"), "{}", policy());
     lab.configure(&[("auto-route", "false"), ("routes", "")]).await;
-    until("ours is gone", async || ways(&lab, "10.17.0.0/16").len() == 1).await;
-    assert_eq!(route(), by_hand);
+    until("ours is gone", async || ways(&lab, prefix).len() == 1).await;
+    assert_eq!((route(), policy()), by_hand);
 }

@@ -1,7 +1,6 @@
 //! What hosts are told for their routes to other clusters.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use ovnkube_ipam::Subnet;
 
@@ -11,7 +10,7 @@ use crate::{MOST_HOST_ROUTES, Name, Node, keys};
 
 impl World {
     /// Keys and values that agents should read of routes of their hosts. `None`: there is nothing to write, since it is not known what
-    /// people want, or since hosts have no such routes and no agent looks for them.
+    /// people want, or since hosts have no such routes and no agent looks for them. Servers may have names.
     pub fn host_routes(&self) -> Option<BTreeMap<String, String>> {
         let data = |prefixes: Option<String>, servers: String| {
             let prefixes = prefixes.map(|text| (keys::HOST_ROUTES.to_owned(), text));
@@ -22,8 +21,7 @@ impl World {
             return is_read.then(|| data(Some(String::new()), String::new()));
         }
         let servers = self.joined.wanted().into_iter().flat_map(|wanted| &wanted.servers);
-        let servers: Vec<&str> =
-            servers.map(|server| server.host.as_ref()).filter(|host| host.parse::<IpAddr>().is_ok()).collect();
+        let servers: Vec<&str> = servers.map(|server| server.host.as_ref()).collect();
         // until it is known what others offer, hosts keep the routes that they have
         let prefixes = self.shared_host_prefixes().map(|(prefixes, _)| host_routes_text(&prefixes));
         Some(data(prefixes, servers.join(",")))

@@ -367,7 +367,9 @@ fn allocate(pool: &mut AddressPool, fits: impl Fn(IpAddr) -> bool) -> Result<IpA
             found => break found,
         }
     };
-    passed.into_iter().for_each(|ip| pool.free(ip));
+    for ip in passed {
+        pool.free(ip);
+    }
     found
 }
 

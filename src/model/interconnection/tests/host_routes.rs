@@ -43,7 +43,8 @@ fn prefixes_are_told_with_their_clusters() {
     let mut world =
         world(&[("host-route", "true"), ("routes", "az3 10.17.0.0/16"), ("ic-db-host", "172.19.0.5,db.example")]);
     assert_eq!(told(&world), None, "until it is known what others offer, hosts keep what they have");
-    assert_eq!(world.host_routes().unwrap()[keys::HOST_ROUTE_SERVERS], "172.19.0.5", "but this is known");
+    let servers = &world.host_routes().unwrap()[keys::HOST_ROUTE_SERVERS];
+    assert_eq!(servers, "172.19.0.5,db.example", "but this is known");
     let port = PeerPort { zone: "az3".into(), switch: "ts".into(), address: [169, 254, 100, 3].into(), open: true };
     let mut new = Peers { ports: vec![port], ..Peers::default() };
     new.clusters.insert("az3".into(), PeerCluster::default());
