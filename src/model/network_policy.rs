@@ -4,6 +4,7 @@
 //! entries stays a list, so that an error never means "everything".
 
 pub(crate) mod fields;
+mod size;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{BadField, Family, Name, Protocol, Selector, Subnet};
+
+/// Limit for the numbers that a named port stands for.
+pub(crate) const MOST_NUMBERS: usize = 64;
 
 /// A policy's spec, parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +32,9 @@ pub struct NetworkPolicy {
     pub egress: Option<Vec<Rule>>,
     /// Annotated to work without connection tracking.
     pub stateless: bool,
+    /// How many numbers each of its named ports may stand for.
+    #[serde(default = "most_numbers")]
+    pub most_numbers: usize,
     pub bad: Vec<BadField>,
 }
 
@@ -84,6 +91,11 @@ pub enum PolicyPort {
     Named(Protocol, Name),
 }
 
+/// For policies that were recorded without it.
+fn most_numbers() -> usize {
+    MOST_NUMBERS
+}
+
 impl PolicyPort {
     pub fn protocol(&self) -> Protocol {
         match self {
@@ -100,6 +112,14 @@ impl Direction {
         match self {
             Self::Egress => Self::Ingress,
             Self::Ingress => Self::Egress,
+        }
+    }
+
+    /// The field of a rule.
+    pub(crate) fn field(self, index: usize) -> String {
+        match self {
+            Self::Egress => format!("spec.egress[{index}]"),
+            Self::Ingress => format!("spec.ingress[{index}]"),
         }
     }
 

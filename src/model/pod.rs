@@ -153,6 +153,11 @@ impl Pod {
         told.chain(annotated).filter(|_| self.running)
     }
 
+    /// Whether it runs on a node, or soon will.
+    pub fn is_placed(&self) -> bool {
+        self.node.is_some() && !self.finished
+    }
+
     /// The node this pod needs a logical port on; `None` for pods that need none: unscheduled ones,
     /// those in the host's network, and those that have finished.
     pub fn wired_on(&self) -> Option<&Name> {

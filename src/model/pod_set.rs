@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Labels, Name, NetworkPolicy, ObjectKey, Peer, Pod, Protocol, Rule, Selector};
+use crate::{Direction, Labels, Name, NetworkPolicy, ObjectKey, Peer, Pod, Protocol, Rule, Selector};
 
 /// Pods by namespace and labels, and optionally by a named port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,9 +62,27 @@ impl PodSet {
         rule.peers.as_ref().map_or_else(|| vec![Self::everybody()], |peers| peers.iter().map(of_peer).collect())
     }
 
+    /// The sets in which a rule's named ports are looked up.
+    pub fn looked_up(key: &ObjectKey, policy: &NetworkPolicy, direction: Direction, rule: &Rule) -> Vec<Self> {
+        match direction {
+            Direction::Ingress => Self::subjects(key, policy).into_iter().collect(),
+            Direction::Egress => Self::destinations(rule, &key.namespace),
+        }
+    }
+
     pub fn with_port(mut self, protocol: Protocol, name: &Name) -> Self {
         self.port = Some((protocol, name.clone()));
         self
+    }
+
+    /// Whether it may hold nearly all pods of the cluster.
+    pub(crate) fn is_open(&self) -> bool {
+        match &self.namespaces {
+            Namespaces::One(_) => false,
+            Namespaces::Labelled(selector) | Namespaces::Whole(selector) => {
+                !selector.is_specific() && !self.pods.is_specific()
+            }
+        }
     }
 
     /// Whether a pod of this namespace is in the set, regardless of its ports.

@@ -9,6 +9,8 @@ use crate::{Labels, Name};
 
 /// Longest name part of a label key, and longest value.
 const LONGEST: usize = 63;
+/// How many values of a label are few.
+const FEW_VALUES: usize = 50;
 /// Longest prefix of a label key.
 const LONGEST_PREFIX: usize = 253;
 
@@ -74,6 +76,12 @@ impl Selector {
     pub fn matches(&self, labels: &Labels) -> bool {
         self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.expressions.iter().all(|requirement| requirement.holds(labels))
+    }
+
+    /// Whether it requires a label with one of a few values, which most objects do not have.
+    pub(crate) fn is_specific(&self) -> bool {
+        let is_narrow = |e: &Requirement| e.operator == Operator::In && e.values.len() <= FEW_VALUES;
+        !self.labels.is_empty() || self.expressions.iter().any(is_narrow)
     }
 
     /// True if it selects everything.

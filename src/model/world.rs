@@ -13,6 +13,8 @@ mod interconnection;
 mod joined;
 mod node_network;
 mod nodes;
+mod numbers;
+mod open_sets;
 mod pod_entry;
 mod pods;
 mod policies;

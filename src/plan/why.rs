@@ -13,8 +13,8 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use ovnkube_model::{
-    Direction, Family, Name, NetworkPolicy, ObjectKey, Peer, PodAddresses, PodEntry, PodKey, PolicyPort, Protocol,
-    Rule, Selector, Service, World,
+    Direction, Family, Name, NetworkPolicy, ObjectKey, Peer, PodAddresses, PodEntry, PodKey, PodSet, PolicyPort,
+    Protocol, Rule, Selector, Service, World,
 };
 
 use crate::topology::join_addresses;
@@ -322,9 +322,24 @@ impl Flow<'_> {
         known_as.any(|who| {
             let is_peer = |peer: &Peer| self.is_peer(peer, &policy.namespace, who, other.ip);
             let destination = if *direction == Direction::Ingress { own.pod } else { who };
-            let is_port = |port: &PolicyPort| self.is_port(port, ports, destination);
+            let is_port = |port: &PolicyPort| {
+                self.is_port(port, ports, destination) && self.has_room(port, *ports.start(), rule, policy, *direction)
+            };
             rule.peers.as_ref().is_none_or(|peers| peers.iter().any(is_peer))
                 && rule.ports.as_ref().is_none_or(|ports| ports.iter().any(is_port))
+        })
+    }
+
+    /// Whether the number is among those that the policy allows for a named port.
+    fn has_room(&self, port: &PolicyPort, number: u16, rule: &Rule, key: &ObjectKey, direction: Direction) -> bool {
+        let (PolicyPort::Named(protocol, name), Some(policy)) = (port, self.world.policies.get(key)) else {
+            return true;
+        };
+        let sets = PodSet::looked_up(key, policy, direction, rule).into_iter();
+        let mut sets = sets.map(|set| set.with_port(*protocol, name));
+        sets.any(|set| {
+            let policies = &self.world.policies;
+            policies.has_room(&key.namespace, &set) && policies.is_common(&set, number, policy.most_numbers)
         })
     }
 
@@ -335,13 +350,20 @@ impl Flow<'_> {
                     block.cidr.contains(ip) && !block.except.iter().any(|except| except.contains(ip))
                 });
             }
-            Peer::Namespaces(namespaces) => return self.is_in_namespaces(namespaces, who, ip),
+            Peer::Namespaces(namespaces) => {
+                return self.is_used(peer, own) && self.is_in_namespaces(namespaces, who, ip);
+            }
             Peer::Pods { namespaces, pods } => (namespaces.as_ref(), pods),
         };
-        let Some((key, entry)) = who else { return false };
+        let Some((key, entry)) = who.filter(|_| self.is_used(peer, own)) else { return false };
         let in_namespace =
             namespaces.map_or(key.namespace == *own, |selector| self.is_labelled(&key.namespace, selector));
         in_namespace && pods.matches(&entry.pod.labels)
+    }
+
+    /// Whether the policies of a namespace have room for a selector.
+    fn is_used(&self, peer: &Peer, own: &Name) -> bool {
+        PodSet::of_peer(peer, own).is_none_or(|set| self.world.policies.has_room(own, &set))
     }
 
     /// In a whole namespace: a pod of it on the cluster's network, or a host if the namespace stands for hosts.

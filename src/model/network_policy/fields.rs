@@ -1,23 +1,17 @@
 //! The spec of a NetworkPolicy as it was written, and its parser.
 
-use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use serde::Deserialize;
 
-use super::{Block, NetworkPolicy, Peer, PolicyPort, Rule};
+use super::size::{Ports, Size};
+use super::{Block, Direction, NetworkPolicy, Peer, PolicyPort, Rule};
 use crate::selector::SelectorFields;
+use crate::service::MOST_REPORTED;
 use crate::{BadField, Meta, Protocol, Selector, Subnet, keys};
 
 /// Longest name of a port.
 const LONGEST_PORT_NAME: usize = 15;
-
-/// Limit for all blocks of a policy together: the prefixes that ACLs hold for them, for each protocol, and the ports in
-/// the same ACLs. Longer ACLs would delay everything else, in the databases and on nodes.
-const MOST_OF_BLOCKS: usize = 50_000;
-
-/// Limit of reported problems of one policy: each is an Event, and more would not be read.
-const MOST_REPORTED: usize = 20;
 
 /// `spec`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -75,14 +69,14 @@ impl NetworkPolicy {
         let (about_ingress, about_egress) = read.types(fields);
         let everybody = SelectorFields::default();
         let selector = Selector::parse(fields.pod_selector.as_ref().unwrap_or(&everybody));
-        let mut rules = |is_wanted: bool, name: &str, rules: &Option<Vec<RuleFields>>| {
+        let mut rules = |is_wanted: bool, direction: Direction, rules: &Option<Vec<RuleFields>>| {
             is_wanted.then(|| {
                 let rules = rules.iter().flatten().enumerate();
-                rules.map(|(index, rule)| read.rule(&format!("spec.{name}[{index}]"), rule)).collect()
+                rules.map(|(index, rule)| read.rule(&direction.field(index), rule, direction)).collect()
             })
         };
-        let ingress = rules(about_ingress, "ingress", &fields.ingress);
-        let egress = rules(about_egress, "egress", &fields.egress);
+        let ingress = rules(about_ingress, Direction::Ingress, &fields.ingress);
+        let egress = rules(about_egress, Direction::Egress, &fields.egress);
         Self {
             uid: meta.uid.into(),
             created: meta.created,
@@ -90,6 +84,7 @@ impl NetworkPolicy {
             ingress,
             egress,
             stateless: meta.annotations.get(keys::ACL_STATELESS).is_some_and(|value| value == "true"),
+            most_numbers: read.size.most_numbers(),
             bad: read.bad,
         }
     }
@@ -98,8 +93,7 @@ impl NetworkPolicy {
 #[derive(Default)]
 struct Reader {
     bad: Vec<BadField>,
-    /// What the blocks so far count.
-    blocks: usize,
+    size: Size,
 }
 
 impl Reader {
@@ -125,44 +119,30 @@ impl Reader {
         (types.iter().any(|t| t == "Ingress"), types.iter().any(|t| t == "Egress"))
     }
 
-    fn rule(&mut self, path: &str, fields: &RuleFields) -> Rule {
+    fn rule(&mut self, path: &str, fields: &RuleFields, direction: Direction) -> Rule {
         let (name, peers) = match &fields.from {
             Some(from) => ("from", from.as_slice()),
             None => ("to", fields.to.as_deref().unwrap_or_default()),
         };
         let ports = fields.ports.as_deref().unwrap_or_default();
         let (read_ports, bad_ports) = read_ports(ports);
+        let counted = Ports::new(&read_ports);
         let mut blocks = 0;
         let mut peer = |(index, peer): (usize, &PeerFields)| {
             let (path, block) = (format!("{path}.{name}[{index}]"), blocks);
             blocks += u32::from(peer.ip_block.is_some());
             let read = self.peer(&path, peer, block)?;
-            let fits = match &read {
-                Peer::Block(block) => self.count(block, &read_ports),
-                _ => Ok(()),
-            };
+            let fits = self.size.count(&read, &counted, direction);
             self.or_report(&path, fits).map(|()| read)
         };
         let read = peers.iter().enumerate().filter_map(&mut peer).collect();
+        if peers.is_empty() {
+            self.size.count_everybody(&counted);
+        }
         for (index, problem) in bad_ports {
             self.report(&format!("{path}.ports[{index}]"), problem);
         }
         Rule { peers: (!peers.is_empty()).then_some(read), ports: (!ports.is_empty()).then_some(read_ports) }
-    }
-
-    /// Counts a block together with these ports; fails beyond the limit.
-    fn count(&mut self, block: &Block, ports: &[PolicyPort]) -> Result<(), String> {
-        let (left, acls) = (MOST_OF_BLOCKS - self.blocks, acls_of_block(ports));
-        let prefixes = match block.except.as_slice() {
-            few @ ([] | [_]) => Some(1 + few.len()),
-            several => block.cidr.pieces_without(several, left),
-        };
-        let all = prefixes.map(|prefixes| (prefixes * acls).saturating_add(ports.len()));
-        self.blocks += all.filter(|all| *all <= left).ok_or_else(|| {
-            let limit = format!("{MOST_OF_BLOCKS} prefixes and ports in ACLs, the limit for all blocks of a policy");
-            format!("ipBlock: with it there would be more than {limit}; write wider exceptions or fewer blocks")
-        })?;
-        Ok(())
     }
 
     fn peer(&mut self, path: &str, peer: &PeerFields, index: u32) -> Option<Peer> {
@@ -177,13 +157,6 @@ impl Reader {
         };
         self.or_report(path, result)
     }
-}
-
-/// How many ACLs hold a block: one for each named port, and one for each protocol of the other ports.
-fn acls_of_block(ports: &[PolicyPort]) -> usize {
-    let named = ports.iter().filter(|port| matches!(port, PolicyPort::Named(..))).count();
-    let plain = ports.iter().filter(|port| !matches!(port, PolicyPort::Named(..)));
-    (named + plain.map(PolicyPort::protocol).collect::<BTreeSet<_>>().len()).max(1)
 }
 
 fn read_pods(namespaces: Option<&SelectorFields>, pods: &SelectorFields) -> Result<Peer, String> {

@@ -188,3 +188,60 @@ fn blocks_keep_their_place_and_lose_host_bits() {
     assert_eq!((block.index, block.cidr.to_string()), (1, "10.0.0.0/8".to_owned()));
     assert_eq!(block.except[0].to_string(), "10.9.0.0/16");
 }
+
+fn list(count: usize, one: impl Fn(usize) -> String) -> String {
+    (0..count).map(one).collect::<Vec<_>>().join(",")
+}
+
+/// How many peers of the only rule are used, and how many are reported.
+fn used(direction: &str, peers: &str, ports: &str) -> (usize, usize) {
+    let word = if direction == "ingress" { "from" } else { "to" };
+    let read = policy(&format!(r#"{{"{direction}":[{{"{word}":[{peers}],"ports":[{ports}]}}]}}"#));
+    let rules = if direction == "ingress" { read.ingress } else { read.egress };
+    (rules.unwrap()[0].peers.as_ref().unwrap().len(), read.bad.len())
+}
+
+/// A named port is an ACL for each of its numbers, so the room for numbers depends on everything else.
+#[test]
+fn a_large_policy_has_room_for_fewer_numbers() {
+    let block = |n: usize| format!(r#"{{"ipBlock":{{"cidr":"10.{}.{}.0/24"}}}}"#, n / 250, n % 250);
+    let most = |blocks: usize, names: usize| {
+        let ports = list(names, |n| format!(r#"{{"port":"p{n}"}}"#));
+        let read = policy(&format!(r#"{{"ingress":[{{"from":[{}],"ports":[{ports}]}}]}}"#, list(blocks, block)));
+        (read.most_numbers, read.bad.len())
+    };
+    assert_eq!(policy("{}").most_numbers, 64);
+    assert_eq!([most(1, 1), most(300, 2), most(1000, 2), most(5000, 5)], [(64, 0), (64, 0), (64, 0), (7, 0)]);
+}
+
+/// Each different selector is a set of addresses, which lists all pods that it matches.
+#[test]
+fn different_selectors_are_bounded() {
+    let app = |n: usize| format!(r#"{{"podSelector":{{"matchLabels":{{"app":"a{n}"}}}},"namespaceSelector":{{}}}}"#);
+    assert_eq!(used("ingress", &list(2005, app), r#"{"port":80}"#), (2000, 5));
+    assert_eq!(used("ingress", &list(2005, |n| app(n % 500)), r#"{"port":80}"#), (2005, 0), "the same ones again");
+    let names = list(99, |n| format!(r#"{{"port":"p{n}"}}"#));
+    assert_eq!(used("ingress", &list(100, app), &names), (100, 0));
+    assert_eq!(used("egress", &list(25, app), &names), (20, 5), "one set more for each name");
+
+    // what may match all pods of the cluster
+    let without = |n: usize| format!(r#"{{"matchExpressions":[{{"key":"k{n}","operator":"DoesNotExist"}}]}}"#);
+    let everywhere = |n: usize| format!(r#"{{"namespaceSelector":{}}}"#, without(n));
+    assert_eq!(used("ingress", &list(105, everywhere), ""), (100, 5));
+    let named =
+        |n: usize| format!(r#"{{"podSelector":{},"namespaceSelector":{{"matchLabels":{{"a":"b"}}}}}}"#, without(n));
+    assert_eq!(used("ingress", &list(105, named), ""), (105, 0));
+    let own = |n: usize| format!(r#"{{"podSelector":{}}}"#, without(n));
+    assert_eq!(used("ingress", &list(105, own), ""), (105, 0));
+    let values = |count: usize| list(count, |n| format!(r#""v{n}""#));
+    let one_of = |n: usize, count: usize| {
+        let expression = format!(r#"{{"key":"k{n}","operator":"In","values":[{}]}}"#, values(count));
+        format!(r#"{{"namespaceSelector":{{"matchExpressions":[{expression}]}}}}"#)
+    };
+    assert_eq!(used("ingress", &list(105, |n| one_of(n, 50)), ""), (105, 0));
+    assert_eq!(used("ingress", &list(105, |n| one_of(n, 51)), ""), (100, 5));
+    let told = policy(&format!(r#"{{"ingress":[{{"from":[{}]}}]}}"#, list(101, everywhere))).bad;
+    let problem = "with it the policy would have more than 100 different selectors that require no label with one of a few \
+                   values, the limit; list several values in one selector, or divide the policy; it selects nothing";
+    assert_eq!(told, [crate::BadField::new("spec.ingress[0].from[100]", problem)]);
+}

@@ -1,14 +1,18 @@
 //! Finds the policies and pod sets that concern a pod or a namespace without checking all of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::World;
+use super::numbers::{Numbers, Used};
+use super::open_sets::MOST_OPEN_SETS;
 use super::row_names::Named;
+use crate::network_policy::MOST_NUMBERS;
 use crate::pod_set::of_policy;
+use crate::service::MOST_REPORTED;
 use crate::{
-    Affected, Labels, Name, Namespaces, NetworkPolicy, Notice, Object, ObjectKey, Pod, PodKey, PodSet, Selector,
-    Severity,
+    Affected, BadField, Direction, Labels, Name, Namespaces, NetworkPolicy, Notice, Object, ObjectKey, Pod, PodKey,
+    PodSet, Protocol, Selector, Severity,
 };
 
 /// A pod set and one number of its named port.
@@ -27,28 +31,35 @@ impl World {
         with_policy.filter(|(_, policy)| policy.pods.as_ref().is_some_and(|pods| pods.matches(&pod.labels)))
     }
 
-    /// The sets in use that a pod belongs to; sets with a named port once for each of the pod's numbers.
+    /// The sets in use that a pod belongs to; sets with a named port once for each of the pod's numbers that rules use.
     pub fn sets_of(&self, key: &PodKey, pod: &Pod) -> BTreeSet<(Arc<PodSet>, Option<u16>)> {
-        let mut sets = BTreeSet::new();
-        for set in self.sets_around(key, pod) {
-            match &set.port {
-                None => drop(sets.insert((set.clone(), None))),
-                Some((protocol, name)) => {
-                    sets.extend(pod.numbers(*protocol, name).map(|number| (set.clone(), Some(number))));
-                }
-            }
-        }
-        sets
+        let is_used = |(set, number): &(Arc<PodSet>, Option<u16>)| {
+            number.is_none_or(|number| self.policies.is_common(set, number, MOST_NUMBERS))
+        };
+        self.all_sets_of(key, pod).filter(is_used).collect()
     }
 
-    /// The sets that a pod belongs to, regardless of its ports.
+    fn all_sets_of<'a>(
+        &'a self,
+        key: &'a PodKey,
+        pod: &'a Pod,
+    ) -> impl Iterator<Item = (Arc<PodSet>, Option<u16>)> + 'a {
+        self.sets_around(key, pod).flat_map(move |set| {
+            let named = set.port.iter().flat_map(move |(protocol, name)| pod.numbers(*protocol, name).map(Some));
+            let whole = set.port.is_none().then_some(None);
+            named.chain(whole).map(move |number| (set.clone(), number))
+        })
+    }
+
+    /// The sets that a pod belongs to, regardless of its ports. A pod that runs nowhere belongs to none: it costs nobody
+    /// anything, so there can be any number of them.
     fn sets_around<'a>(&'a self, key: &'a PodKey, pod: &'a Pod) -> impl Iterator<Item = &'a Arc<PodSet>> {
         let namespace = self.namespaces.get(&key.namespace).map(|namespace| &namespace.labels);
         let own = self.policies.sets_in.get(&key.namespace).into_iter();
         let own = own.flat_map(|index| index.candidates(&pod.labels));
         let by_pods = self.policies.sets_by_pods.candidates(&pod.labels);
         let by_namespaces = namespace.into_iter().flat_map(|l| self.policies.sets_by_namespaces.candidates(l));
-        let candidates = own.chain(by_pods).chain(by_namespaces).filter(|_| !pod.finished);
+        let candidates = own.chain(by_pods).chain(by_namespaces).filter(|_| pod.is_placed());
         candidates.filter(move |set| set.holds(&key.namespace, namespace, pod))
     }
 
@@ -106,7 +117,9 @@ impl World {
         if self.settled {
             self.affect_subjects(&key, old.as_ref(), new.as_ref());
         }
-        let sets = |policy: Option<&NetworkPolicy>| policy.map(|p| of_policy(&key, p)).unwrap_or_default();
+        let sets = |policy: Option<&NetworkPolicy>| -> BTreeSet<Arc<PodSet>> {
+            policy.into_iter().flat_map(|policy| of_policy(&key, policy)).map(Arc::new).collect()
+        };
         let (had, has) = (sets(old.as_ref()), sets(new.as_ref()));
         match (&old, &new) {
             (None, Some(_)) => self.row_names.enter(&Named::Policy(key.clone())),
@@ -117,21 +130,45 @@ impl World {
             self.policies.index(&key, policy);
         }
         self.name_namespace(&key.namespace, was_named);
-        for set in has.iter().filter(|set| !had.contains(set)).cloned() {
-            let set = Arc::new(set);
-            if self.policies.use_set(&set, &key) {
-                self.begin_set(&set);
-            }
-        }
-        for set in had.into_iter().filter(|set| !has.contains(set)) {
-            let set = Arc::new(set);
-            let numbers: Vec<_> = self.policies.numbers(&set).collect();
-            if self.policies.leave_set(&set, &key) {
-                self.end_set(&set, numbers);
-            }
-        }
+        self.change_sets(&key, &had, &has);
         self.settle_names();
         self.affect(Affected::NetworkPolicy(key));
+    }
+
+    /// Replaces the sets of a policy. Other policies of its namespace may find room for theirs by it, or lose it.
+    fn change_sets(&mut self, key: &ObjectKey, had: &BTreeSet<Arc<PodSet>>, has: &BTreeSet<Arc<PodSet>>) {
+        let open_sets = &mut self.policies.open_sets;
+        let left_out = open_sets.left_out(&key.namespace);
+        has.difference(had).for_each(|set| open_sets.change(key, set, true));
+        had.difference(has).for_each(|set| open_sets.change(key, set, false));
+        let no_room = open_sets.left_out(&key.namespace);
+        let (had, has) = (had - &left_out, has - &no_room);
+        has.difference(&had).for_each(|set| self.use_set(set, key));
+        had.difference(&has).for_each(|set| self.leave_set(set, key));
+        for set in left_out.symmetric_difference(&no_room) {
+            let users = self.policies.open_sets.users(&key.namespace, set).filter(|user| *user != key);
+            for user in users.cloned().collect::<Vec<_>>() {
+                if no_room.contains(set) {
+                    self.leave_set(set, &user);
+                } else {
+                    self.use_set(set, &user);
+                }
+                self.affect(Affected::NetworkPolicy(user));
+            }
+        }
+    }
+
+    fn use_set(&mut self, set: &Arc<PodSet>, policy: &ObjectKey) {
+        if self.policies.use_set(set, policy) {
+            self.begin_set(set);
+        }
+    }
+
+    fn leave_set(&mut self, set: &Arc<PodSet>, policy: &ObjectKey) {
+        let numbers: Vec<_> = self.policies.numbers(set).collect();
+        if self.policies.leave_set(set, policy) {
+            self.end_set(set, numbers);
+        }
     }
 
     /// Marks the pods that a policy begins or ceases to select, for either direction.
@@ -158,15 +195,12 @@ impl World {
             return;
         }
         if let Some((protocol, name)) = &set.port {
-            let mut numbers: BTreeMap<u16, u32> = BTreeMap::new();
-            for pod in self.pods_of(set).iter().filter_map(|key| self.pods.get(key)).filter(|e| !e.pod.finished) {
-                for number in pod.pod.numbers(*protocol, name).collect::<BTreeSet<_>>() {
-                    *numbers.entry(number).or_default() += 1;
-                }
+            let mut numbers = Numbers::default();
+            for pod in self.pods_of(set).iter().filter_map(|key| self.pods.get(key)).filter(|e| e.pod.is_placed()) {
+                let each: BTreeSet<_> = pod.pod.numbers(*protocol, name).collect();
+                each.into_iter().for_each(|number| numbers.add(number));
             }
-            for number in numbers.keys() {
-                self.row_names.enter(&Named::Set(set.clone(), Some(*number)));
-            }
+            self.name_numbers(set, &Used::default(), &numbers.used());
             if let Some(users) = self.policies.sets.get_mut(set) {
                 users.numbers = numbers;
             }
@@ -196,61 +230,133 @@ impl World {
         let Some(entry) = self.pods.get(key).filter(|e| self.policies.with_port > 0 && !e.pod.ports.is_empty()) else {
             return BTreeSet::new();
         };
-        let sets = self.sets_of(key, &entry.pod).into_iter();
-        sets.filter_map(|(set, number)| Some((set, number?))).collect()
+        self.all_sets_of(key, &entry.pod).filter_map(|(set, number)| Some((set, number?))).collect()
     }
 
-    /// Updates the counts after the numbers of a pod changed. Policies that use a number that is new or gone are
-    /// planned again.
+    /// Updates the counts after the numbers of a pod changed. Policies that use a number that is new or gone, or begin
+    /// or cease to use one, are planned again.
     pub(super) fn recount(&mut self, before: &BTreeSet<Numbered>, after: &BTreeSet<Numbered>) {
-        for (set, number) in after.difference(before) {
+        let sets: BTreeSet<_> = after.symmetric_difference(before).map(|(set, _)| set).collect();
+        for set in sets {
+            let of_set = || (set.clone(), 0)..=(set.clone(), u16::MAX);
             let Some(users) = self.policies.sets.get_mut(set) else { continue };
-            let count = users.numbers.entry(*number).or_default();
-            *count += 1;
-            if *count == 1 {
-                self.row_names.enter(&Named::Set(set.clone(), Some(*number)));
-                self.affect_users(set);
-            }
-        }
-        for (set, number) in before.difference(after) {
-            let Some(users) = self.policies.sets.get_mut(set) else { continue };
-            let Some(count) = users.numbers.get_mut(number) else { continue };
-            *count -= 1;
-            if *count == 0 {
-                users.numbers.remove(number);
-                self.row_names.leave(&Named::Set(set.clone(), Some(*number)));
-                self.affect_users(set);
-            }
+            let used = users.numbers.used();
+            let new = after.range(of_set()).filter(|numbered| !before.contains(*numbered));
+            new.for_each(|(_, number)| users.numbers.add(*number));
+            let gone = before.range(of_set()).filter(|numbered| !after.contains(*numbered));
+            gone.for_each(|(_, number)| users.numbers.remove(*number));
+            self.affect_users(set, &used);
         }
         if before != after {
             self.settle_names();
         }
     }
 
-    pub(super) fn affect_users(&mut self, set: &Arc<PodSet>) {
-        let users = self.policies.sets.get(set).map(|users| users.policies.clone()).unwrap_or_default();
-        for key in users {
+    /// Marks what depends on the numbers of a set, if they have changed.
+    fn affect_users(&mut self, set: &Arc<PodSet>, had: &Used) {
+        let Some(users) = self.policies.sets.get(set) else { return };
+        let has = users.numbers.used();
+        if has == *had {
+            return;
+        }
+        self.name_numbers(set, had, &has);
+        let Some(users) = self.policies.sets.get(set) else { return };
+        let most = |key: &&ObjectKey| self.policies.get(key).map_or(MOST_NUMBERS, |policy| policy.most_numbers);
+        let sees = |key: &&ObjectKey| has.differs(had, most(key));
+        for key in users.policies.iter().filter(sees).cloned().collect::<Vec<_>>() {
             self.affect(Affected::NetworkPolicy(key));
         }
-        self.affect(Affected::PodSet(set.clone()));
+        if has.differs(had, MOST_NUMBERS) {
+            self.affect(Affected::PodSet(set.clone()));
+        }
+        let displaced = has.displaced(had);
+        if let (Some((protocol, name)), false) = (&set.port, displaced.is_empty()) {
+            let has_one = |pod: &Pod| pod.numbers(*protocol, name).any(|number| displaced.contains(&number));
+            for key in self.pods_of(set) {
+                if self.pods.get(&key).is_some_and(|entry| has_one(&entry.pod)) {
+                    self.affect(Affected::Pod(key));
+                }
+            }
+        }
+    }
+
+    /// Each number of a set that rules use has an address set of its own.
+    fn name_numbers(&mut self, set: &Arc<PodSet>, had: &Used, has: &Used) {
+        let named = |number| Named::Set(set.clone(), Some(number));
+        has.beyond(had).for_each(|number| self.row_names.enter(&named(number)));
+        had.beyond(has).for_each(|number| self.row_names.leave(&named(number)));
     }
 
     /// Counts all numbers once all initial lists are complete.
     pub(super) fn count_everything(&mut self) {
         for key in self.pods.keys().cloned().collect::<Vec<_>>() {
-            let numbers = self.numbers_of(&key);
-            self.recount(&BTreeSet::new(), &numbers);
+            for (set, number) in self.numbers_of(&key) {
+                if let Some(users) = self.policies.sets.get_mut(&set) {
+                    users.numbers.add(number);
+                }
+            }
+        }
+        for (set, used) in
+            self.policies.sets.iter().map(|(set, users)| (set.clone(), users.numbers.used())).collect::<Vec<_>>()
+        {
+            self.name_numbers(&set, &Used::default(), &used);
         }
     }
 
     pub(super) fn policy_notices(&self, key: &ObjectKey) -> Vec<Notice> {
         let Some(policy) = self.policies.get(key) else { return Vec::new() };
-        let notice = |bad: &crate::BadField| Notice {
+        let notice = |bad: BadField| Notice {
             object: Object::NetworkPolicy { key: key.clone(), uid: policy.uid.clone() },
             severity: Severity::Warning,
             reason: "BadField",
             message: format!("cannot use {}: {}", bad.field, bad.problem),
         };
-        policy.bad.iter().map(notice).chain(self.collision_notice(key, &policy.uid)).collect()
+        let bad = policy.bad.iter().cloned().chain(self.excess_numbers(key, policy));
+        let bad = bad.chain(self.excess_sets(key, policy)).map(notice);
+        bad.chain(self.collision_notice(key, &policy.uid)).collect()
+    }
+
+    /// Selectors for which the namespace has no room.
+    fn excess_sets(&self, key: &ObjectKey, policy: &NetworkPolicy) -> Option<BadField> {
+        let left_out = self.policies.open_sets.left_out(&key.namespace);
+        if left_out.is_empty() {
+            return None;
+        }
+        let count = of_policy(key, policy).iter().filter(|set| left_out.contains(*set)).count();
+        (count > 0).then(|| {
+            let problem = format!(
+                "the policies of namespace {} have more than {MOST_OPEN_SETS} different selectors that require no label \
+                 with one of a few values, the limit; the first by names of policies are used, and {count} of this \
+                 policy select nothing; remove policies, or select by labels",
+                key.namespace
+            );
+            BadField::new("spec", problem)
+        })
+    }
+
+    /// Named ports with more numbers than their rules may use.
+    fn excess_numbers(&self, key: &ObjectKey, policy: &NetworkPolicy) -> impl Iterator<Item = BadField> {
+        let most = policy.most_numbers;
+        let rules = Direction::ALL.into_iter().flat_map(|direction| {
+            let rules = policy.rules(direction).into_iter().flatten().enumerate();
+            rules.map(move |(index, rule)| (direction, index, rule))
+        });
+        let names = rules.flat_map(move |(direction, index, rule)| {
+            let sets = PodSet::looked_up(key, policy, direction, rule);
+            let is_over = move |protocol: Protocol, name: &Name| {
+                let with_port = |set: &PodSet| self.policies.sets.get(&set.clone().with_port(protocol, name));
+                sets.iter().filter_map(with_port).any(|users| users.numbers.len() > most)
+            };
+            let over = rule.named_ports().filter(move |(protocol, name)| is_over(*protocol, name));
+            over.map(move |(_, name)| (format!("{}.ports", direction.field(index)), name))
+        });
+        let bad = names.map(move |(field, name)| {
+            let problem = format!(
+                "pods have more than {most} numbers for port {name:?}, for which this policy has room; the less common ones \
+                 select nothing; give the pods' ports fewer numbers, or write the numbers in a policy with fewer peers"
+            );
+            BadField::new(field, problem)
+        });
+        bad.take(MOST_REPORTED)
     }
 }

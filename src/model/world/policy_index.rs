@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::numbers::Numbers;
+use super::open_sets::OpenSets;
 use super::selector_index::{SelectorIndex, is_demanding};
+use crate::network_policy::MOST_NUMBERS;
 use crate::{Name, Namespaces, NetworkPolicy, ObjectKey, PodSet, Selector};
 
 /// The policies of the cluster.
@@ -20,14 +23,15 @@ pub struct Policies {
     pub(super) sets_by_namespaces: SelectorIndex<Arc<PodSet>>,
     /// How many sets have a named port.
     pub(super) with_port: usize,
+    pub(super) open_sets: OpenSets,
 }
 
 /// The policies that use a set of pods, and the numbers of its named port.
 #[derive(Debug, Default)]
 pub(super) struct Users {
     pub(super) policies: BTreeSet<ObjectKey>,
-    /// The numbers of its named port, and how many pods have each.
-    pub(super) numbers: BTreeMap<u16, u32>,
+    /// The numbers of its named port.
+    pub(super) numbers: Numbers,
 }
 
 impl Policies {
@@ -64,9 +68,24 @@ impl Policies {
         self.sets.get(set).into_iter().flat_map(|users| &users.policies)
     }
 
-    /// The numbers of a set's named port.
+    /// The numbers of a set's named port that rules may use.
     pub fn numbers(&self, set: &PodSet) -> impl Iterator<Item = u16> {
-        self.sets.get(set).into_iter().flat_map(|users| users.numbers.keys().copied())
+        self.common_numbers(set, MOST_NUMBERS)
+    }
+
+    /// The most common numbers of a set's named port.
+    pub fn common_numbers(&self, set: &PodSet, most: usize) -> impl Iterator<Item = u16> {
+        self.sets.get(set).into_iter().flat_map(move |users| users.numbers.most_common(most))
+    }
+
+    /// Whether a number of a set's named port is among the most common ones.
+    pub fn is_common(&self, set: &PodSet, number: u16, most: usize) -> bool {
+        self.sets.get(set).is_some_and(|users| users.numbers.is_among(number, most))
+    }
+
+    /// Whether rules of policies in a namespace may refer to a set. A set for which there is no room selects nothing.
+    pub fn has_room(&self, namespace: &str, set: &PodSet) -> bool {
+        self.open_sets.has_room(namespace, set)
     }
 
     /// Adds a policy that is not indexed yet.
@@ -96,7 +115,7 @@ impl Policies {
             users.policies.insert(policy.clone());
             return false;
         }
-        let users = Users { policies: BTreeSet::from([policy.clone()]), numbers: BTreeMap::new() };
+        let users = Users { policies: BTreeSet::from([policy.clone()]), numbers: Numbers::default() };
         self.sets.insert(set.clone(), users);
         self.with_port += usize::from(set.port.is_some());
         self.place(set, |index, selector| index.insert(selector, set.clone()));

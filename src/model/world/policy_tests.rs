@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::World;
+use super::row_names::Named;
 use crate::pod_set::of_policy;
 use crate::tests::network;
 use crate::{
@@ -179,6 +180,18 @@ fn numbers_by_asking(world: &World) -> BTreeSet<String> {
     by_asking(world).into_values().flat_map(|(_, sets)| sets).filter(|name| name.contains("_tcp:")).collect()
 }
 
+/// What has a port group or an address set.
+fn named_by_asking(world: &World) -> BTreeSet<Named> {
+    let namespaces = world.namespaces.keys().chain(world.policies.namespaces()).cloned().map(Named::Namespace);
+    let policies = world.policies.iter().map(|(key, _)| Named::Policy(key.clone()));
+    let whole = world.policies.sets().filter(|set| set.port.is_none()).map(|set| Named::Set(set.clone(), None));
+    let numbers = world
+        .policies
+        .sets()
+        .flat_map(|set| world.policies.numbers(set).map(move |number| Named::Set(set.clone(), Some(number))));
+    namespaces.chain(policies).chain(whole).chain(numbers).chain([Named::Cluster]).collect()
+}
+
 proptest! {
     #[test]
     fn the_index_is_complete_and_every_changed_view_is_affected(
@@ -214,6 +227,7 @@ proptest! {
             let numbers: BTreeSet<_> = world.policies.sets()
                 .flat_map(|set| world.policies.numbers(set).map(move |n| format!("{set}:{n}"))).collect();
             prop_assert_eq!(numbers, numbers_by_asking(&world));
+            prop_assert_eq!(world.row_names.by_hash.values().cloned().collect::<BTreeSet<_>>(), named_by_asking(&world));
         }
     }
 }
@@ -266,4 +280,130 @@ fn a_namespace_affects_no_policy_that_selects_it() {
         let affected = world.apply(Change::Namespace("new".into(), namespace));
         assert_eq!(affected, BTreeSet::from([Affected::Namespace("new".into())]));
     }
+}
+
+/// Whoever has pods can give their ports any number. Pods that run nowhere do not count, and of the others the numbers
+/// that most of them have.
+#[test]
+fn a_named_port_stands_for_a_bounded_number_of_numbers() {
+    let mut world = World::new(network(&[("10.1.0.0/16", 24)]), [Kind::Pod]);
+    world.apply(Change::Synced(Kind::Pod));
+    for name in ["ns", "other"] {
+        world.apply(Change::Namespace(name.into(), Some(meta(&Labels::new(), Namespace::parse))));
+    }
+    let pod = |number: u16, node: Option<&str>| {
+        let ports = [NamedPort { name: "web".into(), protocol: Protocol::Tcp, number }];
+        let fields = PodFields { node_name: node, ports: &ports, ..PodFields::default() };
+        Some(Box::new(meta(&Labels::new(), |meta| Pod::parse(meta, fields))))
+    };
+    let spec =
+        json!({"policyTypes": ["Egress"], "egress": [{"to": [{"namespaceSelector": {}}], "ports": [{"port": "web"}]}]});
+    let fields: PolicyFields = serde_json::from_value(spec).unwrap();
+    let policy = ObjectKey::new("ns", "x");
+    let parsed = meta(&Labels::new(), |meta| NetworkPolicy::parse(meta, &fields));
+    world.apply(Change::NetworkPolicy(policy.clone(), Some(Box::new(parsed))));
+    let numbers = |world: &World| {
+        let set = world.policies.sets().find(|set| set.port.is_some()).unwrap();
+        world.policies.numbers(set).collect::<Vec<_>>()
+    };
+    let key = |number: u16| PodKey::new("other", format!("p{number}"));
+    for n in 0..3 {
+        world.apply(Change::Pod(PodKey::new("ns", format!("own{n}")), pod(8080, Some("n"))));
+    }
+    for number in 1..=100 {
+        let affected = world.apply(Change::Pod(key(number), pod(number, None)));
+        assert_eq!(affected, BTreeSet::from([Affected::Pod(key(number))]), "it runs nowhere");
+    }
+    assert_eq!(numbers(&world), [8080]);
+    for number in 1..=100 {
+        let affected = world.apply(Change::Pod(key(number), pod(number, Some("n"))));
+        let is_new = affected.contains(&Affected::NetworkPolicy(policy.clone()));
+        assert_eq!(is_new, number <= 64, "{number}: the 64th is one too many, of which the policy is told");
+    }
+    let expected: Vec<u16> = std::iter::once(8080).chain(1..=63).collect();
+    assert_eq!(numbers(&world), expected);
+    let sets = |world: &World, number: u16| world.sets_of(&key(number), &world.pods[&key(number)].pod).len();
+    assert_eq!([63, 64, 90].map(|number| sets(&world, number)), [1, 0, 0]);
+    let notices = world.notices(&Affected::NetworkPolicy(policy.clone()));
+    let messages: Vec<_> = notices.iter().map(|notice| (notice.reason, notice.message.as_str())).collect();
+    let message = "cannot use spec.egress[0].ports: pods have more than 64 numbers for port \"web\", for which this policy has \
+                   room; the less common ones select nothing; give the pods' ports fewer numbers, or write the numbers in a \
+                   policy with fewer peers";
+    assert_eq!(messages, [("BadField", message)]);
+
+    // a number that more pods have takes the place of another, whose pods are planned again
+    let affected = world.apply(Change::Pod(PodKey::new("ns", "more"), pod(90, Some("n"))));
+    for other in [Affected::Pod(key(63)), Affected::Pod(key(90)), Affected::NetworkPolicy(policy.clone())] {
+        assert!(affected.contains(&other), "{other:?} is not in {affected:?}");
+    }
+    assert!(!affected.contains(&Affected::Pod(key(62))), "{affected:?}");
+    assert_eq!([62, 63, 90].map(|number| sets(&world, number)), [1, 0, 1]);
+    for number in 1..=99 {
+        world.apply(Change::Pod(key(number), None));
+    }
+    assert_eq!(numbers(&world), [8080, 90, 100]);
+    assert_eq!(sets(&world, 100), 1);
+    assert!(world.notices(&Affected::NetworkPolicy(policy)).is_empty());
+}
+
+/// Selectors that may match all pods of the cluster are bounded for all policies of a namespace together. Which ones are
+/// used depends on the policies that there are, not on their history.
+#[test]
+fn a_namespace_has_room_for_a_bounded_number_of_open_selectors() {
+    let settled = || {
+        let mut world = World::new(network(&[("10.1.0.0/16", 24)]), [Kind::Pod]);
+        world.apply(Change::Synced(Kind::Pod));
+        let fields = PodFields { node_name: Some("n"), ..PodFields::default() };
+        for namespace in ["ns", "other"] {
+            world.apply(Change::Namespace(namespace.into(), Some(meta(&Labels::new(), Namespace::parse))));
+            let pod = meta(&Labels::new(), |meta| Pod::parse(meta, fields));
+            world.apply(Change::Pod(PodKey::new(namespace, "pod"), Some(Box::new(pod))));
+        }
+        world
+    };
+    let policy = |first: usize| {
+        let peer = |n| json!({"namespaceSelector": {"matchExpressions": [{"key": format!("k{n}"), "operator": "DoesNotExist"}]}});
+        let peers: Vec<_> = (first..first + 80).map(peer).chain([json!({"podSelector": {}})]).collect();
+        let fields: PolicyFields = serde_json::from_value(json!({"ingress": [{"from": peers}]})).unwrap();
+        Some(Box::new(meta(&Labels::new(), |meta| NetworkPolicy::parse(meta, &fields))))
+    };
+    let key = |namespace: &str, name: &str| ObjectKey::new(namespace, name);
+    let change = |name: &str, first: Option<usize>| Change::NetworkPolicy(key("ns", name), first.and_then(policy));
+    let sets = |world: &World| world.policies.sets().map(ToString::to_string).collect::<BTreeSet<_>>();
+    let left_out = |world: &World, name: &str| {
+        let notices = world.notices(&Affected::NetworkPolicy(key("ns", name)));
+        notices.iter().map(|notice| notice.message.clone()).collect::<Vec<_>>().join("; ")
+    };
+    let mut world = settled();
+    for (name, first) in [("c", 160), ("a", 0), ("b", 80)] {
+        world.apply(change(name, Some(first)));
+    }
+    let (pod, of_pod) =
+        (PodKey::new("other", "pod"), |world: &World, key: &PodKey| world.sets_of(key, &world.pods[key].pod).len());
+    assert_eq!(of_pod(&world, &pod), 200);
+    assert_eq!(of_pod(&world, &PodKey::new("ns", "pod")), 201, "that of its own namespace too");
+    assert_eq!(["a", "b"].map(|name| left_out(&world, name)), ["", ""]);
+    assert!(left_out(&world, "c").contains("more than 200 different selectors"), "{}", left_out(&world, "c"));
+    assert!(left_out(&world, "c").contains("40 of this policy select nothing"), "{}", left_out(&world, "c"));
+    let rooms = world.policies.sets().filter(|set| world.policies.has_room("ns", set)).count();
+    assert_eq!(rooms, world.policies.sets().count());
+
+    // the same in another order, and after others that are gone
+    let mut other = settled();
+    for (name, first) in [("0", Some(400)), ("b", Some(80)), ("a", Some(0)), ("c", Some(160)), ("0", None)] {
+        other.apply(change(name, first));
+    }
+    assert_eq!(sets(&other), sets(&world));
+
+    // other namespaces have room, and with their sets the policy of this one has none
+    world.apply(Change::NetworkPolicy(key("other", "c"), policy(160)));
+    assert_eq!(of_pod(&world, &pod), 241, "and that of its own namespace");
+    assert!(left_out(&world, "c").contains("40 of this policy"));
+    world.apply(Change::NetworkPolicy(key("other", "c"), None));
+
+    let affected = world.apply(change("a", None));
+    for what in [Affected::NetworkPolicy(key("ns", "c")), Affected::Pod(pod.clone())] {
+        assert!(affected.contains(&what), "{what:?} is not in {affected:?}");
+    }
+    assert_eq!((of_pod(&world, &pod), left_out(&world, "c")), (160, String::new()));
 }

@@ -173,7 +173,9 @@ impl World {
             }
             Named::Set(set, _) => {
                 self.affect_set(set);
-                self.affect_users(set);
+                for key in self.policies.users(set).cloned().collect::<Vec<_>>() {
+                    self.affect(Affected::NetworkPolicy(key));
+                }
             }
         }
     }

@@ -20,7 +20,10 @@ mod acl;
 mod groups;
 mod multicast;
 mod rules;
+#[cfg(test)]
+mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -234,8 +237,8 @@ fn address_sets(want: &mut Want, set: &PodSet, world: &World) {
     if !world.policies.is_used(set) {
         return;
     }
-    let numbers: Vec<_> = match &set.port {
-        None => vec![None],
+    let numbers: BTreeSet<_> = match &set.port {
+        None => BTreeSet::from([None]),
         Some(_) => world.policies.numbers(set).map(Some).collect(),
     };
     for number in numbers {

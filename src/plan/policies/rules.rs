@@ -105,7 +105,8 @@ impl Written<'_> {
             let families = self.world.settings.families().into_iter();
             return vec![(NO_BLOCK, families.map(|family| (family, family.ovn().to_owned())).collect())];
         };
-        let sets: Vec<_> = peers.iter().filter_map(|peer| PodSet::of_peer(peer, &self.key.namespace)).collect();
+        let sets = peers.iter().filter_map(|peer| PodSet::of_peer(peer, &self.key.namespace));
+        let sets: Vec<_> = sets.filter(|set| self.has_room(set)).collect();
         let selected = self.in_sets(self.end(), |family| {
             sets.iter().map(|set| self.world.pod_set(set, None, family).hashed_name()).collect()
         });
@@ -126,15 +127,23 @@ impl Written<'_> {
     /// The numbers that the destinations have for a named port.
     fn numbers(&self, protocol: Protocol, name: &Name) -> BTreeSet<u16> {
         let sets = self.destinations().into_iter().map(|set| set.with_port(protocol, name));
-        sets.flat_map(|set| self.world.policies.numbers(&set).collect::<Vec<_>>()).collect()
+        sets.flat_map(|set| self.common_numbers(&set).collect::<Vec<_>>()).collect()
+    }
+
+    /// The numbers of a set that the policy has room for.
+    fn common_numbers(&self, set: &PodSet) -> impl Iterator<Item = u16> {
+        let numbers = self.world.policies.common_numbers(set, self.policy.most_numbers);
+        let has_room = self.has_room(set);
+        numbers.filter(move |_| has_room)
+    }
+
+    fn has_room(&self, set: &PodSet) -> bool {
+        self.world.policies.has_room(&self.key.namespace, set)
     }
 
     /// The pods in which the numbers of named ports are looked up.
     fn destinations(&self) -> Vec<PodSet> {
-        match self.direction {
-            Direction::Ingress => PodSet::subjects(self.key, self.policy).into_iter().collect(),
-            Direction::Egress => PodSet::destinations(self.rule, &self.key.namespace),
-        }
+        PodSet::looked_up(self.key, self.policy, self.direction, self.rule)
     }
 
     /// The conditions for the other end, limited to destinations whose named port has this number.
@@ -143,7 +152,7 @@ impl Written<'_> {
             self.in_sets("dst", |family| {
                 let sets = sets.iter().map(|set| set.clone().with_port(protocol, name));
                 // a set exists only where a pod has the number
-                let sets = sets.filter(|set| self.world.policies.numbers(set).any(|n| n == number));
+                let sets = sets.filter(|set| self.common_numbers(set).any(|n| n == number));
                 sets.map(|set| self.world.pod_set(&set, Some(number), family).hashed_name()).collect()
             })
         };

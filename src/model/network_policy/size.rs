@@ -1,0 +1,119 @@
+//! How much a policy may ask for. All of it is multiplied: peers with ports in ACLs, selectors with pods in sets.
+
+use std::collections::BTreeSet;
+
+use super::{Block, Direction, MOST_NUMBERS, Peer, PolicyPort};
+use crate::{Name, PodSet, Protocol};
+
+/// Limit for all peers of a policy together: the prefixes and selectors that ACLs hold for them, for each protocol and
+/// each named port, and the ports in the same ACLs. Longer ACLs would delay everything else, in the databases and on
+/// nodes.
+const MOST_OF_PEERS: usize = 50_000;
+
+/// The same once the numbers of named ports are known, which the pods have.
+const MOST_WITH_NUMBERS: usize = 200_000;
+
+/// Limit for different selectors: each is a set of addresses.
+const MOST_SELECTORS: usize = 2000;
+
+/// Limit for those of them that may select nearly every pod of the cluster.
+const MOST_OPEN_SELECTORS: usize = 100;
+
+/// The ports of a rule, as far as they multiply its peers.
+pub(super) struct Ports<'a> {
+    all: usize,
+    named: BTreeSet<(Protocol, &'a Name)>,
+    /// How many protocols its other ports have; each is an ACL.
+    protocols: usize,
+}
+
+impl<'a> Ports<'a> {
+    pub(super) fn new(ports: &'a [PolicyPort]) -> Self {
+        let (mut named, mut protocols) = (BTreeSet::new(), BTreeSet::new());
+        for port in ports {
+            match port {
+                PolicyPort::Named(protocol, name) => drop(named.insert((*protocol, name))),
+                other => drop(protocols.insert(other.protocol())),
+            }
+        }
+        // a rule without ports has an ACL too
+        let protocols = if named.is_empty() { protocols.len().max(1) } else { protocols.len() };
+        Self { all: ports.len(), named, protocols }
+    }
+}
+
+/// What the peers of a policy count so far.
+#[derive(Default)]
+pub(super) struct Size {
+    plain: usize,
+    /// Counted once for each number of a named port.
+    named: usize,
+    sets: BTreeSet<PodSet>,
+    open_sets: usize,
+}
+
+impl Size {
+    /// Counts a peer together with the ports of its rule; fails beyond the limits.
+    pub(super) fn count(&mut self, peer: &Peer, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
+        let left = MOST_OF_PEERS.saturating_sub(self.plain + self.named);
+        let (named, protocols) = (ports.named.len(), ports.protocols);
+        let (entries, listed) = match peer {
+            Peer::Block(block) => (prefixes(block, left), ports.all),
+            _ => (Some(1), 0),
+        };
+        let both = entries.map(|entries| (entries * protocols + listed, entries * named));
+        let (plain, named) = both.filter(|(plain, named)| plain.saturating_add(*named) <= left).ok_or_else(|| {
+            let limit =
+                format!("{MOST_OF_PEERS} prefixes, selectors and ports in ACLs, the limit for all peers of a policy");
+            format!("with it there would be more than {limit}; write wider exceptions, or fewer peers or ports")
+        })?;
+        self.plain += plain;
+        self.named += named;
+        self.count_sets(peer, ports, direction)
+    }
+
+    /// Counts a rule for all peers.
+    pub(super) fn count_everybody(&mut self, ports: &Ports<'_>) {
+        self.named += ports.named.len();
+    }
+
+    /// For how many numbers of each named port there is room.
+    pub(super) fn most_numbers(&self) -> usize {
+        (MOST_WITH_NUMBERS.saturating_sub(self.plain) / self.named.max(1)).clamp(1, MOST_NUMBERS)
+    }
+
+    /// The sets that a peer adds: for egress one more for each named port.
+    fn count_sets(&mut self, peer: &Peer, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
+        // whatever the name: all sets without namespaces are of the policy's own
+        let Some(set) = PodSet::of_peer(peer, &Name::from("")) else { return Ok(()) };
+        let names = ports.named.iter().filter(|_| direction == Direction::Egress);
+        let named = names.map(|(protocol, name)| set.clone().with_port(*protocol, name));
+        let new: BTreeSet<_> = named.chain([set.clone()]).filter(|set| !self.sets.contains(set)).collect();
+        let open = if set.is_open() { new.len() } else { 0 };
+        let is_over = |what: &str, most: usize| {
+            format!(
+                "with it the policy would have more than {most} different selectors{what}, the limit; \
+                 list several values in one selector, or divide the policy"
+            )
+        };
+        match () {
+            () if self.sets.len() + new.len() > MOST_SELECTORS => Err(is_over("", MOST_SELECTORS)),
+            () if self.open_sets + open > MOST_OPEN_SELECTORS => {
+                Err(is_over(" that require no label with one of a few values", MOST_OPEN_SELECTORS))
+            }
+            () => {
+                self.sets.extend(new);
+                self.open_sets += open;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// How many prefixes an ACL lists for a block; `None` for more than `most`.
+fn prefixes(block: &Block, most: usize) -> Option<usize> {
+    match block.except.as_slice() {
+        few @ ([] | [_]) => Some(1 + few.len()),
+        several => block.cidr.pieces_without(several, most),
+    }
+}
