@@ -92,6 +92,13 @@ impl Node {
         self.labels.get(keys::HOST_ROUTE).is_some_and(|value| value == "true")
     }
 
+    /// Whether this is an address of the node, by its status or its agent.
+    pub fn has_ip(&self, ip: IpAddr) -> bool {
+        let gateway = self.gateway.iter().flat_map(|gateway| &gateway.ips);
+        let mut links = self.host_cidrs.iter().chain(gateway);
+        self.addresses.contains(&ip) || self.other_addresses.contains(&ip) || links.any(|net| net.ip() == ip)
+    }
+
     pub fn parse(meta: &Meta<'_>, fields: NodeFields<'_>) -> Self {
         let mut read = Reader { annotations: meta.annotations, bad: Vec::new() };
         Self {

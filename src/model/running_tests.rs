@@ -130,6 +130,28 @@ fn a_node_gets_no_larger_subnet_than_its_share() {
     assert_eq!(Story::begins(ONE, &["10.1.4.0/23"], &[larger]).has("n1"), ["10.1.4.0/23"]);
 }
 
+/// A kubelet could report addresses of others, and rules would let their packets through.
+#[test]
+fn a_pod_in_its_hosts_network_is_known_by_its_nodes_addresses() {
+    let mut story = Story::settled(ONE);
+    story.node("n1", &[]);
+    let ips = ["172.18.0.2", "10.1.0.9", "192.0.2.7"].map(|ip| ip.parse().unwrap());
+    let fields = PodFields { node_name: Some("n1"), host_network: true, ips: &ips, ..PodFields::default() };
+    let pod = with_meta("u", 1, &[], |meta| Pod::parse(meta, fields));
+    let key = PodKey::new("ns", "host");
+    story.world.apply(Change::Pod(key.clone(), Some(Box::new(pod))));
+    let known = |story: &Story| {
+        let ips = story.world.host_ips(&story.world.pods[&key].pod);
+        ips.map(|ip| ip.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(known(&story), ["172.18.0.2"]);
+    let affected = story.node("n1", &[(keys::HOST_CIDRS, r#"["192.0.2.7/24","10.1.0.9/24"]"#)]);
+    assert!(affected.contains(&Affected::Pod(key.clone())));
+    assert_eq!(known(&story), ["172.18.0.2", "192.0.2.7"]);
+    let affected = story.world.apply(Change::Node("n1".into(), None));
+    assert!(affected.contains(&Affected::Pod(key.clone())) && known(&story).is_empty());
+}
+
 #[test]
 fn a_refused_annotation_takes_no_address() {
     let pods = [

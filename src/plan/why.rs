@@ -154,7 +154,7 @@ struct Party<'a> {
 
 impl<'a> Party<'a> {
     fn at(world: &'a World, pod: Option<PodRef<'a>>, ip: IpAddr) -> Self {
-        let known_as = world.pods.iter().filter(|(_, entry)| known_by(entry).any(|known| known == ip));
+        let known_as = world.pods.iter().filter(|(_, entry)| known_by(world, entry).any(|known| known == ip));
         Self { pod, ip: Some(ip), known_as: known_as.collect() }
     }
 
@@ -203,7 +203,7 @@ fn found<'a>(world: &'a World, key: &'a PodKey, entry: &'a PodEntry, role: Role)
         // the source of packets from its node to pods
         entry.pod.node.iter().flat_map(|node| management(world, node)).collect()
     } else {
-        known_by(entry).collect()
+        known_by(world, entry).collect()
     };
     if ips.is_empty() {
         let is_hidden = entry.pod.host_network && role == Role::Source;
@@ -213,8 +213,8 @@ fn found<'a>(world: &'a World, key: &'a PodKey, entry: &'a PodEntry, role: Role)
 }
 
 /// The addresses that rules know a pod by.
-fn known_by(entry: &PodEntry) -> impl Iterator<Item = IpAddr> {
-    let of_node = entry.pod.host_ips().iter().copied().filter(|_| !entry.pod.finished);
+fn known_by<'a>(world: &'a World, entry: &'a PodEntry) -> impl Iterator<Item = IpAddr> + 'a {
+    let of_node = world.host_ips(&entry.pod).filter(|_| !entry.pod.finished);
     addresses(entry).chain(of_node)
 }
 

@@ -79,8 +79,8 @@ impl Story {
         for number in 0..NAMESPACES {
             objects.put(namespace(&name(number)));
         }
-        for name in NODES {
-            objects.put(node(name));
+        for number in 0..NODES.len() {
+            objects.put(host(number));
         }
         let mut controller = Controller::start(settings.network(), server.client().await, &objects);
         controller.settle(&mut objects).await;
@@ -187,6 +187,14 @@ impl Story {
             }
         }
     }
+}
+
+/// A node with its addresses.
+fn host(number: usize) -> Value {
+    let ips = HOST_IPS[number].map(|ip| json!({"type": "InternalIP", "address": ip}));
+    let mut node = node(NODES[number]);
+    node["status"] = json!({"addresses": ips});
+    node
 }
 
 fn name(number: usize) -> String {

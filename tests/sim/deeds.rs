@@ -72,8 +72,9 @@ pub(crate) fn happen(world: &mut World, event: Event) {
 fn node_comes(world: &mut World, number: usize, seed: u64) {
     let name = node(number);
     let mut annotations = json!({(keys::CHASSIS_ID): format!("chassis-{name}")});
+    let ip = format!("172.18.0.{}", 11 + number);
     if !seed.is_multiple_of(3) {
-        let address = format!("172.18.0.{}/16", 11 + number);
+        let address = format!("{ip}/16");
         let gateway = json!({"default": {
             "mode": "shared", "interface-id": format!("br-ex_{name}"), "mac-address": "02:42:ac:12:00:02",
             "ip-addresses": [address], "next-hops": [format!("172.18.255.{}", 1 + seed % 2)], "node-port-enable": "true",
@@ -81,7 +82,8 @@ fn node_comes(world: &mut World, number: usize, seed: u64) {
         annotations[keys::GATEWAY] = json!(gateway.to_string());
         annotations[keys::HOST_CIDRS] = json!(json!([address]).to_string());
     }
-    let object = json!({"metadata": {"name": name, "annotations": annotations}});
+    let status = json!({"addresses": [{"type": "InternalIP", "address": ip}]});
+    let object = json!({"metadata": {"name": name, "annotations": annotations}, "status": status});
     if world.api.get("Node", "", &name).is_none() {
         world.api.put("Node", object);
     } else {

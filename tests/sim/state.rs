@@ -30,7 +30,13 @@ pub(crate) fn cluster(world: &World) -> Cluster {
     }
     for value in world.api.all("Pod").filter(|pod| pod["status"]["phase"] != "Succeeded") {
         let mut value = value.clone();
-        if value["spec"]["hostNetwork"] != true {
+        if value["spec"]["hostNetwork"] == true {
+            let node = value["spec"]["nodeName"].as_str().unwrap_or_default();
+            // without its Node nobody says whose its address is
+            if world.api.get("Node", "", node).is_none() {
+                continue;
+            }
+        } else {
             let name = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
             let port = format!("{}_{}", name("namespace"), name("name"));
             let row = cache.lookup(lsp::TABLE, &port).first().and_then(|uuid| cache.get(lsp::TABLE, *uuid));

@@ -36,8 +36,12 @@ impl Lab {
     pub(crate) async fn up(release: Release, seed: u64) -> Self {
         let api = Api::up().await;
         let settings = Settings { cluster_subnets: "10.128.0.0/14/23,fd01::/48/64".into(), ..Settings::default() };
-        for node in NODES {
+        let hosts = [0, 1].map(|node| [format!("172.18.0.1{node}"), format!("fd00:172:18::1{node}")]);
+        for (node, ips) in NODES.iter().zip(&hosts) {
             api.node(node, json!({"k8s.ovn.org/node-chassis-id": format!("chassis-{node}")})).await;
+            let addresses = ips.each_ref().map(|ip| json!({"type": "InternalIP", "address": ip}));
+            let path = format!("/api/v1/nodes/{node}/status");
+            api.ask(Method::PATCH, &path, json!({"status": {"addresses": addresses}})).await.unwrap();
         }
         let size = Size { namespaces: 3, pods: 10, nodes: NODES.map(str::to_owned).to_vec(), image: "none".into() };
         for object in generate::objects(seed, &size) {
@@ -45,7 +49,7 @@ impl Lab {
         }
         // two share an address, and one has its address alone
         for (number, node) in [0, 1, 0].into_iter().enumerate() {
-            let ips = [format!("172.18.0.1{node}"), format!("fd00:172:18::1{node}")];
+            let ips = &hosts[node];
             let name = format!("host-{number}");
             let pod = generate::host_pod(seed + number as u64, &name, NODES[node], &[&ips[0], &ips[1]]);
             make(&api, &pod).await;

@@ -256,7 +256,7 @@ impl World {
     }
 
     /// The ranges that this cluster's settings name.
-    fn cluster_ranges(&self) -> impl Iterator<Item = LocalRange> {
+    pub(super) fn cluster_ranges(&self) -> impl Iterator<Item = LocalRange> {
         let settings = &self.settings;
         let pods = settings.cluster_subnets.iter().map(|range| (range.cidr, "pods"));
         let services = settings.service_cidrs.iter().map(|range| (*range, "services"));

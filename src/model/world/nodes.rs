@@ -21,6 +21,7 @@ impl World {
             return;
         }
         let chassis = old.and_then(|node| node.chassis_id.clone());
+        let is_moved = old.map(Node::ips) != new.as_ref().map(Node::ips);
         let reborn = new.as_ref().is_some_and(|n| self.nodes.get(&name).is_some_and(|old| old.uid != n.uid));
         if new.is_none() || reborn {
             self.forget_node(&name);
@@ -39,6 +40,9 @@ impl World {
             self.pass_chassis_on(&lost);
         }
         self.settle_prefixes();
+        if is_moved {
+            self.affect_host_pods(&name);
+        }
         self.affect(Affected::Node(name));
     }
 

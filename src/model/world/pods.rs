@@ -1,6 +1,7 @@
 //! What a pod gets: one address per family of its node's switch, and a MAC. A pod keeps what it has.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use super::World;
 use super::pod_entry::PodEntry;
@@ -110,6 +111,25 @@ impl World {
             (new.running, new.ips) = told;
         }
         is_all
+    }
+
+    /// Addresses by which rules know a pod in its host's network: of those that its kubelet reports, the node's own. It could report any,
+    /// such as another pod's.
+    pub fn host_ips<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = IpAddr> + 'a {
+        let node = pod.node.as_ref().and_then(|name| self.nodes.get(name));
+        let is_nodes = move |ip: IpAddr| node.is_some_and(|node| node.has_ip(ip));
+        let is_clusters = move |ip: IpAddr| self.cluster_ranges().any(|local| local.range.contains(ip));
+        pod.host_ips().iter().copied().filter(move |ip| is_nodes(*ip) && !is_clusters(*ip))
+    }
+
+    /// Rules may know the pods in the network of a node by other addresses now.
+    pub(super) fn affect_host_pods(&mut self, node: &Name) {
+        if !self.settled {
+            return;
+        }
+        let of_node = |entry: &PodEntry| !entry.pod.host_ips().is_empty() && entry.pod.node.as_ref() == Some(node);
+        let keys = self.pods.iter().filter(|(_, entry)| of_node(entry)).map(|(key, _)| key.clone()).collect();
+        self.affect_pods(keys);
     }
 
     /// The stored copy of these labels, which all pods that have them share.

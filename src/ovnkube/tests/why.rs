@@ -50,6 +50,7 @@ metadata: {name: n1, annotations: {k8s.ovn.org/node-id: "2", k8s.ovn.org/node-su
 ---
 kind: Node
 metadata: {name: n2, annotations: {k8s.ovn.org/node-id: "3", k8s.ovn.org/node-subnets: '{"default":["10.244.1.0/24"]}'}}
+status: {addresses: [{type: InternalIP, address: 172.18.0.12}]}
 ---
 kind: Pod
 metadata: {name: agent, namespace: a, labels: {app: agent}}

@@ -63,7 +63,7 @@ pub(crate) fn port_key(key: &PodKey) -> RowKey {
 fn in_host_network(key: &PodKey, entry: &PodEntry, world: &World) -> Want {
     let mut want = Want::default();
     let families = world.settings.families();
-    let ips = with_text(entry.pod.host_ips().iter().copied().filter(|ip| families.contains(&Family::of(*ip))));
+    let ips = with_text(world.host_ips(&entry.pod).filter(|ip| families.contains(&Family::of(*ip))));
     policies::memberships(&mut want, key, &entry.pod, None, &ips, world);
     want
 }
