@@ -181,9 +181,9 @@ impl Engine {
             self.remind();
         }
         self.patches.start();
-        for (key, about_patch) in self.retries.take_ready(Instant::now()) {
-            if about_patch {
-                self.patches.doubt(&key);
+        for (key, about) in self.retries.take_ready(Instant::now()) {
+            if about != Cause::Rows {
+                self.patches.doubt(&key, about == Cause::Patch);
             }
             self.failed.remove(&key);
             self.dirty.insert(key);

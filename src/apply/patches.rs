@@ -165,10 +165,15 @@ impl Patches {
         None
     }
 
-    /// Forgets a patch that was answered but not yet seen, or that failed, so that it is sent again if it is still
-    /// wanted.
-    pub fn doubt(&mut self, key: &Key) {
-        if self.records.get(key).is_some_and(|r| matches!(r.state, State::Answered | State::Failed)) {
+    /// Forgets a patch that was answered but not yet seen, or, if its retry is due, one that failed, so that it is sent again
+    /// if it is still wanted.
+    pub fn doubt(&mut self, key: &Key, is_retry: bool) {
+        let is_doubtful = |record: &Record| match record.state {
+            State::Answered => true,
+            State::Failed => is_retry,
+            State::Queued | State::Sent => false,
+        };
+        if self.records.get(key).is_some_and(is_doubtful) {
             self.records.remove(key);
         }
     }

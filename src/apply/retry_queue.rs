@@ -108,20 +108,20 @@ impl RetryQueue {
         self.next.first().map(|(at, _)| *at)
     }
 
-    /// Takes out the keys that have waited long enough. `true`: not only for their rows, so their patch may be sent
-    /// again too.
-    pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<(Key, bool)> {
+    /// Takes out the keys that have waited long enough, with what for: their patch before a check, a check before their rows.
+    pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<(Key, Cause)> {
         let mut ready = Vec::new();
         while let Some((_, key)) = self.next.first().filter(|(at, _)| *at <= now).cloned() {
-            let mut patch = false;
+            let mut about = Cause::Rows;
             self.change(key.clone(), |retries| {
-                for (cause, waiting) in retries.causes.iter_mut().enumerate() {
+                for cause in [Cause::Rows, Cause::Recheck, Cause::Patch] {
+                    let waiting = &mut retries.causes[cause as usize];
                     if waiting.until.take_if(|until| *until <= now).is_some() {
-                        patch |= cause != Cause::Rows as usize;
+                        about = cause;
                     }
                 }
             });
-            ready.push((key, patch));
+            ready.push((key, about));
         }
         ready
     }
@@ -160,7 +160,7 @@ mod tests {
         let now = Instant::now();
         queue.add_rate_limited(key(), Cause::Rows, now, NONE);
         assert!(queue.take_ready(now).is_empty());
-        assert_eq!(queue.take_ready(now + FIRST), [(key(), false)]);
+        assert_eq!(queue.take_ready(now + FIRST), [(key(), Cause::Rows)]);
         queue.add_rate_limited(key(), Cause::Rows, now, NONE);
         assert_eq!(queue.next_wake(), Some(now + FIRST * 2));
         queue.take_ready(now + FIRST * 2);
@@ -202,7 +202,7 @@ mod tests {
             queue.forget(&key(), Cause::Rows);
             assert_eq!(queue.next_wake(), Some(now + FIRST * (1 << (failures - 1))));
         }
-        assert_eq!(queue.take_ready(now + LONGEST), [(key(), true)]);
+        assert_eq!(queue.take_ready(now + LONGEST), [(key(), Cause::Patch)]);
         queue.forget(&key(), Cause::Patch);
         assert!(queue.keys.is_empty());
     }
@@ -225,7 +225,7 @@ mod tests {
         }
         assert!(queue.hold_back(&key(), now + APART / 2));
         assert_eq!(queue.next_wake(), Some(now + APART));
-        assert_eq!(queue.take_ready(now + APART), [(key(), false)]);
+        assert_eq!(queue.take_ready(now + APART), [(key(), Cause::Rows)]);
         assert!(!queue.hold_back(&key(), now + APART));
     }
 
@@ -236,7 +236,7 @@ mod tests {
         for seconds in [3, 5, 4] {
             queue.add_after(key(), now + Duration::from_secs(seconds));
         }
-        assert_eq!(queue.take_ready(now + Duration::from_secs(3)), [(key(), true)]);
+        assert_eq!(queue.take_ready(now + Duration::from_secs(3)), [(key(), Cause::Recheck)]);
         assert!(queue.keys.is_empty());
     }
 }

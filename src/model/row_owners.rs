@@ -24,9 +24,13 @@ pub(crate) fn namespace_set(namespace: &str, family: Family) -> OwnerId {
     OwnerId::new("Namespace").name(namespace).key("ip-family", family.name())
 }
 
-/// The group of a namespace's pods that some policy selects for a direction.
+/// The group of a namespace's pods that some policy selects for a direction. The two of a namespace, whose name somebody has chosen, could
+/// have one hash.
 pub(crate) fn deny_group(namespace: &str, direction: Direction) -> OwnerId {
-    OwnerId::new("NetpolNamespace").name(namespace).key("direction", direction.name())
+    let of = |direction: Direction| OwnerId::new("NetpolNamespace").name(namespace).key("direction", direction.name());
+    let group = of(direction);
+    let is_second = direction == Direction::Egress && group.hash() == of(Direction::Ingress).hash();
+    if is_second { group.with_long_name() } else { group }
 }
 
 /// The group of the pods that a policy selects.

@@ -20,6 +20,8 @@ const MOST_FRONTENDS: usize = 50_000;
 /// Limit for the ranges of a service in `loadBalancerSourceRanges` times the addresses and ports that they limit. Nodes
 /// have flows for each combination.
 const MOST_SOURCES: usize = 100_000;
+/// So many ranges of a family a service may have whatever its size.
+const FEW_RANGES: usize = 16;
 
 /// Limit of reported problems of one kind: each is an Event, and more would not be read.
 pub(crate) const MOST_REPORTED: usize = 20;
@@ -196,13 +198,15 @@ impl Service {
             ips.truncate(drop(field, ips.len().min(left), ips.len(), "addresses"));
             left -= ips.len();
         }
-        Family::ALL.into_iter().for_each(|family| self.drop_excess_ranges(family));
+        for family in Family::ALL {
+            self.drop_excess_ranges(family);
+        }
     }
 
     /// Drops ranges of a family, but not all, which would let every client in.
     fn drop_excess_ranges(&mut self, family: Family) {
         let addresses = self.ingress_ips.iter().filter(|ip| Family::of(**ip) == family).count();
-        let most = (MOST_SOURCES / (addresses * self.ports.len()).max(1)).max(1);
+        let most = (MOST_SOURCES / (addresses * self.ports.len()).max(1)).max(FEW_RANGES);
         let mut all = 0;
         self.source_ranges.retain(|range| {
             let is_meant = Family::of(range.ip()) == family;

@@ -17,7 +17,7 @@ use ovnkube_telemetry::{Metrics, Readiness};
 use ovnkube_watch::{Client, Events, Leader, LeaseSettings, Scope};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::connections::Connections;
@@ -83,7 +83,7 @@ pub(crate) async fn run(
         let south = report("writes to the southbound database");
         beside.spawn(south.follow("southbound", metrics.writing.clone(), sb_writing.subscribe()));
     }
-    let mut gives_back = true;
+    let (mut gives_back, mut turn_ended) = (true, None);
     let scope = if roles.controller { Scope::Controller } else { Scope::ClusterManager };
     loop {
         tokio::select! {
@@ -158,7 +158,12 @@ pub(crate) async fn run(
             () = or_never(hosts) => {}
         }
         drop(watches);
+        turn_ended = Some(Instant::now());
         metrics.leader.set(0);
+    }
+    // patches of a turn that ended otherwise may be on their way yet
+    if let Some(left) = turn_ended.and_then(|ended: Instant| margin.checked_sub(ended.elapsed())) {
+        sleep(left).await;
     }
     if gives_back {
         lease.release().await;

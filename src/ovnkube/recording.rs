@@ -45,12 +45,16 @@ impl Recording {
     fn make(&self) -> io::Result<File> {
         match fs::symlink_metadata(&self.path) {
             Ok(about) if !about.is_file() => return Err(io::Error::other("what is there is no file")),
-            Ok(about) if about.len() > 0 => {
+            Ok(about) => {
                 let mut old = self.path.clone().into_os_string();
                 old.push(".old");
-                fs::rename(&self.path, old)?;
+                let moved = if about.len() > 0 { fs::rename(&self.path, old) } else { fs::remove_file(&self.path) };
+                if let Err(error) = moved {
+                    // it is mounted, say, or its directory may not be written
+                    warn!(%error, "the recording of before is not kept");
+                    return File::create(&self.path);
+                }
             }
-            Ok(_) => fs::remove_file(&self.path)?,
             Err(_) => {}
         }
         let mut options = OpenOptions::new();

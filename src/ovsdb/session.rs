@@ -172,6 +172,14 @@ async fn drive(
         let now = get_schema(shared, conn).await?;
         if now.get() != text.get() && serde_json::from_str::<ServerSchema>(now.get())? != schema {
             conn.request("monitor_cancel", &[cookie], Pending::Nobody)?;
+            // what was said of this monitor is not about the next one
+            while let Ok(signal) = signals.try_recv() {
+                match signal {
+                    Signal::Conditions | Signal::MonitorCanceled => {}
+                    Signal::Stuck => return Err(Fault::Deadline("transact")),
+                    Signal::Backup => return Err(Fault::Backup),
+                }
+            }
             continue;
         }
         let live = Live {

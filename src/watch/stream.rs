@@ -52,6 +52,8 @@ pub(crate) async fn run_at<W: Watched>(client: Client, path: String, selector: S
         round: 0,
         version: None,
         unheard: Duration::ZERO,
+        patience: SILENCE,
+        is_withheld: false,
         paged: true,
         synced: false,
         given: Given::Yes,
@@ -92,8 +94,11 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
                 // a list that was too much at once may succeed in pages
                 stream.paged = true;
                 if W::OPTIONAL && error.is_withheld() {
-                    // the list finds that the kind is hidden, and says so
+                    // the list finds that the kind is hidden, and says so; if it is not, only the watch may not be opened
                     stream.version = None;
+                    if std::mem::replace(&mut stream.is_withheld, true) {
+                        sleep(WITHHELD).await;
+                    }
                 }
             }
         }
@@ -117,6 +122,10 @@ struct Stream<W: Watched> {
     version: Option<String>,
     /// How long, in all, watches were open since one of them has brought anything.
     unheard: Duration,
+    /// How long they may be silent before there is a list: longer after each list that had to be made for it.
+    patience: Duration,
+    /// Whether the last watch could not be opened for want of a right.
+    is_withheld: bool,
     /// Whether lists come in pages. The list after a paged one that expired does not.
     paged: bool,
     synced: bool,
@@ -278,13 +287,20 @@ impl<W: Watched> Stream<W> {
             self.selector,
         );
         let stream = self.client.stream(&action, &path).await?;
+        self.is_withheld = false;
         let (opened, mut heard) = (Instant::now(), false);
         let end = self.follow(&action, stream, &mut heard).await;
         let silent = opened.elapsed();
-        self.unheard = if heard { Duration::ZERO } else { self.unheard + silent };
-        if !heard && (silent >= SILENCE || self.unheard >= UNHEARD) {
-            // perhaps the API server has yet to reach this version, as after etcd was restored from an older snapshot
+        if heard {
+            (self.unheard, self.patience) = (Duration::ZERO, SILENCE);
+            return end;
+        }
+        self.unheard += silent;
+        if silent >= SILENCE && self.unheard >= self.patience || self.unheard >= UNHEARD {
+            // perhaps the API server has yet to reach this version, as after etcd was restored from an older snapshot. But for
+            // minutes after its start it may have no bookmarks for a quiet kind
             (self.unheard, self.version) = (Duration::ZERO, None);
+            self.patience = UNHEARD.min(self.patience * 2);
         }
         end
     }

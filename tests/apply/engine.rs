@@ -490,7 +490,7 @@ async fn a_patch_reverted_before_its_answer_is_sent_again() {
         let check = patches.want(&key, Some(patch.clone())).expect("the key is not checked again");
         assert!(matches!(patches.finished().await, Outcome::Accepted(k) if k == key));
         tokio::time::sleep_until(check).await;
-        patches.doubt(&key);
+        patches.doubt(&key, true);
         assert_eq!(patches.want(&key, Some(patch.clone())), None);
         assert!(matches!(patches.finished().await, Outcome::Accepted(k) if k == key));
         assert_eq!(annotation().await, "ours");

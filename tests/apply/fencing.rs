@@ -232,7 +232,7 @@ async fn only_the_text_that_was_planned_for_is_replaced() {
             tokio::time::sleep_until(at).await;
         }
         let outcome = patches.finished().await;
-        patches.doubt(&key);
+        patches.doubt(&key, true);
         (outcome, annotation(&api, "namespaces/a/pods/p", POD_NETWORKS).await)
     };
     let (outcome, have) = give(&second, &third).await;

@@ -87,8 +87,8 @@ impl Size {
         // whatever the name: all sets without namespaces are of the policy's own
         let Some(set) = PodSet::of_peer(peer, &Name::from("")) else { return Ok(()) };
         let names = ports.named.iter().filter(|_| direction == Direction::Egress);
-        let named = names.map(|(protocol, name)| set.clone().with_port(*protocol, name));
-        let new: BTreeSet<_> = named.chain([set.clone()]).filter(|set| !self.sets.contains(set)).collect();
+        let with_ports = names.map(|(protocol, name)| set.clone().with_port(*protocol, name));
+        let new: BTreeSet<_> = with_ports.chain([set.clone()]).filter(|set| !self.sets.contains(set)).collect();
         let open = if set.is_open() { new.len() } else { 0 };
         let is_over = |what: &str, most: usize| {
             format!(

@@ -1,6 +1,7 @@
 //! Interconnection with other clusters: what is wanted and what is known about the others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
 use ovnkube_ipam::Subnet;
@@ -236,8 +237,8 @@ impl World {
         local
     }
 
-    /// The addresses that this cluster has of itself. A network counts only around an address that Kubernetes knows of the node: an agent
-    /// that lies could have any other cluster's addresses refused.
+    /// The addresses that this cluster has of itself. A network counts only around an address that Kubernetes knows of the node, or its
+    /// gateway's, which may be on a NIC of its own.
     pub fn own_addresses(&self) -> Local {
         let ranges: Vec<LocalRange> = self.cluster_ranges().collect();
         let mut local = Local { ranges, ..Local::default() };
@@ -245,7 +246,9 @@ impl World {
             let gateway = node.gateway.iter().flat_map(|gateway| &gateway.ips);
             let host = node.host_cidrs.iter().chain(gateway);
             let known = node.addresses.iter().chain(&node.other_addresses);
-            let is_around = |net: &Subnet| is_network(*net) && known.clone().any(|ip| net.contains(*ip));
+            let gateways = node.gateway.iter().flat_map(|gateway| &gateway.ips).map(|net| net.ip());
+            let inside: BTreeSet<IpAddr> = known.clone().copied().chain(gateways).collect();
+            let is_around = |net: &Subnet| is_network(*net) && inside.iter().any(|ip| net.contains(*ip));
             local.networks.extend(host.clone().map(|net| Subnet::of(*net)).filter(is_around));
             local.hosts.extend(host.map(IpNetwork::ip));
             local.nodes.extend(known);

@@ -24,8 +24,9 @@ pub(super) enum Named {
 }
 
 impl Named {
-    fn owners(&self) -> Vec<OwnerId> {
-        match self {
+    /// The hashes that are the usual names of its rows.
+    fn hashes(&self) -> BTreeSet<u64> {
+        let owners = match self {
             Self::Cluster => vec![cluster_port_group(), cluster_router_port_group()],
             Self::Namespace(name) => {
                 let deny = Direction::ALL.map(|direction| row_owners::deny_group(name, direction));
@@ -34,7 +35,8 @@ impl Named {
             }
             Self::Policy(key) => vec![row_owners::policy_group(key)],
             Self::Set(set, number) => Family::ALL.map(|family| row_owners::pod_set(set, *number, family)).into(),
-        }
+        };
+        owners.iter().map(OwnerId::hash).collect()
     }
 }
 
@@ -51,7 +53,7 @@ pub(super) struct RowNames {
 
 impl RowNames {
     pub(super) fn enter(&mut self, named: &Named) {
-        for hash in named.owners().iter().map(OwnerId::hash) {
+        for hash in named.hashes() {
             let first = self.by_hash.entry(hash).or_insert_with(|| named.clone());
             if first != named {
                 let all = self.contested.entry(hash).or_insert_with(|| BTreeSet::from([first.clone()]));
@@ -61,7 +63,7 @@ impl RowNames {
     }
 
     pub(super) fn leave(&mut self, named: &Named) {
-        for hash in named.owners().iter().map(OwnerId::hash) {
+        for hash in named.hashes() {
             let Some(all) = self.contested.get_mut(&hash) else {
                 self.by_hash.remove(&hash);
                 continue;

@@ -1,0 +1,137 @@
+//! The subnets in which pods run.
+
+use super::*;
+
+#[test]
+fn pods_keep_a_subnet_that_is_no_more_annotated() {
+    for (annotated, what) in [
+        (&["10.1.7.0/25"][..], "halved"),
+        (&["10.1.6.0/23"][..], "doubled"),
+        (&["10.1.9.0/24"][..], "moved"),
+        (&["192.168.0.0/24"][..], "moved out of the ranges"),
+        (&[][..], "removed"),
+    ] {
+        let pods = [
+            told("a", 1).started(&["10.1.7.3/24"]),
+            told("b", 2).started(&["10.1.7.200/24"]),
+            told("c", 3).annotated(&["10.1.7.9/24"]),
+        ];
+        let mut story = Story::begins(ONE, annotated, &pods);
+        assert_eq!(story.has("n1"), ["10.1.7.0/24"], "{what}");
+        for (pod, ip) in [("a", "10.1.7.3/24"), ("b", "10.1.7.200/24"), ("c", "10.1.7.9/24")] {
+            assert_eq!(story.ips(pod), [ip], "{what}");
+            assert!(story.entry(pod).may_be_wired && story.reasons(pod).is_empty(), "{what}");
+        }
+        assert_eq!(story.node_reasons("n1"), vec!["AnnotationNotObeyed"; annotated.len()], "{what}");
+        story.told(&told("new", 4));
+        assert!(story.ips("new").is_empty(), "{what}: no pod gets an address that the API server does not show");
+        story.confirm("n1");
+        assert_eq!(story.ips("new").len(), 1);
+        assert!(story.node_reasons("n1").is_empty());
+    }
+}
+
+#[test]
+fn pods_addresses_take_no_other_nodes_subnet() {
+    let mut story = Story::new(ONE);
+    story.subnets("a-liar", &["10.1.5.0/24"]);
+    story.subnets("b", &["10.1.6.0/24"]);
+    story.subnets("c-copies", &["10.1.7.0/24"]);
+    story.subnets("d", &["10.1.7.0/24"]);
+    story.told(&told("p1", 1).on("a-liar").started(&["10.1.6.3/24"]));
+    story.told(&told("p2", 1).on("d").started(&["10.1.7.3/24"]));
+    story.sync();
+    assert_eq!(story.has("a-liar"), ["10.1.5.0/24"]);
+    assert_eq!(story.has("b"), ["10.1.6.0/24"]);
+    assert_eq!(story.has("d"), ["10.1.7.0/24"], "whose pods run in it has it, though the other node is as old");
+    assert!(!story.has("c-copies").contains(&"10.1.7.0/24".to_owned()));
+    assert_eq!(story.ips("p1"), ["10.1.5.3/24"]);
+    assert_eq!(story.ips("p2"), ["10.1.7.3/24"]);
+}
+
+#[test]
+fn a_single_pods_status_or_annotation_moves_no_subnet() {
+    let pods = [
+        told("a", 1).started(&["10.1.7.3/24"]),
+        told("b", 2).started(&["10.1.7.4/24"]),
+        told("liar", 3).started(&["10.1.9.3/24"]),
+        told("short", 4).started(&["10.1.7.5/29"]),
+        told("wide", 5).started(&["10.1.7.6/16"]),
+        told("shorter", 6).started(&["10.1.7.7/29"]),
+    ];
+    let story = Story::begins(ONE, &["10.1.7.0/24"], &pods);
+    assert_eq!(story.has("n1"), ["10.1.7.0/24"]);
+    assert_eq!(story.ips("a"), ["10.1.7.3/24"]);
+}
+
+#[test]
+fn a_subnet_of_an_older_host_prefix_stays() {
+    let story = Story::begins(ONE, &["10.1.6.0/23"], &[told("a", 1).started(&["10.1.7.3/23"])]);
+    assert_eq!(story.has("n1"), ["10.1.6.0/23"]);
+    assert!(story.node_reasons("n1").is_empty());
+    assert_eq!(story.ips("a"), ["10.1.7.3/23"]);
+}
+
+#[test]
+fn pods_of_a_node_with_its_own_subnet_are_ignored() {
+    let mut story = Story::new(ONE);
+    story.node("n1", &[(keys::HYBRID_SUBNET, "10.1.0.0/24")]);
+    story.told(&told("a", 1).runs(&["10.1.0.3"]));
+    story.sync();
+    assert!(story.has("n1").is_empty() && story.ips("a").is_empty());
+}
+
+#[test]
+fn a_recreated_node_gets_its_pods_subnet_back() {
+    let mut story = Story::begins(ONE, &["10.1.7.0/24"], &[told("a", 1).started(&["10.1.7.3/24"])]);
+    story.world.apply(Change::Node("n1".into(), None));
+    assert!(story.ips("a").is_empty());
+    story.node("n1", &[]);
+    assert_eq!(story.has("n1"), ["10.1.7.0/24"]);
+    assert_eq!(story.ips("a"), ["10.1.7.3/24"]);
+    // unless another pod has it by then
+    story.world.apply(Change::Node("n1".into(), None));
+    story.subnets("n2", &["10.1.7.0/24"]);
+    story.node("n1", &[]);
+    assert_ne!(story.has("n1"), ["10.1.7.0/24"]);
+    story.confirm("n1");
+    assert_eq!(story.reasons("a"), ["AddressConflict"]);
+}
+
+#[test]
+fn a_follower_keeps_the_subnet_that_pods_run_in() {
+    let mut settings = network(ONE);
+    settings.roles.cluster_manager = false;
+    let mut story = Story { world: World::new(settings, [Kind::Node, Kind::Pod]) };
+    story.subnets("n1", &["10.1.4.0/24"]);
+    story.told(&told("a", 1).started(&["10.1.4.3/24"]));
+    story.sync();
+    for edited in ["10.1.5.0/24", "10.1.4.0/25"] {
+        story.subnets("n1", &[edited]);
+        assert_eq!(story.has("n1"), ["10.1.4.0/24"]);
+        assert_eq!(story.ips("a"), ["10.1.4.3/24"]);
+        assert_eq!(story.node_reasons("n1"), ["AnnotationNotObeyed"]);
+    }
+    story.subnets("n1", &["10.1.5.0/24"]);
+    story.told(&told("b", 2));
+    story.gone("a");
+    assert_eq!(story.has("n1"), ["10.1.5.0/24"], "no pod runs in the other one any more");
+    assert_eq!(story.ips("b"), ["10.1.5.3/24"]);
+    assert!(story.node_reasons("n1").is_empty());
+}
+
+/// A node whose second family came later, and follows a pod that runs with an address elsewhere.
+#[test]
+fn a_pod_with_one_family_keeps_what_it_runs_with_in_a_subnet_that_follows_it() {
+    let mut story = Story::new(DUAL);
+    story.subnets("n1", &[V4]);
+    story.sync();
+    story.confirm("n1");
+    let other = story.has("n1")[1].clone();
+    story.told(&told("a", 1).runs(&["10.1.0.3", "fd01:0:0:5::3"]));
+    assert_ne!(story.has("n1")[1], other);
+    assert_eq!(story.ips("a"), ["10.1.0.3/24", "fd01:0:0:5::3/64"]);
+    story.told(&told("b", 2).annotated(&["fd01:0:0:5::3/64"]));
+    story.confirm("n1");
+    assert_eq!(story.ips("a"), ["10.1.0.3/24", "fd01:0:0:5::3/64"]);
+}
