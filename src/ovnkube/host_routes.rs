@@ -50,9 +50,10 @@ impl Addresses {
     async fn of(&mut self, name: &str) -> impl Iterator<Item = IpAddr> {
         let answer = timeout(FOUND_WITHIN, lookup_host((name, 0))).await;
         let known = self.0.entry(name.to_owned()).or_default();
-        match answer {
-            Ok(Ok(found)) => known.extend(found.map(|address| address.ip().to_canonical()).take(MOST_ADDRESSES)),
-            _ => debug!(name, "cannot find the addresses of a server of the shared databases"),
+        if let Ok(Ok(found)) = answer {
+            known.extend(found.map(|address| address.ip().to_canonical()).take(MOST_ADDRESSES));
+        } else {
+            debug!(name, "cannot find the addresses of a server of the shared databases");
         }
         while known.len() > MOST_ADDRESSES {
             known.pop_first();
