@@ -61,6 +61,9 @@ fn text(request: &mut CertificateSigningRequest, change: impl Fn(&str) -> String
     request.spec.request = ByteString(change(&text).into_bytes());
 }
 
+/// How a text is changed.
+type Written = fn(&str) -> String;
+
 /// A request that no approver should let a node make.
 fn of_controller_manager() -> String {
     String::from_utf8(signed("CN=system:kube-controller-manager", Attributes::default()).0).unwrap()
@@ -96,14 +99,14 @@ fn issued() -> CertificateSigningRequestStatus {
 /// The signer reads the text itself: where it may find another request, nothing is approved.
 #[test]
 fn a_text_with_two_readings_is_denied() {
-    let one: &[(&str, fn(&str) -> String)] =
+    let one: &[(&str, Written)] =
         &[("as it is", str::to_owned), ("no newline at the end", |text| text.trim_end().to_owned())];
     for (what, change) in one {
         let mut request = request();
         text(&mut request, change);
         assert!(judge(&request).is_some_and(|verdict| verdict.is_approved), "{what}");
     }
-    let many: &[(&str, fn(&str) -> String)] = &[
+    let many: &[(&str, Written)] = &[
         ("two blocks", |text| text.to_owned() + &of_controller_manager()),
         ("another block first", |text| of_controller_manager() + text),
         // Rust takes the first block, Go the second one
