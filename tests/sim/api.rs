@@ -97,8 +97,8 @@ impl ApiServer {
 
     /// Goes back to what it had, as when etcd is restored from a snapshot.
     pub(crate) fn restore(&mut self, snapshot: Self) {
-        let (births, term) = (self.births, self.term);
-        *self = Self { births, term, ..snapshot };
+        let (term, births) = (self.term, self.births);
+        *self = Self { term, births, ..snapshot };
     }
 
     pub(crate) fn version(&self) -> u64 {
