@@ -246,7 +246,7 @@ impl World {
             let gateway = node.gateway.iter().flat_map(|gateway| &gateway.ips);
             let host = node.host_cidrs.iter().chain(gateway);
             let known = node.addresses.iter().chain(&node.other_addresses);
-            let gateways = node.gateway.iter().flat_map(|gateway| &gateway.ips).map(|net| net.ip());
+            let gateways = node.gateway.iter().flat_map(|gateway| &gateway.ips).map(IpNetwork::ip);
             let inside: BTreeSet<IpAddr> = known.clone().copied().chain(gateways).collect();
             let is_around = |net: &Subnet| is_network(*net) && inside.iter().any(|ip| net.contains(*ip));
             local.networks.extend(host.clone().map(|net| Subnet::of(*net)).filter(is_around));

@@ -42,7 +42,7 @@ impl Story {
         self.world.apply(Change::Namespace(name.into(), Some(namespace)))
     }
 
-    fn policy(&mut self, namespace: &str, name: &str, created: i64, from: Value) -> BTreeSet<Affected> {
+    fn policy(&mut self, namespace: &str, name: &str, created: i64, from: &Value) -> BTreeSet<Affected> {
         let fields: PolicyFields =
             serde_json::from_value(json!({"podSelector": {}, "ingress": [{"from": [from]}]})).unwrap();
         let policy = meta(created, |meta| NetworkPolicy::parse(meta, &fields));
@@ -99,10 +99,10 @@ fn policy(namespace: &str, name: &str) -> Affected {
 fn a_policy_does_not_get_the_group_of_another_namespace() {
     let mut story = Story::settled();
     let pod = story.pod("attacker");
-    story.policy("attacker", POLICY, 1, json!({"podSelector": {}}));
+    story.policy("attacker", POLICY, 1, &json!({"podSelector": {}}));
     let usual = story.of_policy("attacker", POLICY);
     assert_eq!(usual, "a6039952836002023886");
-    let affected = story.policy("victim", "own", 2, json!({"podSelector": {}}));
+    let affected = story.policy("victim", "own", 2, &json!({"podSelector": {}}));
     assert_eq!(story.deny("victim", Direction::Ingress), usual);
     assert!(is_long(&story.of_policy("attacker", POLICY)));
     assert!(affected.contains(&policy("attacker", POLICY)) && affected.contains(&pod), "{affected:?}");
@@ -124,7 +124,7 @@ fn of_two_policies_the_older_one_keeps_its_group() {
         for is_settled in [false, true] {
             let mut story = if is_settled { Story::settled() } else { Story::new() };
             for (namespace, name, created) in at_start.map(|at| policies[at]) {
-                story.policy(namespace, name, created, json!({"podSelector": {}}));
+                story.policy(namespace, name, created, &json!({"podSelector": {}}));
             }
             story.world.apply(Change::Synced(Kind::Pod));
             assert_eq!(story.of_policy("victim", "own"), "a7766714652053522038");
@@ -137,9 +137,9 @@ fn of_two_policies_the_older_one_keeps_its_group() {
 #[test]
 fn a_policy_made_again_under_its_name_counts_by_its_new_age() {
     let mut story = Story::settled();
-    story.policy("victim", "own", 5, json!({"podSelector": {}}));
-    story.policy("attacker", OTHER_POLICY, 7, json!({"podSelector": {}}));
-    let affected = story.policy("victim", "own", 9, json!({"podSelector": {}}));
+    story.policy("victim", "own", 5, &json!({"podSelector": {}}));
+    story.policy("attacker", OTHER_POLICY, 7, &json!({"podSelector": {}}));
+    let affected = story.policy("victim", "own", 9, &json!({"podSelector": {}}));
     assert!(is_long(&story.of_policy("victim", "own")));
     assert!(affected.contains(&policy("attacker", OTHER_POLICY)) && affected.contains(&policy("victim", "own")));
 }
@@ -147,16 +147,16 @@ fn a_policy_made_again_under_its_name_counts_by_its_new_age() {
 #[test]
 fn a_set_of_pods_does_not_get_anothers_addresses() {
     let mut story = Story::settled();
-    story.policy("attacker", "a", 3, app(LABEL));
+    story.policy("attacker", "a", 3, &app(LABEL));
     let usual = story.of_set("attacker", LABEL, Family::V4);
-    let affected = story.policy("victim", "v", 2, app("client"));
+    let affected = story.policy("victim", "v", 2, &app("client"));
     assert_eq!(story.of_set("victim", "client", Family::V4), usual);
     assert!(is_long(&story.of_set("attacker", LABEL, Family::V4)));
     assert!(is_long(&story.of_set("attacker", LABEL, Family::V6)));
     let set = |namespace, label| Affected::PodSet(Arc::new(set(namespace, label)));
     assert!(affected.contains(&set("attacker", LABEL)) && affected.contains(&policy("attacker", "a")), "{affected:?}");
     // an older policy that refers to the set makes it the older one
-    let affected = story.policy("attacker", "older", 1, app(LABEL));
+    let affected = story.policy("attacker", "older", 1, &app(LABEL));
     assert_eq!(story.of_set("attacker", LABEL, Family::V4), usual);
     assert!(affected.contains(&set("victim", "client")) && affected.contains(&policy("victim", "v")), "{affected:?}");
     story.no_policy("attacker", "older");
