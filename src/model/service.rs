@@ -196,7 +196,9 @@ impl Service {
             ips.truncate(drop(field, ips.len().min(left), ips.len(), "addresses"));
             left -= ips.len();
         }
-        Family::ALL.into_iter().for_each(|family| self.drop_excess_ranges(family));
+        for family in Family::ALL {
+            self.drop_excess_ranges(family);
+        }
     }
 
     /// Drops ranges of a family, but not all, which would let every client in.

@@ -181,8 +181,9 @@ impl World {
         if let Some((protocol, name)) = &set.port {
             let mut numbers = Numbers::default();
             for pod in self.pods_of(set).iter().filter_map(|key| self.pods.get(key)).filter(|e| e.pod.is_placed()) {
-                let each: BTreeSet<_> = pod.pod.numbers(*protocol, name).collect();
-                each.into_iter().for_each(|number| numbers.add(number));
+                for number in pod.pod.numbers(*protocol, name).collect::<BTreeSet<_>>() {
+                    numbers.add(number);
+                }
             }
             if let Some(users) = self.policies.sets.get_mut(set) {
                 users.numbers = numbers;
