@@ -86,9 +86,9 @@ impl Size {
     fn count_sets(&mut self, peer: &Peer, ports: &Ports<'_>, direction: Direction) -> Result<(), String> {
         // whatever the name: all sets without namespaces are of the policy's own
         let Some(set) = PodSet::of_peer(peer, &Name::from("")) else { return Ok(()) };
-        let names = ports.named.iter().filter(|_| direction == Direction::Egress);
-        let with_ports = names.map(|(protocol, name)| set.clone().with_port(*protocol, name));
-        let new: BTreeSet<_> = with_ports.chain([set.clone()]).filter(|set| !self.sets.contains(set)).collect();
+        let of_egress = ports.named.iter().filter(|_| direction == Direction::Egress);
+        let with_port = of_egress.map(|(protocol, name)| set.clone().with_port(*protocol, name));
+        let new: BTreeSet<_> = with_port.chain([set.clone()]).filter(|set| !self.sets.contains(set)).collect();
         let open = if set.is_open() { new.len() } else { 0 };
         let is_over = |what: &str, most: usize| {
             format!(

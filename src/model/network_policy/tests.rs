@@ -228,9 +228,9 @@ fn different_selectors_are_bounded() {
     let without = |n: usize| format!(r#"{{"matchExpressions":[{{"key":"k{n}","operator":"DoesNotExist"}}]}}"#);
     let everywhere = |n: usize| format!(r#"{{"namespaceSelector":{}}}"#, without(n));
     assert_eq!(used("ingress", &list(105, everywhere), ""), (100, 5));
-    let labelled =
+    let by_label =
         |n: usize| format!(r#"{{"podSelector":{},"namespaceSelector":{{"matchLabels":{{"a":"b"}}}}}}"#, without(n));
-    assert_eq!(used("ingress", &list(105, labelled), ""), (105, 0));
+    assert_eq!(used("ingress", &list(105, by_label), ""), (105, 0));
     let own = |n: usize| format!(r#"{{"podSelector":{}}}"#, without(n));
     assert_eq!(used("ingress", &list(105, own), ""), (105, 0));
     let values = |count: usize| list(count, |n| format!(r#""v{n}""#));
