@@ -76,5 +76,6 @@ pub use protocol::Protocol;
 pub use selector::{Operator, Requirement, Selector, SelectorFields};
 pub use service::{BadField, PortFields, Service, ServiceFields, ServicePort, ServiceType, TrafficPolicy};
 pub use service_cidr::ServiceCidr;
-pub use services::{AddressRules, Backend, Backends, ExternalIps, KeptOut, NodeIps, Services, Topology};
+pub use services::kept_out::KeptOut;
+pub use services::{AddressRules, Backend, Backends, ExternalIps, NodeIps, Services, Topology};
 pub use world::{Joined, NodeNetwork, PodEntry, Policies, Site, SiteRouter, World, is_for_pods};

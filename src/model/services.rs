@@ -11,7 +11,7 @@
 //! wherever it comes in.
 
 mod claims;
-mod kept_out;
+pub(crate) mod kept_out;
 mod owners;
 mod rules;
 #[cfg(test)]
@@ -21,7 +21,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use self::claims::{Claims, Frontend};
-pub use self::kept_out::KeptOut;
 pub use self::owners::NodeIps;
 use self::owners::Owners;
 use self::rules::Refusal;

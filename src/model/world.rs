@@ -11,6 +11,7 @@ mod admission_tests;
 mod host_routes;
 mod interconnection;
 mod joined;
+mod naming;
 mod node_network;
 mod nodes;
 mod numbers;
