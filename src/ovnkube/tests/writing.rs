@@ -14,7 +14,7 @@ async fn a_leader_without_a_database_says_so() {
     let lab = Lab::new().await;
     let mut nb = Server::new(Release::Lts);
     let [_, a, b, c] = std::process::id().to_be_bytes();
-    let address = SocketAddr::from(([127, a | 128, b, c], 9414));
+    let address = SocketAddr::from(([127, a | 128, b, c], 9416));
     let flags = [format!("--nb-address=unix:{}", nb.socket().display()), format!("--metrics-bind-address={address}")];
     let master = lab.start("init-master=one", &flags.each_ref().map(String::as_str));
     lab.ready(&master).await;
