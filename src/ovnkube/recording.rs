@@ -31,8 +31,9 @@ pub(crate) fn create(path: &Path) -> Result<Recording> {
     let failed = |error| {
         anyhow!("cannot record to {}: {error}; set record to a new file in a writable directory", path.display())
     };
-    Recording { path: path.to_owned() }.make().map_err(failed)?;
-    Ok(Recording { path: path.to_owned() })
+    let recording = Recording { path: path.to_owned() };
+    recording.make().map_err(failed)?;
+    Ok(recording)
 }
 
 /// The file of a recording.

@@ -70,12 +70,13 @@ impl Report {
             Unfit::Older(why) => ("DatabaseOlderThanSeen", "is not used", why),
             Unfit::Full(why) => ("DatabaseCannotWrite", "takes no changes", why),
         };
-        Notice {
-            object: namespace(&self.api, &self.namespace).await,
-            severity: Severity::Warning,
-            reason,
-            message: format!("the {} {what}: {why}", self.part),
-        }
+        self.warning(reason, format!("the {} {what}: {why}", self.part)).await
+    }
+
+    /// A warning about the namespace of ovnkube.
+    pub(crate) async fn warning(&self, reason: &'static str, message: String) -> Notice {
+        let object = namespace(&self.api, &self.namespace).await;
+        Notice { object, severity: Severity::Warning, reason, message }
     }
 }
 

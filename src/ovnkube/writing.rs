@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use ovnkube_apply::Writing;
-use ovnkube_model::{Notice, Severity};
 use ovnkube_telemetry::WritingMetrics;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
-use crate::stranger::{REMIND, Report, namespace};
+use crate::stranger::{REMIND, Report};
 
 /// Elections and restarts of servers take less, and so does the lock of a controller that was killed.
 const TOLD_AFTER: Duration = Duration::from_secs(30);
@@ -33,8 +32,9 @@ impl Report {
                 if left.is_zero() {
                     self.readiness.wait(self.part, format!("nothing can be written: {why}"));
                     if told.is_none_or(|at: Instant| at.elapsed() >= REMIND) {
-                        warn!("nothing can be written to the {database} database: {why}");
-                        self.events.publish(self.blocked(database, why).await);
+                        let message = format!("nothing can be written to the {database} database: {why}");
+                        warn!("{message}");
+                        self.events.publish(self.warning("DatabaseNotWritable", message).await);
                         told = Some(Instant::now());
                     }
                 } else {
@@ -50,15 +50,6 @@ impl Report {
             if let Ok(Err(_)) = timeout(wait, writing.changed()).await {
                 return;
             }
-        }
-    }
-
-    async fn blocked(&self, database: &str, why: &str) -> Notice {
-        Notice {
-            object: namespace(&self.api, &self.namespace).await,
-            severity: Severity::Warning,
-            reason: "DatabaseNotWritable",
-            message: format!("nothing can be written to the {database} database: {why}"),
         }
     }
 }

@@ -8,7 +8,7 @@ use ovnkube_ovn::nb::{self, logical_switch as ls, logical_switch_port as lsp};
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::{RowChange, Txn};
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
 
 use crate::client::Client;
@@ -243,6 +243,20 @@ fn many_names_in_a_certificate_make_no_long_message() {
     assert!(said.contains("\"host-7.example\", ..., but not \"10.0.0.1\"") && said.len() < 400, "{said}");
 }
 
+/// A client of one member, and the other end of each connection that it dials.
+fn dialling() -> (Client, mpsc::UnboundedReceiver<DuplexStream>) {
+    let (dialled, servers) = mpsc::unbounded_channel();
+    let dial = move |_: &Remote| {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        dialled.send(theirs).unwrap();
+        let (read, write) = tokio::io::split(ours);
+        (Box::new(read) as ReadHalf, Box::new(write) as WriteHalf)
+    };
+    let remotes = vec![Remote::Unix("member".into())];
+    let client = Client::connect(Options { dial: Some(Arc::new(dial)), ..Options::new(&nb::DATABASE, remotes) });
+    (client, servers)
+}
+
 /// The next request on a connection, and its id.
 async fn request(from: &mut (impl AsyncRead + Unpin), framer: &mut Framer) -> (String, Value) {
     loop {
@@ -257,15 +271,7 @@ async fn request(from: &mut (impl AsyncRead + Unpin), framer: &mut Framer) -> (S
 /// A member that is elected is used at once, over the connection on which it said that it does not lead.
 #[tokio::test(start_paused = true)]
 async fn a_member_is_watched_until_it_leads() {
-    let (dialled, mut servers) = mpsc::unbounded_channel();
-    let dial = move |_: &Remote| {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
-        dialled.send(theirs).unwrap();
-        let (read, write) = tokio::io::split(ours);
-        (Box::new(read) as ReadHalf, Box::new(write) as WriteHalf)
-    };
-    let remotes = vec![Remote::Unix("member".into())];
-    let client = Client::connect(Options { dial: Some(Arc::new(dial)), ..Options::new(&nb::DATABASE, remotes) });
+    let (client, mut servers) = dialling();
     let server = servers.recv().await.unwrap();
     let (mut from, mut to) = tokio::io::split(server);
     let mut framer = Framer::new(1 << 20);
@@ -291,15 +297,7 @@ async fn a_member_is_watched_until_it_leads() {
 /// A monitor that starts just after the database was converted is not cancelled.
 #[tokio::test(start_paused = true)]
 async fn a_conversion_just_before_the_monitor_is_seen() {
-    let (dialled, mut servers) = mpsc::unbounded_channel();
-    let dial = move |_: &Remote| {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
-        dialled.send(theirs).unwrap();
-        let (read, write) = tokio::io::split(ours);
-        (Box::new(read) as ReadHalf, Box::new(write) as WriteHalf)
-    };
-    let remotes = vec![Remote::Unix("member".into())];
-    let client = Client::connect(Options { dial: Some(Arc::new(dial)), ..Options::new(&nb::DATABASE, remotes) });
+    let (client, mut servers) = dialling();
     let mut server = servers.recv().await.unwrap();
     let (mut framer, mut asked) = (Framer::new(1 << 20), Vec::new());
     while asked.len() < 9 {

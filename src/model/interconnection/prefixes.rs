@@ -57,8 +57,8 @@ impl Local {
     pub(super) fn find_said(&self, prefix: Subnet) -> Option<String> {
         // a network that lies in the prefix has an address of a node there
         let network = || around(prefix).find(|range| self.networks.contains(range));
-        let network = || network().map(|range| format!("lies in {range}, a network that nodes of this cluster are on"));
-        contained(&self.hosts, prefix).or_else(network)
+        let lies = |range| format!("lies in {range}, a network that nodes of this cluster are on");
+        contained(&self.hosts, prefix).or_else(|| network().map(lies))
     }
 
     pub fn is_of_node(&self, ip: IpAddr) -> bool {

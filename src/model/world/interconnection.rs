@@ -1,7 +1,6 @@
 //! Interconnection with other clusters: what is wanted and what is known about the others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
 use ovnkube_ipam::Subnet;
@@ -244,11 +243,10 @@ impl World {
         let mut local = Local { ranges, ..Local::default() };
         for node in self.nodes.values() {
             let gateway = node.gateway.iter().flat_map(|gateway| &gateway.ips);
-            let host = node.host_cidrs.iter().chain(gateway);
+            let host = node.host_cidrs.iter().chain(gateway.clone());
             let known = node.addresses.iter().chain(&node.other_addresses);
-            let gateways = node.gateway.iter().flat_map(|gateway| &gateway.ips).map(IpNetwork::ip);
-            let inside: BTreeSet<IpAddr> = known.clone().copied().chain(gateways).collect();
-            let is_around = |net: &Subnet| is_network(*net) && inside.iter().any(|ip| net.contains(*ip));
+            let inside = known.clone().copied().chain(gateway.map(IpNetwork::ip));
+            let is_around = |net: &Subnet| is_network(*net) && inside.clone().any(|ip| net.contains(ip));
             local.networks.extend(host.clone().map(|net| Subnet::of(*net)).filter(is_around));
             local.hosts.extend(host.map(IpNetwork::ip));
             local.nodes.extend(known);

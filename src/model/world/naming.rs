@@ -11,20 +11,17 @@ use crate::{Affected, Direction, Family, Name, Notice, Object, ObjectKey, PodSet
 impl World {
     /// The group of a namespace's pods.
     pub fn namespace_group(&self, namespace: &str) -> OwnerId {
-        let is_it = |named: &Named| matches!(named, Named::Namespace(name) if **name == *namespace);
-        self.row_names.named(row_owners::namespace_group(namespace), is_it)
+        self.row_names.named(row_owners::namespace_group(namespace), |named| named.is_namespace(namespace))
     }
 
     /// The set of a namespace's pod addresses of one family.
     pub fn namespace_set(&self, namespace: &str, family: Family) -> OwnerId {
-        let is_it = |named: &Named| matches!(named, Named::Namespace(name) if **name == *namespace);
-        self.row_names.named(row_owners::namespace_set(namespace, family), is_it)
+        self.row_names.named(row_owners::namespace_set(namespace, family), |named| named.is_namespace(namespace))
     }
 
     /// The group of a namespace's pods that some policy selects for a direction.
     pub fn deny_group(&self, namespace: &str, direction: Direction) -> OwnerId {
-        let is_it = |named: &Named| matches!(named, Named::Namespace(name) if **name == *namespace);
-        self.row_names.named(row_owners::deny_group(namespace, direction), is_it)
+        self.row_names.named(row_owners::deny_group(namespace, direction), |named| named.is_namespace(namespace))
     }
 
     /// The group of the pods that a policy selects.

@@ -23,6 +23,10 @@ pub(super) enum Named {
 }
 
 impl Named {
+    pub(super) fn is_namespace(&self, namespace: &str) -> bool {
+        matches!(self, Self::Namespace(name) if **name == *namespace)
+    }
+
     /// The hashes that are the usual names of its rows.
     fn hashes(&self) -> BTreeSet<u64> {
         let owners = match self {
