@@ -39,7 +39,7 @@ demo: ## start a cluster of three nodes on this machine, with pods that reach ea
 demo-daemonset: ## the same with everything in pods, installed on bare hosts with kubectl apply -f dist/yaml (root)
 	@DEMO_UP="--ovn 25.03 --db pods --impl daemonset" lab/demo up
 
-image: ## build the image ovnkube:latest with static programs; IMAGE_BUILDER=podman, buildah or docker; IMAGE_ARCH=amd64 or arm64
+image: ## build the image ovnkube:latest with static programs, and a list of what is in it; IMAGE_BUILDER=podman, buildah or docker; IMAGE_ARCH=amd64 or arm64
 	@[ -n "$(STATIC)" ] || { echo "image: IMAGE_ARCH must be amd64 or arm64; it is \"$(IMAGE_ARCH)\"" >&2; exit 2; }
 	@[ -d "$$(rustc --print target-libdir --target $(STATIC))" ] || \
 	  { echo "image: Rust has no target $(STATIC) here: rustup target add $(STATIC), or lab/install release" >&2; exit 1; }
@@ -47,6 +47,8 @@ image: ## build the image ovnkube:latest with static programs; IMAGE_BUILDER=pod
 	  $(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay --target $(STATIC)
 	install -D -m 755 -t _output/image/$(IMAGE_ARCH) $(TARGET)/$(STATIC)/release/ovnkube $(TARGET)/$(STATIC)/release/ovn-k8s-cni-overlay
 	$(IMAGE_BUILDER) build -f dist/images/Dockerfile --platform linux/$(IMAGE_ARCH) --build-arg PROGRAMS=_output/image/$(IMAGE_ARCH) $(IMAGE_ARGS) -t ovnkube:latest .
+	@dist/image-sbom $(IMAGE_BUILDER) _output/image/$(IMAGE_ARCH)/ovnkube-image.cdx.json || \
+	  echo "image: built, but there is no list of what is in it" >&2
 
 demo-down: ## remove the demo's cluster
 	@lab/demo down
@@ -128,7 +130,7 @@ release: ## the files of a release for amd64 and arm64 in target/dist, and a tes
 	@.ci/step "test of the release" tests/release/run $(TARGET)/dist
 
 image-test: ## `make image` for amd64 and arm64 with buildah and a base image of Debian's packages, and a test of the images (root); docs/releases.md
-	@.ci/step "what is missing" lab/install packages toolchains builder
+	@.ci/step "what is missing" lab/install packages toolchains builder release
 	@.ci/step "images" tests/release/builder
 
 windows: ## ovnkube.exe and ovn-k8s-cni-overlay.exe in _output/windows, and a test of them with wine (root); docs/releases.md
