@@ -177,6 +177,13 @@ impl Service {
         service
     }
 
+    /// How many addresses with ports packets may be sent to; a port of all nodes counts as one address.
+    pub(crate) fn frontends(&self) -> usize {
+        let node_ports = self.ports.iter().any(|port| port.node_port.is_some());
+        let addresses = self.cluster_ips.len() + self.external_ips.len() + self.ingress_ips.len();
+        (addresses + usize::from(node_ports)) * self.ports.len()
+    }
+
     /// Drops ports and then external addresses, those of load balancers last, so that each address may have each port.
     fn drop_excess(&mut self) {
         let node_ports = self.ports.iter().filter(|port| port.node_port.is_some()).count();

@@ -31,6 +31,10 @@ use crate::{
     Subnet,
 };
 
+/// Limit for the addresses of a service times its ports times their endpoints: OVN has the text of all of them in rows,
+/// which each node reads.
+const MOST_PAIRS: usize = 1_000_000;
+
 /// All services and slices, by service.
 #[derive(Debug, Default)]
 pub struct Services {
@@ -227,7 +231,7 @@ impl Services {
         self.claims.conflicting_service(key, Frontend::NodePort(port.protocol, port.node_port?), |_| true)
     }
 
-    /// All endpoints of a family behind a port of a service, in whatever state.
+    /// All endpoints of a family behind a port of a service, in whatever state; of too many the ready ones first.
     pub fn backends(&self, key: &ObjectKey, port: &ServicePort, family: Family) -> Backends<'_> {
         let all_are_ready = self.get(key).is_some_and(|service| service.publish_not_ready);
         let mut best: BTreeMap<Backend, Candidate<'_>> = BTreeMap::new();
@@ -250,7 +254,33 @@ impl Services {
                 }
             }
         }
+        let most = self.get(key).map_or(usize::MAX, |service| MOST_PAIRS / service.frontends().max(1));
+        if best.len() > most {
+            let mut left: Vec<_> = best.into_iter().collect();
+            left.sort_by_key(|(backend, candidate)| (candidate.state, *backend));
+            left.truncate(most);
+            best = left.into_iter().collect();
+        }
         Backends(best)
+    }
+
+    /// The notices about ports whose endpoints are too many.
+    fn excess<'a>(&'a self, key: &'a ObjectKey, service: &'a Service) -> impl Iterator<Item = String> + 'a {
+        let most = MOST_PAIRS / service.frontends().max(1);
+        // most services have fewer in all, and nothing is counted twice
+        let listed = |port: &ServicePort, slice: &EndpointSlice| {
+            slice.numbers(&port.name, port.protocol).count() * slice.endpoints.len()
+        };
+        let has_many =
+            move |port: &&ServicePort| self.slices(key).map(|(_, slice)| listed(port, slice)).sum::<usize>() > most;
+        service.ports.iter().filter(has_many).map(move |port| {
+            let limit = format!("{MOST_PAIRS}, the limit for addresses times ports times endpoints of a service");
+            format!(
+                "each family of port {} {} has {most} endpoints at most, ready ones first: with more there would be more than \
+                 {limit}; divide the service's addresses or ports among several services",
+                port.protocol, port.port
+            )
+        })
     }
 
     /// The notices about a service; of each kind as many as somebody would read.
@@ -307,9 +337,10 @@ impl Services {
             });
             addresses.chain(conflicting_service)
         });
+        let excess = self.excess(key, service).map(|message| notice("BadEndpoint", message)).take(MOST_REPORTED);
         let (slices, tunnels) = (slices.take(MOST_REPORTED), tunnels.take(MOST_REPORTED));
         let (refused, ports) = (refused.take(MOST_REPORTED), ports.take(MOST_REPORTED));
-        own.chain(slices).chain(tunnels).chain(mistaken).chain(refused).chain(ports).collect()
+        own.chain(slices).chain(excess).chain(tunnels).chain(mistaken).chain(refused).chain(ports).collect()
     }
 
     /// The first endpoint of a slice that is a node's tunnel endpoint, with its port.

@@ -158,3 +158,48 @@ fn ranges_that_cut_the_pod_network_to_pieces_allow_no_pod() {
                    limit for the ACL of a service; they allow no pod; write wider ranges, which end where nodes' subnets end";
     assert_eq!(messages, [("BadField", message)]);
 }
+
+#[test]
+fn endpoints_times_addresses_and_ports_have_a_limit() {
+    let external: Vec<_> = (0..499).map(|i| format!("203.0.{}.{}", 100 + i / 200, 1 + i % 200)).collect();
+    let ports = ["http", "other"].map(|name| PortFields {
+        name: Some(name.to_owned()),
+        port: Some(80 + name.len() as i64),
+        ..PortFields::default()
+    });
+    let endpoint = |net: u32, i: u32| {
+        let ready = serde_json::json!({"ready": net == 2, "serving": true, "terminating": net == 1});
+        serde_json::json!({"addresses": [format!("10.{net}.{}.{}", i / 200, 1 + i % 200)], "conditions": ready})
+    };
+    let list = |net: u32| (0..600).map(|i| endpoint(net, i)).collect::<Vec<_>>();
+    let [leaving, ready] = [1, 2].map(|net| slice(("http", 8080), &list(net).into()));
+    let mut services = known(&[("web-1", leaving), ("web-2", ready)]);
+    let few = cluster_ip();
+    let many = service(&ServiceFields {
+        cluster_ip: Some("10.96.0.7"),
+        external_ips: &external,
+        ports: &ports,
+        ..ServiceFields::default()
+    });
+    let said = |services: &Services| -> Vec<String> {
+        services.notices(&key()).into_iter().map(|notice| notice.message).collect()
+    };
+    assert_eq!((http(&services).0.len(), said(&services)), (1200, vec![]), "one address: {few:?}");
+    services.apply_service(&key(), Some(many));
+    // 500 addresses x 2 ports x 1,000 endpoints
+    assert_eq!(
+        (http(&services).0.len(), http(&services).cluster(None).len()),
+        (1000, 600),
+        "all of the ready ones stay"
+    );
+    assert_eq!(
+        said(&services),
+        [
+            "each family of port TCP 84 has 1000 endpoints at most, ready ones first: with more there would be more than 1000000, \
+          the limit for addresses times ports times endpoints of a service; divide the service's addresses or ports among \
+          several services"
+        ]
+    );
+    services.apply_service(&key(), Some(few));
+    assert_eq!((http(&services).0.len(), said(&services)), (1200, vec![]));
+}
