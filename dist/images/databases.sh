@@ -16,6 +16,15 @@ need_dir() { # DIRECTORY
   { mkdir -p "$1" && [ -w "$1" ]; } 2>/dev/null || die "cannot write to the directory $1; in a pod, mount one there that can be written"
 }
 bracketed() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS
+# What only one pod of a node may run. The pod before may still be ending: it has 10 s for that. The program that is started keeps the lock;
+# whatever else may outlive this shell must not inherit it (9>&-).
+lock() { # FILE WHAT REMEDY
+  touch "$1" || die "cannot write $1: see the line above; its directory, which is the host's, needs room and must be writable"
+  exec 9>>"$1"
+  flock -n 9 || { say "waits for another pod of this node, which runs $2 and has locked $1, to end"; flock -w 15 9; } ||
+    die "cannot start $2: another pod runs it on this node, and has locked $1; delete $3. If that pod is ending, wait: the kubelet starts this container again"
+}
+lock_database() { lock "/etc/ovn/$stem.lock" "the database $name" "one of the two pods, or let them run on different nodes"; }
 names() { # DATABASE
   case $1 in
     nb) name=OVN_Northbound table=NB_Global ;;
@@ -26,6 +35,12 @@ names() { # DATABASE
   case $1 in ic-*) stem=ovn_ic_${1#ic-}_db ;; *) stem=ovn$1_db ;; esac
   file=/etc/ovn/$stem.db schema=/usr/share/ovn/ovn-$1.ovsschema control=$RUN/$stem.ctl ctl=ovn-${1}ctl
 }
+# Ends when the file, of a database that is not clustered, is open in a server that does not know our lock, such as one on the host. Once
+# replaced, its file would have no name, and what it still writes would be lost.
+closed() {
+  ovsdb-tool transact "$file" "[\"$name\"]" >/dev/null ||
+    die "cannot change $file: see the line above; if another server has it open, such as one on the host, stop that"
+}
 # The file has the schema of this release, or a newer one: converting it to an older one would delete what only the newer one has.
 converted() {
   [ "$(ovsdb-tool db-is-standalone "$file" && ovsdb-tool needs-conversion "$file" "$schema")" = yes ] || return 0
@@ -33,6 +48,7 @@ converted() {
   if ovsdb-tool compare-versions "$have" '>' "$ours"; then
     say "the file $file has the schema $have of a newer release and keeps it; this release's is $ours"
   else
+    closed
     say "the file $file gets the schema of this release, $ours; a copy of the old one stays beside it"
     # in a file of our own: ovsdb-tool's would keep it from trying again after it was ended
     { rm -f "$file.new" && cp -p "$file" "$file.old" && ovsdb-tool convert "$file" "$schema" "$file.new" && mv "$file.new" "$file"; } ||
@@ -43,6 +59,7 @@ converted() {
 alone() { # DATABASE ADDRESS PORT LOG
   names "$1"
   need_dir /etc/ovn; need_dir $RUN
+  lock_database
   if [ ! -s "$file" ]; then
     rm -f "$file" "$file.new"
     { ovsdb-tool create "$file.new" "$schema" && mv "$file.new" "$file"; } ||
@@ -60,7 +77,7 @@ alone() { # DATABASE ADDRESS PORT LOG
     until "$ctl" --timeout=5 --db="unix:$RUN/$stem.sock" --inactivity-probe=60000 set-connection "$remote" 2>/dev/null; do sleep 1; done
     say "the database listens on $remote"
     listening "$2" "$1" "$3"
-  ) &
+  ) 9>&- &
   # shellcheck disable=SC2086 # arguments are words
   exec ovsdb-server ${4:--vconsole:info} -vsyslog:off -vfile:off "$file" --remote="punix:$RUN/$stem.sock" \
     --remote="db:$name,$table,connections" --unixctl="$control" --pidfile="$RUN/$stem.pid" $keys
@@ -75,12 +92,13 @@ member() { # DATABASE ADDRESS PORT RAFT-PORT LOG SECONDS FIRST OTHERS...
   joined= # raft addresses of the others
   for other in $others; do joined="$joined $protocol:$other:$raft_port"; done
   need_dir /etc/ovn; need_dir $RUN
+  lock_database
   member_file
   socket=unix:$RUN/$stem.sock config=$RUN/$stem.conf
   # it is this member's alone: a remote in the database would be that of all members
   printf '{"remotes": {"p%s": {}, "p%s:%s:%s": {"inactivity-probe": 60000}}, "databases": {"%s": {}}}\n' \
     "$socket" "$protocol" "$port" "$address" "$file" >"$config" || die "cannot write $config: see the line above"
-  member_settle &
+  member_settle 9>&- &
   # shellcheck disable=SC2086 # arguments are words
   exec ovsdb-server ${log:--vconsole:info} -vsyslog:off -vfile:off --config-file="$config" --unixctl="$control" \
     --pidfile="$RUN/$stem.pid" $keys
@@ -161,7 +179,7 @@ member_file() {
         elif [ "$(echo $said | wc -w)" = "$(echo $others | wc -w)" ]; then
           say "creates the cluster: all other members wait for it"
           from=$schema
-          [ $kind != alone ] || from=$file
+          [ $kind != alone ] || { from=$file; closed; }
           if ovsdb-tool create-cluster "$file.new" "$from" "$raft" &&
             { [ $kind != alone ] || cp -p "$file" "$file.alone"; } && mv "$file.new" "$file"; then return 0; fi
           die "cannot create $file: see the line above; /etc/ovn, a directory of the host, needs room and must be writable"

@@ -359,7 +359,7 @@ need_side() { # nb|sb: sets `asked`, where clients ask
   case $1 in nb) need_addresses OVN_NORTH OvnNorth; asked=$OVN_NORTH ;; sb) need_addresses OVN_SOUTH OvnSouth; asked=$OVN_SOUTH ;; esac
 }
 database() { # nb|sb PORT LOG
-  need_programs ovsdb-server ovsdb-tool "ovn-$1ctl"
+  need_programs ovsdb-server ovsdb-tool "ovn-$1ctl" flock
   need K8S_NODE_IP "address of this node"
   # in pods of ovn-kubernetes' chart it is this database that tells where it is
   asked=; of_chart || need_side "$1"
@@ -376,7 +376,7 @@ database() { # nb|sb PORT LOG
 # A member of a Raft cluster. Which member it is, and that the first one may create the cluster, is said by the list of addresses that
 # clients get.
 raft_member() { # nb|sb PORT RAFT-PORT LOG SECONDS
-  need_programs ovsdb-server ovsdb-tool ovsdb-client ovn-appctl
+  need_programs ovsdb-server ovsdb-tool ovsdb-client ovn-appctl flock
   need K8S_NODE_IP "address of this node"
   ! of_chart || need OVN_NORTH "addresses of all members, as for clients, and OVN_SOUTH likewise"
   need_databases
@@ -436,8 +436,7 @@ switch() {
   # another pod's would be taken for this one's, and stopped with it. The daemons do not inherit the lock
   need_programs flock
   need_dir $OVS_RUN
-  exec 9>>$OVS_RUN/ovs-server.lock
-  flock -n 9 || die "cannot start Open vSwitch: another pod runs it on this node, and has locked $OVS_RUN/ovs-server.lock; delete one of the DaemonSets that have a container ovs-server"
+  lock $OVS_RUN/ovs-server.lock "Open vSwitch" "one of the DaemonSets that have a container ovs-server"
   # a redirection that fails would end the shell at once
   [ -e "$MARK" ] || touch "$MARK" || die "cannot write $MARK: see the line above; the host's /etc/openvswitch needs room and must be writable"
   ctl=/usr/share/openvswitch/scripts/ovs-ctl
@@ -457,13 +456,15 @@ switch() {
   die "Open vSwitch has ended: see its messages in /var/log/openvswitch"
 }
 controller() {
-  need_programs ovn-controller ovs-vsctl
+  need_programs ovn-controller ovs-vsctl flock
   tries=0
   until switch_answers; do
     [ $((tries % 30)) != 0 ] || say "waits for Open vSwitch at $OVSDB (container ovs-server, or the host's own)"
     tries=$((tries + 1)); sleep 1
   done
   need_dir $RUN
+  # two would undo each other's flows
+  lock $RUN/ovn-controller.lock ovn-controller "one of the DaemonSets that have a container ovn-controller"
   # shellcheck disable=SC2046,SC2086 # arguments are words
   exec ovn-controller "unix:$OVSDB" ${OVN_LOGLEVEL_CONTROLLER:--vconsole:info} -vsyslog:off -vfile:off \
     --pidfile=$RUN/ovn-controller.pid $(ssl_files ovncontroller) ${OVN_CONTROLLER_OPTS:-}
