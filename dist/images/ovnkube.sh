@@ -63,6 +63,8 @@ told() { # MESSAGE
   reported "$@" || { [ -n "${K8S_APISERVER:-}" ] && K8S_APISERVER='' && reported "$@"; } || :
 }
 reported() { timeout -k 1 4 ovnkube event --config-file=/dev/null -- "$@" >/dev/null 2>&1; }
+# shows settings, also those that nothing can start with
+[ "$word" != display_env ] || fail() { say "$2"; }
 warn() { say "$*"; told "$*"; }
 of_chart() { [ -n "${OVN_DAEMONSET_VERSION:-}" ]; } # of ovn-kubernetes
 idle() { say "$*"; trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done; }
@@ -294,16 +296,16 @@ chart_metrics() { ! of_chart || echo "--metrics-bind-address=$(bracketed "${METR
 NODE_KEYS=/etc/openvswitch/ovnsb
 is_node= # whether this container is a node agent
 with_relay() { with_ssl && [ -n "$is_node" ] && ! of_chart; }
+databases() { need_databases; database_flags; }
 # Prints the flags of the databases and their keys. Addresses may have the old form tcp://ADDRESS:PORT.
-databases() {
-  need_databases
+database_flags() {
   key=/ovn-cert/ovncontroller-privkey.pem cert=/ovn-cert/ovncontroller-cert.pem ca=/ovn-cert/ca-cert.pem
   if with_relay; then
     number "${OVN_SB_RELAY_PORT:-16642}"
     OVN_SOUTH=$(echo "$OVN_SOUTH" | sed "s/:[0-9]*\(,\|\$\)/:${OVN_SB_RELAY_PORT:-16642}\1/g")
     key=$NODE_KEYS-privkey.pem cert=$NODE_KEYS-cert.pem ca=$NODE_KEYS-ca.cert
   fi
-  printf '%s\n' "--nb-address=$OVN_NORTH" "--sb-address=$OVN_SOUTH"
+  printf '%s\n' "OVN_NORTH nb-address" "OVN_SOUTH sb-address" | given
   ! with_ssl || for side in nb sb; do
     printf '%s\n' "--$side-client-privkey=$key" "--$side-client-cert=$cert" "--$side-client-cacert=$ca"
   done
@@ -554,7 +556,7 @@ case ${1:-} in
   local-nb-ovsdb|local-sb-ovsdb|ovnkube-controller-with-node)
     die "cannot start: $1 is for one zone per node, which ovnkube does not serve; install the chart with values-no-ic.yaml" ;;
   display|ovn_debug) display ;;
-  display_env) databases; flags | given; node_flags | given ;;
+  display_env) database_flags; { echo "K8S_APISERVER k8s-apiserver"; flags; node_flags; } | given ;;
   # the databases that connect clusters; the second form is how Kube-OVN's documents start them
   ovn-ic-server) exec "$(dirname "$(realpath "$0")")/start-ic-db.sh" ;;
   bash)
