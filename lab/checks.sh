@@ -67,6 +67,13 @@ print(total and total[0], "lost numbers, ten a second:", *lost[:20])
 sys.exit(not total or int(total[1]) < 50 or int(total[2]) < int(total[1]) - 1 or len(seen) != len(set(seen)) or bool(lost))
 P
 }
+# When links of nodes change, tunnels of the userspace datapath lose some packets, and those of the kernel's none: docs/lab.md. DATAPATH
+# is the cluster's
+loss_between_nodes() { # FILE, as no_loss: packets between nodes
+  [ "$DATAPATH" != system ] || { no_loss "$1"; return; }
+  sed -n 's/^\([0-9]*\) packets transmitted, \([0-9]*\) .*/\1 \2/p' "$1" | { read -r sent back && echo "$back of $sent" && [ $((sent * 49)) -le $((back * 50)) ] && [ "$sent" -gt 50 ]; }
+}
+may_be_lost() { if [ "$DATAPATH" = system ]; then echo none; else echo "at most one in 50"; fi; }
 gateway_bridge() { cluster exec "$1" ovs-vsctl get Open_vSwitch . external_ids:ovn-bridge-mappings | sed 's/.*physnet:\([^,"]*\).*/\1/'; } # UNIT
 source_is() { # ADDRESS CMD...: the client address that the server saw
   local want=$1 have; shift

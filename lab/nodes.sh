@@ -2,7 +2,7 @@
 # checks.sh; $tmp is the test's.
 # shellcheck shell=bash
 within() { # SECONDS CMD...: retries CMD after an event; on failure shows the last try's output
-  local end=$((SECONDS + $1)); shift
+  local end=$((SECONDS + $1 * ${LAB_SLOW:-1})); shift
   until "$@" >"$tmp/said" 2>&1; do [ $SECONDS -lt $end ] || { cat "$tmp/said"; return 1; }; sleep 0.5; done
 }
 # ---- state ----
