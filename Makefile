@@ -109,8 +109,9 @@ chart: ## the chart of ovn-kubernetes v1.3.0 with the image of the checkout; CHA
 kernel: ## the datapath of the kernel, also over a bond and a VLAN; in a virtual machine if this kernel has no openvswitch (root, amd64)
 	@.ci/step "what is missing" lab/install
 	@modprobe -q openvswitch || .ci/step "a virtual machine" lab/install kernel
-	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay -p ovnkube-policy-truth
 	@modprobe -q openvswitch || export LAB_SLOW=8 VM=lab/vm; .ci/step "kernel" $$VM tests/lab/run kernel
+	@modprobe -q openvswitch || export LAB_SLOW=8 VM=lab/vm; .ci/step "kernel, more" $$VM tests/lab/run kernel-more
 
 long: ## what `make lint test` omits: full cluster-test, active-backup, the demo, bench --quick, install (root); docs/quality.md
 	@.ci/step "what is missing" lab/install

@@ -7,6 +7,7 @@ import ctypes, glob, http.client, json, os, socket, ssl, struct, subprocess, sys
 HERE = os.path.dirname(os.path.realpath(__file__))
 IMAGE = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 LIBC = ctypes.CDLL(None, use_errno=True)
+SLOW = int(os.environ.get("LAB_SLOW", "1"))  # as of lab/cluster: how many times longer everything may take
 
 
 def cluster(*words, **more):
@@ -104,7 +105,7 @@ class Api:
 
     def connect(self):
         host, port, context = self.place
-        self.http = http.client.HTTPSConnection(host, port, context=context, timeout=120)
+        self.http = http.client.HTTPSConnection(host, port, context=context, timeout=120 * SLOW)
         with unit("cp"):
             self.http.connect()
 
@@ -163,6 +164,7 @@ def ready_pods(api, namespaces, limit=300):
 
 
 def until(what, condition, limit):
+    limit *= SLOW
     deadline = time.monotonic() + limit
     while not condition():
         if time.monotonic() > deadline:
