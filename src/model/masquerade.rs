@@ -29,6 +29,11 @@ impl Masquerade {
         Self::of(*subnets.iter().find(|subnet| Family::of_subnet(**subnet) == family)?)
     }
 
+    /// The part of a masquerade subnet that has these addresses, a /29 or /125.
+    pub fn used(subnet: Subnet) -> Option<Subnet> {
+        subnet.nth_subnet(if subnet.is_ipv6() { 125 } else { 29 }, 0)
+    }
+
     /// Returns `None` if the subnet is smaller than a /29 or /125.
     pub fn of(subnet: Subnet) -> Option<Self> {
         Some(Self {

@@ -181,6 +181,15 @@ fn networks_of_hosts_are_this_clusters() {
     assert_eq!(networks, ["10.200.3.0/24", "172.18.0.0/16", "fd00:18::/64"]);
 }
 
+#[test]
+fn the_masquerade_subnet_of_ovn_kubernetes_leaves_room_for_transit_switches() {
+    let subnets = ["169.254.0.0/17", "fd69::/112"].map(|subnet| subnet.parse().unwrap());
+    let network = NetworkSettings { masquerade_subnets: subnets.to_vec(), ..NetworkSettings::default() };
+    let local = World::new(network, []).own_addresses();
+    let ranges: Vec<String> = local.ranges.iter().map(|local| local.range.to_string()).collect();
+    assert_eq!(ranges, ["169.254.0.0/29", "fd69::/125"]);
+}
+
 /// Three clusters, `c` joined first and has a second name `d`: `zone prefix`, `(zone prefix)` where no packet gets through.
 fn of_three(offered: &[&str]) -> (Vec<String>, Vec<String>) {
     let mut peers = Peers::default();

@@ -9,8 +9,8 @@ use super::World;
 use super::joined::Wanted;
 use crate::{
     Affected, Asks, Declared, Interconnection, InterconnectionConfig, InterconnectionSubnet, Judge, Kept, Local,
-    LocalRange, MOST_PREFIXES, Name, Node, Notice, Object, ObjectKey, Peers, Prefixes, Refused, Severity, Stuck,
-    TransitSwitch, keys, prefixes,
+    LocalRange, MOST_PREFIXES, Masquerade, Name, Node, Notice, Object, ObjectKey, Peers, Prefixes, Refused, Severity,
+    Stuck, TransitSwitch, keys, prefixes,
 };
 
 /// The most prefixes that one message names, and the most clusters that have a message of one kind: many Events would keep those of
@@ -263,7 +263,9 @@ impl World {
         let services = settings.service_cidrs.iter().map(|range| (*range, "services"));
         let of = |ranges: &'_ [Subnet], purpose| ranges.iter().map(move |range| (*range, purpose)).collect::<Vec<_>>();
         let joins = of(&settings.join_subnets, "the gateway routers' own network");
-        let hosts = of(&settings.masquerade_subnets, "traffic between pods and their own host");
+        // ovn-kubernetes' masquerade subnet is a /17 in which transit switches have their subnets
+        let hosts = settings.masquerade_subnets.iter().filter_map(|range| Masquerade::used(*range));
+        let hosts = hosts.map(|range| (range, "traffic between pods and their own host"));
         let all = pods.chain(services).chain(joins).chain(hosts);
         all.map(|(range, purpose)| LocalRange { range, purpose })
     }
