@@ -35,6 +35,7 @@
 #   OVN_SSL_ENABLE                   yes, or addresses that begin with ssl: keys and certificates are in /ovn-cert, those of node agents in
 #                                    /etc/openvswitch (docs/tls.md)
 #   OVN_GATEWAY_OPTS                 more flags of the node agent
+#   UNUSED_K8S_TOKEN                 a token that is not used, such as the key k8s_token of old installations: it is warned of
 #   POD_NAME, POD_UID                this pod, in the namespace OVN_KUBERNETES_NAMESPACE: why a container ends is also an Event of its pod
 #   OVNKUBE_SH_VERBOSE               true: this script prints what it does
 #   and one for each flag in the table below; docs/differences.md lists those of ovn-kubernetes that have no effect
@@ -321,6 +322,8 @@ ovnkube_() {
   case ${1:-} in --init-master=*|--init-cluster-manager=*|--init-ovnkube-controller=*) need_keys ;; esac
   # not its value, which would be in the log with OVNKUBE_SH_VERBOSE
   [ -z "${K8S_TOKEN:+set}" ] || say "K8S_TOKEN is set, as from the key k8s_token of the ConfigMap ovn-config: whoever may read that has the token; leave it out, the pod's account has one of its own"
+  [ -z "${UNUSED_K8S_TOKEN:+set}" ] || say "the ConfigMap ovn-config has a token, as the key k8s_token, and nothing uses it: whoever may read the ConfigMap has the token; remove the key and revoke the token"
+  unset UNUSED_K8S_TOKEN
   # ovnkube names the file too
   missing=; ! with_ssl || [ -n "$is_node" ] || missing=$(missing_file ovncontroller)
   [ -z "$missing" ] || warn "$missing"
