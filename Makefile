@@ -23,7 +23,7 @@ SEEDS ?= 10000
 CHAOS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help build image image-test demo demo-daemonset demo-down test long policies cycles services takeover skew update chart kernel sim chaos e2e lint bench install release windows clean
+.PHONY: help build image image-test demo demo-daemonset demo-down test long policies cycles services takeover skew update chart kernel sim chaos e2e e2e-pods lint bench install release windows clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,12 @@ e2e: ## the network tests of Kubernetes, all that can run here (root)
 	@.ci/step "upstream's e2e.test" lab/install e2e
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "e2e" tests/lab/run e2e
+
+e2e-pods: ## the groups of e2e that docs/e2e.md names, with everything in pods (root)
+	@.ci/step "what is missing" lab/install
+	@.ci/step "upstream's e2e.test" lab/install e2e
+	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
+	@.ci/step "e2e, everything in pods" tests/lab/run e2e-pods
 
 takeover: ## change over from a running ovn-kubernetes and back while traffic continues; PEER_BIN=directory of its ovnkube and CNI program (root)
 	@.ci/step "what is missing" lab/install
