@@ -40,6 +40,7 @@ leaders() {
   local i
   rm -f "$tmp/route"
   closed false
+  control
   pinging
   for i in $(seq 10); do
     ok "leader of the southbound one dies, $i" a_leader_dies sb true
@@ -104,6 +105,7 @@ kills() {
   ok "all ways" soon 90 all_ways
   sleep 5
   all_rows >"$tmp/rows.before" && grep -q "^Route," "$tmp/rows.before" || { no "no rows can be read" true; return; }
+  control
   pinging
   for i in $(seq 20); do
     before=$(starts)

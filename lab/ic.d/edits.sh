@@ -42,6 +42,7 @@ more_switches() { ic switches 5 && soon 120 ports_at 5; }
 less_switches() { pinging; ic switches 3 && soon 120 ports_at 3; pinged 100; }
 other_gateways() { pinging; configure "$A" gw-nodes=n3,n1,n2; sleep 10; configure "$A"; sleep 10; pinged 100; }
 edits() {
+  control
   edit "az-name is changed: nothing is lost" nothing_lost other_name
   edit "and back" nothing_lost own_name
   edit "ic-db-host gets a host that is dead, and loses it: nothing is lost" nothing_lost dead_host
@@ -94,6 +95,7 @@ lost() {
 # ---- three clusters ----
 leaves() { # pings of the first two clusters go on meanwhile
   [ ${#clusters[@]} = 3 ] || { no "leaves needs three clusters" true; return; }
+  control
   edit "a third cluster leaves: the others lose nothing" nothing_lost third_leaves
   no "it has no way any more" one_way "$C" w2 "$A"
   edit "it comes back: the others lose nothing" nothing_lost third_returns

@@ -49,3 +49,4 @@ nothing_lost() { # CMD...
   pinged 3 && return $rc # the datapath of the lab loses single packets between nodes at any time
 }
 edit() { ok "$@"; echo "     $(cat "$tmp/gap")"; }
+control() { edit "nothing happens for 10 s: nothing is lost" nothing_lost sleep 10; } # what this machine loses at this load
