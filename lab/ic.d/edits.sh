@@ -41,6 +41,13 @@ range_closed() { close_range 10.244.128.0/24 "$1" && sleep 5; } # true|false
 more_switches() { ic switches 5 && soon 120 ports_at 5; }
 less_switches() { pinging; ic switches 3 && soon 120 ports_at 3; pinged 100; }
 other_gateways() { pinging; configure "$A" gw-nodes=n3,n1,n2; sleep 10; configure "$A"; sleep 10; pinged 100; }
+has_gateways() { [ "$(on "$A" cluster nbctl lrp-get-gateway-chassis "$(az "$A")-ts" | grep -c .)" = "$1" ]; } # N
+fewer_gateways() {
+  pinging
+  configure "$A" gw-nodes=n1 && soon 60 has_gateways 1 && sleep 10 && configure "$A" && soon 60 has_gateways 3 && sleep 10
+  local rc=$?
+  pinged 100 && return $rc
+}
 edits() {
   control
   edit "az-name is changed: nothing is lost" nothing_lost other_name
@@ -56,6 +63,7 @@ edits() {
   edit "transit switches 3 to 5: nothing is lost" nothing_lost more_switches
   edit "5 to 3: at most a second is lost" less_switches
   edit "gw-nodes in another order: at most a second is lost" other_gateways
+  edit "gw-nodes from three to one, and three again: at most a second is lost" fewer_gateways
   [[ $IMPL == *stock* ]] || edit "auto-route off with the same routes declared, and on: at most a second is lost" by_hand_for_a_while
 }
 # From and to pods of that host there is no way, from and to the others there is another one
