@@ -7,7 +7,7 @@
 #   LEADER_IP                    the one of them that creates the clusters [the first of NODE_IPS]. Others join any member that answers
 #   ENABLE_OVN_LEADER_CHECK      true: as many transit switches as TS_NUM, ts, ts1, ts2 ...; false: only TS_NAME [true in a pod]
 #   TS_NUM                       number of transit switches, from 1 to 32 [3]
-#   TS_NAME, TS_CIDR             the one transit switch and its addresses [ts; those of the first one, by PROTOCOL]
+#   TS_NAME, TS_CIDR             with false: the one transit switch and its addresses [ts; those of the first one, by PROTOCOL]
 #   PROTOCOL                     addresses of transit switches: ipv4, ipv6 or dual [as POD_IPS; without, ipv4]
 #   OVN_LEADER_PROBE_INTERVAL    seconds between looks at databases and switches [5]
 #   ENABLE_SSL                   true: TLS, with /var/run/tls/key, cert and cacert [false: every host that reaches the ports can write]
@@ -31,6 +31,8 @@ settings() {
   between TS_NUM "$num" 1 32
   between OVN_LEADER_PROBE_INTERVAL "$interval" 1 600
   case $check in true|false) ;; *) die "cannot start: ENABLE_OVN_LEADER_CHECK is \"$check\"; set it to true or false" ;; esac
+  [ "$check" = false ] || [ -z "${TS_NAME:-}${TS_CIDR:-}" ] ||
+    die "cannot start: TS_NAME and TS_CIDR are of a single transit switch; set ENABLE_OVN_LEADER_CHECK to false, or leave them out"
   families=${PROTOCOL:-}
   [ -n "$families" ] || case ${POD_IPS:-} in *:*,*.*|*.*,*:*) families=dual ;; *:*) families=ipv6 ;; *) families=ipv4 ;; esac
   case $families in ipv4|ipv6|dual) ;; *) die "cannot start: PROTOCOL is \"$families\"; set it to ipv4, ipv6 or dual" ;; esac
