@@ -123,10 +123,13 @@ pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Windows has other words for it, in the language of the machine.
+const REFUSED_ON_WINDOWS: &str = "(os error 10061)";
+
 fn with_remedy(problem: String) -> String {
     let remedy = if problem.contains("UnknownIssuer") {
         "set k8s-cacert to the CA of the API server's certificate"
-    } else if problem.contains("Connection refused") {
+    } else if problem.contains("Connection refused") || problem.contains(REFUSED_ON_WINDOWS) {
         "see that the API server runs and that k8s-apiserver is its address"
     } else if problem.contains("Unauthorized") {
         "check the token or client certificate"
@@ -134,4 +137,20 @@ fn with_remedy(problem: String) -> String {
         return problem;
     };
     format!("{problem}; {remedy}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_remedy;
+
+    #[test]
+    fn a_refused_connection_has_its_remedy_on_both_systems() {
+        for problem in [
+            "tcp connect error: Connection refused (os error 111)",
+            "tcp connect error: No connection could be made because the target machine actively refused it. (os error 10061)",
+        ] {
+            let said = with_remedy(problem.to_owned());
+            assert!(said.ends_with("; see that the API server runs and that k8s-apiserver is its address"), "{said}");
+        }
+    }
 }
