@@ -217,4 +217,16 @@ mod tests {
         assert!(out.contains("recording:2: left out"), "{out}");
         fs::remove_dir_all(dir).unwrap();
     }
+
+    /// tests/release/windows replays the same file under wine. If recordings have another form now, `WRITE=1` records it anew in
+    /// `a_replay_shows_what_was_written`.
+    #[test]
+    fn a_recording_of_before_is_read() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/release/recording");
+        let mut out = Vec::new();
+        replay(&path, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(!out.contains("left out"), "{out}");
+        assert!(out.contains(r#"name: "default_on-a""#), "{out}");
+    }
 }

@@ -147,6 +147,10 @@ async fn a_replay_shows_what_was_written() {
     lab.api.delete_pod("gone").await;
     lab.wired(2).await;
     process.kill();
+    if std::env::var_os("WRITE").is_some() {
+        let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/release/recording");
+        std::fs::write(kept, std::fs::read(&recording).unwrap()).unwrap();
+    }
     let out = ovnkube(["replay".as_ref(), recording.as_os_str()]).output().unwrap();
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
