@@ -49,4 +49,7 @@ nothing_lost() { # CMD...
   pinged 3 && return $rc # the datapath of the lab loses single packets between nodes at any time
 }
 edit() { ok "$@"; echo "     $(cat "$tmp/gap")"; }
-control() { edit "nothing happens for 10 s: nothing is lost" nothing_lost sleep 10; } # what this machine loses at this load
+control() { # what this machine loses at this load, once the clusters are joined
+  ok "all ways before it" soon 90 all_ways
+  edit "nothing happens for 10 s: nothing is lost" nothing_lost sleep 10
+}
