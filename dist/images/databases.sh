@@ -98,7 +98,8 @@ member() { # DATABASE ADDRESS PORT RAFT-PORT LOG SECONDS FIRST OTHERS...
   # it is this member's alone: a remote in the database would be that of all members
   printf '{"remotes": {"p%s": {}, "p%s:%s:%s": {"inactivity-probe": 60000}}, "databases": {"%s": {}}}\n' \
     "$socket" "$protocol" "$port" "$address" "$file" >"$config" || die "cannot write $config: see the line above"
-  member_settle 9>&- &
+  # of a function's redirection the shell keeps a copy of the descriptor
+  (member_settle) 9>&- &
   # shellcheck disable=SC2086 # arguments are words
   exec ovsdb-server ${log:--vconsole:info} -vsyslog:off -vfile:off --config-file="$config" --unixctl="$control" \
     --pidfile="$RUN/$stem.pid" $keys
