@@ -85,7 +85,7 @@ alone() { # DATABASE ADDRESS PORT LOG
 # Ends in the server of a member of a Raft cluster. Only the member at address FIRST may create the cluster.
 member() { # DATABASE ADDRESS PORT RAFT-PORT LOG SECONDS FIRST OTHERS...
   names "$1"
-  address=$2 port=$3 timer=$6 first=$7 raft=$protocol:$2:$4 raft_port=$4 log=$5
+  database=$1 address=$2 port=$3 timer=$6 first=$7 raft=$protocol:$2:$4 raft_port=$4 log=$5
   shift 7
   others=$*
   [ "$timer" -ge 1000 ] || timer=$((timer * 1000))
@@ -116,6 +116,26 @@ relay_of_sb() { # ADDRESS PORT LOG REMOTES
     --pidfile=$RUN/ovnsb_relay_db.pid $keys
 }
 relay_ready() { ovn-sbctl --timeout=5 --no-leader-only --db=unix:$RUN/ovnsb_relay_db.sock get-connection >/dev/null; }
+SECRET=/var/run/secrets/kubernetes.io/serviceaccount
+# curl with the pod's account; the token is in no argument, and not in the log. ARGS...
+as_account() {
+  { printf 'Authorization: Bearer '; cat $SECRET/token; } | curl -sS --fail --max-time 5 --cacert $SECRET/ca.crt -H @- "$@"
+}
+# In the chart of ovn-kubernetes the members are the pods of a StatefulSet: their addresses in order, or why they are not known.
+member_pods() {
+  ns=/namespaces/${OVN_KUBERNETES_NAMESPACE:-ovn-kubernetes} i=0 addresses=
+  replicas=$(as_account "${K8S_APISERVER%/}/apis/apps/v1$ns/statefulsets/ovnkube-db?pretty=true" | sed -n 's/^    "replicas": \([0-9]*\),*$/\1/p' | head -n 1)
+  [ -n "$replicas" ] || { echo "the API server at $K8S_APISERVER does not show the StatefulSet ovnkube-db"; return 1; }
+  while [ $i -lt "$replicas" ]; do
+    ip=$(as_account "${K8S_APISERVER%/}/api/v1$ns/pods/ovnkube-db-$i?pretty=true" | sed -n 's/^    "podIP": "\([^"]*\)",*$/\1/p')
+    [ -n "$ip" ] || { echo "the pod ovnkube-db-$i has no address"; return 1; }
+    addresses="$addresses$ip
+" i=$((i + 1))
+  done
+  printf %s "$addresses" | sort
+}
+# Whether this host has the file of a member, which knows the others.
+has_member() { [ -s "$file" ] && ovsdb-tool db-is-clustered "$file" 2>/dev/null && is_listed; }
 # For each of the other members that answers: its cluster's id, or "none" while it waits to join any. Nothing for one that is not
 # connected to its cluster.
 clusters() {
@@ -199,6 +219,7 @@ predecessors() { # CLUSTER/STATUS RAFT-ADDRESS: other servers that have this one
 member_settle() {
   until ovsdb-client --timeout=30 wait "$socket" "$name" connected 2>/dev/null; do sleep 1; done
   say "the database is a member of the cluster $(ovsdb-tool db-cid "$file") and listens on $protocol:$port:$address"
+  listening "$address" "$database" "$port" &
   while :; do
     sleep 1
     status=$(ovn-appctl --timeout=5 -t "$control" cluster/status "$name" 2>/dev/null) || continue

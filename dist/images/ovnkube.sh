@@ -19,7 +19,7 @@
 #   ic ARGS              ovnkube ic: how the cluster is joined with others
 #   cleanup-ovn-node     removes what the node agent set up on this host, and the CNI program
 #   display, display_env, ovn_debug    the state of the databases and of the switch; the settings
-# In pods of ovn-kubernetes' chart, which set OVN_DAEMONSET_VERSION, the databases' pod publishes its address and the others wait for it.
+# In pods of ovn-kubernetes' chart, which set OVN_DAEMONSET_VERSION, the databases' pods publish their addresses and the others wait for them.
 # Words of that chart with nothing to do here say so: ovs-metrics, ovn-dbchecker and cleanup-ovs-server.
 # Its settings are environment variables, with the names that ovn-kubernetes gave them:
 #   K8S_NODE, K8S_NODE_IP            this node's name and address
@@ -358,7 +358,10 @@ missing_file() { # NAME: what to do about the first file that is not there
   done
 }
 listening() { # ADDRESS DATABASE PORT: the southbound one is the last that clients need
-  ! of_chart || [ "$2" != sb ] || until endpoints publish "$K8S_NODE_IP" "${OVN_NB_PORT:-6641}" "$3"; do sleep 10; done
+  of_chart && [ "$2" = sb ] || return 0
+  case $word in *-raft) [ -z "${OVN_NORTH:-}${OVN_SOUTH:-}" ] || return 0; all=member_pods ;; *) all="echo $K8S_NODE_IP" ;; esac
+  # shellcheck disable=SC2086 # addresses are words
+  until found=$($all) && endpoints publish "$(echo $found | tr ' ' ',')" "${OVN_NB_PORT:-6641}" "$3"; do sleep 10; done
 }
 need_side() { # nb|sb: sets `asked`, where clients ask
   case $1 in nb) need_addresses OVN_NORTH OvnNorth; asked=$OVN_NORTH ;; sb) need_addresses OVN_SOUTH OvnSouth; asked=$OVN_SOUTH ;; esac
@@ -378,25 +381,39 @@ database() { # nb|sb PORT LOG
   database_keys "$1"
   alone "$1" "$address" "$2" "$3"
 }
+# Sets `asked` in ovn-kubernetes' chart, whose pods are told no addresses; empty for a member, which starts whatever becomes of other pods.
+side_of_pods() { # nb|sb PORT
+  need K8S_APISERVER "address of the API server"
+  names "$1"
+  asked= before=
+  while ! has_member; do
+    if found=$(member_pods 2>&1); then
+      for ip in $found; do asked=$asked${asked:+,}tcp:$(bracketed "$ip"):$2; done
+      return 0
+    fi
+    [ "$found" = "$before" ] || { before=$found; say "waits for the addresses of all members: $(echo $found)"; }
+    sleep 2
+  done
+}
 # A member of a Raft cluster. Which member it is, and that the first one may create the cluster, is said by the list of addresses that
 # clients get.
 raft_member() { # nb|sb PORT RAFT-PORT LOG SECONDS
   need_programs ovsdb-server ovsdb-tool ovsdb-client ovn-appctl flock
   need K8S_NODE_IP "address of this node"
-  ! of_chart || need OVN_NORTH "addresses of all members, as for clients, and OVN_SOUTH likewise"
-  need_databases
-  need_side "$1"
   # nodes keep pods from these ports: the databases ask nobody who he is
   case $1$3 in nb6643|sb6644) ;; *) with_ssl || die "cannot start: members talk at port $3, and without TLS nodes protect 6643 (northbound) and 6644 (southbound) only; leave OVN_NB_RAFT_PORT and OVN_SB_RAFT_PORT out" ;; esac
   address=$(bracketed "$K8S_NODE_IP") others= first= mine=
   number "$2"; number "$3"; number "${5:-0}"
+  if of_chart && [ -z "${OVN_NORTH:-}${OVN_SOUTH:-}" ]; then side_of_pods "$1" "$2"; else need_databases; need_side "$1"; fi
   for remote in $(echo "$asked" | tr ',' ' '); do
     remote=${remote#*:}; remote=${remote#//}
     : "${first:=${remote%:*}}"
     if [ "$remote" = "$address:$2" ]; then mine=yes; else others="$others ${remote%:*}"; fi
   done
-  [ -n "$mine" ] || die "cannot start the database: clients ask at $asked, this node is $address:$2; label the nodes of these addresses, and no others, k8s.ovn.org/ovnkube-db=true"
-  [ "$(echo $others | wc -w)" -ge 2 ] || die "cannot start the database: clients ask at $asked, and a Raft cluster needs three addresses; for one, use the word $1-ovsdb"
+  if [ -n "$asked" ]; then
+    [ -n "$mine" ] || die "cannot start the database: clients ask at $asked, this node is $address:$2; label the nodes of these addresses, and no others, k8s.ovn.org/ovnkube-db=true"
+    [ "$(echo $others | wc -w)" -ge 2 ] || die "cannot start the database: clients ask at $asked, and a Raft cluster needs three addresses; for one, use the word $1-ovsdb"
+  fi
   database_keys "$1"
   # shellcheck disable=SC2086 # addresses are words
   member "$1" "$address" "$2" "$3" "$4" "${5:-0}" "$first" $others

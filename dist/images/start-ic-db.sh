@@ -123,13 +123,11 @@ switches() {
 }
 
 # ---- labels ----
-SECRET=/var/run/secrets/kubernetes.io/serviceaccount
 # The status of a pod accepts labels as well; this needs no right to change what pods run. NB SB: true or false
 label() {
-  printf 'Authorization: Bearer %s\n' "$(cat $SECRET/token)" |
-    curl -sS -o /dev/null --fail --max-time 5 --cacert $SECRET/ca.crt -H @- -H 'Content-Type: application/merge-patch+json' -X PATCH \
-      --data "{\"metadata\": {\"labels\": {\"ovn-ic-nb-leader\": \"$1\", \"ovn-ic-sb-leader\": \"$2\"}}}" \
-      "https://$(bracketed "$KUBERNETES_SERVICE_HOST"):$KUBERNETES_SERVICE_PORT/api/v1/namespaces/$POD_NAMESPACE/pods/$POD_NAME/status"
+  as_account -o /dev/null -H 'Content-Type: application/merge-patch+json' -X PATCH \
+    --data "{\"metadata\": {\"labels\": {\"ovn-ic-nb-leader\": \"$1\", \"ovn-ic-sb-leader\": \"$2\"}}}" \
+    "https://$(bracketed "$KUBERNETES_SERVICE_HOST"):$KUBERNETES_SERVICE_PORT/api/v1/namespaces/$POD_NAMESPACE/pods/$POD_NAME/status"
 }
 
 settings
