@@ -22,6 +22,8 @@ const PATH: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const PAGE: u32 = 50;
 /// How long a watch lasts. Everything is listed again after it, which finds also what was missed.
 const WATCH: Duration = Duration::from_secs(300);
+/// How long it lasts after a verdict could not be written; doubled each time.
+const FIRST_WATCH: Duration = Duration::from_secs(3);
 const SHORT_LIVED: Duration = Duration::from_secs(5);
 
 /// What becomes of a request.
@@ -57,10 +59,10 @@ impl Client {
         mut see: impl FnMut(&CertificateSigningRequest) -> ControlFlow<T, Option<Verdict>>,
     ) -> T {
         let selector = format!("&fieldSelector={}", query_value(&format!("{field}={value}")));
-        let mut backoff = Backoff::default();
+        let (mut backoff, mut pause) = (Backoff::default(), FIRST_WATCH);
         loop {
             let began = Instant::now();
-            match self.follow_once(&selector, &mut see).await {
+            match self.follow_once(&selector, &mut pause, &mut see).await {
                 Ok(ControlFlow::Break(found)) => return found,
                 Ok(ControlFlow::Continue(())) => {}
                 // it was logged once
@@ -75,10 +77,11 @@ impl Client {
     }
 
     /// Lists, then watches until the watch ends. A verdict on a listed request that cannot be written keeps no other from being
-    /// written; the watch comes when all are.
+    /// written: the watch comes all the same, and ends after `pause`, which then gets longer.
     async fn follow_once<T>(
         &self,
         selector: &str,
+        pause: &mut Duration,
         see: &mut impl FnMut(&CertificateSigningRequest) -> ControlFlow<T, Option<Verdict>>,
     ) -> Result<ControlFlow<T>, Error> {
         let action = "list certificatesigningrequests";
@@ -99,12 +102,16 @@ impl Client {
                 break page.metadata.resource_version;
             }
         };
-        if let Some(error) = failure {
-            return Err(error);
-        }
+        let lasts = if let Some(error) = failure {
+            tracing::warn!(%error, "trying again in {} s", pause.as_secs());
+            std::mem::replace(pause, WATCH.min(*pause * 2))
+        } else {
+            *pause = FIRST_WATCH;
+            WATCH
+        };
         let path = format!(
             "{PATH}?watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}{selector}",
-            WATCH.as_secs(),
+            lasts.as_secs(),
             query_value(&version)
         );
         let action = "watch certificatesigningrequests";
