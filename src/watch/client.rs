@@ -8,7 +8,8 @@ use futures::{AsyncBufRead, AsyncBufReadExt};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Uri};
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 use crate::error::chain;
 use crate::{Access, Error};
@@ -17,6 +18,9 @@ use crate::{Access, Error};
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Longest answer that is read whole, in bytes.
 const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
+
+/// So long a client is not doubted again: an API server that is slow for everybody must not get more to do for it.
+const DOUBT_AGAIN: Duration = Duration::from_secs(30);
 
 /// Longest wait that an answer can ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -38,6 +42,35 @@ pub struct Client {
     pub(crate) access: Option<Arc<Access>>,
     pub(crate) server: String,
     pub(crate) forbidden: Forbidden,
+    pub(crate) doubt: Doubt,
+}
+
+/// Whether connections hang, and since when that is known: an API server that stands still says nothing on a watch, as one does
+/// without news. After a doubt, requests go out on new connections, and watches go on there.
+#[derive(Clone, Default)]
+pub(crate) struct Doubt(Arc<watch::Sender<Option<Instant>>>);
+
+impl Doubt {
+    /// A connection did not answer and another one did.
+    pub(crate) fn raise(&self) {
+        let raised = self.0.send_if_modified(|last| {
+            let is_new = last.is_none_or(|last| last.elapsed() >= DOUBT_AGAIN);
+            *last = if is_new { Some(Instant::now()) } else { *last };
+            is_new
+        });
+        if raised {
+            tracing::warn!("an API server does not answer on one connection, but on another; going on over new ones");
+        }
+    }
+
+    pub(crate) fn last(&self) -> Option<Instant> {
+        *self.0.borrow()
+    }
+
+    /// What tells of doubts that come from now on.
+    pub(crate) fn follow(&self) -> watch::Receiver<Option<Instant>> {
+        self.0.subscribe()
+    }
 }
 
 /// Requests that the account may not make, such as `POST /api/v1/namespaces/*/events`: each is logged once.

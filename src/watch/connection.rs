@@ -17,17 +17,19 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tower::util::{BoxCloneSyncService, option_layer};
 use tower::{BoxError, Layer, Service, ServiceExt};
 
 use crate::access::{Access, Token, cannot_run, plugin};
-use crate::client::{Forbidden, RetryAfter};
+use crate::client::{Doubt, Forbidden, RetryAfter};
 use crate::error::chain;
 use crate::system::{Stamp, limit_silence, stamp};
 use crate::{Client, Error};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// With TLS. A server that stands still accepts connections, but says nothing: a new one may reach another server.
+const SECURE_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 /// A peer that answers no TCP probe for this long is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 const IDLE_CONNECTION: Duration = Duration::from_secs(60);
@@ -62,17 +64,18 @@ impl Client {
 
     /// A client whose requests `kube` carries, in place of the network: for an API server within this process.
     pub fn over(kube: kube::Client) -> Self {
-        Self { kube, access: None, server: String::new(), forbidden: Forbidden::default() }
+        Self { kube, access: None, server: String::new(), forbidden: Forbidden::default(), doubt: Doubt::default() }
     }
 
     async fn with(access: &Access, config: &Config) -> Result<Self, Error> {
         let agent = format!("ovnkube/{} ({})", env!("CARGO_PKG_VERSION"), access.role);
         let agent = HeaderValue::from_str(&agent)
             .map_err(|_| Error::Access(format!("cannot use role {:?}: it is not fit for a header", access.role)))?;
-        let service = Renewed::new(access.clone(), config, agent).await?;
+        let doubt = Doubt::default();
+        let service = Renewed::new(access.clone(), config, agent, doubt.clone()).await?;
         let kube = kube::Client::new(service, "default");
         let access = Some(Arc::new(access.clone()));
-        Ok(Self { kube, access, server: host_and_port(&config.cluster_url), forbidden: Forbidden::default() })
+        Ok(Self { kube, access, server: host_and_port(&config.cluster_url), forbidden: Forbidden::default(), doubt })
     }
 
     /// Host and port of the API server, such as `10.0.0.1:6443`.
@@ -81,11 +84,12 @@ impl Client {
     }
 }
 
-/// Connections that are replaced when their credentials change.
+/// Connections that are replaced when their credentials change, and when one of them hangs.
 #[derive(Clone)]
 struct Renewed {
     access: Arc<Access>,
     agent: HeaderValue,
+    doubt: Doubt,
     current: Arc<Mutex<Current>>,
 }
 
@@ -94,23 +98,27 @@ struct Current {
     files: Vec<PathBuf>,
     /// Of `files`, when the connection was made.
     stamps: Vec<Option<Stamp>>,
+    /// The doubt after which it was made.
+    doubt: Option<Instant>,
 }
 
 impl Renewed {
-    async fn new(access: Access, config: &Config, agent: HeaderValue) -> Result<Self, Error> {
+    async fn new(access: Access, config: &Config, agent: HeaderValue, doubt: Doubt) -> Result<Self, Error> {
         let current = Current::of(&access, config, &agent).await?;
-        Ok(Self { access: Arc::new(access), agent, current: Arc::new(Mutex::new(current)) })
+        Ok(Self { access: Arc::new(access), agent, doubt, current: Arc::new(Mutex::new(current)) })
     }
 
     async fn connection(&self) -> Connection {
+        let doubt = self.doubt.last();
         let stamps = {
             let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
             let stamps = stamps(&current.files);
-            if stamps == current.stamps {
+            if stamps == current.stamps && doubt == current.doubt {
                 return current.connection.clone();
             }
             // requests that come meanwhile use the last connection
             current.stamps.clone_from(&stamps);
+            current.doubt = doubt;
             stamps
         };
         let made = match self.access.config().await {
@@ -119,7 +127,7 @@ impl Renewed {
         };
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         match made {
-            Ok(made) => *current = Current { stamps, ..made },
+            Ok(made) => *current = Current { stamps, doubt, ..made },
             Err(problem) => tracing::warn!(error = %problem, "using the last credentials"),
         }
         current.connection.clone()
@@ -132,7 +140,7 @@ impl Current {
         let named = named.into_iter().flatten().map(PathBuf::from);
         let files = named.chain(config.root_cert_file.clone()).chain(access.kubeconfig.clone()).collect::<Vec<_>>();
         let stamps = stamps(&files);
-        Ok(Self { connection: connect_within(config, agent, access.plugin).await?, files, stamps })
+        Ok(Self { connection: connect_within(config, agent, access.plugin).await?, files, stamps, doubt: None })
     }
 }
 
@@ -190,6 +198,10 @@ fn connect(config: &Config, agent: &HeaderValue) -> Result<Connection, Error> {
     let plugin = plugin(config).map_err(Error::Access)?;
     let problem = |e: kube::Error| Error::Access(format!("cannot set up TLS to {}: {}", config.cluster_url, chain(&e)));
     let tls = config.rustls_https_connector_with_connector(connector()).map_err(problem)?;
+    let tls = ServiceExt::<Uri>::map_future(tls, |secured| {
+        let late = |_| BoxError::from(format!("no TLS within {} s", SECURE_WITHIN.as_secs()));
+        async move { timeout(SECURE_WITHIN, secured).await.map_err(late)? }.boxed()
+    });
     let http = legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_CONNECTION)

@@ -212,31 +212,36 @@ impl Election {
         patience: Duration,
         ask: impl AsyncFn(&Client) -> Result<T, Error>,
     ) -> (Option<Client>, Result<T, Error>) {
-        let attempt = async |client: Option<Client>| {
+        let attempt = async |number: usize, client: Option<Client>| {
             let client = match client {
                 Some(client) => client,
                 None => match self.client.reconnected().await {
                     Ok(client) => client,
-                    Err(error) => return (None, Err(error)),
+                    Err(error) => return (number, None, Err(error)),
                 },
             };
             let answer = ask(&client).await;
-            (Some(client), answer)
+            (number, Some(client), answer)
         };
-        let mut attempts = FuturesUnordered::from_iter([attempt(self.connected.clone())]);
+        let mut attempts = FuturesUnordered::from_iter([attempt(0, self.connected.clone())]);
         let mut made = 1;
         let mut impatient = interval_at(Instant::now() + patience, patience);
         loop {
             tokio::select! {
                 biased;
-                Some((client, answer)) = attempts.next() => {
-                    if matches!(answer, Ok(_) | Err(Error::Conflict { .. })) || attempts.is_empty() {
+                Some((number, client, answer)) = attempts.next() => {
+                    let is_answer = matches!(answer, Ok(_) | Err(Error::Conflict { .. }));
+                    if is_answer && number > 0 {
+                        // watches may be on the one that is silent, too
+                        self.client.doubt.raise();
+                    }
+                    if is_answer || attempts.is_empty() {
                         return (client, answer);
                     }
                 }
                 _ = impatient.tick(), if made < TRIES => {
+                    attempts.push(attempt(made, None));
                     made += 1;
-                    attempts.push(attempt(None));
                 }
             }
         }

@@ -9,6 +9,7 @@ use ovnkube_model::{Change, Name, Names};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::{Backoff, between};
@@ -27,6 +28,8 @@ const SILENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 150 });
 const UNHEARD: Duration = Duration::from_secs(3600);
 /// After a watch that ended sooner than this, there is a pause before the next.
 const SHORT_LIVED: Duration = Duration::from_secs(5);
+/// Within this time after a doubt about connections, the watches are opened again.
+const SPREAD: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 2 });
 /// Pause before asking again for a kind that the API server does not provide.
 const WITHHELD: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 60_000 });
 /// Page size of a list without pages: more objects than a cluster can have.
@@ -76,6 +79,10 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
         match end {
             Ok(WatchEnd::Listed) => continue,
             Ok(WatchEnd::Ended) => {}
+            Ok(WatchEnd::Doubted) => {
+                sleep(between(Duration::ZERO, SPREAD)).await;
+                continue;
+            }
             Ok(WatchEnd::Withheld) => {
                 sleep(WITHHELD).await;
                 continue;
@@ -145,6 +152,8 @@ enum Given {
 enum WatchEnd {
     Listed,
     Ended,
+    /// Nobody knows whether it would still bring anything: the API server may hang.
+    Doubted,
     /// The API server lacks the kind, or does not let us read it.
     Withheld,
 }
@@ -286,10 +295,14 @@ impl<W: Watched> Stream<W> {
             query_value(self.version.as_deref().unwrap_or_default()),
             self.selector,
         );
-        let stream = self.client.stream(&action, &path).await?;
+        let mut doubts = self.client.doubt.follow();
+        let stream = tokio::select! {
+            stream = self.client.stream(&action, &path) => stream?,
+            _ = doubts.changed() => return Ok(WatchEnd::Doubted),
+        };
         self.is_withheld = false;
         let (opened, mut heard) = (Instant::now(), false);
-        let end = self.follow(&action, stream, &mut heard).await;
+        let end = self.follow(&action, stream, doubts, &mut heard).await;
         let silent = opened.elapsed();
         if heard {
             (self.unheard, self.patience) = (Duration::ZERO, SILENCE);
@@ -305,11 +318,26 @@ impl<W: Watched> Stream<W> {
         end
     }
 
-    /// Takes in what a watch brings, until its end.
-    async fn follow(&mut self, action: &str, stream: impl AsyncBufRead, heard: &mut bool) -> Result<WatchEnd, Stop> {
+    /// Takes in what a watch brings, until its end or a doubt.
+    async fn follow(
+        &mut self,
+        action: &str,
+        stream: impl AsyncBufRead,
+        mut doubts: watch::Receiver<Option<Instant>>,
+        heard: &mut bool,
+    ) -> Result<WatchEnd, Stop> {
         let mut stream = std::pin::pin!(stream);
         let mut line = Vec::new();
-        while read_line(action, &mut stream, &mut line).await? {
+        loop {
+            let is_line = tokio::select! {
+                biased;
+                is_line = read_line(action, &mut stream, &mut line) => is_line?,
+                // what was read is passed on whole: else a deletion could be lost
+                _ = doubts.changed() => return Ok(WatchEnd::Doubted),
+            };
+            if !is_line {
+                return Ok(WatchEnd::Ended);
+            }
             *heard = true;
             let (kind, text) = event(&line).map_err(|e| Error::failed(action, e))?;
             match kind {
@@ -327,7 +355,6 @@ impl<W: Watched> Stream<W> {
                 }
             }
         }
-        Ok(WatchEnd::Ended)
     }
 
     /// Takes in an object and returns its version. An object that cannot be decoded stays as it was.

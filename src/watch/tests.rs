@@ -227,6 +227,37 @@ async fn after_a_watch_that_says_nothing_there_is_a_list() {
     assert_eq!(versions[..5], ["list", "5", "9", "list", "3"]);
 }
 
+/// An API server that hangs is no reason to list everything from the others.
+#[tokio::test]
+async fn after_a_doubt_a_watch_goes_on_from_its_version() {
+    let silent = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n".to_owned();
+    let added = json!({"type": "ADDED", "object": node("a", "1", "7")});
+    let (client, paths) = server(vec![list("5", "", &[]), silent, frames(&[added])]).await;
+    let (sender, mut changes) = channel(9);
+    let _watches = start(&client, &Scope::Nodes, &sender);
+    assert_eq!(heard(&mut changes, 1).await, ["synced"]);
+    while paths.lock().unwrap().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // the second comes too soon after the first
+    client.doubt.raise();
+    client.doubt.raise();
+    assert_eq!(heard(&mut changes, 1).await, ["+a 1"]);
+    let paths = paths.lock().unwrap().clone();
+    let versions: Vec<_> = paths.iter().map(|p| p.split("resourceVersion=").nth(1).unwrap_or("list")).collect();
+    assert_eq!(versions[..3], ["list", "5", "5"]);
+}
+
+/// One that stands still accepts connections: its kernel does that.
+#[tokio::test]
+async fn a_server_that_says_nothing_is_given_up_before_its_answer_is_late() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let apiserver = Some(format!("https://{}", listener.local_addr().unwrap()));
+    let client = Client::connect(&Access { apiserver, ..Access::default() }).await.unwrap();
+    let error = client.get("ask", "/version", &mut Vec::new()).await.unwrap_err();
+    assert!(error.is_retryable() && error.to_string().contains("no TLS within 1 s"), "{error}");
+}
+
 /// An account may lose a right while a watch is open: the rows of what it no longer sees are not taken for current.
 #[tokio::test]
 async fn a_kind_that_may_no_longer_be_watched_is_hidden() {

@@ -9,9 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use http::Method;
-use lab::{Cluster, Log, PATIENCE, Proxy, until};
-use ovnkube_watch::{Access, Client, Leader, LeaseSettings};
+use lab::{Cluster, Log, PATIENCE, Proxy, next, until};
+use ovnkube_model::{Change, Kind};
+use ovnkube_watch::{Access, Client, Leader, LeaseSettings, Scope, start};
 use serde_json::{Value, json};
+use tokio::sync::mpsc::channel;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -287,6 +289,26 @@ async fn a_silent_connection_does_not_cost_the_lease() {
     elected(&mut leader).await;
     proxy.silence();
     assert!(timeout(RENEW + Duration::from_secs(2), leader.lost()).await.is_err(), "lost");
+}
+
+/// The watches' connections stay, too, and say nothing: no more than of a cluster without news.
+#[tokio::test]
+async fn watches_leave_a_silent_api_server_as_the_lease_does() {
+    let (cluster, proxy, behind) = behind_a_proxy("left").await;
+    let (mut leader, _task) = Leader::run(&behind, settings("left", "me")).unwrap();
+    elected(&mut leader).await;
+    let (sender, mut changes) = channel(1024);
+    let _watches = start(&behind, &Scope::Nodes, &sender);
+    let is =
+        |name: &'static str| move |change| matches!(change, Change::Node(key, Some(_)) if *key == *name).then_some(());
+    next(&mut changes, |change| (change == Change::Synced(Kind::Node)).then_some(())).await;
+    cluster.node("left-before").await;
+    next(&mut changes, is("left-before")).await;
+    proxy.silence();
+    cluster.node("left-after").await;
+    let heard = timeout(Duration::from_secs(60), next(&mut changes, is("left-after"))).await;
+    heard.expect("blind until the watch counts as dead");
+    assert!(leader.is_leader_now());
 }
 
 /// Two requests in a row, such as reading the lease and taking it, need longer than one may.
