@@ -21,6 +21,14 @@ pub struct PodOnNode {
     pub egress_bandwidth: Option<Name>,
 }
 
+/// A pod, as the API server names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) key: PodKey,
+    /// For a static pod that of its mirror: the kubelet creates another mirror if someone deletes one, and the pod runs on.
+    pub(crate) uid: Name,
+}
+
 impl PodOnNode {
     /// Whether a runtime may mean this pod by `uid`; `None`: the runtime names none.
     pub(crate) fn is_of(&self, uid: Option<&str>) -> bool {
@@ -33,6 +41,8 @@ impl PodOnNode {
 pub(crate) struct Pods {
     known: Mutex<Known>,
     changed: watch::Sender<()>,
+    /// Ticks when a mirror of a static pod comes.
+    mirrored: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -44,18 +54,22 @@ struct Known {
 
 impl Pods {
     pub(crate) fn new() -> Self {
-        Self { known: Mutex::default(), changed: watch::Sender::new(()) }
+        Self { known: Mutex::default(), changed: watch::Sender::new(()), mirrored: watch::Sender::new(()) }
     }
 
     /// Sets or removes a pod; `None`: the pod is gone.
     pub(crate) fn set(&self, key: PodKey, pod: Option<PodOnNode>) {
         let mut known = self.lock();
-        match pod {
+        let mirrors = pod.as_ref().filter(|pod| pod.config_hash.is_some()).map(|pod| pod.uid.clone());
+        let before = match pod {
             Some(pod) => known.pods.insert(key, pod),
             None => known.pods.remove(&key),
         };
         drop(known);
         self.changed.send_replace(());
+        if mirrors.is_some_and(|uid| before.is_none_or(|before| before.uid != uid)) {
+            self.mirrored.send_replace(());
+        }
     }
 
     /// Sets the subnets of the own Node.
@@ -77,18 +91,24 @@ impl Pods {
         self.changed.subscribe()
     }
 
+    /// Ticks when a mirror of a static pod comes, as when the kubelet makes another one.
+    pub(crate) fn mirrors(&self) -> watch::Receiver<()> {
+        self.mirrored.subscribe()
+    }
+
     /// The pods by each uid that a runtime may use for them. A hash is what the pod's creator says: it is no pod's if two
     /// have it, and never takes a uid away, which the API server gives.
-    pub(crate) fn by_uid(&self) -> HashMap<Name, PodKey> {
+    pub(crate) fn by_uid(&self) -> HashMap<Name, Owner> {
         let pods = &self.lock().pods;
-        let mut by_hash: HashMap<Name, Option<PodKey>> = HashMap::new();
+        let owner = |key: &PodKey, pod: &PodOnNode| Owner { key: key.clone(), uid: pod.uid.clone() };
+        let mut by_hash: HashMap<Name, Option<Owner>> = HashMap::new();
         for (key, pod) in pods {
             if let Some(hash) = &pod.config_hash {
-                by_hash.entry(hash.clone()).and_modify(|of| *of = None).or_insert_with(|| Some(key.clone()));
+                by_hash.entry(hash.clone()).and_modify(|of| *of = None).or_insert_with(|| Some(owner(key, pod)));
             }
         }
         let of_hash = by_hash.into_iter().filter_map(|(hash, of)| Some((hash, of?)));
-        of_hash.chain(pods.iter().map(|(key, pod)| (pod.uid.clone(), key.clone()))).collect()
+        of_hash.chain(pods.iter().map(|(key, pod)| (pod.uid.clone(), owner(key, pod)))).collect()
     }
 
     /// Waits until `find` succeeds. Its errors are written to `missing`, for the error of a caller that gives up.

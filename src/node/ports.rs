@@ -82,6 +82,8 @@ pub(crate) struct PortWant {
 pub(crate) struct Plugged {
     pub(crate) sandbox: String,
     pub(crate) iface_id: String,
+    /// ovn-controller binds the port only if this is the uid of the logical port's pod.
+    pub(crate) iface_id_ver: String,
 }
 
 /// The pods' ports on any bridge.
@@ -93,8 +95,8 @@ pub(crate) fn pod_ports(cache: &Cache) -> impl Iterator<Item = PodPort> {
 pub(crate) fn plugged(cache: &Cache) -> HashMap<String, Plugged> {
     let Some((br_int, _)) = vswitch::bridge(cache) else { return HashMap::new() };
     let whose = |row: &Row| {
-        let ids = row.map(interface::EXTERNAL_IDS);
-        Some(Plugged { sandbox: ids.get("sandbox")?.to_owned(), iface_id: ids.get("iface-id")?.to_owned() })
+        let PodPort { sandbox, iface_id, iface_id_ver, .. } = PodPort::from_row(row)?;
+        Some(Plugged { sandbox, iface_id, iface_id_ver })
     };
     let is_there = |uuid| ports_of(cache, uuid).any(|port| cache.parents(port.uuid).any(|of| of.uuid == br_int));
     let of_pods = cache.iter(interface::TABLE).filter_map(|(uuid, row)| Some((uuid, row, whose(row)?)));

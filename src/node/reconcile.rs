@@ -51,6 +51,7 @@ pub(crate) struct Reconciler<'a> {
     started: Instant,
     ports: Ports,
     pods_changed: watch::Receiver<()>,
+    mirrors: watch::Receiver<()>,
     services: &'a ServiceTracker,
     services_changed: watch::Receiver<u64>,
     /// The remains of an earlier gateway have been removed.
@@ -83,6 +84,7 @@ impl<'a> Reconciler<'a> {
             started: Instant::now(),
             ports: Ports::new(warnings.clone()),
             pods_changed: cni.pods.changes(),
+            mirrors: cni.pods.mirrors(),
             services,
             services_changed: services.changes(),
             is_clean: false,
@@ -125,6 +127,7 @@ impl<'a> Reconciler<'a> {
                 _ = self.node.changed() => {},
                 _ = self.services_changed.changed() => {},
                 _ = self.pods_changed.changed(), if !self.ports.is_complete() => {},
+                _ = self.mirrors.changed() => {},
                 () = flows_changed(&mut self.gateway) => {},
                 // an attempt that fails changes files there, too
                 () = conf_changes.next(), if !unwritten => {},
@@ -198,6 +201,7 @@ impl<'a> Reconciler<'a> {
         let mgmt = mtu.and_then(|mtu| wanted::management_port(self.settings, node, mtu, ovs.is_userspace()));
         self.write_rows(node, &encap_ips, mgmt.as_ref(), found).await?;
         self.pods_changed.mark_unchanged();
+        self.mirrors.mark_unchanged();
         let ports = self.ports.compare(&cni).await;
         self.annotate(node, &encap_ips, found, mtu, &host);
         // the switch may have made the port just now

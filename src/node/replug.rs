@@ -19,6 +19,7 @@ use ovnkube_model::{Mac, Name, PodKey};
 
 use crate::cni::{Cni, limits};
 use crate::pair::{Tag, USUAL_NAME, Wired, host_name};
+use crate::pods::Owner;
 use crate::ports::{Plugged, PodPort, PortWant};
 use crate::sandbox_locks::Queue;
 use crate::warnings::Warnings;
@@ -38,7 +39,10 @@ pub(crate) struct Ports {
 struct Lost<'a> {
     link: &'a Link,
     container_id: String,
+    /// As the runtime knows it.
     pod_uid: String,
+    /// As the API server knows it.
+    uid: &'a Name,
 }
 
 impl Ports {
@@ -62,12 +66,19 @@ impl Ports {
             tag(&mut links, cni).await;
             self.tagged = true;
         }
-        self.put_back(cni, &links, &cni.ovs.plugged()).await
+        let pods = cni.pods.by_uid();
+        name_static(&mut links, &pods, cni).await;
+        self.put_back(cni, &links, &cni.ovs.plugged(), &pods).await
     }
 
-    async fn put_back(&mut self, cni: &Cni, links: &[Link], have: &HashMap<String, Plugged>) -> Result<()> {
-        let pods = cni.pods.by_uid();
-        let (mut lost, mut waits) = lost(links, have, &pods);
+    async fn put_back(
+        &mut self,
+        cni: &Cni,
+        links: &[Link],
+        have: &HashMap<String, Plugged>,
+        pods: &HashMap<Name, Owner>,
+    ) -> Result<()> {
+        let (mut lost, mut waits) = lost(links, have, pods);
         let found = lost.len();
         lost.retain(|(key, lost)| cni.locks.successor(&key.port_name(), &lost.container_id).is_none());
         waits |= lost.len() < found;
@@ -89,29 +100,30 @@ impl Ports {
     }
 }
 
-/// The newest sandbox of each pod, where it has no port; and whether there are others without one that may need it
-/// later: their pod is not known yet, or its later sandbox may end.
+/// The newest sandbox of each pod, where it has no port that ovn-controller binds for the pod; and whether there are
+/// others without one that may need it later: their pod is not known yet, or its later sandbox may end.
 fn lost<'a>(
     links: &'a [Link],
     have: &HashMap<String, Plugged>,
-    pods: &'a HashMap<Name, PodKey>,
+    pods: &'a HashMap<Name, Owner>,
 ) -> (Vec<(&'a PodKey, Lost<'a>)>, bool) {
     let mut newest: HashMap<&PodKey, Lost<'_>> = HashMap::new();
     let mut waits = false;
     for link in links {
         let Some(Tag { container_id, wired: Some(Wired { pod_uid, .. }) }) = Tag::of(link) else { continue };
-        let Some(key) = pods.get(pod_uid.as_str()) else {
+        let Some(Owner { key, uid }) = pods.get(pod_uid.as_str()) else {
             waits |= !have.contains_key(&link.name);
             continue;
         };
         // links are numbered in the order they are made
         if newest.get(key).is_none_or(|other| other.link.index < link.index) {
-            newest.insert(key, Lost { link, container_id, pod_uid });
+            newest.insert(key, Lost { link, container_id, pod_uid, uid });
         }
     }
     let mut lost = Vec::new();
     for (key, sandbox) in newest {
-        let want = Plugged { sandbox: sandbox.container_id.clone(), iface_id: key.port_name() };
+        let (iface_id, iface_id_ver) = (key.port_name(), sandbox.uid.to_string());
+        let want = Plugged { sandbox: sandbox.container_id.clone(), iface_id, iface_id_ver };
         if have.get(&sandbox.link.name) == Some(&want) {
             continue;
         }
@@ -172,7 +184,11 @@ async fn plug_these(cni: &Cni, want: &[PortWant]) -> Result<bool> {
         outcome => outcome?,
     };
     for PortWant { port, .. } in want.iter().filter(|_| done) {
-        tracing::warn!(pod = port.pod(), sandbox = port.sandbox, "put back a port that was missing in Open vSwitch");
+        tracing::warn!(
+            pod = port.pod(),
+            sandbox = port.sandbox,
+            "put back a port that was missing or wrong in Open vSwitch"
+        );
     }
     Ok(done)
 }
@@ -199,14 +215,36 @@ async fn tag(links: &mut [Link], cni: &Cni) {
     }
 }
 
+/// Writes the hash of a static pod in place of its mirror's uid, which [`tag`] may have found: the hash outlives the mirror.
+async fn name_static(links: &mut [Link], pods: &HashMap<Name, Owner>, cni: &Cni) {
+    for link in links {
+        let Some(Tag { container_id, wired: Some(wired) }) = Tag::of(link) else { continue };
+        let Some(owner) = pods.get(wired.pod_uid.as_str()).filter(|owner| *owner.uid == *wired.pod_uid) else {
+            continue;
+        };
+        let Some(hash) = cni.pods.get(&owner.key).and_then(|pod| pod.config_hash) else { continue };
+        // a hash that two pods have is of neither
+        if pods.get(&hash) != Some(owner) {
+            continue;
+        }
+        let tag = Tag { container_id, wired: Some(Wired { pod_uid: hash.to_string(), ..wired }) };
+        if let Err(e) = write_tag(link, &tag, &cni.here).await {
+            tracing::warn!(pod = %owner.key, error = %e, "cannot write on a link which static pod it is of");
+        }
+    }
+}
+
 async fn tag_as(link: &mut Link, port: &PodPort, here: &Net) -> Result<()> {
     // under another name it may be an interface that its pod has renamed
     let Some(inside) = here.other_end(link).await?.filter(|inside| inside.name == USUAL_NAME) else { return Ok(()) };
     let wired = Wired { interface: inside.name, pod_uid: port.iface_id_ver.clone() };
-    let tag = Tag { container_id: port.sandbox.clone(), wired: Some(wired) };
-    // the database may contain any text
+    write_tag(link, &Tag { container_id: port.sandbox.clone(), wired: Some(wired) }, here).await
+}
+
+async fn write_tag(link: &mut Link, tag: &Tag, here: &Net) -> Result<()> {
+    // the database and annotations may contain any text
     let alias = tag.alias();
-    if alias.len() <= 255 && Tag::parse(&alias).as_ref() == Some(&tag) {
+    if alias.len() <= 255 && Tag::parse(&alias).as_ref() == Some(tag) {
         here.set_alias(link, &alias).await?;
         link.alias = Some(alias);
     }
@@ -225,15 +263,24 @@ mod tests {
 
     fn have(ports: &[(&str, &str, &str)]) -> HashMap<String, Plugged> {
         let plugged = |(link, sandbox, pod): &(&str, &str, &str)| {
-            (link.to_string(), Plugged { sandbox: sandbox.to_string(), iface_id: format!("default_{pod}") })
+            let (iface_id, iface_id_ver) = (format!("default_{pod}"), format!("uid-{pod}"));
+            (link.to_string(), Plugged { sandbox: sandbox.to_string(), iface_id, iface_id_ver })
         };
         ports.iter().map(plugged).collect()
     }
 
     /// The sandboxes that get a port, and whether others may later.
     fn of(links: &[Link], ports: &[(&str, &str, &str)]) -> (Vec<String>, bool) {
-        let pods = ["a", "b"].map(|name| (Name::from(format!("uid-{name}")), PodKey::new("default", name)));
-        let pods = HashMap::from(pods);
+        of_pods(links, ports, &["a", "b"].map(|name| owner(&format!("uid-{name}"), name, &format!("uid-{name}"))))
+    }
+
+    /// The pod `name` of that uid, by the uid that its runtime uses.
+    fn owner(by: &str, name: &str, uid: &str) -> (Name, Owner) {
+        (by.into(), Owner { key: PodKey::new("default", name), uid: uid.into() })
+    }
+
+    fn of_pods(links: &[Link], ports: &[(&str, &str, &str)], pods: &[(Name, Owner)]) -> (Vec<String>, bool) {
+        let pods = pods.iter().cloned().collect();
         let (lost, waits) = lost(links, &have(ports), &pods);
         (lost.into_iter().map(|(_, lost)| lost.container_id).collect(), waits)
     }
@@ -254,6 +301,14 @@ mod tests {
             // the later one's ADD has not finished
             assert_eq!(of(&pair, &[("s1", "s1", "a")]), (vec![], true));
         }
+    }
+
+    /// ovn-controller releases a port whose uid is not that of the logical port.
+    #[test]
+    fn a_port_has_the_uid_of_the_present_mirror() {
+        let (links, ports) = ([link(4, "s1", "hash")], [("s1", "s1", "a")]);
+        assert_eq!(of_pods(&links, &ports, &[owner("hash", "a", "uid-a")]), (vec![], false));
+        assert_eq!(of_pods(&links, &ports, &[owner("hash", "a", "another")]), (vec!["s1".into()], false));
     }
 
     #[test]

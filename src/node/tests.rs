@@ -13,7 +13,7 @@ use ovnkube_node_plan::annotations::Facts;
 use crate::OwnNode;
 use crate::bandwidth;
 use crate::conf::{CniConf, OFFERS, Portmap};
-use crate::pods::{PodOnNode, Pods};
+use crate::pods::{Owner, PodOnNode, Pods};
 use crate::reply::Refusal;
 use crate::request::Request;
 use crate::sandbox_locks::SandboxLocks;
@@ -381,7 +381,9 @@ fn no_pod_takes_anothers_uid() {
         pods.set(PodKey::new("a", name), Some(pod));
     };
     let is = |expected: &[(&str, &str)]| {
-        let expected = expected.iter().map(|(uid, name)| ((*uid).into(), PodKey::new("a", *name)));
+        let expected = expected.iter().map(|(by, name)| {
+            ((*by).into(), Owner { key: PodKey::new("a", *name), uid: format!("uid-{name}").into() })
+        });
         assert_eq!(pods.by_uid(), expected.collect());
     };
     let all: Vec<String> = (0..20).map(|n| n.to_string()).collect();
@@ -392,7 +394,7 @@ fn no_pod_takes_anothers_uid() {
     for name in &all {
         set(name, Some("uid-victim"));
     }
-    assert_eq!(pods.by_uid()["uid-victim"], PodKey::new("a", "victim"));
+    assert_eq!(pods.by_uid()["uid-victim"].key, PodKey::new("a", "victim"));
     assert_eq!(pods.by_uid().len(), 23);
     // of pods with one hash nobody knows whose it is
     for name in &all {

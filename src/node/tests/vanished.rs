@@ -354,6 +354,42 @@ fn pods_of_ovn_kubernetes_come_back() {
     });
 }
 
+/// The kubelet keeps the sandbox of a static pod when someone deletes its mirror, and makes another one.
+#[test]
+fn a_static_pod_keeps_its_network_when_its_mirror_is_another() {
+    in_node(|lab| {
+        lab.start_all();
+        let pod = lab.pod("static", 3);
+        let mirrored = |lab: &Lab, uid: &str| {
+            lab.nbctl(&format!("lsp-set-options default_static iface-id-ver={uid}"));
+            let mirror = PodOnNode { uid: uid.into(), config_hash: Some(pod.uid.as_str().into()), ..pod.annotated() };
+            lab.send(Change::Pod(pod.key(), Some(mirror)));
+        };
+        let serves = |lab: &Lab, uid: &str| {
+            let ids = format!("get Interface {} external_ids:iface-id-ver", link(&pod));
+            eventually("the mirror's uid", || lab.vsctl(&ids).trim_matches('"') == uid);
+            eventually("the pod to answer", || is_plugged(lab, &pod) && answers(&pod));
+        };
+        mirrored(lab, "mirror-1");
+        result(&lab.shim(&pod, &sandbox(&pod), "ADD"));
+        serves(lab, "mirror-1");
+        lab.send(Change::Pod(pod.key(), None));
+        mirrored(lab, "mirror-2");
+        serves(lab, "mirror-2");
+        // as ovn-kubernetes made it, whose rows have only the mirror's uid
+        lab.crash_agent();
+        run("ip", &["link", "set", &link(&pod), "alias", ""]);
+        lab.start_agent();
+        lab.ready();
+        mirrored(lab, "mirror-2");
+        let want = format!("ovnkube sandbox {} eth0 {}", sandbox(&pod), pod.uid);
+        eventually("the hash in the alias", || run("ip", &["link", "show", &link(&pod)]).contains(&want));
+        mirrored(lab, "mirror-3");
+        serves(lab, "mirror-3");
+        result(&lab.shim(&pod, &sandbox(&pod), "CHECK"));
+    });
+}
+
 /// DEL while a port is restored: nothing of the sandbox is left.
 #[test]
 fn a_sandbox_that_ends_meanwhile_stays_gone() {
