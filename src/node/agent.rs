@@ -1,5 +1,6 @@
 //! Runs the agent, or lists what it would change.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,13 +34,16 @@ pub struct Place {
     socket: Socket,
 }
 
-/// The shim's socket; removed with the value.
+/// The shim's socket; removed with the value, and only then the directory is free for another agent.
 #[derive(Debug)]
-struct Socket(PathBuf);
+struct Socket {
+    path: PathBuf,
+    _lock: File,
+}
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(&self.path);
     }
 }
 
@@ -52,8 +56,8 @@ impl Place {
 
     /// The same, with the path of the socket.
     pub(crate) async fn at(path: &Path) -> Result<Self> {
-        let listener = server::listen(path).await?;
-        Ok(Self { listener, socket: Socket(path.to_owned()) })
+        let (listener, lock) = server::listen(path).await?;
+        Ok(Self { listener, socket: Socket { path: path.to_owned(), _lock: lock } })
     }
 }
 
@@ -200,4 +204,32 @@ pub async fn plan(
         () = listen(changes, None, node, others, &tracker) => return Err(Error::NothingHeard),
     };
     Preview { settings, here: &here, ovs: &ovs, tracker: &tracker }.changes(&node, &services, told).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An agent that ends closes its socket first, and removes its files then.
+    #[tokio::test]
+    async fn an_agent_that_ends_takes_nothing_from_the_next() {
+        let dir = std::env::temp_dir().join(format!("ovnkube-place-{}", std::process::id()));
+        let path = dir.join("cni/server.sock");
+        let Place { listener, socket } = Place::at(&path).await.unwrap();
+        drop(listener);
+        let of_next = path.clone();
+        let next = tokio::spawn(async move { Place::at(&of_next).await });
+        // the next one looks several times
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(!next.is_finished());
+        drop(socket);
+        let next = next.await.unwrap().unwrap();
+        assert!(tokio::net::UnixStream::connect(&path).await.is_ok());
+        // one that does not end keeps its place
+        let Place { listener, socket: _kept } = next;
+        drop(listener);
+        let refusal = Place::at(&path).await.unwrap_err().to_string();
+        assert!(refusal.contains("another node agent does; stop that one"), "{refusal}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

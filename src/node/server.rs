@@ -1,6 +1,6 @@
 //! The unix socket the shim talks to.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -30,25 +30,49 @@ const BODY_LIMIT: usize = 1024 * 1024;
 /// How long an earlier agent that is ending may still listen, or a program that it was just starting.
 const ENDING: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(20);
+/// How long an agent without a lock takes from its last answer until its files are removed.
+const REMOVING: Duration = Duration::from_millis(500);
 
-/// Listens at `path`. The directory is restricted to root before the socket is created. Fails if another agent listens
-/// there: when that one ended, it would remove the socket of this one.
-pub(crate) async fn listen(path: &Path) -> Result<UnixListener> {
+/// Listens at `path`. The directory is restricted to root before the socket is created. Fails if another agent has the
+/// directory. The lock must be held until this agent's files are removed: before that, the next one would lose its own.
+pub(crate) async fn listen(path: &Path) -> Result<(UnixListener, File)> {
     let failed = |problem| Error::Socket { path: path.to_owned(), problem };
-    private_dir(path.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    private_dir(dir).map_err(failed)?;
+    // of the directory itself: that works where no file can be written, and the kernel ends it with the process
+    let lock = File::open(dir).map_err(failed)?;
     let free = async {
-        while is_served(path).await {
+        while !is_locked(&lock)? {
             sleep(LOOK).await;
         }
+        // an agent of an earlier release has no lock
+        let mut was_served = false;
+        while is_served(path).await {
+            was_served = true;
+            sleep(LOOK).await;
+        }
+        Ok(was_served)
     };
-    timeout(ENDING, free).await.map_err(|_| Error::SecondAgent { path: path.to_owned() })?;
+    let free = timeout(ENDING, free).await.map_err(|_| Error::SecondAgent { path: path.to_owned() })?;
+    if free.map_err(failed)? {
+        sleep(REMOVING).await;
+    }
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
     fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
-    Ok(listener)
+    Ok((listener, lock))
+}
+
+/// Locks it, unless another process has.
+fn is_locked(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(problem)) => Err(problem),
+    }
 }
 
 /// Whether an agent listens at the socket; waits until it answers then, whatever its answer is.
