@@ -13,7 +13,7 @@ use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, N
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric};
 use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use rtnetlink::sys::{AsyncSocket, TokioSocket};
-use rtnetlink::{Handle, LinkGetRequest, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder, from_socket};
+use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder, from_socket};
 
 use ovnkube_node_plan::host::{DefaultRoute, Link, Mac, Route};
 
@@ -26,6 +26,8 @@ use crate::{Error, Netns, Result};
 #[derive(Debug, Clone)]
 pub struct Net {
     pub(crate) handle: Handle,
+    /// `None`: the process's own.
+    pub(crate) netns: Option<Netns>,
 }
 
 /// A veth pair to create: one end here, the other in `peer_netns`.
@@ -42,25 +44,21 @@ pub struct Veth<'a> {
 impl Net {
     /// Opens a socket in the process's own namespace.
     pub async fn here() -> Result<Self> {
-        Ok(Self::wrap(on_thread(socket).await?))
+        Ok(Self::wrap(on_thread(socket).await?, None))
     }
 
     pub async fn within(netns: &Netns) -> Result<Self> {
-        Ok(Self::wrap(netns.run(socket).await??))
+        Ok(Self::wrap(netns.run(socket).await??, Some(netns.clone())))
     }
 
     // === links
 
     /// The link of that name; `None` when there is no such link.
     pub async fn link(&self, name: &str) -> Result<Option<Link>> {
-        self.look_up(self.handle.link().get().match_name(name), || format!("look up link {name}")).await
-    }
-
-    async fn look_up(&self, get: LinkGetRequest, what: impl FnOnce() -> String) -> Result<Option<Link>> {
-        match first(get.execute()).await {
+        match first(self.handle.link().get().match_name(name).execute()).await {
             Ok(message) => Ok(message.as_ref().map(link_of)),
             Err(e) if is(&e, Errno::ENODEV) => Ok(None),
-            Err(e) => Err(failed(what(), e)),
+            Err(e) => Err(failed(format!("look up link {name}"), e)),
         }
     }
 
@@ -68,14 +66,6 @@ impl Net {
         let all: Vec<LinkMessage> =
             all(self.handle.link().get().execute()).await.map_err(|e| failed("list links".into(), e))?;
         Ok(all.iter().map(link_of).collect())
-    }
-
-    /// The other end of a pair, in any namespace; `None` when there is none.
-    pub async fn other_end(&self, link: &Link) -> Result<Option<Link>> {
-        let Some(index) = link.other else { return Ok(None) };
-        let mut get = self.handle.link().get().match_index(index);
-        get.message_mut().attributes.extend(link.other_netns.map(LinkAttribute::IfNetnsId));
-        self.look_up(get, || format!("look up the other end of {}", link.name)).await
     }
 
     /// Creates both ends in one request, so that there is never half a pair.
@@ -340,11 +330,11 @@ impl Net {
         Ok(())
     }
 
-    fn wrap(socket: TokioSocket) -> Self {
+    fn wrap(socket: TokioSocket, netns: Option<Netns>) -> Self {
         let (connection, handle, _) = from_socket(socket);
         // the task ends with the last handle
         tokio::spawn(connection);
-        Self { handle }
+        Self { handle, netns }
     }
 }
 

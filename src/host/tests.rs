@@ -67,7 +67,15 @@ async fn a_pair_between_two_namespaces() {
     let seen = here.other_end(&host_end).await.unwrap().unwrap();
     assert_eq!((seen.index, seen.name.as_str(), seen.mac), (eth0.index, "other", Some(MAC)));
     assert_eq!(there.other_end(&other.unwrap()).await.unwrap().unwrap().name, name);
-    pod.ip("link set other name eth0");
+    // whatever bytes the pod's root writes on it
+    let sh = |script: &str| drop(run("ip", &["netns", "exec", &pod.0, "sh", "-c", script]));
+    sh(r"ip link set other alias $(printf '\377x')");
+    let seen = here.other_end(&host_end).await.unwrap().unwrap();
+    assert_eq!((seen.name.as_str(), seen.mac), ("other", Some(MAC)));
+    sh(r"ip link set other name $(printf 'e\377')");
+    let seen = here.other_end(&host_end).await.unwrap().unwrap();
+    assert_eq!((seen.name.as_str(), seen.mac), ("e\u{fffd}", Some(MAC)));
+    sh(r"ip link set $(printf 'e\377') name eth0 alias ''");
     let alone = here.link("lo").await.unwrap().unwrap();
     assert_eq!(here.other_end(&alone).await.unwrap(), None);
 
