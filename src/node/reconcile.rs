@@ -278,6 +278,10 @@ impl<'a> Reconciler<'a> {
         let Some(system_id) = self.cni.ovs.system_id() else { return };
         let addresses = host.addresses_except(management_port::LINK);
         self.services.addresses(&wanted::own_ips(self.settings, host));
+        // what follows from the Node's addresses would be wrong on it until they are known: what is there stays
+        if *node == OwnNode::default() {
+            return;
+        }
         let facts = Facts {
             system_id: &system_id,
             zone: &self.settings.zone,

@@ -1,7 +1,7 @@
 //! The bridge to the outside, and the networks behind it.
 
 use ovnkube_model::GatewayMode;
-use ovnkube_node::GatewaySettings;
+use ovnkube_node::{Change, GatewaySettings, OwnNode};
 
 use super::{Lab, Pod, eventually, run};
 
@@ -29,6 +29,11 @@ impl Lab {
             pod.ip_cmd(args);
         }
         pod
+    }
+
+    /// The agent hears that there is a Node, before which it annotates nothing, and no more of it.
+    pub fn hears_of_its_node(&self) {
+        self.send(Change::Node(OwnNode { carries: Some(false), ..OwnNode::default() }));
     }
 
     /// br-ex with eth0 in it.

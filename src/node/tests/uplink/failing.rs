@@ -51,6 +51,7 @@ fn a_route_that_cannot_be_moved_later() {
         ip("route del 192.0.2.0/24 dev eth0");
         lab.start_agent();
         eventually("why it waits", || lab.waits_for().contains("add route 10.50.0.0/16 via 192.0.2.1"));
+        lab.hears_of_its_node();
         eventually("the gateway", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
         assert!(held("eth0").contains("10.50.0.0/16"));
         ip("addr add 172.18.0.4/16 dev eth0");

@@ -147,6 +147,7 @@ fn a_nic_is_moved_into_a_bridge() {
         let shown = run("ip", &["addr", "show", "dev", "breth0"]);
         let valid = shown.split_once("valid_lft ").unwrap().1.split_once("sec").unwrap().0.parse::<u32>().unwrap();
         assert!((3000..=3600).contains(&valid), "{shown}");
+        lab.hears_of_its_node();
         eventually("the annotation", || {
             lab.annotations().get("k8s.ovn.org/l3-gateway-config").is_some_and(|text| {
                 text.contains(r#""bridge-id":"breth0","interface-id":"breth0_node-1""#)
@@ -162,12 +163,14 @@ fn a_nic_is_moved_into_a_bridge() {
         // a second start does nothing
         lab.crash_agent();
         lab.start_agent();
+        lab.hears_of_its_node();
         eventually("the second start", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
         assert_eq!(rows(lab), had);
         // nor does one that looks for the default route
         lab.crash_agent();
         lab.gateway = Some(GatewaySettings { interface: None, ..settings() });
         lab.start_agent();
+        lab.hears_of_its_node();
         eventually("the third start", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
         assert_eq!(rows(lab), had);
 
@@ -278,6 +281,7 @@ fn a_default_route_that_is_lost_after_the_move_comes_back() {
             let journal = journal(lab);
             journal.contains("trial") && journal.contains("the default route for IPv4")
         });
+        lab.hears_of_its_node();
         eventually("the gateway", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
         run("ip", &["route", "del", "default", "dev", "breth0"]);
         let undone = "the default route for IPv4 was lost for 20 s";
@@ -296,6 +300,7 @@ fn a_bridge_in_probation_is_set_down() {
         let before = held("eth0");
         lab.start_agent();
         let is_in_probation = |lab: &Lab| held("breth0") == before && journal(lab).contains("trial") && is_written(lab);
+        lab.hears_of_its_node();
         eventually("the gateway", || lab.annotations().contains_key("k8s.ovn.org/l3-gateway-config"));
         eventually("the probation", || is_in_probation(lab));
         run("ip", &["link", "set", "breth0", "down"]);
@@ -338,6 +343,7 @@ fn a_default_route_with_several_next_hops() {
         start_and_move(lab);
         assert_eq!(held("breth0"), before);
         eventually("an answer over the bridge", || outside.pings("172.18.0.2"));
+        lab.hears_of_its_node();
         eventually("the annotation", || {
             let annotations = lab.annotations();
             annotations.get("k8s.ovn.org/l3-gateway-config").is_some_and(|text| text.contains("172.18.255."))
