@@ -141,6 +141,9 @@ impl Cni {
         let port = PodPort::new(subject.pod, &pod, &network, &subject.sandbox.container_id);
         let want = PortWant { bandwidth: limits(&pod)?, port };
         let port = &want.port;
+        // before that the type of the datapath and the ports that exist are not known
+        note(waiting_for, "there is no connection to the Open_vSwitch database");
+        self.ovs.synced().await;
         note(waiting_for, "the node's network is not ready");
         let wiring = self.wiring(subject, &pod, network, self.mtu().await);
         let host = self.ensure_pair(&wiring).await?;
@@ -328,6 +331,7 @@ impl Cni {
         self.refuse_second(sandbox).await?;
         let (pod, network) =
             self.pods.ready(subject.pod, sandbox.pod_uid.as_deref()).map_err(|why| not_checked(&why))?;
+        self.ovs.is_read().await?;
         let want = PodPort::new(subject.pod, &pod, &network, &sandbox.container_id);
         let mut faults = self.wiring(&subject, &pod, network, self.mtu().await).faults(&self.here).await?;
         if let Some(bridge) = self.ovs.bridge_of(&want.link).filter(|bridge| bridge != BR_INT) {

@@ -163,7 +163,7 @@ impl Ovs {
     /// Removes the ports and limits of these sandboxes, and returns the ports. Waits for the database,
     /// because before that the rows are not known.
     pub(crate) async fn unplug(&self, sandboxes: &[&str]) -> Result<Vec<PodPort>> {
-        in_time("read ports of pods", self.known()).await?;
+        self.is_read().await?;
         // nor is the result of a plug that was sent and given up; the database answers in order
         let nothing = |_: &Cache| {
             let mut txn = Txn::new(&vswitch::DATABASE);
@@ -183,13 +183,17 @@ impl Ovs {
 
     /// The sandboxes that have a port or limits, sorted. Waits for the database.
     pub(crate) async fn sandboxes(&self) -> Result<Vec<String>> {
-        in_time("read ports of pods", self.known()).await?;
+        self.is_read().await?;
         Ok(ports::sandboxes(&self.client.cache()))
     }
 
-    async fn known(&self) -> Result<()> {
-        self.client.synced().await;
-        Ok(())
+    /// Waits for the database's content; fails if it takes long.
+    pub(crate) async fn is_read(&self) -> Result<()> {
+        let read = async {
+            self.client.synced().await;
+            Ok(())
+        };
+        in_time("read ports of pods", read).await
     }
 
     /// The pods' ports, sorted by link.

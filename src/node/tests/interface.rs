@@ -5,7 +5,7 @@ mod lab;
 
 use std::time::Duration;
 
-use lab::{Lab, Pod, container, error, eventually, in_node, result, run};
+use lab::{Lab, Pod, container, datapath, error, eventually, in_node, result, run};
 use ovnkube_node::{Change, MtuSettings};
 use serde_json::{Value, json};
 
@@ -79,6 +79,32 @@ fn a_pair_that_is_made_again_works() {
         let before = state(lab, &moved);
         result(&lab.shim(&moved, &id, "ADD"));
         assert_eq!(state(lab, &moved), before);
+    });
+}
+
+/// The pod is annotated before the agent has read the database, which has the type of the datapath.
+#[test]
+fn add_waits_for_the_database() {
+    in_node(|lab| {
+        lab.start_all();
+        lab.crash_agent();
+        let (socket, away) = (lab.path("db.sock"), lab.path("away.sock"));
+        std::fs::rename(&socket, &away).unwrap();
+        lab.start_agent();
+        lab.send(Change::Node(lab.node()));
+        let (pod, id) = (lab.pod("web", 3), container("0123456789abcdef"));
+        lab.annotate(&pod);
+        std::thread::scope(|scope| {
+            let add = scope.spawn(|| lab.shim(&pod, &id, "ADD"));
+            std::thread::sleep(Duration::from_secs(2));
+            let early = run("ip", &["link"]).contains(LINK);
+            std::fs::rename(&away, &socket).unwrap();
+            result(&add.join().unwrap());
+            assert!(!early, "a pair for a datapath of unknown type");
+        });
+        let features = run("ip", &["netns", "exec", &pod.netns, "ethtool", "-k", "eth0"]);
+        assert_eq!(features.contains("tx-checksumming: off"), datapath() == "netdev", "{features}");
+        is_right(lab, &pod, &id);
     });
 }
 
