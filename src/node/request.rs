@@ -76,18 +76,19 @@ impl Request {
     /// Decodes the HTTP body `{"env": {"CNI_…": …}, "config": <base64 of the shim's stdin>}`.
     pub fn decode(body: &[u8]) -> Result<Self, Refusal> {
         let wire: Wire = object(body).map_err(|e| Refusal::decode(format!("cannot read the request: {e}")))?;
-        let conf = conf(&wire.config)?;
+        let conf = conf(&wire.config);
         let command = wire.env.get("CNI_COMMAND").map_or("", String::as_str);
         match command {
             "ADD" | "CHECK" => {
-                conf.refuse_device()?;
+                conf?.refuse_device()?;
                 let sandbox = sandbox(&wire.env, Need::Everything)?;
                 Ok(if command == "ADD" { Self::Add(sandbox) } else { Self::Check(sandbox) })
             }
             "DEL" => Ok(Self::Del(sandbox(&wire.env, Need::Identity)?)),
-            "STATUS" => Ok(Self::Status),
-            "GC" => gc(conf),
+            "STATUS" => conf.map(|_| Self::Status),
+            "GC" => gc(conf?),
             other => {
+                conf?;
                 Err(Refusal::env(format!("cannot use CNI_COMMAND {other:?}: it must be ADD, DEL, CHECK, STATUS or GC")))
             }
         }
@@ -102,7 +103,7 @@ fn conf(config: &str) -> Result<Conf, Refusal> {
 }
 
 impl Conf {
-    /// Not for DEL and GC: a sandbox must end whatever its configuration says.
+    /// Not for GC, and DEL does not even read it: a sandbox must end whatever its configuration says.
     fn refuse_device(&self) -> Result<(), Refusal> {
         if self.runtime.as_ref().is_none_or(|runtime| runtime.device_info.is_empty()) {
             return Ok(());
@@ -160,27 +161,24 @@ fn sandbox(env: &BTreeMap<String, String>, need: Need) -> Result<Sandbox, Refusa
              characters"
         )));
     }
-    let netns = var("CNI_NETNS").map(netns).transpose()?;
-    let mut sandbox = Sandbox {
-        container_id: container_id.to_owned(),
-        interface: interface.to_owned(),
-        netns,
-        pod: None,
-        pod_uid: None,
+    let (netns, pod) = (var("CNI_NETNS").map(netns).transpose(), args(var("CNI_ARGS").unwrap_or_default()));
+    // a sandbox must end, whatever its pod is called: what is not needed is not refused
+    let (netns, (pod, pod_uid)) = match need {
+        Need::Everything => (netns?, pod?),
+        Need::Identity => (netns.unwrap_or_default(), pod.unwrap_or_default()),
     };
-    args(var("CNI_ARGS").unwrap_or_default(), &mut sandbox)?;
     if need == Need::Everything {
         required("CNI_NETNS")?;
-        if sandbox.pod.is_none() {
+        if pod.is_none() {
             return Err(Refusal::env("cannot use CNI_ARGS: K8S_POD_NAMESPACE or K8S_POD_NAME is missing".to_owned()));
         }
     }
-    Ok(sandbox)
+    Ok(Sandbox { container_id: container_id.to_owned(), interface: interface.to_owned(), netns, pod, pod_uid })
 }
 
-/// Reads `K=V;K=V`; a value may contain `=`. Keys other than the three are the runtime's own.
-fn args(text: &str, sandbox: &mut Sandbox) -> Result<(), Refusal> {
-    let (mut namespace, mut name) = (None, None);
+/// The pod and its uid in `K=V;K=V`; a value may contain `=`. Keys other than the three are the runtime's own.
+fn args(text: &str) -> Result<(Option<PodKey>, Option<String>), Refusal> {
+    let (mut namespace, mut name, mut uid) = (None, None, None);
     for (key, value) in text.split(';').filter_map(|pair| pair.split_once('=')) {
         let checked = |ok: bool| {
             if ok {
@@ -192,12 +190,11 @@ fn args(text: &str, sandbox: &mut Sandbox) -> Result<(), Refusal> {
         match key {
             "K8S_POD_NAMESPACE" => namespace = Some(checked(is_dns_name(value))?),
             "K8S_POD_NAME" => name = Some(checked(is_dns_name(value))?),
-            "K8S_POD_UID" => sandbox.pod_uid = Some(checked(is_uid(value))?.to_owned()).filter(|uid| !uid.is_empty()),
+            "K8S_POD_UID" => uid = Some(checked(is_uid(value))?.to_owned()).filter(|uid| !uid.is_empty()),
             _ => {}
         }
     }
-    sandbox.pod = namespace.zip(name).map(|(namespace, name)| PodKey::new(namespace, name));
-    Ok(())
+    Ok((namespace.zip(name).map(|(namespace, name)| PodKey::new(namespace, name)), uid))
 }
 
 fn netns(path: &str) -> Result<PathBuf, Refusal> {

@@ -60,6 +60,20 @@ fn del_needs_neither_namespace_nor_pod() {
     assert!(
         matches!(request(&env, CONF), Ok(Request::Del(sandbox)) if sandbox.netns.is_none() && sandbox.pod.is_none())
     );
+    // nor does it refuse those that ADD refuses: the runtime would try again without end
+    let args = "K8S_POD_NAMESPACE=a;K8S_POD_NAME=My_Pod;K8S_POD_UID=c d";
+    for (key, value) in [("CNI_NETNS", "run/netns/p"), ("CNI_NETNS", "/run/../etc"), ("CNI_ARGS", args)] {
+        let mut env = env_with(key, value);
+        assert_eq!(request(&env, CONF).unwrap_err().code, 4);
+        env["CNI_COMMAND"] = "DEL".into();
+        for conf in [CONF, r#"{"runtimeConfig":7}"#] {
+            let request = request(&env, conf);
+            assert!(
+                matches!(&request, Ok(Request::Del(sandbox)) if sandbox.container_id == "0123456789abcdef0123"),
+                "{key}={value}: {request:?}"
+            );
+        }
+    }
 }
 
 #[test]
