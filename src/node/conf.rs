@@ -11,10 +11,12 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ovnkube_host::cni;
 use ovnkube_node_plan::cni_conf::{FILE, OLD};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
 
 use crate::{Error, Result};
 
@@ -23,6 +25,9 @@ const VERSION: &str = "0.4.0";
 /// `cniVersions`, oldest first.
 pub(crate) const OFFERS: &[&str] = &[VERSION, "1.0.0", "1.1.0"];
 const PORTMAP: &str = "portmap";
+/// The pause before a plugin that did not answer is asked again: it grows, since all waits for the answer.
+const PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Where the configuration is written and what it contains.
 #[derive(Debug, Clone, Default)]
@@ -77,7 +82,7 @@ impl CniConf {
 
     /// Writes the file atomically, and only if it differs.
     pub(crate) async fn write(&self, portmap: &mut Portmap) -> Result<()> {
-        let text = self.text(portmap.versions(&self.plugins).await);
+        let text = self.text(portmap.versions(self).await.as_deref());
         let path = self.dir.join(FILE);
         if !fs::read_to_string(&path).is_ok_and(|have| have == text) {
             let failed = |problem| Error::Conf { verb: "write", path: path.clone(), problem };
@@ -94,9 +99,17 @@ impl CniConf {
 
     /// The file, if [`CniConf::write`] would change it.
     pub(crate) async fn to_be_written(&self) -> Option<PathBuf> {
-        let text = self.text(Portmap::default().versions(&self.plugins).await);
+        let text = self.text(Portmap::default().versions(self).await.as_deref());
         let path = self.dir.join(FILE);
         (!fs::read_to_string(&path).is_ok_and(|have| have == text)).then_some(path)
+    }
+
+    /// The versions in the file that is there, if portmap is among its plugins: they are what that supported.
+    fn written_versions(&self) -> Option<Vec<String>> {
+        let have: Value = serde_json::from_str(&fs::read_to_string(self.dir.join(FILE)).ok()?).ok()?;
+        let has_portmap = have.get("plugins")?.as_array()?.iter().any(|plugin| plugin["type"] == PORTMAP);
+        let versions = have.get("cniVersions")?.as_array()?;
+        has_portmap.then(|| versions.iter().filter_map(Value::as_str).map(str::to_owned).collect())
     }
 
     /// Removes the agent's file; no error when it does not exist. [`OLD`] stays: it was removed when the agent's was written, so
@@ -124,34 +137,71 @@ impl CniConf {
 /// What is known of the plugin `portmap`.
 #[derive(Debug, Default)]
 pub(crate) struct Portmap {
-    /// The file that was asked, and the versions that it supports; empty: it does not report any.
-    asked: Option<(Identity, Vec<String>)>,
+    /// The file that answered, and the versions that it supports; empty: it does not report any.
+    answered: Option<(Identity, Vec<String>)>,
+    silent: Option<Silent>,
+}
+
+/// A file that did not answer: at boot a node may be too busy.
+#[derive(Debug)]
+struct Silent {
+    file: Identity,
+    ask_again: Instant,
+    pause: Duration,
 }
 
 /// Device, inode, size, and time of the last change of content or owner.
 type Identity = [i64; 6];
 
 impl Portmap {
-    /// The supported versions; each file is asked once. `None`: there is no such plugin.
-    async fn versions(&mut self, plugins: &Path) -> Option<&[String]> {
-        let path = plugins.join(PORTMAP);
+    /// The supported versions; a file that has answered is not asked again. Until it answers, those of the configuration of
+    /// before, else the oldest alone. `None`: there is no such plugin.
+    async fn versions(&mut self, conf: &CniConf) -> Option<Vec<String>> {
+        let path = conf.plugins.join(PORTMAP);
         let Some(now) = identity(&path) else {
-            self.asked = None;
+            *self = Self::default();
             return None;
         };
-        if self.asked.as_ref().is_none_or(|(then, _)| *then != now) {
-            let said = cni::versions(&path).await.unwrap_or_else(|why| {
+        if self.known(now).is_none() && self.silent.as_ref().is_none_or(|silent| silent.is_over(now)) {
+            self.ask(&path, now).await;
+        }
+        Some(self.known(now).cloned().or_else(|| conf.written_versions()).unwrap_or_default())
+    }
+
+    fn known(&self, file: Identity) -> Option<&Vec<String>> {
+        self.answered.as_ref().filter(|(of, _)| *of == file).map(|(_, versions)| versions)
+    }
+
+    async fn ask(&mut self, path: &Path, file: Identity) {
+        let before = self.silent.take().filter(|silent| silent.file == file);
+        match cni::versions(path).await {
+            Ok(versions) => self.answered = Some((file, versions)),
+            Err(why) => {
+                let pause = before.map_or(PAUSE, |silent| LONGEST_PAUSE.min(silent.pause * 2));
                 tracing::warn!(
                     plugin = %path.display(),
                     error = %why,
                     version = VERSION,
-                    "cannot ask a plugin for its versions of CNI; pods are started with the oldest"
+                    again_in_s = pause.as_secs(),
+                    "cannot ask a plugin for its versions of CNI; pods are started with those of before, or the oldest"
                 );
-                Vec::new()
-            });
-            self.asked = Some((now, said));
+                self.silent = Some(Silent { file, ask_again: Instant::now() + pause, pause });
+            }
         }
-        self.asked.as_ref().map(|(_, versions)| versions.as_slice())
+    }
+
+    /// Waits until the plugin is to be asked again.
+    pub(crate) async fn ask_again(&self) {
+        match &self.silent {
+            Some(silent) => sleep_until(silent.ask_again).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Silent {
+    fn is_over(&self, file: Identity) -> bool {
+        self.file != file || self.ask_again <= Instant::now()
     }
 }
 

@@ -114,7 +114,8 @@ impl<'a> Reconciler<'a> {
             // a notification follows when something missing appears, but perhaps not after a failure
             let mut failed = outcome.is_err();
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
-            let unwritten = now.is_ok() && !self.write_conf().await;
+            let is_ready = now.is_ok();
+            let unwritten = is_ready && !self.write_conf().await;
             failed |= unwritten;
             let pause = retry;
             retry = if unwritten { LONGEST_RETRY.min(retry * 2) } else { RETRY };
@@ -131,6 +132,8 @@ impl<'a> Reconciler<'a> {
                 () = flows_changed(&mut self.gateway) => {},
                 // an attempt that fails changes files there, too
                 () = conf_changes.next(), if !unwritten => {},
+                // a node that is not ready asks when it is
+                () = self.portmap.ask_again(), if is_ready => {},
                 () = sleep(pause), if again => {},
                 () = sleep(encap_ip_change::WHILE), if self.encap_ip_change.is_recent() => {},
             }

@@ -330,6 +330,40 @@ async fn network_configuration() {
     std::fs::remove_dir(&conf.dir).unwrap();
 }
 
+/// A plugin that does not answer once, as at boot, does not decide what runtimes use until the agent is restarted.
+#[tokio::test]
+async fn a_plugin_that_does_not_answer_is_asked_again() {
+    let mut conf = conf("ovn-k8s-cni-overlay");
+    conf.dir = conf.dir.with_extension("asked");
+    conf.plugins = conf.dir.join("bin");
+    std::fs::create_dir_all(&conf.plugins).unwrap();
+    let offers = || {
+        let text = std::fs::read_to_string(conf.dir.join("10-ovn-kubernetes.conflist")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["cniVersions"].clone()
+    };
+    let fails = conf.dir.join("fails");
+    let text = format!(
+        "#!/bin/sh\n[ -e {} ] && exit 1\necho '{{\"supportedVersions\": [\"0.4.0\", \"1.0.0\"]}}'\n",
+        fails.display()
+    );
+    install(&text, &conf.plugins.join("portmap"));
+    std::fs::write(&fails, "").unwrap();
+    let mut first = Portmap::default();
+    conf.write(&mut first).await.unwrap();
+    assert_eq!(offers(), json!([]));
+    std::fs::remove_file(&fails).unwrap();
+    conf.write(&mut first).await.unwrap();
+    assert_eq!(offers(), json!([]), "not at once");
+    first.ask_again().await;
+    conf.write(&mut first).await.unwrap();
+    assert_eq!(offers(), json!(["0.4.0", "1.0.0"]));
+    // the next agent finds what this one has written
+    std::fs::write(&fails, "").unwrap();
+    conf.write(&mut Portmap::default()).await.unwrap();
+    assert_eq!(offers(), json!(["0.4.0", "1.0.0"]));
+    std::fs::remove_dir_all(&conf.dir).unwrap();
+}
+
 #[test]
 fn plugin_stays_in_its_directory() {
     for name in ["", "..", "../sh", "/bin/sh", "a/b", "a\0"] {
