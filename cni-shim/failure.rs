@@ -34,7 +34,8 @@ impl Failure {
         Self::new(6, &format!("cannot read {content}"), details)
     }
 
-    /// The node agent did not reply: STATUS returns "not available" (50), the others "try again later" (11).
+    /// The node agent did not reply: STATUS returns "not available" (50), unless the agent has worked a moment ago, the others
+    /// "try again later" (11).
     pub(crate) fn agent(command: &str, error: &str) -> Self {
         let code = if command == "STATUS" { 50 } else { 11 };
         Self::new(code, "cannot reach the node agent", &format!("{error}; see that ovnkube runs on this node"))

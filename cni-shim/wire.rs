@@ -1,6 +1,7 @@
 //! One HTTP request over the node agent's unix socket.
 
 use std::io::{Read, Write};
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -12,6 +13,9 @@ const SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
 const PATIENCE: Duration = Duration::from_secs(125);
 /// The agent has this reply ready. The kubelet asks every few seconds, and a runtime may block all else meanwhile.
 const STATUS_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a node counts as ready after its agent last found it so, as the agent itself counts: the kubelet would take its
+/// pods out of their services at once, and they run without an agent.
+const READY_PATIENCE: Duration = Duration::from_secs(30);
 const REPLY_LIMIT: u64 = 1024 * 1024;
 
 pub(crate) struct Reply {
@@ -35,6 +39,13 @@ pub(crate) fn socket() -> String {
 /// How long the agent may take, from the first step to the last byte of its reply.
 pub(crate) fn patience(command: &str) -> Duration {
     if command == "STATUS" { STATUS_PATIENCE } else { PATIENCE }
+}
+
+/// Whether the agent has found the node ready a short time ago: the time of a file that it keeps beside its socket. One in the
+/// future tells nothing.
+pub(crate) fn was_ready(socket: &str) -> bool {
+    let ready = std::fs::metadata(Path::new(socket).with_file_name("ready")).and_then(|meta| meta.modified());
+    ready.is_ok_and(|ready| ready.elapsed().is_ok_and(|age| age <= READY_PATIENCE))
 }
 
 /// The error says why there is no reply and names the socket.

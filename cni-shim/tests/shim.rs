@@ -124,6 +124,26 @@ fn no_agent() {
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["cniVersion"], "1.0.0");
 }
 
+/// The kubelet would take the pods of a node out of their services as soon as its agent is restarted.
+#[test]
+fn a_node_stays_ready_for_a_while_without_its_agent() {
+    let dir = std::env::temp_dir().join(format!("shim-{}-ready", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let socket = dir.join("cni.sock");
+    let ready = std::fs::File::create(dir.join("ready")).unwrap();
+    let status = || shim("STATUS", &socket, CONF.as_bytes());
+    let now = std::time::SystemTime::now();
+    ready.set_modified(now).unwrap();
+    let output = status();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"".as_slice()));
+    assert_eq!(error(&shim("ADD", &socket, CONF.as_bytes()))["code"], 11);
+    for other in [now - Duration::from_secs(31), now + Duration::from_secs(3600)] {
+        ready.set_modified(other).unwrap();
+        assert_eq!(error(&status())["code"], 50);
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
 /// A stopped agent accepts connections nevertheless: the kernel does that for it.
 #[test]
 fn an_agent_that_hangs() {

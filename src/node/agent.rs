@@ -22,7 +22,7 @@ use crate::reconcile::Reconciler;
 use crate::sandbox_locks::SandboxLocks;
 use crate::services::{self, ServiceTracker};
 use crate::settings::NodeSettings;
-use crate::{Error, Result, server, switch_health, wanted};
+use crate::{Error, Result, server, stamp, switch_health, wanted};
 
 /// How long the API server may take to send the own Node and all services.
 const HEAR: Duration = Duration::from_secs(20);
@@ -43,6 +43,7 @@ struct Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
+        let _ = std::fs::remove_file(stamp::path(&self.path));
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -112,6 +113,7 @@ async fn serve(
         ready: readiness,
         health: reports.health.clone(),
         patience: settings.patience,
+        stamp: stamp::path(&settings.cni_socket),
     });
     let failed = |problem| Error::Socket { path: settings.cni_socket.clone(), problem };
     let tracker = tracker(&settings, reports.needs_nodes.clone());

@@ -8,6 +8,7 @@
 //! A sandbox has one interface. Requests for another one change nothing.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use crate::reply::{CniResult, Refusal};
 use crate::request::Request;
 use crate::sandbox::Wiring;
 use crate::sandbox_locks::SandboxLocks;
+use crate::stamp;
 use crate::subject::Sandbox;
 use crate::{Error, Readiness, Result};
 
@@ -52,6 +54,8 @@ pub(crate) struct Cni {
     /// When the node was last found ready; STATUS reports it as ready for `patience` from then on.
     pub(crate) health: NodeHealth,
     pub(crate) patience: Duration,
+    /// Where STATUS writes that the node is ready, see [`stamp`].
+    pub(crate) stamp: PathBuf,
 }
 
 /// A pod to wire: the parts of the request that ADD and CHECK need.
@@ -354,7 +358,12 @@ impl Cni {
 
     /// Does not report short problems: the kubelet reacts at once and takes running pods out of their services.
     fn status(&self) -> std::result::Result<(), Refusal> {
-        if self.health.was_programmed_within(self.patience) {
+        if self.health.was_programmed_within(Duration::ZERO) {
+            stamp::set(&self.stamp);
+            return Ok(());
+        }
+        // this agent may have started just now
+        if self.health.was_programmed_within(self.patience) || stamp::is_recent(&self.stamp, self.patience) {
             return Ok(());
         }
         let why = self.ready.borrow().clone().err().unwrap_or_else(|| self.stuck().to_owned());

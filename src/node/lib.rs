@@ -44,6 +44,7 @@ mod sandbox_locks;
 mod server;
 mod services;
 mod settings;
+mod stamp;
 mod subject;
 mod switch_health;
 #[cfg(test)]

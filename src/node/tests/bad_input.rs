@@ -109,6 +109,15 @@ fn without_ovs_requests_fail_but_are_answered() {
         lab.start_agent();
         let (code, text) = error(&lab.shim_env(&[("CNI_COMMAND", "STATUS")], CONF.as_bytes()));
         assert!(code == 50 && text.contains("cannot wire pods: there is no connection"), "{code} {text}");
+        // an agent that was killed a moment ago found the node ready
+        let stamp = lab.socket().with_file_name("ready");
+        eventually("STATUS of the one before", || {
+            std::fs::write(&stamp, "x").unwrap();
+            lab.shim_env(&[("CNI_COMMAND", "STATUS")], CONF.as_bytes()).status.success()
+        });
+        eventually("STATUS of this one", || {
+            !lab.shim_env(&[("CNI_COMMAND", "STATUS")], CONF.as_bytes()).status.success()
+        });
         assert!(!lab.conf().exists());
     });
 }
