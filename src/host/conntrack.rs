@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 pub use ovnkube_node_plan::host::Connection;
 use rtnetlink::sys::Socket;
 
-use crate::netlink::{NLA_F_NESTED, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, attr, exchange, find, header};
+use crate::netlink::{NLA_F_NESTED, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, attr, exchange, exchange_each, find, header};
 use crate::netns::on_thread;
 use crate::{Error, Result};
 
@@ -39,12 +39,14 @@ fn end(is_stale: &dyn Fn(&Connection) -> bool) -> Result<usize> {
     let mut ended = 0;
     for family in [AF_INET, AF_INET6] {
         let list = message(CT_GET, NLM_F_DUMP, family, &[]);
-        for entry in exchange(&socket, &list, "list UDP connections")? {
-            let Some((tuple, connection)) = entry.get(4..).and_then(udp) else { continue };
-            if !is_stale(&connection) {
-                continue;
-            }
-            let delete = message(CT_DELETE, NLM_F_ACK, family, &attr(CTA_TUPLE_ORIG | NLA_F_NESTED, tuple));
+        // the table may have a million entries
+        let mut stale = Vec::new();
+        exchange_each(&socket, &list, "list UDP connections", |entry| {
+            let found = entry.get(4..).and_then(udp).filter(|(_, connection)| is_stale(connection));
+            stale.extend(found.map(|(tuple, _)| tuple.to_vec()));
+        })?;
+        for tuple in stale {
+            let delete = message(CT_DELETE, NLM_F_ACK, family, &attr(CTA_TUPLE_ORIG | NLA_F_NESTED, &tuple));
             match exchange(&socket, &delete, "end a UDP connection") {
                 Ok(_) => ended += 1,
                 // it has ended meanwhile

@@ -22,24 +22,30 @@ const NLMSG_DONE: u16 = 3;
 /// Sends one request and collects the payloads up to its acknowledgement, or to the end of a dump. Each message of the
 /// answer must come in time.
 pub(crate) fn exchange(socket: &Socket, request: &[u8], what: &str) -> Result<Vec<Vec<u8>>> {
+    let mut replies = Vec::new();
+    exchange_each(socket, request, what, |payload| replies.push(payload.to_vec()))?;
+    Ok(replies)
+}
+
+/// As [`exchange`], but gives each payload to `take`: of a long dump only what matters need be kept.
+pub(crate) fn exchange_each(socket: &Socket, request: &[u8], what: &str, mut take: impl FnMut(&[u8])) -> Result<()> {
     let failed = |problem: io::Error| match problem.kind() {
         ErrorKind::WouldBlock => Error::Silent { what: what.to_owned() },
         _ => Error::Netlink { what: what.to_owned(), problem },
     };
     socket.send_to(request, &SocketAddr::new(0, 0), 0).map_err(failed)?;
-    let mut replies = Vec::new();
     loop {
         let datagram = receive(socket).map_err(failed)?;
         for (kind, payload) in messages(&datagram) {
             if kind == NLMSG_DONE {
-                return Ok(replies);
+                return Ok(());
             }
             if kind != NLMSG_ERROR {
-                replies.push(payload.to_vec());
+                take(payload);
                 continue;
             }
             let errno = payload.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
-            return if errno == 0 { Ok(replies) } else { Err(failed(io::Error::from_raw_os_error(-errno))) };
+            return if errno == 0 { Ok(()) } else { Err(failed(io::Error::from_raw_os_error(-errno))) };
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ovnkube_host::conntrack;
-use ovnkube_host::unixctl::vswitchd;
+use ovnkube_host::unixctl::{ask, vswitchd};
 use ovnkube_model::{Backend, Subnet};
 use ovnkube_node_plan::services::nft::{Moved, local_masquerade_ips};
 use ovnkube_node_plan::services::stale::{Stale, answers, is_moved, tuples};
@@ -62,12 +62,17 @@ async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usi
     outcome
 }
 
-/// The stale connections that exist; of a few, all.
+/// The stale connections that exist; of a few, all, and if a list of all connections is too long.
 async fn those_that_are(run_dir: &Path, datapath: &[&str], stale: &[Stale]) -> ovnkube_host::Result<Vec<Stale>> {
     if stale.len() <= ONE_BY_ONE {
         return Ok(stale.to_vec());
     }
-    let dump = vswitchd(run_dir, "dpctl/dump-conntrack", datapath).await?;
+    let dump = match vswitchd(run_dir, "dpctl/dump-conntrack", datapath).await {
+        Ok(dump) => dump,
+        // a switch that hangs would let each of them wait
+        Err(_) if ask(run_dir).await.is_ok() => return Ok(stale.to_vec()),
+        Err(e) => return Err(e),
+    };
     let answer: HashSet<Backend> = dump.lines().filter_map(answers).collect();
     Ok(stale.iter().copied().filter(|(_, backend)| answer.contains(backend)).collect())
 }
@@ -75,4 +80,61 @@ async fn those_that_are(run_dir: &Path, datapath: &[&str], stale: &[Stale]) -> o
 /// Ends the connections that the host itself translates and that `moved` changes; `own` are the host's addresses.
 pub(crate) async fn end_moved(moved: Moved, own: Vec<IpAddr>) -> ovnkube_host::Result<()> {
     conntrack::end_udp(move |connection| is_moved(connection, &moved, &own)).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use ovnkube_node_plan::services::At;
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{UnixListener, UnixStream};
+
+    use super::*;
+
+    /// Answers one question as ovs-vswitchd; a list of connections is too long for it.
+    async fn answer(mut stream: UnixStream, flushed: Arc<Mutex<usize>>) {
+        let mut text = Vec::new();
+        let question: Value = loop {
+            if stream.read_buf(&mut text).await.unwrap_or(0) == 0 {
+                return;
+            }
+            if let Ok(question) = serde_json::from_slice(&text) {
+                break question;
+            }
+        };
+        let (result, error) = match question["method"].as_str().unwrap() {
+            "dpctl/dump-conntrack" => (Value::Null, json!("too long")),
+            "dpctl/dump-dps" => (json!("netdev@ovs-netdev\n"), Value::Null),
+            method => {
+                *flushed.lock().unwrap() += usize::from(method == "dpctl/flush-conntrack");
+                (json!(""), Value::Null)
+            }
+        };
+        let answer = json!({"id": question["id"], "result": result, "error": error});
+        stream.write_all(answer.to_string().as_bytes()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn connections_end_where_their_list_is_too_long() {
+        let dir = std::env::temp_dir().join(format!("ovnkube-stale-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("ovs-vswitchd.pid"), "7\n").unwrap();
+        let listener = UnixListener::bind(dir.join("ovs-vswitchd.7.ctl")).unwrap();
+        let flushed = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&flushed);
+        let switch = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(answer(stream, Arc::clone(&counted)));
+            }
+        });
+        let ip: IpAddr = "10.96.1.3".parse().unwrap();
+        let many = ONE_BY_ONE as u16 + 1;
+        let stale: Vec<Stale> = (0..many).map(|n| ((At::Ip(ip), 53), Backend { ip, port: 1000 + n })).collect();
+        end(&dir, &stale, &[]).await.unwrap();
+        assert_eq!(*flushed.lock().unwrap(), stale.len());
+        switch.abort();
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }
