@@ -99,11 +99,13 @@ impl Cni {
         let _guard = tokio::select! {
             guard = queue.lock.lock() => guard,
             () = &mut cancelled => return Err(deleted("its sandbox")),
+            () = self.ended() => return Err(ended()),
             () = sleep_until(started + LIMIT) => return Err(late(&waiting_for)),
         };
         let outcome = tokio::select! {
             outcome = self.wire(&subject, turn, &waiting_for) => outcome,
             () = &mut cancelled => Err(deleted("its sandbox")),
+            () = self.ended() => Err(ended()),
             () = sleep_until(started + LIMIT) => Err(late(&waiting_for)),
         };
         match &outcome {
@@ -113,6 +115,12 @@ impl Cni {
             Err(_) => self.unwind(sandbox).await,
         }
         outcome
+    }
+
+    /// Waits until the agent ends that these requests came to: nothing that they may wait for reaches them then.
+    async fn ended(&self) {
+        let mut ready = self.ready.clone();
+        while ready.changed().await.is_ok() {}
     }
 
     fn claim(&self, subject: &Subject<'_>, turn: u64) {
@@ -417,6 +425,10 @@ fn note(waiting_for: &Mutex<String>, what: &str) {
 fn late(waiting_for: &Mutex<String>) -> Refusal {
     let what = waiting_for.lock().unwrap_or_else(PoisonError::into_inner);
     Refusal::again(format!("cannot wire the pod within two minutes: {what}"))
+}
+
+fn ended() -> Refusal {
+    not_wired("the node agent ends or starts over; the kubelet tries again")
 }
 
 fn deleted(what: &str) -> Refusal {

@@ -183,6 +183,27 @@ fn only_root_can_connect() {
     });
 }
 
+/// What it waits for does not come any more: the cluster's values changed, and another agent runs in its place.
+#[test]
+fn an_agent_that_ends_answers_what_it_was_asked() {
+    in_node(|lab| {
+        lab.start_agent();
+        let pod = lab.bare_pod("web", 3);
+        let mut stream = UnixStream::connect(lab.socket()).unwrap();
+        let env: serde_json::Map<_, _> =
+            good_env(&pod.path()).into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
+        let body = serde_json::json!({"env": env, "config": "e30="}).to_string();
+        write!(stream, "POST / HTTP/1.0\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        eventually("the request", || lab.asked() > 0);
+        // it has accepted the connection by then
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        lab.crash_agent();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert!(reply.contains("cni-code: 11") && reply.contains("the node agent ends or starts over"), "{reply}");
+    });
+}
+
 #[test]
 fn a_second_agent_does_not_start_and_takes_nothing_from_the_first() {
     in_node(|lab| {
