@@ -322,16 +322,24 @@ impl Cni {
     }
 
     /// Removes ports whose link vanished with its pod while the agent did not run. Looks up links one
-    /// by one: a list of all may miss one while others are added and removed.
-    pub(crate) async fn remove_dead_ports(&self) -> Result<()> {
+    /// by one: a list of all may miss one while others are added and removed. Returns why some stay.
+    pub(crate) async fn remove_dead_ports(&self) -> Vec<Error> {
+        let mut errors = Vec::new();
         for port in self.ovs.pod_ports() {
             let queue = self.locks.queue(&port.sandbox);
             // a running request decides itself
             let Ok(_guard) = queue.lock.try_lock() else { continue };
-            if self.here.link(&port.link).await?.is_none() {
-                self.ovs.unplug(&[&port.sandbox]).await?;
-                tracing::info!(port = port.link, pod = port.iface_id, "removed the port of a dead sandbox");
+            if let Err(error) = self.remove_if_dead(&port).await {
+                errors.push(error);
             }
+        }
+        errors
+    }
+
+    async fn remove_if_dead(&self, port: &PodPort) -> Result<()> {
+        if self.here.link(&port.link).await?.is_none() {
+            self.ovs.unplug(&[&port.sandbox]).await?;
+            tracing::info!(port = port.link, pod = port.iface_id, "removed the port of a dead sandbox");
         }
         Ok(())
     }

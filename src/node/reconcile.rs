@@ -103,11 +103,10 @@ impl<'a> Reconciler<'a> {
         let conf_changes = ConfChanges::new();
         self.cni.ovs.synced().await;
         self.await_gateway(&mut links, &mut rows).await?;
-        if let Err(e) = self.cni.remove_dead_ports().await {
-            tracing::warn!(error = %e, "cannot remove the ports of dead sandboxes");
-        }
+        let mut dead_ports = DeadPorts::default();
         let mut retry = RETRY;
         loop {
+            dead_ports.remove(&self.cni).await;
             // if a comparison hangs, the time since the last one shows it
             self.health.set_programmed(false);
             let outcome = self.once().await;
@@ -121,7 +120,10 @@ impl<'a> Reconciler<'a> {
             retry = if unwritten { LONGEST_RETRY.min(retry * 2) } else { RETRY };
             conf_changes.watch(&self.settings.cni_conf.dir);
             self.publish(now);
-            let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::looks_again);
+            let again = failed
+                || !dead_ports.are_gone
+                || self.ports.is_busy()
+                || self.gateway.as_ref().is_some_and(Gateway::looks_again);
             tokio::select! {
                 () = links.next() => {},
                 _ = rows.changed() => {},
@@ -331,6 +333,29 @@ impl<'a> Reconciler<'a> {
             Err(why) => tracing::info!(%why, "node is not ready for pods"),
         }
         let _ = self.ready.send_replace(now);
+    }
+}
+
+/// Ports of sandboxes that ended while no agent ran.
+#[derive(Default)]
+struct DeadPorts {
+    are_gone: bool,
+    /// Why some were there at the last look.
+    told: Vec<String>,
+}
+
+impl DeadPorts {
+    /// Removes them, once for each start of the agent. What cannot be removed is told when it changes.
+    async fn remove(&mut self, cni: &Cni) {
+        if self.are_gone {
+            return;
+        }
+        let errors: Vec<String> = cni.remove_dead_ports().await.iter().map(ToString::to_string).collect();
+        for error in errors.iter().filter(|error| !self.told.contains(error)) {
+            tracing::warn!(%error, "cannot remove the port of a dead sandbox; trying again");
+        }
+        self.are_gone = errors.is_empty();
+        self.told = errors;
     }
 }
 
