@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::system::connect;
 
 const SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
-/// The agent gives up after two minutes; its reply must still arrive.
-const PATIENCE: Duration = Duration::from_secs(125);
+/// The agent gives up after two minutes, and undoes an ADD for up to 5 seconds; its reply, which says why, must still arrive.
+const PATIENCE: Duration = Duration::from_secs(130);
 /// The agent has this reply ready. The kubelet asks every few seconds, and a runtime may block all else meanwhile.
 const STATUS_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a node counts as ready after its agent last found it so, as the agent itself counts: the kubelet would take its
