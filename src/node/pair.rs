@@ -102,6 +102,7 @@ impl Wiring {
         if tag != Some(self.tag()) {
             here.set_alias(&link, &self.tag().alias()).await?;
         }
+        switch_ipv6_off(&link)?;
         here.ensure_mtu(&link, self.mtu).await?;
         here.set_up(&link).await?;
         link.mtu = self.mtu;
@@ -122,8 +123,7 @@ impl Wiring {
         let link =
             here.link(self.host_name()).await?.ok_or_else(|| Error::LinkGone { name: self.host_name().to_owned() })?;
         here.set_alias(&link, &self.tag().alias()).await?;
-        // router advertisements of the pod must not configure the node
-        optional(sysctl::set_link("ipv6", &link.name, "disable_ipv6", "1"))?;
+        switch_ipv6_off(&link)?;
         here.set_up(&link).await?;
         Ok(link)
     }
@@ -132,6 +132,11 @@ impl Wiring {
         let wired = Wired { interface: self.interface.clone(), pod_uid: self.pod_uid.clone() };
         Tag { container_id: self.container_id.clone(), wired: Some(wired) }
     }
+}
+
+/// Router advertisements of the pod must not configure the node.
+fn switch_ipv6_off(link: &Link) -> Result<()> {
+    optional(sysctl::set_link("ipv6", &link.name, "disable_ipv6", "1"))
 }
 
 /// Always the same address for a sandbox. udev keeps an address that was set, but would replace a random one.

@@ -244,3 +244,19 @@ fn the_result_contains_the_mtu() {
         }
     });
 }
+
+/// The alias and the sysctl are set after the pair is made: an agent that is killed between the two leaves a pair without them,
+/// and ovn-kubernetes made some, too.
+#[test]
+fn a_pair_that_is_found_is_completed() {
+    in_node(|lab| {
+        let (pod, id, first) = wired(lab);
+        let ipv6 = |set: &str| run("sysctl", &["-n", &format!("net.ipv6.conf.{LINK}.disable_ipv6{set}")]);
+        assert_eq!(ipv6("").trim(), "1");
+        run("ip", &["link", "set", LINK, "alias", ""]);
+        run("sysctl", &["-w", &format!("net.ipv6.conf.{LINK}.disable_ipv6=0")]);
+        assert_eq!(result(&lab.shim(&pod, &id, "ADD")), first);
+        assert_eq!(ipv6("").trim(), "1");
+        is_right(lab, &pod, &id);
+    });
+}
