@@ -58,12 +58,13 @@ impl Call {
     fn run(&mut self) -> Result<String, Failure> {
         self.env = cni_env()?;
         self.command = self.var("CNI_COMMAND").to_owned();
+        // before it waits for input, which somebody at a terminal does not give
+        if self.command.is_empty() {
+            return Err(Failure::env("CNI_COMMAND is not set; a container runtime starts this program"));
+        }
         let stdin = stdin()?;
         if self.command == "VERSION" {
             return Ok(versions(&stdin));
-        }
-        if self.command.is_empty() {
-            return Err(Failure::env("CNI_COMMAND is not set; a container runtime starts this program"));
         }
         self.conf = serde_json::from_slice(&stdin).map_err(|e| Failure::decode(CONFIGURATION, &e.to_string()))?;
         if !self.conf.is_object() {

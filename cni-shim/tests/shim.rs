@@ -177,6 +177,25 @@ fn bad_stdin_is_a_cni_error() {
     assert_eq!(error(&shim("", &nowhere, CONF.as_bytes()))["code"], 4);
 }
 
+/// At a terminal nobody ends the input.
+#[test]
+fn without_a_command_it_does_not_wait_for_input() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ovn-k8s-cni-overlay"))
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = child.stdin.take();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "it waits");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(input);
+    assert_eq!(error(&child.wait_with_output().unwrap())["code"], 4);
+}
+
 #[test]
 fn log_file_is_written_and_rotated() {
     let directory = std::env::temp_dir().join(format!("shim-{}", std::process::id()));

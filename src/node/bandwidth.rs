@@ -12,14 +12,9 @@ const LEAST: f64 = 1e3;
 const MOST: f64 = 1e15;
 
 /// Bits per second, between 1k and 1P as in ovn-kubernetes. The error says why the text is refused.
-pub(crate) fn parse(text: &str) -> Result<u64, String> {
-    let rate = quantity(text.trim())
-        .ok_or_else(|| format!("cannot use bandwidth {text:?}: it is not a quantity such as 10M"))?;
-    if (LEAST..=MOST).contains(&rate) {
-        Ok(rate.round() as u64)
-    } else {
-        Err(format!("cannot use bandwidth {text:?}: it is not between 1k and 1P"))
-    }
+pub(crate) fn parse(text: &str) -> Result<u64, &'static str> {
+    let rate = quantity(text.trim()).ok_or("it is not a quantity such as 10M")?;
+    if (LEAST..=MOST).contains(&rate) { Ok(rate.round() as u64) } else { Err("it is not between 1k and 1P") }
 }
 
 fn quantity(text: &str) -> Option<f64> {

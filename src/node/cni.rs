@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ovnkube_host::{Link, Net, Netns};
-use ovnkube_model::{PodKey, PodNetwork};
+use ovnkube_model::{Name, PodKey, PodNetwork, keys};
 use ovnkube_node_plan::vswitch::BR_INT;
 use ovnkube_telemetry::NodeHealth;
 use tokio::sync::watch;
@@ -229,7 +229,10 @@ impl Cni {
         let warn = |error: &dyn std::fmt::Display| tracing::warn!(%error, "cannot undo ADD");
         match timeout(UNDO_LIMIT, self.remove(&sandbox.container_id)).await {
             Ok(errors) => errors.iter().for_each(|error| warn(error)),
-            Err(late) => warn(&late),
+            Err(_) => {
+                let limit = UNDO_LIMIT.as_secs();
+                warn(&format!("it takes longer than {limit} s; the DEL that follows does the rest"));
+            }
         }
     }
 
@@ -409,8 +412,14 @@ impl<'a> Subject<'a> {
 }
 
 pub(crate) fn limits(pod: &PodOnNode) -> std::result::Result<Bandwidth, Refusal> {
-    let parse = |text: &Option<_>| text.as_deref().map(bandwidth::parse).transpose().map_err(Refusal::failed);
-    Ok(Bandwidth { ingress: parse(&pod.ingress_bandwidth)?, egress: parse(&pod.egress_bandwidth)? })
+    let parse = |key: &str, text: &Option<Name>| {
+        let rate = |text| bandwidth::parse(text).map_err(|why| format!("cannot use annotation {key} {text:?}: {why}"));
+        text.as_deref().map(rate).transpose().map_err(Refusal::failed)
+    };
+    Ok(Bandwidth {
+        ingress: parse(keys::INGRESS_BANDWIDTH, &pod.ingress_bandwidth)?,
+        egress: parse(keys::EGRESS_BANDWIDTH, &pod.egress_bandwidth)?,
+    })
 }
 
 fn all(errors: &[Error]) -> std::result::Result<(), Refusal> {

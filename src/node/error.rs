@@ -39,7 +39,9 @@ pub enum Error {
     NothingHeard,
     #[error("cannot clean up the node: a test ended it")]
     Halted,
-    #[error("cannot use link {name}: it exists and is not of this sandbox")]
+    #[error(
+        "cannot use link {name}: it exists and is not of this sandbox; see what it is, and remove it: ip -d link show {name}"
+    )]
     LinkTaken { name: String },
     #[error(
         "cannot remove link {name}: ovs-vswitchd does not release it; see that it runs, and that ovn-controller does not"

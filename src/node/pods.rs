@@ -127,7 +127,8 @@ impl Pods {
 
     /// The pod of a sandbox for `uid`.
     pub(crate) fn find(&self, key: &PodKey, uid: Option<&str>) -> Result<PodOnNode, String> {
-        let pod = self.get(key).ok_or_else(|| "the pod is not on this node".to_owned())?;
+        let pod =
+            self.get(key).ok_or_else(|| "the pod is not on this node, as far as the API server has told".to_owned())?;
         match uid.filter(|_| !pod.is_of(uid)) {
             Some(uid) => Err(format!("the pod has uid {}, and the sandbox is for {uid}", pod.uid)),
             None => Ok(pod),

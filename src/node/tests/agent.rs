@@ -441,7 +441,7 @@ fn bandwidth_becomes_limits() {
         annotated.egress_bandwidth = Some("much".into());
         lab.send(Change::Pod(pod.key(), Some(annotated)));
         let (_, text) = error(&lab.shim(&pod, &id, "ADD"));
-        assert!(text.contains("cannot use bandwidth \"much\": it is not a quantity"), "{text}");
+        assert!(text.contains("-bandwidth \"much\": it is not a quantity"), "{text}");
     });
 }
 
