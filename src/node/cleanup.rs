@@ -157,7 +157,9 @@ impl Cleanup<'_> {
             self.note(gone);
         }
         for pod in pods {
-            let deleted = pair::delete_pair(&self.here, &pod.sandbox, true).await;
+            // a row may have any text: only its own link is certainly the sandbox's
+            let known = pod.link == pair::host_name(&pod.sandbox);
+            let deleted = pair::delete_pair(&self.here, &pod.sandbox, known).await;
             self.note(deleted);
         }
         self.step()

@@ -88,7 +88,7 @@ impl CniConf {
             let failed = |problem| Error::Conf { verb: "write", path: path.clone(), problem };
             fs::create_dir_all(&self.dir).map_err(failed)?;
             // not *.conflist: the runtime must not read half of it
-            let new = self.dir.join(format!(".{FILE}.new"));
+            let new = self.dir.join(new_file());
             replace(&new, &path, &text).map_err(|problem| {
                 let _ = fs::remove_file(&new);
                 failed(problem)
@@ -115,7 +115,8 @@ impl CniConf {
     /// Removes the agent's file; no error when it does not exist. [`OLD`] stays: it was removed when the agent's was written, so
     /// whoever wrote it since then, or before an agent that was never ready, uses it.
     pub(crate) fn remove(&self) -> Result<()> {
-        self.remove_file(FILE)
+        // an agent that was killed leaves what it was writing
+        self.remove_file(FILE).and(self.remove_file(&new_file()))
     }
 
     /// Also removes what an earlier release left.
@@ -209,6 +210,10 @@ fn identity(path: &Path) -> Option<Identity> {
     let meta = fs::metadata(path).ok()?;
     let [device, inode, size] = [meta.dev(), meta.ino(), meta.size()].map(u64::cast_signed);
     Some([device, inode, size, meta.mtime(), meta.ctime(), meta.ctime_nsec()])
+}
+
+fn new_file() -> String {
+    format!(".{FILE}.new")
 }
 
 fn replace(new: &Path, path: &Path, text: &str) -> io::Result<()> {
