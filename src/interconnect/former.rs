@@ -6,26 +6,37 @@
 //! earlier   ports, routes ───────────────────────▶ ports ─────────────────▶ nothing
 //! ```
 //!
-//! Between two stages the other clusters have time to follow. The stage is read from the rows, so a restart goes on with it.
+//! Between two stages the other clusters have time to follow. The stage is read from the rows, so a restart goes on with it. Which
+//! names the cluster had is not: whoever writes to IC-SB can write its mark, and a copy of the cluster has the same one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ovnkube_model::is_zone;
-use ovnkube_ovn::ic_sb::{availability_zone, port_binding, route};
+use ovnkube_ovn::ic_sb::{availability_zone, gateway, port_binding, route};
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::{Cache, Txn};
+use ovnkube_plan::Offer;
 
-use crate::rows::{is_of, rows_of_all};
+use crate::rows::{CLUSTER, is_of, rows_of_all};
 use crate::switches::Switch;
-
-/// The most earlier names that have ports at the same time.
-const MOST: usize = 4;
+use crate::text::short;
 
 /// The rows of this cluster in other zones than its own.
+#[derive(Default)]
 pub(crate) struct Former<'a> {
     rows: Vec<(Uuid, &'a Row)>,
+    /// Their zones.
+    all: BTreeSet<Uuid>,
     /// Names of the zones that hold nothing else.
     zones: BTreeMap<Uuid, &'a str>,
+    /// Names of zones with this cluster's mark that are not its own.
+    strangers: BTreeSet<&'a str>,
+}
+
+/// A zone with this cluster's mark.
+#[derive(Default)]
+struct Zone<'a> {
+    marked: Vec<(Uuid, &'a Row)>,
+    has_others: bool,
 }
 
 /// What is due for a cluster that gets another name.
@@ -45,26 +56,58 @@ pub(crate) enum Stage {
 
 impl<'a> Former<'a> {
     /// `own`: the zone with the cluster's name, if there is one.
-    pub(crate) fn find(ic_sb: &'a Cache, cluster: &str, own: Option<Uuid>) -> Self {
-        let mut rows = Vec::new();
-        let (mut zones, mut others) = (BTreeMap::new(), BTreeSet::new());
+    pub(crate) fn find(ic_sb: &'a Cache, offer: &Offer, own: Option<Uuid>) -> Self {
+        let mut zones: BTreeMap<Uuid, Zone<'a>> = BTreeMap::new();
         for (uuid, row, zone) in rows_of_all(ic_sb).filter(|(_, _, zone)| *zone != own) {
-            if !is_of(row, cluster) {
-                others.extend(zone);
+            let Some(zone) = zone else { continue };
+            let zone = zones.entry(zone).or_default();
+            if is_of(row, &offer.cluster) {
+                zone.marked.push((uuid, row));
+            } else {
+                zone.has_others = true;
+            }
+        }
+        let mut found = Self::default();
+        for (uuid, zone) in zones.into_iter().filter(|(_, zone)| !zone.marked.is_empty()) {
+            let name = ic_sb.get(availability_zone::TABLE, uuid).map(|row| row.str(availability_zone::NAME));
+            let name = name.unwrap_or_default();
+            if !offer.former.contains(name) || zone.is_copy(offer) {
+                found.strangers.insert(name);
                 continue;
             }
-            rows.push((uuid, row));
-            let name = zone.and_then(|zone| Some((zone, ic_sb.get(availability_zone::TABLE, zone)?)));
-            zones.extend(name.map(|(zone, row)| (zone, row.str(availability_zone::NAME))));
+            found.rows.extend(zone.marked);
+            found.all.insert(uuid);
+            if !zone.has_others {
+                found.zones.insert(uuid, name);
+            }
         }
-        zones.retain(|zone, _| !others.contains(zone));
-        Self { rows, zones }
+        found
     }
 
     /// The earlier names that ports may have.
     pub(crate) fn names(&self) -> BTreeSet<&'a str> {
-        let names: BTreeSet<&str> = self.zones.values().copied().filter(|name| is_zone(name)).collect();
-        names.into_iter().take(MOST).collect()
+        self.zones.values().copied().collect()
+    }
+
+    /// Whether a zone has rows of this cluster.
+    pub(crate) fn has(&self, zone: Uuid) -> bool {
+        self.all.contains(&zone)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// What to say of zones that have this cluster's mark and are not its own.
+    pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
+        self.strangers.iter().map(|name| {
+            format!(
+                "cluster {0:?} has the mark of this one ({CLUSTER}, the uid of its namespace kube-system), and this one never had that name \
+                 or has no such gateway: it is a copy of this cluster, or what is left of an earlier name; nothing of it is changed here. If \
+                 it is gone for good: ovnkube ic clean az {0}",
+                short(name)
+            )
+        })
     }
 
     /// `own`: rows of the cluster under its name. `offers`: whether it has anything to offer.
@@ -99,6 +142,14 @@ impl<'a> Former<'a> {
                 txn.delete(availability_zone::TABLE, *zone);
             }
         }
+    }
+}
+
+impl Zone<'_> {
+    /// Whether it has a gateway that no node of this cluster is: it is that of a copy of this cluster, which has its uid.
+    fn is_copy(&self, offer: &Offer) -> bool {
+        let mut gateways = self.marked.iter().filter(|(_, row)| row.table() == gateway::TABLE);
+        gateways.any(|(_, row)| !offer.own_chassis.contains(row.str(gateway::NAME)))
     }
 }
 

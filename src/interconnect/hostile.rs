@@ -54,6 +54,7 @@ impl Rig {
         let offer = Offer {
             wanted,
             cluster: "uid1".into(),
+            former: BTreeSet::new(),
             chassis: ["c1".into()].into(),
             prefixes: vec!["10.128.0.0/14".parse().unwrap()],
             local: Local {

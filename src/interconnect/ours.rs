@@ -161,15 +161,14 @@ impl<'a> Ours<'a> {
 
     /// What this cluster has under an earlier name.
     pub(crate) fn former(&self) -> Former<'a> {
-        Former::find(self.databases.ic_sb, &self.offer.cluster, self.zone)
+        Former::find(self.databases.ic_sb, self.offer, self.zone)
     }
 
-    /// The chassis that may carry traffic: ovn-controller makes tunnels to other clusters only where it is told to.
+    /// The chassis that may carry traffic.
     fn gateways(&self, txn: &mut Txn, zone: Uuid, kept: &mut BTreeSet<Uuid>, problems: &mut Vec<String>) {
         let ic_sb = self.databases.ic_sb;
-        let is_gateway = |row: &&Row| row.map(chassis::OTHER_CONFIG).get("is-interconn") == Some("true");
         for name in &self.offer.chassis {
-            let Some(row) = self.local_chassis(name).filter(is_gateway) else { continue };
+            let Some(row) = self.offered(name) else { continue };
             let have = ic_sb.iter(gateway::TABLE).find(|(_, row)| row.str(gateway::NAME) == name.as_ref());
             let have = have.map(|(uuid, row)| (uuid, row.as_ref()));
             if let Some((_, row)) = have.filter(|(_, row)| !self.is_mine(row)) {
@@ -194,10 +193,17 @@ impl<'a> Ours<'a> {
         }
     }
 
-    /// Whether a gateway is of this cluster, under whatever name.
+    /// Whether a gateway is written or removed here: it is in this zone, or is one that is offered and has this cluster's mark. The mark
+    /// alone does not count: others can write it.
     fn is_mine(&self, gateway: &Row) -> bool {
         let in_zone = self.zone.is_some() && gateway.uuid(gateway::AVAILABILITY_ZONE) == self.zone;
-        in_zone || is_of(gateway, &self.offer.cluster)
+        in_zone || (is_of(gateway, &self.offer.cluster) && self.offered(gateway.str(gateway::NAME)).is_some())
+    }
+
+    /// The chassis of this name, if it may carry traffic: ovn-controller makes tunnels to other clusters only where it is told to.
+    fn offered(&self, name: &str) -> Option<&'a Row> {
+        let chassis = self.local_chassis(name).filter(|_| self.offer.chassis.contains(name))?;
+        (chassis.map(chassis::OTHER_CONFIG).get("is-interconn") == Some("true")).then_some(chassis)
     }
 
     /// Where a gateway receives tunnels. The database takes each address once.

@@ -1,7 +1,7 @@
 //! One step towards what is wanted, from what the databases hold now.
 
 use ovnkube_model::{Name, OwnPort, Peers, TransitSwitch};
-use ovnkube_ovn::{ic_nb, ic_sb, sb};
+use ovnkube_ovn::{Row, Uuid, ic_nb, ic_sb, sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
 
@@ -42,7 +42,8 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     let ours = Ours::find(offer, databases);
     let (ic_sb, name) = (databases.ic_sb, offer.wanted.zone.as_ref());
     let zone = zone_of(ic_sb, name);
-    let former = Former::find(ic_sb, &offer.cluster, zone);
+    let former = Former::find(ic_sb, offer, zone);
+    problems.extend(former.problems());
     // a name that another cluster has is that cluster's, unless this one was there before
     let has_rows = || rows_of_all(ic_sb).any(|(_, row, of)| of == zone && is_of(row, &offer.cluster));
     let own = if ours.is_ok() || has_rows() { name } else { "" };
@@ -92,9 +93,11 @@ pub fn ask(ic_nb: &Cache, now: u64) -> Txn {
     raise(ic_nb, i64::MIN, now).unwrap_or_else(|| Txn::new(&ic_nb::DATABASE))
 }
 
-/// Whether IC-SB has rows of this cluster, of any name.
+/// Whether IC-SB has rows of this cluster, of any name that it had.
 pub fn has_rows(offer: &Offer, ic_sb: &Cache) -> bool {
-    rows_of_all(ic_sb).any(|(_, row, _)| is_of(row, &offer.cluster))
+    let own = zone_of(ic_sb, &offer.wanted.zone);
+    let is_own = |row: &Row, zone: Option<Uuid>| own.is_some() && zone == own && is_of(row, &offer.cluster);
+    rows_of_all(ic_sb).any(|(_, row, zone)| is_own(row, zone)) || !Former::find(ic_sb, offer, own).is_empty()
 }
 
 /// What removes this cluster from IC-SB, and nothing of a cluster of the same name. The addresses in IC-NB stay claimed, so that

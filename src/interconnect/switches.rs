@@ -8,7 +8,7 @@ use ipnetwork::IpNetwork;
 use ovnkube_model::{Local, Mac, Name, OwnPort, Subnet, is_zone};
 use ovnkube_ovn::ic_nb::transit_switch;
 use ovnkube_ovn::ic_sb::port_binding;
-use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
+use ovnkube_ovn::nb::{logical_router_port as lrp, logical_switch as ls, logical_switch_port as lsp};
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::{Offer, names};
@@ -265,10 +265,18 @@ fn northbound(switch: &Switch, nb: &Cache) -> Option<String> {
     switch.ports().find_map(|own| {
         let ends = names::transit(&switch.name, &own.zone);
         let is_other = |row: &Row| !is_ours(row) && row.str(lsp::TYPE) != "router";
-        rows(lsp::TABLE, &ends.switch_side)
-            .iter()
-            .any(|row| is_other(row))
-            .then(|| format!("the northbound database has another port {}", ends.switch_side))
+        // one that leads nowhere is left of OVN's own daemon
+        let leads_there = |row: &Row| row.map(lsp::OPTIONS).get("router-port") == Some(ends.router_side.as_str());
+        let leads_elsewhere =
+            || nb.iter(lsp::TABLE).any(|(_, row)| leads_there(row) && row.str(lsp::NAME) != ends.switch_side.as_str());
+        let port = if rows(lsp::TABLE, &ends.switch_side).iter().any(|row| is_other(row)) {
+            &ends.switch_side
+        } else if rows(lrp::TABLE, &ends.router_side).iter().any(|row| !is_ours(row)) && leads_elsewhere() {
+            &ends.router_side
+        } else {
+            return None;
+        };
+        Some(format!("the northbound database has another port {port}"))
     })
 }
 

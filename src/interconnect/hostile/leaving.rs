@@ -87,3 +87,65 @@ fn what_a_dead_cluster_of_the_same_name_left_can_be_removed() {
     rig.gateway("az1", "c1", &[("geneve", "172.18.0.2")], None);
     assert!(clean(&rig.ic_sb, Left::Zone("az1"), &rig.offer).is_err());
 }
+
+/// Zone `az9` with a port of it, both marked as this cluster's, and a gateway `chassis`.
+fn renamed(name: &str, chassis: &str) -> Rig {
+    let mut rig = Rig::new();
+    rig.zone(name);
+    rig.gateway(name, chassis, &[("geneve", "172.18.0.2")], Some("uid1"));
+    let port = rig.port(name, "ts", &format!("ts-{name}"), (1, "169.254.100.7/24"), chassis);
+    mark(&mut rig, port_binding::TABLE, port, "uid1");
+    rig.switch(
+        "ts",
+        "169.254.100.0/24",
+        &[("az1", "169.254.100.5"), ("az2", "169.254.100.9"), (name, "169.254.100.7")],
+        16_711_681,
+    );
+    rig
+}
+
+/// Everyone who writes to IC-SB can write this cluster's mark. What the northbound database does not know of as an earlier name is
+/// another cluster's: no port here gets its name, and nothing of it is removed.
+#[test]
+fn a_mark_makes_no_earlier_name() {
+    let own_ports = |rig: &Rig| rig.step().peers.switches["ts"].own.iter().map(|own| own.zone.to_string()).collect();
+    for name in ["rtos-worker", "az9"] {
+        let mut rig = renamed(name, "gw9");
+        let zones: Vec<String> = own_ports(&rig);
+        assert_eq!(zones, ["az1"], "{name}");
+        says(&rig.problems(), &[name, "has the mark of this one", &format!("ovnkube ic clean az {name}")]);
+        assert!(lines(&rig.step().offers, "delete").is_empty(), "{:?}", rig.step().offers.lines());
+        assert_eq!(
+            left(&rig, true),
+            BTreeSet::from([name.to_owned(), "gw9".into(), format!("ts-{name}")]).into_iter().collect::<Vec<_>>()
+        );
+        assert!(!crate::step::has_rows(&rig.offer, &rig.ic_sb));
+        // an earlier one indeed
+        rig.offer.former.insert(name.into());
+        rig.offer.own_chassis.insert("gw9".into());
+        let zones: Vec<String> = own_ports(&rig);
+        assert_eq!(zones, ["az1", name]);
+        assert_eq!(left(&rig, true), Vec::<String>::new());
+        assert!(crate::step::has_rows(&rig.offer, &rig.ic_sb));
+    }
+}
+
+/// The database takes an address once, and refuses all that is written with the second one.
+#[test]
+fn a_gateway_with_our_mark_and_our_address_stops_nothing_else() {
+    let rig = renamed("az9", "gw9");
+    let offers = rig.step().offers;
+    says(&rig.problems(), &["cannot offer geneve 172.18.0.2 of gateway c1", "gateway gw9 of cluster az9 has it"]);
+    assert!(lines(&offers, "Encap").is_empty() && !lines(&offers, "ts-az1").is_empty(), "{:?}", offers.lines());
+}
+
+/// Somebody changes the name of this cluster's zone: its gateway and port move to one with the right name.
+#[test]
+fn what_has_our_mark_and_our_name_is_taken_back() {
+    let mut rig = renamed("zz", "c1");
+    let port = rig.port("zz", "ts", "ts-az1", (5, "169.254.100.5/24"), "c1");
+    mark(&mut rig, port_binding::TABLE, port, "uid1");
+    let offers = rig.step().offers;
+    assert_eq!(lines(&offers, "insert Availability_Zone").len(), 1, "{:?}", offers.lines());
+    assert_eq!(lines(&offers, "set Gateway").len(), 1, "{:?}", offers.lines());
+}

@@ -1,6 +1,6 @@
 //! Names that others chose.
 
-use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
+use ovnkube_ovn::nb::{logical_router_port as lrp, logical_switch as ls, logical_switch_port as lsp};
 use ovnkube_ovn::{Row, owner};
 
 use super::*;
@@ -51,6 +51,20 @@ fn rows_that_a_person_made_stay_theirs() {
     assert!(rig.step().peers.switches["ts"].remote.is_empty());
     add(&mut rig.nb, "own", Row::new(lsp::TABLE).with(lsp::NAME, "ts-az1"));
     says(&rig.problems(), &["cannot use transit switch ts: the northbound database has another port ts-az1"]);
+}
+
+/// The router port of another switch keeps its name, whoever made it.
+#[test]
+fn a_router_port_of_another_switch_stays() {
+    let mut rig = Rig::new();
+    add(&mut rig.nb, "port", Row::new(lrp::TABLE).with(lrp::NAME, "az1-ts"));
+    assert_eq!(rig.problems(), Vec::<String>::new(), "one that leads nowhere is left of OVN's own daemon");
+    let row = Row::new(lsp::TABLE).with(lsp::TYPE, "router").with(lsp::OPTIONS, [("router-port", "az1-ts")]);
+    add(&mut rig.nb, "end", row.clone().with(lsp::NAME, "ts-az1"));
+    assert_eq!(rig.problems(), Vec::<String>::new());
+    add(&mut rig.nb, "end", row.with(lsp::NAME, "stor-n1"));
+    says(&rig.problems(), &["cannot use transit switch ts: the northbound database has another port az1-ts"]);
+    assert_eq!(rig.step().peers.switches.len(), 0);
 }
 
 /// Nothing of a cluster with a bad name is used: its name comes into Events, metrics, commands and lists for hosts.

@@ -150,10 +150,9 @@ fn alone(all: &mut Vec<Check>, facts: &Facts, in_effect: InEffect<'_>) {
         }
     };
     all.push(northbound);
-    if !is_off || in_effect.names.is_none() {
-        return;
-    }
-    let left = facts.zones.iter().flatten().find(|zone| zone.cluster.is_some() && is_owned(zone, facts));
+    let Some(names) = in_effect.names.filter(|_| is_off) else { return };
+    let is_named = |zone: &Zone| zone.is_of(facts.cluster.as_deref().unwrap_or_default(), &names.zone, &facts.former);
+    let left = facts.zones.iter().flatten().find(|zone| is_owned(zone, facts) && is_named(zone));
     all.push(match (&facts.zones, left) {
         (Err(why), _) => Check::ok("shared databases", format!("not known whether they have something of it: {why}")),
         (Ok(_), None) => Check::ok("shared databases", "they have nothing of this cluster"),
@@ -319,7 +318,7 @@ fn others(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
     const WHAT: &str = "other clusters";
     let Ok(zones) = &facts.zones else { return };
     let own = facts.cluster.as_deref().unwrap_or_default();
-    let others: Vec<&Zone> = zones.iter().filter(|zone| !zone.is_of(own, &wanted.zone)).collect();
+    let others: Vec<&Zone> = zones.iter().filter(|zone| !zone.is_of(own, &wanted.zone, &facts.former)).collect();
     let before = all.len();
     for zone in others.iter().filter(|zone| !zone.has_active_gateway()).take(NAMED) {
         let remedy = format!(

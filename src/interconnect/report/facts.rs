@@ -1,5 +1,7 @@
 //! What was found out about an interconnection.
 
+use std::collections::BTreeSet;
+
 use ovnkube_db::Observed;
 use ovnkube_model::{Change, Interconnection, Name, PeerRoute, World};
 use ovnkube_ovn::ic_nb::transit_switch;
@@ -40,6 +42,8 @@ pub struct Facts {
     pub asked: Looked<Asked>,
     /// The uid that stands for this cluster.
     pub cluster: Option<Name>,
+    /// The names that it had before.
+    pub former: BTreeSet<Name>,
     /// Settings of this host that are not the cluster's, one sentence each.
     pub settings: Vec<String>,
     pub gateways: Looked<Vec<GatewayNode>>,
@@ -123,8 +127,9 @@ impl Contents {
                 peers.routes.sort();
                 world.apply(Change::Peers(Box::new(peers.clone())));
                 let own = offer(world);
-                let is_other =
-                    |zone: &&Zone| own.as_ref().is_none_or(|own| !zone.is_of(&own.cluster, &own.wanted.zone));
+                let is_other = |zone: &&Zone| {
+                    own.as_ref().is_none_or(|own| !zone.is_of(&own.cluster, &own.wanted.zone, &own.former))
+                };
                 let others: Vec<String> =
                     zones.iter().flatten().filter(is_other).map(|zone| zone.name.clone()).collect();
                 let made =

@@ -37,13 +37,16 @@ pub struct Kept {
     pub names: Interconnection,
     /// Not so while the cluster leaves.
     pub is_on: bool,
+    /// All that is kept, as it is there.
+    pub text: String,
 }
 
 impl Kept {
     fn read(nb: &Cache) -> Option<Self> {
         let (_, router) = nb.iter(lr::TABLE).find(|(_, row)| row.str(lr::NAME) == names::CLUSTER_ROUTER)?;
-        let asks = Asks::of_text(router.external_ids().get(names::KEPT_INTERCONNECTION)?);
-        Some(Self { names: asks.names()?.clone(), is_on: matches!(asks, Asks::On(_)) })
+        let text = router.external_ids().get(names::KEPT_INTERCONNECTION)?;
+        let asks = Asks::of_text(text);
+        Some(Self { names: asks.names()?.clone(), is_on: matches!(asks, Asks::On(_)), text: text.into() })
     }
 }
 

@@ -57,8 +57,8 @@ impl Status {
         let databases = facts.servers.iter();
         let databases = databases.map(|seen| Database { database: seen.database, servers: Servers::of(seen).all });
         let cluster = |zone: &Zone| {
-            let this_one =
-                zone.is_of(facts.cluster.as_deref().unwrap_or_default(), az_name.as_deref().unwrap_or_default());
+            let own = facts.cluster.as_deref().unwrap_or_default();
+            let this_one = zone.is_of(own, az_name.as_deref().unwrap_or_default(), &facts.former);
             let routes = facts.routes.iter().flatten().find(|routes| routes.zone == zone.name && !this_one);
             let (learned, refused) = (routes.map(Routes::used), routes.map(Routes::refused));
             Cluster { zone: zone.clone(), this_one, learned, refused }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ovnkube_db::{Answer, Model, Observed, Seen};
 
@@ -24,7 +24,7 @@ fn config(changed: &[(&str, &str)]) -> Asked {
 
 /// What a master keeps that goes by this.
 fn kept(is_on: bool) -> Kept {
-    Kept { names: config(&[]).unwrap().asks.names().unwrap().clone(), is_on }
+    Kept { names: config(&[]).unwrap().asks.names().unwrap().clone(), is_on, text: String::new() }
 }
 
 const NOW: u64 = 1_000_000;
@@ -98,6 +98,7 @@ fn facts() -> Facts {
         now: NOW,
         asked: Ok(config(&[])),
         cluster: Some("uid1".into()),
+        former: BTreeSet::new(),
         settings: Vec::new(),
         gateways: Ok(vec![GatewayNode {
             name: "n1".into(),
@@ -344,6 +345,8 @@ fn an_earlier_name_is_no_other_cluster() {
     let mut facts = facts();
     let earlier = zone("az0", "uid1", "c1", "169.254.100.30/24");
     zones(&mut facts).push(Zone { gateways: Vec::new(), ..earlier });
+    assert!(!Status::of(&facts).to_string().contains("cluster az0, this one\n"), "everyone can write its uid");
+    facts.former.insert("az0".into());
     let text = Status::of(&facts).to_string();
     assert!(text.contains("cluster az0, this one\n") && text.contains("nothing is to be done"), "{text}");
     assert!(checks(&facts).iter().any(|check| check.seen == "1 with active gateways: az2"));

@@ -1,7 +1,8 @@
 //! The clusters in the southbound interconnection database, as they are there: nothing is checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use ovnkube_model::Name;
 use ovnkube_ovn::ic_sb::{availability_zone, encap, gateway, port_binding, route};
 use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::Cache;
@@ -51,9 +52,10 @@ pub struct Port {
 }
 
 impl Zone {
-    /// Whether it is the cluster with this uid, or has this name. A cluster that gets another name has both for a while.
-    pub(crate) fn is_of(&self, cluster: &str, name: &str) -> bool {
-        self.name == name || self.cluster.as_deref() == Some(cluster)
+    /// Whether it has this name, or is the cluster with this uid under one that it had before. A cluster that gets another name has both
+    /// for a while.
+    pub(crate) fn is_of(&self, cluster: &str, name: &str, former: &BTreeSet<Name>) -> bool {
+        self.name == name || (self.cluster.as_deref() == Some(cluster) && former.contains(self.name.as_str()))
     }
 
     /// Whether a gateway that exists has one of its ports.

@@ -5,19 +5,27 @@
 //! wanted:  the last ConfigMap that could be used, until the cluster has left
 //! present: where the cluster is, until it has reached the wanted databases
 //! left:    where it was before, until nothing of it is there
+//! former:  the names that it had before
 //! ```
+//!
+//! The earlier names are kept here, since marks in the shared databases are no proof: whoever writes there can write them.
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
 
 use super::config::{Asks, Interconnection};
+use super::text::{is_zone, own_word};
+use crate::Name;
 
 /// Keys beside those of the ConfigMap.
 const PRESENT: &str = "present";
 const LEFT: &str = "left";
 /// The most databases that are remembered to be left.
 const MOST: usize = 8;
+const FORMER: &str = "former";
+/// The most earlier names that are remembered.
+const MOST_NAMES: usize = 4;
 
 /// See the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +33,8 @@ pub(crate) struct Kept {
     pub(crate) wanted: Option<Interconnection>,
     pub(crate) present: Option<Interconnection>,
     pub(crate) left: Vec<Interconnection>,
+    /// The latest one last.
+    pub(crate) former: Vec<Name>,
 }
 
 impl Kept {
@@ -38,6 +48,7 @@ impl Kept {
             wanted: asks.names().cloned(),
             present: data.get(PRESENT).and_then(|text| of(text)),
             left: left.iter().filter_map(|text| of(text)).take(MOST).collect(),
+            former: data.get(FORMER).map(|names| names_in(names)).unwrap_or_default(),
         };
         (asks, kept)
     }
@@ -48,12 +59,15 @@ impl Kept {
         keys.extend(self.present.as_ref().map(|present| (PRESENT, present.text(true))));
         let left: Vec<String> = self.left.iter().map(|left| left.text(false)).collect();
         keys.extend((!left.is_empty()).then(|| (LEFT, json!(left).to_string())));
+        keys.extend((!self.former.is_empty()).then(|| (FORMER, self.former.join(","))));
         Some(json!(keys).to_string())
     }
 
     /// Wants this from now on. `was_on`: the cluster was in the databases that were wanted before, or was to go there.
     pub(crate) fn want(&mut self, new: &Interconnection, was_on: bool) {
-        let before = self.wanted.replace(new.clone()).filter(|before| !before.has_servers_of(new));
+        let before = self.wanted.replace(new.clone());
+        self.had(before.as_ref().map(|before| before.zone.clone()));
+        let before = before.filter(|before| !before.has_servers_of(new));
         if was_on {
             self.present = self.present.take().or(before);
         } else {
@@ -65,7 +79,9 @@ impl Kept {
 
     /// Takes what an earlier master has kept. `was_on`: it did not leave.
     pub(crate) fn recover(&mut self, earlier: Self, was_on: bool) {
-        let Self { wanted, present, left } = earlier;
+        let Self { wanted, present, left, former } = earlier;
+        let since = std::mem::take(&mut self.former);
+        self.had(former.into_iter().chain(wanted.as_ref().map(|wanted| wanted.zone.clone())).chain(since));
         self.leave(left);
         match (&self.wanted, was_on) {
             (None, _) => (self.wanted, self.present) = (wanted, present),
@@ -89,6 +105,9 @@ impl Kept {
             self.present = self.present.take().filter(|present| !present.has_servers_of(from));
             self.wanted = self.wanted.take().filter(|wanted| !wanted.has_servers_of(from));
             self.wanted = self.wanted.take().or_else(|| self.present.take()).or_else(|| self.left.pop());
+            if self.wanted.is_none() {
+                self.former.clear();
+            }
         }
     }
 
@@ -101,9 +120,20 @@ impl Kept {
         self.left.extend(from);
     }
 
+    /// The cluster had these names.
+    fn had(&mut self, names: impl IntoIterator<Item = Name>) {
+        for name in names {
+            self.former.retain(|other| *other != name);
+            self.former.push(name);
+        }
+    }
+
     /// None is there twice, and what is wanted is not left.
     fn settle(&mut self) {
         let Some(wanted) = &self.wanted else { return };
+        self.former.retain(|name| *name != wanted.zone);
+        let more = self.former.len().saturating_sub(MOST_NAMES);
+        self.former.drain(..more);
         self.present = self.present.take().filter(|present| !present.has_servers_of(wanted));
         let mut known: Vec<Interconnection> = self.present.iter().chain([wanted]).cloned().collect();
         self.left.retain(|left| {
@@ -114,4 +144,10 @@ impl Kept {
         let more = self.left.len().saturating_sub(MOST);
         self.left.drain(..more);
     }
+}
+
+/// A person can write there, too: a name of which ports of our own could begin is none.
+fn names_in(text: &str) -> Vec<Name> {
+    let names = text.split(',').filter(|name| is_zone(name) && own_word(name).is_none());
+    names.take(MOST_NAMES).map(Name::from).collect()
 }

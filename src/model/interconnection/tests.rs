@@ -481,6 +481,33 @@ fn a_move_is_known_to_the_next_master() {
     assert_eq!(world.joined.kept(), Some(in_b.text(true)));
 }
 
+/// Marks in the shared databases are no proof of it.
+#[test]
+fn the_next_master_knows_the_earlier_names() {
+    let of = |name| [("az-name", name)];
+    let mut world = next_master("", Some(&of("a")));
+    for name in ["b", "c", "a", "d"] {
+        world.apply(Change::Interconnection(Some(parse(&of(name)))));
+        assert!(!world.joined.is_stored(), "nothing is written under {name} before that is kept");
+    }
+    let names = |world: &World| world.joined.former().iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names(&world), ["b", "c", "a"]);
+    let text = world.joined.kept().unwrap();
+    assert_eq!(names(&next_master(&text, Some(&of("d")))), ["b", "c", "a"]);
+    // the name is changed while no master runs; the oldest is forgotten in the end
+    assert_eq!(names(&next_master(&text, Some(&of("e")))), ["b", "c", "a", "d"]);
+    let later = next_master(&next_master(&text, Some(&of("e"))).joined.kept().unwrap(), Some(&of("f")));
+    assert_eq!(names(&later), ["c", "a", "d", "e"]);
+    // it leaves meanwhile
+    let mut world = next_master(&text, None);
+    assert_eq!(names(&world), ["b", "c", "a"]);
+    world.apply(Change::InterconnectionLeft(Box::new(wanted(&of("d")))));
+    assert_eq!((names(&world), world.joined.kept()), (Vec::new(), None));
+    // what a person writes there is no name of a port of ours
+    let text = text.replace("b,c,a", "rtos-worker,cr,a b,x");
+    assert_eq!(names(&next_master(&text, Some(&of("d")))), ["x"]);
+}
+
 #[test]
 fn what_an_earlier_master_has_stored_is_used_when_the_config_map_cannot_be() {
     let (bad, off, other) = ([("gw-nodes", "a_b")], [("enable-ic", "false")], [("ic-db-host", "10.9.9.9")]);

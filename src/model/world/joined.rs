@@ -81,6 +81,11 @@ impl Joined {
         if self.wanted().is_some() { &self.kept.left } else { &[] }
     }
 
+    /// The names that the cluster had before.
+    pub fn former(&self) -> &[Name] {
+        &self.kept.former
+    }
+
     /// What the next master finds; `None`: nothing.
     pub fn kept(&self) -> Option<String> {
         self.kept.text(!self.is_off())

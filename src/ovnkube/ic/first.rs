@@ -2,7 +2,7 @@
 
 use ovnkube_config::Settings;
 use ovnkube_interconnect::report::{InEffect, Looked, Northbound};
-use ovnkube_model::Interconnection;
+use ovnkube_model::{Change, Interconnection};
 use ovnkube_ovsdb::Client;
 
 use super::databases::own;
@@ -26,7 +26,12 @@ impl First {
         let in_effect = InEffect::of(&kubernetes.asked, &northbound);
         let (names, is_on, said) = (in_effect.found().cloned(), in_effect.is_on, in_effect.said());
         let change = in_effect.change();
-        kubernetes.world.apply(change);
+        // the earlier names of the cluster, above all
+        let kept = northbound.as_ref().ok().and_then(|northbound| northbound.kept.as_ref());
+        let stored = kept.map(|kept| Change::InterconnectionStored(kept.text.as_str().into()));
+        for change in stored.into_iter().chain([change]) {
+            kubernetes.world.apply(change);
+        }
         Self { kubernetes, own, names, is_on, said }
     }
 }

@@ -41,6 +41,7 @@ pub(super) async fn look(settings: &Settings) -> Facts {
     Facts {
         now: seconds(),
         cluster: cluster(&kubernetes),
+        former: kubernetes.world.joined.former().iter().cloned().collect(),
         asked: kubernetes.asked,
         settings: kubernetes.settings,
         disabled: kubernetes.disabled,
