@@ -6,11 +6,12 @@ use std::ops::RangeInclusive;
 use ovnkube_ovn::Row;
 use ovnkube_ovn::ic_nb::ic_nb_global;
 use ovnkube_ovn::ic_sb::{datapath_binding, port_binding};
+use ovnkube_ovsdb_data::Cache;
 
 use crate::databases::Databases;
 
 /// Keys of transit switches. Those below are for what a cluster has alone.
-pub(crate) const SWITCHES: RangeInclusive<i64> = 16_711_681..=16_777_215;
+const SWITCHES: RangeInclusive<i64> = 16_711_681..=16_777_215;
 /// The same where clusters have tunnels of VXLAN.
 const VXLAN_SWITCHES: RangeInclusive<i64> = 1024..=4095;
 pub(crate) const PORTS: RangeInclusive<i64> = 1..=32_767;
@@ -27,11 +28,19 @@ pub(crate) struct Keys<'a> {
     taken: BTreeMap<i64, String>,
 }
 
+fn has_vxlan(ic_nb: &Cache) -> bool {
+    let globals = ic_nb.iter(ic_nb_global::TABLE);
+    globals.map(|(_, row)| row.map(ic_nb_global::OPTIONS)).any(|o| o.get("vxlan_mode") == Some("true"))
+}
+
+/// The keys that switches get which have none.
+pub(crate) fn new(ic_nb: &Cache) -> RangeInclusive<i64> {
+    if has_vxlan(ic_nb) { VXLAN_SWITCHES } else { SWITCHES }
+}
+
 impl<'a> Keys<'a> {
     pub(crate) fn read(databases: Databases<'a>) -> Self {
-        let globals = databases.ic_nb.iter(ic_nb_global::TABLE);
-        let has_vxlan =
-            globals.map(|(_, row)| row.map(ic_nb_global::OPTIONS)).any(|o| o.get("vxlan_mode") == Some("true"));
+        let has_vxlan = has_vxlan(databases.ic_nb);
         let mut of = BTreeMap::new();
         for (_, row) in databases.ic_sb.iter(datapath_binding::TABLE).filter(|(_, row)| is_of_switch(row)) {
             let key = row.int(datapath_binding::TUNNEL_KEY);
@@ -42,16 +51,24 @@ impl<'a> Keys<'a> {
         Self { has_vxlan, of, taken: BTreeMap::new() }
     }
 
+    fn may_be(&self, key: i64) -> bool {
+        SWITCHES.contains(&key) || (self.has_vxlan && VXLAN_SWITCHES.contains(&key))
+    }
+
+    /// Orders switches by their age: each gets a higher key than those that are there, and those that some cluster uses have one. Where
+    /// clusters have VXLAN, keys of before are the high ones.
+    pub(crate) fn age(&self, switch: &str) -> (bool, i64) {
+        let key = self.of.get(switch).copied().filter(|key| self.may_be(*key));
+        (key.is_none_or(|key| !SWITCHES.contains(&key)), key.unwrap_or(i64::MAX))
+    }
+
     /// The key of a switch; `None`: nobody has chosen one. Fails if it cannot be used, or an earlier switch has it.
     pub(crate) fn of(&mut self, switch: &str) -> Result<Option<u32>, String> {
         let Some(key) = self.of.get(switch).copied() else { return Ok(None) };
-        let is_vxlan = self.has_vxlan && VXLAN_SWITCHES.contains(&key);
-        if !is_vxlan && !SWITCHES.contains(&key) {
-            return Err(format!(
-                "its tunnel key {key} is not one from {} to {}; {REMEDY}",
-                SWITCHES.start(),
-                SWITCHES.end()
-            ));
+        if !self.may_be(key) {
+            let range = |keys: &RangeInclusive<i64>| format!("from {} to {}", keys.start(), keys.end());
+            let vxlan = self.has_vxlan.then(|| format!(", or {}", range(&VXLAN_SWITCHES))).unwrap_or_default();
+            return Err(format!("its tunnel key {key} is not one {}{vxlan}; {REMEDY}", range(&SWITCHES)));
         }
         if let Some(other) = self.taken.get(&key) {
             return Err(format!("transit switch {other} has its tunnel key {key} too; {REMEDY}"));

@@ -127,7 +127,7 @@ impl<'a> Ours<'a> {
         let zone = put(txn, self.databases.ic_sb, self.zone, name, row);
         let mut kept = BTreeSet::new();
         self.gateways(txn, zone, &mut kept, problems);
-        self.datapaths(txn, switches);
+        self.datapaths(txn, switches, problems);
         for switch in switches {
             if self.port(txn, zone, (switch, now), &mut kept, problems) && offers {
                 self.routes(txn, zone, (switch, now), &mut kept);
@@ -259,12 +259,22 @@ impl<'a> Ours<'a> {
 
     /// Any cluster chooses the key of a switch that has none. All choose the same row, so that the database refuses all but
     /// the first.
-    fn datapaths(&self, txn: &mut Txn, switches: &[Switch]) {
+    fn datapaths(&self, txn: &mut Txn, switches: &[Switch], problems: &mut Vec<String>) {
         let ic_sb = self.databases.ic_sb;
         let rows = ic_sb.iter(datapath_binding::TABLE);
         let mut taken: BTreeSet<i64> = rows.map(|(_, row)| row.int(datapath_binding::TUNNEL_KEY)).collect();
         for switch in switches.iter().filter(|switch| switch.key.is_none()) {
-            let Some(key) = keys::SWITCHES.clone().find(|key| !taken.contains(key)) else { return };
+            let usable = keys::new(self.databases.ic_nb);
+            let Some(key) = usable.clone().find(|key| !taken.contains(key)) else {
+                problems.push(format!(
+                    "no tunnel key from {} to {} is left for transit switch {}; remove rows of Datapath_Binding in IC-SB whose switches are \
+                     gone",
+                    usable.start(),
+                    usable.end(),
+                    switch.name
+                ));
+                return;
+            };
             taken.insert(key);
             let mut row = Row::new(datapath_binding::TABLE)
                 .with(datapath_binding::TRANSIT_SWITCH, switch.name.as_ref())
@@ -291,14 +301,19 @@ impl<'a> Ours<'a> {
         let ends = names::transit(&switch.name, &self.offer.wanted.zone);
         let ports = || ic_sb.iter(port_binding::TABLE);
         let have = ports().find(|(_, row)| row.str(port_binding::LOGICAL_PORT) == ends.switch_side);
-        if have.is_some_and(|(_, row)| row.uuid(port_binding::AVAILABILITY_ZONE) != self.zone) {
+        let is_ours =
+            |row: &Row| row.uuid(port_binding::AVAILABILITY_ZONE) == self.zone || is_of(row, &self.offer.cluster);
+        if have.is_some_and(|(_, row)| !is_ours(row)) {
             problems.push(format!("another cluster has a port {}; give this one another az-name", ends.switch_side));
             return false;
         }
-        let of_switch = ports().filter(|(_, row)| row.str(port_binding::TRANSIT_SWITCH) == switch.name.as_ref());
-        let taken: BTreeSet<i64> = of_switch.map(|(_, row)| row.int(port_binding::TUNNEL_KEY)).collect();
-        let key = have.map(|(_, row)| row.int(port_binding::TUNNEL_KEY));
-        let Some(key) = key.or_else(|| next_key(&taken)) else {
+        // the database takes a key once in each switch, and somebody may have changed ours
+        let in_switch = |row: &Row| row.str(port_binding::TRANSIT_SWITCH) == switch.name.as_ref();
+        let others = ports().filter(|(uuid, row)| in_switch(row) && have.is_none_or(|(own, _)| own != *uuid));
+        let taken: BTreeSet<i64> = others.map(|(_, row)| row.int(port_binding::TUNNEL_KEY)).collect();
+        let is_usable = |key: &i64| keys::PORTS.contains(key) && !taken.contains(key);
+        let key = have.filter(|(_, row)| in_switch(row)).map(|(_, row)| row.int(port_binding::TUNNEL_KEY));
+        let Some(key) = key.filter(is_usable).or_else(|| next_key(&taken)) else {
             problems.push(format!("transit switch {} has no tunnel key left; remove ports that are gone", switch.name));
             return false;
         };

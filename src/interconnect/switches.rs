@@ -101,17 +101,16 @@ pub(crate) fn read(reader: Reader<'_>, problems: &mut Vec<String>) -> Vec<Switch
     }
     if found.len() > MOST {
         problems.push(format!(
-            "there are {} transit switches; at most {MOST} are used, those with the shortest names: remove some",
+            "there are {} transit switches; at most {MOST} are used, those that are there the longest: remove some",
             found.len()
         ));
     }
     bad.sort();
     problems.append(&mut bad);
-    found.sort_by(by_length);
-    found.truncate(COMPARED);
-    // of two that exclude each other, all clusters use the same
-    found.sort_by(|a, b| a.name.cmp(&b.name));
+    // of two that exclude each other all clusters use the same, and a new one takes none away that is in use
     let mut keys = Keys::read(reader.databases);
+    found.sort_by_cached_key(|switch| (keys.age(&switch.name), switch.name.len(), switch.name.clone()));
+    found.truncate(COMPARED);
     let mut switches: Vec<Switch> = Vec::new();
     for mut switch in found {
         match problem(&switch, &switches, reader).map_or_else(|| keys.of(&switch.name), Err) {
@@ -123,8 +122,8 @@ pub(crate) fn read(reader: Reader<'_>, problems: &mut Vec<String>) -> Vec<Switch
             Err(problem) => problems.push(format!("cannot use transit switch {}: {problem}", switch.name)),
         }
     }
-    switches.sort_by(by_length);
     switches.truncate(MOST);
+    switches.sort_by(by_length);
     switches
 }
 

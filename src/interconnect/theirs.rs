@@ -54,7 +54,7 @@ impl Theirs {
         let zones = ic_sb.iter(availability_zone::TABLE);
         let zones = zones.map(|(uuid, row)| (uuid, row.str(availability_zone::NAME)));
         let zones = zones.filter(|(_, name)| *name != own && !former.contains(name)).collect();
-        let zones = named(zones, problems);
+        let zones = named(zones, &ages(ic_sb), problems);
         let clusters = zones.values().map(|name| (Name::from(*name), PeerCluster::default())).collect();
         let mut theirs = Self { clusters, ..Self::default() };
         if ic_sb.supports(availability_zone::TABLE, availability_zone::NB_IC_CFG) {
@@ -251,9 +251,24 @@ fn share(mut counts: Vec<usize>, most: usize) -> usize {
     most
 }
 
-/// The clusters whose names can be used.
-fn named<'a>(mut zones: Vec<(Uuid, &'a str)>, wrong: &mut Vec<String>) -> BTreeMap<Uuid, &'a str> {
-    zones.sort_by_key(|(_, name)| *name);
+/// The least tunnel key of each zone's ports: who joins later gets a higher one.
+fn ages(ic_sb: &Cache) -> BTreeMap<Uuid, i64> {
+    let mut ages: BTreeMap<Uuid, i64> = BTreeMap::new();
+    for (_, row) in ic_sb.iter(port_binding::TABLE).filter(|(_, row)| port_key(row).is_some()) {
+        let Some(zone) = row.uuid(port_binding::AVAILABILITY_ZONE) else { continue };
+        let key = row.int(port_binding::TUNNEL_KEY);
+        ages.entry(zone).and_modify(|least| *least = key.min(*least)).or_insert(key);
+    }
+    ages
+}
+
+/// The clusters whose names can be used. A new one takes no place away.
+fn named<'a>(
+    mut zones: Vec<(Uuid, &'a str)>,
+    ages: &BTreeMap<Uuid, i64>,
+    wrong: &mut Vec<String>,
+) -> BTreeMap<Uuid, &'a str> {
+    zones.sort_by_key(|(uuid, name)| (ages.get(uuid).copied().unwrap_or(i64::MAX), *name));
     zones.retain(|(_, name)| {
         if !is_zone(name) {
             wrong.push(format!(
@@ -265,7 +280,10 @@ fn named<'a>(mut zones: Vec<(Uuid, &'a str)>, wrong: &mut Vec<String>) -> BTreeM
         is_zone(name)
     });
     if zones.len() > CLUSTERS {
-        wrong.push(format!("there are {} clusters; the first {CLUSTERS} are used: remove some", zones.len()));
+        wrong.push(format!(
+            "there are {} clusters; the {CLUSTERS} that joined first are used: remove some",
+            zones.len()
+        ));
         zones.truncate(CLUSTERS);
     }
     zones.into_iter().collect()

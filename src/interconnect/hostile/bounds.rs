@@ -74,11 +74,31 @@ fn of_many_switches_few_are_compared() {
         }
         let Step { peers, claims, .. } = rig.step();
         let problems = &peers.problems;
-        says(problems, &["there are 1001 transit switches; at most 64 are used, those with the shortest names"]);
+        says(problems, &["there are 1001 transit switches; at most 64 are used, those that are there the longest"]);
         assert!(peers.switches.contains_key("ts"));
         // this cluster has an address in `ts`; it waits for each other one, and writes it
         assert_eq!(claims.len(), 2 * (used - 1));
         let last = more.map(|more| format!("the shared databases hold {more} more things"));
         assert!(last.is_none_or(|last| problems.iter().any(|problem| problem.contains(&last))), "{problems:#?}");
     }
+}
+
+/// Of too many, those that are in use stay, whatever names new ones have.
+#[test]
+fn new_ones_take_no_place_of_those_in_use() {
+    let mut rig = Rig::new();
+    rig.switch("the-old-one", "169.254.99.0/24", &[("az1", "169.254.99.5")], 16_711_682);
+    for n in 0..200 {
+        rig.switch(&format!("t{n}"), &format!("11.0.{n}.0/29"), &[], 16_711_700 + n);
+    }
+    let switches = rig.step().peers.switches;
+    assert!(switches.contains_key("ts") && switches.contains_key("the-old-one"));
+
+    let mut rig = Rig::new();
+    for n in 0..1_100 {
+        rig.zone(&format!("a{n:04}"));
+    }
+    let peers = rig.step().peers;
+    assert!(peers.problems[0].contains("there are 1101 clusters; the 1024 that joined first are used"));
+    assert!(peers.clusters.contains_key("az2") && peers.clusters.len() == 1024);
 }

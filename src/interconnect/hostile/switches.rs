@@ -26,6 +26,25 @@ fn a_subnet_that_is_somebodys_is_refused_first() {
     }
 }
 
+/// A switch that is new takes none away that is in use, whatever its name is.
+#[test]
+fn the_switch_that_was_there_first_keeps_its_subnet() {
+    for key in [Some(16_711_690), None] {
+        let mut rig = Rig::new();
+        rig.switch("backup", "169.254.100.0/24", &[("az1", "169.254.100.6")], key.unwrap_or(16_711_690));
+        if key.is_none() {
+            rig.ic_sb.set(datapath_binding::TABLE, derived_uuid("Datapath_Binding", "backup"), None);
+        }
+        let peers = rig.step().peers;
+        says(&peers.problems, &["cannot use transit switch backup: its subnet", "of transit switch ts"]);
+        assert_eq!(peers.switches.keys().map(AsRef::as_ref).collect::<Vec<_>>(), ["ts"]);
+    }
+    // a key that no switch may have makes it no older
+    let mut rig = Rig::new();
+    rig.switch("backup", "169.254.100.0/24", &[], 1);
+    assert!(rig.step().peers.switches.contains_key("ts"));
+}
+
 /// Where clusters use a subnet already, whoever offers its addresses later is the one that is wrong.
 #[test]
 fn a_prefix_takes_no_switch_away() {
@@ -68,4 +87,44 @@ fn a_tunnel_key_that_transit_switches_do_not_have_is_refused() {
     add(&mut rig.ic_nb, "global", row);
     rig.switch("ts1", "169.254.7.0/24", &[("az1", "169.254.7.5")], 1024);
     assert_eq!(rig.problems(), Vec::<String>::new());
+}
+
+/// The database takes a key once in a switch: one cell of our port that somebody changes would stop all that we write.
+#[test]
+fn a_port_that_somebody_changed_gets_a_key_that_is_free() {
+    for (switch, key, wanted) in
+        [("ts", 7, None), ("ts1", 2, Some("3")), ("ts1", 7, Some("3")), ("ts", 99_999, Some("3")), ("ts", 2, Some("3"))]
+    {
+        let mut rig = Rig::new();
+        rig.switch("ts1", "169.254.7.0/24", &[], 16_711_690);
+        rig.zone("az1");
+        rig.gateway("az1", "c1", &[("geneve", "172.18.0.2")], Some("uid1"));
+        rig.port("az1", switch, "ts-az1", (key, "169.254.100.5/24"), "c1");
+        let line = lines(&rig.step().offers, "set Port_Binding");
+        let key = line.iter().find_map(|line| line.split("tunnel_key: ").nth(1)?.split([',', ' ', '}']).next());
+        assert_eq!(key, wanted, "{switch} {line:?}");
+    }
+}
+
+/// Tunnels of VXLAN have room for few keys.
+#[test]
+fn a_switch_gets_a_key_that_its_tunnels_have_room_for() {
+    let without_key = |vxlan: &str| {
+        let mut rig = Rig::new();
+        let row = Row::new(ic_nb::ic_nb_global::TABLE).with(ic_nb::ic_nb_global::OPTIONS, [("vxlan_mode", vxlan)]);
+        add(&mut rig.ic_nb, "global", row);
+        rig.switch("ts1", "169.254.7.0/24", &[("az1", "169.254.7.5")], 0);
+        rig.ic_sb.set(datapath_binding::TABLE, derived_uuid("Datapath_Binding", "ts1"), None);
+        rig
+    };
+    for (vxlan, key) in [("true", "1024"), ("false", "16711682")] {
+        let offers = without_key(vxlan).step().offers;
+        assert!(lines(&offers, "insert Datapath_Binding")[0].contains(key), "{:?}", offers.lines());
+    }
+    let mut rig = without_key("true");
+    for key in 1024_i64..=4095 {
+        let row = Row::new(datapath_binding::TABLE).with(datapath_binding::TRANSIT_SWITCH, "ts");
+        add(&mut rig.ic_sb, &format!("key{key}"), row.with(datapath_binding::TUNNEL_KEY, key));
+    }
+    says(&rig.problems(), &["no tunnel key from 1024 to 4095 is left for transit switch ts1"]);
 }

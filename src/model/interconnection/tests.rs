@@ -509,6 +509,26 @@ fn the_next_master_knows_the_earlier_names() {
 }
 
 #[test]
+fn of_two_switches_with_one_subnet_the_one_that_was_there_first_is_used() {
+    let switch = |name: &str, key: u32| {
+        let own = OwnPort {
+            zone: "az1".into(),
+            mac: crate::Mac::of([169, 254, 100, 1].into()),
+            addresses: vec!["169.254.100.1/24".parse().unwrap()],
+            key: None,
+        };
+        (Name::from(name), TransitSwitch { key, own: vec![own], remote: BTreeMap::new() })
+    };
+    let mut world = next_master("", Some(&[]));
+    for (keys, used) in [([10, 11], "ts"), ([11, 10], "backup")] {
+        let switches = [switch("ts", keys[0]), switch("backup", keys[1])].into();
+        world.apply(Change::Peers(Box::new(Peers { switches, ..Peers::default() })));
+        let is_used = |name: &str| world.transit_switch(&name.into()).is_some();
+        assert_eq!(["ts", "backup"].map(is_used), ["ts" == used, "backup" == used]);
+    }
+}
+
+#[test]
 fn what_an_earlier_master_has_stored_is_used_when_the_config_map_cannot_be() {
     let (bad, off, other) = ([("gw-nodes", "a_b")], [("enable-ic", "false")], [("ic-db-host", "10.9.9.9")]);
     let earlier = wanted(&[("az-name", "earlier")]);

@@ -36,7 +36,9 @@ impl World {
         let nets: Vec<Subnet> = subnets(switch).collect();
         let first = |range: Subnet| nets.iter().find(|net| net.overlaps(range));
         let cluster = self.cluster_ranges().find_map(|local| Some((*first(local.range)?, local)));
-        let others = self.joined.peers.iter().flat_map(|peers| peers.switches.range(..name.clone()));
+        // the one with the lower key is there for longer
+        let is_earlier = |(other, of): &(&Name, &TransitSwitch)| (of.key, *other) < (switch.key, name);
+        let others = self.joined.peers.iter().flat_map(|peers| &peers.switches).filter(is_earlier);
         let mut others = others.flat_map(|(other, switch)| subnets(switch).map(move |net| (other, net)));
         let other = others.find_map(|(other, net)| Some((*first(net)?, other, net)));
         cluster
@@ -183,7 +185,8 @@ impl World {
         }
         let old = self.joined.peers.take().unwrap_or_default();
         let nets = |peers: &Peers| -> Vec<Subnet> { peers.switches.values().flat_map(subnets).collect() };
-        let is_renumbered = !old.switches.keys().eq(new.switches.keys()) || nets(&old) != nets(&new);
+        let ages = |peers: &Peers| peers.switches.iter().map(|(name, of)| (name.clone(), of.key)).collect::<Vec<_>>();
+        let is_renumbered = ages(&old) != ages(&new) || nets(&old) != nets(&new);
         let names: BTreeSet<&Name> = old.switches.keys().chain(new.switches.keys()).collect();
         for name in names {
             if is_renumbered || old.switches.get(name) != new.switches.get(name) {
