@@ -8,7 +8,8 @@ use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
 
 use crate::databases::raise;
-use crate::rows::{CLUSTER, rows_of_all, zone_of};
+use crate::former::Former;
+use crate::rows::{CLUSTER, is_of, rows_of_all, zone_of};
 use crate::text::{count, short};
 
 /// What to remove.
@@ -32,7 +33,8 @@ pub struct Cleaning {
     pub rows: String,
 }
 
-/// `Ok(None)`: there is nothing of that name. Refuses what is of this cluster, and a name that several have.
+/// `Ok(None)`: there is nothing of that name. Refuses what is of this cluster, and a name that several have. Of the zone with this
+/// cluster's name, what others have there is removed: while it is there, this cluster writes nothing.
 pub fn clean(ic_sb: &Cache, left: Left<'_>, own: &Offer) -> Result<Option<Cleaning>, String> {
     let found = match left {
         Left::Zone(name) => zone_of(ic_sb, name).map(|zone| (zone, None)),
@@ -41,33 +43,69 @@ pub fn clean(ic_sb: &Cache, left: Left<'_>, own: &Offer) -> Result<Option<Cleani
     let Some((zone_id, gateway)) = found else { return Ok(None) };
     let name = ic_sb.get(availability_zone::TABLE, zone_id).map(|row| row.str(availability_zone::NAME));
     let name = name.unwrap_or_default();
-    let marks: BTreeSet<&str> = rows(ic_sb, zone_id).filter_map(|(_, row)| row.external_ids().get(CLUSTER)).collect();
-    // a dead cluster may have had the name that this one has now
-    let is_own = name == own.wanted.zone.as_ref() && marks.is_empty() && !is_of_others(ic_sb, zone_id, own);
-    if is_own || marks.contains(own.cluster.as_ref()) {
-        return Err(match left {
-            Left::Zone(_) => format!(
-                "{} is this cluster; to leave, set enable-ic: \"false\" in the ConfigMap ovn-ic-config, and to have its rows made anew, \
-                 ovnkube ic reset",
-                short(name)
-            ),
-            Left::Gateway(_) => {
-                "it is a gateway of this cluster; take it out of gw-nodes in the ConfigMap ovn-ic-config".into()
-            }
-        });
-    }
+    let all: Vec<(Uuid, &Row)> = rows(ic_sb, zone_id).collect();
+    let is_ovnkube = all.iter().any(|(_, row)| row.external_ids().contains_key(CLUSTER));
+    let ours = Ours::find(ic_sb, own, zone_id, &all);
     let mut txn = Txn::new(&ic_sb::DATABASE);
     let rows = match gateway {
-        None => whole(&mut txn, ic_sb, zone_id),
-        Some(gateway) => one(&mut txn, ic_sb, zone_id, gateway),
+        None => {
+            let gone: Vec<_> = all.iter().copied().filter(|(_, row)| !ours.has(row)).collect();
+            if gone.is_empty() && ours.is_zone {
+                return Err(format!(
+                    "{} is this cluster; to leave, set enable-ic: \"false\" in the ConfigMap ovn-ic-config, and to have its rows made anew, \
+                     ovnkube ic reset",
+                    short(name)
+                ));
+            }
+            if gone.len() == all.len() {
+                txn.delete(availability_zone::TABLE, zone_id);
+            }
+            whole(&mut txn, &gone)
+        }
+        Some(gateway) => {
+            if ic_sb.get(gateway::TABLE, gateway).is_some_and(|row| ours.has_gateway(row)) {
+                return Err(
+                    "it is a gateway of this cluster; take it out of gw-nodes in the ConfigMap ovn-ic-config".into()
+                );
+            }
+            one(&mut txn, ic_sb, zone_id, gateway)
+        }
     };
-    Ok(Some(Cleaning { zone: short(name), zone_id, is_ovnkube: !marks.is_empty(), txn, rows }))
+    Ok(Some(Cleaning { zone: short(name), zone_id, is_ovnkube, txn, rows }))
 }
 
-/// Whether a zone has rows of OVN's own daemon and none of them is about a chassis of this cluster.
-fn is_of_others(ic_sb: &Cache, zone: Uuid, own: &Offer) -> bool {
-    let gateways = |row: &Row| row.table() == gateway::TABLE && own.own_chassis.contains(row.str(gateway::NAME));
-    rows(ic_sb, zone).next().is_some() && !rows(ic_sb, zone).any(|(_, row)| gateways(row))
+/// What of a zone is this cluster's.
+struct Ours<'a> {
+    own: &'a Offer,
+    /// The zone has its name, or an earlier one.
+    is_zone: bool,
+    /// OVN's own daemon does not say whose its ports and routes are: they are this cluster's if it has something else there.
+    has_unmarked: bool,
+}
+
+impl<'a> Ours<'a> {
+    fn find(ic_sb: &Cache, own: &'a Offer, zone: Uuid, rows: &[(Uuid, &Row)]) -> Self {
+        let named = zone_of(ic_sb, &own.wanted.zone);
+        let is_zone = named == Some(zone) || Former::find(ic_sb, own, named).has(zone);
+        let mut ours = Self { own, is_zone, has_unmarked: false };
+        ours.has_unmarked = rows.iter().any(|(_, row)| ours.has(row));
+        ours
+    }
+
+    fn has(&self, row: &Row) -> bool {
+        self.is_zone
+            && match row.external_ids().get(CLUSTER) {
+                Some(_) => is_of(row, &self.own.cluster),
+                None if row.table() == gateway::TABLE => self.own.own_chassis.contains(row.str(gateway::NAME)),
+                None => self.has_unmarked,
+            }
+    }
+
+    /// Wherever somebody has put it.
+    fn has_gateway(&self, row: &Row) -> bool {
+        let is_node = || self.own.own_chassis.contains(row.str(gateway::NAME));
+        self.has(row) || (is_of(row, &self.own.cluster) && is_node())
+    }
 }
 
 /// The clusters that there are.
@@ -83,13 +121,12 @@ fn rows(ic_sb: &Cache, zone: Uuid) -> impl Iterator<Item = (Uuid, &Row)> {
     rows_of_all(ic_sb).filter(move |(.., of)| *of == Some(zone)).map(|(uuid, row, _)| (uuid, row))
 }
 
-fn whole(txn: &mut Txn, ic_sb: &Cache, zone: Uuid) -> String {
+fn whole(txn: &mut Txn, rows: &[(Uuid, &Row)]) -> String {
     let mut counts = [(gateway::TABLE, "gateway", 0), (port_binding::TABLE, "port", 0), (route::TABLE, "route", 0)];
-    for (uuid, row) in rows(ic_sb, zone) {
+    for (uuid, row) in rows {
         counts.iter_mut().filter(|(table, ..)| *table == row.table()).for_each(|(.., number)| *number += 1);
-        txn.delete(row.table(), uuid);
+        txn.delete(row.table(), *uuid);
     }
-    txn.delete(availability_zone::TABLE, zone);
     counts.map(|(_, what, number)| count(number, what)).join(", ")
 }
 

@@ -85,7 +85,49 @@ fn what_a_dead_cluster_of_the_same_name_left_can_be_removed() {
     rig.gateway("az1", "gw9", &[("geneve", "172.29.0.2")], None);
     assert!(clean(&rig.ic_sb, Left::Zone("az1"), &rig.offer).unwrap().is_some());
     rig.gateway("az1", "c1", &[("geneve", "172.18.0.2")], None);
+    let found = clean(&rig.ic_sb, Left::Zone("az1"), &rig.offer).unwrap().unwrap();
+    assert_eq!((found.rows.as_str(), found.txn.len()), ("1 gateway, 0 ports, 0 routes", 1), "c1 and the zone stay");
+    rig.ic_sb.set(gateway::TABLE, derived_uuid("Gateway", "gw9"), None);
     assert!(clean(&rig.ic_sb, Left::Zone("az1"), &rig.offer).is_err());
+}
+
+/// A row of others under this cluster's name stops all that it writes. Each remedy that is named removes it, and nothing of ours.
+#[test]
+fn what_others_have_under_our_name_can_be_removed() {
+    use crate::clean::{Left, clean};
+    let mut rig = Rig::new();
+    rig.zone("az1");
+    let own = rig.gateway("az1", "c1", &[("geneve", "172.18.0.2")], Some("uid1"));
+    let port = rig.port("az1", "ts", "ts-az1", (1, "169.254.100.5/24"), "c1");
+    mark(&mut rig, port_binding::TABLE, port, "uid1");
+    for theirs in [None, Some("uid9")] {
+        let foreign = rig.gateway("az1", "gw3", &[("geneve", "172.20.0.2")], theirs);
+        says(&rig.problems(), &["another cluster has az-name \"az1\" too", "ovnkube ic clean az az1"]);
+        for left in [Left::Zone("az1"), Left::Gateway("gw3")] {
+            let found = clean(&rig.ic_sb, left, &rig.offer).unwrap().unwrap();
+            let gone: Vec<Uuid> = found.txn.subjects().into_iter().flatten().map(|(uuid, _)| uuid).collect();
+            assert_eq!(gone, [foreign], "{left:?}");
+        }
+        assert!(clean(&rig.ic_sb, Left::Gateway("c1"), &rig.offer).is_err());
+        rig.ic_sb.set(gateway::TABLE, foreign, None);
+        assert!(clean(&rig.ic_sb, Left::Zone("az1"), &rig.offer).is_err());
+    }
+    assert!(rig.ic_sb.get(gateway::TABLE, own).is_some());
+}
+
+/// What has this cluster's mark under a name that it never had can be removed, and what it had before cannot.
+#[test]
+fn what_only_has_our_mark_can_be_removed() {
+    use crate::clean::{Left, clean};
+    let mut rig = renamed("az9", "gw9");
+    for left in [Left::Zone("az9"), Left::Gateway("gw9")] {
+        assert!(clean(&rig.ic_sb, left, &rig.offer).unwrap().is_some_and(|found| found.is_ovnkube), "{left:?}");
+    }
+    rig.offer.former.insert("az9".into());
+    rig.offer.own_chassis.insert("gw9".into());
+    for left in [Left::Zone("az9"), Left::Gateway("gw9")] {
+        assert!(clean(&rig.ic_sb, left, &rig.offer).is_err(), "{left:?}");
+    }
 }
 
 /// Zone `az9` with a port of it, both marked as this cluster's, and a gateway `chassis`.
