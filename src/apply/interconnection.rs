@@ -186,7 +186,7 @@ impl Interconnection {
                 if self.sessions.next.is_none() && self.late.is_some() {
                     self.say_late(None).await;
                 }
-                let Sessions { lock, current, next } = &mut self.sessions;
+                let Sessions { current, next, .. } = &mut self.sessions;
                 let forgotten = forget(&self.own.sb, &self.settings, is_alone);
                 tokio::select! {
                     biased;
@@ -201,7 +201,8 @@ impl Interconnection {
                     Some(left) = self.leaving.tasks.join_next() => if let Ok(Some(left)) = left {
                         tell(&self.changes, Change::InterconnectionLeft(Box::new(left))).await;
                     },
-                    () = keep(current.as_mut().zip(lock.as_ref()), &self.changes) => {}
+                    // a step that has begun is not interrupted
+                    () = is_due(current.as_mut()) => self.sessions.step(&self.changes).await,
                     () = forgotten => {}
                 }
             }
@@ -300,6 +301,14 @@ impl Drop for Interconnection {
     }
 }
 
+impl Sessions {
+    async fn step(&mut self, changes: &mpsc::WeakSender<Change>) {
+        if let (Some(session), Some(lock)) = (&mut self.current, &self.lock) {
+            session.take(lock, changes).await;
+        }
+    }
+}
+
 impl Leaving {
     fn begin(&mut self, from: Reach, leave: impl Future<Output = Option<Wanted>> + Send + 'static) {
         let task = self.tasks.spawn(leave);
@@ -333,9 +342,10 @@ async fn is_live(session: Option<&Session>, late: Option<&Reach>) -> Result<(), 
     }
 }
 
-async fn keep(session: Option<(&mut Session, &Lock)>, changes: &mpsc::WeakSender<Change>) {
+/// Returns when the next step in the present databases is due.
+async fn is_due(session: Option<&mut Session>) {
     match session {
-        Some((session, lock)) => session.keep(lock, changes).await,
+        Some(session) => session.is_due().await,
         None => std::future::pending().await,
     }
 }

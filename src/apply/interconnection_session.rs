@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ovnkube_interconnect::{Databases, Hearing, Listening, Moment, Step, ask, has_rows, step, withdraw};
+use ovnkube_interconnect::{
+    Databases, Emptied, FILLED_WITHIN, Hearing, Listening, Moment, Step, ask, has_rows, has_zone, step, withdraw,
+};
 use ovnkube_model::{Change, Interconnection, Name, Peers, Server, Stuck, Written};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
@@ -11,7 +13,7 @@ use ovnkube_ovsdb::{Cache, Class, Client, Lock, Options, Remote, Subscription, T
 use ovnkube_plan::Offer;
 use ovnkube_telemetry::{Connected, InterconnectionMetrics};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::interconnection_refusals::{Refusals, SAY_AFTER, tell};
@@ -22,6 +24,7 @@ use crate::write_lock::LOCK;
 pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// How long to wait for databases from which the cluster is removed.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long the other clusters have to follow what was written, before what it replaces goes.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 /// The most servers that a message names.
@@ -95,10 +98,15 @@ pub(crate) struct Session {
     listening: Listening,
     began: Instant,
     hearing: Hearing,
+    emptied: Emptied,
+    /// When the next step is due if nothing happens.
+    wake: Instant,
     /// What the engine was told.
     told: Option<Peers>,
     /// Whether it has taken steps: an empty zone of this name is then this cluster's.
     has_stepped: bool,
+    /// Names that the cluster had in this session, until their zones are gone.
+    vacated: Vec<Name>,
     /// When something was written last that others follow.
     wrote: Instant,
     /// Since when it is not as it should be.
@@ -136,14 +144,17 @@ impl Session {
             listening: settings.listening,
             began: Instant::now(),
             hearing: Hearing::default(),
+            emptied: Emptied::default(),
             reach,
             offer,
             north,
             south,
             sb: own.sb,
             nb: own.nb,
+            wake: Instant::now(),
             told: None,
             has_stepped: false,
+            vacated: Vec::new(),
             wrote: Instant::now(),
             waits: None,
             refusals: Refusals::default(),
@@ -154,8 +165,12 @@ impl Session {
 
     /// Wants this from now on. The engine may have forgotten what it was told.
     pub(crate) fn follow(&mut self, offer: &Arc<Offer>) {
-        self.offer = offer.clone();
+        let before = std::mem::replace(&mut self.offer, offer.clone());
+        if self.has_stepped && before.wanted.zone != offer.wanted.zone {
+            self.vacated.push(before.wanted.zone.clone());
+        }
         self.told = None;
+        self.wake = Instant::now();
     }
 
     /// Returns when both databases are there. While they are awaited, the cluster stays where it is.
@@ -176,19 +191,21 @@ impl Session {
         is_same(&self.south.cache(), &other.south.cache())
     }
 
-    /// Takes steps until it is dropped.
-    pub(crate) async fn keep(&mut self, lock: &Lock, changes: &mpsc::WeakSender<Change>) {
-        loop {
-            let wake = self.step(lock, changes).await;
-            let [north, south, own] = &mut self.events;
-            tokio::select! {
-                biased;
-                _ = north.recv() => {}
-                _ = south.recv() => {}
-                _ = own.recv() => {}
-                () = sleep_until(wake) => {}
-            }
+    /// Returns when the next step is due.
+    pub(crate) async fn is_due(&mut self) {
+        let [north, south, own] = &mut self.events;
+        tokio::select! {
+            biased;
+            _ = north.recv() => {}
+            _ = south.recv() => {}
+            _ = own.recv() => {}
+            () = sleep_until(self.wake) => {}
         }
+    }
+
+    /// Takes one step. It is not to be dropped: what it has sent would be written all the same, unknown to who leaves next.
+    pub(crate) async fn take(&mut self, lock: &Lock, changes: &mpsc::WeakSender<Change>) {
+        self.wake = self.step(lock, changes).await;
     }
 
     /// One step; returns when the next one is due if nothing happens.
@@ -202,10 +219,20 @@ impl Session {
             return now + TRY_AGAIN;
         }
         self.waits = None;
+        if self.emptied.waits(&self.north.cache(), now - self.began) {
+            let within = FILLED_WITHIN.as_secs();
+            let problem = format!(
+                "the northbound interconnection database was made anew and has no transit switch; add the switches of before, which \
+                 otherwise go after {within} s"
+            );
+            self.say(Some(problem.into()), changes).await;
+            return now + TRY_AGAIN;
+        }
         self.has_stepped = true;
         self.say(None, changes).await;
         let settled = self.wrote + SETTLED_AFTER;
-        let moment = Moment { is_settled: settled <= now, now: seconds() };
+        self.vacated.retain(|name| has_zone(&self.south.cache(), name));
+        let moment = Moment { is_settled: settled <= now, now: seconds(), vacated: &self.vacated };
         let Step { mut claims, offers, chassis, mut peers, numbers, goes_on } =
             self.with_databases(|databases| step(&self.offer, databases, Some(&self.nb.cache()), moment));
         let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
@@ -339,13 +366,19 @@ impl Session {
     /// Removes the cluster from the shared databases, if they can be reached soon. Returns where nothing is left.
     pub(crate) async fn leave(self) -> Option<Interconnection> {
         let removed = async {
-            self.south.synced().await;
-            self.sb.synced().await;
-            let offers = self.with_databases(|databases| withdraw(&self.offer, databases, self.has_stepped));
-            let is_all = !offers.is_empty() || !has_rows(&self.offer, &self.south.cache());
-            (self.may_write)() && write(&self.south, offers, "IC-SB").await.is_ok() && is_all
+            loop {
+                self.south.synced().await;
+                self.sb.synced().await;
+                let offers = self.with_databases(|databases| withdraw(&self.offer, databases, self.has_stepped));
+                if offers.is_empty() && !has_rows(&self.offer, &self.south.cache()) {
+                    return;
+                }
+                // what the server has refused, or lost, it may take later; a follower's cache is behind
+                let is_written = (self.may_write)() && write(&self.south, offers, "IC-SB").await.is_ok();
+                sleep(if is_written { LOOK_AGAIN } else { TRY_AGAIN }).await;
+            }
         };
-        let is_removed = timeout(LEAVE_WITHIN, removed).await.unwrap_or(false);
+        let is_removed = timeout(LEAVE_WITHIN, removed).await.is_ok();
         if !is_removed {
             warn!("cannot remove this cluster from the shared databases: what they have of it stays there");
         }

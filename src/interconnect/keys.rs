@@ -67,7 +67,7 @@ impl<'a> Keys<'a> {
         let Some(key) = self.of.get(switch).copied() else { return Ok(None) };
         if !self.may_be(key) {
             let range = |keys: &RangeInclusive<i64>| format!("from {} to {}", keys.start(), keys.end());
-            let vxlan = self.has_vxlan.then(|| format!(", or {}", range(&VXLAN_SWITCHES))).unwrap_or_default();
+            let vxlan = if self.has_vxlan { format!(", or {}", range(&VXLAN_SWITCHES)) } else { String::new() };
             return Err(format!("its tunnel key {key} is not one {}{vxlan}; {REMEDY}", range(&SWITCHES)));
         }
         if let Some(other) = self.taken.get(&key) {

@@ -13,7 +13,7 @@
 //! - [`ours`]: the rows of this cluster; [`former`]: those under an earlier name
 //! - [`theirs`]: the rows of the others, checked; [`tunnels`]: their gateways
 //! - [`chassis`]: southbound rows; [`ways`]: which ways packets can take
-//! - [`hearing`]: whether the others are there
+//! - [`hearing`]: whether the others are there; [`emptied`]: whether the switches are, or the database was made anew
 //! - [`reset`], [`clean`]: what people have removed; [`report`]: what they are told
 //!
 //! *Invariant*: rows of other clusters, and chassis that another program made, are never changed.
@@ -23,6 +23,7 @@ mod chassis;
 mod claim;
 mod clean;
 mod databases;
+mod emptied;
 mod former;
 mod hearing;
 #[cfg(test)]
@@ -42,7 +43,8 @@ mod write;
 
 pub use clean::{Cleaning, Left, answered, clean, names, question};
 pub use databases::{Databases, is_remote};
+pub use emptied::{Emptied, FILLED_WITHIN};
 pub use hearing::{Hearing, Listening, Numbers};
 pub use ours::Moment;
 pub use reset::{local, may_reset};
-pub use step::{Step, ask, forget, has_rows, step, withdraw};
+pub use step::{Step, ask, forget, has_rows, has_zone, step, withdraw};

@@ -29,11 +29,13 @@ const SWITCH_PORT: &str = "transit-switch-port";
 
 /// When a step is taken.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Moment {
+pub struct Moment<'a> {
     /// The other clusters had time to follow what was written last.
     pub is_settled: bool,
     /// Seconds since 1970.
     pub now: u64,
+    /// Names that this cluster had, and has made zones of: these go when they are empty.
+    pub vacated: &'a [Name],
 }
 
 /// This cluster in the databases.
@@ -109,7 +111,7 @@ impl<'a> Ours<'a> {
         txn: &mut Txn,
         switches: &[Switch],
         former: &Former<'_>,
-        Moment { is_settled, now }: Moment,
+        Moment { is_settled, now, vacated }: Moment<'_>,
         problems: &mut Vec<String>,
     ) -> Stage {
         let name = &self.offer.wanted.zone;
@@ -140,7 +142,18 @@ impl<'a> Ours<'a> {
             former.remove(txn, stage, &kept);
             self.stale_datapaths(txn);
         }
+        self.vacated(txn, vacated);
         stage
+    }
+
+    fn vacated(&self, txn: &mut Txn, names: &[Name]) {
+        let ic_sb = self.databases.ic_sb;
+        for zone in names.iter().filter(|name| **name != self.offer.wanted.zone).filter_map(|name| zone_of(ic_sb, name))
+        {
+            if !rows_of_all(ic_sb).any(|(_, _, of)| of == Some(zone)) {
+                txn.delete(availability_zone::TABLE, zone);
+            }
+        }
     }
 
     /// What removes all that is this cluster's, and the zone if nobody else has anything in it. `was_here`: this process has had

@@ -34,7 +34,7 @@ pub struct Step {
 
 /// The next step. Where nothing differs, all transactions are empty. NB tells which ways are used; where it is not known, only open
 /// ones count.
-pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment: Moment) -> Step {
+pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment: Moment<'_>) -> Step {
     // those of this cluster, and those of what others wrote
     let (mut own_problems, mut problems) = (Vec::new(), Vec::new());
     let (mut claims, mut offers) = (Txn::new(&ic_nb::DATABASE), Txn::new(&ic_sb::DATABASE));
@@ -98,6 +98,11 @@ pub fn has_rows(offer: &Offer, ic_sb: &Cache) -> bool {
     let own = zone_of(ic_sb, &offer.wanted.zone);
     let is_own = |row: &Row, zone: Option<Uuid>| own.is_some() && zone == own && is_of(row, &offer.cluster);
     rows_of_all(ic_sb).any(|(_, row, zone)| is_own(row, zone)) || !Former::find(ic_sb, offer, own).is_empty()
+}
+
+/// Whether IC-SB has a zone of this name.
+pub fn has_zone(ic_sb: &Cache, name: &str) -> bool {
+    zone_of(ic_sb, name).is_some()
 }
 
 /// What removes this cluster from IC-SB, and nothing of a cluster of the same name. The addresses in IC-NB stay claimed, so that

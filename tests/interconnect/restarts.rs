@@ -195,3 +195,23 @@ async fn what_a_master_sends_late_to_the_shared_databases_is_taken_back() {
     until("their way to us", async || other.routes().contains("10.128.0.0/14")).await;
     assert!(lab.routes().contains("10.244.0.0/16"));
 }
+
+/// What does not succeed at once is tried again for a while.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_leaves_once_it_can_write() {
+    let lab = Lab::up(Release::Lts).await;
+    let (_other, engine) = joined(&lab).await;
+    lab.is_quiet().await;
+    drop(engine);
+    let left = Arc::new(AtomicI64::new(i64::MAX));
+    let engine = lab.engine_that_writes(left.clone()).await;
+    engine.ready().await;
+    lab.is_quiet().await;
+    left.store(0, Ordering::SeqCst);
+    lab.configure(&[("enable-ic", "false")]).await;
+    until("it tries", async || left.load(Ordering::SeqCst) < 0).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(lab.zones().contains("az1"), "{}", lab.zones());
+    left.store(i64::MAX, Ordering::SeqCst);
+    until("we have left", async || !lab.zones().contains("az1")).await;
+}

@@ -190,4 +190,21 @@ fn what_has_our_mark_and_our_name_is_taken_back() {
     let offers = rig.step().offers;
     assert_eq!(lines(&offers, "insert Availability_Zone").len(), 1, "{:?}", offers.lines());
     assert_eq!(lines(&offers, "set Gateway").len(), 1, "{:?}", offers.lines());
+    let of_port: Vec<String> = lines(&offers, "Port_Binding");
+    assert!(of_port.len() == 1 && of_port[0].starts_with("set"), "{:?}", offers.lines());
+}
+
+/// A name that was wrong is corrected before the cluster has a gateway: nothing moves that would take its zone away.
+#[test]
+fn an_empty_zone_of_an_earlier_name_goes() {
+    let mut rig = Rig::new();
+    let zone = rig.zone("az1x");
+    let offers = |rig: &Rig, vacated: &[ovnkube_model::Name]| {
+        let moment = Moment { vacated, ..Moment::default() };
+        lines(&step(&rig.offer, rig.databases(), Some(&rig.nb), moment).offers, "delete")
+    };
+    assert!(offers(&rig, &[]).is_empty(), "it may be another cluster's");
+    assert_eq!(offers(&rig, &["az1x".into(), "az1".into()]), [format!("delete Availability_Zone {zone}")]);
+    rig.gateway("az1x", "gw9", &[("geneve", "172.29.0.2")], None);
+    assert!(offers(&rig, &["az1x".into()]).is_empty(), "another cluster has taken it");
 }
