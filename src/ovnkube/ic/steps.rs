@@ -113,7 +113,7 @@ pub(super) async fn clean(settings: &Settings, named: &Named, force: bool) -> Re
     let Some(found) = find()? else { return Ok(nothing(&south, left)) };
     if !force {
         let north = north.map_err(|why| refused(format!("{why}; so {}", unasked(&found))))?;
-        is_dead(&north, &south, &found).await?;
+        is_dead(&north, &south, &found, left).await?;
     }
     // what it has may have changed meanwhile
     let plan = || match cleaning(&south.cache(), left, &offer) {
@@ -137,7 +137,7 @@ fn unasked(found: &Cleaning) -> String {
 }
 
 /// Asks all clusters to answer. Refuses if this one does, or has answered nobody yet.
-async fn is_dead(north: &Client, south: &Client, found: &Cleaning) -> Result<(), Failed> {
+async fn is_dead(north: &Client, south: &Client, found: &Cleaning, left: Left<'_>) -> Result<(), Failed> {
     let before = answered(&south.cache(), found.zone_id);
     if !asked(north, south).await? {
         let why = "the shared databases are too old to ask clusters whether they are alive";
@@ -151,10 +151,16 @@ async fn is_dead(north: &Client, south: &Client, found: &Cleaning) -> Result<(),
     };
     let zone = &found.zone;
     if timeout(ANSWER_WITHIN, answer).await.is_ok() {
-        return Err(refused(format!(
-            "cluster {zone} is alive: it answers. Have it leave, by its own ConfigMap; --force removes what it has all the same, and it \
-             joins again"
-        )));
+        return Err(refused(match left {
+            Left::Zone(_) => format!(
+                "cluster {zone} is alive: it answers. Have it leave, by its own ConfigMap; --force removes what it has all the same, and it \
+                 joins again"
+            ),
+            Left::Gateway(_) => format!(
+                "cluster {zone} is alive: it answers. Take the node out of gw-nodes in its own ConfigMap; --force removes the gateway all the \
+                 same, and it comes back"
+            ),
+        }));
     }
     if before == 0 && !found.is_ovnkube {
         let within = ANSWER_WITHIN.as_secs();
