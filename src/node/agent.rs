@@ -43,8 +43,14 @@ struct Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(stamp::path(&self.path));
         let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Socket {
+    /// The node is not ready any more. An agent that only starts over, or ends before it has begun, does not say that.
+    fn forget_ready(&self) {
+        let _ = std::fs::remove_file(stamp::path(&self.path));
     }
 }
 
@@ -53,6 +59,11 @@ impl Place {
     pub async fn take(settings: &NodeSettings) -> Result<Self> {
         settings.cni_conf.check()?;
         Self::at(&settings.cni_socket).await
+    }
+
+    /// The node is not ready for pods any more.
+    pub(crate) fn forget_ready(&self) {
+        self.socket.forget_ready();
     }
 
     /// The same, with the path of the socket.
@@ -89,6 +100,7 @@ pub async fn run_at(
         outcome = serve(settings, listener, changes, reports) => outcome,
     };
     let removed = conf.remove();
+    socket.forget_ready();
     drop(socket);
     outcome.and(removed)
 }

@@ -59,7 +59,7 @@ pub async fn clean_up(settings: &CleanupSettings) -> Vec<Error> {
     };
     let halted = cleanup.run().await;
     cleanup.left.extend(halted.err());
-    drop(place);
+    place.iter().for_each(Place::forget_ready);
     cleanup.left
 }
 

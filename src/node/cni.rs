@@ -248,12 +248,17 @@ impl Cni {
         let is_port = |port: PodPort| port.link == link.name && port.sandbox == *container_id;
         let has = match Tag::of(&link).filter(|tag| tag.container_id == *container_id) {
             Some(Tag { wired: Some(wired), .. }) => Some(wired.interface),
-            None if !self.ovs.pod_ports().into_iter().any(is_port) => None,
+            None if !self.pod_ports_read().await?.into_iter().any(is_port) => None,
             // an earlier release or ovn-kubernetes made it, and its pod may have renamed it
             _ if sandbox.interface == USUAL_NAME => None,
             _ => self.here.other_end(&link).await?.map(|inside| inside.name),
         };
         Ok(has.filter(|has| *has != sandbox.interface))
+    }
+
+    async fn pod_ports_read(&self) -> Result<Vec<PodPort>> {
+        self.ovs.is_read().await?;
+        Ok(self.ovs.pod_ports())
     }
 
     // === DEL, GC
@@ -333,7 +338,11 @@ impl Cni {
             // a running request decides itself
             let Ok(_guard) = queue.lock.try_lock() else { continue };
             if let Err(error) = self.remove_if_dead(&port).await {
+                let is_for_all = matches!(error, Error::DatabaseSilent { .. });
                 errors.push(error);
+                if is_for_all {
+                    break;
+                }
             }
         }
         errors
@@ -378,7 +387,10 @@ impl Cni {
     /// Does not report short problems: the kubelet reacts at once and takes running pods out of their services.
     fn status(&self) -> std::result::Result<(), Refusal> {
         if self.health.was_programmed_within(Duration::ZERO) {
-            stamp::set(&self.stamp);
+            // one that has ended leaves no file
+            if self.ready.has_changed().is_ok() {
+                stamp::set(&self.stamp);
+            }
             return Ok(());
         }
         // this agent may have started just now

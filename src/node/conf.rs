@@ -163,7 +163,10 @@ impl Portmap {
             *self = Self::default();
             return None;
         };
-        if self.known(now).is_none() && self.silent.as_ref().is_none_or(|silent| silent.is_over(now)) {
+        if self.known(now).is_some() {
+            // another file that was there for a while was silent
+            self.silent = None;
+        } else if self.silent.as_ref().is_none_or(|silent| silent.is_over(now)) {
             self.ask(&path, now).await;
         }
         Some(self.known(now).cloned().or_else(|| conf.written_versions()).unwrap_or_default())

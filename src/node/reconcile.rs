@@ -106,9 +106,9 @@ impl<'a> Reconciler<'a> {
         let mut dead_ports = DeadPorts::default();
         let mut retry = RETRY;
         loop {
-            dead_ports.remove(&self.cni).await;
             // if a comparison hangs, the time since the last one shows it
             self.health.set_programmed(false);
+            dead_ports.remove(&self.cni).await;
             let outcome = self.once().await;
             // a notification follows when something missing appears, but perhaps not after a failure
             let mut failed = outcome.is_err();
@@ -120,10 +120,7 @@ impl<'a> Reconciler<'a> {
             retry = if unwritten { LONGEST_RETRY.min(retry * 2) } else { RETRY };
             conf_changes.watch(&self.settings.cni_conf.dir);
             self.publish(now);
-            let again = failed
-                || !dead_ports.are_gone
-                || self.ports.is_busy()
-                || self.gateway.as_ref().is_some_and(Gateway::looks_again);
+            let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::looks_again);
             tokio::select! {
                 () = links.next() => {},
                 _ = rows.changed() => {},
@@ -345,14 +342,14 @@ struct DeadPorts {
 }
 
 impl DeadPorts {
-    /// Removes them, once for each start of the agent. What cannot be removed is told when it changes.
+    /// Removes them, once for each start of the agent; where it cannot, again with the next look at the node. What cannot be removed is told when it changes.
     async fn remove(&mut self, cni: &Cni) {
         if self.are_gone {
             return;
         }
         let errors: Vec<String> = cni.remove_dead_ports().await.iter().map(ToString::to_string).collect();
         for error in errors.iter().filter(|error| !self.told.contains(error)) {
-            tracing::warn!(%error, "cannot remove the port of a dead sandbox; trying again");
+            tracing::warn!(%error, "cannot remove the port of a dead sandbox; trying again with the next change of the node");
         }
         self.are_gone = errors.is_empty();
         self.told = errors;

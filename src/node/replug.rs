@@ -45,6 +45,14 @@ struct Lost<'a> {
     uid: &'a Name,
 }
 
+impl Lost<'_> {
+    /// Whether the port is there, but for another object of the pod, as a mirror of before.
+    fn has_port(&self, key: &PodKey, have: &HashMap<String, Plugged>) -> bool {
+        let port = have.get(&self.link.name);
+        port.is_some_and(|port| port.sandbox == self.container_id && port.iface_id == key.port_name())
+    }
+}
+
 impl Ports {
     pub(crate) fn new(warnings: Warnings) -> Self {
         Self { complete: false, busy: false, tagged: false, warnings }
@@ -88,6 +96,11 @@ impl Ports {
         self.busy = locks.iter().any(std::result::Result::is_err);
         let (mut want, mut problems) = (Vec::new(), Vec::new());
         for ((key, lost), _) in lost.iter().zip(&locks).filter(|(_, lock)| lock.is_ok()) {
+            // a mirror that came just now has no annotation yet; the port is that of the one before
+            if lost.has_port(key, have) && cni.pods.annotated(key, Some(&lost.pod_uid)).is_err() {
+                waits = true;
+                continue;
+            }
             match wanted(cni, key, lost).await {
                 Ok(found) => want.extend(found),
                 Err(why) => problems.push((key.to_string(), why)),
