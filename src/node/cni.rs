@@ -227,12 +227,13 @@ impl Cni {
     /// Undoes ADD. What it cannot do in time is left to DEL, which the kubelet sends after a failed ADD.
     async fn unwind(&self, sandbox: &Sandbox) {
         let warn = |error: &dyn std::fmt::Display| tracing::warn!(%error, "cannot undo ADD");
-        match timeout(UNDO_LIMIT, self.remove(&sandbox.container_id)).await {
-            Ok(errors) => errors.iter().for_each(|error| warn(error)),
-            Err(_) => {
-                let limit = UNDO_LIMIT.as_secs();
-                warn(&format!("it takes longer than {limit} s; the DEL that follows does the rest"));
+        if let Ok(errors) = timeout(UNDO_LIMIT, self.remove(&sandbox.container_id)).await {
+            for error in &errors {
+                warn(error);
             }
+        } else {
+            let limit = UNDO_LIMIT.as_secs();
+            warn(&format!("it takes longer than {limit} s; the DEL that follows does the rest"));
         }
     }
 
