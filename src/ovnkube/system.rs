@@ -38,6 +38,13 @@ pub(crate) fn is_read_only(path: &Path) -> bool {
     statvfs(path).is_ok_and(|of| of.flags().contains(FsFlags::ST_RDONLY))
 }
 
+/// Whether two files are on one file system.
+pub(crate) fn is_same_disk(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let of = |path: &Path| path.metadata().ok().map(|of| of.dev());
+    of(one).is_some_and(|disk| Some(disk) == of(other))
+}
+
 /// Whether two names are of one file.
 pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use ovnkube_db::DatabaseFile;
@@ -11,6 +12,8 @@ use super::place::{Place, is_there};
 
 /// Every file of a database begins so.
 const BEGINNING: &[u8] = b"OVSDB ";
+/// A temporary file that nobody has written for so long is no running command's.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 /// How much of a file is read to find out which database it has.
 const READ: u64 = 64 * 1024;
 
@@ -77,12 +80,29 @@ pub(crate) struct Temporary(pub(crate) PathBuf);
 
 impl Temporary {
     pub(crate) fn beside(path: &Path, ending: &str) -> Self {
+        for left in abandoned(path, ending) {
+            drop(Self(left));
+        }
         Self(unused(path, &format!("{ending}.{}", std::process::id())))
     }
 
     pub(crate) fn create(&self) -> Result<File> {
         File::create_new(&self.0).with_context(|| format!("cannot write {}", self.0.display()))
     }
+}
+
+/// Those of commands that were killed. A process that is not seen may run in another container, but no command takes so long.
+fn abandoned(path: &Path, ending: &str) -> Vec<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let directory = path.parent().filter(|directory| *directory != Path::new("")).unwrap_or(Path::new("."));
+    let is_left = |entry: &std::fs::DirEntry| {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        let pid = file.strip_prefix(&format!("{name}.{ending}.")).and_then(|pid| pid.parse::<u32>().ok());
+        let is_old = || entry.metadata().ok()?.modified().ok()?.elapsed().ok().map(|age| age > ABANDONED_AFTER);
+        pid.is_some_and(|pid| !is_there(Path::new(&format!("/proc/{pid}")))) && is_old() == Some(true)
+    };
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter(is_left).map(|entry| entry.path()).collect()
 }
 
 impl Drop for Temporary {
@@ -121,7 +141,7 @@ fn give_name(new: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// The members whose files were replaced and are kept beside this one: the endings that are four digits of an id.
+/// The members whose files may have been replaced and kept beside this one: the endings that are four digits of an id.
 pub(crate) fn kept_members(path: &Path) -> Vec<String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let beside = path.parent().and_then(|directory| std::fs::read_dir(directory).ok()).into_iter().flatten().flatten();
@@ -131,4 +151,36 @@ pub(crate) fn kept_members(path: &Path) -> Vec<String> {
     };
     let is_id = |ending: &String| ending.len() == 4 && ending.chars().all(|digit| digit.is_ascii_hexdigit());
     beside.filter_map(ending).filter(is_id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn files_of_commands_that_were_killed_go() {
+        let directory = std::env::temp_dir().join(format!("ovnkube-abandoned-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let backup = directory.join("nb.backup");
+        let make = |name: &str, hours: u64| {
+            let file = File::create(directory.join(name)).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(3600 * hours)).unwrap();
+        };
+        // no process has so high a number
+        let own = format!("nb.backup.new.{}", std::process::id());
+        let kept = ["nb.backup.new", "nb.backup.new.old", "nb.backup.schema.4294967295", own.as_str()];
+        for name in &kept {
+            make(name, 2);
+        }
+        make("nb.backup.new.4294967295", 2);
+        make("nb.backup.new.4294967294", 0);
+        let mut left = abandoned(&backup, "new");
+        assert_eq!(left, [directory.join("nb.backup.new.4294967295")]);
+        drop(Temporary::beside(&backup, "new"));
+        left = abandoned(&backup, "new");
+        assert!(left.is_empty() && directory.join("nb.backup.new.4294967294").exists());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
 }

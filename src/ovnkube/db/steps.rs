@@ -16,7 +16,7 @@ use super::files::{Temporary, beside, install, is_open, kept_members, open_by, u
 use super::look::{look, runs};
 use super::place::{Place, WITHIN, is_there};
 use super::programs::{Failed, client, text, tool, tool_prints, tool_says};
-use crate::system::is_same_file;
+use crate::system::{is_same_disk, is_same_file};
 
 /// A large file takes long to write.
 const COMPACT_WITHIN: Duration = Duration::from_secs(120);
@@ -42,9 +42,29 @@ impl Steps {
 
     pub(crate) async fn backup(&self, file: &Path) -> Result<String, Failed> {
         let source = ovnkube_db::backup(&look(&self.place).await)?;
+        self.has_room(file)?;
         self.save(&source.address, file).await?;
         let note = source.note.map(|note| format!("; {note}")).unwrap_or_default();
         Ok(format!("the contents of {} are in {}{note}", source.address, file.display()))
+    }
+
+    /// Refuses to fill the disk that the member on this host writes to: it would stop.
+    fn has_room(&self, file: &Path) -> Result<(), Failed> {
+        let directory = file.parent().filter(|directory| *directory != Path::new("")).unwrap_or(Path::new("."));
+        let member = open_by(&self.place).filter(|member| is_same_disk(directory, Path::new(&member.path)));
+        let Some((bytes, free)) = member.and_then(|member| Some((member.bytes, member.free?))) else { return Ok(()) };
+        // the copy may be as large, and the member may write its own file anew
+        let needed = bytes.saturating_mul(2);
+        if free >= needed {
+            return Ok(());
+        }
+        Err(Failed::Refused(format!(
+            "cannot write {}: the database on this host has its file on the same disk, where {} kB are left; name a file on another disk, or \
+             make room for {} kB",
+            file.display(),
+            free / 1000,
+            needed / 1000
+        )))
     }
 
     /// Writes the contents that a server has to a new file.
@@ -83,6 +103,7 @@ impl Steps {
         whole(file, "restore").await?;
         // of a restore that was cut short, one may be there
         let replaced = unused(file, "replaced");
+        self.has_room(&replaced)?;
         let converted = match target.older_than {
             Some(_) => Some(self.converted(file, &target.address).await.with_context(cannot)?),
             None => None,
@@ -322,7 +343,7 @@ impl Steps {
         // a member that has not joined yet has none
         let cluster = tool(&words("db-cid")).await.ok();
         let joined = cluster.is_some() && is_listed(&log, &id);
-        let replaces = if joined { None } else { kept_members(file).pop() };
+        let replaces = if joined { None } else { replaced(file).await };
         Ok(Here::Member { id, address, cluster, joined, fresh: is_whole && records(&log) == 1, replaces })
     }
 
@@ -372,6 +393,17 @@ impl Steps {
     fn schema(&self) -> PathBuf {
         format!("/usr/share/ovn/ovn-{}.ovsschema", self.place.word).into()
     }
+}
+
+/// The member whose file is kept beside the one that replaces it. A person's copy may have such a name too.
+async fn replaced(file: &Path) -> Option<String> {
+    for member in kept_members(file) {
+        let id = tool(&[OsStr::new("db-sid"), beside(file, &member).as_os_str()]).await;
+        if id.is_ok_and(|id| id.starts_with(&member)) {
+            return Some(member);
+        }
+    }
+    None
 }
 
 /// How many records the output of `ovsdb-tool show-log` has.

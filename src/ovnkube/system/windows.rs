@@ -39,6 +39,11 @@ pub(crate) fn is_read_only(_: &std::path::Path) -> bool {
     false
 }
 
+/// Nor whether it is another one.
+pub(crate) fn is_same_disk(_: &std::path::Path, _: &std::path::Path) -> bool {
+    false
+}
+
 /// Two names of one file cannot be told from two files.
 pub(crate) fn is_same_file(_: &std::path::Path, _: &std::path::Path) -> bool {
     false

@@ -237,3 +237,15 @@ async fn a_master_goes_on_where_the_disk_of_a_server_alone_was_full() {
     assert_eq!(ports(&alone), wanted, "the file has what the server said");
     assert_eq!(alone.nbctl(&addresses), before);
 }
+
+/// A server that cannot write stops: a copy is not worth that.
+#[tokio::test]
+async fn a_backup_does_not_fill_the_disk_of_the_database() {
+    let (member, small) = alone_on_a_small_disk();
+    let (address, file) = (member.remote(), member.dir().join("nb.backup"));
+    small.fill(20_000);
+    db(&member, &["backup", "nb", file.to_str().unwrap()], &address).has(2, "has its file on the same disk, where");
+    assert!(!file.exists());
+    small.make_room();
+    db(&member, &["backup", "nb", file.to_str().unwrap()], &address).has(0, "are in");
+}
