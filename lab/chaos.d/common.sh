@@ -23,9 +23,10 @@ holder() { # of the lease, if it has renewed it
 later() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > b)}'; } # TIME THAN
 since() { awk -v a="$1" -v b="${2:-$EPOCHREALTIME}" 'BEGIN {printf "%.2f", (b > a ? b - a : 0)}'; } # TIME [UNTIL]: seconds
 before() { awk -v a="$1" -v b="$2" 'BEGIN {printf "%.3f", a - b}'; } # TIME SECONDS
-within() { # SECONDS LIMIT: with what this machine's load adds
+within() { # SECONDS LIMIT: with what this machine's load adds, three times as long at most; what only that allows is a figure of its own
   echo "$1 s, limit $2 s on a quiet machine, load $(cut -d' ' -f1 /proc/loadavg)"
-  awk -v x="$1" -v limit="$2" -v n="$(nproc)" '{l = $1 / n; exit !(x <= limit * (1 + l))}' /proc/loadavg
+  ! later "$1" "$2" || figure "$GROUP" "more than the limit of $2 s on a quiet machine" "$1"
+  awk -v x="$1" -v limit="$2" -v n="$(nproc)" '{l = $1 / n; if (l > 2) l = 2; exit !(x <= limit * (1 + l))}' /proc/loadavg
 }
 figure() { # GROUP WHAT NUMBER: seconds, unless WHAT says otherwise
   printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$(cut -d' ' -f1 /proc/loadavg)" >>"$tmp/figures"
