@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovnkube_model::{Affected, Change, Severity, World};
+use ovnkube_model::{Affected, Change, Notice, Severity, World};
 use ovnkube_ovn::nb;
 use ovnkube_ovsdb::{Class, Event, RowEvent, TxnError};
 use ovnkube_plan::{Key, identity, is_garbage};
@@ -172,7 +172,7 @@ impl Engine {
     fn remind(&mut self) {
         self.reminded = Instant::now();
         let refused = if self.sweep.has_begun() { Vec::new() } else { self.takeover.notices(&self.world) };
-        let all = self.world.notices(&Affected::Everything).into_iter().chain(refused);
+        let all = self.world.notices(&Affected::Everything).into_iter().chain(refused).chain(self.old_schema());
         all.for_each(|notice| self.events.publish(notice));
     }
 
@@ -558,6 +558,12 @@ impl Engine {
             ovnkube_plan::affected(&Affected::Everything, &self.world, &mut self.dirty);
             self.sweep.request(Instant::now());
         }
+        self.old_schema().into_iter().for_each(|notice| self.events.publish(notice));
+    }
+
+    fn old_schema(&self) -> Option<Notice> {
+        let why = self.nb.as_ref()?.too_old.clone()?;
+        Some(self.takeover.warning(&self.world, "DatabaseTooOld", why))
     }
 
     /// Other programs changed rows: the keys that want one of them, or something in one, are planned again.

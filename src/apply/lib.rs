@@ -13,6 +13,7 @@
 
 pub mod batch;
 pub mod chassis;
+mod database_state;
 pub mod diff;
 mod encaps;
 mod engine;

@@ -8,9 +8,10 @@ use ovnkube_ovn::ServerSchema;
 use ovnkube_ovsdb::{Client, Event, State, Subscription};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use crate::MayWrite;
+use crate::database_state::too_old;
 use crate::pause::Pause;
 use crate::write_lock::{TAKE_AFTER, WriteLock};
 use crate::writing::Writing;
@@ -30,13 +31,16 @@ pub(crate) struct Northbound {
     pause: Pause,
     /// What it had when it was last read as a whole.
     schema: Option<Arc<ServerSchema>>,
+    /// What people are told if that is too old.
+    pub(crate) too_old: Option<String>,
 }
 
 impl Northbound {
     pub(crate) fn new(client: Client, may_write: MayWrite, said: watch::Sender<Writing>) -> Self {
         let (changes, state) = (client.subscribe(), client.state());
         let write_lock = WriteLock::new(&client, may_write, TAKE_AFTER, said);
-        Self { client, changes, state, write_lock, writable: false, pause: Pause::new(FIRST, LONGEST), schema: None }
+        let pause = Pause::new(FIRST, LONGEST);
+        Self { client, changes, state, write_lock, writable: false, pause, schema: None, too_old: None }
     }
 
     /// Whether it can be written to.
@@ -79,6 +83,10 @@ impl Northbound {
     pub(crate) fn has_another_schema(&mut self) -> bool {
         debug!("the northbound database is as cached");
         let Some(now) = self.client.schema() else { return false };
+        if self.schema.as_ref() != Some(&now) {
+            self.too_old = too_old(&now);
+            self.too_old.iter().for_each(|why| warn!("{why}"));
+        }
         let before = self.schema.replace(Arc::clone(&now));
         let is_another = before.is_some_and(|before| before != now);
         if is_another {

@@ -63,8 +63,6 @@ impl TakeoverCheck {
     /// One Event for each feature that was found last.
     pub(crate) fn notices(&self, world: &World) -> Vec<Notice> {
         let Some(verdict) = &self.last else { return Vec::new() };
-        let uid = world.namespaces.get(&self.namespace).map(|namespace| namespace.uid.clone()).unwrap_or_default();
-        let object = Object::Namespace { name: self.namespace.clone(), uid };
         let (reason, end) = if verdict.may_begin {
             ("UnservedRowsKept", "they stay as they are, and nothing keeps them up to date".to_owned())
         } else {
@@ -73,8 +71,14 @@ impl TakeoverCheck {
         let message =
             |feature, holding| format!("{feature} is not supported, but the northbound database has {holding}; {end}");
         let features = verdict.unserved.features();
-        let notice = |message| Notice { object: object.clone(), severity: Severity::Warning, reason, message };
-        features.map(|(feature, holding)| notice(message(feature, holding))).collect()
+        features.map(|(feature, holding)| self.warning(world, reason, message(feature, holding))).collect()
+    }
+
+    /// A warning about the namespace of ovnkube.
+    pub(crate) fn warning(&self, world: &World, reason: &'static str, message: String) -> Notice {
+        let uid = world.namespaces.get(&self.namespace).map(|namespace| namespace.uid.clone()).unwrap_or_default();
+        let object = Object::Namespace { name: self.namespace.clone(), uid };
+        Notice { object, severity: Severity::Warning, reason, message }
     }
 }
 

@@ -155,6 +155,11 @@ fn too_old(what: &str, version: &str, least: (u32, u32), remedy: &str) -> Option
     (have < least).then(|| Finding::new(format!("{what} is too old"), format!("version {version}"), remedy))
 }
 
+/// A northbound schema that is older than what is supported.
+pub fn old_northbound(version: &str) -> Option<Finding> {
+    too_old("the northbound database's schema", version, NORTHBOUND, "update OVN to 23.03 or later")
+}
+
 fn node_findings(node: &NodeSeen, settings: &Settings) -> Vec<Finding> {
     let mut found = Vec::new();
     let place = |value: &dyn std::fmt::Display| format!("node {}, {value}", node.name);
@@ -250,7 +255,7 @@ fn northbound_findings(northbound: &Northbound, settings: &Settings) -> Vec<Find
         return vec![Finding::new("the northbound database is not reached", unreachable.as_str(), remedy)];
     }
     let mut found = Vec::new();
-    found.extend(too_old("the northbound database's schema", version, NORTHBOUND, "update OVN to 23.03 or later"));
+    found.extend(old_northbound(version));
     for network in join.iter().filter(|net| !settings.join_subnets.iter().any(|range| range.contains(net.ip()))) {
         let place = format!("Logical_Router_Port {}, {network}", names::CLUSTER_ROUTER_TO_JOIN);
         let remedy = "set v4-join-subnet and v6-join-subnet of [gateway] to what the cluster uses";

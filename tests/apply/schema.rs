@@ -17,6 +17,7 @@ fn remove(schema: &mut Value, table: &str, columns: [(&str, &str); 2]) {
 
 fn without_copp(schema: &mut Value) {
     remove(schema, "Copp", [("Logical_Router", "copp"), ("Logical_Switch", "copp")]);
+    schema["version"] = "6.3.0".into();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,6 +54,12 @@ async fn a_newer_schema_is_used_at_once() {
     let engine = Running::start(&api, Settings::default().network(), Some(server.client().await)).await;
     engine.ready().await;
     until("the pod's port", async || server.nbctl(&["lsp-list", "n1"]).contains("a_p")).await;
+    api.event("DatabaseTooOld", "ovn-kubernetes").await;
+    let events = api.get("/api/v1/events").await;
+    let mut messages = events["items"].as_array().unwrap().iter().map(|event| event["message"].as_str().unwrap());
+    let told = "the northbound database's schema is too old: version 6.3.0; what belongs into these is left out: Copp, \
+                Logical_Router.copp, Logical_Switch.copp; update OVN to 23.03 or later";
+    assert!(messages.any(|message| message == told), "{events}");
     server.convert(|schema| *schema = whole);
     until("rows for which there was no table", async || !server.nbctl(&["list", "copp"]).trim().is_empty()).await;
 }
