@@ -1,10 +1,16 @@
-//! What people are told of the northbound database as a whole: its schema is too old.
+//! What people are told of the northbound database as a whole: its schema is too old, or most of our rows went at once.
 
 use ovnkube_ovn::{ServerSchema, Table, nb};
+use ovnkube_ovsdb::{Cache, RowEvent};
 use ovnkube_plan::preflight::old_northbound;
+
+use crate::diff::existing;
+use crate::owner_index::OwnerIndex;
 
 /// How many tables and columns are named.
 const NAMED: usize = 15;
+/// So many rows go when somebody deletes nodes and pods by hand.
+const FEW: usize = 100;
 
 /// What is left out of a database that is older than all that are supported, and what to do.
 pub(crate) fn too_old(schema: &ServerSchema) -> Option<String> {
@@ -26,4 +32,22 @@ fn lacking(schema: &ServerSchema) -> String {
     let named = all.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     let more = all.len().saturating_sub(NAMED);
     if more > 0 { format!("{named} and {more} more") } else { named }
+}
+
+/// Whether most of the rows that are wanted are gone since other programs deleted rows: by hand, or with the file.
+pub(crate) fn emptied(events: &[RowEvent], owner_index: &OwnerIndex, cache: &Cache) -> Option<String> {
+    if events.iter().filter(|event| event.new.is_none()).count() <= FEW {
+        return None;
+    }
+    let (mut all, mut gone) = (0, 0);
+    for row in owner_index.rows() {
+        all += 1;
+        gone += usize::from(existing(cache, row).is_none());
+    }
+    (gone > FEW && gone > all / 2).then(|| {
+        format!(
+            "another program deleted {gone} of ovnkube's {all} rows in the northbound database at once, or its file was \
+             replaced; they are written again"
+        )
+    })
 }

@@ -26,6 +26,7 @@ use tracing::{debug, error_span, info, warn};
 
 use crate::batch::{self, Limits, Next};
 use crate::chassis::ChassisReports;
+use crate::database_state::emptied;
 use crate::diff::{Diff, Missing, Subjects};
 use crate::garbage::{self, Left};
 use crate::in_flight::{Batch, Failure, InFlight, or_never, send};
@@ -568,6 +569,11 @@ impl Engine {
 
     /// Other programs changed rows: the keys that want one of them, or something in one, are planned again.
     fn drifted(&mut self, events: &[RowEvent]) {
+        let emptied = self.nb.as_ref().and_then(|nb| emptied(events, &self.owner_index, &nb.client.cache()));
+        if let Some(why) = emptied {
+            warn!("{why}");
+            self.events.publish(self.takeover.warning(&self.world, "DatabaseEmptied", why));
+        }
         // a row that was renamed is missing under its old name
         let rows = events.iter().flat_map(|event| [&event.new, &event.old, &event.overwritten]).flatten();
         let ids = rows.filter_map(|row| Some((row.table().name, identity(row)?)));

@@ -46,6 +46,11 @@ impl OwnerIndex {
         self.owned.values().map(AsRef::as_ref)
     }
 
+    /// Every row that a key wants.
+    pub fn rows(&self) -> impl Iterator<Item = &RowKey> {
+        self.owners.keys()
+    }
+
     /// Whether other keys want the row too: then one key alone must not remove it.
     pub fn has_others(&self, row: &RowKey) -> bool {
         self.owners.get(row).is_some_and(|owners| *owners > 1)

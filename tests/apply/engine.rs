@@ -142,10 +142,10 @@ async fn drift_is_repaired() {
     }
 }
 
-/// The server restarts empty: everything is written again, with the same addresses.
+/// The server restarts empty: everything is written again, with the same addresses, and people are told.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_database_is_wiped() {
-    let mut lab = Lab::with_pods(10).await;
+    let mut lab = Lab::with_pods(100).await;
     let _engine = lab.engine().await;
     lab.settled().await;
     let before = Dump::of(&lab.nb);
@@ -153,6 +153,7 @@ async fn the_database_is_wiped() {
     lab.nb = lab.server.client().await;
     lab.settled().await;
     assert_eq!(Dump::of(&lab.nb).text(), before.text());
+    lab.api.event("DatabaseEmptied", "ovn-kubernetes").await;
 }
 
 /// The server dies while pods are added and removed.
