@@ -39,6 +39,8 @@ use world::World;
 
 /// Without `SIM_SEEDS`: a few seconds.
 const SEEDS: u64 = 100;
+/// So many stories of a run are kept at most: to shorten one takes up to some minutes.
+const KEPT: usize = 10;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
@@ -80,12 +82,18 @@ fn all_seeds_hold() {
     );
     let failed = failed.into_inner().unwrap();
     let Some((seed, why)) = failed.first_key_value() else { return };
-    let all: Vec<_> = failed.keys().take(20).collect();
     assert!(!stop, "seed {seed} fails: {why}");
-    let (story, why) = shortened(Story::new(*seed), why.clone());
+    let all: Vec<_> = failed.keys().take(20).collect();
+    let told: Vec<_> = failed.iter().take(KEPT).map(|(seed, why)| keep(*seed, why)).collect();
+    panic!("seeds {all:?} fail\n{}", told.join("\n"));
+}
+
+/// Writes the events to `found/` that a story needs to fail.
+fn keep(seed: u64, why: &str) -> String {
+    let (story, why) = shortened(Story::new(seed), why.to_owned());
     let file = kept().join(format!("seed-{seed}.json"));
     std::fs::write(&file, format!("{}\n", serde_json::to_string_pretty(&story).unwrap())).unwrap();
-    panic!("seeds {all:?} fail; {} has {} events of seed {seed}: {why}", file.display(), story.events.len());
+    format!("{} has {} events of seed {seed}: {why}", file.display(), story.events.len())
 }
 
 /// Stories that have failed before.
