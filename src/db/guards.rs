@@ -1,7 +1,7 @@
 //! What is to be said beside how the servers are: of the disk, of a log that grows, of northd.
 
 use crate::judgement::{Judgement, State, size};
-use crate::observed::{Northd, Observed};
+use crate::observed::{DatabaseFile, Northd, Observed};
 use crate::servers::{Role, Server, Servers};
 
 /// A member goes on without what it could not write, and ovsdb-server does not start with a file that lacks entries.
@@ -39,14 +39,17 @@ fn no_writes(here: &Server) -> bool {
 }
 
 fn full(here: &Server) -> Option<(String, String)> {
-    let file = here.file.as_ref()?;
+    full_disk(here.file.as_ref()?, here.trouble.is_none() && here.entries.is_some())
+}
+
+/// That a disk has no room for the file of a server, or soon will not, and what to do. Of a member that has not noticed, that is more.
+pub fn full_disk(file: &DatabaseFile, is_member: bool) -> Option<(String, String)> {
     if file.read_only {
         let remedy = "look at the kernel's log of this host: file systems become so when their disk fails";
         return Some((format!("{} is on a file system that takes no writes", file.path), remedy.to_owned()));
     }
     if file.free == Some(0) {
-        let member =
-            if here.trouble.is_none() && here.entries.is_some() { format!("; {COMPACT}") } else { String::new() };
+        let member = if is_member { format!("; {COMPACT}") } else { String::new() };
         let remedy = format!("make room there: ovsdb-server cannot write until then{member}");
         return Some((format!("the disk of {} is full", file.path), remedy));
     }

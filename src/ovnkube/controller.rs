@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 use crate::connections::Connections;
 use crate::stop::Stop;
-use crate::{cluster, election_timer, host_routes, northd, recording, server_keys, stranger, translate};
+use crate::{cluster, disks, election_timer, host_routes, northd, recording, server_keys, stranger, translate};
 
 /// How many changes may wait for the engine; beyond that the watches wait.
 const CHANGES: usize = 4096;
@@ -64,6 +64,10 @@ pub(crate) async fn run(
     if roles.controller {
         let (settings, api, events, metrics) = (settings.clone(), api.clone(), events.clone(), metrics.northd.clone());
         beside.spawn(async move { northd::keep(&settings, &api, &events, &metrics).await });
+    }
+    if roles.controller {
+        let (settings, host, api, events) = (settings.clone(), identity.clone(), api.clone(), events.clone());
+        beside.spawn(async move { disks::keep(&settings, &host, &api, &events).await });
     }
     let report = |part| stranger::Report {
         part,

@@ -4,6 +4,7 @@ mod cluster;
 mod connections;
 mod controller;
 mod db;
+mod disks;
 mod election_timer;
 mod endpoints;
 mod event;

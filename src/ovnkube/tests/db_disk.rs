@@ -178,6 +178,25 @@ async fn a_file_is_compacted_where_there_is_room_for_two() {
     drop(alone);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_says_that_the_disk_of_its_own_server_is_nearly_full() {
+    let lab = Lab::new().await;
+    let (alone, small) = in_no_cluster(Release::Lts);
+    let flags = [format!("--nb-address={}", alone.remote()), format!("--nb-run-dir={}", alone.dir().display())];
+    let master = lab.start("init-master=one", &flags.each_ref().map(String::as_str));
+    let events = async || lab.api.events("ovn-kubernetes").await;
+    // such a small disk always is
+    let told = format!("OVN_Northbound on host one: the disk of {} is nearly full: ", alone.file().display());
+    let tells = |(reason, message): &(String, String)| {
+        reason == "DatabaseDiskFull" && message.starts_with(&told) && message.contains("; make room there")
+    };
+    until("an Event", async || events().await.iter().any(tells)).await;
+    assert_eq!(master.log().matches(&told).count(), 1, "{}", master.log());
+    master.kill();
+    drop(alone);
+    drop(small);
+}
+
 /// The names of the ports of pods.
 fn ports(member: &Member) -> Vec<String> {
     let words = ["--bare", "--columns=name", "find", "Logical_Switch_Port", "external_ids:pod=true"];
