@@ -76,6 +76,7 @@ pub(crate) async fn run(
         readiness: readiness.clone(),
         events: events.clone(),
     };
+    beside.spawn(report("lease").tell_of_twin(leader.clone(), identity.clone()));
     for (database, part) in [(&nb, "northbound database"), (&sb, "southbound database")] {
         let Some(database) = database else { continue };
         beside.spawn(report(part).keep(database.unfit()));

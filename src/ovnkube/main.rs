@@ -26,6 +26,7 @@ mod stranger;
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod system;
 mod translate;
+mod twin;
 mod why;
 mod writing;
 

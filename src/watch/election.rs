@@ -44,6 +44,8 @@ pub(crate) struct Leadership {
     pub(crate) until: Option<Instant>,
     /// How often it was elected: between two terms another process may have held the lease.
     pub(crate) term: u64,
+    /// Another process renews the lease under our name.
+    pub(crate) has_twin: bool,
 }
 
 /// What people read in place of a holder while the last holder of a lease that was deleted may still take the new one.
@@ -348,7 +350,8 @@ impl Election {
         self.known = Some(lease.metadata.uid.clone());
         self.next = Ask::Take(lease);
         (self.sent, self.seen, self.twin) = (None, None, 0);
-        self.publish.send_replace(Leadership { holder: identity.clone(), until: Some(began + *renew), term });
+        let until = Some(began + *renew);
+        self.publish.send_replace(Leadership { holder: identity.clone(), until, term, has_twin: false });
     }
 
     fn wait_for(&mut self, lease: &Lease, free_at: Instant) {
@@ -377,6 +380,7 @@ impl Election {
             tracing::error!(
                 "cannot take lease {name}: another process that is called {identity} too renews it; stop it or rename one"
             );
+            self.publish.send_modify(|leadership| leadership.has_twin = true);
         }
     }
 

@@ -96,6 +96,14 @@ impl Leader {
         self.leadership.borrow().holder.clone()
     }
 
+    /// Waits until another process renews the lease under the identity of this one.
+    pub async fn twin(&self) {
+        if self.leadership.clone().wait_for(|leadership| leadership.has_twin).await.is_err() {
+            // the election has ended
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Waits until this process may write. Logs whom it waits for.
     pub async fn elected(&mut self) {
         let mut told = String::new();

@@ -40,6 +40,19 @@ fn only_wire(pod: &str, transactions: &[Value]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_masters_of_one_name_are_told() {
+    let lab = Lab::new().await;
+    let first = lab.start("init-master=one", &TIMES);
+    lab.ready(&first).await;
+    let second = lab.start("init-master=one", &TIMES);
+    let tells = |(reason, message): &(String, String)| {
+        reason == "MasterNameTaken" && message.starts_with("two masters are called one: ")
+    };
+    until("an Event", async || lab.api.events("ovn-kubernetes").await.iter().any(tells)).await;
+    drop(second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_killed_leader_is_replaced_and_nothing_rewritten() {
     let lab = Lab::new().await;
     for node in ["a", "b"] {

@@ -130,6 +130,7 @@ async fn two_of_one_name_do_not_lead_both() {
     let holder = cluster.get(&path("twins")).await["metadata"]["annotations"][INSTANCE].clone();
     let (second, second_task) = Leader::run(&client, settings("twins", "me")).unwrap();
     until("the second complains", async || log.holds("another process that is called me too")).await;
+    timeout(PATIENCE, second.twin()).await.expect("no twin");
     assert!(first.is_leader_now() && !second.is_leader_now());
     // the second has no lease to release
     second_task.release().await;
