@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::time::Duration;
 
 use ovnkube_ovn::nb::{logical_switch as ls, nb_global};
-use ovnkube_ovn::{Row, Uuid, derived_uuid, nb};
+use ovnkube_ovn::{Row, Uuid, derived_uuid, nb, sb};
 use ovnkube_ovsdb::{Class, Client, Event, Fence, Lock, Options, Remote, State, Txn, TxnError, Unfit};
+use serde_json::{Value, json};
 
 use crate::lab::{Dir, Host, Lts, NB, Release, Server, assert_cache_is_fresh, live, options, within};
 
@@ -453,6 +454,36 @@ async fn a_backup_is_not_used_while_it_is_one_3_1() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_is_not_used_while_it_is_one_4_0() {
     backup_is_not_used(Lts).await;
+}
+
+/// Only the southbound database has such ports.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_only_connection_is_not_used_while_it_is_one() {
+    let dir = Dir::new();
+    let db = dir.file("a.db");
+    Lts.run("ovsdb-tool", &["create".as_ref(), db.as_os_str(), Lts.schema("ovn/ovn-sb.ovsschema").as_os_str()]);
+    let args = ["--remote=db:OVN_Southbound,SB_Global,connections".to_owned()];
+    let server = Server::start(Lts, &dir, "a", &db, &args);
+    let transact = |operations: Value| {
+        let mut all = vec![json!("OVN_Southbound")];
+        all.extend(operations.as_array().unwrap().iter().cloned());
+        let said = Lts.run("ovsdb-client", &["transact", &server.remote().to_string(), &json!(all).to_string()]);
+        assert!(!said.contains("error"), "{said}");
+    };
+    let port = dir.file("port.sock");
+    let row = json!({"target": format!("punix:{}", port.display()), "read_only": true});
+    transact(json!([
+        {"op": "insert", "table": "Connection", "uuid-name": "port", "row": row},
+        {"op": "insert", "table": "SB_Global", "row": {"connections": ["named-uuid", "port"]}},
+    ]));
+    let port = Remote::Unix(port);
+    let client = Client::connect(Options::new(&sb::DATABASE, vec![port.clone()]));
+    let refused =
+        |s: &State| matches!(s, State::Disconnected { error } if error.contains("its Connection is read_only"));
+    within("refusal of the port", client.state().wait_for(refused)).await.unwrap();
+    assert!(client.schema().is_none());
+    transact(json!([{"op": "update", "table": "Connection", "where": [], "row": {"read_only": false}}]));
+    live_at(&client, port).await;
 }
 
 /// A write that meets the new backup before its role is asked for.
