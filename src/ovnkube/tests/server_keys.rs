@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use ovnkube_tests::nb::{Release, until};
+use ovnkube_ovn::sb;
+use ovnkube_tests::nb::{Release, Server, until};
 use ovnkube_tests::raft::{self, Member};
 
 use crate::lab::Lab;
@@ -105,4 +106,39 @@ async fn a_master_sets_the_certificate_of_a_server_and_its_port() {
             && nb.nbctl(&["get-ssl"]).contains("server-db.crt")
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_sets_the_certificate_of_the_southbound_server() {
+    let lab = Lab::new().await;
+    let args = [
+        ("remote", "SB_Global,connections"),
+        ("private-key", "SSL,private_key"),
+        ("certificate", "SSL,certificate"),
+        ("ca-cert", "SSL,ca_cert"),
+    ];
+    let args = args.map(|(flag, column)| format!("--{flag}=db:OVN_Southbound,{column}"));
+    let server = Server::with(Release::Lts, &sb::DATABASE, &args);
+    std::os::unix::fs::symlink(server.socket(), lab.dir.file("ovnsb_db.sock")).unwrap();
+    let dir = lab.dir.file("");
+    issue(&dir, &["authorities"]);
+    issue(&dir, &["server", "db", "127.0.0.1"]);
+    issue(&dir, &["master", "one"]);
+    let port = free_port();
+    let mut flags = vec![format!("--sb-address=ssl:127.0.0.1:{port}"), format!("--sb-run-dir={}", dir.display())];
+    for (flag, file) in [
+        ("client-privkey", "master-one.key"),
+        ("client-cert", "master-one.crt"),
+        ("client-cacert", "control.crt"),
+        ("server-privkey", "server-db.key"),
+        ("server-cert", "server-db.crt"),
+        ("server-cacert", "control.crt"),
+    ] {
+        flags.push(format!("--sb-{flag}={}", lab.dir.file(file).display()));
+    }
+    let master = lab.start("init-master=one", &flags.iter().map(String::as_str).collect::<Vec<_>>());
+    let live = format!("database session is live database=\"OVN_Southbound\" remote=ssl:127.0.0.1:{port}");
+    until("a session over TLS", async || master.log().contains(&live)).await;
+    assert_eq!(server.sbctl(&["get-connection"]).trim(), format!("pssl:{port}"));
+    assert!(server.sbctl(&["get-ssl"]).contains(&format!("Certificate: {}", lab.dir.file("server-db.crt").display())));
 }
