@@ -46,6 +46,7 @@ image: ## build the image ovnkube:latest with static programs, and a list of wha
 	env CC_$(subst -,_,$(STATIC))=$(STATIC_CC) CARGO_TARGET_$(shell echo $(STATIC) | tr a-z- A-Z_)_LINKER=$(STATIC_CC) \
 	  $(CARGO) build --release --locked -p ovnkube -p ovn-k8s-cni-overlay --target $(STATIC)
 	install -D -m 755 -t _output/image/$(IMAGE_ARCH) $(TARGET)/$(STATIC)/release/ovnkube $(TARGET)/$(STATIC)/release/ovn-k8s-cni-overlay
+	rm -f _output/image/$(IMAGE_ARCH)/ovnkube-image.cdx.json
 	$(IMAGE_BUILDER) build -f dist/images/Dockerfile --platform linux/$(IMAGE_ARCH) --build-arg PROGRAMS=_output/image/$(IMAGE_ARCH) $(IMAGE_ARGS) -t ovnkube:latest .
 	@dist/image-sbom $(IMAGE_BUILDER) _output/image/$(IMAGE_ARCH)/ovnkube-image.cdx.json || \
 	  echo "image: built, but there is no list of what is in it" >&2

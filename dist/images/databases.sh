@@ -16,13 +16,17 @@ need_dir() { # DIRECTORY
   { mkdir -p "$1" && [ -w "$1" ]; } 2>/dev/null || die "cannot write to the directory $1; in a pod, mount one there that can be written"
 }
 bracketed() { case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac; } # ADDRESS
-# What only one pod of a node may run. The pod before may still be ending: it has 10 s for that. The program that is started keeps the lock;
+# What only one pod of a node may run. The pod before may still be ending, which takes seconds. The program that is started keeps the lock;
 # whatever else may outlive this shell must not inherit it (9>&-).
 lock() { # FILE WHAT REMEDY
   touch "$1" || die "cannot write $1: see the line above; its directory, which is the host's, needs room and must be writable"
   exec 9>>"$1"
-  flock -n 9 || { say "waits for another pod of this node, which runs $2 and has locked $1, to end"; flock -w 15 9; } ||
+  locked=0
+  flock -n 9 || locked=$?
+  [ "$locked" != 1 ] || { say "waits for another pod of this node, which runs $2 and has locked $1, to end"; locked=0; flock -w 15 9 || locked=$?; }
+  [ "$locked" != 1 ] ||
     die "cannot start $2: another pod runs it on this node, and has locked $1; delete $3. If that pod is ending, wait: the kubelet starts this container again"
+  [ "$locked" = 0 ] || die "cannot start $2: cannot lock $1: see the line above; its file system must have locks"
 }
 lock_database() { lock "/etc/ovn/$stem.lock" "the database $name" "one of the two pods, or let them run on different nodes"; }
 names() { # DATABASE

@@ -387,7 +387,7 @@ side_of_pods() { # nb|sb PORT
   names "$1"
   asked= before=
   while ! has_member; do
-    if found=$(member_pods 2>&1); then
+    if found=$(set +x; member_pods 2>&1); then
       for ip in $found; do asked=$asked${asked:+,}tcp:$(bracketed "$ip"):$2; done
       return 0
     fi

@@ -70,12 +70,14 @@ serve() { # DATABASE PORT RAFT-PORT
   # shellcheck disable=SC2086 # addresses are words
   member "$1" "$(bracketed "$local_ip")" "$2" "$3" "" 0 "$(bracketed "$leader")" $others
 }
+serves() { [ "$(cat "/proc/$1/comm" 2>/dev/null)" = ovsdb-server ]; } # PID: a shell of ours until it has become the server
 stop() {
   trap '' TERM INT
   # a leader that is asked to end hands over first
   for database in "ic-nb $nb" "ic-sb $sb"; do
     names "${database% *}"
-    ovn-appctl --timeout=5 -t "$control" exit 2>/dev/null || kill "${database#* }" 2>/dev/null || :
+    # the socket may be another container's, which has the databases
+    { serves "${database#* }" && ovn-appctl --timeout=5 -t "$control" exit 2>/dev/null; } || kill "${database#* }" 2>/dev/null || :
   done
   wait "$nb" "$sb" || :
 }

@@ -233,6 +233,19 @@ impl Services {
 
     /// All endpoints of a family behind a port of a service, in whatever state; of too many the ready ones first.
     pub fn backends(&self, key: &ObjectKey, port: &ServicePort, family: Family) -> Backends<'_> {
+        let mut best = self.listed(key, port, family);
+        let most = self.get(key).map_or(usize::MAX, most_endpoints);
+        if best.len() > most {
+            let mut left: Vec<_> = best.into_iter().collect();
+            left.sort_by_key(|(backend, candidate)| (candidate.state, *backend));
+            left.truncate(most);
+            best = left.into_iter().collect();
+        }
+        Backends(best)
+    }
+
+    /// The same without a limit.
+    fn listed(&self, key: &ObjectKey, port: &ServicePort, family: Family) -> BTreeMap<Backend, Candidate<'_>> {
         let all_are_ready = self.get(key).is_some_and(|service| service.publish_not_ready);
         let mut best: BTreeMap<Backend, Candidate<'_>> = BTreeMap::new();
         for (_, slice) in self.slices(key) {
@@ -254,25 +267,20 @@ impl Services {
                 }
             }
         }
-        let most = self.get(key).map_or(usize::MAX, |service| MOST_PAIRS / service.frontends().max(1));
-        if best.len() > most {
-            let mut left: Vec<_> = best.into_iter().collect();
-            left.sort_by_key(|(backend, candidate)| (candidate.state, *backend));
-            left.truncate(most);
-            best = left.into_iter().collect();
-        }
-        Backends(best)
+        best
     }
 
     /// The notices about ports whose endpoints are too many.
     fn excess<'a>(&'a self, key: &'a ObjectKey, service: &'a Service) -> impl Iterator<Item = String> + 'a {
-        let most = MOST_PAIRS / service.frontends().max(1);
-        // most services have fewer in all, and nothing is counted twice
+        let most = most_endpoints(service);
+        // most services have fewer in all slices together
         let listed = |port: &ServicePort, slice: &EndpointSlice| {
             slice.numbers(&port.name, port.protocol).count() * slice.endpoints.len()
         };
-        let has_many =
-            move |port: &&ServicePort| self.slices(key).map(|(_, slice)| listed(port, slice)).sum::<usize>() > most;
+        let in_all = move |port: &ServicePort| self.slices(key).map(|(_, slice)| listed(port, slice)).sum::<usize>();
+        let has_many = move |port: &&ServicePort| {
+            in_all(port) > most && Family::ALL.into_iter().any(|family| self.listed(key, port, family).len() > most)
+        };
         service.ports.iter().filter(has_many).map(move |port| {
             let limit = format!("{MOST_PAIRS}, the limit for addresses times ports times endpoints of a service");
             format!(
@@ -361,6 +369,11 @@ impl Services {
         let of_family = |family| ips.iter().filter(|ip| Family::of(**ip) == family).count();
         Family::ALL.into_iter().map(of_family).max().unwrap_or_default()
     }
+}
+
+/// How many endpoints of a family each port of a service may have.
+fn most_endpoints(service: &Service) -> usize {
+    MOST_PAIRS / service.frontends().max(1)
 }
 
 /// Whether a service is the API server's own.

@@ -24,6 +24,8 @@ const PAGE: u32 = 50;
 const WATCH: Duration = Duration::from_secs(300);
 /// How long it lasts after a verdict could not be written; doubled each time.
 const FIRST_WATCH: Duration = Duration::from_secs(3);
+/// The longest then: others may wait for it, too.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const SHORT_LIVED: Duration = Duration::from_secs(5);
 
 /// What becomes of a request.
@@ -104,7 +106,7 @@ impl Client {
         };
         let lasts = if let Some(error) = failure {
             tracing::warn!(%error, "trying again in {} s", pause.as_secs());
-            std::mem::replace(pause, WATCH.min(*pause * 2))
+            std::mem::replace(pause, LONGEST_PAUSE.min(*pause * 2))
         } else {
             *pause = FIRST_WATCH;
             WATCH

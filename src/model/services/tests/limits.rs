@@ -200,6 +200,9 @@ fn endpoints_times_addresses_and_ports_have_a_limit() {
           several services"
         ]
     );
+    let again = slice(("http", 8080), &list(2).into());
+    services.apply_slice(&ObjectKey::new("a", "web-1"), Some(again));
+    assert_eq!((http(&services).0.len(), said(&services)), (600, vec![]), "listed twice");
     services.apply_service(&key(), Some(few));
-    assert_eq!((http(&services).0.len(), said(&services)), (1200, vec![]));
+    assert_eq!((http(&services).0.len(), said(&services)), (600, vec![]));
 }
