@@ -18,7 +18,7 @@ use ovnkube_plan::Offer;
 
 use crate::rows::{CLUSTER, is_of, rows_of_all};
 use crate::switches::Switch;
-use crate::text::short;
+use crate::text::{remove_zone, short};
 
 /// The rows of this cluster in other zones than its own.
 #[derive(Default)]
@@ -104,8 +104,9 @@ impl<'a> Former<'a> {
             format!(
                 "cluster {0:?} has the mark of this one ({CLUSTER}, the uid of its namespace kube-system), and this one never had that name \
                  or has no such gateway: it is a copy of this cluster, or what is left of an earlier name; nothing of it is changed here. If \
-                 it is gone for good: ovnkube ic clean az {0}",
-                short(name)
+                 it is gone for good: {1}",
+                short(name),
+                remove_zone(name)
             )
         })
     }

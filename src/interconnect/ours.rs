@@ -15,7 +15,7 @@ use crate::former::{Former, Stage};
 use crate::keys::{self, is_of_switch};
 use crate::rows::{CLUSTER, is_of, marks, rows_of_all, zone_of};
 use crate::switches::Switch;
-use crate::text::short;
+use crate::text::{remove_zone, short, typed};
 use crate::write::put;
 
 /// External id of a route with the uuid of the router that it leads to. OVN's own daemon, from 24.03 on, skips routes without
@@ -186,9 +186,9 @@ impl<'a> Ours<'a> {
             let have = have.map(|(uuid, row)| (uuid, row.as_ref()));
             if let Some((_, row)) = have.filter(|(_, row)| !self.is_mine(row)) {
                 problems.push(format!(
-                    "cannot offer gateway {name}: in IC-SB it is one of cluster {}; have that cluster remove it, or if it is gone for good: \
-                     ovnkube ic clean node {name}",
-                    zone_name(ic_sb, row)
+                    "cannot offer gateway {name}: in IC-SB it is one of cluster {}; have that cluster remove it, or if it is gone for good: {}",
+                    short(zone_name(ic_sb, row)),
+                    typed("ovnkube ic clean node", name, "remove its row in IC-SB")
                 ));
                 continue;
             }
@@ -239,9 +239,10 @@ impl<'a> Ours<'a> {
             if let Some((_, other)) = others.find(|(_, row)| row.uuids(gateway::ENCAPS).any(|uuid| is_same(&uuid))) {
                 problems.push(format!(
                     "cannot offer {kind} {ip} of gateway {name}: in IC-SB gateway {} of cluster {} has it; give one of the two hosts another \
-                     address, or if that cluster is gone for good: ovnkube ic clean az {1}",
+                     address, or if that cluster is gone for good: {}",
                     short(other.str(gateway::NAME)),
-                    zone_name(ic_sb, other)
+                    short(zone_name(ic_sb, other)),
+                    remove_zone(zone_name(ic_sb, other))
                 ));
                 continue;
             }
@@ -386,9 +387,9 @@ impl<'a> Ours<'a> {
 }
 
 /// The name of the cluster that a gateway is of.
-fn zone_name(ic_sb: &Cache, gateway: &Row) -> String {
+fn zone_name<'a>(ic_sb: &'a Cache, gateway: &Row) -> &'a str {
     let zone = gateway.uuid(gateway::AVAILABILITY_ZONE).and_then(|zone| ic_sb.get(availability_zone::TABLE, zone));
-    short(zone.map(|row| row.str(availability_zone::NAME)).unwrap_or_default())
+    zone.map(|row| row.str(availability_zone::NAME)).unwrap_or_default()
 }
 
 /// The tunnel key of a port that joins: higher than those of the ports that are there, as long as there are higher ones.

@@ -1,14 +1,26 @@
 //! Checks and shortens texts of others.
 
+use ovnkube_model::is_zone;
+
 /// Whether a chassis may have this name: it is the id of an Open vSwitch, mostly a UUID or the name of a host.
 pub(crate) fn is_chassis(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
     text.len() <= 255 && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(fits)
 }
 
-/// The beginning of a text, for messages. What a terminal would obey is left out.
+/// The beginning of a text, for messages. What a terminal would obey is left out, and `;`, after which a message says what to do.
 pub(crate) fn short(text: &str) -> String {
-    text.chars().take(64).map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.chars().take(64).map(|c| if c.is_control() || c == ';' { '?' } else { c }).collect()
+}
+
+/// What removes all that a cluster left. People type it: a name that a shell would obey is no part of it.
+pub(crate) fn remove_zone(name: &str) -> String {
+    if is_zone(name) { format!("ovnkube ic clean az {name}") } else { "remove its rows in IC-SB".to_owned() }
+}
+
+/// A command with a name of others at its end, or `otherwise` if a shell would obey the name.
+pub(crate) fn typed(command: &str, name: &str, otherwise: &str) -> String {
+    if is_chassis(name) { format!("{command} {name}") } else { otherwise.to_owned() }
 }
 
 /// `1 route`, `2 routes`, `0 policies`
@@ -34,7 +46,7 @@ pub(crate) fn lasts(since: u64, now: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, lasts};
+    use super::{count, lasts, remove_zone, short, typed};
 
     #[test]
     fn how_long_something_lasts() {
@@ -42,6 +54,17 @@ mod tests {
         let texts = ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 d", "10 d"];
         assert_eq!(ages.map(|age| lasts(1_000, 1_000 + age)), texts.map(|text| format!("for {text}")));
         assert_eq!(lasts(2_000, 1_000), "for 0 s");
+    }
+
+    #[test]
+    fn a_command_has_no_name_that_a_shell_obeys() {
+        assert_eq!(remove_zone("az9"), "ovnkube ic clean az az9");
+        assert_eq!(typed("ls-del", "ts_1", "remove it"), "ls-del ts_1");
+        for name in ["az9; curl e|sh", "$(reboot)", "a b", "-az", "", "az9\nreboot"] {
+            assert_eq!(remove_zone(name), "remove its rows in IC-SB", "{name:?}");
+            assert_eq!(typed("ls-del", name, "remove it"), "remove it", "{name:?}");
+            assert!(!short(name).contains([';', '\n']), "{name:?}");
+        }
     }
 
     #[test]

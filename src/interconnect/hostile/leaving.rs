@@ -181,6 +181,16 @@ fn a_gateway_with_our_mark_and_our_address_stops_nothing_else() {
     assert!(lines(&offers, "Encap").is_empty() && !lines(&offers, "ts-az1").is_empty(), "{:?}", offers.lines());
 }
 
+/// People type what a message names, and everyone who writes to IC-SB chooses the name of a zone.
+#[test]
+fn no_command_has_a_name_that_a_shell_obeys() {
+    let rig = renamed("az9; curl e|sh", "gw9");
+    let problems = rig.problems();
+    says(&problems, &["has the mark of this one", "If it is gone for good: remove its rows in IC-SB"]);
+    says(&problems, &["cannot offer geneve 172.18.0.2", "is gone for good: remove its rows in IC-SB"]);
+    assert!(problems.iter().all(|problem| !problem.contains("; curl")), "{problems:#?}");
+}
+
 /// Somebody changes the name of this cluster's zone: its gateway and port move to one with the right name.
 #[test]
 fn what_has_our_mark_and_our_name_is_taken_back() {

@@ -13,7 +13,7 @@ use super::northbound::{ByHand, Northbound};
 use super::servers;
 use super::ways::Routes;
 use super::zones::Zone;
-use crate::text::{count, lasts};
+use crate::text::{count, lasts, remove_zone, typed};
 
 /// The most of one kind that are named.
 const NAMED: usize = 10;
@@ -322,8 +322,8 @@ fn others(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
     let before = all.len();
     for zone in others.iter().filter(|zone| !zone.has_active_gateway()).take(NAMED) {
         let remedy = format!(
-            "start its gateways; if that cluster is gone for ever, remove what is left of it: ovnkube ic clean az {}",
-            zone.name
+            "start its gateways; if that cluster is gone for ever, remove what is left of it: {}",
+            remove_zone(&zone.name)
         );
         all.push(Check::wrong(WHAT, format!("{} has no active gateway", zone.name), remedy));
     }
@@ -334,7 +334,7 @@ fn others(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
             lasts(since, facts.now)
         );
         let remedy =
-            format!("if that cluster is gone for ever, remove what is left of it: ovnkube ic clean az {}", zone.name);
+            format!("if that cluster is gone for ever, remove what is left of it: {}", remove_zone(&zone.name));
         all.push(Check::wrong(WHAT, seen, remedy));
     }
     if all.len() == before {
@@ -424,7 +424,7 @@ fn dangling(all: &mut Vec<Check>, facts: &Facts) {
     }
     for (switch, is_ours) in nb.switches.iter().filter(|(switch, _)| !exists(switch)).take(NAMED) {
         let seen = format!("the northbound database has the transit switch {switch}, which does not exist");
-        let remedy = if *is_ours { LOG.to_owned() } else { format!("remove it: ovn-nbctl ls-del {switch}") };
+        let remedy = if *is_ours { LOG.to_owned() } else { typed("remove it: ovn-nbctl ls-del", switch, "remove it") };
         all.push(Check::wrong(WHAT, seen, remedy));
     }
     let of_transit = |port: &str| {
@@ -432,7 +432,7 @@ fn dangling(all: &mut Vec<Check>, facts: &Facts) {
     };
     for (port, _) in nb.ports.iter().filter(|(port, (_, is_ours))| !is_ours && of_transit(port)).take(NAMED) {
         let seen = format!("router port {port} is in a transit switch and is not ovnkube's");
-        all.push(Check::wrong(WHAT, seen, format!("remove it: ovn-nbctl lrp-del {port}")));
+        all.push(Check::wrong(WHAT, seen, typed("remove it: ovn-nbctl lrp-del", port, "remove it")));
     }
     for route in nowhere(nb, zones).take(NAMED) {
         let seen = format!("the route to {} by {} leads to no port of another cluster", route.prefix, route.next_hop);
