@@ -491,21 +491,21 @@ fn the_next_master_knows_the_earlier_names() {
         assert!(!world.joined.is_stored(), "nothing is written under {name} before that is kept");
     }
     let names = |world: &World| world.joined.former().iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(names(&world), ["b", "c", "a"]);
+    assert_eq!(names(&world), ["a", "b", "c", "d"]);
     let text = world.joined.kept().unwrap();
-    assert_eq!(names(&next_master(&text, Some(&of("d")))), ["b", "c", "a"]);
+    assert_eq!(names(&next_master(&text, Some(&of("d")))), ["a", "b", "c", "d"]);
     // the name is changed while no master runs; the oldest is forgotten in the end
-    assert_eq!(names(&next_master(&text, Some(&of("e")))), ["b", "c", "a", "d"]);
+    assert_eq!(names(&next_master(&text, Some(&of("e")))), ["a", "b", "c", "d", "e"]);
     let later = next_master(&next_master(&text, Some(&of("e"))).joined.kept().unwrap(), Some(&of("f")));
-    assert_eq!(names(&later), ["c", "a", "d", "e"]);
+    assert_eq!(names(&later), ["a", "c", "d", "e", "f"]);
     // it leaves meanwhile
     let mut world = next_master(&text, None);
-    assert_eq!(names(&world), ["b", "c", "a"]);
+    assert_eq!(names(&world), ["a", "b", "c", "d"]);
     world.apply(Change::InterconnectionLeft(Box::new(wanted(&of("d")))));
     assert_eq!((names(&world), world.joined.kept()), (Vec::new(), None));
     // what a person writes there is no name of a port of ours
     let text = text.replace("b,c,a", "rtos-worker,cr,a b,x");
-    assert_eq!(names(&next_master(&text, Some(&of("d")))), ["x"]);
+    assert_eq!(names(&next_master(&text, Some(&of("d")))), ["d", "x"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is wanted and known of the interconnection with other clusters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ovnkube_ipam::Subnet;
@@ -81,9 +81,10 @@ impl Joined {
         if self.wanted().is_some() { &self.kept.left } else { &[] }
     }
 
-    /// The names that the cluster had before.
-    pub fn former(&self) -> &[Name] {
-        &self.kept.former
+    /// The names that rows of the cluster may have beside the one that it goes by: those that it had before, and those of all databases
+    /// that are known. In databases that it has left, the present name is one of them.
+    pub fn former(&self) -> BTreeSet<Name> {
+        self.kept.former.iter().chain(self.kept.all().map(|kept| &kept.zone)).cloned().collect()
     }
 
     /// What the next master finds; `None`: nothing.

@@ -41,7 +41,7 @@ pub(super) async fn look(settings: &Settings) -> Facts {
     Facts {
         now: seconds(),
         cluster: cluster(&kubernetes),
-        former: kubernetes.world.joined.former().iter().cloned().collect(),
+        former: kubernetes.world.joined.former(),
         asked: kubernetes.asked,
         settings: kubernetes.settings,
         disabled: kubernetes.disabled,

@@ -13,7 +13,7 @@ pub struct Offer {
     pub wanted: Interconnection,
     /// What tells this cluster from another one of the same name.
     pub cluster: Name,
-    /// The names that it had before: what has its mark under another name is not its own.
+    /// The names that it has or had: what has its mark under another name is not its own.
     pub former: BTreeSet<Name>,
     /// The chassis of the gateways.
     pub chassis: BTreeSet<Name>,
@@ -35,7 +35,7 @@ pub fn left(world: &World) -> Vec<Offer> {
     let of = |wanted: &Interconnection| Offer {
         wanted: wanted.clone(),
         cluster: cluster.clone(),
-        former: former(world),
+        former: world.joined.former(),
         chassis: BTreeSet::new(),
         prefixes: Vec::new(),
         local: Local::default(),
@@ -56,7 +56,7 @@ pub fn offer(world: &World) -> Option<Offer> {
     Some(Offer {
         wanted: wanted.clone(),
         cluster,
-        former: former(world),
+        former: world.joined.former(),
         chassis,
         prefixes,
         local: world.own_addresses(),
@@ -64,10 +64,6 @@ pub fn offer(world: &World) -> Option<Offer> {
         own_chassis: world.nodes.values().filter_map(|node| node.chassis_id.clone()).collect(),
         encap_port: world.settings.encap_port,
     })
-}
-
-fn former(world: &World) -> BTreeSet<Name> {
-    world.joined.former().iter().cloned().collect()
 }
 
 fn cluster(world: &World) -> Option<Name> {
