@@ -1,6 +1,6 @@
 //! Tunnel keys: of transit switches and of the ports in them. All clusters use the same, so nobody's own may be among them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use ovnkube_ovn::Row;
@@ -38,6 +38,12 @@ pub(crate) fn new(ic_nb: &Cache) -> RangeInclusive<i64> {
     if has_vxlan(ic_nb) { VXLAN_SWITCHES } else { SWITCHES }
 }
 
+/// The key of what is new: higher than those in use, as long as there are higher ones, and then the lowest that is free.
+pub(crate) fn next(range: &RangeInclusive<i64>, taken: &BTreeSet<i64>) -> Option<i64> {
+    let above = taken.range(range.clone()).next_back().map_or(*range.start(), |key| key + 1);
+    std::iter::once(above).chain(range.clone()).find(|key| range.contains(key) && !taken.contains(key))
+}
+
 impl<'a> Keys<'a> {
     pub(crate) fn read(databases: Databases<'a>) -> Self {
         let has_vxlan = has_vxlan(databases.ic_nb);
@@ -55,8 +61,8 @@ impl<'a> Keys<'a> {
         SWITCHES.contains(&key) || (self.has_vxlan && VXLAN_SWITCHES.contains(&key))
     }
 
-    /// Orders switches by their age: each gets a higher key than those that are there, and those that some cluster uses have one. Where
-    /// clusters have VXLAN, keys of before are the high ones.
+    /// Orders switches by their age: a new one gets a higher key than those that are there, as long as there are higher ones (see
+    /// [`next`]), and those that some cluster uses have one. Where clusters have VXLAN, keys of before are the high ones.
     pub(crate) fn age(&self, switch: &str) -> (bool, i64) {
         let key = self.of.get(switch).copied().filter(|key| self.may_be(*key));
         (key.is_none_or(|key| !SWITCHES.contains(&key)), key.unwrap_or(i64::MAX))
@@ -87,4 +93,18 @@ pub(crate) fn is_of_switch(row: &Row) -> bool {
 pub(crate) fn port_key(row: &Row) -> Option<u32> {
     let key = row.int(port_binding::TUNNEL_KEY);
     u32::try_from(key).ok().filter(|_| PORTS.contains(&key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_joins_later_gets_a_higher_key() {
+        let next = |taken: &[i64]| next(&PORTS, &taken.iter().copied().collect());
+        assert_eq!([next(&[]), next(&[1]), next(&[2, 5])], [Some(1), Some(2), Some(6)]);
+        assert_eq!([next(&[0]), next(&[-7, 99_999])], [Some(1), Some(1)]);
+        assert_eq!([next(&[32_767]), next(&[1, 2, 32_767])], [Some(1), Some(3)]);
+        assert_eq!(super::next(&PORTS, &PORTS.collect()), None);
+    }
 }

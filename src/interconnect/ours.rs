@@ -279,7 +279,7 @@ impl<'a> Ours<'a> {
         let mut taken: BTreeSet<i64> = rows.map(|(_, row)| row.int(datapath_binding::TUNNEL_KEY)).collect();
         for switch in switches.iter().filter(|switch| switch.key.is_none()) {
             let usable = keys::new(self.databases.ic_nb);
-            let Some(key) = usable.clone().find(|key| !taken.contains(key)) else {
+            let Some(key) = keys::next(&usable, &taken) else {
                 problems.push(format!(
                     "no tunnel key from {} to {} is left for transit switch {}; remove rows of Datapath_Binding in IC-SB whose switches are \
                      gone",
@@ -327,7 +327,7 @@ impl<'a> Ours<'a> {
         let taken: BTreeSet<i64> = others.map(|(_, row)| row.int(port_binding::TUNNEL_KEY)).collect();
         let is_usable = |key: &i64| keys::PORTS.contains(key) && !taken.contains(key);
         let key = have.filter(|(_, row)| in_switch(row)).map(|(_, row)| row.int(port_binding::TUNNEL_KEY));
-        let Some(key) = key.filter(is_usable).or_else(|| next_key(&taken)) else {
+        let Some(key) = key.filter(is_usable).or_else(|| keys::next(&keys::PORTS, &taken)) else {
             problems.push(format!("transit switch {} has no tunnel key left; remove ports that are gone", switch.name));
             return false;
         };
@@ -390,24 +390,4 @@ impl<'a> Ours<'a> {
 fn zone_name<'a>(ic_sb: &'a Cache, gateway: &Row) -> &'a str {
     let zone = gateway.uuid(gateway::AVAILABILITY_ZONE).and_then(|zone| ic_sb.get(availability_zone::TABLE, zone));
     zone.map(|row| row.str(availability_zone::NAME)).unwrap_or_default()
-}
-
-/// The tunnel key of a port that joins: higher than those of the ports that are there, as long as there are higher ones.
-fn next_key(taken: &BTreeSet<i64>) -> Option<i64> {
-    let above = taken.range(keys::PORTS).next_back().map_or(*keys::PORTS.start(), |key| key + 1);
-    std::iter::once(above).chain(keys::PORTS).find(|key| keys::PORTS.contains(key) && !taken.contains(key))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_joins_later_gets_a_higher_key() {
-        let next = |taken: &[i64]| next_key(&taken.iter().copied().collect());
-        assert_eq!([next(&[]), next(&[1]), next(&[2, 5])], [Some(1), Some(2), Some(6)]);
-        assert_eq!([next(&[0]), next(&[-7, 99_999])], [Some(1), Some(1)]);
-        assert_eq!([next(&[32_767]), next(&[1, 2, 32_767])], [Some(1), Some(3)]);
-        assert_eq!(next_key(&keys::PORTS.collect()), None);
-    }
 }

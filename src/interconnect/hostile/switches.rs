@@ -121,6 +121,10 @@ fn a_switch_gets_a_key_that_its_tunnels_have_room_for() {
         let offers = without_key(vxlan).step().offers;
         assert!(lines(&offers, "insert Datapath_Binding")[0].contains(key), "{:?}", offers.lines());
     }
+    // one that is new is the last in the order by age, also where a lower key has become free
+    let mut rig = without_key("false");
+    rig.switch("ts2", "169.254.8.0/24", &[], 16_711_690);
+    assert!(lines(&rig.step().offers, "insert Datapath_Binding")[0].contains("16711691"));
     let mut rig = without_key("true");
     for key in 1024_i64..=4095 {
         let row = Row::new(datapath_binding::TABLE).with(datapath_binding::TRANSIT_SWITCH, "ts");
