@@ -152,15 +152,31 @@ fn alone(all: &mut Vec<Check>, facts: &Facts, in_effect: InEffect<'_>) {
     all.push(northbound);
     let Some(names) = in_effect.names.filter(|_| is_off) else { return };
     let is_named = |zone: &Zone| zone.is_of(facts.cluster.as_deref().unwrap_or_default(), &names.zone, &facts.former);
-    let left = facts.zones.iter().flatten().find(|zone| is_owned(zone, facts) && is_named(zone));
-    all.push(match (&facts.zones, left) {
-        (Err(why), _) => Check::ok("shared databases", format!("not known whether they have something of it: {why}")),
-        (Ok(_), None) => Check::ok("shared databases", "they have nothing of this cluster"),
-        (Ok(_), Some(zone)) => {
-            let seen = format!("the shared databases still have this cluster as {}: {}", zone.name, rows(zone));
-            Check::wrong(WHAT, seen, "remove it: ovnkube ic reset")
+    let zones = match &facts.zones {
+        Ok(zones) => zones,
+        Err(why) => {
+            let seen = format!("not known whether they have something of it: {why}");
+            return all.push(Check::ok("shared databases", seen));
         }
-    });
+    };
+    let (left, strangers): (Vec<&Zone>, Vec<&Zone>) =
+        zones.iter().filter(|zone| is_owned(zone, facts)).partition(|zone| is_named(zone));
+    if left.is_empty() && strangers.is_empty() {
+        all.push(Check::ok("shared databases", "they have nothing of this cluster"));
+    }
+    all.extend(left.first().map(|zone| {
+        let seen = format!("the shared databases still have this cluster as {}: {}", zone.name, rows(zone));
+        Check::wrong(WHAT, seen, "remove it: ovnkube ic reset")
+    }));
+    all.extend(strangers.into_iter().take(NAMED).map(|zone| {
+        let seen = format!(
+            "the shared databases have {} with the mark of this cluster, which is not known to have had that name: {}",
+            zone.name,
+            rows(zone)
+        );
+        let remedy = remove_zone(&zone.name);
+        Check::wrong(WHAT, seen, format!("unless it is a copy of this cluster that is in use, remove it: {remedy}"))
+    }));
 }
 
 fn is_owned(zone: &Zone, facts: &Facts) -> bool {

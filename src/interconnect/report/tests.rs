@@ -461,6 +461,15 @@ fn leftovers_are_found_by_what_was_kept() {
     nb(&mut facts).kept = Some(kept(false));
     let text = Status::of(&facts).to_string();
     assert!(text.contains("still have this cluster as az1: 1 gateway, 1 port, 1 route"), "{text}");
+    // what has the mark under a name that is not known is nothing that reset removes
+    facts.zones =
+        Ok(vec![zone("az8", "uid1", "c1", "169.254.100.31/24"), zone("$(x)", "uid1", "c2", "169.254.100.32/24")]);
+    let text = Status::of(&facts).to_string();
+    for part in
+        ["have az8 with the mark of this cluster", "remove it: ovnkube ic clean az az8", "remove its rows in IC-SB"]
+    {
+        assert!(text.contains(part) && !text.contains("az $"), "{text}");
+    }
     facts.zones = Err("the database is away".into());
     assert!(Status::of(&facts).is_in_order());
 }
