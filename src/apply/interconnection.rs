@@ -26,7 +26,7 @@ use tracing::{info, warn};
 use crate::chassis::Chassis;
 use crate::diff::existing;
 use crate::interconnection_refusals::tell;
-use crate::interconnection_session::{JoinSettings, OwnDatabases, Reach, Session, TRY_AGAIN, write};
+use crate::interconnection_session::{JoinSettings, LEAVE_WITHIN, OwnDatabases, Reach, Session, TRY_AGAIN, write};
 use crate::write_lock::LOCK;
 
 /// Lock of OVN's own daemon in SB: while it is held here, that daemon does nothing.
@@ -145,6 +145,8 @@ pub struct Interconnection {
     changes: mpsc::WeakSender<Change>,
     sessions: Sessions,
     leaving: Leaving,
+    /// The southbound database of the current session: who leaves it is to know.
+    joined: watch::Sender<Option<Client>>,
     /// The next databases of which people know that they cannot be reached.
     late: Option<Reach>,
 }
@@ -172,8 +174,8 @@ impl Interconnection {
     pub fn new(own: OwnDatabases, settings: JoinSettings, changes: &mpsc::WeakSender<Change>) -> (Offers, Self) {
         let (to, offers) = watch::channel(Says::default());
         let engine = Offers { says: to, hosts: watch::Sender::default(), metrics: settings.metrics.clone() };
-        let (sessions, leaving) = <_>::default();
-        (engine, Self { own, settings, offers, changes: changes.clone(), sessions, leaving, late: None })
+        let (sessions, leaving, joined, late) = <_>::default();
+        (engine, Self { own, settings, offers, changes: changes.clone(), sessions, leaving, joined, late })
     }
 
     /// Runs until [`Offers`] is dropped.
@@ -182,6 +184,7 @@ impl Interconnection {
             let says = self.offers.borrow_and_update().clone();
             let is_alone = says.is_alone();
             self.follow(says);
+            self.set_joined();
             loop {
                 if self.sessions.next.is_none() && self.late.is_some() {
                     self.say_late(None).await;
@@ -201,11 +204,21 @@ impl Interconnection {
                     Some(left) = self.leaving.tasks.join_next() => if let Ok(Some(left)) = left {
                         tell(&self.changes, Change::InterconnectionLeft(Box::new(left))).await;
                     },
-                    // a step that has begun is not interrupted
-                    () = is_due(current.as_mut()) => self.sessions.step(&self.changes).await,
+                    () = is_due(current.as_mut()) => self.step().await,
                     () = forgotten => {}
                 }
             }
+        }
+    }
+
+    /// Takes a step. It has time to end when something else is to be done: an answer that is not awaited is not known. But a database
+    /// that is silent does not keep it from being done.
+    async fn step(&mut self) {
+        let Sessions { lock, current, next } = &mut self.sessions;
+        let (Some(session), Some(lock)) = (current, lock) else { return };
+        tokio::select! {
+            () = session.take(lock, &self.changes) => {}
+            () = overdue(self.offers.clone(), next.as_ref()) => warn!("a shared database does not answer: going on without it"),
         }
     }
 
@@ -274,13 +287,19 @@ impl Interconnection {
         self.leave_current();
         tell(&self.changes, Change::InterconnectionMoved(Box::new(next.place()), is_same)).await;
         self.sessions.current = Some(next);
+        self.set_joined();
+    }
+
+    fn set_joined(&self) {
+        self.joined.send_replace(self.sessions.current.as_ref().map(Session::shared));
     }
 
     fn leave_current(&mut self) {
         if let Some(session) = self.sessions.current.take() {
             self.settings.metrics.connected(None);
             let reach = session.reach.clone();
-            self.leaving.begin(reach, session.leave());
+            self.set_joined();
+            self.leaving.begin(reach, session.leave(self.joined.subscribe()));
         }
     }
 
@@ -289,8 +308,8 @@ impl Interconnection {
         let reach = Reach::of(&offer);
         if !self.leaving.has(&reach) {
             let session = Session::start(offer, self.own.clone(), &self.settings);
-            let joined = self.sessions.current.as_ref().map(Session::shared);
-            self.leaving.begin(reach, session.clear(joined));
+            self.set_joined();
+            self.leaving.begin(reach, session.clear(self.joined.subscribe()));
         }
     }
 }
@@ -298,14 +317,6 @@ impl Interconnection {
 impl Drop for Interconnection {
     fn drop(&mut self) {
         self.settings.metrics.connected(None);
-    }
-}
-
-impl Sessions {
-    async fn step(&mut self, changes: &mpsc::WeakSender<Change>) {
-        if let (Some(session), Some(lock)) = (&mut self.current, &self.lock) {
-            session.take(lock, changes).await;
-        }
     }
 }
 
@@ -342,6 +353,16 @@ async fn is_live(session: Option<&Session>, late: Option<&Reach>) -> Result<(), 
     }
 }
 
+/// Returns when something else has been wanted for long, or the next databases have been there. `offers`: a copy, since the loop is to
+/// see what is wanted, too.
+async fn overdue<T>(mut offers: watch::Receiver<T>, next: Option<&Session>) {
+    tokio::select! {
+        _ = offers.changed() => {}
+        _ = is_live(next, next.map(|next| &next.reach)) => {}
+    }
+    sleep(LEAVE_WITHIN).await;
+}
+
 /// Returns when the next step in the present databases is due.
 async fn is_due(session: Option<&mut Session>) {
     match session {
@@ -370,5 +391,23 @@ async fn remove_chassis(sb: &Client, settings: &JoinSettings) {
             return;
         }
         sleep(TRY_AGAIN).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_wanted_waits_for_a_silent_database_for_a_while() {
+        let (says, offers) = watch::channel(1);
+        assert!(timeout(LEAVE_WITHIN * 30, overdue(offers.clone(), None)).await.is_err(), "nothing else is wanted");
+        says.send_replace(2);
+        let began = Instant::now();
+        overdue(offers.clone(), None).await;
+        assert_eq!(began.elapsed().as_secs(), LEAVE_WITHIN.as_secs());
+        assert!(offers.has_changed().unwrap(), "the loop sees it");
     }
 }

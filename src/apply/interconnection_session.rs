@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ovnkube_interconnect::{
-    Databases, Emptied, FILLED_WITHIN, Hearing, Listening, Moment, Step, ask, has_rows, has_zone, step, withdraw,
+    Databases, Emptied, FILLED_WITHIN, Hearing, Listening, Moment, Step, ask, has_own_zone, has_rows, has_zone, step,
+    withdraw,
 };
 use ovnkube_model::{Change, Interconnection, Name, Peers, Server, Stuck, Written};
 use ovnkube_ovn::ic_sb::ic_sb_global;
@@ -12,7 +13,7 @@ use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
 use ovnkube_ovsdb::{Cache, Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError};
 use ovnkube_plan::Offer;
 use ovnkube_telemetry::{Connected, InterconnectionMetrics};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
@@ -22,8 +23,8 @@ use crate::write_lock::LOCK;
 
 /// Wait after a failure, and while writing is not allowed.
 pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// How long to wait for databases from which the cluster is removed.
-const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// How long to wait for databases from which the cluster is removed, or for those that are silent while something else is wanted.
+pub(crate) const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long the other clusters have to follow what was written, before what it replaces goes.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
@@ -83,6 +84,9 @@ impl Reach {
     }
 }
 
+/// The shared southbound database where the cluster is, if it is in any.
+pub(crate) type Joined = watch::Receiver<Option<Client>>;
+
 /// Connections to the databases of one interconnection.
 pub(crate) struct Session {
     pub(crate) reach: Reach,
@@ -105,7 +109,9 @@ pub(crate) struct Session {
     told: Option<Peers>,
     /// Whether it has taken steps: an empty zone of this name is then this cluster's.
     has_stepped: bool,
-    /// Names that the cluster had in this session, until their zones are gone.
+    /// The name whose zone this session has made, if that is the present one.
+    made: Option<Name>,
+    /// Names that the cluster had in this session, of zones that it made, until these are gone or another cluster's.
     vacated: Vec<Name>,
     /// When something was written last that others follow.
     wrote: Instant,
@@ -154,6 +160,7 @@ impl Session {
             wake: Instant::now(),
             told: None,
             has_stepped: false,
+            made: None,
             vacated: Vec::new(),
             wrote: Instant::now(),
             waits: None,
@@ -166,8 +173,8 @@ impl Session {
     /// Wants this from now on. The engine may have forgotten what it was told.
     pub(crate) fn follow(&mut self, offer: &Arc<Offer>) {
         let before = std::mem::replace(&mut self.offer, offer.clone());
-        if self.has_stepped && before.wanted.zone != offer.wanted.zone {
-            self.vacated.push(before.wanted.zone.clone());
+        if before.wanted.zone != offer.wanted.zone {
+            self.vacated.extend(self.made.take());
         }
         self.told = None;
         self.wake = Instant::now();
@@ -203,7 +210,7 @@ impl Session {
         }
     }
 
-    /// Takes one step. It is not to be dropped: what it has sent would be written all the same, unknown to who leaves next.
+    /// Takes one step. What it has sent when it is dropped may be written all the same, unknown to who leaves next: that one looks again.
     pub(crate) async fn take(&mut self, lock: &Lock, changes: &mpsc::WeakSender<Change>) {
         self.wake = self.step(lock, changes).await;
     }
@@ -231,7 +238,8 @@ impl Session {
         self.has_stepped = true;
         self.say(None, changes).await;
         let settled = self.wrote + SETTLED_AFTER;
-        self.vacated.retain(|name| has_zone(&self.south.cache(), name));
+        self.vacated.retain(|name| has_own_zone(&self.south.cache(), name, &self.offer.cluster));
+        let makes = (!has_zone(&self.south.cache(), &self.offer.wanted.zone)).then(|| self.offer.wanted.zone.clone());
         let moment = Moment { is_settled: settled <= now, now: seconds(), vacated: &self.vacated };
         let Step { mut claims, offers, chassis, mut peers, numbers, goes_on } =
             self.with_databases(|databases| step(&self.offer, databases, Some(&self.nb.cache()), moment));
@@ -257,7 +265,7 @@ impl Session {
         if !offers.is_empty() {
             self.wrote = now;
         }
-        let (told, written) = (self.refusals.told(), self.write(claims, offers, chassis, changes).await);
+        let (told, written) = (self.refusals.told(), self.write([claims, offers, chassis], makes, changes).await);
         now + match (written, told) {
             (true, _) => SETTLED_AFTER,
             (false, false) => TRY_AGAIN,
@@ -307,8 +315,14 @@ impl Session {
         work(Databases { ic_nb: &north, ic_sb: &south, sb: &own })
     }
 
-    /// Whether all was written. Each database gets its part, whatever becomes of the others.
-    async fn write(&mut self, claims: Txn, offers: Txn, mut chassis: Txn, changes: &mpsc::WeakSender<Change>) -> bool {
+    /// Whether all was written. Each database gets its part, whatever becomes of the others. `makes`: the zone that is inserted.
+    async fn write(
+        &mut self,
+        [claims, offers, mut chassis]: [Txn; 3],
+        makes: Option<Name>,
+        changes: &mpsc::WeakSender<Change>,
+    ) -> bool {
+        let makes = makes.filter(|_| !offers.is_empty());
         if !chassis.is_empty() {
             chassis.assert_lock(LOCK);
         }
@@ -324,9 +338,17 @@ impl Session {
             }
             let done = if txn.is_empty() { Ok(()) } else { write(client, txn, name).await };
             is_all &= done.is_ok();
+            if database == Written::SouthInterconnection && done.is_ok() && makes.is_some() {
+                self.made.clone_from(&makes);
+            }
             self.refusals.note(database, done.err(), changes).await;
         }
         is_all
+    }
+
+    /// Whether the cluster is in these databases again, perhaps by other servers: then nothing of it is removed.
+    fn is_joined(&self, joined: &Joined) -> bool {
+        joined.borrow().as_ref().is_some_and(|joined| is_same(&self.south.cache(), &joined.cache()))
     }
 
     /// A handle to the southbound database that is shared.
@@ -341,20 +363,18 @@ impl Session {
     }
 
     /// Removes what a master that was killed has left of this cluster, if the shared databases can be reached soon. Returns where
-    /// nothing is left. `joined`: where the cluster is; of these, with other servers, nothing is removed.
-    pub(crate) async fn clear(self, joined: Option<Client>) -> Option<Interconnection> {
+    /// nothing is left.
+    pub(crate) async fn clear(self, joined: Joined) -> Option<Interconnection> {
         let looked = async {
             self.south.synced().await;
-            if let Some(joined) = joined {
-                joined.synced().await;
-                if is_same(&self.south.cache(), &joined.cache()) {
-                    return false;
-                }
+            let present = joined.borrow().clone();
+            if let Some(present) = present {
+                present.synced().await;
             }
-            has_rows(&self.offer, &self.south.cache())
+            !self.is_joined(&joined) && has_rows(&self.offer, &self.south.cache())
         };
         match timeout(LEAVE_WITHIN, looked).await {
-            Ok(true) => self.leave().await,
+            Ok(true) => self.leave(joined).await,
             Ok(false) => Some(self.place()),
             Err(_) => {
                 info!("cannot see whether the shared databases have something of this cluster: they cannot be reached");
@@ -364,17 +384,23 @@ impl Session {
     }
 
     /// Removes the cluster from the shared databases, if they can be reached soon. Returns where nothing is left.
-    pub(crate) async fn leave(self) -> Option<Interconnection> {
+    pub(crate) async fn leave(self, joined: Joined) -> Option<Interconnection> {
         let removed = async {
+            // a zone that is there again, and empty, is another cluster's
+            let mut is_zone_own = self.has_stepped;
             loop {
                 self.south.synced().await;
                 self.sb.synced().await;
-                let offers = self.with_databases(|databases| withdraw(&self.offer, databases, self.has_stepped));
+                if self.is_joined(&joined) {
+                    return;
+                }
+                let offers = self.with_databases(|databases| withdraw(&self.offer, databases, is_zone_own));
                 if offers.is_empty() && !has_rows(&self.offer, &self.south.cache()) {
                     return;
                 }
                 // what the server has refused, or lost, it may take later; a follower's cache is behind
                 let is_written = (self.may_write)() && write(&self.south, offers, "IC-SB").await.is_ok();
+                is_zone_own &= !is_written;
                 sleep(if is_written { LOOK_AGAIN } else { TRY_AGAIN }).await;
             }
         };

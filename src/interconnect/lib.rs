@@ -47,4 +47,4 @@ pub use emptied::{Emptied, FILLED_WITHIN};
 pub use hearing::{Hearing, Listening, Numbers};
 pub use ours::Moment;
 pub use reset::{local, may_reset};
-pub use step::{Step, ask, forget, has_rows, has_zone, step, withdraw};
+pub use step::{Step, ask, forget, has_own_zone, has_rows, has_zone, step, withdraw};

@@ -105,6 +105,12 @@ pub fn has_zone(ic_sb: &Cache, name: &str) -> bool {
     zone_of(ic_sb, name).is_some()
 }
 
+/// Whether IC-SB has a zone of this name, and nothing of others in it.
+pub fn has_own_zone(ic_sb: &Cache, name: &str, cluster: &str) -> bool {
+    let zone = zone_of(ic_sb, name);
+    zone.is_some() && rows_of_all(ic_sb).all(|(_, row, of)| of != zone || is_of(row, cluster))
+}
+
 /// What removes this cluster from IC-SB, and nothing of a cluster of the same name. The addresses in IC-NB stay claimed, so that
 /// the cluster has them again if it comes back. `was_here`: this process has taken steps there.
 pub fn withdraw(offer: &Offer, databases: Databases<'_>, was_here: bool) -> Txn {
