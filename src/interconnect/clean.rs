@@ -28,6 +28,8 @@ pub struct Cleaning {
     pub zone_id: Uuid,
     /// Whether ovnkube wrote it: then it answers, see [`answered`].
     pub is_ovnkube: bool,
+    /// It has this cluster's mark: only that the northbound database does not know its name says that it is another one.
+    pub has_our_mark: bool,
     pub txn: Txn,
     /// In words.
     pub rows: String,
@@ -46,6 +48,7 @@ pub fn clean(ic_sb: &Cache, left: Left<'_>, own: &Offer) -> Result<Option<Cleani
     let all: Vec<(Uuid, &Row)> = rows(ic_sb, zone_id).collect();
     let is_ovnkube = all.iter().any(|(_, row)| row.external_ids().contains_key(CLUSTER));
     let ours = Ours::find(ic_sb, own, zone_id, &all);
+    let has_our_mark = !ours.is_zone && all.iter().any(|(_, row)| is_of(row, &own.cluster));
     let mut txn = Txn::new(&ic_sb::DATABASE);
     let rows = match gateway {
         None => {
@@ -71,7 +74,7 @@ pub fn clean(ic_sb: &Cache, left: Left<'_>, own: &Offer) -> Result<Option<Cleani
             one(&mut txn, ic_sb, zone_id, gateway)
         }
     };
-    Ok(Some(Cleaning { zone: short(name), zone_id, is_ovnkube, txn, rows }))
+    Ok(Some(Cleaning { zone: short(name), zone_id, is_ovnkube, has_our_mark, txn, rows }))
 }
 
 /// What of a zone is this cluster's.

@@ -105,6 +105,7 @@ fn what_others_have_under_our_name_can_be_removed() {
         says(&rig.problems(), &["another cluster has az-name \"az1\" too", "ovnkube ic clean az az1"]);
         for left in [Left::Zone("az1"), Left::Gateway("gw3")] {
             let found = clean(&rig.ic_sb, left, &rig.offer).unwrap().unwrap();
+            assert!(!found.has_our_mark, "{left:?}: what has it stays");
             let gone: Vec<Uuid> = found.txn.subjects().into_iter().flatten().map(|(uuid, _)| uuid).collect();
             assert_eq!(gone, [foreign], "{left:?}");
         }
@@ -121,7 +122,10 @@ fn what_only_has_our_mark_can_be_removed() {
     use crate::clean::{Left, clean};
     let mut rig = renamed("az9", "gw9");
     for left in [Left::Zone("az9"), Left::Gateway("gw9")] {
-        assert!(clean(&rig.ic_sb, left, &rig.offer).unwrap().is_some_and(|found| found.is_ovnkube), "{left:?}");
+        assert!(
+            clean(&rig.ic_sb, left, &rig.offer).unwrap().is_some_and(|found| found.is_ovnkube && found.has_our_mark),
+            "{left:?}"
+        );
     }
     rig.offer.former.insert("az9".into());
     rig.offer.own_chassis.insert("gw9".into());
@@ -189,6 +193,20 @@ fn no_command_has_a_name_that_a_shell_obeys() {
     says(&problems, &["has the mark of this one", "If it is gone for good: remove its rows in IC-SB"]);
     says(&problems, &["cannot offer geneve 172.18.0.2", "is gone for good: remove its rows in IC-SB"]);
     assert!(problems.iter().all(|problem| !problem.contains("; curl")), "{problems:#?}");
+}
+
+/// A zone that the cluster made, and that another one has taken since, is no longer its own.
+#[test]
+fn a_zone_with_rows_of_others_is_not_own() {
+    let mut rig = Rig::new();
+    let is_own = |rig: &Rig| crate::step::has_own_zone(&rig.ic_sb, "az1x", "uid1");
+    assert!(!is_own(&rig));
+    rig.zone("az1x");
+    assert!(is_own(&rig));
+    rig.gateway("az1x", "c1", &[("geneve", "172.18.0.2")], Some("uid1"));
+    assert!(is_own(&rig));
+    rig.gateway("az1x", "gw9", &[("geneve", "172.29.0.2")], None);
+    assert!(!is_own(&rig));
 }
 
 /// Somebody changes the name of this cluster's zone: its gateway and port move to one with the right name.

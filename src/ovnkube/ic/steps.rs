@@ -103,7 +103,7 @@ pub(super) async fn clean(settings: &Settings, named: &Named, force: bool) -> Re
         Named::Gateway(name) => Left::Gateway(name),
     };
     let cannot = |why: String| anyhow!("cannot clean: {why}");
-    let First { kubernetes, names, said, .. } = First::read(settings).await;
+    let First { kubernetes, own: [nb, _], names, said, .. } = First::read(settings).await;
     let wanted = names.map_err(cannot)?;
     let offer = offered(&kubernetes)?;
     said.iter().try_for_each(|said| print(said))?;
@@ -112,6 +112,13 @@ pub(super) async fn clean(settings: &Settings, named: &Named, force: bool) -> Re
     let find = || cleaning(&south.cache(), left, &offer).map_err(refused);
     let Some(found) = find()? else { return Ok(nothing(&south, left)) };
     if !force {
+        if let (true, Err(why)) = (found.has_our_mark, &nb) {
+            return Err(refused(format!(
+                "cluster {} has the mark of this one, and the northbound database, which knows the names that this one had, cannot be read: \
+                 {why}; run this again when it can, or if you are sure that these rows are not needed, add --force",
+                found.zone
+            )));
+        }
         let north = north.map_err(|why| refused(format!("{why}; so {}", unasked(&found))))?;
         is_dead(&north, &south, &found, left).await?;
     }
