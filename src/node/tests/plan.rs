@@ -57,6 +57,7 @@ fn a_plan_is_carried_out_and_then_empty() {
             run("nft", &["flush", "table", "inet", "ovn-kubernetes"]);
             lab.ofctl("del-flows", &["cookie=0xdeff105/-1,table=1"]);
             lab.vsctl("remove Open_vSwitch . external_ids ovn-encap-type");
+            eventually("quiet", || !run("ip", &["addr"]).contains("tentative"));
             let before = seen(lab);
             let plan = lab.plan();
             for line in [
