@@ -217,6 +217,7 @@ impl Interconnection {
         let Sessions { lock, current, next } = &mut self.sessions;
         let (Some(session), Some(lock)) = (current, lock) else { return };
         tokio::select! {
+            biased;
             () = session.take(lock, &self.changes) => {}
             () = overdue(self.offers.clone(), next.as_ref()) => warn!("a shared database does not answer: going on without it"),
         }
@@ -357,6 +358,7 @@ async fn is_live(session: Option<&Session>, late: Option<&Reach>) -> Result<(), 
 /// see what is wanted, too.
 async fn overdue<T>(mut offers: watch::Receiver<T>, next: Option<&Session>) {
     tokio::select! {
+        biased;
         _ = offers.changed() => {}
         _ = is_live(next, next.map(|next| &next.reach)) => {}
     }

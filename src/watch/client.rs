@@ -8,7 +8,8 @@ use futures::{AsyncBufRead, AsyncBufReadExt};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Uri};
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::time::{Instant, timeout};
 
 use crate::error::chain;
@@ -48,28 +49,36 @@ pub struct Client {
 /// Whether connections hang, and since when that is known: an API server that stands still says nothing on a watch, as one does
 /// without news. After a doubt, requests go out on new connections, and watches go on there.
 #[derive(Clone, Default)]
-pub(crate) struct Doubt(Arc<watch::Sender<Option<Instant>>>);
+pub(crate) struct Doubt(Arc<Doubts>);
+
+#[derive(Default)]
+struct Doubts {
+    last: Mutex<Option<Instant>>,
+    /// Wakes the watches in the order in which they wait, as a `watch` channel would not: a simulated story can be played again.
+    raised: Notify,
+}
 
 impl Doubt {
     /// A connection did not answer and another one did.
     pub(crate) fn raise(&self) {
-        let raised = self.0.send_if_modified(|last| {
-            let is_new = last.is_none_or(|last| last.elapsed() >= DOUBT_AGAIN);
-            *last = if is_new { Some(Instant::now()) } else { *last };
-            is_new
-        });
-        if raised {
-            tracing::warn!("an API server does not answer on one connection, but on another; going on over new ones");
+        {
+            let mut last = self.0.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.is_some_and(|last| last.elapsed() < DOUBT_AGAIN) {
+                return;
+            }
+            *last = Some(Instant::now());
         }
+        tracing::warn!("an API server does not answer on one connection, but on another; going on over new ones");
+        self.0.raised.notify_waiters();
     }
 
     pub(crate) fn last(&self) -> Option<Instant> {
-        *self.0.borrow()
+        *self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What tells of doubts that come from now on.
-    pub(crate) fn follow(&self) -> watch::Receiver<Option<Instant>> {
-        self.0.subscribe()
+    /// Ends with the next doubt that comes from now on.
+    pub(crate) fn next(&self) -> Notified<'_> {
+        self.0.raised.notified()
     }
 }
 

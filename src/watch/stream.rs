@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use futures::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 use ovnkube_model::{Change, Name, Names};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::futures::Notified;
 use tokio::sync::mpsc::Sender;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::{Backoff, between};
@@ -295,14 +296,16 @@ impl<W: Watched> Stream<W> {
             query_value(self.version.as_deref().unwrap_or_default()),
             self.selector,
         );
-        let mut doubts = self.client.doubt.follow();
+        let doubt = self.client.doubt.clone();
+        let mut doubted = pin!(doubt.next());
         let stream = tokio::select! {
+            biased;
             stream = self.client.stream(&action, &path) => stream?,
-            _ = doubts.changed() => return Ok(WatchEnd::Doubted),
+            () = doubted.as_mut() => return Ok(WatchEnd::Doubted),
         };
         self.is_withheld = false;
         let (opened, mut heard) = (Instant::now(), false);
-        let end = self.follow(&action, stream, doubts, &mut heard).await;
+        let end = self.follow(&action, stream, doubted, &mut heard).await;
         let silent = opened.elapsed();
         if heard {
             (self.unheard, self.patience) = (Duration::ZERO, SILENCE);
@@ -323,7 +326,7 @@ impl<W: Watched> Stream<W> {
         &mut self,
         action: &str,
         stream: impl AsyncBufRead,
-        mut doubts: watch::Receiver<Option<Instant>>,
+        mut doubted: Pin<&mut Notified<'_>>,
         heard: &mut bool,
     ) -> Result<WatchEnd, Stop> {
         let mut stream = std::pin::pin!(stream);
@@ -333,7 +336,7 @@ impl<W: Watched> Stream<W> {
                 biased;
                 is_line = read_line(action, &mut stream, &mut line) => is_line?,
                 // what was read is passed on whole: else a deletion could be lost
-                _ = doubts.changed() => return Ok(WatchEnd::Doubted),
+                () = doubted.as_mut() => return Ok(WatchEnd::Doubted),
             };
             if !is_line {
                 return Ok(WatchEnd::Ended);
