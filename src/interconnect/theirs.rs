@@ -252,11 +252,10 @@ fn share(mut counts: Vec<usize>, most: usize) -> usize {
 }
 
 /// The least tunnel key of each zone's ports: who joins later gets a higher one.
-fn ages(ic_sb: &Cache) -> BTreeMap<Uuid, i64> {
-    let mut ages: BTreeMap<Uuid, i64> = BTreeMap::new();
-    for (_, row) in ic_sb.iter(port_binding::TABLE).filter(|(_, row)| port_key(row).is_some()) {
-        let Some(zone) = row.uuid(port_binding::AVAILABILITY_ZONE) else { continue };
-        let key = row.int(port_binding::TUNNEL_KEY);
+fn ages(ic_sb: &Cache) -> BTreeMap<Uuid, u32> {
+    let mut ages: BTreeMap<Uuid, u32> = BTreeMap::new();
+    for (_, row) in ic_sb.iter(port_binding::TABLE) {
+        let (Some(key), Some(zone)) = (port_key(row), row.uuid(port_binding::AVAILABILITY_ZONE)) else { continue };
         ages.entry(zone).and_modify(|least| *least = key.min(*least)).or_insert(key);
     }
     ages
@@ -265,10 +264,10 @@ fn ages(ic_sb: &Cache) -> BTreeMap<Uuid, i64> {
 /// The clusters whose names can be used. A new one takes no place away.
 fn named<'a>(
     mut zones: Vec<(Uuid, &'a str)>,
-    ages: &BTreeMap<Uuid, i64>,
+    ages: &BTreeMap<Uuid, u32>,
     wrong: &mut Vec<String>,
 ) -> BTreeMap<Uuid, &'a str> {
-    zones.sort_by_key(|(uuid, name)| (ages.get(uuid).copied().unwrap_or(i64::MAX), *name));
+    zones.sort_by_key(|(uuid, name)| (ages.get(uuid).copied().unwrap_or(u32::MAX), *name));
     zones.retain(|(_, name)| {
         if !is_zone(name) {
             wrong.push(format!(

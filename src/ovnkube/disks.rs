@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use ovnkube_config::{Settings, Side};
 use ovnkube_db::{ClusterStatus, full_disk};
-use ovnkube_model::{Notice, Severity};
 use ovnkube_watch::{Client, Events};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -13,7 +12,7 @@ use tracing::{info, warn};
 use crate::db::files;
 use crate::db::look::runs;
 use crate::db::place::{Place, WITHIN};
-use crate::stranger::{REMIND, namespace};
+use crate::stranger::{REMIND, warning};
 
 /// How often it is looked at: 100 MB are left when it is told.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -34,8 +33,8 @@ async fn keep_one(settings: &Settings, side: Side, host: &str, api: &Client, eve
                 let message = format!("{} on host {host}: {problem}", place.database.name);
                 warn!("{message}");
                 told = Some(Instant::now());
-                let object = namespace(api, &settings.kubernetes.ovn_config_namespace).await;
-                events.publish(Notice { object, severity: Severity::Warning, reason: "DatabaseDiskFull", message });
+                let namespace = &settings.kubernetes.ovn_config_namespace;
+                events.publish(warning(api, namespace, "DatabaseDiskFull", message).await);
             }
             Some(_) => {}
             None => {

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use ovnkube_config::{Settings, Side};
-use ovnkube_model::{Notice, Severity};
 use ovnkube_telemetry::{Northd, NorthdMetrics, NorthdState};
 use ovnkube_watch::{Client, Events};
 use tokio::time::{Instant, sleep};
@@ -12,7 +11,7 @@ use tracing::{info, warn};
 
 use crate::db::look::{is_northd_active, northd_here};
 use crate::db::place::Place;
-use crate::stranger::{REMIND, namespace};
+use crate::stranger::{REMIND, warning};
 
 /// How often it is asked for. One that takes over, or is restarted, is active again before the second question.
 const AGAIN: Duration = Duration::from_secs(20);
@@ -43,13 +42,8 @@ pub(crate) async fn keep(settings: &Settings, api: &Client, events: &Events, met
         if missed > 1 && is_due {
             warn!("{MISSING}");
             told = Some(Instant::now());
-            let object = namespace(api, &settings.kubernetes.ovn_config_namespace).await;
-            events.publish(Notice {
-                object,
-                severity: Severity::Warning,
-                reason: "NoNorthd",
-                message: MISSING.to_owned(),
-            });
+            let namespace = &settings.kubernetes.ovn_config_namespace;
+            events.publish(warning(api, namespace, "NoNorthd", MISSING.to_owned()).await);
         }
     }
 }

@@ -75,13 +75,17 @@ impl Report {
 
     /// A warning about the namespace of ovnkube.
     pub(crate) async fn warning(&self, reason: &'static str, message: String) -> Notice {
-        let object = namespace(&self.api, &self.namespace).await;
-        Notice { object, severity: Severity::Warning, reason, message }
+        warning(&self.api, &self.namespace, reason, message).await
     }
 }
 
+/// A warning about the namespace of ovnkube, which has this name.
+pub(crate) async fn warning(api: &Client, name: &str, reason: &'static str, message: String) -> Notice {
+    Notice { object: namespace(api, name).await, severity: Severity::Warning, reason, message }
+}
+
 /// The namespace of ovnkube, as Events are about it.
-pub(crate) async fn namespace(api: &Client, name: &str) -> Object {
+async fn namespace(api: &Client, name: &str) -> Object {
     let named = |namespace: &Value| -> Option<Name> {
         let of = &namespace["metadata"];
         (of["name"] == *name).then(|| of["uid"].as_str().unwrap_or_default().into())

@@ -34,18 +34,17 @@ fn written(server: &Member) -> String {
     raft::run(Release::Lts, "ovsdb-tool", &["-m".as_ref(), "show-log".as_ref(), server.file().as_os_str()])
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_master_sets_the_certificate_of_a_server_and_its_port() {
-    let (lab, nb) = (Lab::new().await, server());
-    lab.api.node("a").await;
-    let dir = nb.dir().to_owned();
-    issue(&dir, &["authorities"]);
-    issue(&dir, &["server", "db", "127.0.0.1"]);
-    issue(&dir, &["master", "one"]);
-    // rows of an administrator, which stay
-    nb.nbctl(&["--inactivity-probe=7000", "set-connection", "ptcp:0:127.0.0.1"]);
-    let port = free_port();
-    let mut flags = vec![format!("--nb-address=ssl:127.0.0.1:{port}"), format!("--nb-run-dir={}", dir.display())];
+/// Of a database's server, and of a master.
+fn certificates(dir: &Path) {
+    issue(dir, &["authorities"]);
+    issue(dir, &["server", "db", "127.0.0.1"]);
+    issue(dir, &["master", "one"]);
+}
+
+/// Of the master, with these certificates: the address and the keys of a database, but for its server's certificate.
+fn flags(side: &str, port: u16, dir: &Path) -> Vec<String> {
+    let mut flags =
+        vec![format!("--{side}-address=ssl:127.0.0.1:{port}"), format!("--{side}-run-dir={}", dir.display())];
     for (flag, file) in [
         ("client-privkey", "master-one.key"),
         ("client-cert", "master-one.crt"),
@@ -53,8 +52,21 @@ async fn a_master_sets_the_certificate_of_a_server_and_its_port() {
         ("server-privkey", "server-db.key"),
         ("server-cacert", "control.crt"),
     ] {
-        flags.push(format!("--nb-{flag}={}", dir.join(file).display()));
+        flags.push(format!("--{side}-{flag}={}", dir.join(file).display()));
     }
+    flags
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_sets_the_certificate_of_a_server_and_its_port() {
+    let (lab, nb) = (Lab::new().await, server());
+    lab.api.node("a").await;
+    let dir = nb.dir().to_owned();
+    certificates(&dir);
+    // rows of an administrator, which stay
+    nb.nbctl(&["--inactivity-probe=7000", "set-connection", "ptcp:0:127.0.0.1"]);
+    let port = free_port();
+    let flags = flags("nb", port, &dir);
     let with = |cert: &str| {
         let cert = format!("--nb-server-cert={}", dir.join(cert).display());
         flags.iter().chain([&cert]).map(String::as_str).map(str::to_owned).collect::<Vec<_>>()
@@ -120,22 +132,11 @@ async fn a_master_sets_the_certificate_of_the_southbound_server() {
     let args = args.map(|(flag, column)| format!("--{flag}=db:OVN_Southbound,{column}"));
     let server = Server::with(Release::Lts, &sb::DATABASE, &args);
     std::os::unix::fs::symlink(server.socket(), lab.dir.file("ovnsb_db.sock")).unwrap();
-    let dir = lab.dir.file("");
-    issue(&dir, &["authorities"]);
-    issue(&dir, &["server", "db", "127.0.0.1"]);
-    issue(&dir, &["master", "one"]);
+    let dir = &lab.dir.file("");
+    certificates(dir);
     let port = free_port();
-    let mut flags = vec![format!("--sb-address=ssl:127.0.0.1:{port}"), format!("--sb-run-dir={}", dir.display())];
-    for (flag, file) in [
-        ("client-privkey", "master-one.key"),
-        ("client-cert", "master-one.crt"),
-        ("client-cacert", "control.crt"),
-        ("server-privkey", "server-db.key"),
-        ("server-cert", "server-db.crt"),
-        ("server-cacert", "control.crt"),
-    ] {
-        flags.push(format!("--sb-{flag}={}", lab.dir.file(file).display()));
-    }
+    let mut flags = flags("sb", port, dir);
+    flags.push(format!("--sb-server-cert={}", dir.join("server-db.crt").display()));
     let master = lab.start("init-master=one", &flags.iter().map(String::as_str).collect::<Vec<_>>());
     let live = format!("database session is live database=\"OVN_Southbound\" remote=ssl:127.0.0.1:{port}");
     until("a session over TLS", async || master.log().contains(&live)).await;
