@@ -471,19 +471,25 @@ async fn a_read_only_connection_is_not_used_while_it_is_one() {
         assert!(!said.contains("error"), "{said}");
     };
     let port = dir.file("port.sock");
-    let row = json!({"target": format!("punix:{}", port.display()), "read_only": true});
-    transact(json!([
-        {"op": "insert", "table": "Connection", "uuid-name": "port", "row": row},
-        {"op": "insert", "table": "SB_Global", "row": {"connections": ["named-uuid", "port"]}},
-    ]));
-    let port = Remote::Unix(port);
-    let client = Client::connect(Options::new(&sb::DATABASE, vec![port.clone()]));
+    let listen = |read_only: bool| {
+        let row = json!({"target": format!("punix:{}", port.display()), "read_only": read_only});
+        transact(json!([
+            {"op": "insert", "table": "Connection", "uuid-name": "port", "row": row},
+            {"op": "mutate", "table": "SB_Global", "where": [], "mutations": [["connections", "insert", ["set", [["named-uuid", "port"]]]]]},
+        ]));
+    };
+    transact(json!([{"op": "insert", "table": "SB_Global", "row": {}}]));
+    listen(true);
+    let remote = Remote::Unix(port.clone());
+    let client = Client::connect(Options::new(&sb::DATABASE, vec![remote.clone()]));
     let refused =
         |s: &State| matches!(s, State::Disconnected { error } if error.contains("its Connection is read_only"));
     within("refusal of the port", client.state().wait_for(refused)).await.unwrap();
     assert!(client.schema().is_none());
-    transact(json!([{"op": "update", "table": "Connection", "where": [], "row": {"read_only": false}}]));
-    live_at(&client, port).await;
+    // a server that listens keeps to what its row said first: the row is made anew
+    transact(json!([{"op": "update", "table": "SB_Global", "where": [], "row": {"connections": ["set", []]}}]));
+    listen(false);
+    live_at(&client, remote).await;
 }
 
 /// A write that meets the new backup before its role is asked for.
