@@ -147,6 +147,8 @@ pub struct Interconnection {
     leaving: Leaving,
     /// The southbound database of the current session: who leaves it is to know.
     joined: watch::Sender<Option<Client>>,
+    /// What is wanted, in the databases of the current session.
+    place: watch::Sender<Option<Wanted>>,
     /// The next databases of which people know that they cannot be reached.
     late: Option<Reach>,
 }
@@ -174,8 +176,13 @@ impl Interconnection {
     pub fn new(own: OwnDatabases, settings: JoinSettings, changes: &mpsc::WeakSender<Change>) -> (Offers, Self) {
         let (to, offers) = watch::channel(Says::default());
         let engine = Offers { says: to, hosts: watch::Sender::default(), metrics: settings.metrics.clone() };
-        let (sessions, leaving, joined, late) = <_>::default();
-        (engine, Self { own, settings, offers, changes: changes.clone(), sessions, leaving, joined, late })
+        let (sessions, leaving, joined, place, late) = <_>::default();
+        (engine, Self { own, settings, offers, changes: changes.clone(), sessions, leaving, joined, place, late })
+    }
+
+    /// Where the cluster is joined with others; `None`: nowhere. It changes when these are other databases, or other servers.
+    pub fn place(&self) -> watch::Receiver<Option<Wanted>> {
+        self.place.subscribe()
     }
 
     /// Runs until [`Offers`] is dropped.
@@ -293,6 +300,13 @@ impl Interconnection {
 
     fn set_joined(&self) {
         self.joined.send_replace(self.sessions.current.as_ref().map(Session::shared));
+        let place = self.sessions.current.as_ref().map(Session::place);
+        let reach = |place: &Option<Wanted>| place.as_ref().map(Reach::of_wanted);
+        self.place.send_if_modified(|old| {
+            let is_moved = reach(old) != reach(&place);
+            *old = place;
+            is_moved
+        });
     }
 
     fn leave_current(&mut self) {

@@ -1,4 +1,5 @@
-//! Databases that do not take what is written for an interconnection: people are told which, why and what to do.
+//! What is wrong with an interconnection for longer, such as databases that do not take what is written: people are told which, why and
+//! what to do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use ovnkube_model::{Change, Name, Stuck, Written};
 use ovnkube_ovsdb::{Class, TxnError};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tracing::warn;
 
 /// After this long without a database, or without the lock, it is said.
 pub(crate) const SAY_AFTER: Duration = Duration::from_secs(10);
@@ -21,9 +23,44 @@ pub(crate) async fn tell(engine: &mpsc::WeakSender<Change>, change: Change) {
 /// The longest words of a server that are told.
 const LONGEST: usize = 300;
 
-/// Since when each database refuses, and what people were told.
+/// Something that people are told once it has lasted.
 #[derive(Default)]
-pub(crate) struct Refusals(BTreeMap<Written, (Instant, Option<Name>)>);
+pub(crate) struct Lasting {
+    since: Option<Instant>,
+    told: Option<Name>,
+}
+
+impl Lasting {
+    /// Notes how it is now. Returns when to look again, if it may have to be told then.
+    pub(crate) async fn note(
+        &mut self,
+        on: Stuck,
+        (problem, after): (Option<Name>, Duration),
+        changes: &mpsc::WeakSender<Change>,
+    ) -> Option<Instant> {
+        let Some(problem) = problem else {
+            self.since = None;
+            if self.told.take().is_some() {
+                tell(changes, Change::InterconnectionStuck(on, None)).await;
+            }
+            return None;
+        };
+        let due = *self.since.get_or_insert_with(Instant::now) + after;
+        if Instant::now() < due {
+            return Some(due);
+        }
+        if self.told.as_ref() != Some(&problem) {
+            warn!("{problem}");
+            self.told = Some(problem.clone());
+            tell(changes, Change::InterconnectionStuck(on, Some(problem))).await;
+        }
+        None
+    }
+}
+
+/// The databases that refuse.
+#[derive(Default)]
+pub(crate) struct Refusals(BTreeMap<Written, Lasting>);
 
 impl Refusals {
     /// Notes how a write ended. What a race with another cluster refuses succeeds soon after, so it is not told at once. A connection
@@ -38,12 +75,8 @@ impl Refusals {
         if matches!(error.class, Class::NotConnected | Class::Lost | Class::TimedOut) {
             return;
         }
-        let (since, told) = self.0.entry(database).or_insert_with(|| (Instant::now(), None));
         let says = Some(sentence(database, &error));
-        if since.elapsed() >= SAY_AFTER && *told != says {
-            told.clone_from(&says);
-            tell(changes, Change::InterconnectionStuck(Stuck::Write(database), says)).await;
-        }
+        self.0.entry(database).or_default().note(Stuck::Write(database), (says, SAY_AFTER), changes).await;
     }
 
     /// Nothing is to be written.
@@ -55,12 +88,12 @@ impl Refusals {
 
     /// Whether people know of one.
     pub(crate) fn told(&self) -> bool {
-        self.0.values().any(|(_, told)| told.is_some())
+        self.0.values().any(|refusal| refusal.told.is_some())
     }
 
     async fn end(&mut self, database: Written, changes: &mpsc::WeakSender<Change>) {
-        if self.0.remove(&database).is_some_and(|(_, told)| told.is_some()) {
-            tell(changes, Change::InterconnectionStuck(Stuck::Write(database), None)).await;
+        if let Some(mut refusal) = self.0.remove(&database) {
+            refusal.note(Stuck::Write(database), (None, SAY_AFTER), changes).await;
         }
     }
 }

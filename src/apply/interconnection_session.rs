@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
-use crate::interconnection_refusals::{Refusals, SAY_AFTER, tell};
+use crate::interconnection_refusals::{Lasting, Refusals, SAY_AFTER, tell};
 use crate::may_write::MayWrite;
 use crate::write_lock::LOCK;
 
@@ -30,6 +30,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 /// The most servers that a message names.
 const NAMED: usize = 5;
+/// For so long ovn-controller of a gateway may be away, as while it is restarted.
+const IDLE_AFTER: Duration = Duration::from_secs(30);
 /// Longest wait when nothing is due.
 const REST: Duration = Duration::from_secs(3600);
 
@@ -119,6 +121,8 @@ pub(crate) struct Session {
     waits: Option<Instant>,
     /// What is not taken of what is written.
     refusals: Refusals,
+    /// Gateways of this cluster that carry nothing.
+    idle: Lasting,
     /// What people were told of that.
     said: Option<Name>,
     /// Whether they were told by this session: an earlier one may have told them something.
@@ -165,6 +169,7 @@ impl Session {
             wrote: Instant::now(),
             waits: None,
             refusals: Refusals::default(),
+            idle: Lasting::default(),
             said: None,
             has_said: false,
         }
@@ -241,7 +246,7 @@ impl Session {
         self.vacated.retain(|name| has_own_zone(&self.south.cache(), name, &self.offer.cluster));
         let makes = (!has_zone(&self.south.cache(), &self.offer.wanted.zone)).then(|| self.offer.wanted.zone.clone());
         let moment = Moment { is_settled: settled <= now, now: seconds(), vacated: &self.vacated };
-        let Step { mut claims, offers, chassis, mut peers, numbers, goes_on } =
+        let Step { mut claims, offers, chassis, mut peers, numbers, idle, goes_on } =
             self.with_databases(|databases| step(&self.offer, databases, Some(&self.nb.cache()), moment));
         let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
         self.hearing.hear(&numbers, since);
@@ -252,6 +257,8 @@ impl Session {
             claims = ask(&self.north.cache(), moment.now);
         }
         let rest = self.hearing.next(own, self.listening, since).map_or(now + REST, |at| self.began + at);
+        let look = self.idle.note(Stuck::Gateways, (idle.map(Name::from), IDLE_AFTER), changes).await;
+        let rest = look.map_or(rest, |look| rest.min(look));
         if self.told.as_ref() != Some(&peers) {
             let Some(engine) = changes.upgrade() else { return now + REST };
             if engine.send(Change::Peers(Box::new(peers.clone()))).await.is_ok() {

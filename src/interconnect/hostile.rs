@@ -55,7 +55,7 @@ impl Rig {
             wanted,
             cluster: "uid1".into(),
             former: BTreeSet::new(),
-            chassis: ["c1".into()].into(),
+            gateways: [("n1".into(), Some("c1".into()))].into(),
             prefixes: vec!["10.128.0.0/14".parse().unwrap()],
             local: Local {
                 ranges: vec![LocalRange { range: "10.128.0.0/14".parse().unwrap(), purpose: "pods" }],

@@ -27,6 +27,9 @@ const ROUTER: &str = "lr-id";
 const ORIGIN: &str = "static";
 const SWITCH_PORT: &str = "transit-switch-port";
 
+/// The most gateways that a message names.
+const NAMED: usize = 5;
+
 /// When a step is taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Moment<'a> {
@@ -180,7 +183,7 @@ impl<'a> Ours<'a> {
     /// The chassis that may carry traffic.
     fn gateways(&self, txn: &mut Txn, zone: Uuid, kept: &mut BTreeSet<Uuid>, problems: &mut Vec<String>) {
         let ic_sb = self.databases.ic_sb;
-        for name in &self.offer.chassis {
+        for name in self.offer.gateways.values().flatten() {
             let Some(row) = self.offered(name) else { continue };
             let have = ic_sb.iter(gateway::TABLE).find(|(_, row)| row.str(gateway::NAME) == name.as_ref());
             let have = have.map(|(uuid, row)| (uuid, row.as_ref()));
@@ -215,8 +218,30 @@ impl<'a> Ours<'a> {
 
     /// The chassis of this name, if it may carry traffic: ovn-controller makes tunnels to other clusters only where it is told to.
     fn offered(&self, name: &str) -> Option<&'a Row> {
-        let chassis = self.local_chassis(name).filter(|_| self.offer.chassis.contains(name))?;
-        (chassis.map(chassis::OTHER_CONFIG).get("is-interconn") == Some("true")).then_some(chassis)
+        let is_gateway = self.offer.gateways.values().flatten().any(|gateway| gateway.as_ref() == name);
+        self.local_chassis(name).filter(|chassis| is_gateway && is_interconn(chassis))
+    }
+
+    /// The gateways that carry nothing, with the reason and what to do.
+    pub(crate) fn idle(&self) -> Option<String> {
+        let reason = |chassis: &Option<Name>| {
+            match chassis {
+            None => Some("its agent has not written the id of its chassis; start ovnkube's agent there, or see its log".to_owned()),
+            Some(name) => match self.local_chassis(name) {
+                None => Some(format!("chassis {name} is not in the southbound database; start ovn-controller there, or see its log")),
+                Some(row) if is_interconn(row) => None,
+                Some(_) => Some("ovn-controller makes no tunnels to other clusters: is-interconn is not true; see the log of its agent".to_owned()),
+            },
+        }
+        };
+        let idle = |(node, chassis): (&Name, &Option<Name>)| Some(format!("{node}: {}", reason(chassis)?));
+        let idle: Vec<String> = self.offer.gateways.iter().filter_map(idle).collect();
+        let more = idle.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(". {more} more") } else { String::new() };
+        (!idle.is_empty()).then(|| {
+            let named = idle.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(". ");
+            format!("of gw-nodes only the others carry packets between clusters. {named}{more}")
+        })
     }
 
     /// Where a gateway receives tunnels. The database takes each address once.
@@ -384,6 +409,11 @@ impl<'a> Ours<'a> {
             }
         }
     }
+}
+
+/// Whether ovn-controller makes tunnels to other clusters there.
+fn is_interconn(chassis: &Row) -> bool {
+    chassis.map(chassis::OTHER_CONFIG).get("is-interconn") == Some("true")
 }
 
 /// The name of the cluster that a gateway is of.

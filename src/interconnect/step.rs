@@ -28,6 +28,8 @@ pub struct Step {
     pub chassis: Txn,
     pub peers: Peers,
     pub numbers: Numbers,
+    /// Which gateways of this cluster carry nothing, and why.
+    pub idle: Option<String>,
     /// The cluster gets another name: there is more to do once the others had time to follow.
     pub goes_on: bool,
 }
@@ -52,10 +54,11 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     let switches = switches::read(reader, &mut problems);
     own_problems.extend(switches::missing_family(&offer.prefixes, &switches));
     let mut theirs = Theirs::read(reader, &switches, &mut problems);
-    let mut stage = Stage::Attach;
+    let (mut stage, mut idle) = (Stage::Attach, None);
     match ours {
         Ok(ours) => {
             claim::write(&mut claims, offer, &switches, &theirs, &mut own_problems);
+            idle = ours.idle();
             stage = ours.write(&mut offers, &switches, &former, moment, &mut own_problems);
         }
         Err(problem) => own_problems.push(problem),
@@ -73,7 +76,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
         problems: first(own_problems, problems),
     };
     let numbers = Numbers { asked: number(databases.ic_nb).map(|(_, number)| number), answers: theirs.answers };
-    Step { claims, offers, chassis, peers, numbers, goes_on: !moment.is_settled && stage != Stage::Done }
+    Step { claims, offers, chassis, peers, numbers, idle, goes_on: !moment.is_settled && stage != Stage::Done }
 }
 
 /// The problems that people are told: each becomes an Event, and many would keep those of pods and nodes from being written.

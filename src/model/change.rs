@@ -71,7 +71,7 @@ impl Change {
     }
 }
 
-/// What an interconnection waits for.
+/// What an interconnection waits for, or lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stuck {
     /// The databases in which it is.
@@ -80,6 +80,10 @@ pub enum Stuck {
     Next,
     /// This one does not take what the cluster writes.
     Write(Written),
+    /// Nothing: not all servers of the databases are as they should be.
+    Servers,
+    /// Nothing: not all gateways of this cluster carry packets.
+    Gateways,
 }
 
 /// A database that is written for an interconnection, apart from NB.

@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 use crate::connections::Connections;
 use crate::stop::Stop;
-use crate::{cluster, disks, election_timer, host_routes, northd, recording, server_keys, stranger, translate};
+use crate::{cluster, disks, election_timer, host_routes, ic, northd, recording, server_keys, stranger, translate};
 
 /// How many changes may wait for the engine; beyond that the watches wait.
 const CHANGES: usize = 4096;
@@ -126,6 +126,7 @@ pub(crate) async fn run(
         let own = nb.clone().zip(sb.clone()).map(|(nb, sb)| OwnDatabases { nb, sb });
         let join = |own| Interconnection::new(own, interconnection(&settings, &may_write, &metrics), &weak);
         let (offers, joined) = own.map(join).unzip();
+        let servers = joined.as_ref().map(|joined| ic::servers::keep(&settings, joined.place(), weak.clone()));
         let hosts = offers.as_ref().map(Offers::host_routes);
         let hosts = hosts.map(|told| host_routes::keep(&api, &settings, may_write.clone(), told));
         let engine = Engine::new(Parts {
@@ -160,6 +161,7 @@ pub(crate) async fn run(
             () = or_never(stale.map(Chassis::run)) => {}
             () = or_never(joined.map(Interconnection::run)) => {}
             () = or_never(keys) => {}
+            () = or_never(servers) => {}
             () = or_never(hosts) => {}
         }
         drop(watches);

@@ -5,6 +5,7 @@ mod databases;
 mod first;
 mod kubernetes;
 mod look;
+pub(crate) mod servers;
 mod steps;
 
 use anyhow::{Context as _, Result};

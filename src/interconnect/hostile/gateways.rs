@@ -2,6 +2,23 @@
 
 use super::*;
 
+/// Each reason is told, with what to do; the others carry what there is.
+#[test]
+fn a_gateway_of_ours_that_carries_nothing_is_named() {
+    let mut rig = Rig::new();
+    assert_eq!(rig.step().idle, None);
+    rig.offer.gateways.extend([("n2".into(), None), ("n3".into(), Some("c3".into()))]);
+    rig.offer.gateways.insert("n4".into(), Some("c4".into()));
+    rig.chassis("c4", "172.18.0.4", &[("is-interconn", "false")]);
+    let said = rig.step().idle.unwrap();
+    says(&[said.clone()], &["n2: its agent has not written", "start ovnkube's agent"]);
+    says(&[said.clone()], &["n3: chassis c3 is not in the southbound database; start ovn-controller there"]);
+    says(&[said.clone()], &["n4: ovn-controller makes no tunnels to other clusters: is-interconn"]);
+    assert!(!said.contains("n1"), "{said}");
+    rig.offer.gateways.extend((5..9).map(|n| (format!("n{n}").into(), None)));
+    says(&[rig.step().idle.unwrap()], &[". 2 more"]);
+}
+
 #[test]
 fn a_gateway_with_the_id_of_a_chassis_of_ours_is_refused() {
     let mut rig = Rig::new();

@@ -29,4 +29,5 @@ pub use checks::{Check, Verdict, checks};
 pub use facts::{Contents, Facts, GatewayNode, Reached, interconn};
 pub use in_effect::{Asked, InEffect, Looked, Source, asked};
 pub use northbound::Northbound;
+pub use servers::judge;
 pub use status::{RouteList, Status};

@@ -208,9 +208,9 @@ fn each_fault_is_told_alone_with_what_to_do() {
         (|f| node(f).interconn = Err("why".into()), "unknown  gateways: why"),
         (
             |f| f.servers[0].servers = vec![silent("a")],
-            "wrong    OVN_IC_Northbound: no server answers: a; start ovsdb-server of a",
+            "wrong    OVN_IC_Northbound: no server answers: a (refused); start ovsdb-server of a",
         ),
-        (|f| f.servers[1].servers.push(silent("b")), "wrong    OVN_IC_Southbound: works, but b does not answer"),
+        (|f| f.servers[1].servers.push(silent("b")), "wrong    OVN_IC_Southbound: works, but without b (refused)"),
         (
             |f| f.servers[0].servers = vec![server("a", Model::Clustered, false)],
             "wrong    OVN_IC_Northbound: no leader answers, so nothing can be written; name all servers in the key ic-db-host",

@@ -133,8 +133,8 @@ impl World {
 
     pub(super) fn apply_moved(&mut self, to: &Interconnection, is_same: bool) {
         self.joined.kept.moved(to, is_same);
-        // these were about the former databases
-        self.joined.stuck.retain(|on, _| !matches!(on, Stuck::Write(_)));
+        // the others were about the former databases
+        self.joined.stuck.retain(|on, _| matches!(on, Stuck::Present | Stuck::Next));
         self.affect(Affected::Interconnection);
     }
 
@@ -309,6 +309,8 @@ impl World {
                 warn("InterconnectionWaits", format!("{stays}: {problem}"))
             }
             Stuck::Write(_) => warn("InterconnectionRefused", problem.to_string()),
+            Stuck::Servers => warn("InterconnectionServers", problem.to_string()),
+            Stuck::Gateways => warn("GatewayIdle", problem.to_string()),
         });
         let offers = self.joined.wanted().is_some_and(|wanted| wanted.auto_route);
         let more = if offers { self.offered_ranges().1 } else { 0 };

@@ -64,12 +64,18 @@ fn cluster(kubernetes: &Kubernetes) -> Option<Name> {
 }
 
 async fn of_shared(settings: &Settings, names: Option<&Interconnection>) -> Vec<Observed> {
-    let Some(names) = names else { return Vec::new() };
+    match names {
+        Some(names) => shared_servers(settings, names).await.into(),
+        None => Vec::new(),
+    }
+}
+
+/// What the servers of the shared databases say.
+pub(super) async fn shared_servers(settings: &Settings, names: &Interconnection) -> [Observed; 2] {
     let tls = translate::tls(&settings.nb);
     let (north, south) = (remotes(&names.servers, names.nb_port), remotes(&names.servers, names.sb_port));
-    let (north, south) =
-        tokio::join!(servers(&north, tls.as_ref(), &ic_nb::DATABASE), servers(&south, tls.as_ref(), &ic_sb::DATABASE),);
-    vec![north, south]
+    tokio::join!(servers(&north, tls.as_ref(), &ic_nb::DATABASE), servers(&south, tls.as_ref(), &ic_sb::DATABASE))
+        .into()
 }
 
 /// Whether another client holds the lock. If nobody does, it is held here for a moment.

@@ -292,6 +292,24 @@ async fn a_joined_cluster_is_told_and_reset() {
     joined.end().await;
 }
 
+/// Traffic goes on in both cases, so that nobody would notice before the others fail, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_server_and_an_idle_gateway_are_events() {
+    let (joined, _master) = Joined::joined().await;
+    joined.configure(&[("ic-db-host", "127.0.0.1,127.0.0.9")]).await;
+    let event = async |reason: &str, text: &str| {
+        let events = joined.lab.api.get("/api/v1/namespaces/kube-system/events").await;
+        let events = events["items"].as_array().unwrap().clone();
+        events.iter().any(|e| e["reason"] == reason && e["message"].as_str().unwrap().contains(text))
+    };
+    let text = "OVN_IC_Northbound: works, but without tcp:127.0.0.9:";
+    until("the dead server is told", async || event("InterconnectionServers", text).await).await;
+    joined.lab.sb.sbctl(&["set", "chassis", "c1", "other_config:is-interconn=false"]);
+    let text = "n1: ovn-controller makes no tunnels to other clusters";
+    until("the gateway is told", async || event("GatewayIdle", text).await).await;
+    joined.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_dead_clusters_left_is_removed_and_what_is_alive_is_not() {
     let (joined, _master) = Joined::joined().await;

@@ -1,6 +1,6 @@
 //! What this cluster offers to the others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ovnkube_model::{Interconnection, Local, Name, Subnet, World};
 
@@ -15,8 +15,8 @@ pub struct Offer {
     pub cluster: Name,
     /// The names that it has or had: what has its mark under another name is not its own.
     pub former: BTreeSet<Name>,
-    /// The chassis of the gateways.
-    pub chassis: BTreeSet<Name>,
+    /// The nodes of the gateways, with the ids of their chassis as far as the agents there have written them.
+    pub gateways: BTreeMap<Name, Option<Name>>,
     /// The ranges that the others may reach.
     pub prefixes: Vec<Subnet>,
     /// What no transit switch and no tunnel of another cluster may have.
@@ -36,7 +36,7 @@ pub fn left(world: &World) -> Vec<Offer> {
         wanted: wanted.clone(),
         cluster: cluster.clone(),
         former: world.joined.former(),
-        chassis: BTreeSet::new(),
+        gateways: BTreeMap::new(),
         prefixes: Vec::new(),
         local: Local::default(),
         nodes: BTreeSet::new(),
@@ -50,14 +50,15 @@ pub fn left(world: &World) -> Vec<Offer> {
 pub fn offer(world: &World) -> Option<Offer> {
     let wanted = world.joined.wanted()?;
     let cluster = cluster(world)?;
-    let nodes = wanted.gateways.iter().filter_map(|name| world.nodes.get(name));
-    let chassis = nodes.filter_map(|node| node.chassis_id.clone()).collect();
+    let gateways =
+        wanted.gateways.iter().filter_map(|name| Some((name.clone(), world.nodes.get(name)?.chassis_id.clone())));
+    let gateways = gateways.collect();
     let prefixes = if wanted.auto_route { world.offered_ranges().0 } else { Vec::new() };
     Some(Offer {
         wanted: wanted.clone(),
         cluster,
         former: world.joined.former(),
-        chassis,
+        gateways,
         prefixes,
         local: world.own_addresses(),
         nodes: world.nodes.keys().cloned().collect(),

@@ -1,0 +1,58 @@
+//! Tells people which servers of the shared databases are not as they should be, also while the others serve: the master that keeps the
+//! interconnection asks each of them from time to time.
+
+use std::time::Duration;
+
+use ovnkube_config::Settings;
+use ovnkube_interconnect::report::judge;
+use ovnkube_model::{Change, Interconnection, Name, Stuck};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tracing::warn;
+
+use super::look::shared_servers;
+
+/// How often they are asked.
+const AGAIN: Duration = Duration::from_secs(60);
+/// When they are asked first, and again where something is wrong: one that is restarted is there by then.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Runs while this master leads. `place`: where the cluster is joined with others.
+pub(crate) async fn keep(
+    settings: &Settings,
+    mut place: watch::Receiver<Option<Interconnection>>,
+    changes: mpsc::WeakSender<Change>,
+) {
+    // what was seen last time, and what people know
+    let (mut before, mut told, mut wait) = (None, None, SOON);
+    loop {
+        match timeout(wait, place.changed()).await {
+            // the engine forgets what it knew of the former ones
+            Ok(Ok(())) => (before, told, wait) = (None, None, SOON),
+            Ok(Err(_)) => return std::future::pending().await,
+            Err(_) => {
+                let Some(place) = place.borrow().clone() else { continue };
+                let problem = problem(settings, &place).await;
+                let lasts = problem.clone().filter(|_| before.is_some());
+                before = problem;
+                wait = if before.is_some() && lasts.is_none() { SOON } else { AGAIN };
+                if lasts != told && (lasts.is_some() || before.is_none()) {
+                    let Some(engine) = changes.upgrade() else { return std::future::pending().await };
+                    lasts.iter().for_each(|problem| warn!("{problem}"));
+                    let _ = engine.send(Change::InterconnectionStuck(Stuck::Servers, lasts.clone())).await;
+                    told = lasts;
+                }
+            }
+        }
+    }
+}
+
+async fn problem(settings: &Settings, place: &Interconnection) -> Option<Name> {
+    let observed = shared_servers(settings, place).await;
+    let say = |observed| {
+        let (seen, remedy) = judge(observed).err()?;
+        Some(format!("{}: {seen}; {remedy}", observed.database))
+    };
+    let all: Vec<String> = observed.iter().filter_map(say).collect();
+    (!all.is_empty()).then(|| all.join(". ").into())
+}
