@@ -10,7 +10,7 @@ use ovnkube_interconnect::{
 use ovnkube_model::{Change, Interconnection, Name, Peers, Server, Stuck, Written};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
-use ovnkube_ovsdb::{Cache, Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError};
+use ovnkube_ovsdb::{Cache, Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError, Unfit};
 use ovnkube_plan::Offer;
 use ovnkube_telemetry::{Connected, InterconnectionMetrics};
 use tokio::sync::{mpsc, watch};
@@ -30,6 +30,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 /// The most servers that a message names.
 const NAMED: usize = 5;
+/// The most that is read of a database which other clusters write: a master keeps all of it in memory.
+const MOST_BYTES: usize = 64 << 20;
 /// For so long ovn-controller of a gateway may be away, as while it is restarted.
 const IDLE_AFTER: Duration = Duration::from_secs(30);
 /// Longest wait when nothing is due.
@@ -142,6 +144,8 @@ impl Session {
             Client::connect(Options {
                 tls: settings.tls.clone(),
                 txn_timeout: settings.txn_timeout,
+                max_message: MOST_BYTES,
+                max_rows: Some(MOST_BYTES),
                 ..Options::new(database, remotes)
             })
         };
@@ -295,7 +299,10 @@ impl Session {
             (&self.north, "northbound", self.reach.nb_port, "ic-nb-port"),
             (&self.south, "southbound", self.reach.sb_port, "ic-sb-port"),
         ];
-        let (_, which, port, key) = databases.into_iter().find(|(client, ..)| !is_live(client))?;
+        let (client, which, port, key) = databases.into_iter().find(|(client, ..)| !is_live(client))?;
+        if let Some(Unfit::TooLarge(why)) = &*client.unfit().borrow() {
+            return Some(format!("the {which} interconnection database is not used: {why}").into());
+        }
         Some(
             format!(
                 "the {which} interconnection database cannot be reached at port {port} of {hosts}; start it, or correct ic-db-host \

@@ -38,7 +38,7 @@ impl Report {
             let said = unfit.borrow_and_update().clone();
             let mut wait = REMIND;
             if let Some(now) = said {
-                let (Unfit::Stranger(why) | Unfit::Older(why) | Unfit::Full(why)) = &now;
+                let (Unfit::Stranger(why) | Unfit::Older(why) | Unfit::TooLarge(why) | Unfit::Full(why)) = &now;
                 self.readiness.wait(self.part, why.as_str());
                 if matches!(now, Unfit::Full(_)) {
                     wait = TRIED_AGAIN;
@@ -68,6 +68,7 @@ impl Report {
         let (reason, what, why) = match unfit {
             Unfit::Stranger(why) => ("DatabaseOfAnotherCluster", "is not used", why),
             Unfit::Older(why) => ("DatabaseOlderThanSeen", "is not used", why),
+            Unfit::TooLarge(why) => ("DatabaseTooLarge", "is not used", why),
             Unfit::Full(why) => ("DatabaseCannotWrite", "takes no changes", why),
         };
         self.warning(reason, format!("the {} {what}: {why}", self.part)).await

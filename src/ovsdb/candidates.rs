@@ -169,7 +169,9 @@ impl Candidates {
     fn name_unfit(&self, shared: &Shared) {
         let unfit = self.0.iter().find_map(|candidate| candidate.unfit.clone());
         shared.unfit.send_if_modified(|said| {
-            *said != unfit && {
+            // what is too large is not known before it is read
+            let stays = unfit.is_none() && matches!(said, Some(Unfit::TooLarge(_)));
+            *said != unfit && !stays && {
                 *said = unfit;
                 true
             }

@@ -58,11 +58,18 @@ pub(crate) enum Fault {
     OtherCluster { has: Option<String>, seen: String },
     #[error("{0}")]
     Inconsistent(String),
+    #[error("the rows of the database have more than {0} bytes")]
+    TooMuch(usize),
     #[error("a task of the session ended: {0}")]
     Task(tokio::task::JoinError),
 }
 
 impl Fault {
+    /// Whether the database is larger than what is taken up.
+    pub(crate) fn is_too_large(&self) -> bool {
+        matches!(self, Self::TooMuch(_) | Self::Frame(FrameError::TooLong(_)))
+    }
+
     /// Whether the server may become good while it is watched: it says so in `_Server`.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::NotLeader | Self::Partitioned | Self::Stale { .. })

@@ -50,6 +50,8 @@ pub struct Options {
     pub window: usize,
     /// Longest message in bytes; a longer one ends the session.
     pub max_message: usize,
+    /// The most bytes that all rows may have as text; more end the session. For databases that strangers write. `None`: it is not counted.
+    pub max_rows: Option<usize>,
 }
 
 impl Options {
@@ -72,6 +74,7 @@ impl Options {
             txn_timeout: Duration::from_secs(60),
             window: 64,
             max_message: 1 << 30,
+            max_rows: None,
         }
     }
 }

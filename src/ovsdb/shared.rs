@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use ovnkube_ovn::{ServerSchema, Table, Uuid};
+use ovnkube_ovn::{Row, ServerSchema, Table, Uuid};
 use ovnkube_ovsdb_data::{
     Cache, CheckContext, Condition, Conditions, Layout, RowChange, Txn, TxnError, Updates, check, owned,
 };
@@ -38,6 +38,8 @@ pub(crate) struct Live {
 pub(crate) struct Store {
     pub(crate) cache: Cache,
     last_txn: Uuid,
+    /// Bytes of all rows as text, if they are counted.
+    bytes: usize,
     /// What the cache was filled with; a monitor of something else starts from nothing.
     layout: Option<Arc<Layout>>,
 }
@@ -67,7 +69,7 @@ impl Shared {
     pub(crate) fn new(options: Options) -> Self {
         let cache = Cache::new(options.database, options.identity, options.has_parents);
         Shared {
-            store: RwLock::new(Store { cache, last_txn: Uuid::nil(), layout: None }),
+            store: RwLock::new(Store { cache, last_txn: Uuid::nil(), bytes: 0, layout: None }),
             patience: Patience::new(options.remotes.len()),
             options,
             state: watch::Sender::new(State::Disconnected { error: "not connected yet".to_owned() }),
@@ -229,8 +231,10 @@ impl Shared {
         let mut store = self.store_of(conn)?;
         let (changes, result) = store.cache.apply(updates, &monitor.layout);
         store.last_txn = if result.is_ok() { txn.unwrap_or_default() } else { Uuid::nil() };
+        let fits = self.count(&mut store, &changes);
         self.publish(changes);
-        result.map_err(|e| Fault::Inconsistent(e.to_string()))
+        result.map_err(|e| Fault::Inconsistent(e.to_string()))?;
+        fits
     }
 
     /// Replaces the contents of the cache by a full download.
@@ -246,8 +250,19 @@ impl Shared {
         store.last_txn = txn.unwrap_or_default();
         store.layout = Some(Arc::clone(&monitor.layout));
         self.stats.add(5, 1);
+        let fits = self.count(&mut store, &changes);
         self.publish(changes);
-        Ok(())
+        fits
+    }
+
+    /// Counts the bytes of all rows. Fails if there are too many.
+    fn count(&self, store: &mut Store, changes: &[RowChange]) -> Result<(), Fault> {
+        let Some(most) = self.options.max_rows else { return Ok(()) };
+        let bytes = |row: &Option<Arc<Row>>| row.as_ref().map_or(0, |row| row.to_string().len());
+        for change in changes {
+            store.bytes = (store.bytes + bytes(&change.new)).saturating_sub(bytes(&change.old));
+        }
+        if store.bytes > most { Err(Fault::TooMuch(most)) } else { Ok(()) }
     }
 
     fn publish(&self, changes: Vec<RowChange>) {
@@ -268,6 +283,7 @@ impl Shared {
         self.is_live.store(true, Ordering::Release);
         self.locks.ask_all(&conn);
         self.stats.add(4, 1);
+        self.unfit.send_if_modified(|said| said.take_if(|said| matches!(said, Unfit::TooLarge(_))).is_some());
         tracing::info!(database = self.options.database.name, %remote, "database session is live");
         self.state.send_replace(State::Live { remote: remote.clone() });
         // subscribers that this wakes may look at the state
@@ -292,6 +308,9 @@ impl Shared {
         let was = self.live.write().unwrap_or_else(PoisonError::into_inner).take();
         self.is_live.store(false, Ordering::Release);
         self.state.send_replace(State::Disconnected { error: format!("{remote}: {fault}") });
+        if fault.is_too_large() {
+            self.unfit.send_replace(Some(Unfit::TooLarge(format!("{remote}: {fault}; remove rows that nobody needs"))));
+        }
         if was.is_some() {
             self.subscribers.lost();
         }

@@ -33,6 +33,8 @@ pub enum Unfit {
     Stranger(String),
     /// Its log ends before an entry that was seen already: an old copy of its file, or of those of most members, was put back.
     Older(String),
+    /// The database is larger than what is taken up.
+    TooLarge(String),
     /// It cannot write its file. Said again each time that it refuses a transaction for that.
     Full(String),
 }

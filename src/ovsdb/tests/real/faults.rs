@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ovnkube_ovn::nb::{logical_switch as ls, logical_switch_port as lsp};
 use ovnkube_ovn::{Atom, Datum, Row, Uuid, derived_uuid, nb};
-use ovnkube_ovsdb::{Class, Client, Event, Options, State, Txn};
+use ovnkube_ovsdb::{Class, Client, Event, Options, State, Txn, Unfit};
 
 use crate::lab::{Dir, Host, Lts, NB, Server, assert_cache_is_fresh, live, options, within};
 use crate::proxy::{Fault, Proxy};
@@ -275,6 +275,40 @@ async fn messages_longer_than_allowed_end_the_session() {
     writer.transact(txn).await.unwrap();
     within("recovery", client.synced()).await;
     assert_cache_is_fresh(&client, server.remote()).await;
+}
+
+/// Small changes fill a database as well as large ones.
+#[tokio::test]
+async fn more_rows_than_allowed_end_the_session() {
+    let dir = Dir::new();
+    let server = Server::standalone(Lts, &dir, NB);
+    let writer = live(options(vec![server.remote()])).await;
+    let client = live(Options { max_rows: Some(100_000), ..options(vec![server.remote()]) }).await;
+    let mut unfit = client.unfit();
+    for n in 1..=12 {
+        let mut txn = Txn::new(&nb::DATABASE);
+        txn.insert(Uuid::from_u128(n), Row::new(ls::TABLE).with(ls::NAME, "x".repeat(10_000)));
+        writer.transact(txn).await.unwrap();
+    }
+    let is_told =
+        |said: &Option<Unfit>| matches!(said, Some(Unfit::TooLarge(why)) if why.contains("more than 100000 bytes"));
+    within("the report", unfit.wait_for(is_told)).await.unwrap();
+    // it tries again, and stays away
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(!client.state().borrow().is_live() && is_told(&unfit.borrow()));
+    // one that begins now takes no more
+    let late = Client::connect(Options { max_rows: Some(100_000), ..options(vec![server.remote()]) });
+    within("the report", late.unfit().wait_for(is_told)).await.unwrap();
+    let mut txn = Txn::new(&nb::DATABASE);
+    for n in 1..=4 {
+        txn.delete(ls::TABLE, Uuid::from_u128(n));
+    }
+    writer.transact(txn).await.unwrap();
+    for client in [client, late] {
+        within("recovery", client.synced()).await;
+        assert_cache_is_fresh(&client, server.remote()).await;
+        assert_eq!(*client.unfit().borrow(), None);
+    }
 }
 
 #[tokio::test]
