@@ -471,6 +471,10 @@ switch() {
   has_module || say "perhaps $remedy"
   # shellcheck disable=SC2086 # arguments are words
   $ctl start --system-id=random $first ${OVS_OPTIONS:-} 9>&- || { has_module && die "cannot start Open vSwitch: see the lines above"; die "cannot start Open vSwitch: see the lines above. Perhaps $remedy"; }
+  # with OVN 26.03.1, the switch of a gateway waits until ovn-controller has reached the southbound database, by way of this switch
+  case $(ovs-vsctl --timeout=5 --no-wait --if-exists get Open_vSwitch . external_ids:ovn-managed-flow-restore-wait 2>/dev/null) in
+    *true*) ovs-vsctl --timeout=5 --no-wait remove Open_vSwitch . other_config flow-restore-wait -- remove Open_vSwitch . external_ids ovn-managed-flow-restore-wait || say "cannot end flow-restore-wait: see the line above" ;;
+  esac
   touch $OVS_RUN/started || say "cannot write $OVS_RUN/started: when this container starts again, it removes ports that are not to survive a boot"
   # nothing rotates its log files
   for daemon in ovsdb-server ovs-vswitchd; do ovs-appctl --timeout=5 -t $daemon vlog/set file:warn || :; done

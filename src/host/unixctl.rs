@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use ovnkube_ovsdb::{NoAnswer, Questions, Remote};
 use serde_json::Value;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use crate::{Error, Result};
@@ -36,6 +38,24 @@ pub async fn ask(run_dir: &Path) -> Result<()> {
         return Ok(());
     }
     vswitchd(run_dir, "version", &[]).await.map(drop)
+}
+
+/// An ovs-vswitchd that runs.
+#[derive(Debug)]
+pub struct Running(UnixStream);
+
+/// The one that runs now, if it has its pid file and its usual socket in `run_dir`.
+pub async fn running(run_dir: &Path) -> Option<Running> {
+    let pid = std::fs::read_to_string(run_dir.join(PIDFILE)).ok()?;
+    Some(Running(UnixStream::connect(control_socket(run_dir, &pid)).await.ok()?))
+}
+
+impl Running {
+    /// Returns when it has ended. Until then it sends nothing that it was not asked for.
+    pub async fn ended(&mut self) {
+        let mut bytes = [0; 64];
+        while matches!(self.0.read(&mut bytes).await, Ok(1..)) {}
+    }
 }
 
 fn control_socket(run_dir: &Path, pid: &str) -> PathBuf {

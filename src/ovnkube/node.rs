@@ -37,8 +37,18 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// If the watch does not show a written annotation, it is written again: another program may have removed it at once.
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
+/// Runs until stopped.
+pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, stop: Stop) -> Result<()> {
+    let (remote, run_dir) = (wanted::ovs_remote(&settings), settings.ovspaths.run_dir.clone());
+    tokio::select! {
+        outcome = Box::pin(certified(settings, name, health, stop)) => outcome,
+        // before anything that needs the network
+        never = ovnkube_node::end_waits(&remote, &run_dir) => match never {},
+    }
+}
+
 /// Runs until stopped, with a certificate of its own if it is to have one.
-pub(crate) async fn run(settings: Settings, name: String, health: NodeHealth, mut stop: Stop) -> Result<()> {
+async fn certified(settings: Settings, name: String, health: NodeHealth, mut stop: Stop) -> Result<()> {
     let Some(wanted) = certificate(&settings, &name) else {
         return serve(settings, name, health, stop).await;
     };

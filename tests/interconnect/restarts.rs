@@ -31,13 +31,46 @@ async fn a_kill_before_any_write_changes_no_row() {
     assert!(kills.iter().all(|kills| *kills > 2), "{kills:?}");
 }
 
+/// The same while keys are edited, there and back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_before_any_write_of_an_edit_changes_no_row() {
+    for edit in [("auto-route", "true", "false"), ("routes", "", "az2 10.98.0.0/16"), ("az-name", "az1", "az7")] {
+        kill_while_a_key_is_edited(edit).await;
+    }
+}
+
+async fn kill_while_a_key_is_edited((key, first, other): (&str, &str, &str)) {
+    let lab = Lab::up(Release::Lts).await;
+    let (_other, engine) = joined(&lab).await;
+    let rows_with = async |value| {
+        lab.configure(&[(key, value)]).await;
+        if key == "az-name" {
+            lab.bind(&format!("cr-{value}-ts"), "c1").await;
+        }
+        // a name that the cluster had stays for some seconds
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        lab.is_quiet().await;
+        lab.everything()
+    };
+    // what is kept of earlier names is the same after the first time
+    rows_with(other).await;
+    let (rows, rows_of_other) = (rows_with(first).await, rows_with(other).await);
+    assert_ne!(rows, rows_of_other, "{key}");
+    drop(engine);
+    let (first, other) = ([(key, first)], [(key, other)]);
+    let (first, other): (Edit<'_>, Edit<'_>) = ((Some(&first), &rows), (Some(&other), &rows_of_other));
+    let kills = [kill_before_each_write(&lab, first, other).await, kill_before_each_write(&lab, other, first).await];
+    println!("{key}: {kills:?} kills");
+    assert!(kills.iter().all(|kills| *kills > 0), "{key}: {kills:?}");
+}
+
 /// What the ConfigMap has other than usual, `None`: there is none; and the rows then.
 type Edit<'a> = (Option<&'a [(&'a str, &'a str)]>, &'a str);
 
 /// From the rows of one edit to those of another one, again and again. Returns how often the first master was killed.
 async fn kill_before_each_write(lab: &Lab, from: Edit<'_>, to: Edit<'_>) -> usize {
     let is_as = |(_, rows): Edit<'_>| {
-        lab.bind_if_there("cr-az1-ts", "c1");
+        ["cr-az1-ts", "cr-az7-ts"].iter().for_each(|port| lab.bind_if_there(port, "c1"));
         lab.everything() == rows
     };
     let edit = async |(changed, _): Edit<'_>| match changed {

@@ -3,7 +3,9 @@
 
 mod lab;
 
-use lab::{container, error, eventually, in_node, result, run};
+use std::time::Duration;
+
+use lab::{Lab, container, error, eventually, in_node, result, run};
 use nix::sys::signal::Signal;
 use ovnkube_node::Change;
 
@@ -16,6 +18,30 @@ fn a_switch_that_hangs_is_noticed_without_a_change() {
         eventually("the report", || lab.waits_for().contains("ovs-vswitchd does not answer the agent"));
         lab.signal("vswitchd", Signal::SIGCONT);
         eventually("it is ready again", || lab.waits_for().is_empty());
+    });
+}
+
+/// OVN sets the mark. What another program wants to restore it ends itself.
+#[test]
+fn a_wait_that_ovn_left_for_the_next_switch_is_ended() {
+    in_node(|lab| {
+        lab.start_ovs();
+        lab.end_waits();
+        let waits = |lab: &Lab| lab.vsctl("get Open_vSwitch . other_config").contains("flow-restore-wait");
+        let is_marked = |lab: &Lab| lab.vsctl("get Open_vSwitch . external_ids").contains("ovn-managed");
+        std::thread::sleep(Duration::from_secs(2));
+        let wait = "set Open_vSwitch . other_config:flow-restore-wait=true";
+        lab.vsctl(&format!("{wait} external_ids:ovn-managed-flow-restore-wait=true"));
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(waits(lab), "it is for the next switch");
+        lab.kill("vswitchd");
+        lab.start_vswitchd();
+        eventually("the end of the wait", || !waits(lab) && !is_marked(lab));
+        lab.kill("vswitchd");
+        lab.vsctl(&format!("--no-wait {wait}"));
+        lab.start_vswitchd();
+        std::thread::sleep(Duration::from_secs(3));
+        assert!(waits(lab), "another program ends it");
     });
 }
 

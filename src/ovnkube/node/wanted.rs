@@ -19,6 +19,11 @@ const DEFAULT_ROUTE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
 
+/// Of the local database.
+pub(super) fn ovs_remote(settings: &Settings) -> String {
+    format!("unix:{}", settings.ovspaths.run_dir.join("db.sock").display())
+}
+
 pub(super) fn settings(settings: &Settings, node: &Name, api_server: &str) -> NodeSettings {
     let logging = &settings.logging;
     NodeSettings {
@@ -32,7 +37,7 @@ pub(super) fn settings(settings: &Settings, node: &Name, api_server: &str) -> No
         cluster_subnets: translate::cluster_subnets(settings).iter().map(|range| range.cidr).collect(),
         masquerade_subnets: translate::masquerade_subnets(settings),
         address_rules: translate::network(settings, Roles::default()).address_rules(),
-        ovs_remote: format!("unix:{}", settings.ovspaths.run_dir.join("db.sock").display()),
+        ovs_remote: ovs_remote(settings),
         cni_socket: CNI_SOCKET.into(),
         cni_conf: CniConf {
             dir: settings.cni.conf_dir.clone(),

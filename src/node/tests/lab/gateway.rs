@@ -67,6 +67,12 @@ impl Lab {
         ));
     }
 
+    /// What the agent's process does besides.
+    pub fn end_waits(&self) {
+        let (remote, dir) = (self.unix("db.sock"), self.dir.clone());
+        self.runtime.spawn(async move { match ovnkube_node::end_waits(&remote, &dir).await {} });
+    }
+
     pub fn ofctl(&self, command: &str, args: &[&str]) -> String {
         let target = format!("unix:{}", self.path("br-ex.mgmt"));
         self.tool("ovs-ofctl", &[&[command, &target], args].concat())
