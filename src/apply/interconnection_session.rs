@@ -1,11 +1,12 @@
 //! Connections to the databases that joined clusters share, and what is read and written there.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ovnkube_interconnect::{
-    Databases, Emptied, FILLED_WITHIN, Hearing, Listening, Moment, Step, ask, has_own_zone, has_rows, has_zone, step,
-    withdraw,
+    Databases, Emptied, FILLED_WITHIN, Hearing, Listening, Moment, Step, Way, ask, has_own_zone, has_rows, has_zone,
+    step, withdraw,
 };
 use ovnkube_model::{Change, Interconnection, Name, Peers, Server, Stuck, Written};
 use ovnkube_ovn::ic_sb::ic_sb_global;
@@ -32,6 +33,8 @@ const SETTLED_AFTER: Duration = Duration::from_secs(3);
 const NAMED: usize = 5;
 /// The most that is read of a database which other clusters write: a master keeps all of it in memory.
 const MOST_BYTES: usize = 64 << 20;
+/// The other side may take so long until its gateway passes packets of a way that is open.
+const KNOWN_AFTER: Duration = Duration::from_secs(2);
 /// For so long ovn-controller of a gateway may be away, as while it is restarted.
 const IDLE_AFTER: Duration = Duration::from_secs(30);
 /// Longest wait when nothing is due.
@@ -125,6 +128,8 @@ pub(crate) struct Session {
     refusals: Refusals,
     /// Gateways of this cluster that carry nothing.
     idle: Lasting,
+    /// The ways that are open, and since when this session knows it.
+    opened: BTreeMap<Way, Instant>,
     /// What people were told of that.
     said: Option<Name>,
     /// Whether they were told by this session: an earlier one may have told them something.
@@ -174,6 +179,7 @@ impl Session {
             waits: None,
             refusals: Refusals::default(),
             idle: Lasting::default(),
+            opened: BTreeMap::new(),
             said: None,
             has_said: false,
         }
@@ -249,8 +255,9 @@ impl Session {
         let settled = self.wrote + SETTLED_AFTER;
         self.vacated.retain(|name| has_own_zone(&self.south.cache(), name, &self.offer.cluster));
         let makes = (!has_zone(&self.south.cache(), &self.offer.wanted.zone)).then(|| self.offer.wanted.zone.clone());
-        let moment = Moment { is_settled: settled <= now, now: seconds(), vacated: &self.vacated };
-        let Step { mut claims, offers, chassis, mut peers, numbers, idle, goes_on } =
+        let known = self.known_ways(now);
+        let moment = Moment { is_settled: settled <= now, now: seconds(), vacated: &self.vacated, known: Some(&known) };
+        let Step { mut claims, offers, chassis, mut peers, numbers, open, idle, goes_on, is_soon } =
             self.with_databases(|databases| step(&self.offer, databases, Some(&self.nb.cache()), moment));
         let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
         self.hearing.hear(&numbers, since);
@@ -263,6 +270,8 @@ impl Session {
         let rest = self.hearing.next(own, self.listening, since).map_or(now + REST, |at| self.began + at);
         let look = self.idle.note(Stuck::Gateways, (idle.map(Name::from), IDLE_AFTER), changes).await;
         let rest = look.map_or(rest, |look| rest.min(look));
+        let rest = if is_soon { rest.min(now + TRY_AGAIN) } else { rest };
+        let rest = self.note_ways(open, now).map_or(rest, |look| rest.min(look));
         if self.told.as_ref() != Some(&peers) {
             let Some(engine) = changes.upgrade() else { return now + REST };
             if engine.send(Change::Peers(Box::new(peers.clone()))).await.is_ok() {
@@ -282,6 +291,21 @@ impl Session {
             (false, false) => TRY_AGAIN,
             (false, true) => SAY_AFTER,
         }
+    }
+
+    /// The ways that have been open for a while.
+    fn known_ways(&self, now: Instant) -> BTreeSet<Way> {
+        let known = self.opened.iter().filter(|(_, at)| **at + KNOWN_AFTER <= now);
+        known.map(|(way, _)| way.clone()).collect()
+    }
+
+    /// Notes which ways are open. Returns when the next one has been so for a while.
+    fn note_ways(&mut self, open: BTreeSet<Way>, now: Instant) -> Option<Instant> {
+        self.opened.retain(|way, _| open.contains(way));
+        for way in open {
+            self.opened.entry(way).or_insert(now);
+        }
+        self.opened.values().map(|at| *at + KNOWN_AFTER).filter(|due| *due > now).min()
     }
 
     /// What must be there before anything is read or written, and what to do.

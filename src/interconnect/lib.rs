@@ -48,3 +48,4 @@ pub use hearing::{Hearing, Listening, Numbers};
 pub use ours::Moment;
 pub use reset::{local, may_reset};
 pub use step::{Step, ask, forget, has_own_zone, has_rows, has_zone, step, withdraw};
+pub use ways::Way;

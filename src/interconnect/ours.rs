@@ -13,9 +13,10 @@ use ovnkube_plan::{Offer, names};
 use crate::databases::{Databases, is_remote, number};
 use crate::former::{Former, Stage};
 use crate::keys::{self, is_of_switch};
-use crate::rows::{CLUSTER, is_of, marks, rows_of_all, zone_of};
+use crate::rows::{CLUSTER, is_new, is_of, marks, rows_of_all, zone_of};
 use crate::switches::Switch;
 use crate::text::{remove_zone, short, typed};
+use crate::ways::Way;
 use crate::write::put;
 
 /// External id of a route with the uuid of the router that it leads to. OVN's own daemon, from 24.03 on, skips routes without
@@ -39,6 +40,8 @@ pub struct Moment<'a> {
     pub now: u64,
     /// Names that this cluster had, and has made zones of: these go when they are empty.
     pub vacated: &'a [Name],
+    /// The ways that have been open for a while; `None`: all that are open.
+    pub known: Option<&'a BTreeSet<Way>>,
 }
 
 /// This cluster in the databases.
@@ -46,6 +49,8 @@ pub(crate) struct Ours<'a> {
     offer: &'a Offer,
     databases: Databases<'a>,
     zone: Option<Uuid>,
+    /// The chassis that have its ports now.
+    carrying: BTreeSet<Name>,
     /// Its routes by switch, prefix and next hop.
     routes: BTreeMap<[&'a str; 3], Uuid>,
 }
@@ -72,7 +77,7 @@ impl<'a> Ours<'a> {
         let routes = routes.map(|(uuid, row)| {
             ([row.str(route::TRANSIT_SWITCH), row.str(route::IP_PREFIX), row.str(route::NEXTHOP)], uuid)
         });
-        Self { offer, databases, zone, routes: routes.collect() }
+        Self { offer, databases, zone, carrying: BTreeSet::new(), routes: routes.collect() }
     }
 
     /// Whose a row of the zone is; `None`: OVN's own daemon made it, and it does not say.
@@ -108,13 +113,38 @@ impl<'a> Ours<'a> {
         rows.find(|row| row.str(chassis::NAME) == name && !is_remote(row))
     }
 
+    /// Notes which chassis have its ports now.
+    pub(crate) fn look(&mut self, switches: &[Switch]) {
+        let ends = switches.iter().flat_map(|switch| switch.ports().map(|own| names::transit(&switch.name, &own.zone)));
+        self.carrying = ends.filter_map(|ends| self.gateway_of(&ends.router_side)).collect();
+    }
+
+    pub(crate) fn carrying(&self) -> BTreeSet<Name> {
+        self.carrying.clone()
+    }
+
+    /// Whether it has written a gateway just now.
+    pub(crate) fn has_new_gateway(&self, now: u64) -> bool {
+        let mut rows = self.databases.ic_sb.iter(gateway::TABLE);
+        rows.any(|(_, row)| self.is_mine(row) && is_new(row, now))
+    }
+
+    /// Gateways of which the others cannot know yet. `now`: seconds since 1970.
+    pub(crate) fn new_gateways(&self, now: u64) -> BTreeSet<Name> {
+        let is_old = |name: &&Name| {
+            let mut rows = self.databases.ic_sb.iter(gateway::TABLE).filter(|(_, row)| self.is_mine(row));
+            rows.any(|(_, row)| row.str(gateway::NAME) == name.as_ref() && !is_new(row, now))
+        };
+        self.offer.gateways.values().flatten().filter(|name| !is_old(name)).cloned().collect()
+    }
+
     /// Returns the stage of a change of names.
     pub(crate) fn write(
         &self,
         txn: &mut Txn,
         switches: &[Switch],
         former: &Former<'_>,
-        Moment { is_settled, now, vacated }: Moment<'_>,
+        Moment { is_settled, now, vacated, .. }: Moment<'_>,
         problems: &mut Vec<String>,
     ) -> Stage {
         let name = &self.offer.wanted.zone;
@@ -131,7 +161,7 @@ impl<'a> Ours<'a> {
         }
         let zone = put(txn, self.databases.ic_sb, self.zone, name, row);
         let mut kept = BTreeSet::new();
-        self.gateways(txn, zone, &mut kept, problems);
+        self.gateways(txn, zone, now, &mut kept, problems);
         self.datapaths(txn, switches, problems);
         for switch in switches {
             if self.port(txn, zone, (switch, now), &mut kept, problems) && offers {
@@ -181,9 +211,10 @@ impl<'a> Ours<'a> {
     }
 
     /// The chassis that may carry traffic.
-    fn gateways(&self, txn: &mut Txn, zone: Uuid, kept: &mut BTreeSet<Uuid>, problems: &mut Vec<String>) {
+    fn gateways(&self, txn: &mut Txn, zone: Uuid, now: u64, kept: &mut BTreeSet<Uuid>, problems: &mut Vec<String>) {
         let ic_sb = self.databases.ic_sb;
-        for name in self.offer.gateways.values().flatten() {
+        let wanted: BTreeSet<&Name> = self.offer.gateways.values().flatten().chain(&self.carrying).collect();
+        for name in wanted {
             let Some(row) = self.offered(name) else { continue };
             let have = ic_sb.iter(gateway::TABLE).find(|(_, row)| row.str(gateway::NAME) == name.as_ref());
             let have = have.map(|(uuid, row)| (uuid, row.as_ref()));
@@ -204,7 +235,7 @@ impl<'a> Ours<'a> {
                 .with(gateway::AVAILABILITY_ZONE, zone)
                 .with(gateway::HOSTNAME, row.str(chassis::HOSTNAME))
                 .with(gateway::ENCAPS, encaps)
-                .with(gateway::EXTERNAL_IDS, [(CLUSTER, self.offer.cluster.to_string())]);
+                .with(gateway::EXTERNAL_IDS, marks(&self.offer.cluster, have.map(|(_, row)| row), now));
             kept.insert(put(txn, ic_sb, have.map(|(uuid, _)| uuid), name, want));
         }
     }
@@ -219,7 +250,7 @@ impl<'a> Ours<'a> {
     /// The chassis of this name, if it may carry traffic: ovn-controller makes tunnels to other clusters only where it is told to.
     fn offered(&self, name: &str) -> Option<&'a Row> {
         let is_gateway = self.offer.gateways.values().flatten().any(|gateway| gateway.as_ref() == name);
-        self.local_chassis(name).filter(|chassis| is_gateway && is_interconn(chassis))
+        self.local_chassis(name).filter(|row| (is_gateway || self.carrying.contains(name)) && is_interconn(row))
     }
 
     /// The gateways that carry nothing, with the reason and what to do.

@@ -7,8 +7,11 @@ use ovnkube_ovsdb_data::Cache;
 /// External id that says which cluster a row is of: two clusters may be given the same name.
 pub(crate) const CLUSTER: &str = "ovnkube-cluster";
 
-/// External id of ports and routes: when their cluster made them, in seconds since 1970.
+/// External id of gateways, ports and routes: when their cluster made them, in seconds since 1970.
 const SINCE: &str = "ovnkube-since";
+
+/// How long others may take to follow, seconds.
+const FOLLOWED_AFTER: u64 = 3;
 
 /// The external ids of a row of a cluster. One that is there keeps its time, and one of an earlier release has none.
 pub(crate) fn marks(cluster: &str, have: Option<&Row>, now: u64) -> Vec<(&'static str, String)> {
@@ -22,6 +25,11 @@ pub(crate) fn marks(cluster: &str, have: Option<&Row>, now: u64) -> Vec<(&'stati
 /// When its cluster made a row, as far as that is known.
 pub(crate) fn since(row: &Row) -> Option<u64> {
     row.external_ids().get(SINCE)?.parse().ok()
+}
+
+/// Whether its cluster has made a row just now: others may not have followed. A time that is to come is a clock's fault.
+pub(crate) fn is_new(row: &Row, now: u64) -> bool {
+    since(row).and_then(|since| now.checked_sub(since)).is_some_and(|age| age < FOLLOWED_AFTER)
 }
 
 /// The zone with a name.

@@ -1,5 +1,7 @@
 //! One step towards what is wanted, from what the databases hold now.
 
+use std::collections::BTreeSet;
+
 use ovnkube_model::{Name, OwnPort, Peers, TransitSwitch};
 use ovnkube_ovn::{Row, Uuid, ic_nb, ic_sb, sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
@@ -12,7 +14,7 @@ use crate::ours::{Moment, Ours};
 use crate::rows::{is_of, rows_of_all, zone_of};
 use crate::switches::{Reader, Switch};
 use crate::theirs::Theirs;
-use crate::ways::Ways;
+use crate::ways::{Way, Ways};
 use crate::{chassis, claim, switches};
 
 /// The most problems that are named.
@@ -28,10 +30,14 @@ pub struct Step {
     pub chassis: Txn,
     pub peers: Peers,
     pub numbers: Numbers,
+    /// The ways that are open.
+    pub open: BTreeSet<Way>,
     /// Which gateways of this cluster carry nothing, and why.
     pub idle: Option<String>,
     /// The cluster gets another name: there is more to do once the others had time to follow.
     pub goes_on: bool,
+    /// There is more to do a second later.
+    pub is_soon: bool,
 }
 
 /// The next step. Where nothing differs, all transactions are empty. NB tells which ways are used; where it is not known, only open
@@ -54,9 +60,13 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     let switches = switches::read(reader, &mut problems);
     own_problems.extend(switches::missing_family(&offer.prefixes, &switches));
     let mut theirs = Theirs::read(reader, &switches, &mut problems);
-    let (mut stage, mut idle) = (Stage::Attach, None);
+    let (mut stage, mut idle, mut new_gateways, mut carrying) = (Stage::Attach, None, BTreeSet::new(), BTreeSet::new());
+    let mut is_soon = false;
     match ours {
-        Ok(ours) => {
+        Ok(mut ours) => {
+            ours.look(&switches);
+            is_soon = ours.has_new_gateway(moment.now);
+            (new_gateways, carrying) = (ours.new_gateways(moment.now), ours.carrying());
             claim::write(&mut claims, offer, &switches, &theirs, &mut own_problems);
             idle = ours.idle();
             stage = ours.write(&mut offers, &switches, &former, moment, &mut own_problems);
@@ -64,7 +74,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
         Err(problem) => own_problems.push(problem),
     }
     chassis::write(&mut chassis, databases.sb, &theirs, Some(offer), &mut problems);
-    let ways = Ways::find(nb, databases.sb, &switches, &theirs);
+    let ways = Ways::find(nb, databases.sb, &switches, &theirs, moment.known);
     let ports = ways.ports(&theirs);
     let (routes, waiting) = theirs.routes.drain(..).partition(|route| ways.has(route));
     let peers = Peers {
@@ -73,10 +83,13 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
         routes,
         waiting,
         clusters: theirs.clusters,
+        new_gateways,
+        carrying,
         problems: first(own_problems, problems),
     };
     let numbers = Numbers { asked: number(databases.ic_nb).map(|(_, number)| number), answers: theirs.answers };
-    Step { claims, offers, chassis, peers, numbers, idle, goes_on: !moment.is_settled && stage != Stage::Done }
+    let goes_on = !moment.is_settled && stage != Stage::Done;
+    Step { claims, offers, chassis, peers, numbers, open: ways.open(), idle, goes_on, is_soon }
 }
 
 /// The problems that people are told: each becomes an Event, and many would keep those of pods and nodes from being written.

@@ -15,9 +15,14 @@ use crate::rows::is_ours;
 use crate::switches::Switch;
 use crate::theirs::{Port, Theirs};
 
+/// A next hop in a transit switch.
+pub type Way = (Name, IpAddr);
+
 /// Next hops that packets can reach, by transit switch, and the ways that are used.
 pub(crate) struct Ways {
-    open: BTreeSet<(Name, IpAddr)>,
+    open: BTreeSet<Way>,
+    /// Those that are open for so short a time that the other side may not know it yet.
+    fresh: BTreeSet<Way>,
     /// Prefixes by next hop.
     used: BTreeMap<IpAddr, BTreeSet<Subnet>>,
 }
@@ -25,7 +30,14 @@ pub(crate) struct Ways {
 impl Ways {
     /// A way is open when both this cluster's port in the switch and the other's are on a gateway. One that has a row in NB is used,
     /// and stays, whatever becomes of its ports: a gateway that is away comes back, and the next master finds the way as this one.
-    pub(crate) fn find(nb: Option<&Cache>, sb: &Cache, switches: &[Switch], theirs: &Theirs) -> Self {
+    /// `known`: those that have been open for a while; without it, all count.
+    pub(crate) fn find(
+        nb: Option<&Cache>,
+        sb: &Cache,
+        switches: &[Switch],
+        theirs: &Theirs,
+        known: Option<&BTreeSet<Way>>,
+    ) -> Self {
         let rows = sb.iter(port_binding::TABLE).filter(|(_, row)| row.uuid(port_binding::CHASSIS).is_some());
         let on_gateway: BTreeSet<&str> = rows.map(|(_, row)| row.str(port_binding::LOGICAL_PORT)).collect();
         let has_own = |switch: &&Switch| {
@@ -36,7 +48,14 @@ impl Ways {
         let is_open = |port: &&Port| own.contains(&port.switch) && on_gateway.contains(port.name.as_ref());
         let (open, closed): (Vec<_>, Vec<_>) = theirs.ports.iter().partition(is_open);
         let open = open.into_iter().flat_map(|port| port.addresses.iter().map(|ip| (port.switch.clone(), *ip)));
-        Self { open: open.collect(), used: nb.filter(|_| !closed.is_empty()).map(used).unwrap_or_default() }
+        let open: BTreeSet<Way> = open.collect();
+        let fresh: BTreeSet<Way> = known.map(|known| open.difference(known).cloned().collect()).unwrap_or_default();
+        let is_asked = !closed.is_empty() || !fresh.is_empty();
+        Self { used: nb.filter(|_| is_asked).map(used).unwrap_or_default(), open, fresh }
+    }
+
+    pub(crate) fn open(self) -> BTreeSet<Way> {
+        self.open
     }
 
     pub(crate) fn has(&self, route: &PeerRoute) -> bool {
@@ -44,8 +63,15 @@ impl Ways {
         let within = |used: &BTreeSet<Subnet>| {
             used.range(route.prefix..).next().is_some_and(|first| route.prefix.contains_subnet(*first))
         };
-        self.open.contains(&(route.switch.clone(), route.next_hop))
-            || self.used.get(&route.next_hop).is_some_and(within)
+        let way = (route.switch.clone(), route.next_hop);
+        // while there are other ways, a new one has time
+        let waits = || self.fresh.contains(&way) && self.used.values().any(within);
+        (self.open.contains(&way) && !waits()) || self.used.get(&route.next_hop).is_some_and(within)
+    }
+
+    fn is_open(&self, way: &Way) -> bool {
+        let waits = self.fresh.contains(way) && !self.used.is_empty();
+        (self.open.contains(way) && !waits) || self.used.contains_key(&way.1)
     }
 
     /// The others' addresses, sorted.
@@ -54,7 +80,7 @@ impl Ways {
             zone: port.zone.clone(),
             switch: port.switch.clone(),
             address,
-            open: self.open.contains(&(port.switch.clone(), address)) || self.used.contains_key(&address),
+            open: self.is_open(&(port.switch.clone(), address)),
         };
         let ports = theirs.ports.iter().flat_map(|port| port.addresses.iter().map(move |ip| of(port, *ip)));
         ports.collect::<BTreeSet<_>>().into_iter().collect()

@@ -1,6 +1,9 @@
 //! Gateways of other clusters, which become chassis here, and ours, which others' rows may stand in the way of.
 
+use ovnkube_ovn::nb::logical_router_static_route as static_route;
+
 use super::*;
+use crate::Way;
 
 /// Each reason is told, with what to do; the others carry what there is.
 #[test]
@@ -17,6 +20,57 @@ fn a_gateway_of_ours_that_carries_nothing_is_named() {
     assert!(!said.contains("n1"), "{said}");
     rig.offer.gateways.extend((5..9).map(|n| (format!("n{n}").into(), None)));
     says(&[rig.step().idle.unwrap()], &[". 2 more"]);
+}
+
+/// Ports move to a gateway only once the others can have a tunnel to it, and one that goes stays until its ports have moved.
+#[test]
+fn a_gateway_begins_and_ends_with_its_tunnels() {
+    let mut rig = Rig::new();
+    let at = |rig: &Rig, now| step(&rig.offer, rig.databases(), Some(&rig.nb), Moment { now, ..Moment::default() });
+    assert_eq!(at(&rig, 100).peers.new_gateways, ["c1".into()].into());
+    rig.zone("az1");
+    let gateway = rig.gateway("az1", "c1", &[("geneve", "172.18.0.2")], None);
+    let marks = [(CLUSTER, "uid1"), ("ovnkube-since", "100")];
+    let row = rig.ic_sb.get(gateway::TABLE, gateway).unwrap().as_ref().clone().with(gateway::EXTERNAL_IDS, marks);
+    add(&mut rig.ic_sb, "c1", row);
+    // the clock of the master before was ahead
+    for (now, is_new) in [(101, true), (103, false), (99, false)] {
+        let step = at(&rig, now);
+        assert_eq!((step.peers.new_gateways.len(), step.is_soon), (usize::from(is_new), is_new), "{now}");
+    }
+
+    bound(&mut rig);
+    rig.offer.gateways.clear();
+    let step = at(&rig, 200);
+    assert_eq!(step.peers.carrying, ["c1".into()].into());
+    assert!(lines(&step.offers, "delete Gateway").is_empty(), "{:?}", step.offers.lines());
+    rig.sb.set(binding::TABLE, derived_uuid(binding::TABLE.name, "cr-az1-ts"), None);
+    let step = at(&rig, 200);
+    assert!(step.peers.carrying.is_empty());
+    assert_eq!(lines(&step.offers, "delete Gateway").len(), 1, "{:?}", step.offers.lines());
+}
+
+/// The gateway of the other side may not pass packets of it at once.
+#[test]
+fn a_new_way_waits_for_the_other_side_while_there_are_others() {
+    let mut rig = Rig::new();
+    rig.route("az2", "10.244.0.0/16", "169.254.100.9");
+    bound(&mut rig);
+    let used = |rig: &Rig, known: &BTreeSet<Way>| {
+        let moment = Moment { known: Some(known), ..Moment::default() };
+        let peers = step(&rig.offer, rig.databases(), Some(&rig.nb), moment).peers;
+        (peers.routes.len(), peers.waiting.len())
+    };
+    assert_eq!(used(&rig, &BTreeSet::new()), (1, 0));
+    let ids = ovnkube_ovn::owner::marks(ovnkube_ovn::owner::INTERCONNECTION);
+    let row = Row::new(static_route::TABLE)
+        .with(static_route::IP_PREFIX, "10.244.0.0/16")
+        .with(static_route::NEXTHOP, "169.254.101.9")
+        .with(static_route::EXTERNAL_IDS, ids);
+    add(&mut rig.nb, "another way", row);
+    assert_eq!(used(&rig, &BTreeSet::new()), (0, 1));
+    let way: Way = ("ts".into(), "169.254.100.9".parse().unwrap());
+    assert_eq!(used(&rig, &[way].into()), (1, 0));
 }
 
 #[test]

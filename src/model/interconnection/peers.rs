@@ -1,7 +1,7 @@
 //! What the interconnection databases say, as far as it matters for the northbound database. They are read and
 //! checked by `src/interconnection/`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
@@ -24,6 +24,12 @@ pub struct Peers {
     /// The other clusters, by name.
     #[serde(default)]
     pub clusters: BTreeMap<Name, PeerCluster>,
+    /// Chassis of this cluster's gateways of which the others cannot know yet: no port moves there.
+    #[serde(default)]
+    pub new_gateways: BTreeSet<Name>,
+    /// Chassis that have ports of this cluster now: they stay gateways until the ports have moved.
+    #[serde(default)]
+    pub carrying: BTreeSet<Name>,
     /// Why something is not as wanted, one sentence each, with what to do.
     pub problems: Vec<String>,
 }

@@ -189,9 +189,16 @@ impl World {
         let is_renumbered = ages(&old) != ages(&new) || nets(&old) != nets(&new);
         let names: BTreeSet<&Name> = old.switches.keys().chain(new.switches.keys()).collect();
         for name in names {
-            if is_renumbered || old.switches.get(name) != new.switches.get(name) {
+            if is_renumbered || old.new_gateways != new.new_gateways || old.switches.get(name) != new.switches.get(name)
+            {
                 self.affect(Affected::TransitSwitch(name.clone()));
             }
+        }
+        let moved: BTreeSet<&Name> = old.carrying.symmetric_difference(&new.carrying).collect();
+        let has_moved = |node: &Node| node.chassis_id.as_ref().is_some_and(|id| moved.contains(id));
+        let nodes = self.nodes.iter().filter(|(_, node)| has_moved(node)).map(|(name, _)| name.clone());
+        for node in nodes.collect::<Vec<_>>() {
+            self.affect(Affected::Node(node));
         }
         self.joined.peers = Some(new);
         self.settle_prefixes();
@@ -271,6 +278,20 @@ impl World {
         let hosts = hosts.map(|range| (range, "traffic between pods and their own host"));
         let all = pods.chain(services).chain(joins).chain(hosts);
         all.map(|(range, purpose)| LocalRange { range, purpose })
+    }
+
+    /// Whether a node is a gateway: it is to be one, or still has a port.
+    pub fn is_interconnection_gateway(&self, name: &Name) -> bool {
+        let chassis = || self.nodes.get(name)?.chassis_id.as_ref();
+        let carries = |peers: &Peers| chassis().is_some_and(|id| peers.carrying.contains(id));
+        self.gateways().any(|gateway| gateway == name) || self.joined.peers.as_ref().is_some_and(carries)
+    }
+
+    /// The chassis of the gateways in their order. Those of which the others cannot know yet come last.
+    pub fn gateway_chassis(&self) -> (Vec<Name>, Vec<Name>) {
+        let chassis = self.gateways().filter_map(|name| self.nodes.get(name)?.chassis_id.clone());
+        let is_new = |id: &Name| self.joined.peers.as_ref().is_some_and(|peers| peers.new_gateways.contains(id));
+        chassis.partition(|id| !is_new(id))
     }
 
     fn gateways(&self) -> impl Iterator<Item = &Name> {

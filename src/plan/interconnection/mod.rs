@@ -82,7 +82,7 @@ impl Feature for Interconnections {
 fn labels(name: &Name, world: &World) -> Want {
     let Some(node) = world.nodes.get(name) else { return Want::default() };
     let is_gateway = match world.joined.wanted() {
-        Some(wanted) => Some(wanted.gateways.contains(name)),
+        Some(_) => Some(world.is_interconnection_gateway(name)),
         None => world.joined.is_off().then_some(false),
     };
     let label = |key: &'static str, is: Option<bool>| match (is?, node.labels.get(key).map(String::as_str)) {

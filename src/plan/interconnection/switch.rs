@@ -1,6 +1,6 @@
 //! A transit switch and its ports.
 
-use ovnkube_model::{Interconnection, Name, OwnPort, World};
+use ovnkube_model::{Name, OwnPort, World};
 use ovnkube_ovn::nb::{
     gateway_chassis as gc, logical_router as lr, logical_router_port as lrp, logical_switch as ls,
     logical_switch_port as lsp,
@@ -25,7 +25,7 @@ pub(super) fn want(name: &Name, world: &World) -> Want {
             )
             .with(ls::EXTERNAL_IDS, owner::marks(owner::INTERCONNECTION)),
     );
-    let chassis = gateways(wanted, number, world);
+    let chassis = gateways(number, world);
     for own in &transit.own {
         let ends = names::transit(name, &own.zone);
         let gateways = gateway_rows(&mut want, &ends, &chassis);
@@ -45,15 +45,18 @@ pub(super) fn want(name: &Name, world: &World) -> Want {
     want
 }
 
-/// The chassis of the gateways, the preferred one first. Each switch prefers another one, so that traffic uses all.
-fn gateways(wanted: &Interconnection, number: usize, world: &World) -> Vec<Name> {
-    let nodes = wanted.gateways.iter().filter_map(|name| world.nodes.get(name));
-    let mut chassis: Vec<Name> = nodes.filter_map(|node| node.chassis_id.clone()).collect();
-    if !chassis.is_empty() {
-        let first = number % chassis.len();
-        chassis.rotate_left(first);
-    }
-    chassis
+/// The chassis of the gateways, the preferred one first. Each switch prefers another one, so that traffic uses all. One to which the
+/// other clusters have no tunnel yet would get their packets too late.
+fn gateways(number: usize, world: &World) -> Vec<Name> {
+    let (known, new) = world.gateway_chassis();
+    let rotated = |mut chassis: Vec<Name>| {
+        if !chassis.is_empty() {
+            let first = number % chassis.len();
+            chassis.rotate_left(first);
+        }
+        chassis
+    };
+    rotated(known).into_iter().chain(rotated(new)).collect()
 }
 
 fn gateway_rows(want: &mut Want, ends: &names::TransitPorts, chassis: &[Name]) -> Vec<RowKey> {
