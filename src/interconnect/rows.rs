@@ -10,8 +10,8 @@ pub(crate) const CLUSTER: &str = "ovnkube-cluster";
 /// External id of gateways, ports and routes: when their cluster made them, in seconds since 1970.
 const SINCE: &str = "ovnkube-since";
 
-/// How long others may take to follow, seconds.
-const FOLLOWED_AFTER: u64 = 3;
+/// How long others may take to make tunnels to a gateway, and OVN to see by BFD that they work, seconds.
+const FOLLOWED_AFTER: u64 = 6;
 
 /// The external ids of a row of a cluster. One that is there keeps its time, and one of an earlier release has none.
 pub(crate) fn marks(cluster: &str, have: Option<&Row>, now: u64) -> Vec<(&'static str, String)> {

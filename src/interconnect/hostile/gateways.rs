@@ -34,7 +34,7 @@ fn a_gateway_begins_and_ends_with_its_tunnels() {
     let row = rig.ic_sb.get(gateway::TABLE, gateway).unwrap().as_ref().clone().with(gateway::EXTERNAL_IDS, marks);
     add(&mut rig.ic_sb, "c1", row);
     // the clock of the master before was ahead
-    for (now, is_new) in [(101, true), (103, false), (99, false)] {
+    for (now, is_new) in [(101, true), (106, false), (99, false)] {
         let step = at(&rig, now);
         assert_eq!((step.peers.new_gateways.len(), step.is_soon), (usize::from(is_new), is_new), "{now}");
     }

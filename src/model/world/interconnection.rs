@@ -187,10 +187,10 @@ impl World {
         let nets = |peers: &Peers| -> Vec<Subnet> { peers.switches.values().flat_map(subnets).collect() };
         let ages = |peers: &Peers| peers.switches.iter().map(|(name, of)| (name.clone(), of.key)).collect::<Vec<_>>();
         let is_renumbered = ages(&old) != ages(&new) || nets(&old) != nets(&new);
+        let has_other_gateways = old.new_gateways != new.new_gateways || old.carrying != new.carrying;
         let names: BTreeSet<&Name> = old.switches.keys().chain(new.switches.keys()).collect();
         for name in names {
-            if is_renumbered || old.new_gateways != new.new_gateways || old.switches.get(name) != new.switches.get(name)
-            {
+            if is_renumbered || has_other_gateways || old.switches.get(name) != new.switches.get(name) {
                 self.affect(Affected::TransitSwitch(name.clone()));
             }
         }
@@ -287,11 +287,16 @@ impl World {
         self.gateways().any(|gateway| gateway == name) || self.joined.peers.as_ref().is_some_and(carries)
     }
 
-    /// The chassis of the gateways in their order. Those of which the others cannot know yet come last.
-    pub fn gateway_chassis(&self) -> (Vec<Name>, Vec<Name>) {
+    /// The chassis of the gateways in their order: those that the others can know, those that they cannot know yet, and those that are
+    /// to be none but still have a port.
+    pub fn gateway_chassis(&self) -> [Vec<Name>; 3] {
         let chassis = self.gateways().filter_map(|name| self.nodes.get(name)?.chassis_id.clone());
-        let is_new = |id: &Name| self.joined.peers.as_ref().is_some_and(|peers| peers.new_gateways.contains(id));
-        chassis.partition(|id| !is_new(id))
+        let peers = self.joined.peers.as_ref();
+        let is_new = |id: &Name| peers.is_some_and(|peers| peers.new_gateways.contains(id));
+        let (known, new): (Vec<_>, Vec<_>) = chassis.partition(|id| !is_new(id));
+        let goes = |id: &&Name| !known.contains(id) && !new.contains(id);
+        let leaving = peers.into_iter().flat_map(|peers| &peers.carrying).filter(goes).cloned().collect();
+        [known, new, leaving]
     }
 
     fn gateways(&self) -> impl Iterator<Item = &Name> {

@@ -46,9 +46,10 @@ pub(super) fn want(name: &Name, world: &World) -> Want {
 }
 
 /// The chassis of the gateways, the preferred one first. Each switch prefers another one, so that traffic uses all. One to which the
-/// other clusters have no tunnel yet would get their packets too late.
+/// other clusters have no tunnel yet would get their packets too late. One that goes gives its port to another one that way, which is
+/// quicker than to lose it.
 fn gateways(number: usize, world: &World) -> Vec<Name> {
-    let (known, new) = world.gateway_chassis();
+    let [known, new, leaving] = world.gateway_chassis();
     let rotated = |mut chassis: Vec<Name>| {
         if !chassis.is_empty() {
             let first = number % chassis.len();
@@ -56,7 +57,7 @@ fn gateways(number: usize, world: &World) -> Vec<Name> {
         }
         chassis
     };
-    rotated(known).into_iter().chain(rotated(new)).collect()
+    rotated(known).into_iter().chain(rotated(new)).chain(leaving).collect()
 }
 
 fn gateway_rows(want: &mut Want, ends: &names::TransitPorts, chassis: &[Name]) -> Vec<RowKey> {
