@@ -268,10 +268,9 @@ impl Session {
             claims = ask(&self.north.cache(), moment.now);
         }
         let rest = self.hearing.next(own, self.listening, since).map_or(now + REST, |at| self.began + at);
-        let look = self.idle.note(Stuck::Gateways, (idle.map(Name::from), IDLE_AFTER), changes).await;
-        let rest = look.map_or(rest, |look| rest.min(look));
-        let rest = if is_soon { rest.min(now + TRY_AGAIN) } else { rest };
-        let rest = self.note_ways(open, now).map_or(rest, |look| rest.min(look));
+        let due = self.idle.note(Stuck::Gateways, (idle.map(Name::from), IDLE_AFTER), changes).await;
+        let more = [due, self.note_ways(open, now), is_soon.then(|| now + TRY_AGAIN)];
+        let rest = more.into_iter().flatten().fold(rest, Instant::min);
         if self.told.as_ref() != Some(&peers) {
             let Some(engine) = changes.upgrade() else { return now + REST };
             if engine.send(Change::Peers(Box::new(peers.clone()))).await.is_ok() {

@@ -38,7 +38,9 @@ pub(crate) async fn keep(
                 wait = if before.is_some() && lasts.is_none() { SOON } else { AGAIN };
                 if lasts != told && (lasts.is_some() || before.is_none()) {
                     let Some(engine) = changes.upgrade() else { return std::future::pending().await };
-                    lasts.iter().for_each(|problem| warn!("{problem}"));
+                    if let Some(problem) = &lasts {
+                        warn!("{problem}");
+                    }
                     let _ = engine.send(Change::InterconnectionStuck(Stuck::Servers, lasts.clone())).await;
                     told = lasts;
                 }
