@@ -4,14 +4,15 @@ use ovnkube_apply::{Chassis, seconds};
 use ovnkube_config::Settings;
 use ovnkube_interconnect::Databases;
 use ovnkube_interconnect::report::{Contents, Looked, Reached};
-use ovnkube_model::{Interconnection, Server, World};
+use ovnkube_model::{Interconnection, World};
 use ovnkube_ovn::nb::{
     self, logical_router as lr, logical_router_policy as policy, logical_router_port as lrp,
     logical_router_static_route as route, logical_switch as ls,
 };
 use ovnkube_ovn::{ic_nb, ic_sb};
-use ovnkube_ovsdb::{CacheGuard, Client, Monitored, Options, Remote};
+use ovnkube_ovsdb::{CacheGuard, Client, Monitored, Options};
 
+use super::servers::remotes;
 use crate::{controller, remove, translate};
 
 /// Those that were reached, and why the others were not.
@@ -90,11 +91,6 @@ impl All<'_> {
         let (north, south, sb) = (self.ic_nb.cache(), self.ic_sb.cache(), self.sb.cache());
         work(Databases { ic_nb: &north, ic_sb: &south, sb: &sb })
     }
-}
-
-pub(super) fn remotes(servers: &[Server], port: u16) -> Vec<Remote> {
-    let texts = servers.iter().map(|server| server.remote(port));
-    texts.filter_map(|text| Remote::parse(&text).ok()).collect()
 }
 
 /// Only what an interconnection has there: not the ports of all pods.

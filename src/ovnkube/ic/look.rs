@@ -7,15 +7,13 @@ use ovnkube_config::Settings;
 use ovnkube_db::Observed;
 use ovnkube_interconnect::report::{Contents, Facts, Looked, interconn};
 use ovnkube_model::{Asks, Interconnection, InterconnectionConfig, Name};
-use ovnkube_ovn::{ic_nb, ic_sb};
 use ovnkube_ovsdb::Client;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::databases::{Opened, remotes};
+use super::databases::Opened;
 use super::first::First;
 use super::kubernetes::Kubernetes;
-use crate::db::look::servers;
-use crate::translate;
+use super::servers::shared_servers;
 
 /// A server says at once whether a lock is free, unless it is busy.
 const LOCK_WITHIN: Duration = Duration::from_secs(2);
@@ -68,14 +66,6 @@ async fn of_shared(settings: &Settings, names: Option<&Interconnection>) -> Vec<
         Some(names) => shared_servers(settings, names).await.into(),
         None => Vec::new(),
     }
-}
-
-/// What the servers of the shared databases say.
-pub(super) async fn shared_servers(settings: &Settings, names: &Interconnection) -> [Observed; 2] {
-    let tls = translate::tls(&settings.nb);
-    let (north, south) = (remotes(&names.servers, names.nb_port), remotes(&names.servers, names.sb_port));
-    tokio::join!(servers(&north, tls.as_ref(), &ic_nb::DATABASE), servers(&south, tls.as_ref(), &ic_sb::DATABASE))
-        .into()
 }
 
 /// Whether another client holds the lock. If nobody does, it is held here for a moment.

@@ -4,13 +4,17 @@
 use std::time::Duration;
 
 use ovnkube_config::Settings;
+use ovnkube_db::Observed;
 use ovnkube_interconnect::report::judge;
-use ovnkube_model::{Change, Interconnection, Name, Stuck};
+use ovnkube_model::{Change, Interconnection, Name, Server, Stuck};
+use ovnkube_ovn::{ic_nb, ic_sb};
+use ovnkube_ovsdb::Remote;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::look::shared_servers;
+use crate::db::look::servers;
+use crate::translate;
 
 /// How often they are asked.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -57,4 +61,17 @@ async fn problem(settings: &Settings, place: &Interconnection) -> Option<Name> {
     };
     let all: Vec<String> = observed.iter().filter_map(say).collect();
     (!all.is_empty()).then(|| all.join(". ").into())
+}
+
+/// What the servers of the shared databases say.
+pub(super) async fn shared_servers(settings: &Settings, names: &Interconnection) -> [Observed; 2] {
+    let tls = translate::tls(&settings.nb);
+    let (north, south) = (remotes(&names.servers, names.nb_port), remotes(&names.servers, names.sb_port));
+    tokio::join!(servers(&north, tls.as_ref(), &ic_nb::DATABASE), servers(&south, tls.as_ref(), &ic_sb::DATABASE))
+        .into()
+}
+
+pub(super) fn remotes(servers: &[Server], port: u16) -> Vec<Remote> {
+    let texts = servers.iter().map(|server| server.remote(port));
+    texts.filter_map(|text| Remote::parse(&text).ok()).collect()
 }
