@@ -25,14 +25,14 @@ const LONGEST: usize = 300;
 
 /// Something that people are told once it has lasted.
 #[derive(Default)]
-pub(crate) struct Lasting {
+pub struct Lasting {
     since: Option<Instant>,
     told: Option<Name>,
 }
 
 impl Lasting {
     /// Notes how it is now. Returns when to look again, if it may have to be told then.
-    pub(crate) async fn note(
+    pub async fn note(
         &mut self,
         on: Stuck,
         (problem, after): (Option<Name>, Duration),

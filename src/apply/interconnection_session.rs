@@ -122,14 +122,14 @@ pub(crate) struct Session {
     vacated: Vec<Name>,
     /// When something was written last that others follow.
     wrote: Instant,
-    /// Since when it is not as it should be.
-    waits: Option<Instant>,
-    /// What is not taken of what is written.
-    refusals: Refusals,
     /// Gateways of this cluster that carry nothing.
     idle: Lasting,
     /// The ways that are open, and since when this session knows it.
     opened: BTreeMap<Way, Instant>,
+    /// Since when it is not as it should be.
+    waits: Option<Instant>,
+    /// What is not taken of what is written.
+    refusals: Refusals,
     /// What people were told of that.
     said: Option<Name>,
     /// Whether they were told by this session: an earlier one may have told them something.

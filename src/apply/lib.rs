@@ -40,6 +40,7 @@ mod writing;
 pub use chassis::Chassis;
 pub use engine::Engine;
 pub use interconnection::{DAEMON_LOCK, Interconnection, Offers, stored_interconnection};
+pub use interconnection_refusals::Lasting;
 pub use interconnection_session::{JoinSettings, OwnDatabases, seconds};
 pub use may_write::MayWrite;
 pub use ovnkube_interconnect::Listening;

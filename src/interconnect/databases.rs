@@ -18,6 +18,17 @@ pub fn is_remote(row: &Row) -> bool {
     row.map(chassis::OTHER_CONFIG).get("is-remote") == Some("true")
 }
 
+/// Whether ovn-controller makes tunnels to other clusters there.
+pub(crate) fn is_interconn(row: &Row) -> bool {
+    row.map(chassis::OTHER_CONFIG).get("is-interconn") == Some("true")
+}
+
+/// A chassis of this cluster.
+pub(crate) fn local_chassis<'a>(sb: &'a Cache, name: &str) -> Option<&'a Row> {
+    let mut rows = sb.iter(chassis::TABLE).map(|(_, row)| row.as_ref());
+    rows.find(|row| row.str(chassis::NAME) == name && !is_remote(row))
+}
+
 /// The number that all clusters write to their zones when they have followed, and its row.
 pub(crate) fn number(ic_nb: &Cache) -> Option<(Uuid, i64)> {
     let (uuid, row) = ic_nb.iter(ic_nb_global::TABLE).next()?;

@@ -10,7 +10,7 @@ use ovnkube_ovn::{Row, Uuid, derived_uuid, ic_sb};
 use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::{Offer, names};
 
-use crate::databases::{Databases, is_remote, number};
+use crate::databases::{Databases, is_interconn, local_chassis, number};
 use crate::former::{Former, Stage};
 use crate::keys::{self, is_of_switch};
 use crate::rows::{CLUSTER, is_new, is_of, marks, rows_of_all, zone_of};
@@ -109,14 +109,13 @@ impl<'a> Ours<'a> {
 
     /// A chassis of this cluster.
     fn local_chassis(&self, name: &str) -> Option<&'a Row> {
-        let mut rows = self.databases.sb.iter(chassis::TABLE).map(|(_, row)| row.as_ref());
-        rows.find(|row| row.str(chassis::NAME) == name && !is_remote(row))
+        local_chassis(self.databases.sb, name)
     }
 
     /// Notes which chassis have its ports now.
     pub(crate) fn look(&mut self, switches: &[Switch]) {
-        let ends = switches.iter().flat_map(|switch| switch.ports().map(|own| names::transit(&switch.name, &own.zone)));
-        self.carrying = ends.filter_map(|ends| self.gateway_of(&ends.router_side)).collect();
+        self.carrying =
+            switches.iter().flat_map(Switch::ends).filter_map(|ends| self.gateway_of(&ends.router_side)).collect();
     }
 
     pub(crate) fn carrying(&self) -> BTreeSet<Name> {
@@ -255,17 +254,9 @@ impl<'a> Ours<'a> {
 
     /// The gateways that carry nothing, with the reason and what to do.
     pub(crate) fn idle(&self) -> Option<String> {
-        let reason = |chassis: &Option<Name>| {
-            match chassis {
-            None => Some("its agent has not written the id of its chassis; start ovnkube's agent there, or see its log".to_owned()),
-            Some(name) => match self.local_chassis(name) {
-                None => Some(format!("chassis {name} is not in the southbound database; start ovn-controller there, or see its log")),
-                Some(row) if is_interconn(row) => None,
-                Some(_) => Some("ovn-controller makes no tunnels to other clusters: is-interconn is not true; see the log of its agent".to_owned()),
-            },
-        }
+        let idle = |(node, chassis): (&Name, &Option<Name>)| {
+            Some(format!("{node}: {}", self.carries_nothing(chassis.as_ref())?))
         };
-        let idle = |(node, chassis): (&Name, &Option<Name>)| Some(format!("{node}: {}", reason(chassis)?));
         let idle: Vec<String> = self.offer.gateways.iter().filter_map(idle).collect();
         let more = idle.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(". {more} more") } else { String::new() };
@@ -273,6 +264,21 @@ impl<'a> Ours<'a> {
             let named = idle.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(". ");
             format!("of gw-nodes only the others carry packets between clusters. {named}{more}")
         })
+    }
+
+    /// Why a gateway with this chassis carries nothing, and what to do.
+    fn carries_nothing(&self, chassis: Option<&Name>) -> Option<String> {
+        let Some(name) = chassis else {
+            let why = "its agent has not written the id of its chassis; start ovnkube's agent there, or see its log";
+            return Some(why.to_owned());
+        };
+        let Some(row) = self.local_chassis(name) else {
+            let remedy = "start ovn-controller there, or see its log";
+            return Some(format!("chassis {name} is not in the southbound database; {remedy}"));
+        };
+        let why =
+            "ovn-controller makes no tunnels to other clusters: is-interconn is not true; see the log of its agent";
+        (!is_interconn(row)).then(|| why.to_owned())
     }
 
     /// Where a gateway receives tunnels. The database takes each address once.
@@ -440,11 +446,6 @@ impl<'a> Ours<'a> {
             }
         }
     }
-}
-
-/// Whether ovn-controller makes tunnels to other clusters there.
-fn is_interconn(chassis: &Row) -> bool {
-    chassis.map(chassis::OTHER_CONFIG).get("is-interconn") == Some("true")
 }
 
 /// The name of the cluster that a gateway is of.

@@ -58,6 +58,11 @@ impl Switch {
         self.own.iter().chain(&self.former)
     }
 
+    /// Both ends of each of them.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = names::TransitPorts> {
+        self.ports().map(|own| names::transit(&self.name, &own.zone))
+    }
+
     /// The subnets in which this cluster has no address.
     pub(crate) fn unclaimed(&self) -> Vec<Subnet> {
         let own = |subnet: &Subnet| self.own.iter().flat_map(|own| &own.addresses).any(|net| subnet.contains(net.ip()));

@@ -9,7 +9,6 @@ use ovnkube_ovn::Row;
 use ovnkube_ovn::nb::logical_router_static_route as static_route;
 use ovnkube_ovn::sb::port_binding;
 use ovnkube_ovsdb_data::Cache;
-use ovnkube_plan::names;
 
 use crate::rows::is_ours;
 use crate::switches::Switch;
@@ -41,8 +40,7 @@ impl Ways {
         let rows = sb.iter(port_binding::TABLE).filter(|(_, row)| row.uuid(port_binding::CHASSIS).is_some());
         let on_gateway: BTreeSet<&str> = rows.map(|(_, row)| row.str(port_binding::LOGICAL_PORT)).collect();
         let has_own = |switch: &&Switch| {
-            let mut ends = switch.ports().map(|own| names::transit(&switch.name, &own.zone));
-            ends.any(|ends| on_gateway.contains(format!("cr-{}", ends.router_side).as_str()))
+            switch.ends().any(|ends| on_gateway.contains(format!("cr-{}", ends.router_side).as_str()))
         };
         let own: BTreeSet<&Name> = switches.iter().filter(has_own).map(|switch| &switch.name).collect();
         let is_open = |port: &&Port| own.contains(&port.switch) && on_gateway.contains(port.name.as_ref());

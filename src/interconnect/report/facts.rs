@@ -6,7 +6,6 @@ use ovnkube_db::Observed;
 use ovnkube_model::{Change, Interconnection, Name, PeerRoute, World};
 use ovnkube_ovn::ic_nb::transit_switch;
 use ovnkube_ovn::ic_sb::route;
-use ovnkube_ovn::sb::chassis;
 use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::offer;
 
@@ -15,7 +14,7 @@ use super::in_effect::{Asked, InEffect, Looked};
 use super::northbound::Northbound;
 use super::ways::Routes;
 use super::zones::{Zone, mark_silent, zones};
-use crate::databases::{Databases, is_remote};
+use crate::databases::{Databases, is_interconn, local_chassis};
 use crate::ours::Moment;
 use crate::rows::since;
 use crate::step::{Step, step};
@@ -182,7 +181,5 @@ fn is_settled(step: &Step) -> bool {
 
 /// Whether ovn-controller of a chassis makes tunnels to other clusters.
 pub fn interconn(sb: &Cache, name: &str) -> Option<bool> {
-    let mut rows = sb.iter(chassis::TABLE).map(|(_, row)| row);
-    let row = rows.find(|row| row.str(chassis::NAME) == name && !is_remote(row))?;
-    Some(row.map(chassis::OTHER_CONFIG).get("is-interconn") == Some("true"))
+    local_chassis(sb, name).map(is_interconn)
 }

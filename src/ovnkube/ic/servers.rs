@@ -1,8 +1,10 @@
 //! Tells people which servers of the shared databases are not as they should be, also while the others serve: the master that keeps the
 //! interconnection asks each of them from time to time.
 
+use std::future::pending;
 use std::time::Duration;
 
+use ovnkube_apply::Lasting;
 use ovnkube_config::Settings;
 use ovnkube_db::Observed;
 use ovnkube_interconnect::report::judge;
@@ -11,7 +13,6 @@ use ovnkube_ovn::{ic_nb, ic_sb};
 use ovnkube_ovsdb::Remote;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
-use tracing::warn;
 
 use crate::db::look::servers;
 use crate::translate;
@@ -27,27 +28,17 @@ pub(crate) async fn keep(
     mut place: watch::Receiver<Option<Interconnection>>,
     changes: mpsc::WeakSender<Change>,
 ) {
-    // what was seen last time, and what people know
-    let (mut before, mut told, mut wait) = (None, None, SOON);
+    let (mut lasting, mut wait) = (Lasting::default(), SOON);
     loop {
         match timeout(wait, place.changed()).await {
             // the engine forgets what it knew of the former ones
-            Ok(Ok(())) => (before, told, wait) = (None, None, SOON),
-            Ok(Err(_)) => return std::future::pending().await,
+            Ok(Ok(())) => (lasting, wait) = (Lasting::default(), SOON),
+            Ok(Err(_)) => return pending().await,
             Err(_) => {
                 let Some(place) = place.borrow().clone() else { continue };
                 let problem = problem(settings, &place).await;
-                let lasts = problem.clone().filter(|_| before.is_some());
-                before = problem;
-                wait = if before.is_some() && lasts.is_none() { SOON } else { AGAIN };
-                if lasts != told && (lasts.is_some() || before.is_none()) {
-                    let Some(engine) = changes.upgrade() else { return std::future::pending().await };
-                    if let Some(problem) = &lasts {
-                        warn!("{problem}");
-                    }
-                    let _ = engine.send(Change::InterconnectionStuck(Stuck::Servers, lasts.clone())).await;
-                    told = lasts;
-                }
+                let due = lasting.note(Stuck::Servers, (problem, SOON), &changes).await;
+                wait = if due.is_some() { SOON } else { AGAIN };
             }
         }
     }
