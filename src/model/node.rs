@@ -87,6 +87,12 @@ pub struct NodeFields<'a> {
 }
 
 impl Node {
+    /// What prefixes of other clusters are judged by: the addresses of the gateway and of the host, and those that Kubernetes knows.
+    pub(crate) fn own_addresses(&self) -> (&[IpNetwork], &[IpNetwork], &[IpAddr], &[IpAddr]) {
+        let gateway = self.gateway.as_ref().map(|gateway| gateway.ips.as_slice()).unwrap_or_default();
+        (gateway, &self.host_cidrs, &self.addresses, &self.other_addresses)
+    }
+
     /// Whether the label tells its agent to look for routes of its host to other clusters.
     pub fn looks_for_routes(&self) -> bool {
         self.labels.get(keys::HOST_ROUTE).is_some_and(|value| value == "true")

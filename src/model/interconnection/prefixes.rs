@@ -153,25 +153,31 @@ pub(super) fn learned(judge: &Judge<'_>) -> Prefixes {
     let mut found = Prefixes::default();
     let mut counts: BTreeMap<&Name, BTreeSet<Subnet>> = BTreeMap::new();
     let mut taken = Taken::default();
-    for (route, is_open) in in_order(judge.peers) {
-        let nowhere = nowhere(route.prefix).map(|why| format!("{why}; have the cluster offer the ranges of its pods"));
+    let is_one = |(one, _): &(&PeerRoute, bool), (other, _): &(&PeerRoute, bool)| {
+        one.zone == other.zone && one.prefix == other.prefix
+    };
+    // the same prefix of the same cluster by several switches is judged once
+    for routes in in_order(judge.peers).chunk_by(is_one) {
+        let Some(&(&PeerRoute { prefix, ref zone, .. }, _)) = routes.first() else { continue };
+        let nowhere = nowhere(prefix).map(|why| format!("{why}; have the cluster offer the ranges of its pods"));
         // also of a route that is not used: else a gateway that is down for a moment would move its addresses to another cluster
-        let anothers = if nowhere.is_none() { taken.take(route, judge.peers) } else { None };
-        if !is_open || judge.unused.contains(&route.switch) {
+        let anothers = if nowhere.is_none() { taken.take((prefix, zone), judge.peers) } else { None };
+        let is_usable = |(route, is_open): &&(&PeerRoute, bool)| *is_open && !judge.unused.contains(&route.switch);
+        let usable: Vec<&PeerRoute> = routes.iter().filter(is_usable).map(|(route, _)| *route).collect();
+        if usable.is_empty() {
             continue;
         }
-        let count = found.counts.entry(route.zone.clone()).or_default();
-        let of_zone = counts.entry(&route.zone).or_default();
+        let count = found.counts.entry(zone.clone()).or_default();
+        let of_zone = counts.entry(zone).or_default();
         let declared = || {
-            let (range, zone) = judge.elsewhere(route.prefix, &route.zone)?;
+            let (range, of) = judge.elsewhere(prefix, zone)?;
             Some(format!(
-                "key routes of this cluster says that {range} is behind {zone}; correct it, or have {} offer less",
-                route.zone
+                "key routes of this cluster says that {range} is behind {of}; correct it, or have {zone} offer less"
             ))
         };
-        let local = judge.taken(route.prefix);
-        let closed = judge.closed(route.prefix).filter(|_| nowhere.is_none() && local.is_none());
-        let close = |reason| Refused { zone: route.zone.clone(), prefix: route.prefix, reason };
+        let local = judge.taken(prefix);
+        let closed = judge.closed(prefix).filter(|_| nowhere.is_none() && local.is_none());
+        let close = |reason| Refused { zone: zone.clone(), prefix, reason };
         if let Some(reason) = closed {
             found.closed.insert(close(reason));
             continue;
@@ -179,7 +185,7 @@ pub(super) fn learned(judge: &Judge<'_>) -> Prefixes {
         let pieces = if let Some(reason) = nowhere.or(anothers).or(local).or_else(declared) {
             Err(reason)
         } else {
-            let cut = cut.entry(route.prefix).or_insert_with(|| judge.pieces(route.prefix));
+            let cut = cut.entry(prefix).or_insert_with(|| judge.pieces(prefix));
             few(cut.as_ref(), of_zone)
         };
         match pieces {
@@ -188,15 +194,16 @@ pub(super) fn learned(judge: &Judge<'_>) -> Prefixes {
                 found.closed.insert(close(reason.to_owned()));
             }
             Ok(pieces) => {
-                count.used += 1;
-                for piece in pieces.iter().filter(|piece| judge.elsewhere(**piece, &route.zone).is_none()) {
+                count.used += usable.len();
+                for piece in pieces.iter().filter(|piece| judge.elsewhere(**piece, zone).is_none()) {
                     of_zone.insert(*piece);
-                    found.used.entry(*piece).or_default().insert(route.next_hop, Some(route.id.clone()));
+                    let next_hops = usable.iter().map(|route| (route.next_hop, Some(route.id.clone())));
+                    found.used.entry(*piece).or_default().extend(next_hops);
                 }
             }
             Err(reason) => {
-                count.refused += 1;
-                found.refused.insert(Refused { zone: route.zone.clone(), prefix: route.prefix, reason });
+                count.refused += usable.len();
+                found.refused.insert(close(reason));
             }
         }
     }
@@ -224,9 +231,8 @@ struct Taken<'a>(BTreeMap<Subnet, &'a Name>);
 
 impl<'a> Taken<'a> {
     /// Why another cluster has addresses of the prefix; if none has, they are this one's.
-    fn take(&mut self, route: &'a PeerRoute, peers: &Peers) -> Option<String> {
-        let prefix = route.prefix;
-        let is_same = |zone: &Name| is_same(peers, zone, &route.zone);
+    fn take(&mut self, (prefix, of): (Subnet, &'a Name), peers: &Peers) -> Option<String> {
+        let is_same = |zone: &Name| is_same(peers, zone, of);
         let around = self.0.range(..=prefix).next_back().filter(|(range, _)| range.contains_subnet(prefix));
         let mut within = self.0.range(prefix..).take_while(|(range, _)| prefix.contains_subnet(**range));
         if let Some((range, zone)) =
@@ -243,7 +249,7 @@ impl<'a> Taken<'a> {
             for range in within.collect::<Vec<_>>() {
                 self.0.remove(&range);
             }
-            self.0.insert(prefix, &route.zone);
+            self.0.insert(prefix, of);
         }
         None
     }

@@ -1,5 +1,6 @@
 mod declared;
 mod host_routes;
+mod judged;
 mod notices;
 
 use std::collections::{BTreeMap, BTreeSet};

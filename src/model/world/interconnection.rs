@@ -143,11 +143,16 @@ impl World {
         if self.joined.subnets.get(&name) == new.as_ref() {
             return;
         }
-        match new {
+        let closed = new.as_ref().map(|subnet| subnet.closed.clone()).unwrap_or_default();
+        let old = match new {
             Some(subnet) => self.joined.subnets.insert(name.clone(), subnet),
             None => self.joined.subnets.remove(&name),
         };
-        self.settle_prefixes();
+        let opened = old.map(|subnet| subnet.closed).unwrap_or_default();
+        // most Subnets are of this cluster, and others offer nothing there
+        if closed.iter().chain(&opened).any(|range| self.joined.has_prefix_in(*range)) {
+            self.settle_prefixes();
+        }
         self.affect(Affected::InterconnectionSubnet(name));
         self.affect(Affected::Interconnection);
     }
@@ -252,10 +257,10 @@ impl World {
         let ranges: Vec<LocalRange> = self.cluster_ranges().collect();
         let mut local = Local { ranges, ..Local::default() };
         for node in self.nodes.values() {
-            let gateway = node.gateway.iter().flat_map(|gateway| &gateway.ips);
-            let host = node.host_cidrs.iter().chain(gateway.clone());
-            let known = node.addresses.iter().chain(&node.other_addresses);
-            let inside = known.clone().copied().chain(gateway.map(IpNetwork::ip));
+            let (gateway, host, known, others) = node.own_addresses();
+            let host = host.iter().chain(gateway);
+            let known = known.iter().chain(others);
+            let inside = known.clone().copied().chain(gateway.iter().map(IpNetwork::ip));
             let is_around = |net: &Subnet| is_network(*net) && inside.clone().any(|ip| net.contains(ip));
             local.networks.extend(host.clone().map(|net| Subnet::of(*net)).filter(is_around));
             local.hosts.extend(host.map(IpNetwork::ip));

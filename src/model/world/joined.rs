@@ -110,6 +110,13 @@ impl Joined {
         self.subnets.iter().flat_map(of).collect()
     }
 
+    /// Whether another cluster offers, or people declare, a prefix that overlaps a range.
+    pub(super) fn has_prefix_in(&self, range: Subnet) -> bool {
+        let offered = self.peers.iter().flat_map(|peers| peers.routes.iter().chain(&peers.waiting));
+        let declared = self.wanted().into_iter().flat_map(|wanted| wanted.routes.keys());
+        offered.map(|route| &route.prefix).chain(declared).any(|prefix| prefix.overlaps(range))
+    }
+
     pub fn switches(&self) -> impl Iterator<Item = &Name> {
         self.peers.iter().flat_map(|peers| peers.switches.keys())
     }

@@ -22,6 +22,7 @@ impl World {
         }
         let chassis = old.and_then(|node| node.chassis_id.clone());
         let is_moved = old.map(Node::ips) != new.as_ref().map(Node::ips);
+        let is_renumbered = old.map(Node::own_addresses) != new.as_ref().map(Node::own_addresses);
         let reborn = new.as_ref().is_some_and(|n| self.nodes.get(&name).is_some_and(|old| old.uid != n.uid));
         if new.is_none() || reborn {
             self.forget_node(&name);
@@ -39,7 +40,9 @@ impl World {
         if let Some(lost) = chassis.filter(|had| has != Some(had)) {
             self.pass_chassis_on(&lost);
         }
-        self.settle_prefixes();
+        if is_renumbered {
+            self.settle_prefixes();
+        }
         if is_moved {
             self.affect_host_pods(&name);
         }
