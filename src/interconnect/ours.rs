@@ -1,6 +1,6 @@
 //! The rows of this cluster in IC-SB: its zone, gateways, ports and routes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
 use ovnkube_model::Name;
 use ovnkube_ovn::ic_nb::transit_switch;
@@ -13,7 +13,7 @@ use ovnkube_plan::{Offer, names};
 use crate::databases::{Databases, is_interconn, local_chassis, number};
 use crate::former::{Former, Stage};
 use crate::keys::{self, is_of_switch};
-use crate::rows::{CLUSTER, is_new, is_of, marks, rows_of_all, zone_of};
+use crate::rows::{CLUSTER, has_marks, is_new, is_of, marks, rows_of_all, zone_of};
 use crate::switches::Switch;
 use crate::text::{remove_zone, short, typed};
 use crate::ways::Way;
@@ -51,15 +51,17 @@ pub(crate) struct Ours<'a> {
     zone: Option<Uuid>,
     /// The chassis that have its ports now.
     carrying: BTreeSet<Name>,
+    /// The rows of its zone.
+    rows: Vec<(Uuid, &'a Row)>,
     /// Its routes by switch, prefix and next hop.
-    routes: BTreeMap<[&'a str; 3], Uuid>,
+    routes: HashMap<[&'a str; 3], (Uuid, &'a Row)>,
 }
 
 impl<'a> Ours<'a> {
     /// Fails if another cluster has the same name.
     pub(crate) fn find(offer: &'a Offer, databases: Databases<'a>) -> Result<Self, String> {
         let ours = Self::of(offer, databases);
-        if ours.is_shared() || (ours.rows().next().is_some() && !ours.is_here()) {
+        if ours.is_shared() || (!ours.rows.is_empty() && !ours.is_here()) {
             return Err(format!(
                 "another cluster has az-name {0:?} too; give this one another name. If that cluster is gone, remove what is left \
                  of it: ovnkube ic clean az {0}",
@@ -71,13 +73,15 @@ impl<'a> Ours<'a> {
 
     fn of(offer: &'a Offer, databases: Databases<'a>) -> Self {
         let zone = zone_of(databases.ic_sb, &offer.wanted.zone);
-        let of_zone = |row: &Row| zone.is_some() && row.uuid(route::AVAILABILITY_ZONE) == zone;
-        let routes = databases.ic_sb.iter(route::TABLE);
-        let routes = routes.filter(|(_, row)| of_zone(row) && row.str(route::ROUTE_TABLE).is_empty());
-        let routes = routes.map(|(uuid, row)| {
-            ([row.str(route::TRANSIT_SWITCH), row.str(route::IP_PREFIX), row.str(route::NEXTHOP)], uuid)
-        });
-        Self { offer, databases, zone, carrying: BTreeSet::new(), routes: routes.collect() }
+        let rows = rows_of_all(databases.ic_sb).filter(|(_, _, of)| zone.is_some() && *of == zone);
+        let rows: Vec<(Uuid, &Row)> = rows.map(|(uuid, row, _)| (uuid, row)).collect();
+        let is_route = |row: &Row| row.table() == route::TABLE && row.str(route::ROUTE_TABLE).is_empty();
+        let route = |&(uuid, row): &(Uuid, &'a Row)| {
+            let id = [row.str(route::TRANSIT_SWITCH), row.str(route::IP_PREFIX), row.str(route::NEXTHOP)];
+            (id, (uuid, row))
+        };
+        let routes = rows.iter().filter(|(_, row)| is_route(row)).map(route).collect();
+        Self { offer, databases, zone, carrying: BTreeSet::new(), rows, routes }
     }
 
     /// Whose a row of the zone is; `None`: OVN's own daemon made it, and it does not say.
@@ -92,19 +96,12 @@ impl<'a> Ours<'a> {
 
     /// Whether another cluster has something in the zone.
     fn is_shared(&self) -> bool {
-        self.rows().any(|(_, row)| self.is_own(row) == Some(false))
+        self.rows.iter().any(|(_, row)| self.is_own(row) == Some(false))
     }
 
     /// Whether this cluster has.
     fn is_here(&self) -> bool {
-        self.rows().any(|(_, row)| self.is_own(row) == Some(true))
-    }
-
-    /// The rows of this zone.
-    fn rows(&self) -> impl Iterator<Item = (Uuid, &'a Row)> {
-        let own = self.zone;
-        let of_own = rows_of_all(self.databases.ic_sb).filter(move |(_, _, zone)| own.is_some() && *zone == own);
-        of_own.map(|(uuid, row, _)| (uuid, row))
+        self.rows.iter().any(|(_, row)| self.is_own(row) == Some(true))
     }
 
     /// A chassis of this cluster.
@@ -147,8 +144,7 @@ impl<'a> Ours<'a> {
         problems: &mut Vec<String>,
     ) -> Stage {
         let name = &self.offer.wanted.zone;
-        let own: Vec<_> = self.rows().collect();
-        let stage = former.stage(&own, !self.offer.prefixes.is_empty(), switches);
+        let stage = former.stage(&self.rows, !self.offer.prefixes.is_empty(), switches);
         let offers = match stage {
             Stage::Attach => !self.routes.is_empty(),
             Stage::Offer => is_settled,
@@ -162,13 +158,15 @@ impl<'a> Ours<'a> {
         let mut kept = BTreeSet::new();
         self.gateways(txn, zone, now, &mut kept, problems);
         self.datapaths(txn, switches, problems);
+        let router = derived_uuid("Logical_Router", &self.offer.cluster).to_string();
+        let prefixes: Vec<String> = self.offer.prefixes.iter().map(ToString::to_string).collect();
         for switch in switches {
             if self.port(txn, zone, (switch, now), &mut kept, problems) && offers {
-                self.routes(txn, zone, (switch, now), &mut kept);
+                self.routes(txn, (zone, &router), (switch, now), &prefixes, &mut kept);
             }
         }
-        for (uuid, row) in own.into_iter().filter(|(uuid, _)| !kept.contains(uuid)) {
-            txn.delete(row.table(), uuid);
+        for (uuid, row) in self.rows.iter().filter(|(uuid, _)| !kept.contains(uuid)) {
+            txn.delete(row.table(), *uuid);
         }
         if is_settled {
             former.remove(txn, stage, &kept);
@@ -193,7 +191,8 @@ impl<'a> Ours<'a> {
     pub(crate) fn removal(offer: &'a Offer, databases: Databases<'a>, was_here: bool) -> Txn {
         let (ours, mut txn) = (Self::of(offer, databases), Txn::new(&ic_sb::DATABASE));
         let is_only = ours.is_here() && !ours.is_shared();
-        let (own, others): (Vec<_>, Vec<_>) = ours.rows().partition(|(_, row)| ours.is_own(row).unwrap_or(is_only));
+        let (own, others): (Vec<_>, Vec<_>) =
+            ours.rows.iter().partition(|(_, row)| ours.is_own(row).unwrap_or(is_only));
         for (uuid, row) in &own {
             txn.delete(row.table(), *uuid);
         }
@@ -422,29 +421,45 @@ impl<'a> Ours<'a> {
     }
 
     /// What the others may reach through a switch whose port is on a gateway.
-    fn routes(&self, txn: &mut Txn, zone: Uuid, (switch, now): (&Switch, u64), kept: &mut BTreeSet<Uuid>) {
+    fn routes(
+        &self,
+        txn: &mut Txn,
+        (zone, router): (Uuid, &str),
+        (switch, now): (&Switch, u64),
+        prefixes: &[String],
+        kept: &mut BTreeSet<Uuid>,
+    ) {
         let ic_sb = self.databases.ic_sb;
         let own = switch.own.iter().flat_map(|own| &own.addresses);
         let next_hops: Vec<String> = own.map(|net| net.ip().to_string()).collect();
-        let router = derived_uuid("Logical_Router", &self.offer.cluster).to_string();
-        for prefix in &self.offer.prefixes {
-            for next_hop in next_hops.iter().filter(|hop| hop.contains(':') == prefix.is_ipv6()) {
-                let text = prefix.to_string();
-                let have = self.routes.get(&[switch.name.as_ref(), text.as_str(), next_hop.as_str()]).copied();
-                let row = have.and_then(|uuid| ic_sb.get(route::TABLE, uuid)).map(AsRef::as_ref);
-                let marks = marks(&self.offer.cluster, row, now);
+        for prefix in prefixes {
+            for next_hop in next_hops.iter().filter(|hop| hop.contains(':') == prefix.contains(':')) {
+                let have = self.routes.get(&[switch.name.as_ref(), prefix.as_str(), next_hop.as_str()]).copied();
+                if let Some((uuid, _)) = have.filter(|(_, row)| self.is_in_order(row, zone, router)) {
+                    kept.insert(uuid);
+                    continue;
+                }
+                let marks = marks(&self.offer.cluster, have.map(|(_, row)| row), now);
                 let want = Row::new(route::TABLE)
                     .with(route::TRANSIT_SWITCH, switch.name.as_ref())
                     .with(route::AVAILABILITY_ZONE, zone)
                     .with(route::ROUTE_TABLE, "")
-                    .with(route::IP_PREFIX, text.as_str())
+                    .with(route::IP_PREFIX, prefix.as_str())
                     .with(route::NEXTHOP, next_hop.as_str())
                     .with(route::ORIGIN, ORIGIN)
-                    .with(route::EXTERNAL_IDS, marks.into_iter().chain([(ROUTER, router.clone())]));
-                let name = format!("{} {} {text} {next_hop}", self.offer.cluster, switch.name);
-                kept.insert(put(txn, ic_sb, have, &name, want));
+                    .with(route::EXTERNAL_IDS, marks.into_iter().chain([(ROUTER, router.to_owned())]));
+                let name = format!("{} {} {prefix} {next_hop}", self.offer.cluster, switch.name);
+                kept.insert(put(txn, ic_sb, have.map(|(uuid, _)| uuid), &name, want));
             }
         }
+    }
+
+    /// Whether a route, found by its switch, prefix and next hop, has all else that it should have. Most have: a row to compare with
+    /// would cost more.
+    fn is_in_order(&self, route: &Row, zone: Uuid, router: &str) -> bool {
+        route.uuid(route::AVAILABILITY_ZONE) == Some(zone)
+            && route.str(route::ORIGIN) == ORIGIN
+            && has_marks(route, &self.offer.cluster, (ROUTER, router))
     }
 }
 

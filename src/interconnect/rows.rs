@@ -22,6 +22,13 @@ pub(crate) fn marks(cluster: &str, have: Option<&Row>, now: u64) -> Vec<(&'stati
     [(CLUSTER, cluster.to_owned())].into_iter().chain(since.map(|since| (SINCE, since))).collect()
 }
 
+/// Whether a row of a cluster has its marks, one more external id, and no others.
+pub(crate) fn has_marks(row: &Row, cluster: &str, (key, value): (&str, &str)) -> bool {
+    let ids = row.external_ids();
+    let known = 2 + usize::from(ids.get(SINCE).is_some());
+    ids.get(CLUSTER) == Some(cluster) && ids.get(key) == Some(value) && ids.len() == known
+}
+
 /// When its cluster made a row, as far as that is known.
 pub(crate) fn since(row: &Row) -> Option<u64> {
     row.external_ids().get(SINCE)?.parse().ok()

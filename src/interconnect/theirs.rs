@@ -166,9 +166,10 @@ impl Theirs {
             }
         }
         rows.sort_unstable();
-        let of = |port: &Port, ip: &IpAddr| (port.zone.clone(), port.switch.clone(), *ip);
-        let ports: BTreeSet<(Name, Name, IpAddr)> =
-            self.ports.iter().flat_map(|port| port.addresses.iter().map(move |ip| of(port, ip))).collect();
+        let mut ports: Ports<'_> = BTreeMap::new();
+        for port in &self.ports {
+            ports.extend(port.addresses.iter().map(|ip| ((port.zone.as_ref(), port.switch.as_ref(), *ip), port)));
+        }
         let mut found = Vec::new();
         for (zone, prefix, next_hop, switch, uuid) in rows {
             match read_route(&ports, (zone, switch), (prefix, next_hop), uuid) {
@@ -202,24 +203,34 @@ impl Theirs {
     }
 }
 
+/// Ports by cluster, switch and address.
+type Ports<'a> = BTreeMap<(&'a str, &'a str, IpAddr), &'a Port>;
+
 /// The next hop must be one of the `ports` of the cluster in the switch: else traffic could be led to any address.
 fn read_route(
-    ports: &BTreeSet<(Name, Name, IpAddr)>,
+    ports: &Ports<'_>,
     (zone, switch): (&str, &str),
     (prefix, next_hop): (&str, &str),
     uuid: Uuid,
 ) -> Option<PeerRoute> {
     let prefix: IpNetwork = prefix.parse().ok()?;
     let next_hop: IpAddr = next_hop.parse().ok()?;
-    let port = (Name::from(zone), Name::from(switch), next_hop);
-    let is_usable = prefix.is_ipv6() == next_hop.is_ipv6() && ports.contains(&port);
-    let (zone, switch, next_hop) = port;
-    is_usable.then(|| PeerRoute { prefix: Subnet::of(prefix), zone, switch, next_hop, id: uuid.to_string().into() })
+    let port = ports.get(&(zone, switch, next_hop)).filter(|_| prefix.is_ipv6() == next_hop.is_ipv6())?;
+    let (zone, switch, id) = (port.zone.clone(), port.switch.clone(), text(uuid));
+    Some(PeerRoute { prefix: Subnet::of(prefix), zone, switch, next_hop, id })
+}
+
+fn text(uuid: Uuid) -> Name {
+    let mut text = [0; 36];
+    Name::from(&*uuid.hyphenated().encode_lower(&mut text))
 }
 
 /// What is used of rows that are in order. If there are more than `most`, each cluster has its share: one that offers much takes
 /// nothing from one that offers little.
 fn shared<T>(rows: Vec<T>, (most, what): (usize, &str), zone: impl Fn(&T) -> &str, wrong: &mut Vec<String>) -> Vec<T> {
+    if rows.len() <= most {
+        return rows;
+    }
     let mut counts: BTreeMap<Name, usize> = BTreeMap::new();
     for row in &rows {
         *counts.entry(zone(row).into()).or_default() += 1;

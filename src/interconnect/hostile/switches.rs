@@ -132,3 +132,37 @@ fn a_switch_gets_a_key_that_its_tunnels_have_room_for() {
     }
     says(&rig.problems(), &["no tunnel key from 1024 to 4095 is left for transit switch ts1"]);
 }
+
+/// A route that is in order is not written. One in which somebody changed anything is.
+#[test]
+fn a_route_that_somebody_changed_is_put_in_order() {
+    let router = derived_uuid("Logical_Router", "uid1").to_string();
+    let (cluster, router) = ((CLUSTER, "uid1"), ("lr-id", router.as_str()));
+    let other = ("lr-id", "b7c1d8a2-3f64-4a5e-9d0c-2e8f6a1b7c3d");
+    for (origin, ids, is_written) in [
+        ("static", vec![cluster, router], false),
+        ("static", vec![cluster, router, ("ovnkube-since", "1")], false),
+        ("connected", vec![cluster, router], true),
+        ("static", vec![cluster], true),
+        ("static", vec![cluster, other], true),
+        ("static", vec![cluster, router, ("theirs", "1")], true),
+    ] {
+        let mut rig = Rig::new();
+        bound(&mut rig);
+        let zone = rig.zone("az1");
+        rig.gateway("az1", "c1", &[("geneve", "172.18.0.2")], Some("uid1"));
+        rig.port("az1", "ts", "ts-az1", (3, "169.254.100.5/24"), "c1");
+        let row = Row::new(route::TABLE)
+            .with(route::TRANSIT_SWITCH, "ts")
+            .with(route::AVAILABILITY_ZONE, zone)
+            .with(route::ROUTE_TABLE, "")
+            .with(route::IP_PREFIX, "10.128.0.0/14")
+            .with(route::NEXTHOP, "169.254.100.5")
+            .with(route::ORIGIN, origin)
+            .with(route::EXTERNAL_IDS, ids.iter().copied());
+        add(&mut rig.ic_sb, "own route", row);
+        let offers = rig.step().offers;
+        let written = lines(&offers, " Route");
+        assert_eq!(!written.is_empty(), is_written, "{origin} {ids:?} {written:?} of {:?}", offers.lines());
+    }
+}
