@@ -140,17 +140,18 @@ impl World {
 
     pub(super) fn apply_interconnection_subnet(&mut self, name: Name, new: Option<InterconnectionSubnet>) {
         let new = new.filter(InterconnectionSubnet::concerns);
-        if self.joined.subnets.get(&name) == new.as_ref() {
+        let old = self.joined.subnets.get(&name);
+        if old == new.as_ref() {
             return;
         }
-        let closed = new.as_ref().map(|subnet| subnet.closed.clone()).unwrap_or_default();
-        let old = match new {
+        // most Subnets are of this cluster, and others offer nothing there
+        let mut ranges = old.into_iter().chain(&new).flat_map(|subnet| &subnet.closed);
+        let concerns_prefixes = ranges.any(|range| self.joined.has_prefix_in(*range));
+        match new {
             Some(subnet) => self.joined.subnets.insert(name.clone(), subnet),
             None => self.joined.subnets.remove(&name),
         };
-        let opened = old.map(|subnet| subnet.closed).unwrap_or_default();
-        // most Subnets are of this cluster, and others offer nothing there
-        if closed.iter().chain(&opened).any(|range| self.joined.has_prefix_in(*range)) {
+        if concerns_prefixes {
             self.settle_prefixes();
         }
         self.affect(Affected::InterconnectionSubnet(name));

@@ -21,8 +21,8 @@ impl World {
             return;
         }
         let chassis = old.and_then(|node| node.chassis_id.clone());
-        let is_moved = old.map(Node::ips) != new.as_ref().map(Node::ips);
         let is_renumbered = old.map(Node::own_addresses) != new.as_ref().map(Node::own_addresses);
+        let is_moved = is_renumbered && old.map(Node::ips) != new.as_ref().map(Node::ips);
         let reborn = new.as_ref().is_some_and(|n| self.nodes.get(&name).is_some_and(|old| old.uid != n.uid));
         if new.is_none() || reborn {
             self.forget_node(&name);

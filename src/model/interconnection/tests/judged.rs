@@ -54,10 +54,9 @@ fn change(event: &Event) -> Change {
         Event::Node(name, node) => {
             let of = |(address, label): &(usize, u8)| {
                 let addresses: [IpAddr; 1] = [ADDRESSES[*address].parse().unwrap()];
-                let labels: BTreeMap<String, String> = [("label".to_owned(), label.to_string())].into();
                 let fields = NodeFields { addresses: &addresses, ..NodeFields::default() };
                 let mut node = with_meta(|meta| Node::parse(meta, fields));
-                node.labels = labels.into_iter().collect();
+                node.labels = [("label".to_owned(), label.to_string())].into();
                 Box::new(node)
             };
             Change::Node(format!("n{name}").into(), node.as_ref().map(of))
