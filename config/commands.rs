@@ -52,7 +52,8 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
                 leave nb: this host's member leaves its cluster for ever. leave nb SERVER: it removes another one that is lost; \
                 SERVER is its id, as status prints it, or its address for members.\n\
                 join nb LOCAL [MEMBERS]: make the file with which this host's server will join the cluster. LOCAL is this \
-                host's address for members, MEMBERS is theirs; if left out, the same port on the hosts of --nb-address.\n\
+                host's address for members, MEMBERS is theirs; if left out, the same port on the hosts of --nb-address. LOCAL is \
+                ssl: if clients use TLS, else tcp:, and its port is not the clients'.\n\
                 replace nb LOCAL [MEMBERS]: the same for a member whose host has a new address: its file keeps the old one.\n\
                 bootstrap nb LOCAL [FILE]: make the file of a new cluster, from the file of this host's server, a backup, or \
                 empty.\n\

@@ -1,17 +1,14 @@
 //! Which steps are allowed. Each is refused if it could lose the majority or contents, with the member to look at and what to do.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 use crate::cluster_status::{ClusterStatus, Listed};
 use crate::judge::{absent, majority, names};
 use crate::judgement::size;
+use crate::local::{Cluster, usable};
 use crate::observed::{Model, Observed, Seen, host_of};
+use crate::refused::{Verdict, refuse};
 use crate::servers::{Role, Server, Servers};
-
-/// Why a step is not done, and what to do first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused(pub String);
 
 /// The server that a step uses, and what its user has to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,12 +54,6 @@ pub enum Here {
 }
 
 const LEFT: &str = "the file of this host is that of a member that has left its cluster, and no server can use it";
-
-type Verdict<T> = Result<T, Refused>;
-
-fn refuse<T>(text: String) -> Verdict<T> {
-    Err(Refused(text))
-}
 
 /// Copies the contents to a file.
 pub fn backup(observed: &Observed) -> Verdict<Source> {
@@ -244,8 +235,8 @@ fn lives(listed: &Listed, status: &ClusterStatus, members: &[&Server]) -> Option
     }
 }
 
-/// This host gets a file that joins the cluster, which is returned.
-pub fn join(observed: &Observed, here: &Here, local: &str) -> Verdict<String> {
+/// This host gets a file that joins the cluster, which is returned. `members`: addresses of some, if they are given.
+pub fn join(observed: &Observed, here: &Here, local: &str, members: &[String]) -> Verdict<String> {
     let word = observed.word();
     same_cluster(observed, here)?;
     match here {
@@ -270,21 +261,22 @@ pub fn join(observed: &Observed, here: &Here, local: &str) -> Verdict<String> {
         }
         Here::Member { .. } | Here::Left | Here::Nothing => {}
     }
-    reachable(observed, local)?;
+    usable(observed, local, Some(Cluster { members, old: None }))?;
     cluster_to_join(observed)
 }
 
 /// A member whose host has a new address joins as a new one. Returns the cluster, and the digits of the old member.
-pub fn replace(observed: &Observed, here: &Here, local: &str) -> Verdict<(String, String)> {
+pub fn replace(observed: &Observed, here: &Here, local: &str, members: &[String]) -> Verdict<(String, String)> {
     same_cluster(observed, here)?;
+    let usable = |old| usable(observed, local, Some(Cluster { members, old }));
     match here {
         // it was cut short, or done, and nothing has used it
         Here::Member { joined: false, replaces: Some(old), .. } => {
-            reachable(observed, local)?;
+            usable(None)?;
             Ok((cluster_to_join(observed)?, old.clone()))
         }
         Here::Member { id, address, joined: true, .. } if address != local => {
-            reachable(observed, local)?;
+            usable(Some(address))?;
             Ok((cluster_to_join(observed)?, first_digits(id)))
         }
         Here::Member { joined: true, .. } => {
@@ -333,7 +325,7 @@ pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) 
              write --{word}-address with the addresses for clients of all hosts that are to have members, this host's too"
         ));
     }
-    reachable(observed, local)?;
+    usable(observed, local, None)?;
     for seen in &observed.servers {
         let is_this_host = match host_of(&seen.address) {
             Some(host) => Some(host) == host_of(local),
@@ -379,46 +371,6 @@ fn same_cluster(observed: &Observed, here: &Here) -> Verdict<()> {
             other.cluster.as_deref().unwrap_or_default()
         ))
     })
-}
-
-/// The address stays in the file for ever, and other hosts must reach it. A loopback address is for a cluster on one host, whose
-/// clients use such addresses too.
-fn reachable(observed: &Observed, local: &str) -> Verdict<()> {
-    let word = observed.word();
-    let remedy =
-        format!("write an address of this host that the other members reach, such as tcp:10.0.0.1:{}", port_of(local));
-    match reach(local) {
-        Reach::Nobody => refuse(format!("{local} is no address that a member can be reached at; {remedy}")),
-        Reach::ThisHost if observed.servers.iter().any(|seen| reach(&seen.address) != Reach::ThisHost) => {
-            refuse(format!(
-                "{local} leads every host to itself, and --{word}-address names servers that others reach: no member of another host could \
-             join; {remedy}"
-            ))
-        }
-        Reach::ThisHost | Reach::Others => Ok(()),
-    }
-}
-
-/// Who reaches a server at an address.
-#[derive(PartialEq, Eq)]
-enum Reach {
-    Nobody,
-    ThisHost,
-    Others,
-}
-
-fn reach(address: &str) -> Reach {
-    let Some(host) = host_of(address) else { return Reach::ThisHost };
-    match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-        Ok(address) if address.is_unspecified() || address.is_multicast() => Reach::Nobody,
-        Ok(address) if address.is_loopback() => Reach::ThisHost,
-        Err(_) if host == "localhost" || host.ends_with(".localhost") => Reach::ThisHost,
-        _ => Reach::Others,
-    }
-}
-
-fn port_of(address: &str) -> &str {
-    address.rsplit_once(':').map_or("6643", |(_, port)| port)
 }
 
 /// Replaces the contents with those of a backup of `schema`.

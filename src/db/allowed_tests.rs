@@ -206,7 +206,7 @@ fn who_may_join() {
         ("A", Here::Nothing, Err("create it with ovnkube db bootstrap")),
         ("xxx", Here::Nothing, Err("no server answers that takes writes")),
     ] {
-        check(&format!("join {letters} {here:?}"), &told(join(&seen(letters, None), &here, LOCAL), |id| id), want);
+        check(&format!("join {letters} {here:?}"), &told(join(&seen(letters, None), &here, LOCAL, &[]), |id| id), want);
     }
     for (letters, here, want) in [
         ("LFx", member(other, true), Ok("abcd")),
@@ -228,7 +228,7 @@ fn who_may_join() {
     ] {
         check(
             &format!("replace {letters} {here:?}"),
-            &told(replace(&seen(letters, None), &here, LOCAL), |(_, old)| old),
+            &told(replace(&seen(letters, None), &here, LOCAL, &[]), |(_, old)| old),
             want,
         );
     }
@@ -286,10 +286,10 @@ fn which_addresses_a_member_may_have() {
     let this_host = "leads every host to itself";
     for (local, clients, want) in [
         ("tcp:10.0.0.1:6643", "tcp:10.0.0.1:6641", Ok("")),
-        ("ssl:[fd00::1]:6643", "tcp:10.0.0.1:6641", Ok("")),
+        ("ssl:[fd00::1]:6643", "tcp:10.0.0.1:6641", Err("nobody is known to use it")),
         ("tcp:db1.example:6643", "tcp:10.0.0.1:6641", Ok("")),
         ("tcp:0.0.0.0:6643", "tcp:10.0.0.1:6641", Err(nobody)),
-        ("ssl:[::]:6644", "ssl:[fd00::1]:6642", Err("such as tcp:10.0.0.1:6644")),
+        ("ssl:[::]:6644", "ssl:[fd00::1]:6642", Err("such as ssl:10.0.0.1:6644")),
         ("tcp:0.0.0.0:6643", "tcp:127.0.0.1:6641", Err(nobody)),
         ("tcp:127.0.0.1:6643", "tcp:10.0.0.1:6641", Err(this_host)),
         ("tcp:[::1]:6643", "tcp:10.0.0.1:6641", Err(this_host)),
@@ -314,9 +314,9 @@ fn which_addresses_a_member_may_have() {
         let own = clients.contains("127") || clients.contains("unix");
         cluster.servers.truncate(if own { 1 } else { 3 });
         let want = want.map(|_| CLUSTER);
-        check(&format!("join {local} {clients}"), &told(join(&cluster, &Here::Nothing, local), |id| id), want);
+        check(&format!("join {local} {clients}"), &told(join(&cluster, &Here::Nothing, local, &[]), |id| id), want);
         let here = member("tcp:10.0.0.3:6643", true, false);
-        let verdict = told(replace(&cluster, &here, local), |(cluster, _)| cluster);
+        let verdict = told(replace(&cluster, &here, local, &[]), |(cluster, _)| cluster);
         check(&format!("replace {local} {clients}"), &verdict, want);
     }
     // nobody was asked
@@ -375,7 +375,7 @@ fn no_step_uses_a_server_that_was_not_named() {
         check(&format!("restore {case}"), &told(restore(&observed, "OVN_Northbound", "7.0.0"), address), written);
         let converted = convert(&observed, "OVN_Northbound", "7.11.0");
         check(&format!("convert {case}"), &told(converted, |source| source.unwrap().address), written);
-        check(&format!("join {case}"), &told(join(&observed, &Here::Nothing, LOCAL), |id| id), joined);
+        check(&format!("join {case}"), &told(join(&observed, &Here::Nothing, LOCAL, &[]), |id| id), joined);
     }
     // not even if its address is given
     let both = restore(&seen("ddA", None), "OVN_Northbound", "7.0.0");

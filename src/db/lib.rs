@@ -13,7 +13,9 @@ mod cluster_status;
 mod guards;
 mod judge;
 mod judgement;
+mod local;
 mod observed;
+mod refused;
 mod report;
 mod servers;
 #[cfg(test)]
@@ -21,13 +23,14 @@ mod tests;
 mod timer;
 
 pub use allowed::{
-    Here, Refused, Removal, Source, backup, bootstrap, compact, convert, join, lacks, leave, remove, replace, restore,
+    Here, Removal, Source, backup, bootstrap, compact, convert, join, lacks, leave, remove, replace, restore,
 };
 pub use cluster_status::{ClusterStatus, Listed};
 pub use guards::full_disk;
 pub use judge::judge;
 pub use judgement::{Judgement, State};
 pub use observed::{Answer, Control, DatabaseFile, Model, Northd, Observed, Seen};
+pub use refused::Refused;
 pub use report::Report;
 pub use servers::{Role, Server, Servers, Trouble};
 pub use timer::TimerStep;

@@ -228,7 +228,7 @@ impl Steps {
         let file = self.file()?;
         let (observed, here) = (look(&self.place).await, self.here(&file).await?);
         let local = raft.local.to_string();
-        let cluster = ovnkube_db::join(&observed, &here, &local)?;
+        let cluster = ovnkube_db::join(&observed, &here, &local, &members(raft))?;
         let new = self.joiner(&file, &cluster, raft).await?;
         let left = (here == Here::Left).then(|| unused(&file, "left"));
         left.as_deref().map(|left| keep(&file, left)).transpose()?;
@@ -241,7 +241,7 @@ impl Steps {
         let file = self.file()?;
         let (observed, here) = (look(&self.place).await, self.here(&file).await?);
         let local = raft.local.to_string();
-        let (cluster, old) = ovnkube_db::replace(&observed, &here, &local)?;
+        let (cluster, old) = ovnkube_db::replace(&observed, &here, &local, &members(raft))?;
         let kept = beside(&file, &old);
         // of a replacement that was cut short at its end, the old file is kept already
         let is_kept = matches!(here, Here::Member { joined: false, .. });
@@ -265,8 +265,7 @@ impl Steps {
     pub(crate) async fn bootstrap(&self, local: &Remote, contents: Option<&Path>) -> Result<String, Failed> {
         let file = self.file()?;
         let (observed, here) = (look(&self.place).await, self.here(&file).await?);
-        let (word, host) = (self.place.word, host(local));
-        let start = format!("ovn-ctl --db-{word}-cluster-local-addr={host} start_{word}_ovsdb, with its other options");
+        let start = format!("ovn-ctl {} start_{}_ovsdb, with its other options", self.own(local), self.place.word);
         if !ovnkube_db::bootstrap(&observed, &here, &local.to_string(), contents.is_some())? {
             return Ok(format!("{} is made already; start ovsdb-server: {start}", file.display()));
         }
@@ -382,11 +381,18 @@ impl Steps {
     }
 
     fn start(&self, local: &Remote) -> String {
-        let (word, host) = (self.place.word, host(local));
+        let (word, own) = (self.place.word, self.own(local));
         format!(
-            "start ovsdb-server: ovn-ctl --db-{word}-cluster-local-addr={host} --db-{word}-cluster-remote-addr=ADDRESS start_{word}_ovsdb, \
+            "start ovsdb-server: ovn-ctl {own} --db-{word}-cluster-remote-addr=ADDRESS start_{word}_ovsdb, \
              with the address of a member and its other options"
         )
+    }
+
+    /// The options with this host's address; without the second one, a file that is lost would be made anew for plain TCP.
+    fn own(&self, local: &Remote) -> String {
+        let word = self.place.word;
+        let tls = if local.scheme() == "ssl" { format!(" --db-{word}-cluster-local-proto=ssl") } else { String::new() };
+        format!("--db-{word}-cluster-local-addr={}{tls}", host(local))
     }
 
     /// Where OVN's package has it.
@@ -475,6 +481,11 @@ async fn agreed(mut is_done: impl AsyncFnMut() -> bool) -> bool {
         sleep(LOOK_AGAIN).await;
     }
     true
+}
+
+/// The addresses of members that are given.
+fn members(raft: &Raft) -> Vec<String> {
+    raft.others.iter().map(Remote::to_string).collect()
 }
 
 fn host(local: &Remote) -> String {

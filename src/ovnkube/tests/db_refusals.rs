@@ -1,9 +1,13 @@
 //! What `ovnkube db` refuses of real clusters and pairs, or warns of.
 
+use std::path::Path;
+use std::process::Command;
+
 use ovnkube_tests::nb::{Release, until};
 use ovnkube_tests::raft::Member;
 
-use crate::db::{addresses, db, told};
+use crate::db::{Said, addresses, command, db, said, told};
+use crate::lab::Dir;
 
 #[tokio::test]
 async fn nobody_leaves_a_cluster_without_a_leader() {
@@ -92,6 +96,112 @@ fn no_cluster_is_made_where_others_cannot_join() {
     let problem = "no address of the database is given, so nobody was asked whether there is a cluster already";
     assert!(out.status.code() == Some(2) && error.contains(problem), "{error}");
     assert!(!here.file().exists());
+}
+
+/// A port of this process, at an address of its own.
+fn free() -> String {
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    let host = format!("127.{}.{b}.{c}", a | 128);
+    std::net::TcpListener::bind((host, 0)).unwrap().local_addr().unwrap().to_string()
+}
+
+#[test]
+fn members_talk_as_clients_do_and_at_another_port() {
+    let here = Member::new(Release::Host);
+    for (local, clients, problem) in [
+        (
+            "tcp:127.0.0.1:6643",
+            "ssl:127.0.0.1:1",
+            "tcp:127.0.0.1:6643 is plain TCP, and clients use TLS (ssl:127.0.0.1:1): what members send each other could be read and \
+             changed on its way; write ssl:127.0.0.1:6643",
+        ),
+        (
+            "ssl:127.0.0.1:6643",
+            "tcp:127.0.0.1:1",
+            "ssl:127.0.0.1:6643 is TLS, and nobody is known to use it, but tcp:127.0.0.1:1 is plain TCP",
+        ),
+        (
+            "tcp:127.0.0.1:6641",
+            "tcp:127.0.0.1:1",
+            "tcp:127.0.0.1:6641 has the port 6641, at which clients connect; write another one, such as tcp:127.0.0.1:6643",
+        ),
+        ("tcp:127.0.0.1:1", "tcp:127.0.0.1:1", "tcp:127.0.0.1:1 has the port 1, at which clients connect"),
+    ] {
+        db(&here, &["bootstrap", "nb", local], clients).has(2, problem);
+        assert!(!here.file().exists(), "{local} {clients}");
+    }
+    // as one would join: its members are at a unix socket, its clients are not
+    let first = Member::cluster(Release::Host, 1).remove(0);
+    let at = free();
+    let (host, port) = at.rsplit_once(':').unwrap();
+    first.control(&["ovsdb-server/add-remote", &format!("ptcp:{port}:{host}")]);
+    let clients = format!("tcp:{at}");
+    for (local, members, problem) in [
+        (format!("ssl:{host}:6643"), None, "is TLS, and nobody is known to use it"),
+        (format!("tcp:{host}:6642"), None, "has the port 6642, at which clients connect"),
+        (clients.clone(), None, "at which clients connect; write another one"),
+        (format!("tcp:{host}:6643"), Some(&*clients), "at which clients connect, and not other members"),
+        (format!("tcp:{host}:6643"), Some("ssl:10.0.0.1:6643"), "and members use TLS (ssl:10.0.0.1:6643)"),
+    ] {
+        let words = ["join", "nb", &local].into_iter().chain(members).collect::<Vec<_>>();
+        db(&here, &words, &clients).has(2, problem);
+        assert!(!here.file().exists(), "{local} {members:?}");
+    }
+    db(&here, &["join", "nb", &format!("tcp:{host}:6643"), &first.raft()], &clients).has(0, "is made");
+}
+
+fn issue(dir: &Path, words: &[&str]) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/tls/issue");
+    let out = Command::new(script).current_dir(dir).args(words).output().unwrap();
+    assert!(out.status.success(), "issue {words:?}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+/// A host with certificates, whose server has stopped and left no file.
+fn with_tls(keys: &[String; 3]) -> Member {
+    let mut member = Member::alone(Release::Host, &keys.each_ref().map(String::as_str));
+    member.kill();
+    std::fs::remove_file(member.file()).unwrap();
+    member
+}
+
+/// The one way from plain TCP to TLS: the members that are there keep their addresses.
+#[tokio::test]
+async fn a_cluster_without_tls_gets_members_with_it() {
+    let dir = Dir::new();
+    let file = |name: &str| dir.file(name).display().to_string();
+    let [plain, own, clients] = [free(), free(), free()];
+    let (host, port) = clients.rsplit_once(':').unwrap();
+    for words in [vec!["authorities"], vec!["server", "db", host], vec!["master", "one"]] {
+        issue(dir.file("control.crt").parent().unwrap(), &words);
+    }
+    let keys = [("private-key", "server-db.key"), ("certificate", "server-db.crt"), ("ca-cert", "control.crt")]
+        .map(|(flag, name)| format!("--{flag}={}", file(name)));
+    let mut members = [with_tls(&keys), with_tls(&keys)];
+    let (plain, own) = (format!("tcp:{plain}"), format!("ssl:{own}"));
+    db(&members[0], &["bootstrap", "nb", &plain], "unix:/nowhere").has(0, "is made");
+    members[0].start();
+    members[0].joined();
+    members[0].control(&["ovsdb-server/add-remote", &format!("pssl:{port}:{host}")]);
+    let run = |member: &Member, words: &[&str]| -> Said {
+        let mut command = command(member, words, &format!("ssl:{clients}"));
+        for (flag, name) in [("privkey", "master-one.key"), ("cert", "master-one.crt"), ("cacert", "control.crt")] {
+            command.arg(format!("--nb-client-{flag}={}", file(name)));
+        }
+        said(&mut command)
+    };
+    let in_plain = own.replace("ssl:", "tcp:");
+    run(&members[1], &["join", "nb", &in_plain, &plain]).has(2, &format!("write {own}"));
+    let said = run(&members[1], &["join", "nb", &own, &plain]);
+    said.has(0, "is made; start ovsdb-server");
+    said.has(0, " --db-nb-cluster-local-proto=ssl ");
+    members[1].start();
+    members[1].joined();
+    let both = addresses(&members);
+    told(&members[0], &both, 0, "there are 2").await;
+    // the first one's file says that members may be at plain TCP, and not only at TLS
+    members[0].kill();
+    let moved = format!("ssl:{host}:6643");
+    run(&members[0], &["replace", "nb", &moved]).has(2, "write the addresses of some members behind it");
 }
 
 #[tokio::test]
