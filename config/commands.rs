@@ -47,7 +47,8 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
                 one that does not answer within 3 s is told as such. It changes nothing. -o json is for programs.\n\
                 backup nb FILE: write the contents to a new file.\n\
                 restore nb FILE: replace the contents by those of a backup; what was there is in FILE.replaced afterwards, \
-                or in FILE.replaced.2 and so on if that exists.\n\
+                or in FILE.replaced.2 and so on if that exists. Where the servers listen, and with which certificate, stays as it is: the \
+                rows of the tables Connection and SSL are kept.\n\
                 compact nb: this host's server writes its file anew, without what is outdated.\n\
                 leave nb: this host's member leaves its cluster for ever. leave nb SERVER: it removes another one that is lost; \
                 SERVER is its id, as status prints it, or its address for members.\n\

@@ -2,6 +2,7 @@
 
 use crate::judgement::{Judgement, State, size};
 use crate::observed::{DatabaseFile, Northd, Observed};
+use crate::own_rows::OWN;
 use crate::servers::{Role, Server, Servers};
 
 /// A member goes on without what it could not write, and ovsdb-server does not start with a file that lacks entries.
@@ -69,9 +70,6 @@ fn grown(here: &Server, word: &str) -> Option<(String, String)> {
         )
     })
 }
-
-/// Tables that differ between servers on purpose: where each of them listens.
-const OWN: [&str; 2] = ["Connection", "SSL"];
 
 fn partial(here: &Server, word: &str) -> Option<(String, String)> {
     let lacking: Vec<&str> = here.excluded.iter().map(String::as_str).filter(|table| !OWN.contains(table)).collect();

@@ -1,6 +1,7 @@
 //! `ovnkube db`: how the servers of the OVN databases are, and steps that change them. What is said and which steps are allowed
 //! is decided in `ovnkube-db`; here the servers are asked, and the programs of Open vSwitch run.
 
+mod contents;
 pub(crate) mod files;
 pub(crate) mod look;
 pub(crate) mod place;

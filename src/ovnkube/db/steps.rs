@@ -1,8 +1,6 @@
 //! The steps. Each looks, asks whether it is allowed, acts, and says what was done and what its user does next.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,6 +10,7 @@ use ovnkube_config::{Raft, Remote};
 use ovnkube_db::{ClusterStatus, Here, Listed};
 use tokio::time::{Instant, sleep};
 
+use super::contents::Contents;
 use super::files::{Temporary, beside, install, is_open, kept_members, open_by, unused};
 use super::look::{look, runs};
 use super::place::{Place, WITHIN, is_there};
@@ -42,19 +41,19 @@ impl Steps {
 
     pub(crate) async fn backup(&self, file: &Path) -> Result<String, Failed> {
         let source = ovnkube_db::backup(&look(&self.place).await)?;
-        self.has_room(file)?;
+        self.has_room(file, 0)?;
         self.save(&source.address, file).await?;
         let note = source.note.map(|note| format!("; {note}")).unwrap_or_default();
         Ok(format!("the contents of {} are in {}{note}", source.address, file.display()))
     }
 
-    /// Refuses to fill the disk that the member on this host writes to: it would stop.
-    fn has_room(&self, file: &Path) -> Result<(), Failed> {
+    /// Refuses to fill the disk that the member on this host writes to: it would stop. `more` is written beside the file.
+    fn has_room(&self, file: &Path, more: u64) -> Result<(), Failed> {
         let directory = file.parent().filter(|directory| *directory != Path::new("")).unwrap_or(Path::new("."));
         let member = open_by(&self.place).filter(|member| is_same_disk(directory, Path::new(&member.path)));
         let Some((bytes, free)) = member.and_then(|member| Some((member.bytes, member.free?))) else { return Ok(()) };
         // the copy may be as large, and the member may write its own file anew
-        let needed = bytes.saturating_mul(2);
+        let needed = bytes.saturating_mul(2).saturating_add(more);
         if free >= needed {
             return Ok(());
         }
@@ -103,13 +102,14 @@ impl Steps {
         whole(file, "restore").await?;
         // of a restore that was cut short, one may be there
         let replaced = unused(file, "replaced");
-        self.has_room(&replaced)?;
-        let converted = match target.older_than {
-            Some(_) => Some(self.converted(file, &target.address).await.with_context(cannot)?),
-            None => None,
-        };
+        self.has_room(&replaced, file.metadata().map_or(0, |file| file.len()))?;
+        let contents = Contents::copied(file).with_context(cannot)?;
+        if target.older_than.is_some() {
+            contents.convert(&self.place, &target.address, file).await.with_context(cannot)?;
+        }
         self.save(&target.address, &replaced).await?;
-        let from = File::open(converted.as_ref().map_or(file, |made| &made.0)).with_context(cannot)?;
+        contents.keep_own_rows(&self.place, &replaced).await.with_context(cannot)?;
+        let from = contents.open().with_context(cannot)?;
         let mut command = client(self.place.tls.as_ref());
         command.args(["restore", &target.address, self.name()]).stdin(Stdio::from(from));
         text(&mut command).await.map_err(|error| {
@@ -123,26 +123,12 @@ impl Steps {
         let how =
             target.older_than.map(|newer| format!(", converted from schema {schema} to {newer}")).unwrap_or_default();
         Ok(format!(
-            "{} has the contents of {}{how}; what it had before is in {}. ovnkube and northd write at once what differs from Kubernetes",
+            "{} has the contents of {}{how}; what it had before is in {}. Where it listens, and with which certificate (Connection, SSL), \
+             stays as it was. ovnkube and northd write at once what differs from Kubernetes",
             target.address,
             file.display(),
             replaced.display()
         ))
-    }
-
-    /// A copy of a backup with the schema that the server has.
-    async fn converted(&self, file: &Path, address: &str) -> Result<Temporary> {
-        let (schema, copy) = (Temporary::beside(file, "schema"), Temporary::beside(file, "converted"));
-        let mut command = client(self.place.tls.as_ref());
-        let text = text(command.args(["--no-leader-only", "get-schema", address, self.name()])).await?;
-        let write = |made: &Temporary, from: &mut dyn io::Read| -> Result<()> {
-            io::copy(from, &mut made.create()?).with_context(|| format!("cannot write {}", made.0.display()))?;
-            Ok(())
-        };
-        write(&schema, &mut text.as_bytes())?;
-        write(&copy, &mut File::open(file)?)?;
-        tool(&[OsStr::new("convert"), copy.0.as_os_str(), schema.0.as_os_str()]).await?;
-        Ok(copy)
     }
 
     pub(crate) async fn compact(&self) -> Result<String, Failed> {

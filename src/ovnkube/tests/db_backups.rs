@@ -1,8 +1,11 @@
-//! Backups that are damaged, or have another schema.
+//! Backups that are damaged, have another schema, or say that servers listen elsewhere.
 
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::time::Duration;
 
-use ovnkube_tests::nb::Release;
+use ovnkube_tests::nb::{Release, until};
 use ovnkube_tests::raft::{self, Member};
 
 use crate::db::db;
@@ -74,7 +77,7 @@ fn backups_with_other_schemas() {
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
-    assert!(left.iter().all(|name| !name.contains("schema") && !name.contains("converted")), "{left:?}");
+    assert!(left.iter().all(|name| !name.contains("schema") && !name.contains("copy")), "{left:?}");
     // what was there has the newer schema, and comes back
     let replaced = dir.file("older.replaced");
     db(&member, &["restore", "nb", replaced.to_str().unwrap()], &address).has(0, "has the contents of");
@@ -85,4 +88,91 @@ fn backups_with_other_schemas() {
     let said = db(&old, &["restore", "nb", newer.to_str().unwrap()], &old.remote());
     said.has(2, "what is new would be lost. First write ovnkube db convert nb");
     assert!(old.nbctl(&["ls-list"]).contains("kept") && !dir.file("newer.replaced").exists());
+}
+
+/// A server that listens where the database says, as `ovn-ctl` starts it.
+fn listening() -> Member {
+    Member::alone(Release::Host, &["--remote=db:OVN_Northbound,NB_Global,connections"])
+}
+
+/// A port, for a short time nobody's.
+fn free() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn is_open(port: u16) -> bool {
+    TcpStream::connect(("127.0.0.1", port)).is_ok()
+}
+
+/// Rows of a database that no ovn-nbctl has written, which would make its first row.
+fn insert(member: &Member, name: &str) {
+    let row = format!(r#"["OVN_Northbound",{{"op":"insert","table":"Logical_Switch","row":{{"name":"{name}"}}}}]"#);
+    raft::run(Release::Host, "ovsdb-client", &["transact", &member.remote(), &row]);
+}
+
+/// What says where a server listens.
+fn own_rows(member: &Member) -> [String; 3] {
+    let rows = member.nbctl(&["--bare", "--columns=target,inactivity_probe", "list", "Connection"]);
+    // in the order of their ids
+    let mut rows: Vec<&str> = rows.trim().split("\n\n").collect();
+    rows.sort_unstable();
+    [member.nbctl(&["get-connection"]), rows.join("\n\n"), member.nbctl(&["get-ssl"])]
+}
+
+#[tokio::test]
+async fn a_server_listens_as_before_whatever_a_backup_has() {
+    let (server, dir) = (listening(), Dir::new());
+    let address = server.remote();
+    let [plain, port] = [free(), free()];
+    let file = |name: &str| dir.file(name).display().to_string();
+    let back_up = |server: &Member, name: &str| {
+        db(server, &["backup", "nb", &file(name)], &server.remote()).has(0, "are in");
+    };
+    // another one's contents, without any row that says where it listens
+    let other = listening();
+    insert(&other, "other");
+    back_up(&other, "empty");
+    server.nbctl(&["ls-add", "first"]);
+    server.nbctl(&["set-ssl", "/old/key", "/old/cert", "/old/ca"]);
+    back_up(&server, "closed");
+    server.nbctl(&["set-connection", &format!("ptcp:{plain}:127.0.0.1")]);
+    until("the old port", async || is_open(plain)).await;
+    back_up(&server, "plain");
+
+    let target = format!("ptcp:{port}:127.0.0.1");
+    server.nbctl(&["--inactivity-probe=7000", "set-connection", &target, "pssl:6641:127.0.0.1"]);
+    server.nbctl(&["set-ssl", "/new/key", "/new/cert", "/new/ca"]);
+    until("the new port", async || is_open(port) && !is_open(plain)).await;
+    let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let before = own_rows(&server);
+    for (backup, switch) in [("plain", "first"), ("closed", "first"), ("empty", "other"), ("plain", "first")] {
+        server.nbctl(&["ls-add", "later"]);
+        let said = db(&server, &["restore", "nb", &file(backup)], &address);
+        said.has(0, "has the contents of");
+        assert_eq!(own_rows(&server), before, "{backup}");
+        said.has(0, "Where it listens, and with which certificate (Connection, SSL), stays as it was");
+        assert_eq!(server.nbctl(&["--bare", "--columns=name", "list", "Logical_Switch"]).trim(), switch, "{backup}");
+        assert!(is_open(port) && !is_open(plain), "{backup}");
+    }
+    // it has never closed it
+    client.write_all(br#"{"id":0,"method":"echo","params":[]}"#).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    client.read_exact(&mut [0; 9]).unwrap();
+    // nor is the backup changed, or anything left
+    assert!(std::fs::read_to_string(dir.file("plain")).unwrap().contains(&format!("ptcp:{plain}")));
+    let left = std::fs::read_dir(dir.file("")).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    assert_eq!(left.filter(|name| name.contains("copy") || name.contains("lock")).collect::<Vec<_>>(), [""; 0]);
+
+    // a server that listens nowhere else opens no port
+    for nowhere in [listening(), Member::cluster(Release::Host, 1).remove(0)] {
+        insert(&nowhere, "kept");
+        let backup = if nowhere.raft_socket().exists() { "of-a-cluster" } else { "plain" };
+        if backup == "of-a-cluster" {
+            nowhere.nbctl(&["set-connection", &format!("ptcp:{plain}:127.0.0.1")]);
+            back_up(&nowhere, backup);
+            nowhere.nbctl(&["del-connection"]);
+        }
+        db(&nowhere, &["restore", "nb", &file(backup)], &nowhere.remote()).has(0, "stays as it was");
+        assert_eq!(own_rows(&nowhere).map(|rows| rows.trim().to_owned()), [""; 3].map(str::to_owned));
+    }
 }

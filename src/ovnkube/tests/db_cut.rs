@@ -138,3 +138,33 @@ async fn a_member_that_moves() {
     });
     told(&members[0], &all, 0, "takes writes, but no member may fail: there are 2").await;
 }
+
+/// The server has its port at every moment: there is one transaction.
+#[test]
+fn a_restore_that_is_killed_leaves_the_server_where_it_listens() {
+    let (server, dir) = (Member::alone(Release::Host, &[]), Dir::new());
+    let (address, backup) = (server.remote(), dir.file("backup"));
+    let path: &Path = &backup;
+    let words = ["restore", "nb", path.to_str().unwrap()];
+    server.nbctl(&["--", "ls-add", "of-the-backup", "--", "set-connection", "ptcp:6641:127.0.0.1"]);
+    db(&server, &["backup", "nb", path.to_str().unwrap()], &address).has(0, "are in");
+    server.nbctl(&["--", "set-connection", "pssl:6641:127.0.0.1", "--", "set-ssl", "/key", "/cert", "/ca"]);
+    let own = || (server.nbctl(&["get-connection"]), server.nbctl(&["get-ssl"]));
+    let before = own();
+    let mut cuts = 0;
+    for calls in ["execve", "exit_group"] {
+        for nth in 1..20 {
+            server.nbctl(&["--may-exist", "ls-add", "later"]);
+            let Some(was) = cut(&command(&server, &words, &address), calls, nth) else { break };
+            cuts += 1;
+            assert_eq!(own(), before, "{calls} {nth}: {} {}", was.out, was.err);
+            // all, or nothing
+            let rows = server.nbctl(&["ls-list"]);
+            let is_either = rows.contains("later") || rows.contains("of-the-backup") && rows.lines().count() == 1;
+            assert!(is_either, "{calls} {nth}: {rows}");
+        }
+    }
+    assert!(cuts > 10, "{cuts}");
+    db(&server, &words, &address).has(0, "stays as it was");
+    assert_eq!((own(), server.nbctl(&["ls-list"]).contains("later")), (before, false));
+}
