@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
-use ovnkube_model::{Subnet, nowhere};
 use ovnkube_ovn::ic_nb::transit_switch;
 use ovnkube_ovsdb_data::Txn;
 use ovnkube_plan::Offer;
@@ -19,10 +18,6 @@ pub(crate) fn write(txn: &mut Txn, offer: &Offer, switches: &[Switch], theirs: &
     for switch in switches {
         let subnets = switch.unclaimed();
         if subnets.is_empty() {
-            continue;
-        }
-        if let Some(problem) = offered(switch, &subnets, theirs) {
-            problems.push(problem);
             continue;
         }
         let own = || switch.own.iter().flat_map(|port| &port.addresses).map(IpNetwork::ip);
@@ -49,19 +44,4 @@ pub(crate) fn write(txn: &mut Txn, offer: &Offer, switches: &[Switch], theirs: &
 fn used<'a>(switch: &'a Switch, theirs: &'a Theirs) -> impl Iterator<Item = IpAddr> {
     let ports = theirs.ports.iter().filter(|port| port.switch == switch.name);
     ports.flat_map(|port| &port.addresses).copied()
-}
-
-/// Why not to begin with a subnet: another cluster has its addresses, and nobody has begun. Where clusters use it, the prefix is
-/// refused instead.
-fn offered(switch: &Switch, subnets: &[Subnet], theirs: &Theirs) -> Option<String> {
-    let is_new =
-        |subnet: &&Subnet| !switch.claimed.iter().copied().chain(used(switch, theirs)).any(|ip| subnet.contains(ip));
-    let routes = || theirs.routes.iter().filter(|route| nowhere(route.prefix).is_none());
-    let by = |subnet: &Subnet| routes().find(|route| route.prefix.overlaps(*subnet));
-    let (subnet, route) = subnets.iter().filter(is_new).find_map(|subnet| Some((subnet, by(subnet)?)))?;
-    Some(format!(
-        "cannot use transit switch {}: its subnet {subnet} overlaps {}, which cluster {} offers; give the switch another subnet in all \
-         clusters",
-        switch.name, route.prefix, route.zone
-    ))
 }

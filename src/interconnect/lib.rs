@@ -8,8 +8,8 @@
 //!  SB: chassis, gateway ports ─────┘                      └─▶ Peers, from which the northbound rows are planned
 //! ```
 //!
-//! - [`switches`]: transit switches, and whether they go together with what the cluster has; [`keys`]: tunnel keys; [`claim`]: the
-//!   address of this cluster in each
+//! - [`switches`]: transit switches, and whether they go together with what the cluster has; [`joinable`]: and with what others have;
+//!   [`keys`]: tunnel keys; [`claim`]: the address of this cluster in each
 //! - [`ours`]: the rows of this cluster; [`former`]: those under an earlier name
 //! - [`theirs`]: the rows of the others, checked; [`tunnels`]: their gateways
 //! - [`chassis`]: southbound rows; [`ways`]: which ways packets can take
@@ -28,6 +28,7 @@ mod former;
 mod hearing;
 #[cfg(test)]
 mod hostile;
+mod joinable;
 mod keys;
 mod ours;
 pub mod report;

@@ -15,7 +15,7 @@ use crate::rows::{is_of, rows_of_all, zone_of};
 use crate::switches::{Reader, Switch};
 use crate::theirs::Theirs;
 use crate::ways::{Way, Ways};
-use crate::{chassis, claim, switches};
+use crate::{chassis, claim, joinable, switches};
 
 /// The most problems that are named.
 const PROBLEMS: usize = 20;
@@ -57,9 +57,10 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     let own = if ours.is_ok() || has_rows() { name } else { "" };
     let names = former.names();
     let reader = Reader { databases, nb, offer, zone: own, former: &names };
-    let switches = switches::read(reader, &mut problems);
+    let mut switches = switches::read(reader, &mut problems);
     own_problems.extend(switches::missing_family(&offer.prefixes, &switches));
     let mut theirs = Theirs::read(reader, &switches, &mut problems);
+    joinable::restrict(&mut switches, &mut theirs, reader, &mut own_problems);
     let (mut stage, mut idle, mut new_gateways, mut carrying) = (Stage::Attach, None, BTreeSet::new(), BTreeSet::new());
     let mut is_soon = false;
     match ours {

@@ -69,6 +69,17 @@ impl Switch {
         self.subnets.iter().filter(|subnet| !own(subnet)).copied().collect()
     }
 
+    /// Has one of its subnets less, and no addresses there.
+    pub(crate) fn leave_out(&mut self, subnet: Subnet) {
+        self.subnets.retain(|other| *other != subnet);
+        let is_left = |own: &mut OwnPort| {
+            own.addresses.retain(|net| !subnet.contains(net.ip()));
+            !own.addresses.is_empty()
+        };
+        self.own.take_if(|own| !is_left(own));
+        self.former.retain_mut(is_left);
+    }
+
     /// The port with the addresses that are claimed. A switch may have got one more subnet since; the MAC address stays.
     fn own_port(&self, zone: &str, addresses: &[IpAddr]) -> Option<OwnPort> {
         let with_length = |subnet: &Subnet| {

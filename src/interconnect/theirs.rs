@@ -186,6 +186,14 @@ impl Theirs {
         self.routes.sort();
     }
 
+    /// Leaves out what is in other switches than these.
+    pub(crate) fn keep(&mut self, switches: &[Switch]) {
+        let is_kept = |name: &Name| switches.iter().any(|switch| switch.name == *name);
+        self.ports.retain(|port| is_kept(&port.switch));
+        self.routes.retain(|route| is_kept(&route.switch));
+        self.order(switches);
+    }
+
     /// Gives each cluster its place: by its tunnel key in the first switch where it has one. Who joins a switch gets a higher one than
     /// all that are there, and keeps it: all clusters see the same order, also after a restart.
     fn order(&mut self, switches: &[Switch]) {

@@ -24,7 +24,7 @@ fn left(rig: &Rig, was_here: bool) -> Vec<String> {
     left
 }
 
-fn mark(rig: &mut Rig, table: &'static Table, uuid: Uuid, cluster: &str) {
+pub(super) fn mark(rig: &mut Rig, table: &'static Table, uuid: Uuid, cluster: &str) {
     let mut row = rig.ic_sb.get(table, uuid).unwrap().as_ref().clone();
     row.set(port_binding::EXTERNAL_IDS, [(CLUSTER, cluster)]);
     assert!(is_of(&row, cluster));

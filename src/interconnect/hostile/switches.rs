@@ -1,5 +1,7 @@
 //! Transit switches whose subnets or keys cannot be used.
 
+use ovnkube_ovn::nb::logical_router_port as lrp;
+
 use super::*;
 
 /// Before anything is written: neither an address in IC-NB nor a port in IC-SB.
@@ -45,15 +47,92 @@ fn the_switch_that_was_there_first_keeps_its_subnet() {
     assert!(rig.step().peers.switches.contains_key("ts"));
 }
 
-/// Where clusters use a subnet already, whoever offers its addresses later is the one that is wrong.
-#[test]
-fn a_prefix_takes_no_switch_away() {
+/// Clusters with another cluster's addresses, as they are before anybody adds a switch. `routes`: what people declare.
+fn with_prefix_in_use(auto_route: bool, routes: &[(&str, &str)]) -> Rig {
     let mut rig = Rig::new();
-    rig.switch("ts1", "10.199.0.0/24", &[("az2", "10.199.0.9")], 16_711_690);
     rig.cluster("az3", "gw3", "172.20.0.2", (3, "169.254.100.10/24"));
     rig.route("az3", "10.199.0.0/16", "169.254.100.10");
-    assert_eq!(rig.problems(), Vec::<String>::new());
-    assert!(!rig.step().claims.is_empty());
+    rig.offer.wanted.auto_route = auto_route;
+    rig.offer.wanted.routes = routes.iter().map(|(prefix, zone)| (prefix.parse().unwrap(), (*zone).into())).collect();
+    rig
+}
+
+/// This cluster's port in a switch, in its own database.
+fn attach(rig: &mut Rig, port: &str, networks: &[&str]) {
+    let row = Row::new(lrp::TABLE).with(lrp::NAME, port).with(lrp::NETWORKS, networks.iter().copied());
+    add(&mut rig.nb, port, row);
+}
+
+/// Whoever writes a switch writes claims and ports there too, also this cluster's: they make it no switch that it uses.
+#[test]
+fn a_new_switch_takes_no_prefix_away() {
+    let claims: [&[(&str, &str)]; 3] = [&[], &[("az2", "10.199.0.9")], &[("az2", "10.199.0.9"), ("az1", "10.199.0.5")]];
+    for claims in claims {
+        let mut rig = with_prefix_in_use(true, &[]);
+        rig.switch("ts1", "10.199.0.0/24", claims, 16_711_690);
+        rig.port("az2", "ts1", "ts1-az2", (1, "10.199.0.9/24"), "gw2");
+        let Step { claims, offers, peers, .. } = rig.step();
+        let why = "its subnet 10.199.0.0/24 overlaps 10.199.0.0/16, which cluster az3 offers";
+        says(
+            &peers.problems,
+            &["cannot use transit switch ts1", why, "give the switch another subnet in all clusters"],
+        );
+        assert!(claims.is_empty() && lines(&offers, "ts1").is_empty(), "{:?}", offers.lines());
+        assert!(peers.switches.keys().all(|name| **name == *"ts"), "{:?}", peers.switches);
+        assert!(peers.ports.iter().all(|port| *port.switch == *"ts"), "{:?}", peers.ports);
+    }
+}
+
+/// What people declare is in use, and what is only offered while routes are not learned is not.
+#[test]
+fn a_new_switch_takes_no_declared_prefix_away() {
+    for (routes, is_used) in [(&[("10.199.0.0/16", "az3")][..], false), (&[], true)] {
+        let mut rig = with_prefix_in_use(false, routes);
+        rig.switch("ts1", "10.199.0.0/24", &[("az2", "10.199.0.9")], 16_711_690);
+        let Step { claims, peers, .. } = rig.step();
+        assert_eq!((!claims.is_empty(), peers.problems.is_empty()), (is_used, is_used), "{:?}", peers.problems);
+    }
+    let mut rig = with_prefix_in_use(false, &[("10.199.0.0/16", "az3")]);
+    rig.switch("ts1", "10.199.0.0/24", &[("az2", "10.199.0.9")], 16_711_690);
+    says(
+        &rig.problems(),
+        &["cannot use transit switch ts1", "10.199.0.0/16, which is behind cluster az3 as key routes"],
+    );
+}
+
+/// Where this cluster uses a subnet already, whoever offers its addresses later is the one that is wrong.
+#[test]
+fn a_prefix_takes_no_switch_away() {
+    for (zone, networks) in [("az1", "10.199.0.5/24"), ("az0", "10.199.0.6/24")] {
+        let mut rig = with_prefix_in_use(true, &[]);
+        rig.zone("az0");
+        let port = rig.port("az0", "ts", "ts-az0", (4, "169.254.100.77/24"), "");
+        super::leaving::mark(&mut rig, port_binding::TABLE, port, "uid1");
+        rig.offer.former.insert("az0".into());
+        rig.switch("ts1", "10.199.0.0/24", &[("az1", "10.199.0.5"), ("az0", "10.199.0.6")], 16_711_690);
+        attach(&mut rig, &format!("{zone}-ts1"), &[networks]);
+        assert_eq!(rig.problems(), Vec::<String>::new());
+        assert!(rig.step().peers.switches.contains_key("ts1"), "{zone}");
+        // also where somebody removes its claim
+        rig.switch("ts1", "10.199.0.0/24", &[("az0", "10.199.0.6")], 16_711_690);
+        assert!(!rig.step().claims.is_empty(), "{zone}");
+        // a subnet that somebody makes larger is another one
+        rig.switch("ts1", "10.199.0.0/20", &[("az1", "10.199.0.5"), ("az0", "10.199.0.6")], 16_711_690);
+        says(&rig.problems(), &["cannot use transit switch ts1: its subnet 10.199.0.0/20"]);
+    }
+}
+
+/// A switch keeps the subnet of the other family.
+#[test]
+fn a_subnet_that_begins_in_a_prefix_takes_no_other_away() {
+    let mut rig = with_prefix_in_use(true, &[]);
+    attach(&mut rig, "az1-ts1", &["fd00:7::5/112"]);
+    let claims = [("az1", "fd00:7::5 10.199.0.5"), ("az2", "fd00:7::9")];
+    rig.switch("ts1", "fd00:7::/112,10.199.0.0/24", &claims, 16_711_690);
+    let Step { claims, peers, .. } = rig.step();
+    says(&peers.problems, &["cannot use transit switch ts1: its subnet 10.199.0.0/24"]);
+    let own: Vec<String> = peers.switches["ts1"].own[0].addresses.iter().map(ToString::to_string).collect();
+    assert_eq!((own, claims.is_empty()), (vec!["fd00:7::5/112".to_owned()], true));
 }
 
 #[test]
