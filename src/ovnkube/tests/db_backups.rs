@@ -125,19 +125,19 @@ async fn a_server_listens_as_before_whatever_a_backup_has() {
     let address = server.remote();
     let [plain, port] = [free(), free()];
     let file = |name: &str| dir.file(name).display().to_string();
-    let back_up = |server: &Member, name: &str| {
+    let save = |server: &Member, name: &str| {
         db(server, &["backup", "nb", &file(name)], &server.remote()).has(0, "are in");
     };
     // another one's contents, without any row that says where it listens
     let other = listening();
     insert(&other, "other");
-    back_up(&other, "empty");
+    save(&other, "empty");
     server.nbctl(&["ls-add", "first"]);
     server.nbctl(&["set-ssl", "/old/key", "/old/cert", "/old/ca"]);
-    back_up(&server, "closed");
+    save(&server, "closed");
     server.nbctl(&["set-connection", &format!("ptcp:{plain}:127.0.0.1")]);
     until("the old port", async || is_open(plain)).await;
-    back_up(&server, "plain");
+    save(&server, "plain");
 
     let target = format!("ptcp:{port}:127.0.0.1");
     server.nbctl(&["--inactivity-probe=7000", "set-connection", &target, "pssl:6641:127.0.0.1"]);
@@ -164,15 +164,13 @@ async fn a_server_listens_as_before_whatever_a_backup_has() {
     assert_eq!(left.filter(|name| name.contains("copy") || name.contains("lock")).collect::<Vec<_>>(), [""; 0]);
 
     // a server that listens nowhere else opens no port
-    for nowhere in [listening(), Member::cluster(Release::Host, 1).remove(0)] {
-        insert(&nowhere, "kept");
-        let backup = if nowhere.raft_socket().exists() { "of-a-cluster" } else { "plain" };
-        if backup == "of-a-cluster" {
-            nowhere.nbctl(&["set-connection", &format!("ptcp:{plain}:127.0.0.1")]);
-            back_up(&nowhere, backup);
-            nowhere.nbctl(&["del-connection"]);
-        }
-        db(&nowhere, &["restore", "nb", &file(backup)], &nowhere.remote()).has(0, "stays as it was");
-        assert_eq!(own_rows(&nowhere).map(|rows| rows.trim().to_owned()), [""; 3].map(str::to_owned));
+    let (alone, member) = (listening(), Member::cluster(Release::Host, 1).remove(0));
+    insert(&alone, "kept");
+    member.nbctl(&["set-connection", &format!("ptcp:{plain}:127.0.0.1")]);
+    save(&member, "of-a-cluster");
+    member.nbctl(&["del-connection"]);
+    for (nowhere, backup) in [(&alone, "plain"), (&member, "of-a-cluster")] {
+        db(nowhere, &["restore", "nb", &file(backup)], &nowhere.remote()).has(0, "stays as it was");
+        assert_eq!(own_rows(nowhere).map(|rows| rows.trim().to_owned()), [""; 3].map(str::to_owned), "{backup}");
     }
 }
