@@ -11,11 +11,13 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::{AUTHORIZATION, HeaderValue, USER_AGENT};
 use http::{Request, Uri};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt};
+use rustls::pki_types::ServerName;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use tower::util::{BoxCloneSyncService, option_layer};
@@ -32,7 +34,16 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const SECURE_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 /// A peer that answers no TCP probe for this long is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
-const IDLE_CONNECTION: Duration = Duration::from_secs(60);
+/// Longer than a watch lasts: the next one goes over the same connection.
+const IDLE_CONNECTION: Duration = Duration::from_secs(600);
+/// All requests and watches share one connection where the server speaks HTTP/2, as Kubernetes' API server does. When nothing comes
+/// on it for so long, the server is asked whether it is still there: the kernel of one that stands still acknowledges every byte.
+const PING_AFTER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 15 });
+const ANSWER_PING_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 15 });
+/// Bytes that the server may send ahead of what a watch has read, and those of all watches together: more than they can leave
+/// unread, or a slow reader would hold up the answers of others.
+const UNREAD: u32 = 256 * 1024;
+const UNREAD_IN_ALL: u32 = 32 * UNREAD;
 /// Bytes read at once. A connection's buffer grows to the largest piece that ever came and stays as long as the
 /// connection. It is only a copy of what TLS has decrypted, 16 kB at a time.
 const READ_AT_ONCE: usize = 32 * 1024;
@@ -196,8 +207,9 @@ async fn connect_within(config: &Config, agent: &HeaderValue, within: Option<Dur
 fn connect(config: &Config, agent: &HeaderValue) -> Result<Connection, Error> {
     let token = Token::of(config).map_err(Error::Access)?;
     let plugin = plugin(config).map_err(Error::Access)?;
-    let problem = |e: kube::Error| Error::Access(format!("cannot set up TLS to {}: {}", config.cluster_url, chain(&e)));
-    let tls = config.rustls_https_connector_with_connector(connector()).map_err(problem)?;
+    let problem =
+        |e: BoxError| Error::Access(format!("cannot set up TLS to {}: {}", config.cluster_url, chain(e.as_ref())));
+    let tls = https(config).map_err(problem)?;
     let tls = ServiceExt::<Uri>::map_future(tls, |secured| {
         let late = |_| BoxError::from(format!("no TLS within {} s", SECURE_WITHIN.as_secs()));
         async move { timeout(SECURE_WITHIN, secured).await.map_err(late)? }.boxed()
@@ -206,6 +218,11 @@ fn connect(config: &Config, agent: &HeaderValue) -> Result<Connection, Error> {
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_CONNECTION)
         .http1_max_buf_size(READ_AT_ONCE)
+        .timer(TokioTimer::new())
+        .http2_keep_alive_interval(PING_AFTER)
+        .http2_keep_alive_timeout(ANSWER_PING_WITHIN)
+        .http2_initial_stream_window_size(UNREAD)
+        .http2_initial_connection_window_size(UNREAD_IN_ALL)
         .build::<_, Body>(tls);
     let agent = agent.clone();
     let service = http.map_request(move |mut request: Request<Body>| {
@@ -216,7 +233,7 @@ fn connect(config: &Config, agent: &HeaderValue) -> Result<Connection, Error> {
         request
     });
     let service = option_layer(plugin).layer(service.map_err(BoxError::from));
-    let service = config.extra_headers_layer().map_err(problem)?.layer(service);
+    let service = config.extra_headers_layer().map_err(|e| problem(e.into()))?.layer(service);
     let service = config.base_uri_layer().layer(service);
     Ok(Connection::new(service))
 }
@@ -232,6 +249,16 @@ fn shows_token(config: &Config) -> bool {
 fn host_and_port(url: &Uri) -> String {
     let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("http") { 80 } else { 443 });
     format!("{}:{port}", url.host().unwrap_or_default())
+}
+
+/// As [`ConfigExt::rustls_https_connector_with_connector`], which offers HTTP/1.1 alone.
+fn https(config: &Config) -> Result<HttpsConnector<HttpConnector>, BoxError> {
+    let mut tls = HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = ServerName::try_from(name.clone()).map_err(|_| format!("the name {name:?} is none of a server"))?;
+        tls = tls.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(tls.enable_all_versions().wrap_connector(connector()))
 }
 
 fn connector() -> HttpConnector {

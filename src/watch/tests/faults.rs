@@ -125,6 +125,26 @@ async fn nothing_is_lost_while_connections_break() {
     until("the same pods", async || *have.lock().unwrap() == want).await;
 }
 
+/// Node agents have no lease by which they would notice. A cluster without news looks the same, but such a server answers pings.
+#[tokio::test]
+async fn an_api_server_that_stands_still_is_left_without_a_lease() {
+    let cluster = Cluster::up();
+    let proxy = Proxy::to(cluster.port()).await;
+    let client = Client::connect(&cluster.access(proxy.port)).await.unwrap();
+    let (sender, mut changes) = channel(1024);
+    let _watches = start(&client, &Scope::Nodes, &sender);
+    let is =
+        |name: &'static str| move |change| matches!(change, Change::Node(key, Some(_)) if *key == *name).then_some(());
+    next(&mut changes, |change| (change == Change::Synced(Kind::Node)).then_some(())).await;
+    // the watch is open once this comes
+    cluster.node("before").await;
+    next(&mut changes, is("before")).await;
+    proxy.silence();
+    cluster.node("after").await;
+    let heard = timeout(Duration::from_secs(90), next(&mut changes, is("after"))).await;
+    heard.expect("blind until the watch counts as dead");
+}
+
 #[tokio::test]
 async fn starts_before_the_api_server_answers() {
     let cluster = Cluster::shared();

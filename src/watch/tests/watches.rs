@@ -5,6 +5,7 @@ mod lab;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +15,7 @@ use ovnkube_model::{Backend, Change, Family, Kind, Name, Notice, Object, ObjectK
 use ovnkube_watch::{Access, Client, Condition, Endpoints, Error, Events, Given, Scope, start};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
+use tokio::time::timeout;
 
 #[tokio::test]
 async fn everything_there_is_comes_before_synced_and_in_pages() {
@@ -455,6 +457,27 @@ async fn watches_end_with_their_receiver() {
     assert!(sender.strong_count() > 1);
     drop(changes);
     until("the end of the watches", async || sender.strong_count() == 1).await;
+}
+
+/// All watches and requests share a connection: what one leaves unread holds up no other.
+#[tokio::test]
+async fn a_receiver_that_reads_nothing_stops_no_request() {
+    let cluster = Cluster::shared();
+    let client = cluster.client().await;
+    cluster.namespace("unread").await;
+    let (sender, mut changes) = channel(1);
+    let _watches = start(&client, &Scope::Node("unread".into()), &sender);
+    next(&mut changes, |change| (change == Change::Synced(Kind::Pod)).then_some(())).await;
+    let much = "x".repeat(100_000);
+    for n in 0..20 {
+        let meta = json!({"name": format!("pod-{n}"), "annotations": {"much": much}});
+        let spec = json!({"nodeName": "unread", "containers": [{"name": "c", "image": "none"}]});
+        cluster.create("/api/v1/namespaces/unread/pods", json!({"metadata": meta, "spec": spec})).await;
+    }
+    let last = PodKey::new("unread", "pod-19");
+    let read = timeout(Duration::from_secs(20), client.pod_annotation(&last, "much")).await;
+    assert_eq!(read.expect("held up").unwrap(), Some(much));
+    next(&mut changes, |change| matches!(change, Change::Pod(key, Some(_)) if key == last).then_some(())).await;
 }
 
 /// Charts of ovn-kubernetes tell in this way where the databases are.

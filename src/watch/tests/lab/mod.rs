@@ -218,10 +218,15 @@ pub(crate) struct Proxy {
     connections: Arc<Mutex<JoinSet<()>>>,
 }
 
-/// Forwards what a server says, later.
-async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, late: Arc<AtomicU64>, mut deaf: watch::Receiver<()>) {
+/// Forwards what a server says, later. It borrows `to`: a half that is dropped ends its connection, which must stay when this is cut short.
+async fn forward(
+    from: &mut OwnedReadHalf,
+    to: &mut OwnedWriteHalf,
+    late: Arc<AtomicU64>,
+    mut deaf: watch::Receiver<()>,
+) {
     let (sender, mut said) = unbounded_channel::<(Instant, Vec<u8>)>();
-    let write = async move {
+    let write = async {
         use tokio::io::AsyncWriteExt as _; // its `write` would be that of std elsewhere
         while let Some((at, bytes)) = said.recv().await {
             sleep_until(at).await;
@@ -266,10 +271,11 @@ impl Proxy {
                     let (deaf, late) = (deafness.subscribe(), late.clone());
                     connections.lock().unwrap().spawn(async move {
                         if let Ok(inside) = TcpStream::connect(("127.0.0.1", port)).await {
-                            let ((mut heard, to), (from, mut say)) = (outside.into_split(), inside.into_split());
+                            let ((mut heard, mut to), (mut from, mut say)) =
+                                (outside.into_split(), inside.into_split());
                             tokio::select! {
                                 _ = copy(&mut heard, &mut say) => {}
-                                () = forward(from, to, late, deaf) => {}
+                                () = forward(&mut from, &mut to, late, deaf) => {}
                                 _ = silenced.changed() => std::future::pending().await,
                             }
                         }
