@@ -1,7 +1,11 @@
 # Faults of the API server. Sourced by chaos-test.
 
 dose_api() {
-  local at=$EPOCHREALTIME waited
+  local at waited
+  # kubelets and the controller manager ask again after up to 30 s: when they see no lease renewed between two doses, Kubernetes itself takes
+  # the pods of these nodes out of services
+  [ "$dose" = 1 ] || sleep 45
+  at=$EPOCHREALTIME
   kill -9 "$(cat "$D/k8s/apiserver.pid")" || return
   sleep "$(seconds 30)"
   cluster start apiserver && next_port "$at" >/dev/null && sleep 3 || return
