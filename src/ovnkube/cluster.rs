@@ -4,13 +4,14 @@
 //!  master's settings ──▶ ConfigMap ovnkube-cluster ──▶ agent: overrides its own
 //! ```
 //!
-//! A master writes them before it gives out subnets. What an agent does with them: `node/cluster.rs`.
+//! A master writes them before it gives out subnets, and again when somebody has changed them. What an agent does with them: `node/cluster.rs`.
 
 use std::fmt::Display;
 use std::time::Duration;
 
+use ovnkube_apply::MayWrite;
 use ovnkube_config::Settings;
-use ovnkube_watch::{Client, Data, Leader};
+use ovnkube_watch::{Client, Data};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
@@ -28,6 +29,8 @@ pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 pub(crate) const WRITTEN_WITHIN: Duration = ANSWER_WITHIN.saturating_mul(2);
 const TRIES: u32 = 3;
 pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// So long an edit by hand lasts.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 pub(crate) fn values(settings: &Settings) -> Data {
     let gateway = &settings.gateway;
@@ -44,38 +47,52 @@ fn list(all: &[impl Display]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Publishes this master's values while it leads. Without a reply it gives up for now: agents keep what they have.
-pub(crate) async fn publish(api: &Client, settings: &Settings, leader: &Leader) {
-    let (namespace, values) = (&settings.kubernetes.ovn_config_namespace, values(settings));
-    let mut want = values.clone();
-    want.insert(VERSION.to_owned(), OURS.to_owned());
+/// Publishes this master's values, which agents need with their subnets. Without a reply it gives up for now, and [`keep`] goes on.
+pub(crate) async fn publish(api: &Client, settings: &Settings, may_write: &MayWrite) {
     for _ in 0..TRIES {
-        if !leader.is_leader_now() {
+        if write(api, settings, may_write).await {
             return;
-        }
-        let written = api.set_config_map(namespace, NAME, &want, || leader.is_leader_now());
-        match timeout(WRITTEN_WITHIN, written).await {
-            Ok(Ok(before)) => {
-                for (key, now) in &values {
-                    if let Some(was) = before.get(key).filter(|was| *was != now) {
-                        warn!(
-                            "{key} of the cluster was {was} and is {now} now (config map {namespace}/{NAME}): agents take it \
-                             when they start"
-                        );
-                    }
-                }
-                return;
-            }
-            // already logged
-            Ok(Err(error)) if error.is_forbidden() => return,
-            Ok(Err(error)) => warn!(%error, "trying again"),
-            Err(_) => warn!(namespace, config_map = NAME, "cannot write the config map: no answer; trying again"),
         }
         sleep(TRY_AGAIN).await;
     }
-    warn!(
-        namespace,
-        config_map = NAME,
-        "cannot write the config map until the lease is won again; agents go on with what they have"
-    );
+}
+
+/// Keeps them published while it leads: somebody may edit or delete the config map.
+pub(crate) async fn keep(api: &Client, settings: &Settings, may_write: MayWrite) {
+    loop {
+        sleep(LOOK_AGAIN).await;
+        write(api, settings, &may_write).await;
+    }
+}
+
+/// Writes what is missing or other. False: to be tried again soon.
+async fn write(api: &Client, settings: &Settings, may_write: &MayWrite) -> bool {
+    let (namespace, values) = (&settings.kubernetes.ovn_config_namespace, values(settings));
+    let mut want = values.clone();
+    want.insert(VERSION.to_owned(), OURS.to_owned());
+    let written = api.set_config_map(namespace, NAME, &want, &**may_write);
+    match timeout(WRITTEN_WITHIN, written).await {
+        Ok(Ok(before)) => {
+            for (key, now) in &values {
+                if let Some(was) = before.get(key).filter(|was| *was != now) {
+                    warn!(
+                        "{key} of the cluster was {was} and is {now} now (config map {namespace}/{NAME}): agents take it \
+                         when they start"
+                    );
+                }
+            }
+            true
+        }
+        // already logged
+        Ok(Err(error)) if error.is_forbidden() => true,
+        _ if !may_write() => true,
+        Ok(Err(error)) => {
+            warn!(%error, "trying again");
+            false
+        }
+        Err(_) => {
+            warn!(namespace, config_map = NAME, "cannot write the config map: no answer; trying again");
+            false
+        }
+    }
 }

@@ -97,11 +97,13 @@ pub(crate) async fn run(
         }
         metrics.leader.set(1);
         metrics.ready_duration.set(0.0);
+        let (fence, stopped) = (leader.clone(), stop.clone());
+        let may_write: MayWrite = Arc::new(move || fence.is_leader_now() && !stopped.is_told());
         if roles.cluster_manager {
             // before subnets are given out, which agents wait for
             tokio::select! {
                 () = stop.wait() => break,
-                () = cluster::publish(&api, &settings, &leader) => {}
+                () = cluster::publish(&api, &settings, &may_write) => {}
             }
         }
         let (changes, incoming) = mpsc::channel(CHANGES);
@@ -115,8 +117,6 @@ pub(crate) async fn run(
         let watches = ovnkube_watch::start(&api, &scope, &changes);
         let weak = changes.downgrade();
         drop(changes);
-        let (fence, stopped) = (leader.clone(), stop.clone());
-        let may_write: MayWrite = Arc::new(move || fence.is_leader_now() && !stopped.is_told());
         let patches = Patches::new(api.clone(), may_write.clone());
         let on_their_way = patches.on_their_way();
         let encap_port = translate::unusual_encap_port(&settings);
@@ -129,6 +129,7 @@ pub(crate) async fn run(
         let servers = joined.as_ref().map(|joined| ic::servers::keep(&settings, joined.place(), weak.clone()));
         let hosts = offers.as_ref().map(Offers::host_routes);
         let hosts = hosts.map(|told| host_routes::keep(&api, &settings, may_write.clone(), told));
+        let values = roles.cluster_manager.then(|| cluster::keep(&api, &settings, may_write.clone()));
         let engine = Engine::new(Parts {
             offers,
             world: World::new(network, scope.kinds().iter().copied()),
@@ -163,6 +164,7 @@ pub(crate) async fn run(
             () = or_never(keys) => {}
             () = or_never(servers) => {}
             () = or_never(hosts) => {}
+            () = or_never(values) => {}
         }
         drop(watches);
         turn_ended = Some(Instant::now());

@@ -14,12 +14,10 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::cluster::{NAME, WRITTEN_WITHIN};
+use crate::cluster::{LOOK_AGAIN, NAME, WRITTEN_WITHIN};
 
 /// Other clusters come and go with many prefixes: one change serves them all.
 const SETTLE: Duration = Duration::from_secs(2);
-/// So long an edit by hand lasts, and names may have other addresses.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// First pause after a failure; it doubles.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -75,6 +73,7 @@ pub(crate) async fn keep(
     let mut addresses = Addresses::default();
     loop {
         // only whether somebody told is kept: the guard of what was told must not live on while this waits
+        // names may have other addresses by then, too
         let is_told = timeout(LOOK_AGAIN, told.wait_for(|told| *told != written)).await.map(|told| told.is_ok());
         match is_told {
             Ok(true) => sleep(SETTLE).await,

@@ -111,7 +111,7 @@ async fn agent(
     let (own, own_node) = watch::channel(None);
     let events = Events::start(api, "ovnkube-node", name);
     let node_name: Name = name.into();
-    let mut other = None;
+    let (mut other, mut later) = (None, None);
     let reports = Reports { annotations, warnings, needs_nodes, health: health.clone() };
     let work = async {
         let outcome = Box::pin(alone(&settings, &node_name, api.server(), agent_changes, reports, stop)).await;
@@ -127,11 +127,12 @@ async fn agent(
         () = watch_nodes(api, nodes_matter, to_agent.clone()) => {}
         () = watch_host_routes(api, of_the_cluster(own_settings), own_node.clone(), to_agent.clone()) => {}
         () = forward(incoming, to_agent, own, Cluster { api, settings: own_settings, host: &host, known: cluster, other: &mut other }) => {}
+        found = cluster::found_later(api, own_settings, &host, cluster) => later = Some(found),
         () = publish(&events, &node_name, standing, own_node.clone()) => {}
         () = annotate(api, &node_name, wanted, own_node.clone()) => {}
     }
     drop(watches);
-    Ok(other)
+    Ok(other.or(later))
 }
 
 /// Runs as this host's only agent. Before another one has ended, nothing of the host changes, and the CNI program is not replaced.
@@ -182,9 +183,9 @@ struct Cluster<'a> {
 }
 
 impl Cluster<'_> {
-    /// Whether the cluster has other values now. Only an agent that found none at the start asks.
+    /// Whether the cluster has other values now. Only an agent that found none at the start asks; [`cluster::found_later`] goes on.
     async fn has_changed(&mut self) -> bool {
-        if self.known.is_empty() {
+        if !cluster::is_published(self.known) {
             *self.other = cluster::ask_for_others(self.api, self.settings, self.host).await;
         }
         self.other.is_some()

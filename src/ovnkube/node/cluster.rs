@@ -1,8 +1,9 @@
 //! What an agent takes of the cluster's values.
 //!
 //! An agent takes the values at its start and keeps them, since running pods are not readdressed. Nothing depends on
-//! them until the own Node has subnets. So an agent that found none before, or got no reply, asks once more then, and
-//! starts over if they differ: a master writes them before it gives out subnets. Values that overlap each other or the
+//! them until the own Node has subnets. So an agent that found none before, or got no reply, asks again then, and
+//! starts over if they differ: a master writes them before it gives out subnets. If there are still none, it works with its own and
+//! asks now and then. Values that overlap each other or the
 //! node's own ranges, or contain an address of the host, are refused together, and the agent keeps its own.
 
 use std::net::IpAddr;
@@ -15,11 +16,13 @@ use tokio::time::{sleep, timeout};
 use tracing::{error, warn};
 
 use crate::cluster::{
-    ANSWER_WITHIN, CLUSTER_SUBNETS, JOIN_SUBNETS, NAME, OURS, SERVICE_CIDRS, TRY_AGAIN, VERSION, values,
+    ANSWER_WITHIN, CLUSTER_SUBNETS, JOIN_SUBNETS, LOOK_AGAIN, NAME, OURS, SERVICE_CIDRS, TRY_AGAIN, VERSION, values,
 };
 
 /// Longest value that is accepted, bytes.
 const LONGEST: usize = 4096;
+/// Of all agents of a cluster whose masters publish nothing, such as those of ovn-kubernetes, each asks so seldom in the end.
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// Characters of a bad value that are logged.
 const SHOWN: usize = 100;
 /// An agent whose Node has subnets waits no longer: perhaps only ConfigMaps cannot be read.
@@ -66,6 +69,26 @@ pub(crate) async fn ask_for_others(api: &Client, settings: &Settings, host: &[Ip
         }
     };
     differs.then_some(cluster)
+}
+
+/// Whether a master has written the values: the config map has other keys, too.
+pub(crate) fn is_published(cluster: &Data) -> bool {
+    cluster.contains_key(CLUSTER_SUBNETS)
+}
+
+/// The cluster's values, once there are some, for an agent that had to begin with its own.
+pub(crate) async fn found_later(api: &Client, settings: &Settings, host: &[IpAddr], known: &Data) -> Data {
+    if is_published(known) {
+        return std::future::pending().await;
+    }
+    let mut pause = LOOK_AGAIN;
+    loop {
+        sleep(pause).await;
+        if let Some(found) = ask_for_others(api, settings, host).await {
+            return found;
+        }
+        pause = LONGEST_PAUSE.min(pause * 2);
+    }
 }
 
 /// An agent's settings with the cluster's values in place of its own. All or none: values that are bad, or that this

@@ -113,6 +113,33 @@ async fn a_master_with_other_values_says_so_and_one_with_the_same_writes_nothing
     assert_eq!(data(&lab).await["cluster-subnets"], json!("10.244.0.0/16/24,10.245.0.0/16/24"));
 }
 
+/// Somebody edits them, or deletes them and makes them anew, empty.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_keeps_the_values() {
+    let lab = Lab::new().await;
+    lab.api.node("n1").await;
+    let master = lab.start("init-master=one", MASTER);
+    lab.ready(&master).await;
+    let want = data(&lab).await;
+    lab.api.ask(Method::PATCH, CLUSTER, json!({"data": {"service-cidrs": "10.9.0.0/16"}})).await.unwrap();
+    until("the edit is undone", async || data(&lab).await == want).await;
+    lab.api.delete(CLUSTER).await;
+    let empty = json!({"metadata": {"name": "ovnkube-cluster"}});
+    lab.api.ask(Method::POST, CLUSTER.rsplit_once('/').unwrap().0, empty).await.unwrap();
+    until("the values are back", async || data(&lab).await == want).await;
+}
+
+/// Its Node has subnets already, so no master has to give out any before it has written the values.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_takes_values_that_come_late() {
+    let lab = Lab::new().await;
+    lab.api.annotated_node("n1", json!({"k8s.ovn.org/node-subnets": r#"{"default":["10.244.0.0/24"]}"#})).await;
+    let minion = minion(&lab).after("Open_vSwitch").await;
+    let values = json!({"data": {"cluster-subnets": "10.244.0.0/16/24", "service-cidrs": "10.112.0.0/16"}});
+    lab.api.ask(Method::PATCH, CLUSTER, values).await.unwrap();
+    minion.after("starting over").await.after("of the cluster is 10.244.0.0/16/24, of this host 10.96.0.0/16").await;
+}
+
 /// With the rights of dist/yaml of an earlier release.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_rights_to_it_a_master_works_and_logs_that() {
