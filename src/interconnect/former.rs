@@ -16,7 +16,7 @@ use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::{Cache, Txn};
 use ovnkube_plan::Offer;
 
-use crate::rows::{CLUSTER, is_of, rows_of_all};
+use crate::rows::{CLUSTER, is_of, rows_of_all, zone_of_row};
 use crate::switches::Switch;
 use crate::text::{remove_zone, short};
 
@@ -130,18 +130,21 @@ impl<'a> Former<'a> {
         }
     }
 
-    /// Removes what a stage is about.
-    pub(crate) fn remove(&self, txn: &mut Txn, stage: Stage, kept: &BTreeSet<Uuid>) {
-        for (uuid, row) in &self.rows {
-            let goes = stage == Stage::Detach || (stage == Stage::Withdraw && row.table() == route::TABLE);
-            if goes && !kept.contains(uuid) {
+    /// Removes what a stage is about, and zones of which nothing is left: `kept` are rows that now are in the cluster's own. `None`: the
+    /// others had no time to follow yet.
+    pub(crate) fn remove(&self, txn: &mut Txn, stage: Option<Stage>, kept: &BTreeSet<Uuid>) {
+        let goes =
+            |row: &Row| stage == Some(Stage::Detach) || (stage == Some(Stage::Withdraw) && row.table() == route::TABLE);
+        let mut in_use: BTreeSet<Uuid> = BTreeSet::new();
+        for (uuid, row) in self.rows.iter().filter(|(uuid, _)| !kept.contains(uuid)) {
+            if goes(row) {
                 txn.delete(row.table(), *uuid);
+            } else {
+                in_use.extend(zone_of_row(row));
             }
         }
-        if stage == Stage::Detach {
-            for zone in self.zones.keys() {
-                txn.delete(availability_zone::TABLE, *zone);
-            }
+        for zone in self.zones.keys().filter(|zone| !in_use.contains(zone)) {
+            txn.delete(availability_zone::TABLE, *zone);
         }
     }
 }

@@ -127,13 +127,13 @@ impl Rig {
         add(&mut self.ic_sb, name, row)
     }
 
-    fn route(&mut self, zone: &str, prefix: &str, next_hop: &str) {
+    fn route(&mut self, zone: &str, prefix: &str, next_hop: &str) -> Uuid {
         let row = Row::new(route::TABLE)
             .with(route::TRANSIT_SWITCH, "ts")
             .with(route::AVAILABILITY_ZONE, derived_uuid("Availability_Zone", zone))
             .with(route::IP_PREFIX, prefix)
             .with(route::NEXTHOP, next_hop);
-        add(&mut self.ic_sb, &format!("{zone} {prefix} {next_hop}"), row);
+        add(&mut self.ic_sb, &format!("{zone} {prefix} {next_hop}"), row)
     }
 
     /// A chassis in SB.

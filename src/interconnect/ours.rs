@@ -1,6 +1,6 @@
 //! The rows of this cluster in IC-SB: its zone, gateways, ports and routes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ovnkube_model::Name;
 use ovnkube_ovn::ic_nb::transit_switch;
@@ -51,17 +51,19 @@ pub(crate) struct Ours<'a> {
     zone: Option<Uuid>,
     /// The chassis that have its ports now.
     carrying: BTreeSet<Name>,
-    /// The rows of its zone.
+    /// Its rows in its zone.
     rows: Vec<(Uuid, &'a Row)>,
-    /// Its routes by switch, prefix and next hop.
+    /// Those that another cluster has there, or may have. They stay as they are.
+    others: BTreeMap<Uuid, &'a Row>,
+    /// The routes in its zone, by switch, prefix and next hop.
     routes: HashMap<[&'a str; 3], (Uuid, &'a Row)>,
 }
 
 impl<'a> Ours<'a> {
-    /// Fails if another cluster has the same name.
+    /// Fails if another cluster has the same name, and this one nothing there.
     pub(crate) fn find(offer: &'a Offer, databases: Databases<'a>) -> Result<Self, String> {
         let ours = Self::of(offer, databases);
-        if ours.is_shared() || (!ours.rows.is_empty() && !ours.is_here()) {
+        if ours.rows.is_empty() && !ours.others.is_empty() {
             return Err(format!(
                 "another cluster has az-name {0:?} too; give this one another name. If that cluster is gone, remove what is left \
                  of it: ovnkube ic clean az {0}",
@@ -75,17 +77,20 @@ impl<'a> Ours<'a> {
         let zone = zone_of(databases.ic_sb, &offer.wanted.zone);
         let rows = rows_of_all(databases.ic_sb).filter(|(_, _, of)| zone.is_some() && *of == zone);
         let rows: Vec<(Uuid, &Row)> = rows.map(|(uuid, row, _)| (uuid, row)).collect();
+        let (carrying, others, routes) = (BTreeSet::new(), BTreeMap::new(), HashMap::new());
+        let mut ours = Self { offer, databases, zone, carrying, rows, others, routes };
+        let whose = |is: bool| ours.rows.iter().any(|(_, row)| ours.is_marked(row) == Some(is));
+        let is_only = whose(true) && !whose(false);
         let is_route = |row: &Row| row.table() == route::TABLE && row.str(route::ROUTE_TABLE).is_empty();
-        let route = |&(uuid, row): &(Uuid, &'a Row)| {
-            let id = [row.str(route::TRANSIT_SWITCH), row.str(route::IP_PREFIX), row.str(route::NEXTHOP)];
-            (id, (uuid, row))
-        };
-        let routes = rows.iter().filter(|(_, row)| is_route(row)).map(route).collect();
-        Self { offer, databases, zone, carrying: BTreeSet::new(), rows, routes }
+        ours.routes = ours.rows.iter().filter(|(_, row)| is_route(row)).map(|of| (route_id(of.1), *of)).collect();
+        let others = |(uuid, row): &(Uuid, &'a Row)| (!ours.is_marked(row).unwrap_or(is_only)).then_some((*uuid, *row));
+        ours.others = ours.rows.iter().filter_map(others).collect();
+        ours.rows.retain(|(uuid, _)| !ours.others.contains_key(uuid));
+        ours
     }
 
     /// Whose a row of the zone is; `None`: OVN's own daemon made it, and it does not say.
-    fn is_own(&self, row: &Row) -> Option<bool> {
+    fn is_marked(&self, row: &Row) -> Option<bool> {
         let name = row.str(gateway::NAME);
         match row.external_ids().get(CLUSTER) {
             Some(cluster) => Some(cluster == self.offer.cluster.as_ref()),
@@ -94,14 +99,20 @@ impl<'a> Ours<'a> {
         }
     }
 
-    /// Whether another cluster has something in the zone.
-    fn is_shared(&self) -> bool {
-        self.rows.iter().any(|(_, row)| self.is_own(row) == Some(false))
-    }
-
-    /// Whether this cluster has.
-    fn is_here(&self) -> bool {
-        self.rows.iter().any(|(_, row)| self.is_own(row) == Some(true))
+    /// What others have in the zone, and what to do.
+    pub(crate) fn intruders(&self) -> Option<String> {
+        let named: Vec<String> = self.others.values().take(NAMED).map(|row| in_words(row)).collect();
+        let more = self.others.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let zone = short(&self.offer.wanted.zone);
+        (!named.is_empty()).then(|| {
+            format!(
+                "IC-SB has rows of another cluster under az-name {zone:?}, which is this one's: {}{more}. They stay, and the others take \
+                 them for this cluster's; remove them: ovnkube ic clean az {zone}. If it is a cluster that is in use, give one of the two \
+                 another az-name",
+                named.join(", ")
+            )
+        })
     }
 
     /// A chassis of this cluster.
@@ -122,13 +133,13 @@ impl<'a> Ours<'a> {
     /// Whether it has written a gateway just now.
     pub(crate) fn has_new_gateway(&self, now: u64) -> bool {
         let mut rows = self.databases.ic_sb.iter(gateway::TABLE);
-        rows.any(|(_, row)| self.is_mine(row) && is_new(row, now))
+        rows.any(|(uuid, row)| self.is_mine(uuid, row) && is_new(row, now))
     }
 
     /// Gateways of which the others cannot know yet. `now`: seconds since 1970.
     pub(crate) fn new_gateways(&self, now: u64) -> BTreeSet<Name> {
         let is_old = |name: &&Name| {
-            let mut rows = self.databases.ic_sb.iter(gateway::TABLE).filter(|(_, row)| self.is_mine(row));
+            let mut rows = self.databases.ic_sb.iter(gateway::TABLE).filter(|(uuid, row)| self.is_mine(*uuid, row));
             rows.any(|(_, row)| row.str(gateway::NAME) == name.as_ref() && !is_new(row, now))
         };
         self.offer.gateways.values().flatten().filter(|name| !is_old(name)).cloned().collect()
@@ -146,18 +157,15 @@ impl<'a> Ours<'a> {
         let name = &self.offer.wanted.zone;
         let stage = former.stage(&self.rows, !self.offer.prefixes.is_empty(), switches);
         let offers = match stage {
-            Stage::Attach => !self.routes.is_empty(),
+            Stage::Attach => self.rows.iter().any(|(_, row)| row.table() == route::TABLE),
             Stage::Offer => is_settled,
             Stage::Withdraw | Stage::Detach | Stage::Done => true,
         };
-        let mut row = Row::new(availability_zone::TABLE).with(availability_zone::NAME, name.as_ref());
-        if let Some((_, number)) = number(self.databases.ic_nb) {
-            row.set(availability_zone::NB_IC_CFG, number);
-        }
-        let zone = put(txn, self.databases.ic_sb, self.zone, name, row);
+        problems.extend(self.intruders());
+        let ic_sb = self.databases.ic_sb;
+        let zone = self.zone.unwrap_or_else(|| ic_sb.fresh_uuid(availability_zone::TABLE, name));
         let mut kept = BTreeSet::new();
         self.gateways(txn, zone, now, &mut kept, problems);
-        self.datapaths(txn, switches, problems);
         let router = derived_uuid("Logical_Router", &self.offer.cluster).to_string();
         let prefixes: Vec<String> = self.offer.prefixes.iter().map(ToString::to_string).collect();
         for switch in switches {
@@ -168,12 +176,35 @@ impl<'a> Ours<'a> {
         for (uuid, row) in self.rows.iter().filter(|(uuid, _)| !kept.contains(uuid)) {
             txn.delete(row.table(), *uuid);
         }
+        if kept.is_empty() {
+            self.leave_zone(txn);
+        } else {
+            self.put_zone(txn);
+            self.datapaths(txn, switches, problems);
+        }
+        former.remove(txn, is_settled.then_some(stage), &kept);
         if is_settled {
-            former.remove(txn, stage, &kept);
             self.stale_datapaths(txn);
         }
         self.vacated(txn, vacated);
         stage
+    }
+
+    /// A zone is made together with the first row in it, and goes with the last one: an empty one does not say whose it is, and nobody
+    /// would remove it.
+    fn put_zone(&self, txn: &mut Txn) {
+        let name = &self.offer.wanted.zone;
+        let mut row = Row::new(availability_zone::TABLE).with(availability_zone::NAME, name.as_ref());
+        if let Some((_, number)) = number(self.databases.ic_nb) {
+            row.set(availability_zone::NB_IC_CFG, number);
+        }
+        put(txn, self.databases.ic_sb, self.zone, name, row);
+    }
+
+    fn leave_zone(&self, txn: &mut Txn) {
+        if let Some(zone) = self.zone.filter(|_| !self.rows.is_empty() && self.others.is_empty()) {
+            txn.delete(availability_zone::TABLE, zone);
+        }
     }
 
     fn vacated(&self, txn: &mut Txn, names: &[Name]) {
@@ -190,16 +221,13 @@ impl<'a> Ours<'a> {
     /// the zone.
     pub(crate) fn removal(offer: &'a Offer, databases: Databases<'a>, was_here: bool) -> Txn {
         let (ours, mut txn) = (Self::of(offer, databases), Txn::new(&ic_sb::DATABASE));
-        let is_only = ours.is_here() && !ours.is_shared();
-        let (own, others): (Vec<_>, Vec<_>) =
-            ours.rows.iter().partition(|(_, row)| ours.is_own(row).unwrap_or(is_only));
-        for (uuid, row) in &own {
+        for (uuid, row) in &ours.rows {
             txn.delete(row.table(), *uuid);
         }
-        if let Some(zone) = ours.zone.filter(|_| others.is_empty() && (was_here || !own.is_empty())) {
+        if let Some(zone) = ours.zone.filter(|_| ours.others.is_empty() && (was_here || !ours.rows.is_empty())) {
             txn.delete(availability_zone::TABLE, zone);
         }
-        ours.former().remove(&mut txn, Stage::Detach, &BTreeSet::new());
+        ours.former().remove(&mut txn, Some(Stage::Detach), &BTreeSet::new());
         txn
     }
 
@@ -216,7 +244,7 @@ impl<'a> Ours<'a> {
             let Some(row) = self.offered(name) else { continue };
             let have = ic_sb.iter(gateway::TABLE).find(|(_, row)| row.str(gateway::NAME) == name.as_ref());
             let have = have.map(|(uuid, row)| (uuid, row.as_ref()));
-            if let Some((_, row)) = have.filter(|(_, row)| !self.is_mine(row)) {
+            if let Some((_, row)) = have.filter(|(uuid, row)| !self.is_mine(*uuid, row)) {
                 problems.push(format!(
                     "cannot offer gateway {name}: in IC-SB it is one of cluster {}; have that cluster remove it, or if it is gone for good: {}",
                     short(zone_name(ic_sb, row)),
@@ -240,8 +268,9 @@ impl<'a> Ours<'a> {
 
     /// Whether a gateway is written or removed here: it is in this zone, or is one that is offered and has this cluster's mark. The mark
     /// alone does not count: others can write it.
-    fn is_mine(&self, gateway: &Row) -> bool {
-        let in_zone = self.zone.is_some() && gateway.uuid(gateway::AVAILABILITY_ZONE) == self.zone;
+    fn is_mine(&self, uuid: Uuid, gateway: &Row) -> bool {
+        let of_zone = self.zone.is_some() && gateway.uuid(gateway::AVAILABILITY_ZONE) == self.zone;
+        let in_zone = of_zone && !self.others.contains_key(&uuid);
         in_zone || (is_of(gateway, &self.offer.cluster) && self.offered(gateway.str(gateway::NAME)).is_some())
     }
 
@@ -296,7 +325,7 @@ impl<'a> Ours<'a> {
                 let row = ic_sb.get(encap::TABLE, *uuid);
                 row.is_some_and(|row| row.str(encap::TYPE) == kind && row.str(encap::IP) == ip)
             };
-            let mut others = ic_sb.iter(gateway::TABLE).filter(|(_, row)| !self.is_mine(row));
+            let mut others = ic_sb.iter(gateway::TABLE).filter(|(uuid, row)| !self.is_mine(*uuid, row));
             if let Some((_, other)) = others.find(|(_, row)| row.uuids(gateway::ENCAPS).any(|uuid| is_same(&uuid))) {
                 problems.push(format!(
                     "cannot offer {kind} {ip} of gateway {name}: in IC-SB gateway {} of cluster {} has it; give one of the two hosts another \
@@ -376,9 +405,11 @@ impl<'a> Ours<'a> {
         let ends = names::transit(&switch.name, &self.offer.wanted.zone);
         let ports = || ic_sb.iter(port_binding::TABLE);
         let have = ports().find(|(_, row)| row.str(port_binding::LOGICAL_PORT) == ends.switch_side);
-        let is_ours =
-            |row: &Row| row.uuid(port_binding::AVAILABILITY_ZONE) == self.zone || is_of(row, &self.offer.cluster);
-        if have.is_some_and(|(_, row)| !is_ours(row)) {
+        let of_zone = |row: &Row| row.uuid(port_binding::AVAILABILITY_ZONE) == self.zone;
+        let is_ours = |uuid: Uuid, row: &Row| {
+            (of_zone(row) || is_of(row, &self.offer.cluster)) && !self.others.contains_key(&uuid)
+        };
+        if have.is_some_and(|(uuid, row)| !is_ours(uuid, row)) {
             problems.push(format!("another cluster has a port {}; give this one another az-name", ends.switch_side));
             return false;
         }
@@ -434,7 +465,12 @@ impl<'a> Ours<'a> {
         let next_hops: Vec<String> = own.map(|net| net.ip().to_string()).collect();
         for prefix in prefixes {
             for next_hop in next_hops.iter().filter(|hop| hop.contains(':') == prefix.contains(':')) {
-                let have = self.routes.get(&[switch.name.as_ref(), prefix.as_str(), next_hop.as_str()]).copied();
+                let id = [switch.name.as_ref(), prefix.as_str(), next_hop.as_str()];
+                let have = self.routes.get(&id).copied();
+                if have.is_some_and(|(uuid, _)| self.others.contains_key(&uuid)) {
+                    // the database takes it once
+                    continue;
+                }
                 if let Some((uuid, _)) = have.filter(|(_, row)| self.is_in_order(row, zone, router)) {
                     kept.insert(uuid);
                     continue;
@@ -461,6 +497,21 @@ impl<'a> Ours<'a> {
             && route.str(route::ORIGIN) == ORIGIN
             && has_marks(route, &self.offer.cluster, (ROUTER, router))
     }
+}
+
+/// What tells routes of a zone apart.
+fn route_id(row: &Row) -> [&str; 3] {
+    [row.str(route::TRANSIT_SWITCH), row.str(route::IP_PREFIX), row.str(route::NEXTHOP)]
+}
+
+/// `gateway gw3`
+fn in_words(row: &Row) -> String {
+    let (what, name) = match row.table() {
+        table if table == gateway::TABLE => ("gateway", row.str(gateway::NAME)),
+        table if table == port_binding::TABLE => ("port", row.str(port_binding::LOGICAL_PORT)),
+        _ => ("a route to", row.str(route::IP_PREFIX)),
+    };
+    format!("{what} {}", short(name))
 }
 
 /// The name of the cluster that a gateway is of.

@@ -13,9 +13,9 @@ use crate::ours::Ours;
 use crate::rows::is_ours;
 use crate::text::count;
 
-/// Refuses if the rows of this name are another cluster's.
+/// Refuses if rows of this name are another cluster's: without its own, this cluster would not come back.
 pub fn may_reset(offer: &Offer, databases: Databases<'_>) -> Result<(), String> {
-    Ours::find(offer, databases).map(drop)
+    Ours::find(offer, databases)?.intruders().map_or(Ok(()), Err)
 }
 
 /// What removes the transit switches and the ways to other clusters from the northbound database, and what that is in words. Routes

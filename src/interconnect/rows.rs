@@ -47,13 +47,18 @@ pub(crate) fn zone_of(ic_sb: &Cache, name: &str) -> Option<Uuid> {
 
 /// The rows of all zones, each with its zone.
 pub(crate) fn rows_of_all(ic_sb: &Cache) -> impl Iterator<Item = (Uuid, &Row, Option<Uuid>)> {
-    let tables: [(&Table, _); 3] = [
-        (gateway::TABLE, gateway::AVAILABILITY_ZONE),
-        (port_binding::TABLE, port_binding::AVAILABILITY_ZONE),
-        (route::TABLE, route::AVAILABILITY_ZONE),
-    ];
-    let rows = move |(table, column)| ic_sb.iter(table).map(move |(uuid, row)| (uuid, row.as_ref(), row.uuid(column)));
+    let tables: [&Table; 3] = [gateway::TABLE, port_binding::TABLE, route::TABLE];
+    let rows = move |table| ic_sb.iter(table).map(move |(uuid, row)| (uuid, row.as_ref(), zone_of_row(row)));
     tables.into_iter().flat_map(rows)
+}
+
+/// The zone that a gateway, port or route is in.
+pub(crate) fn zone_of_row(row: &Row) -> Option<Uuid> {
+    row.uuid(match row.table() {
+        table if table == gateway::TABLE => gateway::AVAILABILITY_ZONE,
+        table if table == port_binding::TABLE => port_binding::AVAILABILITY_ZONE,
+        _ => route::AVAILABILITY_ZONE,
+    })
 }
 
 /// Whether a row is marked as a cluster's.

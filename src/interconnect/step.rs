@@ -53,8 +53,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     let former = Former::find(ic_sb, offer, zone);
     problems.extend(former.problems());
     // a name that another cluster has is that cluster's, unless this one was there before
-    let has_rows = || rows_of_all(ic_sb).any(|(_, row, of)| of == zone && is_of(row, &offer.cluster));
-    let own = if ours.is_ok() || has_rows() { name } else { "" };
+    let own = if ours.is_ok() { name } else { "" };
     let names = former.names();
     let reader = Reader { databases, nb, offer, zone: own, former: &names };
     let mut switches = switches::read(reader, &mut problems);

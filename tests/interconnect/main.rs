@@ -118,10 +118,14 @@ async fn a_name_that_another_cluster_takes_changes_nothing() {
     let gateway = ["create", "gateway", "name=gw3", "hostname=gw3", &zone];
     let encap = ["--id=@e", "create", "encap", "ip=172.20.0.2", "type=geneve", "gateway_name=gw3", "--"];
     lab.shared[1].ctl("ovn-ic-sbctl", &[&encap[..], &gateway[..], &["encaps=@e"]].concat());
-    lab.event_says("another cluster has az-name \"az1\" too").await;
+    lab.event_says("IC-SB has rows of another cluster under az-name \"az1\", which is this one's: gateway gw3").await;
     lab.is_quiet().await;
     assert_eq!(lab.ports(), before);
     assert!(lab.routes().contains("10.244.0.0/16"), "{}", lab.routes());
+    // what this cluster writes goes on
+    lab.subnet("ours", json!({"cidrBlock": "10.130.0.0/15", "disableInterConnection": true})).await;
+    until("less is offered", async || lab.shared_rows().contains("10.128.0.0/15")).await;
+    assert!(!lab.shared_rows().contains("10.128.0.0/14") && lab.shared_rows().contains("gw3"));
 }
 
 /// A cluster with both families says when no switch has one of them. A switch that gets it keeps its port and address.

@@ -144,6 +144,23 @@ async fn a_cluster_whose_configuration_went_while_no_master_ran_has_left() {
     until("nothing is kept", async || !lab.kept().contains("az1")).await;
 }
 
+/// A zone has no mark of its cluster. So there is none as long as a cluster has nothing else there, and a master that is killed then
+/// leaves none that nobody would remove.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_has_nothing_to_offer_yet_leaves_no_zone() {
+    let lab = Lab::up(Release::Lts).await;
+    let engine = lab.engine().await;
+    lab.configure(&[("gw-nodes", "n9")]).await;
+    until("a master has taken it up", async || lab.kept().contains("az1")).await;
+    lab.event_says("cannot use n9 of key gw-nodes").await;
+    lab.is_quiet().await;
+    drop(engine);
+    lab.delete_configuration().await;
+    let _engine = lab.engine().await;
+    until("nothing is kept", async || !lab.kept().contains("az1")).await;
+    assert_eq!(lab.zones().trim(), "");
+}
+
 /// A master that starts while a key is bad goes on as the one before it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_that_starts_with_a_bad_key_follows_the_others() {

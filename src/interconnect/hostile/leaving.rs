@@ -26,7 +26,8 @@ fn left(rig: &Rig, was_here: bool) -> Vec<String> {
 
 pub(super) fn mark(rig: &mut Rig, table: &'static Table, uuid: Uuid, cluster: &str) {
     let mut row = rig.ic_sb.get(table, uuid).unwrap().as_ref().clone();
-    row.set(port_binding::EXTERNAL_IDS, [(CLUSTER, cluster)]);
+    let column = if table == route::TABLE { route::EXTERNAL_IDS } else { port_binding::EXTERNAL_IDS };
+    row.set(column, [(CLUSTER, cluster)]);
     assert!(is_of(&row, cluster));
     rig.ic_sb.set(table, uuid, Some(Arc::new(row)));
 }
@@ -91,7 +92,7 @@ fn what_a_dead_cluster_of_the_same_name_left_can_be_removed() {
     assert!(clean(&rig.ic_sb, Left::Zone("az1"), &rig.offer).is_err());
 }
 
-/// A row of others under this cluster's name stops all that it writes. Each remedy that is named removes it, and nothing of ours.
+/// Each remedy that is named removes what others have under this cluster's name, and nothing of ours.
 #[test]
 fn what_others_have_under_our_name_can_be_removed() {
     use crate::clean::{Left, clean};
@@ -102,7 +103,11 @@ fn what_others_have_under_our_name_can_be_removed() {
     mark(&mut rig, port_binding::TABLE, port, "uid1");
     for theirs in [None, Some("uid9")] {
         let foreign = rig.gateway("az1", "gw3", &[("geneve", "172.20.0.2")], theirs);
-        says(&rig.problems(), &["another cluster has az-name \"az1\" too", "ovnkube ic clean az az1"]);
+        says(&rig.problems(), &["of another cluster under az-name \"az1\"", "gateway gw3", "ovnkube ic clean az az1"]);
+        assert!(
+            crate::reset::may_reset(&rig.offer, rig.databases()).is_err(),
+            "without its rows it would not come back"
+        );
         for left in [Left::Zone("az1"), Left::Gateway("gw3")] {
             let found = clean(&rig.ic_sb, left, &rig.offer).unwrap().unwrap();
             assert!(!found.has_our_mark, "{left:?}: what has it stays");
@@ -114,6 +119,79 @@ fn what_others_have_under_our_name_can_be_removed() {
         assert!(clean(&rig.ic_sb, Left::Zone("az1"), &rig.offer).is_err());
     }
     assert!(rig.ic_sb.get(gateway::TABLE, own).is_some());
+}
+
+/// Rows of others under this cluster's name stay as they are, and are named. All else goes on.
+#[test]
+fn what_others_have_under_our_name_stops_nothing_else() {
+    for theirs in [None, Some("uid9")] {
+        let mut rig = Rig::new();
+        bound(&mut rig);
+        rig.zone("az1");
+        rig.gateway("az1", "c1", &[("geneve", "172.18.0.2")], Some("uid1"));
+        let port = rig.port("az1", "ts", "ts-az1", (3, "169.254.100.5/24"), "c9");
+        mark(&mut rig, port_binding::TABLE, port, "uid1");
+        let old = rig.route("az1", "10.99.0.0/16", "169.254.100.5");
+        mark(&mut rig, route::TABLE, old, "uid1");
+        // those of others
+        let same = rig.route("az1", "10.128.0.0/14", "169.254.100.5");
+        mark(&mut rig, route::TABLE, same, "uid9");
+        let foreign = [rig.gateway("az1", "gw3", &[("geneve", "172.20.0.2")], theirs), same];
+        rig.switch("ts1", "169.254.101.0/24", &[("az1", "169.254.101.5")], 16_711_690);
+        let taken = rig.port("az1", "ts1", "ts1-az1", (3, "169.254.101.5/24"), "gw3");
+        mark(&mut rig, port_binding::TABLE, taken, "uid9");
+
+        let Step { offers, peers, .. } = rig.step();
+        let lines_of = |text: &str| lines(&offers, text);
+        assert_eq!(lines_of("set Port_Binding").len(), 1, "it follows the gateway: {:?}", offers.lines());
+        assert_eq!(lines_of("delete"), [format!("delete Route {old}")], "what it had before goes");
+        let written: Vec<Uuid> = offers.subjects().into_iter().flatten().map(|(uuid, _)| uuid).collect();
+        assert!(foreign.iter().chain([&taken]).all(|uuid| !written.contains(uuid)), "{:?}", offers.lines());
+        assert!(lines_of("insert Route").is_empty(), "the database takes it once: {:?}", offers.lines());
+        let texts =
+            ["of another cluster under az-name \"az1\"", "gateway gw3", "a route to 10.128.0.0/14", "port ts1-az1"];
+        says(&peers.problems, &texts);
+        says(&peers.problems, &["another cluster has a port ts1-az1"]);
+
+        // it leaves, and theirs stays
+        let all = ["10.128.0.0/14", "az1", "gw3", "ts1-az1"];
+        assert_eq!(left(&rig, true), all, "{theirs:?}");
+    }
+}
+
+/// An empty zone does not say whose it is, so a master that is killed, or a cluster without gateways and switches, leaves none.
+#[test]
+fn a_zone_is_there_as_long_as_it_has_something() {
+    let mut rig = Rig::new();
+    rig.switch("ts", "169.254.100.0/24", &[("az2", "169.254.100.9")], 16_711_681);
+    rig.offer.gateways.clear();
+    let step = rig.step();
+    assert!(step.offers.is_empty() && !step.claims.is_empty(), "{:?}", step.offers.lines());
+    rig.offer.gateways.insert("n1".into(), Some("c1".into()));
+    let inserted = lines(&rig.step().offers, "insert ");
+    for table in ["Availability_Zone", "Gateway"] {
+        assert!(inserted.iter().any(|line| line.starts_with(&format!("insert {table}{{"))), "{inserted:?}");
+    }
+
+    // what it has there is no more wanted
+    let zone = rig.zone("az1");
+    rig.gateway("az1", "c1", &[("geneve", "172.18.0.2")], Some("uid1"));
+    rig.offer.gateways.clear();
+    assert!(lines(&rig.step().offers, "delete").contains(&format!("delete Availability_Zone {zone}")));
+    rig.gateway("az1", "gw3", &[("geneve", "172.20.0.2")], Some("uid9"));
+    assert_eq!(lines(&rig.step().offers, "delete").len(), 1, "another cluster has something there");
+    // nor does one of an earlier name stay, when its last row moves
+    let earlier = rig.zone("az0");
+    rig.ic_sb.set(gateway::TABLE, derived_uuid("Gateway", "gw3"), None);
+    rig.gateway("az0", "c1", &[("geneve", "172.18.0.2")], Some("uid1"));
+    rig.offer.former.insert("az0".into());
+    rig.offer.gateways.insert("n1".into(), Some("c1".into()));
+    assert_eq!(lines(&rig.step().offers, "delete"), [format!("delete Availability_Zone {earlier}")]);
+    rig.offer.gateways.clear();
+    // one that is empty may be another cluster's, which has just begun
+    rig.ic_sb.set(gateway::TABLE, derived_uuid("Gateway", "c1"), None);
+    rig.ic_sb.set(gateway::TABLE, derived_uuid("Gateway", "gw3"), None);
+    assert!(rig.step().offers.is_empty());
 }
 
 /// What has this cluster's mark under a name that it never had can be removed, and what it had before cannot.

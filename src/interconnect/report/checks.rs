@@ -180,7 +180,7 @@ fn alone(all: &mut Vec<Check>, facts: &Facts, in_effect: InEffect<'_>) {
 }
 
 fn is_owned(zone: &Zone, facts: &Facts) -> bool {
-    facts.cluster.as_ref().is_some_and(|cluster| zone.cluster.as_deref() == Some(cluster.as_ref()))
+    facts.cluster.as_ref().is_some_and(|cluster| zone.has_mark(cluster))
 }
 
 fn joined(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
@@ -281,7 +281,11 @@ fn own(all: &mut Vec<Check>, facts: &Facts, wanted: &Interconnection) {
         Err(why) => return all.push(Check::unknown(WHAT, why)),
     };
     let Some(zone) = zones.iter().find(|zone| zone.name == wanted.zone.as_ref()) else {
-        return all.push(Check::wrong(WHAT, format!("{} is not in the shared databases", wanted.zone), LOG));
+        let seen = format!("{} is not in the shared databases", wanted.zone);
+        let is_all = facts.settled == Ok(true);
+        let why = if is_all { ": it has neither a gateway nor a port in a transit switch" } else { "" };
+        let remedy = if is_all { "see gateways and transit switches here" } else { LOG };
+        return all.push(Check::wrong(WHAT, seen + why, remedy));
     };
     if zone.cluster.is_some() && facts.cluster.is_some() && !is_owned(zone, facts) {
         let seen = format!("another cluster has az-name {} too", zone.name);

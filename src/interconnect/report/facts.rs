@@ -163,8 +163,7 @@ impl Contents {
     pub fn is_whole(&self, name: &str, had_gateway: bool) -> bool {
         let switches = self.switches.as_ref().is_ok_and(Vec::is_empty)
             || self.northbound.as_ref().is_ok_and(|northbound| !northbound.switches.is_empty());
-        let zone = self.zones.iter().flatten().any(|zone| zone.name == name);
-        self.settled == Ok(true) && switches && zone && self.is_written() && (!had_gateway || self.has_gateway(name))
+        self.settled == Ok(true) && switches && self.is_written() && (!had_gateway || self.has_gateway(name))
     }
 }
 

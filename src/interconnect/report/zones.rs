@@ -19,6 +19,9 @@ pub struct Zone {
     pub name: String,
     /// The cluster's uid, if ovnkube wrote its rows.
     pub cluster: Option<String>,
+    /// All uids that its rows have.
+    #[serde(skip)]
+    pub(super) marks: BTreeSet<String>,
     pub gateways: Vec<Gateway>,
     pub ports: Vec<Port>,
     /// Rows of routes: one for each prefix and transit switch.
@@ -55,7 +58,12 @@ impl Zone {
     /// Whether it has this name, or is the cluster with this uid under one that it had before. A cluster that gets another name has both
     /// for a while.
     pub(crate) fn is_of(&self, cluster: &str, name: &str, former: &BTreeSet<Name>) -> bool {
-        self.name == name || (self.cluster.as_deref() == Some(cluster) && former.contains(self.name.as_str()))
+        self.name == name || (self.has_mark(cluster) && former.contains(self.name.as_str()))
+    }
+
+    /// Whether a row of it has the mark of this cluster. Another one may have written rows there too.
+    pub(super) fn has_mark(&self, cluster: &str) -> bool {
+        self.cluster.as_deref() == Some(cluster) || self.marks.contains(cluster)
     }
 
     /// Whether a gateway that exists has one of its ports.
@@ -121,9 +129,8 @@ pub(super) fn mark_silent(zones: &mut [Zone], ic_nb: &Cache, now: u64) {
 
 impl Zone {
     fn learn_owner(&mut self, row: &Row) {
-        if self.cluster.is_none() {
-            self.cluster = row.external_ids().get(CLUSTER).map(short);
-        }
+        self.marks.extend(row.external_ids().get(CLUSTER).map(short));
+        self.cluster = self.marks.first().cloned();
     }
 }
 
