@@ -1,6 +1,7 @@
 //! Steps and what they say, from rows that others wrote: no server is needed.
 
 mod bounds;
+mod copies;
 mod gateways;
 mod leaving;
 mod names;

@@ -11,7 +11,7 @@
 //! - [`switches`]: transit switches, and whether they go together with what the cluster has; [`joinable`]: and with what others have;
 //!   [`keys`]: tunnel keys; [`claim`]: the address of this cluster in each
 //! - [`ours`]: the rows of this cluster; [`former`]: those under an earlier name
-//! - [`theirs`]: the rows of the others, checked; [`tunnels`]: their gateways
+//! - [`theirs`]: the rows of the others, checked; [`tunnels`]: their gateways; [`renamed`]: those that get another name
 //! - [`chassis`]: southbound rows; [`ways`]: which ways packets can take
 //! - [`hearing`]: whether the others are there; [`emptied`]: whether the switches are, or the database was made anew
 //! - [`reset`], [`clean`]: what people have removed; [`report`]: what they are told
@@ -31,6 +31,7 @@ mod hostile;
 mod joinable;
 mod keys;
 mod ours;
+mod renamed;
 pub mod report;
 mod reset;
 mod rows;

@@ -60,6 +60,7 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     own_problems.extend(switches::missing_family(&offer.prefixes, &switches));
     let mut theirs = Theirs::read(reader, &switches, &mut problems);
     joinable::restrict(&mut switches, &mut theirs, reader, &mut own_problems);
+    theirs.settle(&switches, &mut problems);
     let (mut stage, mut idle, mut new_gateways, mut carrying) = (Stage::Attach, None, BTreeSet::new(), BTreeSet::new());
     let mut is_soon = false;
     match ours {

@@ -13,6 +13,7 @@ use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::names;
 
 use crate::keys::port_key;
+use crate::renamed;
 use crate::rows::CLUSTER;
 use crate::switches::{Reader, Switch};
 use crate::text::short;
@@ -41,6 +42,8 @@ pub(crate) struct Port {
     pub(crate) zone: Name,
     pub(crate) switch: Name,
     pub(crate) addresses: Vec<IpAddr>,
+    /// The mark of its cluster, or of the one whose mark it has written.
+    pub(crate) cluster: Option<Name>,
     /// The gateway that it is on; empty: none.
     pub(crate) gateway: Name,
     pub(crate) remote: RemotePort,
@@ -65,7 +68,6 @@ impl Theirs {
         theirs.read_gateways(reader, &zones, problems);
         theirs.read_ports(ic_sb, &zones, switches, nb, problems);
         theirs.read_routes(ic_sb, &zones, switches, problems);
-        theirs.order(switches);
         theirs
     }
 
@@ -117,9 +119,8 @@ impl Theirs {
                 }
                 taken.take(&port)?;
                 // a cluster that gets another name has gateways of the new one, and ports of both
-                let cluster = row.external_ids().get(CLUSTER);
                 let is_its = |gateway: &Gateway| {
-                    gateway.zone == port.zone || (cluster.is_some() && gateway.cluster.as_deref() == cluster)
+                    gateway.zone == port.zone || (port.cluster.is_some() && gateway.cluster == port.cluster)
                 };
                 if self.gateways.get(&port.gateway).is_some_and(|gateway| !is_its(gateway)) {
                     port.gateway = Name::default();
@@ -133,12 +134,7 @@ impl Theirs {
                 Ok(port)
             });
             match port {
-                Ok(port) => {
-                    if let Some(id) = row.external_ids().get(CLUSTER) {
-                        self.clusters.entry(zone.into()).or_default().id = Some(id.into());
-                    }
-                    self.ports.push(port);
-                }
+                Ok(port) => self.ports.push(port),
                 Err(why) => wrong.push(format!(
                     "cannot use port {:?} of cluster {zone} in transit switch {}, address {:?}: {why}; correct it in that cluster",
                     short(row.str(port_binding::LOGICAL_PORT)),
@@ -191,7 +187,12 @@ impl Theirs {
         let is_kept = |name: &Name| switches.iter().any(|switch| switch.name == *name);
         self.ports.retain(|port| is_kept(&port.switch));
         self.routes.retain(|route| is_kept(&route.switch));
+    }
+
+    /// Finds out who joined earlier, and who gets another name.
+    pub(crate) fn settle(&mut self, switches: &[Switch], problems: &mut Vec<String>) {
         self.order(switches);
+        renamed::note(self, problems);
     }
 
     /// Gives each cluster its place: by its tunnel key in the first switch where it has one. Who joins a switch gets a higher one than
@@ -363,6 +364,7 @@ fn read_port(row: &Row, zone: &str, switch: &Switch) -> Result<Port, String> {
         zone: zone.into(),
         switch: switch.name.clone(),
         addresses: networks.iter().map(IpNetwork::ip).collect(),
+        cluster: row.external_ids().get(CLUSTER).map(Name::from),
         gateway: row.str(port_binding::GATEWAY).into(),
         remote: RemotePort { key: port_key(row).ok_or("its tunnel key is none of a port")?, address: address.into() },
     })

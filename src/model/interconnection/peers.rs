@@ -44,8 +44,8 @@ pub struct PeerCluster {
     pub silent: bool,
     /// Its place among the others: who joined earlier comes first.
     pub place: usize,
-    /// What tells it from others, also while it has two names. `None`: only its name does.
-    pub id: Option<Name>,
+    /// It gets this name, and has rows of both for a while: both are this one cluster.
+    pub new_name: Option<Name>,
 }
 
 /// A switch that all clusters have.

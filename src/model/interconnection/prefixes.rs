@@ -221,8 +221,8 @@ fn in_order(peers: &Peers) -> Vec<(&PeerRoute, bool)> {
 
 /// Whether both are names of one cluster.
 fn is_same(peers: &Peers, one: &Name, other: &Name) -> bool {
-    let id = |zone| peers.clusters.get(zone).and_then(|cluster| cluster.id.as_ref());
-    one == other || (id(one).is_some() && id(one) == id(other))
+    let new_name = |zone| peers.clusters.get(zone).and_then(|cluster| cluster.new_name.as_ref());
+    new_name(one).unwrap_or(one) == new_name(other).unwrap_or(other)
 }
 
 /// Prefixes that clusters offer, each with its cluster. None contains another one.

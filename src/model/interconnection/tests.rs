@@ -191,11 +191,12 @@ fn the_masquerade_subnet_of_ovn_kubernetes_leaves_room_for_transit_switches() {
     assert_eq!(ranges, ["169.254.0.0/29", "fd69::/125"]);
 }
 
-/// Three clusters, `c` joined first and has a second name `d`: `zone prefix`, `(zone prefix)` where no packet gets through.
+/// Three clusters, `c` joined first and gets the name `d`: `zone prefix`, `(zone prefix)` where no packet gets through.
 fn of_three(offered: &[&str]) -> (Vec<String>, Vec<String>) {
     let mut peers = Peers::default();
-    for (place, (zone, id)) in [("c", Some("uid")), ("a", None), ("b", None), ("d", Some("uid"))].iter().enumerate() {
-        peers.clusters.insert((*zone).into(), PeerCluster { place, id: id.map(Name::from), ..PeerCluster::default() });
+    for (place, (zone, new)) in [("c", Some("d")), ("a", None), ("b", None), ("d", None)].iter().enumerate() {
+        let new_name = new.map(Name::from);
+        peers.clusters.insert((*zone).into(), PeerCluster { place, new_name, ..PeerCluster::default() });
     }
     for offered in offered {
         let waits = offered.starts_with('(');
