@@ -16,12 +16,12 @@
 //! has held it. Others wait as long as they would have waited for that holder. A lease that was never held, as in
 //! dist/yaml, is taken at once, unless it replaces one that was held.
 //!
-//! A process that was killed and started again finds the lease in its own name, but marked by another instance. It
-//! waits only 2.5 s, the longest that a living process leaves the lease unchanged: one that goes on renewing it is a
-//! second process with the same name, and keeps the lease. The time in a lease is ignored: the clock of another host
-//! may have written it.
+//! A process that was killed and started again finds the lease in its own name, but marked by another instance. If that
+//! ran on this host, it waits only 2.5 s, the longest that a living process leaves the lease unchanged where the API server
+//! answers soon: one that goes on renewing it is a second process with the same name, and keeps the lease. One of another
+//! host, to which somebody gave the same name, may write until the lease runs out. The time in a lease is ignored: the
+//! clock of another host may have written it.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, interval_at, sleep, timeout};
 
 use crate::backoff::between;
-use crate::lease::{Candidate, Lease, now};
+use crate::lease::{Candidate, Lease, instance, now};
 use crate::pulse::{HANGS_AFTER, Pulse};
 use crate::{Client, Error, LeaseSettings};
 
@@ -118,7 +118,7 @@ enum Found {
 
 impl Election {
     pub(crate) fn new(client: &Client, settings: LeaseSettings, publish: watch::Sender<Leadership>) -> Self {
-        let instance = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
+        let instance = instance();
         Self {
             client: client.clone(),
             connected: None,
@@ -288,7 +288,7 @@ impl Election {
     /// How long a lease that was just seen to change is left alone.
     fn wait(&self, lease: &Lease) -> Duration {
         let LeaseSettings { identity, retry, .. } = &self.candidate.settings;
-        if lease.holder() == identity && self.twin < TWIN {
+        if lease.holder() == identity && self.twin < TWIN && self.candidate.ran_here(lease) {
             return *retry * 5 / 4;
         }
         self.duration.max(Duration::from_secs(lease.seconds().into()))

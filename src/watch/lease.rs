@@ -1,6 +1,7 @@
 //! The Lease object: the fields that matter, and the requests for it.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
@@ -80,6 +81,13 @@ impl Lease {
     }
 }
 
+/// Names a process for the annotation: the host's start, without dashes, and a number of chance.
+pub(crate) fn instance() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot: String = boot.chars().filter(char::is_ascii_hexdigit).collect();
+    format!("{boot}-{:016x}", RandomState::new().hash_one(std::process::id()))
+}
+
 /// A process and the lease that it wants.
 pub(crate) struct Candidate {
     pub(crate) settings: LeaseSettings,
@@ -94,6 +102,13 @@ impl Candidate {
     pub(crate) fn holds(&self, lease: &Lease) -> bool {
         let instance = lease.metadata.annotations.get(INSTANCE);
         lease.holder() == self.settings.identity && instance == Some(&self.instance)
+    }
+
+    /// Whether the holder's process ran on this host, since its last start: one that was killed, or a second one of the same name here.
+    pub(crate) fn ran_here(&self, lease: &Lease) -> bool {
+        let boot = |instance: &String| instance.split_once('-').map(|(boot, _)| boot.to_owned());
+        let here = boot(&self.instance).filter(|boot| !boot.is_empty());
+        here.is_some() && lease.metadata.annotations.get(INSTANCE).and_then(boot) == here
     }
 
     pub(crate) async fn read(&self, client: &Client) -> Result<Lease, Error> {

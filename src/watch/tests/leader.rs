@@ -118,6 +118,22 @@ async fn an_old_time_in_the_lease_makes_it_no_older() {
     assert!(!leader.is_leader_now(), "two leaders");
 }
 
+/// It may be slow to renew, and write until the lease runs out.
+#[tokio::test]
+async fn one_of_our_name_on_another_host_keeps_its_lease() {
+    let cluster = Cluster::with_leases(&["elsewhere"]);
+    for instance in ["00112233445566778899aabbccddeeff-0011223344556677", "-0011223344556677", "of an earlier release"]
+    {
+        let spec = json!({"holderIdentity": "me", "leaseDurationSeconds": 3600});
+        let body = json!({"metadata": {"annotations": {INSTANCE: instance}}, "spec": spec});
+        cluster.ask(Method::PATCH, &path("elsewhere"), body).await.unwrap();
+        let long = LeaseSettings { lease: Duration::from_secs(3600), ..settings("elsewhere", "me") };
+        let (mut leader, _task) = Leader::run(&cluster.client().await, long).unwrap();
+        until("the lease is seen", async || leader.holder() == "me").await;
+        assert!(timeout(RENEW / 2, leader.elected()).await.is_err(), "two leaders");
+    }
+}
+
 #[tokio::test]
 async fn two_of_one_name_do_not_lead_both() {
     let log = Log::default();
