@@ -55,13 +55,38 @@ impl Questions {
         Ok(self.result(method, params).await?)
     }
 
+    /// The same, and undoes it with another method at once: both are one message, or a process that is stopped between them would leave
+    /// it done.
+    pub(crate) async fn ask_and_undo(
+        &mut self,
+        method: &'static str,
+        undo: &'static str,
+        params: &impl Serialize,
+    ) -> Result<Value, NoAnswer> {
+        let mut requests = self.request(method, params)?;
+        let asked = self.asked;
+        requests.extend(self.request(undo, params)?);
+        self.send(&requests).await.map_err(Fault::from)?;
+        let result = self.answer(asked, method).await?;
+        self.answer(self.asked, undo).await?;
+        Ok(result)
+    }
+
     pub(crate) async fn result(&mut self, method: &'static str, params: &impl Serialize) -> Result<Value, Fault> {
-        self.asked += 1;
-        let request = rpc::request(self.asked, method, params).map_err(Fault::Encode)?;
+        let request = self.request(method, params)?;
         self.send(&request).await?;
+        self.answer(self.asked, method).await
+    }
+
+    fn request(&mut self, method: &'static str, params: &impl Serialize) -> Result<Vec<u8>, Fault> {
+        self.asked += 1;
+        rpc::request(self.asked, method, params).map_err(Fault::Encode)
+    }
+
+    async fn answer(&mut self, asked: u64, method: &'static str) -> Result<Value, Fault> {
         loop {
             while let Some(range) = self.framer.next_message()? {
-                match read(self.framer.message(range), self.asked, method)? {
+                match read(self.framer.message(range), asked, method)? {
                     Said::Result(result) => return Ok(result),
                     Said::Echo(reply) => self.send(&reply).await?,
                     Said::Nothing => {}
