@@ -15,7 +15,7 @@ use crate::rows::{is_of, rows_of_all, zone_of};
 use crate::switches::{Reader, Switch};
 use crate::theirs::Theirs;
 use crate::ways::{Way, Ways};
-use crate::{chassis, claim, joinable, switches};
+use crate::{chassis, claim, joinable, renamed, switches};
 
 /// The most problems that are named.
 const PROBLEMS: usize = 20;
@@ -60,7 +60,8 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     own_problems.extend(switches::missing_family(&offer.prefixes, &switches));
     let mut theirs = Theirs::read(reader, &switches, &mut problems);
     joinable::restrict(&mut switches, &mut theirs, reader, &mut own_problems);
-    theirs.settle(&switches, &mut problems);
+    theirs.order(&switches);
+    renamed::note(&mut theirs, &mut problems);
     let (mut stage, mut idle, mut new_gateways, mut carrying) = (Stage::Attach, None, BTreeSet::new(), BTreeSet::new());
     let mut is_soon = false;
     match ours {

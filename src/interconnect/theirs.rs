@@ -13,7 +13,6 @@ use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::names;
 
 use crate::keys::port_key;
-use crate::renamed;
 use crate::rows::CLUSTER;
 use crate::switches::{Reader, Switch};
 use crate::text::short;
@@ -189,15 +188,9 @@ impl Theirs {
         self.routes.retain(|route| is_kept(&route.switch));
     }
 
-    /// Finds out who joined earlier, and who gets another name.
-    pub(crate) fn settle(&mut self, switches: &[Switch], problems: &mut Vec<String>) {
-        self.order(switches);
-        renamed::note(self, problems);
-    }
-
     /// Gives each cluster its place: by its tunnel key in the first switch where it has one. Who joins a switch gets a higher one than
     /// all that are there, and keeps it: all clusters see the same order, also after a restart.
-    fn order(&mut self, switches: &[Switch]) {
+    pub(crate) fn order(&mut self, switches: &[Switch]) {
         let number = |switch: &Name| switches.iter().position(|other| other.name == *switch);
         let mut first: BTreeMap<&Name, (Option<usize>, u32)> = BTreeMap::new();
         for port in &self.ports {
