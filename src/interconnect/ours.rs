@@ -15,7 +15,7 @@ use crate::former::{Former, Stage};
 use crate::keys::{self, is_of_switch};
 use crate::rows::{CLUSTER, has_marks, is_new, is_of, marks, rows_of_all, zone_of};
 use crate::switches::Switch;
-use crate::text::{remove_zone, short, typed};
+use crate::text::{first, remove_zone, short, typed};
 use crate::ways::Way;
 use crate::write::put;
 
@@ -101,16 +101,13 @@ impl<'a> Ours<'a> {
 
     /// What others have in the zone, and what to do.
     pub(crate) fn intruders(&self) -> Option<String> {
-        let named: Vec<String> = self.others.values().take(NAMED).map(|row| in_words(row)).collect();
-        let more = self.others.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let zone = short(&self.offer.wanted.zone);
-        (!named.is_empty()).then(|| {
+        (!self.others.is_empty()).then(|| {
             format!(
-                "IC-SB has rows of another cluster under az-name {zone:?}, which is this one's: {}{more}. They stay, and the others take \
+                "IC-SB has rows of another cluster under az-name {zone:?}, which is this one's: {}. They stay, and the others take \
                  them for this cluster's; remove them: ovnkube ic clean az {zone}. If it is a cluster that is in use, give one of the two \
                  another az-name",
-                named.join(", ")
+                first(self.others.values().map(|row| in_words(row)), NAMED)
             )
         })
     }
@@ -177,7 +174,7 @@ impl<'a> Ours<'a> {
             txn.delete(row.table(), *uuid);
         }
         if kept.is_empty() {
-            self.leave_zone(txn);
+            self.leave_zone(txn, false);
         } else {
             self.put_zone(txn);
             self.datapaths(txn, switches, problems);
@@ -201,8 +198,9 @@ impl<'a> Ours<'a> {
         put(txn, self.databases.ic_sb, self.zone, name, row);
     }
 
-    fn leave_zone(&self, txn: &mut Txn) {
-        if let Some(zone) = self.zone.filter(|_| !self.rows.is_empty() && self.others.is_empty()) {
+    /// Removes the zone, if nobody else has anything in it. `was_here`: this process has had it, though no row says so.
+    fn leave_zone(&self, txn: &mut Txn, was_here: bool) {
+        if let Some(zone) = self.zone.filter(|_| self.others.is_empty() && (was_here || !self.rows.is_empty())) {
             txn.delete(availability_zone::TABLE, zone);
         }
     }
@@ -224,9 +222,7 @@ impl<'a> Ours<'a> {
         for (uuid, row) in &ours.rows {
             txn.delete(row.table(), *uuid);
         }
-        if let Some(zone) = ours.zone.filter(|_| ours.others.is_empty() && (was_here || !ours.rows.is_empty())) {
-            txn.delete(availability_zone::TABLE, zone);
-        }
+        ours.leave_zone(&mut txn, was_here);
         ours.former().remove(&mut txn, Some(Stage::Detach), &BTreeSet::new());
         txn
     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ovnkube_model::Name;
 
 use crate::rows::CLUSTER;
-use crate::text::{remove_zone, short};
+use crate::text::{first, remove_zone, short};
 use crate::theirs::Theirs;
 
 /// The most clusters that a message names.
@@ -68,14 +68,11 @@ fn same_marks(zones: &BTreeMap<&Name, Zone<'_>>, new_names: &BTreeMap<Name, Name
 }
 
 fn same_mark(mark: &Name, names: &BTreeSet<&Name>) -> String {
-    let more = names.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let remedies: Vec<String> = names.iter().take(NAMED).map(|name| remove_zone(name)).collect();
-    let names: Vec<&str> = names.iter().take(NAMED).map(AsRef::as_ref).collect();
     format!(
-        "clusters {}{more} have the same mark ({CLUSTER} {}) and gateways of their own: one is a copy of another, or has written its mark. Each \
+        "clusters {} have the same mark ({CLUSTER} {}) and gateways of their own: one is a copy of another, or has written its mark. Each \
          counts as a cluster of its own; have the copy leave, or if one is gone for good: {}",
-        names.join(", "),
+        first(names.iter().copied().map(AsRef::<str>::as_ref), NAMED),
         short(mark),
         remedies.join(", or ")
     )

@@ -23,6 +23,14 @@ pub(crate) fn typed(command: &str, name: &str, otherwise: &str) -> String {
     if is_chassis(name) { format!("{command} {name}") } else { otherwise.to_owned() }
 }
 
+/// The first of some names: `az2, az3 and 4 more`.
+pub(crate) fn first(names: impl ExactSizeIterator<Item: Into<String>>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let first: Vec<String> = names.take(most).map(Into::into).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", first.join(", "))
+}
+
 /// `1 route`, `2 routes`, `0 policies`
 pub(crate) fn count(number: usize, what: &str) -> String {
     match (number, what.strip_suffix("cy")) {
@@ -46,7 +54,7 @@ pub(crate) fn lasts(since: u64, now: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, lasts, remove_zone, short, typed};
+    use super::{count, first, lasts, remove_zone, short, typed};
 
     #[test]
     fn how_long_something_lasts() {
@@ -65,6 +73,13 @@ mod tests {
             assert_eq!(typed("ls-del", name, "remove it"), "remove it", "{name:?}");
             assert!(!short(name).contains([';', '\n']), "{name:?}");
         }
+    }
+
+    #[test]
+    fn the_first_of_some_names() {
+        let names = |most| first(["az2", "az3", "az4"].into_iter(), most);
+        assert_eq!([1, 2, 3].map(names), ["az2 and 2 more", "az2, az3 and 1 more", "az2, az3, az4"]);
+        assert_eq!(first([""; 0].into_iter(), 3), "");
     }
 
     #[test]

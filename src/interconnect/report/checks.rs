@@ -13,7 +13,7 @@ use super::northbound::{ByHand, Northbound};
 use super::servers;
 use super::ways::Routes;
 use super::zones::Zone;
-use crate::text::{count, lasts, remove_zone, typed};
+use crate::text::{count, first, lasts, remove_zone, typed};
 
 /// The most of one kind that are named.
 const NAMED: usize = 10;
@@ -496,8 +496,5 @@ fn rows(zone: &Zone) -> String {
 }
 
 fn named(names: &[&str]) -> String {
-    let more = names.len().saturating_sub(NAMED);
-    let first: Vec<&str> = names.iter().take(NAMED).copied().collect();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", first.join(", "))
+    first(names.iter().copied(), NAMED)
 }
