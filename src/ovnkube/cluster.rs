@@ -26,7 +26,7 @@ pub(crate) const OURS: &str = env!("CARGO_PKG_VERSION");
 /// For one answer of the API server.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// For one attempt to write the config map, which is read first.
-pub(crate) const WRITTEN_WITHIN: Duration = ANSWER_WITHIN.saturating_mul(2);
+const WRITTEN_WITHIN: Duration = ANSWER_WITHIN.saturating_mul(2);
 const TRIES: u32 = 3;
 pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// So long an edit by hand lasts.
@@ -65,14 +65,32 @@ pub(crate) async fn keep(api: &Client, settings: &Settings, may_write: MayWrite)
     }
 }
 
-/// Writes what is missing or other. False: to be tried again soon.
+/// Why keys of the config map were not written. It is logged.
+#[derive(PartialEq, Eq)]
+pub(crate) enum NotWritten {
+    Forbidden,
+    Failed,
+}
+
+/// Writes keys of the config map that are missing or other. Returns all that it held before.
+pub(crate) async fn put(api: &Client, namespace: &str, data: &Data, may_write: &MayWrite) -> Result<Data, NotWritten> {
+    match timeout(WRITTEN_WITHIN, api.set_config_map(namespace, NAME, data, &**may_write)).await {
+        Ok(Ok(before)) => return Ok(before),
+        // already logged
+        Ok(Err(error)) if error.is_forbidden() => return Err(NotWritten::Forbidden),
+        Ok(Err(error)) => warn!(%error, "trying again"),
+        Err(_) => warn!(namespace, config_map = NAME, "cannot write the config map: no answer; trying again"),
+    }
+    Err(NotWritten::Failed)
+}
+
+/// Writes the values where they are missing or other. False: to be tried again soon.
 async fn write(api: &Client, settings: &Settings, may_write: &MayWrite) -> bool {
     let (namespace, values) = (&settings.kubernetes.ovn_config_namespace, values(settings));
     let mut want = values.clone();
     want.insert(VERSION.to_owned(), OURS.to_owned());
-    let written = api.set_config_map(namespace, NAME, &want, &**may_write);
-    match timeout(WRITTEN_WITHIN, written).await {
-        Ok(Ok(before)) => {
+    match put(api, namespace, &want, may_write).await {
+        Ok(before) => {
             for (key, now) in &values {
                 if let Some(was) = before.get(key).filter(|was| *was != now) {
                     warn!(
@@ -83,16 +101,6 @@ async fn write(api: &Client, settings: &Settings, may_write: &MayWrite) -> bool 
             }
             true
         }
-        // already logged
-        Ok(Err(error)) if error.is_forbidden() => true,
-        _ if !may_write() => true,
-        Ok(Err(error)) => {
-            warn!(%error, "trying again");
-            false
-        }
-        Err(_) => {
-            warn!(namespace, config_map = NAME, "cannot write the config map: no answer; trying again");
-            false
-        }
+        Err(why) => why == NotWritten::Forbidden || !may_write(),
     }
 }

@@ -12,9 +12,9 @@ use ovnkube_watch::{Client, Data};
 use tokio::net::lookup_host;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use tracing::{debug, warn};
+use tracing::debug;
 
-use crate::cluster::{LOOK_AGAIN, NAME, WRITTEN_WITHIN};
+use crate::cluster::{self, LOOK_AGAIN};
 
 /// Other clusters come and go with many prefixes: one change serves them all.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -72,8 +72,8 @@ pub(crate) async fn keep(
     let mut pause = TRY_AGAIN;
     let mut addresses = Addresses::default();
     loop {
-        // only whether somebody told is kept: the guard of what was told must not live on while this waits
-        // names may have other addresses by then, too
+        // only whether somebody told is kept: the guard of what was told must not live on while this waits. Names may have other
+        // addresses by then, too
         let is_told = timeout(LOOK_AGAIN, told.wait_for(|told| *told != written)).await.map(|told| told.is_ok());
         match is_told {
             Ok(true) => sleep(SETTLE).await,
@@ -84,15 +84,9 @@ pub(crate) async fn keep(
         let want = told.borrow_and_update().clone();
         if let Some(data) = want.clone().filter(|_| may_write()) {
             let data = addresses.put_in(data).await;
-            match timeout(WRITTEN_WITHIN, api.set_config_map(namespace, NAME, &data, &*may_write)).await {
-                Ok(Ok(_)) => {
-                    (written, pause) = (want, TRY_AGAIN);
-                    continue;
-                }
-                // already logged
-                Ok(Err(error)) if error.is_forbidden() => debug!(%error, "trying again"),
-                Ok(Err(error)) => warn!(%error, "trying again"),
-                Err(_) => warn!(namespace, config_map = NAME, "cannot write the config map: no answer; trying again"),
+            if cluster::put(api, namespace, &data, &may_write).await.is_ok() {
+                (written, pause) = (want, TRY_AGAIN);
+                continue;
             }
         }
         sleep(pause).await;
