@@ -38,8 +38,8 @@ const DEAD_AFTER: Duration = Duration::from_secs(30);
 const IDLE_CONNECTION: Duration = Duration::from_secs(600);
 /// All requests and watches share one connection where the server speaks HTTP/2, as Kubernetes' API server does. When nothing comes
 /// on it for so long, the server is asked whether it is still there: the kernel of one that stands still acknowledges every byte.
-const PING_AFTER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 15 });
-const ANSWER_PING_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 15 });
+const PING_AFTER: Duration = Duration::from_secs(15);
+const ANSWER_PING_WITHIN: Duration = Duration::from_secs(15);
 /// Bytes that the server may send ahead of what a watch has read, and those of all watches together: more than they can leave
 /// unread, or a slow reader would hold up the answers of others.
 const UNREAD: u32 = 256 * 1024;

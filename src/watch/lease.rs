@@ -88,6 +88,11 @@ pub(crate) fn instance() -> String {
     format!("{boot}-{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
+/// The host's start in the name of a process. Earlier releases did not write it.
+fn boot_of(instance: &str) -> Option<&str> {
+    instance.split_once('-').map(|(boot, _)| boot).filter(|boot| !boot.is_empty())
+}
+
 /// A process and the lease that it wants.
 pub(crate) struct Candidate {
     pub(crate) settings: LeaseSettings,
@@ -106,9 +111,8 @@ impl Candidate {
 
     /// Whether the holder's process ran on this host, since its last start: one that was killed, or a second one of the same name here.
     pub(crate) fn ran_here(&self, lease: &Lease) -> bool {
-        let boot = |instance: &String| instance.split_once('-').map(|(boot, _)| boot.to_owned());
-        let here = boot(&self.instance).filter(|boot| !boot.is_empty());
-        here.is_some() && lease.metadata.annotations.get(INSTANCE).and_then(boot) == here
+        let boot = lease.metadata.annotations.get(INSTANCE).and_then(|instance| boot_of(instance));
+        boot.is_some() && boot == boot_of(&self.instance)
     }
 
     pub(crate) async fn read(&self, client: &Client) -> Result<Lease, Error> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lab::{Cluster, Log, Proxy, next, until};
+use lab::{Cluster, Log, Proxy, news_comes_after_silence, next, until};
 use ovnkube_model::{Change, Kind, Notice, Object, Severity};
 use ovnkube_watch::{Access, Annotations, Client, Events, Scope, start};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -131,18 +131,7 @@ async fn an_api_server_that_stands_still_is_left_without_a_lease() {
     let cluster = Cluster::up();
     let proxy = Proxy::to(cluster.port()).await;
     let client = Client::connect(&cluster.access(proxy.port)).await.unwrap();
-    let (sender, mut changes) = channel(1024);
-    let _watches = start(&client, &Scope::Nodes, &sender);
-    let is =
-        |name: &'static str| move |change| matches!(change, Change::Node(key, Some(_)) if *key == *name).then_some(());
-    next(&mut changes, |change| (change == Change::Synced(Kind::Node)).then_some(())).await;
-    // the watch is open once this comes
-    cluster.node("before").await;
-    next(&mut changes, is("before")).await;
-    proxy.silence();
-    cluster.node("after").await;
-    let heard = timeout(Duration::from_secs(90), next(&mut changes, is("after"))).await;
-    heard.expect("blind until the watch counts as dead");
+    news_comes_after_silence(&cluster, &proxy, &client, Duration::from_secs(90)).await;
 }
 
 #[tokio::test]

@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Method;
-use ovnkube_model::Change;
-use ovnkube_watch::{Access, Annotations, Client};
+use ovnkube_model::{Change, Kind};
+use ovnkube_watch::{Access, Annotations, Client, Scope, start};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, copy};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc::{Receiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, channel, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -310,6 +310,22 @@ impl Proxy {
     pub(crate) fn open(&self) {
         self.open.store(true, Ordering::SeqCst);
     }
+}
+
+/// Watches nodes over a connection that then falls silent, and hears of a new one within this time.
+pub(crate) async fn news_comes_after_silence(cluster: &Cluster, proxy: &Proxy, client: &Client, within: Duration) {
+    let (sender, mut changes) = channel(1024);
+    let _watches = start(client, &Scope::Nodes, &sender);
+    let is =
+        |name: &'static str| move |change| matches!(change, Change::Node(key, Some(_)) if *key == *name).then_some(());
+    next(&mut changes, |change| (change == Change::Synced(Kind::Node)).then_some(())).await;
+    // the watch is open once this comes
+    cluster.node("before").await;
+    next(&mut changes, is("before")).await;
+    proxy.silence();
+    cluster.node("after").await;
+    let heard = timeout(within, next(&mut changes, is("after"))).await;
+    heard.expect("blind until the watch counts as dead");
 }
 
 /// The first result of `wanted` for the next changes; changes without one are skipped.
