@@ -1,5 +1,6 @@
 //! `ovnkube db` is killed between any two of its steps, and run again.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -12,8 +13,8 @@ use crate::lab::Dir;
 /// What changes names of files, and what makes contents last.
 const CALLS: [&str; 4] = ["?link,?linkat", "?rename,?renameat,?renameat2", "fsync", "?unlink,?unlinkat"];
 
-/// Runs a command and kills it, or a program that it runs, when it makes one of these system calls for the n-th time. Nothing if it
-/// does not so often.
+/// Runs a command and kills it, or a program that it runs, when it makes one of these system calls for the n-th time: each process counts
+/// its own. Nothing if none makes so many.
 fn cut(whole: &Command, calls: &str, nth: usize) -> Option<Said> {
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={calls}")]);
@@ -139,6 +140,35 @@ async fn a_member_that_moves() {
     told(&members[0], &all, 0, "takes writes, but no member may fail: there are 2").await;
 }
 
+/// The programs of a directory in their names: they kill the command that started one of them, before or after the program itself.
+const KILLS: &str = r#"#!/bin/sh
+dir=${0%/*} PATH=${PATH#*:}
+moment() {
+  n=$(($(cat "$dir/moments") + 1))
+  echo $n >"$dir/moments"
+  [ $n != "$(cat "$dir/last")" ] || { kill -KILL $PPID; exit; }
+}
+moment
+"${0##*/}" "$@"
+code=$?
+moment
+exit $code
+"#;
+
+/// Runs a command and kills it before or after a program that it runs: at the moment of this number. Nothing if there are fewer.
+fn cut_between_programs(whole: &mut Command, last: usize) -> Option<Said> {
+    let dir = Dir::new();
+    for name in ["ovsdb-client", "ovsdb-tool"] {
+        std::fs::write(dir.file(name), KILLS).unwrap();
+        std::fs::set_permissions(dir.file(name), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    std::fs::write(dir.file("moments"), "0").unwrap();
+    std::fs::write(dir.file("last"), last.to_string()).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    whole.env("PATH", format!("{}:{path}", dir.file("moments").parent().unwrap().display()));
+    Some(said(whole)).filter(|said| said.code != 0)
+}
+
 /// The server has its port at every moment: there is one transaction.
 #[test]
 fn a_restore_that_is_killed_leaves_the_server_where_it_listens() {
@@ -151,20 +181,19 @@ fn a_restore_that_is_killed_leaves_the_server_where_it_listens() {
     server.nbctl(&["--", "set-connection", "pssl:6641:127.0.0.1", "--", "set-ssl", "/key", "/cert", "/ca"]);
     let own = || (server.nbctl(&["get-connection"]), server.nbctl(&["get-ssl"]));
     let before = own();
-    let mut cuts = 0;
-    for calls in ["execve", "exit_group"] {
-        for nth in 1..20 {
-            server.nbctl(&["--may-exist", "ls-add", "later"]);
-            let Some(was) = cut(&command(&server, &words, &address), calls, nth) else { break };
-            cuts += 1;
-            assert_eq!(own(), before, "{calls} {nth}: {} {}", was.out, was.err);
-            // all, or nothing
-            let rows = server.nbctl(&["ls-list"]);
-            let is_either = rows.contains("later") || rows.contains("of-the-backup") && rows.lines().count() == 1;
-            assert!(is_either, "{calls} {nth}: {rows}");
-        }
+    let mut seen = Vec::new();
+    for last in 1.. {
+        server.nbctl(&["--may-exist", "ls-add", "later"]);
+        let Some(was) = cut_between_programs(&mut command(&server, &words, &address), last) else { break };
+        assert_eq!(own(), before, "{last}: {} {}", was.out, was.err);
+        // all, or nothing
+        let rows = server.nbctl(&["ls-list"]);
+        let all = rows.contains("of-the-backup") && rows.lines().count() == 1;
+        assert!(all || rows.contains("later"), "{last}: {rows}");
+        seen.push(all);
     }
-    assert!(cuts > 10, "{cuts}");
+    // the last moment is the one after the program that restores
+    assert!(seen.pop() == Some(true) && !seen.is_empty() && !seen.contains(&true), "{seen:?}");
     db(&server, &words, &address).has(0, "stays as it was");
     assert_eq!((own(), server.nbctl(&["ls-list"]).contains("later")), (before, false));
 }
