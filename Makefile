@@ -124,7 +124,7 @@ long: ## what `make lint test` omits: full cluster-test, active-backup, the demo
 	@.ci/step "what is missing" lab/install
 	@.ci/step "build for the lab" $(CARGO) build --profile lab --locked -p ovnkube -p ovn-k8s-cni-overlay
 	@.ci/step "newest OVN, Pacemaker" lab/install newest pacemaker
-	@.ci/step "clusters in full" tests/lab/run full newest raft-pods ic masters pacemaker
+	@.ci/step "clusters in full" tests/lab/run full newest raft-pods update-ovn ic masters pacemaker
 	@.ci/step "demo" env CLUSTER_NAME=ovnklong CLUSTER_NET4=172.27.0 lab/demo up
 	@.ci/step "demo taken down" env CLUSTER_NAME=ovnklong CLUSTER_NET4=172.27.0 lab/demo down
 	@.ci/step "bench --quick" bench/run --quick

@@ -46,7 +46,7 @@ pub use may_write::MayWrite;
 pub use ovnkube_interconnect::Listening;
 pub use parts::Parts;
 pub use patches::{OnTheirWay, Outcome, Patches};
-pub use recreated::REST;
+pub use recreated::{REST, northd_release};
 pub use takeover_check::TakeoverCheck;
 pub use write_lock::{LOCK, northbound_fence, southbound_fence};
 pub use writing::Writing;

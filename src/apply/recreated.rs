@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use ovnkube_model::OvnRelease;
 use ovnkube_ovn::Uuid;
 use ovnkube_ovn::nb::{nb_global, port_group};
 use ovnkube_ovsdb::Cache;
@@ -22,7 +23,8 @@ use crate::owner_index::OwnerIndex;
 pub const REST: Duration = Duration::from_secs(10);
 
 /// The first release of each series with the fault, and the first one without it.
-const FAULTY: [([u32; 3], [u32; 3]); 2] = [([25, 9, 0], [25, 9, 4]), ([26, 3, 0], [26, 3, 2])];
+const FAULTY: [(OvnRelease, OvnRelease); 2] =
+    [(OvnRelease::new(25, 9, 0), OvnRelease::new(25, 9, 4)), (OvnRelease::new(26, 3, 0), OvnRelease::new(26, 3, 2))];
 
 /// A diff that keeps groups where they must be kept.
 pub(crate) fn diff(nb: &Cache) -> Diff<'_> {
@@ -35,18 +37,17 @@ pub(crate) fn diff(nb: &Cache) -> Diff<'_> {
 
 /// Whether the northd of this database loses groups that are made again.
 fn are_lost(nb: &Cache) -> bool {
-    let versions =
-        nb.iter(nb_global::TABLE).filter_map(|(_, row)| row.map(nb_global::OPTIONS).get("northd_internal_version"));
-    versions.into_iter().any(is_faulty)
+    northd_release(nb).is_some_and(is_faulty)
 }
 
-/// `version` is the release and the versions of its tables, such as `26.03.1-21.8.0-82.14`.
-fn is_faulty(version: &str) -> bool {
-    let release = version.split('-').next().unwrap_or_default();
-    let mut numbers = release.split('.').map(str::parse);
-    let mut next = || numbers.next().and_then(Result::ok);
-    let (Some(year), Some(month), Some(patch)) = (next(), next(), next()) else { return false };
-    FAULTY.iter().any(|(first, mended)| (*first..*mended).contains(&[year, month, patch]))
+/// The release of the northd that last worked on this database.
+pub fn northd_release(nb: &Cache) -> Option<OvnRelease> {
+    let versions = nb.iter(nb_global::TABLE).map(|(_, row)| row.map(nb_global::OPTIONS).get("northd_internal_version"));
+    versions.flatten().find_map(OvnRelease::parse)
+}
+
+fn is_faulty(release: OvnRelease) -> bool {
+    FAULTY.iter().any(|(first, mended)| (*first..*mended).contains(&release))
 }
 
 /// The groups whose rows are still to go.
@@ -110,12 +111,12 @@ mod tests {
     #[test]
     fn releases_with_the_fault() {
         for version in ["25.09.0-21.0.0-1.1", "25.09.3", "26.03.0-21.8.0-82.14", "26.03.1-21.8.0-82.14", "26.3.1"] {
-            assert!(is_faulty(version), "{version}");
+            assert!(OvnRelease::parse(version).is_some_and(is_faulty), "{version}");
         }
         for version in
             ["25.03.0-20.41.0-79.6", "25.09.4-1-1", "26.03.2-21.8.0-82.14", "26.09.0", "", "26.03", "26.03.x", "-"]
         {
-            assert!(!is_faulty(version), "{version}");
+            assert!(!OvnRelease::parse(version).is_some_and(is_faulty), "{version}");
         }
     }
 

@@ -33,8 +33,8 @@ pub enum Error {
     Program { what: String, program: &'static str, said: String },
     #[error("cannot {what}: {program} did not end within 10 s and was killed; {remedy}")]
     Hangs { what: String, program: &'static str, remedy: &'static str },
-    #[error("cannot run {command} in ovs-vswitchd: {why}")]
-    Unixctl { command: String, why: String },
+    #[error("cannot run {command} in {program}: {why}")]
+    Unixctl { command: String, program: &'static str, why: String },
     #[error("cannot watch the flows of {bridge}: {problem}")]
     Watch { bridge: String, problem: io::Error },
     #[error(

@@ -42,6 +42,8 @@ pub mod keys {
     pub const HOST_ROUTES: &str = "host-routes";
     /// Another one: addresses that none of these prefixes may contain.
     pub const HOST_ROUTE_SERVERS: &str = "host-route-servers";
+    /// Another one: the release of northd.
+    pub const NORTHD_RELEASE: &str = "northd-release";
     /// Namespace and name of the ConfigMap that asks for interconnection.
     pub const INTERCONNECTION: (&str, &str) = ("kube-system", "ovn-ic-config");
     /// Network selection of Multus for the default network: where users ask for a fixed IP or MAC.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    EndpointSlice, HostRoutes, Interconnection, InterconnectionConfig, InterconnectionSubnet, Name, Names, Namespace,
+    EndpointSlice, ForHosts, Interconnection, InterconnectionConfig, InterconnectionSubnet, Name, Names, Namespace,
     NetworkPolicy, Node, ObjectKey, Peers, Pod, PodKey, PodSet, Service, ServiceCidr, Subnet,
 };
 
@@ -22,8 +22,8 @@ pub enum Change {
     EndpointSlice(ObjectKey, Option<Box<EndpointSlice>>),
     NetworkPolicy(ObjectKey, Option<Box<NetworkPolicy>>),
     ServiceCidr(Name, Option<ServiceCidr>),
-    /// The prefixes of other clusters that hosts have routes to.
-    HostRoutes(Option<HostRoutes>),
+    /// What masters tell the hosts.
+    ForHosts(Box<ForHosts>),
     Interconnection(Option<InterconnectionConfig>),
     InterconnectionSubnet(Name, Option<InterconnectionSubnet>),
     /// Whether it is hidden what people want of the interconnection: this process may not read the ConfigMap.
@@ -113,8 +113,8 @@ pub enum Kind {
     EndpointSlice,
     NetworkPolicy,
     ServiceCidr,
-    /// The key `host-routes` of the ConfigMap `ovnkube-cluster`.
-    HostRoutes,
+    /// What the ConfigMap `ovnkube-cluster` tells the hosts.
+    ForHosts,
     /// The ConfigMap `ovn-ic-config`.
     Interconnection,
     /// `Subnet` of Kube-OVN.

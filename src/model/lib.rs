@@ -16,6 +16,7 @@ mod change;
 mod endpoint_slice;
 mod family;
 mod finding;
+mod for_hosts;
 mod gateway;
 mod interconnection;
 mod labels;
@@ -27,6 +28,7 @@ mod network_policy;
 mod network_settings;
 mod node;
 mod notice;
+mod ovn_release;
 mod pod;
 mod pod_network;
 mod pod_set;
@@ -51,6 +53,7 @@ pub use endpoint_slice::{
 };
 pub use family::Family;
 pub use finding::Finding;
+pub use for_hosts::ForHosts;
 pub use gateway::{Gateway, GatewayMode};
 pub(crate) use interconnection::Kept;
 pub use interconnection::{
@@ -68,6 +71,7 @@ pub use network_policy::{Block, Direction, NetworkPolicy, Peer, PolicyPort, Rule
 pub use network_settings::{NetworkSettings, NodeSelector, Roles};
 pub use node::{Node, NodeFields};
 pub use notice::{About, Notice, Object, Severity};
+pub use ovn_release::OvnRelease;
 pub use ovnkube_ipam::{ClusterSubnet, Mac, Subnet};
 pub use pod::{AddressRequest, NamedPort, Pod, PodFields, Wiring};
 pub use pod_network::{PodAddresses, PodAnnotation, PodNetwork, Route, render_pod_networks};

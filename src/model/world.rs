@@ -145,7 +145,7 @@ impl World {
             }
             Change::NetworkPolicy(key, policy) => self.apply_policy(key, policy.map(|p| *p)),
             // OVN balances any service address, so the ranges do not matter here; routes of hosts are an agent's
-            Change::ServiceCidr(..) | Change::HostRoutes(_) => {}
+            Change::ServiceCidr(..) | Change::ForHosts(_) => {}
             Change::Interconnection(config) => self.apply_interconnection(config),
             Change::InterconnectionSubnet(name, subnet) => self.apply_interconnection_subnet(name, subnet),
             Change::InterconnectionHidden(is_hidden) => self.apply_hidden(is_hidden),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ovnkube_host::Net;
 use ovnkube_model::{HostRoutes, Services};
+use ovnkube_node_plan::releases::Releases;
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -22,7 +23,7 @@ use crate::reconcile::Reconciler;
 use crate::sandbox_locks::SandboxLocks;
 use crate::services::{self, ServiceTracker};
 use crate::settings::NodeSettings;
-use crate::{Error, Result, server, stamp, switch_health, wanted};
+use crate::{Error, Result, ovn_releases, server, stamp, switch_health, wanted};
 
 /// How long the API server may take to send the own Node and all services.
 const HEAR: Duration = Duration::from_secs(20);
@@ -115,6 +116,7 @@ async fn serve(
     let (ready, readiness) = watch::channel(Err("there is no connection to the Open_vSwitch database yet".to_owned()));
     let (node, own_node) = watch::channel(OwnNode::default());
     let (others, told) = watch::channel(None);
+    let (releases, known_releases) = watch::channel(Releases::default());
     let cni = Arc::new(Cni {
         here: Net::here().await?,
         ovs: Ovs::connect(&settings.ovs_remote)?,
@@ -132,12 +134,14 @@ async fn serve(
     let (health, warnings) = (reports.health.clone(), reports.warnings.clone());
     let here = Net::here().await?;
     let routes = OtherClusters::new(&settings, &cni, here, own_node.clone(), told, &tracker, warnings.clone());
-    let reconciler = Reconciler::new(&settings, Arc::clone(&cni), own_node, &tracker, ready, mtu, reports);
+    let reconciler =
+        Reconciler::new(&settings, Arc::clone(&cni), own_node, &tracker, ready, mtu, known_releases, reports);
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
         outcome = reconciler.run() => outcome,
         () = switch_health::watch(&health, settings.run_dir()) => Ok(()),
-        () = listen(changes, Some(&cni), node, others, &tracker) => Ok(()),
+        () = ovn_releases::follow(&settings.ovn_run_dir, &releases) => Ok(()),
+        () = listen(changes, Some(&cni), node, others, &releases, &tracker) => Ok(()),
         () = Box::pin(routes.keep()) => Ok(()),
         () = services::end_stale(&tracker, settings.run_dir(), &settings.masquerade_subnets) => Ok(()),
         () = services::answer_health_checks(&tracker, &settings.node, &health, &warnings) => Ok(()),
@@ -150,6 +154,7 @@ async fn listen(
     cni: Option<&Cni>,
     node: watch::Sender<OwnNode>,
     others: watch::Sender<Option<HostRoutes>>,
+    releases: &watch::Sender<Releases>,
     services: &ServiceTracker,
 ) {
     while let Some(change) = changes.recv().await {
@@ -164,6 +169,7 @@ async fn listen(
             Change::ServiceCidr(name, range) => services.range(name, range),
             Change::NodeIps(name, ips) => services.node(&name, ips),
             Change::OtherClusters(told) => drop(others.send_replace(Some(told))),
+            Change::Northd(northd) => ovn_releases::set(releases, |releases| releases.northd = northd),
             Change::Connections(connections) => services.connections(connections),
             Change::ServicesSynced => services.services_synced(),
             Change::NodesSynced => services.nodes_synced(),
@@ -200,6 +206,7 @@ pub async fn plan(
     tracker.addresses(&wanted::own_ips(settings, &host));
     let (node, mut own_node) = watch::channel(OwnNode::default());
     let (others, mut told) = watch::channel(None);
+    let releases = watch::Sender::default();
     let heard = async {
         let mut services = tracker.changes();
         while tracker.want().is_none() && services.changed().await.is_ok() {}
@@ -215,7 +222,7 @@ pub async fn plan(
     };
     let (node, services, told) = tokio::select! {
         all = all => all?,
-        () = listen(changes, None, node, others, &tracker) => return Err(Error::NothingHeard),
+        () = listen(changes, None, node, others, &releases, &tracker) => return Err(Error::NothingHeard),
     };
     Preview { settings, here: &here, ovs: &ovs, tracker: &tracker }.changes(&node, &services, told).await
 }

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use ovnkube_model::{
-    Connections, EndpointSlice, HostRoutes, Mac, Name, NodeIps, ObjectKey, PodKey, Service, ServiceCidr, Subnet, keys,
+    Connections, EndpointSlice, HostRoutes, Mac, Name, NodeIps, ObjectKey, OvnRelease, PodKey, Service, ServiceCidr,
+    Subnet, keys,
 };
 use ovnkube_node_plan::annotations::Annotations;
 use ovnkube_telemetry::NodeHealth;
@@ -28,6 +29,8 @@ pub enum Change {
     NodeIps(Name, Option<NodeIps>),
     /// What the host needs to know for routes to other clusters.
     OtherClusters(HostRoutes),
+    /// The release of northd; `None`: it is not known.
+    Northd(Option<OvnRelease>),
     /// What nodes connect to; must be sent before any service.
     Connections(Connections),
     /// All existing services, slices and ranges have been sent.

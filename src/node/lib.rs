@@ -29,6 +29,7 @@ mod gateway;
 mod mtu;
 mod observe;
 mod other_clusters;
+mod ovn_releases;
 mod ovs;
 mod pair;
 mod pods;

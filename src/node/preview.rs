@@ -64,7 +64,8 @@ impl Preview<'_> {
             .mtu(node, &encap_ips, &host)
             .and_then(|mtu| wanted::management_port(self.settings, node, mtu, self.ovs.is_userspace()));
         let system_id = wanted::system_id(node, wanted::fresh_id().as_deref());
-        let chassis = wanted::chassis(self.settings, node, &encap_ips, port.as_ref(), bridge, system_id);
+        // the releases of OVN matter only while they change
+        let chassis = wanted::chassis(self.settings, node, &encap_ips, port.as_ref(), bridge, system_id, None);
         let rows = self.ovs.read(|cache| chassis.plan(cache)).ok_or(Error::NoOvs)?;
         lines.extend(rows.lines().iter().map(|line| format!("Open vSwitch: {line}")));
         if let Some(port) = port {

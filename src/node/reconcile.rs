@@ -11,6 +11,7 @@ use ovnkube_node_plan::gateway::GatewayBridge;
 use ovnkube_node_plan::links;
 use ovnkube_node_plan::management_port::{self, ManagementPort};
 use ovnkube_node_plan::observed::Observed;
+use ovnkube_node_plan::releases::Releases;
 use ovnkube_telemetry::NodeHealth;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -52,6 +53,7 @@ pub(crate) struct Reconciler<'a> {
     ports: Ports,
     pods_changed: watch::Receiver<()>,
     mirrors: watch::Receiver<()>,
+    releases: watch::Receiver<Releases>,
     services: &'a ServiceTracker,
     services_changed: watch::Receiver<u64>,
     /// The remains of an earlier gateway have been removed.
@@ -69,6 +71,7 @@ impl<'a> Reconciler<'a> {
         services: &'a ServiceTracker,
         ready: watch::Sender<Readiness>,
         mtu: watch::Sender<Option<u32>>,
+        releases: watch::Receiver<Releases>,
         reports: Reports,
     ) -> Self {
         let Reports { annotations, warnings, health, .. } = reports;
@@ -85,6 +88,7 @@ impl<'a> Reconciler<'a> {
             ports: Ports::new(warnings.clone()),
             pods_changed: cni.pods.changes(),
             mirrors: cni.pods.mirrors(),
+            releases,
             services,
             services_changed: services.changes(),
             is_clean: false,
@@ -128,6 +132,7 @@ impl<'a> Reconciler<'a> {
                 _ = self.services_changed.changed() => {},
                 _ = self.pods_changed.changed(), if !self.ports.is_complete() => {},
                 _ = self.mirrors.changed() => {},
+                _ = self.releases.changed() => {},
                 () = flows_changed(&mut self.gateway) => {},
                 // an attempt that fails changes files there, too
                 () = conf_changes.next(), if !unwritten => {},
@@ -240,7 +245,9 @@ impl<'a> Reconciler<'a> {
     ) -> Result<()> {
         let ovs = &self.cni.ovs;
         let system_id = wanted::system_id(node, self.fresh_system_id.as_deref());
-        let mut chassis = wanted::chassis(self.settings, node, encap_ips, mgmt, bridge, system_id);
+        let releases = *self.releases.borrow_and_update();
+        let mut chassis = wanted::chassis(self.settings, node, encap_ips, mgmt, bridge, system_id, releases.waits());
+        self.warnings.report("OlderThanNorthd", releases.problem());
         self.encap_ip_change.amend(ovs.encap_ip().as_deref(), &mut chassis.external_ids, self.started.elapsed());
         ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache).ok_or(Error::NoOvs)).await
     }

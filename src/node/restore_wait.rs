@@ -10,7 +10,7 @@ use std::future::pending;
 use std::path::Path;
 use std::time::Duration;
 
-use ovnkube_host::unixctl::running;
+use ovnkube_host::unixctl::Program;
 use ovnkube_node_plan::vswitch::end_wait;
 use tokio::time::sleep;
 
@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// `remote`: of the local database.
 pub async fn end_waits(remote: &str, run_dir: &Path) -> Infallible {
     loop {
-        if let Some(mut switch) = running(run_dir).await {
+        if let Some(mut switch) = Program::Vswitchd.running(run_dir).await {
             tokio::select! {
                 () = switch.ended() => {}
                 never = end(remote) => match never {},

@@ -24,6 +24,8 @@ pub struct NodeSettings {
     pub address_rules: AddressRules,
     /// The local ovsdb-server, as `unix:/var/run/openvswitch/db.sock`.
     pub ovs_remote: String,
+    /// Where ovn-controller has its pid file and its control socket: `/var/run/ovn`.
+    pub ovn_run_dir: PathBuf,
     /// The shim's socket: `/var/run/ovn-kubernetes/cni/ovn-cni-server.sock`.
     pub cni_socket: PathBuf,
     pub cni_conf: CniConf,

@@ -55,10 +55,11 @@ pub(crate) fn chassis(
     mgmt: Option<&ManagementPort>,
     bridge: Option<&GatewayBridge>,
     system_id: Option<String>,
+    waits: Option<bool>,
 ) -> Chassis {
     let encap: Vec<String> = encap_ips.iter().map(ToString::to_string).collect();
     Chassis {
-        external_ids: external_ids(&settings.node, &settings.chassis, &encap, node.carries),
+        external_ids: external_ids(&settings.node, &settings.chassis, &encap, node.carries, waits),
         tls: settings.chassis.sb_tls.clone(),
         system_id,
         mgmt: mgmt.and_then(|mgmt| {

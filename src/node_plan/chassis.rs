@@ -17,12 +17,15 @@ const OPTIONAL: [&str; 2] = ["ovn-limit-lflow-cache", "ovn-memlimit-lflow-cache-
 
 /// Comma-separated words for the CMS, the program that manages OVN.
 const CMS_OPTIONS: &str = "ovn-cms-options";
+/// Whether ovn-controller waits for a northd of its own release.
+const MATCH: &str = "ovn-match-northd-version";
 /// external_ids that are always written, besides `hostname`.
-const WRITTEN: [&str; 10] = [
+const WRITTEN: [&str; 11] = [
     "ovn-enable-lflow-cache",
     "ovn-encap-ip",
     "ovn-encap-type",
     "ovn-is-interconn",
+    MATCH,
     "ovn-monitor-all",
     "ovn-ofctrl-wait-before-clear",
     "ovn-openflow-probe-interval",
@@ -93,12 +96,13 @@ pub struct MgmtPort {
 }
 
 /// The external_ids of the Open_vSwitch row. `encap_ips` may be empty while the node's address is not known.
-/// `carries`: whether the node carries traffic to other clusters; `None`: not known.
+/// `carries`: whether the node carries traffic to other clusters; `None`: not known. `waits`: as [`crate::releases::Releases::waits`] says.
 pub fn external_ids(
     node: &str,
     settings: &ChassisSettings,
     encap_ips: &[String],
     carries: Option<bool>,
+    waits: Option<bool>,
 ) -> BTreeMap<&'static str, String> {
     let flag = |on: bool| on.to_string();
     let mut ids = BTreeMap::from([
@@ -113,6 +117,7 @@ pub fn external_ids(
         ("ovn-set-local-ip", flag(settings.set_local_ip)),
     ]);
     ids.extend(carries.map(|carries| ("ovn-is-interconn", flag(carries))));
+    ids.extend(waits.map(|waits| (MATCH, flag(waits))));
     if !encap_ips.is_empty() {
         ids.insert("ovn-encap-ip", encap_ips.join(","));
     }

@@ -27,6 +27,7 @@ pub mod observed;
 pub mod openflow;
 pub mod other_clusters;
 pub mod preflight;
+pub mod releases;
 pub mod services;
 pub mod stale;
 pub mod uplink;

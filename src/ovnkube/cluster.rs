@@ -9,10 +9,11 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use ovnkube_apply::MayWrite;
+use ovnkube_apply::{MayWrite, northd_release};
 use ovnkube_config::Settings;
+use ovnkube_model::keys;
 use ovnkube_watch::{Client, Data};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
 pub(crate) const NAME: &str = "ovnkube-cluster";
@@ -31,6 +32,8 @@ const TRIES: u32 = 3;
 pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// So long an edit by hand lasts.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// How often what northd has written is looked at. It is in memory.
+const NORTHD_AGAIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn values(settings: &Settings) -> Data {
     let gateway = &settings.gateway;
@@ -62,6 +65,26 @@ pub(crate) async fn keep(api: &Client, settings: &Settings, may_write: MayWrite)
     loop {
         sleep(LOOK_AGAIN).await;
         write(api, settings, &may_write).await;
+    }
+}
+
+/// Keeps the release of northd published while it leads: nodes need to know it while the two are updated.
+pub(crate) async fn keep_northd(api: &Client, settings: &Settings, may_write: MayWrite, nb: &ovnkube_ovsdb::Client) {
+    let namespace = &settings.kubernetes.ovn_config_namespace;
+    let (mut written, mut at) = (None, Instant::now());
+    loop {
+        let release = northd_release(&nb.cache()).map(|release| release.to_string());
+        if let Some(release) = release.filter(|release| written.as_ref() != Some(release) || at.elapsed() > LOOK_AGAIN)
+        {
+            let data = Data::from([(keys::NORTHD_RELEASE.to_owned(), release.clone())]);
+            at = Instant::now();
+            written = match put(api, namespace, &data, &may_write).await {
+                Ok(_) => Some(release),
+                Err(NotWritten::Forbidden) => return std::future::pending().await,
+                Err(NotWritten::Failed) => None,
+            };
+        }
+        sleep(NORTHD_AGAIN).await;
     }
 }
 

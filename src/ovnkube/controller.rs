@@ -129,6 +129,7 @@ pub(crate) async fn run(
         let servers = joined.as_ref().map(|joined| ic::servers::keep(&settings, joined.place(), weak.clone()));
         let hosts = offers.as_ref().map(Offers::host_routes);
         let hosts = hosts.map(|told| host_routes::keep(&api, &settings, may_write.clone(), told));
+        let northd = nb.as_ref().map(|nb| cluster::keep_northd(&api, &settings, may_write.clone(), nb));
         let values = roles.cluster_manager.then(|| cluster::keep(&api, &settings, may_write.clone()));
         let engine = Engine::new(Parts {
             offers,
@@ -163,6 +164,7 @@ pub(crate) async fn run(
             () = or_never(joined.map(Interconnection::run)) => {}
             () = or_never(keys) => {}
             () = or_never(servers) => {}
+            () = or_never(northd) => {}
             () = or_never(hosts) => {}
             () = or_never(values) => {}
         }

@@ -2,6 +2,7 @@
 //! wants.
 
 mod cluster;
+mod for_hosts;
 mod wanted;
 
 use std::collections::{BTreeMap, HashSet};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use anyhow::Result;
 use ovnkube_config::Settings;
 use ovnkube_identity::{NodeCertificate, Wanted};
-use ovnkube_model::{Change, Finding, HostRoutes, Kind, Name, Node, Notice, Object, ObjectKey, Pod, Roles, Severity};
+use ovnkube_model::{Change, Finding, Kind, Name, Node, Notice, Object, ObjectKey, Pod, Roles, Severity};
 use ovnkube_node::{
     Annotations, CleanupSettings, HostQuestion, OwnNode, Place, PodOnNode, Reports, Standing, Warning, Warnings,
 };
@@ -125,7 +126,7 @@ async fn agent(
         () = connections.keep_sending(weak) => {}
         () = report_leaving(health, own_node.clone()) => {}
         () = watch_nodes(api, nodes_matter, to_agent.clone()) => {}
-        () = watch_host_routes(api, of_the_cluster(own_settings), own_node.clone(), to_agent.clone()) => {}
+        () = for_hosts::watch(api, of_the_cluster(own_settings), own_node.clone(), to_agent.clone()) => {}
         () = forward(incoming, to_agent, own, Cluster { api, settings: own_settings, host: &host, known: cluster, other: &mut other }) => {}
         found = cluster::found_later(api, own_settings, &host, cluster) => later = Some(found),
         () = publish(&events, &node_name, standing, own_node.clone()) => {}
@@ -274,57 +275,10 @@ async fn watch_nodes(api: &Client, mut matter: watch::Receiver<bool>, agent: mps
     }
 }
 
-/// Tells the agent which prefixes of other clusters its host has routes to. Only agents whose Node has the label ask: without the
-/// option there is no request.
-async fn watch_host_routes(
-    api: &Client,
-    config_map: ObjectKey,
-    own: watch::Receiver<Own>,
-    agent: mpsc::Sender<ovnkube_node::Change>,
-) {
-    let scope = Scope::HostRoutes(config_map);
-    loop {
-        tokio::select! {
-            () = labelled(own.clone(), false) => {
-                tell(&agent, ovnkube_node::Change::OtherClusters(HostRoutes::default())).await;
-                labelled(own.clone(), true).await;
-            }
-            () = labelled(own.clone(), true) => tokio::select! {
-                () = forward_host_routes(api, &scope, &agent) => return,
-                () = labelled(own.clone(), false) => {}
-            },
-        }
-    }
-}
-
 /// The ConfigMap with what the cluster agrees on.
 fn of_the_cluster(settings: &Settings) -> ObjectKey {
     let namespace = settings.kubernetes.ovn_config_namespace.as_str().into();
     ObjectKey { namespace, name: crate::cluster::NAME.into() }
-}
-
-/// Waits until it is known that the own Node has the label of hosts with routes to other clusters, or that it has not.
-async fn labelled(mut own: watch::Receiver<Own>, is: bool) {
-    if own.wait_for(|own| own.as_ref().is_some_and(|(_, node)| node.looks_for_routes() == is)).await.is_err() {
-        std::future::pending::<()>().await;
-    }
-}
-
-async fn forward_host_routes(api: &Client, scope: &Scope, agent: &mpsc::Sender<ovnkube_node::Change>) {
-    let (changes, mut incoming) = mpsc::channel(CHANGES);
-    let _watches = ovnkube_watch::start(api, scope, &changes);
-    drop(changes);
-    let (mut now, mut is_synced) = (HostRoutes::default(), false);
-    while let Some(change) = incoming.recv().await {
-        match change {
-            Change::HostRoutes(routes) => now = routes.unwrap_or_default(),
-            Change::Synced(Kind::HostRoutes) => is_synced = true,
-            _ => continue,
-        }
-        if is_synced {
-            tell(agent, ovnkube_node::Change::OtherClusters(now.clone())).await;
-        }
-    }
 }
 
 fn on_node(pod: Pod) -> Option<PodOnNode> {
@@ -452,7 +406,7 @@ pub(crate) async fn plan(settings: &Settings, name: &str) -> Result<Vec<String>>
         () = watch_nodes(&api, nodes_matter, to_agent.clone()) => {
             anyhow::bail!("cannot plan for node {name}: the watch of nodes has ended")
         }
-        () = watch_host_routes(&api, of_the_cluster(settings), own_node, to_agent.clone()) => {
+        () = for_hosts::watch(&api, of_the_cluster(settings), own_node, to_agent.clone()) => {
             anyhow::bail!("cannot plan for node {name}: the watch of ConfigMaps has ended")
         }
         () = forward(incoming, to_agent, own, Cluster { api: &api, settings, host: &host, known: &cluster, other: &mut other }) => {

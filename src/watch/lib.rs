@@ -26,7 +26,7 @@ mod endpoint_slices;
 mod endpoints;
 mod error;
 mod events;
-mod host_routes;
+mod for_hosts;
 mod interconnection;
 mod interconnection_subnets;
 mod leader;

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::client::query_value;
 use crate::config_map::all as config_maps;
 use crate::endpoint_slices::EndpointSlices;
-use crate::host_routes::HostRoutesConfigs;
+use crate::for_hosts::ForHostsConfigs;
 use crate::interconnection::InterconnectionConfigs;
 use crate::interconnection_subnets::InterconnectionSubnets;
 use crate::namespaces::Namespaces;
@@ -40,8 +40,8 @@ pub enum Scope {
     Nodes,
     /// The node of this name and its pods; services with all their endpoints, and service ranges.
     Node(Name),
-    /// The ConfigMap of this namespace and name, of which agents read the routes of their hosts.
-    HostRoutes(ObjectKey),
+    /// The ConfigMap of this namespace and name, in which masters tell the hosts something.
+    ForHosts(ObjectKey),
 }
 
 impl Scope {
@@ -61,7 +61,7 @@ impl Scope {
             Self::ClusterManager => &[Kind::Node, Kind::Pod],
             Self::Nodes => &[Kind::Node],
             Self::Node(_) => &[Kind::Node, Kind::Pod, Kind::Service, Kind::EndpointSlice, Kind::ServiceCidr],
-            Self::HostRoutes(_) => &[Kind::HostRoutes],
+            Self::ForHosts(_) => &[Kind::ForHosts],
         }
     }
 
@@ -72,7 +72,7 @@ impl Scope {
             (_, Kind::Interconnection) => format!("metadata.name={}", keys::INTERCONNECTION.1),
             (Self::Node(name), Kind::Node) => format!("metadata.name={name}"),
             (Self::Node(name), Kind::Pod) => format!("spec.nodeName={name}"),
-            (Self::HostRoutes(key), Kind::HostRoutes) => format!("metadata.name={}", key.name),
+            (Self::ForHosts(key), Kind::ForHosts) => format!("metadata.name={}", key.name),
             _ => return String::new(),
         };
         format!("&fieldSelector={}", query_value(&field))
@@ -106,9 +106,9 @@ pub fn start(client: &Client, scope: &Scope, changes: &Sender<Change>) -> Watche
             Kind::InterconnectionSubnet => tasks.spawn(run::<InterconnectionSubnets>(client, selector, changes)),
             Kind::ServiceCidr => tasks.spawn(run::<ServiceCidrs>(client, selector, changes)),
             Kind::EndpointSlice => tasks.spawn(run::<EndpointSlices>(client, selector, changes)),
-            Kind::HostRoutes => {
-                let Scope::HostRoutes(key) = scope else { continue };
-                tasks.spawn(run_at::<HostRoutesConfigs>(client, config_maps(&key.namespace), selector, changes))
+            Kind::ForHosts => {
+                let Scope::ForHosts(key) = scope else { continue };
+                tasks.spawn(run_at::<ForHostsConfigs>(client, config_maps(&key.namespace), selector, changes))
             }
         };
     }

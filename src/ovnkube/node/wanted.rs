@@ -17,6 +17,8 @@ const DEFAULT_ROUTE: Duration = Duration::from_secs(10);
 /// A kubelet that learns of a problem makes its Node not ready: running pods leave their services at once, and are
 /// evicted after five minutes. Restarts of ovs-vswitchd and ovn-controller take less than this time.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Of the packages of OVN.
+const OVN_RUN_DIR: &str = "/var/run/ovn";
 pub(super) const CNI_SOCKET: &str = "/var/run/ovn-kubernetes/cni/ovn-cni-server.sock";
 
 /// Of the local database.
@@ -38,6 +40,7 @@ pub(super) fn settings(settings: &Settings, node: &Name, api_server: &str) -> No
         masquerade_subnets: translate::masquerade_subnets(settings),
         address_rules: translate::network(settings, Roles::default()).address_rules(),
         ovs_remote: ovs_remote(settings),
+        ovn_run_dir: OVN_RUN_DIR.into(),
         cni_socket: CNI_SOCKET.into(),
         cni_conf: CniConf {
             dir: settings.cni.conf_dir.clone(),

@@ -6,7 +6,7 @@ mod lab;
 use std::collections::BTreeMap;
 
 use lab::{Cluster, next, set, until};
-use ovnkube_model::{Change, HostRoutes, Kind, Notice, Object, ObjectKey, Severity, keys};
+use ovnkube_model::{Change, ForHosts, HostRoutes, Kind, Notice, Object, ObjectKey, Severity, keys};
 use ovnkube_watch::{Access, Annotations, Client, Condition, Data, Error, Events, Scope, start};
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -138,22 +138,23 @@ async fn only_masters_write_the_clusters_values() {
     assert!(master.set_config_map(namespace, "other", &data("3"), || true).await.unwrap_err().is_forbidden());
     assert_eq!(cluster.get(&path).await["data"], json!({"a": "2"}));
 
-    // agents of both kinds follow the routes of their hosts
+    // agents of both kinds follow what masters tell the hosts
     let agent = by(cluster.agent(Some("reads"))).await;
     let kubelet = by(cluster.user("system:node:reads", &["system:nodes"])).await;
-    let scope = Scope::HostRoutes(ObjectKey { namespace: namespace.into(), name: name.into() });
+    let scope = Scope::ForHosts(ObjectKey { namespace: namespace.into(), name: name.into() });
     let routes = |text: &str| Data::from([(keys::HOST_ROUTES.to_owned(), text.to_owned())]);
+    let told = |routes: Option<HostRoutes>| Change::ForHosts(Box::new(ForHosts { routes, northd: None }));
     for reader in [agent, kubelet] {
         let (sender, mut changes) = channel(9);
         let _watches = start(&reader, &scope, &sender);
         let mut next = async || next(&mut changes, Some).await;
         let before = cluster.get(&path).await["data"][keys::HOST_ROUTES].is_null();
-        assert_eq!(next().await, Change::HostRoutes((!before).then(HostRoutes::default)));
-        assert_eq!(next().await, Change::Synced(Kind::HostRoutes));
+        assert_eq!(next().await, told((!before).then(HostRoutes::default)));
+        assert_eq!(next().await, Change::Synced(Kind::ForHosts));
         master.set_config_map(namespace, name, &routes("az2 10.244.0.0/16\n"), || true).await.unwrap();
         let prefixes = BTreeMap::from([("10.244.0.0/16".parse().unwrap(), "az2".into())]);
-        assert_eq!(next().await, Change::HostRoutes(Some(HostRoutes { prefixes, ..HostRoutes::default() })));
+        assert_eq!(next().await, told(Some(HostRoutes { prefixes, ..HostRoutes::default() })));
         master.set_config_map(namespace, name, &routes(""), || true).await.unwrap();
-        assert_eq!(next().await, Change::HostRoutes(Some(HostRoutes::default())));
+        assert_eq!(next().await, told(Some(HostRoutes::default())));
     }
 }

@@ -230,10 +230,10 @@ impl Lab {
         let log = format!("--log-file={}", self.path(&format!("{name}.log")));
         let mut command = self.release.command(program);
         command.args(args).args(["-vconsole:off", "-vsyslog:off", &log]);
-        if program == "ovs-vswitchd" {
+        if ["ovs-vswitchd", "ovn-controller"].contains(&program) {
             // its control socket is found by its pid, as on a real host
             command.arg("--pidfile");
-        } else if program != "ovn-controller" {
+        } else {
             command.arg(format!("--unixctl={}", self.path(&format!("{name}.ctl"))));
         }
         command.envs([("OVS_RUNDIR", &self.dir), ("OVN_RUNDIR", &self.dir)]).stdin(Stdio::null());
@@ -411,6 +411,7 @@ impl Lab {
             cluster_subnets: self.cluster_subnets.iter().map(|range| range.parse().unwrap()).collect(),
             masquerade_subnets: self.masquerade_subnets.iter().map(|range| range.parse().unwrap()).collect(),
             ovs_remote: self.unix("db.sock"),
+            ovn_run_dir: self.dir.clone(),
             cni_socket: self.socket(),
             cni_conf: CniConf {
                 dir: self.dir.join("net.d"),

@@ -23,4 +23,9 @@ impl Lab {
         let planned = async { ovnkube_node::plan(&settings, received, watch::Sender::default()).await };
         self.runtime.block_on(planned).unwrap()
     }
+
+    /// Whether a warning of this reason stands.
+    pub fn has_warning(&self, reason: &str) -> bool {
+        self.agent.as_ref().unwrap().standing.now().iter().any(|warning| warning.reason == reason)
+    }
 }

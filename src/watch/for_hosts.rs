@@ -1,14 +1,14 @@
-//! What the ConfigMap `ovnkube-cluster` says of routes of hosts.
+//! What the ConfigMap `ovnkube-cluster` tells the hosts.
 
-use ovnkube_model::{Change, HostRoutes, Kind, Name, keys};
+use ovnkube_model::{Change, ForHosts, Kind, Name};
 
 use crate::config_map::WatchedConfigMap;
 use crate::object::{Metadata, Watched};
 
-pub(crate) struct HostRoutesConfigs;
+pub(crate) struct ForHostsConfigs;
 
-impl Watched for HostRoutesConfigs {
-    const KIND: Kind = Kind::HostRoutes;
+impl Watched for ForHostsConfigs {
+    const KIND: Kind = Kind::ForHosts;
     /// Of one namespace, which the caller names.
     const PATH: &'static str = "/api/v1/configmaps";
     const PAGE: u32 = 1;
@@ -24,14 +24,14 @@ impl Watched for HostRoutesConfigs {
     }
 
     fn change(key: Name, object: &WatchedConfigMap<'_>) -> Change {
-        let read = HostRoutes::read(&object.data);
-        for problem in read.iter().flat_map(|(_, bad)| bad) {
-            tracing::warn!(config_map = %key, "key {} {problem}; only masters write it: restart the master", keys::HOST_ROUTES);
+        let (told, bad) = ForHosts::read(&object.data);
+        for (bad, problem) in bad {
+            tracing::warn!(config_map = %key, "key {bad} {problem}; only masters write it: restart the master");
         }
-        Change::HostRoutes(read.map(|(routes, _)| routes))
+        Change::ForHosts(Box::new(told))
     }
 
     fn gone(_key: Name) -> Change {
-        Change::HostRoutes(None)
+        Change::ForHosts(Box::default())
     }
 }
