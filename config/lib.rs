@@ -44,7 +44,7 @@ pub use database::{Database, DbAddress, Remote, ServerKeys, Tls};
 pub use db_command::{DbCommand, DbStep, Raft, Side};
 pub use env::Places;
 pub use error::Error;
-pub use event_command::{EventAbout, EventCommand};
+pub use event_command::{EventAbout, EventCommand, EventReason};
 pub use flags::{Command, DatabasePorts, IdentityFlags, WebhookFlags};
 pub use ic_command::{IcCommand, Left};
 pub use layers::Effective;

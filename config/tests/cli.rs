@@ -162,6 +162,7 @@ fn mistakes() {
         ("event-about-nothing", "event".to_owned()),
         ("event-about-no-pod", "event pod web u1 n1 why".to_owned()),
         ("event-without-message", "event node n1".to_owned()),
+        ("event-with-unknown-reason", "event node n1 why Because".to_owned()),
         ("probe-of-nothing", "readiness-probe".to_owned()),
         ("probe-unknown", "readiness-probe -t ovn-nortd".to_owned()),
         ("probe-two", "readiness-probe -t ovn-northd ovs-daemons".to_owned()),

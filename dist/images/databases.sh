@@ -8,7 +8,7 @@ die() { fail 1 "$*"; }
 fail() { # CODE MESSAGE
   say "$2"; told "$2"; exit "$1"
 }
-told() { :; } # MESSAGE: a script may have more places for it than its log
+told() { :; } # MESSAGE [REASON]: a script may have more places for it than its log
 need() { # VARIABLE WHAT
   eval "[ -n \"\${$1:-}\" ]" || die "cannot start: the environment variable $1 ($2) is empty; set it in the pod, dist/yaml shows how"
 }
@@ -59,6 +59,30 @@ converted() {
       die "cannot convert $file: see the line above; /etc/ovn, a directory of the host, needs room for a copy of it"
   fi
 }
+# Says, once an hour, that the disk is full or nearly full: ovsdb-server goes on, and loses what it cannot write. As `ovnkube db status`, it
+# wants room for a second file, with which the first is compacted, and 100 MB.
+watch_disk() {
+  every=5 quiet=0
+  while sleep $every; do
+    every=60 quiet=$((quiet - 1))
+    # blocks that are left, bytes of a block
+    # shellcheck disable=SC2046 # numbers are words
+    set -- $(stat -f -c '%a %S' "$file" 2>/dev/null)
+    [ $# = 2 ] || continue
+    left=$(($1 * $2))
+    if [ $left -ge $(($(wc -c <"$file") + 100000000)) ]; then quiet=0; continue; fi
+    [ $quiet -le 0 ] || continue
+    quiet=60
+    case $left in
+      0) text="the disk of $file is full: ovsdb-server cannot write; make room there" ;;
+      *) text="the disk of $file is nearly full: $((left / 1000000)) MB are left; make room there: without it, ovsdb-server cannot write" ;;
+    esac
+    [ "$left" != 0 ] || ! ovsdb-tool db-is-clustered "$file" 2>/dev/null ||
+      text="$text, then run ovs-appctl -t $control ovsdb-server/compact in this container before it ends: the file may lack entries, and would be of no use any more"
+    say "$text"
+    told "$text" DatabaseDiskFull
+  done
+}
 # Ends in the server of a database that is not clustered.
 alone() { # DATABASE ADDRESS PORT LOG
   names "$1"
@@ -82,6 +106,7 @@ alone() { # DATABASE ADDRESS PORT LOG
     say "the database listens on $remote"
     listening "$2" "$1" "$3"
   ) 9>&- &
+  (watch_disk) 9>&- &
   # shellcheck disable=SC2086 # arguments are words
   exec ovsdb-server ${4:--vconsole:info} -vsyslog:off -vfile:off "$file" --remote="punix:$RUN/$stem.sock" \
     --remote="db:$name,$table,connections" --unixctl="$control" --pidfile="$RUN/$stem.pid" $keys
@@ -104,6 +129,7 @@ member() { # DATABASE ADDRESS PORT RAFT-PORT LOG SECONDS FIRST OTHERS...
     "$socket" "$protocol" "$port" "$address" "$file" >"$config" || die "cannot write $config: see the line above"
   # of a function's redirection the shell keeps a copy of the descriptor
   (member_settle) 9>&- &
+  (watch_disk) 9>&- &
   # shellcheck disable=SC2086 # arguments are words
   exec ovsdb-server ${log:--vconsole:info} -vsyslog:off -vfile:off --config-file="$config" --unixctl="$control" \
     --pidfile="$RUN/$stem.pid" $keys

@@ -50,14 +50,14 @@ OVSDB=$OVS_RUN/db.sock
 MARK=/etc/openvswitch/run-by-ovnkube
 # An Event of the pod, else of the node. The log has the line already: whatever becomes of the Event, and for 10 s at most, changes neither
 # that nor the exit code. If K8S_APISERVER is what is wrong, the address that the cluster gives its pods may do.
-told() { # MESSAGE
+told() { # MESSAGE [REASON]
   # run by hand and by probes: the container goes on
   case $word in nbctl|sbctl|icnbctl|icsbctl|readiness-probe|relay-readiness|plan|ic|display|display_env|ovn_debug) return 0 ;; esac
-  set -- "$(printf '%s' "$1" | sed 's/see the lines* above/see the log of the container/g')"
+  set -- "$(printf '%s' "$1" | sed 's/see the lines* above/see the log of the container/g')" "${2:-ContainerEnded}"
   if [ -n "${POD_NAME:-}" ] && [ -n "${POD_UID:-}" ]; then
-    set -- pod "${OVN_KUBERNETES_NAMESPACE:-ovn-kubernetes}/$POD_NAME" "$POD_UID" "${K8S_NODE:-$POD_NAME}" "$1"
+    set -- pod "${OVN_KUBERNETES_NAMESPACE:-ovn-kubernetes}/$POD_NAME" "$POD_UID" "${K8S_NODE:-$POD_NAME}" "$1" "$2"
   elif [ -n "${K8S_NODE:-}" ]; then
-    set -- node "$K8S_NODE" "$1"
+    set -- node "$K8S_NODE" "$1" "$2"
   else
     return 0
   fi

@@ -169,7 +169,7 @@ async fn listen(
             Change::ServiceCidr(name, range) => services.range(name, range),
             Change::NodeIps(name, ips) => services.node(&name, ips),
             Change::OtherClusters(told) => drop(others.send_replace(Some(told))),
-            Change::Northd(northd) => ovn_releases::set(releases, |releases| releases.northd = northd),
+            Change::Northd(northd) => ovn_releases::set(releases, |releases| releases.northd = Some(northd)),
             Change::Connections(connections) => services.connections(connections),
             Change::ServicesSynced => services.services_synced(),
             Change::NodesSynced => services.nodes_synced(),

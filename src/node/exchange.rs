@@ -29,8 +29,8 @@ pub enum Change {
     NodeIps(Name, Option<NodeIps>),
     /// What the host needs to know for routes to other clusters.
     OtherClusters(HostRoutes),
-    /// The release of northd; `None`: it is not known.
-    Northd(Option<OvnRelease>),
+    /// The release of northd, once it is known.
+    Northd(OvnRelease),
     /// What nodes connect to; must be sent before any service.
     Connections(Connections),
     /// All existing services, slices and ranges have been sent.

@@ -11,15 +11,29 @@ use tokio::time::sleep;
 
 /// How often ovn-controller is looked for where none answers. One that runs is not asked again until it ends.
 const AGAIN: Duration = Duration::from_secs(2);
+/// After so many failures it is told, once: ovn-controller may start later than the agent.
+const TOLD_AFTER: u32 = 30;
 
 /// Runs until the process ends. While no ovn-controller runs, the release of the last one stands.
 pub(crate) async fn follow(run_dir: &Path, releases: &watch::Sender<Releases>) {
+    let mut failed = 0;
     loop {
         if let Some(mut running) = Program::OvnController.running(run_dir).await
             && let Ok(text) = Program::OvnController.run(run_dir, "version", &[]).await
+            && let Some(release) = release(&text)
         {
-            set(releases, |releases| releases.controller = release(&text));
+            failed = 0;
+            set(releases, |releases| releases.controller = Some(release));
             running.ended().await;
+        } else {
+            failed += 1;
+            if failed == TOLD_AFTER {
+                tracing::warn!(
+                    directory = %run_dir.display(),
+                    "ovn-controller does not tell its release: its pid file or control socket is not there, or it does not answer; an update of \
+                     northd may interrupt this node's pods"
+                );
+            }
         }
         sleep(AGAIN).await;
     }

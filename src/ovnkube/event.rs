@@ -1,5 +1,6 @@
-//! `ovnkube event`: why a container ends whose entrypoint cannot start its program, as an Event. The entrypoint has written the same to
-//! its log, and ends whatever becomes of the Event: so this waits neither for a right nor for an API server.
+//! `ovnkube event`: why a container ends whose entrypoint cannot start its program, or that the disk of its database is full, as an Event.
+//! The entrypoint has written the same to its log, and goes on whatever becomes of the Event: so this waits neither for a right nor for
+//! an API server.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::translate;
 const WITHIN: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(settings: &Settings, command: &EventCommand) -> Result<()> {
-    let EventCommand { about, node, message } = command;
+    let EventCommand { about, node, message, reason } = command;
     let object = match about {
         EventAbout::Pod { namespace, name, uid } => {
             Object::Pod { key: PodKey::new(namespace.as_str(), name.as_str()), uid: uid.as_str().into() }
@@ -22,7 +23,7 @@ pub(crate) async fn run(settings: &Settings, command: &EventCommand) -> Result<(
         // kubectl describe also looks for Events whose uid is the node's name, as kubelets write them
         EventAbout::Node => Object::Node { name: node.as_str().into(), uid: node.as_str().into() },
     };
-    let notice = Notice { object, severity: Severity::Warning, reason: "ContainerEnded", message: message.clone() };
+    let notice = Notice { object, severity: Severity::Warning, reason: reason.name(), message: message.clone() };
     let told = async {
         let api = Client::connect(&translate::access(settings, "event")).await?;
         // the admission policy asks agents to name their own node

@@ -12,6 +12,7 @@ impl Watched for ForHostsConfigs {
     /// Of one namespace, which the caller names.
     const PATH: &'static str = "/api/v1/configmaps";
     const PAGE: u32 = 1;
+    const IS_PATIENT: bool = true;
     type Key = Name;
     type Object<'a> = WatchedConfigMap<'a>;
 

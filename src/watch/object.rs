@@ -17,6 +17,9 @@ pub(crate) trait Watched: 'static {
     const PAGE: u32;
     /// Whether an API server may lack the kind, or an account the right to read it: the rest works without it.
     const OPTIONAL: bool = false;
+    /// Whether to wait for a minute where the account has no right to read it: for what may be new to the accounts, and is asked for by every
+    /// node.
+    const IS_PATIENT: bool = false;
     type Key: Ord + Clone + Display + Send + Sync;
     /// The fields that matter, borrowed from the text.
     type Object<'a>: Deserialize<'a>;

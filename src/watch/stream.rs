@@ -96,6 +96,9 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
             Err(Stop::Failed(error)) => {
                 if error.is_forbidden() {
                     tracing::debug!(%error, "trying again");
+                    if W::IS_PATIENT {
+                        sleep(WITHHELD).await;
+                    }
                 } else {
                     tracing::warn!(%error, "trying again");
                 }

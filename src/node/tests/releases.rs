@@ -3,7 +3,7 @@
 
 mod lab;
 
-use lab::{Lab, eventually, in_node};
+use lab::{Lab, Release, eventually, in_node_of};
 use ovnkube_model::OvnRelease;
 use ovnkube_node::Change;
 
@@ -11,34 +11,69 @@ fn waits(lab: &Lab) -> String {
     lab.vsctl("--if-exists get Open_vSwitch . external_ids:ovn-match-northd-version").replace('"', "")
 }
 
+fn release(lab: &Lab) -> OvnRelease {
+    let text = lab.tool("ovn-controller", &["--version"]);
+    OvnRelease::parse(text.split_whitespace().nth(1).unwrap()).unwrap()
+}
+
+fn becomes(lab: &Lab, is: &str, is_warned: bool) {
+    eventually(&format!("it is {is}"), || waits(lab) == is);
+    eventually("the warning", || lab.has_warning("OlderThanNorthd") == is_warned);
+}
+
 #[test]
 fn a_node_waits_for_a_northd_that_is_newer_or_its_own() {
-    in_node(|lab| {
+    in_node_of(Release::Host, |lab| {
         lab.start_all();
-        let text = lab.tool("ovn-controller", &["--version"]);
-        let own = OvnRelease::parse(text.split_whitespace().nth(1).unwrap()).unwrap();
-        let (older, newer) = (OvnRelease::new(21, 3, 0), OvnRelease::new(99, 3, 0));
         eventually("quiet", || lab.waits_for().is_empty());
         assert_eq!(waits(lab), "");
-        let set = |lab: &mut Lab, northd: Option<OvnRelease>, is: &str, is_warned: bool| {
+        let (own, older, newer) = (release(lab), OvnRelease::new(21, 3, 0), OvnRelease::new(26, 9, 0));
+        for (northd, is, is_warned) in [(own, "true", false), (older, "false", false), (newer, "true", true)] {
             lab.send(Change::Northd(northd));
-            eventually(&format!("{is} with {northd:?}"), || waits(lab) == is);
-            eventually("the warning", || lab.has_warning("OlderThanNorthd") == is_warned);
-        };
-        set(lab, Some(own), "true", false);
-        set(lab, Some(older), "false", false);
-        set(lab, Some(newer), "true", true);
-        // what is not known changes nothing
-        set(lab, None, "true", false);
-        // the same while ovn-controller does not run, and for the next one
-        set(lab, Some(older), "false", false);
+            becomes(lab, is, is_warned);
+        }
+        // what was known stands while ovn-controller does not run
         lab.kill("controller");
-        set(lab, Some(newer), "true", true);
+        lab.send(Change::Northd(older));
+        becomes(lab, "false", false);
+        lab.send(Change::Northd(own));
+        becomes(lab, "true", false);
+        // the agent asks the next one, which is newer
+        lab.release = Release::Lts;
         lab.start_controller();
-        set(lab, Some(older), "false", false);
+        becomes(lab, "false", false);
+        lab.send(Change::Northd(release(lab)));
+        becomes(lab, "true", false);
         lab.stop_agent();
         lab.kill("controller");
         assert_eq!(lab.clean_up(), Vec::<String>::new());
         assert_eq!(waits(lab), "");
+    });
+}
+
+/// Builds of one release may differ, and only ovn-controller knows it.
+#[test]
+fn a_node_does_not_wait_for_ever_for_its_own_release() {
+    in_node_of(Release::Host, |lab| {
+        lab.start_all();
+        eventually("quiet", || lab.waits_for().is_empty());
+        lab.send(Change::Northd(release(lab)));
+        becomes(lab, "true", false);
+        // as another build would write
+        lab.kill("northd");
+        lab.tool(
+            "ovn-sbctl",
+            &[
+                &format!("--db=unix:{}", lab.path("sb.sock")),
+                "set",
+                "SB_Global",
+                ".",
+                "options:northd_internal_version=other",
+            ],
+        );
+        lab.vsctl(
+            "--no-wait add-port br-int waiting -- set Interface waiting type=internal external_ids:iface-id=waiting",
+        );
+        becomes(lab, "false", false);
     });
 }

@@ -35,8 +35,9 @@ pub(super) async fn watch(
             told.clone_from(&routes);
             tell(&agent, ovnkube_node::Change::OtherClusters(routes.unwrap_or_default())).await;
         }
-        if is_synced {
-            tell(&agent, ovnkube_node::Change::Northd(now.northd)).await;
+        // one that somebody has removed from the ConfigMap is still northd's
+        if let Some(northd) = now.northd {
+            tell(&agent, ovnkube_node::Change::Northd(northd)).await;
         }
     }
 }

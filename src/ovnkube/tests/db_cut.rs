@@ -185,6 +185,8 @@ fn a_restore_that_is_killed_leaves_the_server_where_it_listens() {
     for last in 1.. {
         server.nbctl(&["--may-exist", "ls-add", "later"]);
         let Some(was) = cut_between_programs(&mut command(&server, &words, &address), last) else { break };
+        // by a signal, and not for another reason
+        assert_eq!(was.code, -1, "{last}: {} {}", was.out, was.err);
         assert_eq!(own(), before, "{last}: {} {}", was.out, was.err);
         // all, or nothing
         let rows = server.nbctl(&["ls-list"]);

@@ -1,5 +1,5 @@
-//! A container whose entrypoint cannot start its program: its log says why in one line, and an Event of its pod says the same, with
-//! the accounts and the policies of dist/yaml.
+//! A container whose entrypoint cannot start its program, or that has little room for its database: its log says why in one line, and
+//! an Event of its pod says the same, with the accounts and the policies of dist/yaml.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -91,11 +91,11 @@ impl Lab {
             "mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount /run/openvswitch &&
             cp \"$1\" /run/secrets/kubernetes.io/serviceaccount/token &&
             cp \"$2\" /run/secrets/kubernetes.io/serviceaccount/ca.crt &&
-            mount -t tmpfs none /etc/openvswitch && mount -t tmpfs none /sys/module || exit 99
+            mount -t tmpfs none /etc/openvswitch && mount -t tmpfs none /sys/module && mount -t tmpfs -o size=4m none /etc/ovn || exit 99
             ! [ -e \"$5\" ] || mount --bind \"$5\" /usr/share/openvswitch/scripts/ovs-ctl || exit 99
             PATH=$3 exec sh \"$4\" \"$6\"";
-        let mut command = Command::new("unshare");
-        command.args(["-m", "sh", "-c", inside, "sh"]).arg(token);
+        let mut command = Command::new("timeout");
+        command.args(["60", "unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", inside, "sh"]).arg(token);
         command.args([self.servers.file("ca.crt"), self.dir.file("bin"), script(), self.program("ovs-ctl")]);
         command.arg(container.word).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         command.envs([("K8S_NODE", NODE), ("OVN_KUBERNETES_NAMESPACE", "ovn-kubernetes"), ("POD_NAME", pod)]);
@@ -210,6 +210,35 @@ async fn an_api_server_that_is_away_or_misspelt_hides_neither_the_line_nor_the_e
     lab.servers.signal("-CONT");
     assert_eq!((line.status.code(), log(&line).lines().count()), (Some(1), 1), "{line:?}");
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_whose_disk_is_nearly_full_says_so() {
+    let lab = Lab::new().await;
+    for program in ["ovsdb-server", "ovsdb-tool", "ovn-nbctl", "stat", "wc"] {
+        symlink(found(program), lab.program(program)).unwrap();
+    }
+    let environment = [("OVN_NORTH", "tcp:127.0.0.1:26641"), ("OVN_NB_PORT", "26641"), ("K8S_NODE_IP", "127.0.0.1")];
+    let mut environment = keys(&environment);
+    environment.retain(|(key, _)| *key != "OVN_SOUTH");
+    environment.push(("OVN_SOUTH", "tcp:127.0.0.1:26642"));
+    let container = Container { word: "nb-ovsdb", account: "ovn-events", environment };
+    let (token, url) = (lab.token(container.account), lab.url());
+    let found = std::thread::scope(|scope| {
+        scope.spawn(|| lab.run_with(&token, "small", &container, ("K8S_APISERVER", &url)));
+        let began = Instant::now();
+        loop {
+            let found = lab.events("small");
+            if !found.is_empty() || began.elapsed() > Duration::from_secs(50) {
+                return found;
+            }
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    let [event] = &found[..] else { panic!("{found:?}") };
+    let said = event["message"].as_str().unwrap();
+    assert!(said.contains("the disk of /etc/ovn/ovnnb_db.db is nearly full: 4 MB are left; make room"), "{said}");
+    assert_eq!((&event["reason"], &event["involvedObject"]["kind"]), (&"DatabaseDiskFull".into(), &"Pod".into()));
 }
 
 /// Words that people and probes run in a container say what is wrong to whoever ran them.

@@ -71,7 +71,7 @@ pub fn in_node_of(release: Release, test: impl FnOnce(&mut Lab) + Send + 'static
 }
 
 pub struct Lab {
-    release: Release,
+    pub release: Release,
     pub dir: PathBuf,
     pub runtime: Runtime,
     daemons: BTreeMap<&'static str, Child>,
