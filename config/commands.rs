@@ -86,11 +86,11 @@ pub(crate) const COMMANDS: &[CommandHelp] = &[
     CommandHelp {
         word: "event",
         operands: "pod NAMESPACE/NAME UID NODE MESSAGE [REASON] | node NODE MESSAGE [REASON] [FLAGS]",
-        does: "report as an Event why a container of a pod ends, as the image does",
+        does: "report as an Event what a container of a pod has to say, as the image does",
         about: "The image's entrypoint writes to its log why it ends, and then calls this, so that kubectl describe pod and \
                 kubectl get events show it too. The Event is about the pod or, where that is not known, about the node. If there is one \
                 already, its count is raised, where the account may. It gives up after 3 s.\n\n\
-                REASON is ContainerEnded, or DatabaseDiskFull, with which containers of databases say that their disk is nearly full.\n\n\
+                REASON is ContainerEnded, or DatabaseDiskFull, with which containers of databases say that their disk is full or nearly full.\n\n\
                 Write -- before the words if the message may begin with a dash. It needs an account that may create Events in the \
                 namespace of the pod, or for a node in the namespace default.",
         flags: &["k8s-kubeconfig", "k8s-apiserver", "k8s-cacert", "k8s-token-file", "config-file"],

@@ -43,8 +43,8 @@ pub enum EventAbout {
 
 /// The words after `event`.
 pub(crate) fn parse<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<EventCommand, Error> {
-    const WANTED: &str = "write ovnkube event pod NAMESPACE/NAME UID NODE MESSAGE, or ovnkube event node NODE MESSAGE, and after it \
-                          ContainerEnded or DatabaseDiskFull";
+    const WANTED: &str = "write ovnkube event pod NAMESPACE/NAME UID NODE MESSAGE, or ovnkube event node NODE MESSAGE; a reason may \
+                          follow, ContainerEnded or DatabaseDiskFull";
     let wrong = |what: &str| Error::Usage(format!("event {what}; {WANTED}"));
     let of = words.next();
     let mut word = |what: &str| {

@@ -59,25 +59,25 @@ converted() {
       die "cannot convert $file: see the line above; /etc/ovn, a directory of the host, needs room for a copy of it"
   fi
 }
-# Says, once an hour, that the disk is full or nearly full: ovsdb-server goes on, and loses what it cannot write. As `ovnkube db status`, it
-# wants room for a second file, with which the first is compacted, and 100 MB.
+# Says once an hour that the disk is nearly full, and at once that it is full: ovsdb-server goes on, and loses what it cannot write. As for
+# `ovnkube db status`, there should be room for a second file, with which the first is compacted, and 100 MB.
 watch_disk() {
-  every=5 quiet=0
-  while sleep $every; do
+  every=5 quiet=0 was=
+  # the server has the number of this shell
+  while sleep $every && kill -0 $$ 2>/dev/null; do
     every=60 quiet=$((quiet - 1))
     # blocks that are left, bytes of a block
     # shellcheck disable=SC2046 # numbers are words
-    set -- $(stat -f -c '%a %S' "$file" 2>/dev/null)
+    set -- $(stat -f -c '%f %S' "$file" 2>/dev/null)
     [ $# = 2 ] || continue
     left=$(($1 * $2))
-    if [ $left -ge $(($(wc -c <"$file") + 100000000)) ]; then quiet=0; continue; fi
-    [ $quiet -le 0 ] || continue
-    quiet=60
-    case $left in
-      0) text="the disk of $file is full: ovsdb-server cannot write; make room there" ;;
-      *) text="the disk of $file is nearly full: $((left / 1000000)) MB are left; make room there: without it, ovsdb-server cannot write" ;;
-    esac
-    [ "$left" != 0 ] || ! ovsdb-tool db-is-clustered "$file" 2>/dev/null ||
+    if [ $left -lt 1000000 ]; then now=full text="the disk of $file is full: ovsdb-server cannot write; make room there"
+    elif [ $left -lt $(($(wc -c <"$file") + 100000000)) ]; then
+      now=nearly text="the disk of $file is nearly full: $((left / 1000000)) MB are left; make room there: without it, ovsdb-server cannot write"
+    else was=; continue; fi
+    [ $quiet -le 0 ] || { [ $now = full ] && [ "$was" != full ]; } || continue
+    quiet=60 was=$now
+    [ $now != full ] || ! ovsdb-tool db-is-clustered "$file" 2>/dev/null ||
       text="$text, then run ovs-appctl -t $control ovsdb-server/compact in this container before it ends: the file may lack entries, and would be of no use any more"
     say "$text"
     told "$text" DatabaseDiskFull

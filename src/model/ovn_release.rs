@@ -13,11 +13,6 @@ impl OvnRelease {
         Self([year, month, patch])
     }
 
-    /// The releases of a series, such as 26.03, differ by mended faults.
-    pub fn is_of_older_series(self, than: Self) -> bool {
-        self.0[..2] < than.0[..2]
-    }
-
     /// From `26.03.1`, also with what northd adds to it, as in `26.03.1-21.8.0-82.14`: the versions of its tables and of its flows.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.split('-').next()?.split('.').map(|number| number.parse().ok());
@@ -43,9 +38,6 @@ mod tests {
         assert_eq!(release("26.03.1-21.8.0-82.14"), OvnRelease::new(26, 3, 1));
         assert_eq!(release("26.03.1-21.8.0-82.14").to_string(), "26.03.1");
         assert!(release("25.03.9") < release("25.09.0") && release("25.09.0") < release("25.09.1"));
-        assert!(release("25.03.9").is_of_older_series(release("25.09.0")));
-        assert!(!release("25.09.0").is_of_older_series(release("25.09.1")));
-        assert!(!release("26.03.0").is_of_older_series(release("25.09.1")));
         for text in ["", "26.03", "26.3.x", "26.03.1.1", "-26.03.1", "26..1", "9999999999.1.1"] {
             assert_eq!(OvnRelease::parse(text), None, "{text}");
         }

@@ -13,6 +13,7 @@ use tokio::time::sleep;
 const AGAIN: Duration = Duration::from_secs(2);
 /// After so many failures it is told, once: ovn-controller may start later than the agent.
 const TOLD_AFTER: u32 = 30;
+const UNKNOWN: &str = "while its release is not known, an update of northd may interrupt this node's pods";
 
 /// Runs until the process ends. While no ovn-controller runs, the release of the last one stands.
 pub(crate) async fn follow(run_dir: &Path, releases: &watch::Sender<Releases>) {
@@ -20,18 +21,22 @@ pub(crate) async fn follow(run_dir: &Path, releases: &watch::Sender<Releases>) {
     loop {
         if let Some(mut running) = Program::OvnController.running(run_dir).await
             && let Ok(text) = Program::OvnController.run(run_dir, "version", &[]).await
-            && let Some(release) = release(&text)
         {
             failed = 0;
-            set(releases, |releases| releases.controller = Some(release));
+            match release(&text) {
+                Some(release) => set(releases, |releases| releases.controller = Some(release)),
+                None => tracing::warn!(
+                    version = text.lines().next(),
+                    "ovn-controller tells no release such as 26.03.1; {UNKNOWN}"
+                ),
+            }
             running.ended().await;
         } else {
             failed += 1;
             if failed == TOLD_AFTER {
+                let directory = run_dir.display();
                 tracing::warn!(
-                    directory = %run_dir.display(),
-                    "ovn-controller does not tell its release: its pid file or control socket is not there, or it does not answer; an update of \
-                     northd may interrupt this node's pods"
+                    "ovn-controller does not answer, or its pid file and its control socket are not in {directory}; {UNKNOWN}"
                 );
             }
         }

@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use ovnkube_host::changes::Changes;
 use ovnkube_node_plan::annotations::{Annotations, Facts};
-use ovnkube_node_plan::chassis;
 use ovnkube_node_plan::encap_ip_change::{self, EncapIpChange};
 use ovnkube_node_plan::gateway::GatewayBridge;
 use ovnkube_node_plan::links;
 use ovnkube_node_plan::management_port::{self, ManagementPort};
 use ovnkube_node_plan::observed::Observed;
-use ovnkube_node_plan::releases::{Releases, Stuck};
+use ovnkube_node_plan::releases::Releases;
 use ovnkube_telemetry::NodeHealth;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -55,7 +54,6 @@ pub(crate) struct Reconciler<'a> {
     pods_changed: watch::Receiver<()>,
     mirrors: watch::Receiver<()>,
     releases: watch::Receiver<Releases>,
-    stuck: Stuck,
     services: &'a ServiceTracker,
     services_changed: watch::Receiver<u64>,
     /// The remains of an earlier gateway have been removed.
@@ -91,7 +89,6 @@ impl<'a> Reconciler<'a> {
             pods_changed: cni.pods.changes(),
             mirrors: cni.pods.mirrors(),
             releases,
-            stuck: Stuck::default(),
             services,
             services_changed: services.changes(),
             is_clean: false,
@@ -127,7 +124,6 @@ impl<'a> Reconciler<'a> {
             retry = if unwritten { LONGEST_RETRY.min(retry * 2) } else { RETRY };
             conf_changes.watch(&self.settings.cni_conf.dir);
             self.publish(now);
-            let stuck = self.stuck.due(self.started.elapsed());
             let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::looks_again);
             tokio::select! {
                 () = links.next() => {},
@@ -143,7 +139,6 @@ impl<'a> Reconciler<'a> {
                 // a node that is not ready asks when it is
                 () = self.portmap.ask_again(), if is_ready => {},
                 () = sleep(pause), if again => {},
-                () = sleep(stuck.unwrap_or_default()), if stuck.is_some() => {},
                 () = sleep(encap_ip_change::WHILE), if self.encap_ip_change.is_recent() => {},
             }
             sleep(SETTLE).await;
@@ -251,9 +246,7 @@ impl<'a> Reconciler<'a> {
         let ovs = &self.cni.ovs;
         let system_id = wanted::system_id(node, self.fresh_system_id.as_deref());
         let releases = *self.releases.borrow_and_update();
-        let is_stuck = self.stuck.look(&releases, ovs.read(chassis::has_waiting_port), self.started.elapsed());
-        let waits = releases.waits(is_stuck);
-        let mut chassis = wanted::chassis(self.settings, node, encap_ips, mgmt, bridge, system_id, waits);
+        let mut chassis = wanted::chassis(self.settings, node, encap_ips, mgmt, bridge, system_id, releases.waits());
         self.warnings.report("OlderThanNorthd", releases.problem());
         self.encap_ip_change.amend(ovs.encap_ip().as_deref(), &mut chassis.external_ids, self.started.elapsed());
         ovs.apply("set the node's Open_vSwitch rows", |cache| chassis.plan(cache).ok_or(Error::NoOvs)).await

@@ -199,14 +199,6 @@ fn words(list: Option<&str>) -> impl Iterator<Item = &str> {
     list.unwrap_or_default().split(',').map(str::trim).filter(|one| !one.is_empty())
 }
 
-/// Whether a port of br-int that OVN is to serve lacks its flows.
-pub fn has_waiting_port(cache: &Cache) -> bool {
-    cache.iter(interface::TABLE).any(|(_, row)| {
-        let ids = row.map(interface::EXTERNAL_IDS);
-        ids.contains_key("iface-id") && ids.get("ovn-installed") != Some("true")
-    })
-}
-
 /// Bridges that are mapped to the outside.
 pub fn mapped(cache: &Cache) -> Vec<String> {
     let roots = cache.iter(open_vswitch::TABLE);

@@ -29,10 +29,13 @@ async fn keep_one(settings: &Settings, side: Side, host: &str, api: &Client, eve
         // the directory of the socket depends on what is there
         let place = Place::of(settings, side);
         match problem(&place).await {
-            Some(problem) if told.is_none_or(|at: Instant| at.elapsed() > REMIND) => {
+            // that it is full now is news
+            Some((problem, is_full))
+                if told.is_none_or(|(at, was): (Instant, bool)| at.elapsed() > REMIND || (is_full && !was)) =>
+            {
                 let message = format!("{} on host {host}: {problem}", place.database.name);
                 warn!("{message}");
-                told = Some(Instant::now());
+                told = Some((Instant::now(), is_full));
                 let namespace = &settings.kubernetes.ovn_config_namespace;
                 events.publish(warning(api, namespace, "DatabaseDiskFull", message).await);
             }
@@ -47,13 +50,14 @@ async fn keep_one(settings: &Settings, side: Side, host: &str, api: &Client, eve
     }
 }
 
-/// Of the disk, and what to do. None if no server of the database runs here.
-async fn problem(place: &Place) -> Option<String> {
+/// Of the disk, and what to do; and whether it is full. None if no server of the database runs here.
+async fn problem(place: &Place) -> Option<(String, bool)> {
     if !runs(place).await {
         return None;
     }
     let status = place.control("cluster/status", &[place.database.name], WITHIN).await;
     let is_member = status.is_ok_and(|status| ClusterStatus::parse(&status).is_some());
-    let (problem, remedy) = full_disk(&files::open_by(place)?, is_member)?;
-    Some(format!("{problem}; {remedy}"))
+    let file = files::open_by(place)?;
+    let (problem, remedy) = full_disk(&file, is_member)?;
+    Some((format!("{problem}; {remedy}"), file.read_only || file.free == Some(0)))
 }

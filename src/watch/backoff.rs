@@ -16,6 +16,11 @@ impl Backoff {
         self.failures = 0;
     }
 
+    /// Whether pauses do not grow any more.
+    pub(crate) fn is_long(&self) -> bool {
+        self.failures > 5
+    }
+
     /// The next pause: 100 ms, 200 ms … 3 s, of which half is random.
     pub(crate) fn next(&mut self) -> Duration {
         let pause = FIRST.saturating_mul(1 << self.failures.min(5)).min(LONGEST);

@@ -96,7 +96,8 @@ async fn forever<W: Watched>(mut stream: Stream<W>) {
             Err(Stop::Failed(error)) => {
                 if error.is_forbidden() {
                     tracing::debug!(%error, "trying again");
-                    if W::IS_PATIENT {
+                    // the right may be on its way
+                    if W::IS_PATIENT && backoff.is_long() {
                         sleep(WITHHELD).await;
                     }
                 } else {

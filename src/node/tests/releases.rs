@@ -50,30 +50,3 @@ fn a_node_waits_for_a_northd_that_is_newer_or_its_own() {
         assert_eq!(waits(lab), "");
     });
 }
-
-/// Builds of one release may differ, and only ovn-controller knows it.
-#[test]
-fn a_node_does_not_wait_for_ever_for_its_own_release() {
-    in_node_of(Release::Host, |lab| {
-        lab.start_all();
-        eventually("quiet", || lab.waits_for().is_empty());
-        lab.send(Change::Northd(release(lab)));
-        becomes(lab, "true", false);
-        // as another build would write
-        lab.kill("northd");
-        lab.tool(
-            "ovn-sbctl",
-            &[
-                &format!("--db=unix:{}", lab.path("sb.sock")),
-                "set",
-                "SB_Global",
-                ".",
-                "options:northd_internal_version=other",
-            ],
-        );
-        lab.vsctl(
-            "--no-wait add-port br-int waiting -- set Interface waiting type=internal external_ids:iface-id=waiting",
-        );
-        becomes(lab, "false", false);
-    });
-}

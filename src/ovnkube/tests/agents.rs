@@ -60,7 +60,7 @@ async fn second(lab: &Lab, more: &[String]) -> String {
     let both =
         "mkdir -p /run/ovn-kubernetes && mount -t tmpfs none /run/ovn-kubernetes || exit; log=$1 first=$2; shift 2
         \"$@\" \"--cni-program=$first\" >\"$log\" 2>&1 & first=$!
-        until grep -q 'the CNI program is installed' \"$log\"; do sleep 0.1; done
+        until grep -qs 'the CNI program is installed' \"$log\"; do sleep 0.1; done
         \"$@\"; code=$?; kill -9 $first; wait; exit $code";
     let log = lab.dir.file("first.log").display().to_string();
     let first = lab.dir.file("first").join(PROGRAM).display().to_string();

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use ovnkube_tests::nb::until;
 use ovnkube_tests::servers::Turn;
 use serde_json::Value;
 
@@ -87,6 +90,10 @@ impl Lab {
     }
 
     fn run_with(&self, token: &Path, pod: &str, container: &Container<'_>, server: (&str, &str)) -> Output {
+        self.command(token, pod, container, server).output().unwrap()
+    }
+
+    fn command(&self, token: &Path, pod: &str, container: &Container<'_>, server: (&str, &str)) -> Command {
         let inside =
             "mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount /run/openvswitch &&
             cp \"$1\" /run/secrets/kubernetes.io/serviceaccount/token &&
@@ -95,12 +102,15 @@ impl Lab {
             ! [ -e \"$5\" ] || mount --bind \"$5\" /usr/share/openvswitch/scripts/ovs-ctl || exit 99
             PATH=$3 exec sh \"$4\" \"$6\"";
         let mut command = Command::new("timeout");
-        command.args(["60", "unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", inside, "sh"]).arg(token);
+        command
+            .args(["-k", "1", "60", "unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", inside, "sh"])
+            .arg(token);
         command.args([self.servers.file("ca.crt"), self.dir.file("bin"), script(), self.program("ovs-ctl")]);
         command.arg(container.word).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         command.envs([("K8S_NODE", NODE), ("OVN_KUBERNETES_NAMESPACE", "ovn-kubernetes"), ("POD_NAME", pod)]);
         command.envs([("POD_UID", format!("uid-{pod}").as_str()), server]);
-        command.envs(container.environment.iter().copied()).output().unwrap()
+        command.envs(container.environment.iter().copied());
+        command
     }
 
     fn url(&self) -> String {
@@ -224,17 +234,11 @@ async fn a_database_whose_disk_is_nearly_full_says_so() {
     environment.push(("OVN_SOUTH", "tcp:127.0.0.1:26642"));
     let container = Container { word: "nb-ovsdb", account: "ovn-events", environment };
     let (token, url) = (lab.token(container.account), lab.url());
-    let found = std::thread::scope(|scope| {
-        scope.spawn(|| lab.run_with(&token, "small", &container, ("K8S_APISERVER", &url)));
-        let began = Instant::now();
-        loop {
-            let found = lab.events("small");
-            if !found.is_empty() || began.elapsed() > Duration::from_secs(50) {
-                return found;
-            }
-            std::thread::sleep(Duration::from_millis(300));
-        }
-    });
+    let mut child = lab.command(&token, "small", &container, ("K8S_APISERVER", &url)).spawn().unwrap();
+    until("an Event", async || !lab.events("small").is_empty()).await;
+    let found = lab.events("small");
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+    child.wait().unwrap();
     let [event] = &found[..] else { panic!("{found:?}") };
     let said = event["message"].as_str().unwrap();
     assert!(said.contains("the disk of /etc/ovn/ovnnb_db.db is nearly full: 4 MB are left; make room"), "{said}");
