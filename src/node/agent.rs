@@ -19,7 +19,7 @@ use crate::other_clusters::OtherClusters;
 use crate::ovs::Ovs;
 use crate::pods::Pods;
 use crate::preview::Preview;
-use crate::reconcile::Reconciler;
+use crate::reconcile::{Known, Reconciler};
 use crate::sandbox_locks::SandboxLocks;
 use crate::services::{self, ServiceTracker};
 use crate::settings::NodeSettings;
@@ -134,13 +134,13 @@ async fn serve(
     let (health, warnings) = (reports.health.clone(), reports.warnings.clone());
     let here = Net::here().await?;
     let routes = OtherClusters::new(&settings, &cni, here, own_node.clone(), told, &tracker, warnings.clone());
-    let reconciler =
-        Reconciler::new(&settings, Arc::clone(&cni), own_node, &tracker, ready, mtu, known_releases, reports);
+    let known = Known { node: own_node, releases: known_releases };
+    let reconciler = Reconciler::new(&settings, Arc::clone(&cni), known, &tracker, ready, mtu, reports);
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
         outcome = reconciler.run() => outcome,
         () = switch_health::watch(&health, settings.run_dir()) => Ok(()),
-        () = ovn_releases::follow(&settings.ovn_run_dir, &releases) => Ok(()),
+        () = Box::pin(ovn_releases::follow(&settings.ovn_run_dir, &releases)) => Ok(()),
         () = listen(changes, Some(&cni), node, others, &releases, &tracker) => Ok(()),
         () = Box::pin(routes.keep()) => Ok(()),
         () = services::end_stale(&tracker, settings.run_dir(), &settings.masquerade_subnets) => Ok(()),

@@ -23,12 +23,11 @@ pub(crate) async fn follow(run_dir: &Path, releases: &watch::Sender<Releases>) {
             && let Ok(text) = Program::OvnController.run(run_dir, "version", &[]).await
         {
             failed = 0;
-            match release(&text) {
-                Some(release) => set(releases, |releases| releases.controller = Some(release)),
-                None => tracing::warn!(
-                    version = text.lines().next(),
-                    "ovn-controller tells no release such as 26.03.1; {UNKNOWN}"
-                ),
+            if let Some(release) = release(&text) {
+                set(releases, |releases| releases.controller = Some(release));
+            } else {
+                let version = text.lines().next();
+                tracing::warn!(version, "ovn-controller tells no release such as 26.03.1; {UNKNOWN}");
             }
             running.ended().await;
         } else {

@@ -38,6 +38,12 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The longest delay before the network configuration is written again: it grows, since a full disk may stay full.
 const LONGEST_RETRY: Duration = Duration::from_secs(8);
 
+/// What the agent learns while it runs.
+pub(crate) struct Known {
+    pub(crate) node: watch::Receiver<OwnNode>,
+    pub(crate) releases: watch::Receiver<Releases>,
+}
+
 pub(crate) struct Reconciler<'a> {
     settings: &'a NodeSettings,
     cni: Arc<Cni>,
@@ -67,11 +73,10 @@ impl<'a> Reconciler<'a> {
     pub(crate) fn new(
         settings: &'a NodeSettings,
         cni: Arc<Cni>,
-        node: watch::Receiver<OwnNode>,
+        Known { node, releases }: Known,
         services: &'a ServiceTracker,
         ready: watch::Sender<Readiness>,
         mtu: watch::Sender<Option<u32>>,
-        releases: watch::Receiver<Releases>,
         reports: Reports,
     ) -> Self {
         let Reports { annotations, warnings, health, .. } = reports;

@@ -79,9 +79,8 @@ pub(crate) async fn keep_northd(api: &Client, settings: &Settings, may_write: Ma
             let data = Data::from([(keys::NORTHD_RELEASE.to_owned(), release.clone())]);
             at = Instant::now();
             written = match put(api, namespace, &data, &may_write).await {
-                Ok(_) => Some(release),
-                // somebody may give the right
-                Err(NotWritten::Forbidden) => Some(release),
+                // a right that is missing somebody may give: it is written with the next look
+                Ok(_) | Err(NotWritten::Forbidden) => Some(release),
                 Err(NotWritten::Failed) => None,
             };
         }

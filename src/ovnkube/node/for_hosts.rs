@@ -25,7 +25,7 @@ pub(super) async fn watch(
                 Some(_) => continue,
                 None => return,
             },
-            changed = own.changed() => if changed.is_err() {
+            node = own.changed() => if node.is_err() {
                 return std::future::pending().await;
             },
         }
@@ -45,10 +45,8 @@ pub(super) async fn watch(
 /// The routes of this host; `None`: not known yet. `is_labelled`: whether the own Node has the label of hosts with routes to other
 /// clusters; `None`: the Node is not known.
 fn routes(told: &ForHosts, is_synced: bool, is_labelled: Option<bool>) -> Option<HostRoutes> {
-    match is_labelled? {
-        true => is_synced.then(|| told.routes.clone().unwrap_or_default()),
-        false => Some(HostRoutes::default()),
-    }
+    let wanted = if is_labelled? { is_synced.then(|| told.routes.clone())? } else { None };
+    Some(wanted.unwrap_or_default())
 }
 
 #[cfg(test)]
