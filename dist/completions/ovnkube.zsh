@@ -217,7 +217,7 @@ _ovnkube() {
 '::words:((config\:"print every effective setting and where it comes from; -o json for programs"
 db\:"the databases'\'' servers\: status, backup, restore, compact, leave, join, replace, bootstrap, convert"
 endpoints\:"wait for, or publish, the addresses of databases in pods, as charts of ovn-kubernetes do"
-event\:"report as an Event why a container of a pod ends, as the image does"
+event\:"report as an Event what a container of a pod has to say, as the image does"
 ic\:"the interconnection with other clusters\: status, routes, diagnose, reset, clean"
 identity\:"approve certificates of node agents; serve an admission webhook, for older Kubernetes"
 install-cni\:"copy the CNI program to the directory where the container runtime looks for it"

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod for_hosts;
+mod told;
 mod wanted;
 
 use std::collections::{BTreeMap, HashSet};
@@ -13,7 +14,7 @@ use std::time::Duration;
 use anyhow::Result;
 use ovnkube_config::Settings;
 use ovnkube_identity::{NodeCertificate, Wanted};
-use ovnkube_model::{Change, Finding, Kind, Name, Node, Notice, Object, ObjectKey, Pod, Roles, Severity};
+use ovnkube_model::{Change, Finding, Kind, Name, Notice, Object, ObjectKey, Pod, Roles, Severity};
 use ovnkube_node::{
     Annotations, CleanupSettings, HostQuestion, OwnNode, Place, PodOnNode, Reports, Standing, Warning, Warnings,
 };
@@ -23,11 +24,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, interval_at, timeout};
 use tracing::{debug, info, warn};
 
+use self::told::{CHANGES, Own, tell};
 use crate::connections::Connections;
 use crate::stop::Stop;
 use crate::{install_cni, translate};
 
-const CHANGES: usize = 1024;
 /// How often a warning that still stands is repeated: the API server deletes an Event after an hour.
 const REMIND: Duration = Duration::from_secs(1800);
 /// How long an agent that ends for a reason of its own has to publish it.
@@ -193,9 +194,6 @@ impl Cluster<'_> {
     }
 }
 
-/// The own Node as it was last seen, with its uid.
-type Own = Option<(Name, Box<Node>)>;
-
 /// Forwards those watched objects that the agent needs.
 async fn forward(
     mut incoming: mpsc::Receiver<Change>,
@@ -239,11 +237,6 @@ async fn forward(
         };
         tell(&agent, change).await;
     }
-}
-
-/// Nobody hears it while an agent that has ended says why: that it ended, and why, is for [`alone`] to return.
-async fn tell(agent: &mpsc::Sender<ovnkube_node::Change>, change: ovnkube_node::Change) {
-    let _ = agent.send(change).await;
 }
 
 /// Reports to load balancers whether the node is about to leave.

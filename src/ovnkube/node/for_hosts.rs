@@ -4,7 +4,7 @@ use ovnkube_model::{Change, ForHosts, HostRoutes, Kind, ObjectKey};
 use ovnkube_watch::{Client, Scope};
 use tokio::sync::{mpsc, watch};
 
-use super::{CHANGES, Own, tell};
+use super::told::{CHANGES, Own, tell};
 
 /// Runs until the watch or the agent ends.
 pub(super) async fn watch(
