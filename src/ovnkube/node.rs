@@ -448,7 +448,7 @@ pub(crate) async fn clean_up(settings: &Settings, name: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use ovnkube_model::{Meta, NodeFields, PodFields};
+    use ovnkube_model::{Meta, Node, NodeFields, PodFields};
 
     use super::*;
 
