@@ -36,7 +36,7 @@ pub(crate) fn with_guards(judgement: Judgement, observed: &Observed, servers: &S
 }
 
 fn no_writes(here: &Server) -> bool {
-    here.file.as_ref().is_some_and(|file| file.read_only || file.free == Some(0))
+    here.file.as_ref().is_some_and(DatabaseFile::takes_no_writes)
 }
 
 fn full(here: &Server) -> Option<(String, String)> {

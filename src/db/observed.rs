@@ -102,6 +102,13 @@ pub struct DatabaseFile {
     pub read_only: bool,
 }
 
+impl DatabaseFile {
+    /// Whether nothing can be written to it now.
+    pub fn takes_no_writes(&self) -> bool {
+        self.read_only || self.free == Some(0)
+    }
+}
+
 impl Observed {
     /// As in flags and commands: `nb`, `sb`.
     pub fn word(&self) -> &'static str {

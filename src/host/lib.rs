@@ -4,7 +4,7 @@
 //! Netns::open ─▶ Net::within ─▶ link / ensure_address / ensure_route / … (rtnetlink)
 //!             └▶ Netns::run  ─▶ sysctl::set, ethtool::tx_checksum_off    (std thread)
 //! flows::Switch, nft, cni::versions                                      (ovs-ofctl, nft, CNI plugins)
-//! conntrack::end_udp, unixctl::vswitchd                                  (netlink, ovs-vswitchd)
+//! conntrack::end_udp, unixctl::Program                                   (netlink, control sockets)
 //! ```
 //! A runtime thread never changes its namespace: a short-lived std thread enters it, opens the
 //! socket there and ends; the socket stays in that namespace. `ensure_*` functions change nothing

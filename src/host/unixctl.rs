@@ -35,7 +35,7 @@ impl Program {
         Ok(run_dir.join(format!("{name}.{}.ctl", pid.trim())))
     }
 
-    /// Runs `command` in the program; returns its output.
+    /// Runs `command` in the program, whose files are in `run_dir`; returns its output.
     pub async fn run(self, run_dir: &Path, command: &'static str, arguments: &[&str]) -> Result<String> {
         let failed = |why: String| Error::Unixctl { command: command.to_owned(), program: self.name(), why };
         let socket = Remote::Unix(self.control_socket(run_dir).map_err(|e| failed(e.to_string()))?);
@@ -55,18 +55,13 @@ impl Program {
     }
 }
 
-/// Runs `command` in ovs-vswitchd, whose files are in `run_dir`; returns its output.
-pub async fn vswitchd(run_dir: &Path, command: &'static str, arguments: &[&str]) -> Result<String> {
-    Program::Vswitchd.run(run_dir, command, arguments).await
-}
-
 /// Fails if ovs-vswitchd does not answer. Without a pid file or its usual socket it cannot be asked: it was stopped, or has
 /// them elsewhere.
 pub async fn ask(run_dir: &Path) -> Result<()> {
     if !Program::Vswitchd.control_socket(run_dir).is_ok_and(|socket| socket.exists()) {
         return Ok(());
     }
-    vswitchd(run_dir, "version", &[]).await.map(drop)
+    Program::Vswitchd.run(run_dir, "version", &[]).await.map(drop)
 }
 
 /// A program that runs.

@@ -59,5 +59,5 @@ async fn problem(place: &Place) -> Option<(String, bool)> {
     let is_member = status.is_ok_and(|status| ClusterStatus::parse(&status).is_some());
     let file = files::open_by(place)?;
     let (problem, remedy) = full_disk(&file, is_member)?;
-    Some((format!("{problem}; {remedy}"), file.read_only || file.free == Some(0)))
+    Some((format!("{problem}; {remedy}"), file.takes_no_writes()))
 }

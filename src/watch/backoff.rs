@@ -5,6 +5,8 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(100);
 /// Short enough that everything works again five seconds after the API server does.
 const LONGEST: Duration = Duration::from_secs(3);
+/// After so many failures pauses do not grow any more.
+const DOUBLINGS: u32 = 5;
 
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
@@ -18,12 +20,12 @@ impl Backoff {
 
     /// Whether pauses do not grow any more.
     pub(crate) fn is_long(&self) -> bool {
-        self.failures > 5
+        self.failures > DOUBLINGS
     }
 
     /// The next pause: 100 ms, 200 ms … 3 s, of which half is random.
     pub(crate) fn next(&mut self) -> Duration {
-        let pause = FIRST.saturating_mul(1 << self.failures.min(5)).min(LONGEST);
+        let pause = FIRST.saturating_mul(1 << self.failures.min(DOUBLINGS)).min(LONGEST);
         self.failures += 1;
         between(pause / 2, pause)
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ovnkube_host::conntrack;
-use ovnkube_host::unixctl::{ask, vswitchd};
+use ovnkube_host::unixctl::{Program, ask};
 use ovnkube_model::{Backend, Subnet};
 use ovnkube_node_plan::services::nft::{Moved, local_masquerade_ips};
 use ovnkube_node_plan::services::stale::{Stale, answers, is_moved, tuples};
@@ -44,7 +44,7 @@ pub(crate) async fn run(tracker: &ServiceTracker, run_dir: &Path, masquerade: &[
 
 /// Ends connections; a failure does not stop the others. The error: how many failed, and why the last one did.
 async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usize, ovnkube_host::Error)> {
-    let datapaths = vswitchd(run_dir, "dpctl/dump-dps", &[]).await.map_err(|e| (stale.len(), e))?;
+    let datapaths = Program::Vswitchd.run(run_dir, "dpctl/dump-dps", &[]).await.map_err(|e| (stale.len(), e))?;
     let datapaths: Vec<&str> = datapaths.lines().map(str::trim).collect();
     // Open vSwitch 3.1 takes the name of a datapath for the connection to look for: a single datapath must not be
     // named, and of several none can be
@@ -54,7 +54,7 @@ async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usi
         let asked = those_that_are(run_dir, datapath, stale).await.map_err(|e| (stale.len(), e))?;
         for tuples in asked.iter().flat_map(|stale| tuples(stale, ips)) {
             let arguments: Vec<&str> = datapath.iter().copied().chain(tuples.iter().map(String::as_str)).collect();
-            if let Err(e) = vswitchd(run_dir, "dpctl/flush-conntrack", &arguments).await {
+            if let Err(e) = Program::Vswitchd.run(run_dir, "dpctl/flush-conntrack", &arguments).await {
                 outcome = Err((outcome.err().map_or(1, |(failed, _)| failed + 1), e));
             }
         }
@@ -67,7 +67,7 @@ async fn those_that_are(run_dir: &Path, datapath: &[&str], stale: &[Stale]) -> o
     if stale.len() <= ONE_BY_ONE {
         return Ok(stale.to_vec());
     }
-    let dump = match vswitchd(run_dir, "dpctl/dump-conntrack", datapath).await {
+    let dump = match Program::Vswitchd.run(run_dir, "dpctl/dump-conntrack", datapath).await {
         Ok(dump) => dump,
         // a switch that hangs would let each of them wait
         Err(_) if ask(run_dir).await.is_ok() => return Ok(stale.to_vec()),

@@ -20,7 +20,13 @@ pub(super) async fn watch(
     loop {
         tokio::select! {
             change = incoming.recv() => match change {
-                Some(Change::ForHosts(read)) => now = *read,
+                Some(Change::ForHosts(read)) => {
+                    now = *read;
+                    // one that somebody has removed from the ConfigMap is still northd's
+                    if let Some(northd) = now.northd {
+                        tell(&agent, ovnkube_node::Change::Northd(northd)).await;
+                    }
+                }
                 Some(Change::Synced(Kind::ForHosts)) => is_synced = true,
                 Some(_) => continue,
                 None => return,
@@ -34,10 +40,6 @@ pub(super) async fn watch(
         if routes.is_some() && routes != told {
             told.clone_from(&routes);
             tell(&agent, ovnkube_node::Change::OtherClusters(routes.unwrap_or_default())).await;
-        }
-        // one that somebody has removed from the ConfigMap is still northd's
-        if let Some(northd) = now.northd {
-            tell(&agent, ovnkube_node::Change::Northd(northd)).await;
         }
     }
 }

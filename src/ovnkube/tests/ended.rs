@@ -228,10 +228,12 @@ async fn a_database_whose_disk_is_nearly_full_says_so() {
     for program in ["ovsdb-server", "ovsdb-tool", "ovn-nbctl", "stat", "wc"] {
         symlink(found(program), lab.program(program)).unwrap();
     }
-    let environment = [("OVN_NORTH", "tcp:127.0.0.1:26641"), ("OVN_NB_PORT", "26641"), ("K8S_NODE_IP", "127.0.0.1")];
-    let mut environment = keys(&environment);
-    environment.retain(|(key, _)| *key != "OVN_SOUTH");
-    environment.push(("OVN_SOUTH", "tcp:127.0.0.1:26642"));
+    let environment = keys(&[
+        ("OVN_NORTH", "tcp:127.0.0.1:26641"),
+        ("OVN_SOUTH", "tcp:127.0.0.1:26642"),
+        ("OVN_NB_PORT", "26641"),
+        ("K8S_NODE_IP", "127.0.0.1"),
+    ]);
     let container = Container { word: "nb-ovsdb", account: "ovn-events", environment };
     let (token, url) = (lab.token(container.account), lab.url());
     let mut child = lab.command(&token, "small", &container, ("K8S_APISERVER", &url)).spawn().unwrap();
