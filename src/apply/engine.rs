@@ -132,10 +132,12 @@ impl Engine {
         let mut news = Vec::new();
         let mut in_flight: Option<InFlight> = None;
         loop {
+            // one moment for both: nothing would wake what becomes due, or allowed, between them
+            let (now, may_write) = (Instant::now(), (self.may_write)());
             if in_flight.is_none() {
-                in_flight = self.next_batch();
+                in_flight = self.next_batch(now, may_write);
             }
-            let wake = self.next_wake();
+            let wake = self.next_wake(now, may_write);
             tokio::select! {
                 biased;
                 (batch, result) = or_never(in_flight.as_mut()) => {
@@ -158,14 +160,14 @@ impl Engine {
         }
     }
 
-    fn next_wake(&self) -> Instant {
+    /// When to look again if nothing happens. `now` and `may_write`: what the last look went by.
+    fn next_wake(&self, now: Instant, may_write: bool) -> Instant {
         let (retry, remind) = (self.retries.next_wake(), self.reminded + REMIND);
-        let now = Instant::now();
         let due = || [self.sweep.due(), self.resting.due()].into_iter().flatten();
         let (overdue, later) = (due().any(|at| at <= now), due().filter(|at| *at > now).min());
         // no event says when the lease is held again
-        let waiting = overdue || !self.dirty.is_empty() || !self.halves.is_empty() || self.patches.is_queued();
-        let blocked = (waiting && !(self.may_write)()).then(|| now + CHECK_AGAIN);
+        let waiting = overdue || !self.dirty.is_empty() || !self.halves.is_empty();
+        let blocked = ((waiting && !may_write) || self.patches.are_held_up()).then(|| now + CHECK_AGAIN);
         [retry, blocked, later].into_iter().flatten().min().map_or(remind, |wake| wake.min(remind))
     }
 
@@ -235,13 +237,13 @@ impl Engine {
     }
 
     /// Sends the next transaction; `None` if there is nothing to send or writing is not allowed.
-    fn next_batch(&mut self) -> Option<InFlight> {
+    fn next_batch(&mut self, now: Instant, may_write: bool) -> Option<InFlight> {
         let writable = self.nb.as_mut().is_none_or(Northbound::check_writable);
-        if !writable || !self.world.is_settled() || !(self.may_write)() || !self.may_begin() {
+        if !writable || !self.world.is_settled() || !may_write || !self.may_begin() {
             return None;
         }
         self.read_stored();
-        if self.sweep.is_due(Instant::now()) {
+        if self.sweep.is_due(now) {
             self.note_all_wants();
             // new rows appear in the same transaction in which old ones go
             let alone = self.sweep.is_alone() || self.most < usize::MAX;
@@ -258,7 +260,7 @@ impl Engine {
                 return Some(batch);
             }
         }
-        if self.resting.is_due(Instant::now())
+        if self.resting.is_due(now)
             && let Some(batch) = self.plan(Vec::new(), false)
         {
             return Some(batch);

@@ -222,9 +222,9 @@ impl Patches {
         outcome
     }
 
-    /// Whether patches wait to be sent.
-    pub fn is_queued(&self) -> bool {
-        !self.queue.is_empty()
+    /// Whether patches wait although more could be on their way: writing was not allowed when they were to be sent.
+    pub fn are_held_up(&self) -> bool {
+        !self.queue.is_empty() && self.tasks.len() < AT_ONCE
     }
 
     /// Sends as many queued patches as may be sent now.

@@ -117,6 +117,38 @@ async fn work_due_without_the_lease_is_done_when_it_is_back() {
     until("the leftover row is gone", async || !is_there()).await;
 }
 
+/// Writing is refused at any of the next questions and allowed at those that follow, as when the lease is renewed in time but
+/// late: a pod has its port and its annotation soon, without waiting for another change.
+#[tokio::test(flavor = "multi_thread")]
+async fn work_refused_for_a_moment_is_done_in_the_next() {
+    let (api, server) = (Api::up().await, Server::new(Release::Lts));
+    let nb = server.client().await;
+    api.namespace("a").await;
+    api.node("n1", json!({"k8s.ovn.org/node-chassis-id": "chassis-n1"})).await;
+    let refusals = Arc::new(AtomicUsize::new(0));
+    let left = refusals.clone();
+    // the lowest bit answers the next question
+    let may_write = Arc::new(move || {
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bits| Some(bits >> 1)).unwrap() & 1 == 0
+    });
+    let network = Settings::default().network();
+    let engine = Running::with(&api.access(), network, Some(server.client().await), None, may_write).await;
+    engine.ready().await;
+    for pattern in 1_usize..32 {
+        refusals.store(pattern, Ordering::Relaxed);
+        let (pod, started) = (format!("p{pattern}"), tokio::time::Instant::now());
+        api.pod("a", &pod, "n1", json!({})).await;
+        let path = format!("/api/v1/namespaces/a/pods/{pod}");
+        let is_annotated =
+            async || !api.get(&path).await["metadata"]["annotations"]["k8s.ovn.org/pod-networks"].is_null();
+        until(&format!("port and annotation after the refusals {pattern:b}"), async || {
+            !nb.cache().lookup(lsp::TABLE, &format!("a_{pod}")).is_empty() && is_annotated().await
+        })
+        .await;
+        assert!(started.elapsed() < Duration::from_secs(60), "{pattern:b}: {:?}", started.elapsed());
+    }
+}
+
 /// A proxy to the server that accepts at most `most` bytes without a reply: more end the connection, like requests that take
 /// a cluster longer than its members' timeouts.
 fn narrow(server: &Path, most: usize) -> PathBuf {
