@@ -24,12 +24,14 @@ pub(crate) struct Ways {
     fresh: BTreeSet<Way>,
     /// Prefixes by next hop.
     used: BTreeMap<IpAddr, BTreeSet<Subnet>>,
+    /// Prefixes of clusters that packets reach, where some of the ways are closed.
+    reached: BTreeSet<(Name, Subnet)>,
 }
 
 impl Ways {
     /// A way is open when both this cluster's port in the switch and the other's are on a gateway. One that has a row in NB is used,
-    /// and stays, whatever becomes of its ports: a gateway that is away comes back, and the next master finds the way as this one.
-    /// `known`: those that have been open for a while; without it, all count.
+    /// and stays while there is no other, whatever becomes of its ports: a gateway that is away comes back, and the next master finds
+    /// the way as this one. Beside an open way it would only lose its share of the packets. `known`: those that have been open for a while; without it, all count.
     pub(crate) fn find(
         nb: Option<&Cache>,
         sb: &Cache,
@@ -49,7 +51,13 @@ impl Ways {
         let open: BTreeSet<Way> = open.collect();
         let fresh: BTreeSet<Way> = known.map(|known| open.difference(known).cloned().collect()).unwrap_or_default();
         let is_asked = !closed.is_empty() || !fresh.is_empty();
-        Self { used: nb.filter(|_| is_asked).map(used).unwrap_or_default(), open, fresh }
+        let used = nb.filter(|_| is_asked).map(used).unwrap_or_default();
+        let mut ways = Self { used, open, fresh, reached: BTreeSet::new() };
+        if !closed.is_empty() && !ways.used.is_empty() {
+            let passable = theirs.routes.iter().filter(|route| ways.passes(route));
+            ways.reached = passable.map(|route| (route.zone.clone(), route.prefix)).collect();
+        }
+        ways
     }
 
     pub(crate) fn open(self) -> BTreeSet<Way> {
@@ -57,31 +65,44 @@ impl Ways {
     }
 
     pub(crate) fn has(&self, route: &PeerRoute) -> bool {
-        // a part of the prefix may be another's
-        let within = |used: &BTreeSet<Subnet>| {
-            used.range(route.prefix..).next().is_some_and(|first| route.prefix.contains_subnet(*first))
-        };
-        let way = (route.switch.clone(), route.next_hop);
-        // while there are other ways, a new one has time
-        let waits = || self.fresh.contains(&way) && self.used.values().any(within);
-        (self.open.contains(&way) && !waits()) || self.used.get(&route.next_hop).is_some_and(within)
+        let is_reached = || self.reached.contains(&(route.zone.clone(), route.prefix));
+        self.passes(route) || (self.is_used_for(&route.next_hop, route.prefix) && !is_reached())
     }
 
-    fn is_open(&self, way: &Way) -> bool {
-        let waits = self.fresh.contains(way) && !self.used.is_empty();
-        (self.open.contains(way) && !waits) || self.used.contains_key(&way.1)
+    /// Whether packets to the prefix can take this way now.
+    fn passes(&self, route: &PeerRoute) -> bool {
+        let way = (route.switch.clone(), route.next_hop);
+        // while there are other ways, a new one has time
+        let is_other_used = || self.used.keys().any(|other| self.is_used_for(other, route.prefix));
+        let waits = || self.fresh.contains(&way) && !self.is_used_for(&route.next_hop, route.prefix) && is_other_used();
+        self.open.contains(&way) && !waits()
+    }
+
+    fn is_used_for(&self, next_hop: &IpAddr, prefix: Subnet) -> bool {
+        // a part of the prefix may be another's
+        let within = |first: &Subnet| prefix.contains_subnet(*first);
+        self.used.get(next_hop).is_some_and(|used| used.range(prefix..).next().is_some_and(within))
+    }
+
+    /// Whether packets can take this way now, whatever their destination.
+    fn is_passable(&self, way: &Way) -> bool {
+        let waits = self.fresh.contains(way) && !self.used.is_empty() && !self.used.contains_key(&way.1);
+        self.open.contains(way) && !waits
     }
 
     /// The others' addresses, sorted.
     pub(crate) fn ports(&self, theirs: &Theirs) -> Vec<PeerPort> {
-        let of = |port: &Port, address: IpAddr| PeerPort {
-            zone: port.zone.clone(),
-            switch: port.switch.clone(),
-            address,
-            open: self.is_open(&(port.switch.clone(), address)),
+        let all = || theirs.ports.iter().flat_map(|port| port.addresses.iter().map(move |address| (port, *address)));
+        let is_passable = |port: &Port, address| self.is_passable(&(port.switch.clone(), address));
+        let passable = all().filter(|(port, address)| is_passable(port, *address));
+        let reached: BTreeSet<(&Name, bool)> =
+            passable.map(|(port, address)| (&port.zone, address.is_ipv6())).collect();
+        let of = |(port, address): (&Port, IpAddr)| {
+            let is_last = || self.used.contains_key(&address) && !reached.contains(&(&port.zone, address.is_ipv6()));
+            let (zone, switch) = (port.zone.clone(), port.switch.clone());
+            PeerPort { zone, switch, address, open: is_passable(port, address) || is_last() }
         };
-        let ports = theirs.ports.iter().flat_map(|port| port.addresses.iter().map(move |ip| of(port, *ip)));
-        ports.collect::<BTreeSet<_>>().into_iter().collect()
+        all().map(of).collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 

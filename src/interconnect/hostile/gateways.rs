@@ -73,6 +73,46 @@ fn a_new_way_waits_for_the_other_side_while_there_are_others() {
     assert_eq!(used(&rig, &[way].into()), (1, 0));
 }
 
+/// A way whose gateway is gone stays while it is the only one: the gateway comes back. Beside an open one it would lose its share of
+/// the packets; also of declared routes.
+#[test]
+fn a_closed_way_stays_only_while_there_is_no_other() {
+    let mut rig = Rig::new();
+    bound(&mut rig);
+    rig.port("az2", "ts", "ts-az2-b", (3, "169.254.100.10/24"), "gw2");
+    let bind = |rig: &mut Rig, port: &str, on: Option<&str>| {
+        let chassis = on.map(|on| derived_uuid(chassis::TABLE.name, on));
+        let row = Row::new(binding::TABLE).with(binding::LOGICAL_PORT, port).with(binding::CHASSIS, chassis);
+        add(&mut rig.sb, port, row);
+    };
+    for next_hop in ["169.254.100.9", "169.254.100.10"] {
+        rig.route("az2", "10.244.0.0/16", next_hop);
+        let ids = ovnkube_ovn::owner::marks(ovnkube_ovn::owner::INTERCONNECTION);
+        let row = Row::new(static_route::TABLE)
+            .with(static_route::IP_PREFIX, "10.244.0.0/16")
+            .with(static_route::NEXTHOP, next_hop)
+            .with(static_route::EXTERNAL_IDS, ids);
+        add(&mut rig.nb, next_hop, row);
+    }
+    let used = |rig: &Rig, known: &[Way]| {
+        let known = known.iter().cloned().collect();
+        let moment = Moment { known: Some(&known), ..Moment::default() };
+        let peers = step(&rig.offer, rig.databases(), Some(&rig.nb), moment).peers;
+        let routes: Vec<_> = peers.routes.iter().map(|route| route.next_hop.to_string()).collect();
+        let open: Vec<_> = peers.ports.iter().filter(|port| port.open).map(|port| port.address.to_string()).collect();
+        assert_eq!(routes, open, "declared routes take the same ways");
+        routes
+    };
+    let [first, second]: [Way; 2] = ["169.254.100.9", "169.254.100.10"].map(|ip| ("ts".into(), ip.parse().unwrap()));
+    assert_eq!(used(&rig, &[first.clone()]), ["169.254.100.9"], "the second has no gateway");
+    bind(&mut rig, "ts-az2-b", Some("gw2"));
+    assert_eq!(used(&rig, &[first, second.clone()]), ["169.254.100.9", "169.254.100.10"]);
+    bind(&mut rig, "ts-az2", None);
+    assert_eq!(used(&rig, &[second]), ["169.254.100.10"], "the first has no gateway any more");
+    bind(&mut rig, "ts-az2-b", None);
+    assert_eq!(used(&rig, &[]), ["169.254.100.9", "169.254.100.10"], "no way is better than another");
+}
+
 #[test]
 fn a_gateway_with_the_id_of_a_chassis_of_ours_is_refused() {
     let mut rig = Rig::new();
