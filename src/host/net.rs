@@ -15,6 +15,8 @@ use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use rtnetlink::sys::{AsyncSocket, TokioSocket};
 use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder, from_socket};
 
+use tokio::sync::watch;
+
 use ovnkube_node_plan::host::{DefaultRoute, Link, Mac, Route};
 
 use crate::answer::{all, failed, first, in_time, is};
@@ -28,6 +30,8 @@ pub struct Net {
     pub(crate) handle: Handle,
     /// `None`: the process's own.
     pub(crate) netns: Option<Netns>,
+    /// Its sender is the socket's task.
+    ended: watch::Receiver<()>,
 }
 
 /// A veth pair to create: one end here, the other in `peer_netns`.
@@ -45,6 +49,12 @@ impl Net {
     /// Opens a socket in the process's own namespace.
     pub async fn here() -> Result<Self> {
         Ok(Self::wrap(on_thread(socket).await?, None))
+    }
+
+    /// Returns when the socket has failed: every request would fail from then on.
+    pub async fn ended(&self) {
+        let mut ended = self.ended.clone();
+        while ended.changed().await.is_ok() {}
     }
 
     pub async fn within(netns: &Netns) -> Result<Self> {
@@ -332,9 +342,13 @@ impl Net {
 
     fn wrap(socket: TokioSocket, netns: Option<Netns>) -> Self {
         let (connection, handle, _) = from_socket(socket);
-        // the task ends with the last handle
-        tokio::spawn(connection);
-        Self { handle, netns }
+        let (alive, ended) = watch::channel(());
+        tokio::spawn(async move {
+            // it ends with the last handle, or when the socket fails
+            connection.await;
+            drop(alive);
+        });
+        Self { handle, netns, ended }
     }
 }
 

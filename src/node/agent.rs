@@ -133,12 +133,16 @@ async fn serve(
     let tracker = tracker(&settings, reports.needs_nodes.clone());
     let (health, warnings) = (reports.health.clone(), reports.warnings.clone());
     let here = Net::here().await?;
+    let netlink = [cni.here.clone(), here.clone()];
     let routes = OtherClusters::new(&settings, &cni, here, own_node.clone(), told, &tracker, warnings.clone());
     let known = Known { node: own_node, releases: known_releases };
     let reconciler = Reconciler::new(&settings, Arc::clone(&cni), known, &tracker, ready, mtu, reports);
     tokio::select! {
         outcome = server::serve(listener, Arc::clone(&cni)) => outcome.map_err(failed),
-        outcome = reconciler.run() => outcome,
+        outcome = Box::pin(reconciler.run()) => outcome,
+        // every request would fail from now on: a new process has a new socket
+        () = netlink[0].ended() => Err(Error::NetlinkEnded),
+        () = netlink[1].ended() => Err(Error::NetlinkEnded),
         () = switch_health::watch(&health, settings.run_dir()) => Ok(()),
         () = Box::pin(ovn_releases::follow(&settings.ovn_run_dir, &releases)) => Ok(()),
         () = listen(changes, Some(&cni), node, others, &releases, &tracker) => Ok(()),

@@ -281,6 +281,8 @@ impl Cni {
             let _guard = queue.lock.lock().await;
             let errors = self.remove(&sandbox.container_id).await;
             self.locks.release(&sandbox.container_id);
+            // perhaps the port of an earlier sandbox waits for this
+            self.pods.look_again();
             all(&errors)
         })
         .await

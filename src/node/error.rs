@@ -21,6 +21,8 @@ pub enum Error {
          `ovs-vsctl show`"
     )]
     DatabaseSilent { what: String },
+    #[error("cannot go on: the connection to the kernel's netlink has failed; start the agent again")]
+    NetlinkEnded,
     #[error("cannot find the Open_vSwitch row: the database is empty; run `ovs-vsctl init`")]
     NoOvs,
     #[error("cannot find bridge br-int: it is not there yet")]

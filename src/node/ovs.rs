@@ -148,7 +148,7 @@ impl Ovs {
 
     /// One attempt of [`Ovs::plug`] for several ports, in one transaction. Returns false when it must be repeated.
     pub(crate) async fn try_plug(&self, want: &[PortWant], check: impl Fn(&PodPort) -> Result<()>) -> Result<bool> {
-        let _one = self.plugging.lock().await;
+        let what = "add ports of pods";
         let plan = |cache: &Cache| {
             let mut txn = Txn::new(&vswitch::DATABASE);
             for want in want {
@@ -157,7 +157,12 @@ impl Ovs {
             }
             Ok(txn)
         };
-        self.try_apply("add ports of pods", &plan).await
+        let work = Box::pin(async {
+            let _one = self.plugging.lock().await;
+            self.try_apply(what, &plan).await
+        });
+        // a server that hangs must not hold up all other ports for as long as a transaction may take
+        in_time(what, work).await
     }
 
     /// Removes the ports and limits of these sandboxes, and returns the ports. Waits for the database,
@@ -279,7 +284,7 @@ impl Ovs {
     }
 }
 
-async fn in_time(what: &str, work: impl Future<Output = Result<()>>) -> Result<()> {
+async fn in_time<T>(what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
     timeout(ANSWER, work).await.unwrap_or_else(|_| Err(Error::DatabaseSilent { what: what.to_owned() }))
 }
 

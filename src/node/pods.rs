@@ -86,6 +86,11 @@ impl Pods {
         self.lock().pods.get(key).cloned()
     }
 
+    /// Ticks as if something had changed.
+    pub(crate) fn look_again(&self) {
+        self.changed.send_replace(());
+    }
+
     /// Ticks on every change.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()

@@ -123,13 +123,19 @@ impl<'a> Reconciler<'a> {
             let mut failed = outcome.is_err();
             let now = outcome.unwrap_or_else(|e| Err(e.to_string()));
             let is_ready = now.is_ok();
+            // before it is written: a file that is removed at once must be noticed
+            conf_changes.watch(&self.settings.cni_conf.dir);
             let unwritten = is_ready && !self.write_conf().await;
             failed |= unwritten;
             let pause = retry;
             retry = if unwritten { LONGEST_RETRY.min(retry * 2) } else { RETRY };
+            // perhaps it has made the directory
             conf_changes.watch(&self.settings.cni_conf.dir);
             self.publish(now);
-            let again = failed || self.ports.is_busy() || self.gateway.as_ref().is_some_and(Gateway::looks_again);
+            let again = failed
+                || !dead_ports.are_gone
+                || self.ports.is_busy()
+                || self.gateway.as_ref().is_some_and(Gateway::looks_again);
             tokio::select! {
                 () = links.next() => {},
                 _ = rows.changed() => {},
@@ -354,7 +360,7 @@ struct DeadPorts {
 }
 
 impl DeadPorts {
-    /// Removes them, once for each start of the agent; where it cannot, again with the next look at the node. What cannot be
+    /// Removes them, once for each start of the agent; where it cannot, again soon. What cannot be
     /// removed is told when it changes.
     async fn remove(&mut self, cni: &Cni) {
         if self.are_gone {
@@ -362,7 +368,7 @@ impl DeadPorts {
         }
         let errors: Vec<String> = cni.remove_dead_ports().await.iter().map(ToString::to_string).collect();
         for error in errors.iter().filter(|error| !self.told.contains(error)) {
-            tracing::warn!(%error, "cannot remove the port of a dead sandbox; trying again with the next change of the node");
+            tracing::warn!(%error, "cannot remove the port of a dead sandbox; trying again");
         }
         self.are_gone = errors.is_empty();
         self.told = errors;

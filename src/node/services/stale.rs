@@ -2,7 +2,8 @@
 //! that is gone. This works for the kernel's and the userspace datapath.
 //!
 //! ovn-controller does the same for its own zones, if its version can. Either can do it only after the new
-//! flows are installed. The agent is not notified of that, so it repeats the attempt.
+//! flows are installed. The agent is not notified of that, so it repeats the attempt. An attempt that does not reach the
+//! switch is none.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -14,44 +15,64 @@ use ovnkube_host::unixctl::{Program, ask};
 use ovnkube_model::{Backend, Subnet};
 use ovnkube_node_plan::services::nft::{Moved, local_masquerade_ips};
 use ovnkube_node_plan::services::stale::{Stale, answers, is_moved, tuples};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until};
 
-use super::tracker::ServiceTracker;
+use super::tracker::{FIRST_LOOK, ServiceTracker};
 
-/// The pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(700);
+/// The longest pause while the switch does not answer.
+const LONGEST: Duration = Duration::from_secs(30);
 /// ovs-vswitchd scans all its connections for each one to end. If there are more, only those that exist are sent to it.
 const ONE_BY_ONE: usize = 16;
 
 /// Ends stale connections as long as the process lives.
 pub(crate) async fn run(tracker: &ServiceTracker, run_dir: &Path, masquerade: &[Subnet]) {
     let mut changed = tracker.stale_changed();
-    while changed.changed().await.is_ok() {
-        loop {
-            sleep(PAUSE).await;
-            let (stale, mut ips) = tracker.stale();
-            if stale.is_empty() {
-                break;
+    let mut pause = FIRST_LOOK;
+    loop {
+        let next = tracker.next_look();
+        tokio::select! {
+            changed = changed.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                continue;
             }
-            ips.extend(local_masquerade_ips(masquerade));
-            if let Err((failed, e)) = end(run_dir, &stale, &ips).await {
-                let of = stale.len();
-                tracing::warn!(error = %e, failed, of, "cannot end UDP connections to endpoints that are gone");
-            }
+            () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
+        }
+        let (stale, mut ips) = tracker.stale(Instant::now());
+        if stale.is_empty() {
+            continue;
+        }
+        ips.extend(local_masquerade_ips(masquerade));
+        let (outcome, of) = (end(run_dir, &stale, &ips).await, stale.len());
+        let now = Instant::now();
+        let is_asked = outcome.is_ok();
+        if is_asked {
+            tracker.looked(&stale, now);
+            pause = FIRST_LOOK;
+        } else {
+            tracker.look_later(now + pause);
+            pause = LONGEST.min(pause * 2);
+        }
+        if let Err((failed, e)) = outcome.unwrap_or_else(|e| Err((of, e))) {
+            tracing::warn!(error = %e, failed, of, "cannot end UDP connections to endpoints that are gone");
         }
     }
 }
 
-/// Ends connections; a failure does not stop the others. The error: how many failed, and why the last one did.
-async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usize, ovnkube_host::Error)> {
-    let datapaths = Program::Vswitchd.run(run_dir, "dpctl/dump-dps", &[]).await.map_err(|e| (stale.len(), e))?;
+/// How many could not be ended, and why the last one could not.
+type Failed = (usize, ovnkube_host::Error);
+
+/// Ends connections; a failure does not stop the others. The outer error: the switch did not look for them.
+async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> ovnkube_host::Result<Result<(), Failed>> {
+    let datapaths = Program::Vswitchd.run(run_dir, "dpctl/dump-dps", &[]).await?;
     let datapaths: Vec<&str> = datapaths.lines().map(str::trim).collect();
     // Open vSwitch 3.1 takes the name of a datapath for the connection to look for: a single datapath must not be
     // named, and of several none can be
     let named: Vec<&[&str]> = if datapaths.len() == 1 { vec![&[]] } else { datapaths.chunks(1).collect() };
     let mut outcome = Ok(());
     for datapath in named {
-        let asked = those_that_are(run_dir, datapath, stale).await.map_err(|e| (stale.len(), e))?;
+        let asked = those_that_are(run_dir, datapath, stale).await?;
         for tuples in asked.iter().flat_map(|stale| tuples(stale, ips)) {
             let arguments: Vec<&str> = datapath.iter().copied().chain(tuples.iter().map(String::as_str)).collect();
             if let Err(e) = Program::Vswitchd.run(run_dir, "dpctl/flush-conntrack", &arguments).await {
@@ -59,7 +80,7 @@ async fn end(run_dir: &Path, stale: &[Stale], ips: &[IpAddr]) -> Result<(), (usi
             }
         }
     }
-    outcome
+    Ok(outcome)
 }
 
 /// The stale connections that exist; of a few, all, and if a list of all connections is too long.
@@ -83,7 +104,7 @@ pub(crate) async fn end_moved(moved: Moved, own: Vec<IpAddr>) -> ovnkube_host::R
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::{Arc, Mutex};
 
     use ovnkube_node_plan::services::At;
@@ -116,10 +137,8 @@ mod tests {
         stream.write_all(answer.to_string().as_bytes()).await.unwrap();
     }
 
-    #[tokio::test]
-    async fn connections_end_where_their_list_is_too_long() {
-        let dir = std::env::temp_dir().join(format!("ovnkube-stale-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
+    /// An ovs-vswitchd, and how many connections it was told to end.
+    pub(in super::super) fn switch(dir: &Path) -> (tokio::task::JoinHandle<()>, Arc<Mutex<usize>>) {
         std::fs::write(dir.join("ovs-vswitchd.pid"), "7\n").unwrap();
         let listener = UnixListener::bind(dir.join("ovs-vswitchd.7.ctl")).unwrap();
         let flushed = Arc::new(Mutex::new(0));
@@ -129,10 +148,18 @@ mod tests {
                 tokio::spawn(answer(stream, Arc::clone(&counted)));
             }
         });
+        (switch, flushed)
+    }
+
+    #[tokio::test]
+    async fn connections_end_where_their_list_is_too_long() {
+        let dir = std::env::temp_dir().join(format!("ovnkube-stale-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (switch, flushed) = switch(&dir);
         let ip: IpAddr = "10.96.1.3".parse().unwrap();
         let many = ONE_BY_ONE as u16 + 1;
         let stale: Vec<Stale> = (0..many).map(|n| ((At::Ip(ip), 53), Backend { ip, port: 1000 + n })).collect();
-        end(&dir, &stale, &[]).await.unwrap();
+        end(&dir, &stale, &[]).await.unwrap().unwrap();
         assert_eq!(*flushed.lock().unwrap(), stale.len());
         switch.abort();
         std::fs::remove_dir_all(&dir).unwrap();

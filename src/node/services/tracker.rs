@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ovnkube_model::{
     Connections, EndpointSlice, Family, Name, NodeIps, ObjectKey, Service, ServiceCidr, Services, Subnet,
@@ -11,6 +12,12 @@ use ovnkube_node_plan::databases::Databases;
 use ovnkube_node_plan::services::stale::{self, Stale};
 use ovnkube_node_plan::services::{self as want, Here, Senders, ServiceIntent, ServiceIntents, Want};
 use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// From an endpoint's end to the first look for its connections.
+pub(super) const FIRST_LOOK: Duration = Duration::from_millis(700);
+/// More stale connections are not noted, as while ovs-vswitchd is away for hours.
+const MOST_STALE: usize = 10_000;
 
 /// What is known of services, and what follows from it.
 #[derive(Debug)]
@@ -36,12 +43,18 @@ struct State {
     /// The own node's addresses according to the API server.
     own: NodeIps,
     senders: BTreeMap<ObjectKey, Senders>,
-    /// Stale connections with the number of remaining looks.
-    stale: BTreeMap<Stale, u8>,
+    stale: BTreeMap<Stale, Looks>,
     /// All existing services, slices and ranges were received.
     knows_services: bool,
     /// So were all nodes, if they are needed. Nothing is worked out before.
     complete: bool,
+}
+
+/// When stale connections are looked for.
+#[derive(Debug, Clone, Copy)]
+struct Looks {
+    done: u8,
+    next: Instant,
 }
 
 impl State {
@@ -226,7 +239,9 @@ impl ServiceTracker {
                 state.senders.insert(key, senders);
             }
             if !left.is_empty() {
-                state.stale.extend(left.into_iter().map(|stale| (stale, stale::LOOKS)));
+                let room = MOST_STALE.saturating_sub(state.stale.len());
+                let looks = Looks { done: 0, next: Instant::now() + FIRST_LOOK };
+                state.stale.extend(left.into_iter().take(room).map(|stale| (stale, looks)));
                 self.stale_changes.send_replace(());
             }
         }
@@ -236,21 +251,40 @@ impl ServiceTracker {
         self.stale_changes.subscribe()
     }
 
+    /// When to look for stale connections; `None`: there are none.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        self.lock().stale.values().map(|looks| looks.next).min()
+    }
+
     /// The stale connections to look for now, and the node's addresses. An endpoint that came back is no longer stale.
-    pub(super) fn stale(&self) -> (Vec<Stale>, Vec<IpAddr>) {
+    pub(super) fn stale(&self, now: Instant) -> (Vec<Stale>, Vec<IpAddr>) {
         let mut state = self.lock();
         let State { stale, senders, here, .. } = &mut *state;
         let frontends: BTreeSet<_> = stale.keys().map(|(frontend, _)| *frontend).collect();
         let led: Vec<_> = senders.values().flatten().filter(|(frontend, _)| frontends.contains(frontend)).collect();
         let is_back =
             |(frontend, backend): &Stale| led.iter().any(|(to, now)| *to == frontend && now.contains(backend));
-        stale.retain(|stale, looks| {
-            *looks -= 1;
-            !is_back(stale)
-        });
-        let now = stale.keys().copied().collect();
-        stale.retain(|_, looks| *looks > 0);
-        (now, here.ips.clone())
+        stale.retain(|stale, _| !is_back(stale));
+        let due = stale.iter().filter(|(_, looks)| looks.next <= now).map(|(stale, _)| *stale).collect();
+        (due, here.ips.clone())
+    }
+
+    /// Notes that the switch has looked for these. Those that it has looked for often enough are done.
+    pub(super) fn looked(&self, for_these: &[Stale], now: Instant) {
+        let stale = &mut self.lock().stale;
+        for one in for_these {
+            let Some(looks) = stale.get_mut(one) else { continue };
+            looks.done += 1;
+            looks.next = now + FIRST_LOOK * (1 << looks.done.min(stale::LOOKS));
+            if looks.done >= stale::LOOKS {
+                stale.remove(one);
+            }
+        }
+    }
+
+    /// The switch could not look: it is asked again for all, and so often as if this had not been.
+    pub(super) fn look_later(&self, at: Instant) {
+        self.lock().stale.values_mut().for_each(|looks| looks.next = looks.next.max(at));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -9,8 +9,8 @@ use super::nft::Moved;
 use super::{At, Senders};
 use crate::host::Connection;
 
-/// How often each stale connection is looked for.
-pub const LOOKS: u8 = 5;
+/// How often each stale connection is looked for. The pause before the first look is doubled before each later one.
+pub const LOOKS: u8 = 6;
 
 /// A frontend that packets were sent to, and an endpoint that must no longer answer.
 pub type Stale = ((At, u16), Backend);

@@ -1,10 +1,18 @@
 //! UDP connections to endpoints that no longer exist.
 
+use std::time::Duration;
+
 use ovnkube_host::conntrack::Connection;
 use ovnkube_model::{Family, Protocol};
 use ovnkube_node_plan::services::element::{Key, Set};
+use tokio::time::Instant;
 
 use super::*;
+
+/// When each stale connection is looked for again.
+pub(super) fn later() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
 
 fn moved(have: &nft::Elements, want: &nft::Elements) -> nft::Moved {
     nft::led(&nft::turned(have, want), want)
@@ -22,8 +30,12 @@ fn udp_connections_to_deleted_endpoints_are_ended() {
         let endpoints: Vec<Value> = ips.iter().map(|ip| json!({"addresses": [ip]})).collect();
         Some(slice("dns", ("UDP", 5353), &endpoints.into()))
     };
-    let stale = || {
-        let (stale, mut ips) = tracker.stale();
+    // each look is a long time after the one before
+    let mut now = Instant::now();
+    let mut stale = || {
+        now += Duration::from_secs(60);
+        let (stale, mut ips) = tracker.stale(now);
+        tracker.looked(&stale, now);
         ips.extend(nft::local_masquerade_ips(&masquerade()));
         stale.iter().flat_map(|stale| stale::tuples(stale, &ips)).map(|tuples| tuples.join(" ")).collect::<Vec<_>>()
     };
@@ -47,6 +59,36 @@ fn udp_connections_to_deleted_endpoints_are_ended() {
     assert_eq!(stale().len(), 6);
 }
 
+/// The switch is away for longer than all looks take. Connections are ended once it is back.
+#[tokio::test]
+async fn looks_that_do_not_reach_the_switch_are_none() {
+    let tracker = tracker();
+    tracker.services_synced();
+    let spec = json!({"clusterIPs": ["10.96.1.3"], "ports": [{"port": 53, "protocol": "UDP"}]});
+    tracker.service(&key("dns"), Some(service(1, &spec)));
+    tracker.slice(&key("dns-x"), Some(slice("dns", ("UDP", 5353), &json!([{"addresses": ["10.128.0.5"]}]))));
+    let dir = std::env::temp_dir().join(format!("ovnkube-away-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let work = super::super::stale::run(&tracker, &dir, &[]);
+    let story = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        tracker.slice(&key("dns-x"), None);
+        // five pauses of 0.7 s, as many as there were looks once
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(tracker.next_look().is_some(), "it was never looked for");
+        let (switch, flushed) = super::super::stale::tests::switch(&dir);
+        while *flushed.lock().unwrap() == 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        switch.abort();
+    };
+    tokio::select! {
+        () = work => panic!("it ended"),
+        done = tokio::time::timeout(Duration::from_secs(60), story) => done.expect("the connection is ended"),
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
 /// A service that claims an address without getting it does not end the owner's connections.
 #[test]
 fn only_connections_to_own_addresses_are_ended() {
@@ -63,7 +105,12 @@ fn only_connections_to_own_addresses_are_ended() {
     );
     tracker.slice(&key("young-x"), Some(slice("young", ("UDP", 5353), &json!([{"addresses": ["10.128.0.5"]}]))));
     tracker.slice(&key("young-x"), None);
-    let frontends: Vec<_> = tracker.stale().0.into_iter().map(|((at, port), _)| (at, port)).collect();
+    let frontends: Vec<_> = tracker
+        .stale(Instant::now() + Duration::from_secs(1))
+        .0
+        .into_iter()
+        .map(|((at, port), _)| (at, port))
+        .collect();
     assert_eq!(frontends, [(want::At::Ip("10.96.1.4".parse().unwrap()), 53)]);
 }
 
@@ -83,9 +130,9 @@ fn connections_to_the_last_local_endpoint_end_when_it_is_deleted() {
     endpoints(&[&there, &here]);
     here["conditions"] = json!({"ready": false, "serving": true, "terminating": true});
     endpoints(&[&there, &here]);
-    assert!(tracker.stale().0.is_empty(), "it still serves");
+    assert!(tracker.stale(later()).0.is_empty(), "it still serves");
     endpoints(&[&there]);
-    let gone: BTreeSet<_> = tracker.stale().0.into_iter().map(|(_, backend)| backend.ip.to_string()).collect();
+    let gone: BTreeSet<_> = tracker.stale(later()).0.into_iter().map(|(_, backend)| backend.ip.to_string()).collect();
     assert_eq!(gone, ["10.128.0.5".to_owned()].into());
 }
 
