@@ -16,6 +16,7 @@ use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use secrecy::ExposeSecret;
+use tokio::time::Instant;
 
 use crate::Error;
 use crate::error::{chain, one_line};
@@ -220,8 +221,19 @@ fn plugin_problem(error: &kube::Error) -> String {
 /// The bearer token as a header. A token file is read again when it changes: service account tokens rotate.
 pub(crate) struct Token {
     file: Option<PathBuf>,
-    read: Mutex<(HeaderValue, Option<Stamp>)>,
+    read: Mutex<ReadToken>,
 }
+
+struct ReadToken {
+    header: HeaderValue,
+    /// Of its file when it was read.
+    stamp: Option<Stamp>,
+    /// The file of this stamp could not be read, and is not read again before that.
+    failed: Option<(Option<Stamp>, Instant)>,
+}
+
+/// The least time between two attempts to read credentials that cannot be read.
+pub(crate) const READ_AGAIN: Duration = Duration::from_secs(1);
 
 impl Token {
     pub(crate) fn of(config: &Config) -> Result<Option<Arc<Self>>, String> {
@@ -233,22 +245,27 @@ impl Token {
                 .ok_or("cannot use the token: it is empty or holds characters that no token has")?,
             (None, None) => return Ok(None),
         };
-        Ok(Some(Arc::new(Self { file, read: Mutex::new((header, stamp)) })))
+        Ok(Some(Arc::new(Self { file, read: Mutex::new(ReadToken { header, stamp, failed: None }) })))
     }
 
     pub(crate) fn header(&self) -> HeaderValue {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(path) = &self.file {
-            let stamp = stamp(path);
-            if stamp != read.1 {
-                read.1 = stamp;
-                match read_token(path) {
-                    Ok(header) => read.0 = header,
-                    Err(problem) => tracing::warn!(error = %problem, "using the last token"),
+        let now = Instant::now();
+        let rests = read.failed.as_ref().is_some_and(|(_, again)| *again > now);
+        let Some(path) = self.file.as_ref().filter(|_| !rests) else { return read.header.clone() };
+        let stamp = stamp(path);
+        if stamp != read.stamp {
+            match read_token(path) {
+                Ok(header) => *read = ReadToken { header, stamp, failed: None },
+                Err(problem) => {
+                    if read.failed.as_ref().is_none_or(|(of, _)| *of != stamp) {
+                        tracing::warn!(error = %problem, "using the last token");
+                    }
+                    read.failed = Some((stamp, now + READ_AGAIN));
                 }
             }
         }
-        read.0.clone()
+        read.header.clone()
     }
 }
 
@@ -264,4 +281,32 @@ fn bearer(token: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok().filter(|_| !token.is_empty())?;
     value.set_sensitive(true);
     Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+
+    use super::*;
+
+    /// What cannot be read is read again, also if the file looks as it did then.
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_could_not_be_read_is_read_again() {
+        let path = std::env::temp_dir().join(format!("ovnkube-token-{}", std::process::id()));
+        fs::write(&path, "first").unwrap();
+        let mut config = Config::new(Uri::from_static("http://127.0.0.1:1"));
+        config.auth_info.token_file = Some(path.to_str().unwrap().to_owned());
+        let token = Token::of(&config).unwrap().unwrap();
+        let is = |text: &str| assert_eq!(token.header(), format!("Bearer {text}"));
+        is("first");
+        let at = std::time::SystemTime::now() + Duration::from_secs(5);
+        for (text, now) in [("", "first"), ("second", "first")] {
+            fs::write(&path, text).unwrap();
+            File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
+            is(now);
+        }
+        tokio::time::sleep(READ_AGAIN).await;
+        is("second");
+        fs::remove_file(&path).unwrap();
+    }
 }

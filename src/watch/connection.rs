@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout};
 use tower::util::{BoxCloneSyncService, option_layer};
 use tower::{BoxError, Layer, Service, ServiceExt};
 
-use crate::access::{Access, Token, cannot_run, plugin};
+use crate::access::{Access, READ_AGAIN, Token, cannot_run, plugin};
 use crate::client::{Doubt, Forbidden, RetryAfter};
 use crate::error::chain;
 use crate::system::{Stamp, limit_silence, stamp};
@@ -111,6 +111,10 @@ struct Current {
     stamps: Vec<Option<Stamp>>,
     /// The doubt after which it was made.
     doubt: Option<Instant>,
+    /// Another one is being made, or could not be made: it is not tried again before that.
+    again: Option<Instant>,
+    /// Of `files`, when that failed.
+    failed: Option<Vec<Option<Stamp>>>,
 }
 
 impl Renewed {
@@ -124,12 +128,14 @@ impl Renewed {
         let stamps = {
             let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
             let stamps = stamps(&current.files);
-            if stamps == current.stamps && doubt == current.doubt {
+            let now = Instant::now();
+            // requests that come meanwhile use the last connection
+            let rests = current.again.is_some_and(|again| again > now);
+            if rests || (stamps == current.stamps && doubt == current.doubt) {
                 return current.connection.clone();
             }
-            // requests that come meanwhile use the last connection
-            current.stamps.clone_from(&stamps);
-            current.doubt = doubt;
+            // a request that is dropped makes none
+            current.again = Some(now + self.access.plugin.unwrap_or_default() + READ_AGAIN);
             stamps
         };
         let made = match self.access.config().await {
@@ -139,7 +145,13 @@ impl Renewed {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         match made {
             Ok(made) => *current = Current { stamps, doubt, ..made },
-            Err(problem) => tracing::warn!(error = %problem, "using the last credentials"),
+            Err(problem) => {
+                current.again = Some(Instant::now() + READ_AGAIN);
+                if current.failed.as_ref() != Some(&stamps) {
+                    tracing::warn!(error = %problem, "using the last credentials");
+                }
+                current.failed = Some(stamps);
+            }
         }
         current.connection.clone()
     }
@@ -151,7 +163,8 @@ impl Current {
         let named = named.into_iter().flatten().map(PathBuf::from);
         let files = named.chain(config.root_cert_file.clone()).chain(access.kubeconfig.clone()).collect::<Vec<_>>();
         let stamps = stamps(&files);
-        Ok(Self { connection: connect_within(config, agent, access.plugin).await?, files, stamps, doubt: None })
+        let connection = connect_within(config, agent, access.plugin).await?;
+        Ok(Self { connection, files, stamps, doubt: None, again: None, failed: None })
     }
 }
 

@@ -56,7 +56,7 @@ const TWIN: u32 = 2;
 /// How many connections may carry one request in parallel.
 const TRIES: usize = 4;
 /// How long a process that is being stopped waits for the API server.
-const RELEASE_WITHIN: Duration = Duration::from_millis(1500);
+pub(crate) const RELEASE_WITHIN: Duration = Duration::from_millis(1500);
 
 pub(crate) struct Election {
     candidate: Candidate,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::Method;
@@ -15,14 +16,22 @@ use crate::client::{JSON, MERGE_PATCH, query_value};
 use crate::{Client, Error};
 
 /// How many notices may wait to be sent; more are dropped.
-const QUEUE: usize = 1024;
+const QUEUE: usize = 4096;
+/// How many of one reason may wait: what is said of each of many objects does not displace what is said once.
+const OF_A_REASON: usize = 256;
 /// How many notices are remembered, to count repeated ones.
 const REMEMBERED: usize = 4096;
 /// Least time between two raises of an Event's count; the API server deletes Events after an hour.
 const RAISE_EVERY: Duration = Duration::from_secs(60);
 /// Pause after each Event: at most 20 a second.
 const PAUSE: Duration = Duration::from_millis(50);
-const ATTEMPTS: u32 = 3;
+/// How long a notice is tried again while the API server cannot be used, as while it restarts.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The same for a process that does nothing else.
+const PATIENCE_OF_ONE: Duration = Duration::from_secs(1);
+/// Between two attempts; each failure in a row doubles it.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// Longest message that the API accepts, in bytes.
 const LONGEST_MESSAGE: usize = 1000;
 
@@ -30,6 +39,17 @@ const LONGEST_MESSAGE: usize = 1000;
 #[derive(Debug, Clone)]
 pub struct Events {
     queue: mpsc::Sender<Notice>,
+    waiting: Waiting,
+}
+
+/// How many notices of each reason wait to be sent.
+#[derive(Debug, Clone, Default)]
+struct Waiting(Arc<Mutex<BTreeMap<&'static str, usize>>>);
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Events {
@@ -38,15 +58,16 @@ impl Events {
         let (queue, notices) = mpsc::channel(QUEUE);
         let recorder =
             Recorder { client: client.clone(), component: component.into(), host: host.into(), sent: BTreeMap::new() };
-        tokio::spawn(recorder.run(notices));
-        Self { queue }
+        let waiting = Waiting::default();
+        tokio::spawn(recorder.run(notices, waiting.clone()));
+        Self { queue, waiting }
     }
 
     /// Publishes one notice and returns when the API server has it: for a process that does nothing else.
     pub async fn publish_one(client: &Client, component: &str, host: &str, notice: &Notice) -> Result<(), Error> {
         let recorder =
             Recorder { client: client.clone(), component: component.into(), host: host.into(), sent: BTreeMap::new() };
-        recorder.write(digest(notice), notice).await.map(|_| ())
+        recorder.write(digest(notice), notice, PATIENCE_OF_ONE).await.map(|_| ())
     }
 
     /// Whether no notice waits to be sent; one may be on its way.
@@ -54,11 +75,15 @@ impl Events {
         self.queue.capacity() == QUEUE
     }
 
-    /// Queues a notice without waiting: if the queue is full, it is dropped. A repeated notice raises the count of its
-    /// Event, at most once a minute.
+    /// Queues a notice without waiting: if the queue is full, or many of its reason wait, it is dropped. A repeated notice raises the
+    /// count of its Event, at most once a minute.
     pub fn publish(&self, notice: Notice) {
-        if let Err(error) = self.queue.try_send(notice) {
-            tracing::debug!(%error, "dropped an event");
+        let (reason, mut waiting) = (notice.reason, self.waiting.lock());
+        let of_reason = waiting.entry(reason).or_default();
+        if *of_reason < OF_A_REASON && self.queue.try_send(notice).is_ok() {
+            *of_reason += 1;
+        } else {
+            tracing::debug!(reason, "dropped an event: too many wait");
         }
     }
 }
@@ -84,8 +109,9 @@ struct Counted {
 }
 
 impl Recorder {
-    async fn run(mut self, mut notices: mpsc::Receiver<Notice>) {
+    async fn run(mut self, mut notices: mpsc::Receiver<Notice>, waiting: Waiting) {
         while let Some(notice) = notices.recv().await {
+            waiting.lock().entry(notice.reason).and_modify(|count| *count = count.saturating_sub(1));
             let id = digest(&notice);
             if let Some(sent) = self.sent.get_mut(&id) {
                 sent.count += 1;
@@ -93,7 +119,7 @@ impl Recorder {
                     continue;
                 }
             }
-            match self.write(id, &notice).await {
+            match self.write(id, &notice, PATIENCE).await {
                 Ok(count) => self.remember(id, count),
                 Err(error) => {
                     self.sent.remove(&id);
@@ -112,18 +138,18 @@ impl Recorder {
         self.sent.insert(id, Sent { count, written: Instant::now() });
     }
 
-    async fn write(&self, id: u64, notice: &Notice) -> Result<u64, Error> {
-        let mut attempt = 1;
+    async fn write(&self, id: u64, notice: &Notice, patience: Duration) -> Result<u64, Error> {
+        let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
             let result = match self.sent.get(&id) {
                 Some(sent) => self.raise(id, notice, Some(sent.count)).await,
                 None => self.create(id, notice).await,
             };
             match result {
-                Err(error) if error.is_retryable() && attempt < ATTEMPTS => sleep(PAUSE * 10 * attempt).await,
+                Err(error) if error.is_retryable() && began.elapsed() < patience => sleep(pause).await,
                 result => return result,
             }
-            attempt += 1;
+            pause = LONGEST_PAUSE.min(pause * 2);
         }
     }
 

@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
-use crate::election::{Election, Leadership};
+use crate::election::{Election, Leadership, RELEASE_WITHIN};
 use crate::pulse::Pulse;
 use crate::{Client, Error, LeaseSettings};
 
@@ -150,7 +150,8 @@ impl LeaderTask {
     /// Releases the lease, so that another process takes it at once. Call it when nothing writes any more.
     pub async fn release(self) {
         let _ = self.stop.send(());
-        let _ = self.ended.await;
+        // its thread may hang, as on a token file of a mount that is gone
+        let _ = timeout(RELEASE_WITHIN * 2, self.ended).await;
     }
 }
 

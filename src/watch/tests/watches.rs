@@ -438,10 +438,18 @@ async fn publishing_never_waits() {
         let message = number.to_string();
         events.publish(Notice { object, severity: Severity::Normal, reason: "Many", message });
     }
+    let object = Object::Namespace { name: "nowhere".into(), uid: "u".into() };
+    events.publish(Notice { object, severity: Severity::Normal, reason: "Once", message: "m".into() });
     // the first of them are sent, in order
     until("an event", async || {
         let all = cluster.get("/api/v1/namespaces/default/events").await;
         all["items"].as_array().unwrap().iter().any(|e| e["reason"] == "Many" && e["message"] == "0")
+    })
+    .await;
+    // and so is what is said once
+    until("the event behind them", async || {
+        let all = cluster.get("/api/v1/namespaces/default/events").await;
+        all["items"].as_array().unwrap().iter().any(|e| e["reason"] == "Once")
     })
     .await;
 }
