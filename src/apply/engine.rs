@@ -35,7 +35,7 @@ use crate::may_write::MayWrite;
 use crate::northbound::Northbound;
 use crate::owner_index::{Owned, OwnerIndex};
 use crate::parts::Parts;
-use crate::patches::{Outcome, Patches, SEEN_WITHIN};
+use crate::patches::{LOST_AFTER, Outcome, Patches, SEEN_WITHIN};
 use crate::recreated::{self, Resting};
 use crate::refusal;
 use crate::retry_queue::{Cause, RetryQueue};
@@ -222,6 +222,8 @@ impl Engine {
             Outcome::Accepted(key) => {
                 self.metrics.patches.inc();
                 self.retries.forget(&key, Cause::Patch);
+                let again = Instant::now() + LOST_AFTER;
+                self.patches.unseen(key).into_iter().for_each(|key| self.retries.add_after(key, again));
             }
             Outcome::Failed(key, at_least) => {
                 self.metrics.patch_errors.inc();
@@ -394,7 +396,7 @@ impl Engine {
                 batch.keys.push((key.clone(), old));
             }
             if patch.is_none() {
-                retries.forget(&key, Cause::Patch);
+                retries.forget_patch(&key);
             }
             if let Some(again) = patches.want(&key, patch) {
                 retries.add_after(key, again);

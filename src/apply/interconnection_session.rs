@@ -34,6 +34,8 @@ const NAMED: usize = 5;
 /// The most that is read of a database which other clusters write: a master keeps all of it in memory.
 const MOST_BYTES: usize = 64 << 20;
 /// The other side may take so long until its gateway passes packets of a way that is open.
+/// How soon it is noticed that a problem is mended.
+const MENDED_WITHIN: Duration = Duration::from_secs(10);
 const KNOWN_AFTER: Duration = Duration::from_secs(2);
 /// For so long ovn-controller of a gateway may be away, as while it is restarted.
 const IDLE_AFTER: Duration = Duration::from_secs(30);
@@ -270,7 +272,9 @@ impl Session {
         let rest = self.hearing.next(own, self.listening, since).map_or(now + REST, |at| self.began + at);
         let due = self.idle.note(Stuck::Gateways, (idle.map(Name::from), IDLE_AFTER), changes).await;
         let more = [due, self.note_ways(open, now), is_soon.then(|| now + TRY_AGAIN)];
-        let rest = more.into_iter().flatten().fold(rest, Instant::min);
+        // some problems are rows of NB, whose changes wake nobody here
+        let mended = (!peers.problems.is_empty()).then(|| now + MENDED_WITHIN);
+        let rest = more.into_iter().chain([mended]).flatten().fold(rest, Instant::min);
         if self.told.as_ref() != Some(&peers) {
             let Some(engine) = changes.upgrade() else { return now + REST };
             if engine.send(Change::Peers(Box::new(peers.clone()))).await.is_ok() {

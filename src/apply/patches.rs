@@ -19,8 +19,11 @@ use crate::MayWrite;
 /// How many patches may be on their way at once. The API server handles about 500 a second on one core; more only
 /// make each one slower.
 const AT_ONCE: usize = 32;
-/// If the watch has not shown after this time what a patch made, or found in its place, its key is planned again.
+/// If the watch has not shown after this time what a patch found in its place, its key is planned again.
 pub(crate) const SEEN_WITHIN: Duration = Duration::from_secs(3);
+/// If it has not shown after this time what a patch made, that is undone: another program was faster than a new watch, or etcd was
+/// restored. A watch that is only slow is given more time than it needs.
+pub(crate) const LOST_AFTER: Duration = Duration::from_secs(60);
 
 /// How many requests about one object are allowed per [`WINDOW`], even if another program keeps reverting them.
 const IN_WINDOW: u32 = 5;
@@ -163,6 +166,11 @@ impl Patches {
         }
         self.start();
         None
+    }
+
+    /// The key, if the server has accepted its patch and the watch has not shown it yet.
+    pub fn unseen(&self, key: Key) -> Option<Key> {
+        Some(key).filter(|key| self.records.get(key).is_some_and(|record| record.state == State::Answered))
     }
 
     /// Forgets a patch that was answered but not yet seen, or, if its retry is due, one that failed, so that it is sent again

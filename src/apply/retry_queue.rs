@@ -104,6 +104,12 @@ impl RetryQueue {
         }
     }
 
+    /// Notes that nothing is to be patched: neither a retry nor a check is needed.
+    pub(crate) fn forget_patch(&mut self, key: &Key) {
+        self.forget(key, Cause::Patch);
+        self.forget(key, Cause::Recheck);
+    }
+
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         self.next.first().map(|(at, _)| *at)
     }

@@ -325,6 +325,8 @@ async fn tell_end(events: &Events, name: &Name, mut own: watch::Receiver<Own>, m
 /// Keeps the own Node annotated as the agent wants, whatever other programs write there.
 async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotations>, mut own: watch::Receiver<Own>) {
     let mut sent = Annotations::new();
+    // when what was sent is looked at again, however often the Node changes meanwhile
+    let mut look_again = Instant::now();
     let mut of = None;
     let mut pause = TRY_AGAIN;
     loop {
@@ -344,6 +346,7 @@ async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotati
                 match api.annotate_node(name, &uid, &patch).await {
                     Ok(()) => {
                         sent.extend(missing);
+                        look_again = Instant::now() + SEEN_WITHIN;
                         pause = TRY_AGAIN;
                     }
                     Err(error) if error.is_gone() => debug!(%error, "the node is gone"),
@@ -363,7 +366,7 @@ async fn annotate(api: &Client, name: &str, mut wanted: watch::Receiver<Annotati
         tokio::select! {
             changed = wanted.changed() => if changed.is_err() { std::future::pending::<()>().await },
             changed = own.changed() => if changed.is_err() { std::future::pending::<()>().await },
-            () = tokio::time::sleep(SEEN_WITHIN), if !sent.is_empty() => sent.clear(),
+            () = tokio::time::sleep_until(look_again), if !sent.is_empty() => sent.clear(),
         }
     }
 }

@@ -304,8 +304,9 @@ impl Shared {
     /// Ends the session.
     pub(crate) fn lose(&self, conn: &Conn, remote: &Remote, fault: &Fault) {
         let _store = self.store.write().unwrap_or_else(PoisonError::into_inner);
-        self.locks.lose_all();
         let was = self.live.write().unwrap_or_else(PoisonError::into_inner).take();
+        // after that no lock is asked for on this connection, which the next session would take for asked
+        self.locks.lose_all();
         self.is_live.store(false, Ordering::Release);
         self.state.send_replace(State::Disconnected { error: format!("{remote}: {fault}") });
         if fault.is_too_large() {

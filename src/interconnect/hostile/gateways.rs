@@ -104,7 +104,7 @@ fn a_closed_way_stays_only_while_there_is_no_other() {
         routes
     };
     let [first, second]: [Way; 2] = ["169.254.100.9", "169.254.100.10"].map(|ip| ("ts".into(), ip.parse().unwrap()));
-    assert_eq!(used(&rig, &[first.clone()]), ["169.254.100.9"], "the second has no gateway");
+    assert_eq!(used(&rig, std::slice::from_ref(&first)), ["169.254.100.9"], "the second has no gateway");
     bind(&mut rig, "ts-az2-b", Some("gw2"));
     assert_eq!(used(&rig, &[first, second.clone()]), ["169.254.100.9", "169.254.100.10"]);
     bind(&mut rig, "ts-az2", None);

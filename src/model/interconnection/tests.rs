@@ -562,3 +562,22 @@ fn what_an_earlier_master_has_stored_is_used_when_the_config_map_cannot_be() {
     world.apply(Change::InterconnectionStored("".into()));
     assert!(world.joined.kept().is_none() && world.joined.is_stored());
 }
+
+/// People are told at once of a gateway that is no node any more, and that it is one again.
+#[test]
+fn a_gateway_whose_node_goes_is_named_at_once() {
+    let mut world = next_master("", Some(&[]));
+    let node = || {
+        let meta = Meta { uid: "u", created: 0, labels: &BTreeMap::new(), annotations: &BTreeMap::new() };
+        Some(Box::new(Node::parse(&meta, NodeFields::default())))
+    };
+    let mut told = |node| {
+        let affected = world.apply(Change::Node("a".into(), node));
+        let notices = affected.iter().flat_map(|affected| world.notices(affected));
+        notices.filter(|notice| notice.reason == "UnknownGateway" && notice.message.contains("cannot use a of")).count()
+    };
+    for _ in 0..2 {
+        assert_eq!(told(node()), 0);
+        assert_eq!(told(None), 1);
+    }
+}

@@ -305,7 +305,7 @@ impl World {
         [known, new, leaving]
     }
 
-    fn gateways(&self) -> impl Iterator<Item = &Name> {
+    pub(super) fn gateways(&self) -> impl Iterator<Item = &Name> {
         self.joined.wanted().into_iter().flat_map(|wanted| &wanted.gateways)
     }
 
