@@ -276,6 +276,11 @@ impl Ovs {
         self.setting("ovn-encap-ip")
     }
 
+    /// Whether ovn-controller is told to make br-int with it.
+    pub(crate) fn is_set_to_userspace(&self) -> bool {
+        self.setting("ovn-bridge-datapath-type").is_some_and(|datapath| datapath == "netdev")
+    }
+
     /// A value in the external_ids of the Open_vSwitch row.
     fn setting(&self, key: &str) -> Option<String> {
         let cache = self.client.cache();

@@ -11,6 +11,7 @@ use ovnkube_host::{Look, Net};
 use ovnkube_model::Finding;
 use ovnkube_node_plan::preflight::{self, Observed, modules};
 
+use crate::ovs::Ovs;
 use crate::{Error, Result};
 
 /// Most processes that are looked at.
@@ -29,17 +30,22 @@ pub struct HostQuestion<'a> {
     pub mtu: Option<u32>,
     /// `/etc/cni/net.d`.
     pub cni_dir: &'a Path,
+    /// Where the Open_vSwitch database is.
+    pub ovs_remote: &'a str,
 }
 
 /// Everything to do on this host.
 pub async fn preflight(question: &HostQuestion<'_>) -> Result<Vec<Finding>> {
     let look = Net::here().await?.look(false).await?;
+    let needed = modules(question.encap_type);
+    let modules: Vec<String> = needed.into_iter().filter(|name| has_module(name)).map(str::to_owned).collect();
     Ok(preflight::check(&Observed {
+        is_userspace: modules.len() < needed.len() && is_userspace(question.ovs_remote).await,
+        modules,
         encap_type: question.encap_type.to_owned(),
         mtu: question.mtu,
         uplink: uplink(question, &look),
         programs: programs().await,
-        modules: modules(question.encap_type).into_iter().filter(|name| has_module(name)).map(str::to_owned).collect(),
         cni_dir: question.cni_dir.display().to_string(),
         cni_files: cni_files(question.cni_dir)?,
         kube_proxies: processes("kube-proxy"),
@@ -76,6 +82,11 @@ async fn programs() -> BTreeMap<String, String> {
         }
     }
     found
+}
+
+/// Whether br-int has the userspace datapath, or will have it. Where Open vSwitch does not run this is not known, and it is taken for no.
+async fn is_userspace(ovs_remote: &str) -> bool {
+    Ovs::reach(ovs_remote, "start Open vSwitch").await.is_ok_and(|ovs| ovs.is_userspace() || ovs.is_set_to_userspace())
 }
 
 /// Whether the kernel has a module: loaded, built in, or among the files of this release.

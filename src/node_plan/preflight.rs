@@ -23,6 +23,8 @@ pub struct Observed {
     pub programs: BTreeMap<String, String>,
     /// The kernel's modules, of those that are needed: loaded, built in, or there to be loaded.
     pub modules: Vec<String>,
+    /// Open vSwitch is set to do without them.
+    pub is_userspace: bool,
     pub cni_dir: String,
     /// Names of the files there.
     pub cni_files: Vec<String>,
@@ -87,7 +89,7 @@ pub fn modules(encap_type: &str) -> [&str; 2] {
 /// Everything to do, in the order of the checks.
 pub fn check(observed: &Observed) -> Vec<Finding> {
     let Observed { encap_type, mtu, uplink, cni_dir, kube_proxies, .. } = observed;
-    let mut found: Vec<Finding> = missing(&observed.modules, encap_type).collect();
+    let mut found: Vec<Finding> = missing(&observed.modules, encap_type).filter(|_| !observed.is_userspace).collect();
     found.extend(PROGRAMS.iter().filter_map(|program| program.problem(observed.programs.get(program.name))));
     match uplink {
         Some((name, carries, ip)) => {
