@@ -229,9 +229,9 @@ impl Engine {
                 self.metrics.patch_errors.inc();
                 self.retries.add_rate_limited(key, Cause::Patch, Instant::now(), at_least);
             }
+            // a watch that stands still shows no conflict ever
             Outcome::Conflict(key) => {
-                self.retries.forget(&key, Cause::Patch);
-                self.retries.add_after(key, Instant::now() + SEEN_WITHIN);
+                self.retries.add_rate_limited(key, Cause::Patch, Instant::now(), SEEN_WITHIN);
             }
             Outcome::Gone(key) => self.retries.forget(&key, Cause::Patch),
             Outcome::Outdated(key) => drop(self.dirty.insert(key)),

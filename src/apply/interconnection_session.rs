@@ -33,9 +33,9 @@ const SETTLED_AFTER: Duration = Duration::from_secs(3);
 const NAMED: usize = 5;
 /// The most that is read of a database which other clusters write: a master keeps all of it in memory.
 const MOST_BYTES: usize = 64 << 20;
-/// The other side may take so long until its gateway passes packets of a way that is open.
 /// How soon it is noticed that a problem is mended.
 const MENDED_WITHIN: Duration = Duration::from_secs(10);
+/// The other side may take so long until its gateway passes packets of a way that is open.
 const KNOWN_AFTER: Duration = Duration::from_secs(2);
 /// For so long ovn-controller of a gateway may be away, as while it is restarted.
 const IDLE_AFTER: Duration = Duration::from_secs(30);

@@ -19,10 +19,11 @@ use crate::MayWrite;
 /// How many patches may be on their way at once. The API server handles about 500 a second on one core; more only
 /// make each one slower.
 const AT_ONCE: usize = 32;
-/// If the watch has not shown after this time what a patch found in its place, its key is planned again.
+/// If the watch has not shown after this time what a patch found in its place, or what was sent for a key that is planned again, the
+/// key is planned once more.
 pub(crate) const SEEN_WITHIN: Duration = Duration::from_secs(3);
-/// If it has not shown after this time what a patch made, that is undone: another program was faster than a new watch, or etcd was
-/// restored. A watch that is only slow is given more time than it needs.
+/// If it has not shown after this time what a patch made, its key is planned again: perhaps another program reverted that before a new
+/// watch began, or etcd was restored. A watch that is only slow has shown it by then.
 pub(crate) const LOST_AFTER: Duration = Duration::from_secs(60);
 
 /// How many requests about one object are allowed per [`WINDOW`], even if another program keeps reverting them.

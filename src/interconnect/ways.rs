@@ -30,8 +30,9 @@ pub(crate) struct Ways {
 
 impl Ways {
     /// A way is open when both this cluster's port in the switch and the other's are on a gateway. One that has a row in NB is used,
-    /// and stays while there is no other, whatever becomes of its ports: a gateway that is away comes back, and the next master finds
-    /// the way as this one. Beside an open way it would only lose its share of the packets. `known`: those that have been open for a while; without it, all count.
+    /// and stays while there is no other, whatever becomes of its ports: a gateway that is away comes back. The next master decides as
+    /// this one, since it reads the same rows. Beside an open way it would only lose its share of the packets.
+    /// `known`: those that have been open for a while; without it, all count.
     pub(crate) fn find(
         nb: Option<&Cache>,
         sb: &Cache,

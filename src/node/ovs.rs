@@ -16,6 +16,9 @@ use crate::{Error, Result};
 
 const RETRY: Duration = Duration::from_millis(100);
 /// How long the local database may take to answer; it is on this host.
+/// A server that has not answered a transaction for so long hangs: a new connection is tried. Until then who adds a port holds up all
+/// others. Less than [`ANSWER`], so that this is noticed whoever waits.
+const TXN_TIMEOUT: Duration = Duration::from_secs(8);
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long a piece of work may wait for it, through restarts: the caller has other work, and tries again.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -148,7 +151,6 @@ impl Ovs {
 
     /// One attempt of [`Ovs::plug`] for several ports, in one transaction. Returns false when it must be repeated.
     pub(crate) async fn try_plug(&self, want: &[PortWant], check: impl Fn(&PodPort) -> Result<()>) -> Result<bool> {
-        let what = "add ports of pods";
         let plan = |cache: &Cache| {
             let mut txn = Txn::new(&vswitch::DATABASE);
             for want in want {
@@ -157,12 +159,8 @@ impl Ovs {
             }
             Ok(txn)
         };
-        let work = Box::pin(async {
-            let _one = self.plugging.lock().await;
-            self.try_apply(what, &plan).await
-        });
-        // a server that hangs must not hold up all other ports for as long as a transaction may take
-        in_time(what, work).await
+        let _one = self.plugging.lock().await;
+        self.try_apply("add ports of pods", &plan).await
     }
 
     /// Removes the ports and limits of these sandboxes, and returns the ports. Waits for the database,
@@ -289,7 +287,7 @@ impl Ovs {
     }
 }
 
-async fn in_time<T>(what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+async fn in_time(what: &str, work: impl Future<Output = Result<()>>) -> Result<()> {
     timeout(ANSWER, work).await.unwrap_or_else(|_| Err(Error::DatabaseSilent { what: what.to_owned() }))
 }
 
@@ -334,7 +332,8 @@ fn options(remotes: Vec<Remote>) -> Options {
         Monitored::only(qos::TABLE, [qos::EXTERNAL_IDS.id()]),
         Monitored::all(ssl::TABLE),
     ];
-    Options { tables, identity: name, leader_only: false, ..Options::new(&vswitch::DATABASE, remotes) }
+    let options = Options::new(&vswitch::DATABASE, remotes);
+    Options { tables, identity: name, leader_only: false, txn_timeout: TXN_TIMEOUT, ..options }
 }
 
 fn installed(row: &Row) -> bool {

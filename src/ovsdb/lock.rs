@@ -35,10 +35,8 @@ impl Lock {
     /// Takes the lock from its holder, once. Does nothing without a connection; after the next reconnection the lock is
     /// waited for again.
     pub fn steal(&self) {
-        if let Some(shared) = self.shared.upgrade()
-            && let Some(conn) = shared.conn()
-        {
-            shared.locks.steal(&self.id, &conn);
+        if let Some(shared) = self.shared.upgrade() {
+            shared.locks.steal(&self.id, || shared.conn());
         }
     }
 

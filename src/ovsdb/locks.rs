@@ -64,12 +64,15 @@ impl Locks {
         }
     }
 
-    /// Requests to take a lock from its holder.
-    pub(crate) fn steal(&self, id: &str, conn: &Conn) {
-        if let Some(wanted) = self.all().get_mut(id) {
+    /// Requests to take a lock from its holder, on the connection that `conn` returns, if there is one.
+    pub(crate) fn steal(&self, id: &str, conn: impl FnOnce() -> Option<Arc<Conn>>) {
+        let mut all = self.all();
+        if let Some(wanted) = all.get_mut(id)
+            && let Some(conn) = conn()
+        {
             // a client that waits in line has to leave it first; a connection that is gone has no line
             let _ = conn.request("unlock", &[id], Pending::Nobody);
-            wanted.ask("steal", id, self.next(), conn);
+            wanted.ask("steal", id, self.next(), &conn);
         }
     }
 
@@ -151,7 +154,7 @@ mod tests {
         assert_eq!(held(&third), (false, false));
         // taken, when it was granted just before; then granted and taken away in earnest
         locks.answer(&request(2), false);
-        locks.steal("L", &conn);
+        locks.steal("L", || Some(Arc::clone(&conn)));
         locks.locked("L");
         assert_eq!(held(&third), (false, false));
         locks.answer(&request(3), false);

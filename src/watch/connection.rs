@@ -113,8 +113,8 @@ struct Current {
     doubt: Option<Instant>,
     /// Another one is being made, or could not be made: it is not tried again before that.
     again: Option<Instant>,
-    /// Of `files`, when that failed.
-    failed: Option<Vec<Option<Stamp>>>,
+    /// Of `files` when that failed, and the doubt.
+    failed: Option<(Vec<Option<Stamp>>, Option<Instant>)>,
 }
 
 impl Renewed {
@@ -131,7 +131,9 @@ impl Renewed {
             let now = Instant::now();
             // requests that come meanwhile use the last connection
             let rests = current.again.is_some_and(|again| again > now);
-            if rests || (stamps == current.stamps && doubt == current.doubt) {
+            // a plugin may ask a person each time
+            let is_spent = self.access.plugin.is_some() && current.failed.as_ref() == Some(&(stamps.clone(), doubt));
+            if rests || is_spent || (stamps == current.stamps && doubt == current.doubt) {
                 return current.connection.clone();
             }
             // a request that is dropped makes none
@@ -147,10 +149,10 @@ impl Renewed {
             Ok(made) => *current = Current { stamps, doubt, ..made },
             Err(problem) => {
                 current.again = Some(Instant::now() + READ_AGAIN);
-                if current.failed.as_ref() != Some(&stamps) {
+                if current.failed.as_ref().is_none_or(|(of, _)| *of != stamps) {
                     tracing::warn!(error = %problem, "using the last credentials");
                 }
-                current.failed = Some(stamps);
+                current.failed = Some((stamps, doubt));
             }
         }
         current.connection.clone()

@@ -27,15 +27,20 @@ pub enum Error {
     /// The account may not do this. The client has logged it.
     #[error("cannot {action}: {problem}")]
     Forbidden { action: String, problem: String },
-    /// No answer, or one that may differ later; `after`: the API is overloaded and says when to ask again.
+    /// No answer, or one that may differ later (`answered`); `after`: the API is overloaded and says when to ask again.
     #[error("cannot {action}: {problem}{}", wait(.after.as_ref()))]
-    Failed { action: String, problem: String, after: Option<Duration> },
+    Failed { action: String, problem: String, after: Option<Duration>, answered: bool },
 }
 
 impl Error {
     /// Whether the same call may succeed later.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Failed { .. } | Self::Conflict { .. })
+    }
+
+    /// Whether the API server did not answer, so that others cannot be answered either.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        matches!(self, Self::Failed { answered: false, .. })
     }
 
     /// How long the API asks to wait before a retry, if it said so.
@@ -62,13 +67,13 @@ impl Error {
     }
 
     pub(crate) fn failed(action: &str, problem: impl Display) -> Self {
-        Self::Failed { action: action.to_owned(), problem: problem.to_string(), after: None }
+        Self::Failed { action: action.to_owned(), problem: problem.to_string(), after: None, answered: false }
     }
 
     /// Adds the time from the answer's `Retry-After`.
     pub(crate) fn later(self, after: Option<Duration>) -> Self {
         match self {
-            Self::Failed { action, problem, .. } => Self::Failed { action, problem, after },
+            Self::Failed { action, problem, answered, .. } => Self::Failed { action, problem, after, answered },
             other => other,
         }
     }
@@ -90,7 +95,7 @@ impl Error {
             422 if message.contains(UNMET) => Self::Conflict { action, problem },
             409 => Self::Conflict { action, problem },
             // 401: the token may be in the middle of its rotation
-            401 | 408 | 429 | 500.. => Self::Failed { action, problem, after: None },
+            401 | 408 | 429 | 500.. => Self::Failed { action, problem, after: None, answered: true },
             403 => Self::Forbidden { action, problem },
             _ => Self::Refused { action, problem },
         }

@@ -25,10 +25,10 @@ const REMEMBERED: usize = 4096;
 const RAISE_EVERY: Duration = Duration::from_secs(60);
 /// Pause after each Event: at most 20 a second.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long a notice is tried again while the API server cannot be used, as while it restarts.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// The same for a process that does nothing else.
-const PATIENCE_OF_ONE: Duration = Duration::from_secs(1);
+/// How long a notice is tried again. What the API server answers may be about this notice alone, and others wait.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same while it does not answer, as while it restarts: it would answer no other.
+const PATIENCE_WITH_SILENCE: Duration = Duration::from_secs(60);
 /// Between two attempts; each failure in a row doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
@@ -67,7 +67,7 @@ impl Events {
     pub async fn publish_one(client: &Client, component: &str, host: &str, notice: &Notice) -> Result<(), Error> {
         let recorder =
             Recorder { client: client.clone(), component: component.into(), host: host.into(), sent: BTreeMap::new() };
-        recorder.write(digest(notice), notice, PATIENCE_OF_ONE).await.map(|_| ())
+        recorder.write(digest(notice), notice, PATIENCE).await.map(|_| ())
     }
 
     /// Whether no notice waits to be sent; one may be on its way.
@@ -119,7 +119,7 @@ impl Recorder {
                     continue;
                 }
             }
-            match self.write(id, &notice, PATIENCE).await {
+            match self.write(id, &notice, PATIENCE_WITH_SILENCE).await {
                 Ok(count) => self.remember(id, count),
                 Err(error) => {
                     self.sent.remove(&id);
@@ -138,7 +138,8 @@ impl Recorder {
         self.sent.insert(id, Sent { count, written: Instant::now() });
     }
 
-    async fn write(&self, id: u64, notice: &Notice, patience: Duration) -> Result<u64, Error> {
+    /// `silence`: how long it is tried while there is no answer.
+    async fn write(&self, id: u64, notice: &Notice, silence: Duration) -> Result<u64, Error> {
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
             let result = match self.sent.get(&id) {
@@ -146,7 +147,13 @@ impl Recorder {
                 None => self.create(id, notice).await,
             };
             match result {
-                Err(error) if error.is_retryable() && began.elapsed() < patience => sleep(pause).await,
+                Err(error) if error.is_retryable() => {
+                    let patience = if error.is_unanswered() { silence } else { PATIENCE };
+                    if began.elapsed() >= patience {
+                        return Err(error);
+                    }
+                    sleep(pause).await;
+                }
                 result => return result,
             }
             pause = LONGEST_PAUSE.min(pause * 2);

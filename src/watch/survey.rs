@@ -60,6 +60,7 @@ impl Client {
             action,
             problem: format!("it has more than {} objects", PAGES * PAGE as usize),
             after: None,
+            answered: true,
         })
     }
 }

@@ -15,7 +15,7 @@ use crate::Name;
 pub struct Peers {
     pub switches: BTreeMap<Name, TransitSwitch>,
     pub routes: Vec<PeerRoute>,
-    /// Routes that no packet can take yet. Their prefixes are their clusters' all the same.
+    /// Routes that no packet can take now. Their prefixes are their clusters' all the same.
     #[serde(default)]
     pub waiting: Vec<PeerRoute>,
     /// Where the others can be reached.

@@ -21,7 +21,7 @@ impl World {
             return;
         }
         let chassis = old.and_then(|node| node.chassis_id.clone());
-        let is_known_again = old.is_some() != new.is_some() && self.gateways().any(|gateway| *gateway == name);
+        let is_gateway_changed = old.is_some() != new.is_some() && self.gateways().any(|gateway| *gateway == name);
         let is_renumbered = old.map(Node::own_addresses) != new.as_ref().map(Node::own_addresses);
         let is_moved = is_renumbered && old.map(Node::ips) != new.as_ref().map(Node::ips);
         let reborn = new.as_ref().is_some_and(|n| self.nodes.get(&name).is_some_and(|old| old.uid != n.uid));
@@ -47,7 +47,7 @@ impl World {
         if is_moved {
             self.affect_host_pods(&name);
         }
-        if is_known_again {
+        if is_gateway_changed {
             // what is said of gateways that are no nodes
             self.affect(Affected::Interconnection);
         }

@@ -27,9 +27,10 @@ const ONE_BY_ONE: usize = 16;
 /// Ends stale connections as long as the process lives.
 pub(crate) async fn run(tracker: &ServiceTracker, run_dir: &Path, masquerade: &[Subnet]) {
     let mut changed = tracker.stale_changed();
-    let mut pause = FIRST_LOOK;
+    // one look at a time serves all endpoints that are due
+    let (mut pause, mut not_before) = (FIRST_LOOK, Instant::now());
     loop {
-        let next = tracker.next_look();
+        let next = tracker.next_look().map(|next| next.max(not_before));
         tokio::select! {
             changed = changed.changed() => {
                 if changed.is_err() {
@@ -46,12 +47,12 @@ pub(crate) async fn run(tracker: &ServiceTracker, run_dir: &Path, masquerade: &[
         ips.extend(local_masquerade_ips(masquerade));
         let (outcome, of) = (end(run_dir, &stale, &ips).await, stale.len());
         let now = Instant::now();
-        let is_asked = outcome.is_ok();
-        if is_asked {
+        if outcome.is_ok() {
             tracker.looked(&stale, now);
             pause = FIRST_LOOK;
-        } else {
-            tracker.look_later(now + pause);
+        }
+        not_before = now + pause;
+        if outcome.is_err() {
             pause = LONGEST.min(pause * 2);
         }
         if let Err((failed, e)) = outcome.unwrap_or_else(|e| Err((of, e))) {

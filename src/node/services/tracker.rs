@@ -239,9 +239,15 @@ impl ServiceTracker {
                 state.senders.insert(key, senders);
             }
             if !left.is_empty() {
-                let room = MOST_STALE.saturating_sub(state.stale.len());
                 let looks = Looks { done: 0, next: Instant::now() + FIRST_LOOK };
-                state.stale.extend(left.into_iter().take(room).map(|stale| (stale, looks)));
+                for stale in left {
+                    if state.stale.len() < MOST_STALE || state.stale.contains_key(&stale) {
+                        state.stale.insert(stale, looks);
+                    }
+                }
+                if state.stale.len() >= MOST_STALE {
+                    tracing::warn!("too many UDP endpoints are gone: connections to some of them are not ended");
+                }
                 self.stale_changes.send_replace(());
             }
         }
@@ -280,11 +286,6 @@ impl ServiceTracker {
                 stale.remove(one);
             }
         }
-    }
-
-    /// The switch could not look: it is asked again for all, and so often as if this had not been.
-    pub(super) fn look_later(&self, at: Instant) {
-        self.lock().stale.values_mut().for_each(|looks| looks.next = looks.next.max(at));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
