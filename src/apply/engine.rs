@@ -222,17 +222,16 @@ impl Engine {
             Outcome::Accepted(key) => {
                 self.metrics.patches.inc();
                 self.retries.forget(&key, Cause::Patch);
-                let again = Instant::now() + LOST_AFTER;
-                self.patches.unseen(key).into_iter().for_each(|key| self.retries.add_after(key, again));
+                if self.patches.is_unseen(&key) {
+                    self.retries.add_after(key, Instant::now() + LOST_AFTER);
+                }
             }
             Outcome::Failed(key, at_least) => {
                 self.metrics.patch_errors.inc();
                 self.retries.add_rate_limited(key, Cause::Patch, Instant::now(), at_least);
             }
             // a watch that stands still shows no conflict ever
-            Outcome::Conflict(key) => {
-                self.retries.add_rate_limited(key, Cause::Patch, Instant::now(), SEEN_WITHIN);
-            }
+            Outcome::Conflict(key) => self.retries.add_rate_limited(key, Cause::Patch, Instant::now(), SEEN_WITHIN),
             Outcome::Gone(key) => self.retries.forget(&key, Cause::Patch),
             Outcome::Outdated(key) => drop(self.dirty.insert(key)),
         }

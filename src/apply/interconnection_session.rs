@@ -271,10 +271,10 @@ impl Session {
         }
         let rest = self.hearing.next(own, self.listening, since).map_or(now + REST, |at| self.began + at);
         let due = self.idle.note(Stuck::Gateways, (idle.map(Name::from), IDLE_AFTER), changes).await;
-        let more = [due, self.note_ways(open, now), is_soon.then(|| now + TRY_AGAIN)];
         // some problems are rows of NB, whose changes wake nobody here
         let mended = (!peers.problems.is_empty()).then(|| now + MENDED_WITHIN);
-        let rest = more.into_iter().chain([mended]).flatten().fold(rest, Instant::min);
+        let more = [due, self.note_ways(open, now), is_soon.then(|| now + TRY_AGAIN), mended];
+        let rest = more.into_iter().flatten().fold(rest, Instant::min);
         if self.told.as_ref() != Some(&peers) {
             let Some(engine) = changes.upgrade() else { return now + REST };
             if engine.send(Change::Peers(Box::new(peers.clone()))).await.is_ok() {

@@ -169,9 +169,9 @@ impl Patches {
         None
     }
 
-    /// The key, if the server has accepted its patch and the watch has not shown it yet.
-    pub fn unseen(&self, key: Key) -> Option<Key> {
-        Some(key).filter(|key| self.records.get(key).is_some_and(|record| record.state == State::Answered))
+    /// Whether the server has accepted the key's patch and the watch has not shown it yet.
+    pub fn is_unseen(&self, key: &Key) -> bool {
+        self.records.get(key).is_some_and(|record| record.state == State::Answered)
     }
 
     /// Forgets a patch that was answered but not yet seen, or, if its retry is due, one that failed, so that it is sent again

@@ -99,15 +99,23 @@ impl RetryQueue {
         if cause == Cause::Rows {
             self.refused.remove(key);
         }
-        if self.keys.contains_key(key) {
-            self.change(key.clone(), |retries| retries.causes[cause as usize] = Waiting::default());
-        }
+        self.clear(key, &[cause]);
     }
 
     /// Notes that nothing is to be patched: neither a retry nor a check is needed.
     pub(crate) fn forget_patch(&mut self, key: &Key) {
-        self.forget(key, Cause::Patch);
-        self.forget(key, Cause::Recheck);
+        self.clear(key, &[Cause::Patch, Cause::Recheck]);
+    }
+
+    fn clear(&mut self, key: &Key, causes: &[Cause]) {
+        if self.keys.contains_key(key) {
+            let clear = |retries: &mut Retries| {
+                for cause in causes {
+                    retries.causes[*cause as usize] = Waiting::default();
+                }
+            };
+            self.change(key.clone(), clear);
+        }
     }
 
     pub(crate) fn next_wake(&self) -> Option<Instant> {

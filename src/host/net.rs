@@ -14,7 +14,6 @@ use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, 
 use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use rtnetlink::sys::{AsyncSocket, TokioSocket};
 use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder, from_socket};
-
 use tokio::sync::watch;
 
 use ovnkube_node_plan::host::{DefaultRoute, Link, Mac, Route};

@@ -93,17 +93,22 @@ impl Ways {
 
     /// The others' addresses, sorted.
     pub(crate) fn ports(&self, theirs: &Theirs) -> Vec<PeerPort> {
-        let all = || theirs.ports.iter().flat_map(|port| port.addresses.iter().map(move |address| (port, *address)));
-        let is_passable = |port: &Port, address| self.is_passable(&(port.switch.clone(), address));
-        let passable = all().filter(|(port, address)| is_passable(port, *address));
-        let reached: BTreeSet<(&Name, bool)> =
-            passable.map(|(port, address)| (&port.zone, address.is_ipv6())).collect();
-        let of = |(port, address): (&Port, IpAddr)| {
-            let is_last = || self.used.contains_key(&address) && !reached.contains(&(&port.zone, address.is_ipv6()));
-            let (zone, switch) = (port.zone.clone(), port.switch.clone());
-            PeerPort { zone, switch, address, open: is_passable(port, address) || is_last() }
+        let of = |port: &Port, address: IpAddr| {
+            let open = self.is_passable(&(port.switch.clone(), address));
+            PeerPort { zone: port.zone.clone(), switch: port.switch.clone(), address, open }
         };
-        all().map(of).collect::<BTreeSet<_>>().into_iter().collect()
+        let ports = theirs.ports.iter().flat_map(|port| port.addresses.iter().map(move |ip| of(port, *ip)));
+        let mut ports: Vec<PeerPort> = ports.collect();
+        if !self.used.is_empty() {
+            let of = |port: &PeerPort| (port.zone.clone(), port.address.is_ipv6());
+            let reached: BTreeSet<_> = ports.iter().filter(|port| port.open).map(of).collect();
+            for port in &mut ports {
+                port.open |= self.used.contains_key(&port.address) && !reached.contains(&of(port));
+            }
+        }
+        ports.sort();
+        ports.dedup();
+        ports
     }
 }
 

@@ -15,10 +15,10 @@ use crate::ports::{self, Plugged, PodPort, PortWant};
 use crate::{Error, Result};
 
 const RETRY: Duration = Duration::from_millis(100);
-/// How long the local database may take to answer; it is on this host.
 /// A server that has not answered a transaction for so long hangs: a new connection is tried. Until then who adds a port holds up all
 /// others. Less than [`ANSWER`], so that this is noticed whoever waits.
 const TXN_TIMEOUT: Duration = Duration::from_secs(8);
+/// How long the local database may take to answer; it is on this host.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long a piece of work may wait for it, through restarts: the caller has other work, and tries again.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -151,6 +151,7 @@ impl Ovs {
 
     /// One attempt of [`Ovs::plug`] for several ports, in one transaction. Returns false when it must be repeated.
     pub(crate) async fn try_plug(&self, want: &[PortWant], check: impl Fn(&PodPort) -> Result<()>) -> Result<bool> {
+        let _one = self.plugging.lock().await;
         let plan = |cache: &Cache| {
             let mut txn = Txn::new(&vswitch::DATABASE);
             for want in want {
@@ -159,7 +160,6 @@ impl Ovs {
             }
             Ok(txn)
         };
-        let _one = self.plugging.lock().await;
         self.try_apply("add ports of pods", &plan).await
     }
 

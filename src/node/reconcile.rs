@@ -360,8 +360,8 @@ struct DeadPorts {
 }
 
 impl DeadPorts {
-    /// Removes them, once for each start of the agent; where it cannot, again soon. What cannot be
-    /// removed is told when it changes.
+    /// Removes them, once for each start of the agent; where it cannot, again soon. What cannot be removed is told when it
+    /// changes.
     async fn remove(&mut self, cni: &Cni) {
         if self.are_gone {
             return;

@@ -132,7 +132,8 @@ impl Renewed {
             // requests that come meanwhile use the last connection
             let rests = current.again.is_some_and(|again| again > now);
             // a plugin may ask a person each time
-            let is_spent = self.access.plugin.is_some() && current.failed.as_ref() == Some(&(stamps.clone(), doubt));
+            let has_failed = current.failed.as_ref().is_some_and(|(of, at)| *of == stamps && *at == doubt);
+            let is_spent = self.access.plugin.is_some() && has_failed;
             if rests || is_spent || (stamps == current.stamps && doubt == current.doubt) {
                 return current.connection.clone();
             }

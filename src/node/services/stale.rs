@@ -45,17 +45,19 @@ pub(crate) async fn run(tracker: &ServiceTracker, run_dir: &Path, masquerade: &[
             continue;
         }
         ips.extend(local_masquerade_ips(masquerade));
-        let (outcome, of) = (end(run_dir, &stale, &ips).await, stale.len());
-        let now = Instant::now();
-        if outcome.is_ok() {
-            tracker.looked(&stale, now);
-            pause = FIRST_LOOK;
-        }
-        not_before = now + pause;
-        if outcome.is_err() {
-            pause = LONGEST.min(pause * 2);
-        }
-        if let Err((failed, e)) = outcome.unwrap_or_else(|e| Err((of, e))) {
+        let (outcome, now, of) = (end(run_dir, &stale, &ips).await, Instant::now(), stale.len());
+        let ended = match outcome {
+            Ok(ended) => {
+                tracker.looked(&stale, now);
+                (pause, not_before) = (FIRST_LOOK, now + FIRST_LOOK);
+                ended
+            }
+            Err(e) => {
+                (pause, not_before) = (LONGEST.min(pause * 2), now + pause);
+                Err((of, e))
+            }
+        };
+        if let Err((failed, e)) = ended {
             tracing::warn!(error = %e, failed, of, "cannot end UDP connections to endpoints that are gone");
         }
     }

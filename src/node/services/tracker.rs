@@ -281,7 +281,7 @@ impl ServiceTracker {
         for one in for_these {
             let Some(looks) = stale.get_mut(one) else { continue };
             looks.done += 1;
-            looks.next = now + FIRST_LOOK * (1 << looks.done.min(stale::LOOKS));
+            looks.next = now + FIRST_LOOK * (1 << looks.done);
             if looks.done >= stale::LOOKS {
                 stale.remove(one);
             }
