@@ -4,6 +4,11 @@
 //! `assert` by that, and passes the transaction on to the new leader, where another client may hold the same lock. Rows are
 //! the cluster's: so a client that has the lock writes its name into a row before its first transaction, and each
 //! transaction under the lock waits for that name. One that was sent before another client wrote its own is refused.
+//!
+//! The same is true of one client and its sessions: what it sent over one that has ended may lie in a member that is stopped or
+//! cut off, which still counts that session as the holder of the lock. So each session has a name of its own.
+
+use std::borrow::Cow;
 
 use ovnkube_ovn::{Column, Database, Datum, Row, Table, kind};
 use ovnkube_ovsdb_data::{Cache, Txn};
@@ -17,20 +22,20 @@ pub struct Fence {
     pub column: Column<kind::Map<kind::Str, kind::Str>>,
     /// The key in that column.
     pub key: &'static str,
-    /// The client's name: no other client has it, nor this one after a restart. After another one had the lock it has the same
-    /// name again: what it sent before went over the same connection, and so arrives before the name is written again, or over
-    /// one that has ended.
+    /// The client's name: no other client has it, nor this one after a restart. From the second session on, a number follows. After
+    /// another client had the lock, a session has the same name again: what it sent before arrives before that is written again.
     pub holder: String,
 }
 
 impl Fence {
-    /// Makes a transaction under a lock fail once another client has written its name. If this client's name is not
-    /// written yet, the transaction that writes it is returned instead.
-    pub(crate) fn guard(&self, txn: &mut Txn, database: &'static Database, cache: &Cache) -> Option<Txn> {
+    /// Makes a transaction under a lock fail once another session has written its name. If the name of this one is not
+    /// written yet, the transaction that writes it is returned instead. `session`: how many there were before.
+    pub(crate) fn guard(&self, txn: &mut Txn, database: &'static Database, cache: &Cache, session: u64) -> Option<Txn> {
         let lock = txn.asserted_lock()?;
+        let holder = self.name(session);
         let found = cache.iter(self.table).next();
         if let Some((uuid, row)) = found
-            && row.map(self.column).get(self.key) == Some(&self.holder)
+            && row.map(self.column).get(self.key) == Some(&*holder)
         {
             txn.wait_holds(uuid, self.names(row));
             return None;
@@ -39,12 +44,16 @@ impl Fence {
         claim.assert_lock(lock);
         if let Some((uuid, row)) = found {
             claim.wait_holds(uuid, self.names(row));
-            claim.set_keys(self.table, uuid, self.column, [(self.key, self.holder.as_str())]);
+            claim.set_keys(self.table, uuid, self.column, [(self.key, &*holder)]);
         } else {
-            let row = Row::new(self.table).with(self.column, [(self.key, self.holder.as_str())]);
+            let row = Row::new(self.table).with(self.column, [(self.key, &*holder)]);
             claim.insert(cache.fresh_uuid(self.table, ""), row);
         }
         Some(claim)
+    }
+
+    fn name(&self, session: u64) -> Cow<'_, str> {
+        if session == 0 { Cow::Borrowed(&self.holder) } else { format!("{} {}", self.holder, session + 1).into() }
     }
 
     /// The column with the names, also if it is empty.

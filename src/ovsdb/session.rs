@@ -187,6 +187,7 @@ async fn drive(
             schema: Arc::new(schema.clone()),
             layout: Arc::clone(&layout),
             is_replicated: !may_change,
+            session: shared.stats.read().sessions,
         };
         shared.go_live(live, remote);
         live_since.get_or_insert_with(Instant::now);

@@ -32,6 +32,8 @@ pub(crate) struct Live {
     pub(crate) layout: Arc<Layout>,
     /// Whether other servers have the same rows and locks of their own.
     pub(crate) is_replicated: bool,
+    /// How many sessions there were before it.
+    pub(crate) session: u64,
 }
 
 /// The cache, and the transaction to continue from.
@@ -191,7 +193,7 @@ impl Shared {
     /// See `Fence::guard`; for a single server its lock is enough.
     pub(crate) fn guard(&self, txn: &mut Txn, live: &Live) -> Option<Txn> {
         let fence = self.options.fence.as_ref().filter(|_| live.is_replicated)?;
-        fence.guard(txn, self.options.database, &self.store().cache)
+        fence.guard(txn, self.options.database, &self.store().cache, live.session)
     }
 
     /// Whether to stay with the server; remembers how far its cluster was.

@@ -188,6 +188,35 @@ async fn a_late_write_of_a_client_that_another_has_replaced_is_refused() {
     assert_eq!(error.class, Class::Conflict, "{error}");
 }
 
+/// A client sends a transaction to a member that is stopped, goes to another member and writes there. The first one still counts the
+/// session that has ended as the holder of the lock, and passes on what it sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_ended_session_sent_is_refused() {
+    let cluster = Cluster::new(Lts);
+    let remotes = [1, 0].map(|member: usize| cluster.members[member].remote());
+    let fence =
+        Fence { table: nb_global::TABLE, column: nb_global::EXTERNAL_IDS, key: "writer", holder: "one".to_owned() };
+    let fence = Some(fence);
+    let client = live(Options { leader_only: false, fence, ..options(remotes.to_vec()) }).await;
+    let mut lock = client.lock("L");
+    within("the lock", lock.until(true)).await;
+    within("a write", write_under_lock(&client, 1)).await;
+    let first = cluster.member_of(&client).await;
+    assert_ne!(first, 0, "the leader is not to be stopped");
+    cluster.members[first].signal("-STOP");
+    let lost = within("the end of the session", try_under_lock(&client, 2)).await.unwrap_err();
+    assert!(lost.maybe_committed(), "{lost}");
+    within("a write by another member", write_under_lock(&client, 3)).await;
+    assert_eq!(cluster.member_of(&client).await, 0);
+    cluster.members[first].signal("-CONT");
+    let other = live(options(vec![cluster.members[first].remote()])).await;
+    // what the member got while it was stopped comes before this
+    within("a write after it", write_under_lock(&client, 4)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let has = |n| other.cache().get(ls::TABLE, switch(n).0).is_some();
+    assert!(has(3) && has(4) && !has(2), "{} {} {}", has(2), has(3), has(4));
+}
+
 /// What somebody does to the row with the name.
 type Edit = fn(&mut Txn, Uuid);
 
