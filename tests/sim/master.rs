@@ -3,7 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ovnkube_apply::{Engine, MayWrite, Parts, Patches, TakeoverCheck, northbound_fence};
@@ -30,6 +30,8 @@ pub(crate) struct Master {
     began: Instant,
     pub(crate) sent: UnboundedReceiver<Sent>,
     pub(crate) metrics: Arc<Metrics>,
+    /// See [`crate::story::Fault::LeaseIsLate`].
+    pub(crate) lease_is_late: Arc<AtomicBool>,
 }
 
 impl Master {
@@ -37,9 +39,10 @@ impl Master {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let (to, sent) = mpsc::unbounded_channel();
         let metrics = Metrics::new("sim");
-        let main = run(Wire { to, conns }, identity, network, Arc::clone(&metrics));
+        let lease_is_late = Arc::<AtomicBool>::default();
+        let main = run(Wire { to, conns }, identity, network, Arc::clone(&metrics), Arc::clone(&lease_is_late));
         let began = runtime.block_on(async { Instant::now() });
-        Self { main: Box::pin(main), runtime, began, sent, metrics }
+        Self { main: Box::pin(main), runtime, began, sent, metrics, lease_is_late }
     }
 
     /// Runs until this much time has passed since its start on its own clock.
@@ -83,7 +86,13 @@ impl Master {
 }
 
 /// As `controller.rs` does it, with a client for each server in place of the settings.
-async fn run(wire: Wire, identity: String, network: NetworkSettings, metrics: Arc<Metrics>) {
+async fn run(
+    wire: Wire,
+    identity: String,
+    network: NetworkSettings,
+    metrics: Arc<Metrics>,
+    lease_is_late: Arc<AtomicBool>,
+) {
     let api = Client::over(wire.kube());
     let events = Events::start(&api, "ovnkube", &identity);
     // no two processes have the same, and it is the same whenever a story is played
@@ -104,7 +113,7 @@ async fn run(wire: Wire, identity: String, network: NetworkSettings, metrics: Ar
         has_parents: |_| false,
         ..Options::new(&nb::DATABASE, vec![Remote::parse("tcp:192.0.2.1:6641").unwrap()])
     });
-    tokio::join!(seeker.run(), lead(api, events, nb, leader, network, metrics));
+    tokio::join!(seeker.run(), lead(api, events, nb, leader, network, metrics, lease_is_late));
 }
 
 async fn lead(
@@ -114,6 +123,7 @@ async fn lead(
     mut leader: Leader,
     network: NetworkSettings,
     metrics: Arc<Metrics>,
+    lease_is_late: Arc<AtomicBool>,
 ) {
     let scope = Scope::Controller;
     loop {
@@ -123,7 +133,11 @@ async fn lead(
         let watches = ovnkube_watch::start(&api, &scope, &changes);
         drop(changes);
         let fence = leader.clone();
-        let may_write: MayWrite = Arc::new(move || fence.is_leader_now());
+        let (is_late, questions) = (Arc::clone(&lease_is_late), AtomicU64::new(0));
+        let may_write: MayWrite = Arc::new(move || {
+            let refuses = is_late.load(Ordering::Relaxed) && questions.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+            !refuses && fence.is_leader_now()
+        });
         let engine = Engine::new(Parts {
             world: World::new(network.clone(), scope.kinds().iter().copied()),
             nb: Some(nb.clone()),

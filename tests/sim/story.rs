@@ -88,6 +88,11 @@ pub(crate) enum Fault {
         master: usize,
         length: u64,
     },
+    /// The renewal of its lease comes late: every other question whether it may write is answered with no.
+    LeaseIsLate {
+        master: usize,
+        length: u64,
+    },
     /// A master alone does not reach the API server, or the database.
     NoApi {
         master: usize,
@@ -97,12 +102,21 @@ pub(crate) enum Fault {
         master: usize,
         length: u64,
     },
+    /// A firewall drops what it sends: its connections stay open, and none is answered.
+    Silence {
+        master: usize,
+        length: u64,
+    },
     ApiIsAway {
         length: u64,
     },
     /// Every other request is refused.
     ApiRefuses {
         code: u16,
+        length: u64,
+    },
+    /// The server is stopped: what it gets meanwhile it does later, also for those who no longer wait.
+    ApiHangs {
         length: u64,
     },
     ApiIsSlow {
@@ -118,6 +132,9 @@ pub(crate) enum Fault {
     /// The past is forgotten, and all watches end.
     Compacted,
     DatabaseIsAway {
+        length: u64,
+    },
+    DatabaseHangs {
         length: u64,
     },
     DatabaseIsSlow {
@@ -240,7 +257,7 @@ fn fault(random: &mut Random, masters: usize) -> Fault {
     let down = [0, 100, 1000, 15_000][random.below(4)];
     let delay = 20 + random.below(800) as u64;
     let writes = 1 + random.below(6) as u64;
-    match random.below(32) {
+    match random.below(37) {
         0..2 => Fault::Crash { master, down },
         2..7 => Fault::CrashAfter { master, writes, down },
         7 => Fault::HostDies { master, down },
@@ -262,6 +279,10 @@ fn fault(random: &mut Random, masters: usize) -> Fault {
         24..27 => Fault::SleepsAtWrite { master, length: 10_000 + random.below(30_000) as u64 },
         27..29 => Fault::NewRowDeleted,
         29..31 => Fault::DatabaseRefuses { most: 2 + random.below(20), length },
+        31 => Fault::ApiHangs { length: length * 3 },
+        32 => Fault::DatabaseHangs { length: length * 3 },
+        33 => Fault::Silence { master, length },
+        34..36 => Fault::LeaseIsLate { master, length },
         _ => Fault::ClusterError { committed: random.chance(50) },
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,9 +24,12 @@ use crate::database::{Change, Database};
 use crate::master::Master;
 use crate::northbound::{Fate, Messages, Northbound};
 use crate::observer::Observer;
-use crate::story::Fault;
 use crate::wire::{Answer, Ask, Body, Conn, Sent};
 use crate::writers::{Writers, claims};
+
+mod faults;
+
+use faults::Faults;
 
 /// A master runs for at most so long before the world looks at what it has sent, in ms.
 const STEP: u64 = 100;
@@ -49,6 +52,8 @@ pub(crate) struct World {
     order: u64,
     watches: Vec<Watch>,
     watch: u64,
+    /// What masters wait for that never comes.
+    masters_wait: (Vec<UnboundedSender<Vec<u8>>>, Vec<oneshot::Sender<Answer>>),
     pub(crate) faults: Faults,
     /// Transactions that changed something and accepted patches, of masters.
     pub(crate) writes: (u64, u64),
@@ -77,26 +82,12 @@ pub(crate) struct Process {
     unsent: Vec<(u64, Moment, Sent)>,
     no_api_until: u64,
     no_database_until: u64,
+    /// What it sends gets lost, and nobody says so.
+    silent_until: u64,
+    /// The renewal of its lease comes late: every other question whether it may write is answered with no.
+    lease_late_until: u64,
     /// It is killed after so many writes, and is down for so long.
     crash: Option<(u64, u64)>,
-}
-
-/// What fails now. Times are those at which it ends.
-#[derive(Default)]
-pub(crate) struct Faults {
-    api_away: u64,
-    api_refuses: (u16, u64),
-    api_slow: (u64, u64),
-    api_loses: u64,
-    database_away: u64,
-    database_slow: (u64, u64),
-    no_leader: u64,
-    lose_request: bool,
-    lose_reply: bool,
-    cluster_error: Option<bool>,
-    deletes_new: bool,
-    /// From how many operations on, and until when.
-    database_refuses: (usize, u64),
 }
 
 /// The row of `NB_Global`.
@@ -154,6 +145,8 @@ impl World {
             unsent: Vec::new(),
             no_api_until: 0,
             no_database_until: 0,
+            silent_until: 0,
+            lease_late_until: 0,
             crash: None,
         };
         let mut database = Database::empty();
@@ -177,6 +170,7 @@ impl World {
             order: 0,
             watches: Vec::new(),
             watch: 0,
+            masters_wait: Default::default(),
             faults: Faults::default(),
             writes: (0, 0),
             last_write: 0,
@@ -208,8 +202,12 @@ impl World {
                 self.collect(number);
             }
             while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= to) {
-                let message = entry.remove();
-                self.arrive(message);
+                let ((_, order), message) = entry.remove_entry();
+                match self.faults.hang(&message) {
+                    // none overtakes another
+                    until if until > to => drop(self.queue.insert((until, order), message)),
+                    _ => self.arrive(message),
+                }
             }
             self.tell_watches();
         }
@@ -237,6 +235,7 @@ impl World {
             process.is_paused = false;
             master.skip(own(self.now));
         }
+        master.lease_is_late.store(process.lease_late_until > self.now, Ordering::Relaxed);
         master.run(own(to));
     }
 
@@ -264,6 +263,9 @@ impl World {
     }
 
     fn take(&mut self, number: usize, at: u64, decided: Moment, sent: Sent) {
+        if self.masters[number].silent_until > self.now {
+            return self.swallow(sent);
+        }
         match sent {
             Sent::Dialed { conn, to } => {
                 let away = self.faults.database_away.max(self.masters[number].no_database_until);
@@ -293,6 +295,16 @@ impl World {
                     self.put(due, Message::Ask { process: number, began, decided, ask, reply });
                 }
             }
+        }
+    }
+
+    /// Loses what a master sends, and its connection for good: neither side hears of that.
+    fn swallow(&mut self, sent: Sent) {
+        match sent {
+            Sent::Dialed { to, .. } => self.masters_wait.0.push(to),
+            Sent::Bytes { conn, .. } => self.masters_wait.0.extend(self.links.remove(&conn).map(|link| link.to)),
+            Sent::Closed { conn } => drop(self.links.remove(&conn)),
+            Sent::Asked { reply, .. } => self.masters_wait.1.push(reply),
         }
     }
 
@@ -471,6 +483,9 @@ impl World {
     /// Sends on what watches have not been told; forgets those that nobody reads.
     fn tell_watches(&mut self) {
         self.watches.retain(|watch| !watch.to.is_closed());
+        if self.faults.api_hangs > self.now {
+            return;
+        }
         for at in 0..self.watches.len() {
             let (kind, version) = (self.watches[at].kind, self.watches[at].version);
             if version >= self.api.version() {
@@ -525,72 +540,6 @@ impl World {
 
     fn conns_of(&self, number: usize) -> Vec<Conn> {
         self.links.iter().filter(|(_, link)| link.process == number).map(|(conn, _)| *conn).collect()
-    }
-
-    fn cut_database(&mut self, number: usize) {
-        self.conns_of(number).into_iter().for_each(|conn| self.hang_up(conn));
-    }
-
-    pub(crate) fn fail(&mut self, fault: Fault) {
-        let now = self.now;
-        let masters = self.masters.len();
-        match fault {
-            Fault::Crash { master, down } => self.kill(master % masters, down, true),
-            Fault::CrashAfter { master, writes, down } => self.masters[master % masters].crash = Some((writes, down)),
-            Fault::HostDies { master, down } => self.kill(master % masters, down, false),
-            Fault::Pause { master, length } => self.masters[master % masters].paused_until = now + length,
-            Fault::SleepsAtWrite { master, length } => self.masters[master % masters].sleeps = Some(length),
-            Fault::NoApi { master, length } => {
-                self.masters[master % masters].no_api_until = now + length;
-                self.watches.retain(|watch| watch.process != master % masters);
-            }
-            Fault::NoDatabase { master, length } => {
-                self.masters[master % masters].no_database_until = now + length;
-                self.cut_database(master % masters);
-            }
-            Fault::ApiIsAway { length } => {
-                self.faults.api_away = now + length;
-                self.watches.clear();
-            }
-            Fault::ApiRefuses { code, length } => self.faults.api_refuses = (code, now + length),
-            Fault::ApiIsSlow { delay, length } => self.faults.api_slow = (delay, now + length),
-            Fault::ApiLosesAnswers { length } => self.faults.api_loses = now + length,
-            Fault::WatchesEnd => self.watches.clear(),
-            Fault::Compacted => {
-                self.api.compact();
-                self.watches.clear();
-            }
-            Fault::DatabaseIsAway { length } => {
-                self.faults.database_away = now + length;
-                (0..masters).for_each(|master| self.cut_database(master));
-            }
-            Fault::DatabaseIsSlow { delay, length } => self.faults.database_slow = (delay, now + length),
-            Fault::NoLeader { length } => {
-                self.faults.no_leader = now + length;
-                let messages = self.nb.lead(false);
-                self.send(messages);
-                self.put(now + length, Message::Leader);
-            }
-            Fault::LostRequest => self.faults.lose_request = true,
-            Fault::LostReply => self.faults.lose_reply = true,
-            Fault::ClusterError { committed } => self.faults.cluster_error = Some(committed),
-            Fault::NewRowDeleted => self.faults.deletes_new = true,
-            Fault::DatabaseRefuses { most, length } => self.faults.database_refuses = (most, now + length),
-        }
-    }
-
-    /// Ends all faults.
-    pub(crate) fn heal(&mut self) {
-        self.at_rest = true;
-        self.faults = Faults::default();
-        let messages = self.nb.lead(true);
-        self.send(messages);
-        for process in &mut self.masters {
-            let now = self.now;
-            process.starts = process.starts.min(now);
-            process.paused_until = process.paused_until.min(now);
-            (process.no_api_until, process.no_database_until, process.crash, process.sleeps) = (0, 0, None, None);
-        }
     }
 
     pub(crate) fn go_on(&mut self) {

@@ -1,0 +1,110 @@
+//! What fails in a simulated world, and until when.
+
+use super::{Message, World};
+use crate::story::Fault;
+
+/// What fails now. Times are those at which it ends.
+#[derive(Default)]
+pub(crate) struct Faults {
+    pub(super) api_away: u64,
+    pub(super) api_refuses: (u16, u64),
+    pub(super) api_slow: (u64, u64),
+    pub(super) api_loses: u64,
+    /// It takes what it is sent, and does nothing.
+    pub(super) api_hangs: u64,
+    pub(super) database_away: u64,
+    pub(super) database_hangs: u64,
+    pub(super) database_slow: (u64, u64),
+    pub(super) no_leader: u64,
+    pub(super) lose_request: bool,
+    pub(super) lose_reply: bool,
+    pub(super) cluster_error: Option<bool>,
+    pub(super) deletes_new: bool,
+    /// From how many operations on, and until when.
+    pub(super) database_refuses: (usize, u64),
+}
+
+impl Faults {
+    /// Until when the server that is to get a message does nothing.
+    pub(super) fn hang(&self, message: &Message) -> u64 {
+        match message {
+            // an end that nobody looks at is noticed as late
+            Message::Request(..) | Message::HangUp(_) => self.database_hangs,
+            Message::Ask { .. } | Message::Bookmarks => self.api_hangs,
+            _ => 0,
+        }
+    }
+}
+
+impl World {
+    pub(crate) fn fail(&mut self, fault: Fault) {
+        let now = self.now;
+        let masters = self.masters.len();
+        match fault {
+            Fault::Crash { master, down } => self.kill(master % masters, down, true),
+            Fault::CrashAfter { master, writes, down } => self.masters[master % masters].crash = Some((writes, down)),
+            Fault::HostDies { master, down } => self.kill(master % masters, down, false),
+            Fault::Pause { master, length } => self.masters[master % masters].paused_until = now + length,
+            Fault::LeaseIsLate { master, length } => self.masters[master % masters].lease_late_until = now + length,
+            Fault::SleepsAtWrite { master, length } => self.masters[master % masters].sleeps = Some(length),
+            Fault::NoApi { master, length } => {
+                self.masters[master % masters].no_api_until = now + length;
+                self.watches.retain(|watch| watch.process != master % masters);
+            }
+            Fault::NoDatabase { master, length } => {
+                self.masters[master % masters].no_database_until = now + length;
+                self.cut_database(master % masters);
+            }
+            Fault::Silence { master, length } => self.masters[master % masters].silent_until = now + length,
+            Fault::ApiIsAway { length } => {
+                self.faults.api_away = now + length;
+                self.watches.clear();
+            }
+            Fault::ApiRefuses { code, length } => self.faults.api_refuses = (code, now + length),
+            Fault::ApiHangs { length } => self.faults.api_hangs = now + length,
+            Fault::ApiIsSlow { delay, length } => self.faults.api_slow = (delay, now + length),
+            Fault::ApiLosesAnswers { length } => self.faults.api_loses = now + length,
+            Fault::WatchesEnd => self.watches.clear(),
+            Fault::Compacted => {
+                self.api.compact();
+                self.watches.clear();
+            }
+            Fault::DatabaseIsAway { length } => {
+                self.faults.database_away = now + length;
+                (0..masters).for_each(|master| self.cut_database(master));
+            }
+            Fault::DatabaseHangs { length } => self.faults.database_hangs = now + length,
+            Fault::DatabaseIsSlow { delay, length } => self.faults.database_slow = (delay, now + length),
+            Fault::NoLeader { length } => {
+                self.faults.no_leader = now + length;
+                let messages = self.nb.lead(false);
+                self.send(messages);
+                self.put(now + length, Message::Leader);
+            }
+            Fault::LostRequest => self.faults.lose_request = true,
+            Fault::LostReply => self.faults.lose_reply = true,
+            Fault::ClusterError { committed } => self.faults.cluster_error = Some(committed),
+            Fault::NewRowDeleted => self.faults.deletes_new = true,
+            Fault::DatabaseRefuses { most, length } => self.faults.database_refuses = (most, now + length),
+        }
+    }
+
+    /// Ends all faults.
+    pub(crate) fn heal(&mut self) {
+        self.at_rest = true;
+        self.faults = Faults::default();
+        let messages = self.nb.lead(true);
+        self.send(messages);
+        for process in &mut self.masters {
+            let now = self.now;
+            process.starts = process.starts.min(now);
+            process.paused_until = process.paused_until.min(now);
+            (process.no_api_until, process.no_database_until, process.crash, process.sleeps) = (0, 0, None, None);
+            (process.lease_late_until, process.silent_until) = (0, 0);
+        }
+    }
+
+    fn cut_database(&mut self, number: usize) {
+        self.conns_of(number).into_iter().for_each(|conn| self.hang_up(conn));
+    }
+}
