@@ -101,7 +101,7 @@ impl Engine {
         readiness.wait(PART, "the first lists are not written yet");
         Self {
             world,
-            nb: nb.map(|nb| Northbound::new(nb, may_write.clone(), writing)),
+            nb: nb.map(|nb| Northbound::new(nb, takeover.gate(may_write.clone()), writing)),
             chassis,
             offers,
             patches,
@@ -240,7 +240,8 @@ impl Engine {
     /// Sends the next transaction; `None` if there is nothing to send or writing is not allowed.
     fn next_batch(&mut self, now: Instant, may_write: bool) -> Option<InFlight> {
         let writable = self.nb.as_mut().is_none_or(Northbound::check_writable);
-        if !writable || !self.world.is_settled() || !may_write || !self.may_begin() {
+        // without the lock, too: it decides whether the lock may be taken
+        if !self.world.is_settled() || !self.may_begin() || !writable || !may_write {
             return None;
         }
         self.read_stored();
@@ -290,7 +291,9 @@ impl Engine {
     /// Whether the first sweep may begin, or has begun; says once why it may not.
     fn may_begin(&mut self) -> bool {
         let Some(nb) = self.nb.as_ref().filter(|_| !self.sweep.has_begun()) else { return true };
-        if let Some(news) = self.takeover.look(&nb.client.cache()) {
+        if nb.is_live()
+            && let Some(news) = self.takeover.look(&nb.client.cache(), &self.world)
+        {
             self.takeover.notices(&self.world).into_iter().for_each(|notice| self.events.publish(notice));
             news.log().into_iter().for_each(|why| self.readiness.wait(PART, why));
         }
@@ -460,10 +463,8 @@ impl Engine {
             .keys
             .into_iter()
             .chain(batch.waiting)
-            .map(|(key, old)| {
-                self.owner_index.add(&key, &old);
-                key
-            })
+            .inspect(|(key, old)| self.owner_index.add(key, old))
+            .map(|(key, _)| key)
             .collect();
         if sweeps {
             self.sweep.failed(Instant::now(), matches!(error, Failure::Claimed));

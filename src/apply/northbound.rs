@@ -43,10 +43,14 @@ impl Northbound {
         Self { client, changes, state, write_lock, writable: false, pause, schema: None, too_old: None }
     }
 
+    pub(crate) fn is_live(&self) -> bool {
+        self.state.borrow().is_live()
+    }
+
     /// Whether it can be written to.
     pub(crate) fn check_writable(&mut self) -> bool {
         let rests = self.pause.rest(Instant::now()).is_some();
-        self.writable = self.state.borrow().is_live() && self.write_lock.is_held() && !rests;
+        self.writable = self.is_live() && self.write_lock.is_held() && !rests;
         self.writable
     }
 

@@ -84,6 +84,9 @@ pub struct World {
 }
 
 impl World {
+    /// The namespace whose uid stands for the cluster.
+    pub const SYSTEM: &str = "kube-system";
+
     /// An empty world that decides nothing until all of `awaited` are synced.
     pub fn new(network: NetworkSettings, awaited: impl IntoIterator<Item = Kind>) -> Self {
         let mut subnets = BTreeMap::new();
@@ -115,6 +118,11 @@ impl World {
             settled: false,
             affected: BTreeSet::new(),
         }
+    }
+
+    /// What tells this cluster from all others.
+    pub fn cluster_uid(&self) -> Option<&Name> {
+        self.namespaces.get(Self::SYSTEM).map(|namespace| &namespace.uid)
     }
 
     /// True once all initial lists are complete.

@@ -120,8 +120,11 @@ pub(crate) async fn run(
         let patches = Patches::new(api.clone(), may_write.clone());
         let on_their_way = patches.on_their_way();
         let encap_port = translate::unusual_encap_port(&settings);
+        let takeover = takeover(&settings);
+        let gate = takeover.gate(may_write.clone());
+        // without these the databases may not be reachable at all
         let keys = roles.controller.then(|| server_keys::keep(&settings, may_write.clone()));
-        let chassis = |sb| Chassis::new(sb, may_write.clone(), encap_port, sb_writing.clone());
+        let chassis = |sb| Chassis::new(sb, gate.clone(), encap_port, sb_writing.clone());
         let (reports, stale) = sb.clone().map(chassis).unzip();
         let own = nb.clone().zip(sb.clone()).map(|(nb, sb)| OwnDatabases { nb, sb });
         let join = |own| Interconnection::new(own, interconnection(&settings, &may_write, &metrics), &weak);
@@ -140,7 +143,7 @@ pub(crate) async fn run(
             patches,
             events: events.clone(),
             may_write,
-            takeover: takeover(&settings),
+            takeover,
             metrics: metrics.clone(),
             readiness: readiness.clone(),
         });

@@ -61,6 +61,8 @@ pub const CLUSTER_ROUTER: &str = "ovn_cluster_router";
 pub const JOIN_SWITCH: &str = "join";
 /// External id of the cluster router with the interconnection that a master keeps, for the next master.
 pub const KEPT_INTERCONNECTION: &str = "ovnkube-interconnection";
+/// External id of the cluster router with the uid of the cluster's namespace kube-system: whose database it is.
+pub const CLUSTER_UID: &str = "ovnkube-cluster";
 pub(crate) const COPP: &str = "ovnkube-default";
 /// On every switch and gateway router.
 pub(crate) const CLUSTER_LB_GROUP: &str = "clusterLBGroup";

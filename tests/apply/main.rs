@@ -6,6 +6,7 @@ use proptest::test_runner::{FailurePersistence, FileFailurePersistence};
 
 mod access;
 mod annotations;
+mod another;
 mod crash;
 mod engine;
 mod failures;

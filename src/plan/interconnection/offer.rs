@@ -4,9 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ovnkube_model::{Interconnection, Local, Name, Subnet, World};
 
-/// The namespace whose uid stands for the cluster.
-const SYSTEM: &str = "kube-system";
-
 /// What the interconnection databases should hold of this cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
@@ -31,7 +28,7 @@ pub struct Offer {
 
 /// What this cluster offered to clusters that it has left, as far as its rows can be found by it.
 pub fn left(world: &World) -> Vec<Offer> {
-    let Some(cluster) = cluster(world) else { return Vec::new() };
+    let Some(cluster) = world.cluster_uid() else { return Vec::new() };
     let of = |wanted: &Interconnection| Offer {
         wanted: wanted.clone(),
         cluster: cluster.clone(),
@@ -49,7 +46,7 @@ pub fn left(world: &World) -> Vec<Offer> {
 /// What this cluster offers; `None`: nothing, or it cannot be said yet.
 pub fn offer(world: &World) -> Option<Offer> {
     let wanted = world.joined.wanted()?;
-    let cluster = cluster(world)?;
+    let cluster = world.cluster_uid()?.clone();
     let gateways =
         wanted.gateways.iter().filter_map(|name| Some((name.clone(), world.nodes.get(name)?.chassis_id.clone())));
     let gateways = gateways.collect();
@@ -65,8 +62,4 @@ pub fn offer(world: &World) -> Option<Offer> {
         own_chassis: world.nodes.values().filter_map(|node| node.chassis_id.clone()).collect(),
         encap_port: world.settings.encap_port,
     })
-}
-
-fn cluster(world: &World) -> Option<Name> {
-    Some(world.namespaces.get(SYSTEM)?.uid.clone())
 }

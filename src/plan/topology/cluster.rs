@@ -64,6 +64,8 @@ fn router(want: &mut Want, world: &World, copp: &RowKey) {
         if network.multicast { [("mcast_relay", "true")] } else { [("always_learn_from_arp_request", "false")] };
     let kept = world.joined.kept().map(|kept| (names::KEPT_INTERCONNECTION, kept));
     let ids = [("k8s-cluster-router", "yes".to_owned())].into_iter().chain(kept);
+    let cluster = world.cluster_uid().map(|uid| (names::CLUSTER_UID, uid.to_string()));
+    let ids = ids.chain(cluster);
     let router = want.row(
         RowWant::new(names::CLUSTER_ROUTER, Row::new(lr::TABLE))
             .with(lr::NAME, names::CLUSTER_ROUTER)

@@ -52,7 +52,8 @@ impl Feature for Topology {
                 std::iter::once(TopologyKey::Cluster).chain(nodes).collect()
             }
             Affected::Node(name) => vec![TopologyKey::Node(name.clone())],
-            // the router says which other clusters this one is joined with
+            // the router says whose it is, and which other clusters this one is joined with
+            Affected::Namespace(name) if &**name == World::SYSTEM => vec![TopologyKey::Cluster],
             Affected::Interconnection => vec![TopologyKey::Cluster],
             _ => Vec::new(),
         }
