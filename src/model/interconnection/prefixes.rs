@@ -140,6 +140,20 @@ impl Judge<'_> {
     fn elsewhere(&self, prefix: Subnet, zone: &Name) -> Option<(&Subnet, &Name)> {
         behind(self.declared, prefix).filter(|(_, of)| !is_same(self.peers, of, zone))
     }
+
+    /// Why no prefix of any cluster may be this one.
+    fn unfit(&self, prefix: Subnet) -> Option<String> {
+        let nowhere = nowhere(prefix).map(|why| format!("{why}; have the cluster offer the ranges of its pods"));
+        nowhere.or_else(|| self.taken(prefix))
+    }
+
+    /// Why it is not this cluster's, as people say.
+    fn misplaced(&self, prefix: Subnet, zone: &Name) -> Option<String> {
+        let (range, of) = self.elsewhere(prefix, zone)?;
+        Some(format!(
+            "key routes of this cluster says that {range} is behind {of}; correct it, or have {zone} offer less"
+        ))
+    }
 }
 
 /// What to do about addresses that this cluster has too.
@@ -159,9 +173,13 @@ pub(super) fn learned(judge: &Judge<'_>) -> Prefixes {
     // the same prefix of the same cluster by several switches is judged once
     for routes in in_order(judge.peers).chunk_by(is_one) {
         let Some(&(&PeerRoute { prefix, ref zone, .. }, _)) = routes.first() else { continue };
-        let nowhere = nowhere(prefix).map(|why| format!("{why}; have the cluster offer the ranges of its pods"));
-        // also of a route that is not used: else a gateway that is down for a moment would move its addresses to another cluster
-        let anothers = if nowhere.is_none() { taken.take((prefix, zone), judge.peers) } else { None };
+        let unfit = judge.unfit(prefix);
+        let closed = if unfit.is_none() { judge.closed(prefix) } else { None };
+        let refused = unfit.or_else(|| judge.misplaced(prefix, zone));
+        // what is not for use here keeps nobody else's addresses away, such as a much too large prefix. But a route that only cannot be
+        // used now does: else a gateway that is down for a moment would move its addresses to another cluster
+        let is_fit = closed.is_none() && refused.is_none();
+        let anothers = if is_fit { taken.take((prefix, zone), judge.peers) } else { None };
         let is_usable = |(route, is_open): &&(&PeerRoute, bool)| *is_open && !judge.unused.contains(&route.switch);
         let usable: Vec<&PeerRoute> = routes.iter().filter(is_usable).map(|(route, _)| *route).collect();
         if usable.is_empty() {
@@ -169,20 +187,12 @@ pub(super) fn learned(judge: &Judge<'_>) -> Prefixes {
         }
         let count = found.counts.entry(zone.clone()).or_default();
         let of_zone = counts.entry(zone).or_default();
-        let declared = || {
-            let (range, of) = judge.elsewhere(prefix, zone)?;
-            Some(format!(
-                "key routes of this cluster says that {range} is behind {of}; correct it, or have {zone} offer less"
-            ))
-        };
-        let local = judge.taken(prefix);
-        let closed = judge.closed(prefix).filter(|_| nowhere.is_none() && local.is_none());
         let close = |reason| Refused { zone: zone.clone(), prefix, reason };
         if let Some(reason) = closed {
             found.closed.insert(close(reason));
             continue;
         }
-        let pieces = if let Some(reason) = nowhere.or(anothers).or(local).or_else(declared) {
+        let pieces = if let Some(reason) = refused.or(anothers) {
             Err(reason)
         } else {
             let cut = cut.entry(prefix).or_insert_with(|| judge.pieces(prefix));

@@ -206,7 +206,9 @@ fn of_three(offered: &[&str]) -> (Vec<String>, Vec<String>) {
         let routes = if waits { &mut peers.waiting } else { &mut peers.routes };
         routes.push(PeerRoute { next_hop, ..route });
     }
-    let judged = of(&peers, &Local::default(), &BTreeMap::new(), &BTreeMap::new());
+    let services = LocalRange { range: "172.30.0.0/16".parse().unwrap(), purpose: "services" };
+    let local = Local { ranges: vec![services], ..Local::default() };
+    let judged = of(&peers, &local, &BTreeMap::new(), &BTreeMap::new());
     let zones = |(prefix, hops): (&Subnet, &BTreeMap<_, Option<Name>>)| {
         hops.values().map(|zone| format!("{} {prefix}", zone.as_ref().unwrap())).collect::<Vec<_>>()
     };
@@ -228,6 +230,8 @@ fn of_two_clusters_with_the_same_addresses_one_is_used() {
         (&["a 10.1.2.0/24", "a 10.1.0.0/16", "b 10.1.9.0/24"], &["a 10.1.0.0/16", "a 10.1.2.0/24"]),
         // what is refused of one does not keep others away
         (&["c 10.1.0.0/16", "a 10.0.0.0/8", "b 10.2.0.0/16"], &["c 10.1.0.0/16", "b 10.2.0.0/16"]),
+        // nor what this cluster has itself
+        (&["a 172.16.0.0/12", "b 172.17.0.0/16"], &["b 172.17.0.0/16"]),
         // a gateway that is down moves nothing to another cluster
         (&["(a 10.1.0.0/16)", "b 10.1.2.0/24"], &[]),
         (&["a 10.1.0.0/16", "(b 10.1.2.0/24)"], &["a 10.1.0.0/16"]),

@@ -215,6 +215,22 @@ fn what_is_learned_too_is_one_route() {
     }
 }
 
+/// Of what is closed here, and of what people say is behind another cluster.
+#[test]
+fn what_is_not_for_use_here_keeps_no_other_prefix_away() {
+    let routes = [("az2", "10.17.0.0/24", "169.254.100.2"), ("az3", "10.17.0.0/16", "169.254.100.3")];
+    let routes = routes.map(|(zone, prefix, next_hop)| offers(zone, prefix, next_hop));
+    let peers = Peers { routes: routes.into(), ..peers() };
+    let private: BTreeMap<Subnet, Name> = [("10.17.0.0/24".parse().unwrap(), "private".into())].into();
+    for (closed, text, refused) in [(private, "", 0), (BTreeMap::new(), "az3 10.17.0.0/24", 1)] {
+        let judged = of(&peers, &Local::default(), &closed, &declared(text));
+        let used = used(&judged.used);
+        assert!(used.iter().any(|line| line.ends_with(" 169.254.100.3*")), "{used:?}");
+        assert!(used.iter().all(|line| !line.contains("169.254.100.2")), "{used:?}");
+        assert_eq!(judged.refused.len(), refused, "{:?}", judged.refused);
+    }
+}
+
 proptest! {
     /// Whatever people declare and clusters offer, each address is behind one cluster: that of the longest declared prefix around it.
     #[test]
