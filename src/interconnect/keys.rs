@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use ovnkube_ovn::Row;
 use ovnkube_ovn::ic_nb::ic_nb_global;
 use ovnkube_ovn::ic_sb::{datapath_binding, port_binding};
+use ovnkube_ovn::nb::logical_switch as ls;
 use ovnkube_ovsdb_data::Cache;
 
 use crate::databases::Databases;
@@ -19,12 +20,16 @@ pub(crate) const PORTS: RangeInclusive<i64> = 1..=32_767;
 pub(crate) const SWITCH: &str = "transit-switch";
 
 const REMEDY: &str = "remove its row of Datapath_Binding in IC-SB, and a cluster chooses another key";
+/// Key of `other_config` with the tunnel key that a switch of NB has.
+const REQUESTED: &str = "requested-tnl-key";
 
 /// The keys that transit switches have in IC-SB.
 pub(crate) struct Keys<'a> {
     has_vxlan: bool,
-    /// The least one of each switch.
-    of: BTreeMap<&'a str, i64>,
+    /// All that are written for each switch.
+    of: BTreeMap<&'a str, BTreeSet<i64>>,
+    /// Where it is known.
+    nb: Option<&'a Cache>,
     taken: BTreeMap<i64, String>,
 }
 
@@ -45,42 +50,76 @@ pub(crate) fn next(range: &RangeInclusive<i64>, taken: &BTreeSet<i64>) -> Option
 }
 
 impl<'a> Keys<'a> {
-    pub(crate) fn read(databases: Databases<'a>) -> Self {
+    pub(crate) fn read(databases: Databases<'a>, nb: Option<&'a Cache>) -> Self {
         let has_vxlan = has_vxlan(databases.ic_nb);
-        let mut of = BTreeMap::new();
+        let mut of: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
         for (_, row) in databases.ic_sb.iter(datapath_binding::TABLE).filter(|(_, row)| is_of_switch(row)) {
-            let key = row.int(datapath_binding::TUNNEL_KEY);
-            of.entry(row.str(datapath_binding::TRANSIT_SWITCH))
-                .and_modify(|least| *least = key.min(*least))
-                .or_insert(key);
+            let keys = of.entry(row.str(datapath_binding::TRANSIT_SWITCH)).or_default();
+            keys.insert(row.int(datapath_binding::TUNNEL_KEY));
         }
-        Self { has_vxlan, of, taken: BTreeMap::new() }
+        Self { has_vxlan, of, nb, taken: BTreeMap::new() }
     }
 
     fn may_be(&self, key: i64) -> bool {
         SWITCHES.contains(&key) || (self.has_vxlan && VXLAN_SWITCHES.contains(&key))
     }
 
-    /// Orders switches by their age: a new one gets a higher key than those that are there, as long as there are higher ones (see
-    /// [`next`]), and those that some cluster uses have one. Where clusters have VXLAN, keys of before are the high ones.
-    pub(crate) fn age(&self, switch: &str) -> (bool, i64) {
-        let key = self.of.get(switch).copied().filter(|key| self.may_be(*key));
-        (key.is_none_or(|key| !SWITCHES.contains(&key)), key.unwrap_or(i64::MAX))
+    /// The keys of a switch, the least first. Everyone can write one more for it: what no switch may have does not count.
+    fn usable(&self, switch: &str) -> impl Iterator<Item = i64> {
+        self.of.get(switch).into_iter().flatten().copied().filter(move |key| self.may_be(*key))
     }
 
-    /// The key of a switch; `None`: nobody has chosen one. Fails if it cannot be used, or an earlier switch has it.
+    /// Whether this cluster has the switch already, with this key.
+    fn has(&self, switch: &str, key: i64) -> bool {
+        let Some(nb) = self.nb else { return false };
+        let key = key.to_string();
+        let mut rows = nb.lookup(ls::TABLE, switch).iter().filter_map(|uuid| nb.get(ls::TABLE, *uuid));
+        rows.any(|row| row.map(ls::OTHER_CONFIG).get(REQUESTED) == Some(key.as_str()))
+    }
+
+    /// Orders switches by their age: a new one gets a higher key than those that are there, as long as there are higher ones (see
+    /// [`next`]), and those that some cluster uses have one. Where clusters have VXLAN, keys of before are the high ones.
+    ///
+    /// Of two with one key the one that this cluster has with it is the first: who writes that key for another switch does not change
+    /// our northbound database. A cluster that has neither cannot know, since all that the shared databases hold can be anybody's.
+    pub(crate) fn age(&self, switch: &str) -> (bool, i64, bool) {
+        let key = self.usable(switch).next();
+        let is_here = key.is_some_and(|key| self.has(switch, key));
+        (key.is_none_or(|key| !SWITCHES.contains(&key)), key.unwrap_or(i64::MAX), !is_here)
+    }
+
+    /// The key of a switch; `None`: nobody has chosen one. Fails if it has none that can be used, or only those of earlier switches.
     pub(crate) fn of(&mut self, switch: &str) -> Result<Option<u32>, String> {
-        let Some(key) = self.of.get(switch).copied() else { return Ok(None) };
-        if !self.may_be(key) {
-            let range = |keys: &RangeInclusive<i64>| format!("from {} to {}", keys.start(), keys.end());
-            let vxlan = if self.has_vxlan { format!(", or {}", range(&VXLAN_SWITCHES)) } else { String::new() };
-            return Err(format!("its tunnel key {key} is not one {}{vxlan}; {REMEDY}", range(&SWITCHES)));
-        }
-        if let Some(other) = self.taken.get(&key) {
-            return Err(format!("transit switch {other} has its tunnel key {key} too; {REMEDY}"));
-        }
+        let Some(key) = self.usable(switch).find(|key| !self.taken.contains_key(key)) else {
+            return self.unusable(switch).map_or(Ok(None), Err);
+        };
         self.taken.insert(key, switch.to_owned());
         Ok(u32::try_from(key).ok())
+    }
+
+    /// Why none of the keys of a switch can be used; `None`: it has none.
+    fn unusable(&self, switch: &str) -> Option<String> {
+        let key = self.of.get(switch)?.first()?;
+        if let Some((key, other)) = self.usable(switch).find_map(|key| Some((key, self.taken.get(&key)?))) {
+            return Some(format!("transit switch {other} has its tunnel key {key} too; {REMEDY}"));
+        }
+        Some(format!("its tunnel key {key} is not {}; {REMEDY}", self.ranges()))
+    }
+
+    /// What else somebody has written for a switch that has a key.
+    pub(crate) fn stray(&self, switch: &str) -> Option<String> {
+        let key = self.of.get(switch)?.iter().find(|key| !self.may_be(**key))?;
+        Some(format!(
+            "transit switch {switch} also has a tunnel key {key}, which is not {} and is not used; remove that row of \
+             Datapath_Binding in IC-SB",
+            self.ranges()
+        ))
+    }
+
+    fn ranges(&self) -> String {
+        let range = |keys: &RangeInclusive<i64>| format!("from {} to {}", keys.start(), keys.end());
+        let vxlan = if self.has_vxlan { format!(", or {}", range(&VXLAN_SWITCHES)) } else { String::new() };
+        format!("one {}{vxlan}", range(&SWITCHES))
     }
 }
 

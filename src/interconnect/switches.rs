@@ -124,7 +124,7 @@ pub(crate) fn read(reader: Reader<'_>, problems: &mut Vec<String>) -> Vec<Switch
     bad.sort();
     problems.append(&mut bad);
     // of two that exclude each other all clusters use the same, and a new one takes none away that is in use
-    let mut keys = Keys::read(reader.databases);
+    let mut keys = Keys::read(reader.databases, reader.nb);
     found.sort_by_cached_key(|switch| (keys.age(&switch.name), switch.name.len(), switch.name.clone()));
     found.truncate(COMPARED);
     let mut switches: Vec<Switch> = Vec::new();
@@ -132,6 +132,7 @@ pub(crate) fn read(reader: Reader<'_>, problems: &mut Vec<String>) -> Vec<Switch
         match problem(&switch, &switches, reader).map_or_else(|| keys.of(&switch.name), Err) {
             Ok(key) => {
                 switch.key = key;
+                problems.extend(key.and_then(|_| keys.stray(&switch.name)));
                 set_port_keys(&mut switch, reader.databases.ic_sb);
                 switches.push(switch);
             }

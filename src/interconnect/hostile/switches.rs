@@ -1,6 +1,6 @@
 //! Transit switches whose subnets or keys cannot be used.
 
-use ovnkube_ovn::nb::logical_router_port as lrp;
+use ovnkube_ovn::nb::{logical_router_port as lrp, logical_switch as ls};
 
 use super::*;
 
@@ -166,6 +166,36 @@ fn a_tunnel_key_that_transit_switches_do_not_have_is_refused() {
     add(&mut rig.ic_nb, "global", row);
     rig.switch("ts1", "169.254.7.0/24", &[("az1", "169.254.7.5")], 1024);
     assert_eq!(rig.problems(), Vec::<String>::new());
+}
+
+/// Everyone can write one more key for a switch, or the key of a switch for another one.
+#[test]
+fn a_key_that_somebody_adds_takes_no_switch_away() {
+    let add_key = |rig: &mut Rig, switch: &str, key: i64| {
+        let row = Row::new(datapath_binding::TABLE).with(datapath_binding::TRANSIT_SWITCH, switch);
+        add(&mut rig.ic_sb, &format!("{switch} {key}"), row.with(datapath_binding::TUNNEL_KEY, key));
+    };
+    let used = |rig: &Rig| {
+        let switches = rig.step().peers.switches;
+        switches.iter().map(|(name, switch)| format!("{name} {}", switch.key)).collect::<Vec<_>>()
+    };
+    let mut rig = Rig::new();
+    add_key(&mut rig, "ts", 5);
+    assert_eq!(used(&rig), ["ts 16711681"]);
+    says(&rig.problems(), &["transit switch ts also has a tunnel key 5, which is not one from 16711681 to 16777215"]);
+
+    let mut rig = Rig::new();
+    rig.switch("ts1", "169.254.7.0/24", &[("az1", "169.254.7.5")], 16_711_690);
+    add_key(&mut rig, "ts1", 16_711_681);
+    assert_eq!(used(&rig), ["ts 16711681", "ts1 16711690"]);
+
+    // the one that this cluster has already, whatever name the new one has
+    let mut rig = Rig::new();
+    let other_config = [("interconn-ts", "ts"), ("requested-tnl-key", "16711681")];
+    add(&mut rig.nb, "ts", Row::new(ls::TABLE).with(ls::NAME, "ts").with(ls::OTHER_CONFIG, other_config));
+    rig.switch("a", "169.254.7.0/24", &[("az1", "169.254.7.5")], 16_711_681);
+    assert_eq!(used(&rig), ["ts 16711681"]);
+    says(&rig.problems(), &["cannot use transit switch a: transit switch ts has its tunnel key 16711681 too"]);
 }
 
 /// The database takes a key once in a switch: one cell of our port that somebody changes would stop all that we write.
