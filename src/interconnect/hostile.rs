@@ -10,7 +10,7 @@ mod switches;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ovnkube_model::{Interconnection, Local, LocalRange};
+use ovnkube_model::{Interconnection, Local, LocalRange, Mac};
 use ovnkube_ovn::ic_sb::{availability_zone, datapath_binding, encap, gateway, port_binding, route};
 use ovnkube_ovn::sb::{self, chassis, encap as sb_encap, port_binding as binding};
 use ovnkube_ovn::{Database, Row, ServerSchema, Table, Uuid, derived_uuid, ic_nb, ic_sb, nb};
@@ -117,14 +117,17 @@ impl Rig {
         add(&mut self.ic_sb, chassis, row)
     }
 
+    /// With the MAC address that goes with `address`, unless that has one itself.
     fn port(&mut self, zone: &str, switch: &str, name: &str, (key, address): (i64, &str), gateway: &str) -> Uuid {
+        let ip = address.split('/').next().and_then(|ip| ip.parse().ok());
+        let address = ip.map_or_else(|| address.to_owned(), |ip| format!("{} {address}", Mac::of(ip)));
         let row = Row::new(port_binding::TABLE)
             .with(port_binding::LOGICAL_PORT, name)
             .with(port_binding::TRANSIT_SWITCH, switch)
             .with(port_binding::AVAILABILITY_ZONE, derived_uuid("Availability_Zone", zone))
             .with(port_binding::TUNNEL_KEY, key)
             .with(port_binding::GATEWAY, gateway)
-            .with(port_binding::ADDRESS, format!("0a:58:a9:fe:64:09 {address}"));
+            .with(port_binding::ADDRESS, address);
         add(&mut self.ic_sb, name, row)
     }
 

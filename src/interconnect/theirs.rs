@@ -41,6 +41,7 @@ pub(crate) struct Port {
     pub(crate) zone: Name,
     pub(crate) switch: Name,
     pub(crate) addresses: Vec<IpAddr>,
+    mac: Mac,
     /// The mark of its cluster, or of the one whose mark it has written.
     pub(crate) cluster: Option<Name>,
     /// The gateway that it is on; empty: none.
@@ -305,7 +306,9 @@ fn named<'a>(
 struct Taken {
     /// Names of this cluster's ports, and of those that were read.
     names: BTreeSet<Name>,
+    /// By transit switch: the ports that have an address.
     addresses: BTreeMap<(Name, IpAddr), Name>,
+    macs: BTreeMap<(Name, Mac), Name>,
 }
 
 impl Taken {
@@ -313,7 +316,7 @@ impl Taken {
         let ends = |switch: &Switch| {
             switch.ports().map(|own| names::transit(&switch.name, &own.zone).switch_side.into()).collect::<Vec<_>>()
         };
-        Self { names: switches.iter().flat_map(ends).collect(), addresses: BTreeMap::new() }
+        Self { names: switches.iter().flat_map(ends).collect(), addresses: BTreeMap::new(), macs: BTreeMap::new() }
     }
 
     fn take(&mut self, port: &Port) -> Result<(), String> {
@@ -324,7 +327,12 @@ impl Taken {
         if let Some((ip, other)) = port.addresses.iter().find_map(|ip| Some((ip, of(ip)?))) {
             return Err(format!("port {other} has {ip} too"));
         }
+        let mac = (port.switch.clone(), port.mac);
+        if let Some(other) = self.macs.get(&mac) {
+            return Err(format!("port {other} has its MAC address {} too", port.mac));
+        }
         self.names.insert(port.name.clone());
+        self.macs.insert(mac, port.name.clone());
         let addresses = port.addresses.iter().map(|ip| ((port.switch.clone(), *ip), port.name.clone()));
         self.addresses.extend(addresses);
         Ok(())
@@ -347,6 +355,10 @@ fn read_port(row: &Row, zone: &str, switch: &Switch) -> Result<Port, String> {
     if let Some(own) = networks.iter().find(|net| is_own(net.ip())) {
         return Err(format!("{} is the address of this cluster", own.ip()));
     }
+    // a switch finds its ports by these
+    if switch.ports().any(|own| own.mac == mac) {
+        return Err(format!("{mac} is the MAC address of this cluster"));
+    }
     let mut address = mac.to_string();
     for network in &networks {
         address.push(' ');
@@ -357,6 +369,7 @@ fn read_port(row: &Row, zone: &str, switch: &Switch) -> Result<Port, String> {
         zone: zone.into(),
         switch: switch.name.clone(),
         addresses: networks.iter().map(IpNetwork::ip).collect(),
+        mac,
         cluster: row.external_ids().get(CLUSTER).map(Name::from),
         gateway: row.str(port_binding::GATEWAY).into(),
         remote: RemotePort { key: port_key(row).ok_or("its tunnel key is none of a port")?, address: address.into() },

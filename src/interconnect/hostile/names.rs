@@ -104,6 +104,9 @@ fn a_port_that_cannot_be_used_says_why() {
         ("ts-az3", 3, "169.254.100.5/24", "169.254.100.5 is the address of this cluster"),
         ("ts-az3", 3, "169.254.100.9/24", "port ts-az2 has 169.254.100.9 too"),
         ("ts-az3", 3, "nonsense", "no MAC address"),
+        // those of this cluster and of az2
+        ("ts-az3", 3, "0a:58:a9:fe:64:05 169.254.100.10/24", "0a:58:a9:fe:64:05 is the MAC address of this cluster"),
+        ("ts-az3", 3, "0A:58:a9:fe:64:09 169.254.100.10/24", "port ts-az2 has its MAC address 0a:58:a9:fe:64:09 too"),
     ] {
         let mut rig = Rig::new();
         rig.cluster("az3", "gw3", "172.20.0.2", (3, "169.254.100.11/24"));
