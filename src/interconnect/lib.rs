@@ -11,7 +11,8 @@
 //! - [`switches`]: transit switches, and whether they go together with what the cluster has; [`joinable`]: and with what others have;
 //!   [`keys`]: tunnel keys; [`claim`]: the address of this cluster in each
 //! - [`ours`]: the rows of this cluster; [`former`]: those under an earlier name
-//! - [`theirs`]: the rows of the others, checked; [`tunnels`]: their gateways; [`renamed`]: those that get another name
+//! - [`theirs`]: the rows of the others, checked; [`tunnels`]: their gateways; [`renamed`]: those that get another name;
+//!   [`in_use`]: what this cluster has of them
 //! - [`chassis`]: southbound rows; [`ways`]: which ways packets can take
 //! - [`hearing`]: whether the others are there; [`emptied`]: whether the switches are, or the database was made anew
 //! - [`reset`], [`clean`]: what people have removed; [`report`]: what they are told
@@ -28,6 +29,7 @@ mod former;
 mod hearing;
 #[cfg(test)]
 mod hostile;
+mod in_use;
 mod joinable;
 mod keys;
 mod ours;

@@ -66,7 +66,7 @@ pub(crate) fn is_of(row: &Row, cluster: &str) -> bool {
     row.external_ids().get(CLUSTER) == Some(cluster)
 }
 
-/// Whether a row of NB is the interconnection's.
+/// Whether a row of NB or SB is the interconnection's.
 pub(crate) fn is_ours(row: &Row) -> bool {
     row.external_ids().get(owner::OWNER_TYPE) == Some(owner::INTERCONNECTION)
 }

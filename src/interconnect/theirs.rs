@@ -1,8 +1,10 @@
 //! What the other clusters have in the interconnection databases. Each row is checked here: what is wrong is named and left
 //! out, and the rest is used.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnetwork::IpNetwork;
 use ovnkube_model::{Mac, Name, PeerCluster, PeerRoute, RemotePort, Subnet, is_zone};
@@ -12,6 +14,7 @@ use ovnkube_ovn::{Row, Uuid};
 use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::names;
 
+use crate::in_use;
 use crate::keys::port_key;
 use crate::rows::CLUSTER;
 use crate::switches::{Reader, Switch};
@@ -23,6 +26,8 @@ const CLUSTERS: usize = 1024;
 const GATEWAYS: usize = 1024;
 const PORTS: usize = 1024;
 const ROUTES: usize = 16_384;
+/// Of what it has in use, a cluster keeps as many as this part of these numbers, whatever others offer.
+const KEPT: usize = 16;
 
 /// The rows of the other clusters.
 #[derive(Default)]
@@ -57,7 +62,7 @@ impl Theirs {
         let zones = ic_sb.iter(availability_zone::TABLE);
         let zones = zones.map(|(uuid, row)| (uuid, row.str(availability_zone::NAME)));
         let zones = zones.filter(|(_, name)| *name != own && !former.contains(name)).collect();
-        let zones = named(zones, &ages(ic_sb), problems);
+        let zones = named(zones, &ages(ic_sb, nb), problems);
         let clusters = zones.values().map(|name| (Name::from(*name), PeerCluster::default())).collect();
         let mut theirs = Self { clusters, ..Self::default() };
         if ic_sb.supports(availability_zone::TABLE, availability_zone::NB_IC_CFG) {
@@ -67,7 +72,7 @@ impl Theirs {
         }
         theirs.read_gateways(reader, &zones, problems);
         theirs.read_ports(ic_sb, &zones, switches, nb, problems);
-        theirs.read_routes(ic_sb, &zones, switches, problems);
+        theirs.read_routes(ic_sb, &zones, switches, nb, problems);
         theirs
     }
 
@@ -86,7 +91,9 @@ impl Theirs {
                 Err(why) => wrong.push(format!("cannot use gateway {:?} of cluster {zone}: {why}", short(name))),
             }
         }
-        for (name, gateway) in shared(found, (GATEWAYS, "gateways"), |(_, gateway)| &gateway.zone, wrong) {
+        let there = LazyCell::new(|| in_use::gateways(reader.databases.sb));
+        let is_in_use = |(name, _): &(Name, Gateway)| there.contains(name.as_ref());
+        for (name, gateway) in shared(found, (GATEWAYS, "gateways"), |(_, gateway)| &gateway.zone, is_in_use, wrong) {
             self.clusters.entry(gateway.zone.clone()).or_default().gateways += 1;
             self.gateways.insert(name, gateway);
         }
@@ -111,7 +118,9 @@ impl Theirs {
         let mut ports: Vec<_> = of_others.collect();
         // who joined earlier has what two want
         ports.sort_by_key(|(row, ..)| (row.int(port_binding::TUNNEL_KEY), row.str(port_binding::LOGICAL_PORT)));
-        for (row, zone, switch) in shared(ports, (PORTS, "ports"), |(_, zone, _)| zone, wrong) {
+        let has = |name: &str| nb.is_some_and(|nb| in_use::has_port(nb, name));
+        let is_in_use = |(row, ..): &(&Arc<Row>, &str, &Switch)| has(row.str(port_binding::LOGICAL_PORT));
+        for (row, zone, switch) in shared(ports, (PORTS, "ports"), |(_, zone, _)| zone, is_in_use, wrong) {
             let is_free = |name: &str| nb.is_none_or(|nb| !is_taken(nb, name));
             let port = read_port(row, zone, switch).and_then(|mut port| {
                 if !is_free(&port.name) {
@@ -150,6 +159,7 @@ impl Theirs {
         ic_sb: &Cache,
         zones: &BTreeMap<Uuid, &str>,
         switches: &[Switch],
+        nb: Option<&Cache>,
         wrong: &mut Vec<String>,
     ) {
         let mut rows = Vec::new();
@@ -178,7 +188,9 @@ impl Theirs {
                 )),
             }
         }
-        self.routes = shared(found, (ROUTES, "routes"), |route| &route.zone, wrong);
+        let there = LazyCell::new(|| nb.map(in_use::routes).unwrap_or_default());
+        let is_in_use = |route: &PeerRoute| there.get(&route.next_hop).is_some_and(|of| of.contains(&route.prefix));
+        self.routes = shared(found, (ROUTES, "routes"), |route| &route.zone, is_in_use, wrong);
         self.routes.sort();
     }
 
@@ -229,48 +241,79 @@ fn text(uuid: Uuid) -> Name {
 }
 
 /// What is used of rows that are in order. If there are more than `most`, each cluster has its share: one that offers much takes
-/// nothing from one that offers little.
-fn shared<T>(rows: Vec<T>, (most, what): (usize, &str), zone: impl Fn(&T) -> &str, wrong: &mut Vec<String>) -> Vec<T> {
+/// nothing from one that offers little. Names cost nothing, and many of them would make the shares small: so a cluster keeps what it has
+/// in use, up to a part of `most`.
+fn shared<T>(
+    rows: Vec<T>,
+    (most, what): (usize, &str),
+    zone: impl Fn(&T) -> &str,
+    is_in_use: impl Fn(&T) -> bool,
+    wrong: &mut Vec<String>,
+) -> Vec<T> {
     if rows.len() <= most {
         return rows;
     }
-    let mut counts: BTreeMap<Name, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<Name, Count> = BTreeMap::new();
     for row in &rows {
-        *counts.entry(zone(row).into()).or_default() += 1;
+        let count = counts.entry(zone(row).into()).or_default();
+        count.offered += 1;
+        count.kept += usize::from(count.kept < most / KEPT && is_in_use(row));
     }
-    let share = share(counts.values().copied().collect(), most);
-    for (zone, count) in counts.iter().filter(|(_, count)| **count > share) {
-        wrong.push(format!("cluster {zone} offers {count} {what}, of which {share} are used; have it offer fewer"));
+    let share = share(&counts, most);
+    for (zone, count) in &counts {
+        let (all, used) = (count.offered, count.used(share));
+        if used < all {
+            wrong.push(format!("cluster {zone} offers {all} {what}, of which {used} are used; have it offer fewer"));
+        }
     }
-    let mut used: BTreeMap<Name, usize> = BTreeMap::new();
+    let mut left: BTreeMap<Name, usize> = counts.into_iter().map(|(zone, count)| (zone, count.used(share))).collect();
     let is_used = |row: &T| {
-        let used = used.entry(zone(row).into()).or_default();
-        *used += 1;
-        *used <= share
+        let Some(left) = left.get_mut(zone(row)).filter(|left| **left > 0) else { return false };
+        *left -= 1;
+        true
     };
-    rows.into_iter().filter(is_used).collect()
+    rows.into_iter().filter(is_used).take(most).collect()
+}
+
+/// How many rows a cluster has.
+#[derive(Default)]
+struct Count {
+    offered: usize,
+    /// Of those that are in use, as many as it keeps whatever others offer.
+    kept: usize,
+}
+
+impl Count {
+    /// How many of them are used.
+    fn used(&self, share: usize) -> usize {
+        self.offered.min(share.max(self.kept))
+    }
 }
 
 /// How many rows each cluster may have, so that there are at most `most`. What one does not need is there for the others.
-fn share(mut counts: Vec<usize>, most: usize) -> usize {
-    counts.sort_unstable();
-    let (mut room, mut clusters) = (most, counts.len());
-    for count in counts {
-        let share = room / clusters;
-        if count > share {
-            return share;
+fn share(counts: &BTreeMap<Name, Count>, most: usize) -> usize {
+    let fits = |share: usize| counts.values().map(|count| count.used(share)).sum::<usize>() <= most;
+    let (mut share, mut too_many) = (0, most + 1);
+    while share + 1 < too_many {
+        let middle = usize::midpoint(share, too_many);
+        if fits(middle) {
+            share = middle;
+        } else {
+            too_many = middle;
         }
-        (room, clusters) = (room - count, clusters - 1);
     }
-    most
+    share
 }
 
-/// The least tunnel key of each zone's ports: who joins later gets a higher one.
-fn ages(ic_sb: &Cache) -> BTreeMap<Uuid, u32> {
-    let mut ages: BTreeMap<Uuid, u32> = BTreeMap::new();
+/// Orders zones: those of which this cluster has a port in use are first, then by the least tunnel key of their ports: who joins later
+/// gets a higher one. By the keys alone, zones that somebody invents could all be old.
+fn ages(ic_sb: &Cache, nb: Option<&Cache>) -> BTreeMap<Uuid, (bool, u32)> {
+    let mut ages: BTreeMap<Uuid, (bool, u32)> = BTreeMap::new();
     for (_, row) in ic_sb.iter(port_binding::TABLE) {
         let (Some(key), Some(zone)) = (port_key(row), row.uuid(port_binding::AVAILABILITY_ZONE)) else { continue };
-        ages.entry(zone).and_modify(|least| *least = key.min(*least)).or_insert(key);
+        let is_new = nb.is_none_or(|nb| !in_use::has_port(nb, row.str(port_binding::LOGICAL_PORT)));
+        let age = (is_new, key);
+        ages.entry(zone).and_modify(|least| *least = age.min(*least)).or_insert(age);
     }
     ages
 }
@@ -278,10 +321,10 @@ fn ages(ic_sb: &Cache) -> BTreeMap<Uuid, u32> {
 /// The clusters whose names can be used. A new one takes no place away.
 fn named<'a>(
     mut zones: Vec<(Uuid, &'a str)>,
-    ages: &BTreeMap<Uuid, u32>,
+    ages: &BTreeMap<Uuid, (bool, u32)>,
     wrong: &mut Vec<String>,
 ) -> BTreeMap<Uuid, &'a str> {
-    zones.sort_by_key(|(uuid, name)| (ages.get(uuid).copied().unwrap_or(u32::MAX), *name));
+    zones.sort_by_key(|(uuid, name)| (ages.get(uuid).copied().unwrap_or((true, u32::MAX)), *name));
     zones.retain(|(_, name)| {
         if !is_zone(name) {
             wrong.push(format!(

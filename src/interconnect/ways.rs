@@ -3,14 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use ipnetwork::IpNetwork;
 use ovnkube_model::{Name, PeerPort, PeerRoute, Subnet};
-use ovnkube_ovn::Row;
-use ovnkube_ovn::nb::logical_router_static_route as static_route;
 use ovnkube_ovn::sb::port_binding;
 use ovnkube_ovsdb_data::Cache;
 
-use crate::rows::is_ours;
+use crate::in_use::routes;
 use crate::switches::Switch;
 use crate::theirs::{Port, Theirs};
 
@@ -52,7 +49,7 @@ impl Ways {
         let open: BTreeSet<Way> = open.collect();
         let fresh: BTreeSet<Way> = known.map(|known| open.difference(known).cloned().collect()).unwrap_or_default();
         let is_asked = !closed.is_empty() || !fresh.is_empty();
-        let used = nb.filter(|_| is_asked).map(used).unwrap_or_default();
+        let used = nb.filter(|_| is_asked).map(routes).unwrap_or_default();
         let mut ways = Self { used, open, fresh, reached: BTreeSet::new() };
         if !closed.is_empty() && !ways.used.is_empty() {
             let passable = theirs.routes.iter().filter(|route| ways.passes(route));
@@ -110,19 +107,4 @@ impl Ways {
         ports.dedup();
         ports
     }
-}
-
-fn used(nb: &Cache) -> BTreeMap<IpAddr, BTreeSet<Subnet>> {
-    let mut used: BTreeMap<IpAddr, BTreeSet<Subnet>> = BTreeMap::new();
-    let ours = nb.iter(static_route::TABLE).filter(|(_, row)| is_ours(row));
-    for (prefix, next_hop) in ours.filter_map(|(_, row)| way(row)) {
-        used.entry(next_hop).or_default().insert(prefix);
-    }
-    used
-}
-
-/// Prefix and next hop of a route in NB.
-pub(crate) fn way(row: &Row) -> Option<(Subnet, IpAddr)> {
-    let prefix: IpNetwork = row.str(static_route::IP_PREFIX).parse().ok()?;
-    Some((Subnet::of(prefix), row.str(static_route::NEXTHOP).parse().ok()?))
 }

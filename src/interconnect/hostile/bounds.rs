@@ -1,5 +1,8 @@
 //! More rows than a cluster has use for.
 
+use ovnkube_ovn::nb::{logical_router_static_route as static_route, logical_switch_port as lsp};
+use ovnkube_ovn::owner;
+
 use super::*;
 
 #[test]
@@ -46,6 +49,53 @@ fn each_cluster_has_its_share() {
     says(&peers.problems, &["cluster az1a offers 17000 routes, of which 16379 are used"]);
     says(&peers.problems, &["cluster az1a offers 1101 gateways, of which 1018 are used"]);
     assert_eq!(peers.problems.len(), 2, "{:?}", peers.problems);
+}
+
+/// Names of clusters cost nothing: however many somebody invents, a cluster keeps what is in use of it.
+#[test]
+fn invented_clusters_take_nothing_that_is_in_use() {
+    let mut rig = Rig::new();
+    rig.switch("ts", "11.0.0.0/16", &[("az1", "11.0.255.5"), ("az2", "11.0.255.9")], 16_711_681);
+    for (port, gateway, n) in [("ts-az2", "gw2", 9), ("ts-az2b", "gw2b", 10), ("ts-az2c", "gw2c", 11)] {
+        let tunnel = format!("172.19.0.{n}");
+        rig.port("az2", "ts", port, (2_000 + n, &format!("11.0.255.{n}/16")), "gw2");
+        rig.gateway("az2", gateway, &[("geneve", &tunnel)], None);
+        add(&mut rig.nb, port, Row::new(lsp::TABLE).with(lsp::NAME, port).with(lsp::TYPE, "remote"));
+        let there = rig.chassis(gateway, &tunnel, &[("is-remote", "true")]);
+        let row = rig.sb.get(chassis::TABLE, there).unwrap().as_ref().clone();
+        add(&mut rig.sb, gateway, row.with(chassis::EXTERNAL_IDS, owner::marks(owner::INTERCONNECTION)));
+    }
+    for n in 0..100 {
+        let prefix = format!("20.0.{n}.0/24");
+        rig.route("az2", &prefix, "11.0.255.9");
+        let row = Row::new(static_route::TABLE)
+            .with(static_route::IP_PREFIX, prefix.as_str())
+            .with(static_route::NEXTHOP, "11.0.255.9")
+            .with(static_route::EXTERNAL_IDS, owner::marks(owner::INTERCONNECTION));
+        add(&mut rig.nb, &prefix, row);
+    }
+    for n in 0..600 {
+        let zone = format!("new{n}");
+        rig.zone(&zone);
+        let ip = |half: i64| format!("{}.{}", n / 100, n % 100 * 2 + half);
+        for half in [1, 2] {
+            let name = format!("new{n}-{half}");
+            rig.port(&zone, "ts", &format!("ts-{name}"), (2 * n + half, &format!("11.0.{}/16", ip(half))), "");
+            rig.gateway(&zone, &name, &[("geneve", &format!("172.21.{}", ip(half)))], None);
+        }
+        for m in 0..30 {
+            rig.route(&zone, &format!("12.{}.{}.{m}/32", n / 250, n % 250), &format!("11.0.{}", ip(1)));
+        }
+    }
+    let peers = rig.step().peers;
+    let routes = || peers.routes.iter().chain(&peers.waiting);
+    let is_az2 = |port: &&ovnkube_model::Name| port.starts_with("ts-az2");
+    assert_eq!(peers.switches["ts"].remote.keys().filter(is_az2).count(), 3);
+    assert_eq!(peers.clusters["az2"].gateways, 3);
+    assert_eq!(routes().filter(|route| *route.zone == *"az2").count(), 100);
+    // each of the others has the same share
+    let gateways = peers.clusters.values().map(|cluster| cluster.gateways).sum::<usize>();
+    assert_eq!((peers.switches["ts"].remote.len(), gateways, routes().count()), (603, 603, 16_300));
 }
 
 #[test]
@@ -95,8 +145,12 @@ fn new_ones_take_no_place_of_those_in_use() {
     assert!(switches.contains_key("ts") && switches.contains_key("the-old-one"));
 
     let mut rig = Rig::new();
+    add(&mut rig.nb, "ts-az2", Row::new(lsp::TABLE).with(lsp::NAME, "ts-az2").with(lsp::TYPE, "remote"));
     for n in 0..1_100 {
-        rig.zone(&format!("a{n:04}"));
+        let zone = format!("a{n:04}");
+        rig.zone(&zone);
+        // in a switch that nobody has, any key is free
+        rig.port(&zone, &zone, &format!("{zone}-{zone}"), (1, "11.0.0.1/24"), "");
     }
     let peers = rig.step().peers;
     assert!(peers.problems[0].contains("there are 1101 clusters; the 1024 that joined first are used"));

@@ -13,9 +13,9 @@ use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::names;
 use serde::Serialize;
 
+use crate::in_use::way;
 use crate::rows::is_ours;
 use crate::text::short;
-use crate::ways::way;
 
 /// What is there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
