@@ -1,8 +1,9 @@
 //! Whether the other clusters are there.
 //!
 //! IC-NB has a number that any cluster may raise. Whoever has followed what the databases held then writes this number to its own
-//! row in IC-SB. A cluster that has done so before, and does not any more, is silent. Of one that never did, nothing can be
-//! known: OVN's own daemon of 23.03 does not do it, and databases of that release have no such number.
+//! row in IC-SB. A cluster that has done so before, and does not any more, is silent. So is one of ovnkube that never did: databases
+//! that are new begin with 0, and it may die before the first question. Of another one that never did, nothing can be known: OVN's own
+//! daemon of 23.03 does not do it, and databases of that release have no such number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub struct Numbers {
     pub asked: Option<i64>,
     /// Of the other clusters, where they have one.
     pub answers: BTreeMap<Name, i64>,
+    /// Those of ovnkube: they follow from the start.
+    pub followers: BTreeSet<Name>,
 }
 
 /// What was heard so far. All times are from one moment on.
@@ -49,7 +52,8 @@ impl Hearing {
         }
         self.heard.retain(|name, _| numbers.answers.contains_key(name));
         for (name, answer) in &numbers.answers {
-            let lags = numbers.asked.is_some_and(|asked| asked != *answer && *answer != 0);
+            let follows = *answer != 0 || numbers.followers.contains(name);
+            let lags = follows && numbers.asked.is_some_and(|asked| asked != *answer);
             let (heard, since) = self.heard.entry(name.clone()).or_insert((*answer, None));
             let began = since.filter(|_| *heard == *answer).unwrap_or(now);
             (*heard, *since) = (*answer, lags.then_some(began));
@@ -92,6 +96,7 @@ mod tests {
         Numbers {
             asked: Some(asked),
             answers: answers.iter().map(|(name, answer)| ((*name).into(), *answer)).collect(),
+            followers: BTreeSet::new(),
         }
     }
 
@@ -117,6 +122,20 @@ mod tests {
         assert_eq!(hear(8, &[("a", 8), ("b", 7), ("old", 0)], 13), "");
         assert_eq!(hear(8, &[("a", 8), ("b", 8), ("old", 0)], 14), "");
         assert_eq!(hear(8, &[("a", 8), ("old", 0)], 99), "");
+    }
+
+    /// Databases that are new begin with 0.
+    #[test]
+    fn a_cluster_of_ovnkube_that_dies_before_the_first_question_is_silent() {
+        let mut hearing = Hearing::default();
+        let followers: BTreeSet<Name> = ["new".into()].into();
+        let mut hear = |asked, now| {
+            let numbers = Numbers { followers: followers.clone(), ..numbers(asked, &[("new", 0), ("old", 0)]) };
+            hearing.hear(&numbers, Duration::from_secs(now));
+            silent(&hearing, now).join(" ")
+        };
+        assert_eq!([hear(0, 0), hear(0, 99), hear(1, 100), hear(1, 109)], [""; 4]);
+        assert_eq!(hear(1, 110), "new");
     }
 
     #[test]

@@ -89,7 +89,8 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
         carrying,
         problems: first(own_problems, problems),
     };
-    let numbers = Numbers { asked: number(databases.ic_nb).map(|(_, number)| number), answers: theirs.answers };
+    let asked = number(databases.ic_nb).map(|(_, number)| number);
+    let numbers = Numbers { asked, answers: theirs.answers, followers: theirs.followers };
     let goes_on = !moment.is_settled && stage != Stage::Done;
     Step { claims, offers, chassis, peers, numbers, open: ways.open(), idle, goes_on, is_soon }
 }

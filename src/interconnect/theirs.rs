@@ -38,6 +38,8 @@ pub(crate) struct Theirs {
     pub(crate) clusters: BTreeMap<Name, PeerCluster>,
     /// The numbers that they have followed.
     pub(crate) answers: BTreeMap<Name, i64>,
+    /// Those that have the mark of ovnkube.
+    pub(crate) followers: BTreeSet<Name>,
 }
 
 /// A port of another cluster in a transit switch.
@@ -73,6 +75,10 @@ impl Theirs {
         theirs.read_gateways(reader, &zones, problems);
         theirs.read_ports(ic_sb, &zones, switches, nb, problems);
         theirs.read_routes(ic_sb, &zones, switches, nb, problems);
+        let gateways = theirs.gateways.values().map(|gateway| (&gateway.zone, &gateway.cluster));
+        let ports = theirs.ports.iter().map(|port| (&port.zone, &port.cluster));
+        let marked = gateways.chain(ports).filter(|(_, cluster)| cluster.is_some());
+        theirs.followers = marked.map(|(zone, _)| zone.clone()).collect();
         theirs
     }
 

@@ -67,6 +67,13 @@ fn a_copied_mark_takes_no_prefix() {
     assert_eq!(two(Some("uid4"), [3, 4]).problems(), Vec::<String>::new());
 }
 
+/// Who has a mark answers questions from the start.
+#[test]
+fn clusters_of_ovnkube_are_known_by_their_marks() {
+    assert_eq!(two(None, [3, 4]).step().numbers.followers, ["az3".into()].into());
+    assert_eq!(two(Some("uid4"), [3, 4]).step().numbers.followers, ["az3".into(), "az4".into()].into());
+}
+
 /// Nor if its port is said to be on the gateway of that cluster.
 #[test]
 fn a_copied_mark_and_gateway_take_no_prefix() {

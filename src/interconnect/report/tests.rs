@@ -1,13 +1,17 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use ovnkube_db::{Answer, Model, Observed, Seen};
+use ovnkube_ovn::ic_nb::{self, ic_nb_global};
+use ovnkube_ovn::{Row, ServerSchema, Uuid};
+use ovnkube_ovsdb_data::Cache;
 
 use super::declared::DeclaredRoute;
 use super::facts::{Facts, GatewayNode};
 use super::in_effect::{Asked, asked};
 use super::northbound::{ByHand, Kept, Northbound};
 use super::ways::{Offered, Routes, Way};
-use super::zones::{Gateway, Port, Zone};
+use super::zones::{Gateway, Port, Zone, mark_silent};
 use super::{RouteList, Source, Status, Verdict, checks};
 
 fn config(changed: &[(&str, &str)]) -> Asked {
@@ -179,6 +183,23 @@ fn how_long_clusters_are_joined_or_silent_and_prefixes_are_offered_is_told() {
         assert!(status.to_string().lines().any(|said| said == line), "{line:?} in\n{status}");
     }
     assert_eq!(list.to_string(), "cluster az2\n  10.244.0.0/16 by ts 169.254.100.77, for 2 h: used\n");
+}
+
+/// Databases that are new begin with 0. Of a cluster without ovnkube that never answered, nothing is known.
+#[test]
+fn a_cluster_of_ovnkube_that_never_answered_is_silent() {
+    let mut north = Cache::new(&ic_nb::DATABASE, ovnkube_plan::identity, |_| false);
+    let schema = ServerSchema::parse(include_bytes!("../../ovn/schema/ovn-ic-nb.ovsschema")).unwrap();
+    north.set_schema(Arc::new(schema));
+    let row = Row::new(ic_nb_global::TABLE)
+        .with(ic_nb_global::NB_IC_CFG, 1_i64)
+        .with(ic_nb_global::EXTERNAL_IDS, [("ovnkube-questions", "1 1000")]);
+    north.set(ic_nb_global::TABLE, Uuid::default(), Some(Arc::new(row)));
+    let never =
+        |cluster: Option<&str>| Zone { cluster: cluster.map(str::to_owned), answer: Some(0), ..Zone::default() };
+    let mut zones = [never(Some("uid2")), never(None)];
+    mark_silent(&mut zones, &north, NOW);
+    assert_eq!(zones.map(|zone| zone.silent_since), [Some(1_000), None]);
 }
 
 /// Everything that can be wrong: what is changed, and how the only line begins that is not in order.

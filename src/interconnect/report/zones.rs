@@ -115,13 +115,13 @@ pub(super) fn zones(ic_sb: &Cache) -> Vec<Zone> {
     zones
 }
 
-/// Marks the clusters that did not follow a number that they were asked for long ago. One that never followed any may not be able
-/// to.
+/// Marks the clusters that did not follow a number that they were asked for long ago. One without ovnkube that never followed any may not
+/// be able to.
 pub(super) fn mark_silent(zones: &mut [Zone], ic_nb: &Cache, now: u64) {
     let waits = Listening::default().silent_after.as_secs();
     let questions = questions(ic_nb);
     for zone in zones {
-        let Some(answer) = zone.answer.filter(|answer| *answer != 0) else { continue };
+        let Some(answer) = zone.answer.filter(|answer| *answer != 0 || zone.cluster.is_some()) else { continue };
         let missed = questions.iter().filter(|(number, at)| answer < *number && at.saturating_add(waits) <= now);
         zone.silent_since = missed.map(|(_, at)| *at).min();
     }
