@@ -57,7 +57,7 @@ const LEFT: &str = "the file of this host is that of a member that has left its 
 
 /// Copies the contents to a file.
 pub fn backup(observed: &Observed) -> Verdict<Source> {
-    let servers = Servers::of(&observed.named());
+    let servers = Servers::named(observed);
     one_cluster(&servers)?;
     let with = |role| servers.all.iter().filter(move |server| server.role == role && server.answers());
     let from =
@@ -86,8 +86,8 @@ pub fn backup(observed: &Observed) -> Verdict<Source> {
 
 /// The server on this host writes its file anew: a second one beside it, which takes its place.
 pub fn compact(observed: &Observed) -> Verdict<()> {
-    here(observed)?;
-    let file = observed.here().and_then(|(_, control)| control.file.as_ref());
+    let (seen, _) = here(observed)?;
+    let file = seen.control.as_ref().and_then(|control| control.file.as_ref());
     let short = file.and_then(|file| Some((file, file.free.filter(|free| *free < file.bytes)?)));
     short.map_or(Ok(()), |(file, free)| {
         refuse(format!(
@@ -208,7 +208,8 @@ pub fn remove(observed: &Observed, wanted: &str) -> Verdict<Removal> {
 
 /// Whether the cluster of the member on this host has no such member: it may have been removed before.
 pub fn lacks(observed: &Observed, wanted: &str) -> bool {
-    let status = observed.here().and_then(|(_, control)| control.cluster.as_ref());
+    let here = observed.here().filter(|(seen, _)| observed.is_named(seen));
+    let status = here.and_then(|(_, control)| control.cluster.as_ref());
     status.is_some_and(|status| status.is_member() && !status.members.iter().any(|listed| listed.is(wanted)))
 }
 
@@ -362,7 +363,7 @@ pub fn bootstrap(observed: &Observed, here: &Here, local: &str, contents: bool) 
 /// Whether a member's file is of the cluster that answers. With another one's, members would elect a leader with contents of that time.
 fn same_cluster(observed: &Observed, here: &Here) -> Verdict<()> {
     let Here::Member { cluster: Some(own), joined: true, .. } = here else { return Ok(()) };
-    let servers = Servers::of(&observed.named());
+    let servers = Servers::named(observed);
     let other = servers.all.iter().find(|server| server.cluster.as_ref().is_some_and(|cluster| cluster != own));
     other.map_or(Ok(()), |other| {
         refuse(format!(
@@ -406,7 +407,7 @@ fn writer(observed: &Observed, name: &str) -> Verdict<Server> {
     if name != observed.database {
         return refuse(format!("the file is of the database {name}, not {}", observed.database));
     }
-    let servers = Servers::of(&observed.named());
+    let servers = Servers::named(observed);
     one_cluster(&servers)?;
     if let Some(leader) = servers.leader().filter(|leader| leader.answers()) {
         return Ok(leader.clone());
@@ -425,7 +426,7 @@ fn writer(observed: &Observed, name: &str) -> Verdict<Server> {
     }
 }
 
-/// The server on this host that answers, and what it says of its cluster.
+/// The server on this host that answers and that the addresses mean, and what it says of its cluster.
 fn here(observed: &Observed) -> Verdict<(&Seen, Option<&ClusterStatus>)> {
     let word = observed.word();
     let Some((seen, control)) = observed.here() else {
@@ -434,6 +435,15 @@ fn here(observed: &Observed) -> Verdict<(&Seen, Option<&ClusterStatus>)> {
              socket with --{word}-run-dir"
         ));
     };
+    if !observed.is_named(seen) {
+        let named = observed.servers.iter().filter(|seen| !seen.unnamed).map(|seen| seen.address.as_str());
+        return refuse(format!(
+            "the server on this host, {}, is not used, because it is not known to be one of these: {}; if it is meant, give its \
+             address with --{word}-address",
+            seen.address,
+            named.collect::<Vec<_>>().join(", ")
+        ));
+    }
     match &control.problem {
         Some(problem) => refuse(format!("the ovsdb-server on this host does not answer: {problem}; restart it")),
         None => Ok((seen, control.cluster.as_ref())),
@@ -441,7 +451,7 @@ fn here(observed: &Observed) -> Verdict<(&Seen, Option<&ClusterStatus>)> {
 }
 
 fn cluster_to_join(observed: &Observed) -> Verdict<String> {
-    let servers = Servers::of(&observed.named());
+    let servers = Servers::named(observed);
     one_cluster(&servers)?;
     let word = observed.word();
     match servers.leader().and_then(|leader| leader.cluster.clone()) {

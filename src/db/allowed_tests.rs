@@ -363,14 +363,40 @@ fn no_step_uses_a_server_that_was_not_named() {
     let mut copy = beside("xB");
     copy.servers[1].control.as_mut().unwrap().backup_of = Some("tcp:10.0.0.1:6641".to_owned());
     let backed_up = "tcp:10.0.0.1:6641";
-    for (case, observed, read, written, joined) in [
-        ("silent", beside("xxA"), Err(unused), Err(unused), Err(unused)),
-        ("without a leader", beside("ddA"), Ok(backed_up), Err(unused), Err("the cluster has no leader")),
-        ("another cluster, silent", beside_another("xxL"), Err(unused), Err(unused), Err(unused)),
-        ("another cluster", beside_another("LFL"), Ok(backed_up), Ok(backed_up), Ok(CLUSTER)),
-        ("its cluster", beside("FFL"), Ok("unix:/here"), Ok("unix:/here"), Ok(CLUSTER)),
-        ("a copy", copy, Ok("unix:/here"), Err("no server answers"), Err("none of the servers that answer is in")),
+    let not_here = Err(
+        "the server on this host, unix:/here, is not used, because it is not known to be one of these: tcp:10.0.0.1:6641, \
+         tcp:10.0.0.2:6641; if it is meant, give its address with --nb-address",
+    );
+    let not_of_it = [not_here; 3];
+    let is_there = Err("tcp:10.0.0.1:6641 is there");
+    let no_cluster = Err("is in no cluster");
+    for (case, observed, read, written, joined, [compacted, left, removed]) in [
+        ("silent", beside("xxA"), Err(unused), Err(unused), Err(unused), not_of_it),
+        ("without a leader", beside("ddA"), Ok(backed_up), Err(unused), Err("the cluster has no leader"), not_of_it),
+        ("another cluster, silent", beside_another("xxL"), Err(unused), Err(unused), Err(unused), not_of_it),
+        ("another cluster", beside_another("LFL"), Ok(backed_up), Ok(backed_up), Ok(CLUSTER), not_of_it),
+        (
+            "its cluster",
+            beside("FFL"),
+            Ok("unix:/here"),
+            Ok("unix:/here"),
+            Ok(CLUSTER),
+            [Ok(""), Ok("then 2 of 2 members are connected"), is_there],
+        ),
+        (
+            "a copy",
+            copy,
+            Ok("unix:/here"),
+            Err("no server answers"),
+            Err("none of the servers that answer is in"),
+            [Ok(""), no_cluster, no_cluster],
+        ),
     ] {
+        check(&format!("compact {case}"), &told(compact(&observed), |()| String::new()), compacted);
+        check(&format!("leave {case}"), &told(leave(&observed), Option::unwrap_or_default), left);
+        check(&format!("remove {case}"), &told(remove(&observed, "aaaa"), |removal| removal.id), removed);
+        let is_meant = left != not_here;
+        assert!(is_meant || !lacks(&observed, "ffff"), "{case}");
         check(&format!("backup {case}"), &told(backup(&observed), address), read);
         check(&format!("restore {case}"), &told(restore(&observed, "OVN_Northbound", "7.0.0"), address), written);
         let converted = convert(&observed, "OVN_Northbound", "7.11.0");

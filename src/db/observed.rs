@@ -123,8 +123,13 @@ impl Observed {
     /// The servers that the given addresses name: the one on this host only if it belongs to them.
     pub(crate) fn named(&self) -> Self {
         let mut named = self.clone();
-        named.servers.retain(|seen| !seen.unnamed || self.belongs(seen));
+        named.servers.retain(|seen| self.is_named(seen));
         named
+    }
+
+    /// Whether a server is one of those that the given addresses name, or belongs to them.
+    pub(crate) fn is_named(&self, seen: &Seen) -> bool {
+        !seen.unnamed || self.belongs(seen)
     }
 
     /// Whether a server is of the same cluster as one that is named and answers, or copies one.

@@ -116,6 +116,11 @@ impl Servers {
         Self { all, complete: true }
     }
 
+    /// Those that the given addresses name.
+    pub(crate) fn named(observed: &Observed) -> Self {
+        Self::of(&observed.named())
+    }
+
     /// Those of a cluster. A server that does not answer is taken for one.
     pub fn members(&self) -> impl Iterator<Item = &Server> {
         self.all
