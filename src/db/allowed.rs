@@ -134,10 +134,33 @@ pub fn leave(observed: &Observed) -> Verdict<Option<String>> {
              member join first, or stop it with ovn-ctl"
         ));
     }
-    enough(&others, word)
+    let note = enough(&others, word)?;
+    match servers.leader().filter(|_| note.is_some() && !status.is_leader() && is_missed(others.len())) {
+        Some(leader) => refuse(only_the_leader_knows(leader, others.len(), word, status)),
+        None => Ok(note),
+    }
 }
 
-/// Whether those that stay can still write, and what their user has to know.
+/// Whether the member that leaves may be missed: of an odd number, as many must confirm what is written without it. Of an even number one
+/// fewer must, so those that confirm now are enough.
+fn is_missed(stay: usize) -> bool {
+    majority(stay) == majority(stay + 1)
+}
+
+/// A member that does not confirm what it is sent, as with a full disk, is connected to all others. Only its leader notices.
+fn only_the_leader_knows(leader: &Server, stay: usize, word: &str, status: &ClusterStatus) -> String {
+    format!(
+        "{} of the {stay} members that stay would have to confirm what is written, and no more are connected. Whether each of them \
+         does, only the leader knows: ovnkube db status {word} on the host of {} names one that does not. Let a new member join first \
+         (ovnkube db join); or, if all do, stop ovsdb-server here and run ovnkube db leave {word} {} there",
+        majority(stay),
+        leader.address,
+        first_digits(&status.member)
+    )
+}
+
+/// Whether those that stay can still write, and what their user has to know. To remove a member that is down needs no more than that:
+/// it confirms nothing, and without it no more have to.
 fn enough(others: &[&Server], word: &str) -> Verdict<Option<String>> {
     let (all, connected) = (others.len(), others.iter().filter(|member| member.connected).count());
     let unasked: Vec<&Server> = others.iter().copied().filter(|member| !member.asked && !member.connected).collect();

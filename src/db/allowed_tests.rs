@@ -42,12 +42,24 @@ fn check(case: &str, verdict: &Result<String, String>, want: Result<&str, &str>)
 
 #[test]
 fn who_may_leave() {
+    let only_the_leader = "2 of the 2 members that stay would have to confirm what is written, and no more are connected. Whether each of \
+         them does, only the leader knows: ovnkube db status nb on the host of tcp:10.0.0.1:6641 names one that does not. Let a new";
     for (letters, here, want) in [
-        ("LFF", 1, Ok("then 2 of 2 members are connected, and none may fail")),
         ("LFF", 0, Ok("then 2 of 2 members are connected, and none may fail")),
         ("LFFFF", 1, Ok("")),
-        ("LFFFx", 1, Ok("then 3 of 4 members are connected")),
+        ("LFFFx", 0, Ok("then 3 of 4 members are connected")),
         ("LF", 1, Ok("then 1 of 1 members are connected")),
+        // a follower does not know whether another one confirms
+        ("LFF", 1, Err(only_the_leader)),
+        ("LFF", 1, Err("or, if all do, stop ovsdb-server here and run ovnkube db leave nb bbbb there")),
+        (
+            "LFFFx",
+            1,
+            Err("3 of the 4 members that stay would have to confirm what is written, and no more are connected"),
+        ),
+        // now 3 of 4 must confirm, then 2 of 3
+        ("LFFF", 1, Ok("")),
+        ("LFFx", 1, Ok("then 2 of 3 members are connected, and none may fail")),
         (
             "LFx",
             1,
@@ -86,6 +98,19 @@ fn who_may_leave() {
         "1 of the 4 other members are known to be connected, and 3 are needed; give the addresses of all members with --nb-address, also of {others}"
     );
     check("not asked", &verdict, Err(&want));
+}
+
+/// Its disk is full, say: it says itself that all is well, and its leader does not hear it.
+#[test]
+fn nobody_leaves_one_that_does_not_confirm() {
+    let with = |here: usize| {
+        let mut observed = seen("LFF", Some(here));
+        let status = observed.servers[here].control.as_mut().unwrap().cluster.as_mut().unwrap();
+        status.members[2].silent_ms = Some(40_000);
+        told(leave(&observed), Option::unwrap_or_default)
+    };
+    check("the leader", &with(0), Err("1 of the 2 other members are connected, and 2 are needed"));
+    check("a follower", &with(1), Err("only the leader knows"));
 }
 
 #[test]
