@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::cluster_status::{ClusterStatus, Listed};
 use crate::judge::{absent, majority, names};
-use crate::judgement::size;
 use crate::local::{Cluster, usable};
 use crate::observed::{Model, Observed, Seen, host_of};
 use crate::refused::{Verdict, refuse};
+use crate::room;
 use crate::servers::{Role, Server, Servers};
 
 /// The server that a step uses, and what its user has to know.
@@ -88,16 +88,7 @@ pub fn backup(observed: &Observed) -> Verdict<Source> {
 pub fn compact(observed: &Observed) -> Verdict<()> {
     let (seen, _) = here(observed)?;
     let file = seen.control.as_ref().and_then(|control| control.file.as_ref());
-    let short = file.and_then(|file| Some((file, file.free.filter(|free| *free < file.bytes)?)));
-    short.map_or(Ok(()), |(file, free)| {
-        refuse(format!(
-            "the server writes a second file beside {} meanwhile, which may need {}, and {} has {} left; make room there first",
-            file.path,
-            size(file.bytes),
-            directory(&file.path),
-            size(free)
-        ))
-    })
+    file.map_or(Ok(()), room::for_second)
 }
 
 /// The member on this host leaves its cluster.
@@ -231,8 +222,7 @@ pub fn remove(observed: &Observed, wanted: &str) -> Verdict<Removal> {
 
 /// Whether the cluster of the member on this host has no such member: it may have been removed before.
 pub fn lacks(observed: &Observed, wanted: &str) -> bool {
-    let here = observed.here().filter(|(seen, _)| observed.is_named(seen));
-    let status = here.and_then(|(_, control)| control.cluster.as_ref());
+    let status = observed.named_here().and_then(|(_, control)| control.cluster.as_ref());
     status.is_some_and(|status| status.is_member() && !status.members.iter().any(|listed| listed.is(wanted)))
 }
 
@@ -397,8 +387,8 @@ fn same_cluster(observed: &Observed, here: &Here) -> Verdict<()> {
     })
 }
 
-/// Replaces the contents with those of a backup of `schema`.
-pub fn restore(observed: &Observed, name: &str, schema: &str) -> Verdict<Source> {
+/// Replaces the contents with those of a backup of `schema`, which has so many bytes.
+pub fn restore(observed: &Observed, name: &str, schema: &str, bytes: u64) -> Verdict<Source> {
     let writer = writer(observed, name)?;
     let running = writer.schema.as_deref().unwrap_or_default();
     if version(schema) > version(running) {
@@ -407,6 +397,7 @@ pub fn restore(observed: &Observed, name: &str, schema: &str) -> Verdict<Source>
             observed.word()
         ));
     }
+    room::for_contents(observed, Some(bytes))?;
     let older_than = (version(schema) < version(running)).then(|| running.to_owned());
     Ok(Source { address: writer.address, note: None, older_than })
 }
@@ -421,7 +412,10 @@ pub fn convert(observed: &Observed, name: &str, schema: &str) -> Verdict<Option<
             "the database has schema {running}, and {schema} is older: tables and columns would be lost. An older release of OVN \
              works with the newer schema"
         )),
-        std::cmp::Ordering::Less => Ok(Some(Source { address: writer.address, note: None, older_than: None })),
+        std::cmp::Ordering::Less => {
+            room::for_contents(observed, None)?;
+            Ok(Some(Source { address: writer.address, note: None, older_than: None }))
+        }
     }
 }
 
@@ -540,10 +534,6 @@ fn is_self(member: &Server, status: &ClusterStatus) -> bool {
 
 fn first_digits(id: &str) -> String {
     id.chars().take(4).collect()
-}
-
-fn directory(path: &str) -> &str {
-    path.rsplit_once('/').map_or(".", |(directory, _)| if directory.is_empty() { "/" } else { directory })
 }
 
 /// `7.0.0` as numbers.

@@ -379,6 +379,37 @@ fn what_room_the_compaction_of_a_file_needs() {
     }
 }
 
+/// Each member writes them behind what its file has, wherever the backup is.
+#[test]
+fn what_room_new_contents_need() {
+    let with = |mut observed: crate::Observed, bytes, free| {
+        let file = DatabaseFile { path: "/var/lib/ovn/nb.db".to_owned(), bytes, free, read_only: false };
+        observed.servers[2].control.as_mut().unwrap().file = Some(file);
+        let restored = restore(&observed, "OVN_Northbound", "7.0.0", 2_000_000);
+        let converted = convert(&observed, "OVN_Northbound", "7.11.0");
+        (told(restored, |source| source.address), told(converted, |source| source.unwrap().address))
+    };
+    let member = || seen("LFF", Some(2));
+    let short = "for /var/lib/ovn/nb.db, that may need 3000 kB, and /var/lib/ovn has 2999 kB left; make room there first, and on the disks \
+                 of the other members: ovnkube db status nb shows them, each on its own host";
+    let leader = Ok("tcp:10.0.0.1:6641");
+    for (case, (restored, converted), want, want_converted) in [
+        ("enough", with(member(), 1_000_000, Some(3_000_000)), leader, leader),
+        ("not known", with(member(), 1_000_000, None), leader, leader),
+        ("for one", with(member(), 1_000_000, Some(2_999_999)), Err(short), leader),
+        ("for none", with(member(), 1_000_000, Some(1_999_999)), Err("may need 3000 kB"), Err("may need 2000 kB")),
+        ("a server that is not meant", with(beside_another("LFL"), 1_000_000, Some(0)), leader, leader),
+    ] {
+        check(&format!("restore, {case}"), &restored, want);
+        check(&format!("convert, {case}"), &converted, want_converted);
+    }
+    // it has the schema already
+    let mut full = member();
+    let file = DatabaseFile { path: "/db".to_owned(), bytes: 9, free: Some(0), read_only: false };
+    full.servers[2].control.as_mut().unwrap().file = Some(file);
+    assert_eq!(convert(&full, "OVN_Northbound", "7.0.0"), Ok(None));
+}
+
 /// The addresses mean other servers than the one on this host.
 #[test]
 fn no_step_uses_a_server_that_was_not_named() {
@@ -423,13 +454,13 @@ fn no_step_uses_a_server_that_was_not_named() {
         let is_meant = left != not_here;
         assert!(is_meant || !lacks(&observed, "ffff"), "{case}");
         check(&format!("backup {case}"), &told(backup(&observed), address), read);
-        check(&format!("restore {case}"), &told(restore(&observed, "OVN_Northbound", "7.0.0"), address), written);
+        check(&format!("restore {case}"), &told(restore(&observed, "OVN_Northbound", "7.0.0", 0), address), written);
         let converted = convert(&observed, "OVN_Northbound", "7.11.0");
         check(&format!("convert {case}"), &told(converted, |source| source.unwrap().address), written);
         check(&format!("join {case}"), &told(join(&observed, &Here::Nothing, LOCAL, &[]), |id| id), joined);
     }
     // not even if its address is given
-    let both = restore(&seen("ddA", None), "OVN_Northbound", "7.0.0");
+    let both = restore(&seen("ddA", None), "OVN_Northbound", "7.0.0", 0);
     check("both", &told(both, address), Err("tcp:10.0.0.1:6641 is in a cluster, and tcp:10.0.0.3:6641 is not"));
 }
 
@@ -465,7 +496,7 @@ fn what_contents_are_read_and_written() {
     ] {
         check(
             &format!("restore {letters} {schema}"),
-            &told(restore(&seen(letters, None), name, schema), converted),
+            &told(restore(&seen(letters, None), name, schema, 0), converted),
             want,
         );
     }

@@ -18,6 +18,7 @@ mod observed;
 mod own_rows;
 mod refused;
 mod report;
+mod room;
 mod servers;
 #[cfg(test)]
 mod tests;

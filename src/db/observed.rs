@@ -127,6 +127,11 @@ impl Observed {
         named
     }
 
+    /// The server on this host, if it is one of these.
+    pub(crate) fn named_here(&self) -> Option<(&Seen, &Control)> {
+        self.here().filter(|(seen, _)| self.is_named(seen))
+    }
+
     /// Whether a server is one of those that the given addresses name, or belongs to them.
     pub(crate) fn is_named(&self, seen: &Seen) -> bool {
         !seen.unnamed || self.belongs(seen)

@@ -47,7 +47,7 @@ impl Steps {
         Ok(format!("the contents of {} are in {}{note}", source.address, file.display()))
     }
 
-    /// Refuses to fill the disk that the member on this host writes to: it would stop. `more` is written beside the file.
+    /// Refuses to fill the disk that the member on this host writes to: it would stop. `more` is written beside the file, or by the member.
     fn has_room(&self, file: &Path, more: u64) -> Result<(), Failed> {
         let directory = file.parent().filter(|directory| *directory != Path::new("")).unwrap_or(Path::new("."));
         let member = open_by(&self.place).filter(|member| is_same_disk(directory, Path::new(&member.path)));
@@ -98,11 +98,12 @@ impl Steps {
         }
         let (name, schema) = (tool(&words("db-name")).await?, tool(&words("db-version")).await?);
         let observed = look(&self.place).await;
-        let target = ovnkube_db::restore(&observed, &name, &schema)?;
+        let bytes = file.metadata().map_or(0, |file| file.len());
+        let target = ovnkube_db::restore(&observed, &name, &schema, bytes)?;
         whole(file, "restore").await?;
         // of a restore that was cut short, one may be there
         let replaced = unused(file, "replaced");
-        self.has_room(&replaced, file.metadata().map_or(0, |file| file.len()))?;
+        self.has_room(&replaced, bytes.saturating_mul(2))?;
         let contents = Contents::copied(file).with_context(cannot)?;
         if target.older_than.is_some() {
             contents.convert(&self.place, &target.address, file).await.with_context(cannot)?;
