@@ -1,5 +1,6 @@
 //! What is to be said beside how the servers are: of the disk, of a log that grows, of northd.
 
+use crate::cluster_status::ClusterStatus;
 use crate::judgement::{Judgement, State, size};
 use crate::observed::{DatabaseFile, Northd, Observed};
 use crate::own_rows::OWN;
@@ -43,8 +44,31 @@ fn full(here: &Server) -> Option<(String, String)> {
     full_disk(here.file.as_ref()?, here.trouble.is_none() && here.entries.is_some())
 }
 
+/// What is to be said of the file of a server, and the reason of the Event that says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileProblem {
+    pub reason: &'static str,
+    /// With what to do.
+    pub text: String,
+    /// Whether nothing can be written now.
+    pub is_full: bool,
+}
+
+/// What a master says of the file of the server on its host. `status`: of a member.
+pub fn file_problems(file: &DatabaseFile, status: Option<&ClusterStatus>, word: &str) -> Vec<FileProblem> {
+    let disk = full_disk(file, status.is_some()).map(|said| ("DatabaseDiskFull", said, file.takes_no_writes()));
+    let log = status.and_then(|status| grown_log(file, status.entries, word));
+    let log = log.map(|said| ("DatabaseLogGrown", said, false));
+    let all = disk.into_iter().chain(log);
+    let told = all.map(|(reason, (problem, remedy), is_full)| {
+        let text = format!("{problem}; {remedy}");
+        FileProblem { reason, text, is_full }
+    });
+    told.collect()
+}
+
 /// That a disk has no room for the file of a server, or soon will not, and what to do. Of a member that has not noticed, that is more.
-pub fn full_disk(file: &DatabaseFile, is_member: bool) -> Option<(String, String)> {
+fn full_disk(file: &DatabaseFile, is_member: bool) -> Option<(String, String)> {
     if file.read_only {
         let remedy = "look at the kernel's log of this host: file systems become so when their disk fails";
         return Some((format!("{} is on a file system that takes no writes", file.path), remedy.to_owned()));
@@ -62,7 +86,11 @@ pub fn full_disk(file: &DatabaseFile, is_member: bool) -> Option<(String, String
 }
 
 fn grown(here: &Server, word: &str) -> Option<(String, String)> {
-    let (file, entries) = (here.file.as_ref()?, here.entries?);
+    grown_log(here.file.as_ref()?, here.entries?, word)
+}
+
+/// That a member should have compacted its log, and what to do.
+fn grown_log(file: &DatabaseFile, entries: u64, word: &str) -> Option<(String, String)> {
     (entries > MOST_ENTRIES && file.bytes > LARGE).then(|| {
         (
             format!("the log in {} has grown to {entries} entries and {}", file.path, size(file.bytes)),

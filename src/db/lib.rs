@@ -28,7 +28,7 @@ pub use allowed::{
     Here, Removal, Source, backup, bootstrap, compact, convert, join, lacks, leave, remove, replace, restore,
 };
 pub use cluster_status::{ClusterStatus, Listed};
-pub use guards::full_disk;
+pub use guards::{FileProblem, file_problems};
 pub use judge::judge;
 pub use judgement::{Judgement, State};
 pub use observed::{Answer, Control, DatabaseFile, Model, Northd, Observed, Seen};

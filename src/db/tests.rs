@@ -3,7 +3,7 @@
 
 use crate::{
     Answer, ClusterStatus, Control, DatabaseFile, Listed, Model, Northd, Observed, Report, Seen, State, TimerStep,
-    judge,
+    file_problems, judge,
 };
 
 pub(crate) const CLUSTER: &str = "5c34d84c-4029-4156-a1b8-b8599569fa5b";
@@ -445,6 +445,31 @@ fn disks_logs_and_northd_are_guarded() {
         said.text.starts_with("works, but one more loss stops writes") && said.text.ends_with("1000 bytes are left")
     );
     assert!(said.remedy.unwrap().ends_with("; make room there: without it, ovsdb-server cannot write"));
+}
+
+#[test]
+fn masters_say_that_a_disk_is_full_and_a_log_has_grown() {
+    let told = |free, entries: Option<u64>| {
+        let file = DatabaseFile { path: "/db".to_owned(), bytes: 200_000_000, free: Some(free), read_only: false };
+        let status = entries.map(|entries| ClusterStatus { entries, ..ClusterStatus::default() });
+        let problems = file_problems(&file, status.as_ref(), "sb").into_iter();
+        problems.map(|problem| (problem.reason, problem.is_full, problem.text)).collect::<Vec<_>>()
+    };
+    let grown = || {
+        let text = "the log in /db has grown to 100001 entries and 200 MB; run ovnkube db compact sb on this host";
+        ("DatabaseLogGrown", false, text.to_owned())
+    };
+    assert!(told(1_000_000_000, None).is_empty() && told(1_000_000_000, Some(100_000)).is_empty());
+    assert_eq!(told(1_000_000_000, Some(100_001)), [grown()]);
+    let both = told(0, Some(100_001));
+    assert_eq!(both[1..], [grown()]);
+    let (reason, is_full, text) = &both[0];
+    assert_eq!((*reason, *is_full), ("DatabaseDiskFull", true));
+    assert!(
+        text.starts_with("the disk of /db is full; make room there: ovsdb-server cannot write until then; as soon")
+    );
+    let nearly = told(1000, None);
+    assert_eq!((nearly.len(), nearly[0].0, nearly[0].1), (1, "DatabaseDiskFull", false));
 }
 
 #[test]
