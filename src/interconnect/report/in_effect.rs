@@ -85,11 +85,16 @@ impl<'a> InEffect<'a> {
     /// What is in effect, and where the shared databases are, if that is not what the ConfigMap says.
     pub fn said(&self) -> Option<String> {
         let last = "the last ConfigMap that a master could use";
+        let what_counts = match self.bad {
+            [] => format!("{last} is in effect"),
+            [_] => "what it said last counts".to_owned(),
+            _ => "what they said last counts".to_owned(),
+        };
         match (self.source, self.kept) {
             (Source::Kept, Some(kept)) => {
                 let zone = &kept.names.zone;
                 let what = if kept.is_on { joined(&kept.names) } else { format!("this cluster was {zone} and leaves") };
-                Some(format!("{}, so {last} is in effect: {what}", self.why()))
+                Some(format!("{}, so {what_counts}: {what}", self.why()))
             }
             (Source::Nothing, _) => {
                 Some(format!("{}, and no earlier one is kept: this cluster is joined with no others", self.why()))
@@ -113,11 +118,7 @@ impl<'a> InEffect<'a> {
 
     /// What a model of the cluster is told: as if it were on.
     pub fn change(&self) -> Change {
-        let on = |names: &Interconnection| InterconnectionConfig {
-            uid: "".into(),
-            asks: Asks::On(Box::new(names.clone())),
-            bad: Vec::new(),
-        };
+        let on = |names: &Interconnection| InterconnectionConfig::on("".into(), names.clone());
         Change::Interconnection(self.names.map(on))
     }
 }

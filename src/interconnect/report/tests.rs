@@ -431,18 +431,18 @@ fn without_a_config_map_that_can_be_used_the_one_that_was_kept_is_in_effect() {
             true,
             az1(),
             &format!(
-                "keys az-name, gw-nodes cannot be used, so {last} is in effect: this cluster is az1 and is joined; routes \
+                "keys az-name, gw-nodes cannot be used, so what they said last counts: this cluster is az1 and is joined; routes \
                  are exchanged"
             )
         )
     );
     assert_eq!(
-        told(Ok(asked(Some(&BTreeMap::new()))), Some(kept(false))),
+        told(Ok(config(&[("enable-ic", "-")])), Some(kept(false))),
         is(
             Source::Kept,
             false,
             az1(),
-            &format!("key enable-ic cannot be used, so {last} is in effect: this cluster was az1 and leaves")
+            "key enable-ic cannot be used, so what it said last counts: this cluster was az1 and leaves"
         )
     );
     assert_eq!(

@@ -32,6 +32,8 @@ const SB_PORT: u16 = 6646;
 const MOST: usize = 64;
 /// The least MTU: what IPv6 needs.
 const LEAST_MTU: u16 = 1280;
+/// These say where the databases are: a new host with the former port may be the server of another one.
+const OF_DATABASES: [&str; 3] = ["ic-db-host", "ic-nb-port", "ic-sb-port"];
 
 /// What one ConfigMap says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,12 +41,15 @@ pub struct InterconnectionConfig {
     pub uid: Name,
     pub asks: Asks,
     pub bad: Vec<BadKey>,
+    /// All keys, where one cannot be used; see [`InterconnectionConfig::with_last`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) keys: BTreeMap<String, String>,
 }
 
 /// What a ConfigMap asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Asks {
-    /// A key cannot be used: what was wanted before goes on.
+    /// A key cannot be used: what it said last counts.
     Unclear,
     /// With what the other keys name, if all can be used: a master that was killed may have left rows there.
     Off(Option<Box<Interconnection>>),
@@ -157,7 +162,31 @@ impl InterconnectionConfig {
     pub fn parse(meta: &Meta<'_>, data: &BTreeMap<String, String>) -> Self {
         let mut read = Reader { data, bad: Vec::new() };
         let asks = read.asks();
-        Self { uid: meta.uid.into(), asks, bad: read.bad }
+        let keys = if asks == Asks::Unclear { data.clone() } else { BTreeMap::new() };
+        Self { uid: meta.uid.into(), asks, bad: read.bad, keys }
+    }
+
+    /// One that can be used.
+    pub fn on(uid: Name, names: Interconnection) -> Self {
+        Self { uid, asks: Asks::On(Box::new(names)), bad: Vec::new(), keys: BTreeMap::new() }
+    }
+
+    /// What it asks for if each key that cannot be used says what it said last: the other keys count all the same. Where one of the
+    /// databases' keys cannot be used, all three say what they said last. `was_on`: the cluster was not about to leave.
+    pub(crate) fn with_last(&self, last: &Interconnection, was_on: bool) -> Asks {
+        let last = last.keys(was_on);
+        let is_bad = |key: &str| self.bad.iter().any(|bad| &*bad.key == key);
+        let moves = !OF_DATABASES.iter().any(|key| is_bad(key));
+        let mut data = self.keys.clone();
+        // of routes, the bad ones are left out
+        let stay = |key: &&str| *key != "routes" && (is_bad(key) || !moves && OF_DATABASES.contains(key));
+        for key in self.bad.iter().map(|bad| &*bad.key).chain(OF_DATABASES).filter(stay) {
+            match last.get(key) {
+                Some(text) => drop(data.insert(key.to_owned(), text.clone())),
+                None => drop(data.remove(key)),
+            }
+        }
+        Reader { data: &data, bad: Vec::new() }.asks()
     }
 }
 
@@ -172,7 +201,11 @@ impl<'a> Reader<'a> {
             Some(true) => self.interconnection().map_or(Asks::Unclear, |wanted| Asks::On(Box::new(wanted))),
             // what is bad is of no interest while it is off
             Some(false) => Asks::Off(Reader { data: self.data, bad: Vec::new() }.interconnection().map(Box::new)),
-            None => Asks::Unclear,
+            None => {
+                // so that all problems are named
+                self.interconnection();
+                Asks::Unclear
+            }
         }
     }
 

@@ -1,3 +1,4 @@
+mod bad_keys;
 mod declared;
 mod host_routes;
 mod judged;
@@ -42,42 +43,6 @@ fn the_documented_config_map() {
     assert_eq!(wanted.gateways, ["a".into(), "b".into()]);
     let remotes: Vec<_> = wanted.servers.iter().map(|server| server.remote(6645)).collect();
     assert_eq!(remotes, ["tcp:10.0.0.1:6645", "tcp:[fd00::1]:6645", "ssl:db.example:6645"]);
-}
-
-#[test]
-fn a_bad_key_is_named_with_its_remedy() {
-    for (key, value, says) in [
-        ("enable-ic", "maybe", "write \"true\" or \"false\""),
-        ("enable-ic", "-", "is missing"),
-        ("az-name", "-", "give each cluster a name of its own"),
-        ("az-name", "a b", "letters, digits"),
-        ("az-name", "-a", "at both ends"),
-        ("az-name", "a\u{7}b", "letters, digits"),
-        ("az-name", "a_b", "letters, digits"),
-        ("az-name", "a234567890b234567890c234567890d234567890e234567890f234567890g234", "at most 63"),
-        ("az-name", "rtos", "ports of this cluster's routers begin with rtos; write another name"),
-        ("az-name", "cr-az1", "begin with cr"),
-        ("ic-db-host", "10.0.0", "write addresses or DNS names"),
-        ("ic-db-host", "a/b", "write addresses or DNS names"),
-        ("ic-db-host", " , ", "write one or more"),
-        ("ic-nb-port", "0", "write a port from 1 to 65535"),
-        ("ic-sb-port", "66460", "write a port from 1 to 65535"),
-        ("gw-nodes", "a_b", "write names of nodes"),
-        ("auto-route", "yes", "write \"true\" or \"false\""),
-        ("gateway-mtu", "576", "write a number from 1280 to 65535"),
-        ("gateway-mtu", "70000", "write a number from 1280 to 65535"),
-        ("host-route", "yes", "write \"true\" or \"false\""),
-    ] {
-        let config = parse(&[(key, value)]);
-        assert_eq!(config.asks, Asks::Unclear, "{key}: {value}");
-        let [bad] = &config.bad[..] else { panic!("{key}: {:?}", config.bad) };
-        assert!(bad.key.as_ref() == key && bad.problem.contains(says), "{bad}");
-    }
-}
-
-#[test]
-fn all_bad_keys_are_named() {
-    assert_eq!(parse(&[("az-name", "-"), ("gw-nodes", "-"), ("ic-nb-port", "x")]).bad.len(), 3);
 }
 
 #[test]

@@ -56,21 +56,8 @@ impl World {
     }
 
     pub(super) fn apply_interconnection(&mut self, new: Option<InterconnectionConfig>) {
-        let wanted = match new {
-            None => {
-                (self.joined.uid, self.joined.bad) = (None, Vec::new());
-                Some(Wanted::Off(None))
-            }
-            Some(new) => {
-                (self.joined.uid, self.joined.bad) = (Some(new.uid), new.bad);
-                match new.asks {
-                    Asks::On(wanted) => Some(Wanted::On(wanted)),
-                    Asks::Off(names) => Some(Wanted::Off(names)),
-                    Asks::Unclear => None,
-                }
-            }
-        };
-        self.want_joined(wanted);
+        self.joined.asked = new;
+        self.want_joined(self.joined.asked_for());
     }
 
     /// `None`: what was wanted before.
@@ -112,6 +99,11 @@ impl World {
             Asks::On(wanted) if self.joined.wanted == Wanted::Unknown => self.want_joined(Some(Wanted::On(wanted))),
             Asks::Off(_) if self.joined.wanted == Wanted::Unknown => self.want_joined(Some(Wanted::Off(None))),
             _ => self.affect(Affected::Interconnection),
+        }
+        let is_unclear = self.joined.asked.as_ref().is_some_and(|asked| asked.asks == Asks::Unclear);
+        if is_first && is_unclear {
+            // only now it is known what its bad keys said last
+            self.want_joined(self.joined.asked_for());
         }
     }
 
@@ -172,7 +164,7 @@ impl World {
     }
 
     pub(super) fn sync_interconnection(&mut self) {
-        if self.joined.uid.is_none() && self.joined.wanted == Wanted::Unknown && !self.joined.is_hidden {
+        if self.joined.asked.is_none() && self.joined.wanted == Wanted::Unknown && !self.joined.is_hidden {
             self.joined.wanted = Wanted::Off(None);
         }
     }
@@ -180,7 +172,7 @@ impl World {
     /// A ConfigMap that may not be read is not taken for one that is gone: clusters would be left.
     pub(super) fn apply_hidden(&mut self, is_hidden: bool) {
         let was_hidden = std::mem::replace(&mut self.joined.is_hidden, is_hidden);
-        if was_hidden && !is_hidden && self.joined.uid.is_none() {
+        if was_hidden && !is_hidden && self.joined.asked.is_none() {
             self.want_joined(Some(Wanted::Off(None)));
         }
     }
@@ -310,7 +302,7 @@ impl World {
     }
 
     pub(super) fn interconnection_notices(&self) -> Vec<Notice> {
-        let Some(uid) = &self.joined.uid else { return Vec::new() };
+        let Some(InterconnectionConfig { uid, bad, .. }) = &self.joined.asked else { return Vec::new() };
         let key = ObjectKey { namespace: keys::INTERCONNECTION.0.into(), name: keys::INTERCONNECTION.1.into() };
         let warn = |reason: &'static str, message: String| Notice {
             object: Object::ConfigMap { key: key.clone(), uid: uid.clone() },
@@ -318,7 +310,7 @@ impl World {
             reason,
             message,
         };
-        let bad = self.joined.bad.iter().map(|bad| warn("BadKey", format!("cannot use key {bad}")));
+        let bad = bad.iter().map(|bad| warn("BadKey", format!("cannot use key {bad}")));
         let unknown = self.gateways().filter(|name| !self.nodes.contains_key(*name)).map(|name| {
             let message = format!("cannot use {name} of key gw-nodes: there is no such node; the others are used");
             warn("UnknownGateway", message)

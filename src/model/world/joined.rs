@@ -6,16 +6,15 @@ use std::net::IpAddr;
 use ovnkube_ipam::Subnet;
 
 use crate::{
-    BadKey, Declared, Interconnection, InterconnectionSubnet, Kept, Name, PeerCluster, Peers, Prefixes, Refused,
-    RouteCounts, Stuck,
+    Asks, Declared, Interconnection, InterconnectionConfig, InterconnectionSubnet, Kept, Name, PeerCluster, Peers,
+    Prefixes, Refused, RouteCounts, Stuck,
 };
 
 /// What is wanted and what is known; see the module.
 #[derive(Debug, Default)]
 pub struct Joined {
-    /// Of the ConfigMap.
-    pub(super) uid: Option<Name>,
-    pub(super) bad: Vec<BadKey>,
+    /// The ConfigMap.
+    pub(super) asked: Option<InterconnectionConfig>,
     /// This process may not read the ConfigMap, and has not yet.
     pub(super) is_hidden: bool,
     pub(super) wanted: Wanted,
@@ -47,6 +46,20 @@ impl Joined {
         match &self.wanted {
             Wanted::On(wanted) => Some(wanted),
             Wanted::Off(_) | Wanted::Unknown => None,
+        }
+    }
+
+    /// What the ConfigMap asks for, or that there is none; `None`: that cannot be said.
+    pub(super) fn asked_for(&self) -> Option<Wanted> {
+        let Some(asked) = &self.asked else { return Some(Wanted::Off(None)) };
+        let asks = match (&asked.asks, &self.kept.wanted) {
+            (Asks::Unclear, Some(last)) => asked.with_last(last, !self.is_off()),
+            (asks, _) => asks.clone(),
+        };
+        match asks {
+            Asks::On(wanted) => Some(Wanted::On(wanted)),
+            Asks::Off(names) => Some(Wanted::Off(names)),
+            Asks::Unclear => None,
         }
     }
 

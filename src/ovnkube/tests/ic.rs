@@ -435,8 +435,7 @@ async fn databases_and_an_api_that_are_away() {
 /// A ConfigMap that is gone or bad does not keep people from seeing and removing what is there: the masters have kept the last one.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_config_map_that_can_be_used_the_one_that_was_kept_is_told() {
-    const KEPT: &str =
-        "key gw-nodes cannot be used, so the last ConfigMap that a master could use is in effect: this cluster is az1";
+    const KEPT: &str = "key gw-nodes cannot be used, so what it said last counts: this cluster is az1";
     let (joined, master) = Joined::joined().await;
     joined.configure(&[("gw-nodes", "a_b")]).await;
     for words in [&["status"][..], &["routes"], &["diagnose"]] {
