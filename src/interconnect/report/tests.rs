@@ -430,10 +430,8 @@ fn without_a_config_map_that_can_be_used_the_one_that_was_kept_is_in_effect() {
             Source::Kept,
             true,
             az1(),
-            &format!(
-                "keys az-name, gw-nodes cannot be used, so what they said last counts: this cluster is az1 and is joined; routes \
-                 are exchanged"
-            )
+            "keys az-name, gw-nodes cannot be used, so what they said last counts: this cluster is az1 and is joined; routes \
+             are exchanged"
         )
     );
     assert_eq!(
