@@ -1,6 +1,5 @@
 //! Real servers of OVN databases, northd between them, and hosts with ovn-controller.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -63,6 +62,8 @@ pub struct Server {
     database: &'static Database,
     /// The source of a relay's rows.
     relayed: Option<String>,
+    /// Whether it is the only member of a Raft cluster.
+    is_member: bool,
     args: Vec<String>,
     dir: PathBuf,
 }
@@ -92,14 +93,27 @@ impl Server {
         Self::started(release, database, args, Some(remote.to_owned()))
     }
 
+    /// The only member of a Raft cluster.
+    pub fn member(release: Release, database: &'static Database, args: &[String]) -> Self {
+        let mut server = Self::stopped(release, database, args, None);
+        server.is_member = true;
+        server.create();
+        server.start();
+        server
+    }
+
     fn started(release: Release, database: &'static Database, args: &[String], relayed: Option<String>) -> Self {
-        let dir = fresh_dir("ovnkube-tests");
-        let mut server = Self { child: None, release, database, relayed, args: args.to_owned(), dir };
+        let mut server = Self::stopped(release, database, args, relayed);
         if server.relayed.is_none() {
             server.create();
         }
         server.start();
         server
+    }
+
+    fn stopped(release: Release, database: &'static Database, args: &[String], relayed: Option<String>) -> Self {
+        let dir = fresh_dir("ovnkube-tests");
+        Self { child: None, release, database, relayed, is_member: false, args: args.to_owned(), dir }
     }
 
     fn create(&self) {
@@ -110,8 +124,12 @@ impl Server {
             "OVN_IC_Southbound" => "usr/share/ovn/ovn-ic-sb.ovsschema",
             _ => "usr/share/openvswitch/vswitch.ovsschema",
         });
-        let args = [OsStr::new("create"), self.dir.join("db").as_os_str(), schema.as_os_str()].map(OsStr::to_owned);
-        let out = self.release.command("ovsdb-tool").args(args).output().unwrap();
+        let mut command = self.release.command("ovsdb-tool");
+        command.arg(if self.is_member { "create-cluster" } else { "create" }).args([self.dir.join("db"), schema]);
+        if self.is_member {
+            command.arg(format!("unix:{}", self.dir.join("raft").display()));
+        }
+        let out = command.output().unwrap();
         assert!(out.status.success(), "ovsdb-tool: {}; run lab/install", String::from_utf8_lossy(&out.stderr));
     }
 
@@ -182,6 +200,14 @@ impl Server {
     /// Its log.
     pub fn said(&self) -> String {
         std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+    }
+
+    /// From now on it starts at the port that the system has chosen for it.
+    pub fn keep_port(&mut self) {
+        let port = self.port();
+        for arg in &mut self.args {
+            *arg = arg.replace("ptcp:0:", &format!("ptcp:{port}:"));
+        }
     }
 
     /// The port that the system chose for it.

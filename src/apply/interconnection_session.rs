@@ -11,7 +11,7 @@ use ovnkube_interconnect::{
 use ovnkube_model::{Change, Interconnection, Name, Peers, Server, Stuck, Written};
 use ovnkube_ovn::ic_sb::ic_sb_global;
 use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
-use ovnkube_ovsdb::{Cache, Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError, Unfit};
+use ovnkube_ovsdb::{Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError, Unfit};
 use ovnkube_plan::Offer;
 use ovnkube_telemetry::{Connected, InterconnectionMetrics};
 use tokio::sync::{mpsc, watch};
@@ -209,10 +209,9 @@ impl Session {
         self.away().unwrap_or_else(|| "the databases that it should move to were not there for a while".into())
     }
 
-    /// Whether another session has the same southbound database, with other servers: each database has a row of its own in this
-    /// table.
+    /// Whether another session has the same southbound database, with other servers.
     pub(crate) fn shares_rows(&self, other: &Self) -> bool {
-        is_same(&self.south.cache(), &other.south.cache())
+        is_same(&self.south, &other.south)
     }
 
     /// Returns when the next step is due.
@@ -389,7 +388,7 @@ impl Session {
 
     /// Whether the cluster is in these databases again, perhaps by other servers: then nothing of it is removed.
     fn is_joined(&self, joined: &Joined) -> bool {
-        joined.borrow().as_ref().is_some_and(|joined| is_same(&self.south.cache(), &joined.cache()))
+        joined.borrow().as_ref().is_some_and(|joined| is_same(&self.south, joined))
     }
 
     /// A handle to the southbound database that is shared.
@@ -454,7 +453,15 @@ impl Session {
     }
 }
 
-/// Whether both are of one database.
-fn is_same(have: &Cache, others: &Cache) -> bool {
-    have.iter(ic_sb_global::TABLE).any(|(uuid, _)| others.get(ic_sb_global::TABLE, uuid).is_some())
+/// Whether both are of one database, for certain: what is taken for another one is left, and looked at once more then. A Raft cluster has
+/// an id; in any other database somebody has made a row of this table. Rows of clusters are no proof: the uuids of those that ovnkube makes
+/// follow from their names, so they are the same in every database.
+fn is_same(one: &Client, other: &Client) -> bool {
+    match (one.cluster(), other.cluster()) {
+        (None, None) => {
+            let (one, other) = (one.cache(), other.cache());
+            one.iter(ic_sb_global::TABLE).any(|(uuid, _)| other.get(ic_sb_global::TABLE, uuid).is_some())
+        }
+        (one, other) => one == other,
+    }
 }

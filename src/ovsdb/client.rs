@@ -88,6 +88,12 @@ impl Client {
         self.schema().zip(info).is_some_and(|(schema, info)| schema.column(table, info).is_some())
     }
 
+    /// The id of the Raft cluster whose servers are used, also after the connection is lost. `None`: they are in none, or none was
+    /// reached yet.
+    pub fn cluster(&self) -> Option<String> {
+        self.shared.cluster()
+    }
+
     pub fn stats(&self) -> Stats {
         self.shared.stats.read()
     }

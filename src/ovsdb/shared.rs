@@ -206,6 +206,12 @@ impl Shared {
         Ok(model)
     }
 
+    /// The cluster that was seen last.
+    pub(crate) fn cluster(&self) -> Option<String> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.as_ref().map(|seen| seen.cluster.clone())
+    }
+
     /// Publishes why the server cannot write, or that it can.
     pub(crate) fn cannot_write(&self, why: Option<&str>) {
         if let (Some(why), State::Live { remote }) = (why, &*self.state.borrow()) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use http::Method;
 use ovnkube_apply::{Listening, MayWrite};
-use ovnkube_ovn::{ic_nb, ic_sb};
+use ovnkube_ovn::{Database, ic_nb, ic_sb};
 use ovnkube_tests::api::{Api, Running};
 use ovnkube_tests::nb::{Daemon, Release, Server, until};
 use ovnkube_tests::objects::interconnection;
@@ -286,13 +286,21 @@ impl Lab {
     }
 }
 
+static DATABASES: [&Database; 2] = [&ic_nb::DATABASE, &ic_sb::DATABASE];
+/// Where their servers listen.
+const LISTEN: &str = "--remote=ptcp:0:127.0.0.1";
+
 /// IC-NB and IC-SB, empty.
 pub(crate) fn shared(release: Release) -> [Server; 2] {
-    let listen = ["--remote=ptcp:0:127.0.0.1".to_owned()];
-    let shared = [&ic_nb::DATABASE, &ic_sb::DATABASE].map(|database| Server::with(release, database, &listen));
+    let shared = DATABASES.map(|database| Server::with(release, database, &[LISTEN.to_owned()]));
     shared[0].ctl("ovn-ic-nbctl", &["init"]);
     shared[1].ctl("ovn-ic-sbctl", &["init"]);
     shared
+}
+
+/// The same in Raft clusters, and without what `init` makes.
+pub(crate) fn members(release: Release) -> [Server; 2] {
+    DATABASES.map(|database| Server::member(release, database, &[LISTEN.to_owned()]))
 }
 
 /// Another cluster: databases, northd and OVN's own daemon.

@@ -1,6 +1,7 @@
 //! Clusters joined by the interconnection databases: ours with its real engine and API, another one with OVN's own daemon.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
+mod anew;
 mod at_once;
 mod declared;
 mod hostile;
