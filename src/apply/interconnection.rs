@@ -264,7 +264,8 @@ impl Interconnection {
         // an earlier master was in these, and the cluster stays there until it has reached the others
         if let (None, Some(present)) = (&current, present) {
             info!(zone = %offer.wanted.zone, "going on in the databases of before");
-            *current = Some(Session::start_at(present, offer.clone(), self.own.clone(), &self.settings));
+            let session = Session::start_at(present, offer.clone(), self.own.clone(), &self.settings);
+            *current = Some(session.resumed());
         }
         let reach = Reach::of(&offer);
         let is_there = |session: &Option<Session>| session.as_ref().is_some_and(|session| session.reach == reach);
@@ -274,8 +275,11 @@ impl Interconnection {
             self.leaving.stop(&reach);
             info!(zone = %offer.wanted.zone, servers = offer.wanted.servers.len(), "joining other clusters");
             let session = Session::start(offer.clone(), self.own.clone(), &self.settings);
-            let place = if current.is_some() { &mut *next } else { &mut *current };
-            *place = Some(session);
+            if current.is_some() {
+                *next = Some(session);
+            } else {
+                *current = Some(session.resumed());
+            }
         }
         // what is not about a move takes effect in the present databases, too
         current.iter_mut().chain(next).for_each(|session| session.follow(&offer));

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ovnkube_interconnect::{
-    Databases, Emptied, FILLED_WITHIN, Hearing, Listening, Moment, Step, Way, ask, has_own_zone, has_rows, has_zone,
-    step, withdraw,
+    Databases, Emptied, FILLED_WITHIN, Hearing, Listening, Moment, Returning, Step, Way, ask, has_own_zone, has_rows,
+    has_zone, step, withdraw,
 };
 use ovnkube_model::{Change, Interconnection, Name, Peers, Server, Stuck, Written};
 use ovnkube_ovn::ic_sb::ic_sb_global;
-use ovnkube_ovn::{Database, ic_nb, ic_sb, owner};
+use ovnkube_ovn::{Database, ic_nb, ic_sb, owner, sb};
 use ovnkube_ovsdb::{Class, Client, Lock, Options, Remote, Subscription, TlsFiles, Txn, TxnError, Unfit};
 use ovnkube_plan::Offer;
 use ovnkube_telemetry::{Connected, InterconnectionMetrics};
@@ -112,6 +112,7 @@ pub(crate) struct Session {
     began: Instant,
     hearing: Hearing,
     emptied: Emptied,
+    returning: Returning,
     /// When the next step is due if nothing happens.
     wake: Instant,
     /// What the engine was told.
@@ -166,6 +167,7 @@ impl Session {
             began: Instant::now(),
             hearing: Hearing::default(),
             emptied: Emptied::default(),
+            returning: Returning::default(),
             reach,
             offer,
             north,
@@ -185,6 +187,12 @@ impl Session {
             said: None,
             has_said: false,
         }
+    }
+
+    /// The cluster may have been there with an earlier master: its own northbound database tells what it had.
+    pub(crate) fn resumed(self) -> Self {
+        let emptied = Emptied::resumed(&self.nb.cache());
+        Self { emptied, returning: Returning::resumed(), ..self }
     }
 
     /// Wants this from now on. The engine may have forgotten what it was told.
@@ -243,38 +251,39 @@ impl Session {
         }
         self.waits = None;
         if self.emptied.waits(&self.north.cache(), now - self.began) {
-            let within = FILLED_WITHIN.as_secs();
-            let problem = format!(
-                "the northbound interconnection database was made anew and has no transit switch; add the switches of before, which \
-                 otherwise go after {within} s"
-            );
-            self.say(Some(problem.into()), changes).await;
+            self.say(Some(emptied()), changes).await;
             return now + TRY_AGAIN;
         }
         self.has_stepped = true;
-        self.say(None, changes).await;
         let settled = self.wrote + SETTLED_AFTER;
         self.vacated.retain(|name| has_own_zone(&self.south.cache(), name, &self.offer.cluster));
         let makes = (!has_zone(&self.south.cache(), &self.offer.wanted.zone)).then(|| self.offer.wanted.zone.clone());
         let known = self.known_ways(now);
         let moment = Moment { is_settled: settled <= now, now: seconds(), vacated: &self.vacated, known: Some(&known) };
-        let Step { mut claims, offers, chassis, mut peers, numbers, open, idle, goes_on, is_soon } =
+        let Step { mut claims, offers, mut chassis, mut peers, numbers, open, idle, goes_on, is_soon } =
             self.with_databases(|databases| step(&self.offer, databases, Some(&self.nb.cache()), moment));
         let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
         self.hearing.hear(&numbers, since);
         for name in self.hearing.silent(self.listening, since) {
             peers.clusters.entry(name.clone()).or_default().silent = true;
         }
+        let database = self.database();
+        let is_incomplete = self.returning.waits(database, &self.nb.cache(), &peers, since);
+        if is_incomplete {
+            // what the others have not written again yet stays here; what is this cluster's is there at once, for them
+            chassis = Txn::new(&sb::DATABASE);
+        }
         if claims.is_empty() && self.hearing.asks(own, self.listening, since) {
             claims = ask(&self.north.cache(), moment.now);
         }
+        self.say(is_incomplete.then(incomplete), changes).await;
         let rest = self.hearing.next(own, self.listening, since).map_or(now + REST, |at| self.began + at);
         let due = self.idle.note(Stuck::Gateways, (idle.map(Name::from), IDLE_AFTER), changes).await;
         // some problems are rows of NB, whose changes wake nobody here
         let mended = (!peers.problems.is_empty()).then(|| now + MENDED_WITHIN);
-        let more = [due, self.note_ways(open, now), is_soon.then(|| now + TRY_AGAIN), mended];
+        let more = [due, self.note_ways(open, now), (is_soon || is_incomplete).then(|| now + TRY_AGAIN), mended];
         let rest = more.into_iter().flatten().fold(rest, Instant::min);
-        if self.told.as_ref() != Some(&peers) {
+        if !is_incomplete && self.told.as_ref() != Some(&peers) {
             let Some(engine) = changes.upgrade() else { return now + REST };
             if engine.send(Change::Peers(Box::new(peers.clone()))).await.is_ok() {
                 self.told = Some(peers);
@@ -293,6 +302,12 @@ impl Session {
             (false, false) => TRY_AGAIN,
             (false, true) => SAY_AFTER,
         }
+    }
+
+    /// What tells the southbound database from others, if anything does; see [`is_same`].
+    fn database(&self) -> Option<String> {
+        let row = || self.south.cache().iter(ic_sb_global::TABLE).next().map(|(uuid, _)| uuid.to_string());
+        self.south.cluster().or_else(row)
     }
 
     /// The ways that have been open for a while.
@@ -451,6 +466,21 @@ impl Session {
         info!(zone = %self.offer.wanted.zone, "left the other clusters");
         is_removed.then(|| self.place())
     }
+}
+
+/// What to say where no transit switch is left.
+fn emptied() -> Name {
+    let within = FILLED_WITHIN.as_secs();
+    let what = "the northbound interconnection database has no transit switch any more";
+    format!("{what}; if it was made anew, add the switches of before, which otherwise go after {within} s").into()
+}
+
+/// What to say where not all is there that is used.
+fn incomplete() -> Name {
+    let within = FILLED_WITHIN.as_secs();
+    let what = "the shared databases lack ways to other clusters that this cluster uses";
+    format!("{what}; if they were made anew, start the masters of all clusters: what is missing goes after {within} s")
+        .into()
 }
 
 /// Whether both are of one database, for certain: what is taken for another one is left, and looked at once more then. A Raft cluster has

@@ -14,7 +14,8 @@
 //! - [`theirs`]: the rows of the others, checked; [`tunnels`]: their gateways; [`renamed`]: those that get another name;
 //!   [`in_use`]: what this cluster has of them
 //! - [`chassis`]: southbound rows; [`ways`]: which ways packets can take
-//! - [`hearing`]: whether the others are there; [`emptied`]: whether the switches are, or the database was made anew
+//! - [`hearing`]: whether the others are there; [`emptied`], [`returning`]: whether the switches and the ways are, or a database was made
+//!   anew
 //! - [`reset`], [`clean`]: what people have removed; [`report`]: what they are told
 //!
 //! *Invariant*: rows of other clusters, and chassis that another program made, are never changed.
@@ -36,6 +37,7 @@ mod ours;
 mod renamed;
 pub mod report;
 mod reset;
+mod returning;
 mod rows;
 mod step;
 mod switches;
@@ -51,5 +53,6 @@ pub use emptied::{Emptied, FILLED_WITHIN};
 pub use hearing::{Hearing, Listening, Numbers};
 pub use ours::Moment;
 pub use reset::{local, may_reset};
+pub use returning::Returning;
 pub use step::{Step, ask, forget, has_own_zone, has_rows, has_zone, step, withdraw};
 pub use ways::Way;

@@ -33,7 +33,7 @@ pub mod why;
 
 pub use feature::Feature;
 pub use features::{Access, Key, access, affected, object, want};
-pub use interconnection::{Offer, left, offer};
+pub use interconnection::{LEARNED, Offer, left, offer};
 pub use rows::{identity, member_columns};
 pub use takeover::Takeover;
 pub use unserved::{Unserved, is_taken_over, unserved};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ovnkube_ovn::ic_sb::route;
 use ovnkube_ovsdb::{Event, Subscription};
-use ovnkube_tests::nb::{Release, until};
+use ovnkube_tests::api::Running;
+use ovnkube_tests::nb::{Release, Server, until};
 use tokio::time::sleep;
 
 use crate::lab::{Lab, members};
@@ -35,4 +36,69 @@ async fn other_servers_of_the_same_raft_databases_change_no_row() {
     until("it has moved", async || has_moved(&lab.kept())).await;
     assert!(is_quiet(&mut changes, 3).await, "it has left its own databases");
     assert!(!lab.kept().contains("left"), "{}", lab.kept());
+}
+
+/// A cluster that is only rows, and its prefix.
+fn add_other(lab: &Lab) {
+    lab.add_cluster("az2", "gw2", "172.19.0.2", "ts", (9, "169.254.100.77/24"));
+    lab.create(&[Lab::route(&lab.zone("az2"), "ts", "10.244.0.0/16", "169.254.100.77")]);
+}
+
+fn has_way(lab: &Lab) -> bool {
+    lab.routes().contains("10.244.0.0/16")
+}
+
+/// Joined with a cluster whose master is down. The servers can be started again.
+async fn joined_with_rows() -> (Lab, Running) {
+    let mut lab = Lab::up(Release::Lts).await;
+    lab.shared_mut().iter_mut().for_each(Server::keep_port);
+    lab.add_switch("ts", "169.254.100.0/24");
+    add_other(&lab);
+    let engine = lab.engine().await;
+    lab.configure(&[]).await;
+    lab.bind("cr-az1-ts", "c1").await;
+    until("their prefix is here", async || has_way(&lab)).await;
+    until("our prefix is there", async || lab.shared_rows().contains("10.128.0.0/14")).await;
+    lab.is_quiet().await;
+    (lab, engine)
+}
+
+/// Longer than what is missing may stay away.
+const LONG: Duration = Duration::from_secs(12);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ways_stay_for_a_while_where_the_southbound_database_is_made_anew() {
+    let (mut lab, _engine) = joined_with_rows().await;
+    lab.shared_mut()[1].wipe();
+    until("we are there again", async || lab.zones().contains("az1")).await;
+    sleep(Duration::from_secs(2)).await;
+    assert!(has_way(&lab) && lab.has_chassis("gw2"), "{}", lab.routes());
+    add_other(&lab);
+    lab.event_says("the shared databases lack ways to other clusters").await;
+    sleep(LONG).await;
+    assert!(has_way(&lab) && lab.has_chassis("gw2"), "{}", lab.routes());
+
+    lab.shared_mut()[1].wipe();
+    until("what does not come back goes", async || !has_way(&lab) && !lab.has_chassis("gw2")).await;
+    assert!(lab.has_chassis("c1"));
+}
+
+/// Nothing changes where the clusters are back soon, each with the address of before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_that_starts_on_emptied_databases_gives_them_time() {
+    let (mut lab, engine) = joined_with_rows().await;
+    let before = lab.ports();
+    drop(engine);
+    lab.shared_mut().iter_mut().for_each(Server::wipe);
+    let _engine = lab.engine().await;
+    sleep(Duration::from_secs(3)).await;
+    assert!(has_way(&lab) && lab.has_chassis("gw2"), "{}", lab.routes());
+    assert_eq!(lab.ports(), before);
+
+    lab.add_switch("ts", "169.254.100.0/24");
+    until("our port is there", async || lab.shared_rows().contains("ts-az1")).await;
+    add_other(&lab);
+    sleep(LONG).await;
+    assert!(has_way(&lab) && lab.has_chassis("gw2"), "{}", lab.routes());
+    assert_eq!(lab.ports(), before);
 }

@@ -15,6 +15,7 @@ mod routes;
 mod switch;
 
 pub use offer::{Offer, left, offer};
+pub use routes::LEARNED;
 
 use std::fmt;
 

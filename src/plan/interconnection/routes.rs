@@ -11,7 +11,7 @@ use ovnkube_ovn::{Row, owner};
 use crate::{RowWant, Want, names, rows};
 
 /// External id by which OVN's tools know a learned route: the uuid of its row in the interconnection database.
-const LEARNED: &str = "ic-learned-route";
+pub const LEARNED: &str = "ic-learned-route";
 /// Above the policies of egress addresses (100 to 501), below those for a node's own addresses (1002 and more). The length of the
 /// prefix is added: OVN compares policies by their priority alone, and the longest prefix should win.
 const PRIORITY: i64 = 600;
