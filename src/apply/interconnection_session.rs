@@ -39,6 +39,8 @@ const MENDED_WITHIN: Duration = Duration::from_secs(10);
 const KNOWN_AFTER: Duration = Duration::from_secs(2);
 /// For so long ovn-controller of a gateway may be away, as while it is restarted.
 const IDLE_AFTER: Duration = Duration::from_secs(30);
+/// How a master forgets which databases it had.
+const AGAIN: &str = "restart the master, or set enable-ic to \"false\" and then to \"true\"";
 /// Longest wait when nothing is due.
 const REST: Duration = Duration::from_secs(3600);
 
@@ -332,25 +334,20 @@ impl Session {
         self.away().or(own).or_else(|| (!lock.is_held()).then(|| locked().into()))
     }
 
-    /// The shared database that cannot be reached.
+    /// The shared database that is not used, why, and what to do.
     fn away(&self) -> Option<Name> {
-        let servers = self.reach.servers.iter().take(NAMED);
-        let hosts = servers.map(|server| server.host.as_ref()).collect::<Vec<_>>().join(", ");
         let databases = [
             (&self.north, "northbound", self.reach.nb_port, "ic-nb-port"),
             (&self.south, "southbound", self.reach.sb_port, "ic-sb-port"),
         ];
         let (client, which, port, key) = databases.into_iter().find(|(client, ..)| !is_live(client))?;
-        if let Some(Unfit::TooLarge(why)) = &*client.unfit().borrow() {
-            return Some(format!("the {which} interconnection database is not used: {why}").into());
-        }
-        Some(
-            format!(
-                "the {which} interconnection database cannot be reached at port {port} of {hosts}; start it, or correct ic-db-host \
-                 and {key}"
-            )
-            .into(),
-        )
+        let unfit = client.unfit().borrow().clone();
+        let why = unfit.and_then(|unfit| refused(&unfit)).unwrap_or_else(|| {
+            let servers = self.reach.servers.iter().take(NAMED);
+            let hosts = servers.map(|server| server.host.as_ref()).collect::<Vec<_>>().join(", ");
+            format!("cannot be reached at port {port} of {hosts}; start it, or correct ic-db-host and {key}")
+        });
+        Some(format!("the {which} interconnection database {why}").into())
     }
 
     /// Tells people, once.
@@ -466,6 +463,26 @@ impl Session {
         info!(zone = %self.offer.wanted.zone, "left the other clusters");
         is_removed.then(|| self.place())
     }
+}
+
+/// Why a shared database is not used although its servers answer, and what to do; `None`: not for that reason.
+fn refused(unfit: &Unfit) -> Option<String> {
+    // what to do with a database of the cluster's own follows there
+    let first = |why: &str| why.split("; ").next().unwrap_or_default().to_owned();
+    Some(match unfit {
+        Unfit::TooLarge(why) => format!("is not used: {why}"),
+        Unfit::Stranger(why) => format!(
+            "is not used, since its servers now have another one than before: {}; if it was made anew, {AGAIN}. If not, start the servers of \
+             before, or correct ic-db-host",
+            first(why)
+        ),
+        Unfit::Older(why) => format!(
+            "is not used, since its servers have an old copy: {}; start a member that has all entries, or, to go on with what is there, \
+             {AGAIN}",
+            first(why)
+        ),
+        Unfit::Full(_) => return None,
+    })
 }
 
 /// What to say where no transit switch is left.

@@ -102,3 +102,21 @@ async fn a_master_that_starts_on_emptied_databases_gives_them_time() {
     assert!(has_way(&lab) && lab.has_chassis("gw2"), "{}", lab.routes());
     assert_eq!(lab.ports(), before);
 }
+
+/// A Raft cluster that was created again is another database. People are told what to do, and nothing is written there before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_raft_database_that_is_created_again_is_used_after_a_restart() {
+    let mut lab = Lab::of(Arc::new(members(Release::Lts)), ("c1", "172.18.0.2")).await;
+    lab.shared_mut().iter_mut().for_each(Server::keep_port);
+    lab.add_switch("ts", "169.254.100.0/24");
+    let engine = lab.engine().await;
+    lab.configure(&[]).await;
+    until("we are there", async || lab.zones().contains("az1")).await;
+    lab.shared_mut()[1].wipe();
+    lab.event_says("the southbound interconnection database is not used, since its servers now have another one").await;
+    lab.event_says("if it was made anew, restart the master, or set enable-ic to").await;
+    assert_eq!(lab.zones(), "");
+    drop(engine);
+    let _engine = lab.engine().await;
+    until("we are there again", async || lab.zones().contains("az1")).await;
+}
