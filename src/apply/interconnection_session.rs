@@ -127,6 +127,10 @@ pub(crate) struct Session {
     vacated: Vec<Name>,
     /// When something was written last that others follow.
     wrote: Instant,
+    /// How often a row of IC-NB had changed when it was live last.
+    north_changes: Option<u64>,
+    /// When it was heard last whether the others are there, since the session began.
+    heard: Duration,
     /// Gateways of this cluster that carry nothing.
     idle: Lasting,
     /// The ways that are open, and since when this session knows it.
@@ -184,6 +188,8 @@ impl Session {
             wrote: Instant::now(),
             waits: None,
             refusals: Refusals::default(),
+            north_changes: None,
+            heard: Duration::ZERO,
             idle: Lasting::default(),
             opened: BTreeMap::new(),
             said: None,
@@ -216,7 +222,8 @@ impl Session {
     /// Returns when it has waited for them for so long that people should know, with what to tell them.
     pub(crate) async fn is_late(&self) -> Name {
         sleep_until(self.began + SAY_AFTER).await;
-        self.away().unwrap_or_else(|| "the databases that it should move to were not there for a while".into())
+        let away = self.north_away().or_else(|| self.south_away());
+        away.unwrap_or_else(|| "the databases that it should move to were not there for a while".into())
     }
 
     /// Whether another session has the same southbound database, with other servers.
@@ -245,13 +252,17 @@ impl Session {
     async fn step(&mut self, lock: &Lock, changes: &mpsc::WeakSender<Change>) -> Instant {
         let now = Instant::now();
         self.metrics.connected(Some(Connected { north: is_live(&self.north), south: is_live(&self.south) }));
-        if let Some(problem) = self.missing(lock) {
-            if *self.waits.get_or_insert(now) + SAY_AFTER <= now {
-                self.say(Some(problem), changes).await;
-            }
+        let (north_changes, north_away, missing) = (self.whole_north(), self.north_away(), self.missing(lock));
+        let is_partial = north_away.is_some();
+        if (north_changes.is_none() || missing.is_some())
+            && let Some(problem) = north_away.clone().or(missing)
+        {
+            self.say_late(problem, now, changes).await;
             return now + TRY_AGAIN;
         }
-        self.waits = None;
+        if !is_partial {
+            self.waits = None;
+        }
         if self.emptied.waits(&self.north.cache(), now - self.began) {
             self.say(Some(emptied()), changes).await;
             return now + TRY_AGAIN;
@@ -261,12 +272,20 @@ impl Session {
         self.vacated.retain(|name| has_own_zone(&self.south.cache(), name, &self.offer.cluster));
         let makes = (!has_zone(&self.south.cache(), &self.offer.wanted.zone)).then(|| self.offer.wanted.zone.clone());
         let known = self.known_ways(now);
-        let moment = Moment { is_settled: settled <= now, now: seconds(), vacated: &self.vacated, known: Some(&known) };
+        let (is_settled, known) = (settled <= now, Some(&known));
+        let moment = Moment { is_settled, now: seconds(), vacated: &self.vacated, known, is_partial };
         let Step { mut claims, offers, mut chassis, mut peers, numbers, open, idle, goes_on, is_soon } =
             self.with_databases(|databases| step(&self.offer, databases, Some(&self.nb.cache()), moment));
+        if is_partial && north_changes != Some(self.north.stats().changes) {
+            // it is being read again
+            return now;
+        }
         let (own, since) = (owner::fnv1a(&self.offer.cluster), now - self.began);
-        self.hearing.hear(&numbers, since);
-        for name in self.hearing.silent(self.listening, since) {
+        if !is_partial {
+            self.heard = since;
+            self.hearing.hear(&numbers, since);
+        }
+        for name in self.hearing.silent(self.listening, self.heard) {
             peers.clusters.entry(name.clone()).or_default().silent = true;
         }
         let database = self.database();
@@ -275,11 +294,18 @@ impl Session {
             // what the others have not written again yet stays here; what is this cluster's is there at once, for them
             chassis = Txn::new(&sb::DATABASE);
         }
-        if claims.is_empty() && self.hearing.asks(own, self.listening, since) {
+        if !is_partial && claims.is_empty() && self.hearing.asks(own, self.listening, since) {
             claims = ask(&self.north.cache(), moment.now);
         }
-        self.say(is_incomplete.then(incomplete), changes).await;
-        let rest = self.hearing.next(own, self.listening, since).map_or(now + REST, |at| self.began + at);
+        match north_away.filter(|_| !is_incomplete) {
+            Some(away) => {
+                let problem = format!("{away}. Gateways and routes are followed all the same");
+                self.say_late(problem.into(), now, changes).await;
+            }
+            None => self.say(is_incomplete.then(incomplete), changes).await,
+        }
+        let next = self.hearing.next(own, self.listening, since).filter(|_| !is_partial);
+        let rest = next.map_or(now + if is_partial { SAY_AFTER } else { REST }, |at| self.began + at);
         let due = self.idle.note(Stuck::Gateways, (idle.map(Name::from), IDLE_AFTER), changes).await;
         // some problems are rows of NB, whose changes wake nobody here
         let mended = (!peers.problems.is_empty()).then(|| now + MENDED_WITHIN);
@@ -327,20 +353,36 @@ impl Session {
         self.opened.values().map(|at| *at + KNOWN_AFTER).filter(|due| *due > now).min()
     }
 
-    /// What must be there before anything is read or written, and what to do.
+    /// How often a row of IC-NB has changed, if all of it is known: it is live, or none has changed since it was. Of what is read again, a
+    /// part may be missing.
+    fn whole_north(&mut self) -> Option<u64> {
+        let changes = self.north.stats().changes;
+        if is_live(&self.north) {
+            self.north_changes = Some(changes);
+        }
+        self.north_changes.filter(|whole| *whole == changes)
+    }
+
+    /// What beside IC-NB must be there before anything is read or written, and what to do.
     fn missing(&self, lock: &Lock) -> Option<Name> {
         let own = (!is_live(&self.sb)).then(|| "the southbound database cannot be reached; start it".into());
         let locked = || "another program holds the lock ovn_ic of the southbound database; stop ovn-ic in this cluster";
-        self.away().or(own).or_else(|| (!lock.is_held()).then(|| locked().into()))
+        self.south_away().or(own).or_else(|| (!lock.is_held()).then(|| locked().into()))
     }
 
-    /// The shared database that is not used, why, and what to do.
-    fn away(&self) -> Option<Name> {
-        let databases = [
-            (&self.north, "northbound", self.reach.nb_port, "ic-nb-port"),
-            (&self.south, "southbound", self.reach.sb_port, "ic-sb-port"),
-        ];
-        let (client, which, port, key) = databases.into_iter().find(|(client, ..)| !is_live(client))?;
+    fn north_away(&self) -> Option<Name> {
+        self.why_away(&self.north, "northbound", self.reach.nb_port, "ic-nb-port")
+    }
+
+    fn south_away(&self) -> Option<Name> {
+        self.why_away(&self.south, "southbound", self.reach.sb_port, "ic-sb-port")
+    }
+
+    /// Why a shared database is not used, and what to do.
+    fn why_away(&self, client: &Client, which: &str, port: u16, key: &str) -> Option<Name> {
+        if is_live(client) {
+            return None;
+        }
         let unfit = client.unfit().borrow().clone();
         let why = unfit.and_then(|unfit| refused(&unfit)).unwrap_or_else(|| {
             let servers = self.reach.servers.iter().take(NAMED);
@@ -348,6 +390,13 @@ impl Session {
             format!("cannot be reached at port {port} of {hosts}; start it, or correct ic-db-host and {key}")
         });
         Some(format!("the {which} interconnection database {why}").into())
+    }
+
+    /// Tells people of what is away, once it has been so for long.
+    async fn say_late(&mut self, problem: Name, now: Instant, changes: &mpsc::WeakSender<Change>) {
+        if *self.waits.get_or_insert(now) + SAY_AFTER <= now {
+            self.say(Some(problem), changes).await;
+        }
     }
 
     /// Tells people, once.

@@ -42,6 +42,8 @@ pub struct Moment<'a> {
     pub vacated: &'a [Name],
     /// The ways that have been open for a while; `None`: all that are open.
     pub known: Option<&'a BTreeSet<Way>>,
+    /// IC-NB is away: it is known as it was. Nothing is written there, and switches may be there that are not known.
+    pub is_partial: bool,
 }
 
 /// This cluster in the databases.
@@ -148,7 +150,7 @@ impl<'a> Ours<'a> {
         txn: &mut Txn,
         switches: &[Switch],
         former: &Former<'_>,
-        Moment { is_settled, now, vacated, .. }: Moment<'_>,
+        Moment { is_settled, now, vacated, is_partial, .. }: Moment<'_>,
         problems: &mut Vec<String>,
     ) -> Stage {
         let name = &self.offer.wanted.zone;
@@ -180,7 +182,7 @@ impl<'a> Ours<'a> {
             self.datapaths(txn, switches, problems);
         }
         former.remove(txn, is_settled.then_some(stage), &kept);
-        if is_settled {
+        if is_settled && !is_partial {
             self.stale_datapaths(txn);
         }
         self.vacated(txn, vacated);

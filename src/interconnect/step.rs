@@ -69,7 +69,9 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
             ours.look(&switches);
             is_soon = ours.has_new_gateway(moment.now);
             (new_gateways, carrying) = (ours.new_gateways(moment.now), ours.carrying());
-            claim::write(&mut claims, offer, &switches, &theirs, &mut own_problems);
+            if !moment.is_partial {
+                claim::write(&mut claims, offer, &switches, &theirs, &mut own_problems);
+            }
             idle = ours.idle();
             stage = ours.write(&mut offers, &switches, &former, moment, &mut own_problems);
         }

@@ -28,6 +28,54 @@ async fn a_way_that_is_used_stays_without_its_gateway() {
     assert!(!lab.routes().contains("fd17::"), "{}", lab.routes());
 }
 
+/// What a master knows of transit switches and addresses is enough to follow gateways and routes. A new switch waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn gateways_and_routes_are_followed_while_the_northbound_database_is_dead() {
+    let mut lab = Lab::up(Release::Lts).await;
+    lab.add_switch("ts", "169.254.100.0/24");
+    lab.add_cluster("az2", "gw2", "172.19.0.2", "ts", (9, "169.254.100.77/24"));
+    let _engine = lab.engine().await;
+    lab.configure(&[]).await;
+    lab.bind("cr-az1-ts", "c1").await;
+    until("our prefix is there", async || lab.shared_rows().contains("10.128.0.0/14")).await;
+    lab.is_quiet().await;
+    lab.shared_mut()[0].keep_port();
+    lab.shared_mut()[0].kill();
+    lab.event_says("the northbound interconnection database cannot be reached").await;
+
+    // another gateway has our port
+    let sbctl = |words: &[&str]| lab.shared[1].ctl("ovn-ic-sbctl", words);
+    lab.sb.sbctl(&[
+        "chassis-add",
+        "c3",
+        "geneve",
+        "172.18.0.3",
+        "--",
+        "set",
+        "chassis",
+        "c3",
+        "other_config:is-interconn=true",
+    ]);
+    lab.unbind("cr-az1-ts");
+    lab.bind("cr-az1-ts", "c3").await;
+    let gateway = || sbctl(&["--bare", "--columns=gateway", "find", "port_binding", "logical_port=ts-az1"]);
+    until("the others know it", async || gateway() == "c3").await;
+    // and another one theirs
+    let set = |table: &str, row: &str, column: &str| {
+        let uuid = sbctl(&["--bare", "--columns=_uuid", "find", table, row]);
+        sbctl(&["set", table, &uuid, column]);
+    };
+    set("gateway", "name=gw2", "name=gw3");
+    set("port_binding", "logical_port=ts-az2", "gateway=gw3");
+    until("it is followed", async || lab.chassis_of("ts-az2") == "gw3").await;
+    lab.create(&[Lab::route(&lab.zone("az2"), "ts", "10.244.0.0/16", "169.254.100.77")]);
+    until("a new route is used", async || lab.routes().contains("10.244.0.0/16")).await;
+
+    lab.shared_mut()[0].start();
+    lab.add_switch("ts1", "169.254.101.0/24");
+    until("our port in a new switch", async || lab.shared_rows().contains("ts1-az1")).await;
+}
+
 /// Pods, transit switch and tunnels have IPv6 alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn clusters_without_ipv4_are_joined() {

@@ -135,6 +135,22 @@ fn a_subnet_that_begins_in_a_prefix_takes_no_other_away() {
     assert_eq!((own, claims.is_empty()), (vec!["fd00:7::5/112".to_owned()], true));
 }
 
+/// While IC-NB is away, a key may be that of a switch that is not known yet.
+#[test]
+fn the_key_of_a_switch_goes_only_while_all_switches_are_known() {
+    let mut rig = Rig::new();
+    rig.switch("ts1", "169.254.7.0/24", &[], 16_711_690);
+    rig.switch("ts2", "169.254.8.0/24", &[], 16_711_691);
+    let row = derived_uuid(ic_nb::transit_switch::TABLE.name, "ts2");
+    rig.ic_nb.set(ic_nb::transit_switch::TABLE, row, None);
+    for is_partial in [true, false] {
+        let moment = Moment { is_settled: true, is_partial, ..Moment::default() };
+        let Step { claims, offers, .. } = step(&rig.offer, rig.databases(), Some(&rig.nb), moment);
+        let gone = lines(&offers, "delete Datapath_Binding").len();
+        assert_eq!((gone == 0, claims.is_empty()), (is_partial, is_partial), "{:?}", offers.lines());
+    }
+}
+
 #[test]
 fn a_switch_without_a_free_address_is_named() {
     let mut rig = Rig::new();
