@@ -1,15 +1,56 @@
 //! Claims of addresses in transit switches.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnetwork::IpNetwork;
+use ovnkube_ovn::Row;
 use ovnkube_ovn::ic_nb::transit_switch;
+use ovnkube_ovn::ic_sb::{availability_zone, port_binding};
 use ovnkube_ovsdb_data::Txn;
-use ovnkube_plan::Offer;
+use ovnkube_plan::{Offer, names};
 
 use crate::addresses::choose;
-use crate::switches::{CLAIM, Switch};
-use crate::theirs::Theirs;
+use crate::joinable::networks;
+use crate::switches::{CLAIM, Reader, Switch};
+use crate::theirs::{Theirs, read_address};
+
+/// Gives up claims of addresses that ports of other clusters have, where this cluster has no port with them itself. Clusters with OVN's own
+/// daemon read no claims: one may have taken an address while this cluster was away, or had no port yet.
+pub(crate) fn give_up(switches: &mut [Switch], reader: Reader<'_>) {
+    let Some(nb) = reader.nb else { return };
+    for switch in switches {
+        let Some(own) = &switch.own else { continue };
+        let have: BTreeSet<IpAddr> = networks(nb, switch, reader.zone).iter().map(IpNetwork::ip).collect();
+        let is_had = |net: &IpNetwork| have.contains(&net.ip());
+        // mostly it has all of them
+        if own.addresses.iter().all(is_had) {
+            continue;
+        }
+        let others = of_others(switch, reader);
+        let is_lost = |net: &&IpNetwork| !is_had(net) && others.contains(&net.ip());
+        let lost: BTreeSet<IpAddr> = own.addresses.iter().filter(is_lost).map(IpNetwork::ip).collect();
+        switch.give_up(lost);
+    }
+}
+
+/// The addresses in a switch that ports of other clusters have, also those that cannot be used.
+fn of_others(switch: &Switch, reader: Reader<'_>) -> BTreeSet<IpAddr> {
+    let ic_sb = reader.databases.ic_sb;
+    // somebody may have put it into another zone
+    let own = names::transit(&switch.name, reader.zone).switch_side;
+    let is_other = |port: &Row| {
+        let zone = port.uuid(port_binding::AVAILABILITY_ZONE);
+        let name =
+            zone.and_then(|uuid| ic_sb.get(availability_zone::TABLE, uuid)).map(|row| row.str(availability_zone::NAME));
+        let is_of_other = name.is_some_and(|name| name != reader.zone && !reader.former.contains(name));
+        is_of_other && port.str(port_binding::LOGICAL_PORT) != own
+    };
+    let ports = ic_sb.iter(port_binding::TABLE).map(|(_, row)| row);
+    let ports = ports.filter(|row| row.str(port_binding::TRANSIT_SWITCH) == switch.name.as_ref() && is_other(row));
+    let addresses = ports.filter_map(|row| Some(read_address(row.str(port_binding::ADDRESS))?.1));
+    addresses.flatten().map(|net| net.ip()).collect()
+}
 
 /// Claims an address in each subnet of a switch where this cluster has none. If another cluster claims one meanwhile, nothing is
 /// written, and the next step sees it.

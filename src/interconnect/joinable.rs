@@ -7,6 +7,7 @@
 use ipnetwork::IpNetwork;
 use ovnkube_model::{Subnet, nowhere};
 use ovnkube_ovn::nb::logical_router_port as lrp;
+use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::{Offer, names};
 
 use crate::switches::{Reader, Switch};
@@ -43,12 +44,14 @@ fn has_port(switch: &Switch, subnet: Subnet, reader: Reader<'_>) -> bool {
         return switch.ports().flat_map(|own| &own.addresses).any(|net| subnet.contains(net.ip()));
     };
     let mut zones = reader.former.iter().copied().chain([reader.zone]);
-    zones.any(|zone| {
-        let name = names::transit(&switch.name, zone).router_side;
-        let rows = nb.lookup(lrp::TABLE, &name).iter().filter_map(|uuid| nb.get(lrp::TABLE, *uuid));
-        let networks = rows.flat_map(|row| row.strs(lrp::NETWORKS)).filter_map(|text| text.parse::<IpNetwork>().ok());
-        networks.map(Subnet::of).any(|net| net.contains_subnet(subnet))
-    })
+    zones.any(|zone| networks(nb, switch, zone).into_iter().map(Subnet::of).any(|net| net.contains_subnet(subnet)))
+}
+
+/// The addresses of the port that this cluster has in a switch under one of its names.
+pub(crate) fn networks(nb: &Cache, switch: &Switch, zone: &str) -> Vec<IpNetwork> {
+    let name = names::transit(&switch.name, zone).router_side;
+    let rows = nb.lookup(lrp::TABLE, &name).iter().filter_map(|uuid| nb.get(lrp::TABLE, *uuid));
+    rows.flat_map(|row| row.strs(lrp::NETWORKS)).filter_map(|text| text.parse().ok()).collect()
 }
 
 /// Which addresses of other clusters a subnet has: `10.17.0.0/16, which cluster az2 offers`. What is refused anyway does not count.

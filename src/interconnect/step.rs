@@ -57,6 +57,9 @@ pub fn step(offer: &Offer, databases: Databases<'_>, nb: Option<&Cache>, moment:
     let names = former.names();
     let reader = Reader { databases, nb, offer, zone: own, former: &names };
     let mut switches = switches::read(reader, &mut problems);
+    if !moment.is_partial {
+        claim::give_up(&mut switches, reader);
+    }
     own_problems.extend(switches::missing_family(&offer.prefixes, &switches));
     let mut theirs = Theirs::read(reader, &switches, &mut problems);
     joinable::restrict(&mut switches, &mut theirs, reader, &mut own_problems);

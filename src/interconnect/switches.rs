@@ -80,6 +80,16 @@ impl Switch {
         self.former.retain_mut(is_left);
     }
 
+    /// Has these addresses no more, and leaves them to other clusters.
+    pub(crate) fn give_up(&mut self, addresses: BTreeSet<IpAddr>) {
+        let is_left = |own: &mut OwnPort| {
+            own.addresses.retain(|net| !addresses.contains(&net.ip()));
+            !own.addresses.is_empty()
+        };
+        self.own.take_if(|own| !is_left(own));
+        self.claimed.extend(addresses);
+    }
+
     /// The port with the addresses that are claimed. A switch may have got one more subnet since; the MAC address stays.
     fn own_port(&self, zone: &str, addresses: &[IpAddr]) -> Option<OwnPort> {
         let with_length = |subnet: &Subnet| {

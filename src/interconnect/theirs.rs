@@ -426,7 +426,7 @@ fn read_port(row: &Row, zone: &str, switch: &Switch) -> Result<Port, String> {
 }
 
 /// `0a:58:a9:fe:64:4d 169.254.100.77/24`
-fn read_address(text: &str) -> Option<(Mac, Vec<IpNetwork>)> {
+pub(crate) fn read_address(text: &str) -> Option<(Mac, Vec<IpNetwork>)> {
     let mut words = text.split(' ');
     let mac: Mac = words.next()?.parse().ok().filter(|mac: &Mac| mac.is_unicast())?;
     let networks: Vec<IpNetwork> = words.take(5).map(|word| word.parse().ok()).collect::<Option<_>>()?;

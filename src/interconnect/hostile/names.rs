@@ -109,6 +109,7 @@ fn a_port_that_cannot_be_used_says_why() {
         ("ts-az3", 3, "0A:58:a9:fe:64:09 169.254.100.10/24", "port ts-az2 has its MAC address 0a:58:a9:fe:64:09 too"),
     ] {
         let mut rig = Rig::new();
+        super::switches::attach(&mut rig, "az1-ts", &["169.254.100.5/24"]);
         rig.cluster("az3", "gw3", "172.20.0.2", (3, "169.254.100.11/24"));
         rig.port("az3", "ts", name, (key, address), "gw3");
         let problems = rig.problems();

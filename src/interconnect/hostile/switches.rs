@@ -58,7 +58,7 @@ fn with_prefix_in_use(auto_route: bool, routes: &[(&str, &str)]) -> Rig {
 }
 
 /// This cluster's port in a switch, in its own database.
-fn attach(rig: &mut Rig, port: &str, networks: &[&str]) {
+pub(super) fn attach(rig: &mut Rig, port: &str, networks: &[&str]) {
     let row = Row::new(lrp::TABLE).with(lrp::NAME, port).with(lrp::NETWORKS, networks.iter().copied());
     add(&mut rig.nb, port, row);
 }
@@ -133,6 +133,29 @@ fn a_subnet_that_begins_in_a_prefix_takes_no_other_away() {
     says(&peers.problems, &["cannot use transit switch ts1: its subnet 10.199.0.0/24"]);
     let own: Vec<String> = peers.switches["ts1"].own[0].addresses.iter().map(ToString::to_string).collect();
     assert_eq!((own, claims.is_empty()), (vec!["fd00:7::5/112".to_owned()], true));
+}
+
+/// Clusters with OVN's own daemon read no claims. Who has a port keeps its address, and the other one gets another.
+#[test]
+fn a_claim_whose_address_another_cluster_has_is_given_up_where_there_is_no_port() {
+    let mut rig = Rig::new();
+    rig.cluster("az3", "gw3", "172.20.0.2", (3, "169.254.100.5/24"));
+    let Step { claims, offers, peers, .. } = rig.step();
+    assert_eq!(peers.problems, Vec::<String>::new());
+    assert!(peers.ports.iter().any(|port| port.address.to_string() == "169.254.100.5"), "{:?}", peers.ports);
+    let claimed = lines(&claims, "ovnkube-addresses-az1");
+    // the name of the cluster says which one
+    assert!(claimed.len() == 1 && claimed[0].contains("169.254.100.133"), "{claimed:?}");
+    assert!(lines(&offers, "Port_Binding").is_empty(), "{:?}", offers.lines());
+    // while IC-NB is away, nothing can be claimed
+    let moment = Moment { is_partial: true, ..Moment::default() };
+    let Step { claims, peers, .. } = step(&rig.offer, rig.databases(), Some(&rig.nb), moment);
+    assert_eq!((claims.is_empty(), peers.switches["ts"].own.len()), (true, 1));
+
+    attach(&mut rig, "az1-ts", &["169.254.100.5/24"]);
+    let Step { claims, peers, .. } = rig.step();
+    says(&peers.problems, &["cannot use port \"ts-az3\"", "169.254.100.5 is the address of this cluster"]);
+    assert_eq!((claims.is_empty(), peers.switches["ts"].own.len()), (true, 1));
 }
 
 /// While IC-NB is away, a key may be that of a switch that is not known yet.
