@@ -13,8 +13,8 @@ use ovnkube_ovsdb_data::Cache;
 use ovnkube_plan::LEARNED;
 
 use crate::emptied::FILLED_WITHIN;
+use crate::in_use::way;
 use crate::rows::is_ours;
-use crate::ways::way;
 
 /// What was seen so far. All times are from one moment on.
 #[derive(Debug, Default)]
