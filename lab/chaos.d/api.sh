@@ -2,9 +2,6 @@
 
 dose_api() {
   local at waited
-  # kubelets and the controller manager ask again after up to 30 s: when they see no lease renewed between two doses, Kubernetes itself takes
-  # the pods of these nodes out of services
-  [ "$dose" = 1 ] || sleep 45
   at=$EPOCHREALTIME
   kill -9 "$(cat "$D/k8s/apiserver.pid")" || return
   sleep "$(seconds 30)"
