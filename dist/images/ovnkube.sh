@@ -61,7 +61,8 @@ told() { # MESSAGE [REASON]
   else
     return 0
   fi
-  reported "$@" || { [ -n "${K8S_APISERVER:-}" ] && K8S_APISERVER='' && reported "$@"; } || :
+  # in a shell of its own: after a warning the program starts, with the address that it was given
+  reported "$@" || { [ -n "${K8S_APISERVER:-}" ] && (K8S_APISERVER=''; reported "$@"); } || :
 }
 reported() { timeout -k 1 4 ovnkube event --config-file=/dev/null -- "$@" >/dev/null 2>&1; }
 # shows settings, also those that nothing can start with
