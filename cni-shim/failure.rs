@@ -38,6 +38,7 @@ impl Failure {
     /// "try again later" (11).
     pub(crate) fn agent(command: &str, error: &str) -> Self {
         let code = if command == "STATUS" { 50 } else { 11 };
+        // dist/images/ovnkube.sh knows ovnkube's own program by these words
         Self::new(code, "cannot reach the node agent", &format!("{error}; see that ovnkube runs on this node"))
     }
 

@@ -17,7 +17,7 @@
 #   ovnkube-approver     approves the certificates of node agents. In pods of ovn-kubernetes' chart, ovnkube-identity does that too
 #   plan                 prints what the node agent would change on this host
 #   ic ARGS              ovnkube ic: how the cluster is joined with others
-#   cleanup-ovn-node     removes what the node agent set up on this host, and the CNI program
+#   cleanup-ovn-node     removes what the node agent set up on this host, and the CNI program if it is ovnkube's
 #   display, display_env, ovn_debug    the state of the databases and of the switch; the settings
 # In pods of ovn-kubernetes' chart, which set OVN_DAEMONSET_VERSION, the databases' pods publish their addresses and the others wait for them.
 # Words of that chart with nothing to do here say so: ovs-metrics, ovn-dbchecker and cleanup-ovs-server.
@@ -571,9 +571,12 @@ case ${1:-} in
   ic) ovnkube_ "$@" ;;
   cleanup-ovn-node)
     (agent --cleanup-node="${K8S_NODE:-}")
+    # ovn-kubernetes' program has the same name and stays. Only ours, of any release, says this (cni-shim/failure.rs)
+    dir=$(cni_programs) program=ovn-k8s-cni-overlay
+    ! grep -qaF "see that ovnkube runs on this node" "$dir/$program" 2>/dev/null || rm "$dir/$program"
     # also what a copy left that was ended
     set +f
-    rm -f "$(cni_programs)"/ovn-k8s-cni-overlay "$(cni_programs)"/.ovn-k8s-cni-overlay.[0-9]*-[0-9]* ;;
+    rm -f "$dir/.$program".[0-9]*-[0-9]* ;;
   # the container ovs-server stops Open vSwitch itself when it ends
   cleanup-ovs-server) ;;
   ovs-metrics) idle "this container has nothing to do: ovnkube serves no metrics of Open vSwitch" ;;

@@ -81,7 +81,7 @@ impl Cleanup<'_> {
     /// Removes things before the marks that point to them, so that another run after a crash finds them.
     async fn run(&mut self) -> Result<()> {
         // first of all, so that no pod is wired meanwhile
-        let conf = self.settings.cni_conf.remove_all();
+        let conf = self.settings.cni_conf.remove();
         self.note(conf);
         self.step()?;
         let remedy = "start Open vSwitch and clean up once more for its bridges, flows and settings";

@@ -112,16 +112,11 @@ impl CniConf {
         has_portmap.then(|| versions.iter().filter_map(Value::as_str).map(str::to_owned).collect())
     }
 
-    /// Removes the agent's file; no error when it does not exist. [`OLD`] stays: it was removed when the agent's was written, so
-    /// whoever wrote it since then, or before an agent that was never ready, uses it.
+    /// Removes the agent's file; no error when it does not exist. [`OLD`] stays, also when the host is cleaned up: it was removed when
+    /// the agent's was written, so whoever wrote it since then, or before an agent that was never ready, uses it.
     pub(crate) fn remove(&self) -> Result<()> {
         // an agent that was killed leaves what it was writing
         self.remove_file(FILE).and(self.remove_file(&new_file()))
-    }
-
-    /// Also removes what an earlier release left.
-    pub(crate) fn remove_all(&self) -> Result<()> {
-        self.remove().and(self.remove_file(OLD))
     }
 
     fn remove_file(&self, file: &str) -> Result<()> {

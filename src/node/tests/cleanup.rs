@@ -185,8 +185,12 @@ fn a_nic_is_as_before() {
         lab.kill("controller");
         assert_eq!(lab.clean_up(), Vec::<String>::new());
         same(&before, &host(lab));
+        // of ovn-kubernetes, to which the node has gone back
+        let theirs = lab.conf().with_file_name("10-ovn-kubernetes.conf");
+        std::fs::write(&theirs, "{}").unwrap();
         assert_eq!(lab.clean_up(), Vec::<String>::new());
         same(&before, &host(lab));
+        assert!(theirs.exists(), "the configuration of ovn-kubernetes is gone");
     });
 }
 
