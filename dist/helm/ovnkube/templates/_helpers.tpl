@@ -134,6 +134,7 @@
 {{- end }}
 {{- include "ovnkube.must" (dict "value" .mtu "pattern" "^[0-9]*$" "say" "mtu must be a number of bytes, or empty") }}
 {{- include "ovnkube.must" (dict "value" (index . "ovs-node").updateStrategy "pattern" "^(OnDelete|RollingUpdate)$" "say" "ovs-node.updateStrategy must be OnDelete or RollingUpdate") }}
+{{- include "ovnkube.must" (dict "value" (index . "ovnkube-master").allowUnserved "pattern" "^(true|false|)$" "say" "ovnkube-master.allowUnserved must be true or false") }}
 {{- include "ovnkube.must" (dict "value" .uninstall "pattern" "^(true|false|)$" "say" "uninstall must be true or false") }}
 {{- if .identity.webhook }}
 {{- include "ovnkube.must" (dict "value" .identity.caBundle "pattern" "^[A-Za-z0-9+/]+=*$"
@@ -144,6 +145,9 @@
 {{- with .global }}
 {{- include "ovnkube.port" (dict "value" .nbPort "say" "global.nbPort must be a TCP port, such as 6641") }}
 {{- include "ovnkube.port" (dict "value" .sbPort "say" "global.sbPort must be a TCP port, such as 6642") }}
+{{- if include "ovnkube.text" .sbRelayPort }}
+  {{- include "ovnkube.port" (dict "value" .sbRelayPort "say" "global.sbRelayPort must be a TCP port, such as 16642, or empty") }}
+{{- end }}
 {{- include "ovnkube.must" (dict "value" .image.pullPolicy "pattern" "^(IfNotPresent|Always|Never)$" "say" "global.image.pullPolicy must be IfNotPresent, Always or Never") }}
 {{- include "ovnkube.must" (dict "value" .enableSsl "pattern" "^(true|false|)$" "say" "global.enableSsl must be true or false") }}
 {{- include "ovnkube.must" (dict "value" .gatewayMode "pattern" "^(shared|local|)$" "say" "global.gatewayMode must be shared, local or empty") }}
