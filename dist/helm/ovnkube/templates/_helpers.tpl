@@ -160,5 +160,29 @@
   {{- fail "global.dockerConfigSecret.create: the chart makes no secret; make it in the namespace ovn-kubernetes, and name it in global.imagePullSecretName" }}
 {{- end }}
 {{- end }}
+{{- include "ovnkube.check-databases" . }}
+{{- end }}
+{{- end }}
+
+{{/* What the pods of the databases would only say in their logs: .Values */}}
+{{- define "ovnkube.check-databases" }}
+{{- $ssl := eq (toString .global.enableSsl) "true" }}
+{{- $members := .tags | default dict | dig "ovnkube-db-raft" false }}
+{{- $raft := index . "ovnkube-db-raft" }}
+{{- $ports := list (int .global.nbPort) (int .global.sbPort) }}
+{{- if $members }}
+  {{- $ports = concat $ports (list (int $raft.nbRaftPort) (int $raft.sbRaftPort)) }}
+  {{- if not (or $ssl (and (eq (int $raft.nbRaftPort) 6643) (eq (int $raft.sbRaftPort) 6644))) }}
+    {{- fail "ovnkube-db-raft.nbRaftPort must be 6643 and sbRaftPort 6644 without TLS (global.enableSsl): nodes keep their pods from these ports only" }}
+  {{- end }}
+{{- end }}
+{{- if or $members (index . "ovnkube-db").enabled }}
+  {{- /* a pod compares them with the address of its node */}}
+  {{- include "ovnkube.must" (dict "value" .databaseAddress "pattern" "^([0-9.]+|[^,]*:[^,]*)(,([0-9.]+|[^,]*:[^,]*))*$"
+        "say" "databaseAddress must have addresses, such as 10.0.0.1, and no names while the databases run in pods") }}
+  {{- if $ssl }}{{ $ports = append $ports (int (.global.sbRelayPort | default 16642)) }}{{ end }}
+{{- end }}
+{{- if ne (len $ports) (len (uniq $ports)) }}
+  {{- fail (printf "global.nbPort and global.sbPort must differ, from each other, from the ports of ovnkube-db-raft, and with TLS from global.sbRelayPort, which is 16642 if empty; the ports are %v" $ports) }}
 {{- end }}
 {{- end }}
