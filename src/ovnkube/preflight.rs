@@ -20,6 +20,8 @@ use crate::{controller, remove, translate};
 const READ_WITHIN: Duration = Duration::from_secs(120);
 /// Gateways of a namespace, in the form that was used before AdminPolicyBasedExternalRoute.
 const EXTERNAL_GATEWAYS: &str = "k8s.ovn.org/routing-external-gws";
+/// The same on the pod that is the gateway: the namespaces.
+const GATEWAY_OF: &str = "k8s.ovn.org/routing-namespaces";
 
 /// What other networks consist of, and the API's lists.
 const WORKLOADS: [(&str, &str); 3] = [
@@ -55,6 +57,7 @@ async fn read(api: &Client, settings: &Settings) -> Result<Observed> {
             observed.objects.extend(api.survey(path, object).await?);
         }
         observed.objects.extend(api.survey("/api/v1/namespaces", gateways).await?);
+        observed.objects.extend(api.survey("/api/v1/pods", gateway_pod).await?);
         Ok::<_, ovnkube_watch::Error>(observed)
     };
     let read = tokio::time::timeout(READ_WITHIN, all).await;
@@ -98,6 +101,10 @@ fn gateways(namespace: &Value) -> Option<(String, String)> {
     annotation(namespace, EXTERNAL_GATEWAYS).map(|_| {
         (format!("the annotation {EXTERNAL_GATEWAYS}"), format!("namespace {}", text(namespace, "/metadata/name")))
     })
+}
+
+fn gateway_pod(pod: &Value) -> Option<(String, String)> {
+    annotation(pod, GATEWAY_OF).map(|_| (format!("the annotation {GATEWAY_OF}"), format!("pod {}", name(pod))))
 }
 
 fn api_service(service: &Value) -> Option<Vec<IpAddr>> {

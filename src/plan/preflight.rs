@@ -62,6 +62,9 @@ const OVN_KUBERNETES: [(&str, &str); 6] = [
     ("Deployment", "ovnkube-master"),
 ];
 
+/// Encrypts the tunnels.
+const IPSEC: (&str, &str) = ("DaemonSet", "ovn-ipsec");
+
 /// Lets only the accounts of ovn-kubernetes change what node agents write.
 const WEBHOOK: (&str, &str) = ("ValidatingWebhookConfiguration", "ovn-kubernetes-admission-webhook-node");
 
@@ -223,6 +226,10 @@ fn workload(kind: &str, namespace: &str, name: &str) -> Option<Finding> {
     }
     if OVN_KUBERNETES.contains(&(kind, name)) {
         return finding("a part of ovn-kubernetes runs", "docs/migrate.md says how to change over from it");
+    }
+    if (kind, name) == IPSEC {
+        let remedy = "end IPsec while ovn-kubernetes still runs: ovnkube does not encrypt tunnels";
+        return finding("ovn-kubernetes encrypts the tunnels", remedy);
     }
     if (kind, name) == WEBHOOK {
         let remedy =

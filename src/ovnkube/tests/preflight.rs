@@ -53,11 +53,13 @@ async fn a_cluster_and_its_database() {
     assert_eq!(preflight(&lab), (0, String::new(), String::new()));
 
     egress_ip(&lab).await;
+    lab.api.annotated_pod("gw", "a", json!({"k8s.ovn.org/routing-namespaces": "apps"})).await;
     lab.nb.client().await.transact(dump::load(&Dump::parse(include_str!("unserved.nb")))).await.unwrap();
     let (code, lines, errors) = preflight(&lab);
     lab.api.delete(&format!("{DEFINITIONS}/egressips.k8s.ovn.org")).await;
     let want = [
         "EgressIP is not supported: eip-a; remove",
+        "the annotation k8s.ovn.org/routing-namespaces is not supported: pod default/gw; remove",
         "EgressFirewall is not supported, but has rows: 1 row of a: ACL default-network-controller:EgressFirewall:a:0; ",
         "EgressIP is not supported, but has rows: 2 rows of eip-a: Logical_Router_Policy default-network-controller:EgressIP:100",
     ];
