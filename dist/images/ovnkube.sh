@@ -236,10 +236,10 @@ CONF=$(dirname "$(realpath "$0")")/ovn_k8s.conf
 if of_chart && [ -e /run/ovnkube-config/ovnkube.conf ]; then CONF=/run/ovnkube-config/ovnkube.conf; fi
 # WORDS...: ovnkube endpoints in this namespace
 endpoints() { ovnkube endpoints "$@" ${OVN_KUBERNETES_NAMESPACE:+--ovn-config-namespace="$OVN_KUBERNETES_NAMESPACE"} --config-file="$CONF"; }
-# A master would use its defaults in their place, which are no cluster's. Agents have the masters' values, and all find the API server.
+# A master would use its defaults in their place, which are no cluster's. Agents have the masters' values, once they find the API server.
 need_keys() {
   of_chart || keys | while read -r variable key _; do
-    case $key in mtu|gateway_opts|k8s_apiserver) continue ;; esac
+    case $key in mtu|gateway_opts) continue ;; esac
     need_key $variable $key
   done
 }
@@ -320,7 +320,7 @@ ssl_files() { # NAME: the arguments of an OVN program
 tables=flags more=
 ovnkube_() {
   need_programs ovnkube
-  case ${1:-} in --init-master=*|--init-cluster-manager=*|--init-ovnkube-controller=*) need_keys ;; esac
+  case ${1:-} in --init-master=*|--init-cluster-manager=*|--init-ovnkube-controller=*) need_keys ;; --init-node=*) of_chart || need_key K8S_APISERVER k8s_apiserver ;; esac
   # not its value, which would be in the log with OVNKUBE_SH_VERBOSE
   [ -z "${K8S_TOKEN:+set}" ] || say "K8S_TOKEN is set, as from the key k8s_token of the ConfigMap ovn-config: whoever may read that has the token; leave it out, the pod's account has one of its own"
   [ -z "${UNUSED_K8S_TOKEN:+set}" ] || say "the ConfigMap ovn-config has a token, as the key k8s_token, and nothing uses it: whoever may read the ConfigMap has the token; remove the key and revoke the token"

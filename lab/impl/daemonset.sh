@@ -22,7 +22,7 @@ if [ -n "${OVNKUBE_CHART:-}" ]; then # commas in values of helm have a backslash
       --set k8sAPIServer=\$APISERVER,podNetwork=\"\${CLUSTER_CIDR//,/\\\\,}\",serviceNetwork=\"\${SERVICE_CIDR//,/\\\\,}\",mtu=\$MTU \
       --set global.gatewayOpts=--gateway-interface=$nic,global.enableSsl=$([ "$SSL" = 0 ] && echo false || echo true)$([ "$DB" = pods ] || echo ,tags.ovnkube-db-raft=true)"
 else
-  IMPL_SETUP="kubectl apply -f $HERE/../dist/$manifests && $secrets kubectl create configmap ovn-config -n ovn-kubernetes --from-literal=OvnNorth=\$NB \
+  IMPL_SETUP="kubectl apply -f $HERE/../dist/$manifests/accounts.yaml && $secrets kubectl create configmap ovn-config -n ovn-kubernetes --from-literal=OvnNorth=\$NB \
   --from-literal=OvnSouth=\$SB --from-literal=k8s_apiserver=\$APISERVER --from-literal=net_cidr=\$CLUSTER_CIDR \
-  --from-literal=svc_cidr=\$SERVICE_CIDR --from-literal=mtu=\$MTU --from-literal=gateway_opts=--gateway-interface=$nic"
+  --from-literal=svc_cidr=\$SERVICE_CIDR --from-literal=mtu=\$MTU --from-literal=gateway_opts=--gateway-interface=$nic && kubectl apply -f $HERE/../dist/$manifests"
 fi

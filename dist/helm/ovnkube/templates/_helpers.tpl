@@ -29,24 +29,18 @@
 {{- end }}
 {{- end }}
 
-{{/* For Events of the pod: why a container ends */}}
-{{- define "ovnkube.pod" }}
+{{/* For Events of the pod: why a container ends. Without the ConfigMap containers start too, and say what is missing */}}
+{{- define "ovnkube.alone" }}
         - {name: K8S_NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
         - {name: OVN_KUBERNETES_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
         - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
         - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
-{{- end }}
-
-{{/* The same for containers that need no other key: without the ConfigMap they start too */}}
-{{- define "ovnkube.alone" }}
-{{- include "ovnkube.pod" . }}
         - {name: K8S_APISERVER, valueFrom: {configMapKeyRef: {name: ovn-config, key: k8s_apiserver, optional: true}}}
 {{- end }}
 
 {{/* The same for containers that know the databases */}}
 {{- define "ovnkube.databases" }}
-{{- include "ovnkube.pod" . }}
-        - {name: K8S_APISERVER, valueFrom: {configMapKeyRef: {name: ovn-config, key: k8s_apiserver}}}
+{{- include "ovnkube.alone" . }}
         - {name: OVN_NORTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnNorth, optional: true}}}
         - {name: OVN_SOUTH, valueFrom: {configMapKeyRef: {name: ovn-config, key: OvnSouth, optional: true}}}
 {{- end }}
