@@ -298,7 +298,8 @@ chart_metrics() { ! of_chart || echo "--metrics-bind-address=$(bracketed "${METR
 NODE_KEYS=/etc/openvswitch/ovnsb
 is_node= # whether this container is a node agent
 with_relay() { with_ssl && [ -n "$is_node" ] && ! of_chart; }
-databases() { need_databases; database_flags; }
+# The clean-up opens none, and needs no setting of theirs. ARGS...
+databases() { case ${1:-} in --cleanup-node=*) ;; *) need_databases; database_flags ;; esac; }
 # Prints the flags of the databases and their keys. Addresses may have the old form tcp://ADDRESS:PORT.
 database_flags() {
   key=/ovn-cert/ovncontroller-privkey.pem cert=/ovn-cert/ovncontroller-cert.pem ca=/ovn-cert/ca-cert.pem
@@ -328,7 +329,7 @@ ovnkube_() {
   # ovnkube names the file too
   missing=; ! with_ssl || [ -n "$is_node" ] || missing=$(missing_file ovncontroller)
   [ -z "$missing" ] || warn "$missing"
-  lines=$(databases && echo "--config-file=$CONF" && for table in $tables; do $table | given; done)
+  lines=$(databases "$@" && echo "--config-file=$CONF" && for table in $tables; do $table | given; done)
   IFS='
 '
   # shellcheck disable=SC2086 # one argument a line
