@@ -43,12 +43,10 @@ async fn check(settings: &Settings, target: Target) -> Result<()> {
             }
             is_connected(&socket, "sb-connection-status").await
         }
-        Target::Switch => {
-            switch_answers(switch).await?;
-            control(&control_socket(switch, "ovs-vswitchd")?, "version", &[]).await.map(drop)
-        }
+        Target::Switch => switch_works(switch).await,
+        // its flows are of no use without a switch
         Target::Controller => {
-            switch_answers(switch).await?;
+            switch_works(switch).await?;
             is_connected(&control_socket(south, "ovn-controller")?, "connection-status").await
         }
         Target::NodeAgent => {
@@ -117,9 +115,10 @@ impl Server {
     }
 }
 
-async fn switch_answers(dir: &Path) -> Result<()> {
+async fn switch_works(dir: &Path) -> Result<()> {
     let rows = select(&dir.join("db.sock"), "Open_vSwitch", "Open_vSwitch", &json!([]), "_uuid").await?;
-    rows.first().map(drop).context("Open vSwitch's database is empty: ovs-vswitchd was never started")
+    rows.first().context("Open vSwitch's database is empty: ovs-vswitchd was never started")?;
+    control(&control_socket(dir, "ovs-vswitchd")?, "version", &[]).await.map(drop)
 }
 
 async fn is_connected(socket: &Path, question: &'static str) -> Result<()> {

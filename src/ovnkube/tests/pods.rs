@@ -248,6 +248,10 @@ async fn programs_are_ready_once_they_are_connected() {
     says(probe(&at, "ovn-controller"), 1, "ovn-controller is not ready: it does not run: ");
     let _controller = Daemon::start(&dir, "ovn-controller", std::slice::from_ref(&switch));
     becomes(&at, "ovn-controller", 0, "").await;
+    vswitchd.signal("STOP");
+    says(probe(&at, "ovn-controller"), 1, "no answer within 5 s");
+    vswitchd.signal("CONT");
+    becomes(&at, "ovn-controller", 0, "").await;
     databases[1].kill();
     becomes(&at, "ovn-controller", 1, "it is not connected to the southbound database: not connected").await;
     becomes(&at, "ovn-northd", 1, "it is not connected to the southbound database: not connected").await;
