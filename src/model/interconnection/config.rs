@@ -172,9 +172,9 @@ impl InterconnectionConfig {
     }
 
     /// What it asks for if each key that cannot be used says what it said last: the other keys count all the same. Where one of the
-    /// databases' keys cannot be used, all three say what they said last. `was_on`: the cluster was not about to leave.
-    pub(crate) fn with_last(&self, last: &Interconnection, was_on: bool) -> Asks {
-        let last = last.keys(was_on);
+    /// databases' keys cannot be used, all three say what they said last. `last`: where the cluster is joined.
+    pub(crate) fn with_last(&self, last: &Interconnection) -> Asks {
+        let last = last.keys(true);
         let is_bad = |key: &str| self.bad.iter().any(|bad| &*bad.key == key);
         let moves = !OF_DATABASES.iter().any(|key| is_bad(key));
         let mut data = self.keys.clone();

@@ -501,7 +501,8 @@ fn of_two_switches_with_one_subnet_the_one_that_was_there_first_is_used() {
 
 #[test]
 fn what_an_earlier_master_has_stored_is_used_when_the_config_map_cannot_be() {
-    let (bad, off, other) = ([("gw-nodes", "a_b")], [("enable-ic", "false")], [("ic-db-host", "10.9.9.9")]);
+    let (bad, off, other) =
+        ([("gw-nodes", "a_b"), ("az-name", "-")], [("enable-ic", "false")], [("ic-db-host", "10.9.9.9")]);
     let earlier = wanted(&[("az-name", "earlier")]);
     let (text, leaves) = (earlier.text(true), earlier.text(false));
     assert_eq!(next_master(&text, Some(&bad)).joined.wanted(), Some(&earlier));

@@ -53,7 +53,8 @@ impl Joined {
     pub(super) fn asked_for(&self) -> Option<Wanted> {
         let Some(asked) = &self.asked else { return Some(Wanted::Off(None)) };
         let asks = match (&asked.asks, &self.kept.wanted) {
-            (Asks::Unclear, Some(last)) => asked.with_last(last, !self.is_off()),
+            // a cluster that is off, or leaves, joins no others with half of a ConfigMap
+            (Asks::Unclear, Some(last)) if !self.is_off() => asked.with_last(last),
             (asks, _) => asks.clone(),
         };
         match asks {
