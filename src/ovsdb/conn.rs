@@ -22,7 +22,7 @@ use crate::flights::Flight;
 use crate::remote::Remote;
 use crate::rpc::{self, RpcError};
 use crate::server::Model;
-use crate::system::unix_socket;
+use crate::system::{limit_silence, unix_socket};
 use crate::tls::TlsFiles;
 
 pub(crate) type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
@@ -56,6 +56,9 @@ pub(crate) async fn open(remote: &Remote, tls: Option<&TlsFiles>) -> Result<(Rea
     }
 }
 
+/// How long a host may acknowledge nothing. A server that is stopped does so while its buffers have room.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
+
 /// Connects to the first address of the host that answers. TCP keepalive ends the connection to a host that is gone
 /// after 5 seconds without traffic, however long the server works on an answer.
 async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
@@ -81,6 +84,7 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     let probes = TcpKeepalive::new().with_time(Duration::from_secs(2)).with_interval(Duration::from_secs(1));
     SockRef::from(&stream).set_tcp_keepalive(&probes.with_retries(3))?;
+    limit_silence(&stream, UNACKNOWLEDGED)?;
     Ok(stream)
 }
 

@@ -102,7 +102,7 @@ pub(crate) enum Fault {
         master: usize,
         length: u64,
     },
-    /// A firewall drops what it sends: its connections stay open, and none is answered.
+    /// A firewall drops what it sends: its connections stay open, and all of it arrives later.
     Silence {
         master: usize,
         length: u64,

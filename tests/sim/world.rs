@@ -52,8 +52,6 @@ pub(crate) struct World {
     order: u64,
     watches: Vec<Watch>,
     watch: u64,
-    /// What masters wait for that never comes.
-    masters_wait: (Vec<UnboundedSender<Vec<u8>>>, Vec<oneshot::Sender<Answer>>),
     pub(crate) faults: Faults,
     /// Transactions that changed something and accepted patches, of masters.
     pub(crate) writes: (u64, u64),
@@ -82,7 +80,7 @@ pub(crate) struct Process {
     unsent: Vec<(u64, Moment, Sent)>,
     no_api_until: u64,
     no_database_until: u64,
-    /// What it sends gets lost, and nobody says so.
+    /// What it sends gets lost, and TCP sends it again and again.
     silent_until: u64,
     /// The renewal of its lease comes late: every other question whether it may write is answered with no.
     lease_late_until: u64,
@@ -131,6 +129,13 @@ enum Message {
     Leader,
 }
 
+impl Process {
+    /// When what it sends gets onto the network.
+    fn sends_from(&self) -> u64 {
+        self.paused_until.max(self.silent_until)
+    }
+}
+
 impl World {
     pub(crate) fn new(seed: u64, clocks: &[u64], network: NetworkSettings, api: ApiServer) -> Self {
         let process = |(number, clock): (usize, &u64)| Process {
@@ -170,7 +175,6 @@ impl World {
             order: 0,
             watches: Vec::new(),
             watch: 0,
-            masters_wait: Default::default(),
             faults: Faults::default(),
             writes: (0, 0),
             last_write: 0,
@@ -241,7 +245,7 @@ impl World {
 
     /// Takes over what a master sends.
     fn collect(&mut self, number: usize) {
-        if self.masters[number].paused_until <= self.now {
+        if self.masters[number].sends_from() <= self.now {
             for (at, decided, sent) in std::mem::take(&mut self.masters[number].unsent) {
                 self.take(number, at, decided, sent);
             }
@@ -254,7 +258,7 @@ impl World {
             if process.sleeps.is_some() && sent.is_write() {
                 process.paused_until = now + process.sleeps.take().unwrap_or_default();
             }
-            if process.paused_until > now {
+            if process.sends_from() > now {
                 process.unsent.push((now, decided, sent));
             } else {
                 self.take(number, now, decided, sent);
@@ -263,9 +267,6 @@ impl World {
     }
 
     fn take(&mut self, number: usize, at: u64, decided: Moment, sent: Sent) {
-        if self.masters[number].silent_until > self.now {
-            return self.swallow(sent);
-        }
         match sent {
             Sent::Dialed { conn, to } => {
                 let away = self.faults.database_away.max(self.masters[number].no_database_until);
@@ -295,16 +296,6 @@ impl World {
                     self.put(due, Message::Ask { process: number, began, decided, ask, reply });
                 }
             }
-        }
-    }
-
-    /// Loses what a master sends, and its connection for good: neither side hears of that.
-    fn swallow(&mut self, sent: Sent) {
-        match sent {
-            Sent::Dialed { to, .. } => self.masters_wait.0.push(to),
-            Sent::Bytes { conn, .. } => self.masters_wait.0.extend(self.links.remove(&conn).map(|link| link.to)),
-            Sent::Closed { conn } => drop(self.links.remove(&conn)),
-            Sent::Asked { reply, .. } => self.masters_wait.1.push(reply),
         }
     }
 

@@ -93,6 +93,7 @@ impl World {
     pub(crate) fn heal(&mut self) {
         self.at_rest = true;
         self.faults = Faults::default();
+        self.release();
         let messages = self.nb.lead(true);
         self.send(messages);
         for process in &mut self.masters {
@@ -102,6 +103,17 @@ impl World {
             (process.no_api_until, process.no_database_until, process.crash, process.sleeps) = (0, 0, None, None);
             (process.lease_late_until, process.silent_until) = (0, 0);
         }
+    }
+
+    /// What servers that hang have got, they do now: nothing that comes later may overtake it.
+    fn release(&mut self) {
+        let is_held =
+            |message: &Message| matches!(message, Message::Request(..) | Message::HangUp(_) | Message::Ask { .. });
+        let (held, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.queue).into_iter().partition(|(_, message)| is_held(message));
+        self.queue = others.into_iter().collect();
+        let now = self.now;
+        held.into_iter().for_each(|(_, message)| self.put(now, message));
     }
 
     fn cut_database(&mut self, number: usize) {
