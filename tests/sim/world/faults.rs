@@ -113,7 +113,9 @@ impl World {
             std::mem::take(&mut self.queue).into_iter().partition(|(_, message)| is_held(message));
         self.queue = others.into_iter().collect();
         let now = self.now;
-        held.into_iter().for_each(|(_, message)| self.put(now, message));
+        for (_, message) in held {
+            self.put(now, message);
+        }
     }
 
     fn cut_database(&mut self, number: usize) {
