@@ -85,6 +85,15 @@ fn with_marks(mut dump: Dump) -> Dump {
             }
         }
     }
+    of_cluster(dump, "kube-system-1")
+}
+
+/// The cluster router has the uid of the cluster's namespace kube-system.
+pub(crate) fn of_cluster(mut dump: Dump, uid: &str) -> Dump {
+    for row in dump.0.get_mut("Logical_Router(ovn_cluster_router)").into_iter().flatten() {
+        let ids = row.get_mut("external_ids").and_then(Value::as_object_mut).unwrap();
+        ids.insert("ovnkube-cluster".into(), json!(uid));
+    }
     dump
 }
 
