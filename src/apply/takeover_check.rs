@@ -88,7 +88,7 @@ impl TakeoverCheck {
     pub(crate) fn notices(&self, world: &World) -> Vec<Notice> {
         let Some(verdict) = &self.last else { return Vec::new() };
         if let Some(why) = &verdict.another {
-            return vec![self.warning(world, "DatabaseOfAnotherCluster", why.clone())];
+            return vec![self.warning(world, "ForeignDatabase", why.clone())];
         }
         let (reason, end) = if verdict.may_begin {
             ("UnservedRowsKept", "they stay as they are, and nothing keeps them up to date".to_owned())

@@ -46,7 +46,7 @@ async fn another_clusters_database_is_left_alone() {
     let mut lock = other.lock(LOCK);
     within("the lock", lock.until(true)).await;
     let engine = Running::start(&api, Settings::default().network(), Some(server.client().await)).await;
-    api.event("DatabaseOfAnotherCluster", "ovn-kubernetes").await;
+    api.event("ForeignDatabase", "ovn-kubernetes").await;
     sleep(LONG).await;
     assert!(lock.is_held(), "the lock of the other cluster's master was taken");
     assert_eq!(engine.writes(), (0, 0));
