@@ -288,7 +288,7 @@ impl Session {
         for name in self.hearing.silent(self.listening, self.heard) {
             peers.clusters.entry(name.clone()).or_default().silent = true;
         }
-        let database = self.database();
+        let database = database(&self.south);
         let is_incomplete = self.returning.waits(database, &self.nb.cache(), &peers, since);
         if is_incomplete {
             // what the others have not written again yet stays here; what is this cluster's is there at once, for them
@@ -330,12 +330,6 @@ impl Session {
             (false, false) => TRY_AGAIN,
             (false, true) => SAY_AFTER,
         }
-    }
-
-    /// What tells the southbound database from others, if anything does; see [`is_same`].
-    fn database(&self) -> Option<String> {
-        let row = || self.south.cache().iter(ic_sb_global::TABLE).next().map(|(uuid, _)| uuid.to_string());
-        self.south.cluster().or_else(row)
     }
 
     /// The ways that have been open for a while.
@@ -549,15 +543,15 @@ fn incomplete() -> Name {
         .into()
 }
 
-/// Whether both are of one database, for certain: what is taken for another one is left, and looked at once more then. A Raft cluster has
-/// an id; in any other database somebody has made a row of this table. Rows of clusters are no proof: the uuids of those that ovnkube makes
-/// follow from their names, so they are the same in every database.
+/// Whether both are of one database, for certain: what is taken for another one is left, and looked at once more then.
 fn is_same(one: &Client, other: &Client) -> bool {
-    match (one.cluster(), other.cluster()) {
-        (None, None) => {
-            let (one, other) = (one.cache(), other.cache());
-            one.iter(ic_sb_global::TABLE).any(|(uuid, _)| other.get(ic_sb_global::TABLE, uuid).is_some())
-        }
-        (one, other) => one == other,
-    }
+    database(one).is_some_and(|one| database(other) == Some(one))
+}
+
+/// What tells a southbound database from others, if anything does. A Raft cluster has an id; in any other database somebody has made a row
+/// of this table, which has one row at most. Rows of clusters are no proof: the uuids of those that ovnkube makes follow from their names, so
+/// they are the same in every database.
+fn database(south: &Client) -> Option<String> {
+    let row = || south.cache().iter(ic_sb_global::TABLE).next().map(|(uuid, _)| uuid.to_string());
+    south.cluster().or_else(row)
 }

@@ -82,7 +82,7 @@ struct NodeRows<'a> {
 impl<'a> NodeRows<'a> {
     fn of(node: &'a str, nb: &'a Cache) -> Self {
         let networks = |port: &str| {
-            let rows = rows(nb, lrp::TABLE, port);
+            let rows = nb.named(lrp::TABLE, port);
             rows.flat_map(|(_, row)| row.strs(lrp::NETWORKS)).filter_map(|text| text.parse().ok()).collect::<Vec<_>>()
         };
         let joins = networks(&names::GATEWAY_TO_JOIN.of(node)).iter().map(IpNetwork::ip).collect();
@@ -109,13 +109,13 @@ impl<'a> NodeRows<'a> {
     fn own_rows(&self, diff: &mut Diff<'_>, chassis: &BTreeSet<String>) {
         let node = self.node;
         for name in [node.to_owned(), names::EXTERNAL_SWITCH.of(node)] {
-            for (uuid, row) in rows(self.nb, ls::TABLE, &name) {
+            for (uuid, row) in self.nb.named(ls::TABLE, &name) {
                 if is_garbage(row, has_router_peer_port(self.nb, row)) {
                     diff.delete(ls::TABLE, uuid);
                 }
             }
         }
-        for (uuid, row) in rows(self.nb, lr::TABLE, &names::GATEWAY_ROUTER.of(node)) {
+        for (uuid, row) in self.nb.named(lr::TABLE, &names::GATEWAY_ROUTER.of(node)) {
             if is_garbage(row, false) {
                 diff.delete(lr::TABLE, uuid);
             }
@@ -171,8 +171,8 @@ impl<'a> NodeRows<'a> {
             });
         }
         let port = names::JOIN_TO_GATEWAY.of(node);
-        for parent in rows(self.nb, ls::TABLE, names::JOIN_SWITCH) {
-            self.drop_children(diff, parent, ls::PORTS, lsp::TABLE, |child| child.str(lsp::NAME) == port);
+        for (join, row) in self.nb.named(ls::TABLE, names::JOIN_SWITCH) {
+            self.drop_children(diff, (join, row), ls::PORTS, lsp::TABLE, |child| child.str(lsp::NAME) == port);
         }
         for (set, row) in self.nb.iter(address_set::TABLE).filter(|(_, row)| is_garbage(row, false)) {
             for address in row.strs(address_set::ADDRESSES).filter(|text| text.parse().is_ok_and(|ip| self.has(ip))) {
@@ -202,10 +202,4 @@ impl<'a> NodeRows<'a> {
     fn has(&self, ip: IpAddr) -> bool {
         self.joins.contains(&ip) || self.subnets.iter().any(|subnet| subnet.contains(ip))
     }
-}
-
-/// Rows with this identity.
-fn rows<'a>(nb: &'a Cache, table: &'static Table, name: &str) -> impl Iterator<Item = (Uuid, &'a Row)> + use<'a> {
-    let uuids = nb.lookup(table, name).iter().copied();
-    uuids.filter_map(move |uuid| Some((uuid, nb.get(table, uuid)?.as_ref())))
 }

@@ -143,8 +143,8 @@ impl Verdict {
 /// That the database is another cluster's.
 fn another(cache: &Cache, world: &World) -> Option<String> {
     let own = world.cluster_uid()?;
-    let mut rows = cache.lookup(lr::TABLE, names::CLUSTER_ROUTER).iter().filter_map(|uuid| cache.get(lr::TABLE, *uuid));
-    let found = rows.find_map(|row| row.map(lr::EXTERNAL_IDS).get(names::CLUSTER_UID).map(str::to_owned))?;
+    let mut rows = cache.named(lr::TABLE, names::CLUSTER_ROUTER);
+    let found = rows.find_map(|(_, row)| row.map(lr::EXTERNAL_IDS).get(names::CLUSTER_UID).map(str::to_owned))?;
     (found != **own).then(|| {
         format!(
             "the northbound database is another cluster's: its router {} has {}={found}, and the uid of this cluster's namespace {} is \

@@ -15,8 +15,7 @@ use crate::rows::is_ours;
 
 /// Whether NB has a port of another cluster.
 pub(crate) fn has_port(nb: &Cache, name: &str) -> bool {
-    let mut rows = nb.lookup(lsp::TABLE, name).iter().filter_map(|uuid| nb.get(lsp::TABLE, *uuid));
-    rows.any(|row| row.str(lsp::TYPE) == "remote")
+    nb.named(lsp::TABLE, name).any(|(_, row)| row.str(lsp::TYPE) == "remote")
 }
 
 /// The others' gateways in SB.

@@ -50,8 +50,8 @@ fn has_port(switch: &Switch, subnet: Subnet, reader: Reader<'_>) -> bool {
 /// The addresses of the port that this cluster has in a switch under one of its names.
 pub(crate) fn networks(nb: &Cache, switch: &Switch, zone: &str) -> Vec<IpNetwork> {
     let name = names::transit(&switch.name, zone).router_side;
-    let rows = nb.lookup(lrp::TABLE, &name).iter().filter_map(|uuid| nb.get(lrp::TABLE, *uuid));
-    rows.flat_map(|row| row.strs(lrp::NETWORKS)).filter_map(|text| text.parse().ok()).collect()
+    let rows = nb.named(lrp::TABLE, &name);
+    rows.flat_map(|(_, row)| row.strs(lrp::NETWORKS)).filter_map(|text| text.parse().ok()).collect()
 }
 
 /// Which addresses of other clusters a subnet has: `10.17.0.0/16, which cluster az2 offers`. What is refused anyway does not count.

@@ -73,8 +73,7 @@ impl<'a> Keys<'a> {
     fn has(&self, switch: &str, key: i64) -> bool {
         let Some(nb) = self.nb else { return false };
         let key = key.to_string();
-        let mut rows = nb.lookup(ls::TABLE, switch).iter().filter_map(|uuid| nb.get(ls::TABLE, *uuid));
-        rows.any(|row| row.map(ls::OTHER_CONFIG).get(REQUESTED) == Some(key.as_str()))
+        nb.named(ls::TABLE, switch).any(|(_, row)| row.map(ls::OTHER_CONFIG).get(REQUESTED) == Some(key.as_str()))
     }
 
     /// Orders switches by their age: a new one gets a higher key than those that are there, as long as there are higher ones (see

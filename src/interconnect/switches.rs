@@ -282,8 +282,7 @@ fn ports(switch: &Switch, others: &[Switch]) -> Option<String> {
 
 /// Rows that somebody else has made.
 fn northbound(switch: &Switch, nb: &Cache) -> Option<String> {
-    let rows =
-        |table, name: &str| nb.lookup(table, name).iter().filter_map(|uuid| nb.get(table, *uuid)).collect::<Vec<_>>();
+    let rows = |table, name: &str| nb.named(table, name).map(|(_, row)| row).collect::<Vec<_>>();
     let is_transit = |row: &Row| row.map(ls::OTHER_CONFIG).get(TRANSIT) == Some(switch.name.as_ref());
     if rows(ls::TABLE, &switch.name).iter().any(|row| !is_transit(row) && !is_ours(row)) {
         return Some("the northbound database has another switch of this name".to_owned());

@@ -435,6 +435,5 @@ pub(crate) fn read_address(text: &str) -> Option<(Mac, Vec<IpNetwork>)> {
 
 /// Whether a row of ports of switches in NB is another one than that of a port of another cluster.
 fn is_taken(nb: &Cache, port: &str) -> bool {
-    let mut rows = nb.lookup(lsp::TABLE, port).iter().filter_map(|uuid| nb.get(lsp::TABLE, *uuid));
-    rows.any(|row| row.str(lsp::TYPE) != "remote")
+    nb.named(lsp::TABLE, port).any(|(_, row)| row.str(lsp::TYPE) != "remote")
 }

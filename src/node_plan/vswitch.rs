@@ -40,13 +40,11 @@ pub fn name(row: &Row) -> Option<Arc<str>> {
 }
 
 pub fn bridge(cache: &Cache) -> Option<(Uuid, &Arc<Row>)> {
-    let uuid = *cache.lookup(bridge::TABLE, BR_INT).first()?;
-    Some((uuid, cache.get(bridge::TABLE, uuid)?))
+    cache.named(bridge::TABLE, BR_INT).next()
 }
 
 pub fn interface<'a>(cache: &'a Cache, link: &str) -> Option<(Uuid, &'a Arc<Row>)> {
-    let uuid = *cache.lookup(interface::TABLE, link).first()?;
-    Some((uuid, cache.get(interface::TABLE, uuid)?))
+    cache.named(interface::TABLE, link).next()
 }
 
 /// Names of the bridges that hold an interface.

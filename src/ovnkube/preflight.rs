@@ -149,7 +149,7 @@ async fn northbound(settings: &Settings) -> Northbound {
 
 fn seen(database: &Database) -> Northbound {
     let cache: &Cache = &database.cache();
-    let port = |name: &str| cache.lookup(lrp::TABLE, name).first().and_then(|uuid| cache.get(lrp::TABLE, *uuid));
+    let port = |name: &str| cache.named(lrp::TABLE, name).next().map(|(_, row)| row);
     let join = port(names::CLUSTER_ROUTER_TO_JOIN)
         .map(|row| row.strs(lrp::NETWORKS).filter_map(|net| net.parse().ok()).collect());
     let mtus = cache.iter(lrp::TABLE).filter_map(|(_, row)| {

@@ -137,6 +137,12 @@ impl Cache {
         self.of(table).and_then(|t| t.by_id.get(id)).map_or(&[], Ids::as_slice)
     }
 
+    /// The same rows, each with its uuid.
+    pub fn named<'a>(&'a self, table: &Table, id: &str) -> impl Iterator<Item = (Uuid, &'a Arc<Row>)> + use<'a> {
+        let rows = self.of(table).map(|t| &t.rows);
+        self.lookup(table, id).iter().filter_map(move |uuid| Some((*uuid, rows?.get(uuid)?)))
+    }
+
     /// Whether the server has the column. A column that it lacks would always differ from what is wanted, so it is left
     /// out of transactions.
     pub fn supports(&self, table: &Table, column: impl Into<ColumnId>) -> bool {

@@ -218,7 +218,7 @@ fn cluster(objects: &Objects, nb: &Client) -> Cluster {
             continue;
         }
         let port = port_name(&value["metadata"]);
-        let has = cache.lookup(lsp::TABLE, &port).first().and_then(|uuid| cache.get(lsp::TABLE, *uuid));
+        let has = cache.named(lsp::TABLE, &port).next().map(|(_, row)| row);
         if has.is_some_and(|row| row.map(lsp::OPTIONS).get("iface-id-ver") == value["metadata"]["uid"].as_str()) {
             let ips: Vec<_> = places(&cache, &port).iter().map(|place| json!({"ip": place.ip.to_string()})).collect();
             let mut value = value.clone();

@@ -83,7 +83,7 @@ impl Lab {
 
     fn addresses(&self, name: &str) -> String {
         let cache = self.nb.cache();
-        let port = cache.lookup(lsp::TABLE, name).first().and_then(|uuid| cache.get(lsp::TABLE, *uuid));
+        let port = cache.named(lsp::TABLE, name).next().map(|(_, row)| row);
         port.map(|port| port.strs(lsp::ADDRESSES).collect()).unwrap_or_default()
     }
 }

@@ -161,7 +161,7 @@ async fn rows_with_the_same_name_are_neither_used_nor_removed() {
     }
     rules::pods_are_wired(&objects, &controller.world, &controller.nb.cache());
     let cache = controller.nb.cache();
-    let routers = cache.lookup(lr::TABLE, "ovn_cluster_router").iter().filter_map(|uuid| cache.get(lr::TABLE, *uuid));
+    let routers = cache.named(lr::TABLE, "ovn_cluster_router").map(|(_, row)| row);
     let with_ports: Vec<_> = routers.filter(|row| row.uuids(lr::PORTS).next().is_some()).collect();
     assert_eq!(with_ports.len(), 1);
     assert_eq!(with_ports[0].uuids(lr::PORTS).count(), 4);

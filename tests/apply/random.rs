@@ -124,8 +124,7 @@ impl Running {
         let ip = annotated.split('/').next().unwrap().to_owned();
         let cache = controller.nb.cache();
         let name = format!("{}_{}", NAMESPACES[n], PODS[p]);
-        let port =
-            cache.lookup(lsp::TABLE, &name).first().and_then(|uuid| cache.get(lsp::TABLE, *uuid)).map(Arc::as_ref);
+        let port = cache.named(lsp::TABLE, &name).next().map(|(_, row)| row).map(Arc::as_ref);
         let is_wired = port.is_some_and(|port: &Row| {
             port.map(lsp::OPTIONS).get("iface-id-ver") == pod["metadata"]["uid"].as_str()
                 && port.strs(lsp::ADDRESSES).any(|address| address.ends_with(&format!(" {ip}")))

@@ -97,7 +97,7 @@ impl Lab {
 
     fn switch_subnet(&self, node: &str) -> String {
         let cache = self.nb.cache();
-        let switch = cache.lookup(ls::TABLE, node).first().and_then(|uuid| cache.get(ls::TABLE, *uuid));
+        let switch = cache.named(ls::TABLE, node).next().map(|(_, row)| row);
         switch.and_then(|row| row.map(ls::OTHER_CONFIG).get("subnet").map(ToOwned::to_owned)).unwrap_or_default()
     }
 }

@@ -184,7 +184,7 @@ fn pod_starts(world: &mut World, number: usize) {
     let Some(ips) = annotated(object) else { return };
     let cache = &world.observer.cache;
     let name = format!("{}_{}", namespace(number), pod(number));
-    let port = cache.lookup(lsp::TABLE, &name).first().and_then(|uuid| cache.get(lsp::TABLE, *uuid));
+    let port = cache.named(lsp::TABLE, &name).next().map(|(_, row)| row);
     let is_wired = |port: &Row| {
         let has: Vec<&str> = port.strs(lsp::ADDRESSES).flat_map(|address| address.split(' ').skip(1)).collect();
         port.map(lsp::OPTIONS).get("iface-id-ver") == object["metadata"]["uid"].as_str() && has == ips

@@ -39,7 +39,7 @@ pub(crate) fn cluster(world: &World) -> Cluster {
         } else {
             let name = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
             let port = format!("{}_{}", name("namespace"), name("name"));
-            let row = cache.lookup(lsp::TABLE, &port).first().and_then(|uuid| cache.get(lsp::TABLE, *uuid));
+            let row = cache.named(lsp::TABLE, &port).next().map(|(_, row)| row);
             if row.is_none_or(|row| row.map(lsp::OPTIONS).get("iface-id-ver") != Some(name("uid"))) {
                 continue;
             }

@@ -14,8 +14,6 @@ use crate::{cluster, translate};
 
 /// Reading takes no longer than this.
 const WITHIN: Duration = Duration::from_secs(10);
-/// The namespace whose uid stands for the cluster.
-const SYSTEM: &str = "kube-system";
 const SUBNETS: &str = "/apis/kubeovn.io/v1/subnets";
 
 pub(super) struct Kubernetes {
@@ -140,7 +138,7 @@ fn node(object: &Value) -> Option<(String, bool, Change)> {
 }
 
 fn system(object: &Value) -> Option<Change> {
-    if text(object, "/metadata/name") == SYSTEM { change("Namespace", object) } else { None }
+    if text(object, "/metadata/name") == World::SYSTEM { change("Namespace", object) } else { None }
 }
 
 /// A Subnet that is kept from other clusters: its name and range, and what it changes in the model.

@@ -6,7 +6,7 @@ use ovnkube_apply::{DAEMON_LOCK, seconds};
 use ovnkube_config::Settings;
 use ovnkube_db::Observed;
 use ovnkube_interconnect::report::{Contents, Facts, Looked, interconn};
-use ovnkube_model::{Asks, Interconnection, InterconnectionConfig, Name};
+use ovnkube_model::{Asks, Interconnection, InterconnectionConfig};
 use ovnkube_ovsdb::Client;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -20,9 +20,6 @@ const LOCK_WITHIN: Duration = Duration::from_secs(2);
 /// A master at work writes what is missing within this time.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-
-/// The namespace whose uid stands for the cluster.
-const SYSTEM: &str = "kube-system";
 
 pub(super) async fn look(settings: &Settings) -> Facts {
     let First { mut kubernetes, own, names, .. } = First::read(settings).await;
@@ -38,7 +35,7 @@ pub(super) async fn look(settings: &Settings) -> Facts {
     let Contents { switches, zones, northbound, southbound, settled, problems, routes, declared } = contents;
     Facts {
         now: seconds(),
-        cluster: cluster(&kubernetes),
+        cluster: kubernetes.world.cluster_uid().cloned(),
         former: kubernetes.world.joined.former(),
         asked: kubernetes.asked,
         settings: kubernetes.settings,
@@ -55,10 +52,6 @@ pub(super) async fn look(settings: &Settings) -> Facts {
         routes,
         declared,
     }
-}
-
-fn cluster(kubernetes: &Kubernetes) -> Option<Name> {
-    kubernetes.world.namespaces.get(SYSTEM).map(|namespace| namespace.uid.clone())
 }
 
 async fn of_shared(settings: &Settings, names: Option<&Interconnection>) -> Vec<Observed> {
