@@ -2,7 +2,10 @@
 
 other_name() { configure "$A" az-name=az-renamed && soon 60 in_show "port ts-az-renamed" && soon 60 not_in_show "availability-zone $(az "$A")\$"; }
 own_name() { configure "$A" && soon 60 in_show "port ts-$(az "$A")\$" && soon 60 not_in_show "availability-zone az-renamed\$"; }
-dead_host() { configure "$A" "ic-db-host=$(databases_for "$A" "10.255.0.99,$IC_HOSTS")" && sleep 10 && configure "$A"; }
+dead_host() { # the master goes by each of the two lists
+  configure "$A" "ic-db-host=$(databases_for "$A" "10.255.0.99,$IC_HOSTS")" && soon 60 moved '10[.]255[.]0[.]99' && sleep 5 && configure "$A" && soon 60 without_dead_host && sleep 5
+}
+without_dead_host() { local said; said=$(kept) && echo "$said" && ! grep -qE 'present|10[.]255[.]0[.]99' <<<"$said"; }
 kept() { on "$A" cluster nbctl get logical_router ovn_cluster_router external_ids:ovnkube-interconnection; } # what the master has taken
 # while `present` is there, the cluster has not reached the new databases
 moved() { local said; said=$(kept); echo "$said"; grep -q "$1" <<<"$said" && ! grep -q present <<<"$said"; } # PORT
@@ -37,7 +40,12 @@ by_hand_for_a_while() { # automatic routes of both go, and declared ones to the 
 close_range() { # RANGE true|false: of nodes that do not exist, in the middle of the first cluster's
   printf '{apiVersion: kubeovn.io/v1, kind: Subnet, metadata: {name: closed}, spec: {cidrBlock: %s, disableInterConnection: %s}}\n' "$1" "$2" | on "$A" apply
 }
-range_closed() { close_range 10.244.128.0/24 "$1" && sleep 5; } # true|false
+range_closed() { # true|false: the other cluster has a route to what is beside it only then
+  close_range 10.244.128.0/24 "$1" || return
+  [ "$FAMILY" = v6 ] || if [ "$1" = true ]; then soon 30 has_route_beside; else soon 30 fails has_route_beside; fi || return
+  sleep 5
+}
+has_route_beside() { on "$B" cluster nbctl --bare --columns=_uuid find logical_router_static_route ip_prefix=10.244.129.0/24 | grep .; }
 more_switches() { ic switches 5 && soon 120 ports_at 5; }
 less_switches() { pinging; ic switches 3 && soon 120 ports_at 3; pinged 100; }
 other_gateways() { pinging; configure "$A" gw-nodes=n3,n1,n2; sleep 10; configure "$A"; sleep 10; pinged 100; }
