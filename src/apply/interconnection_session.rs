@@ -359,7 +359,13 @@ impl Session {
 
     /// What beside IC-NB must be there before anything is read or written, and what to do.
     fn missing(&self, lock: &Lock) -> Option<Name> {
-        let own = (!is_live(&self.sb)).then(|| "the southbound database cannot be reached; start it".into());
+        let own = if is_live(&self.sb) {
+            // a gateway port that is not there yet would be taken for one without gateway, and its routes would go
+            let unsent = "the southbound database has not sent the ports of gateways yet; see the log of its server";
+            (!self.sb.has_conditions()).then(|| unsent.into())
+        } else {
+            Some("the southbound database cannot be reached; start it".into())
+        };
         let locked = || "another program holds the lock ovn_ic of the southbound database; stop ovn-ic in this cluster";
         self.south_away().or(own).or_else(|| (!lock.is_held()).then(|| locked().into()))
     }

@@ -104,6 +104,11 @@ impl Client {
         self.shared.set_condition(table, condition);
     }
 
+    /// Whether the cache has the rows of all conditions that were set. Until then it may lack some, although it is live.
+    pub fn has_conditions(&self) -> bool {
+        self.shared.has_conditions()
+    }
+
     /// Requests a lock, waiting in line for it, now and after every reconnection.
     pub fn lock(&self, id: &str) -> Lock {
         Lock::ask(id, &self.shared)

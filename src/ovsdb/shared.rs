@@ -119,6 +119,14 @@ impl Shared {
         }
     }
 
+    /// See [`crate::Client::has_conditions`].
+    pub(crate) fn has_conditions(&self) -> bool {
+        let Some(live) = self.live() else { return false };
+        let wanted = self.layout(&live.schema);
+        let store = self.store();
+        store.layout.as_deref() == Some(&wanted)
+    }
+
     /// The live session, if there is one.
     pub(crate) fn live(&self) -> Option<Live> {
         self.live.read().unwrap_or_else(PoisonError::into_inner).clone()

@@ -185,6 +185,13 @@ async fn conditions_change_while_connected() {
     let mut events = client.subscribe();
     for wanted in [&["s1", "s2"][..], &["s2", "s3"], &[], &["s4"]] {
         client.set_condition(ls::TABLE, only(wanted));
+        within("the condition", async {
+            while !client.has_conditions() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+        assert_eq!(rows(), wanted, "a cache that has the condition has its rows");
         within("rows wanted", async {
             while rows() != wanted {
                 events.recv().await;
@@ -194,9 +201,23 @@ async fn conditions_change_while_connected() {
     }
     server.kill();
     within("loss", client.state().wait_for(|s| !s.is_live())).await.unwrap();
+    assert!(!client.has_conditions(), "nobody knows what the next server sends");
     server.restart();
     within("reconnection", client.synced()).await;
     assert_eq!(rows(), ["s4"], "the condition outlives the connection");
+    assert!(client.has_conditions());
+    // a server that is stopped sends nothing of another one
+    server.signal("-STOP");
+    client.set_condition(ls::TABLE, only(&["s1", "s4"]));
+    assert!(client.state().borrow().is_live() && !client.has_conditions());
+    server.signal("-CONT");
+    within("both rows", async {
+        while !client.has_conditions() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    assert_eq!(rows(), ["s1", "s4"]);
     client.set_condition(ls::TABLE, Condition::All);
     within("all rows", async {
         while rows().len() != 4 {
