@@ -12,6 +12,11 @@ use crate::{RowKey, RowWant, Want, names};
 /// Priority of the first gateway; the next ones have one less each.
 const FIRST_PRIORITY: i64 = 100;
 
+/// The priority of a gateway by its place. The database refuses those below 0.
+fn priority(place: usize) -> i64 {
+    i64::try_from(place).map_or(0, |place| (FIRST_PRIORITY - place).max(0))
+}
+
 pub(super) fn want(name: &Name, world: &World) -> Want {
     let mut want = Want::default();
     let Some(wanted) = world.joined.wanted() else { return want };
@@ -66,7 +71,7 @@ fn gateway_rows(want: &mut Want, ends: &names::TransitPorts, chassis: &[Name]) -
         RowWant::new(id.as_str(), Row::new(gc::TABLE))
             .with(gc::NAME, id.as_str())
             .with(gc::CHASSIS_NAME, chassis.as_ref())
-            .with(gc::PRIORITY, FIRST_PRIORITY - i64::try_from(place).unwrap_or(FIRST_PRIORITY))
+            .with(gc::PRIORITY, priority(place))
     };
     chassis.iter().enumerate().map(gateway).map(|row| want.row(row)).collect()
 }
@@ -101,4 +106,15 @@ fn own_port(
             .with(lsp::EXTERNAL_IDS, owner::marks(owner::INTERCONNECTION)),
     );
     want.member(switch, ls::PORTS, &port);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::priority;
+
+    /// There may be as many gateways that go as transit switches, after those that stay.
+    #[test]
+    fn no_gateway_has_a_priority_that_the_database_refuses() {
+        assert_eq!([0, 1, 100, 101, 128, usize::MAX].map(priority), [100, 99, 0, 0, 0, 0]);
+    }
 }
