@@ -41,6 +41,9 @@ const KNOWN_AFTER: Duration = Duration::from_secs(2);
 const IDLE_AFTER: Duration = Duration::from_secs(30);
 /// How a master forgets which databases it had.
 const AGAIN: &str = "restart the master, or set enable-ic to \"false\" and then to \"true\"";
+/// Why servers with TLS are not reached where this process has no certificate: it has that of its northbound database.
+const UNCERTIFIED: &str = "cannot be reached: ic-db-host has ssl:, and this master has no certificate; give it an nb-address with ssl: \
+                           and the keys nb-client-privkey, nb-client-cert and nb-client-cacert, or leave ssl: out";
 /// Longest wait when nothing is due.
 const REST: Duration = Duration::from_secs(3600);
 
@@ -109,6 +112,8 @@ pub(crate) struct Session {
     nb: Client,
     events: [Subscription; 3],
     may_write: MayWrite,
+    /// Servers with TLS are wanted, and this process has no certificate for them.
+    lacks_certificate: bool,
     metrics: InterconnectionMetrics,
     listening: Listening,
     began: Instant,
@@ -168,6 +173,7 @@ impl Session {
         Self {
             events: [north.subscribe(), south.subscribe(), own.sb.subscribe()],
             may_write: settings.may_write.clone(),
+            lacks_certificate: settings.tls.is_none() && reach.servers.iter().any(|server| server.tls),
             metrics: settings.metrics.clone(),
             listening: settings.listening,
             began: Instant::now(),
@@ -384,7 +390,8 @@ impl Session {
             return None;
         }
         let unfit = client.unfit().borrow().clone();
-        let why = unfit.and_then(|unfit| refused(&unfit)).unwrap_or_else(|| {
+        let uncertified = || self.lacks_certificate.then(|| UNCERTIFIED.to_owned());
+        let why = unfit.and_then(|unfit| refused(&unfit)).or_else(uncertified).unwrap_or_else(|| {
             let servers = self.reach.servers.iter().take(NAMED);
             let hosts = servers.map(|server| server.host.as_ref()).collect::<Vec<_>>().join(", ");
             format!("cannot be reached at port {port} of {hosts}; start it, or correct ic-db-host and {key}")

@@ -402,6 +402,15 @@ async fn what_interconnection_waits_for_is_an_event() {
     until("all is well", async || is_well()).await;
 }
 
+/// It is not the server that is at fault.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_tls_is_not_reached_without_a_certificate() {
+    let lab = Lab::up(Release::Lts).await;
+    let _engine = lab.engine().await;
+    lab.configure(&[("ic-db-host", "ssl:127.0.0.1")]).await;
+    lab.event_says("cannot be reached: ic-db-host has ssl:, and this master has no certificate; give it").await;
+}
+
 /// Two clusters may be given the same name by mistake. The second one writes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_another_cluster_has_is_refused() {
