@@ -312,7 +312,8 @@ impl World {
         };
         let bad = bad.iter().map(|bad| warn("BadKey", format!("cannot use key {bad}")));
         let unknown = self.gateways().filter(|name| !self.nodes.contains_key(*name)).map(|name| {
-            let message = format!("cannot use {name} of key gw-nodes: there is no such node; the others are used");
+            let message =
+                format!("cannot use {name} of key gw-nodes: there is no such node; correct the name, or leave it out");
             warn("UnknownGateway", message)
         });
         let unused = self.refused_switches().map(|(name, problem)| {
