@@ -318,7 +318,6 @@ async fn of_two_clusters_with_the_same_addresses_the_earlier_one_is_used() {
     lab.event_says("10.244.9.0/24: it overlaps 10.244.0.0/16 of cluster az2").await;
     let is_first = || assert!(lab.routes().matches("10.244.").count() == 1, "{}", lab.routes());
     is_first();
-    assert!(other.routes().contains("10.244.0.0/16") || !other.routes().contains("169.254.100.66/24"));
     drop(engine);
     let _engine = lab.engine().await;
     lab.is_quiet().await;
