@@ -334,3 +334,19 @@ fn update(txn: &mut Txn, uuid: Uuid, want: &Row, have: &Row) {
         txn.update(uuid, row);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ChassisSettings, external_ids};
+
+    /// While the Node is not known, a gateway keeps its tunnels.
+    #[test]
+    fn only_gateways_make_tunnels_to_other_clusters() {
+        let written = |carries| {
+            let ids = external_ids("n1", &ChassisSettings::default(), &[], carries, None);
+            ids.get("ovn-is-interconn").cloned()
+        };
+        let said = [Some(true), Some(false), None].map(written);
+        assert_eq!(said, [Some("true".to_owned()), Some("false".to_owned()), None]);
+    }
+}
