@@ -447,8 +447,9 @@ alive() { pid=$(cat "$1" 2>/dev/null) && kill -0 "$pid" 2>/dev/null; } # PIDFILE
 has_module() { [ -e /sys/module/openvswitch ] || modprobe -q openvswitch 2>/dev/null; }
 switch() {
   need_programs ovs-vsctl ovs-vswitchd ovsdb-server
-  # the chart's pods keep their database in a directory of their own: a database there is not the host's
-  if [ ! -e "$MARK" ] && { switch_answers || { ! of_chart && [ -e /etc/openvswitch/conf.db ]; }; }; then
+  # the chart's pods keep their database in a directory of their own: a database there is not the host's. Debian's package makes a link to
+  # /var/lib/openvswitch, which leads nowhere before the host's Open vSwitch has first run
+  if [ ! -e "$MARK" ] && { switch_answers || { ! of_chart && { [ -e /etc/openvswitch/conf.db ] || [ -L /etc/openvswitch/conf.db ]; }; }; }; then
     before=
     say "the host runs Open vSwitch itself: this container only watches it. If the host is to have none, remove its service and create $MARK there"
     while :; do
