@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ipnetwork::IpNetwork;
 use ovnkube_host::{Look, Net};
 use ovnkube_model::Finding;
-use ovnkube_node_plan::preflight::{self, Observed, modules};
+use ovnkube_node_plan::preflight::{self, Observed, containerd_dirs, containerd_file, modules};
 
 use crate::ovs::Ovs;
 use crate::{Error, Result};
@@ -30,6 +31,8 @@ pub struct HostQuestion<'a> {
     pub mtu: Option<u32>,
     /// `/etc/cni/net.d`.
     pub cni_dir: &'a Path,
+    /// `/opt/cni/bin`.
+    pub cni_bin_dir: &'a Path,
     /// Where the Open_vSwitch database is.
     pub ovs_remote: &'a str,
 }
@@ -48,6 +51,8 @@ pub async fn preflight(question: &HostQuestion<'_>) -> Result<Vec<Finding>> {
         programs: programs().await,
         cni_dir: question.cni_dir.display().to_string(),
         cni_files: cni_files(question.cni_dir)?,
+        cni_bin_dir: question.cni_bin_dir.display().to_string(),
+        containerds: containerds(question.cni_bin_dir),
         kube_proxies: processes("kube-proxy"),
     }))
 }
@@ -118,6 +123,29 @@ fn cni_files(dir: &Path) -> Result<Vec<String>> {
     Ok(files)
 }
 
+/// The file of settings of each containerd that runs, and the directories of CNI programs that it names.
+fn containerds(ours: &Path) -> Vec<(String, Vec<String>)> {
+    let settings = |pid: u32| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let file = containerd_file(&String::from_utf8_lossy(&command));
+        // a containerd in a container has a root of its own
+        let text = fs::read_to_string(format!("/proc/{pid}/root{file}")).ok()?;
+        Some((file, by_our_name(containerd_dirs(&text), ours)))
+    };
+    let mut found: Vec<_> = processes("containerd").into_iter().filter_map(settings).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// With our own name for our directory, which may have another one there, such as by a link.
+fn by_our_name(dirs: Vec<String>, ours: &Path) -> Vec<String> {
+    let id = |path: &Path| fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
+    let is_ours = |dir: &Path| dir == ours || id(dir).is_some_and(|dir| Some(dir) == id(ours));
+    let named = |dir: String| if is_ours(Path::new(&dir)) { ours.display().to_string() } else { dir };
+    dirs.into_iter().map(named).collect()
+}
+
 /// Ids of the processes of this name.
 fn processes(name: &str) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().take(PROCESSES).flatten();
@@ -129,4 +157,26 @@ fn processes(name: &str) -> Vec<u32> {
     let mut found: Vec<u32> = entries.filter_map(id).collect();
     found.sort_unstable();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On Debian, people make one directory a link to the other.
+    #[test]
+    fn our_directory_is_known_by_its_other_names() {
+        let home = std::env::temp_dir().join(format!("ovnkube-by-our-name-{}", std::process::id()));
+        let (ours, link) = (home.join("bin"), home.join("link"));
+        fs::create_dir_all(&ours).unwrap();
+        std::os::unix::fs::symlink(&ours, &link).unwrap();
+        let text = |path: &Path| path.display().to_string();
+        let named = |dirs: &[String]| by_our_name(dirs.to_vec(), &ours);
+        let others = [text(&home), "/nowhere".to_owned()];
+        assert_eq!(named(&others), others);
+        assert_eq!(named(&[text(&link), text(&ours) + "/"]), [text(&ours), text(&ours)]);
+        // no directory is that of nobody
+        assert_eq!(by_our_name(vec!["/nowhere".to_owned()], Path::new("/not/there")), ["/nowhere"]);
+        fs::remove_dir_all(&home).unwrap();
+    }
 }

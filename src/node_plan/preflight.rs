@@ -28,6 +28,10 @@ pub struct Observed {
     pub cni_dir: String,
     /// Names of the files there.
     pub cni_files: Vec<String>,
+    /// The directory for the CNI program.
+    pub cni_bin_dir: String,
+    /// The settings of each containerd that runs: their file, and the directories of CNI programs that it names.
+    pub containerds: Vec<(String, Vec<String>)>,
     /// Process ids.
     pub kube_proxies: Vec<u32>,
 }
@@ -88,7 +92,7 @@ pub fn modules(encap_type: &str) -> [&str; 2] {
 
 /// Everything to do, in the order of the checks.
 pub fn check(observed: &Observed) -> Vec<Finding> {
-    let Observed { encap_type, mtu, uplink, cni_dir, kube_proxies, .. } = observed;
+    let Observed { encap_type, mtu, uplink, cni_dir, cni_bin_dir, kube_proxies, .. } = observed;
     let mut found: Vec<Finding> = missing(&observed.modules, encap_type).filter(|_| !observed.is_userspace).collect();
     found.extend(PROGRAMS.iter().filter_map(|program| program.problem(observed.programs.get(program.name))));
     match uplink {
@@ -102,6 +106,7 @@ pub fn check(observed: &Observed) -> Vec<Finding> {
         let what = "another network configuration would be used";
         found.push(Finding::new(what, format!("{cni_dir}/{file}"), format!("remove it: it sorts before {FILE}")));
     }
+    found.extend(observed.containerds.iter().filter_map(|(file, dirs)| elsewhere(file, dirs, cni_bin_dir)));
     for pid in kube_proxies {
         found.push(Finding::new("kube-proxy runs", format!("process {pid}"), "stop it: ovnkube serves what it serves"));
     }
@@ -124,8 +129,89 @@ fn small(uplink: &Uplink, mtu: u32) -> Option<Finding> {
     uplink.problem(mtu).map(|_| Finding::new("the uplink's MTU is too small", place, remedy))
 }
 
+/// A containerd would not find the CNI program, and no pod would start. Debian's package sets another directory than containerd's default.
+fn elsewhere(file: &str, dirs: &[String], ours: &str) -> Option<Finding> {
+    if dirs.is_empty() || dirs.iter().any(|dir| dir == ours) {
+        return None;
+    }
+    let place = format!("{} in {file}", dirs.join(", "));
+    let remedy = format!("set bin_dir there to {ours}, which must have loopback too, and restart containerd");
+    Some(Finding::new("containerd looks elsewhere for network plugins", place, remedy))
+}
+
+/// The file with the settings of a containerd that runs with this command line, whose words end in NUL.
+pub fn containerd_file(command: &str) -> String {
+    let mut words = command.split('\0').skip(1);
+    while let Some(word) = words.next() {
+        let (flag, value) = word.split_once('=').map_or((word, None), |(flag, value)| (flag, Some(value)));
+        if matches!(flag, "-c" | "--c" | "-config" | "--config") {
+            return value.or_else(|| words.next()).unwrap_or_default().to_owned();
+        }
+    }
+    "/etc/containerd/config.toml".to_owned()
+}
+
+/// The directories of CNI programs that settings of containerd name. None: its default, which is that of agents too.
+pub fn containerd_dirs(settings: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut is_of_cni = false;
+    for line in settings.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_of_cni = line.ends_with(".cni]");
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        if is_of_cni && matches!(key.trim(), "bin_dir" | "bin_dirs") {
+            let texts = value.split(['"', '\'']).skip(1).step_by(2);
+            found.extend(texts.filter(|text| !text.is_empty()).map(str::to_owned));
+        }
+    }
+    found
+}
+
 /// Whether a runtime would use this file in place of ours. The agent removes what ovn-kubernetes wrote.
 fn is_first(file: &str) -> bool {
     let is_read = [".conf", ".conflist", ".json"].iter().any(|end| file.ends_with(end));
     is_read && file < FILE && file != OLD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directories_that_containerd_looks_in() {
+        let debian = r#"version = 2
+
+[plugins]
+  [plugins."io.containerd.grpc.v1.cri"]
+    [plugins."io.containerd.grpc.v1.cri".cni]
+      bin_dir = "/usr/lib/cni"
+      conf_dir = "/etc/cni/net.d"
+  [plugins."io.containerd.internal.v1.opt"]
+    path = "/var/lib/containerd/opt"
+"#;
+        assert_eq!(containerd_dirs(debian), ["/usr/lib/cni"]);
+        let second =
+            "[plugins.'io.containerd.cri.v1.runtime'.cni]\n  bin_dir = ''\n  bin_dirs = ['/opt/cni/bin', '/x']\n";
+        assert_eq!(containerd_dirs(second), ["/opt/cni/bin", "/x"]);
+        for none in
+            ["", "version = 2", "#[x.cni]\n#bin_dir = \"/x\"", "[x.cni]\n#bin_dir = \"/x\"", "[x]\nbin_dir = \"/x\""]
+        {
+            assert!(containerd_dirs(none).is_empty(), "{none}");
+        }
+    }
+
+    #[test]
+    fn the_file_of_a_containerd_is_that_of_its_command_line() {
+        for (command, file) in [
+            ("containerd\0", "/etc/containerd/config.toml"),
+            ("", "/etc/containerd/config.toml"),
+            ("containerd\0--log-level\0debug\0-c\0/a.toml\0", "/a.toml"),
+            ("containerd\0--config=/b.toml\0--address\0/x.sock\0", "/b.toml"),
+            ("containerd\0--config\0", ""),
+        ] {
+            assert_eq!(containerd_file(command), file, "{command:?}");
+        }
+    }
 }

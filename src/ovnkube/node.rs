@@ -418,6 +418,7 @@ pub(crate) async fn preflight(settings: &Settings) -> Result<Vec<Finding>> {
         encap_ips: &settings.default.encap_ip,
         mtu: settings.mtu_is_given.then_some(settings.default.mtu),
         cni_dir: &settings.cni.conf_dir,
+        cni_bin_dir: &settings.cni.bin_dir,
         ovs_remote: &wanted::ovs_remote(settings),
     };
     Ok(ovnkube_node::preflight(&question).await?)
