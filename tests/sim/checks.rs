@@ -14,10 +14,10 @@ use ovnkube_tests::{Objects, rules};
 use serde_json::Value;
 
 use crate::api::KINDS;
-use crate::deeds;
 use crate::observer::Observer;
 use crate::state::{annotated, cluster};
 use crate::world::World;
+use crate::{deeds, pools};
 
 /// So long nothing is written: longer than any wait for a retry, in ms.
 const QUIET: u64 = 40_000;
@@ -27,13 +27,17 @@ const AT_MOST: u64 = 300_000;
 /// Long enough to get the lease, list and plan everything.
 const RESTART: u64 = 30_000;
 
-/// Lets everything come to rest and checks it.
-pub(crate) fn at_rest(world: &mut World) {
+/// Lets everything come to rest and checks it. `is_small`: the ranges are small enough to use them up.
+pub(crate) fn at_rest(world: &mut World, is_small: bool) {
     settle(world, QUIET);
     check_pods(world);
     check_flows(world);
     check_services(world);
     let rows = Dump::of_cache(&ours(world).cache);
+    // before the restart: a master that starts fills its pools anew
+    if is_small {
+        check_pools(world, &rows);
+    }
     check_restart(world);
     check_fresh_start(world, &rows);
     world.go_on();
@@ -136,6 +140,19 @@ fn ours(world: &World) -> Observer {
     let ops: Vec<Value> = world.observer.foreign.iter().map(remove).collect();
     copy.transact(&ops, |_| true);
     Observer::of(&copy)
+}
+
+/// I7: masters can give out what nobody has, all of it and no more. What this changes goes again.
+fn check_pools(world: &mut World, rows: &Dump) {
+    pools::fill(&mut world.api);
+    settle(world, QUIET_WITHOUT_FAULTS);
+    pools::check_full(&world.api);
+    check_pods(world);
+    pools::clear(&mut world.api);
+    settle(world, QUIET_WITHOUT_FAULTS);
+    let now = Dump::of_cache(&ours(world).cache);
+    assert_eq!(now.since(rows), "", "rows that other nodes and pods have left");
+    assert_eq!(rows.since(&now), "", "rows that other nodes and pods have taken along");
 }
 
 /// I8: masters that start again have nothing to write.

@@ -17,6 +17,7 @@ mod master;
 mod northbound;
 mod observer;
 mod play;
+mod pools;
 mod real;
 mod state;
 mod story;

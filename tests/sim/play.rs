@@ -10,7 +10,7 @@ use ovnkube_tests::settings::Settings;
 use crate::api::ApiServer;
 use crate::story::{Event, Story};
 use crate::world::World;
-use crate::{checks, deeds};
+use crate::{checks, deeds, pools};
 
 thread_local! {
     /// The first panic of this thread, also one within a task of a master.
@@ -91,17 +91,18 @@ pub(crate) fn play(story: &Story) -> Result<Played, String> {
 
 fn through(story: &Story) -> Played {
     fastrand::seed(story.seed);
-    let subnets = if story.both_families { "10.128.0.0/14/23,fd01::/48/64" } else { "10.128.0.0/14/23" };
+    let usual = if story.both_families { "10.128.0.0/14/23,fd01::/48/64" } else { "10.128.0.0/14/23" };
+    let subnets = if story.small_ranges { pools::small_ranges(story.both_families) } else { usual };
     let settings = Settings { cluster_subnets: subnets.into(), ..Settings::default() };
     let mut world = World::new(story.seed, &story.clocks, settings.network(), ApiServer::new());
     for (gap, event) in &story.events {
         world.run_until(world.now + gap);
         match event {
-            Event::Rest => checks::at_rest(&mut world),
+            Event::Rest => checks::at_rest(&mut world, story.small_ranges),
             event => deeds::happen(&mut world, *event),
         }
     }
-    checks::at_rest(&mut world);
+    checks::at_rest(&mut world, story.small_ranges);
     let faults = story.events.iter().filter(|(_, event)| matches!(event, Event::Fault(_))).count() as u64;
     Played {
         stories: 1,

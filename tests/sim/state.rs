@@ -9,13 +9,18 @@ use serde_json::{Value, json};
 use crate::api::ApiServer;
 use crate::world::World;
 
-/// Whether an address is in the subnets of a node.
-pub(crate) fn is_of_node(api: &ApiServer, name: &str, ip: &str) -> bool {
-    let text = api.get("Node", "", name).and_then(|node| node["metadata"]["annotations"][keys::NODE_SUBNETS].as_str());
+/// The subnets that a node is annotated with.
+pub(crate) fn subnets(node: &Value) -> Vec<Subnet> {
+    let text = node["metadata"]["annotations"][keys::NODE_SUBNETS].as_str();
     let subnets: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let subnets = subnets["default"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    subnets.filter_map(|subnet| subnet.parse::<Subnet>().ok()).collect()
+}
+
+/// Whether an address is in the subnets of a node.
+pub(crate) fn is_of_node(api: &ApiServer, name: &str, ip: &str) -> bool {
     let ip = ip.parse().unwrap();
-    subnets.filter_map(|subnet| subnet.parse::<Subnet>().ok()).any(|subnet| subnet.contains(ip))
+    api.get("Node", "", name).is_some_and(|node| subnets(node).iter().any(|subnet| subnet.contains(ip)))
 }
 
 /// The pods that have a port with their name and uid, with its addresses, and all objects that affect them.
@@ -51,10 +56,16 @@ pub(crate) fn cluster(world: &World) -> Cluster {
     cluster
 }
 
+/// What a pod is annotated with.
+pub(crate) fn network(pod: &Value) -> Option<Value> {
+    let text = pod["metadata"]["annotations"][keys::POD_NETWORKS].as_str()?;
+    let mut networks: Value = serde_json::from_str(text).unwrap();
+    Some(networks["default"].take())
+}
+
 /// The addresses that a pod is annotated with.
 pub(crate) fn annotated(pod: &Value) -> Option<Vec<String>> {
-    let text = pod["metadata"]["annotations"][keys::POD_NETWORKS].as_str()?;
-    let networks: Value = serde_json::from_str(text).unwrap();
-    let list = networks["default"]["ip_addresses"].as_array()?.iter().filter_map(Value::as_str);
+    let network = network(pod)?;
+    let list = network["ip_addresses"].as_array()?.iter().filter_map(Value::as_str);
     Some(list.map(|ip| ip.split('/').next().unwrap_or_default().to_owned()).collect())
 }

@@ -16,6 +16,8 @@ const FEWEST_FAULTS: usize = 5;
 const MORE_FAULTS: usize = 10;
 /// After so many events everything comes to rest and is checked.
 const UNTIL_REST: usize = 110;
+/// One of so many stories has small ranges.
+const SMALL: u64 = 17;
 /// So many events happen when a master has gone to sleep, and then none until it wakes.
 const LAST_BEFORE_LULL: usize = 3;
 
@@ -26,6 +28,9 @@ pub(crate) struct Story {
     /// For each master: how fast its clock runs, in percent of the world's.
     pub(crate) clocks: Vec<u64>,
     pub(crate) both_families: bool,
+    /// Few subnets and addresses, which are used up when everything is checked.
+    #[serde(default)]
+    pub(crate) small_ranges: bool,
     /// Milliseconds since the last event, and the event.
     pub(crate) events: Vec<(u64, Event)>,
 }
@@ -184,7 +189,7 @@ impl Story {
             put_in(&mut events, place, random.below(20) as u64, fault);
         }
         events.insert(UNTIL_REST, (0, Event::Rest));
-        Self { seed, clocks, both_families, events }
+        Self { seed, clocks, both_families, small_ranges: seed % SMALL == SMALL - 1, events }
     }
 }
 
